@@ -1,0 +1,17 @@
+//! Decides. Pure and synchronous: no I/O, no clock, no randomness, no async. The product's meaning lives here.
+//!
+//! Read in this order: what a definition says (`definition`), what it becomes (`plan`), what can be asked
+//! (`input`), what happened (`event`), how one leads to the other (`run`), what must be done in the world because
+//! of it (`effect`).
+
+pub mod id;
+pub mod limits;
+pub mod problem;
+pub mod time;
+
+pub mod expr;
+pub mod plan;
+pub mod reference;
+
+pub mod money;
+pub mod retry;

@@ -1,0 +1,26 @@
+//! A limit on everything: the numbers in one place, each with its reason.
+
+/// Text of a definition. Larger ones are refused before they are parsed.
+pub const DEFINITION_BYTES: usize = 4 << 20;
+/// Nodes in one definition, all nested scopes counted. A plan of this size compiles in well under a second.
+pub const NODES: usize = 10_000;
+/// Edges in one definition, all nested scopes counted.
+pub const EDGES: usize = 50_000;
+/// Scopes inside scopes. Every walk of a plan recurses at most this deep.
+pub const DEPTH: usize = 32;
+/// Bytes of a node key, a step id, a service name, an action, a signal key.
+pub const NAME_BYTES: usize = 255;
+/// Branches of one fan.
+pub const FAN_BRANCHES: usize = 100_000;
+/// Entries into nodes in one run, branches of fans not counted: what stops a cycle that never ends.
+pub const VISITS: u64 = 50_000;
+/// Characters of one expression: conditions are sentences, not programs.
+pub const EXPRESSION_CHARS: usize = 4_096;
+/// Nesting inside one expression; evaluation recurses this deep at most.
+pub const EXPRESSION_DEPTH: usize = 32;
+/// Problems reported for one definition: more would not help anybody.
+pub const PROBLEMS: usize = 200;
+/// Bytes of an error message that is kept with an attempt.
+pub const ERROR_BYTES: usize = 4_096;
+/// Signals remembered by id for deduplication, per run; the oldest are forgotten first.
+pub const SIGNAL_IDS: usize = 1_000;

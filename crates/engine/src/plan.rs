@@ -1,0 +1,404 @@
+//! The plan: what a version of any form becomes. A tree of scopes; each scope has nodes and one of two routing
+//! rules. Nothing here changes while runs execute it, and nothing here is stored: it is compiled again from the
+//! definition.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::expr::Condition;
+use crate::reference::{Ref, Template};
+
+/// A node's place in its scope's list.
+pub type NodeIx = usize;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    Graph,
+    Dag,
+    Steps,
+}
+
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub form: Form,
+    pub title: Option<String>,
+    pub root: Scope,
+    /// Declared variables of the dag form.
+    pub variables: BTreeMap<String, Variable>,
+    pub priority: Priority,
+    /// `status: stopped` in the steps form: the version exists, but may not be started.
+    pub stopped: bool,
+    /// Nodes in all scopes together.
+    pub n_nodes: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Variable {
+    pub kind: VariableKind,
+    pub default: Option<Value>,
+    pub required: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum VariableKind {
+    String,
+    Number,
+    Boolean,
+    Url,
+    Object,
+    Array,
+}
+
+/// Five classes; higher ones go first, lower ones keep a reserved share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Priority {
+    Lowest,
+    Low,
+    #[default]
+    Medium,
+    High,
+    Highest,
+}
+
+#[derive(Debug, Clone)]
+pub struct Scope {
+    pub routing: Routing,
+    /// Whether nodes in it read and write a shared state of their own (an embedded subflow) or the enclosing one
+    /// (a loop's body).
+    pub owns_shared: bool,
+    pub nodes: Vec<Node>,
+    pub index: BTreeMap<String, NodeIx>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Routing {
+    /// One node is active; its action chooses the edge. Cycles are legal.
+    Action { start: NodeIx },
+    /// A node is ready when all its predecessors are settled and one in-edge is live. Acyclic.
+    Join { on_failure: OnFailure },
+}
+
+/// What a failed node of a join scope does to the nodes beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// The scope fails at once; what runs is cancelled.
+    #[default]
+    Stop,
+    /// What does not depend on it finishes first; then the scope fails.
+    Continue,
+}
+
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// Unique in its scope; one segment of a path.
+    pub key: String,
+    /// What people read.
+    pub title: Option<String>,
+    /// The positional id of document 004 §5.3 (`1_b0_s0`); steps form only.
+    pub task_id: Option<String>,
+    /// The type, kind or operator as the definition spells it.
+    pub label: String,
+    pub kind: Kind,
+    pub prep: Prep,
+    pub post: Post,
+    /// Out-edges. In an action scope each carries an action; in a join scope a condition.
+    pub out: Vec<Edge>,
+    /// How many edges of a join scope lead here.
+    pub n_in: usize,
+    /// The time limit of a whole visit, for kinds that contain others or wait; 0 = none. Calls have their own.
+    pub timeout_ms: u64,
+}
+
+#[derive(Debug, Clone)]
+pub struct Edge {
+    /// `None` ends the scope.
+    pub to: Option<NodeIx>,
+    pub when: When,
+}
+
+#[derive(Debug, Clone)]
+pub enum When {
+    Always,
+    /// The node ended with this action.
+    Action(String),
+    /// The condition holds when the node has ended.
+    If(Condition),
+}
+
+/// How a node's input is made when it is entered.
+#[derive(Debug, Clone, Default)]
+pub enum Prep {
+    /// The input of the enclosing scope (null at the root).
+    #[default]
+    Scope,
+    Key(Ref),
+    Map(BTreeMap<String, Template>),
+    /// Dag and steps forms: the node's whole configuration with references resolved. It is both the call's params
+    /// and, unless it has a field `input`, its input.
+    Params(Template),
+}
+
+/// What a node does with its result.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Post {
+    pub output_key: Option<String>,
+    /// Shared key ← path into the result.
+    pub output_map: BTreeMap<String, Vec<crate::reference::Seg>>,
+    pub action_static: Option<String>,
+    pub action_key: Option<Vec<crate::reference::Seg>>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Kind {
+    Call(Box<Call>),
+    Choice(Choice),
+    Fan(Box<Fan>),
+    Sub(Box<Sub>),
+    Loop(Box<Loop>),
+    Timer(Timer),
+    Wait(Wait),
+    Approval(Approval),
+    /// Evaluated at once from its input; no call is made.
+    Compute(Compute),
+    /// Ends at once; what it puts out is its input.
+    Pass,
+    /// Ends its flow (the root or the nearest subflow) at once; its input is the result.
+    Return,
+}
+
+/// One unit of work for somebody else.
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub exec: Exec,
+    pub service: String,
+    /// Literal parameters of the node (graph form).
+    pub params: Map<String, Value>,
+    pub retry: crate::retry::Policy,
+    /// Deliveries to different push workers within one try; 1 = no switching.
+    pub failover_max: u32,
+    pub failover_delay_ms: u64,
+    pub weighted_by_load: bool,
+    /// Time limit of one attempt; 0 = the server's default.
+    pub timeout_ms: u64,
+    /// Time limit over all attempts of a visit; 0 = none. When it passes, whoever works is told to stop and has
+    /// [`crate::retry::WATCHDOG_MS`] left to answer.
+    pub total_timeout_ms: u64,
+    /// Temporary faults are tried again quickly and then suspend the node (document 003, appendix B).
+    pub temporary: Temporary,
+    pub cost: Option<crate::money::Cost>,
+    /// Never deliver again when it is unknown whether the call was executed.
+    pub at_most_once: bool,
+}
+
+/// What a temporary fault (network, time-out) of a call does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Temporary {
+    /// Counts as a failed try like any other (graph and steps forms).
+    #[default]
+    Fails,
+    /// Three quick tries more, then suspended and asked again (dag form).
+    Suspends,
+}
+
+/// Who performs a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Exec {
+    /// A push worker, over HTTP.
+    Http,
+    /// A pull worker, through a job.
+    Queue,
+    /// A function registered in the server.
+    Func { name: String },
+    /// A script run by the server.
+    Script(Box<Script>),
+    /// Another flow, as a child run.
+    Flow { flow: String, version: Option<u32> },
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Script {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cmd: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub code: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub language: String,
+    pub timeout_ms: u64,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub work_dir: String,
+    pub stdin_mode: StdinMode,
+    pub output_mode: OutputMode,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StdinMode {
+    #[default]
+    Json,
+    None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OutputMode {
+    #[default]
+    Json,
+    Text,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Choice {
+    pub cases: Vec<(String, Condition)>,
+    pub default_action: Option<String>,
+}
+
+/// Branches side by side: given ones (`parallel`) or one per item (`foreach`).
+#[derive(Debug, Clone)]
+pub struct Fan {
+    pub branches: Branches,
+    /// How many run at a time; `None` = all.
+    pub max_parallel: Option<usize>,
+    pub strategy: Strategy,
+}
+
+#[derive(Debug, Clone)]
+pub enum Branches {
+    Fixed(Vec<Branch>),
+    /// Services named in `params.services` when the node is entered; every branch is `each` with that service.
+    Services {
+        each: Branch,
+    },
+    /// One branch per item of the input array; `special` overrides single indexes.
+    Items {
+        each: Branch,
+        special: BTreeMap<usize, Branch>,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub struct Branch {
+    /// What the branch is called where branches are listed.
+    pub name: String,
+    pub body: Body,
+    /// The branch's own input, when it differs from the fan's input or item.
+    pub prep: Prep,
+    /// Applied to the branch's result before it is collected.
+    pub post: Post,
+}
+
+#[derive(Debug, Clone)]
+pub enum Body {
+    Call(Box<Call>),
+    Scope(Arc<Scope>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    #[default]
+    FailFast,
+    CollectErrors,
+    IgnoreErrors,
+    Continue,
+}
+
+/// A flow inside a flow.
+#[derive(Debug, Clone)]
+pub struct Sub {
+    pub scope: Scope,
+    /// Literal parameters of the subflow node.
+    pub params: Map<String, Value>,
+    /// `subflow_execs`: parameters for single nodes inside, which win over the nodes' own.
+    pub overrides: BTreeMap<String, Map<String, Value>>,
+    pub on_failure: SubFailure,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum SubFailure {
+    /// The subflow node fails.
+    Fail,
+    /// The subflow ends where it failed, as if done.
+    Ignore,
+    /// It starts again from its beginning, as often as the policy allows.
+    Restart(crate::retry::Policy),
+}
+
+#[derive(Debug, Clone)]
+pub struct Loop {
+    pub over: LoopOver,
+    pub body: Scope,
+    /// Evaluated at the end of every iteration; collected into arrays.
+    pub outputs: Vec<(String, Template)>,
+}
+
+#[derive(Debug, Clone)]
+pub enum LoopOver {
+    /// So many times.
+    Limit(Template),
+    /// Once per element.
+    Array(Template),
+}
+
+#[derive(Debug, Clone)]
+pub enum Timer {
+    /// Milliseconds from entry.
+    Delay(Template),
+    /// An RFC 3339 moment.
+    Until(Template),
+}
+
+#[derive(Debug, Clone)]
+pub struct Wait {
+    pub key: Ref,
+}
+
+#[derive(Debug, Clone)]
+pub struct Approval {
+    pub key: Option<Ref>,
+    pub assignees: Vec<String>,
+    /// A JSON Schema for the decision's form, shown to whoever decides.
+    pub form: Option<Value>,
+}
+
+/// Built-in operations that need nobody: pure functions of the node's input.
+#[derive(Debug, Clone)]
+pub enum Compute {
+    /// Sets variables; puts out what it set.
+    Set(Vec<(String, Template)>),
+    /// Puts out the boolean; `true` or `false` is the action.
+    Test(Condition),
+    /// `@internal/define`: a variable with a first value.
+    Define {
+        variable: String,
+    },
+    /// `@internal/assign`: a new value for a variable.
+    Assign {
+        variable: String,
+    },
+    TextJoin,
+    TextSplit,
+    JsonGet,
+    JsonSet,
+    TimeNow,
+    /// `end` of the dag form: the named outputs are the result of the flow.
+    Outputs(Vec<(String, Template)>),
+}
+
+impl Scope {
+    pub fn node(&self, key: &str) -> Option<(NodeIx, &Node)> {
+        let ix = *self.index.get(key)?;
+        Some((ix, &self.nodes[ix]))
+    }
+}
