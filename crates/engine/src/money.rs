@@ -1,10 +1,238 @@
-//! Money rules.
+//! What a call costs. Amounts are whole minor units (cents, fen): there is no fraction anywhere.
+//!
+//! A definition may say what a node costs (`Cost`), a service may have a price (`Price`); the node's word wins.
+//! What then happens to an account is in `ledger`.
 
-use crate::reference::Template;
+pub mod ledger;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::reference::{Facts, Template};
+
+pub use ledger::{Account, Book, Kind, LedgerFault, Movement, Posted, Settlement, charge_key, settle};
 
 /// What a call costs, as its definition says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
     pub estimate: Template,
+    /// What it really cost, from its result; absent = the estimate.
     pub actual: Option<Template>,
+}
+
+/// What a service asks: so much per unit, for at least so many units.
+///
+/// Kept as written, so that a run can carry the prices it started with in its journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Price {
+    pub unit_price: i64,
+    pub min_unit: i64,
+    /// How many units a call will take, from its params or input; missing = `min_unit`.
+    #[serde(default)]
+    pub units: Value,
+    /// How many it took, from its result; absent or missing = as many as estimated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actual_units: Option<Value>,
+}
+
+/// Why no amount could be computed; `what` names the field.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MoneyFault {
+    #[error("`{what}` is missing: it must resolve to a whole number of minor units")]
+    Missing { what: &'static str },
+    #[error("`{what}` is {found}: it must be a whole number of at least 0")]
+    NotANumber { what: &'static str, found: &'static str },
+    #[error("`{what}` is {value}: amounts and units have no fractions, round it where it is computed")]
+    Fractional { what: &'static str, value: String },
+    #[error("`{what}` is {value}: it must be at least 0")]
+    Negative { what: &'static str, value: String },
+    #[error("`{what}` is too large to be an amount")]
+    Overflow { what: &'static str },
+}
+
+/// What a call will cost, before it is made; `None` when nobody asks anything for it.
+pub fn estimate(
+    cost: Option<&Cost>,
+    price: Option<&Price>,
+    facts: &dyn Facts,
+) -> Result<Option<i64>, MoneyFault> {
+    const WHAT: &str = "cost.estimate";
+    if let Some(cost) = cost {
+        // A reference that leads nowhere must not make a call free.
+        let amount = whole(WHAT, &cost.estimate.resolve(facts))?;
+        return amount.map(Some).ok_or(MoneyFault::Missing { what: WHAT });
+    }
+    price.map(|price| price.amount("price.units", &units_of(&price.units, facts))).transpose()
+}
+
+/// What a call did cost, from facts that include its result; the estimate where nothing says otherwise.
+pub fn actual(
+    cost: Option<&Cost>,
+    price: Option<&Price>,
+    facts: &dyn Facts,
+    estimate: i64,
+) -> Result<i64, MoneyFault> {
+    if let Some(cost) = cost {
+        let Some(actual) = &cost.actual else { return Ok(estimate) };
+        return Ok(whole("cost.actual", &actual.resolve(facts))?.unwrap_or(estimate));
+    }
+    let Some((price, units)) = price.and_then(|price| Some((price, price.actual_units.as_ref()?))) else {
+        return Ok(estimate);
+    };
+    match units_of(units, facts) {
+        Value::Null => Ok(estimate),
+        units => price.amount("price.actual_units", &units),
+    }
+}
+
+impl Price {
+    /// `unit_price × max(units, min_unit)`.
+    fn amount(&self, what: &'static str, units: &Value) -> Result<i64, MoneyFault> {
+        for (what, n) in [("price.unit_price", self.unit_price), ("price.min_unit", self.min_unit)] {
+            if n < 0 {
+                return Err(MoneyFault::Negative { what, value: n.to_string() });
+            }
+        }
+        let units = whole(what, units)?.unwrap_or(0).max(self.min_unit);
+        self.unit_price.checked_mul(units).ok_or(MoneyFault::Overflow { what })
+    }
+}
+
+/// The whole number in `value`, also when it is written as text or as `3.0`; `None` for null.
+fn whole(what: &'static str, value: &Value) -> Result<Option<i64>, MoneyFault> {
+    let text = match value {
+        Value::Null => return Ok(None),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.trim().to_owned(),
+        Value::Bool(_) => return Err(MoneyFault::NotANumber { what, found: "a boolean" }),
+        Value::Array(_) => return Err(MoneyFault::NotANumber { what, found: "an array" }),
+        Value::Object(_) => return Err(MoneyFault::NotANumber { what, found: "an object" }),
+    };
+    if let Ok(n) = text.parse::<i64>() {
+        return if n < 0 { Err(MoneyFault::Negative { what, value: text }) } else { Ok(Some(n)) };
+    }
+    let float: f64 = text.parse().map_err(|_| MoneyFault::NotANumber { what, found: "not a number" })?;
+    // Up to here floats are exact, so that no amount is ever rounded without anybody noticing.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if float.is_nan() {
+        Err(MoneyFault::NotANumber { what, found: "not a number" })
+    } else if float < 0.0 {
+        Err(MoneyFault::Negative { what, value: text.chars().take(40).collect() })
+    } else if float > EXACT {
+        Err(MoneyFault::Overflow { what })
+    } else if float.fract() != 0.0 {
+        Err(MoneyFault::Fractional { what, value: text.chars().take(40).collect() })
+    } else {
+        #[allow(clippy::cast_possible_truncation)]
+        Ok(Some(float as i64))
+    }
+}
+
+/// What a price's field stands for: a number, or a reference such as `$params.seconds`.
+fn units_of(written: &Value, facts: &dyn Facts) -> Value {
+    Template::from_dag(written).map_or(Value::Null, |template| template.resolve(facts))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::reference::Root;
+
+    /// One value under every root.
+    struct One(Value);
+
+    impl Facts for One {
+        fn root(&self, _: &Root) -> Option<Cow<'_, Value>> {
+            Some(Cow::Borrowed(&self.0))
+        }
+
+        fn field(&self, _: &Root, key: &str) -> Option<Cow<'_, Value>> {
+            self.0.get(key).map(Cow::Borrowed)
+        }
+    }
+
+    fn at(path: &str) -> Template {
+        Template::from_dag(&json!(format!("$params.{path}"))).unwrap()
+    }
+
+    fn per_second() -> Price {
+        Price {
+            unit_price: 7,
+            min_unit: 5,
+            units: json!("$params.seconds"),
+            actual_units: Some(json!("$params.used.seconds")),
+        }
+    }
+
+    fn priced(facts: Value) -> Result<Option<i64>, MoneyFault> {
+        estimate(None, Some(&per_second()), &One(facts))
+    }
+
+    #[test]
+    fn units_are_counted_from_the_least_that_is_sold() {
+        assert_eq!(priced(json!({"seconds": 10})), Ok(Some(70)));
+        assert_eq!(priced(json!({"seconds": "10"})), Ok(Some(70)));
+        assert_eq!(priced(json!({"seconds": 10.0})), Ok(Some(70)));
+        assert_eq!(priced(json!({"seconds": 2})), Ok(Some(35)));
+        assert_eq!(priced(json!({"seconds": null})), Ok(Some(35)));
+        assert_eq!(priced(json!({})), Ok(Some(35)));
+    }
+
+    #[test]
+    fn what_is_no_amount_is_refused_by_name() {
+        let what = "price.units";
+        let fraction = MoneyFault::Fractional { what, value: "2.5".to_owned() };
+        assert_eq!(priced(json!({"seconds": 2.5})), Err(fraction));
+        assert_eq!(
+            priced(json!({"seconds": -1})),
+            Err(MoneyFault::Negative { what, value: "-1".to_owned() })
+        );
+        assert_eq!(priced(json!({"seconds": i64::MAX})), Err(MoneyFault::Overflow { what }));
+        assert_eq!(priced(json!({"seconds": u64::MAX})), Err(MoneyFault::Overflow { what }));
+        assert_eq!(priced(json!({"seconds": 1e300})), Err(MoneyFault::Overflow { what }));
+        assert_eq!(priced(json!({"seconds": [1]})), Err(MoneyFault::NotANumber { what, found: "an array" }));
+        for text in ["ten", "", "NaN", "0x10"] {
+            assert!(matches!(priced(json!({"seconds": text})), Err(MoneyFault::NotANumber { .. })), "{text}");
+        }
+        let price = Price { unit_price: -1, ..per_second() };
+        assert!(
+            estimate(None, Some(&price), &One(json!({}))).unwrap_err().to_string().contains("unit_price")
+        );
+    }
+
+    #[test]
+    fn the_node_wins_over_the_service() {
+        let cost = Cost { estimate: Template::Literal(json!(30)), actual: Some(at("cost")) };
+        let facts = One(json!({"seconds": 10, "used": {"seconds": 8}, "cost": 21}));
+        assert_eq!(estimate(Some(&cost), Some(&per_second()), &facts), Ok(Some(30)));
+        assert_eq!(actual(Some(&cost), Some(&per_second()), &facts, 30), Ok(21));
+        assert_eq!(estimate(None, Some(&per_second()), &facts), Ok(Some(70)));
+        assert_eq!(actual(None, Some(&per_second()), &facts, 70), Ok(56));
+        assert_eq!(estimate(None, None, &facts), Ok(None));
+    }
+
+    #[test]
+    fn a_missing_actual_is_the_estimate_but_a_missing_estimate_is_a_fault() {
+        let facts = One(json!({}));
+        let cost = Cost { estimate: at("nowhere"), actual: Some(at("nowhere")) };
+        assert_eq!(estimate(Some(&cost), None, &facts), Err(MoneyFault::Missing { what: "cost.estimate" }));
+        assert_eq!(actual(Some(&cost), None, &facts, 30), Ok(30));
+        assert_eq!(actual(None, Some(&per_second()), &facts, 30), Ok(30));
+        assert_eq!(actual(None, None, &facts, 30), Ok(30));
+    }
+
+    proptest! {
+        #[test]
+        fn an_amount_is_never_negative(unit_price in any::<i64>(), min_unit in any::<i64>(), units in any::<f64>()) {
+            let price = Price { unit_price, min_unit, units: json!(units), actual_units: None };
+            if let Ok(Some(amount)) = estimate(None, Some(&price), &One(Value::Null)) {
+                prop_assert!(amount >= 0);
+            }
+        }
+    }
 }

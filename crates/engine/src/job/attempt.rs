@@ -1,0 +1,95 @@
+//! One try at a job, as it is shown and stored: a row.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::retry::Fault;
+use crate::time::Timestamp;
+
+use super::Outcome;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AttemptStatus {
+    Queued,
+    Running,
+    Succeeded,
+    Failed,
+    /// Failed, and another one follows.
+    Retrying,
+    Cancelled,
+}
+
+impl AttemptStatus {
+    pub fn word(self) -> &'static str {
+        match self {
+            AttemptStatus::Queued => "queued",
+            AttemptStatus::Running => "running",
+            AttemptStatus::Succeeded => "succeeded",
+            AttemptStatus::Failed => "failed",
+            AttemptStatus::Retrying => "retrying",
+            AttemptStatus::Cancelled => "cancelled",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// From 1, over all rounds.
+    pub number: u32,
+    /// Of the last grant; 0 before the first.
+    pub fence: u64,
+    pub status: AttemptStatus,
+    pub worker: Option<String>,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    pub result: Option<Value>,
+    pub error: Option<Fault>,
+    pub next_retry_at: Option<Timestamp>,
+}
+
+impl Attempt {
+    pub(super) fn queued(number: u32, at: Timestamp) -> Self {
+        Self {
+            number,
+            fence: 0,
+            status: AttemptStatus::Queued,
+            worker: None,
+            created_at: at,
+            started_at: None,
+            finished_at: None,
+            result: None,
+            error: None,
+            next_retry_at: None,
+        }
+    }
+
+    pub(super) fn end(&mut self, status: AttemptStatus, at: Timestamp) {
+        self.status = status;
+        self.finished_at = Some(at);
+    }
+
+    /// Whether it has ended with just this outcome, so that hearing it again is no news.
+    pub(super) fn ended_with(&self, outcome: &Outcome) -> bool {
+        match outcome {
+            // Null is kept as nothing: stores cannot tell the two apart.
+            Outcome::Done { result } => match self.status {
+                AttemptStatus::Succeeded | AttemptStatus::Cancelled => {
+                    self.error.is_none() && self.result.as_ref().unwrap_or(&Value::Null) == result
+                }
+                AttemptStatus::Queued
+                | AttemptStatus::Running
+                | AttemptStatus::Failed
+                | AttemptStatus::Retrying => false,
+            },
+            Outcome::Failed { fault, .. } => self.finished_at.is_some() && self.error.as_ref() == Some(fault),
+            Outcome::Suspended { .. } => false,
+        }
+    }
+}
+
+/// The value, unless it is null.
+pub(super) fn some(value: &Value) -> Option<Value> {
+    Some(value).filter(|value| !value.is_null()).cloned()
+}

@@ -1,0 +1,187 @@
+//! Schedules: which slots of a cron expression fire now, and which pass.
+//!
+//! `plan` is a rule, not a loop: it is given what has been decided so far, the time and how much is still running,
+//! and answers with what to start, what to cancel, what to remember and when to ask again. Asked twice with the
+//! same memory it gives the same answer, and every firing has an id that is unique per slot; so two servers that
+//! ask at the same time start one job.
+
+pub mod cron;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::ScheduleId;
+use crate::time::Timestamp;
+
+pub use cron::{Cron, Dst};
+
+/// Slots that fire, or wait, because of one schedule at one time. More would be a flood, not a catch-up.
+pub const FIRINGS_MAX: usize = 1_000;
+/// A slot decided within this time is on time: ticks are late now and then, and a restart takes a moment.
+pub const ON_TIME_MS: u64 = 60_000;
+/// How far back missed slots are looked for unless the schedule says otherwise: one day.
+pub const WINDOW_MS_DEFAULT: u64 = 86_400_000;
+
+/// A rule that starts a job or a run at certain times; what it starts is not its business.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Schedule {
+    pub id: ScheduleId,
+    pub cron: Cron,
+    pub enabled: bool,
+    #[serde(default)]
+    pub overlap: Overlap,
+    #[serde(default)]
+    pub catchup: Catchup,
+    /// How late a missed slot may still be caught up; 0 = [`WINDOW_MS_DEFAULT`].
+    #[serde(default)]
+    pub window_ms: u64,
+}
+
+/// What a slot does while what an earlier one started is still running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Overlap {
+    /// It passes without firing.
+    #[default]
+    Skip,
+    /// It waits, in order, until nothing is running.
+    Queue,
+    /// What is running is cancelled, and it fires.
+    Cancel,
+    /// It fires all the same.
+    Allow,
+}
+
+/// What happens to slots that passed while nobody looked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Catchup {
+    /// They pass.
+    #[default]
+    None,
+    /// The latest of them fires, unless a slot that is on time does.
+    Last,
+    /// They all fire, the latest [`FIRINGS_MAX`] of them.
+    All,
+}
+
+/// What a schedule has to remember between two questions.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Progress {
+    /// Everything up to this moment is decided. `None` for a schedule that was never asked about.
+    pub last_slot: Option<Timestamp>,
+    /// Slots that wait for what is running, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<Timestamp>,
+}
+
+/// One start. Its id is unique per slot, so that it can happen only once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Firing {
+    pub schedule: ScheduleId,
+    pub slot: Timestamp,
+    /// Somebody asked for it; it is not a slot of the schedule.
+    pub manual: bool,
+}
+
+impl fmt::Display for Firing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}{}", self.schedule, self.slot, if self.manual { "!" } else { "" })
+    }
+}
+
+/// What is to be done about a schedule now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// To be started, oldest first.
+    pub fire: Vec<Firing>,
+    /// Whether what is running is to be cancelled first.
+    pub cancel_running: bool,
+    /// Slots that pass without firing; counted up to [`FIRINGS_MAX`].
+    pub n_passed: usize,
+    /// To be remembered in the same transaction.
+    pub progress: Progress,
+    /// When to ask again; also whenever something that it started ends, if slots are waiting.
+    pub next_at: Option<Timestamp>,
+}
+
+impl Schedule {
+    /// Decides about every slot up to `now`, given that `n_running` of what it started have not ended.
+    pub fn plan(&self, progress: &Progress, now: Timestamp, n_running: usize) -> Decision {
+        // A new schedule owes nothing to the past; a clock that went back decides nothing twice.
+        let decided = progress.last_slot.unwrap_or(now);
+        let until = decided.max(now);
+        let mut decision = Decision {
+            fire: Vec::new(),
+            cancel_running: false,
+            n_passed: 0,
+            progress: Progress { last_slot: Some(until), waiting: Vec::new() },
+            next_at: None,
+        };
+        if !self.enabled {
+            decision.n_passed = progress.waiting.len();
+            return decision;
+        }
+        decision.next_at = self.cron.next_after(until);
+        let (due, n_missed) = self.due(decided, now);
+        decision.n_passed = n_missed;
+        self.overlap(progress, due, n_running, &mut decision);
+        decision
+    }
+
+    /// Starts one now because somebody asked, whatever is running and whether or not it is enabled. Slots are not
+    /// touched by it. The second value says whether what is running is to be cancelled first.
+    pub fn trigger(&self, now: Timestamp, n_running: usize) -> (Firing, bool) {
+        let firing = Firing { schedule: self.id, slot: now, manual: true };
+        (firing, self.overlap == Overlap::Cancel && n_running > 0)
+    }
+
+    /// The slots in `(decided, now]` that fire as far as lateness goes, and how many do not.
+    fn due(&self, decided: Timestamp, now: Timestamp) -> (Vec<Timestamp>, usize) {
+        let back = |ms: u64| Timestamp(now.0.saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX)));
+        let window = if self.window_ms == 0 { WINDOW_MS_DEFAULT } else { self.window_ms };
+        // Just before the window, so that a slot exactly as late as allowed still counts.
+        let (window_start, late_before) = (Timestamp(back(window).0.saturating_sub(1)), back(ON_TIME_MS));
+        let (n_all, _) = self.cron.latest(decided, now, FIRINGS_MAX);
+        let from = match self.catchup {
+            Catchup::None => decided.max(late_before),
+            Catchup::Last | Catchup::All => decided.max(window_start.min(late_before)),
+        };
+        let (mut due, _) = self.cron.latest(from, now, FIRINGS_MAX);
+        if self.catchup == Catchup::Last {
+            let n_late = due.iter().take_while(|slot| **slot <= late_before).count();
+            due.drain(..if n_late == due.len() { n_late.saturating_sub(1) } else { n_late });
+        }
+        let n_missed = n_all.len().saturating_sub(due.len());
+        (due, n_missed)
+    }
+
+    /// Applies the overlap rule to the slots that are due.
+    fn overlap(&self, progress: &Progress, due: Vec<Timestamp>, n_running: usize, decision: &mut Decision) {
+        let mut slots = progress.waiting.clone();
+        slots.extend(due);
+        let kept = match self.overlap {
+            Overlap::Allow => slots.len(),
+            Overlap::Skip if n_running > 0 => 0,
+            // Several at once would overlap each other; the latest is the one that still matters.
+            Overlap::Skip | Overlap::Cancel => slots.len().min(1),
+            Overlap::Queue => {
+                let n_fired = usize::from(n_running == 0).min(slots.len());
+                let mut rest = slots.split_off(n_fired);
+                decision.n_passed += rest.len().saturating_sub(FIRINGS_MAX);
+                rest.truncate(FIRINGS_MAX);
+                decision.progress.waiting = rest;
+                slots.len()
+            }
+        };
+        decision.n_passed = (decision.n_passed + slots.len() - kept).min(FIRINGS_MAX);
+        let fired = slots.split_off(slots.len() - kept);
+        decision.cancel_running = self.overlap == Overlap::Cancel && n_running > 0 && !fired.is_empty();
+        decision.fire =
+            fired.into_iter().map(|slot| Firing { schedule: self.id, slot, manual: false }).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests;
