@@ -1,0 +1,63 @@
+//! The expressions of the dag form: CEL, with references as the form spells them (`$var.n > 5 && !$node.a.error`).
+//!
+//! The grammar and the functions are those of CEL; values are JSON. Parsing and evaluation are ours, because a
+//! condition of a stranger must neither exhaust the stack nor run for long, must give the same answer every time, and
+//! takes numbers as JSON has them: an integer and a float can be compared and added, and what is missing is null at
+//! any depth.
+
+mod eval;
+mod parse;
+mod scan;
+mod tree;
+mod value;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::limits::EXPRESSION_CHARS;
+use crate::reference::{Facts, Ref};
+use crate::text::{a_type, excerpt};
+use tree::Node;
+
+/// A parsed expression.
+#[derive(Debug, Clone)]
+pub struct Expr {
+    root: Arc<Node>,
+    refs: Arc<[Ref]>,
+    text: Arc<str>,
+}
+
+impl Expr {
+    /// Reads an expression.
+    pub fn parse(text: &str) -> Result<Expr, String> {
+        if text.chars().nth(EXPRESSION_CHARS).is_some() {
+            return Err(format!(
+                "the expression has more than {EXPRESSION_CHARS} characters: split the condition"
+            ));
+        }
+        if text.trim().is_empty() {
+            return Err("the expression is empty".to_owned());
+        }
+        let scanned = scan::scan(text)?;
+        let root = parse::parse(text, &scanned)?;
+        Ok(Expr { root: Arc::new(root), refs: scanned.refs.into(), text: text.into() })
+    }
+
+    /// Whether it holds; `Err` is the reason why that cannot be said.
+    pub fn holds(&self, facts: &dyn Facts) -> Result<bool, String> {
+        let values: Vec<_> = self.refs.iter().map(|reference| reference.resolve(facts)).collect();
+        match eval::evaluate(&self.root, &values) {
+            Ok(Value::Bool(holds)) => Ok(holds),
+            Ok(other) => {
+                Err(format!("`{}` is not true or false but {}", excerpt(&self.text), a_type(&other)))
+            }
+            Err(reason) => Err(format!("{reason} in `{}`", excerpt(&self.text))),
+        }
+    }
+
+    /// The references it reads, each once.
+    pub fn refs(&self) -> Vec<&Ref> {
+        self.refs.iter().collect()
+    }
+}

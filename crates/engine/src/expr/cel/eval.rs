@@ -1,0 +1,337 @@
+//! Evaluation: a walk over the tree with a budget of steps, so that it ends soon whatever the facts are.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use serde_json::{Map, Value};
+
+use super::tree::{Loop, Node, Op, Pattern, TextTest};
+use super::value::{CHARS_PER_STEP, arithmetic, convert, order, pick, text_of, weight};
+use crate::expr::pattern;
+use crate::number::Num;
+use crate::reference::{Seg, descend};
+use crate::text::a_type;
+
+/// Steps of one evaluation: nodes visited, items and characters looked at. About ten milliseconds' worth.
+const STEPS_MAX: usize = 100_000;
+/// What compiling a pattern counts.
+const PATTERN_STEPS: usize = 2_000;
+
+pub(super) type Result<T> = std::result::Result<T, String>;
+
+/// Evaluates a tree; `values` are those of its references.
+pub(super) fn evaluate(root: &Node, values: &[Cow<'_, Value>]) -> Result<Value> {
+    let mut walk = Walk { values, locals: Vec::new(), n_steps: 0 };
+    walk.value(root).map(Cow::into_owned)
+}
+
+struct Walk<'a> {
+    values: &'a [Cow<'a, Value>],
+    /// The variables of the loops around, outermost first.
+    locals: Vec<Value>,
+    n_steps: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn spend(&mut self, steps: usize) -> Result<()> {
+        self.n_steps = self.n_steps.saturating_add(steps);
+        match self.n_steps > STEPS_MAX {
+            true => Err(format!("the evaluation takes more than {STEPS_MAX} steps: compare less data")),
+            false => Ok(()),
+        }
+    }
+
+    fn value(&mut self, node: &'a Node) -> Result<Cow<'a, Value>> {
+        self.spend(1)?;
+        Ok(match node {
+            Node::Literal(value) => Cow::Borrowed(value),
+            Node::Ref(index) => {
+                self.values.get(*index).map_or(Cow::Owned(Value::Null), |v| Cow::Borrowed(v.as_ref()))
+            }
+            Node::Local(distance) => {
+                let local = self.locals.iter().rev().nth(*distance).cloned();
+                self.pay_for(local.unwrap_or_default())?
+            }
+            Node::Field(of, key) => self.field(of, key)?,
+            Node::Index(of, index) => {
+                let (of, index) = (self.value(of)?, self.value(index)?);
+                pick(of, &index)?
+            }
+            Node::List(items) => {
+                let items = items.iter().map(|item| self.owned(item)).collect::<Result<_>>()?;
+                Cow::Owned(Value::Array(items))
+            }
+            Node::Map(entries) => self.map(entries)?,
+            Node::Not(of) => Cow::Owned(Value::Bool(!self.truth(of)?)),
+            Node::Negate(of) => {
+                let of = self.value(of)?;
+                arithmetic(Op::Sub, &Value::from(0), &of)?
+            }
+            Node::And(parts) => self.decide(parts, false)?,
+            Node::Or(parts) => self.decide(parts, true)?,
+            Node::If(test, then, other) => {
+                let branch = if self.truth(test)? { then } else { other };
+                self.value(branch)?
+            }
+            Node::Binary(op, a, b) => {
+                let (a, b) = (self.value(a)?, self.value(b)?);
+                self.binary(*op, a, &b)?
+            }
+            Node::Present(of) => Cow::Owned(Value::Bool(!self.value(of)?.is_null())),
+            Node::Convert(conversion, of) => {
+                let of = self.value(of)?;
+                convert(*conversion, of)?
+            }
+            Node::Text(test, text, part) => {
+                let (text, part) = (self.value(text)?, self.value(part)?);
+                Cow::Owned(Value::Bool(self.text_test(*test, &text, &part)?))
+            }
+            Node::Matches(text, pattern) => Cow::Owned(Value::Bool(self.matches(text, pattern)?)),
+            Node::Loop(kind, list, body) => self.loop_over(*kind, list, body)?,
+        })
+    }
+
+    /// A copy, paid for by its size.
+    fn owned(&mut self, node: &'a Node) -> Result<Value> {
+        let value = self.value(node)?;
+        self.pay_for(value.into_owned()).map(Cow::into_owned)
+    }
+
+    fn pay_for(&mut self, value: Value) -> Result<Cow<'a, Value>> {
+        self.spend(weight(&value))?;
+        Ok(Cow::Owned(value))
+    }
+
+    fn truth(&mut self, node: &'a Node) -> Result<bool> {
+        match self.value(node)?.as_ref() {
+            Value::Bool(truth) => Ok(*truth),
+            other => Err(format!("true or false is expected, not {}", a_type(other))),
+        }
+    }
+
+    /// `&&` and `||`: a part that decides wins over one that cannot be evaluated, whichever comes first.
+    fn decide(&mut self, parts: &'a [Node], decisive: bool) -> Result<Cow<'a, Value>> {
+        let mut fault = None;
+        for part in parts {
+            match self.truth(part) {
+                Ok(truth) if truth == decisive => return Ok(Cow::Owned(Value::Bool(decisive))),
+                Ok(_) => {}
+                Err(reason) => fault = fault.or(Some(reason)),
+            }
+        }
+        fault.map_or(Ok(Cow::Owned(Value::Bool(!decisive))), Err)
+    }
+
+    fn field(&mut self, of: &'a Node, key: &str) -> Result<Cow<'a, Value>> {
+        // A field of a loop's variable is by far the most common, and must not copy the whole item.
+        if let Node::Local(distance) = of {
+            let local = self.locals.iter().rev().nth(*distance);
+            let field = local.and_then(|item| item.get(key)).cloned().unwrap_or_default();
+            return self.pay_for(field);
+        }
+        let of = self.value(of)?;
+        let path = [Seg::Key(key.to_owned())];
+        Ok(descend(of, &path).unwrap_or(Cow::Owned(Value::Null)))
+    }
+
+    fn map(&mut self, entries: &'a [(Node, Node)]) -> Result<Cow<'a, Value>> {
+        let mut map = Map::new();
+        for (key, value) in entries {
+            let Value::String(key) = self.owned(key)? else {
+                return Err("the keys of an object are texts".to_owned());
+            };
+            let value = self.owned(value)?;
+            map.insert(key, value);
+        }
+        Ok(Cow::Owned(Value::Object(map)))
+    }
+
+    fn binary(&mut self, op: Op, a: Cow<'a, Value>, b: &Value) -> Result<Cow<'a, Value>> {
+        let ordered = |found: Result<Ordering>, wanted: fn(Ordering) -> bool| found.map(wanted);
+        let truth = match op {
+            Op::Eq => self.same(&a, b)?,
+            Op::Ne => !self.same(&a, b)?,
+            Op::Lt => ordered(order(&a, b), Ordering::is_lt)?,
+            Op::Le => ordered(order(&a, b), Ordering::is_le)?,
+            Op::Gt => ordered(order(&a, b), Ordering::is_gt)?,
+            Op::Ge => ordered(order(&a, b), Ordering::is_ge)?,
+            Op::In => self.is_in(&a, b)?,
+            Op::Add => return self.add(a, b),
+            Op::Sub | Op::Mul | Op::Div | Op::Rem => return arithmetic(op, &a, b),
+        };
+        Ok(Cow::Owned(Value::Bool(truth)))
+    }
+
+    /// Equality as JSON has it, except that `1` and `1.0` are one number.
+    fn same(&mut self, a: &Value, b: &Value) -> Result<bool> {
+        self.spend(1)?;
+        Ok(match (a, b) {
+            (Value::Number(a), Value::Number(b)) => Num::of(a).compare(Num::of(b)) == Some(Ordering::Equal),
+            (Value::String(a), Value::String(b)) => {
+                self.spend(if a.len() == b.len() { a.len() / CHARS_PER_STEP } else { 0 })?;
+                a == b
+            }
+            (Value::Array(a), Value::Array(b)) => {
+                let mut equal = a.len() == b.len();
+                let mut pairs = a.iter().zip(b);
+                while let (true, Some((a, b))) = (equal, pairs.next()) {
+                    equal = self.same(a, b)?;
+                }
+                equal
+            }
+            (Value::Object(a), Value::Object(b)) => {
+                let mut equal = a.len() == b.len();
+                let mut fields = a.iter();
+                while let (true, Some((key, a))) = (equal, fields.next()) {
+                    equal = match b.get(key) {
+                        Some(b) => self.same(a, b)?,
+                        None => false,
+                    };
+                }
+                equal
+            }
+            _ => a == b,
+        })
+    }
+
+    fn is_in(&mut self, item: &Value, collection: &Value) -> Result<bool> {
+        match collection {
+            Value::Array(items) => {
+                for candidate in items {
+                    if self.same(item, candidate)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Value::Object(fields) => Ok(item.as_str().is_some_and(|key| fields.contains_key(key))),
+            // What is missing has nothing in it.
+            Value::Null => Ok(false),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                Err(format!("`in` needs a list or an object, not {}", a_type(collection)))
+            }
+        }
+    }
+
+    fn add(&mut self, a: Cow<'a, Value>, b: &Value) -> Result<Cow<'a, Value>> {
+        let sum = match (a.as_ref(), b) {
+            (Value::String(a), Value::String(b)) => {
+                self.spend(a.len().saturating_add(b.len()) / CHARS_PER_STEP)?;
+                Value::String([a.as_str(), b.as_str()].concat())
+            }
+            (Value::Array(_), Value::Array(more)) => {
+                self.spend(weight(&a).saturating_add(weight(b)))?;
+                let mut items = a.into_owned();
+                if let Some(items) = items.as_array_mut() {
+                    items.extend_from_slice(more);
+                }
+                items
+            }
+            _ => return arithmetic(Op::Add, &a, b),
+        };
+        Ok(Cow::Owned(sum))
+    }
+
+    fn text_test(&mut self, test: TextTest, text: &Value, part: &Value) -> Result<bool> {
+        if let (TextTest::Contains, Value::Array(_)) = (test, text) {
+            return self.is_in(part, text);
+        }
+        let name = match test {
+            TextTest::Contains => "contains",
+            TextTest::StartsWith => "startsWith",
+            TextTest::EndsWith => "endsWith",
+        };
+        let (text, part) = (text_of(name, text)?, text_of(name, part)?);
+        self.spend(text.len() / CHARS_PER_STEP)?;
+        Ok(match test {
+            TextTest::Contains => text.contains(part),
+            TextTest::StartsWith => text.starts_with(part),
+            TextTest::EndsWith => text.ends_with(part),
+        })
+    }
+
+    fn matches(&mut self, text: &'a Node, pattern: &'a Pattern) -> Result<bool> {
+        let text = self.value(text)?;
+        let text = text_of("matches", &text)?;
+        self.spend(text.len() / CHARS_PER_STEP)?;
+        match pattern {
+            Pattern::Known(pattern) => Ok(pattern.is_match(text)),
+            Pattern::Computed(node) => {
+                let pattern = self.value(node)?;
+                self.spend(PATTERN_STEPS)?;
+                Ok(pattern::compile(text_of("matches", &pattern)?)?.is_match(text))
+            }
+        }
+    }
+
+    fn loop_over(&mut self, kind: Loop, list: &'a Node, body: &'a Node) -> Result<Cow<'a, Value>> {
+        let list = self.value(list)?;
+        let items: Vec<Value> = match list.as_ref() {
+            Value::Array(items) => {
+                self.spend(weight(&list))?;
+                items.clone()
+            }
+            Value::Object(fields) => {
+                self.spend(fields.len())?;
+                fields.keys().map(|key| Value::String(key.clone())).collect()
+            }
+            other => return Err(format!("a loop needs a list or an object, not {}", a_type(other))),
+        };
+        let mut found = Found::default();
+        for item in items {
+            self.spend(1)?;
+            self.locals.push(item);
+            let outcome = match kind {
+                Loop::Map => self.owned(body).map(|made| found.kept.push(made)),
+                Loop::All | Loop::Exists | Loop::ExistsOne | Loop::Filter => {
+                    self.truth(body).map(|truth| found.count(truth))
+                }
+            };
+            let item = self.locals.pop();
+            match outcome {
+                Err(reason) => found.fault = found.fault.or(Some(reason)),
+                Ok(()) if kind == Loop::Filter && found.last => found.kept.extend(item),
+                Ok(()) => {}
+            }
+            let decided = match kind {
+                Loop::All => found.n_false > 0,
+                Loop::Exists => found.n_true > 0,
+                Loop::ExistsOne | Loop::Filter | Loop::Map => found.fault.is_some(),
+            };
+            if decided {
+                break;
+            }
+        }
+        found.result(kind).map(Cow::Owned)
+    }
+}
+
+/// What a loop has come to so far.
+#[derive(Default)]
+struct Found {
+    n_true: usize,
+    n_false: usize,
+    last: bool,
+    kept: Vec<Value>,
+    fault: Option<String>,
+}
+
+impl Found {
+    fn count(&mut self, truth: bool) {
+        self.last = truth;
+        self.n_true += usize::from(truth);
+        self.n_false += usize::from(!truth);
+    }
+
+    fn result(self, kind: Loop) -> Result<Value> {
+        let fault = self.fault.map_or(Ok(()), Err);
+        match kind {
+            Loop::All if self.n_false > 0 => Ok(Value::Bool(false)),
+            Loop::Exists if self.n_true > 0 => Ok(Value::Bool(true)),
+            Loop::All => fault.map(|()| Value::Bool(true)),
+            Loop::Exists => fault.map(|()| Value::Bool(false)),
+            Loop::ExistsOne => fault.map(|()| Value::Bool(self.n_true == 1)),
+            Loop::Filter | Loop::Map => fault.map(|()| Value::Array(self.kept)),
+        }
+    }
+}
