@@ -262,6 +262,8 @@ pub enum OutputMode {
 pub struct Choice {
     pub cases: Vec<(String, Condition)>,
     pub default_action: Option<String>,
+    /// Literal parameters of the node, which its cases may read.
+    pub params: Map<String, Value>,
 }
 
 /// Branches side by side: given ones (`parallel`) or one per item (`foreach`).
@@ -355,6 +357,8 @@ pub enum LoopOver {
 pub enum Timer {
     /// Milliseconds from entry.
     Delay(Template),
+    /// Seconds from entry (`delaySeconds` of the dag form, which may be a reference).
+    Seconds(Template),
     /// An RFC 3339 moment.
     Until(Template),
 }

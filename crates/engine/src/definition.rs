@@ -1,0 +1,157 @@
+//! What people write: three forms, read as JSON or YAML, checked wholly, and turned into one plan.
+//!
+//! `source` makes text a value; `reader` takes values apart and collects problems; `graph`, `dag` and `steps` each
+//! read one form; `refs` and `join` check what all forms share. Nothing here stops at the first problem, and
+//! nothing recurses deeper than [`crate::limits::DEPTH`] scopes.
+
+mod dag;
+mod graph;
+mod join;
+mod reader;
+mod refs;
+mod source;
+mod steps;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::plan::{Form, Plan, Priority, Scope, Variable};
+use crate::problem::Problem;
+use reader::{Fields, Reader, a_kind_of};
+
+pub use steps::{ExpandedTask, Expansion, expand};
+
+/// How fields nobody knows are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Strictness {
+    /// They are errors: the native API.
+    #[default]
+    Strict,
+    /// They are warnings: the surfaces that old clients speak to.
+    Lenient,
+}
+
+/// What became of a definition.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    /// Absent exactly when a problem is an error.
+    pub plan: Option<Arc<Plan>>,
+    /// Everything found, in the order in which it was found.
+    pub problems: Vec<Problem>,
+    pub form: Option<Form>,
+    /// The definition as a value; null if it could not be read as one.
+    pub definition: Value,
+}
+
+/// Compiles the text of a definition, JSON or YAML.
+pub fn compile(text: &str, strictness: Strictness) -> Compiled {
+    match source::parse(text) {
+        Ok(value) => compile_owned(value, strictness),
+        Err(problem) => refused(problem),
+    }
+}
+
+/// Compiles a definition that is a value already.
+pub fn compile_value(value: &Value, strictness: Strictness) -> Compiled {
+    match source::weigh(value) {
+        Ok(()) => compile_owned(value.clone(), strictness),
+        Err(problem) => refused(problem),
+    }
+}
+
+fn refused(problem: Problem) -> Compiled {
+    Compiled { plan: None, problems: vec![problem], form: None, definition: Value::Null }
+}
+
+fn compile_owned(definition: Value, strictness: Strictness) -> Compiled {
+    let mut reader = Reader::new(strictness);
+    let flow = Flow::read(&definition, "$", 1, &mut reader);
+    let form = flow.as_ref().map(|flow| flow.form);
+    let plan = match flow {
+        Some(Flow { form, title, root: Some(root), variables, priority, stopped })
+            if !reader.problems.has_errors() =>
+        {
+            let n_nodes = reader.n_nodes;
+            Some(Arc::new(Plan { form, title, root, variables, priority, stopped, n_nodes }))
+        }
+        Some(_) | None => None,
+    };
+    Compiled { plan, problems: reader.problems.into_list(), form, definition }
+}
+
+/// A definition or a flow inside one.
+struct Flow {
+    form: Form,
+    title: Option<String>,
+    root: Option<Scope>,
+    variables: BTreeMap<String, Variable>,
+    priority: Priority,
+    stopped: bool,
+}
+
+impl Flow {
+    /// Reads a flow of whatever form it has. `depth` counts scopes, the outermost being 1.
+    fn read(value: &Value, path: &str, depth: usize, reader: &mut Reader) -> Option<Flow> {
+        if !reader.admit_depth(depth, path) {
+            return None;
+        }
+        let mut fields = Fields::of(value, path.to_owned(), reader)?;
+        let form = form_of(&mut fields, reader)?;
+        let title = fields.text("title", reader).or_else(|| fields.text("name", reader));
+        let mut flow = Flow {
+            form,
+            title: title.map(str::to_owned),
+            root: None,
+            variables: BTreeMap::new(),
+            priority: Priority::default(),
+            stopped: false,
+        };
+        fields.text("description", reader);
+        match form {
+            Form::Graph => flow.root = graph::scope(&mut fields, depth, reader),
+            Form::Dag => {
+                flow.variables = dag::variables(&mut fields, depth, reader);
+                flow.root = dag::scope(&mut fields, depth, reader);
+            }
+            Form::Steps => {
+                flow.priority = steps::priority(&mut fields, depth, reader);
+                flow.stopped = steps::stopped(&mut fields, depth, reader);
+                flow.root = steps::scope(&mut fields, depth, reader);
+            }
+        }
+        fields.finish(reader);
+        Some(flow)
+    }
+}
+
+const FORMS: [(&str, Form); 3] = [("graph", Form::Graph), ("dag", Form::Dag), ("steps", Form::Steps)];
+
+fn form_of(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Form> {
+    if fields.value("form").is_some_and(|form| form != "") {
+        return fields.word("form", &FORMS, reader);
+    }
+    let found = (fields.map.get("nodes"), fields.map.get("steps"));
+    match found {
+        (Some(Value::Object(_)), _) => Some(Form::Graph),
+        (Some(Value::Array(_)), _) => Some(Form::Dag),
+        (_, Some(Value::Array(_))) => Some(Form::Steps),
+        (nodes, steps) => {
+            let reason = match (nodes, steps) {
+                (Some(nodes), _) => format!("`nodes` is {}", a_kind_of(nodes)),
+                (None, Some(steps)) => format!("`steps` is {}", a_kind_of(steps)),
+                (None, None) => "there are neither `nodes` nor `steps`".to_owned(),
+            };
+            reader.hint_error(
+                fields.path.clone(),
+                format!("this is no definition: {reason}"),
+                "give `start` and an object `nodes` (graph), arrays `nodes` and `edges` (dag) or an array `steps` (steps)",
+            );
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

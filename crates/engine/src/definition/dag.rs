@@ -1,0 +1,189 @@
+//! The dag form: nodes and edges with conditions; a node starts when everything before it is settled.
+
+mod node;
+mod variables;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::join;
+use super::reader::{Fields, Reader, at_index, shown};
+use super::refs;
+use crate::expr::{Condition, cel};
+use crate::plan::{Compute, Edge, Kind, Node, NodeIx, OnFailure, Routing, Scope, When};
+
+pub(super) use variables::variables;
+
+const ON_FAILURE: [(&str, OnFailure); 2] = [("stop", OnFailure::Stop), ("continue", OnFailure::Continue)];
+
+/// Reads `nodes`, `edges` and `on_failure` of one scope.
+pub(super) fn scope(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<Scope> {
+    let on_failure = fields.word("on_failure", &ON_FAILURE, reader).unwrap_or_default();
+    let edge_list = fields.list("edges", reader).unwrap_or_default();
+    let node_list = fields.list("nodes", reader)?;
+    let declared = fields.map.get("variables").and_then(Value::as_object);
+    let nodes_path = fields.at("nodes");
+    if node_list.is_empty() {
+        reader.error(nodes_path, "a flow needs at least one node");
+        return None;
+    }
+    if !reader.admit_nodes(node_list.len(), &nodes_path)
+        || !reader.admit_edges(edge_list.len(), &fields.at("edges"))
+    {
+        return None;
+    }
+    let names = node_list.iter().filter_map(|node| match node.get("id")? {
+        Value::String(id) => Some(id.clone()),
+        other => other.as_u64().map(|n| n.to_string()),
+    });
+    reader.scopes.push(names.collect::<BTreeSet<_>>());
+    let mut read = read_nodes(node_list, &nodes_path, depth, reader);
+    read_edges(edge_list, &fields.at("edges"), &mut read, reader);
+    for (node, path) in read.nodes.iter().zip(&read.paths) {
+        refs::check_nodes(node, path, reader);
+    }
+    reader.scopes.pop();
+    join::check(&mut read.nodes, &read.paths, reader);
+    if depth == 1
+        && let Some(declared) = declared.filter(|declared| !declared.is_empty())
+    {
+        check_variables(&read, declared.keys().cloned().collect(), reader);
+    }
+    check_islands(&read, reader);
+    Some(Scope {
+        routing: Routing::Join { on_failure },
+        owns_shared: true,
+        nodes: read.nodes,
+        index: read.index,
+    })
+}
+
+/// The nodes of a scope with the places where they stand.
+struct Read {
+    nodes: Vec<Node>,
+    paths: Vec<String>,
+    index: BTreeMap<String, NodeIx>,
+}
+
+fn read_nodes(list: &[Value], path: &str, depth: usize, reader: &mut Reader) -> Read {
+    let mut read = Read { nodes: Vec::with_capacity(list.len()), paths: Vec::new(), index: BTreeMap::new() };
+    for (i, value) in list.iter().enumerate() {
+        let path = at_index(path, i);
+        let Some(mut fields) = Fields::of(value, path.clone(), reader) else { continue };
+        let id = fields.id("id", reader).unwrap_or_default();
+        let node = node::read(&id, fields, depth, reader);
+        if !reader.check_key(&id, &format!("{path}.id")) {
+            continue;
+        }
+        if let Some(first) = read.index.get(id.as_ref()) {
+            let reason = format!("the id `{}` is taken by {}", shown(&id), read.paths[*first]);
+            reader.error(format!("{path}.id"), reason);
+            continue;
+        }
+        read.index.insert(id.into_owned(), read.nodes.len());
+        read.nodes.push(node);
+        read.paths.push(path);
+    }
+    read
+}
+
+fn read_edges(list: &[Value], path: &str, read: &mut Read, reader: &mut Reader) {
+    let mut taken: BTreeMap<(NodeIx, NodeIx, String), usize> = BTreeMap::new();
+    for (i, value) in list.iter().enumerate() {
+        let Some(mut fields) = Fields::of(value, at_index(path, i), reader) else { continue };
+        let source = end_of_edge("source", &mut fields, &read.index, reader);
+        let target = end_of_edge("target", &mut fields, &read.index, reader);
+        let decides = source.is_some_and(|ix| matches!(read.nodes[ix].kind, Kind::Compute(Compute::Test(_))));
+        let when = when(&mut fields, decides, reader);
+        fields.allow(&["id", "label"]);
+        let place = fields.path.clone();
+        // Edges that differ in what they ask for are different edges: both answers may lead to the same node.
+        let asks = format!("{:?} {:?}", value.get("condition"), value.get("action"));
+        fields.finish(reader);
+        let (Some(source), Some(target), Some(when)) = (source, target, when) else { continue };
+        if source == target {
+            let key = shown(&read.nodes[source].key);
+            reader.error(place, format!("cycle: {key} → {key}"));
+            continue;
+        }
+        if let Some(first) = taken.insert((source, target, asks), i) {
+            reader.error(place, format!("the same edge as {}", at_index(path, first)));
+            continue;
+        }
+        read.nodes[source].out.push(Edge { to: Some(target), when });
+    }
+}
+
+fn end_of_edge(
+    name: &'static str,
+    fields: &mut Fields<'_>,
+    index: &BTreeMap<String, NodeIx>,
+    reader: &mut Reader,
+) -> Option<NodeIx> {
+    let Some(key) = fields.id(name, reader) else {
+        reader.error(fields.at(name), format!("an edge needs a {name}"));
+        return None;
+    };
+    let found = index.get(key.as_ref()).copied();
+    if found.is_none() {
+        let reason = format!("unknown node `{}`", shown(&key));
+        reader.error_near(fields.at(name), reason, &key, index.keys().map(String::as_str));
+    }
+    found
+}
+
+/// What an edge asks for. After a node that decides, a bare `true` or `false` is the decision.
+fn when(fields: &mut Fields<'_>, decides: bool, reader: &mut Reader) -> Option<When> {
+    let action = fields.name("action", reader);
+    let path = fields.at("condition");
+    let condition = match fields.value("condition") {
+        Some(Value::Bool(flag)) => Some(if *flag { "true" } else { "false" }),
+        Some(_) => fields.text("condition", reader).filter(|text| !text.trim().is_empty()),
+        None => None,
+    };
+    match (action, condition.map(str::trim)) {
+        (Some(_), Some(_)) => {
+            reader.error(path, "an edge has an action or a condition, not both");
+            None
+        }
+        (Some(action), None) => Some(When::Action(action.to_owned())),
+        (None, Some(word @ ("true" | "false"))) if decides => Some(When::Action(word.to_owned())),
+        (None, Some(text)) => {
+            let condition = expression(text, &path, reader)?;
+            refs::check_known(&condition.refs(), &path, reader);
+            Some(When::If(condition))
+        }
+        (None, None) => Some(When::Always),
+    }
+}
+
+fn expression(text: &str, path: &str, reader: &mut Reader) -> Option<Condition> {
+    cel::Expr::parse(text).map(Condition::Cel).map_err(|reason| reader.error(path, reason)).ok()
+}
+
+/// Where variables are declared, reading any other is likely to be a slip.
+fn check_variables(read: &Read, mut known: BTreeSet<String>, reader: &mut Reader) {
+    known.insert("_error".to_owned());
+    known.extend(read.nodes.iter().flat_map(refs::writes).map(str::to_owned));
+    for (node, path) in read.nodes.iter().zip(&read.paths) {
+        let mut reads = refs::of_node(node);
+        for edge in &node.out {
+            if let When::If(condition) = &edge.when {
+                reads.extend(condition.refs());
+            }
+        }
+        refs::check_written(&reads, &known, path, "declare it in `variables`", reader);
+    }
+}
+
+fn check_islands(read: &Read, reader: &mut Reader) {
+    if read.nodes.len() < 2 {
+        return;
+    }
+    for (node, path) in read.nodes.iter().zip(&read.paths) {
+        if node.n_in == 0 && node.out.is_empty() {
+            reader.warning(path.clone(), "no edge leads to this node or away from it: it starts at once");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! One node of the dag form.
+
+use serde_json::{Map, Value};
+
+use super::expression;
+use crate::definition::graph::calls::{self, ExecType, Terms};
+use crate::definition::graph::node as graph_node;
+use crate::definition::reader::{Fields, Reader, at_index, at_key, shown};
+use crate::plan::{Compute, Exec, Kind, Node, Post, Prep, Temporary, Timer};
+use crate::reference::Template;
+use crate::retry::{Backoff, Policy};
+
+const OWN_TYPES: [&str; 5] = ["start", "end", "variable_set", "condition", "delay"];
+
+const EXEC_TYPES: [(&str, ExecType); 3] =
+    [("queue", ExecType::Queue), ("http", ExecType::Http), ("local_func", ExecType::Func)];
+
+/// What stands beside a node's configuration.
+struct Beside {
+    retry: Option<Policy>,
+    timeout_ms: u64,
+    exec_type: Option<ExecType>,
+    at_most_once: bool,
+}
+
+/// Reads a node. What cannot be read becomes a node that does nothing, so that the rest can still be checked.
+pub(super) fn read(id: &str, mut fields: Fields<'_>, depth: usize, reader: &mut Reader) -> Node {
+    let title = fields.text("name", reader).or_else(|| fields.text("title", reader));
+    let mut node = Node {
+        key: id.to_owned(),
+        title: title.map(str::to_owned),
+        task_id: None,
+        label: String::new(),
+        kind: Kind::Pass,
+        prep: Prep::Scope,
+        post: Post::default(),
+        out: Vec::new(),
+        n_in: 0,
+        timeout_ms: 0,
+    };
+    fields.allow(&["description", "position"]);
+    let empty = Value::Object(Map::new());
+    let config = fields.value("config").unwrap_or(&empty);
+    let config_path = fields.at("config");
+    let Some(word) = fields.name("type", reader) else {
+        reader.error(fields.at("type"), "the type of the node is missing");
+        fields.allow(&["retry", "timeout_ms", "exec_type", "cost", "at_most_once"]);
+        fields.finish(reader);
+        return node;
+    };
+    node.label = word.to_owned();
+    let graph_kind = graph_node::KINDS.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind);
+    if let Some(kind) = graph_kind {
+        of_graph_kind(&mut node, kind, config, config_path, &mut fields, depth, reader);
+    } else if OWN_TYPES.contains(&word) {
+        if let Some(config) = Fields::of(config, config_path, reader) {
+            of_own_type(&mut node, word, config, reader);
+        }
+    } else {
+        warn_of_slip(word, &fields, reader);
+        service(&mut node, word, config, &config_path, &mut fields, reader);
+    }
+    fields.finish(reader);
+    node
+}
+
+/// Any type may be a service, so a misspelt one is legal; it is still worth saying.
+fn warn_of_slip(word: &str, fields: &Fields<'_>, reader: &mut Reader) {
+    if word.len() < 4 {
+        return;
+    }
+    let known = OWN_TYPES.into_iter().chain(graph_node::KINDS.iter().map(|(name, _)| *name));
+    if let Some(hint) = reader.suggestion(word, known) {
+        let reason = format!("`{}` is taken as the name of a service", shown(word));
+        reader.hint_warning(fields.at("type"), reason, Some(hint));
+    }
+}
+
+fn beside(fields: &mut Fields<'_>, reader: &mut Reader) -> Beside {
+    Beside {
+        retry: retry(fields, reader),
+        timeout_ms: fields.whole("timeout_ms", reader).unwrap_or(0),
+        exec_type: fields.word("exec_type", &EXEC_TYPES, reader),
+        at_most_once: fields.flag("at_most_once", reader).unwrap_or(false),
+    }
+}
+
+fn retry(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Policy> {
+    const BACKOFFS: [(&str, Backoff); 2] = [("fixed", Backoff::Fixed), ("exponential", Backoff::Exponential)];
+    let mut retry = fields.inner("retry", reader)?;
+    let max = retry.whole("max", reader).unwrap_or(0);
+    let delay_ms = retry.whole("delay_ms", reader).unwrap_or(0);
+    let backoff = retry.word("backoff", &BACKOFFS, reader).unwrap_or_default();
+    retry.finish(reader);
+    Some(calls::policy(max, delay_ms, backoff))
+}
+
+fn service(
+    node: &mut Node,
+    service: &str,
+    config: &Value,
+    config_path: &str,
+    fields: &mut Fields<'_>,
+    reader: &mut Reader,
+) {
+    let beside = beside(fields, reader);
+    let terms = Terms {
+        retry: beside.retry.unwrap_or_default(),
+        timeout_ms: beside.timeout_ms,
+        temporary: Temporary::Suspends,
+        cost: calls::cost(fields, reader),
+        at_most_once: beside.at_most_once,
+        ..Terms::default()
+    };
+    let exec = match beside.exec_type.unwrap_or(ExecType::Queue) {
+        ExecType::Queue | ExecType::Script => Exec::Queue,
+        ExecType::Http => Exec::Http,
+        ExecType::Func => Exec::Func { name: service.to_owned() },
+    };
+    node.kind = Kind::Call(Box::new(terms.call(exec, service.to_owned(), Map::new())));
+    if Fields::of(config, config_path.to_owned(), reader).is_some()
+        && let Some(template) = template(config, config_path, reader)
+    {
+        node.prep = Prep::Params(template);
+    }
+}
+
+fn template(value: &Value, path: &str, reader: &mut Reader) -> Option<Template> {
+    Template::from_dag(value).map_err(|reason| reader.error(path, reason)).ok()
+}
+
+/// A kind of the graph form; its fields are in the configuration, some may stand beside it.
+fn of_graph_kind(
+    node: &mut Node,
+    kind: graph_node::Word,
+    config: &Value,
+    config_path: String,
+    fields: &mut Fields<'_>,
+    depth: usize,
+    reader: &mut Reader,
+) {
+    let retry = retry(fields, reader);
+    let Value::Object(map) = config else {
+        Fields::of(config, config_path, reader);
+        return;
+    };
+    let mut merged = map.clone();
+    for name in ["timeout_ms", "exec_type", "cost", "at_most_once"] {
+        if let Some(value) = fields.value(name) {
+            merged.entry(name).or_insert_with(|| value.clone());
+        }
+    }
+    let merged = Value::Object(merged);
+    let Some(mut config) = Fields::of(&merged, config_path.clone(), reader) else { return };
+    graph_node::fill(node, kind, &mut config, depth, reader);
+    let params = config.map.get("params").filter(|params| params.is_object());
+    let has_prep = config.map.get("prep").is_some_and(|prep| !prep.is_null());
+    if let Kind::Call(call) = &mut node.kind {
+        call.temporary = Temporary::Suspends;
+        call.retry = retry.unwrap_or(call.retry);
+        // References in params mean here what they mean in any configuration of this form.
+        if !has_prep
+            && let Some(params) = params
+            && let Some(template) = template(params, &format!("{config_path}.params"), reader)
+        {
+            call.params = Map::new();
+            node.prep = Prep::Params(template);
+        }
+    }
+    graph_node::finish(config, &node.label, reader);
+}
+
+fn of_own_type(node: &mut Node, word: &str, mut config: Fields<'_>, reader: &mut Reader) {
+    match word {
+        "end" => {
+            let outputs = named_values("outputs", "source", &mut config, reader);
+            node.kind = Kind::Compute(Compute::Outputs(outputs));
+        }
+        "variable_set" => {
+            let path = config.at("variables");
+            let values = named_values("variables", "value", &mut config, reader);
+            for (name, _) in &values {
+                reader.check_shared_key(name, &path);
+            }
+            if values.is_empty() {
+                reader.error(path, "name the variables to set");
+            }
+            node.kind = Kind::Compute(Compute::Set(values));
+        }
+        "condition" => match config.text("expression", reader) {
+            Some(text) => {
+                let condition = expression(text, &config.at("expression"), reader);
+                node.kind = condition.map_or(Kind::Pass, |condition| Kind::Compute(Compute::Test(condition)));
+            }
+            None => reader.error(config.at("expression"), "the expression is missing"),
+        },
+        "delay" => node.kind = delay(&mut config, reader).map_or(Kind::Pass, Kind::Timer),
+        // `start` has nothing to configure; what editors keep there is nobody's business.
+        _ => config.allow(&["variables", "inputs"]),
+    }
+    config.finish(reader);
+}
+
+fn delay(config: &mut Fields<'_>, reader: &mut Reader) -> Option<Timer> {
+    let seconds = config.value("delaySeconds");
+    let ms = config.value("delay_ms");
+    let (value, path) = match (seconds, ms) {
+        (Some(value), None) => (value, config.at("delaySeconds")),
+        (None, Some(value)) => (value, config.at("delay_ms")),
+        (Some(_), Some(_)) => {
+            reader.error(config.at("delay_ms"), "a delay has `delaySeconds` or `delay_ms`, not both");
+            return None;
+        }
+        (None, None) => {
+            reader.error(config.at("delaySeconds"), "the length of the delay is missing");
+            return None;
+        }
+    };
+    let template = template(value, &path, reader)?;
+    let number = |v: &Value| v.as_f64().or_else(|| v.as_str()?.trim().parse().ok());
+    if let Template::Literal(literal) = &template
+        && number(literal).is_none_or(|n: f64| n.is_nan() || n < 0.0)
+    {
+        reader.error(path, "a delay is a number from 0, or a reference to one");
+        return None;
+    }
+    Some(if seconds.is_some() { Timer::Seconds(template) } else { Timer::Delay(template) })
+}
+
+/// Reads `[{name, <of>}]`, or an object of the same meaning.
+fn named_values(
+    list: &'static str,
+    of: &'static str,
+    config: &mut Fields<'_>,
+    reader: &mut Reader,
+) -> Vec<(String, Template)> {
+    let path = config.at(list);
+    let mut values = Vec::new();
+    if let Some(Value::Object(map)) = config.value(list) {
+        for (name, value) in map {
+            values.extend(
+                template(value, &at_key(&path, name), reader).map(|template| (name.clone(), template)),
+            );
+        }
+        return values;
+    }
+    for (i, item) in config.list(list, reader).unwrap_or_default().iter().enumerate() {
+        let Some(mut item) = Fields::of(item, at_index(&path, i), reader) else { continue };
+        let name = item.name("name", reader).map(str::to_owned);
+        if name.is_none() {
+            reader.error(item.at("name"), "the name is missing");
+        }
+        let value = item.value(of).unwrap_or(&Value::Null);
+        let template = template(value, &item.at(of), reader);
+        item.allow(&["type", "description"]);
+        item.finish(reader);
+        values.extend(name.zip(template));
+    }
+    values
+}

@@ -1,0 +1,195 @@
+//! The branches of `parallel` and `foreach` nodes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::calls::{Doer, ExecType, Terms};
+use super::node;
+use crate::definition::Flow;
+use crate::definition::reader::{Fields, Reader, at_index};
+use crate::plan::{Body, Branch, Branches, Exec, Fan, Post, Prep, Strategy};
+
+/// What every branch of a node has from the node.
+struct Common {
+    terms: Terms,
+    params: Map<String, Value>,
+    exec_type: ExecType,
+    depth: usize,
+}
+
+/// Reads a `parallel` node: given branches, or services named by a parameter when it is entered.
+pub(super) fn parallel(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<Fan> {
+    let (max_parallel, strategy) = pace(fields, reader);
+    let common = common(fields, depth, reader);
+    let execs = fields.list("parallel_execs", reader).unwrap_or_default();
+    let services = fields.texts("parallel_services", reader).unwrap_or_default();
+    let dynamic = common.params.get("services");
+    let branches = if !execs.is_empty() {
+        let path = fields.at("parallel_execs");
+        Branches::Fixed(fixed(execs, &path, &common, reader))
+    } else if !services.is_empty() {
+        if !reader.admit_branches(services.len(), &common.params, &fields.at("parallel_services")) {
+            return None;
+        }
+        let path = fields.at("parallel_services");
+        let branch =
+            |(i, service): (usize, &String)| service_branch(service, &at_index(&path, i), &common, reader);
+        Branches::Fixed(services.iter().enumerate().filter_map(branch).collect())
+    } else if let Some(dynamic) = dynamic {
+        let all_texts = dynamic.as_array().is_some_and(|list| list.iter().all(Value::is_string));
+        if !all_texts {
+            reader.error(fields.at("params"), "`services` must be an array of service names");
+            return None;
+        }
+        Branches::Services { each: by_service(String::new(), &common) }
+    } else {
+        let reason = "there are no branches: give `parallel_execs`, `parallel_services` or `params.services`";
+        reader.error(fields.path.clone(), reason);
+        return None;
+    };
+    Some(Fan { branches, max_parallel, strategy })
+}
+
+/// Reads a `foreach` node: one branch for each item, single items done differently.
+pub(super) fn foreach(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<Fan> {
+    let (max_parallel, strategy) = pace(fields, reader);
+    let doer = Doer::read(fields, reader);
+    let common = common(fields, depth, reader);
+    let path = fields.at("foreach_execs");
+    let execs = fields.list("foreach_execs", reader).unwrap_or_default();
+    if !reader.admit_branches(execs.len(), &common.params, &path) {
+        return None;
+    }
+    let subflow = body_scope(fields, depth, reader);
+    let mut each = match subflow {
+        Some(scope) => Some(plain(scope.1, Body::Scope(scope.0))),
+        None if doer.is_named() || execs.is_empty() => {
+            doer.exec(common.exec_type, reader).map(|(exec, service)| {
+                plain(
+                    service.clone(),
+                    Body::Call(Box::new(common.terms.call(exec, service, common.params.clone()))),
+                )
+            })
+        }
+        None => None,
+    };
+    let has_each = each.is_some() || doer.is_named() || fields.map.contains_key("subflow");
+    let mut special: BTreeMap<usize, Branch> = BTreeMap::new();
+    let mut unread = false;
+    for (i, value) in execs.iter().enumerate() {
+        let path = at_index(&path, i);
+        let Some(mut exec) = Fields::of(value, path.clone(), reader) else { continue };
+        let given = exec.whole("index", reader).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        let branch = branch(exec, &common, reader);
+        let Some(branch) = branch else {
+            unread = true;
+            continue;
+        };
+        // Without anybody named for all items, an exec that names no item is for all of them.
+        if given.is_none() && !has_each && each.is_none() {
+            each = Some(branch);
+            continue;
+        }
+        let at = given.unwrap_or(i);
+        if special.insert(at, branch).is_some() {
+            reader.error(format!("{path}.index"), format!("item {at} is given twice"));
+        }
+    }
+    if each.is_none() && !has_each && !unread {
+        let reason = "nobody is named for the other items: give `service`, or an exec without `index`";
+        reader.error(fields.at("service"), reason);
+    }
+    Some(Fan { branches: Branches::Items { each: each?, special }, max_parallel, strategy })
+}
+
+const STRATEGIES: [(&str, Strategy); 5] = [
+    ("fail_fast", Strategy::FailFast),
+    ("collect_errors", Strategy::CollectErrors),
+    ("ignore_errors", Strategy::IgnoreErrors),
+    ("continue", Strategy::Continue),
+    // Every branch has the node's retries anyway; what is left to say is what happens when they are used up.
+    ("retry", Strategy::FailFast),
+];
+
+fn pace(fields: &mut Fields<'_>, reader: &mut Reader) -> (Option<usize>, Strategy) {
+    const MODES: [(&str, bool); 2] = [("sequential", false), ("concurrent", true)];
+    let concurrent = fields.word("parallel_mode", &MODES, reader).unwrap_or(false);
+    let max = fields.whole("max_parallel", reader).and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
+    let strategy = fields.word("failure_strategy", &STRATEGIES, reader).unwrap_or_default();
+    (if concurrent { max } else { Some(1) }, strategy)
+}
+
+fn common(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Common {
+    let exec_type = fields.word("exec_type", &super::calls::EXEC_TYPES, reader).unwrap_or(ExecType::Http);
+    Common { terms: Terms::read(fields, reader), params: node::params(fields, reader), exec_type, depth }
+}
+
+fn fixed(execs: &[Value], path: &str, common: &Common, reader: &mut Reader) -> Vec<Branch> {
+    if !reader.admit_branches(execs.len(), &common.params, path) {
+        return Vec::new();
+    }
+    let mut branches = Vec::with_capacity(execs.len());
+    for (i, value) in execs.iter().enumerate() {
+        let Some(exec) = Fields::of(value, at_index(path, i), reader) else { continue };
+        branches.extend(branch(exec, common, reader));
+    }
+    branches
+}
+
+/// One exec: whoever it names, with its own params over the node's.
+fn branch(mut exec: Fields<'_>, common: &Common, reader: &mut Reader) -> Option<Branch> {
+    let doer = Doer::read(&mut exec, reader);
+    let mut params = common.params.clone();
+    params.extend(exec.map("params", reader).cloned().unwrap_or_default());
+    let prep = node::prep(&mut exec, reader);
+    let post = node::post(&mut exec, reader);
+    let has_scope = exec.map.get("subflow").is_some_and(|value| !value.is_null());
+    let scope = body_scope(&mut exec, common.depth, reader);
+    let body = match scope {
+        Some((scope, name)) => Some((name, Body::Scope(scope))),
+        None if has_scope => None,
+        None => doer.exec(common.exec_type, reader).map(|(exec, service)| {
+            (service.clone(), Body::Call(Box::new(common.terms.call(exec, service, params))))
+        }),
+    };
+    let title = exec.name("name", reader).map(str::to_owned);
+    exec.allow(&["node", "index"]);
+    exec.finish(reader);
+    let (name, body) = body?;
+    Some(Branch { name: title.unwrap_or(name), body, prep, post })
+}
+
+/// A branch that is a flow of its own, with the name it goes by.
+fn body_scope(
+    fields: &mut Fields<'_>,
+    depth: usize,
+    reader: &mut Reader,
+) -> Option<(Arc<crate::plan::Scope>, String)> {
+    let value = fields.value("subflow")?;
+    let flow = Flow::read(value, &fields.at("subflow"), depth + 1, reader)?;
+    Some((Arc::new(flow.root?), flow.title.unwrap_or_else(|| "subflow".to_owned())))
+}
+
+fn service_branch(service: &str, path: &str, common: &Common, reader: &mut Reader) -> Option<Branch> {
+    if service.is_empty() {
+        reader.error(path, "the service is missing: name who does this");
+        return None;
+    }
+    reader.check_name(service, path).then(|| by_service(service.to_owned(), common))
+}
+
+fn by_service(service: String, common: &Common) -> Branch {
+    let exec = match common.exec_type {
+        ExecType::Http | ExecType::Script => Exec::Http,
+        ExecType::Queue => Exec::Queue,
+        ExecType::Func => Exec::Func { name: service.clone() },
+    };
+    let call = common.terms.call(exec, service.clone(), common.params.clone());
+    plain(service, Body::Call(Box::new(call)))
+}
+
+fn plain(name: String, body: Body) -> Branch {
+    Branch { name, body, prep: Prep::Scope, post: Post::default() }
+}

@@ -1,0 +1,454 @@
+//! One node of the graph form: its kind, what it takes in and what it does with the result.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::branches;
+use super::calls::{Doer, ExecType, Terms};
+use crate::definition::Flow;
+use crate::definition::reader::{Fields, Reader, at_index, at_key, shown};
+use crate::expr::{Condition, json};
+use crate::plan::{Approval, Choice, Exec, Kind, Node, Post, Prep, Sub, SubFailure, Timer, Wait};
+use crate::reference::{Ref, Root, Seg, Template, parse_dollar, parse_path};
+use crate::time::Timestamp;
+
+/// The kinds of the graph form, aliases included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::definition) enum Word {
+    Executor,
+    Local,
+    FlowRef,
+    Choice,
+    Parallel,
+    Foreach,
+    Subflow,
+    Timer,
+    WaitEvent,
+    Approval,
+}
+
+pub(in crate::definition) const KINDS: [(&str, Word); 11] = [
+    ("executor", Word::Executor),
+    ("choice", Word::Choice),
+    ("parallel", Word::Parallel),
+    ("subflow", Word::Subflow),
+    ("timer", Word::Timer),
+    ("foreach", Word::Foreach),
+    ("wait_event", Word::WaitEvent),
+    ("approval", Word::Approval),
+    ("remote", Word::Executor),
+    ("local", Word::Local),
+    ("flow_ref", Word::FlowRef),
+];
+
+/// Every field a node of this form may carry, whatever its kind; those its kind has no use for are warned of.
+const FIELDS: [&str; 28] = [
+    "service",
+    "exec_type",
+    "func",
+    "script",
+    "params",
+    "prep",
+    "post",
+    "max_retries",
+    "wait_ms",
+    "max_attempts",
+    "attempt_delay_ms",
+    "weighted_by_load",
+    "timeout_ms",
+    "parallel_services",
+    "parallel_execs",
+    "foreach_execs",
+    "subflow",
+    "subflow_execs",
+    "default_action",
+    "choice_cases",
+    "parallel_mode",
+    "max_parallel",
+    "failure_strategy",
+    "flow",
+    "version",
+    "cost",
+    "at_most_once",
+    "description",
+];
+
+/// Reads a node. What cannot be read becomes a node that does nothing, so that the rest can still be checked.
+pub(super) fn read(key: &str, value: &Value, path: String, depth: usize, reader: &mut Reader) -> Node {
+    let mut node = Node {
+        key: key.to_owned(),
+        title: None,
+        task_id: None,
+        label: "executor".to_owned(),
+        kind: Kind::Pass,
+        prep: Prep::Scope,
+        post: Post::default(),
+        out: Vec::new(),
+        n_in: 0,
+        timeout_ms: 0,
+    };
+    let Some(mut fields) = Fields::of(value, path, reader) else { return node };
+    node.title = fields.text("title", reader).or_else(|| fields.text("name", reader)).map(str::to_owned);
+    if let Some(label) = fields.text("kind", reader) {
+        node.label = shown(label);
+    }
+    let word = match fields.text("kind", reader) {
+        Some(_) => fields.word("kind", &KINDS, reader),
+        None => Some(Word::Executor),
+    };
+    match word {
+        Some(word) => fill(&mut node, word, &mut fields, depth, reader),
+        None => fields.allow(&FIELDS),
+    }
+    finish(fields, &node.label, reader);
+    node
+}
+
+/// Reads what `word` says of a node from `fields`, which may be those of the node or its configuration.
+pub(in crate::definition) fn fill(
+    node: &mut Node,
+    word: Word,
+    fields: &mut Fields<'_>,
+    depth: usize,
+    reader: &mut Reader,
+) {
+    node.prep = prep(fields, reader);
+    node.post = post(fields, reader);
+    fields.text("description", reader);
+    node.timeout_ms = fields.whole("timeout_ms", reader).unwrap_or(0);
+    let kind = match word {
+        Word::Executor => call(node, ExecType::Http, fields, reader),
+        Word::Local => call(node, ExecType::Func, fields, reader),
+        Word::FlowRef => flow_ref(node, fields, reader),
+        Word::Choice => Some(Kind::Choice(choice(fields, reader))),
+        Word::Parallel => branches::parallel(fields, depth, reader).map(|fan| Kind::Fan(Box::new(fan))),
+        Word::Foreach => branches::foreach(fields, depth, reader).map(|fan| Kind::Fan(Box::new(fan))),
+        Word::Subflow if fields.map.get("subflow").is_none_or(Value::is_null) => {
+            match fields.text("flow", reader) {
+                Some(_) => flow_ref(node, fields, reader),
+                None => {
+                    reader.error(
+                        fields.at("subflow"),
+                        "the subflow is missing: give its nodes, or name a `flow`",
+                    );
+                    None
+                }
+            }
+        }
+        Word::Subflow => subflow(fields, depth, reader),
+        Word::Timer => timer(fields, reader).map(Kind::Timer),
+        Word::WaitEvent => wait(node, fields, reader).map(Kind::Wait),
+        Word::Approval => Some(Kind::Approval(approval(node, fields, reader))),
+    };
+    if let Some(kind) = kind {
+        node.kind = kind;
+    }
+}
+
+/// Warns of fields this kind has no use for, then reports the unknown ones.
+pub(in crate::definition) fn finish(mut fields: Fields<'_>, label: &str, reader: &mut Reader) {
+    for name in FIELDS {
+        let idle = !fields.knows(name) && fields.map.get(name).is_some_and(|value| !is_blank(value));
+        if idle {
+            reader.warning(fields.at(name), format!("has no effect on a node of kind {label}"));
+        }
+    }
+    fields.allow(&FIELDS);
+    fields.finish(reader);
+}
+
+/// Whether a writer that always writes every field would have written this for an absent one.
+fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Number(n) => n.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.values().all(|v| v.is_null() || v == ""),
+    }
+}
+
+fn call(node: &mut Node, fallback: ExecType, fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Kind> {
+    let doer = Doer::read(fields, reader);
+    let mut terms = Terms::read(fields, reader);
+    // A call keeps its own time limit, per attempt.
+    terms.timeout_ms = std::mem::take(&mut node.timeout_ms);
+    let params = params(fields, reader);
+    let (exec, service) = doer.exec(fallback, reader)?;
+    Some(Kind::Call(Box::new(terms.call(exec, service, params))))
+}
+
+fn flow_ref(node: &mut Node, fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Kind> {
+    let mut terms = Terms::read(fields, reader);
+    terms.timeout_ms = std::mem::take(&mut node.timeout_ms);
+    let params = params(fields, reader);
+    let version = version(fields, reader);
+    let Some(flow) = fields.name("flow", reader) else {
+        reader.error(fields.at("flow"), "the flow is missing: name the flow to run");
+        return None;
+    };
+    let exec = Exec::Flow { flow: flow.to_owned(), version };
+    Some(Kind::Call(Box::new(terms.call(exec, flow.to_owned(), params))))
+}
+
+/// A version number; absent and `latest` are the newest when the call is made.
+pub(in crate::definition) fn version(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<u32> {
+    match fields.value("version")? {
+        Value::String(word) if word.is_empty() || word == "latest" => None,
+        value => {
+            let number = value.as_str().map_or_else(|| value.as_u64(), |text| text.parse().ok());
+            let number = number.and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
+            if number.is_none() {
+                reader.error(fields.at("version"), "a version is a number from 1, or `latest`");
+            }
+            number
+        }
+    }
+}
+
+pub(super) fn params(fields: &mut Fields<'_>, reader: &mut Reader) -> Map<String, Value> {
+    fields.map("params", reader).cloned().unwrap_or_default()
+}
+
+/// Reads `prep`: a non-empty `input_map` wins over `input_key`.
+pub(super) fn prep(fields: &mut Fields<'_>, reader: &mut Reader) -> Prep {
+    let Some(mut prep) = fields.inner("prep", reader) else { return Prep::Scope };
+    let key = prep
+        .text("input_key", reader)
+        .and_then(|key| reference(key, Root::Shared, &prep.at("input_key"), reader));
+    let mut map = BTreeMap::new();
+    let path = prep.at("input_map");
+    for (to, from) in prep.map("input_map", reader).into_iter().flatten() {
+        match Template::from_input_map(from) {
+            Ok(template) => drop(map.insert(to.clone(), template)),
+            Err(reason) => reader.error(at_key(&path, to), reason),
+        }
+    }
+    prep.finish(reader);
+    match key {
+        _ if !map.is_empty() => Prep::Map(map),
+        Some(key) => Prep::Key(key),
+        None => Prep::Scope,
+    }
+}
+
+/// A `$` reference, or a path that starts at `root`.
+fn reference(text: &str, root: Root, path: &str, reader: &mut Reader) -> Option<Ref> {
+    let read = match parse_dollar(text) {
+        Some(read) => read,
+        None => parse_path(text).map(|path| Ref { root, path }),
+    };
+    read.map_err(|reason| reader.error(path, reason)).ok()
+}
+
+pub(super) fn post(fields: &mut Fields<'_>, reader: &mut Reader) -> Post {
+    let Some(mut fields) = fields.inner("post", reader) else { return Post::default() };
+    let mut post = Post::default();
+    if let Some(key) = fields.text("output_key", reader) {
+        reader.check_shared_key(key, &fields.at("output_key"));
+        post.output_key = Some(key.to_owned());
+    }
+    let path = fields.at("output_map");
+    for (key, field) in fields.map("output_map", reader).into_iter().flatten() {
+        let path = at_key(&path, key);
+        reader.check_shared_key(key, &path);
+        let Some(field) = field.as_str() else {
+            reader.error(path, "must be the path of a field of the result, as a string");
+            continue;
+        };
+        if let Some(segments) = segments(field, &path, reader) {
+            post.output_map.insert(key.clone(), segments);
+        }
+    }
+    post.action_static = fields.name("action_static", reader).map(str::to_owned);
+    let key = fields.text("action_key", reader);
+    post.action_key = key.and_then(|key| segments(key, &fields.at("action_key"), reader));
+    fields.finish(reader);
+    post
+}
+
+/// A path into the result; `$result.x` is the same as `x`.
+fn segments(text: &str, path: &str, reader: &mut Reader) -> Option<Vec<Seg>> {
+    let bare = text.strip_prefix("$result.").unwrap_or(text);
+    parse_path(bare).map_err(|reason| reader.error(path, reason)).ok()
+}
+
+fn choice(fields: &mut Fields<'_>, reader: &mut Reader) -> Choice {
+    let default_action = fields.name("default_action", reader).map(str::to_owned);
+    let path = fields.at("choice_cases");
+    let mut cases = Vec::new();
+    for (i, value) in fields.list("choice_cases", reader).unwrap_or_default().iter().enumerate() {
+        let Some(mut case) = Fields::of(value, at_index(&path, i), reader) else { continue };
+        let action = case.name("action", reader).map(str::to_owned);
+        if action.is_none() {
+            reader.error(case.at("action"), "a case needs an action");
+        }
+        let expr = match case.value("expr") {
+            Some(expr) => json::Expr::parse(expr, &case.at("expr"), &mut reader.problems),
+            None => {
+                reader.error(case.at("expr"), "a case needs an expression");
+                None
+            }
+        };
+        case.finish(reader);
+        cases.extend(action.zip(expr.map(Condition::Json)));
+    }
+    Choice { cases, default_action, params: params(fields, reader) }
+}
+
+fn subflow(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<Kind> {
+    let path = fields.at("subflow");
+    let flow = fields.value("subflow").and_then(|value| Flow::read(value, &path, depth + 1, reader));
+    let on_failure = sub_failure(fields, reader);
+    let params = params(fields, reader);
+    let path = fields.at("subflow_execs");
+    let mut overrides = BTreeMap::new();
+    let scope = flow.and_then(|flow| flow.root);
+    for (i, value) in fields.list("subflow_execs", reader).unwrap_or_default().iter().enumerate() {
+        let Some(mut exec) = Fields::of(value, at_index(&path, i), reader) else { continue };
+        let node = exec.text("node", reader);
+        let params = exec.map("params", reader).cloned().unwrap_or_default();
+        match (node, &scope) {
+            (None, _) => reader.error(exec.at("node"), "name the node of the subflow these params are for"),
+            (Some(node), Some(scope)) if !scope.index.contains_key(node) => {
+                let reason = format!("the subflow has no node `{}`", shown(node));
+                reader.error_near(exec.at("node"), reason, node, scope.index.keys().map(String::as_str));
+            }
+            (Some(node), _) => drop(overrides.insert(node.to_owned(), params)),
+        }
+        for idle in ["service", "exec_type", "func", "script", "prep", "post", "index"] {
+            if exec.value(idle).is_some_and(|value| !is_blank(value)) {
+                reader
+                    .warning(exec.at(idle), "has no effect: only params can be given to a node of a subflow");
+            }
+        }
+        exec.finish(reader);
+    }
+    Some(Kind::Sub(Box::new(Sub { scope: scope?, params, overrides, on_failure })))
+}
+
+fn sub_failure(fields: &mut Fields<'_>, reader: &mut Reader) -> SubFailure {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Rule {
+        Fail,
+        Ignore,
+        Retry,
+    }
+    const RULES: [(&str, Rule); 4] = [
+        ("fail_fast", Rule::Fail),
+        ("continue", Rule::Ignore),
+        ("ignore_errors", Rule::Ignore),
+        ("retry", Rule::Retry),
+    ];
+    let rule = fields.word("failure_strategy", &RULES, reader).unwrap_or(Rule::Fail);
+    let max = fields.whole("max_retries", reader).unwrap_or(0);
+    let wait = fields.whole("wait_ms", reader).unwrap_or(0);
+    if rule != Rule::Retry && max > 0 {
+        let reason = "has no effect on a subflow without `failure_strategy: retry`";
+        reader.warning(fields.at("max_retries"), reason);
+    }
+    match rule {
+        Rule::Fail => SubFailure::Fail,
+        Rule::Ignore => SubFailure::Ignore,
+        Rule::Retry => SubFailure::Restart(super::calls::policy(max, wait, crate::retry::Backoff::Fixed)),
+    }
+}
+
+/// The fields of `params`, or of the node itself if it has none of that name: both spellings are in use.
+struct Given<'v> {
+    params: Option<Fields<'v>>,
+}
+
+impl<'v> Given<'v> {
+    fn of(fields: &mut Fields<'v>, reader: &mut Reader) -> Given<'v> {
+        Given { params: fields.inner("params", reader) }
+    }
+
+    fn within<'a>(&'a mut self, own: &'a mut Fields<'v>, name: &'static str) -> &'a mut Fields<'v> {
+        own.value(name);
+        match &mut self.params {
+            Some(params) if params.map.get(name).is_some_and(|value| !value.is_null()) => params,
+            Some(_) | None => own,
+        }
+    }
+}
+
+fn timer(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Timer> {
+    let mut given = Given::of(fields, reader);
+    let from = given.within(fields, "delay_ms");
+    let delay = from.value("delay_ms").map(|value| (value, from.at("delay_ms")));
+    let from = given.within(fields, "until");
+    let until = from.value("until").map(|value| (value, from.at("until")));
+    match (delay, until) {
+        (Some((value, path)), None) => {
+            let template = moment(value, &path, reader)?;
+            let whole = |n: &Value| n.as_f64().or_else(|| n.as_str()?.trim().parse().ok());
+            match &template {
+                Template::Literal(n) if whole(n).is_none_or(|n| n.is_nan() || n < 0.0) => {
+                    reader.error(path, "a delay is a number of milliseconds from 0");
+                    None
+                }
+                Template::Literal(_) | Template::Ref(_) | Template::Text(_) => Some(Timer::Delay(template)),
+                Template::Array(_) | Template::Object(_) => None,
+            }
+        }
+        (None, Some((value, path))) => {
+            let template = moment(value, &path, reader)?;
+            match &template {
+                Template::Literal(text) if text.as_str().and_then(Timestamp::parse_rfc3339).is_none() => {
+                    reader.error(path, "a moment is written like `2026-11-15T09:00:00Z`");
+                    None
+                }
+                Template::Literal(_) | Template::Ref(_) | Template::Text(_) => Some(Timer::Until(template)),
+                Template::Array(_) | Template::Object(_) => None,
+            }
+        }
+        (Some((_, path)), Some(_)) => {
+            reader.error(path, "a timer has `delay_ms` or `until`, not both");
+            None
+        }
+        (None, None) => {
+            reader.error(fields.at("params"), "a timer needs `delay_ms` or `until`");
+            None
+        }
+    }
+}
+
+fn moment(value: &Value, path: &str, reader: &mut Reader) -> Option<Template> {
+    Template::from_input_map(value).map_err(|reason| reader.error(path, reason)).ok()
+}
+
+fn wait(node: &mut Node, fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Wait> {
+    let mut given = Given::of(fields, reader);
+    wait_timeout(node, &mut given, fields, reader);
+    let from = given.within(fields, "signal_key");
+    let path = from.at("signal_key");
+    let Some(key) = from.text("signal_key", reader) else {
+        reader.error(path, "the signal to wait for is missing: name its key");
+        return None;
+    };
+    Some(Wait { key: reference(key, Root::Anywhere, &path, reader)? })
+}
+
+fn wait_timeout(node: &mut Node, given: &mut Given<'_>, fields: &mut Fields<'_>, reader: &mut Reader) {
+    if let Some(params) = &mut given.params
+        && let Some(ms) = params.whole("timeout_ms", reader)
+    {
+        node.timeout_ms = ms;
+    }
+    fields.value("timeout_ms");
+}
+
+fn approval(node: &mut Node, fields: &mut Fields<'_>, reader: &mut Reader) -> Approval {
+    let mut given = Given::of(fields, reader);
+    wait_timeout(node, &mut given, fields, reader);
+    let from = given.within(fields, "approval_key");
+    let path = from.at("approval_key");
+    let key = from.text("approval_key", reader).and_then(|key| reference(key, Root::Anywhere, &path, reader));
+    let assignees = given.within(fields, "assignees").texts("assignees", reader).unwrap_or_default();
+    let from = given.within(fields, "form");
+    let form = from.map("form", reader).cloned().map(Value::Object);
+    Approval { key, assignees, form }
+}

@@ -1,0 +1,183 @@
+//! What nodes read and write, and whether what they read can exist.
+
+use std::collections::BTreeSet;
+
+use super::reader::{Reader, at_key, shown};
+use crate::plan::{Body, Branch, Branches, Call, Compute, Kind, LoopOver, Node, Prep, Timer};
+use crate::reference::{Ref, Root, Seg};
+
+/// The references a node reads itself, those of scopes inside it and of its edges left out.
+pub(super) fn of_node(node: &Node) -> Vec<&Ref> {
+    let mut found = of_prep(&node.prep);
+    match &node.kind {
+        Kind::Call(call) => found.extend(of_call(call)),
+        Kind::Choice(choice) => found.extend(choice.cases.iter().flat_map(|(_, expr)| expr.refs())),
+        Kind::Fan(fan) => match &fan.branches {
+            Branches::Fixed(branches) => found.extend(branches.iter().flat_map(of_branch)),
+            Branches::Services { each } => found.extend(of_branch(each)),
+            Branches::Items { each, special } => {
+                found.extend(of_branch(each));
+                found.extend(special.values().flat_map(of_branch));
+            }
+        },
+        Kind::Loop(l) => {
+            match &l.over {
+                LoopOver::Limit(template) | LoopOver::Array(template) => found.extend(template.refs()),
+            }
+            // A loop's outputs read the loop's own body, so they are checked with it.
+        }
+        Kind::Timer(Timer::Delay(t) | Timer::Seconds(t) | Timer::Until(t)) => found.extend(t.refs()),
+        Kind::Compute(compute) => found.extend(of_compute(compute)),
+        // What a wait or an approval reads comes from outside; it is not expected to exist yet.
+        Kind::Sub(_) | Kind::Wait(_) | Kind::Approval(_) | Kind::Pass | Kind::Return => {}
+    }
+    found
+}
+
+fn of_prep(prep: &Prep) -> Vec<&Ref> {
+    match prep {
+        Prep::Scope => Vec::new(),
+        Prep::Key(reference) => vec![reference],
+        Prep::Map(map) => map.values().flat_map(|template| template.refs()).collect(),
+        Prep::Params(template) => template.refs(),
+    }
+}
+
+fn of_call(call: &Call) -> Vec<&Ref> {
+    let Some(cost) = &call.cost else { return Vec::new() };
+    let mut found = cost.estimate.refs();
+    found.extend(cost.actual.iter().flat_map(|actual| actual.refs()));
+    found
+}
+
+fn of_branch(branch: &Branch) -> Vec<&Ref> {
+    let mut found = of_prep(&branch.prep);
+    match &branch.body {
+        Body::Call(call) => found.extend(of_call(call)),
+        Body::Scope(_) => {}
+    }
+    found
+}
+
+fn of_compute(compute: &Compute) -> Vec<&Ref> {
+    match compute {
+        Compute::Set(values) | Compute::Outputs(values) => {
+            values.iter().flat_map(|(_, template)| template.refs()).collect()
+        }
+        Compute::Test(condition) => condition.refs(),
+        Compute::Define { .. }
+        | Compute::Assign { .. }
+        | Compute::TextJoin
+        | Compute::TextSplit
+        | Compute::JsonGet
+        | Compute::JsonSet
+        | Compute::TimeNow => Vec::new(),
+    }
+}
+
+/// The shared keys a node writes.
+pub(super) fn writes(node: &Node) -> Vec<&str> {
+    let mut keys: Vec<&str> = node.post.output_key.iter().map(String::as_str).collect();
+    keys.extend(node.post.output_map.keys().map(String::as_str));
+    match &node.kind {
+        Kind::Compute(Compute::Set(values)) => keys.extend(values.iter().map(|(name, _)| name.as_str())),
+        Kind::Compute(Compute::Define { variable } | Compute::Assign { variable }) => keys.push(variable),
+        Kind::Compute(
+            Compute::Test(_)
+            | Compute::TextJoin
+            | Compute::TextSplit
+            | Compute::JsonGet
+            | Compute::JsonSet
+            | Compute::TimeNow
+            | Compute::Outputs(_),
+        )
+        | Kind::Call(_)
+        | Kind::Choice(_)
+        | Kind::Fan(_)
+        | Kind::Sub(_)
+        | Kind::Loop(_)
+        | Kind::Timer(_)
+        | Kind::Wait(_)
+        | Kind::Approval(_)
+        | Kind::Pass
+        | Kind::Return => {}
+    }
+    keys
+}
+
+/// Reports references of a node to nodes that are in none of the scopes around it.
+pub(super) fn check_nodes(node: &Node, path: &str, reader: &mut Reader) {
+    check_known(&of_node(node), path, reader);
+}
+
+/// Reports those of `refs` that name a node which is in none of the scopes around the place.
+pub(super) fn check_known(refs: &[&Ref], path: &str, reader: &mut Reader) {
+    let unknown: BTreeSet<&str> = refs
+        .iter()
+        .filter_map(|reference| reference.node())
+        .filter(|name| !reader.scopes.iter().any(|scope| scope.contains(*name)))
+        .collect();
+    for name in unknown {
+        let scopes = std::mem::take(&mut reader.scopes);
+        let known = scopes.iter().rev().flatten().map(String::as_str);
+        let reason = format!("reference to unknown node `{}`", shown(name));
+        reader.error_near(path, reason, name, known);
+        reader.scopes = scopes;
+    }
+}
+
+/// Warns of shared keys that are read in a scope with a shared state of its own but written by nothing in it.
+pub(super) fn check_shared(nodes: &[Node], path: &str, reader: &mut Reader) {
+    let mut written: BTreeSet<String> = BTreeSet::new();
+    written.extend(["_error".to_owned(), "_rt".to_owned()]);
+    for node in nodes {
+        for key in writes(node) {
+            written.insert(key.to_owned());
+            written.insert(format!("{key}_errors"));
+        }
+        // Waits and approvals name what signals will write.
+        let awaited = match &node.kind {
+            Kind::Wait(wait) => Some(&wait.key),
+            Kind::Approval(approval) => approval.key.as_ref(),
+            Kind::Call(_)
+            | Kind::Choice(_)
+            | Kind::Fan(_)
+            | Kind::Sub(_)
+            | Kind::Loop(_)
+            | Kind::Timer(_)
+            | Kind::Compute(_)
+            | Kind::Pass
+            | Kind::Return => None,
+        };
+        if let Some(Seg::Key(key)) = awaited.and_then(|reference| reference.path.first()) {
+            written.insert(key.clone());
+        }
+    }
+    for node in nodes {
+        let remedy = "write it before, or send it as a signal";
+        check_written(&of_node(node), &written, &at_key(path, &node.key), remedy, reader);
+    }
+}
+
+/// Warns of shared keys that are read but not among those `written`.
+pub(super) fn check_written(
+    refs: &[&Ref],
+    written: &BTreeSet<String>,
+    path: &str,
+    remedy: &str,
+    reader: &mut Reader,
+) {
+    let missing: BTreeSet<&str> = refs
+        .iter()
+        .filter(|reference| reference.root == Root::Shared)
+        .filter_map(|reference| match reference.path.first() {
+            Some(Seg::Key(key)) if !written.contains(key) => Some(key.as_str()),
+            Some(Seg::Key(_) | Seg::Index(_)) | None => None,
+        })
+        .collect();
+    for key in missing {
+        let hint = reader.suggestion(key, written.iter().map(String::as_str));
+        let reason = format!("nothing writes `{}`, so it may be missing here", shown(key));
+        reader.hint_warning(path.to_owned(), reason, Some(hint.unwrap_or_else(|| remedy.to_owned())));
+    }
+}

@@ -1,0 +1,289 @@
+//! Text to value: JSON or YAML, told apart by looking. A key given twice is an error in both, because silently
+//! keeping one of two nodes of the same name would run something nobody wrote.
+
+use std::cell::Cell;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use serde_saphyr::options::DuplicateKeyPolicy;
+
+use super::reader::shown;
+use crate::limits;
+use crate::problem::{Problem, Severity};
+
+/// Levels of nesting in the text; serde_json stops at the same depth.
+pub(super) const NESTING: usize = 128;
+
+/// Bytes of all strings of a value. Aliases can make a value larger than its text, but not without end.
+const VALUE_BYTES: usize = 2 * limits::DEFINITION_BYTES;
+
+/// Reads a definition's text. JSON that is slightly off (a comment, a trailing comma) may still be YAML.
+pub(super) fn parse(text: &str) -> Result<Value, Problem> {
+    if text.len() > limits::DEFINITION_BYTES {
+        let reason = format!(
+            "the definition has {} bytes; at most {} are allowed",
+            text.len(),
+            limits::DEFINITION_BYTES
+        );
+        return Err(problem("$".to_owned(), reason));
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim().is_empty() {
+        return Err(problem("$".to_owned(), "the definition is empty".to_owned()));
+    }
+    if !text.trim_start().starts_with(['{', '[']) {
+        return parse_yaml(text);
+    }
+    match parse_json(text) {
+        Ok(value) => Ok(value),
+        Err(error) => parse_yaml(text).map_err(|_| json_problem(&error)),
+    }
+}
+
+fn parse_json(text: &str) -> Result<Value, serde_json::Error> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let value = Unique { bytes_left: &Cell::new(VALUE_BYTES) }.deserialize(&mut json)?;
+    json.end().map(|()| value)
+}
+
+fn parse_yaml(text: &str) -> Result<Value, Problem> {
+    let options = serde_saphyr::options! {
+        duplicate_keys: DuplicateKeyPolicy::Error,
+        // `no` is a country and `on` a field name before they are booleans.
+        strict_booleans: true,
+        with_snippet: false,
+        budget: serde_saphyr::budget! {
+            max_depth: NESTING,
+            flow_nesting_limit: NESTING,
+            max_documents: 1,
+            max_aliases: 1_000,
+            max_anchors: 1_000,
+            max_total_scalar_bytes: 2 * limits::DEFINITION_BYTES,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: 100_000,
+            max_replay_stack_depth: 16,
+        },
+    };
+    let bytes_left = Cell::new(VALUE_BYTES);
+    let read = serde_saphyr::with_deserializer_from_str_with_options(text, options, |yaml| {
+        Unique { bytes_left: &bytes_left }.deserialize(yaml)
+    });
+    read.map_err(|error| {
+        let place = match error.location() {
+            Some(at) => format!("line {} column {}", at.line(), at.column()),
+            None => "$".to_owned(),
+        };
+        let words = error.without_snippet().to_string();
+        problem(place, format!("not valid YAML: {}", first_line(&words)))
+    })
+}
+
+fn json_problem(error: &serde_json::Error) -> Problem {
+    let words = error.to_string();
+    let reason = if words.starts_with("recursion limit exceeded") {
+        format!("nested deeper than {NESTING} levels")
+    } else {
+        let cause = words.split(" at line ").next().unwrap_or_default();
+        format!("not valid JSON: {}", first_line(cause))
+    };
+    problem(format!("line {} column {}", error.line(), error.column()), reason)
+}
+
+fn first_line(words: &str) -> String {
+    shown(words.lines().next().unwrap_or_default().trim().trim_end_matches('.'))
+}
+
+fn problem(path: String, reason: String) -> Problem {
+    Problem { path, reason, hint: None, severity: Severity::Error }
+}
+
+/// What a value that was not read from text weighs, if it is within the limits a text would have to keep.
+pub(super) fn weigh(value: &Value) -> Result<(), Problem> {
+    let mut bytes = 0_usize;
+    let mut todo = vec![(value, 1_usize)];
+    while let Some((value, depth)) = todo.pop() {
+        if depth > NESTING {
+            return Err(problem("$".to_owned(), format!("nested deeper than {NESTING} levels")));
+        }
+        bytes = bytes.saturating_add(match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => 4,
+            Value::String(text) => text.len().saturating_add(2),
+            Value::Array(items) => {
+                todo.extend(items.iter().map(|item| (item, depth + 1)));
+                2
+            }
+            Value::Object(fields) => {
+                todo.extend(fields.values().map(|field| (field, depth + 1)));
+                fields.keys().map(|key| key.len().saturating_add(3)).sum::<usize>().saturating_add(2)
+            }
+        });
+        if bytes > limits::DEFINITION_BYTES {
+            let reason = format!("the definition has more than {} bytes", limits::DEFINITION_BYTES);
+            return Err(problem("$".to_owned(), reason));
+        }
+    }
+    Ok(())
+}
+
+/// Reads a value in which no object has a key twice and whose strings are not too large together.
+#[derive(Clone, Copy)]
+struct Unique<'b> {
+    bytes_left: &'b Cell<usize>,
+}
+
+impl Unique<'_> {
+    fn text<E: Error>(self, text: String) -> Result<String, E> {
+        match self.bytes_left.get().checked_sub(text.len()) {
+            Some(left) => {
+                self.bytes_left.set(left);
+                Ok(text)
+            }
+            None => Err(E::custom(format!("its strings take more than {VALUE_BYTES} bytes"))),
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Unique<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Unique<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_bool<E>(self, v: bool) -> Result<Value, E> {
+        Ok(Value::Bool(v))
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<Value, E> {
+        Ok(Value::from(v))
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<Value, E> {
+        Ok(Value::from(v))
+    }
+
+    fn visit_f64<E: Error>(self, v: f64) -> Result<Value, E> {
+        Number::from_f64(v).map(Value::Number).ok_or_else(|| E::custom("a number must be finite"))
+    }
+
+    fn visit_str<E: Error>(self, v: &str) -> Result<Value, E> {
+        self.text(v.to_owned()).map(Value::String)
+    }
+
+    fn visit_string<E: Error>(self, v: String) -> Result<Value, E> {
+        self.text(v).map(Value::String)
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(self)? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = fields.next_key::<String>()? {
+            let key = self.text(key)?;
+            if map.contains_key(&key) {
+                return Err(A::Error::custom(format!("the key `{}` is given twice", shown(&key))));
+            }
+            let value = fields.next_value_seed(self)?;
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_and_yaml_give_the_same_value() {
+        let yaml = "form: dag\nnodes:\n  - id: a\n    type: start\n    config: {n: 3, no: no}\n";
+        let json = r#"{"form":"dag","nodes":[{"id":"a","type":"start","config":{"n":3,"no":"no"}}]}"#;
+        assert_eq!(parse(yaml).unwrap(), parse(json).unwrap());
+    }
+
+    #[test]
+    fn a_key_given_twice_is_an_error_in_both() {
+        let json = parse("{\n  \"a\": 1,\n  \"a\": 2\n}").unwrap_err();
+        assert!(json.reason.contains("`a` is given twice"), "{json}");
+        assert!(json.path.starts_with("line 3 "), "{json}");
+        let yaml = parse("a: 1\nb: 2\na: 3\n").unwrap_err();
+        assert!(yaml.path.starts_with("line 3"), "{yaml}");
+    }
+
+    #[test]
+    fn broken_text_names_line_and_column() {
+        let json = parse("{\"a\": [1, 2}").unwrap_err();
+        assert!(json.path.starts_with("line 1 column"), "{json}");
+        let yaml = parse("a:\n  - b\n c: d\n").unwrap_err();
+        assert!(yaml.path.starts_with("line "), "{yaml}");
+    }
+
+    #[test]
+    fn deep_text_is_refused_without_recursion_trouble() {
+        let json = parse(&("[".repeat(100_000))).unwrap_err();
+        assert_eq!(json.reason, "nested deeper than 128 levels");
+        let block: String = (0..2_000).map(|i| format!("{}a:\n", " ".repeat(i))).collect();
+        assert!(parse(&block).is_err());
+    }
+
+    #[test]
+    fn alias_bombs_are_refused_quickly() {
+        let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for i in 1..12 {
+            let last = format!("*a{}, ", i - 1).repeat(9);
+            text.push_str(&format!("a{i}: &a{i} [{}]\n", last.trim_end_matches(", ")));
+        }
+        assert!(parse(&text).is_err());
+        assert!(parse("a: &a [*a]\n").is_err());
+        let large = format!("a: &a {}\nb: [{}*a]\n", "x".repeat(1 << 20), "*a, ".repeat(500));
+        assert!(parse(&large).unwrap_err().reason.contains("bytes"));
+    }
+
+    #[test]
+    fn large_text_is_refused_before_it_is_parsed() {
+        let problem = parse(&"x".repeat(limits::DEFINITION_BYTES + 1)).unwrap_err();
+        assert!(problem.reason.contains("at most"), "{problem}");
+        assert!(parse("  \n").unwrap_err().reason.contains("empty"));
+    }
+
+    #[test]
+    fn values_are_weighed_like_text() {
+        let mut deep = json!(1);
+        for _ in 0..200 {
+            deep = json!([deep]);
+        }
+        assert!(weigh(&deep).unwrap_err().reason.contains("128"));
+        assert!(weigh(&json!({"a": [1, {"b": "c"}]})).is_ok());
+        assert!(weigh(&Value::String("x".repeat(limits::DEFINITION_BYTES))).is_err());
+    }
+}

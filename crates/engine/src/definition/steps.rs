@@ -1,0 +1,161 @@
+//! The steps form: steps in a row, with parallel and conditional branches and loops between them.
+//!
+//! First the whole tree is read (`tree`), because ids are unique in all of it and may be named before they come.
+//! Then every scope, the outermost or a loop's body, is expanded to tasks (`expansion`), and every task becomes a
+//! node (`node`).
+
+mod expansion;
+mod node;
+mod tree;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::reader::{Fields, Reader, shown};
+use super::{Strictness, join, refs, source};
+use crate::plan::{Edge, Form, Node, OnFailure, Priority, Routing, Scope, When};
+use crate::problem::Problem;
+use expansion::Task;
+use tree::{Step, Tree};
+
+/// A step as it runs, with the tasks that must be settled before it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExpandedTask {
+    pub id: String,
+    /// The positional id: `{parallel}_b{branch}_s{step}` inside branches, the step's own id elsewhere.
+    pub task_id: String,
+    pub operator: String,
+    #[serde(rename = "dependOn")]
+    pub depend_on: Vec<String>,
+}
+
+/// What the steps of a definition become.
+#[derive(Debug, Clone, Serialize)]
+pub struct Expansion {
+    /// Empty if a problem is an error.
+    pub tasks: Vec<ExpandedTask>,
+    pub problems: Vec<Problem>,
+}
+
+/// Expands a definition of the steps form to its tasks, without making a plan of it.
+pub fn expand(definition: &Value, strictness: Strictness) -> Expansion {
+    if let Err(problem) = source::weigh(definition) {
+        return Expansion { tasks: Vec::new(), problems: vec![problem] };
+    }
+    let mut reader = Reader::new(strictness);
+    let mut tasks = Vec::new();
+    if let Some(mut fields) = Fields::of(definition, "$".to_owned(), &mut reader) {
+        fields.word("form", &[("steps", Form::Steps)], &mut reader);
+        for name in ["title", "name", "description"] {
+            fields.text(name, &mut reader);
+        }
+        priority(&mut fields, 1, &mut reader);
+        stopped(&mut fields, 1, &mut reader);
+        tasks = read(&mut fields, 1, &mut reader).map(|(_, tasks)| tasks).unwrap_or_default();
+        fields.finish(&mut reader);
+    }
+    if reader.problems.has_errors() {
+        tasks.clear();
+    }
+    Expansion { tasks, problems: reader.problems.into_list() }
+}
+
+const PRIORITIES: [(&str, Priority); 5] = [
+    ("highest", Priority::Highest),
+    ("high", Priority::High),
+    ("medium", Priority::Medium),
+    ("low", Priority::Low),
+    ("lowest", Priority::Lowest),
+];
+
+pub(super) fn priority(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Priority {
+    let priority = fields.word("priority", &PRIORITIES, reader);
+    if depth > 1 && priority.is_some() {
+        reader.warning(fields.at("priority"), "has no effect inside another flow");
+    }
+    priority.unwrap_or_default()
+}
+
+pub(super) fn stopped(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> bool {
+    let stopped = fields.word("status", &[("normal", false), ("stopped", true)], reader).unwrap_or(false);
+    if depth > 1 && stopped {
+        reader.warning(fields.at("status"), "has no effect inside another flow");
+    }
+    stopped
+}
+
+/// Reads `steps` of one flow.
+pub(super) fn scope(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<Scope> {
+    read(fields, depth, reader).map(|(scope, _)| scope)
+}
+
+fn read(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<(Scope, Vec<ExpandedTask>)> {
+    let path = fields.at("steps");
+    let Some(list) = fields.list("steps", reader) else {
+        if !fields.map.contains_key("steps") {
+            reader.error(path, "the steps are missing");
+        }
+        return None;
+    };
+    if list.is_empty() {
+        reader.error(path, "a flow needs at least one step");
+        return None;
+    }
+    let mut tree = Tree::default();
+    let steps = tree::read(list, &path, depth, &mut tree, reader)?;
+    Some(build(&steps, depth, &tree, true, reader))
+}
+
+/// Builds the scope of a row of steps: the outermost one or a loop's body.
+fn build(
+    steps: &[Step<'_>],
+    depth: usize,
+    tree: &Tree,
+    owns_shared: bool,
+    reader: &mut Reader,
+) -> (Scope, Vec<ExpandedTask>) {
+    let (tasks, conditions) = expansion::expand(steps, tree, reader);
+    reader.scopes.push(tasks.iter().map(|task| task.step.id.clone()).collect::<BTreeSet<_>>());
+    let mut nodes: Vec<Node> = tasks.iter().map(|task| node::read(task, depth, tree, reader)).collect();
+    let paths: Vec<String> = tasks.iter().map(|task| task.step.path.clone()).collect();
+    for (ix, task) in tasks.iter().enumerate() {
+        for need in &task.needs {
+            let when = match need.when {
+                Some(condition) => When::If(conditions[condition].clone()),
+                None => When::Always,
+            };
+            nodes[need.task].out.push(Edge { to: Some(ix), when });
+        }
+        refs::check_nodes(&nodes[ix], &paths[ix], reader);
+    }
+    for (node, path) in nodes.iter().zip(&paths) {
+        for edge in &node.out {
+            if let When::If(condition) = &edge.when {
+                refs::check_known(&condition.refs(), path, reader);
+            }
+        }
+    }
+    reader.scopes.pop();
+    join::check(&mut nodes, &paths, reader);
+    let expanded = tasks.iter().map(|task| expanded(task, &tasks)).collect();
+    let index: BTreeMap<_, _> = nodes.iter().enumerate().map(|(ix, node)| (node.key.clone(), ix)).collect();
+    (Scope { routing: Routing::Join { on_failure: OnFailure::Stop }, owns_shared, nodes, index }, expanded)
+}
+
+fn expanded(task: &Task<'_, '_>, tasks: &[Task<'_, '_>]) -> ExpandedTask {
+    let mut depend_on: Vec<String> = Vec::with_capacity(task.needs.len());
+    let mut seen = BTreeSet::new();
+    for need in &task.needs {
+        if seen.insert(need.task) {
+            depend_on.push(tasks[need.task].step.id.clone());
+        }
+    }
+    ExpandedTask {
+        id: task.step.id.clone(),
+        task_id: task.task_id.clone(),
+        operator: shown(task.step.operator),
+        depend_on,
+    }
+}

@@ -1,0 +1,268 @@
+//! One task of the steps form as a node.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::build;
+use super::expansion::Task;
+use super::tree::{Role, Step, Tree};
+use crate::definition::graph::calls::{self, ExecType, Terms};
+use crate::definition::graph::node::version;
+use crate::definition::reader::{Fields, Reader, at_index, shown};
+use crate::definition::refs;
+use crate::plan::{Approval, Compute, Exec, Kind, Loop, LoopOver, Node, Post, Prep};
+use crate::reference::{Ref, Root, Template, parse_dollar, parse_path};
+use crate::retry::Backoff;
+
+/// Makes the node of a task. What cannot be made does nothing, so that the rest can still be checked.
+pub(super) fn read(task: &Task<'_, '_>, depth: usize, tree: &Tree, reader: &mut Reader) -> Node {
+    let step = task.step;
+    let mut node = Node {
+        key: step.id.clone(),
+        title: step.title.map(str::to_owned),
+        task_id: Some(task.task_id.clone()),
+        label: step.operator.to_owned(),
+        kind: Kind::Pass,
+        prep: Prep::Scope,
+        post: Post::default(),
+        out: Vec::new(),
+        n_in: 0,
+        timeout_ms: 0,
+    };
+    match step.role {
+        Role::Trigger => node.prep = Prep::Key(Ref { root: Root::Params, path: Vec::new() }),
+        Role::Parallel | Role::Branches => {}
+        Role::Loop => {
+            node.timeout_ms = step.settings.timeout_ms;
+            node.kind = repeat(step, depth, tree, reader).map_or(Kind::Pass, |l| Kind::Loop(Box::new(l)));
+        }
+        Role::Subflow => subflow(&mut node, step, reader),
+        Role::Define
+        | Role::Assign
+        | Role::Return
+        | Role::TextJoin
+        | Role::TextSplit
+        | Role::JsonGet
+        | Role::JsonSet
+        | Role::TimeNow
+        | Role::Approval
+        | Role::Service => {
+            node.prep = parameters(step, reader);
+            node.kind = kind(&mut node, step, tree, reader);
+        }
+    }
+    warn_of_idle_settings(step, reader);
+    node
+}
+
+fn kind(node: &mut Node, step: &Step<'_>, tree: &Tree, reader: &mut Reader) -> Kind {
+    match step.role {
+        Role::Define => {
+            let variable = tree.variables.get(&step.id).unwrap_or(&step.id).clone();
+            reader.check_shared_key(&variable, &format!("{}.parameters.name", step.path));
+            Kind::Compute(Compute::Define { variable })
+        }
+        Role::Assign => match assigned(step, tree, reader) {
+            Some(variable) => Kind::Compute(Compute::Assign { variable }),
+            None => Kind::Pass,
+        },
+        Role::Return => Kind::Return,
+        Role::TextJoin => Kind::Compute(Compute::TextJoin),
+        Role::TextSplit => Kind::Compute(Compute::TextSplit),
+        Role::JsonGet => Kind::Compute(Compute::JsonGet),
+        Role::JsonSet => Kind::Compute(Compute::JsonSet),
+        Role::TimeNow => Kind::Compute(Compute::TimeNow),
+        Role::Approval => {
+            node.timeout_ms = step.settings.timeout_ms;
+            Kind::Approval(approval(step, reader))
+        }
+        Role::Trigger | Role::Parallel | Role::Branches | Role::Loop | Role::Subflow => Kind::Pass,
+        Role::Service => {
+            let exec = match step.settings.exec_type.unwrap_or(ExecType::Queue) {
+                ExecType::Http => Exec::Http,
+                ExecType::Queue | ExecType::Func | ExecType::Script => Exec::Queue,
+            };
+            Kind::Call(Box::new(terms(step).call(exec, step.operator.to_owned(), Map::new())))
+        }
+    }
+}
+
+fn terms(step: &Step<'_>) -> Terms {
+    Terms {
+        retry: calls::policy(step.settings.retries, step.settings.retry_delay_ms, Backoff::Fixed),
+        total_timeout_ms: step.settings.timeout_ms,
+        cost: step.settings.cost.clone(),
+        at_most_once: step.settings.at_most_once,
+        ..Terms::default()
+    }
+}
+
+fn parameters(step: &Step<'_>, reader: &mut Reader) -> Prep {
+    let empty = Value::Object(Map::new());
+    let path = format!("{}.parameters", step.path);
+    template(step.parameters.unwrap_or(&empty), &path, reader).map_or(Prep::Scope, Prep::Params)
+}
+
+fn template(value: &Value, path: &str, reader: &mut Reader) -> Option<Template> {
+    Template::from_steps(value).map_err(|reason| reader.error(path, reason)).ok()
+}
+
+fn fields<'v>(step: &Step<'v>, reader: &mut Reader) -> Option<Fields<'v>> {
+    Fields::of(step.parameters?, format!("{}.parameters", step.path), reader)
+}
+
+/// The variable an assignment is to: a define step in any of its spellings, or a variable's name.
+fn assigned(step: &Step<'_>, tree: &Tree, reader: &mut Reader) -> Option<String> {
+    let mut given = fields(step, reader);
+    let target = given.as_mut().and_then(|fields| {
+        fields.text("target", reader).or_else(|| fields.text("name", reader)).map(str::to_owned)
+    });
+    let path = format!("{}.parameters.target", step.path);
+    let Some(target) = target else {
+        reader.error(path, "name the variable to assign to, as in `{{__id.value}}`");
+        return None;
+    };
+    let bare = target.trim().trim_start_matches("{{").trim_end_matches("}}").trim();
+    let bare = bare.strip_prefix("__").unwrap_or(bare);
+    let bare = bare.strip_suffix(".value").unwrap_or(bare);
+    let variable = match tree.variables.get(bare) {
+        Some(variable) => variable.clone(),
+        None if tree.variables.values().any(|variable| variable == bare) => bare.to_owned(),
+        None => {
+            let known: BTreeSet<&str> =
+                tree.variables.iter().flat_map(|(id, name)| [id.as_str(), name.as_str()]).collect();
+            let hint = reader.suggestion(bare, known);
+            let reason = format!("no step defines `{}`", shown(bare));
+            reader.hint_warning(path.clone(), reason, hint);
+            bare.to_owned()
+        }
+    };
+    reader.check_shared_key(&variable, &path);
+    Some(variable)
+}
+
+fn approval(step: &Step<'_>, reader: &mut Reader) -> Approval {
+    let none = Approval { key: None, assignees: Vec::new(), form: None };
+    let Some(mut fields) = fields(step, reader) else { return none };
+    let path = fields.at("approval_key");
+    let key = fields.text("approval_key", reader).and_then(|text| {
+        let read = parse_dollar(text)
+            .unwrap_or_else(|| parse_path(text).map(|path| Ref { root: Root::Anywhere, path }));
+        read.map_err(|reason| reader.error(path, reason)).ok()
+    });
+    Approval {
+        key,
+        assignees: fields.texts("assignees", reader).unwrap_or_default(),
+        form: fields.map("form", reader).cloned().map(Value::Object),
+    }
+}
+
+fn subflow(node: &mut Node, step: &Step<'_>, reader: &mut Reader) {
+    let missing = format!("{}.parameters.flow", step.path);
+    let Some(mut fields) = fields(step, reader) else {
+        reader.error(missing, "the flow is missing: name the flow to call");
+        return;
+    };
+    let empty = Value::Object(Map::new());
+    let version = version(&mut fields, reader);
+    let params = fields.value("params").unwrap_or(&empty);
+    if !params.is_object() && !params.is_string() {
+        reader.error(fields.at("params"), "must be an object");
+    }
+    if let Some(template) = template(params, &fields.at("params"), reader) {
+        node.prep = Prep::Params(template);
+    }
+    match fields.name("flow", reader) {
+        Some(flow) if flow.contains("{{") => {
+            reader.error(missing, "the name of the flow cannot be a variable");
+        }
+        Some(flow) => {
+            let exec = Exec::Flow { flow: flow.to_owned(), version };
+            node.kind = Kind::Call(Box::new(terms(step).call(exec, flow.to_owned(), Map::new())));
+        }
+        None => reader.error(missing, "the flow is missing: name the flow to call"),
+    }
+    fields.finish(reader);
+}
+
+fn repeat(step: &Step<'_>, depth: usize, tree: &Tree, reader: &mut Reader) -> Option<Loop> {
+    let given = fields(step, reader);
+    let (body, _) = build(&step.body, depth + 1, tree, false, reader);
+    let Some(mut fields) = given else {
+        reader.error(format!("{}.parameters", step.path), "a loop needs a `limit` or an `array`");
+        return None;
+    };
+    let over = over(&mut fields, reader);
+    let path = fields.at("outputs");
+    let mut outputs = Vec::new();
+    // Outputs are taken at the end of an iteration, so they see the body.
+    reader.scopes.push(body.index.keys().cloned().collect());
+    for (i, value) in fields.list("outputs", reader).unwrap_or_default().iter().enumerate() {
+        let Some(mut output) = Fields::of(value, at_index(&path, i), reader) else { continue };
+        let key = output.name("key", reader).map(str::to_owned);
+        if key.is_none() {
+            reader.error(output.at("key"), "the key of the output is missing");
+        }
+        let value = output.value("value").unwrap_or(&Value::Null);
+        let template = template(value, &output.at("value"), reader);
+        if let Some(template) = &template {
+            refs::check_known(&template.refs(), &output.at("value"), reader);
+        }
+        output.allow(&["type", "description"]);
+        output.finish(reader);
+        outputs.extend(key.zip(template));
+    }
+    reader.scopes.pop();
+    fields.finish(reader);
+    Some(Loop { over: over?, body, outputs })
+}
+
+fn over(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<LoopOver> {
+    const MODES: [(&str, bool); 2] = [("limit", false), ("array", true)];
+    let mode = match fields.value("mode") {
+        Some(_) => fields.word("mode", &MODES, reader)?,
+        None => fields.map.contains_key("array"),
+    };
+    let (limit, array) = (fields.value("limit"), fields.value("array"));
+    let (name, value) = if mode { ("array", array) } else { ("limit", limit) };
+    let path = fields.at(name);
+    let Some(value) = value else {
+        reader.error(path, format!("a loop of this mode needs `{name}`"));
+        return None;
+    };
+    let template = template(value, &path, reader)?;
+    match &template {
+        Template::Literal(literal) if mode && !literal.is_array() => {
+            reader.error(path, "must be an array, or a variable that is one");
+            None
+        }
+        Template::Literal(literal) if !mode && count_of(literal).is_none() => {
+            reader.error(path, "must be a whole number from 0, or a variable that is one");
+            None
+        }
+        Template::Literal(_)
+        | Template::Ref(_)
+        | Template::Text(_)
+        | Template::Array(_)
+        | Template::Object(_) => {
+            Some(if mode { LoopOver::Array(template) } else { LoopOver::Limit(template) })
+        }
+    }
+}
+
+fn count_of(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
+}
+
+fn warn_of_idle_settings(step: &Step<'_>, reader: &mut Reader) {
+    let calls = matches!(step.role, Role::Service | Role::Subflow);
+    let waits = calls || matches!(step.role, Role::Approval | Role::Loop);
+    let path = format!("{}.settings", step.path);
+    if step.settings.retries > 0 && !calls {
+        reader.warning(format!("{path}.retry"), "has no effect: this step cannot fail and be tried again");
+    }
+    if step.settings.timeout_ms > 0 && !waits {
+        reader.warning(format!("{path}.timeout"), "has no effect: this step takes no time");
+    }
+}

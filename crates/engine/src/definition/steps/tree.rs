@@ -1,0 +1,300 @@
+//! The tree of steps as it is written, every field read once.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::definition::graph::calls::{self, ExecType};
+use crate::definition::reader::{Fields, Reader, at_index, shown};
+use crate::expr::Condition;
+use crate::expr::steps::Test;
+use crate::limits;
+use crate::money::Cost;
+
+/// What a step is, by its operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Trigger,
+    Parallel,
+    Branches,
+    Loop,
+    Define,
+    Assign,
+    Return,
+    TextJoin,
+    TextSplit,
+    JsonGet,
+    JsonSet,
+    TimeNow,
+    Approval,
+    Subflow,
+    Service,
+}
+
+const OPERATORS: [(&str, Role); 13] = [
+    ("@control/flow/parallel", Role::Parallel),
+    ("@control/flow/branches", Role::Branches),
+    ("@control/flow/loop", Role::Loop),
+    ("@internal/define", Role::Define),
+    ("@internal/assign", Role::Assign),
+    ("@internal/return", Role::Return),
+    ("@internal/text/join", Role::TextJoin),
+    ("@internal/text/split", Role::TextSplit),
+    ("@internal/json/get", Role::JsonGet),
+    ("@internal/json/set", Role::JsonSet),
+    ("@internal/time/now", Role::TimeNow),
+    ("@workflow/approval", Role::Approval),
+    ("@subflow/call", Role::Subflow),
+];
+
+pub(super) struct Step<'v> {
+    pub(super) id: String,
+    pub(super) title: Option<&'v str>,
+    pub(super) operator: &'v str,
+    pub(super) role: Role,
+    pub(super) parameters: Option<&'v Value>,
+    pub(super) settings: Settings,
+    /// `None` = the step before.
+    pub(super) depend_on: Option<Vec<String>>,
+    pub(super) branches: Vec<Branch<'v>>,
+    /// The body of a loop.
+    pub(super) body: Vec<Step<'v>>,
+    pub(super) path: String,
+}
+
+pub(super) struct Branch<'v> {
+    /// `None` = always.
+    pub(super) condition: Option<Condition>,
+    pub(super) steps: Vec<Step<'v>>,
+}
+
+#[derive(Default)]
+pub(super) struct Settings {
+    pub(super) retries: u64,
+    pub(super) retry_delay_ms: u64,
+    pub(super) timeout_ms: u64,
+    pub(super) exec_type: Option<ExecType>,
+    pub(super) at_most_once: bool,
+    pub(super) cost: Option<Cost>,
+}
+
+/// What is known of all steps of one flow.
+#[derive(Default)]
+pub(super) struct Tree {
+    /// Where each id stands.
+    pub(super) ids: BTreeMap<String, String>,
+    /// The variable each `@internal/define` makes, by its step's id.
+    pub(super) variables: BTreeMap<String, String>,
+    n_branches: usize,
+}
+
+/// Reads a row of steps and everything inside it. `None` if there are too many of them.
+pub(super) fn read<'v>(
+    list: &'v [Value],
+    path: &str,
+    depth: usize,
+    tree: &mut Tree,
+    reader: &mut Reader,
+) -> Option<Vec<Step<'v>>> {
+    if !reader.admit_depth(depth, path) || !reader.admit_nodes(list.len(), path) {
+        return None;
+    }
+    let mut steps = Vec::with_capacity(list.len());
+    for (i, value) in list.iter().enumerate() {
+        let Some(fields) = Fields::of(value, at_index(path, i), reader) else { continue };
+        let may_trigger = i == 0 && tree.ids.is_empty();
+        steps.extend(step(fields, may_trigger, depth, tree, reader));
+    }
+    Some(steps)
+}
+
+fn step<'v>(
+    mut fields: Fields<'v>,
+    may_trigger: bool,
+    depth: usize,
+    tree: &mut Tree,
+    reader: &mut Reader,
+) -> Option<Step<'v>> {
+    let id = fields.id("id", reader).unwrap_or_default().into_owned();
+    let title = fields.text("title", reader).or_else(|| fields.text("name", reader));
+    fields.text("description", reader);
+    let operator = fields.name("operator", reader);
+    if operator.is_none() {
+        reader.error(fields.at("operator"), "the operator is missing");
+    }
+    let role = operator.and_then(|operator| role(operator, may_trigger, &fields, reader));
+    if reader.check_key(&id, &fields.at("id")) {
+        match tree.ids.get(&id) {
+            Some(first) => {
+                let reason = format!("the id `{}` is taken by {first}", shown(&id));
+                reader.error(fields.at("id"), reason);
+            }
+            None => drop(tree.ids.insert(id.clone(), fields.path.clone())),
+        }
+    }
+    let parameters = fields.value("parameters");
+    if parameters.is_some_and(|parameters| !parameters.is_object()) {
+        reader.error(fields.at("parameters"), "must be an object");
+    }
+    let mut step = Step {
+        id,
+        title,
+        operator: operator.unwrap_or_default(),
+        role: role.unwrap_or(Role::Service),
+        parameters: parameters.filter(|parameters| parameters.is_object()),
+        settings: settings(&mut fields, reader),
+        depend_on: depend_on(&mut fields, reader),
+        branches: Vec::new(),
+        body: Vec::new(),
+        path: fields.path.clone(),
+    };
+    contents(&mut step, &mut fields, depth, tree, reader);
+    if step.role == Role::Define {
+        let name = step.parameters.and_then(|parameters| parameters.get("name")?.as_str());
+        let name = name.filter(|name| !name.is_empty()).unwrap_or(&step.id).to_owned();
+        tree.variables.insert(step.id.clone(), name);
+    }
+    fields.finish(reader);
+    (operator.is_some() && role.is_some()).then_some(step)
+}
+
+fn role(operator: &str, may_trigger: bool, fields: &Fields<'_>, reader: &mut Reader) -> Option<Role> {
+    if let Some((_, role)) = OPERATORS.iter().find(|(name, _)| *name == operator) {
+        return Some(*role);
+    }
+    if is_trigger(operator) {
+        if !may_trigger {
+            reader.error(fields.at("operator"), "a trigger can only be the first step of a flow");
+        }
+        return Some(Role::Trigger);
+    }
+    let known = OPERATORS.iter().map(|(name, _)| *name);
+    if operator.starts_with("@control/flow/") {
+        let reason = format!("unknown operator `{}`", shown(operator));
+        reader.error_near(fields.at("operator"), reason, operator, known);
+        return None;
+    }
+    if operator.starts_with("@internal/")
+        && let Some(hint) = reader.suggestion(operator, known)
+    {
+        let reason = format!("`{}` is taken as the name of a service", shown(operator));
+        reader.hint_warning(fields.at("operator"), reason, Some(hint));
+    }
+    Some(Role::Service)
+}
+
+/// `@trigger/…` and `@anything-trigger/…`.
+fn is_trigger(operator: &str) -> bool {
+    let family = operator.strip_prefix('@').and_then(|rest| rest.split_once('/')).map(|(family, _)| family);
+    family.is_some_and(|family| family == "trigger" || family.ends_with("-trigger"))
+}
+
+/// Reads what stands inside a step: branches or a body.
+fn contents<'v>(
+    step: &mut Step<'v>,
+    fields: &mut Fields<'v>,
+    depth: usize,
+    tree: &mut Tree,
+    reader: &mut Reader,
+) {
+    let branches_path = fields.at("branches");
+    let steps_path = fields.at("steps");
+    let branches = fields.list("branches", reader);
+    let body = fields.list("steps", reader);
+    let forked = matches!(step.role, Role::Parallel | Role::Branches);
+    if branches.is_some_and(|list| !list.is_empty()) && !forked {
+        let reason = "only `@control/flow/parallel` and `@control/flow/branches` have branches";
+        reader.error(branches_path.clone(), reason);
+    }
+    if body.is_some_and(|list| !list.is_empty()) && step.role != Role::Loop {
+        reader.error(steps_path.clone(), "only `@control/flow/loop` has steps of its own");
+    }
+    if forked {
+        let list = branches.unwrap_or_default();
+        tree.n_branches = tree.n_branches.saturating_add(list.len());
+        if tree.n_branches > limits::NODES {
+            reader.error(branches_path, format!("more than {} branches", limits::NODES));
+            return;
+        }
+        for (i, value) in list.iter().enumerate() {
+            let Some(fields) = Fields::of(value, at_index(&branches_path, i), reader) else { continue };
+            step.branches.extend(branch(fields, step.role, depth, tree, reader));
+        }
+    }
+    if step.role == Role::Loop {
+        let list = body.unwrap_or_default();
+        if list.is_empty() {
+            reader.error(steps_path.clone(), "a loop needs steps to repeat");
+        }
+        step.body = read(list, &steps_path, depth + 1, tree, reader).unwrap_or_default();
+    }
+}
+
+fn branch<'v>(
+    mut fields: Fields<'v>,
+    role: Role,
+    depth: usize,
+    tree: &mut Tree,
+    reader: &mut Reader,
+) -> Option<Branch<'v>> {
+    for name in ["id", "title", "name", "description"] {
+        fields.value(name);
+    }
+    let path = fields.at("conditions");
+    let condition = match fields.value("conditions") {
+        Some(Value::Array(list)) if list.is_empty() => None,
+        Some(_) if role == Role::Parallel => {
+            let reason = "branches of a parallel always run; use `@control/flow/branches` for conditions";
+            reader.error(path, reason);
+            None
+        }
+        Some(value) => Test::parse(value, &path, &mut reader.problems).map(Condition::Steps),
+        None => None,
+    };
+    let path = fields.at("steps");
+    let list = fields.list("steps", reader).unwrap_or_default();
+    // Branches are no scopes of their own, but reading them recurses like one.
+    let steps = read(list, &path, depth + 1, tree, reader)?;
+    fields.finish(reader);
+    Some(Branch { condition, steps })
+}
+
+fn depend_on(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Vec<String>> {
+    let list = fields.list("dependOn", reader)?;
+    let path = fields.at("dependOn");
+    let mut ids = Vec::with_capacity(list.len());
+    for (i, value) in list.iter().enumerate() {
+        match value {
+            Value::String(id) => ids.push(id.clone()),
+            Value::Number(n) if n.is_u64() => ids.push(n.to_string()),
+            _ => reader.error(at_index(&path, i), "must be the id of a step"),
+        }
+    }
+    Some(ids)
+}
+
+fn settings(fields: &mut Fields<'_>, reader: &mut Reader) -> Settings {
+    const EXEC_TYPES: [(&str, ExecType); 2] = [("queue", ExecType::Queue), ("http", ExecType::Http)];
+    let mut settings = Settings::default();
+    let Some(mut given) = fields.inner("settings", reader) else { return settings };
+    if let Some(mut retry) = given.inner("retry", reader) {
+        if retry.value("max").is_none() {
+            reader.error(retry.at("max"), "say how many more tries there are, from 1 to 10");
+        }
+        settings.retries = retry.between("max", (1, 10), "", reader).unwrap_or(0);
+        settings.retry_delay_ms = retry.between("delay", (1, 60), " seconds", reader).unwrap_or(1) * 1_000;
+        retry.finish(reader);
+    }
+    if let Some(mut timeout) = given.inner("timeout", reader) {
+        if timeout.value("delay").is_none() {
+            reader.error(timeout.at("delay"), "say how long it may take, from 1 to 86400 seconds");
+        }
+        settings.timeout_ms = timeout.between("delay", (1, 86_400), " seconds", reader).unwrap_or(0) * 1_000;
+        timeout.finish(reader);
+    }
+    settings.exec_type = given.word("exec_type", &EXEC_TYPES, reader);
+    settings.at_most_once = given.flag("at_most_once", reader).unwrap_or(false);
+    settings.cost = calls::cost(&mut given, reader);
+    given.finish(reader);
+    settings
+}

@@ -1,0 +1,300 @@
+use serde_json::json;
+
+use super::*;
+use crate::plan::{Compute, Exec, LoopOver, Prep, When};
+use crate::reference::Root;
+
+fn documented() -> Value {
+    json!({
+        "title": "并行处理示例流程", "status": "normal", "priority": "high",
+        "steps": [
+            {"id": "0", "title": "准备数据", "operator": "@anyshare-trigger/upload-file", "parameters": {"docid": "x"}},
+            {"id": "1", "operator": "@control/flow/parallel", "branches": [
+                {"steps": [{"id": "1-1", "operator": "@anyshare/file/copy", "parameters": {"docid": "{{__0.id}}"}}]},
+                {"steps": [{"id": "2-1", "operator": "@anyshare/file/copy", "parameters": {"docid": "{{__0.id}}"}}]},
+                {"steps": [
+                    {"id": "3-1", "operator": "@anyshare/file/copy", "parameters": {"docid": "{{__0.id}}"}},
+                    {"id": "3-2", "operator": "@anyshare/file/process", "parameters": {"docid": "{{__3-1.new_docid}}"}}
+                ]}
+            ]},
+            {"id": "4", "operator": "@anyshare/file/merge", "parameters": {
+                "docid_a": "{{__1-1.new_docid}}", "docid_b": "{{__2-1.new_docid}}", "docid_c": "{{__3-2.new_docid}}"}}
+        ]
+    })
+}
+
+fn s(id: &str) -> Value {
+    json!({"id": id, "operator": "work"})
+}
+
+fn parallel(id: &str, branches: &[Value]) -> Value {
+    let branches: Vec<Value> = branches.iter().map(|steps| json!({"steps": steps})).collect();
+    json!({"id": id, "operator": "@control/flow/parallel", "branches": branches})
+}
+
+fn flow(steps: Value) -> Value {
+    json!({"steps": steps})
+}
+
+/// `id:task_id<needs` for every task.
+fn tasks(value: &Value) -> Vec<String> {
+    let expansion = expand(value, Strictness::Strict);
+    assert!(!expansion.tasks.is_empty(), "{:?}", expansion.problems);
+    let text = |t: &ExpandedTask| format!("{}:{}<{}", t.id, t.task_id, t.depend_on.join(","));
+    expansion.tasks.iter().map(text).collect()
+}
+
+#[test]
+fn the_documented_example_expands_as_documented() {
+    let expansion = expand(&documented(), Strictness::Strict);
+    assert_eq!(expansion.problems, []);
+    let copy = "@anyshare/file/copy";
+    assert_eq!(
+        serde_json::to_value(&expansion.tasks).unwrap(),
+        json!([
+            {"id": "0", "task_id": "0", "operator": "@anyshare-trigger/upload-file", "dependOn": []},
+            {"id": "1-1", "task_id": "1_b0_s0", "operator": copy, "dependOn": ["0"]},
+            {"id": "2-1", "task_id": "1_b1_s0", "operator": copy, "dependOn": ["0"]},
+            {"id": "3-1", "task_id": "1_b2_s0", "operator": copy, "dependOn": ["0"]},
+            {"id": "3-2", "task_id": "1_b2_s1", "operator": "@anyshare/file/process", "dependOn": ["3-1"]},
+            {"id": "4", "task_id": "4", "operator": "@anyshare/file/merge", "dependOn": ["1-1", "2-1", "3-2"]}
+        ])
+    );
+}
+
+#[test]
+fn the_documented_example_becomes_a_plan() {
+    let plan = plan(&documented());
+    assert_eq!((plan.priority, plan.stopped, plan.n_nodes), (Priority::High, false, 6));
+    assert_eq!(targets(&plan.root, "0"), ["1-1", "2-1", "3-1"]);
+    assert_eq!(node(&plan, "4").n_in, 3);
+    assert_eq!(node(&plan, "3-2").task_id.as_deref(), Some("1_b2_s1"));
+    let Prep::Key(trigger) = &node(&plan, "0").prep else { panic!() };
+    assert_eq!((trigger.root.clone(), trigger.path.len()), (Root::Params, 0));
+    assert_eq!(call(&plan, "4").exec, Exec::Queue);
+    assert_eq!(call(&plan, "4").service, "@anyshare/file/merge");
+}
+
+#[test]
+fn parallels_nest_and_may_come_first() {
+    let inner = parallel("q", &[json!([s("c")]), json!([s("d"), s("e")])]);
+    let value = flow(json!([parallel("p", &[json!([s("a")]), json!([inner, s("f")])]), s("z")]));
+    assert_eq!(
+        tasks(&value),
+        ["a:p_b0_s0<", "c:q_b0_s0<", "d:q_b1_s0<", "e:q_b1_s1<d", "f:p_b1_s1<c,e", "z:z<a,f"]
+    );
+    assert_eq!(plan(&value).n_nodes, 6);
+}
+
+#[test]
+fn an_empty_branch_ends_where_it_began() {
+    let value = flow(json!([s("a"), parallel("p", &[json!([]), json!([s("b")]), json!([])]), s("c")]));
+    assert_eq!(tasks(&value), ["a:a<", "b:p_b1_s0<a", "c:c<b,a"]);
+    let none = flow(json!([s("a"), parallel("p", &[]), parallel("q", &[json!([])]), s("c")]));
+    assert_eq!(tasks(&none), ["a:a<", "c:c<a"]);
+}
+
+#[test]
+fn steps_may_name_what_they_wait_for() {
+    let needs = |id: &str, on: Value| json!({"id": id, "operator": "work", "dependOn": on});
+    let value = flow(json!([
+        s("a"),
+        parallel("p", &[json!([s("b")]), json!([s("c")])]),
+        needs("d", json!(["a"])),
+        needs("e", json!(["p"])),
+        needs("f", json!([])),
+        s("g")
+    ]));
+    assert_eq!(tasks(&value)[3..], ["d:d<a", "e:e<b,c", "f:f<", "g:g<f"]);
+    let forward = flow(json!([needs("a", json!(["b"])), needs("b", json!([]))]));
+    assert_eq!(tasks(&forward), ["a:a<b", "b:b<"]);
+    let wrong = flow(json!([s("load"), needs("x", json!(["laod"]))]));
+    has(&errors(&wrong), &["$.steps[1].dependOn", "unknown step `laod`", "did you mean `load`?"]);
+    let circle = flow(json!([needs("a", json!(["b"])), s("b")]));
+    has(&errors(&circle), &["cycle: a → b → a"]);
+    let within = flow(json!([parallel("p", &[json!([needs("a", json!(["p"]))])])]));
+    has(&errors(&within), &["cycle: a → a"]);
+}
+
+fn cond(value: &str) -> Value {
+    json!([[{"operator": "@internal/cmp/string-eq", "parameters": {"a": "{{__a.kind}}", "b": value}}]])
+}
+
+#[test]
+fn conditional_branches_hang_on_their_node() {
+    let value = flow(json!([
+        s("a"),
+        {"id": "if", "operator": "@control/flow/branches", "branches": [
+            {"conditions": cond("x"), "steps": [s("b"), s("c")]},
+            {"conditions": cond("y"), "steps": [parallel("p", &[json!([s("d")]), json!([])]), s("e")]},
+            {"conditions": [], "steps": [s("f")]},
+            {"conditions": cond("z"), "steps": []}
+        ]},
+        s("z")
+    ]));
+    assert_eq!(
+        tasks(&value),
+        [
+            "a:a<",
+            "if:if<a",
+            "b:if_b0_s0<if",
+            "c:if_b0_s1<b",
+            "d:p_b0_s0<if",
+            "e:if_b1_s1<d,if",
+            "f:if_b2_s0<if",
+            "z:z<if,c,e,f"
+        ]
+    );
+    let plan = plan(&value);
+    let fork = node(&plan, "if");
+    assert!(matches!(fork.kind, Kind::Pass));
+    let conditional: Vec<&str> = fork
+        .out
+        .iter()
+        .filter(|edge| matches!(edge.when, When::If(_)))
+        .map(|edge| plan.root.nodes[edge.to.unwrap()].key.as_str())
+        .collect();
+    assert_eq!(conditional, ["b", "d", "e"]);
+    assert_eq!(fork.out.len(), 5);
+}
+
+#[test]
+fn a_step_inside_a_branch_may_name_the_node_around_it() {
+    let value = flow(json!([
+        s("a"),
+        {"id": "if", "operator": "@control/flow/branches", "branches": [
+            {"conditions": cond("x"), "steps": [s("b"), {"id": "c", "operator": "w", "dependOn": ["if"]}]}]},
+        {"id": "z", "operator": "w", "dependOn": ["if"]}
+    ]));
+    assert_eq!(tasks(&value), ["a:a<", "if:if<a", "b:if_b0_s0<if", "c:if_b0_s1<if", "z:z<if,c"]);
+    let fork = plan(&value);
+    let edges = node(&fork, "if").out.iter().filter(|edge| matches!(edge.when, When::If(_))).count();
+    assert_eq!(edges, 2);
+}
+
+#[test]
+fn loops_have_a_body_of_their_own() {
+    let value = flow(json!([
+        s("a"),
+        {"id": "l", "operator": "@control/flow/loop",
+         "parameters": {"mode": "array", "array": "{{__a.items}}", "outputs": [{"key": "k", "value": "{{__y.out}}"}]},
+         "steps": [
+            {"id": "x", "operator": "w", "parameters": {"i": "{{__l.index}}", "v": "{{__l.value}}", "a": "{{__a}}"}},
+            {"id": "y", "operator": "w", "parameters": {"x": "{{__x.n}}"}}]},
+        {"id": "z", "operator": "w", "parameters": {"all": "{{__l.outputs.k}}"}}
+    ]));
+    assert_eq!(problems(&value), [""; 0]);
+    assert_eq!(tasks(&value), ["a:a<", "l:l<a", "z:z<l"]);
+    let plan = plan(&value);
+    assert_eq!(plan.n_nodes, 5);
+    let Kind::Loop(l) = &node(&plan, "l").kind else { panic!() };
+    assert!(matches!(l.over, LoopOver::Array(_)) && !l.body.owns_shared);
+    assert_eq!(targets(&l.body, "x"), ["y"]);
+    assert_eq!(l.outputs[0].0, "k");
+}
+
+#[test]
+fn loops_are_checked() {
+    let l = |parameters: Value, steps: Value| {
+        errors(&flow(
+            json!([{"id": "l", "operator": "@control/flow/loop", "parameters": parameters, "steps": steps}]),
+        ))
+    };
+    has(&l(json!({"mode": "limit"}), json!([s("a")])), &["parameters.limit", "needs `limit`"]);
+    has(&l(json!({"limit": "many"}), json!([s("a")])), &["parameters.limit", "whole number"]);
+    has(&l(json!({"array": 3}), json!([s("a")])), &["parameters.array", "must be an array"]);
+    has(&l(json!({"limit": 3}), json!([])), &["steps", "needs steps"]);
+    has(&l(json!({"mode": "arrya", "array": []}), json!([s("a")])), &["did you mean `array`?"]);
+    let gone = json!({"limit": 3, "outputs": [{"key": "k", "value": "{{__b}}"}]});
+    has(&l(gone, json!([s("a")])), &["outputs[0].value", "unknown node `b`"]);
+    let outside = flow(json!([
+        {"id": "l", "operator": "@control/flow/loop", "parameters": {"limit": 1}, "steps": [s("in")]},
+        {"id": "x", "operator": "w", "dependOn": ["in"]}]));
+    has(&errors(&outside), &["$.steps[1].dependOn", "not in the same scope"]);
+}
+
+#[test]
+fn ids_are_unique_in_the_whole_tree() {
+    let value = flow(json!([
+        s("a"), parallel("p", &[json!([s("b")]), json!([s("a")])]),
+        {"id": "l", "operator": "@control/flow/loop", "parameters": {"limit": 1}, "steps": [s("b"), s("p_b0_s0")]}
+    ]));
+    let found = errors(&value);
+    has(&found, &["$.steps[1].branches[1].steps[0].id", "`a` is taken by $.steps[0]"]);
+    has(&found, &["$.steps[2].steps[0].id", "`b` is taken by $.steps[1].branches[0].steps[0]"]);
+    has(&found, &["$.steps[2].steps[1].id", "also the position of step `b`"]);
+}
+
+#[test]
+fn built_in_operators_need_nobody() {
+    let value = flow(json!([
+        {"id": "d", "operator": "@internal/define", "parameters": {"name": "total", "value": 0}},
+        {"id": "e", "operator": "@internal/define", "parameters": {"value": 0}},
+        {"id": "1", "operator": "@internal/assign", "parameters": {"target": "{{__d.value}}", "value": 1}},
+        {"id": "2", "operator": "@internal/assign", "parameters": {"target": "__e", "value": 1}},
+        {"id": "3", "operator": "@internal/assign", "parameters": {"name": "total", "value": 1}},
+        {"id": "4", "operator": "@internal/text/join", "parameters": {}},
+        {"id": "5", "operator": "@internal/text/split"}, {"id": "6", "operator": "@internal/json/get"},
+        {"id": "7", "operator": "@internal/json/set"}, {"id": "8", "operator": "@internal/time/now"},
+        {"id": "9", "operator": "@workflow/approval", "parameters": {"assignees": ["ann"], "title": "ok?"},
+         "settings": {"timeout": {"delay": 60}}},
+        {"id": "10", "operator": "@subflow/call", "parameters": {"flow": "other", "version": 2, "params": {"x": "{{__4}}"}}},
+        {"id": "11", "operator": "@internal/return", "parameters": {"value": "{{__4}}"}}
+    ]));
+    assert_eq!(problems(&value), [""; 0]);
+    let plan = plan(&value);
+    let variable = |key: &str| match &node(&plan, key).kind {
+        Kind::Compute(Compute::Define { variable } | Compute::Assign { variable }) => variable.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(["d", "e", "1", "2", "3"].map(variable), ["total", "e", "total", "e", "total"]);
+    assert!(matches!(node(&plan, "11").kind, Kind::Return));
+    assert!(matches!(&node(&plan, "9").kind, Kind::Approval(approval) if approval.assignees == ["ann"]));
+    assert_eq!(node(&plan, "9").timeout_ms, 60_000);
+    assert_eq!(call(&plan, "10").exec, Exec::Flow { flow: "other".into(), version: Some(2) });
+}
+
+#[test]
+fn settings_have_ranges() {
+    let with = |settings: Value| flow(json!([{"id": "a", "operator": "w", "settings": settings}]));
+    let good = plan(&with(
+        json!({"retry": {"max": 10, "delay": 60}, "timeout": {"delay": 86400}, "exec_type": "http"}),
+    ));
+    let made = call(&good, "a");
+    assert_eq!((made.retry.max, made.retry.delay_ms, made.total_timeout_ms), (10, 60_000, 86_400_000));
+    assert_eq!(made.exec, Exec::Http);
+    let found = errors(&with(json!({"retry": {"max": 11, "delay": 0}, "timeout": {"delay": 86401}})));
+    has(&found, &["$.steps[0].settings.retry.max", "from 1 to 10"]);
+    has(&found, &["$.steps[0].settings.retry.delay", "from 1 to 60 seconds"]);
+    has(&found, &["$.steps[0].settings.timeout.delay", "from 1 to 86400 seconds"]);
+    has(&errors(&with(json!({"retry": {"max": 0}}))), &["from 1 to 10"]);
+}
+
+#[test]
+fn triggers_come_first_and_control_operators_are_known() {
+    let late = flow(json!([s("a"), {"id": "t", "operator": "@trigger/manual"}]));
+    has(&errors(&late), &["$.steps[1].operator", "only be the first step"]);
+    let first_in_branch = flow(json!([parallel("p", &[json!([{"id": "t", "operator": "@x-trigger/y"}])])]));
+    has(&errors(&first_in_branch), &["$.steps[0].branches[0].steps[0].operator"]);
+    let unknown = flow(json!([{"id": "a", "operator": "@control/flow/paralel"}]));
+    has(&errors(&unknown), &["unknown operator", "did you mean `@control/flow/parallel`?"]);
+    let plain = flow(json!([{"id": "a", "operator": "w", "steps": [s("b")], "branches": [{"steps": []}]}]));
+    has(&errors(&plain), &["$.steps[0].steps", "only `@control/flow/loop`"]);
+    has(&errors(&plain), &["$.steps[0].branches", "have branches"]);
+    let conditional = flow(json!([{"id": "p", "operator": "@control/flow/parallel", "branches": [
+        {"conditions": cond("x"), "steps": []}]}]));
+    has(&errors(&conditional), &["branches[0].conditions", "always run"]);
+    let reference =
+        flow(json!([s("load"), {"id": "b", "operator": "w", "parameters": {"x": "{{__laod.y}}"}}]));
+    has(&errors(&reference), &["$.steps[1]", "unknown node `laod`", "did you mean `load`?"]);
+}
+
+#[test]
+fn stopped_flows_and_wrong_priorities() {
+    let mut value = flow(json!([s("a")]));
+    value["status"] = json!("stopped");
+    assert!(plan(&value).stopped);
+    value["priority"] = json!("hihg");
+    has(&errors(&value), &["$.priority", "did you mean `high`?"]);
+    has(&errors(&flow(json!([]))), &["$.steps", "at least one step"]);
+}
