@@ -6,12 +6,28 @@
 
 pub mod id;
 pub mod limits;
+pub mod number;
+pub mod path;
 pub mod problem;
+pub mod text;
 pub mod time;
 
+pub mod definition;
 pub mod expr;
 pub mod plan;
 pub mod reference;
 
+pub mod effect;
+pub mod event;
+pub mod input;
+pub mod journal;
+pub mod run;
+
+pub mod compute;
+pub mod function;
+
+pub mod job;
+pub mod limit;
 pub mod money;
 pub mod retry;
+pub mod schedule;

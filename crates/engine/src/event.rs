@@ -1,0 +1,352 @@
+//! What happened: facts, stored for ever, folded into the state of a run. Never commands.
+//!
+//! The JSON of an event is a promise: a journal written by any release must replay with every later one. Fields
+//! may be added with defaults; none may change its meaning (`journal.rs` has the version).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::id::RunId;
+use crate::money::Price;
+use crate::path::NodePath;
+use crate::plan::Priority;
+use crate::retry::Fault;
+use crate::time::Timestamp;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "e", rename_all = "snake_case")]
+pub enum Event {
+    /// The run began.
+    Started(Box<Start>),
+    /// A node was entered; its input is stored here, once per visit.
+    Entered {
+        node: NodePath,
+        visit: u64,
+        #[serde(default, skip_serializing_if = "is_null")]
+        input: Arc<Value>,
+    },
+    /// Somebody was given the call: a new fence. `again` = the same attempt is asked again after a suspension.
+    Granted {
+        node: NodePath,
+        fence: u64,
+        attempt: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Timestamp>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        charge: Option<i64>,
+        #[serde(default, skip_serializing_if = "is_false")]
+        again: bool,
+    },
+    /// The call answered that it is not finished: asked again at `until`, or reported by somebody.
+    Suspended {
+        node: NodePath,
+        fence: u64,
+        #[serde(default, skip_serializing_if = "is_null")]
+        memo: Arc<Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worker: Option<String>,
+    },
+    /// An attempt ended badly and another will be made at `until`.
+    Deferred {
+        node: NodePath,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        fence: u64,
+        fault: Fault,
+        until: Timestamp,
+        next: Next,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worker: Option<String>,
+    },
+    /// The time limit over all attempts passed while somebody worked: told to stop, may still answer until then.
+    Expiring {
+        node: NodePath,
+        fence: u64,
+        until: Timestamp,
+    },
+    /// A node, or a branch of a fan, ended well. `output` is absent where it is already in the state: what a fan
+    /// collected, the shared state of a subflow, the outputs of a loop.
+    Done {
+        node: NodePath,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        fence: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some")]
+        output: Option<Arc<Value>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        action: Option<String>,
+        /// What the call really cost, when it was charged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actual: Option<i64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worker: Option<String>,
+    },
+    /// A node, or a branch of a fan, failed for good. `route` = the edge that catches it.
+    Failed {
+        node: NodePath,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        fence: u64,
+        fault: Fault,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        route: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worker: Option<String>,
+    },
+    /// All edges into the node are dead.
+    Skipped {
+        node: NodePath,
+    },
+    /// Cancelled while open, with everything inside it.
+    Dropped {
+        node: NodePath,
+    },
+    /// The conditional edges out of a settled node: these targets' edges are dead.
+    Judged {
+        node: NodePath,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        dead: Vec<String>,
+    },
+    /// A fan, a loop, a subflow or a branch opened; `n` branches or turns.
+    Opened {
+        node: NodePath,
+        #[serde(default, skip_serializing_if = "is_zero_len")]
+        n: usize,
+        /// What the branches of a fan are called, when only the run knew.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        names: Vec<String>,
+    },
+    /// One turn of a loop ended with these outputs.
+    Turned {
+        node: NodePath,
+        index: usize,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        outputs: Vec<Value>,
+    },
+    /// The node waits for something outside.
+    Waiting {
+        node: NodePath,
+        wait: Waiting,
+    },
+    /// A value came from outside.
+    Signaled {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        key: String,
+        #[serde(default)]
+        value: Arc<Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
+    /// A person decided an approval.
+    Decided {
+        node: NodePath,
+        decision: Value,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        comment: Option<String>,
+    },
+    /// Cancel was asked for while somebody worked; at `until` it ends regardless.
+    Canceling {
+        until: Timestamp,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
+    Paused,
+    Resumed,
+    /// One more node may be entered although the run is paused or advanced by hand.
+    Stepped,
+    /// A new round: failed and cancelled nodes again, finished ones kept.
+    Retried {
+        round: u32,
+    },
+    /// A new round from a node on, with the shared state as given.
+    Rerun {
+        round: u32,
+        from: NodePath,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shared: Option<Map<String, Value>>,
+    },
+    /// Money came in, or the budget was raised: parked calls are looked at again.
+    Funded {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<i64>,
+    },
+    /// Something worth reading that changes nothing.
+    Logged {
+        level: Level,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodePath>,
+        message: String,
+    },
+    /// The run reached its one terminal status of this round.
+    Ended {
+        status: Ending,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<RunFault>,
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some")]
+        result: Option<Arc<Value>>,
+    },
+}
+
+/// Everything a run is given at its start; pinned, so that later settings do not change a running run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Start {
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub params: Map<String, Value>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub exec_mode: ExecMode,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub start_node_ids: Vec<String>,
+    /// Absent: the plan's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
+    /// Advanced only by steps from outside.
+    #[serde(skip_serializing_if = "is_false")]
+    pub manual: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<i64>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub on_short_balance: OnShort,
+    /// Prices of the services this plan uses, as they were at the start.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub prices: BTreeMap<String, Price>,
+    /// The server's default time limit of one push, local or script attempt; 0 = none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub call_timeout_ms: u64,
+    /// The call of another run that started this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    pub run: RunId,
+    pub node: NodePath,
+    pub fence: u64,
+    /// How many flows deep this run is; a flow that calls itself without end is stopped by it.
+    pub depth: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecMode {
+    #[default]
+    All,
+    /// From the given nodes on.
+    SpecifiedStarts,
+    /// Only the given nodes.
+    IsolatedNodes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnShort {
+    #[default]
+    Fail,
+    Wait,
+}
+
+/// What the next attempt counts as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Next {
+    /// Another try of the node's own retries.
+    Retry,
+    /// Another worker within the same try.
+    Failover,
+    /// A quick try after a temporary fault.
+    Quick,
+    /// Temporary faults went on: asked again later.
+    Recheck,
+    /// The worker was lost; not the node's fault.
+    Lost,
+    /// The server was lost; nobody's fault.
+    Recovered,
+    /// A subflow starts again from its beginning.
+    Restart,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "for", rename_all = "snake_case")]
+pub enum Waiting {
+    Timer {
+        until: Timestamp,
+    },
+    Signal {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+    },
+    Approval {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+    },
+    /// The account is short by the time the call was to be made.
+    Balance {
+        amount: i64,
+    },
+    /// The estimate would pass the run's budget.
+    Budget {
+        amount: i64,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    Info,
+    Warn,
+    Error,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ending {
+    Completed,
+    Failed,
+    Canceled,
+}
+
+/// Why a run failed, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunFault {
+    pub node: NodePath,
+    #[serde(flatten)]
+    pub fault: Fault,
+}
+
+fn is_null(value: &Arc<Value>) -> bool {
+    value.is_null()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero_len(value: &usize) -> bool {
+    *value == 0
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// A field that is there and null is a value, not an absence.
+pub(crate) fn some<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Arc<Value>>, D::Error> {
+    Value::deserialize(from).map(|value| Some(Arc::new(value)))
+}

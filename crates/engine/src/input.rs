@@ -1,0 +1,135 @@
+//! What is asked of a run or reported to it, and how it may be refused.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::event::Start;
+use crate::path::NodePath;
+use crate::problem::Problem;
+use crate::retry::Fault;
+use crate::time::Timestamp;
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    Start(Box<Start>),
+    /// Whoever made the call says how it went.
+    CallEnded {
+        node: NodePath,
+        fence: u64,
+        outcome: Outcome,
+        worker: Option<String>,
+    },
+    /// Something that was to happen at a time may be due.
+    TimePassed,
+    Signal {
+        id: Option<String>,
+        key: String,
+        value: Value,
+        by: Option<String>,
+    },
+    /// A person decides an approval; without a node, the only one that is open.
+    Decide {
+        node: Option<NodePath>,
+        decision: Value,
+        by: Option<String>,
+        comment: Option<String>,
+    },
+    Cancel {
+        reason: Option<String>,
+        by: Option<String>,
+    },
+    Pause,
+    Resume,
+    /// Enter one more node of a paused run or one advanced by hand.
+    Step,
+    /// Failed and cancelled nodes again.
+    Retry,
+    /// From this node on again, optionally with another shared state.
+    Rerun {
+        from: NodePath,
+        shared: Option<Map<String, Value>>,
+    },
+    /// Ends a suspended or waiting node with this result.
+    Continue {
+        node: NodePath,
+        value: Value,
+    },
+    /// Money came in, or the budget was raised: parked calls may go.
+    BalanceChanged {
+        budget: Option<i64>,
+    },
+}
+
+/// The three ways a call ends, and two in which nobody can tell.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    Done(Arc<Value>),
+    /// Not finished: ask again after `recheck_ms`, or wait for a report.
+    Suspended {
+        memo: Value,
+        recheck_ms: Option<u64>,
+    },
+    Failed(Fault),
+    /// Stopped because it was asked to.
+    Canceled,
+    /// The worker is gone: its lease expired or its process died.
+    WorkerLost,
+    /// The server that made the call is gone.
+    ServerLost,
+}
+
+/// Facts that come with an input.
+#[derive(Debug, Clone, Default)]
+pub struct Given {
+    pub now: Timestamp,
+    /// Calls whose charge the account could not bear when this was committed before.
+    pub short: BTreeSet<NodePath>,
+}
+
+impl Given {
+    pub fn at(now: Timestamp) -> Self {
+        Self { now, short: BTreeSet::new() }
+    }
+}
+
+/// Why an input changed nothing. Each says what to do next.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    #[error("the run has not been started")]
+    NotStarted,
+    #[error("the run was already started")]
+    AlreadyStarted,
+    #[error("the run has ended ({status}); retry or rerun it to go on")]
+    Ended { status: &'static str },
+    #[error("the run is still open ({status}); cancel it or wait for its end first")]
+    StillOpen { status: &'static str },
+    #[error("the run is being cancelled")]
+    Canceling,
+    #[error("there is no node `{0}` in this run")]
+    UnknownNode(NodePath),
+    /// An answer to a call that somebody else has now, or that is over.
+    #[error("`{node}` is past fence {fence}: the lease was lost or the call is over")]
+    Stale { node: NodePath, fence: u64 },
+    #[error("`{node}` is not waiting for that: it is {state}")]
+    NotWaiting { node: NodePath, state: &'static str },
+    #[error("no approval is open")]
+    NoApproval,
+    #[error("several approvals are open, name one of: {0}")]
+    WhichApproval(String),
+    #[error("`{by}` may not decide `{node}`; allowed: {allowed}")]
+    NotAssigned { node: NodePath, by: String, allowed: String },
+    #[error("`{0}` has not run yet: rerun starts from a node that has")]
+    NotRunYet(NodePath),
+    #[error("nothing failed or was cancelled: there is nothing to retry")]
+    NothingToRetry,
+    #[error("`{0}` is reserved and cannot be written from outside")]
+    Reserved(String),
+    #[error("{}", list(.0))]
+    Bad(Vec<Problem>),
+}
+
+fn list(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,61 @@
+//! The journal: what is stored of a run, one entry per commit. Its format has a version from the first day; old
+//! entries are brought up to date when they are read, in one place.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::Event;
+use crate::id::CommandId;
+use crate::time::Timestamp;
+
+/// The version that is written. Raised when an event changes in a way that defaults cannot cover; `decode` then
+/// rewrites older entries.
+pub const VERSION: u32 = 1;
+
+/// What one commit appended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    #[serde(rename = "v")]
+    pub version: u32,
+    pub at: Timestamp,
+    /// The command that did it: how an unknown outcome is looked up.
+    pub command: CommandId,
+    pub events: Vec<Event>,
+}
+
+/// A stored entry that cannot be read: stop, and tell a person.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    #[error("the entry is of version {found}, this program knows up to {VERSION}: upgrade it")]
+    TooNew { found: u32 },
+    #[error("the entry cannot be read")]
+    Unreadable(#[source] serde_json::Error),
+}
+
+impl Entry {
+    pub fn new(at: Timestamp, command: CommandId, events: Vec<Event>) -> Self {
+        Entry { version: VERSION, at, command, events }
+    }
+
+    /// The stored form.
+    pub fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self)
+            .expect("events are plain data: maps with string keys, no failing serialisers")
+    }
+
+    /// Reads the stored form of this or any earlier version.
+    pub fn decode(bytes: &[u8]) -> Result<Self, JournalError> {
+        #[derive(Deserialize)]
+        struct Head {
+            v: u32,
+        }
+        match serde_json::from_slice::<Self>(bytes) {
+            Ok(entry) if entry.version <= VERSION => Ok(entry),
+            Ok(entry) => Err(JournalError::TooNew { found: entry.version }),
+            // Events of a newer version may not parse at all: say that, rather than how.
+            Err(error) => match serde_json::from_slice::<Head>(bytes) {
+                Ok(head) if head.v > VERSION => Err(JournalError::TooNew { found: head.v }),
+                Ok(_) | Err(_) => Err(JournalError::Unreadable(error)),
+            },
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! A run: decide, then apply.
+//!
+//! `decide` looks at an input and says what happened; it may refuse and changes nothing. `apply` folds what
+//! happened into the state; it decides nothing and cannot fail. What one event leads to inside the run (the next
+//! node, the next branch, the end of a scope) is kept as an *agenda* in the state: `apply` puts it there,
+//! `proceed` decides one item at a time, so that every decision sees the state it is about and a wide fan costs
+//! what it has branches, not their square. `submit` is the loop around the three.
+
+pub(crate) mod apply;
+pub mod decide;
+mod effects;
+pub mod state;
+pub(crate) mod view;
+mod why;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::effect::Effect;
+use crate::event::{Event, RunFault, Start};
+use crate::id::RunId;
+use crate::input::{Given, Input, Refusal};
+use crate::path::NodePath;
+use crate::plan::{Plan, Priority};
+use crate::time::Timestamp;
+
+use state::{ScopeState, Status};
+pub use why::Reason;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Run {
+    pub id: RunId,
+    pub status: Status,
+    /// Starts at 1; retry and rerun open the next. One terminal status per round.
+    pub round: u32,
+    pub start: Arc<Start>,
+    pub root: ScopeState,
+    /// The newest value of every signal, visible in every scope.
+    pub signals: BTreeMap<String, Arc<Value>>,
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub(crate) signal_ids: VecDeque<String>,
+    /// Grants so far. Only grows: a fence is never used twice, in any round.
+    pub fence: u64,
+    /// Entries into nodes so far: every visit has its own number.
+    pub visits: u64,
+    /// Entries outside of fans: what the limit counts.
+    pub entries: u64,
+    /// Events so far.
+    pub length: u64,
+    pub error: Option<RunFault>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::event::some")]
+    pub result: Option<Arc<Value>>,
+    pub cost: Totals,
+    pub budget: Option<i64>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    /// What is to be decided next, oldest first.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub(crate) agenda: VecDeque<Todo>,
+    /// When time has to be looked at, and where.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) wakes: BTreeSet<(Timestamp, NodePath)>,
+    /// Nodes that wait for a signal or an approval.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) waits: BTreeSet<NodePath>,
+    /// Calls parked for want of money.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) parked: BTreeSet<NodePath>,
+    /// Nodes that may be entered although the run is paused or advanced by hand.
+    #[serde(default)]
+    pub(crate) allowance: u32,
+    /// Calls that somebody works on.
+    #[serde(default)]
+    pub n_granted: usize,
+    /// Whether waits have to be looked at again. Not part of the state: looking once too often changes nothing.
+    #[serde(skip, default = "yes")]
+    pub(crate) look: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What the calls of a run were estimated to cost and did cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Totals {
+    pub estimated: i64,
+    pub actual: i64,
+}
+
+/// One item of the agenda. Every item leads to at least one event, and that event removes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Todo {
+    /// A node became ready.
+    Enter(NodePath),
+    /// A node was entered, or a branch may start: what it does first.
+    Begin(NodePath),
+    /// A node of a join scope settled and has conditional edges.
+    Judge(NodePath),
+    /// A turn of this loop ended.
+    Turn(NodePath),
+    /// All inside this place is over: it ends well.
+    Finish(NodePath),
+    /// Something inside this place failed uncaught: it fails.
+    Collapse(NodePath),
+}
+
+/// What came of an input.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Step {
+    pub events: Vec<Event>,
+    pub effects: Vec<Effect>,
+}
+
+impl Run {
+    /// A run that nothing has happened to.
+    pub fn new(id: RunId) -> Self {
+        Run {
+            id,
+            status: Status::Pending,
+            round: 1,
+            start: Arc::default(),
+            root: ScopeState::default(),
+            signals: BTreeMap::new(),
+            signal_ids: VecDeque::new(),
+            fence: 0,
+            visits: 0,
+            entries: 0,
+            length: 0,
+            error: None,
+            result: None,
+            cost: Totals::default(),
+            budget: None,
+            created_at: Timestamp(0),
+            updated_at: Timestamp(0),
+            ended_at: None,
+            agenda: VecDeque::new(),
+            wakes: BTreeSet::new(),
+            waits: BTreeSet::new(),
+            parked: BTreeSet::new(),
+            allowance: 0,
+            n_granted: 0,
+            look: false,
+        }
+    }
+
+    /// Takes one input as far as it goes: decides, applies, and follows the agenda to its end.
+    pub fn submit(&mut self, plan: &Plan, input: &Input, given: &Given) -> Result<Step, Refusal> {
+        let mut step = Step::default();
+        let events = self.decide(plan, input, given)?;
+        self.record(plan, events, given.now, &mut step);
+        self.follow(plan, given, &mut step);
+        if *input == Input::TimePassed {
+            // One thing that is due may undo another: look again after each.
+            loop {
+                let events = self.decide(plan, input, given)?;
+                if events.is_empty() {
+                    break;
+                }
+                self.record(plan, events, given.now, &mut step);
+                self.follow(plan, given, &mut step);
+            }
+        }
+        Ok(step)
+    }
+
+    /// Follows the agenda until nothing is left that may go on by itself.
+    fn follow(&mut self, plan: &Plan, given: &Given, step: &mut Step) {
+        loop {
+            while let Some(events) = self.proceed(plan, given) {
+                debug_assert!(!events.is_empty(), "every item of the agenda leads to an event");
+                self.record(plan, events, given.now, step);
+            }
+            if !std::mem::take(&mut self.look) {
+                return;
+            }
+            let events = self.look_at_waits(plan);
+            self.record(plan, events, given.now, step);
+        }
+    }
+
+    fn record(&mut self, plan: &Plan, events: Vec<Event>, at: Timestamp, step: &mut Step) {
+        for event in events {
+            self.effects(plan, &event, &mut step.effects);
+            self.apply(plan, &event, at);
+            step.events.push(event);
+        }
+    }
+
+    /// The state after these entries of a journal.
+    pub fn replay<'e>(
+        id: RunId,
+        plan: &Plan,
+        journal: impl IntoIterator<Item = (Timestamp, &'e Event)>,
+    ) -> Run {
+        let mut run = Run::new(id);
+        for (at, event) in journal {
+            run.apply(plan, event, at);
+        }
+        run
+    }
+
+    /// When the run has to be looked at again by itself; `None` = not before something comes from outside.
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        match self.status {
+            Status::Running | Status::Canceling => self.wakes.first().map(|(at, _)| *at),
+            Status::Pending | Status::Paused | Status::Completed | Status::Failed | Status::Canceled => None,
+        }
+    }
+
+    pub fn priority(&self, plan: &Plan) -> Priority {
+        self.start.priority.unwrap_or(plan.priority)
+    }
+
+    /// Whether something is only held back by a pause or by manual mode.
+    pub fn is_held(&self) -> bool {
+        !self.agenda.is_empty()
+    }
+}

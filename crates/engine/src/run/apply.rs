@@ -1,0 +1,277 @@
+//! From events to state. Decides nothing, so it cannot fail: an event about a place that is not there changes
+//! nothing. What an event leads to is put on the agenda.
+
+mod cancel;
+mod fan;
+mod round;
+mod scope;
+mod settle;
+mod work;
+
+use std::sync::Arc;
+
+use super::state::{Activity, LoopState, Nest, NodeState, Phase, Slot, Status, Work};
+use super::{Run, Todo};
+use crate::event::{Ending, Event, RunFault, Start, Waiting};
+use crate::path::NodePath;
+use crate::plan::{Form, Kind, Plan, Routing};
+use crate::time::Timestamp;
+
+impl Run {
+    /// Folds one event into the state.
+    pub fn apply(&mut self, plan: &Plan, event: &Event, at: Timestamp) {
+        self.length += 1;
+        self.updated_at = self.updated_at.max(at);
+        match event {
+            Event::Started(start) => self.started(plan, start, at),
+            Event::Entered { node, visit, input } => self.entered(plan, node, *visit, input.clone(), at),
+            Event::Granted { .. }
+            | Event::Suspended { .. }
+            | Event::Deferred { .. }
+            | Event::Expiring { .. } => {
+                self.call_moved(plan, event, at);
+            }
+            Event::Done { node, output, action, actual, .. } => {
+                self.done(plan, node, output.clone(), action.clone(), *actual, at);
+            }
+            Event::Failed { node, fault, route, .. } => self.failed(plan, node, fault, route.as_deref(), at),
+            Event::Skipped { node } => self.skipped(plan, node, at),
+            Event::Dropped { node } => self.dropped(plan, node, at),
+            Event::Judged { node, dead } => self.judged(plan, node, dead),
+            Event::Opened { node, n, names } => self.opened(plan, node, *n, names, at),
+            Event::Turned { node, outputs, .. } => self.turned(plan, node, outputs),
+            Event::Waiting { node, wait } => self.waiting(plan, node, wait),
+            Event::Signaled { id, key, value, .. } => self.signaled(plan, id.as_deref(), key, value),
+            Event::Canceling { until, .. } => {
+                self.status = Status::Canceling;
+                self.agenda.clear();
+                self.wakes.insert((*until, NodePath::root()));
+            }
+            Event::Paused => self.status = Status::Paused,
+            Event::Resumed => {
+                self.status = Status::Running;
+                self.look = true;
+            }
+            Event::Stepped => self.allowance += 1,
+            Event::Retried { round } => self.retried(plan, *round, at),
+            Event::Rerun { round, from, shared } => self.rerun(plan, *round, from, shared.as_ref(), at),
+            Event::Funded { budget } => {
+                self.budget = budget.or(self.budget);
+                self.agenda.extend(self.parked.iter().cloned().map(Todo::Begin));
+            }
+            Event::Decided { .. } | Event::Logged { .. } => {}
+            Event::Ended { status, error, result } => self.ended(*status, error.as_ref(), result.clone(), at),
+        }
+    }
+
+    fn started(&mut self, plan: &Plan, start: &Start, at: Timestamp) {
+        self.status = Status::Running;
+        self.created_at = at;
+        self.budget = start.budget;
+        let mut shared = super::state::Shared::new();
+        if plan.form == Form::Dag {
+            shared.extend(start.params.iter().map(|(key, value)| (key.clone(), Arc::new(value.clone()))));
+        }
+        self.root.shared = Some(shared);
+        self.root.params = Arc::new(start.params.clone());
+        self.root.chosen = scope::chosen(&plan.root, start);
+        self.start = Arc::new(start.clone());
+        self.open_scope(plan, &NodePath::root());
+    }
+
+    fn entered(
+        &mut self,
+        plan: &Plan,
+        path: &NodePath,
+        visit: u64,
+        input: Arc<serde_json::Value>,
+        at: Timestamp,
+    ) {
+        self.consume(&Todo::Enter(path.clone()));
+        self.visits = self.visits.max(visit);
+        let in_fan = self.spot(plan, path).is_some_and(|spot| spot.in_fan);
+        self.entries += u64::from(!in_fan);
+        self.allowance = self.allowance.saturating_sub(1);
+        let Some((scope_path, key)) = path.split_last() else { return };
+        let Some((scope, state)) = self.scope_mut(plan, &scope_path) else { return };
+        let Some((ix, node)) = scope.node(key) else { return };
+        if let Routing::Action { .. } = scope.routing {
+            state.cursor = Some(ix);
+        }
+        let before = state.nodes.remove(&ix).unwrap_or_default();
+        let fresh = NodeState {
+            visit,
+            phase: Phase::Open(Activity::Beginning),
+            input,
+            entered_at: Some(at),
+            n_in_settled: before.n_in_settled,
+            n_in_live: before.n_in_live,
+            ..NodeState::default()
+        };
+        state.nodes.insert(ix, fresh);
+        let limit = matches!(node.kind, Kind::Fan(_) | Kind::Sub(_) | Kind::Loop(_)) && node.timeout_ms > 0;
+        self.set_wake(plan, path, limit.then(|| at.after(node.timeout_ms)));
+        self.agenda.push_back(Todo::Begin(path.clone()));
+    }
+
+    fn opened(&mut self, plan: &Plan, path: &NodePath, n: usize, names: &[String], at: Timestamp) {
+        self.consume(&Todo::Begin(path.clone()));
+        let Some(spot) = self.spot(plan, path) else { return };
+        let inner = scope::inner_state(&spot, self);
+        let limit = match (&spot.branch, &spot.node.kind) {
+            (None, Kind::Sub(_)) if spot.node.timeout_ms > 0 => Some(at.after(spot.node.timeout_ms)),
+            _ => spot.state.wake,
+        };
+        if spot.branch.is_some() {
+            if let Some(slot) = self.slot_mut(plan, path) {
+                slot.phase = Phase::Open(Activity::Nest);
+                slot.scope = inner.map(Box::new);
+            }
+            self.open_scope(plan, path);
+            return;
+        }
+        let nest = match &spot.node.kind {
+            Kind::Sub(_) => inner.map(Nest::Scope),
+            Kind::Fan(_) => Some(Nest::Fan(super::state::FanState {
+                slots: vec![Slot::default(); n],
+                names: names.to_vec(),
+                ..Default::default()
+            })),
+            Kind::Loop(_) => Some(Nest::Loop(LoopState { n, ..LoopState::default() })),
+            _ => None,
+        };
+        let kind = &spot.node.kind;
+        if let Some(node) = self.node_mut(plan, path) {
+            node.phase = Phase::Open(Activity::Nest);
+            node.nest = nest.map(Box::new);
+        }
+        self.set_wake(plan, path, limit);
+        match kind {
+            Kind::Sub(_) => self.open_scope(plan, path),
+            Kind::Fan(_) => self.fan_moved(plan, path),
+            _ => self.next_turn(plan, path),
+        }
+    }
+
+    fn waiting(&mut self, plan: &Plan, path: &NodePath, wait: &Waiting) {
+        self.consume(&Todo::Begin(path.clone()));
+        let activity = match *wait {
+            Waiting::Timer { until } => Activity::Timer { until },
+            Waiting::Signal { until } => Activity::Signal { until },
+            Waiting::Approval { until } => Activity::Approval { until },
+            Waiting::Balance { amount } => return self.park(plan, path, amount, false),
+            Waiting::Budget { amount } => return self.park(plan, path, amount, true),
+        };
+        let wake = match &activity {
+            Activity::Timer { until } => Some(*until),
+            Activity::Signal { until } | Activity::Approval { until } => *until,
+            Activity::Beginning | Activity::Call(_) | Activity::Nest | Activity::Restart { .. } => None,
+        };
+        if !matches!(activity, Activity::Timer { .. }) {
+            self.waits.insert(path.clone());
+        }
+        if let Some(node) = self.node_mut(plan, path) {
+            node.phase = Phase::Open(activity);
+        }
+        self.set_wake(plan, path, wake);
+    }
+
+    fn signaled(&mut self, plan: &Plan, id: Option<&str>, key: &str, value: &Arc<serde_json::Value>) {
+        if let Some(id) = id {
+            self.signal_ids.push_back(id.to_owned());
+            while self.signal_ids.len() > crate::limits::SIGNAL_IDS {
+                self.signal_ids.pop_front();
+            }
+        }
+        self.signals.insert(key.to_owned(), value.clone());
+        self.root.shared.get_or_insert_default().insert(key.to_owned(), value.clone());
+        scope::overwrite(&plan.root, &mut self.root, key, value);
+        self.look = true;
+    }
+
+    fn ended(
+        &mut self,
+        status: Ending,
+        error: Option<&RunFault>,
+        result: Option<Arc<serde_json::Value>>,
+        at: Timestamp,
+    ) {
+        self.status = match status {
+            Ending::Completed => Status::Completed,
+            Ending::Failed => Status::Failed,
+            Ending::Canceled => Status::Canceled,
+        };
+        self.error = error.cloned();
+        self.result = result;
+        self.ended_at = Some(at);
+        self.root.ended = true;
+        self.agenda.clear();
+        self.wakes.clear();
+        self.waits.clear();
+        self.parked.clear();
+        self.allowance = 0;
+        self.n_granted = 0;
+    }
+
+    /// Removes an item from the agenda; it is nearly always the first.
+    fn consume(&mut self, todo: &Todo) {
+        if let Some(at) = self.agenda.iter().position(|item| item == todo) {
+            self.agenda.remove(at);
+        }
+    }
+
+    pub(super) fn node_mut(&mut self, plan: &Plan, path: &NodePath) -> Option<&mut NodeState> {
+        let (scope_path, key) = path.split_last()?;
+        let (scope, state) = self.scope_mut(plan, &scope_path)?;
+        let (ix, _) = scope.node(key)?;
+        Some(state.nodes.entry(ix).or_default())
+    }
+
+    /// The branch at `path`, when the path leads to a branch.
+    pub(super) fn slot_mut(&mut self, plan: &Plan, path: &NodePath) -> Option<&mut Slot> {
+        let (fan, index) = path.split_last()?;
+        let index: usize = index.parse().ok()?;
+        match self.node_mut(plan, &fan)?.nest.as_deref_mut()? {
+            Nest::Fan(arms) => arms.slots.get_mut(index),
+            Nest::Scope(_) | Nest::Loop(_) => None,
+        }
+    }
+
+    /// The phase and the wake-up of a node or a branch.
+    fn site_mut(&mut self, plan: &Plan, path: &NodePath) -> Option<(&mut Phase, &mut Option<Timestamp>)> {
+        if self.spot(plan, path)?.branch.is_some() {
+            let slot = self.slot_mut(plan, path)?;
+            return Some((&mut slot.phase, &mut slot.wake));
+        }
+        let node = self.node_mut(plan, path)?;
+        Some((&mut node.phase, &mut node.wake))
+    }
+
+    /// Files when time has to be looked at for this place; replaces what was filed before.
+    pub(super) fn set_wake(&mut self, plan: &Plan, path: &NodePath, wake: Option<Timestamp>) {
+        let Some((_, filed)) = self.site_mut(plan, path) else { return };
+        let before = std::mem::replace(filed, wake);
+        if before == wake {
+            return;
+        }
+        if let Some(before) = before {
+            self.wakes.remove(&(before, path.clone()));
+        }
+        if let Some(wake) = wake {
+            self.wakes.insert((wake, path.clone()));
+        }
+    }
+
+    /// The call that is open at a place.
+    fn work_mut(&mut self, plan: &Plan, path: &NodePath) -> Option<&mut Work> {
+        match self.site_mut(plan, path)?.0 {
+            Phase::Open(Activity::Call(work)) => Some(work),
+            Phase::Open(_)
+            | Phase::Pending
+            | Phase::Done
+            | Phase::Failed
+            | Phase::Skipped
+            | Phase::Canceled => None,
+        }
+    }
+}

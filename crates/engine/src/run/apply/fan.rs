@@ -1,0 +1,87 @@
+//! Fans: which branch starts next, and what they come to together.
+
+use serde_json::{Map, Value, json};
+
+use super::super::state::{Activity, FanState, Nest, Phase, Slot};
+use super::super::{Run, Todo};
+use crate::path::NodePath;
+use crate::plan::{Fan, Kind, Plan, Strategy};
+
+impl Run {
+    /// A branch ended: the fan gives up, goes on, or is finished.
+    pub(super) fn branch_settled(&mut self, plan: &Plan, path: &NodePath, failed: bool) {
+        let Some((fan_path, _)) = path.split_last() else { return };
+        let Some(spot) = self.spot(plan, &fan_path) else { return };
+        let Kind::Fan(fan) = &spot.node.kind else { return };
+        let gives_up = failed && fan.strategy == Strategy::FailFast;
+        let Some(arms) = self.fan_mut(plan, &fan_path) else { return };
+        arms.n_open = arms.n_open.saturating_sub(1);
+        arms.n_failed += usize::from(failed);
+        if gives_up {
+            if arms.n_failed == 1 {
+                self.agenda.push_back(Todo::Collapse(fan_path));
+            }
+            return;
+        }
+        self.fan_moved(plan, &fan_path);
+    }
+
+    /// Starts as many branches as may run at a time; ends the fan when none is left.
+    pub(super) fn fan_moved(&mut self, plan: &Plan, path: &NodePath) {
+        let Some(spot) = self.spot(plan, path) else { return };
+        let Kind::Fan(fan) = &spot.node.kind else { return };
+        let most = fan.max_parallel.unwrap_or(usize::MAX);
+        let Some(arms) = self.fan_mut(plan, path) else { return };
+        let mut starting = Vec::new();
+        while arms.n_open < most && arms.next < arms.slots.len() {
+            let slot = &mut arms.slots[arms.next];
+            if slot.phase == Phase::Pending {
+                slot.phase = Phase::Open(Activity::Beginning);
+                arms.n_open += 1;
+                starting.push(Todo::Begin(path.at(arms.next)));
+            }
+            arms.next += 1;
+        }
+        let over = arms.n_open == 0 && arms.next >= arms.slots.len();
+        self.agenda.extend(starting);
+        if over {
+            self.agenda.push_back(Todo::Finish(path.clone()));
+        }
+    }
+
+    pub(super) fn fan_mut(&mut self, plan: &Plan, path: &NodePath) -> Option<&mut FanState> {
+        match self.node_mut(plan, path)?.nest.as_deref_mut()? {
+            Nest::Fan(arms) => Some(arms),
+            Nest::Scope(_) | Nest::Loop(_) => None,
+        }
+    }
+}
+
+/// The results in declared order, as the strategy wants them.
+pub(super) fn output(strategy: Strategy, arms: &FanState) -> Value {
+    let value = |slot: &Slot| match (&slot.phase, &slot.output) {
+        (Phase::Done, Some(output)) => Some((**output).clone()),
+        _ => None,
+    };
+    let slots = arms.slots.iter();
+    match strategy {
+        Strategy::CollectErrors | Strategy::Continue => {
+            Value::Array(slots.map(|slot| value(slot).unwrap_or(Value::Null)).collect())
+        }
+        Strategy::FailFast | Strategy::IgnoreErrors => Value::Array(slots.filter_map(value).collect()),
+    }
+}
+
+/// `[{index, service, error}]` of the branches that failed.
+pub(super) fn errors(fan: &Fan, arms: &FanState) -> Value {
+    let failed = arms.slots.iter().enumerate().filter(|(_, slot)| slot.phase == Phase::Failed);
+    let row = |(at, slot): (usize, &Slot)| {
+        let mut row = Map::new();
+        row.insert("index".to_owned(), at.into());
+        let name = arms.names.get(at).cloned().or_else(|| Some(fan.branch(at)?.name.clone()));
+        row.insert("service".to_owned(), json!(name));
+        row.insert("error".to_owned(), json!(slot.fault.as_ref().map(|fault| &fault.message)));
+        Value::Object(row)
+    };
+    Value::Array(failed.map(row).collect())
+}

@@ -1,0 +1,279 @@
+//! New rounds: retry takes up what failed or was cancelled, rerun starts again from a node. What is finished and
+//! not affected is kept; history is in the journal.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::super::state::{Activity, Nest, NodeState, Phase, ScopeState, Status};
+use super::super::{Run, Todo};
+use super::scope::reachable;
+use crate::path::NodePath;
+use crate::plan::{Body, Fan, Kind, Node, NodeIx, Plan, Routing, Scope, When};
+use crate::time::Timestamp;
+
+impl Run {
+    pub(super) fn retried(&mut self, plan: &Plan, round: u32, at: Timestamp) {
+        self.new_round(round);
+        let mut reopened = Reopened { todos: Vec::new(), wakes: Vec::new(), fans: Vec::new(), at };
+        reopened.scope(&plan.root, &mut self.root, &NodePath::root());
+        self.take_up(plan, reopened);
+    }
+
+    pub(super) fn rerun(
+        &mut self,
+        plan: &Plan,
+        round: u32,
+        from: &NodePath,
+        shared: Option<&Map<String, Value>>,
+        at: Timestamp,
+    ) {
+        self.new_round(round);
+        if let Some(shared) = shared {
+            let entries = shared.iter().map(|(key, value)| (key.clone(), Arc::new(value.clone())));
+            self.root.shared = Some(entries.collect());
+        }
+        let mut reopened = Reopened { todos: Vec::new(), wakes: Vec::new(), fans: Vec::new(), at };
+        let segments: Vec<&str> = from.segments().collect();
+        reopened.from(&plan.root, &mut self.root, &NodePath::root(), &segments);
+        self.take_up(plan, reopened);
+    }
+
+    fn new_round(&mut self, round: u32) {
+        self.round = round;
+        self.status = Status::Running;
+        self.error = None;
+        self.result = None;
+        self.ended_at = None;
+        self.root.ended = false;
+    }
+
+    fn take_up(&mut self, plan: &Plan, reopened: Reopened) {
+        self.wakes.extend(reopened.wakes);
+        let nothing = reopened.todos.is_empty() && reopened.fans.is_empty();
+        self.agenda.extend(reopened.todos);
+        for fan in reopened.fans {
+            self.fan_moved(plan, &fan);
+        }
+        if nothing {
+            self.end_scope(plan, &NodePath::root());
+        }
+    }
+}
+
+/// Collects what a new round has to do while the tree is walked.
+struct Reopened {
+    todos: Vec<Todo>,
+    wakes: Vec<(Timestamp, NodePath)>,
+    fans: Vec<NodePath>,
+    at: Timestamp,
+}
+
+impl Reopened {
+    /// Takes up a scope: failed and cancelled nodes again.
+    fn scope(&mut self, scope: &Scope, state: &mut ScopeState, path: &NodePath) {
+        clear(state);
+        match scope.routing {
+            Routing::Action { .. } => {
+                let Some(ix) = state.cursor else { return };
+                let inner = path.child(&scope.nodes[ix].key);
+                if !self.goes_on_inside(&scope.nodes[ix], state.nodes.entry(ix).or_default(), &inner) {
+                    self.todos.push(Todo::Enter(inner));
+                }
+            }
+            Routing::Join { .. } => {
+                for (ix, node) in &mut state.nodes {
+                    if matches!(node.phase, Phase::Failed | Phase::Canceled) {
+                        self.goes_on_inside(&scope.nodes[*ix], node, &path.child(&scope.nodes[*ix].key));
+                    }
+                }
+                // Nodes to be entered again are pending now; counting finds them ready.
+                self.recount(scope, state, path);
+            }
+        }
+    }
+
+    /// Takes up one node: a container goes on inside; anything else is pending and to be entered again.
+    fn goes_on_inside(&mut self, plan: &Node, node: &mut NodeState, path: &NodePath) -> bool {
+        let inside = match (&plan.kind, node.nest.as_deref_mut()) {
+            (Kind::Sub(sub), Some(Nest::Scope(inner))) if !matches!(node.phase, Phase::Pending) => {
+                self.scope(&sub.scope, inner, path);
+                true
+            }
+            (Kind::Loop(body), Some(Nest::Loop(turns))) if !matches!(node.phase, Phase::Pending) => {
+                let index = turns.index;
+                match turns.turns.get_mut(index) {
+                    Some(turn) => self.scope(&body.body, turn, &path.at(index)),
+                    None => self.todos.push(Todo::Finish(path.clone())),
+                }
+                true
+            }
+            (Kind::Fan(fan), Some(Nest::Fan(arms))) if !matches!(node.phase, Phase::Pending) => {
+                (arms.n_open, arms.n_failed, arms.next) = (0, 0, 0);
+                for (index, slot) in arms.slots.iter_mut().enumerate() {
+                    if slot.phase == Phase::Done {
+                        continue;
+                    }
+                    slot.phase = Phase::Pending;
+                    arms.n_open += usize::from(self.branch(fan, index, slot, path));
+                }
+                self.fans.push(path.clone());
+                true
+            }
+            _ => false,
+        };
+        if inside {
+            self.reopen(plan, node, path);
+        } else {
+            node.phase = Phase::Pending;
+        }
+        inside
+    }
+
+    /// A branch that is a scope goes on inside; one that is a call starts again.
+    fn branch(
+        &mut self,
+        fan: &Fan,
+        index: usize,
+        slot: &mut super::super::state::Slot,
+        path: &NodePath,
+    ) -> bool {
+        let (Some(Body::Scope(scope)), Some(inner)) =
+            (fan.branch(index).map(|branch| &branch.body), slot.scope.as_deref_mut())
+        else {
+            return false;
+        };
+        slot.phase = Phase::Open(Activity::Nest);
+        self.scope(scope, inner, &path.at(index));
+        true
+    }
+
+    fn reopen(&mut self, plan: &Node, node: &mut NodeState, path: &NodePath) {
+        node.phase = Phase::Open(Activity::Nest);
+        node.fault = None;
+        node.output = None;
+        node.action = None;
+        node.ended_at = None;
+        node.judged = false;
+        node.wake = (plan.timeout_ms > 0).then(|| self.at.after(plan.timeout_ms));
+        self.wakes.extend(node.wake.map(|wake| (wake, path.clone())));
+    }
+
+    /// Starts a scope again from the node that the segments lead to.
+    fn from(&mut self, scope: &Scope, state: &mut ScopeState, path: &NodePath, segments: &[&str]) {
+        clear(state);
+        let Some((first, rest)) = segments.split_first() else { return };
+        let Some((ix, plan)) = scope.node(first) else { return };
+        let inner = path.child(first);
+        if let Routing::Join { .. } = scope.routing {
+            reset_after(scope, state, ix);
+        }
+        state.cursor = matches!(scope.routing, Routing::Action { .. }).then_some(ix);
+        let node = state.nodes.entry(ix).or_default();
+        if rest.is_empty() {
+            node.phase = Phase::Pending;
+            if state.cursor.is_some() {
+                self.todos.push(Todo::Enter(inner));
+            }
+        } else {
+            self.inside(plan, node, &inner, rest);
+        }
+        if let Routing::Join { .. } = scope.routing {
+            self.recount(scope, state, path);
+        }
+    }
+
+    /// Reopens a container whose inside is started again.
+    fn inside(&mut self, plan: &Node, node: &mut NodeState, path: &NodePath, rest: &[&str]) {
+        self.reopen(plan, node, path);
+        let index = || rest[0].parse::<usize>().ok();
+        match (&plan.kind, node.nest.as_deref_mut()) {
+            (Kind::Sub(sub), Some(Nest::Scope(inner))) => self.from(&sub.scope, inner, path, rest),
+            (Kind::Loop(body), Some(Nest::Loop(turns))) => {
+                let Some(index) = index() else { return };
+                turns.turns.truncate(index + 1);
+                turns.outputs.truncate(index);
+                turns.index = index;
+                if let Some(turn) = turns.turns.get_mut(index) {
+                    self.from(&body.body, turn, &path.at(index), &rest[1..]);
+                }
+            }
+            (Kind::Fan(fan), Some(Nest::Fan(arms))) => {
+                let Some(index) = index() else { return };
+                for (at, slot) in arms.slots.iter_mut().enumerate() {
+                    if at == index || slot.phase == Phase::Canceled {
+                        slot.phase = Phase::Pending;
+                    }
+                }
+                (arms.n_open, arms.next) = (0, 0);
+                arms.n_failed = arms.slots.iter().filter(|slot| slot.phase == Phase::Failed).count();
+                self.fans.push(path.clone());
+                let Some(slot) = arms.slots.get_mut(index).filter(|_| rest.len() > 1) else { return };
+                if let (Some(Body::Scope(scope)), Some(inner)) =
+                    (fan.branch(index).map(|branch| &branch.body), slot.scope.as_deref_mut())
+                {
+                    slot.phase = Phase::Open(Activity::Nest);
+                    arms.n_open = 1;
+                    self.from(scope, inner, &path.at(index), &rest[1..]);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Counts the edges of a join scope anew from what is done, and finds what is ready.
+    fn recount(&mut self, scope: &Scope, state: &mut ScopeState, path: &NodePath) {
+        let mut counts: BTreeMap<NodeIx, (usize, usize)> = BTreeMap::new();
+        state.n_settled = 0;
+        for (ix, node) in &mut state.nodes {
+            match node.phase {
+                Phase::Done => {}
+                Phase::Open(_) => continue,
+                Phase::Pending | Phase::Failed | Phase::Skipped | Phase::Canceled => {
+                    node.phase = Phase::Pending;
+                    node.dead.clear();
+                    node.judged = false;
+                    continue;
+                }
+            }
+            state.n_settled += 1;
+            let out = &scope.nodes[*ix].out;
+            if !node.judged && out.iter().any(|edge| !matches!(edge.when, When::Always)) {
+                self.todos.push(Todo::Judge(path.child(&scope.nodes[*ix].key)));
+                continue;
+            }
+            for to in out.iter().filter_map(|edge| edge.to) {
+                let (settled, live) = counts.entry(to).or_default();
+                *settled += 1;
+                *live += usize::from(!node.dead.contains(&to));
+            }
+        }
+        for ix in 0..scope.nodes.len() {
+            let Some(n_in) = state.n_in(scope, ix) else { continue };
+            let (settled, live) = counts.get(&ix).copied().unwrap_or_default();
+            let started = state.chosen.as_ref().is_some_and(|chosen| chosen.starts.contains(&ix));
+            let node = state.nodes.entry(ix).or_default();
+            (node.n_in_settled, node.n_in_live) = (settled, live);
+            if node.phase == Phase::Pending && (started || settled == n_in) {
+                self.todos.push(Todo::Enter(path.child(&scope.nodes[ix].key)));
+            }
+        }
+    }
+}
+
+fn clear(state: &mut ScopeState) {
+    state.fault = None;
+    state.result = None;
+    state.ended = false;
+}
+
+/// Everything after a node of a join scope, and the node itself, has to run again.
+fn reset_after(scope: &Scope, state: &mut ScopeState, ix: NodeIx) {
+    for after in reachable(scope, &BTreeSet::from([ix])) {
+        let node = state.nodes.entry(after).or_default();
+        node.phase = Phase::Pending;
+        node.dead.clear();
+        node.judged = false;
+    }
+}

@@ -1,0 +1,201 @@
+//! Scopes: opening them, ending them, and whose shared state is whose.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::super::state::{Chosen, Nest, ScopeState, Shared};
+use super::super::view::Spot;
+use super::super::{Run, Todo};
+use crate::event::{ExecMode, Start};
+use crate::path::NodePath;
+use crate::plan::{Body, Kind, NodeIx, Plan, Routing, Scope};
+
+impl Run {
+    /// Makes the first nodes of a scope ready.
+    pub(super) fn open_scope(&mut self, plan: &Plan, path: &NodePath) {
+        let Some((scope, state)) = self.scope_mut(plan, path) else { return };
+        state.ended = false;
+        let ready: Vec<NodeIx> = match scope.routing {
+            Routing::Action { start } => {
+                state.cursor = Some(start);
+                vec![start]
+            }
+            Routing::Join { .. } => match &state.chosen {
+                Some(chosen) => chosen.starts.iter().copied().collect(),
+                None => (0..scope.nodes.len()).filter(|ix| scope.nodes[*ix].n_in == 0).collect(),
+            },
+        };
+        if ready.is_empty() {
+            self.end_scope(plan, path);
+            return;
+        }
+        self.agenda.extend(ready.into_iter().map(|ix| Todo::Enter(path.child(&scope.nodes[ix].key))));
+    }
+
+    /// Nothing is left to do in a scope.
+    pub(super) fn end_scope(&mut self, plan: &Plan, path: &NodePath) {
+        if let Some((_, state)) = self.scope_mut(plan, path) {
+            if std::mem::replace(&mut state.ended, true) {
+                return;
+            }
+            if state.fault.is_some() {
+                self.agenda.push_back(Todo::Collapse(path.clone()));
+                return;
+            }
+        }
+        let todo = match self.loop_of_turn(plan, path) {
+            Some(of) => Todo::Turn(of),
+            None => Todo::Finish(path.clone()),
+        };
+        self.agenda.push_back(todo);
+    }
+
+    /// The next turn of a loop, or its end.
+    pub(super) fn next_turn(&mut self, plan: &Plan, path: &NodePath) {
+        let Some(spot) = self.spot(plan, path) else { return };
+        let params = spot.level().state.params.clone();
+        let input = spot.level().state.input.clone();
+        let Some(node) = self.node_mut(plan, path) else { return };
+        let Some(Nest::Loop(turns)) = node.nest.as_deref_mut() else { return };
+        if turns.index >= turns.n {
+            self.agenda.push_back(Todo::Finish(path.clone()));
+            return;
+        }
+        turns.turns.truncate(turns.index);
+        turns.turns.push(ScopeState { params, input, ..ScopeState::default() });
+        let turn = path.at(turns.index);
+        self.open_scope(plan, &turn);
+    }
+
+    pub(super) fn turned(&mut self, plan: &Plan, path: &NodePath, outputs: &[Value]) {
+        self.consume(&Todo::Turn(path.clone()));
+        if let Some(node) = self.node_mut(plan, path)
+            && let Some(Nest::Loop(turns)) = node.nest.as_deref_mut()
+        {
+            turns.outputs.push(outputs.to_vec());
+            turns.index += 1;
+        }
+        self.next_turn(plan, path);
+    }
+
+    /// The loop whose turn this path is.
+    pub(in super::super) fn loop_of_turn(&self, plan: &Plan, path: &NodePath) -> Option<NodePath> {
+        let (outer, _) = path.split_last()?;
+        let spot = self.spot(plan, &outer)?;
+        (spot.branch.is_none() && matches!(spot.node.kind, Kind::Loop(_))).then_some(outer)
+    }
+
+    /// The nearest scope around a node that has its own shared state: the flow it belongs to.
+    pub(super) fn flow_of(&self, plan: &Plan, path: &NodePath) -> NodePath {
+        let mut scope = path.split_last().map_or_else(NodePath::root, |(scope, _)| scope);
+        while let Some(of) = self.loop_of_turn(plan, &scope) {
+            scope = of.split_last().map_or_else(NodePath::root, |(scope, _)| scope);
+        }
+        scope
+    }
+
+    /// Writes into the shared state that the node at `path` sees.
+    pub(super) fn write_shared(&mut self, plan: &Plan, path: &NodePath, entries: Vec<(String, Arc<Value>)>) {
+        if entries.is_empty() {
+            return;
+        }
+        let flow = self.flow_of(plan, path);
+        let Some((_, state)) = self.scope_mut(plan, &flow) else { return };
+        state.shared.get_or_insert_default().extend(entries);
+        self.look = true;
+    }
+}
+
+/// The state a subflow or a branch begins with: its own shared state holds the fields of its input.
+pub(super) fn inner_state(spot: &Spot<'_, '_>, run: &Run) -> Option<ScopeState> {
+    let owns = match (&spot.branch, &spot.node.kind) {
+        (Some(arm), _) => match &arm.branch.body {
+            Body::Scope(scope) => scope.owns_shared,
+            Body::Call(_) => return None,
+        },
+        (None, Kind::Sub(sub)) => sub.scope.owns_shared,
+        (None, _) => return None,
+    };
+    let input = spot.input(run);
+    let mut shared = Shared::new();
+    match &*input {
+        Value::Object(fields) => {
+            shared.extend(fields.iter().map(|(key, value)| (key.clone(), Arc::new(value.clone()))));
+        }
+        Value::Null => {}
+        _ => {
+            shared.insert("input".to_owned(), input.clone());
+        }
+    }
+    if let Some(arm) = &spot.branch {
+        shared.insert("index".to_owned(), Arc::new(arm.index.into()));
+    }
+    Some(ScopeState { shared: owns.then_some(shared), input, params: spot.params(), ..ScopeState::default() })
+}
+
+/// The part of the root scope that an exec mode runs.
+pub(super) fn chosen(scope: &Scope, start: &Start) -> Option<Chosen> {
+    if start.exec_mode == ExecMode::All || !matches!(scope.routing, Routing::Join { .. }) {
+        return None;
+    }
+    let starts: BTreeSet<NodeIx> =
+        start.start_node_ids.iter().filter_map(|id| Some(scope.node(id)?.0)).collect();
+    if start.exec_mode == ExecMode::IsolatedNodes {
+        let n_in = starts.iter().map(|ix| (*ix, 0)).collect();
+        return Some(Chosen { starts, n_in });
+    }
+    let nodes = reachable(scope, &starts);
+    let mut n_in: BTreeMap<NodeIx, usize> = nodes.iter().map(|ix| (*ix, 0)).collect();
+    for to in nodes.iter().flat_map(|ix| &scope.nodes[*ix].out).filter_map(|edge| edge.to) {
+        *n_in.entry(to).or_default() += 1;
+    }
+    for ix in &starts {
+        n_in.insert(*ix, 0);
+    }
+    Some(Chosen { starts, n_in })
+}
+
+/// These nodes and everything their edges lead to.
+pub(super) fn reachable(scope: &Scope, from: &BTreeSet<NodeIx>) -> BTreeSet<NodeIx> {
+    let mut found = from.clone();
+    let mut open: Vec<NodeIx> = from.iter().copied().collect();
+    while let Some(ix) = open.pop() {
+        for to in scope.nodes[ix].out.iter().filter_map(|edge| edge.to) {
+            if found.insert(to) {
+                open.push(to);
+            }
+        }
+    }
+    found
+}
+
+/// A signal replaces what open scopes inside hold under its key, so that it is seen there too.
+pub(super) fn overwrite(scope: &Scope, state: &mut ScopeState, key: &str, value: &Arc<Value>) {
+    if let Some(shared) = &mut state.shared
+        && let Some(held) = shared.get_mut(key)
+    {
+        *held = value.clone();
+    }
+    for (ix, node) in state.nodes.iter_mut().filter(|(_, node)| node.phase.is_open()) {
+        match (&scope.nodes[*ix].kind, node.nest.as_deref_mut()) {
+            (Kind::Sub(sub), Some(Nest::Scope(inner))) => overwrite(&sub.scope, inner, key, value),
+            (Kind::Loop(plan), Some(Nest::Loop(turns))) => {
+                if let Some(turn) = turns.turns.get_mut(turns.index) {
+                    overwrite(&plan.body, turn, key, value);
+                }
+            }
+            (Kind::Fan(fan), Some(Nest::Fan(arms))) => {
+                for (at, slot) in arms.slots.iter_mut().enumerate().filter(|(_, slot)| slot.phase.is_open()) {
+                    if let (Some(Body::Scope(scope)), Some(inner)) =
+                        (fan.branch(at).map(|branch| &branch.body), slot.scope.as_deref_mut())
+                    {
+                        overwrite(scope, inner, key, value);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}

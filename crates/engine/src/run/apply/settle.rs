@@ -1,0 +1,294 @@
+//! Nodes that settle: their results are kept, and what follows becomes ready.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::super::state::{Nest, Phase};
+use super::super::view::{Spot, loop_fact};
+use super::super::{Run, Todo};
+use super::fan;
+use crate::path::NodePath;
+use crate::plan::{Compute, Kind, NodeIx, OnFailure, Plan, Post, Routing, Strategy, When};
+use crate::reference::dig;
+use crate::retry::Fault;
+use crate::time::Timestamp;
+
+impl Run {
+    pub(super) fn done(
+        &mut self,
+        plan: &Plan,
+        path: &NodePath,
+        output: Option<Arc<Value>>,
+        action: Option<String>,
+        actual: Option<i64>,
+        at: Timestamp,
+    ) {
+        self.close_work(plan, path, actual);
+        self.forget(plan, path);
+        let Some(spot) = self.spot(plan, path) else { return };
+        let output = output.unwrap_or_else(|| collected(&spot));
+        let (ix, node) = (spot.ix, spot.node);
+        if let Some(arm) = spot.branch {
+            let entries = results(&arm.branch.post, &output);
+            if let Some(slot) = self.slot_mut(plan, path) {
+                slot.phase = Phase::Done;
+                slot.output = Some(output);
+                slot.fault = None;
+            }
+            self.write_shared(plan, path, entries);
+            self.branch_settled(plan, path, false);
+            return;
+        }
+        let mut entries = results(&node.post, &output);
+        entries.extend(extra_results(&spot, &output));
+        if let Some(state) = self.node_mut(plan, path) {
+            state.phase = Phase::Done;
+            state.output = Some(output.clone());
+            state.action.clone_from(&action);
+            state.fault = None;
+            state.ended_at = Some(at);
+        }
+        self.write_shared(plan, path, entries);
+        match &node.kind {
+            Kind::Return => {
+                let flow = self.flow_of(plan, path);
+                if let Some((_, state)) = self.scope_mut(plan, &flow) {
+                    state.result = Some(output);
+                    state.ended = true;
+                }
+                self.forget_inside(&flow);
+                self.agenda.push_back(Todo::Finish(flow));
+                return;
+            }
+            Kind::Compute(Compute::Outputs(_)) => {
+                let flow = self.flow_of(plan, path);
+                if let Some((_, state)) = self.scope_mut(plan, &flow) {
+                    state.result = Some(output);
+                }
+            }
+            _ => {}
+        }
+        self.route(plan, path, ix, action.as_deref(), true);
+    }
+
+    pub(super) fn failed(
+        &mut self,
+        plan: &Plan,
+        path: &NodePath,
+        fault: &Fault,
+        route: Option<&str>,
+        at: Timestamp,
+    ) {
+        self.close_work(plan, path, None);
+        self.forget(plan, path);
+        self.consume(&Todo::Enter(path.clone()));
+        let Some(spot) = self.spot(plan, path) else { return };
+        if spot.branch.is_some() {
+            if let Some(slot) = self.slot_mut(plan, path) {
+                slot.phase = Phase::Failed;
+                slot.fault = Some(Box::new(fault.clone()));
+            }
+            self.branch_settled(plan, path, true);
+            return;
+        }
+        let (ix, node) = (spot.ix, spot.node);
+        let routing = &spot.level().scope.routing;
+        let attempts = spot.state.attempts;
+        let partial = matches!(node.kind, Kind::Fan(_)).then(|| collected(&spot));
+        let mut entries = partial.as_ref().map(|output| results(&node.post, output)).unwrap_or_default();
+        if route.is_some() {
+            let error = serde_json::json!({
+                "node": path.as_str(), "message": fault.message, "attempt": attempts, "kind": fault.kind.word(),
+            });
+            entries.push(("_error".to_owned(), Arc::new(error)));
+        }
+        if let Some(state) = self.node_mut(plan, path) {
+            state.phase = Phase::Failed;
+            state.output = partial;
+            state.fault = Some(fault.clone());
+            state.action = route.map(str::to_owned);
+            state.ended_at = Some(at);
+        }
+        self.write_shared(plan, path, entries);
+        let goes_on = matches!(routing, Routing::Join { on_failure: OnFailure::Continue });
+        if route.is_some() {
+            self.route(plan, path, ix, route, true);
+            return;
+        }
+        let Some((scope_path, _)) = path.split_last() else { return };
+        if let Some((_, state)) = self.scope_mut(plan, &scope_path)
+            && state.fault.is_none()
+        {
+            state.fault = Some((path.clone(), fault.clone()));
+        }
+        if goes_on {
+            self.route(plan, path, ix, None, false);
+        } else {
+            self.end_scope(plan, &scope_path);
+        }
+    }
+
+    pub(super) fn skipped(&mut self, plan: &Plan, path: &NodePath, at: Timestamp) {
+        self.consume(&Todo::Enter(path.clone()));
+        let Some(spot) = self.spot(plan, path) else { return };
+        let ix = spot.ix;
+        if let Some(state) = self.node_mut(plan, path) {
+            state.phase = Phase::Skipped;
+            state.ended_at = Some(at);
+        }
+        self.route(plan, path, ix, None, false);
+    }
+
+    pub(super) fn judged(&mut self, plan: &Plan, path: &NodePath, dead: &[String]) {
+        self.consume(&Todo::Judge(path.clone()));
+        let Some((scope_path, key)) = path.split_last() else { return };
+        let Some((scope, state)) = self.scope_mut(plan, &scope_path) else { return };
+        let Some((ix, _)) = scope.node(key) else { return };
+        let dead: BTreeSet<NodeIx> = dead.iter().filter_map(|key| Some(scope.node(key)?.0)).collect();
+        let node = state.nodes.entry(ix).or_default();
+        node.dead.clone_from(&dead);
+        node.judged = true;
+        self.follow_edges(plan, &scope_path, ix, |to| !dead.contains(&to));
+    }
+
+    /// What follows a settled node. `live`: whether its edges may be live at all.
+    fn route(&mut self, plan: &Plan, path: &NodePath, ix: NodeIx, action: Option<&str>, live: bool) {
+        let Some((scope_path, _)) = path.split_last() else { return };
+        let Some((scope, state)) = self.scope_mut(plan, &scope_path) else { return };
+        let node = &scope.nodes[ix];
+        if matches!(scope.routing, Routing::Action { .. }) {
+            let edge_of = |wanted: &str| {
+                node.out.iter().find(|edge| matches!(&edge.when, When::Action(a) if a == wanted))
+            };
+            let edge = action.and_then(edge_of).or_else(|| edge_of("default"));
+            match edge.and_then(|edge| edge.to) {
+                Some(to) => {
+                    state.cursor = Some(to);
+                    state.nodes.entry(to).or_default().phase = Phase::Pending;
+                    self.agenda.push_back(Todo::Enter(scope_path.child(&scope.nodes[to].key)));
+                }
+                None => self.end_scope(plan, &scope_path),
+            }
+            return;
+        }
+        state.n_settled += 1;
+        if live && node.out.iter().any(|edge| !matches!(edge.when, When::Always)) {
+            self.agenda.push_back(Todo::Judge(path.clone()));
+        } else {
+            self.follow_edges(plan, &scope_path, ix, |_| live);
+        }
+        if let Some((scope, state)) = self.scope_mut(plan, &scope_path)
+            && state.n_settled >= state.n_total(scope)
+        {
+            self.end_scope(plan, &scope_path);
+        }
+    }
+
+    /// Counts the edges out of a settled node of a join scope; targets whose edges are all counted are ready.
+    fn follow_edges(
+        &mut self,
+        plan: &Plan,
+        scope_path: &NodePath,
+        ix: NodeIx,
+        live: impl Fn(NodeIx) -> bool,
+    ) {
+        let Some((scope, state)) = self.scope_mut(plan, scope_path) else { return };
+        let mut ready = Vec::new();
+        for to in scope.nodes[ix].out.iter().filter_map(|edge| edge.to) {
+            let Some(n_in) = state.n_in(scope, to) else { continue };
+            let target = state.nodes.entry(to).or_default();
+            target.n_in_settled += 1;
+            target.n_in_live += usize::from(live(to));
+            if target.n_in_settled == n_in && target.phase == Phase::Pending {
+                ready.push(Todo::Enter(scope_path.child(&scope.nodes[to].key)));
+            }
+        }
+        self.agenda.extend(ready);
+    }
+
+    /// Takes what concerned a settled place off the agenda. Only containers have more than their own item.
+    fn forget(&mut self, plan: &Plan, path: &NodePath) {
+        let nested = self.spot(plan, path).is_some_and(|spot| match spot.branch {
+            Some(arm) => arm.slot.scope.is_some(),
+            None => spot.state.nest.is_some(),
+        });
+        if nested {
+            self.forget_inside(path);
+        } else {
+            self.consume(&Todo::Begin(path.clone()));
+        }
+    }
+
+    /// Takes everything inside a place off the agenda.
+    pub(super) fn forget_inside(&mut self, path: &NodePath) {
+        self.agenda.retain(|todo| !path.holds(todo.path()));
+    }
+}
+
+impl Todo {
+    fn path(&self) -> &NodePath {
+        match self {
+            Todo::Enter(path)
+            | Todo::Begin(path)
+            | Todo::Judge(path)
+            | Todo::Turn(path)
+            | Todo::Finish(path)
+            | Todo::Collapse(path) => path,
+        }
+    }
+}
+
+/// The output of a container, from what is inside it.
+fn collected(spot: &Spot<'_, '_>) -> Arc<Value> {
+    let shared_of = |shared: &Option<super::super::state::Shared>| {
+        let fields = shared.iter().flatten().map(|(key, value)| (key.clone(), (**value).clone()));
+        Arc::new(Value::Object(fields.collect()))
+    };
+    if let Some(arm) = &spot.branch {
+        return arm.slot.scope.as_deref().map_or_else(Arc::default, |scope| {
+            scope.result.clone().unwrap_or_else(|| shared_of(&scope.shared))
+        });
+    }
+    match (&spot.node.kind, spot.state.nest.as_deref()) {
+        (Kind::Sub(_), Some(Nest::Scope(inner))) => {
+            inner.result.clone().unwrap_or_else(|| shared_of(&inner.shared))
+        }
+        (Kind::Fan(plan), Some(Nest::Fan(arms))) => Arc::new(fan::output(plan.strategy, arms)),
+        (Kind::Loop(plan), Some(Nest::Loop(turns))) => {
+            let keys = plan.outputs.iter().map(|(key, _)| key.as_str());
+            Arc::new(loop_fact(keys, turns, &spot.state.input))
+        }
+        _ => Arc::default(),
+    }
+}
+
+/// What a result writes into shared.
+fn results(post: &Post, output: &Arc<Value>) -> Vec<(String, Arc<Value>)> {
+    let mapped = post.output_map.iter().filter(|_| output.is_object()).map(|(to, from)| {
+        let value = dig(output, from).cloned().unwrap_or(Value::Null);
+        (to.clone(), Arc::new(value))
+    });
+    let whole = post.output_key.iter().map(|key| (key.clone(), output.clone()));
+    mapped.chain(whole).collect()
+}
+
+/// What single kinds write besides: variables, and the errors a fan collected.
+fn extra_results(spot: &Spot<'_, '_>, output: &Arc<Value>) -> Vec<(String, Arc<Value>)> {
+    match (&spot.node.kind, spot.state.nest.as_deref()) {
+        (Kind::Compute(Compute::Set(_)), _) => match &**output {
+            Value::Object(fields) => fields.iter().map(|(k, v)| (k.clone(), Arc::new(v.clone()))).collect(),
+            _ => Vec::new(),
+        },
+        (Kind::Compute(Compute::Define { variable } | Compute::Assign { variable }), _) => {
+            let value = output.get("value").cloned().unwrap_or(Value::Null);
+            vec![(variable.clone(), Arc::new(value))]
+        }
+        (Kind::Fan(plan), Some(Nest::Fan(arms))) if plan.strategy == Strategy::CollectErrors => {
+            let key = spot.node.post.output_key.iter();
+            key.map(|key| (format!("{key}_errors"), Arc::new(fan::errors(plan, arms)))).collect()
+        }
+        _ => Vec::new(),
+    }
+}

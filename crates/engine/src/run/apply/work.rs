@@ -1,0 +1,210 @@
+//! How calls move: granted, suspended, deferred, expiring, parked, closed.
+
+use super::super::state::{Activity, Phase, Stage, Work};
+use super::super::{Run, Todo};
+use crate::event::{Event, Next};
+use crate::path::NodePath;
+use crate::plan::Plan;
+use crate::time::Timestamp;
+
+impl Run {
+    pub(super) fn call_moved(&mut self, plan: &Plan, event: &Event, at: Timestamp) {
+        match event {
+            Event::Granted { node, .. } => self.granted(plan, node, event, at),
+            Event::Suspended { node, fence, memo, until, .. } => {
+                if let Some(work) = self.leave_grant(plan, node) {
+                    work.stage = Stage::Suspended { fence: *fence, until: *until };
+                    work.memo = Some(memo.clone());
+                    work.n_quick = 0;
+                }
+                self.wake_work(plan, node);
+            }
+            Event::Deferred { node, next: Next::Restart, fault, until, .. } => {
+                self.restarting(plan, node, fault, *until, at);
+            }
+            Event::Deferred { node, fault, until, next, worker, .. } => {
+                let Some(work) = self.leave_grant(plan, node) else { return };
+                work.count(*next, worker.as_deref());
+                work.stage = Stage::Backoff { until: *until };
+                work.deadline = None;
+                self.note_fault(plan, node, fault);
+                self.wake_work(plan, node);
+                if *until <= at {
+                    self.agenda.push_back(Todo::Begin(node.clone()));
+                }
+            }
+            Event::Expiring { node, fence, until } => {
+                if let Some(work) = self.work_mut(plan, node) {
+                    work.stage = Stage::Granted { fence: *fence, expiring: Some(*until) };
+                }
+                self.wake_work(plan, node);
+            }
+            _ => unreachable!("only called with these four"),
+        }
+    }
+
+    fn granted(&mut self, plan: &Plan, path: &NodePath, event: &Event, at: Timestamp) {
+        let Event::Granted { fence, attempt, deadline, charge, .. } = event else { return };
+        self.consume(&Todo::Begin(path.clone()));
+        self.parked.remove(path);
+        self.fence = self.fence.max(*fence);
+        self.cost.estimated = self.cost.estimated.saturating_add(charge.unwrap_or(0));
+        let total =
+            self.spot(plan, path).and_then(|spot| spot.call()).map_or(0, |call| call.total_timeout_ms);
+        let was_granted = self.work_mut(plan, path).is_some_and(|w| matches!(w.stage, Stage::Granted { .. }));
+        self.n_granted += usize::from(!was_granted);
+        let Some((phase, _)) = self.site_mut(plan, path) else { return };
+        let stage = Stage::Granted { fence: *fence, expiring: None };
+        match phase {
+            Phase::Open(Activity::Call(work)) => {
+                work.stage = stage;
+                work.attempt = *attempt;
+                work.deadline = *deadline;
+                work.charge = charge.or(work.charge);
+            }
+            other => {
+                let total_deadline = (total > 0).then(|| at.after(total));
+                let work = Work::first(stage, *attempt, *deadline, total_deadline, *charge);
+                *other = Phase::Open(Activity::Call(Box::new(work)));
+            }
+        }
+        self.note_attempts(plan, path, *attempt);
+        self.wake_work(plan, path);
+    }
+
+    pub(super) fn park(&mut self, plan: &Plan, path: &NodePath, amount: i64, over_budget: bool) {
+        self.parked.insert(path.clone());
+        let Some((phase, _)) = self.site_mut(plan, path) else { return };
+        let stage = Stage::Parked { amount, over_budget };
+        match phase {
+            Phase::Open(Activity::Call(work)) => work.stage = stage,
+            other => *other = Phase::Open(Activity::Call(Box::new(Work::first(stage, 0, None, None, None)))),
+        }
+        self.wake_work(plan, path);
+    }
+
+    /// The call at a place, which from now on nobody works on.
+    fn leave_grant(&mut self, plan: &Plan, path: &NodePath) -> Option<&mut Work> {
+        let granted = matches!(self.work_mut(plan, path)?.stage, Stage::Granted { .. });
+        self.n_granted = self.n_granted.saturating_sub(usize::from(granted));
+        self.work_mut(plan, path)
+    }
+
+    /// The call at a place is over: nobody works on it, nothing is owed for it.
+    pub(super) fn close_work(&mut self, plan: &Plan, path: &NodePath, actual: Option<i64>) {
+        if let Some(work) = self.leave_grant(plan, path) {
+            let settled = work.charge.take().map(|estimate| actual.unwrap_or(estimate).min(estimate));
+            if actual.is_some() {
+                self.cost.actual = self.cost.actual.saturating_add(settled.unwrap_or(0));
+            }
+        }
+        self.parked.remove(path);
+        self.waits.remove(path);
+        self.set_wake(plan, path, None);
+    }
+
+    fn wake_work(&mut self, plan: &Plan, path: &NodePath) {
+        let wake = self.work_mut(plan, path).and_then(|work| work.wake());
+        self.set_wake(plan, path, wake);
+    }
+
+    fn note_attempts(&mut self, plan: &Plan, path: &NodePath, attempt: u32) {
+        match self.spot(plan, path).map(|spot| spot.branch.is_some()) {
+            Some(true) => {
+                if let Some(slot) = self.slot_mut(plan, path) {
+                    slot.attempts = attempt;
+                }
+            }
+            Some(false) => {
+                if let Some(node) = self.node_mut(plan, path) {
+                    node.attempts = attempt;
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Keeps the last failure where people look for it, also when another attempt follows.
+    fn note_fault(&mut self, plan: &Plan, path: &NodePath, fault: &crate::retry::Fault) {
+        match self.spot(plan, path).map(|spot| spot.branch.is_some()) {
+            Some(true) => {
+                if let Some(slot) = self.slot_mut(plan, path) {
+                    slot.fault = Some(Box::new(fault.clone()));
+                }
+            }
+            Some(false) => {
+                if let Some(node) = self.node_mut(plan, path) {
+                    node.fault = Some(fault.clone());
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// A subflow that failed starts again from its beginning.
+    fn restarting(
+        &mut self,
+        plan: &Plan,
+        path: &NodePath,
+        fault: &crate::retry::Fault,
+        until: Timestamp,
+        at: Timestamp,
+    ) {
+        self.forget_inside(path);
+        if let Some(node) = self.node_mut(plan, path) {
+            node.restarts += 1;
+            node.fault = Some(fault.clone());
+            node.phase = Phase::Open(Activity::Restart { until });
+        }
+        self.set_wake(plan, path, Some(until));
+        if until <= at {
+            self.agenda.push_back(Todo::Begin(path.clone()));
+        }
+    }
+}
+
+impl Work {
+    fn first(
+        stage: Stage,
+        attempt: u32,
+        deadline: Option<Timestamp>,
+        total_deadline: Option<Timestamp>,
+        charge: Option<i64>,
+    ) -> Work {
+        Work {
+            stage,
+            attempt,
+            n_tries: 1,
+            n_deliveries: 1,
+            n_quick: 0,
+            n_losses: 0,
+            deadline,
+            total_deadline,
+            memo: None,
+            workers: Vec::new(),
+            charge,
+        }
+    }
+
+    /// Counts what the next attempt is. A try of the node's own begins anew; all others go on where the last one
+    /// stopped, so the memo of a suspended call is kept.
+    fn count(&mut self, next: Next, worker: Option<&str>) {
+        match next {
+            Next::Retry => {
+                self.n_tries += 1;
+                self.n_deliveries = 1;
+                self.n_quick = 0;
+                self.workers.clear();
+                self.memo = None;
+            }
+            Next::Failover => {
+                self.n_deliveries += 1;
+                self.workers.extend(worker.map(str::to_owned));
+            }
+            Next::Quick => self.n_quick += 1,
+            Next::Recheck => self.n_quick = 0,
+            Next::Lost => self.n_losses += 1,
+            Next::Recovered | Next::Restart => {}
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Calls: giving them out, and what their answers lead to.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Decider;
+use super::node::action_of;
+use crate::event::{Event, Level, Next, OnShort, Waiting};
+use crate::id::mix;
+use crate::input::{Outcome, Refusal};
+use crate::path::NodePath;
+use crate::plan::{Call, Exec, Temporary};
+use crate::retry::{Fault, FaultKind};
+use crate::run::state::{Stage, Status, Work};
+use crate::run::view::Spot;
+use crate::time::Timestamp;
+
+/// Quick tries after a temporary fault, before the node is suspended.
+const QUICK_TRIES: u32 = 3;
+/// The first quick try waits this long, the second twice as long, and so on: within a second together.
+const QUICK_DELAY_MS: u64 = 100;
+/// When a node whose quick tries all met temporary faults is asked again.
+pub const RECHECK_MS: u64 = 10_000;
+/// How many workers may be lost with a call before it is taken for the cause.
+pub const LOSSES_MAX: u32 = 3;
+
+impl Decider<'_> {
+    /// Gives the call out, or parks or fails it for want of money.
+    pub(super) fn grant(&self, spot: &Spot<'_, '_>, path: &NodePath) -> Vec<Event> {
+        let call = spot.call().expect("only calls are granted");
+        let work = spot.phase().work();
+        let mut events = Vec::new();
+        let charge = match work {
+            Some(work) if !matches!(work.stage, Stage::Parked { .. }) => None,
+            Some(_) | None => match self.price(spot, path, call, &mut events) {
+                Ok(charge) => charge,
+                Err(stop) => {
+                    events.push(*stop);
+                    return events;
+                }
+            },
+        };
+        let again = work.is_some_and(|w| matches!(w.stage, Stage::Suspended { .. }));
+        let attempt = work.map_or(0, |w| w.attempt) + u32::from(!again);
+        let deadline = if again { work.and_then(|w| w.deadline) } else { self.deadline(call) };
+        let fence = self.run.fence + 1;
+        events.push(Event::Granted { node: path.clone(), fence, attempt, deadline, charge, again });
+        events
+    }
+
+    /// What the call is charged before it is made: nothing, an amount, or an event instead of the call.
+    fn price(
+        &self,
+        spot: &Spot<'_, '_>,
+        path: &NodePath,
+        call: &Call,
+        events: &mut Vec<Event>,
+    ) -> Result<Option<i64>, Box<Event>> {
+        let run = self.run;
+        let price = run.start.prices.get(&call.service);
+        if call.cost.is_none() && price.is_none() {
+            return Ok(None);
+        }
+        let input = spot.input(run);
+        let view = self.call_view(spot, &input);
+        let amount = match crate::money::estimate(call.cost.as_ref(), price, &view) {
+            Ok(Some(amount)) => amount,
+            Ok(None) => return Ok(None),
+            Err(fault) => return Err(Box::new(self.bad_input(spot, path, fault.to_string()))),
+        };
+        if run.start.account.is_none() {
+            let message = format!("`{}` costs {amount}, but the run has no account: free", call.service);
+            let node = Some(path.clone());
+            events.push(Event::Logged { level: Level::Info, node, message });
+            return Ok(None);
+        }
+        let over_budget = run.budget.is_some_and(|budget| run.cost.estimated.saturating_add(amount) > budget);
+        if !over_budget && !self.given.short.contains(path) {
+            return Ok(Some(amount));
+        }
+        if run.start.on_short_balance == OnShort::Wait {
+            let wait = if over_budget { Waiting::Budget { amount } } else { Waiting::Balance { amount } };
+            return Err(Box::new(Event::Waiting { node: path.clone(), wait }));
+        }
+        let fault = if over_budget {
+            let budget = run.budget.unwrap_or_default();
+            let message = format!("budget_exceeded: {amount} more would pass the run's budget of {budget}");
+            Fault::new(FaultKind::Budget, message).permanent()
+        } else {
+            let account = run.start.account.as_deref().unwrap_or_default();
+            let message = format!("insufficient_balance: account `{account}` cannot bear {amount}");
+            Fault::new(FaultKind::Balance, message).permanent()
+        };
+        Err(Box::new(self.failed(spot, path, 0, fault, None)))
+    }
+
+    /// Facts for prices: the call's own params are `$params`.
+    fn call_view<'v>(&'v self, spot: &'v Spot<'_, '_>, input: &'v Value) -> crate::run::view::View<'v> {
+        let mut view = spot.view(self.run, input);
+        if let Some(params) = super::super::effects::resolved_params(spot, input) {
+            view.params = Arc::new(params);
+        }
+        view
+    }
+
+    /// When one attempt given out now is too late. Jobs are timed from their claim, child runs not at all.
+    fn deadline(&self, call: &Call) -> Option<Timestamp> {
+        let default = self.run.start.call_timeout_ms;
+        let first_set = |a: u64, b: u64| if a > 0 { a } else { b };
+        let ms = match &call.exec {
+            Exec::Queue | Exec::Flow { .. } => 0,
+            Exec::Http | Exec::Func { .. } => first_set(call.timeout_ms, default),
+            Exec::Script(script) => first_set(call.timeout_ms, first_set(script.timeout_ms, default)),
+        };
+        (ms > 0).then(|| self.given.now.after(ms))
+    }
+
+    pub(super) fn call_ended(
+        &self,
+        path: &NodePath,
+        fence: u64,
+        outcome: &Outcome,
+        worker: Option<&str>,
+    ) -> Result<Vec<Event>, Refusal> {
+        let stale = || Refusal::Stale { node: path.clone(), fence };
+        let known = path.segments().next().is_some_and(|key| self.plan.root.node(key).is_some());
+        if !known {
+            return Err(self.unknown(path));
+        }
+        let spot = self.run.spot(self.plan, path).ok_or_else(stale)?;
+        let work = spot.phase().work().filter(|work| work.fence() == Some(fence)).ok_or_else(stale)?;
+        if self.run.status == Status::Canceling {
+            // No news of a run that is being cancelled goes on; the answer only confirms that nobody works.
+            return Ok(vec![Event::Dropped { node: path.clone() }]);
+        }
+        let worker_name = worker.map(str::to_owned);
+        Ok(vec![match outcome {
+            Outcome::Done(value) => self.call_done(&spot, path, work, value, worker_name),
+            Outcome::Suspended { memo, recheck_ms } => Event::Suspended {
+                node: path.clone(),
+                fence,
+                memo: Arc::new(memo.clone()),
+                until: recheck_ms.map(|ms| self.given.now.after(ms)),
+                worker: worker_name,
+            },
+            Outcome::Failed(fault) => self.after_fault(&spot, path, work, fault.clone(), worker_name),
+            Outcome::Canceled => {
+                let fault = Fault::new(FaultKind::Canceled, "the worker cancelled the call").permanent();
+                self.after_fault(&spot, path, work, fault, worker_name)
+            }
+            Outcome::WorkerLost => self.after_loss(&spot, path, work, worker_name),
+            Outcome::ServerLost => self.after_server_loss(&spot, path, work),
+        }])
+    }
+
+    pub(super) fn call_done(
+        &self,
+        spot: &Spot<'_, '_>,
+        path: &NodePath,
+        work: &Work,
+        value: &Arc<Value>,
+        worker: Option<String>,
+    ) -> Event {
+        let call = spot.call().expect("work is always a call's");
+        let actual = work.charge.map(|estimate| {
+            let input = spot.input(self.run);
+            let mut view = self.call_view(spot, &input);
+            view.result = Some(value);
+            let price = self.run.start.prices.get(&call.service);
+            // An actual cost that makes no sense is no reason to lose the result: the estimate stands.
+            crate::money::actual(call.cost.as_ref(), price, &view, estimate).unwrap_or(estimate)
+        });
+        let post = spot.branch.map_or(&spot.node.post, |arm| &arm.branch.post);
+        Event::Done {
+            node: path.clone(),
+            fence: work.fence().unwrap_or_default(),
+            output: Some(value.clone()),
+            action: action_of(post, value),
+            actual,
+            worker,
+        }
+    }
+
+    /// A failed attempt: another one, or the end of the node.
+    pub(super) fn after_fault(
+        &self,
+        spot: &Spot<'_, '_>,
+        path: &NodePath,
+        work: &Work,
+        fault: Fault,
+        worker: Option<String>,
+    ) -> Event {
+        let call = spot.call().expect("work is always a call's");
+        let fence = work.fence().unwrap_or_default();
+        if let Stage::Granted { expiring: Some(_), .. } = work.stage {
+            let message = format!("no time was left: {}", fault.message);
+            return self.failed(
+                spot,
+                path,
+                fence,
+                Fault::new(FaultKind::Timeout, message).permanent(),
+                worker,
+            );
+        }
+        if call.at_most_once && fault.kind != FaultKind::NoWorker && fault.kind.is_temporary() {
+            return self.unknown_outcome(spot, path, fence, &fault, worker);
+        }
+        let Some((next, wait_ms)) = self.next_attempt(call, work, &fault, fence) else {
+            return self.failed(spot, path, fence, fault, worker);
+        };
+        let until = self.given.now.after(wait_ms);
+        if work.total_deadline.is_some_and(|total| until >= total) {
+            return self.failed(spot, path, fence, fault, worker);
+        }
+        Event::Deferred { node: path.clone(), fence, fault, until, next, worker }
+    }
+
+    /// Which attempt comes next and after how long; `None` when there is none left.
+    fn next_attempt(&self, call: &Call, work: &Work, fault: &Fault, fence: u64) -> Option<(Next, u64)> {
+        if !fault.retryable {
+            return None;
+        }
+        if call.temporary == Temporary::Suspends && fault.kind.is_temporary() {
+            return Some(if work.n_quick < QUICK_TRIES {
+                (Next::Quick, QUICK_DELAY_MS * u64::from(work.n_quick + 1))
+            } else {
+                (Next::Recheck, RECHECK_MS)
+            });
+        }
+        let switchable = matches!(fault.kind, FaultKind::Transport | FaultKind::Error | FaultKind::Timeout);
+        if call.exec == Exec::Http && switchable && work.n_deliveries < call.failover_max {
+            return Some((Next::Failover, call.failover_delay_ms));
+        }
+        let seed = mix(self.run.id.uuid().as_u64_pair().1 ^ fence);
+        (work.n_tries <= call.retry.max).then(|| (Next::Retry, call.retry.delay_ms_after(work.n_tries, seed)))
+    }
+
+    /// The worker is gone. Its losses are counted apart from failures: a call that kills its workers is poison.
+    fn after_loss(&self, spot: &Spot<'_, '_>, path: &NodePath, work: &Work, worker: Option<String>) -> Event {
+        let fence = work.fence().unwrap_or_default();
+        let call = spot.call().expect("work is always a call's");
+        let lost = Fault::new(FaultKind::Lost, "the worker was lost");
+        if call.at_most_once {
+            return self.unknown_outcome(spot, path, fence, &lost, worker);
+        }
+        if matches!(work.stage, Stage::Granted { expiring: Some(_), .. }) {
+            return self.after_fault(spot, path, work, lost, worker);
+        }
+        if work.n_losses + 1 >= LOSSES_MAX {
+            let message = format!("poison: {LOSSES_MAX} workers were lost with this call");
+            return self.failed(
+                spot,
+                path,
+                fence,
+                Fault::new(FaultKind::Poison, message).permanent(),
+                worker,
+            );
+        }
+        let until = self.given.now;
+        Event::Deferred { node: path.clone(), fence, fault: lost, until, next: Next::Lost, worker }
+    }
+
+    fn after_server_loss(&self, spot: &Spot<'_, '_>, path: &NodePath, work: &Work) -> Event {
+        let fence = work.fence().unwrap_or_default();
+        let fault = Fault::new(FaultKind::Lost, "the server that made the call was lost");
+        if spot.call().is_some_and(|call| call.at_most_once) {
+            return self.unknown_outcome(spot, path, fence, &fault, None);
+        }
+        let (until, next) = (self.given.now, Next::Recovered);
+        Event::Deferred { node: path.clone(), fence, fault, until, next, worker: None }
+    }
+
+    fn unknown_outcome(
+        &self,
+        spot: &Spot<'_, '_>,
+        path: &NodePath,
+        fence: u64,
+        fault: &Fault,
+        worker: Option<String>,
+    ) -> Event {
+        let message =
+            format!("it is not known whether the call was executed ({}); never made twice", fault.message);
+        self.failed(spot, path, fence, Fault::new(FaultKind::Unknown, message).permanent(), worker)
+    }
+}

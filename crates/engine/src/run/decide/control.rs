@@ -1,0 +1,89 @@
+//! Steering a run: cancel, pause, resume, step, retry, rerun.
+
+use serde_json::{Map, Value};
+
+use super::Decider;
+use super::outside::is_reserved;
+use crate::event::{Ending, Event};
+use crate::input::Refusal;
+use crate::path::NodePath;
+use crate::run::state::{Phase, Status};
+
+/// How long calls may take to confirm a cancel before the run ends without them.
+pub const CANCEL_GRACE_MS: u64 = 30_000;
+
+impl Decider<'_> {
+    pub(super) fn cancel(&self, reason: Option<&str>, by: Option<&str>) -> Result<Vec<Event>, Refusal> {
+        match self.run.status {
+            // Asked twice is asked once; and who wants it cancelled has it so.
+            Status::Canceling | Status::Canceled => return Ok(Vec::new()),
+            Status::Pending => return Err(Refusal::NotStarted),
+            Status::Completed | Status::Failed => {
+                return Err(Refusal::Ended { status: self.run.status.word() });
+            }
+            Status::Running | Status::Paused => {}
+        }
+        Ok(vec![Event::Canceling {
+            until: self.given.now.after(CANCEL_GRACE_MS),
+            reason: reason.map(str::to_owned),
+            by: by.map(str::to_owned),
+        }])
+    }
+
+    /// When nobody works any more, a cancelled run ends.
+    pub(super) fn end_of_cancel(&self) -> Option<Vec<Event>> {
+        (self.run.n_granted == 0).then(|| self.end_cancel())
+    }
+
+    pub(super) fn end_cancel(&self) -> Vec<Event> {
+        let mut events = self.drop_inside(&NodePath::root());
+        events.push(Event::Ended { status: Ending::Canceled, error: None, result: None });
+        events
+    }
+
+    pub(super) fn pause(&self) -> Result<Vec<Event>, Refusal> {
+        self.open()?;
+        Ok(if self.run.status == Status::Paused { Vec::new() } else { vec![Event::Paused] })
+    }
+
+    pub(super) fn resume(&self) -> Result<Vec<Event>, Refusal> {
+        self.open()?;
+        Ok(if self.run.status == Status::Paused { vec![Event::Resumed] } else { Vec::new() })
+    }
+
+    pub(super) fn step(&self) -> Result<Vec<Event>, Refusal> {
+        self.open()?;
+        let held = self.run.agenda.iter().any(|todo| self.is_held(todo));
+        Ok(if held { vec![Event::Stepped] } else { Vec::new() })
+    }
+
+    pub(super) fn retry(&self) -> Result<Vec<Event>, Refusal> {
+        match self.run.status {
+            Status::Failed | Status::Canceled => {}
+            Status::Completed => return Err(Refusal::NothingToRetry),
+            Status::Pending => return Err(Refusal::NotStarted),
+            Status::Running | Status::Paused | Status::Canceling => {
+                return Err(Refusal::StillOpen { status: self.run.status.word() });
+            }
+        }
+        Ok(vec![Event::Retried { round: self.run.round + 1 }])
+    }
+
+    pub(super) fn rerun(
+        &self,
+        from: &NodePath,
+        shared: Option<&Map<String, Value>>,
+    ) -> Result<Vec<Event>, Refusal> {
+        if !self.run.status.is_ended() {
+            return Err(Refusal::StillOpen { status: self.run.status.word() });
+        }
+        if let Some(key) = shared.into_iter().flat_map(Map::keys).find(|key| is_reserved(key)) {
+            return Err(Refusal::Reserved(key.clone()));
+        }
+        let spot = self.run.spot(self.plan, from).ok_or_else(|| self.unknown(from))?;
+        if *spot.phase() == Phase::Pending || *spot.phase() == Phase::Skipped {
+            return Err(Refusal::NotRunYet(from.clone()));
+        }
+        Ok(vec![Event::Rerun { round: self.run.round + 1, from: from.clone(), shared: shared.cloned() }])
+    }
+}

@@ -1,0 +1,286 @@
+//! Entering a node, and what it does first.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::{Decider, action_text, prepare};
+use crate::compute;
+use crate::event::{Event, Level, Waiting};
+use crate::path::NodePath;
+use crate::plan::{Body, Branches, Choice, Compute, Fan, Kind, LoopOver, Post, Routing, Timer};
+use crate::reference::{Facts, Seg, dig};
+use crate::retry::{Fault, FaultKind};
+use crate::run::view::Spot;
+use crate::text::type_name;
+use crate::time::Timestamp;
+
+impl Decider<'_> {
+    pub(super) fn enter(&self, path: &NodePath) -> Vec<Event> {
+        let spot = self.spot(path);
+        let level = spot.level();
+        let chosen = level.state.chosen.as_ref();
+        let started = chosen.is_some_and(|c| c.starts.contains(&spot.ix));
+        let joins = matches!(level.scope.routing, Routing::Join { .. }) && spot.state.n_in_settled > 0;
+        if joins && spot.state.n_in_live == 0 && !started {
+            return vec![Event::Skipped { node: path.clone() }];
+        }
+        if !spot.in_fan && self.run.entries >= crate::limits::VISITS {
+            let message =
+                format!("more than {} nodes were entered: a cycle without end?", crate::limits::VISITS);
+            return vec![self.failed(
+                &spot,
+                path,
+                0,
+                Fault::new(FaultKind::Limit, message).permanent(),
+                None,
+            )];
+        }
+        let view = spot.view(self.run, &level.state.input);
+        let input = match &spot.node.kind {
+            Kind::Loop(plan) => match &plan.over {
+                LoopOver::Limit(template) | LoopOver::Array(template) => Some(template.resolve(&view)),
+            },
+            _ => prepare(&spot.node.prep, &view),
+        };
+        let input = input.map_or_else(|| level.state.input.clone(), Arc::new);
+        vec![Event::Entered { node: path.clone(), visit: self.run.visits + 1, input }]
+    }
+
+    pub(super) fn begin(&self, path: &NodePath) -> Vec<Event> {
+        let spot = self.spot(path);
+        if let Some(arm) = &spot.branch {
+            return match &arm.branch.body {
+                Body::Call(_) => self.grant(&spot, path),
+                Body::Scope(_) => vec![Event::Opened { node: path.clone(), n: 0, names: Vec::new() }],
+            };
+        }
+        match &spot.node.kind {
+            Kind::Call(_) => self.grant(&spot, path),
+            Kind::Choice(choice) => self.choose(&spot, path, choice),
+            Kind::Fan(fan) => vec![self.open_fan(&spot, path, fan)],
+            Kind::Sub(_) => vec![Event::Opened { node: path.clone(), n: 0, names: Vec::new() }],
+            Kind::Loop(plan) => vec![self.open_loop(&spot, path, &plan.over)],
+            Kind::Timer(timer) => vec![self.open_timer(&spot, path, timer)],
+            Kind::Wait(_) | Kind::Approval(_) => vec![self.open_wait(&spot, path)],
+            Kind::Compute(compute) => self.compute(&spot, path, compute),
+            Kind::Pass | Kind::Return => vec![self.done(&spot, path, spot.state.input.clone(), None)],
+        }
+    }
+
+    /// A node that ends by itself with this output; its action is what the definition says unless given.
+    pub(super) fn done(
+        &self,
+        spot: &Spot<'_, '_>,
+        path: &NodePath,
+        output: Arc<Value>,
+        action: Option<String>,
+    ) -> Event {
+        let action = action.or_else(|| action_of(&spot.node.post, &output));
+        Event::Done { node: path.clone(), fence: 0, output: Some(output), action, actual: None, worker: None }
+    }
+
+    fn choose(&self, spot: &Spot<'_, '_>, path: &NodePath, choice: &Choice) -> Vec<Event> {
+        let view = spot.view(self.run, &spot.state.input);
+        let mut events = Vec::new();
+        let hit = choice.cases.iter().find_map(|(action, condition)| match condition.holds(&view) {
+            Ok(true) => Some(action.clone()),
+            Ok(false) => None,
+            Err(reason) => {
+                events.push(self.logged(path, format!("case `{action}` counts as false: {reason}")));
+                None
+            }
+        });
+        let post = &spot.node.post;
+        let action = hit
+            .or_else(|| post.action_static.clone())
+            .or_else(|| {
+                post.action_key.as_deref().and_then(|key| keyed_action(key, &spot.state.input, &view))
+            })
+            .or_else(|| choice.default_action.clone());
+        events.push(Event::Done {
+            node: path.clone(),
+            fence: 0,
+            output: Some(spot.state.input.clone()),
+            action,
+            actual: None,
+            worker: None,
+        });
+        events
+    }
+
+    fn compute(&self, spot: &Spot<'_, '_>, path: &NodePath, compute: &Compute) -> Vec<Event> {
+        let view = spot.view(self.run, &spot.state.input);
+        if let Compute::Test(condition) = compute {
+            let (flag, mut events) = match condition.holds(&view) {
+                Ok(flag) => (flag, Vec::new()),
+                Err(reason) => (false, vec![self.logged(path, format!("counts as false: {reason}"))]),
+            };
+            events.push(self.done(spot, path, Arc::new(Value::Bool(flag)), Some(flag.to_string())));
+            return events;
+        }
+        match compute::evaluate(compute, &spot.state.input, &view, self.given.now) {
+            Ok(output) => vec![self.done(spot, path, Arc::new(output), None)],
+            Err(message) => vec![self.bad_input(spot, path, message)],
+        }
+    }
+
+    fn open_fan(&self, spot: &Spot<'_, '_>, path: &NodePath, fan: &Fan) -> Event {
+        let opened = |n, names| Event::Opened { node: path.clone(), n, names };
+        match &fan.branches {
+            Branches::Fixed(list) => opened(list.len(), Vec::new()),
+            Branches::Services { .. } => match service_names(&spot.params()) {
+                Ok(names) => opened(names.len(), names),
+                Err(message) => self.bad_input(spot, path, message),
+            },
+            Branches::Items { .. } => match &*spot.state.input {
+                Value::Array(items) if items.len() > crate::limits::FAN_BRANCHES => {
+                    let most = crate::limits::FAN_BRANCHES;
+                    self.bad_input(spot, path, format!("{} items are too many: at most {most}", items.len()))
+                }
+                Value::Array(items) => opened(items.len(), Vec::new()),
+                other => {
+                    let found = type_name(other);
+                    self.bad_input(spot, path, format!("foreach needs an array, its input is {found}"))
+                }
+            },
+        }
+    }
+
+    fn open_loop(&self, spot: &Spot<'_, '_>, path: &NodePath, over: &LoopOver) -> Event {
+        let n = match (over, &*spot.state.input) {
+            (LoopOver::Array(_), Value::Array(items)) => Ok(items.len()),
+            (LoopOver::Array(_), other) => Err(format!("a loop over an array got {}", type_name(other))),
+            (LoopOver::Limit(_), value) => whole(value)
+                .and_then(|n| usize::try_from(n).ok())
+                .ok_or_else(|| format!("the loop's limit must be a whole number from 0 up, not {value}")),
+        };
+        let most = crate::limits::FAN_BRANCHES;
+        match n {
+            Ok(n) if n <= most => Event::Opened { node: path.clone(), n, names: Vec::new() },
+            Ok(n) => self.bad_input(spot, path, format!("{n} turns are too many: at most {most}")),
+            Err(message) => self.bad_input(spot, path, message),
+        }
+    }
+
+    fn open_timer(&self, spot: &Spot<'_, '_>, path: &NodePath, timer: &Timer) -> Event {
+        let view = spot.view(self.run, &spot.state.input);
+        let until = match timer {
+            Timer::Delay(template) => {
+                let value = template.resolve(&view);
+                match whole(&value).and_then(|ms| u64::try_from(ms).ok()) {
+                    Some(ms) => Ok(self.given.now.after(ms)),
+                    None => Err(format!(
+                        "the delay must be a whole number of milliseconds from 0 up, not {value}"
+                    )),
+                }
+            }
+            Timer::Seconds(template) => {
+                let value = template.resolve(&view);
+                seconds_as_ms(&value)
+                    .map(|ms| self.given.now.after(ms))
+                    .ok_or_else(|| format!("the delay must be a number of seconds from 0 up, not {value}"))
+            }
+            Timer::Until(template) => {
+                let value = template.resolve(&view);
+                value
+                    .as_str()
+                    .and_then(Timestamp::parse_rfc3339)
+                    .ok_or_else(|| format!("`until` must be a time like 2026-11-15T09:00:00Z, not {value}"))
+            }
+        };
+        match until {
+            Ok(until) => Event::Waiting { node: path.clone(), wait: Waiting::Timer { until } },
+            Err(message) => self.bad_input(spot, path, message),
+        }
+    }
+
+    fn open_wait(&self, spot: &Spot<'_, '_>, path: &NodePath) -> Event {
+        if let Some(arrived) = self.arrival(spot, path) {
+            return arrived;
+        }
+        let ms = spot.node.timeout_ms;
+        let until = (ms > 0).then(|| self.given.now.after(ms));
+        let wait = match &spot.node.kind {
+            Kind::Approval(_) => Waiting::Approval { until },
+            _ => Waiting::Signal { until },
+        };
+        Event::Waiting { node: path.clone(), wait }
+    }
+
+    pub(super) fn bad_input(&self, spot: &Spot<'_, '_>, path: &NodePath, message: String) -> Event {
+        self.failed(spot, path, 0, Fault::new(FaultKind::Input, message).permanent(), None)
+    }
+
+    pub(super) fn logged(&self, path: &NodePath, message: String) -> Event {
+        Event::Logged { level: Level::Warn, node: Some(path.clone()), message }
+    }
+
+    /// The place an item of the agenda names. Items are made from the plan, so it is always there.
+    pub(super) fn spot<'s>(&'s self, path: &NodePath) -> Spot<'s, 's> {
+        self.run.spot(self.plan, path).expect("the agenda names places of the run")
+    }
+}
+
+/// The action a result leads to.
+pub(crate) fn action_of(post: &Post, result: &Value) -> Option<String> {
+    post.action_static
+        .clone()
+        .or_else(|| post.action_key.as_deref().and_then(|key| dig(result, key)).and_then(action_text))
+}
+
+/// A choice's `action_key`: in its input, then in shared.
+fn keyed_action(key: &[Seg], input: &Value, view: &dyn Facts) -> Option<String> {
+    if let Some(action) = dig(input, key).and_then(action_text) {
+        return Some(action);
+    }
+    let reference = crate::reference::Ref { root: crate::reference::Root::Shared, path: key.to_vec() };
+    action_text(&reference.resolve(view))
+}
+
+fn service_names(params: &Map<String, Value>) -> Result<Vec<String>, String> {
+    let list = match params.get("services") {
+        Some(Value::Array(list)) if !list.is_empty() => list,
+        Some(Value::Array(_)) | None => {
+            return Err("parallel has no branches: params.services names none".to_owned());
+        }
+        Some(other) => {
+            return Err(format!(
+                "params.services must be an array of service names, not {}",
+                type_name(other)
+            ));
+        }
+    };
+    if list.len() > crate::limits::FAN_BRANCHES {
+        return Err(format!("{} branches are too many: at most {}", list.len(), crate::limits::FAN_BRANCHES));
+    }
+    list.iter()
+        .map(|name| match name {
+            Value::String(name) if !name.is_empty() => Ok(name.clone()),
+            other => Err(format!("params.services must hold service names, not {other}")),
+        })
+        .collect()
+}
+
+/// A whole number, also when written as text or as `3.0`.
+pub(crate) fn whole(value: &Value) -> Option<i64> {
+    match value {
+        Value::Number(number) => number.as_i64().or_else(|| {
+            let float = number.as_f64()?;
+            #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and within 2^53")]
+            (float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0).then_some(float as i64)
+        }),
+        Value::String(text) => text.trim().parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Seconds, also with a fraction or as text, in milliseconds.
+fn seconds_as_ms(value: &Value) -> Option<u64> {
+    let seconds = crate::number::Num::lenient(value)?.to_float();
+    if !(0.0..=1e12).contains(&seconds) {
+        return None;
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
+    Some((seconds * 1_000.0).round() as u64)
+}

@@ -1,0 +1,203 @@
+//! What comes from outside to nodes that wait: signals, decisions, results of suspended work, money.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Decider, action_text};
+use crate::event::Event;
+use crate::input::Refusal;
+use crate::path::NodePath;
+use crate::plan::Kind;
+use crate::run::state::{Activity, Phase, Stage, Status};
+use crate::run::view::Spot;
+
+/// Shared keys that belong to the engine.
+pub fn is_reserved(key: &str) -> bool {
+    let head = key.split(['.', '[']).next().unwrap_or(key);
+    head == "_rt" || head == "_error"
+}
+
+impl Decider<'_> {
+    /// Refuses what only an open run can take.
+    pub(super) fn open(&self) -> Result<(), Refusal> {
+        match self.run.status {
+            Status::Running | Status::Paused => Ok(()),
+            Status::Canceling => Err(Refusal::Canceling),
+            Status::Pending => Err(Refusal::NotStarted),
+            Status::Completed | Status::Failed | Status::Canceled => {
+                Err(Refusal::Ended { status: self.run.status.word() })
+            }
+        }
+    }
+
+    pub(super) fn signal(
+        &self,
+        id: Option<&str>,
+        key: &str,
+        value: &Value,
+        by: Option<&str>,
+    ) -> Result<Vec<Event>, Refusal> {
+        if is_reserved(key) {
+            return Err(Refusal::Reserved(key.to_owned()));
+        }
+        if key.is_empty() || key.len() > crate::limits::NAME_BYTES {
+            return Err(bad("$.key", format!("a signal's key has 1 to {} bytes", crate::limits::NAME_BYTES)));
+        }
+        // A signal that was taken is taken, also when the run has ended since.
+        if id.is_some_and(|id| self.run.signal_ids.iter().any(|seen| seen == id)) {
+            return Ok(Vec::new());
+        }
+        self.open()?;
+        Ok(vec![Event::Signaled {
+            id: id.map(str::to_owned),
+            key: key.to_owned(),
+            value: Arc::new(value.clone()),
+            by: by.map(str::to_owned),
+        }])
+    }
+
+    /// The end of a wait whose signal or decision has come.
+    pub(super) fn arrived(&self, path: &NodePath) -> Option<Event> {
+        self.arrival(&self.run.spot(self.plan, path)?, path)
+    }
+
+    pub(super) fn arrival(&self, spot: &Spot<'_, '_>, path: &NodePath) -> Option<Event> {
+        let view = spot.view(self.run, &spot.state.input);
+        match &spot.node.kind {
+            Kind::Wait(wait) => {
+                let value = wait.key.resolve(&view).into_owned();
+                let set = !matches!(&value, Value::Null | Value::Bool(false))
+                    && value != Value::String(String::new());
+                set.then(|| self.wait_done(spot, path, value))
+            }
+            Kind::Approval(approval) => {
+                let value = approval.key.as_ref()?.resolve(&view).into_owned();
+                let action = decision_action(&value)?;
+                Some(self.done(spot, path, Arc::new(value), Some(action)))
+            }
+            _ => None,
+        }
+    }
+
+    /// A wait ends with the signal's value; the action may be fixed, in the value, or the value itself.
+    fn wait_done(&self, spot: &Spot<'_, '_>, path: &NodePath, value: Value) -> Event {
+        let post = &spot.node.post;
+        let keyed = || post.action_key.as_ref().and_then(|_| action_text(&value));
+        let action = super::node::action_of(post, &value).or_else(keyed);
+        self.done(spot, path, Arc::new(value), action)
+    }
+
+    pub(super) fn decision(
+        &self,
+        node: Option<&NodePath>,
+        decision: &Value,
+        by: Option<&str>,
+        comment: Option<&str>,
+    ) -> Result<Vec<Event>, Refusal> {
+        self.open()?;
+        let path = match node {
+            Some(path) => path.clone(),
+            None => self.only_approval()?,
+        };
+        let spot = self.run.spot(self.plan, &path).ok_or_else(|| self.unknown(&path))?;
+        let (Kind::Approval(approval), Phase::Open(Activity::Approval { .. })) =
+            (&spot.node.kind, spot.phase())
+        else {
+            return Err(Refusal::NotWaiting { node: path, state: spot.phase().word() });
+        };
+        let allowed = |by: &str| approval.assignees.is_empty() || approval.assignees.iter().any(|a| a == by);
+        if !allowed(by.unwrap_or_default()) {
+            return Err(Refusal::NotAssigned {
+                node: path,
+                by: by.unwrap_or_default().to_owned(),
+                allowed: approval.assignees.join(", "),
+            });
+        }
+        let Some(action) = decision_action(decision) else {
+            return Err(bad(
+                "$.decision",
+                "a decision is true, false or a word such as `approved`".to_owned(),
+            ));
+        };
+        Ok(vec![
+            Event::Decided {
+                node: path.clone(),
+                decision: decision.clone(),
+                by: by.map(str::to_owned),
+                comment: comment.map(str::to_owned),
+            },
+            self.done(&spot, &path, Arc::new(decision.clone()), Some(action)),
+        ])
+    }
+
+    fn only_approval(&self) -> Result<NodePath, Refusal> {
+        let open: Vec<&NodePath> = self
+            .run
+            .waits
+            .iter()
+            .filter(|path| {
+                let spot = self.run.spot(self.plan, path);
+                spot.is_some_and(|spot| matches!(spot.node.kind, Kind::Approval(_)))
+            })
+            .collect();
+        match open.as_slice() {
+            [] => Err(Refusal::NoApproval),
+            [one] => Ok((*one).clone()),
+            many => {
+                let names: Vec<&str> = many.iter().map(|path| path.as_str()).collect();
+                Err(Refusal::WhichApproval(names.join(", ")))
+            }
+        }
+    }
+
+    /// Ends a suspended or waiting node with a result from outside.
+    pub(super) fn continue_node(&self, path: &NodePath, value: &Value) -> Result<Vec<Event>, Refusal> {
+        self.open()?;
+        let spot = self.run.spot(self.plan, path).ok_or_else(|| self.unknown(path))?;
+        let value = Arc::new(value.clone());
+        Ok(match spot.phase() {
+            Phase::Open(Activity::Call(work)) => match work.stage {
+                Stage::Suspended { .. } | Stage::Backoff { .. } | Stage::Parked { .. } => {
+                    vec![self.call_done(&spot, path, work, &value, None)]
+                }
+                Stage::Granted { .. } => {
+                    return Err(Refusal::NotWaiting { node: path.clone(), state: spot.phase().word() });
+                }
+            },
+            Phase::Open(Activity::Signal { .. }) => vec![self.wait_done(&spot, path, (*value).clone())],
+            Phase::Open(Activity::Timer { .. }) => vec![self.done(&spot, path, value, None)],
+            Phase::Open(Activity::Approval { .. }) => return self.decision(Some(path), &value, None, None),
+            Phase::Open(Activity::Beginning | Activity::Nest | Activity::Restart { .. })
+            | Phase::Pending
+            | Phase::Done
+            | Phase::Failed
+            | Phase::Skipped
+            | Phase::Canceled => {
+                return Err(Refusal::NotWaiting { node: path.clone(), state: spot.phase().word() });
+            }
+        })
+    }
+
+    pub(super) fn balance_changed(&self, budget: Option<i64>) -> Result<Vec<Event>, Refusal> {
+        self.open()?;
+        if self.run.parked.is_empty() && budget.is_none() {
+            return Ok(Vec::new());
+        }
+        Ok(vec![Event::Funded { budget }])
+    }
+}
+
+/// True and "approved" approve, false and "rejected" reject, other words are the action themselves.
+fn decision_action(value: &Value) -> Option<String> {
+    match value {
+        Value::Bool(true) => Some("approved".to_owned()),
+        Value::Bool(false) => Some("rejected".to_owned()),
+        other => action_text(other),
+    }
+}
+
+pub(super) fn bad(path: &str, reason: String) -> Refusal {
+    let severity = crate::problem::Severity::Error;
+    Refusal::Bad(vec![crate::problem::Problem { path: path.to_owned(), reason, hint: None, severity }])
+}

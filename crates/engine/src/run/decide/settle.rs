@@ -1,0 +1,223 @@
+//! What follows when nodes settle: conditional edges, turns of loops, the ends of scopes, failures on their way up.
+
+use super::Decider;
+use crate::event::{Ending, Event, Next, RunFault};
+use crate::path::NodePath;
+use crate::plan::{Kind, Routing, SubFailure, When};
+use crate::retry::{Fault, FaultKind};
+use crate::run::state::{FanState, Nest, Phase, ScopeState};
+use crate::run::view::Spot;
+
+impl Decider<'_> {
+    /// Which of a settled node's conditional edges are dead.
+    pub(super) fn judge(&self, path: &NodePath) -> Vec<Event> {
+        let spot = self.spot(path);
+        let view = spot.view(self.run, &spot.state.input);
+        let nodes = &spot.level().scope.nodes;
+        let (mut events, mut dead) = (Vec::new(), Vec::new());
+        for edge in &spot.node.out {
+            let Some(to) = edge.to.map(|ix| &nodes[ix].key) else { continue };
+            let live = match &edge.when {
+                When::Always => true,
+                When::Action(action) => spot.state.action.as_deref() == Some(action),
+                When::If(condition) => condition.holds(&view).unwrap_or_else(|reason| {
+                    events.push(self.logged(path, format!("the edge to `{to}` is dead: {reason}")));
+                    false
+                }),
+            };
+            if !live {
+                dead.push(to.clone());
+            }
+        }
+        events.push(Event::Judged { node: path.clone(), dead });
+        events
+    }
+
+    /// The open turn of a loop ended.
+    pub(super) fn turn(&self, path: &NodePath) -> Vec<Event> {
+        let spot = self.spot(path);
+        let (Kind::Loop(plan), Some(Nest::Loop(turns))) = (&spot.node.kind, spot.state.nest.as_deref())
+        else {
+            return Vec::new();
+        };
+        let chain = self.run.chain(self.plan, &path.at(turns.index)).expect("the open turn is there");
+        let view = crate::run::view::View {
+            run: self.run,
+            chain: &chain,
+            params: spot.level().state.params.clone(),
+            input: &spot.state.input,
+            result: None,
+        };
+        let outputs = plan.outputs.iter().map(|(_, template)| template.resolve(&view)).collect();
+        vec![Event::Turned { node: path.clone(), index: turns.index, outputs }]
+    }
+
+    /// Everything inside `path` is over, or `return` ended it: it ends well.
+    pub(super) fn finish(&self, path: &NodePath) -> Vec<Event> {
+        let mut events = self.drop_inside(path);
+        if path.is_root() {
+            let result = self.run.root.result.clone();
+            events.push(Event::Ended { status: Ending::Completed, error: None, result });
+            return events;
+        }
+        let spot = self.spot(path);
+        let action = match (&spot.branch, spot.state.nest.as_deref()) {
+            (None, Some(Nest::Scope(inner))) => self.sub_action(&spot, inner),
+            _ => spot.node.post.action_static.clone().filter(|_| spot.branch.is_none()),
+        };
+        let node = path.clone();
+        events.push(Event::Done { node, fence: 0, output: None, action, actual: None, worker: None });
+        events
+    }
+
+    /// The action of a subflow: fixed, or taken from its shared state.
+    fn sub_action(&self, spot: &Spot<'_, '_>, inner: &ScopeState) -> Option<String> {
+        let post = &spot.node.post;
+        let from_shared = || {
+            let (first, rest) = post.action_key.as_deref()?.split_first()?;
+            let crate::reference::Seg::Key(key) = first else { return None };
+            let value = inner.shared.as_ref()?.get(key)?;
+            crate::reference::dig(value, rest).and_then(super::action_text)
+        };
+        post.action_static.clone().or_else(from_shared)
+    }
+
+    /// Something inside `path` failed and nothing there caught it.
+    pub(super) fn collapse(&self, path: &NodePath) -> Vec<Event> {
+        let mut events = self.drop_inside(path);
+        if path.is_root() {
+            let error = self.run.root.fault.clone().map(|(node, fault)| RunFault { node, fault });
+            events.push(Event::Ended { status: Ending::Failed, error, result: None });
+            return events;
+        }
+        // The turn of a loop fails its loop.
+        let path = self.loop_of_turn(path).unwrap_or_else(|| path.clone());
+        let spot = self.spot(&path);
+        let last = match (&spot.branch, &spot.node.kind, spot.state.nest.as_deref()) {
+            (Some(arm), _, _) => {
+                let fault = arm.slot.scope.as_deref().and_then(|scope| scope.fault.clone());
+                self.failed(&spot, &path, 0, uncaught(fault), None)
+            }
+            (None, Kind::Sub(sub), Some(Nest::Scope(inner))) => {
+                self.sub_failed(&spot, &path, &sub.on_failure, uncaught(inner.fault.clone()))
+            }
+            (None, _, Some(Nest::Fan(arms))) => self.failed(&spot, &path, 0, fan_fault(arms), None),
+            (None, _, Some(Nest::Loop(turns))) => {
+                let fault = turns.turns.last().and_then(|turn| turn.fault.clone());
+                self.failed(&spot, &path, 0, uncaught(fault), None)
+            }
+            (None, _, _) => self.failed(&spot, &path, 0, uncaught(None), None),
+        };
+        events.push(last);
+        events
+    }
+
+    fn loop_of_turn(&self, path: &NodePath) -> Option<NodePath> {
+        let (outer, _) = path.split_last()?;
+        let spot = self.run.spot(self.plan, &outer)?;
+        (spot.branch.is_none() && matches!(spot.node.kind, Kind::Loop(_))).then_some(outer)
+    }
+
+    fn sub_failed(&self, spot: &Spot<'_, '_>, path: &NodePath, on: &SubFailure, fault: Fault) -> Event {
+        let restart = match on {
+            SubFailure::Ignore => {
+                let node = path.clone();
+                let action = spot.node.post.action_static.clone();
+                return Event::Done { node, fence: 0, output: None, action, actual: None, worker: None };
+            }
+            SubFailure::Fail => None,
+            SubFailure::Restart(policy) => {
+                (spot.state.restarts < policy.max && fault.kind != FaultKind::Limit).then_some(policy)
+            }
+        };
+        match restart {
+            None => self.failed(spot, path, 0, fault, None),
+            Some(policy) => {
+                let until =
+                    self.given.now.after(policy.delay_ms_after(spot.state.restarts + 1, spot.state.visit));
+                let (node, next) = (path.clone(), Next::Restart);
+                Event::Deferred { node, fence: 0, fault, until, next, worker: None }
+            }
+        }
+    }
+
+    /// Cancels what is open inside a place, outermost nodes only: each takes its inside along.
+    pub(super) fn drop_inside(&self, path: &NodePath) -> Vec<Event> {
+        if let Some(chain) = self.run.chain(self.plan, path) {
+            let level = chain.last().expect("a chain has a last level");
+            return open_nodes(level.scope, level.state, path);
+        }
+        let Some(spot) = self.run.spot(self.plan, path) else { return Vec::new() };
+        match spot.state.nest.as_deref() {
+            Some(Nest::Fan(arms)) => {
+                let open = arms.slots.iter().enumerate().filter(|(_, slot)| slot.phase.is_open());
+                open.map(|(at, _)| Event::Dropped { node: path.at(at) }).collect()
+            }
+            Some(Nest::Loop(turns)) if turns.index < turns.turns.len() => {
+                self.drop_inside(&path.at(turns.index))
+            }
+            Some(Nest::Loop(_) | Nest::Scope(_)) | None => Vec::new(),
+        }
+    }
+
+    /// The failure of a node or branch, with the edge that catches it if there is one.
+    pub(super) fn failed(
+        &self,
+        spot: &Spot<'_, '_>,
+        path: &NodePath,
+        fence: u64,
+        fault: Fault,
+        worker: Option<String>,
+    ) -> Event {
+        let route = self.catching_edge(spot, fault.kind);
+        Event::Failed { node: path.clone(), fence, fault, route, worker }
+    }
+
+    /// `timeout` (for time-outs), `error`, `default`, in this order. A fan that gave up follows its own action
+    /// first; a wait that was too long follows its own action before `default`.
+    fn catching_edge(&self, spot: &Spot<'_, '_>, kind: FaultKind) -> Option<String> {
+        if spot.branch.is_some() || kind == FaultKind::Limit {
+            return None;
+        }
+        if !matches!(spot.level().scope.routing, Routing::Action { .. }) {
+            return None;
+        }
+        let own = spot.node.post.action_static.as_deref();
+        let timed_out = matches!(kind, FaultKind::Timeout | FaultKind::Watchdog);
+        let fan = matches!(spot.node.kind, Kind::Fan(_));
+        let wait = matches!(spot.node.kind, Kind::Wait(_) | Kind::Approval(_));
+        let candidates = [
+            own.filter(|_| fan),
+            timed_out.then_some("timeout"),
+            Some("error"),
+            own.filter(|_| wait && timed_out),
+            Some("default"),
+        ];
+        let has_edge = |action: &&str| {
+            spot.node.out.iter().any(|edge| matches!(&edge.when, When::Action(a) if a == action))
+        };
+        candidates.into_iter().flatten().find(has_edge).map(str::to_owned)
+    }
+}
+
+pub(super) fn open_nodes(scope: &crate::plan::Scope, state: &ScopeState, path: &NodePath) -> Vec<Event> {
+    let open = state.nodes.iter().filter(|(_, node)| node.phase.is_open());
+    open.map(|(ix, _)| Event::Dropped { node: path.child(&scope.nodes[*ix].key) }).collect()
+}
+
+fn uncaught(fault: Option<(NodePath, Fault)>) -> Fault {
+    fault.map_or_else(
+        || Fault::new(FaultKind::Error, "failed").permanent(),
+        |(node, fault)| Fault::new(fault.kind, format!("`{node}` failed: {}", fault.message)).permanent(),
+    )
+}
+
+fn fan_fault(arms: &FanState) -> Fault {
+    let first = arms.slots.iter().enumerate().find(|(_, slot)| slot.phase == Phase::Failed);
+    match first.and_then(|(at, slot)| Some((at, slot.fault.as_deref()?))) {
+        Some((at, fault)) => {
+            Fault::new(fault.kind, format!("branch {at} failed: {}", fault.message)).permanent()
+        }
+        None => Fault::new(FaultKind::Error, "a branch failed").permanent(),
+    }
+}

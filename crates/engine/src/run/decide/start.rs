@@ -1,0 +1,127 @@
+//! Starting a run: what it is given is checked against the plan before anything happens.
+
+use serde_json::Value;
+
+use super::Decider;
+use super::outside::is_reserved;
+use crate::event::{Event, ExecMode, Start};
+use crate::input::Refusal;
+use crate::plan::{Form, Plan, Routing, VariableKind};
+use crate::problem::{Problem, Problems, did_you_mean};
+use crate::run::state::Status;
+use crate::text::type_name;
+
+impl Decider<'_> {
+    pub(super) fn start(&self, start: &Start) -> Result<Vec<Event>, Refusal> {
+        if self.run.status != Status::Pending {
+            return Err(Refusal::AlreadyStarted);
+        }
+        let problems = check(self.plan, start);
+        if !problems.is_empty() {
+            return Err(Refusal::Bad(problems));
+        }
+        let mut start = start.clone();
+        for (name, variable) in &self.plan.variables {
+            if let (false, Some(default)) = (start.params.contains_key(name), &variable.default) {
+                start.params.insert(name.clone(), default.clone());
+            }
+        }
+        Ok(vec![Event::Started(Box::new(start))])
+    }
+}
+
+/// Every problem with what a run of this plan would be given.
+pub fn check(plan: &Plan, start: &Start) -> Vec<Problem> {
+    let mut problems = Problems::default();
+    if plan.stopped {
+        problems.error_hint(
+            "$.status",
+            "the flow is stopped",
+            Some("publish a version with status `normal`".to_owned()),
+        );
+    }
+    for key in start.params.keys().filter(|key| is_reserved(key)) {
+        problems.error(format!("$.params.{key}"), "is reserved and cannot be given");
+    }
+    check_variables(plan, start, &mut problems);
+    check_starts(plan, start, &mut problems);
+    if start.budget.is_some_and(|budget| budget < 0) {
+        problems.error("$.budget", "must not be negative");
+    }
+    if start.parent.as_ref().is_some_and(|parent| parent.depth as usize > crate::limits::DEPTH) {
+        let reason =
+            format!("flows call flows more than {} deep: a flow that calls itself?", crate::limits::DEPTH);
+        problems.error("$.parent", reason);
+    }
+    problems.into_list()
+}
+
+fn check_variables(plan: &Plan, start: &Start, problems: &mut Problems) {
+    if plan.form != Form::Dag || plan.variables.is_empty() {
+        return;
+    }
+    for (name, variable) in &plan.variables {
+        let given = start.params.get(name).or(variable.default.as_ref());
+        match given {
+            None | Some(Value::Null) if variable.required => {
+                problems.error(format!("$.variables.{name}"), "is required and was not given");
+            }
+            None | Some(Value::Null) => {}
+            Some(value) if variable.kind.accepts(value) => {}
+            Some(value) => {
+                let reason = format!("must be {}, not {}", variable.kind.word(), type_name(value));
+                problems.error(format!("$.variables.{name}"), reason);
+            }
+        }
+    }
+    for name in start.params.keys().filter(|name| !plan.variables.contains_key(*name)) {
+        let hint = did_you_mean(name, plan.variables.keys().map(String::as_str));
+        problems.error_hint(format!("$.variables.{name}"), "is not declared by the flow", hint);
+    }
+}
+
+fn check_starts(plan: &Plan, start: &Start, problems: &mut Problems) {
+    if start.exec_mode == ExecMode::All {
+        if !start.start_node_ids.is_empty() {
+            problems.error("$.start_node_ids", "goes with exec_mode `specified_starts` or `isolated_nodes`");
+        }
+        return;
+    }
+    if !matches!(plan.root.routing, Routing::Join { .. }) {
+        problems.error("$.exec_mode", "only flows of the dag and steps forms have exec modes");
+        return;
+    }
+    if start.start_node_ids.is_empty() {
+        problems.error("$.start_node_ids", "names no node: this exec_mode needs at least one");
+    }
+    for (at, id) in start.start_node_ids.iter().enumerate() {
+        if plan.root.node(id).is_none() {
+            let hint = did_you_mean(id, plan.root.index.keys().map(String::as_str));
+            problems.error_hint(format!("$.start_node_ids[{at}]"), format!("there is no node `{id}`"), hint);
+        }
+    }
+}
+
+impl VariableKind {
+    pub fn accepts(self, value: &Value) -> bool {
+        match self {
+            VariableKind::String => value.is_string(),
+            VariableKind::Number => value.is_number(),
+            VariableKind::Boolean => value.is_boolean(),
+            VariableKind::Url => value.as_str().is_some_and(|text| text.is_empty() || text.contains("://")),
+            VariableKind::Object => value.is_object(),
+            VariableKind::Array => value.is_array(),
+        }
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            VariableKind::String => "a string",
+            VariableKind::Number => "a number",
+            VariableKind::Boolean => "a boolean",
+            VariableKind::Url => "a URL",
+            VariableKind::Object => "an object",
+            VariableKind::Array => "an array",
+        }
+    }
+}

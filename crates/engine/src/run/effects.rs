@@ -1,0 +1,278 @@
+//! What must be done in the world because of an event. Looked at just before the event is applied: what it ends
+//! is still there.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::Run;
+use super::state::{Nest, Phase, ScopeState, Stage, Work};
+use super::view::Spot;
+use crate::effect::{Effect, Order};
+use crate::event::Event;
+use crate::money::Movement;
+use crate::path::NodePath;
+use crate::plan::{Body, Exec, Fan, Kind, Plan, Prep, Scope};
+use crate::retry::FaultKind;
+
+impl Run {
+    /// The effects of an event that is about to be applied.
+    pub fn effects(&self, plan: &Plan, event: &Event, out: &mut Vec<Effect>) {
+        match event {
+            Event::Granted { node, fence, attempt, deadline, charge, .. } => {
+                let Some(spot) = self.spot(plan, node) else { return };
+                if let Some(amount) = charge {
+                    out.extend(self.movement(&spot, node, |m| Movement::charge(m.to_owned(), *amount)));
+                }
+                out.extend(self.order(plan, &spot, node, *fence, *attempt, *deadline));
+            }
+            Event::Done { node, actual, .. } => {
+                let Some((spot, work)) = self.work_at(plan, node) else { return };
+                if let (Some(estimate), Some(actual)) = (work.charge, actual) {
+                    out.extend(self.movement(&spot, node, |m| Movement::settle(m, estimate, *actual)));
+                }
+            }
+            Event::Failed { node, fault, .. } => {
+                let Some((spot, work)) = self.work_at(plan, node) else { return };
+                out.extend(unanswered(&spot, node, work, fault.kind));
+                out.extend(self.refund(&spot, node, work));
+            }
+            Event::Deferred { node, fault, .. } => {
+                let Some((spot, work)) = self.work_at(plan, node) else { return };
+                out.extend(unanswered(&spot, node, work, fault.kind));
+            }
+            Event::Expiring { node, fence, .. } => {
+                let Some((spot, _)) = self.work_at(plan, node) else { return };
+                out.extend(cancel(&spot, node, *fence));
+            }
+            Event::Dropped { node } => {
+                for (path, work) in self.works(plan, node) {
+                    let Some(spot) = self.spot(plan, &path) else { continue };
+                    out.extend(work.fence().and_then(|fence| cancel(&spot, &path, fence)));
+                    out.extend(self.refund(&spot, &path, work));
+                }
+            }
+            Event::Canceling { .. } => {
+                for (path, work) in self.works(plan, &NodePath::root()) {
+                    let Stage::Granted { fence, .. } = work.stage else { continue };
+                    let Some(spot) = self.spot(plan, &path) else { continue };
+                    out.extend(cancel(&spot, &path, fence));
+                }
+            }
+            Event::Ended { status, error, result } => {
+                let Some(parent) = self.start.parent.clone() else { return };
+                let shared = || {
+                    let fields = self.root.shared.iter().flatten();
+                    Arc::new(Value::Object(fields.map(|(k, v)| (k.clone(), (**v).clone())).collect()))
+                };
+                let result = result.clone().unwrap_or_else(shared);
+                let error = error.as_ref().map(|error| format!("`{}`: {}", error.node, error.fault.message));
+                out.push(Effect::Tell { parent, status: *status, result, error });
+            }
+            Event::Started(_)
+            | Event::Entered { .. }
+            | Event::Suspended { .. }
+            | Event::Skipped { .. }
+            | Event::Judged { .. }
+            | Event::Opened { .. }
+            | Event::Turned { .. }
+            | Event::Waiting { .. }
+            | Event::Signaled { .. }
+            | Event::Decided { .. }
+            | Event::Paused
+            | Event::Resumed
+            | Event::Stepped
+            | Event::Retried { .. }
+            | Event::Rerun { .. }
+            | Event::Funded { .. }
+            | Event::Logged { .. } => {}
+        }
+    }
+
+    /// The calls that somebody works on or that may be reported: what a new owner has to watch.
+    pub fn open_calls(&self, plan: &Plan) -> Vec<(NodePath, u64, Exec)> {
+        let works = self.works(plan, &NodePath::root());
+        let call = |(path, work): (NodePath, &Work)| {
+            let fence = work.fence()?;
+            let exec = self.spot(plan, &path)?.call()?.exec.clone();
+            Some((path, fence, exec))
+        };
+        works.into_iter().filter_map(call).collect()
+    }
+
+    fn work_at<'p, 's>(&'s self, plan: &'p Plan, path: &NodePath) -> Option<(Spot<'p, 's>, &'s Work)> {
+        let spot = self.spot(plan, path)?;
+        let work = spot.phase().work()?;
+        Some((spot, work))
+    }
+
+    /// The order for a call; the same call can be ordered again after a crash.
+    fn order(
+        &self,
+        plan: &Plan,
+        spot: &Spot<'_, '_>,
+        path: &NodePath,
+        fence: u64,
+        attempt: u32,
+        deadline: Option<crate::time::Timestamp>,
+    ) -> Option<Effect> {
+        let call = spot.call()?;
+        let work = spot.phase().work();
+        let prepared = spot.input(self);
+        let (input, params) = match resolved_params(spot, &prepared) {
+            Some(params) => (params.get("input").cloned().map_or(prepared, Arc::new), Value::Object(params)),
+            None => (prepared, Value::Object((*spot.params()).clone())),
+        };
+        let name = spot.branch.and_then(|arm| arm.name);
+        Some(Effect::Call(Box::new(Order {
+            run: self.id,
+            node: path.clone(),
+            visit: spot.state.visit,
+            fence,
+            attempt,
+            exec: call.exec.clone(),
+            service: name.map_or_else(|| call.service.clone(), str::to_owned),
+            input,
+            params: Arc::new(params),
+            memo: work.and_then(|work| work.memo.clone()),
+            key: self.call_key(path, spot.state.visit),
+            deadline,
+            timeout_ms: call.timeout_ms,
+            priority: self.priority(plan),
+            weighted_by_load: call.weighted_by_load,
+            avoid: work.map(|work| work.workers.clone()).unwrap_or_default(),
+            depth: self.start.parent.as_ref().map_or(1, |parent| parent.depth + 1),
+        })))
+    }
+
+    /// The same for every attempt of a visit: workers use it to do a thing once.
+    pub fn call_key(&self, path: &NodePath, visit: u64) -> String {
+        format!("{}/{path}/{visit}", self.id)
+    }
+
+    fn movement(
+        &self,
+        spot: &Spot<'_, '_>,
+        path: &NodePath,
+        make: impl FnOnce(&str) -> Movement,
+    ) -> Option<Effect> {
+        let account = self.start.account.clone()?;
+        let key = crate::money::charge_key(self.id, path.as_str(), spot.state.visit);
+        Some(Effect::Move { account, movement: make(&key) })
+    }
+
+    fn refund(&self, spot: &Spot<'_, '_>, path: &NodePath, work: &Work) -> Option<Effect> {
+        let estimate = work.charge?;
+        self.movement(spot, path, |key| Movement::refund(key, estimate))
+    }
+
+    /// Every open call at or inside a place.
+    fn works<'a>(&'a self, plan: &'a Plan, path: &NodePath) -> Vec<(NodePath, &'a Work)> {
+        let mut found = Vec::new();
+        if path.is_root() {
+            in_scope(&plan.root, &self.root, path, &mut found);
+        } else if let Some(spot) = self.spot(plan, path) {
+            match (&spot.branch, &spot.node.kind) {
+                (Some(arm), Kind::Fan(fan)) => in_slot(fan, arm.index, arm.slot, path, &mut found),
+                _ => in_node(&spot.node.kind, spot.state, path, &mut found),
+            }
+        }
+        found
+    }
+}
+
+/// For nodes whose whole configuration is resolved: what the worker gets as params.
+pub(crate) fn resolved_params(spot: &Spot<'_, '_>, input: &Value) -> Option<Map<String, Value>> {
+    if !matches!(spot.node.prep, Prep::Params(_)) {
+        return None;
+    }
+    let fields = input.as_object().cloned().unwrap_or_default();
+    // A flow called by name gets the params meant for it, not the address it is called by.
+    let is_flow = matches!(spot.call().map(|call| &call.exec), Some(Exec::Flow { .. }));
+    Some(if is_flow {
+        fields.get("params").and_then(Value::as_object).cloned().unwrap_or_default()
+    } else {
+        fields
+    })
+}
+
+fn cancel(spot: &Spot<'_, '_>, path: &NodePath, fence: u64) -> Option<Effect> {
+    Some(Effect::Cancel { node: path.clone(), fence, exec: spot.call()?.exec.clone() })
+}
+
+/// Whoever had a call that is over without an answer from them should stop.
+fn unanswered(spot: &Spot<'_, '_>, path: &NodePath, work: &Work, kind: FaultKind) -> Option<Effect> {
+    match kind {
+        FaultKind::Timeout
+        | FaultKind::Watchdog
+        | FaultKind::Lost
+        | FaultKind::Poison
+        | FaultKind::Unknown => cancel(spot, path, work.fence()?),
+        FaultKind::Error
+        | FaultKind::Transport
+        | FaultKind::NoWorker
+        | FaultKind::Canceled
+        | FaultKind::Balance
+        | FaultKind::Budget
+        | FaultKind::Input
+        | FaultKind::Limit => None,
+    }
+}
+
+fn in_scope<'a>(
+    scope: &'a Scope,
+    state: &'a ScopeState,
+    path: &NodePath,
+    found: &mut Vec<(NodePath, &'a Work)>,
+) {
+    for (ix, node) in state.nodes.iter().filter(|(_, node)| node.phase.is_open()) {
+        let plan = &scope.nodes[*ix];
+        in_node(&plan.kind, node, &path.child(&plan.key), found);
+    }
+}
+
+fn in_node<'a>(
+    kind: &'a Kind,
+    node: &'a super::state::NodeState,
+    path: &NodePath,
+    found: &mut Vec<(NodePath, &'a Work)>,
+) {
+    if let Some(work) = node.phase.work() {
+        found.push((path.clone(), work));
+        return;
+    }
+    match (kind, node.nest.as_deref()) {
+        (Kind::Sub(sub), Some(Nest::Scope(inner))) => in_scope(&sub.scope, inner, path, found),
+        (Kind::Loop(plan), Some(Nest::Loop(turns))) => {
+            if let Some(turn) = turns.turns.get(turns.index) {
+                in_scope(&plan.body, turn, &path.at(turns.index), found);
+            }
+        }
+        (Kind::Fan(fan), Some(Nest::Fan(arms))) => {
+            for (index, slot) in arms.slots.iter().enumerate() {
+                in_slot(fan, index, slot, &path.at(index), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn in_slot<'a>(
+    fan: &'a Fan,
+    index: usize,
+    slot: &'a super::state::Slot,
+    path: &NodePath,
+    found: &mut Vec<(NodePath, &'a Work)>,
+) {
+    match &slot.phase {
+        Phase::Open(_) => {}
+        Phase::Pending | Phase::Done | Phase::Failed | Phase::Skipped | Phase::Canceled => return,
+    }
+    if let Some(work) = slot.phase.work() {
+        found.push((path.clone(), work));
+    } else if let (Some(Body::Scope(scope)), Some(inner)) =
+        (fan.branch(index).map(|branch| &branch.body), slot.scope.as_deref())
+    {
+        in_scope(scope, inner, path, found);
+    }
+}

@@ -1,0 +1,355 @@
+//! Finding things in a run: from a path to the node and its state, and from a reference to its value.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::Run;
+use super::state::{LoopState, Nest, NodeState, ScopeState, Slot};
+use crate::path::NodePath;
+use crate::plan::{Body, Branch, Branches, Call, Compute, Fan, Kind, Node, NodeIx, Plan, Scope};
+use crate::reference::{Facts, Root};
+
+/// One scope on the way to a node, with its state.
+#[derive(Clone, Copy)]
+pub(crate) struct Level<'p, 's> {
+    pub(crate) scope: &'p Scope,
+    pub(crate) state: &'s ScopeState,
+    /// Parameters for single nodes in it, which win over the nodes' own.
+    overrides: Option<&'p BTreeMap<String, Map<String, Value>>>,
+}
+
+/// A node of a run, or one branch of a fan.
+pub(crate) struct Spot<'p, 's> {
+    /// Outermost first; the last one holds the node.
+    pub(crate) chain: Vec<Level<'p, 's>>,
+    pub(crate) ix: NodeIx,
+    pub(crate) node: &'p Node,
+    pub(crate) state: &'s NodeState,
+    pub(crate) branch: Option<Arm<'p, 's>>,
+    /// Whether a fan is around it (or it is a fan's branch).
+    pub(crate) in_fan: bool,
+}
+
+/// One branch of a fan.
+#[derive(Clone, Copy)]
+pub(crate) struct Arm<'p, 's> {
+    pub(crate) index: usize,
+    pub(crate) branch: &'p Branch,
+    pub(crate) slot: &'s Slot,
+    pub(crate) name: Option<&'s str>,
+}
+
+impl Run {
+    /// The node or branch at `path`, if the run has got that far into the scopes around it.
+    pub(crate) fn spot<'p, 's>(&'s self, plan: &'p Plan, path: &NodePath) -> Option<Spot<'p, 's>> {
+        let mut chain = vec![Level { scope: &plan.root, state: &self.root, overrides: None }];
+        let mut segments = path.segments().peekable();
+        let mut in_fan = false;
+        loop {
+            let level = *chain.last()?;
+            let (ix, node) = level.scope.node(segments.next()?)?;
+            let state = level.state.node(ix);
+            if segments.peek().is_none() {
+                return Some(Spot { chain, ix, node, state, branch: None, in_fan });
+            }
+            match (&node.kind, state.nest.as_deref()) {
+                (Kind::Sub(sub), Some(Nest::Scope(inner))) => {
+                    chain.push(Level { scope: &sub.scope, state: inner, overrides: Some(&sub.overrides) });
+                }
+                (Kind::Loop(body), Some(Nest::Loop(turns))) => {
+                    let turn = turns.turns.get(index(segments.next()?)?)?;
+                    chain.push(Level { scope: &body.body, state: turn, overrides: None });
+                }
+                (Kind::Fan(fan), Some(Nest::Fan(arms))) => {
+                    in_fan = true;
+                    let at = index(segments.next()?)?;
+                    let slot = arms.slots.get(at)?;
+                    let branch = fan.branch(at)?;
+                    if segments.peek().is_none() {
+                        let name = arms.names.get(at).map(String::as_str);
+                        let arm = Arm { index: at, branch, slot, name };
+                        return Some(Spot { chain, ix, node, state, branch: Some(arm), in_fan });
+                    }
+                    let (Body::Scope(scope), Some(inner)) = (&branch.body, slot.scope.as_deref()) else {
+                        return None;
+                    };
+                    chain.push(Level { scope, state: inner, overrides: None });
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// The scope at `path` (a subflow node, a branch, a turn; the root) and those around it.
+    pub(crate) fn chain<'p, 's>(&'s self, plan: &'p Plan, path: &NodePath) -> Option<Vec<Level<'p, 's>>> {
+        if path.is_root() {
+            return Some(vec![Level { scope: &plan.root, state: &self.root, overrides: None }]);
+        }
+        // A turn of a loop is no node: its last segment is an index.
+        if let Some((outer, last)) = path.split_last()
+            && let Some(spot) = self.spot(plan, &outer)
+            && let (Kind::Loop(body), Some(Nest::Loop(turns))) = (&spot.node.kind, spot.state.nest.as_deref())
+            && spot.branch.is_none()
+        {
+            let turn = turns.turns.get(index(last)?)?;
+            let mut chain = spot.chain;
+            chain.push(Level { scope: &body.body, state: turn, overrides: None });
+            return Some(chain);
+        }
+        let spot = self.spot(plan, path)?;
+        let level = match (&spot.branch, &spot.node.kind, spot.state.nest.as_deref()) {
+            (None, Kind::Sub(sub), Some(Nest::Scope(inner))) => {
+                Level { scope: &sub.scope, state: inner, overrides: Some(&sub.overrides) }
+            }
+            (Some(arm), _, _) => match (&arm.branch.body, arm.slot.scope.as_deref()) {
+                (Body::Scope(scope), Some(inner)) => Level { scope, state: inner, overrides: None },
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let mut chain = spot.chain;
+        chain.push(level);
+        Some(chain)
+    }
+
+    /// The word for what a node or branch is doing; `None` where the run has no such place.
+    pub fn node_status(&self, plan: &Plan, path: &NodePath) -> Option<&'static str> {
+        self.spot(plan, path).map(|spot| spot.phase().word())
+    }
+
+    /// What a node or branch put out in its last visit.
+    pub fn node_output(&self, plan: &Plan, path: &NodePath) -> Option<Arc<Value>> {
+        let spot = self.spot(plan, path)?;
+        match &spot.branch {
+            Some(arm) => arm.slot.output.clone(),
+            None => spot.state.output.clone(),
+        }
+    }
+
+    /// The scope at `path`, to be changed.
+    pub(crate) fn scope_mut<'p>(
+        &mut self,
+        plan: &'p Plan,
+        path: &NodePath,
+    ) -> Option<(&'p Scope, &mut ScopeState)> {
+        let (mut scope, mut state) = (&plan.root, &mut self.root);
+        let mut segments = path.segments();
+        while let Some(key) = segments.next() {
+            let (ix, node) = scope.node(key)?;
+            let nest = state.nodes.get_mut(&ix)?.nest.as_deref_mut()?;
+            (scope, state) = match (&node.kind, nest) {
+                (Kind::Sub(sub), Nest::Scope(inner)) => (&sub.scope, inner),
+                (Kind::Loop(body), Nest::Loop(turns)) => {
+                    (&body.body, turns.turns.get_mut(index(segments.next()?)?)?)
+                }
+                (Kind::Fan(fan), Nest::Fan(arms)) => {
+                    let at = index(segments.next()?)?;
+                    let Body::Scope(scope) = &fan.branch(at)?.body else { return None };
+                    (&**scope, arms.slots.get_mut(at)?.scope.as_deref_mut()?)
+                }
+                _ => return None,
+            };
+        }
+        Some((scope, state))
+    }
+}
+
+fn index(segment: &str) -> Option<usize> {
+    segment.parse().ok()
+}
+
+impl Fan {
+    /// What branch `at` does.
+    pub(crate) fn branch(&self, at: usize) -> Option<&Branch> {
+        match &self.branches {
+            Branches::Fixed(list) => list.get(at),
+            Branches::Services { each } => Some(each),
+            Branches::Items { each, special } => Some(special.get(&at).unwrap_or(each)),
+        }
+    }
+}
+
+impl<'p, 's> Spot<'p, 's> {
+    pub(crate) fn level(&self) -> Level<'p, 's> {
+        *self.chain.last().expect("a spot is always inside a scope")
+    }
+
+    /// The call made here, if it is one.
+    pub(crate) fn call(&self) -> Option<&'p Call> {
+        match (&self.branch, &self.node.kind) {
+            (Some(arm), _) => match &arm.branch.body {
+                Body::Call(call) => Some(call),
+                Body::Scope(_) => None,
+            },
+            (None, Kind::Call(call)) => Some(call),
+            (None, _) => None,
+        }
+    }
+
+    pub(crate) fn phase(&self) -> &'s super::state::Phase {
+        match &self.branch {
+            Some(arm) => &arm.slot.phase,
+            None => &self.state.phase,
+        }
+    }
+
+    /// What goes into the node or branch: the fan's input, or its item, for a branch without its own.
+    pub(crate) fn input(&self, run: &Run) -> Arc<Value> {
+        let Some(arm) = &self.branch else { return self.state.input.clone() };
+        let own = self.branch_base(arm);
+        match super::decide::prepare(&arm.branch.prep, &self.view(run, &own)) {
+            Some(prepared) => Arc::new(prepared),
+            None => own,
+        }
+    }
+
+    fn branch_base(&self, arm: &Arm<'p, 's>) -> Arc<Value> {
+        match &self.node.kind {
+            Kind::Fan(fan) if matches!(fan.branches, Branches::Items { .. }) => {
+                let item = self.state.input.as_array().and_then(|items| items.get(arm.index));
+                Arc::new(item.cloned().unwrap_or(Value::Null))
+            }
+            _ => self.state.input.clone(),
+        }
+    }
+
+    /// Parameters of the node itself: literal ones of the definition.
+    fn own_params(&self) -> Cow<'p, Map<String, Value>> {
+        let own = match &self.node.kind {
+            Kind::Call(call) => Some(&call.params),
+            Kind::Sub(sub) => Some(&sub.params),
+            _ => None,
+        };
+        let own = own.map_or_else(|| Cow::Owned(Map::new()), Cow::Borrowed);
+        match self.branch.map(|arm| &arm.branch.body) {
+            Some(Body::Call(call)) if !call.params.is_empty() => {
+                let mut own = own.into_owned();
+                own.extend(call.params.iter().map(|(k, v)| (k.clone(), v.clone())));
+                Cow::Owned(own)
+            }
+            Some(_) | None => own,
+        }
+    }
+
+    /// Parameters in force here. At the root the run's win over the node's; inside a subflow the node's win over
+    /// what came from outside, and `subflow_execs` over both.
+    pub(crate) fn params(&self) -> Arc<Map<String, Value>> {
+        let level = self.level();
+        let own = self.own_params();
+        let special = level.overrides.and_then(|o| o.get(&self.node.key));
+        let outer = &level.state.params;
+        if own.is_empty() && special.is_none() {
+            return outer.clone();
+        }
+        let (weak, strong) = if self.chain.len() == 1 { (&*own, &**outer) } else { (&**outer, &*own) };
+        let mut all = weak.clone();
+        all.extend(strong.iter().chain(special.into_iter().flatten()).map(|(k, v)| (k.clone(), v.clone())));
+        Arc::new(all)
+    }
+
+    /// Facts as the node sees them, with `input` as its input.
+    pub(crate) fn view<'v>(&'v self, run: &'v Run, input: &'v Value) -> View<'v> {
+        View { run, chain: &self.chain, params: self.params(), input, result: None }
+    }
+}
+
+/// Where the references of a node find their values.
+pub(crate) struct View<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) chain: &'a [Level<'a, 'a>],
+    pub(crate) params: Arc<Map<String, Value>>,
+    pub(crate) input: &'a Value,
+    pub(crate) result: Option<&'a Value>,
+}
+
+impl<'a> View<'a> {
+    fn shared(&self) -> Option<&'a super::state::Shared> {
+        self.chain.iter().rev().find_map(|level| level.state.shared.as_ref())
+    }
+
+    /// A node by key, in this scope or the nearest around it that has one.
+    fn find(&self, key: &str) -> Option<(&'a Node, &'a NodeState)> {
+        self.chain.iter().rev().find_map(|level| {
+            let (ix, node) = level.scope.node(key)?;
+            Some((node, level.state.node(ix)))
+        })
+    }
+
+    fn output(&self, key: &str) -> Option<Cow<'a, Value>> {
+        let (node, state) = self.find(key)?;
+        match (&node.kind, state.nest.as_deref()) {
+            (Kind::Loop(plan), Some(Nest::Loop(turns))) => {
+                let keys = plan.outputs.iter().map(|(key, _)| key.as_str());
+                Some(Cow::Owned(loop_fact(keys, turns, &state.input)))
+            }
+            (Kind::Compute(Compute::Define { variable }), _) => {
+                let value = self.shared()?.get(variable)?;
+                Some(Cow::Owned(serde_json::json!({ "value": **value })))
+            }
+            _ => state.output.as_deref().map(Cow::Borrowed),
+        }
+    }
+}
+
+/// A loop as references see it: the open turn's index and value, and what was collected so far.
+pub(crate) fn loop_fact<'k>(keys: impl Iterator<Item = &'k str>, turns: &LoopState, input: &Value) -> Value {
+    let mut fact = Map::new();
+    if turns.index < turns.n {
+        fact.insert("index".to_owned(), turns.index.into());
+        let value = input.as_array().and_then(|items| items.get(turns.index)).cloned();
+        fact.insert("value".to_owned(), value.unwrap_or_else(|| turns.index.into()));
+    }
+    let column =
+        |at: usize| turns.outputs.iter().map(|row| row.get(at).cloned().unwrap_or(Value::Null)).collect();
+    let outputs = keys.enumerate().map(|(at, key)| (key.to_owned(), Value::Array(column(at)))).collect();
+    fact.insert("outputs".to_owned(), Value::Object(outputs));
+    Value::Object(fact)
+}
+
+impl Facts for View<'_> {
+    fn root(&self, root: &Root) -> Option<Cow<'_, Value>> {
+        match root {
+            Root::Params => Some(Cow::Owned(Value::Object((*self.params).clone()))),
+            Root::Shared => {
+                let mut all: Map<String, Value> =
+                    self.run.signals.iter().map(|(k, v)| (k.clone(), (**v).clone())).collect();
+                all.extend(self.shared()?.iter().map(|(k, v)| (k.clone(), (**v).clone())));
+                Some(Cow::Owned(Value::Object(all)))
+            }
+            Root::Input | Root::Anywhere => Some(Cow::Borrowed(self.input)),
+            Root::Result => self.result.map(Cow::Borrowed),
+            Root::Output(key) => self.output(key),
+            Root::Error(key) => {
+                let (_, state) = self.find(key)?;
+                state.fault.as_ref().map(|fault| Cow::Owned(Value::String(fault.message.clone())))
+            }
+            Root::Status(key) => {
+                let (_, state) = self.find(key)?;
+                Some(Cow::Owned(Value::String(state.phase.word().to_owned())))
+            }
+        }
+    }
+
+    fn field(&self, root: &Root, key: &str) -> Option<Cow<'_, Value>> {
+        match root {
+            Root::Params => self.params.get(key).map(Cow::Borrowed),
+            Root::Shared => {
+                let own = self.shared().and_then(|shared| shared.get(key));
+                own.or_else(|| self.run.signals.get(key)).map(|v| Cow::Borrowed(&**v))
+            }
+            Root::Input => self.input.get(key).map(Cow::Borrowed),
+            Root::Result => self.result.and_then(|v| v.get(key)).map(Cow::Borrowed),
+            Root::Output(node) => match self.output(node)? {
+                Cow::Borrowed(value) => value.get(key).map(Cow::Borrowed),
+                Cow::Owned(value) => value.get(key).cloned().map(Cow::Owned),
+            },
+            Root::Error(_) | Root::Status(_) => None,
+            Root::Anywhere => [Root::Shared, Root::Params, Root::Input]
+                .iter()
+                .find_map(|root| self.field(root, key).filter(|v| !v.is_null())),
+        }
+    }
+}

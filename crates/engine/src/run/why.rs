@@ -1,0 +1,219 @@
+//! What a run waits for, in words: the same answer for the console, the command line and the API.
+
+use serde::Serialize;
+
+use super::Run;
+use super::state::{Activity, Nest, Phase, ScopeState, Stage, Status, Work};
+use crate::path::NodePath;
+use crate::plan::{Body, Call, Exec, Kind, Node, Plan, Scope};
+use crate::reference::{Ref, Root, Seg};
+use crate::time::Timestamp;
+
+/// One thing that keeps a run from going on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Reason {
+    /// Where; the empty path is the run itself.
+    pub node: NodePath,
+    #[serde(flatten)]
+    pub cause: Cause,
+    /// What would clear it, as a command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "waits_for", rename_all = "snake_case")]
+pub enum Cause {
+    /// It was not started.
+    Start,
+    /// Somebody paused it.
+    Resume,
+    /// It is advanced by hand.
+    Step,
+    /// It has ended.
+    Nothing {
+        status: &'static str,
+    },
+    /// Calls are confirming a cancel.
+    CancelConfirmation {
+        n_calls: usize,
+    },
+    /// Somebody works on it.
+    Answer {
+        service: String,
+        by: &'static str,
+        attempt: u32,
+        deadline: Option<Timestamp>,
+    },
+    /// The next attempt.
+    Retry {
+        at: Timestamp,
+        after: Option<String>,
+    },
+    /// A suspended call is asked again, or reported.
+    Report {
+        again_at: Option<Timestamp>,
+    },
+    Timer {
+        until: Timestamp,
+    },
+    Signal {
+        key: String,
+        until: Option<Timestamp>,
+    },
+    Approval {
+        by: Vec<String>,
+        until: Option<Timestamp>,
+    },
+    Balance {
+        amount: i64,
+    },
+    Budget {
+        amount: i64,
+    },
+}
+
+impl Run {
+    /// Everything that the run waits for, outermost first.
+    pub fn why(&self, plan: &Plan) -> Vec<Reason> {
+        let about = |cause, command: Option<String>| vec![Reason { node: NodePath::root(), cause, command }];
+        let id = self.id;
+        let mut reasons = match self.status {
+            Status::Pending => return about(Cause::Start, None),
+            Status::Completed => return about(Cause::Nothing { status: self.status.word() }, None),
+            Status::Failed | Status::Canceled => {
+                let command = Some(format!("windlass run retry {id}"));
+                return about(Cause::Nothing { status: self.status.word() }, command);
+            }
+            Status::Canceling => return about(Cause::CancelConfirmation { n_calls: self.n_granted }, None),
+            Status::Paused => about(Cause::Resume, Some(format!("windlass run resume {id}"))),
+            Status::Running if self.start.manual && self.is_held() => {
+                about(Cause::Step, Some(format!("windlass run step {id}")))
+            }
+            Status::Running => Vec::new(),
+        };
+        self.scope_reasons(&plan.root, &self.root, &NodePath::root(), &mut reasons);
+        reasons
+    }
+
+    fn scope_reasons(&self, scope: &Scope, state: &ScopeState, path: &NodePath, out: &mut Vec<Reason>) {
+        for (ix, node) in state.nodes.iter().filter(|(_, node)| node.phase.is_open()) {
+            let plan = &scope.nodes[*ix];
+            let here = path.child(&plan.key);
+            match (&plan.kind, node.nest.as_deref()) {
+                (Kind::Sub(sub), Some(Nest::Scope(inner))) => {
+                    self.scope_reasons(&sub.scope, inner, &here, out)
+                }
+                (Kind::Loop(body), Some(Nest::Loop(turns))) => {
+                    if let Some(turn) = turns.turns.get(turns.index) {
+                        self.scope_reasons(&body.body, turn, &here.at(turns.index), out);
+                    }
+                }
+                (Kind::Fan(fan), Some(Nest::Fan(arms))) => {
+                    for (at, slot) in arms.slots.iter().enumerate().filter(|(_, slot)| slot.phase.is_open()) {
+                        let fault = slot.fault.as_deref().map(|fault| fault.message.clone());
+                        match (fan.branch(at).map(|branch| &branch.body), slot.scope.as_deref()) {
+                            (Some(Body::Call(call)), _) => {
+                                let work = slot.phase.work();
+                                out.extend(work.map(|work| self.call_reason(call, work, here.at(at), fault)));
+                            }
+                            (Some(Body::Scope(scope)), Some(inner)) => {
+                                self.scope_reasons(scope, inner, &here.at(at), out);
+                            }
+                            (Some(Body::Scope(_)) | None, _) => {}
+                        }
+                    }
+                }
+                _ => out.extend(self.node_reason(plan, node, here)),
+            }
+        }
+    }
+
+    fn node_reason(&self, plan: &Node, node: &super::state::NodeState, here: NodePath) -> Option<Reason> {
+        let Phase::Open(activity) = &node.phase else { return None };
+        let id = self.id;
+        let (cause, command) = match activity {
+            Activity::Call(work) => {
+                let Kind::Call(call) = &plan.kind else { return None };
+                let fault = node.fault.as_ref().map(|fault| fault.message.clone());
+                return Some(self.call_reason(call, work, here, fault));
+            }
+            Activity::Timer { until } => {
+                (Cause::Timer { until: *until }, Some(format!("windlass run continue {id} {here}")))
+            }
+            Activity::Signal { until } => {
+                let Kind::Wait(wait) = &plan.kind else { return None };
+                let key = spelled(&wait.key);
+                let command = signal_key(&wait.key).map(|key| format!("windlass run signal {id} {key} true"));
+                (Cause::Signal { key, until: *until }, command)
+            }
+            Activity::Approval { until } => {
+                let Kind::Approval(approval) = &plan.kind else { return None };
+                let command = format!("windlass approvals approve {id}/{here}");
+                (Cause::Approval { by: approval.assignees.clone(), until: *until }, Some(command))
+            }
+            Activity::Restart { until } => {
+                let after = node.fault.as_ref().map(|fault| fault.message.clone());
+                (Cause::Retry { at: *until, after }, None)
+            }
+            Activity::Beginning | Activity::Nest => return None,
+        };
+        Some(Reason { node: here, cause, command })
+    }
+
+    fn call_reason(&self, call: &Call, work: &Work, here: NodePath, fault: Option<String>) -> Reason {
+        let id = self.id;
+        let (cause, command) = match &work.stage {
+            Stage::Granted { .. } => {
+                let by = performer(&call.exec);
+                let (service, attempt) = (call.service.clone(), work.attempt);
+                (Cause::Answer { service, by, attempt, deadline: work.deadline }, None)
+            }
+            Stage::Backoff { until } => (Cause::Retry { at: *until, after: fault }, None),
+            Stage::Suspended { until, .. } => {
+                let command = format!("windlass run continue {id} {here} RESULT");
+                (Cause::Report { again_at: *until }, Some(command))
+            }
+            Stage::Parked { amount, over_budget } => {
+                let account = self.start.account.as_deref().unwrap_or_default();
+                if *over_budget {
+                    (Cause::Budget { amount: *amount }, Some(format!("windlass run budget {id} AMOUNT")))
+                } else {
+                    let command = format!("windlass account deposit {account} {amount}");
+                    (Cause::Balance { amount: *amount }, Some(command))
+                }
+            }
+        };
+        Reason { node: here, cause, command }
+    }
+}
+
+fn performer(exec: &Exec) -> &'static str {
+    match exec {
+        Exec::Http => "push worker",
+        Exec::Queue => "pull worker",
+        Exec::Func { .. } => "local function",
+        Exec::Script(_) => "script",
+        Exec::Flow { .. } => "child run",
+    }
+}
+
+/// The key of the signal that a wait looks for, if a signal can set it.
+fn signal_key(reference: &Ref) -> Option<&str> {
+    match (&reference.root, reference.path.first()) {
+        (Root::Shared | Root::Anywhere, Some(Seg::Key(key))) => Some(key),
+        _ => None,
+    }
+}
+
+fn spelled(reference: &Ref) -> String {
+    let path: Vec<String> = reference
+        .path
+        .iter()
+        .map(|seg| match seg {
+            Seg::Key(key) => key.clone(),
+            Seg::Index(index) => format!("[{index}]"),
+        })
+        .collect();
+    path.join(".").replace(".[", "[")
+}

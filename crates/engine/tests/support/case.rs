@@ -1,0 +1,290 @@
+//! The language of the case files.
+
+use serde_json::{Map, Value, json};
+use windlass_engine::definition::{Strictness, compile};
+use windlass_engine::effect::Effect;
+use windlass_engine::event::{Event, Start};
+use windlass_engine::input::{Given, Input, Outcome};
+use windlass_engine::path::NodePath;
+use windlass_engine::retry::{Fault, FaultKind};
+use windlass_engine::time::Timestamp;
+
+use super::world::World;
+
+/// Plays a case and returns its text with the recorded lines as they are now.
+pub fn play(text: &str) -> Result<String, String> {
+    let (head, rest) = split_head(text);
+    let mut out = head.clone();
+    let definition: String =
+        head.lines().filter(|line| !line.starts_with("# ")).map(|line| format!("{line}\n")).collect();
+    let lenient = text.contains("\n= lenient");
+    let strictness = if lenient { Strictness::Lenient } else { Strictness::Strict };
+    let compiled = compile(&definition, strictness);
+    let mut world = compiled.plan.clone().map(World::of);
+    for line in rest.lines() {
+        match line.split_at_checked(2) {
+            Some((">" | "> " | "! " | "x ", _)) => {}
+            Some(("< ", input)) => {
+                out.push_str(line);
+                out.push('\n');
+                let world =
+                    world.as_mut().ok_or_else(|| format!("does not compile: {:#?}", compiled.problems))?;
+                for recorded in feed(world, input).map_err(|error| format!("`{line}`: {error}"))? {
+                    out.push_str(&recorded);
+                    out.push('\n');
+                }
+            }
+            Some(("= ", claim)) => {
+                out.push_str(line);
+                out.push('\n');
+                let holds = match claim.split_once(' ').unwrap_or((claim, "")) {
+                    ("lenient", _) => Ok(()),
+                    ("problem" | "warning" | "no" | "expand" | "ok", _) => about_definition(&compiled, claim),
+                    _ => match &world {
+                        Some(world) => about_run(world, claim),
+                        None => Err(format!("does not compile: {:#?}", compiled.problems)),
+                    },
+                };
+                holds.map_err(|error| format!("`{line}`: {error}"))?;
+            }
+            _ => {
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn split_head(text: &str) -> (String, String) {
+    let (mut head, mut rest) = (String::new(), String::new());
+    for line in text.lines() {
+        let body = !rest.is_empty() || line.starts_with("< ") || line.starts_with("= ");
+        let part = if body { &mut rest } else { &mut head };
+        part.push_str(line);
+        part.push('\n');
+    }
+    (head, rest)
+}
+
+/// `TIME [short=a,b] WORD …`
+fn feed(world: &mut World, text: &str) -> Result<Vec<String>, String> {
+    let (time, mut rest) = text.split_once(' ').ok_or("an input is `TIME WORD …`")?;
+    let mut given = Given::at(Timestamp(time.parse().map_err(|_| format!("bad time `{time}`"))?));
+    if let Some(short) = rest.strip_prefix("short=") {
+        let (nodes, after) = short.split_once(' ').ok_or("short=NODE,… WORD …")?;
+        given.short = nodes.split(',').map(NodePath::from).collect();
+        rest = after;
+    }
+    let input = parse_input(world, rest)?;
+    let mut lines = Vec::new();
+    match world.submit(&input, &given) {
+        Ok(step) => {
+            lines.extend(step.events.iter().map(|event| format!("> {}", shown_event(event))));
+            lines.extend(step.effects.iter().map(|effect| format!("! {}", shown_effect(effect))));
+        }
+        Err(refusal) => lines.push(format!("x {refusal}")),
+    }
+    world.check()?;
+    Ok(lines)
+}
+
+fn parse_input(world: &World, text: &str) -> Result<Input, String> {
+    let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let call = |outcome: fn(&str) -> Result<Outcome, String>| -> Result<Input, String> {
+        let (target, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+        let (target, worker) = match target.split_once('%') {
+            Some((target, worker)) => (target, Some(worker.to_owned())),
+            None => (target, None),
+        };
+        let (node, fence) = match target.split_once('@') {
+            Some((node, fence)) => (node, fence.parse().map_err(|_| "bad fence")?),
+            None => (target, current_fence(world, target)),
+        };
+        Ok(Input::CallEnded { node: NodePath::from(node), fence, outcome: outcome(rest)?, worker })
+    };
+    Ok(match word {
+        "start" => {
+            let start: Start = if rest.is_empty() {
+                Start::default()
+            } else {
+                serde_json::from_value(value(rest)?).map_err(show)?
+            };
+            Input::Start(Box::new(start))
+        }
+        "done" => call(|rest| Ok(Outcome::Done(value(rest)?.into())))?,
+        "fail" => call(|rest| Ok(Outcome::Failed(fault(rest)?)))?,
+        "fail!" => call(|rest| Ok(Outcome::Failed(fault(rest)?.permanent())))?,
+        "suspend" => call(|rest| {
+            let (recheck, memo) = rest.split_once(' ').unwrap_or((rest, ""));
+            Ok(Outcome::Suspended { memo: value(memo)?, recheck_ms: recheck.parse().ok() })
+        })?,
+        "lost" => call(|_| Ok(Outcome::WorkerLost))?,
+        "server_lost" => call(|_| Ok(Outcome::ServerLost))?,
+        "canceled" => call(|_| Ok(Outcome::Canceled))?,
+        "time" => Input::TimePassed,
+        "signal" => {
+            let (key, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+            let (key, id) = match key.split_once('#') {
+                Some((key, id)) => (key, Some(id.to_owned())),
+                None => (key, None),
+            };
+            Input::Signal { id, key: key.to_owned(), value: value(rest)?, by: None }
+        }
+        "decide" => {
+            let mut parts = rest.splitn(3, ' ');
+            let node = parts.next().filter(|node| *node != "-").map(NodePath::from);
+            let decision = value(parts.next().unwrap_or(""))?;
+            let by = parts.next().map(str::to_owned);
+            Input::Decide { node, decision, by, comment: None }
+        }
+        "cancel" => Input::Cancel { reason: (!rest.is_empty()).then(|| rest.to_owned()), by: None },
+        "pause" => Input::Pause,
+        "resume" => Input::Resume,
+        "step" => Input::Step,
+        "retry" => Input::Retry,
+        "rerun" => {
+            let (from, shared) = rest.split_once(' ').unwrap_or((rest, ""));
+            let shared: Option<Map<String, Value>> =
+                if shared.is_empty() { None } else { Some(serde_json::from_str(shared).map_err(show)?) };
+            Input::Rerun { from: NodePath::from(from), shared }
+        }
+        "continue" => {
+            let (node, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+            Input::Continue { node: NodePath::from(node), value: value(rest)? }
+        }
+        "funded" => Input::BalanceChanged { budget: rest.parse().ok() },
+        other => return Err(format!("unknown input `{other}`")),
+    })
+}
+
+fn current_fence(world: &World, node: &str) -> u64 {
+    let calls = world.run.open_calls(&world.plan);
+    calls.iter().find(|(path, ..)| path.as_str() == node).map_or(0, |(_, fence, _)| *fence)
+}
+
+fn fault(text: &str) -> Result<Fault, String> {
+    let (kind, message) = text.split_once(' ').unwrap_or((text, "failed"));
+    let kind: FaultKind = serde_json::from_value(json!(kind)).map_err(show)?;
+    Ok(Fault::new(kind, message))
+}
+
+fn value(text: &str) -> Result<Value, String> {
+    if text.is_empty() {
+        Ok(Value::Null)
+    } else {
+        serde_json::from_str(text).map_err(|e| format!("{e}: {text}"))
+    }
+}
+
+fn show(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// `name node field=value …`, from the stored form.
+fn shown_event(event: &Event) -> String {
+    let Value::Object(mut fields) = serde_json::to_value(event).unwrap() else { unreachable!() };
+    let mut text = fields.remove("e").unwrap().as_str().unwrap().to_owned();
+    if let Some(node) = fields.remove("node") {
+        text = format!("{text} {}", node.as_str().unwrap());
+    }
+    for (key, value) in fields {
+        text = format!("{text} {key}={value}");
+    }
+    text
+}
+
+fn shown_effect(effect: &Effect) -> String {
+    match effect {
+        Effect::Call(order) => {
+            let mut text = format!(
+                "call {} fence={} attempt={} {:?} {} input={} params={}",
+                order.node, order.fence, order.attempt, order.exec, order.service, order.input, order.params
+            );
+            if let Some(memo) = &order.memo {
+                text = format!("{text} memo={memo}");
+            }
+            if !order.avoid.is_empty() {
+                text = format!("{text} avoid={}", order.avoid.join(","));
+            }
+            text
+        }
+        Effect::Cancel { node, fence, .. } => format!("cancel {node} fence={fence}"),
+        Effect::Move { account, movement } => {
+            format!("move {account} {} {}", movement.kind.word(), movement.amount)
+        }
+        Effect::Tell { parent, status, result, error } => {
+            format!(
+                "tell {} fence={} {status:?} {result} {}",
+                parent.node,
+                parent.fence,
+                error.as_deref().unwrap_or("")
+            )
+        }
+    }
+}
+
+fn about_definition(compiled: &windlass_engine::definition::Compiled, claim: &str) -> Result<(), String> {
+    let listed = || compiled.problems.iter().map(|p| format!("\n    {p}")).collect::<String>();
+    let (word, rest) = claim.split_once(' ').unwrap_or((claim, ""));
+    match word {
+        "ok" if compiled.plan.is_some() && compiled.problems.is_empty() => Ok(()),
+        "no" if compiled.plan.is_none() => Ok(()),
+        "ok" | "no" => Err(format!("problems:{}", listed())),
+        "expand" => {
+            let expansion = windlass_engine::definition::expand(&compiled.definition, Strictness::Strict);
+            let now = serde_json::to_value(&expansion.tasks).unwrap();
+            if now == value(rest)? { Ok(()) } else { Err(format!("it is {now}")) }
+        }
+        _ => {
+            let found = compiled.problems.iter().any(|problem| {
+                let severity = if word == "problem" { "error" } else { "warning" };
+                let text = problem.to_string();
+                text.contains(rest) && text.contains(severity)
+            });
+            if found { Ok(()) } else { Err(format!("problems:{}", listed())) }
+        }
+    }
+}
+
+fn about_run(world: &World, claim: &str) -> Result<(), String> {
+    let run = &world.run;
+    let state = super::world::picture(run);
+    let (word, rest) = claim.split_once(' ').unwrap_or((claim, ""));
+    let equal = |now: Value, wanted: &str| {
+        let wanted = value(wanted)?;
+        if now == wanted { Ok(()) } else { Err(format!("it is {now}")) }
+    };
+    match word {
+        "status" => equal(state["status"].clone(), &format!("\"{rest}\"")),
+        "result" => equal(state["result"].clone(), rest),
+        "shared" => equal(state["root"]["shared"].clone(), rest),
+        "wake" => equal(json!(run.wake_at()), rest),
+        "cost" => equal(json!([run.cost.estimated, run.cost.actual]), rest),
+        "round" => equal(json!(run.round), rest),
+        "granted" => equal(json!(run.n_granted), rest),
+        "error" => {
+            let error =
+                run.error.as_ref().map(|e| format!("{} {} {}", e.node, e.fault.kind, e.fault.message));
+            match error {
+                Some(error) if error.contains(rest) => Ok(()),
+                other => Err(format!("it is {other:?}")),
+            }
+        }
+        "node" => {
+            let (node, wanted) = rest.split_once(' ').ok_or("= node NODE STATUS")?;
+            let now = windlass_engine::run::Run::node_status(run, &world.plan, &NodePath::from(node));
+            if now == Some(wanted) { Ok(()) } else { Err(format!("it is {now:?}")) }
+        }
+        "output" => {
+            let (node, wanted) = rest.split_once(' ').ok_or("= output NODE VALUE")?;
+            let now = run.node_output(&world.plan, &NodePath::from(node));
+            equal(now.map_or(Value::Null, |output| (*output).clone()), wanted)
+        }
+        "why" => {
+            let now = serde_json::to_string(&run.why(&world.plan)).unwrap();
+            if now.contains(rest) { Ok(()) } else { Err(format!("it is {now}")) }
+        }
+        other => Err(format!("unknown claim `{other}`")),
+    }
+}

@@ -1,0 +1,69 @@
+//! A run with its journal, and the checks that hold after every input.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use windlass_engine::definition::{Strictness, compile};
+use windlass_engine::effect::Effect;
+use windlass_engine::event::Event;
+use windlass_engine::id::RunId;
+use windlass_engine::input::{Given, Input, Refusal};
+use windlass_engine::plan::Plan;
+use windlass_engine::run::{Run, Step};
+use windlass_engine::time::Timestamp;
+
+pub struct World {
+    pub plan: Arc<Plan>,
+    pub run: Run,
+    pub journal: Vec<(Timestamp, Event)>,
+    pub effects: Vec<Effect>,
+}
+
+impl World {
+    pub fn new(definition: &str) -> World {
+        let compiled = compile(definition, Strictness::Strict);
+        let plan = compiled.plan.unwrap_or_else(|| panic!("{:#?}", compiled.problems));
+        World::of(plan)
+    }
+
+    pub fn of(plan: Arc<Plan>) -> World {
+        World { plan, run: Run::new(run_id()), journal: Vec::new(), effects: Vec::new() }
+    }
+
+    pub fn submit(&mut self, input: &Input, given: &Given) -> Result<Step, Refusal> {
+        let step = self.run.submit(&self.plan, input, given)?;
+        self.journal.extend(step.events.iter().map(|event| (given.now, event.clone())));
+        self.effects.extend(step.effects.iter().cloned());
+        Ok(step)
+    }
+
+    /// Replaying the journal, and reading a snapshot back, give the very same state.
+    pub fn check(&self) -> Result<(), String> {
+        let live = picture(&self.run);
+        let stored: Vec<(Timestamp, Event)> = self
+            .journal
+            .iter()
+            .map(|(at, event)| {
+                let text = serde_json::to_string(event).unwrap();
+                (*at, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}")))
+            })
+            .collect();
+        let replayed = Run::replay(self.run.id, &self.plan, stored.iter().map(|(at, event)| (*at, event)));
+        if picture(&replayed) != live {
+            return Err(format!("replay differs\nlive   {live}\nreplay {}", picture(&replayed)));
+        }
+        let read: Run = serde_json::from_value(live.clone()).map_err(|error| format!("snapshot: {error}"))?;
+        if picture(&read) != live {
+            return Err("the snapshot reads back differently".to_owned());
+        }
+        Ok(())
+    }
+}
+
+pub fn run_id() -> RunId {
+    "run_0190a1b2c3d47000800000000000000a".parse().unwrap()
+}
+
+pub fn picture(run: &Run) -> Value {
+    serde_json::to_value(run).unwrap()
+}
