@@ -13,6 +13,8 @@
 //!
 //! After every input the journal is replayed and the snapshot read back: both must give the very same state.
 
+#![allow(clippy::unwrap_used, unreachable_pub, reason = "a test stops at once and has no users")]
+
 #[path = "support/case.rs"]
 mod case;
 #[path = "support/world.rs"]
@@ -26,6 +28,7 @@ fn every_case_plays_as_written() {
     let mut files = Vec::new();
     collect(&root, &mut files);
     files.sort();
+    #[expect(clippy::disallowed_methods, reason = "the test is told from outside to record")]
     let update = std::env::var_os("UPDATE").is_some();
     let mut failures = Vec::new();
     for file in &files {

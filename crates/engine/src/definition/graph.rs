@@ -4,6 +4,7 @@ pub(super) mod branches;
 pub(super) mod calls;
 pub(super) mod node;
 mod routes;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 

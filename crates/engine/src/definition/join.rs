@@ -2,7 +2,7 @@
 //!
 //! Everything is linear in nodes and edges but the ancestor sets, which are bit rows: at most 10,000 × 10,000 bits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::reader::{Reader, shown};
 use super::refs;
@@ -28,17 +28,14 @@ pub(super) fn check(nodes: &mut [Node], paths: &[String], reader: &mut Reader) {
         if (own && named_ix == reader_ix) || before.contains(reader_ix, named_ix) {
             continue;
         }
+        let path = paths[reader_ix].clone();
+        if named_ix == reader_ix {
+            reader.warning(path, "a node cannot read its own result");
+            continue;
+        }
         let name = shown(&nodes[named_ix].key);
-        let reason = if named_ix == reader_ix {
-            "a node cannot read its own result".to_owned()
-        } else {
-            format!("`{name}` need not have run before this node: its result may be missing here")
-        };
-        reader.hint_warning(
-            paths[reader_ix].clone(),
-            reason,
-            Some(format!("let this node depend on `{name}`")),
-        );
+        let reason = format!("`{name}` need not have run before this node: its result may be missing here");
+        reader.hint_warning(path, reason, Some(format!("let this node depend on `{name}`")));
     }
     let mut looks = limits::PROBLEMS;
     for (key, list) in writers {
@@ -67,16 +64,16 @@ fn exclude_each_other(a: NodeIx, b: NodeIx, nodes: &[Node], before: &Ancestors, 
     *looks -= 1;
     let leads = |from: NodeIx, to: NodeIx| from == to || before.contains(to, from);
     nodes.iter().any(|node| {
-        let (mut for_a, mut for_b): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+        let (mut for_a, mut for_b): (BTreeSet<&str>, BTreeSet<&str>) = (BTreeSet::new(), BTreeSet::new());
         for edge in &node.out {
             let Some(to) = edge.to else { continue };
             match &edge.when {
-                When::Action(action) if leads(to, a) && !leads(to, b) => for_a.push(action),
-                When::Action(action) if leads(to, b) && !leads(to, a) => for_b.push(action),
+                When::Action(action) if leads(to, a) && !leads(to, b) => drop(for_a.insert(action)),
+                When::Action(action) if leads(to, b) && !leads(to, a) => drop(for_b.insert(action)),
                 When::Action(_) | When::Always | When::If(_) => {}
             }
         }
-        !for_a.is_empty() && !for_b.is_empty() && for_a.iter().all(|action| !for_b.contains(action))
+        !for_a.is_empty() && !for_b.is_empty() && for_a.is_disjoint(&for_b)
     })
 }
 

@@ -1,10 +1,9 @@
 //! Text to value: JSON or YAML, told apart by looking. A key given twice is an error in both, because silently
 //! keeping one of two nodes of the same name would run something nobody wrote.
 
-use std::cell::Cell;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
 
@@ -14,9 +13,6 @@ use crate::problem::{Problem, Severity};
 
 /// Levels of nesting in the text; serde_json stops at the same depth.
 pub(super) const NESTING: usize = 128;
-
-/// Bytes of all strings of a value. Aliases can make a value larger than its text, but not without end.
-const VALUE_BYTES: usize = 2 * limits::DEFINITION_BYTES;
 
 /// Reads a definition's text. JSON that is slightly off (a comment, a trailing comma) may still be YAML.
 pub(super) fn parse(text: &str) -> Result<Value, Problem> {
@@ -35,16 +31,10 @@ pub(super) fn parse(text: &str) -> Result<Value, Problem> {
     if !text.trim_start().starts_with(['{', '[']) {
         return parse_yaml(text);
     }
-    match parse_json(text) {
-        Ok(value) => Ok(value),
+    match serde_json::from_str::<Unique>(text) {
+        Ok(value) => Ok(value.0),
         Err(error) => parse_yaml(text).map_err(|_| json_problem(&error)),
     }
-}
-
-fn parse_json(text: &str) -> Result<Value, serde_json::Error> {
-    let mut json = serde_json::Deserializer::from_str(text);
-    let value = Unique { bytes_left: &Cell::new(VALUE_BYTES) }.deserialize(&mut json)?;
-    json.end().map(|()| value)
 }
 
 fn parse_yaml(text: &str) -> Result<Value, Problem> {
@@ -59,6 +49,7 @@ fn parse_yaml(text: &str) -> Result<Value, Problem> {
             max_documents: 1,
             max_aliases: 1_000,
             max_anchors: 1_000,
+            // Counts what aliases repeat, so a value is never much larger than its text could have been.
             max_total_scalar_bytes: 2 * limits::DEFINITION_BYTES,
         },
         alias_limits: serde_saphyr::alias_limits! {
@@ -66,17 +57,20 @@ fn parse_yaml(text: &str) -> Result<Value, Problem> {
             max_replay_stack_depth: 16,
         },
     };
-    let bytes_left = Cell::new(VALUE_BYTES);
-    let read = serde_saphyr::with_deserializer_from_str_with_options(text, options, |yaml| {
-        Unique { bytes_left: &bytes_left }.deserialize(yaml)
-    });
-    read.map_err(|error| {
+    let read = serde_saphyr::from_str_with_options::<Unique>(text, options);
+    read.map(|value| value.0).map_err(|error| {
         let place = match error.location() {
             Some(at) => format!("line {} column {}", at.line(), at.column()),
             None => "$".to_owned(),
         };
         let words = error.without_snippet().to_string();
-        problem(place, format!("not valid YAML: {}", first_line(&words)))
+        let cause = words.split(" at line ").next().unwrap_or_default();
+        let reason = match cause {
+            deep if deep.contains("Depth {") => format!("nested deeper than {NESTING} levels"),
+            large if large.starts_with("budget breached") => "too many values, anchors or aliases".to_owned(),
+            other => format!("not valid YAML: {}", first_line(other)),
+        };
+        problem(place, reason)
     })
 }
 
@@ -127,33 +121,18 @@ pub(super) fn weigh(value: &Value) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Reads a value in which no object has a key twice and whose strings are not too large together.
-#[derive(Clone, Copy)]
-struct Unique<'b> {
-    bytes_left: &'b Cell<usize>,
-}
+/// A value in which no object has a key twice.
+struct Unique(Value);
 
-impl Unique<'_> {
-    fn text<E: Error>(self, text: String) -> Result<String, E> {
-        match self.bytes_left.get().checked_sub(text.len()) {
-            Some(left) => {
-                self.bytes_left.set(left);
-                Ok(text)
-            }
-            None => Err(E::custom(format!("its strings take more than {VALUE_BYTES} bytes"))),
-        }
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(UniqueVisitor).map(Unique)
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Unique<'_> {
-    type Value = Value;
+struct UniqueVisitor;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Unique<'_> {
+impl<'de> Visitor<'de> for UniqueVisitor {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -176,12 +155,12 @@ impl<'de> Visitor<'de> for Unique<'_> {
         Number::from_f64(v).map(Value::Number).ok_or_else(|| E::custom("a number must be finite"))
     }
 
-    fn visit_str<E: Error>(self, v: &str) -> Result<Value, E> {
-        self.text(v.to_owned()).map(Value::String)
+    fn visit_str<E>(self, v: &str) -> Result<Value, E> {
+        Ok(Value::String(v.to_owned()))
     }
 
-    fn visit_string<E: Error>(self, v: String) -> Result<Value, E> {
-        self.text(v).map(Value::String)
+    fn visit_string<E>(self, v: String) -> Result<Value, E> {
+        Ok(Value::String(v))
     }
 
     fn visit_unit<E>(self) -> Result<Value, E> {
@@ -198,7 +177,7 @@ impl<'de> Visitor<'de> for Unique<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(self)? {
+        while let Some(Unique(item)) = items.next_element()? {
             list.push(item);
         }
         Ok(Value::Array(list))
@@ -207,11 +186,10 @@ impl<'de> Visitor<'de> for Unique<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = fields.next_key::<String>()? {
-            let key = self.text(key)?;
             if map.contains_key(&key) {
                 return Err(A::Error::custom(format!("the key `{}` is given twice", shown(&key))));
             }
-            let value = fields.next_value_seed(self)?;
+            let Unique(value) = fields.next_value()?;
             map.insert(key, value);
         }
         Ok(Value::Object(map))
@@ -253,7 +231,7 @@ mod tests {
         let json = parse(&("[".repeat(100_000))).unwrap_err();
         assert_eq!(json.reason, "nested deeper than 128 levels");
         let block: String = (0..2_000).map(|i| format!("{}a:\n", " ".repeat(i))).collect();
-        assert!(parse(&block).is_err());
+        assert_eq!(parse(&block).unwrap_err().reason, "nested deeper than 128 levels");
     }
 
     #[test]
@@ -266,7 +244,7 @@ mod tests {
         assert!(parse(&text).is_err());
         assert!(parse("a: &a [*a]\n").is_err());
         let large = format!("a: &a {}\nb: [{}*a]\n", "x".repeat(1 << 20), "*a, ".repeat(500));
-        assert!(parse(&large).unwrap_err().reason.contains("bytes"));
+        assert!(parse(&large).unwrap_err().reason.contains("aliases"));
     }
 
     #[test]

@@ -221,6 +221,7 @@ impl<'p, 's> Spot<'p, 's> {
         let own = match &self.node.kind {
             Kind::Call(call) => Some(&call.params),
             Kind::Sub(sub) => Some(&sub.params),
+            Kind::Choice(choice) => Some(&choice.params),
             _ => None,
         };
         let own = own.map_or_else(|| Cow::Owned(Map::new()), Cow::Borrowed);

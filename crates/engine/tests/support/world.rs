@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::effect::Effect;
 use windlass_engine::event::Event;
 use windlass_engine::id::RunId;
@@ -20,12 +19,6 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(definition: &str) -> World {
-        let compiled = compile(definition, Strictness::Strict);
-        let plan = compiled.plan.unwrap_or_else(|| panic!("{:#?}", compiled.problems));
-        World::of(plan)
-    }
-
     pub fn of(plan: Arc<Plan>) -> World {
         World { plan, run: Run::new(run_id()), journal: Vec::new(), effects: Vec::new() }
     }
