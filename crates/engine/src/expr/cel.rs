@@ -61,3 +61,6 @@ impl Expr {
         self.refs.iter().collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -258,3 +258,6 @@ fn unwrap_single(operand: &Value) -> &Value {
         Some(_) | None => operand,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,10 +2,9 @@
 
 use std::cmp::Ordering;
 
-use regex::Regex;
 use serde_json::Value;
 
-use super::pattern;
+use super::pattern::Pattern;
 use crate::number::Num;
 use crate::problem::{Problems, did_you_mean};
 use crate::reference::{Facts, Ref, Template};
@@ -28,7 +27,7 @@ pub struct Cond {
     pub a: Template,
     pub b: Template,
     /// The pattern of `string-match`, compiled once where it does not depend on the run.
-    pattern: Option<Regex>,
+    pattern: Option<Pattern>,
 }
 
 /// How a comparison compares.
@@ -196,7 +195,7 @@ impl Cond {
             problems.error(format!("{path}.parameters"), format!("the parameter `{name}` is missing"));
         }
         let pattern = match (operator, &b) {
-            (Operator::StringMatch, Template::Literal(text)) => match pattern::compile(&plain(text)) {
+            (Operator::StringMatch, Template::Literal(text)) => match Pattern::compile(&plain(text)) {
                 Ok(pattern) => Some(pattern),
                 Err(reason) => {
                     problems.error(format!("{path}.parameters.b"), reason);
@@ -224,8 +223,8 @@ impl Cond {
             Operator::StringEmpty => text(|a, _| a.is_empty()),
             Operator::StringNotEmpty => text(|a, _| !a.is_empty()),
             Operator::StringMatch => match &self.pattern {
-                Some(pattern) => Ok(pattern.is_match(&plain(&a))),
-                None => pattern::compile(&plain(&b)).map(|pattern| pattern.is_match(&plain(&a))),
+                Some(pattern) => pattern.is_match(&plain(&a)),
+                None => Pattern::compile(&plain(&b))?.is_match(&plain(&a)),
             },
             Operator::NumberEq => number(Ordering::is_eq),
             Operator::NumberNeq => number(Ordering::is_ne),
@@ -322,3 +321,6 @@ fn shown(value: &Value) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

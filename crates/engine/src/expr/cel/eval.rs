@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
-use super::tree::{Loop, Node, Op, Pattern, TextTest};
+use super::tree::{Against, Loop, Node, Op, TextTest};
 use super::value::{CHARS_PER_STEP, arithmetic, convert, order, pick, text_of, weight};
-use crate::expr::pattern;
+use crate::expr::pattern::Pattern;
 use crate::number::Num;
 use crate::reference::{Seg, descend};
 use crate::text::a_type;
@@ -15,7 +15,7 @@ use crate::text::a_type;
 /// Steps of one evaluation: nodes visited, items and characters looked at. About ten milliseconds' worth.
 const STEPS_MAX: usize = 100_000;
 /// What compiling a pattern counts.
-const PATTERN_STEPS: usize = 2_000;
+const PATTERN_STEPS: usize = 10_000;
 
 pub(super) type Result<T> = std::result::Result<T, String>;
 
@@ -250,18 +250,22 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn matches(&mut self, text: &'a Node, pattern: &'a Pattern) -> Result<bool> {
+    fn matches(&mut self, text: &'a Node, against: &'a Against) -> Result<bool> {
         let text = self.value(text)?;
         let text = text_of("matches", &text)?;
-        self.spend(text.len() / CHARS_PER_STEP)?;
-        match pattern {
-            Pattern::Known(pattern) => Ok(pattern.is_match(text)),
-            Pattern::Computed(node) => {
+        let computed;
+        let pattern = match against {
+            Against::Known(pattern) => pattern,
+            Against::Computed(node) => {
                 let pattern = self.value(node)?;
                 self.spend(PATTERN_STEPS)?;
-                Ok(pattern::compile(text_of("matches", &pattern)?)?.is_match(text))
+                computed = Pattern::compile(text_of("matches", &pattern)?)?;
+                &computed
             }
-        }
+        };
+        let found = pattern.is_match(text)?;
+        self.spend(pattern.share(text, STEPS_MAX / 2))?;
+        Ok(found)
     }
 
     fn loop_over(&mut self, kind: Loop, list: &'a Node, body: &'a Node) -> Result<Cow<'a, Value>> {

@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::scan::{Scanned, Token, fault};
-use super::tree::{Conversion, Loop, Node, Op, Pattern, TextTest};
-use crate::expr::pattern;
+use super::tree::{Against, Conversion, Loop, Node, Op, TextTest};
+use crate::expr::pattern::Pattern;
 use crate::limits::EXPRESSION_DEPTH;
 use crate::problem::did_you_mean;
 use crate::text::excerpt;
@@ -363,8 +363,8 @@ fn function(name: &str, args: Vec<Node>) -> Result<Node, String> {
             return Ok(Node::Matches(
                 text,
                 match *pattern {
-                    Node::Literal(Value::String(pattern)) => Pattern::Known(pattern::compile(&pattern)?),
-                    computed => Pattern::Computed(Box::new(computed)),
+                    Node::Literal(Value::String(pattern)) => Against::Known(Pattern::compile(&pattern)?),
+                    computed => Against::Computed(Box::new(computed)),
                 },
             ));
         }

@@ -1,7 +1,8 @@
 //! What an expression becomes: a tree in which every name is known and every call has its arguments.
 
-use regex::Regex;
 use serde_json::Value;
+
+use crate::expr::pattern::Pattern;
 
 /// One value of an expression.
 #[derive(Debug, Clone)]
@@ -24,7 +25,7 @@ pub(super) enum Node {
     Present(Box<Node>),
     Convert(Conversion, Box<Node>),
     Text(TextTest, Box<Node>, Box<Node>),
-    Matches(Box<Node>, Pattern),
+    Matches(Box<Node>, Against),
     Loop(Loop, Box<Node>, Box<Node>),
 }
 
@@ -62,8 +63,8 @@ pub(super) enum TextTest {
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Pattern {
-    Known(Regex),
+pub(super) enum Against {
+    Known(Pattern),
     /// Compiled at every evaluation.
     Computed(Box<Node>),
 }
