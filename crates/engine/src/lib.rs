@@ -29,5 +29,6 @@ pub mod function;
 pub mod job;
 pub mod limit;
 pub mod money;
+pub mod recovery;
 pub mod retry;
 pub mod schedule;

@@ -100,6 +100,17 @@ impl Run {
         works.into_iter().filter_map(call).collect()
     }
 
+    /// The calls that somebody works on right now.
+    pub fn granted_calls(&self, plan: &Plan) -> Vec<(NodePath, u64, Exec)> {
+        let mut calls = self.open_calls(plan);
+        let granted = |path: &NodePath| {
+            let work = self.work_at(plan, path);
+            work.is_some_and(|(_, work)| matches!(work.stage, Stage::Granted { .. }))
+        };
+        calls.retain(|(path, ..)| granted(path));
+        calls
+    }
+
     fn work_at<'p, 's>(&'s self, plan: &'p Plan, path: &NodePath) -> Option<(Spot<'p, 's>, &'s Work)> {
         let spot = self.spot(plan, path)?;
         let work = spot.phase().work()?;

@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 impl Run {
     pub(super) fn retried(&mut self, plan: &Plan, round: u32, at: Timestamp) {
         self.new_round(round);
-        let mut reopened = Reopened { todos: Vec::new(), wakes: Vec::new(), fans: Vec::new(), at };
+        let mut reopened = Reopened::at(at, self.visits);
         reopened.scope(&plan.root, &mut self.root, &NodePath::root());
         self.take_up(plan, reopened);
     }
@@ -34,7 +34,7 @@ impl Run {
             let entries = shared.iter().map(|(key, value)| (key.clone(), Arc::new(value.clone())));
             self.root.shared = Some(entries.collect());
         }
-        let mut reopened = Reopened { todos: Vec::new(), wakes: Vec::new(), fans: Vec::new(), at };
+        let mut reopened = Reopened::at(at, self.visits);
         let segments: Vec<&str> = from.segments().collect();
         reopened.from(&plan.root, &mut self.root, &NodePath::root(), &segments);
         self.take_up(plan, reopened);
@@ -50,6 +50,7 @@ impl Run {
     }
 
     fn take_up(&mut self, plan: &Plan, reopened: Reopened) {
+        self.visits = reopened.visits;
         self.wakes.extend(reopened.wakes);
         let nothing = reopened.todos.is_empty() && reopened.fans.is_empty();
         self.agenda.extend(reopened.todos);
@@ -68,9 +69,14 @@ struct Reopened {
     wakes: Vec<(Timestamp, NodePath)>,
     fans: Vec<NodePath>,
     at: Timestamp,
+    visits: u64,
 }
 
 impl Reopened {
+    fn at(at: Timestamp, visits: u64) -> Self {
+        Reopened { todos: Vec::new(), wakes: Vec::new(), fans: Vec::new(), at, visits }
+    }
+
     /// Takes up a scope: failed and cancelled nodes again.
     fn scope(&mut self, scope: &Scope, state: &mut ScopeState, path: &NodePath) {
         clear(state);
@@ -156,6 +162,11 @@ impl Reopened {
         node.action = None;
         node.ended_at = None;
         node.judged = false;
+        // Branches have their fan's visit: what they do again must not look like what they did before.
+        if matches!(plan.kind, Kind::Fan(_)) {
+            self.visits += 1;
+            node.visit = self.visits;
+        }
         node.wake = (plan.timeout_ms > 0).then(|| self.at.after(plan.timeout_ms));
         self.wakes.extend(node.wake.map(|wake| (wake, path.clone())));
     }
