@@ -39,6 +39,9 @@ pub enum Event {
         charge: Option<i64>,
         #[serde(default, skip_serializing_if = "is_false")]
         again: bool,
+        /// The life of the server that makes the call: when it is dead, nobody will answer.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        by: u64,
     },
     /// The call answered that it is not finished: asked again at `until`, or reported by somebody.
     Suspended {

@@ -84,13 +84,15 @@ pub enum Outcome {
 #[derive(Debug, Clone, Default)]
 pub struct Given {
     pub now: Timestamp,
+    /// The life of the server that asks: it makes the calls that are granted. 0 = nobody in particular.
+    pub life: u64,
     /// Calls whose charge the account could not bear when this was committed before.
     pub short: BTreeSet<NodePath>,
 }
 
 impl Given {
     pub fn at(now: Timestamp) -> Self {
-        Self { now, short: BTreeSet::new() }
+        Self { now, life: 0, short: BTreeSet::new() }
     }
 }
 

@@ -1,9 +1,12 @@
 //! What servers do about one another: who is dead, and what becomes of the calls a dead server made. Pure, so that
 //! the simulator drives the very decisions that the runtime carries out.
+//!
+//! Every start of a server is a *life*, numbered by the store; a restarted server is another life. A grant names the
+//! life that makes the call.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
-use crate::id::{RunId, ServerId};
+use crate::id::RunId;
 use crate::path::NodePath;
 use crate::plan::{Exec, Plan};
 use crate::run::Run;
@@ -14,14 +17,7 @@ pub const BEAT_MS: u64 = 2_000;
 /// A server that has not said so for this long is dead: others take over its runs.
 pub const DEAD_MS: u64 = 10_000;
 
-/// One life of a server: a restart is a new epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Owner {
-    pub server: ServerId,
-    pub epoch: u64,
-}
-
-/// Whether an owner that last beat at `beat` counts as dead.
+/// Whether a life that last beat at `beat` counts as dead.
 pub fn is_dead(beat: Timestamp, now: Timestamp) -> bool {
     now.since(beat) >= DEAD_MS
 }
@@ -41,11 +37,11 @@ pub enum Recovery {
     EnsureChild { node: NodePath, fence: u64, child: RunId },
 }
 
-/// What becomes of the calls of a run whose owner is dead. Jobs need nothing: they are in the store.
-pub fn plan(run: &Run, plan: &Plan) -> Vec<Recovery> {
-    let calls = run.granted_calls(plan).into_iter();
+/// What becomes of the calls that dead lives made for a run. Jobs need nothing: they are in the store.
+pub fn plan(run: &Run, plan: &Plan, dead: &BTreeSet<u64>) -> Vec<Recovery> {
+    let calls = run.granted_calls(plan).into_iter().filter(|(.., by)| dead.contains(by));
     calls
-        .filter_map(|(node, fence, exec)| match exec {
+        .filter_map(|(node, fence, exec, _)| match exec {
             Exec::Queue => None,
             Exec::Http | Exec::Func { .. } | Exec::Script(_) => Some(Recovery::ReportLost { node, fence }),
             Exec::Flow { .. } => {

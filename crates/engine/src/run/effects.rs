@@ -100,15 +100,14 @@ impl Run {
         works.into_iter().filter_map(call).collect()
     }
 
-    /// The calls that somebody works on right now.
-    pub fn granted_calls(&self, plan: &Plan) -> Vec<(NodePath, u64, Exec)> {
-        let mut calls = self.open_calls(plan);
-        let granted = |path: &NodePath| {
-            let work = self.work_at(plan, path);
-            work.is_some_and(|(_, work)| matches!(work.stage, Stage::Granted { .. }))
+    /// The calls that somebody works on right now, each with the life of the server that makes it.
+    pub fn granted_calls(&self, plan: &Plan) -> Vec<(NodePath, u64, Exec, u64)> {
+        let with_maker = |(path, fence, exec): (NodePath, u64, Exec)| {
+            let (_, work) = self.work_at(plan, &path)?;
+            let Stage::Granted { by, .. } = work.stage else { return None };
+            Some((path, fence, exec, by))
         };
-        calls.retain(|(path, ..)| granted(path));
-        calls
+        self.open_calls(plan).into_iter().filter_map(with_maker).collect()
     }
 
     fn work_at<'p, 's>(&'s self, plan: &'p Plan, path: &NodePath) -> Option<(Spot<'p, 's>, &'s Work)> {

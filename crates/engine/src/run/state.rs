@@ -197,6 +197,9 @@ pub enum Stage {
     /// Somebody works on it.
     Granted {
         fence: u64,
+        /// The life of the server that makes the call.
+        #[serde(default)]
+        by: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiring: Option<Timestamp>,
     },

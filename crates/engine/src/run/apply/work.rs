@@ -33,9 +33,11 @@ impl Run {
                     self.agenda.push_back(Todo::Begin(node.clone()));
                 }
             }
-            Event::Expiring { node, fence, until } => {
-                if let Some(work) = self.work_mut(plan, node) {
-                    work.stage = Stage::Granted { fence: *fence, expiring: Some(*until) };
+            Event::Expiring { node, until, .. } => {
+                if let Some(work) = self.work_mut(plan, node)
+                    && let Stage::Granted { expiring, .. } = &mut work.stage
+                {
+                    *expiring = Some(*until);
                 }
                 self.wake_work(plan, node);
             }
@@ -44,7 +46,7 @@ impl Run {
     }
 
     fn granted(&mut self, plan: &Plan, path: &NodePath, event: &Event, at: Timestamp) {
-        let Event::Granted { fence, attempt, deadline, charge, .. } = event else { return };
+        let Event::Granted { fence, attempt, deadline, charge, by, .. } = event else { return };
         self.consume(&Todo::Begin(path.clone()));
         self.parked.remove(path);
         self.fence = self.fence.max(*fence);
@@ -54,7 +56,7 @@ impl Run {
         let was_granted = self.work_mut(plan, path).is_some_and(|w| matches!(w.stage, Stage::Granted { .. }));
         self.n_granted += usize::from(!was_granted);
         let Some((phase, _)) = self.site_mut(plan, path) else { return };
-        let stage = Stage::Granted { fence: *fence, expiring: None };
+        let stage = Stage::Granted { fence: *fence, by: *by, expiring: None };
         match phase {
             Phase::Open(Activity::Call(work)) => {
                 work.stage = stage;

@@ -45,7 +45,8 @@ impl Decider<'_> {
         let attempt = work.map_or(0, |w| w.attempt) + u32::from(!again);
         let deadline = if again { work.and_then(|w| w.deadline) } else { self.deadline(call) };
         let fence = self.run.fence + 1;
-        events.push(Event::Granted { node: path.clone(), fence, attempt, deadline, charge, again });
+        let (node, by) = (path.clone(), self.given.life);
+        events.push(Event::Granted { node, fence, attempt, deadline, charge, again, by });
         events
     }
 

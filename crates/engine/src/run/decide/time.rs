@@ -74,7 +74,7 @@ impl Decider<'_> {
                     None,
                 )]
             }
-            Stage::Granted { expiring: None, fence } if total => {
+            Stage::Granted { expiring: None, fence, .. } if total => {
                 vec![Event::Expiring { node: path.clone(), fence, until: now.after(WATCHDOG_MS) }]
             }
             _ if total => {
