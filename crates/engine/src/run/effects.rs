@@ -110,6 +110,21 @@ impl Run {
         self.open_calls(plan).into_iter().filter_map(with_maker).collect()
     }
 
+    /// The order of a call that somebody works on, as it was given out.
+    pub fn order_again(&self, plan: &Plan, path: &NodePath) -> Option<Order> {
+        let (spot, work) = self.work_at(plan, path)?;
+        let Stage::Granted { fence, .. } = work.stage else { return None };
+        match self.order(plan, &spot, path, fence, work.attempt, work.deadline)? {
+            Effect::Call(order) => Some(*order),
+            Effect::Cancel { .. } | Effect::Move { .. } | Effect::Tell { .. } => None,
+        }
+    }
+
+    /// The number of the attempt that is open at a place.
+    pub fn node_attempt(&self, plan: &Plan, path: &NodePath) -> Option<u32> {
+        self.work_at(plan, path).map(|(_, work)| work.attempt)
+    }
+
     fn work_at<'p, 's>(&'s self, plan: &'p Plan, path: &NodePath) -> Option<(Spot<'p, 's>, &'s Work)> {
         let spot = self.spot(plan, path)?;
         let work = spot.phase().work()?;

@@ -1,0 +1,174 @@
+//! The checker: its own record of what was granted, answered, acknowledged and moved, built only from what the
+//! store accepted and what workers and clients saw. It never asks the engine whether the engine is right.
+//!
+//! Outcomes that a client could not learn stay unknown: they may have happened or not.
+
+mod money;
+mod record;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use windlass_engine::event::Event;
+use windlass_engine::id::RunId;
+use windlass_engine::journal::Entry;
+use windlass_engine::path::NodePath;
+use windlass_engine::plan::{Kind, Plan, Strategy};
+use windlass_engine::run::Run;
+use windlass_engine::time::Timestamp;
+
+pub use money::Money;
+use record::Record;
+
+/// An invariant that did not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Its number in the list of invariants.
+    pub invariant: &'static str,
+    pub message: String,
+}
+
+pub type Verdict = Result<(), Violation>;
+
+pub(crate) fn broken(invariant: &'static str, message: String) -> Verdict {
+    Err(Violation { invariant, message })
+}
+
+#[derive(Default)]
+pub struct Checker {
+    runs: BTreeMap<RunId, Record>,
+    /// Creates that were acknowledged, by request id.
+    created: BTreeMap<String, RunId>,
+    /// Signals that were acknowledged.
+    signals: BTreeSet<(RunId, String)>,
+    pub money: Money,
+}
+
+impl Checker {
+    /// A client was told that its run exists.
+    pub fn acknowledged(&mut self, request: &str, run: RunId) -> Verdict {
+        match self.created.insert(request.to_owned(), run) {
+            Some(before) if before != run => {
+                broken("I5", format!("request {request} was answered with {before} and with {run}"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// A client was told that its signal was taken.
+    pub fn signal_acknowledged(&mut self, run: RunId, id: &str) {
+        self.signals.insert((run, id.to_owned()));
+    }
+
+    /// The store accepted an entry; `run` is the state its writer holds now.
+    pub fn committed(&mut self, run: &Run, plan: &Plan, seq: u64, entry: &Entry) -> Verdict {
+        let record = self.runs.entry(run.id).or_default();
+        record.entry(run.id, seq, entry)?;
+        for event in &entry.events {
+            record.event(event, entry.at)?;
+            fan_order(run, plan, event)?;
+        }
+        if run.status == windlass_engine::run::state::Status::Running && run.why(plan).is_empty() {
+            return broken("I1", format!("{} is open and nothing will ever wake it", run.id));
+        }
+        if run.length != record.n_events {
+            return broken("I14", format!("{}: {} events, {} recorded", run.id, run.length, record.n_events));
+        }
+        Ok(())
+    }
+
+    /// A worker was asked to do something.
+    pub fn called(&self, run: RunId, node: &NodePath, fence: u64) -> Verdict {
+        let granted = self.runs.get(&run).and_then(|record| record.grant(fence));
+        match granted {
+            Some(to) if to == node => Ok(()),
+            Some(to) => broken("I8", format!("{run}: `{node}` was called under the grant of `{to}`")),
+            None => broken("I8", format!("{run}: `{node}` was called, but fence {fence} was never granted")),
+        }
+    }
+
+    /// Whether this answer could be taken by anybody who follows the rules, as far as the record knows.
+    pub fn is_current(&self, run: RunId, node: &NodePath, fence: u64) -> bool {
+        self.runs.get(&run).is_some_and(|record| record.is_current(node, fence))
+    }
+
+    /// After the last fault has healed and everything has come to rest.
+    pub fn at_rest(&self, stored: &BTreeMap<RunId, (Run, Vec<Entry>)>) -> Verdict {
+        for (request, run) in &self.created {
+            if !stored.contains_key(run) {
+                return broken("I1", format!("{run} was acknowledged for {request} and is gone"));
+            }
+        }
+        for (run, (state, entries)) in stored {
+            if !state.status.is_ended() {
+                let message = format!("{run} is still {} at the end: {:?}", state.status.word(), state.error);
+                return broken("I15", message);
+            }
+            match self.runs.get(run) {
+                Some(record) => record.same_history(*run, entries)?,
+                None => return broken("I3", format!("{run} is in the store, but its commit was never seen")),
+            }
+        }
+        for (run, id) in &self.signals {
+            let taken = self.runs.get(run).is_some_and(|record| record.signals.contains(id));
+            if !taken {
+                return broken("I1", format!("{run}: signal {id} was acknowledged and is gone"));
+            }
+        }
+        self.money.at_rest()
+    }
+}
+
+/// What a fan put out must be in the order of its branches, whatever order they ended in.
+fn fan_order(run: &Run, plan: &Plan, event: &Event) -> Verdict {
+    let Event::Done { node, output: None, .. } = event else { return Ok(()) };
+    let Some(output) = run.node_output(plan, node) else { return Ok(()) };
+    let (Value::Array(items), Some(strategy)) = (&*output, strategy_of(plan, node)) else { return Ok(()) };
+    let places = matches!(strategy, Strategy::Continue | Strategy::CollectErrors);
+    let mut last = None;
+    for (at, item) in items.iter().enumerate() {
+        let Some(index) = branch_of(item, node) else { continue };
+        if places && index != at {
+            return broken("I9", format!("{}: `{node}` has the result of branch {index} at {at}", run.id));
+        }
+        if last.is_some_and(|last| last >= index) {
+            return broken("I9", format!("{}: `{node}` has branch {index} after {last:?}", run.id));
+        }
+        last = Some(index);
+    }
+    Ok(())
+}
+
+/// The index of the branch that a tagged result came from.
+fn branch_of(item: &Value, fan: &NodePath) -> Option<usize> {
+    let at = item.get("at")?.as_str()?;
+    at.strip_prefix(fan.as_str())?.strip_prefix('/')?.parse().ok()
+}
+
+/// The strategy of the fan at a path, found in the plan alone.
+fn strategy_of(plan: &Plan, path: &NodePath) -> Option<Strategy> {
+    let mut scope = &plan.root;
+    let mut segments = path.segments().peekable();
+    loop {
+        let (_, node) = scope.node(segments.next()?)?;
+        let rest = segments.peek().is_some();
+        match &node.kind {
+            Kind::Fan(fan) if !rest => return Some(fan.strategy),
+            Kind::Sub(sub) if rest => scope = &sub.scope,
+            Kind::Loop(body) if rest => {
+                segments.next();
+                scope = &body.body;
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// A moment's worth of slack is never allowed: a timer that fires before its time is early.
+pub(crate) fn early(node: &NodePath, due: Timestamp, at: Timestamp) -> Verdict {
+    if at < due {
+        broken("I10", format!("`{node}` was due at {} and went on at {}", due.0, at.0))
+    } else {
+        Ok(())
+    }
+}
