@@ -168,7 +168,11 @@ fn body_scope(
     reader: &mut Reader,
 ) -> Option<(Arc<crate::plan::Scope>, String)> {
     let value = fields.value("subflow")?;
-    let flow = Flow::read(value, &fields.at("subflow"), depth + 1, reader)?;
+    // A branch begins with the fields of its item, which nobody knows yet.
+    let outside = reader.begins_with.take();
+    let flow = Flow::read(value, &fields.at("subflow"), depth + 1, reader);
+    reader.begins_with = outside;
+    let flow = flow?;
     Some((Arc::new(flow.root?), flow.title.unwrap_or_else(|| "subflow".to_owned())))
 }
 

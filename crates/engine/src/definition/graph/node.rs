@@ -1,6 +1,6 @@
 //! One node of the graph form: its kind, what it takes in and what it does with the result.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -136,7 +136,13 @@ pub(in crate::definition) fn fill(
                 }
             }
         }
-        Word::Subflow => subflow(fields, depth, reader),
+        Word::Subflow => {
+            let inside = begins_with(&node.prep, reader);
+            let outside = std::mem::replace(&mut reader.begins_with, inside);
+            let kind = subflow(fields, depth, reader);
+            reader.begins_with = outside;
+            kind
+        }
         Word::Timer => timer(fields, reader).map(Kind::Timer),
         Word::WaitEvent => wait(node, fields, reader).map(Kind::Wait),
         Word::Approval => Some(Kind::Approval(approval(node, fields, reader))),
@@ -327,6 +333,15 @@ fn subflow(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option
         exec.finish(reader);
     }
     Some(Kind::Sub(Box::new(Sub { scope: scope?, params, overrides, on_failure })))
+}
+
+/// What the shared state of a subflow begins with: the fields of its input, as far as they are known.
+fn begins_with(prep: &Prep, reader: &Reader) -> Option<BTreeSet<String>> {
+    match prep {
+        Prep::Map(map) => Some(map.keys().cloned().collect()),
+        Prep::Scope => reader.begins_with.clone(),
+        Prep::Key(_) | Prep::Params(_) => None,
+    }
 }
 
 fn sub_failure(fields: &mut Fields<'_>, reader: &mut Reader) -> SubFailure {
