@@ -219,18 +219,16 @@ impl<'p, 's> Spot<'p, 's> {
     /// Parameters of the node itself: literal ones of the definition.
     fn own_params(&self) -> Cow<'p, Map<String, Value>> {
         let own = match &self.node.kind {
-            Kind::Call(call) => Some(&call.params),
-            Kind::Sub(sub) => Some(&sub.params),
-            _ => None,
+            Kind::Call(call) => &call.params,
+            _ => &self.node.params,
         };
-        let own = own.map_or_else(|| Cow::Owned(Map::new()), Cow::Borrowed);
-        match self.branch.map(|arm| &arm.branch.body) {
-            Some(Body::Call(call)) if !call.params.is_empty() => {
-                let mut own = own.into_owned();
-                own.extend(call.params.iter().map(|(k, v)| (k.clone(), v.clone())));
+        match self.branch.map(|arm| &arm.branch.params) {
+            Some(branch) if !branch.is_empty() => {
+                let mut own = own.clone();
+                own.extend(branch.iter().map(|(k, v)| (k.clone(), v.clone())));
                 Cow::Owned(own)
             }
-            Some(_) | None => own,
+            Some(_) | None => Cow::Borrowed(own),
         }
     }
 

@@ -82,6 +82,7 @@ pub(super) fn read(key: &str, value: &Value, path: String, depth: usize, reader:
         task_id: None,
         label: "executor".to_owned(),
         kind: Kind::Pass,
+        params: Map::new(),
         prep: Prep::Scope,
         post: Post::default(),
         out: Vec::new(),
@@ -149,6 +150,9 @@ pub(in crate::definition) fn fill(
     };
     if let Some(kind) = kind {
         node.kind = kind;
+    }
+    if !matches!(node.kind, Kind::Call(_)) {
+        node.params = params(fields, reader);
     }
 }
 
@@ -301,14 +305,13 @@ fn choice(fields: &mut Fields<'_>, reader: &mut Reader) -> Choice {
         case.finish(reader);
         cases.extend(action.zip(expr.map(Condition::Json)));
     }
-    Choice { cases, default_action, params: params(fields, reader) }
+    Choice { cases, default_action }
 }
 
 fn subflow(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<Kind> {
     let path = fields.at("subflow");
     let flow = fields.value("subflow").and_then(|value| Flow::read(value, &path, depth + 1, reader));
     let on_failure = sub_failure(fields, reader);
-    let params = params(fields, reader);
     let path = fields.at("subflow_execs");
     let mut overrides = BTreeMap::new();
     let scope = flow.and_then(|flow| flow.root);
@@ -332,7 +335,7 @@ fn subflow(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option
         }
         exec.finish(reader);
     }
-    Some(Kind::Sub(Box::new(Sub { scope: scope?, params, overrides, on_failure })))
+    Some(Kind::Sub(Box::new(Sub { scope: scope?, overrides, on_failure })))
 }
 
 /// What the shared state of a subflow begins with: the fields of its input, as far as they are known.
