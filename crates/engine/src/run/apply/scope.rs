@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::super::decide::outside::is_reserved;
 use super::super::state::{Chosen, Nest, ScopeState, Shared};
 use super::super::view::Spot;
 use super::super::{Run, Todo};
@@ -89,9 +90,12 @@ impl Run {
 
     /// The nearest scope around a node that has its own shared state: the flow it belongs to.
     pub(super) fn flow_of(&self, plan: &Plan, path: &NodePath) -> NodePath {
-        let mut scope = path.split_last().map_or_else(NodePath::root, |(scope, _)| scope);
+        let outside = |path: &NodePath| path.split_last().map_or_else(NodePath::root, |(scope, _)| scope);
+        // A branch stands in the scope of its fan.
+        let is_branch = self.spot(plan, path).is_some_and(|spot| spot.branch.is_some());
+        let mut scope = if is_branch { outside(&outside(path)) } else { outside(path) };
         while let Some(of) = self.loop_of_turn(plan, &scope) {
-            scope = of.split_last().map_or_else(NodePath::root, |(scope, _)| scope);
+            scope = outside(&of);
         }
         scope
     }
@@ -108,7 +112,8 @@ impl Run {
     }
 }
 
-/// The state a subflow or a branch begins with: its own shared state holds the fields of its input.
+/// The state a subflow or a branch begins with: its own shared state holds the fields of its input, but for those
+/// that only the engine writes.
 pub(super) fn inner_state(spot: &Spot<'_, '_>, run: &Run) -> Option<ScopeState> {
     let owns = match (&spot.branch, &spot.node.kind) {
         (Some(arm), _) => match &arm.branch.body {
@@ -122,7 +127,8 @@ pub(super) fn inner_state(spot: &Spot<'_, '_>, run: &Run) -> Option<ScopeState> 
     let mut shared = Shared::new();
     match &*input {
         Value::Object(fields) => {
-            shared.extend(fields.iter().map(|(key, value)| (key.clone(), Arc::new(value.clone()))));
+            let fields = fields.iter().filter(|(key, _)| !is_reserved(key));
+            shared.extend(fields.map(|(key, value)| (key.clone(), Arc::new(value.clone()))));
         }
         Value::Null => {}
         _ => {
