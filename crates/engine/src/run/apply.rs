@@ -10,6 +10,8 @@ mod work;
 
 use std::sync::Arc;
 
+pub(super) use settle::collected;
+
 use super::state::{Activity, LoopState, Nest, NodeState, Phase, Slot, Status, Work};
 use super::{Run, Todo};
 use crate::event::{Ending, Event, RunFault, Start, Waiting};
