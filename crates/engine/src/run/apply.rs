@@ -117,7 +117,7 @@ impl Run {
     }
 
     fn opened(&mut self, plan: &Plan, path: &NodePath, n: usize, names: &[String], at: Timestamp) {
-        self.consume(&Todo::Begin(path.clone()));
+        self.begun(plan, path);
         let Some(spot) = self.spot(plan, path) else { return };
         let inner = scope::inner_state(&spot, self);
         let limit = match (&spot.branch, &spot.node.kind) {
@@ -213,6 +213,16 @@ impl Run {
         self.parked.clear();
         self.allowance = 0;
         self.n_granted = 0;
+    }
+
+    /// Takes the beginning of a place off the agenda. What a pause would have held uses up a step; a node that
+    /// was just entered used it up when it was.
+    fn begun(&mut self, plan: &Plan, path: &NodePath) {
+        self.consume(&Todo::Begin(path.clone()));
+        let entered = self.spot(plan, path).is_some_and(|spot| spot.was_entered());
+        if self.status == Status::Paused && !entered {
+            self.allowance = self.allowance.saturating_sub(1);
+        }
     }
 
     /// Removes an item from the agenda; it is nearly always the first.

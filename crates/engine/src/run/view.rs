@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::Run;
-use super::state::{LoopState, Nest, NodeState, ScopeState, Slot};
+use super::state::{Activity, LoopState, Nest, NodeState, Phase, ScopeState, Slot};
 use crate::path::NodePath;
 use crate::plan::{Body, Branch, Branches, Call, Compute, Fan, Kind, Node, NodeIx, Plan, Scope};
 use crate::reference::{Facts, Root};
@@ -189,11 +189,16 @@ impl<'p, 's> Spot<'p, 's> {
         }
     }
 
-    pub(crate) fn phase(&self) -> &'s super::state::Phase {
+    pub(crate) fn phase(&self) -> &'s Phase {
         match &self.branch {
             Some(arm) => &arm.slot.phase,
             None => &self.state.phase,
         }
+    }
+
+    /// Whether it is a node that was entered and has not done anything yet.
+    pub(crate) fn was_entered(&self) -> bool {
+        self.branch.is_none() && *self.phase() == Phase::Open(Activity::Beginning)
     }
 
     /// What goes into the node or branch: the fan's input, or its item, for a branch without its own.
