@@ -125,11 +125,7 @@ impl Run {
             _ => spot.state.wake,
         };
         if spot.branch.is_some() {
-            if let Some(slot) = self.slot_mut(plan, path) {
-                slot.phase = Phase::Open(Activity::Nest);
-                slot.scope = inner.map(Box::new);
-            }
-            self.open_scope(plan, path);
+            self.opened_branch(plan, path, inner, at);
             return;
         }
         let nest = match &spot.node.kind {
