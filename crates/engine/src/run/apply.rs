@@ -91,8 +91,7 @@ impl Run {
     ) {
         self.consume(&Todo::Enter(path.clone()));
         self.visits = self.visits.max(visit);
-        let in_fan = self.spot(plan, path).is_some_and(|spot| spot.in_fan);
-        self.entries += u64::from(!in_fan);
+        self.entries += 1;
         self.allowance = self.allowance.saturating_sub(1);
         let Some((scope_path, key)) = path.split_last() else { return };
         let Some((scope, state)) = self.scope_mut(plan, &scope_path) else { return };
@@ -119,12 +118,14 @@ impl Run {
     fn opened(&mut self, plan: &Plan, path: &NodePath, n: usize, names: &[String], at: Timestamp) {
         self.begun(plan, path);
         let Some(spot) = self.spot(plan, path) else { return };
+        let spare = scope::spare_entries(&spot, n);
         let inner = scope::inner_state(&spot, self);
         let limit = match (&spot.branch, &spot.node.kind) {
             (None, Kind::Sub(_)) if spot.node.timeout_ms > 0 => Some(at.after(spot.node.timeout_ms)),
             _ => spot.state.wake,
         };
         if spot.branch.is_some() {
+            self.spare_entries = self.spare_entries.saturating_add(spare);
             self.opened_branch(plan, path, inner, at);
             return;
         }
@@ -139,6 +140,7 @@ impl Run {
             _ => None,
         };
         let kind = &spot.node.kind;
+        self.spare_entries = self.spare_entries.saturating_add(spare);
         if let Some(node) = self.node_mut(plan, path) {
             node.phase = Phase::Open(Activity::Nest);
             node.nest = nest.map(Box::new);

@@ -63,6 +63,8 @@ impl Run {
 
     fn new_round(&mut self, round: u32) {
         self.round = round;
+        self.entries = 0;
+        self.spare_entries = 0;
         self.status = Status::Running;
         self.error = None;
         self.result = None;

@@ -141,6 +141,21 @@ pub(super) fn inner_state(spot: &Spot<'_, '_>, run: &Run) -> Option<ScopeState> 
     Some(ScopeState { shared: owns.then_some(shared), input, params: spot.params(), ..ScopeState::default() })
 }
 
+/// Entries that what opens here takes when it is run through once, if it is inside a fan: width is no cycle.
+/// What starts again after a failure has had them.
+pub(super) fn spare_entries(spot: &Spot<'_, '_>, n_turns: usize) -> u64 {
+    let n = match (&spot.branch, &spot.node.kind) {
+        (Some(arm), _) => match &arm.branch.body {
+            Body::Scope(scope) => scope.nodes.len(),
+            Body::Call(_) => 0,
+        },
+        (None, Kind::Sub(sub)) if spot.in_fan && spot.state.restarts == 0 => sub.scope.nodes.len(),
+        (None, Kind::Loop(plan)) if spot.in_fan => plan.body.nodes.len().saturating_mul(n_turns),
+        (None, _) => 0,
+    };
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
 /// The part of the root scope that an exec mode runs.
 pub(super) fn chosen(scope: &Scope, start: &Start) -> Option<Chosen> {
     if start.exec_mode == ExecMode::All || !matches!(scope.routing, Routing::Join { .. }) {

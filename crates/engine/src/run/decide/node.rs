@@ -25,7 +25,7 @@ impl Decider<'_> {
         if joins && spot.state.n_in_live == 0 && !started {
             return vec![Event::Skipped { node: path.clone() }];
         }
-        if !spot.in_fan && self.run.entries >= crate::limits::VISITS {
+        if self.run.entries >= crate::limits::VISITS.saturating_add(self.run.spare_entries) {
             let message =
                 format!("more than {} nodes were entered: a cycle without end?", crate::limits::VISITS);
             return vec![self.failed(
