@@ -9,6 +9,7 @@ use super::calls::{Doer, ExecType, Terms};
 use crate::definition::Flow;
 use crate::definition::reader::{Fields, Reader, at_index, at_key, shown};
 use crate::expr::{Condition, json};
+use crate::number::Num;
 use crate::plan::{Approval, Choice, Exec, Kind, Node, Post, Prep, Sub, SubFailure, Timer, Wait};
 use crate::reference::{Ref, Root, Seg, Template, parse_dollar, parse_path};
 use crate::time::Timestamp;
@@ -402,9 +403,8 @@ fn timer(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Timer> {
     match (delay, until) {
         (Some((value, path)), None) => {
             let template = moment(value, &path, reader)?;
-            let whole = |n: &Value| n.as_f64().or_else(|| n.as_str()?.trim().parse().ok());
             match &template {
-                Template::Literal(n) if whole(n).is_none_or(|n| n.is_nan() || n < 0.0) => {
+                Template::Literal(n) if Num::duration_ms(n, 1).is_none() => {
                     reader.error(path, "a delay is a number of milliseconds from 0");
                     None
                 }
