@@ -59,7 +59,10 @@ impl Run {
             Event::Rerun { round, from, shared } => self.rerun(plan, *round, from, shared.as_ref(), at),
             Event::Funded { budget } => {
                 self.budget = budget.or(self.budget);
-                self.agenda.extend(self.parked.iter().cloned().map(Todo::Begin));
+                // A paused run still has those that were funded before on its agenda.
+                let parked = self.parked.iter().cloned().map(Todo::Begin);
+                let fresh: Vec<Todo> = parked.filter(|todo| !self.agenda.contains(todo)).collect();
+                self.agenda.extend(fresh);
             }
             Event::Decided { .. } | Event::Logged { .. } => {}
             Event::Ended { status, error, result } => self.ended(*status, error.as_ref(), result.clone(), at),
