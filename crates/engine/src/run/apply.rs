@@ -124,7 +124,8 @@ impl Run {
         let spare = scope::spare_entries(&spot, n);
         let inner = scope::inner_state(&spot, self);
         let limit = match (&spot.branch, &spot.node.kind) {
-            (None, Kind::Sub(_)) if spot.node.timeout_ms > 0 => Some(at.after(spot.node.timeout_ms)),
+            // A subflow that starts again has its whole time again, and no longer waits to start.
+            (None, Kind::Sub(_)) => (spot.node.timeout_ms > 0).then(|| at.after(spot.node.timeout_ms)),
             _ => spot.state.wake,
         };
         if spot.branch.is_some() {
