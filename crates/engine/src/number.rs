@@ -43,6 +43,23 @@ impl Num {
         }
     }
 
+    /// A length of time in milliseconds, from a number or a string that is one, in units of `unit_ms`; a fraction is
+    /// rounded up, because nothing may happen early. `None` if it is negative or longer than anybody waits.
+    pub fn duration_ms(value: &Value, unit_ms: u32) -> Option<u64> {
+        match Num::lenient(value)? {
+            Num::Int(n) => u64::try_from(n).ok()?.checked_mul(u64::from(unit_ms)),
+            Num::Float(f) => {
+                let ms = (f * f64::from(unit_ms)).ceil();
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "checked to be in range"
+                )]
+                (f >= 0.0 && ms <= 9e15).then_some(ms as u64)
+            }
+        }
+    }
+
     /// Orders two numbers by what they are, not by how they are written.
     pub fn compare(self, other: Num) -> Option<Ordering> {
         match (self, other) {

@@ -106,6 +106,8 @@ pub struct Node {
     /// The type, kind or operator as the definition spells it.
     pub label: String,
     pub kind: Kind,
+    /// Literal parameters of the node, whatever its kind; a call carries its own.
+    pub params: Map<String, Value>,
     pub prep: Prep,
     pub post: Post,
     /// Out-edges. In an action scope each carries an action; in a join scope a condition.
@@ -262,8 +264,6 @@ pub enum OutputMode {
 pub struct Choice {
     pub cases: Vec<(String, Condition)>,
     pub default_action: Option<String>,
-    /// Literal parameters of the node, which its cases may read.
-    pub params: Map<String, Value>,
 }
 
 /// Branches side by side: given ones (`parallel`) or one per item (`foreach`).
@@ -294,6 +294,8 @@ pub struct Branch {
     /// What the branch is called where branches are listed.
     pub name: String,
     pub body: Body,
+    /// Literal parameters of the branch, which win over its node's.
+    pub params: Map<String, Value>,
     /// The branch's own input, when it differs from the fan's input or item.
     pub prep: Prep,
     /// Applied to the branch's result before it is collected.
@@ -320,8 +322,6 @@ pub enum Strategy {
 #[derive(Debug, Clone)]
 pub struct Sub {
     pub scope: Scope,
-    /// Literal parameters of the subflow node.
-    pub params: Map<String, Value>,
     /// `subflow_execs`: parameters for single nodes inside, which win over the nodes' own.
     pub overrides: BTreeMap<String, Map<String, Value>>,
     pub on_failure: SubFailure,

@@ -80,12 +80,14 @@ pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
     if word.is_empty() || word.len() > 64 {
         return None;
     }
-    let slack = (word.chars().count() / 3).max(1);
+    let n_chars = word.chars().count();
+    let slack = (n_chars / 3).max(1);
     known
         .into_iter()
         .filter(|k| k.len() <= 64)
         .map(|k| (distance(word, k), k))
-        .filter(|(d, _)| *d <= slack)
+        // A word of which nothing is left is another word, not a slip.
+        .filter(|(d, k)| *d <= slack && *d < n_chars.max(k.chars().count()))
         .min()
         .map(|(_, k)| format!("did you mean `{k}`?"))
 }
@@ -120,5 +122,7 @@ mod tests {
         assert_eq!(did_you_mean("rotue", known), Some("did you mean `route`?".to_owned()));
         assert_eq!(did_you_mean("payment", known), None);
         assert_eq!(did_you_mean("", known), None);
+        assert_eq!(did_you_mean("b", ["a"]), None);
+        assert_eq!(did_you_mean("b", ["bb"]), Some("did you mean `bb`?".to_owned()));
     }
 }

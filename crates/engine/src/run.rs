@@ -46,8 +46,11 @@ pub struct Run {
     pub fence: u64,
     /// Entries into nodes so far: every visit has its own number.
     pub visits: u64,
-    /// Entries outside of fans: what the limit counts.
+    /// Entries into nodes in this round, which the limit counts.
     pub entries: u64,
+    /// Entries that fans need to run through all their branches once: on top of the limit.
+    #[serde(default)]
+    pub(crate) spare_entries: u64,
     /// Events so far.
     pub length: u64,
     pub error: Option<RunFault>,
@@ -131,6 +134,7 @@ impl Run {
             fence: 0,
             visits: 0,
             entries: 0,
+            spare_entries: 0,
             length: 0,
             error: None,
             result: None,
@@ -208,7 +212,9 @@ impl Run {
     /// When the run has to be looked at again by itself; `None` = not before something comes from outside.
     pub fn wake_at(&self) -> Option<Timestamp> {
         match self.status {
-            Status::Running | Status::Canceling => self.wakes.first().map(|(at, _)| *at),
+            Status::Running => self.wakes.first().map(|(at, _)| *at),
+            // Only the grace of the cancel still counts; it is filed under the root.
+            Status::Canceling => self.wakes.iter().find(|(_, path)| path.is_root()).map(|(at, _)| *at),
             Status::Pending | Status::Paused | Status::Completed | Status::Failed | Status::Canceled => None,
         }
     }

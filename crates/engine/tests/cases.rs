@@ -5,15 +5,22 @@
 //! # One sentence that says what this proves.
 //! {definition, JSON or YAML}
 //! < 0 start {"params": {"x": 1}}     an input at a time
+//! <~ 0 start                         the same, when what it leads to is too long to write down
 //! > entered a visit=1                an event
 //! ! call a fence=1 …                 an effect
 //! x why it was refused
 //! = status completed                 what must hold now
+//! = saw entered b                    what the last input must have led to
 //! ```
 //!
 //! After every input the journal is replayed and the snapshot read back: both must give the very same state.
 
-#![allow(clippy::unwrap_used, unreachable_pub, reason = "a test stops at once and has no users")]
+#![allow(
+    clippy::unwrap_used,
+    unreachable_pub,
+    dead_code,
+    reason = "all of this is a test, and other tests share it"
+)]
 
 #[path = "support/case.rs"]
 mod case;

@@ -35,6 +35,8 @@ pub(super) struct Reader {
     strictness: Strictness,
     /// Node names of the scopes around the place being read, outermost first: what a reference may name.
     pub(super) scopes: Vec<BTreeSet<String>>,
+    /// The keys that the shared state of the scope being read begins with; `None` = nobody can tell.
+    pub(super) begins_with: Option<BTreeSet<String>>,
 }
 
 impl Reader {
@@ -49,6 +51,7 @@ impl Reader {
             suggestions_left: SUGGESTION_BUDGET,
             strictness,
             scopes: Vec::new(),
+            begins_with: Some(BTreeSet::new()),
         }
     }
 

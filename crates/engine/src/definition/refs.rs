@@ -128,7 +128,7 @@ pub(super) fn check_known(refs: &[&Ref], path: &str, reader: &mut Reader) {
 
 /// Warns of shared keys that are read in a scope with a shared state of its own but written by nothing in it.
 pub(super) fn check_shared(nodes: &[Node], path: &str, reader: &mut Reader) {
-    let mut written: BTreeSet<String> = BTreeSet::new();
+    let Some(mut written) = reader.begins_with.clone() else { return };
     written.extend(["_error".to_owned(), "_rt".to_owned()]);
     for node in nodes {
         for key in writes(node) {

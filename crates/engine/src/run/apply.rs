@@ -10,6 +10,8 @@ mod work;
 
 use std::sync::Arc;
 
+pub(super) use settle::collected;
+
 use super::state::{Activity, LoopState, Nest, NodeState, Phase, Slot, Status, Work};
 use super::{Run, Todo};
 use crate::event::{Ending, Event, RunFault, Start, Waiting};
@@ -57,7 +59,10 @@ impl Run {
             Event::Rerun { round, from, shared } => self.rerun(plan, *round, from, shared.as_ref(), at),
             Event::Funded { budget } => {
                 self.budget = budget.or(self.budget);
-                self.agenda.extend(self.parked.iter().cloned().map(Todo::Begin));
+                // A paused run still has those that were funded before on its agenda.
+                let parked = self.parked.iter().cloned().map(Todo::Begin);
+                let fresh: Vec<Todo> = parked.filter(|todo| !self.agenda.contains(todo)).collect();
+                self.agenda.extend(fresh);
             }
             Event::Decided { .. } | Event::Logged { .. } => {}
             Event::Ended { status, error, result } => self.ended(*status, error.as_ref(), result.clone(), at),
@@ -89,8 +94,7 @@ impl Run {
     ) {
         self.consume(&Todo::Enter(path.clone()));
         self.visits = self.visits.max(visit);
-        let in_fan = self.spot(plan, path).is_some_and(|spot| spot.in_fan);
-        self.entries += u64::from(!in_fan);
+        self.entries += 1;
         self.allowance = self.allowance.saturating_sub(1);
         let Some((scope_path, key)) = path.split_last() else { return };
         let Some((scope, state)) = self.scope_mut(plan, &scope_path) else { return };
@@ -115,19 +119,18 @@ impl Run {
     }
 
     fn opened(&mut self, plan: &Plan, path: &NodePath, n: usize, names: &[String], at: Timestamp) {
-        self.consume(&Todo::Begin(path.clone()));
+        self.begun(plan, path);
         let Some(spot) = self.spot(plan, path) else { return };
+        let spare = scope::spare_entries(&spot, n);
         let inner = scope::inner_state(&spot, self);
         let limit = match (&spot.branch, &spot.node.kind) {
-            (None, Kind::Sub(_)) if spot.node.timeout_ms > 0 => Some(at.after(spot.node.timeout_ms)),
+            // A subflow that starts again has its whole time again, and no longer waits to start.
+            (None, Kind::Sub(_)) => (spot.node.timeout_ms > 0).then(|| at.after(spot.node.timeout_ms)),
             _ => spot.state.wake,
         };
         if spot.branch.is_some() {
-            if let Some(slot) = self.slot_mut(plan, path) {
-                slot.phase = Phase::Open(Activity::Nest);
-                slot.scope = inner.map(Box::new);
-            }
-            self.open_scope(plan, path);
+            self.spare_entries = self.spare_entries.saturating_add(spare);
+            self.opened_branch(plan, path, inner, at);
             return;
         }
         let nest = match &spot.node.kind {
@@ -141,6 +144,7 @@ impl Run {
             _ => None,
         };
         let kind = &spot.node.kind;
+        self.spare_entries = self.spare_entries.saturating_add(spare);
         if let Some(node) = self.node_mut(plan, path) {
             node.phase = Phase::Open(Activity::Nest);
             node.nest = nest.map(Box::new);
@@ -211,6 +215,16 @@ impl Run {
         self.parked.clear();
         self.allowance = 0;
         self.n_granted = 0;
+    }
+
+    /// Takes the beginning of a place off the agenda. What a pause would have held uses up a step; a node that
+    /// was just entered used it up when it was.
+    fn begun(&mut self, plan: &Plan, path: &NodePath) {
+        self.consume(&Todo::Begin(path.clone()));
+        let entered = self.spot(plan, path).is_some_and(|spot| spot.was_entered());
+        if self.status == Status::Paused && !entered {
+            self.allowance = self.allowance.saturating_sub(1);
+        }
     }
 
     /// Removes an item from the agenda; it is nearly always the first.

@@ -10,8 +10,8 @@ mod time;
 
 use serde_json::Value;
 
-use super::state::{Activity, Phase, Status};
-use super::view::{Spot, View};
+use super::state::Status;
+use super::view::View;
 use super::{Run, Todo};
 use crate::event::Event;
 use crate::input::{Given, Input, Refusal};
@@ -95,10 +95,8 @@ impl Decider<'_> {
             Todo::Enter(_) => (paused || run.start.manual) && run.allowance == 0,
             // A new branch or another attempt is a new call; a node just entered was let in by a step.
             Todo::Begin(path) => {
-                let entered = |spot: &Spot<'_, '_>| {
-                    spot.branch.is_none() && *spot.phase() == Phase::Open(Activity::Beginning)
-                };
-                paused && !self.run.spot(self.plan, path).is_some_and(|spot| entered(&spot))
+                let entered = || run.spot(self.plan, path).is_some_and(|spot| spot.was_entered());
+                paused && run.allowance == 0 && !entered()
             }
             Todo::Judge(_) | Todo::Turn(_) | Todo::Finish(_) | Todo::Collapse(_) => false,
         }

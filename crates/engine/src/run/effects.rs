@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::Run;
-use super::state::{Nest, Phase, ScopeState, Stage, Work};
+use super::state::{Nest, Phase, ScopeState, Stage, Status, Work};
 use super::view::Spot;
 use crate::effect::{Effect, Order};
 use crate::event::Event;
@@ -48,7 +48,8 @@ impl Run {
             Event::Dropped { node } => {
                 for (path, work) in self.works(plan, node) {
                     let Some(spot) = self.spot(plan, &path) else { continue };
-                    out.extend(work.fence().and_then(|fence| cancel(&spot, &path, fence)));
+                    let fence = work.fence().filter(|_| !self.was_told(work));
+                    out.extend(fence.and_then(|fence| cancel(&spot, &path, fence)));
                     out.extend(self.refund(&spot, &path, work));
                 }
             }
@@ -129,6 +130,11 @@ impl Run {
         let spot = self.spot(plan, path)?;
         let work = spot.phase().work()?;
         Some((spot, work))
+    }
+
+    /// Whoever works on a run that is being cancelled was told to stop when the cancel was asked for.
+    fn was_told(&self, work: &Work) -> bool {
+        self.status == Status::Canceling && matches!(work.stage, Stage::Granted { .. })
     }
 
     /// The order for a call; the same call can be ordered again after a crash.

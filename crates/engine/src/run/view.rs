@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::Run;
-use super::state::{LoopState, Nest, NodeState, ScopeState, Slot};
+use super::state::{Activity, LoopState, Nest, NodeState, Phase, ScopeState, Slot};
 use crate::path::NodePath;
 use crate::plan::{Body, Branch, Branches, Call, Compute, Fan, Kind, Node, NodeIx, Plan, Scope};
 use crate::reference::{Facts, Root};
@@ -189,11 +189,16 @@ impl<'p, 's> Spot<'p, 's> {
         }
     }
 
-    pub(crate) fn phase(&self) -> &'s super::state::Phase {
+    pub(crate) fn phase(&self) -> &'s Phase {
         match &self.branch {
             Some(arm) => &arm.slot.phase,
             None => &self.state.phase,
         }
+    }
+
+    /// Whether it is a node that was entered and has not done anything yet.
+    pub(crate) fn was_entered(&self) -> bool {
+        self.branch.is_none() && *self.phase() == Phase::Open(Activity::Beginning)
     }
 
     /// What goes into the node or branch: the fan's input, or its item, for a branch without its own.
@@ -219,19 +224,16 @@ impl<'p, 's> Spot<'p, 's> {
     /// Parameters of the node itself: literal ones of the definition.
     fn own_params(&self) -> Cow<'p, Map<String, Value>> {
         let own = match &self.node.kind {
-            Kind::Call(call) => Some(&call.params),
-            Kind::Sub(sub) => Some(&sub.params),
-            Kind::Choice(choice) => Some(&choice.params),
-            _ => None,
+            Kind::Call(call) => &call.params,
+            _ => &self.node.params,
         };
-        let own = own.map_or_else(|| Cow::Owned(Map::new()), Cow::Borrowed);
-        match self.branch.map(|arm| &arm.branch.body) {
-            Some(Body::Call(call)) if !call.params.is_empty() => {
-                let mut own = own.into_owned();
-                own.extend(call.params.iter().map(|(k, v)| (k.clone(), v.clone())));
+        match self.branch.map(|arm| &arm.branch.params) {
+            Some(branch) if !branch.is_empty() => {
+                let mut own = own.clone();
+                own.extend(branch.iter().map(|(k, v)| (k.clone(), v.clone())));
                 Cow::Owned(own)
             }
-            Some(_) | None => own,
+            Some(_) | None => Cow::Borrowed(own),
         }
     }
 

@@ -100,7 +100,9 @@ impl Run {
         for (ix, node) in state.nodes.iter().filter(|(_, node)| node.phase.is_open()) {
             let plan = &scope.nodes[*ix];
             let here = path.child(&plan.key);
-            match (&plan.kind, node.nest.as_deref()) {
+            // A subflow that waits to start again still has what it left inside.
+            let inside = node.nest.as_deref().filter(|_| node.phase == Phase::Open(Activity::Nest));
+            match (&plan.kind, inside) {
                 (Kind::Sub(sub), Some(Nest::Scope(inner))) => {
                     self.scope_reasons(&sub.scope, inner, &here, out)
                 }

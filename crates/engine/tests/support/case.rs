@@ -21,16 +21,18 @@ pub fn play(text: &str) -> Result<String, String> {
     let strictness = if lenient { Strictness::Lenient } else { Strictness::Strict };
     let compiled = compile(&definition, strictness);
     let mut world = compiled.plan.clone().map(World::of);
+    let mut last = Vec::new();
     for line in rest.lines() {
         match line.split_at_checked(2) {
             Some((">" | "> " | "! " | "x ", _)) => {}
-            Some(("< ", input)) => {
+            Some((mark @ ("< " | "<~"), input)) => {
                 out.push_str(line);
                 out.push('\n');
                 let world =
                     world.as_mut().ok_or_else(|| format!("does not compile: {:#?}", compiled.problems))?;
-                for recorded in feed(world, input).map_err(|error| format!("`{line}`: {error}"))? {
-                    out.push_str(&recorded);
+                last = feed(world, input.trim_start()).map_err(|error| format!("`{line}`: {error}"))?;
+                for recorded in last.iter().filter(|_| mark == "< ") {
+                    out.push_str(recorded);
                     out.push('\n');
                 }
             }
@@ -39,7 +41,12 @@ pub fn play(text: &str) -> Result<String, String> {
                 out.push('\n');
                 let holds = match claim.split_once(' ').unwrap_or((claim, "")) {
                     ("lenient", _) => Ok(()),
-                    ("problem" | "warning" | "no" | "expand" | "ok", _) => about_definition(&compiled, claim),
+                    ("saw" | "unseen" | "silence", _) => about_answer(&last, claim),
+                    (
+                        "problem" | "warning" | "unreported" | "problems" | "no" | "expand" | "ok"
+                        | "publishes",
+                        _,
+                    ) => about_definition(&compiled, claim),
                     _ => match &world {
                         Some(world) => about_run(world, claim),
                         None => Err(format!("does not compile: {:#?}", compiled.problems)),
@@ -59,7 +66,7 @@ pub fn play(text: &str) -> Result<String, String> {
 fn split_head(text: &str) -> (String, String) {
     let (mut head, mut rest) = (String::new(), String::new());
     for line in text.lines() {
-        let body = !rest.is_empty() || line.starts_with("< ") || line.starts_with("= ");
+        let body = !rest.is_empty() || ["< ", "<~", "= "].iter().any(|mark| line.starts_with(mark));
         let part = if body { &mut rest } else { &mut head };
         part.push_str(line);
         part.push('\n');
@@ -132,11 +139,12 @@ fn parse_input(world: &World, text: &str) -> Result<Input, String> {
             Input::Signal { id, key: key.to_owned(), value: value(rest)?, by: None }
         }
         "decide" => {
-            let mut parts = rest.splitn(3, ' ');
+            let mut parts = rest.splitn(4, ' ');
             let node = parts.next().filter(|node| *node != "-").map(NodePath::from);
             let decision = value(parts.next().unwrap_or(""))?;
             let by = parts.next().map(str::to_owned);
-            Input::Decide { node, decision, by, comment: None }
+            let comment = parts.next().map(str::to_owned);
+            Input::Decide { node, decision, by, comment }
         }
         "cancel" => Input::Cancel { reason: (!rest.is_empty()).then(|| rest.to_owned()), by: None },
         "pause" => Input::Pause,
@@ -230,7 +238,10 @@ fn about_definition(compiled: &windlass_engine::definition::Compiled, claim: &st
     match word {
         "ok" if compiled.plan.is_some() && compiled.problems.is_empty() => Ok(()),
         "no" if compiled.plan.is_none() => Ok(()),
-        "ok" | "no" => Err(format!("problems:{}", listed())),
+        "publishes" if compiled.plan.is_some() => Ok(()),
+        "problems" if compiled.problems.len().to_string() == rest => Ok(()),
+        "unreported" if !compiled.problems.iter().any(|p| p.to_string().contains(rest)) => Ok(()),
+        "ok" | "no" | "publishes" | "problems" | "unreported" => Err(format!("problems:{}", listed())),
         "expand" => {
             let expansion = windlass_engine::definition::expand(&compiled.definition, Strictness::Strict);
             let now = serde_json::to_value(&expansion.tasks).unwrap();
@@ -245,6 +256,18 @@ fn about_definition(compiled: &windlass_engine::definition::Compiled, claim: &st
             if found { Ok(()) } else { Err(format!("problems:{}", listed())) }
         }
     }
+}
+
+/// What the last input led to: `saw TEXT`, `unseen TEXT`, or `silence` for nothing at all.
+fn about_answer(last: &[String], claim: &str) -> Result<(), String> {
+    let (word, rest) = claim.split_once(' ').unwrap_or((claim, ""));
+    let found = last.iter().any(|line| line.contains(rest));
+    let holds = match word {
+        "saw" => found,
+        "unseen" => !found,
+        _ => last.is_empty(),
+    };
+    if holds { Ok(()) } else { Err(format!("the last input led to:\n    {}", last.join("\n    "))) }
 }
 
 fn about_run(world: &World, claim: &str) -> Result<(), String> {

@@ -30,8 +30,17 @@ impl World {
         Ok(step)
     }
 
-    /// Replaying the journal, and reading a snapshot back, give the very same state.
+    /// Replaying the journal, and reading a snapshot back, give the very same state; and no two visits share a key.
     pub fn check(&self) -> Result<(), String> {
+        let mut keys = std::collections::BTreeSet::new();
+        for effect in &self.effects {
+            if let Effect::Call(order) = effect
+                && (order.attempt, &order.memo) == (1, &None)
+                && !keys.insert(&order.key)
+            {
+                return Err(format!("two first attempts have the key {}", order.key));
+            }
+        }
         let live = picture(&self.run);
         let stored: Vec<(Timestamp, Event)> = self
             .journal

@@ -32,6 +32,7 @@ pub(super) fn read(id: &str, mut fields: Fields<'_>, depth: usize, reader: &mut 
         task_id: None,
         label: String::new(),
         kind: Kind::Pass,
+        params: Map::new(),
         prep: Prep::Scope,
         post: Post::default(),
         out: Vec::new(),

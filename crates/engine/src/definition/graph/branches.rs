@@ -67,10 +67,7 @@ pub(super) fn foreach(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader
         Some(scope) => Some(plain(scope.1, Body::Scope(scope.0))),
         None if doer.is_named() || execs.is_empty() => {
             doer.exec(common.exec_type, reader).map(|(exec, service)| {
-                plain(
-                    service.clone(),
-                    Body::Call(Box::new(common.terms.call(exec, service, common.params.clone()))),
-                )
+                plain(service.clone(), Body::Call(Box::new(common.terms.call(exec, service, Map::new()))))
             })
         }
         None => None,
@@ -141,8 +138,7 @@ fn fixed(execs: &[Value], path: &str, common: &Common, reader: &mut Reader) -> V
 /// One exec: whoever it names, with its own params over the node's.
 fn branch(mut exec: Fields<'_>, common: &Common, reader: &mut Reader) -> Option<Branch> {
     let doer = Doer::read(&mut exec, reader);
-    let mut params = common.params.clone();
-    params.extend(exec.map("params", reader).cloned().unwrap_or_default());
+    let own = exec.map("params", reader).cloned().unwrap_or_default();
     let prep = node::prep(&mut exec, reader);
     let post = node::post(&mut exec, reader);
     let has_scope = exec.map.get("subflow").is_some_and(|value| !value.is_null());
@@ -151,14 +147,14 @@ fn branch(mut exec: Fields<'_>, common: &Common, reader: &mut Reader) -> Option<
         Some((scope, name)) => Some((name, Body::Scope(scope))),
         None if has_scope => None,
         None => doer.exec(common.exec_type, reader).map(|(exec, service)| {
-            (service.clone(), Body::Call(Box::new(common.terms.call(exec, service, params))))
+            (service.clone(), Body::Call(Box::new(common.terms.call(exec, service, Map::new()))))
         }),
     };
     let title = exec.name("name", reader).map(str::to_owned);
     exec.allow(&["node", "index"]);
     exec.finish(reader);
     let (name, body) = body?;
-    Some(Branch { name: title.unwrap_or(name), body, prep, post })
+    Some(Branch { name: title.unwrap_or(name), body, params: own, prep, post })
 }
 
 /// A branch that is a flow of its own, with the name it goes by.
@@ -168,7 +164,11 @@ fn body_scope(
     reader: &mut Reader,
 ) -> Option<(Arc<crate::plan::Scope>, String)> {
     let value = fields.value("subflow")?;
-    let flow = Flow::read(value, &fields.at("subflow"), depth + 1, reader)?;
+    // A branch begins with the fields of its item, which nobody knows yet.
+    let outside = reader.begins_with.take();
+    let flow = Flow::read(value, &fields.at("subflow"), depth + 1, reader);
+    reader.begins_with = outside;
+    let flow = flow?;
     Some((Arc::new(flow.root?), flow.title.unwrap_or_else(|| "subflow".to_owned())))
 }
 
@@ -186,10 +186,10 @@ fn by_service(service: String, common: &Common) -> Branch {
         ExecType::Queue => Exec::Queue,
         ExecType::Func => Exec::Func { name: service.clone() },
     };
-    let call = common.terms.call(exec, service.clone(), common.params.clone());
+    let call = common.terms.call(exec, service.clone(), Map::new());
     plain(service, Body::Call(Box::new(call)))
 }
 
 fn plain(name: String, body: Body) -> Branch {
-    Branch { name, body, prep: Prep::Scope, post: Post::default() }
+    Branch { name, body, params: Map::new(), prep: Prep::Scope, post: Post::default() }
 }

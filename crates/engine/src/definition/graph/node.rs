@@ -1,6 +1,6 @@
 //! One node of the graph form: its kind, what it takes in and what it does with the result.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -82,6 +82,7 @@ pub(super) fn read(key: &str, value: &Value, path: String, depth: usize, reader:
         task_id: None,
         label: "executor".to_owned(),
         kind: Kind::Pass,
+        params: Map::new(),
         prep: Prep::Scope,
         post: Post::default(),
         out: Vec::new(),
@@ -136,13 +137,22 @@ pub(in crate::definition) fn fill(
                 }
             }
         }
-        Word::Subflow => subflow(fields, depth, reader),
+        Word::Subflow => {
+            let inside = begins_with(&node.prep, reader);
+            let outside = std::mem::replace(&mut reader.begins_with, inside);
+            let kind = subflow(fields, depth, reader);
+            reader.begins_with = outside;
+            kind
+        }
         Word::Timer => timer(fields, reader).map(Kind::Timer),
         Word::WaitEvent => wait(node, fields, reader).map(Kind::Wait),
         Word::Approval => Some(Kind::Approval(approval(node, fields, reader))),
     };
     if let Some(kind) = kind {
         node.kind = kind;
+    }
+    if !matches!(node.kind, Kind::Call(_)) {
+        node.params = params(fields, reader);
     }
 }
 
@@ -295,14 +305,13 @@ fn choice(fields: &mut Fields<'_>, reader: &mut Reader) -> Choice {
         case.finish(reader);
         cases.extend(action.zip(expr.map(Condition::Json)));
     }
-    Choice { cases, default_action, params: params(fields, reader) }
+    Choice { cases, default_action }
 }
 
 fn subflow(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<Kind> {
     let path = fields.at("subflow");
     let flow = fields.value("subflow").and_then(|value| Flow::read(value, &path, depth + 1, reader));
     let on_failure = sub_failure(fields, reader);
-    let params = params(fields, reader);
     let path = fields.at("subflow_execs");
     let mut overrides = BTreeMap::new();
     let scope = flow.and_then(|flow| flow.root);
@@ -326,7 +335,16 @@ fn subflow(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option
         }
         exec.finish(reader);
     }
-    Some(Kind::Sub(Box::new(Sub { scope: scope?, params, overrides, on_failure })))
+    Some(Kind::Sub(Box::new(Sub { scope: scope?, overrides, on_failure })))
+}
+
+/// What the shared state of a subflow begins with: the fields of its input, as far as they are known.
+fn begins_with(prep: &Prep, reader: &Reader) -> Option<BTreeSet<String>> {
+    match prep {
+        Prep::Map(map) => Some(map.keys().cloned().collect()),
+        Prep::Scope => reader.begins_with.clone(),
+        Prep::Key(_) | Prep::Params(_) => None,
+    }
 }
 
 fn sub_failure(fields: &mut Fields<'_>, reader: &mut Reader) -> SubFailure {

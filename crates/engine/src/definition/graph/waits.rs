@@ -36,9 +36,8 @@ pub(super) fn timer(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Time
     match (delay, until) {
         (Some((value, path)), None) => {
             let template = moment(value, &path, reader)?;
-            let whole = |n: &Value| n.as_f64().or_else(|| n.as_str()?.trim().parse().ok());
             match &template {
-                Template::Literal(n) if whole(n).is_none_or(|n| n.is_nan() || n < 0.0) => {
+                Template::Literal(n) if crate::number::Num::duration_ms(n, 1).is_none() => {
                     reader.error(path, "a delay is a number of milliseconds from 0");
                     None
                 }

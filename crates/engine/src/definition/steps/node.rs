@@ -24,6 +24,7 @@ pub(super) fn read(task: &Task<'_, '_>, depth: usize, tree: &Tree, reader: &mut 
         task_id: Some(task.task_id.clone()),
         label: step.operator.to_owned(),
         kind: Kind::Pass,
+        params: Map::new(),
         prep: Prep::Scope,
         post: Post::default(),
         out: Vec::new(),

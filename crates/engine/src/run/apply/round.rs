@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::super::state::{Activity, Nest, NodeState, Phase, ScopeState, Status};
+use super::super::state::{Activity, Nest, NodeState, Phase, ScopeState, Slot, Status};
 use super::super::{Run, Todo};
 use super::scope::reachable;
 use crate::path::NodePath;
-use crate::plan::{Body, Fan, Kind, Node, NodeIx, Plan, Routing, Scope, When};
+use crate::plan::{Body, Kind, Node, NodeIx, Plan, Routing, Scope, Strategy, When};
 use crate::time::Timestamp;
 
 impl Run {
@@ -18,7 +18,28 @@ impl Run {
         self.new_round(round);
         let mut reopened = Reopened::at(at, self.visits);
         reopened.scope(&plan.root, &mut self.root, &NodePath::root());
-        self.take_up(plan, reopened);
+        self.take_up(plan, reopened, &NodePath::root());
+    }
+
+    /// A branch that is a scope opened: it goes on where an earlier round left it, or begins.
+    pub(super) fn opened_branch(
+        &mut self,
+        plan: &Plan,
+        path: &NodePath,
+        fresh: Option<ScopeState>,
+        at: Timestamp,
+    ) {
+        let Some(slot) = self.slot_mut(plan, path) else { return };
+        slot.phase = Phase::Open(Activity::Nest);
+        if slot.scope.is_none() {
+            slot.scope = fresh.map(Box::new);
+            return self.open_scope(plan, path);
+        }
+        let mut reopened = Reopened::at(at, self.visits);
+        if let Some((scope, state)) = self.scope_mut(plan, path) {
+            reopened.scope(scope, state, path);
+        }
+        self.take_up(plan, reopened, path);
     }
 
     pub(super) fn rerun(
@@ -37,11 +58,13 @@ impl Run {
         let mut reopened = Reopened::at(at, self.visits);
         let segments: Vec<&str> = from.segments().collect();
         reopened.from(&plan.root, &mut self.root, &NodePath::root(), &segments);
-        self.take_up(plan, reopened);
+        self.take_up(plan, reopened, &NodePath::root());
     }
 
     fn new_round(&mut self, round: u32) {
         self.round = round;
+        self.entries = 0;
+        self.spare_entries = 0;
         self.status = Status::Running;
         self.error = None;
         self.result = None;
@@ -49,7 +72,8 @@ impl Run {
         self.root.ended = false;
     }
 
-    fn take_up(&mut self, plan: &Plan, reopened: Reopened) {
+    /// Goes on with what was reopened in the scope at `path`; with nothing left to do there, it ends.
+    fn take_up(&mut self, plan: &Plan, reopened: Reopened, path: &NodePath) {
         self.visits = reopened.visits;
         self.wakes.extend(reopened.wakes);
         let nothing = reopened.todos.is_empty() && reopened.fans.is_empty();
@@ -58,7 +82,7 @@ impl Run {
             self.fan_moved(plan, &fan);
         }
         if nothing {
-            self.end_scope(plan, &NodePath::root());
+            self.end_scope(plan, path);
         }
     }
 }
@@ -69,6 +93,7 @@ struct Reopened {
     wakes: Vec<(Timestamp, NodePath)>,
     fans: Vec<NodePath>,
     at: Timestamp,
+    /// Visits so far: what is taken up is visited anew, so that no key of an earlier round is used again.
     visits: u64,
 }
 
@@ -115,14 +140,11 @@ impl Reopened {
                 }
                 true
             }
-            (Kind::Fan(fan), Some(Nest::Fan(arms))) if !matches!(node.phase, Phase::Pending) => {
+            (Kind::Fan(_), Some(Nest::Fan(arms))) if !matches!(node.phase, Phase::Pending) => {
                 (arms.n_open, arms.n_failed, arms.next) = (0, 0, 0);
-                for (index, slot) in arms.slots.iter_mut().enumerate() {
-                    if slot.phase == Phase::Done {
-                        continue;
-                    }
+                // Branches start again at the fan's pace; those that are scopes go on inside when they do.
+                for slot in arms.slots.iter_mut().filter(|slot| slot.phase != Phase::Done) {
                     slot.phase = Phase::Pending;
-                    arms.n_open += usize::from(self.branch(fan, index, slot, path));
                 }
                 self.fans.push(path.clone());
                 true
@@ -137,36 +159,16 @@ impl Reopened {
         inside
     }
 
-    /// A branch that is a scope goes on inside; one that is a call starts again.
-    fn branch(
-        &mut self,
-        fan: &Fan,
-        index: usize,
-        slot: &mut super::super::state::Slot,
-        path: &NodePath,
-    ) -> bool {
-        let (Some(Body::Scope(scope)), Some(inner)) =
-            (fan.branch(index).map(|branch| &branch.body), slot.scope.as_deref_mut())
-        else {
-            return false;
-        };
-        slot.phase = Phase::Open(Activity::Nest);
-        self.scope(scope, inner, &path.at(index));
-        true
-    }
-
     fn reopen(&mut self, plan: &Node, node: &mut NodeState, path: &NodePath) {
+        self.visits += 1;
+        node.visit = self.visits;
         node.phase = Phase::Open(Activity::Nest);
         node.fault = None;
         node.output = None;
         node.action = None;
         node.ended_at = None;
         node.judged = false;
-        // Branches have their fan's visit: what they do again must not look like what they did before.
-        if matches!(plan.kind, Kind::Fan(_)) {
-            self.visits += 1;
-            node.visit = self.visits;
-        }
+        node.restarts = 0;
         node.wake = (plan.timeout_ms > 0).then(|| self.at.after(plan.timeout_ms));
         self.wakes.extend(node.wake.map(|wake| (wake, path.clone())));
     }
@@ -212,8 +214,16 @@ impl Reopened {
             }
             (Kind::Fan(fan), Some(Nest::Fan(arms))) => {
                 let Some(index) = index() else { return };
+                // A fan that gives up on a failure cannot end well with one: its failed branches run again too.
+                let lacks = |slot: &Slot| match slot.phase {
+                    Phase::Canceled => true,
+                    Phase::Failed => fan.strategy == Strategy::FailFast,
+                    Phase::Pending | Phase::Open(_) | Phase::Done | Phase::Skipped => false,
+                };
                 for (at, slot) in arms.slots.iter_mut().enumerate() {
-                    if at == index || slot.phase == Phase::Canceled {
+                    if at == index && rest.len() == 1 {
+                        *slot = Slot::default();
+                    } else if at == index || lacks(slot) {
                         slot.phase = Phase::Pending;
                     }
                 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::super::decide::outside::is_reserved;
 use super::super::state::{Chosen, Nest, ScopeState, Shared};
 use super::super::view::Spot;
 use super::super::{Run, Todo};
@@ -89,9 +90,12 @@ impl Run {
 
     /// The nearest scope around a node that has its own shared state: the flow it belongs to.
     pub(super) fn flow_of(&self, plan: &Plan, path: &NodePath) -> NodePath {
-        let mut scope = path.split_last().map_or_else(NodePath::root, |(scope, _)| scope);
+        let outside = |path: &NodePath| path.split_last().map_or_else(NodePath::root, |(scope, _)| scope);
+        // A branch stands in the scope of its fan.
+        let is_branch = self.spot(plan, path).is_some_and(|spot| spot.branch.is_some());
+        let mut scope = if is_branch { outside(&outside(path)) } else { outside(path) };
         while let Some(of) = self.loop_of_turn(plan, &scope) {
-            scope = of.split_last().map_or_else(NodePath::root, |(scope, _)| scope);
+            scope = outside(&of);
         }
         scope
     }
@@ -108,7 +112,8 @@ impl Run {
     }
 }
 
-/// The state a subflow or a branch begins with: its own shared state holds the fields of its input.
+/// The state a subflow or a branch begins with: its own shared state holds the fields of its input, but for those
+/// that only the engine writes.
 pub(super) fn inner_state(spot: &Spot<'_, '_>, run: &Run) -> Option<ScopeState> {
     let owns = match (&spot.branch, &spot.node.kind) {
         (Some(arm), _) => match &arm.branch.body {
@@ -122,7 +127,8 @@ pub(super) fn inner_state(spot: &Spot<'_, '_>, run: &Run) -> Option<ScopeState> 
     let mut shared = Shared::new();
     match &*input {
         Value::Object(fields) => {
-            shared.extend(fields.iter().map(|(key, value)| (key.clone(), Arc::new(value.clone()))));
+            let fields = fields.iter().filter(|(key, _)| !is_reserved(key));
+            shared.extend(fields.map(|(key, value)| (key.clone(), Arc::new(value.clone()))));
         }
         Value::Null => {}
         _ => {
@@ -133,6 +139,21 @@ pub(super) fn inner_state(spot: &Spot<'_, '_>, run: &Run) -> Option<ScopeState> 
         shared.insert("index".to_owned(), Arc::new(arm.index.into()));
     }
     Some(ScopeState { shared: owns.then_some(shared), input, params: spot.params(), ..ScopeState::default() })
+}
+
+/// Entries that what opens here takes when it is run through once, if it is inside a fan: width is no cycle.
+/// What starts again after a failure has had them.
+pub(super) fn spare_entries(spot: &Spot<'_, '_>, n_turns: usize) -> u64 {
+    let n = match (&spot.branch, &spot.node.kind) {
+        (Some(arm), _) => match &arm.branch.body {
+            Body::Scope(scope) => scope.nodes.len(),
+            Body::Call(_) => 0,
+        },
+        (None, Kind::Sub(sub)) if spot.in_fan && spot.state.restarts == 0 => sub.scope.nodes.len(),
+        (None, Kind::Loop(plan)) if spot.in_fan => plan.body.nodes.len().saturating_mul(n_turns),
+        (None, _) => 0,
+    };
+    u64::try_from(n).unwrap_or(u64::MAX)
 }
 
 /// The part of the root scope that an exec mode runs.

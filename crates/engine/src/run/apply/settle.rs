@@ -96,7 +96,7 @@ impl Run {
         let (ix, node) = (spot.ix, spot.node);
         let routing = &spot.level().scope.routing;
         let attempts = spot.state.attempts;
-        let partial = matches!(node.kind, Kind::Fan(_)).then(|| collected(&spot));
+        let partial = matches!(spot.state.nest.as_deref(), Some(Nest::Fan(_))).then(|| collected(&spot));
         let mut entries = partial.as_ref().map(|output| results(&node.post, output)).unwrap_or_default();
         if route.is_some() {
             let error = serde_json::json!({
@@ -241,7 +241,7 @@ impl Todo {
 }
 
 /// The output of a container, from what is inside it.
-fn collected(spot: &Spot<'_, '_>) -> Arc<Value> {
+pub(in super::super) fn collected(spot: &Spot<'_, '_>) -> Arc<Value> {
     let shared_of = |shared: &Option<super::super::state::Shared>| {
         let fields = shared.iter().flatten().map(|(key, value)| (key.clone(), (**value).clone()));
         Arc::new(Value::Object(fields.collect()))

@@ -47,7 +47,7 @@ impl Run {
 
     fn granted(&mut self, plan: &Plan, path: &NodePath, event: &Event, at: Timestamp) {
         let Event::Granted { fence, attempt, deadline, charge, by, .. } = event else { return };
-        self.consume(&Todo::Begin(path.clone()));
+        self.begun(plan, path);
         self.parked.remove(path);
         self.fence = self.fence.max(*fence);
         self.cost.estimated = self.cost.estimated.saturating_add(charge.unwrap_or(0));

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::{Decider, action_text, prepare};
 use crate::compute;
 use crate::event::{Event, Level, Waiting};
+use crate::number::Num;
 use crate::path::NodePath;
 use crate::plan::{Body, Branches, Choice, Compute, Fan, Kind, LoopOver, Post, Routing, Timer};
 use crate::reference::{Facts, Seg, dig};
@@ -25,7 +26,7 @@ impl Decider<'_> {
         if joins && spot.state.n_in_live == 0 && !started {
             return vec![Event::Skipped { node: path.clone() }];
         }
-        if !spot.in_fan && self.run.entries >= crate::limits::VISITS {
+        if self.run.entries >= crate::limits::VISITS.saturating_add(self.run.spare_entries) {
             let message =
                 format!("more than {} nodes were entered: a cycle without end?", crate::limits::VISITS);
             return vec![self.failed(
@@ -168,16 +169,13 @@ impl Decider<'_> {
         let until = match timer {
             Timer::Delay(template) => {
                 let value = template.resolve(&view);
-                match whole(&value).and_then(|ms| u64::try_from(ms).ok()) {
-                    Some(ms) => Ok(self.given.now.after(ms)),
-                    None => Err(format!(
-                        "the delay must be a whole number of milliseconds from 0 up, not {value}"
-                    )),
-                }
+                Num::duration_ms(&value, 1).map(|ms| self.given.now.after(ms)).ok_or_else(|| {
+                    format!("the delay must be a number of milliseconds from 0 up, not {value}")
+                })
             }
             Timer::Seconds(template) => {
                 let value = template.resolve(&view);
-                seconds_as_ms(&value)
+                Num::duration_ms(&value, 1_000)
                     .map(|ms| self.given.now.after(ms))
                     .ok_or_else(|| format!("the delay must be a number of seconds from 0 up, not {value}"))
             }
@@ -273,14 +271,4 @@ pub(crate) fn whole(value: &Value) -> Option<i64> {
         Value::String(text) => text.trim().parse().ok(),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
-}
-
-/// Seconds, also with a fraction or as text, in milliseconds.
-fn seconds_as_ms(value: &Value) -> Option<u64> {
-    let seconds = crate::number::Num::lenient(value)?.to_float();
-    if !(0.0..=1e12).contains(&seconds) {
-        return None;
-    }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
-    Some((seconds * 1_000.0).round() as u64)
 }

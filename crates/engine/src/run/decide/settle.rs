@@ -1,9 +1,10 @@
 //! What follows when nodes settle: conditional edges, turns of loops, the ends of scopes, failures on their way up.
 
 use super::Decider;
+use super::node::action_of;
 use crate::event::{Ending, Event, Next, RunFault};
 use crate::path::NodePath;
-use crate::plan::{Kind, Routing, SubFailure, When};
+use crate::plan::{Kind, Routing, Strategy, SubFailure, When};
 use crate::retry::{Fault, FaultKind};
 use crate::run::state::{FanState, Nest, Phase, ScopeState};
 use crate::run::view::Spot;
@@ -63,7 +64,8 @@ impl Decider<'_> {
         let spot = self.spot(path);
         let action = match (&spot.branch, spot.state.nest.as_deref()) {
             (None, Some(Nest::Scope(inner))) => self.sub_action(&spot, inner),
-            _ => spot.node.post.action_static.clone().filter(|_| spot.branch.is_none()),
+            (None, _) => action_of(&spot.node.post, &crate::run::apply::collected(&spot)),
+            (Some(_), _) => None,
         };
         let node = path.clone();
         events.push(Event::Done { node, fence: 0, output: None, action, actual: None, worker: None });
@@ -99,7 +101,7 @@ impl Decider<'_> {
                 self.failed(&spot, &path, 0, uncaught(fault), None)
             }
             (None, Kind::Sub(sub), Some(Nest::Scope(inner))) => {
-                self.sub_failed(&spot, &path, &sub.on_failure, uncaught(inner.fault.clone()))
+                self.sub_failed(&spot, &path, inner, &sub.on_failure)
             }
             (None, _, Some(Nest::Fan(arms))) => self.failed(&spot, &path, 0, fan_fault(arms), None),
             (None, _, Some(Nest::Loop(turns))) => {
@@ -118,11 +120,12 @@ impl Decider<'_> {
         (spot.branch.is_none() && matches!(spot.node.kind, Kind::Loop(_))).then_some(outer)
     }
 
-    fn sub_failed(&self, spot: &Spot<'_, '_>, path: &NodePath, on: &SubFailure, fault: Fault) -> Event {
+    fn sub_failed(&self, spot: &Spot<'_, '_>, path: &NodePath, inner: &ScopeState, on: &SubFailure) -> Event {
+        let fault = uncaught(inner.fault.clone());
         let restart = match on {
             SubFailure::Ignore => {
                 let node = path.clone();
-                let action = spot.node.post.action_static.clone();
+                let action = self.sub_action(spot, inner);
                 return Event::Done { node, fence: 0, output: None, action, actual: None, worker: None };
             }
             SubFailure::Fail => None,
@@ -174,7 +177,8 @@ impl Decider<'_> {
     }
 
     /// `timeout` (for time-outs), `error`, `default`, in this order. A fan that gave up follows its own action
-    /// first; a wait that was too long follows its own action before `default`.
+    /// first, but not one that could not begin or took too long itself; a wait that was too long follows its own
+    /// action before `default`.
     fn catching_edge(&self, spot: &Spot<'_, '_>, kind: FaultKind) -> Option<String> {
         if spot.branch.is_some() || kind == FaultKind::Limit {
             return None;
@@ -184,10 +188,15 @@ impl Decider<'_> {
         }
         let own = spot.node.post.action_static.as_deref();
         let timed_out = matches!(kind, FaultKind::Timeout | FaultKind::Watchdog);
-        let fan = matches!(spot.node.kind, Kind::Fan(_));
+        let gave_up = match (&spot.node.kind, spot.state.nest.as_deref()) {
+            (Kind::Fan(fan), Some(Nest::Fan(arms))) => {
+                fan.strategy == Strategy::FailFast && arms.n_failed > 0
+            }
+            _ => false,
+        };
         let wait = matches!(spot.node.kind, Kind::Wait(_) | Kind::Approval(_));
         let candidates = [
-            own.filter(|_| fan),
+            own.filter(|_| gave_up),
             timed_out.then_some("timeout"),
             Some("error"),
             own.filter(|_| wait && timed_out),
