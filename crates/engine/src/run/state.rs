@@ -114,9 +114,9 @@ pub struct NodeState {
     pub n_in_settled: usize,
     #[serde(default)]
     pub n_in_live: usize,
-    /// Out-edges that were judged dead.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub dead: BTreeSet<NodeIx>,
+    /// Targets of the out-edges that were judged dead, once per edge: two edges may lead to one node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dead: Vec<NodeIx>,
     /// Whether its conditional out-edges were judged.
     #[serde(default)]
     pub judged: bool,

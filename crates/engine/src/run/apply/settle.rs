@@ -1,6 +1,6 @@
 //! Nodes that settle: their results are kept, and what follows becomes ready.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -146,11 +146,11 @@ impl Run {
         let Some((scope_path, key)) = path.split_last() else { return };
         let Some((scope, state)) = self.scope_mut(plan, &scope_path) else { return };
         let Some((ix, _)) = scope.node(key) else { return };
-        let dead: BTreeSet<NodeIx> = dead.iter().filter_map(|key| Some(scope.node(key)?.0)).collect();
+        let dead: Vec<NodeIx> = dead.iter().filter_map(|key| Some(scope.node(key)?.0)).collect();
         let node = state.nodes.entry(ix).or_default();
         node.dead.clone_from(&dead);
         node.judged = true;
-        self.follow_edges(plan, &scope_path, ix, |to| !dead.contains(&to));
+        self.follow_edges(plan, &scope_path, ix, live_edges(&dead));
     }
 
     /// What follows a settled node. `live`: whether its edges may be live at all.
@@ -192,7 +192,7 @@ impl Run {
         plan: &Plan,
         scope_path: &NodePath,
         ix: NodeIx,
-        live: impl Fn(NodeIx) -> bool,
+        mut live: impl FnMut(NodeIx) -> bool,
     ) {
         let Some((scope, state)) = self.scope_mut(plan, scope_path) else { return };
         let mut ready = Vec::new();
@@ -237,6 +237,21 @@ impl Todo {
             | Todo::Finish(path)
             | Todo::Collapse(path) => path,
         }
+    }
+}
+
+/// Asked once per edge, whether it is live. Edges to the same node differ only in number.
+pub(super) fn live_edges(dead: &[NodeIx]) -> impl FnMut(NodeIx) -> bool + use<> {
+    let mut n_dead: BTreeMap<NodeIx, usize> = BTreeMap::new();
+    for ix in dead {
+        *n_dead.entry(*ix).or_default() += 1;
+    }
+    move |to| match n_dead.get_mut(&to) {
+        Some(left) if *left > 0 => {
+            *left -= 1;
+            false
+        }
+        Some(_) | None => true,
     }
 }
 
