@@ -232,9 +232,7 @@ impl Reopened {
                 Phase::Done => {}
                 Phase::Open(_) => continue,
                 Phase::Pending | Phase::Failed | Phase::Skipped | Phase::Canceled => {
-                    node.phase = Phase::Pending;
-                    node.dead.clear();
-                    node.judged = false;
+                    *node = NodeState::default();
                     continue;
                 }
             }

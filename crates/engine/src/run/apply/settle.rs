@@ -124,6 +124,7 @@ impl Run {
             state.fault = Some((path.clone(), fault.clone()));
         }
         if goes_on {
+            self.block_after(plan, &scope_path, ix);
             self.route(plan, path, ix, None, false);
         } else {
             self.end_scope(plan, &scope_path);
@@ -133,10 +134,13 @@ impl Run {
     pub(super) fn skipped(&mut self, plan: &Plan, path: &NodePath, at: Timestamp) {
         self.consume(&Todo::Enter(path.clone()));
         let Some(spot) = self.spot(plan, path) else { return };
-        let ix = spot.ix;
+        let (ix, blocked) = (spot.ix, spot.state.blocked);
         if let Some(state) = self.node_mut(plan, path) {
             state.phase = Phase::Skipped;
             state.ended_at = Some(at);
+        }
+        if let Some((scope_path, _)) = path.split_last().filter(|_| blocked) {
+            self.block_after(plan, &scope_path, ix);
         }
         self.route(plan, path, ix, None, false);
     }
@@ -206,6 +210,14 @@ impl Run {
             }
         }
         self.agenda.extend(ready);
+    }
+
+    /// What depends on a failed node does not run.
+    fn block_after(&mut self, plan: &Plan, scope_path: &NodePath, ix: NodeIx) {
+        let Some((scope, state)) = self.scope_mut(plan, scope_path) else { return };
+        for to in scope.nodes[ix].out.iter().filter_map(|edge| edge.to) {
+            state.nodes.entry(to).or_default().blocked = true;
+        }
     }
 
     /// Takes what concerned a settled place off the agenda. Only containers have more than their own item.
