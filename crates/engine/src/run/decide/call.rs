@@ -193,15 +193,8 @@ impl Decider<'_> {
     ) -> Event {
         let call = spot.call().expect("work is always a call's");
         let fence = work.fence().unwrap_or_default();
-        if let Stage::Granted { expiring: Some(_), .. } = work.stage {
-            let message = format!("no time was left: {}", fault.message);
-            return self.failed(
-                spot,
-                path,
-                fence,
-                Fault::new(FaultKind::Timeout, message).permanent(),
-                worker,
-            );
+        if matches!(work.stage, Stage::Granted { expiring: Some(_), .. }) {
+            return self.no_time_left(spot, path, fence, &fault, worker);
         }
         if call.at_most_once && fault.kind != FaultKind::NoWorker && fault.kind.is_temporary() {
             return self.unknown_outcome(spot, path, fence, &fault, worker);
@@ -244,8 +237,8 @@ impl Decider<'_> {
         if call.at_most_once {
             return self.unknown_outcome(spot, path, fence, &lost, worker);
         }
-        if matches!(work.stage, Stage::Granted { expiring: Some(_), .. }) {
-            return self.after_fault(spot, path, work, lost, worker);
+        if work.total_deadline.is_some_and(|total| total <= self.given.now) {
+            return self.no_time_left(spot, path, fence, &lost, worker);
         }
         if work.n_losses + 1 >= LOSSES_MAX {
             let message = format!("poison: {LOSSES_MAX} workers were lost with this call");
@@ -267,8 +260,24 @@ impl Decider<'_> {
         if spot.call().is_some_and(|call| call.at_most_once) {
             return self.unknown_outcome(spot, path, fence, &fault, None);
         }
+        if work.total_deadline.is_some_and(|total| total <= self.given.now) {
+            return self.no_time_left(spot, path, fence, &fault, None);
+        }
         let (until, next) = (self.given.now, Next::Recovered);
         Event::Deferred { node: path.clone(), fence, fault, until, next, worker: None }
+    }
+
+    /// The time over all attempts is up: what ended this one allows no other.
+    fn no_time_left(
+        &self,
+        spot: &Spot<'_, '_>,
+        path: &NodePath,
+        fence: u64,
+        fault: &Fault,
+        worker: Option<String>,
+    ) -> Event {
+        let message = format!("no time was left: {}", fault.message);
+        self.failed(spot, path, fence, Fault::new(FaultKind::Timeout, message).permanent(), worker)
     }
 
     fn unknown_outcome(
