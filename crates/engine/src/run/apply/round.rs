@@ -11,13 +11,13 @@ use super::super::{Run, Todo};
 use super::scope::reachable;
 use super::settle::live_edges;
 use crate::path::NodePath;
-use crate::plan::{Body, Fan, Kind, Node, NodeIx, Plan, Routing, Scope, When};
+use crate::plan::{Body, Fan, Kind, Node, NodeIx, Plan, Routing, Scope, Strategy, When};
 use crate::time::Timestamp;
 
 impl Run {
     pub(super) fn retried(&mut self, plan: &Plan, round: u32, at: Timestamp) {
         self.new_round(round);
-        let mut reopened = Reopened { todos: Vec::new(), wakes: Vec::new(), fans: Vec::new(), at };
+        let mut reopened = Reopened::new(self.visits, at);
         reopened.scope(&plan.root, &mut self.root, &NodePath::root());
         self.take_up(plan, reopened);
     }
@@ -35,7 +35,7 @@ impl Run {
             let entries = shared.iter().map(|(key, value)| (key.clone(), Arc::new(value.clone())));
             self.root.shared = Some(entries.collect());
         }
-        let mut reopened = Reopened { todos: Vec::new(), wakes: Vec::new(), fans: Vec::new(), at };
+        let mut reopened = Reopened::new(self.visits, at);
         let segments: Vec<&str> = from.segments().collect();
         reopened.from(&plan.root, &mut self.root, &NodePath::root(), &segments);
         self.take_up(plan, reopened);
@@ -52,6 +52,7 @@ impl Run {
 
     fn take_up(&mut self, plan: &Plan, reopened: Reopened) {
         self.wakes.extend(reopened.wakes);
+        self.visits = reopened.visits;
         let nothing = reopened.todos.is_empty() && reopened.fans.is_empty();
         self.agenda.extend(reopened.todos);
         for fan in reopened.fans {
@@ -68,10 +69,23 @@ struct Reopened {
     todos: Vec<Todo>,
     wakes: Vec<(Timestamp, NodePath)>,
     fans: Vec<NodePath>,
+    /// Visits of the run so far.
+    visits: u64,
     at: Timestamp,
 }
 
 impl Reopened {
+    fn new(visits: u64, at: Timestamp) -> Self {
+        Reopened { todos: Vec::new(), wakes: Vec::new(), fans: Vec::new(), visits, at }
+    }
+
+    /// Branches have no visits of their own, so a fan that goes on is visited anew: what was made and charged
+    /// before is not mistaken for what is made now.
+    fn new_visit(&mut self) -> u64 {
+        self.visits += 1;
+        self.visits
+    }
+
     /// Takes up a scope: failed and cancelled nodes again.
     fn scope(&mut self, scope: &Scope, state: &mut ScopeState, path: &NodePath) {
         clear(state);
@@ -111,6 +125,7 @@ impl Reopened {
                 true
             }
             (Kind::Fan(fan), Some(Nest::Fan(arms))) if !matches!(node.phase, Phase::Pending) => {
+                node.visit = self.new_visit();
                 (arms.n_open, arms.n_failed, arms.next) = (0, 0, 0);
                 for (index, slot) in arms.slots.iter_mut().enumerate() {
                     if slot.phase == Phase::Done {
@@ -202,8 +217,12 @@ impl Reopened {
             }
             (Kind::Fan(fan), Some(Nest::Fan(arms))) => {
                 let Some(index) = index() else { return };
+                node.visit = self.new_visit();
+                // A fan that gave up at its first failure cannot be done while that failure stands.
+                let gave_up = fan.strategy == Strategy::FailFast;
                 for (at, slot) in arms.slots.iter_mut().enumerate() {
-                    if at == index || slot.phase == Phase::Canceled {
+                    let failed = gave_up && slot.phase == Phase::Failed;
+                    if at == index || failed || slot.phase == Phase::Canceled {
                         slot.phase = Phase::Pending;
                     }
                 }
