@@ -8,6 +8,7 @@ mod scope;
 mod settle;
 mod work;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::state::{Activity, LoopState, Nest, NodeState, Phase, Slot, Status, Work};
@@ -57,7 +58,10 @@ impl Run {
             Event::Rerun { round, from, shared } => self.rerun(plan, *round, from, shared.as_ref(), at),
             Event::Funded { budget } => {
                 self.budget = budget.or(self.budget);
-                self.agenda.extend(self.parked.iter().cloned().map(Todo::Begin));
+                // A paused run may be funded twice before it looks again: one call each.
+                let waiting: BTreeSet<Todo> = self.agenda.iter().cloned().collect();
+                let todos = self.parked.iter().cloned().map(Todo::Begin);
+                self.agenda.extend(todos.filter(|todo| !waiting.contains(todo)));
             }
             Event::Decided { .. } | Event::Logged { .. } => {}
             Event::Ended { status, error, result } => self.ended(*status, error.as_ref(), result.clone(), at),
@@ -115,11 +119,12 @@ impl Run {
     }
 
     fn opened(&mut self, plan: &Plan, path: &NodePath, n: usize, names: &[String], at: Timestamp) {
-        self.consume(&Todo::Begin(path.clone()));
+        self.let_go(plan, path);
         let Some(spot) = self.spot(plan, path) else { return };
         let inner = scope::inner_state(&spot, self);
-        let limit = match (&spot.branch, &spot.node.kind) {
-            (None, Kind::Sub(_)) if spot.node.timeout_ms > 0 => Some(at.after(spot.node.timeout_ms)),
+        let limit = match &spot.node.kind {
+            // It may start again: what was filed then is when it restarts.
+            Kind::Sub(_) => (spot.node.timeout_ms > 0).then(|| at.after(spot.node.timeout_ms)),
             _ => spot.state.wake,
         };
         if spot.branch.is_some() {
@@ -154,7 +159,7 @@ impl Run {
     }
 
     fn waiting(&mut self, plan: &Plan, path: &NodePath, wait: &Waiting) {
-        self.consume(&Todo::Begin(path.clone()));
+        self.let_go(plan, path);
         let activity = match *wait {
             Waiting::Timer { until } => Activity::Timer { until },
             Waiting::Signal { until } => Activity::Signal { until },
@@ -211,6 +216,17 @@ impl Run {
         self.parked.clear();
         self.allowance = 0;
         self.n_granted = 0;
+    }
+
+    /// A place begins. In a paused run it was let go by a step, unless the step let its node in.
+    fn let_go(&mut self, plan: &Plan, path: &NodePath) {
+        self.consume(&Todo::Begin(path.clone()));
+        if self.status == Status::Paused && self.allowance > 0 {
+            let entered = self.spot(plan, path).is_some_and(|spot| {
+                spot.branch.is_none() && *spot.phase() == Phase::Open(Activity::Beginning)
+            });
+            self.allowance -= u32::from(!entered);
+        }
     }
 
     /// Removes an item from the agenda; it is nearly always the first.

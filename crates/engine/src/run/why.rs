@@ -100,7 +100,8 @@ impl Run {
         for (ix, node) in state.nodes.iter().filter(|(_, node)| node.phase.is_open()) {
             let plan = &scope.nodes[*ix];
             let here = path.child(&plan.key);
-            match (&plan.kind, node.nest.as_deref()) {
+            let restarts = matches!(node.phase, Phase::Open(Activity::Restart { .. }));
+            match (&plan.kind, node.nest.as_deref().filter(|_| !restarts)) {
                 (Kind::Sub(sub), Some(Nest::Scope(inner))) => {
                     self.scope_reasons(&sub.scope, inner, &here, out)
                 }
@@ -114,8 +115,9 @@ impl Run {
                         let fault = slot.fault.as_deref().map(|fault| fault.message.clone());
                         match (fan.branch(at).map(|branch| &branch.body), slot.scope.as_deref()) {
                             (Some(Body::Call(call)), _) => {
-                                let work = slot.phase.work();
-                                out.extend(work.map(|work| self.call_reason(call, work, here.at(at), fault)));
+                                let service = arms.names.get(at).unwrap_or(&call.service);
+                                let reason = |work| self.call_reason(call, service, work, here.at(at), fault);
+                                out.extend(slot.phase.work().map(reason));
                             }
                             (Some(Body::Scope(scope)), Some(inner)) => {
                                 self.scope_reasons(scope, inner, &here.at(at), out);
@@ -136,7 +138,7 @@ impl Run {
             Activity::Call(work) => {
                 let Kind::Call(call) = &plan.kind else { return None };
                 let fault = node.fault.as_ref().map(|fault| fault.message.clone());
-                return Some(self.call_reason(call, work, here, fault));
+                return Some(self.call_reason(call, &call.service, work, here, fault));
             }
             Activity::Timer { until } => {
                 (Cause::Timer { until: *until }, Some(format!("windlass run continue {id} {here}")))
@@ -161,12 +163,19 @@ impl Run {
         Some(Reason { node: here, cause, command })
     }
 
-    fn call_reason(&self, call: &Call, work: &Work, here: NodePath, fault: Option<String>) -> Reason {
+    fn call_reason(
+        &self,
+        call: &Call,
+        service: &str,
+        work: &Work,
+        here: NodePath,
+        fault: Option<String>,
+    ) -> Reason {
         let id = self.id;
         let (cause, command) = match &work.stage {
             Stage::Granted { .. } => {
                 let by = performer(&call.exec);
-                let (service, attempt) = (call.service.clone(), work.attempt);
+                let (service, attempt) = (service.to_owned(), work.attempt);
                 (Cause::Answer { service, by, attempt, deadline: work.deadline }, None)
             }
             Stage::Backoff { until } => (Cause::Retry { at: *until, after: fault }, None),

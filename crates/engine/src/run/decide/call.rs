@@ -43,7 +43,7 @@ impl Decider<'_> {
         };
         let again = work.is_some_and(|w| matches!(w.stage, Stage::Suspended { .. }));
         let attempt = work.map_or(0, |w| w.attempt) + u32::from(!again);
-        let deadline = if again { work.and_then(|w| w.deadline) } else { self.deadline(call) };
+        let deadline = work.filter(|_| again).and_then(|w| w.deadline).or_else(|| self.deadline(call));
         let fence = self.run.fence + 1;
         events.push(Event::Granted { node: path.clone(), fence, attempt, deadline, charge, again });
         events
@@ -58,7 +58,8 @@ impl Decider<'_> {
         events: &mut Vec<Event>,
     ) -> Result<Option<i64>, Box<Event>> {
         let run = self.run;
-        let price = run.start.prices.get(&call.service);
+        let service = spot.service().unwrap_or_default();
+        let price = run.start.prices.get(service);
         if call.cost.is_none() && price.is_none() {
             return Ok(None);
         }
@@ -70,12 +71,13 @@ impl Decider<'_> {
             Err(fault) => return Err(Box::new(self.bad_input(spot, path, fault.to_string()))),
         };
         if run.start.account.is_none() {
-            let message = format!("`{}` costs {amount}, but the run has no account: free", call.service);
+            let message = format!("`{service}` costs {amount}, but the run has no account: free");
             let node = Some(path.clone());
             events.push(Event::Logged { level: Level::Info, node, message });
             return Ok(None);
         }
-        let over_budget = run.budget.is_some_and(|budget| run.cost.estimated.saturating_add(amount) > budget);
+        let borne = run.cost.estimated.saturating_sub(run.cost.refunded);
+        let over_budget = run.budget.is_some_and(|budget| borne.saturating_add(amount) > budget);
         if !over_budget && !self.given.short.contains(path) {
             return Ok(Some(amount));
         }
@@ -167,7 +169,7 @@ impl Decider<'_> {
             let input = spot.input(self.run);
             let mut view = self.call_view(spot, &input);
             view.result = Some(value);
-            let price = self.run.start.prices.get(&call.service);
+            let price = self.run.start.prices.get(spot.service().unwrap_or_default());
             // An actual cost that makes no sense is no reason to lose the result: the estimate stands.
             crate::money::actual(call.cost.as_ref(), price, &view, estimate).unwrap_or(estimate)
         });
