@@ -106,7 +106,7 @@ pub enum Event {
     Dropped {
         node: NodePath,
     },
-    /// The conditional edges out of a settled node: these targets' edges are dead.
+    /// The conditional edges out of a settled node: these targets' edges are dead, each named once per dead edge.
     Judged {
         node: NodePath,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

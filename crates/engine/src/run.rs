@@ -93,10 +93,18 @@ fn yes() -> bool {
 pub struct Totals {
     pub estimated: i64,
     pub actual: i64,
+    /// Estimates given back because the call failed or was cancelled: no longer part of what the budget bears.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refunded: i64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(value: &i64) -> bool {
+    *value == 0
 }
 
 /// One item of the agenda. Every item leads to at least one event, and that event removes it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Todo {
     /// A node became ready.

@@ -158,7 +158,7 @@ impl Run {
     }
 
     fn waiting(&mut self, plan: &Plan, path: &NodePath, wait: &Waiting) {
-        self.consume(&Todo::Begin(path.clone()));
+        self.begun(plan, path);
         let activity = match *wait {
             Waiting::Timer { until } => Activity::Timer { until },
             Waiting::Signal { until } => Activity::Signal { until },

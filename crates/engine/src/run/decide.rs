@@ -87,12 +87,16 @@ pub(crate) struct Decider<'a> {
 }
 
 impl Decider<'_> {
-    /// Whether pause or manual mode holds this item back.
+    /// Whether pause or manual mode holds this item back until a step lets it go.
     fn is_held(&self, todo: &Todo) -> bool {
         let run = self.run;
         let paused = run.status == Status::Paused;
         match todo {
-            Todo::Enter(_) => (paused || run.start.manual) && run.allowance == 0,
+            // To skip a node is not to enter it.
+            Todo::Enter(path) => {
+                let dead = || run.spot(self.plan, path).is_some_and(|spot| node::is_dead(&spot));
+                (paused || run.start.manual) && run.allowance == 0 && !dead()
+            }
             // A new branch or another attempt is a new call; a node just entered was let in by a step.
             Todo::Begin(path) => {
                 let entered = || run.spot(self.plan, path).is_some_and(|spot| spot.was_entered());

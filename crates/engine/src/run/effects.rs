@@ -154,7 +154,6 @@ impl Run {
             Some(params) => (params.get("input").cloned().map_or(prepared, Arc::new), Value::Object(params)),
             None => (prepared, Value::Object((*spot.params()).clone())),
         };
-        let name = spot.branch.and_then(|arm| arm.name);
         Some(Effect::Call(Box::new(Order {
             run: self.id,
             node: path.clone(),
@@ -162,7 +161,7 @@ impl Run {
             fence,
             attempt,
             exec: call.exec.clone(),
-            service: name.map_or_else(|| call.service.clone(), str::to_owned),
+            service: spot.service().unwrap_or_default().to_owned(),
             input,
             params: Arc::new(params),
             memo: work.and_then(|work| work.memo.clone()),
@@ -217,14 +216,7 @@ pub(crate) fn resolved_params(spot: &Spot<'_, '_>, input: &Value) -> Option<Map<
     if !matches!(spot.node.prep, Prep::Params(_)) {
         return None;
     }
-    let fields = input.as_object().cloned().unwrap_or_default();
-    // A flow called by name gets the params meant for it, not the address it is called by.
-    let is_flow = matches!(spot.call().map(|call| &call.exec), Some(Exec::Flow { .. }));
-    Some(if is_flow {
-        fields.get("params").and_then(Value::as_object).cloned().unwrap_or_default()
-    } else {
-        fields
-    })
+    Some(input.as_object().cloned().unwrap_or_default())
 }
 
 fn cancel(spot: &Spot<'_, '_>, path: &NodePath, fence: u64) -> Option<Effect> {

@@ -114,9 +114,12 @@ pub struct NodeState {
     pub n_in_settled: usize,
     #[serde(default)]
     pub n_in_live: usize,
-    /// Out-edges that were judged dead.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub dead: BTreeSet<NodeIx>,
+    /// Something it depends on failed: it is skipped, whatever else leads to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub blocked: bool,
+    /// Targets of the out-edges that were judged dead, once per edge: two edges may lead to one node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dead: Vec<NodeIx>,
     /// Whether its conditional out-edges were judged.
     #[serde(default)]
     pub judged: bool,

@@ -189,6 +189,12 @@ impl<'p, 's> Spot<'p, 's> {
         }
     }
 
+    /// The service called here; of a branch that got its name when the fan opened, that name.
+    pub(crate) fn service(&self) -> Option<&str> {
+        let call = self.call()?;
+        Some(self.branch.and_then(|arm| arm.name).unwrap_or(&call.service))
+    }
+
     pub(crate) fn phase(&self) -> &'s Phase {
         match &self.branch {
             Some(arm) => &arm.slot.phase,

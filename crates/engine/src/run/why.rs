@@ -116,8 +116,9 @@ impl Run {
                         let fault = slot.fault.as_deref().map(|fault| fault.message.clone());
                         match (fan.branch(at).map(|branch| &branch.body), slot.scope.as_deref()) {
                             (Some(Body::Call(call)), _) => {
-                                let work = slot.phase.work();
-                                out.extend(work.map(|work| self.call_reason(call, work, here.at(at), fault)));
+                                let service = arms.names.get(at).unwrap_or(&call.service);
+                                let reason = |work| self.call_reason(call, service, work, here.at(at), fault);
+                                out.extend(slot.phase.work().map(reason));
                             }
                             (Some(Body::Scope(scope)), Some(inner)) => {
                                 self.scope_reasons(scope, inner, &here.at(at), out);
@@ -138,7 +139,7 @@ impl Run {
             Activity::Call(work) => {
                 let Kind::Call(call) = &plan.kind else { return None };
                 let fault = node.fault.as_ref().map(|fault| fault.message.clone());
-                return Some(self.call_reason(call, work, here, fault));
+                return Some(self.call_reason(call, &call.service, work, here, fault));
             }
             Activity::Timer { until } => {
                 (Cause::Timer { until: *until }, Some(format!("windlass run continue {id} {here}")))
@@ -163,12 +164,19 @@ impl Run {
         Some(Reason { node: here, cause, command })
     }
 
-    fn call_reason(&self, call: &Call, work: &Work, here: NodePath, fault: Option<String>) -> Reason {
+    fn call_reason(
+        &self,
+        call: &Call,
+        service: &str,
+        work: &Work,
+        here: NodePath,
+        fault: Option<String>,
+    ) -> Reason {
         let id = self.id;
         let (cause, command) = match &work.stage {
             Stage::Granted { .. } => {
                 let by = performer(&call.exec);
-                let (service, attempt) = (call.service.clone(), work.attempt);
+                let (service, attempt) = (service.to_owned(), work.attempt);
                 (Cause::Answer { service, by, attempt, deadline: work.deadline }, None)
             }
             Stage::Backoff { until } => (Cause::Retry { at: *until, after: fault }, None),

@@ -85,7 +85,9 @@ fn feed(world: &mut World, text: &str) -> Result<Vec<String>, String> {
     }
     let input = parse_input(world, rest)?;
     let mut lines = Vec::new();
-    match world.submit(&input, &given) {
+    let submitted = world.submit(&input, &given);
+    world.last = Some(submitted.clone());
+    match submitted {
         Ok(step) => {
             lines.extend(step.events.iter().map(|event| format!("> {}", shown_event(event))));
             lines.extend(step.effects.iter().map(|effect| format!("! {}", shown_effect(effect))));
@@ -308,6 +310,77 @@ fn about_run(world: &World, claim: &str) -> Result<(), String> {
             let now = serde_json::to_string(&run.why(&world.plan)).unwrap();
             if now.contains(rest) { Ok(()) } else { Err(format!("it is {now}")) }
         }
+        "log" => {
+            let found = world.journal.iter().any(|(_, event)| match event {
+                Event::Logged { message, .. } => message.contains(rest),
+                _ => false,
+            });
+            if found { Ok(()) } else { Err("nothing of the kind was logged".to_owned()) }
+        }
+        "ledger" | "told" | "order" | "stops" | "refused" | "nothing" => about_effects(world, word, rest),
         other => Err(format!("unknown claim `{other}`")),
     }
+}
+
+/// What was asked of the world: `ledger` all movements, `told` what the parent heard last, `order` fields of the
+/// newest call of a node; and of the last input `stops`, `refused` and `nothing`.
+fn about_effects(world: &World, word: &str, rest: &str) -> Result<(), String> {
+    let last = world.last.as_ref().ok_or("nothing was asked yet")?;
+    let equal = |now: Value, wanted: &str| {
+        let wanted = value(wanted)?;
+        if now == wanted { Ok(()) } else { Err(format!("it is {now}")) }
+    };
+    match word {
+        "ledger" => {
+            let moved = world.effects.iter().filter_map(|effect| match effect {
+                Effect::Move { movement, .. } => Some(json!([movement.kind.word(), movement.amount])),
+                _ => None,
+            });
+            equal(moved.collect(), rest)
+        }
+        "told" => {
+            let told = world.effects.iter().rev().find_map(|effect| match effect {
+                Effect::Tell { status, result, error, .. } => Some(json!([status, result, error])),
+                _ => None,
+            });
+            equal(json!(told), rest)
+        }
+        "order" => {
+            let (node, wanted) = rest.split_once(' ').ok_or("= order NODE {…}")?;
+            let newest = world.effects.iter().rev().find_map(|effect| match effect {
+                Effect::Call(order) if order.node.as_str() == node => Some(order_fields(order)),
+                _ => None,
+            });
+            let now = newest.ok_or("it was never called")?;
+            let Value::Object(wanted) = value(wanted)? else { return Err("= order NODE {…}".to_owned()) };
+            let same = wanted.iter().all(|(field, value)| now.get(field) == Some(value));
+            if same { Ok(()) } else { Err(format!("it is {now}")) }
+        }
+        "stops" => {
+            let effects = last.iter().flat_map(|step| &step.effects);
+            let stopped = effects.filter_map(|effect| match effect {
+                Effect::Cancel { node, fence, .. } => Some(json!(format!("{node}@{fence}"))),
+                _ => None,
+            });
+            equal(stopped.collect(), rest)
+        }
+        "refused" => match last {
+            Err(refusal) if refusal.to_string().contains(rest) => Ok(()),
+            other => Err(format!("it is {other:?}")),
+        },
+        _ => match last {
+            Ok(step) if step.events.is_empty() && step.effects.is_empty() => Ok(()),
+            other => Err(format!("it is {other:?}")),
+        },
+    }
+}
+
+fn order_fields(order: &windlass_engine::effect::Order) -> Value {
+    json!({
+        "service": order.service, "exec": format!("{:?}", order.exec), "input": order.input,
+        "params": order.params, "memo": order.memo, "key": order.key, "visit": order.visit,
+        "fence": order.fence, "attempt": order.attempt, "deadline": order.deadline,
+        "timeout_ms": order.timeout_ms, "priority": order.priority, "avoid": order.avoid,
+        "weighted_by_load": order.weighted_by_load, "depth": order.depth,
+    })
 }

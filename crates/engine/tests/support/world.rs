@@ -16,11 +16,13 @@ pub struct World {
     pub run: Run,
     pub journal: Vec<(Timestamp, Event)>,
     pub effects: Vec<Effect>,
+    /// What came of the last input.
+    pub last: Option<Result<Step, Refusal>>,
 }
 
 impl World {
     pub fn of(plan: Arc<Plan>) -> World {
-        World { plan, run: Run::new(run_id()), journal: Vec::new(), effects: Vec::new() }
+        World { plan, run: Run::new(run_id()), journal: Vec::new(), effects: Vec::new(), last: None }
     }
 
     pub fn submit(&mut self, input: &Input, given: &Given) -> Result<Step, Refusal> {

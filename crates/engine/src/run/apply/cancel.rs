@@ -12,6 +12,7 @@ struct Gone {
     wakes: Vec<(Timestamp, NodePath)>,
     paths: Vec<NodePath>,
     n_granted: usize,
+    refunded: i64,
 }
 
 impl Run {
@@ -38,6 +39,7 @@ impl Run {
             self.parked.remove(&path);
         }
         self.n_granted = self.n_granted.saturating_sub(gone.n_granted);
+        self.cost.refunded = self.cost.refunded.saturating_add(gone.refunded);
         self.forget_inside(path);
     }
 }
@@ -106,5 +108,6 @@ fn note(phase: &Phase, wake: Option<Timestamp>, path: &NodePath, gone: &mut Gone
     gone.paths.push(path.clone());
     if let Phase::Open(Activity::Call(work)) = phase {
         gone.n_granted += usize::from(matches!(work.stage, Stage::Granted { .. }));
+        gone.refunded = gone.refunded.saturating_add(work.charge.unwrap_or(0));
     }
 }

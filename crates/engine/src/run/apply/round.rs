@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::super::state::{Activity, Nest, NodeState, Phase, ScopeState, Slot, Status};
 use super::super::{Run, Todo};
 use super::scope::reachable;
+use super::settle::live_edges;
 use crate::path::NodePath;
 use crate::plan::{Body, Kind, Node, NodeIx, Plan, Routing, Scope, Strategy, When};
 use crate::time::Timestamp;
@@ -252,9 +253,7 @@ impl Reopened {
                 Phase::Done => {}
                 Phase::Open(_) => continue,
                 Phase::Pending | Phase::Failed | Phase::Skipped | Phase::Canceled => {
-                    node.phase = Phase::Pending;
-                    node.dead.clear();
-                    node.judged = false;
+                    *node = NodeState::default();
                     continue;
                 }
             }
@@ -264,10 +263,11 @@ impl Reopened {
                 self.todos.push(Todo::Judge(path.child(&scope.nodes[*ix].key)));
                 continue;
             }
+            let mut is_live = live_edges(&node.dead);
             for to in out.iter().filter_map(|edge| edge.to) {
                 let (settled, live) = counts.entry(to).or_default();
                 *settled += 1;
-                *live += usize::from(!node.dead.contains(&to));
+                *live += usize::from(is_live(to));
             }
         }
         for ix in 0..scope.nodes.len() {

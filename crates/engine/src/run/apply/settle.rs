@@ -1,6 +1,6 @@
 //! Nodes that settle: their results are kept, and what follows becomes ready.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -124,6 +124,7 @@ impl Run {
             state.fault = Some((path.clone(), fault.clone()));
         }
         if goes_on {
+            self.block_after(plan, &scope_path, ix);
             self.route(plan, path, ix, None, false);
         } else {
             self.end_scope(plan, &scope_path);
@@ -133,10 +134,13 @@ impl Run {
     pub(super) fn skipped(&mut self, plan: &Plan, path: &NodePath, at: Timestamp) {
         self.consume(&Todo::Enter(path.clone()));
         let Some(spot) = self.spot(plan, path) else { return };
-        let ix = spot.ix;
+        let (ix, blocked) = (spot.ix, spot.state.blocked);
         if let Some(state) = self.node_mut(plan, path) {
             state.phase = Phase::Skipped;
             state.ended_at = Some(at);
+        }
+        if let Some((scope_path, _)) = path.split_last().filter(|_| blocked) {
+            self.block_after(plan, &scope_path, ix);
         }
         self.route(plan, path, ix, None, false);
     }
@@ -146,11 +150,11 @@ impl Run {
         let Some((scope_path, key)) = path.split_last() else { return };
         let Some((scope, state)) = self.scope_mut(plan, &scope_path) else { return };
         let Some((ix, _)) = scope.node(key) else { return };
-        let dead: BTreeSet<NodeIx> = dead.iter().filter_map(|key| Some(scope.node(key)?.0)).collect();
+        let dead: Vec<NodeIx> = dead.iter().filter_map(|key| Some(scope.node(key)?.0)).collect();
         let node = state.nodes.entry(ix).or_default();
         node.dead.clone_from(&dead);
         node.judged = true;
-        self.follow_edges(plan, &scope_path, ix, |to| !dead.contains(&to));
+        self.follow_edges(plan, &scope_path, ix, live_edges(&dead));
     }
 
     /// What follows a settled node. `live`: whether its edges may be live at all.
@@ -192,7 +196,7 @@ impl Run {
         plan: &Plan,
         scope_path: &NodePath,
         ix: NodeIx,
-        live: impl Fn(NodeIx) -> bool,
+        mut live: impl FnMut(NodeIx) -> bool,
     ) {
         let Some((scope, state)) = self.scope_mut(plan, scope_path) else { return };
         let mut ready = Vec::new();
@@ -206,6 +210,14 @@ impl Run {
             }
         }
         self.agenda.extend(ready);
+    }
+
+    /// What depends on a failed node does not run.
+    fn block_after(&mut self, plan: &Plan, scope_path: &NodePath, ix: NodeIx) {
+        let Some((scope, state)) = self.scope_mut(plan, scope_path) else { return };
+        for to in scope.nodes[ix].out.iter().filter_map(|edge| edge.to) {
+            state.nodes.entry(to).or_default().blocked = true;
+        }
     }
 
     /// Takes what concerned a settled place off the agenda. Only containers have more than their own item.
@@ -237,6 +249,21 @@ impl Todo {
             | Todo::Finish(path)
             | Todo::Collapse(path) => path,
         }
+    }
+}
+
+/// Asked once per edge, whether it is live. Edges to the same node differ only in number.
+pub(super) fn live_edges(dead: &[NodeIx]) -> impl FnMut(NodeIx) -> bool + use<> {
+    let mut n_dead: BTreeMap<NodeIx, usize> = BTreeMap::new();
+    for ix in dead {
+        *n_dead.entry(*ix).or_default() += 1;
+    }
+    move |to| match n_dead.get_mut(&to) {
+        Some(left) if *left > 0 => {
+            *left -= 1;
+            false
+        }
+        Some(_) | None => true,
     }
 }
 

@@ -12,7 +12,11 @@ impl Run {
         match event {
             Event::Granted { node, .. } => self.granted(plan, node, event, at),
             Event::Suspended { node, fence, memo, until, .. } => {
+                let limited =
+                    self.spot(plan, node).and_then(|spot| spot.call()).is_some_and(|c| c.timeout_ms > 0);
                 if let Some(work) = self.leave_grant(plan, node) {
+                    // The server's default is for those who work; a limit the node names is for the attempt.
+                    work.deadline = work.deadline.filter(|_| limited);
                     work.stage = Stage::Suspended { fence: *fence, until: *until };
                     work.memo = Some(memo.clone());
                     work.n_quick = 0;
@@ -57,15 +61,19 @@ impl Run {
         self.n_granted += usize::from(!was_granted);
         let Some((phase, _)) = self.site_mut(plan, path) else { return };
         let stage = Stage::Granted { fence: *fence, by: *by, expiring: None };
+        // Time spent waiting for money is not the call's.
+        let total_deadline = (total > 0).then(|| at.after(total));
         match phase {
             Phase::Open(Activity::Call(work)) => {
                 work.stage = stage;
                 work.attempt = *attempt;
                 work.deadline = *deadline;
                 work.charge = charge.or(work.charge);
+                if *attempt == 1 && work.total_deadline.is_none() {
+                    work.total_deadline = total_deadline;
+                }
             }
             other => {
-                let total_deadline = (total > 0).then(|| at.after(total));
                 let work = Work::first(stage, *attempt, *deadline, total_deadline, *charge);
                 *other = Phase::Open(Activity::Call(Box::new(work)));
             }
@@ -94,11 +102,13 @@ impl Run {
 
     /// The call at a place is over: nobody works on it, nothing is owed for it.
     pub(super) fn close_work(&mut self, plan: &Plan, path: &NodePath, actual: Option<i64>) {
-        if let Some(work) = self.leave_grant(plan, path) {
-            let settled = work.charge.take().map(|estimate| actual.unwrap_or(estimate).min(estimate));
-            if actual.is_some() {
-                self.cost.actual = self.cost.actual.saturating_add(settled.unwrap_or(0));
+        let charge = self.leave_grant(plan, path).and_then(|work| work.charge.take());
+        match (charge, actual) {
+            (Some(estimate), Some(actual)) => {
+                self.cost.actual = self.cost.actual.saturating_add(actual.min(estimate));
             }
+            (Some(estimate), None) => self.cost.refunded = self.cost.refunded.saturating_add(estimate),
+            (None, _) => {}
         }
         self.parked.remove(path);
         self.waits.remove(path);

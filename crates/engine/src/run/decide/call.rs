@@ -43,7 +43,7 @@ impl Decider<'_> {
         };
         let again = work.is_some_and(|w| matches!(w.stage, Stage::Suspended { .. }));
         let attempt = work.map_or(0, |w| w.attempt) + u32::from(!again);
-        let deadline = if again { work.and_then(|w| w.deadline) } else { self.deadline(call) };
+        let deadline = work.filter(|_| again).and_then(|w| w.deadline).or_else(|| self.deadline(call));
         let fence = self.run.fence + 1;
         let (node, by) = (path.clone(), self.given.life);
         events.push(Event::Granted { node, fence, attempt, deadline, charge, again, by });
@@ -59,7 +59,8 @@ impl Decider<'_> {
         events: &mut Vec<Event>,
     ) -> Result<Option<i64>, Box<Event>> {
         let run = self.run;
-        let price = run.start.prices.get(&call.service);
+        let service = spot.service().unwrap_or_default();
+        let price = run.start.prices.get(service);
         if call.cost.is_none() && price.is_none() {
             return Ok(None);
         }
@@ -71,12 +72,13 @@ impl Decider<'_> {
             Err(fault) => return Err(Box::new(self.bad_input(spot, path, fault.to_string()))),
         };
         if run.start.account.is_none() {
-            let message = format!("`{}` costs {amount}, but the run has no account: free", call.service);
+            let message = format!("`{service}` costs {amount}, but the run has no account: free");
             let node = Some(path.clone());
             events.push(Event::Logged { level: Level::Info, node, message });
             return Ok(None);
         }
-        let over_budget = run.budget.is_some_and(|budget| run.cost.estimated.saturating_add(amount) > budget);
+        let borne = run.cost.estimated.saturating_sub(run.cost.refunded);
+        let over_budget = run.budget.is_some_and(|budget| borne.saturating_add(amount) > budget);
         if !over_budget && !self.given.short.contains(path) {
             return Ok(Some(amount));
         }
@@ -168,7 +170,7 @@ impl Decider<'_> {
             let input = spot.input(self.run);
             let mut view = self.call_view(spot, &input);
             view.result = Some(value);
-            let price = self.run.start.prices.get(&call.service);
+            let price = self.run.start.prices.get(spot.service().unwrap_or_default());
             // An actual cost that makes no sense is no reason to lose the result: the estimate stands.
             crate::money::actual(call.cost.as_ref(), price, &view, estimate).unwrap_or(estimate)
         });
@@ -194,15 +196,8 @@ impl Decider<'_> {
     ) -> Event {
         let call = spot.call().expect("work is always a call's");
         let fence = work.fence().unwrap_or_default();
-        if let Stage::Granted { expiring: Some(_), .. } = work.stage {
-            let message = format!("no time was left: {}", fault.message);
-            return self.failed(
-                spot,
-                path,
-                fence,
-                Fault::new(FaultKind::Timeout, message).permanent(),
-                worker,
-            );
+        if matches!(work.stage, Stage::Granted { expiring: Some(_), .. }) {
+            return self.no_time_left(spot, path, fence, &fault, worker);
         }
         if call.at_most_once && fault.kind != FaultKind::NoWorker && fault.kind.is_temporary() {
             return self.unknown_outcome(spot, path, fence, &fault, worker);
@@ -245,8 +240,8 @@ impl Decider<'_> {
         if call.at_most_once {
             return self.unknown_outcome(spot, path, fence, &lost, worker);
         }
-        if matches!(work.stage, Stage::Granted { expiring: Some(_), .. }) {
-            return self.after_fault(spot, path, work, lost, worker);
+        if work.total_deadline.is_some_and(|total| total <= self.given.now) {
+            return self.no_time_left(spot, path, fence, &lost, worker);
         }
         if work.n_losses + 1 >= LOSSES_MAX {
             let message = format!("poison: {LOSSES_MAX} workers were lost with this call");
@@ -268,8 +263,24 @@ impl Decider<'_> {
         if spot.call().is_some_and(|call| call.at_most_once) {
             return self.unknown_outcome(spot, path, fence, &fault, None);
         }
+        if work.total_deadline.is_some_and(|total| total <= self.given.now) {
+            return self.no_time_left(spot, path, fence, &fault, None);
+        }
         let (until, next) = (self.given.now, Next::Recovered);
         Event::Deferred { node: path.clone(), fence, fault, until, next, worker: None }
+    }
+
+    /// The time over all attempts is up: what ended this one allows no other.
+    fn no_time_left(
+        &self,
+        spot: &Spot<'_, '_>,
+        path: &NodePath,
+        fence: u64,
+        fault: &Fault,
+        worker: Option<String>,
+    ) -> Event {
+        let message = format!("no time was left: {}", fault.message);
+        self.failed(spot, path, fence, Fault::new(FaultKind::Timeout, message).permanent(), worker)
     }
 
     fn unknown_outcome(

@@ -20,10 +20,7 @@ impl Decider<'_> {
     pub(super) fn enter(&self, path: &NodePath) -> Vec<Event> {
         let spot = self.spot(path);
         let level = spot.level();
-        let chosen = level.state.chosen.as_ref();
-        let started = chosen.is_some_and(|c| c.starts.contains(&spot.ix));
-        let joins = matches!(level.scope.routing, Routing::Join { .. }) && spot.state.n_in_settled > 0;
-        if joins && spot.state.n_in_live == 0 && !started {
+        if is_dead(&spot) {
             return vec![Event::Skipped { node: path.clone() }];
         }
         if self.run.entries >= crate::limits::VISITS.saturating_add(self.run.spare_entries) {
@@ -218,6 +215,15 @@ impl Decider<'_> {
     pub(super) fn spot<'s>(&'s self, path: &NodePath) -> Spot<'s, 's> {
         self.run.spot(self.plan, path).expect("the agenda names places of the run")
     }
+}
+
+/// Whether a node of a join scope whose turn has come is skipped: nothing alive leads to it, or what it depends
+/// on failed. Where a run starts by name, nothing leads there and nothing needs to.
+pub(super) fn is_dead(spot: &Spot<'_, '_>) -> bool {
+    let level = spot.level();
+    let started = level.state.chosen.as_ref().is_some_and(|chosen| chosen.starts.contains(&spot.ix));
+    let joins = matches!(level.scope.routing, Routing::Join { .. }) && spot.state.n_in_settled > 0;
+    joins && !started && (spot.state.n_in_live == 0 || spot.state.blocked)
 }
 
 /// The action a result leads to.
