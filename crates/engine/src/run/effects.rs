@@ -120,8 +120,8 @@ impl Run {
         let work = spot.phase().work();
         let prepared = spot.input(self);
         let (input, params) = match resolved_params(spot, &prepared) {
-            Some(params) => (params.get("input").cloned().map_or(prepared, Arc::new), Value::Object(params)),
-            None => (prepared, Value::Object((*spot.params()).clone())),
+            Some(params) => (params.get("input").cloned().map_or(prepared, Arc::new), params.into()),
+            None => (prepared, spot.params()),
         };
         let name = spot.branch.and_then(|arm| arm.name);
         Some(Effect::Call(Box::new(Order {
@@ -133,7 +133,7 @@ impl Run {
             exec: call.exec.clone(),
             service: name.map_or_else(|| call.service.clone(), str::to_owned),
             input,
-            params: Arc::new(params),
+            params,
             memo: work.and_then(|work| work.memo.clone()),
             key: self.call_key(path, spot.state.visit),
             deadline,

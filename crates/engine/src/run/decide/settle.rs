@@ -2,6 +2,7 @@
 
 use super::Decider;
 use crate::event::{Ending, Event, Next, RunFault};
+use crate::params::Params;
 use crate::path::NodePath;
 use crate::plan::{Kind, Routing, SubFailure, When};
 use crate::retry::{Fault, FaultKind};
@@ -44,7 +45,7 @@ impl Decider<'_> {
         let view = crate::run::view::View {
             run: self.run,
             chain: &chain,
-            params: spot.level().state.params.clone(),
+            params: Params::of(spot.level().state.params.clone()),
             input: &spot.state.input,
             result: None,
         };
