@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::event::{Ending, Parent};
 use crate::id::RunId;
 use crate::money::Movement;
+use crate::params::Params;
 use crate::path::NodePath;
 use crate::plan::{Exec, Priority};
 use crate::time::Timestamp;
@@ -35,7 +36,7 @@ pub struct Order {
     pub exec: Exec,
     pub service: String,
     pub input: Arc<Value>,
-    pub params: Arc<Value>,
+    pub params: Params,
     /// What a suspended call left behind.
     pub memo: Option<Arc<Value>>,
     /// The same for every attempt of a visit.

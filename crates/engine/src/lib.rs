@@ -7,6 +7,7 @@
 pub mod id;
 pub mod limits;
 pub mod number;
+pub mod params;
 pub mod path;
 pub mod problem;
 pub mod text;

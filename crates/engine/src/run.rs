@@ -6,11 +6,13 @@
 //! `proceed` decides one item at a time, so that every decision sees the state it is about and a wide fan costs
 //! what it has branches, not their square. `submit` is the loop around the three.
 
+mod agenda;
 pub(crate) mod apply;
 pub mod decide;
 mod effects;
 pub mod state;
 pub(crate) mod view;
+mod waits;
 mod why;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -27,7 +29,9 @@ use crate::path::NodePath;
 use crate::plan::{Plan, Priority};
 use crate::time::Timestamp;
 
+use agenda::Agenda;
 use state::{ScopeState, Status};
+use waits::{Look, Waits};
 pub use why::Reason;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -62,14 +66,14 @@ pub struct Run {
     pub updated_at: Timestamp,
     pub ended_at: Option<Timestamp>,
     /// What is to be decided next, oldest first.
-    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
-    pub(crate) agenda: VecDeque<Todo>,
+    #[serde(default, skip_serializing_if = "Agenda::is_empty")]
+    pub(crate) agenda: Agenda,
     /// When time has to be looked at, and where.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) wakes: BTreeSet<(Timestamp, NodePath)>,
     /// Nodes that wait for a signal or an approval.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub(crate) waits: BTreeSet<NodePath>,
+    pub(crate) waits: Waits,
     /// Calls parked for want of money.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) parked: BTreeSet<NodePath>,
@@ -79,13 +83,13 @@ pub struct Run {
     /// Calls that somebody works on.
     #[serde(default)]
     pub n_granted: usize,
-    /// Whether waits have to be looked at again. Not part of the state: looking once too often changes nothing.
-    #[serde(skip, default = "yes")]
-    pub(crate) look: bool,
+    /// Which waits have to be looked at again. Not part of the state: looking once too often changes nothing.
+    #[serde(skip, default = "everywhere")]
+    pub(crate) look: Look,
 }
 
-fn yes() -> bool {
-    true
+fn everywhere() -> Look {
+    Look::All
 }
 
 /// What the calls of a run were estimated to cost and did cost.
@@ -151,13 +155,13 @@ impl Run {
             created_at: Timestamp(0),
             updated_at: Timestamp(0),
             ended_at: None,
-            agenda: VecDeque::new(),
+            agenda: Agenda::default(),
             wakes: BTreeSet::new(),
-            waits: BTreeSet::new(),
+            waits: Waits::new(),
             parked: BTreeSet::new(),
             allowance: 0,
             n_granted: 0,
-            look: false,
+            look: Look::default(),
         }
     }
 
@@ -188,10 +192,11 @@ impl Run {
                 debug_assert!(!events.is_empty(), "every item of the agenda leads to an event");
                 self.record(plan, events, given.now, step);
             }
-            if !std::mem::take(&mut self.look) {
+            let look = std::mem::take(&mut self.look);
+            if !look.is_needed() {
                 return;
             }
-            let events = self.look_at_waits(plan);
+            let events = self.look_at_waits(plan, &look);
             self.record(plan, events, given.now, step);
         }
     }

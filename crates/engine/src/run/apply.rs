@@ -13,6 +13,7 @@ use std::sync::Arc;
 pub(super) use settle::collected;
 
 use super::state::{Activity, LoopState, Nest, NodeState, Phase, Slot, Status, Work};
+use super::waits::Look;
 use super::{Run, Todo};
 use crate::event::{Ending, Event, RunFault, Start, Waiting};
 use crate::path::NodePath;
@@ -52,7 +53,7 @@ impl Run {
             Event::Paused => self.status = Status::Paused,
             Event::Resumed => {
                 self.status = Status::Running;
-                self.look = true;
+                self.look = Look::All;
             }
             Event::Stepped => self.allowance += 1,
             Event::Retried { round } => self.retried(plan, *round, at),
@@ -172,7 +173,7 @@ impl Run {
             Activity::Beginning | Activity::Call(_) | Activity::Nest | Activity::Restart { .. } => None,
         };
         if !matches!(activity, Activity::Timer { .. }) {
-            self.waits.insert(path.clone());
+            self.file_wait(plan, path);
         }
         if let Some(node) = self.node_mut(plan, path) {
             node.phase = Phase::Open(activity);
@@ -190,7 +191,7 @@ impl Run {
         self.signals.insert(key.to_owned(), value.clone());
         self.root.shared.get_or_insert_default().insert(key.to_owned(), value.clone());
         scope::overwrite(&plan.root, &mut self.root, key, value);
-        self.look = true;
+        self.look.note(&NodePath::root(), key);
     }
 
     fn ended(
@@ -227,11 +228,9 @@ impl Run {
         }
     }
 
-    /// Removes an item from the agenda; it is nearly always the first.
+    /// Takes an item off the agenda: it has been decided.
     fn consume(&mut self, todo: &Todo) {
-        if let Some(at) = self.agenda.iter().position(|item| item == todo) {
-            self.agenda.remove(at);
-        }
+        self.agenda.remove(todo);
     }
 
     pub(super) fn node_mut(&mut self, plan: &Plan, path: &NodePath) -> Option<&mut NodeState> {

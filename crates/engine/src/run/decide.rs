@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::state::Status;
 use super::view::View;
+use super::waits::Look;
 use super::{Run, Todo};
 use crate::event::Event;
 use crate::input::{Given, Input, Refusal};
@@ -69,13 +70,13 @@ impl Run {
     }
 
     /// Waits whose signal or decision has come.
-    pub(crate) fn look_at_waits(&self, plan: &Plan) -> Vec<Event> {
+    pub(crate) fn look_at_waits(&self, plan: &Plan, look: &Look) -> Vec<Event> {
         if self.status != Status::Running || self.waits.is_empty() {
             return Vec::new();
         }
         let given = Given::at(self.updated_at);
         let decider = Decider { run: self, plan, given: &given };
-        self.waits.iter().filter_map(|path| decider.arrived(path)).collect()
+        look.of(&self.waits).into_iter().filter_map(|path| decider.arrived(path)).collect()
     }
 }
 

@@ -151,8 +151,8 @@ impl Run {
         let work = spot.phase().work();
         let prepared = spot.input(self);
         let (input, params) = match resolved_params(spot, &prepared) {
-            Some(params) => (params.get("input").cloned().map_or(prepared, Arc::new), Value::Object(params)),
-            None => (prepared, Value::Object((*spot.params()).clone())),
+            Some(params) => (params.get("input").cloned().map_or(prepared, Arc::new), params.into()),
+            None => (prepared, spot.params()),
         };
         Some(Effect::Call(Box::new(Order {
             run: self.id,
@@ -163,7 +163,7 @@ impl Run {
             exec: call.exec.clone(),
             service: spot.service().unwrap_or_default().to_owned(),
             input,
-            params: Arc::new(params),
+            params,
             memo: work.and_then(|work| work.memo.clone()),
             key: self.call_key(path, spot.state.visit),
             deadline,

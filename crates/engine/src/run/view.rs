@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Run;
 use super::state::{Activity, LoopState, Nest, NodeState, Phase, ScopeState, Slot};
+use crate::params::Params;
 use crate::path::NodePath;
 use crate::plan::{Body, Branch, Branches, Call, Compute, Fan, Kind, Node, NodeIx, Plan, Scope};
 use crate::reference::{Facts, Root};
@@ -245,18 +246,18 @@ impl<'p, 's> Spot<'p, 's> {
 
     /// Parameters in force here. At the root the run's win over the node's; inside a subflow the node's win over
     /// what came from outside, and `subflow_execs` over both.
-    pub(crate) fn params(&self) -> Arc<Map<String, Value>> {
+    pub(crate) fn params(&self) -> Params {
         let level = self.level();
-        let own = self.own_params();
-        let special = level.overrides.and_then(|o| o.get(&self.node.key));
-        let outer = &level.state.params;
-        if own.is_empty() && special.is_none() {
-            return outer.clone();
+        let mut own = self.own_params();
+        let outer = level.state.params.clone();
+        if let Some(special) = level.overrides.and_then(|o| o.get(&self.node.key)) {
+            own.to_mut().extend(special.iter().map(|(k, v)| (k.clone(), v.clone())));
         }
-        let (weak, strong) = if self.chain.len() == 1 { (&*own, &**outer) } else { (&**outer, &*own) };
-        let mut all = weak.clone();
-        all.extend(strong.iter().chain(special.into_iter().flatten()).map(|(k, v)| (k.clone(), v.clone())));
-        Arc::new(all)
+        if own.is_empty() {
+            return Params::of(outer);
+        }
+        let own = Arc::new(own.into_owned());
+        if self.chain.len() == 1 { Params::layered(outer, own) } else { Params::layered(own, outer) }
     }
 
     /// Facts as the node sees them, with `input` as its input.
@@ -269,7 +270,7 @@ impl<'p, 's> Spot<'p, 's> {
 pub(crate) struct View<'a> {
     pub(crate) run: &'a Run,
     pub(crate) chain: &'a [Level<'a, 'a>],
-    pub(crate) params: Arc<Map<String, Value>>,
+    pub(crate) params: Params,
     pub(crate) input: &'a Value,
     pub(crate) result: Option<&'a Value>,
 }
@@ -285,6 +286,14 @@ impl<'a> View<'a> {
             let (ix, node) = level.scope.node(key)?;
             Some((node, level.state.node(ix)))
         })
+    }
+
+    fn open_turn(&self, key: &str) -> Option<Map<String, Value>> {
+        let (_, state) = self.find(key)?;
+        match state.nest.as_deref() {
+            Some(Nest::Loop(turns)) => Some(turn_fact(turns, &state.input)),
+            Some(Nest::Scope(_) | Nest::Fan(_)) | None => None,
+        }
     }
 
     fn output(&self, key: &str) -> Option<Cow<'a, Value>> {
@@ -305,12 +314,7 @@ impl<'a> View<'a> {
 
 /// A loop as references see it: the open turn's index and value, and what was collected so far.
 pub(crate) fn loop_fact<'k>(keys: impl Iterator<Item = &'k str>, turns: &LoopState, input: &Value) -> Value {
-    let mut fact = Map::new();
-    if turns.index < turns.n {
-        fact.insert("index".to_owned(), turns.index.into());
-        let value = input.as_array().and_then(|items| items.get(turns.index)).cloned();
-        fact.insert("value".to_owned(), value.unwrap_or_else(|| turns.index.into()));
-    }
+    let mut fact = turn_fact(turns, input);
     let column =
         |at: usize| turns.outputs.iter().map(|row| row.get(at).cloned().unwrap_or(Value::Null)).collect();
     let outputs = keys.enumerate().map(|(at, key)| (key.to_owned(), Value::Array(column(at)))).collect();
@@ -318,10 +322,21 @@ pub(crate) fn loop_fact<'k>(keys: impl Iterator<Item = &'k str>, turns: &LoopSta
     Value::Object(fact)
 }
 
+/// The index and the value of the open turn; nothing when all are over.
+fn turn_fact(turns: &LoopState, input: &Value) -> Map<String, Value> {
+    let mut fact = Map::new();
+    if turns.index < turns.n {
+        fact.insert("index".to_owned(), turns.index.into());
+        let value = input.as_array().and_then(|items| items.get(turns.index)).cloned();
+        fact.insert("value".to_owned(), value.unwrap_or_else(|| turns.index.into()));
+    }
+    fact
+}
+
 impl Facts for View<'_> {
     fn root(&self, root: &Root) -> Option<Cow<'_, Value>> {
         match root {
-            Root::Params => Some(Cow::Owned(Value::Object((*self.params).clone()))),
+            Root::Params => Some(Cow::Owned(Value::Object((*self.params.merged()).clone()))),
             Root::Shared => {
                 let mut all: Map<String, Value> =
                     self.run.signals.iter().map(|(k, v)| (k.clone(), (**v).clone())).collect();
@@ -351,9 +366,13 @@ impl Facts for View<'_> {
             }
             Root::Input => self.input.get(key).map(Cow::Borrowed),
             Root::Result => self.result.and_then(|v| v.get(key)).map(Cow::Borrowed),
-            Root::Output(node) => match self.output(node)? {
-                Cow::Borrowed(value) => value.get(key).map(Cow::Borrowed),
-                Cow::Owned(value) => value.get(key).cloned().map(Cow::Owned),
+            Root::Output(node) => match (self.open_turn(node), key) {
+                // Every turn asks for these; what was collected so far need not be copied for it.
+                (Some(mut turn), "index" | "value") => turn.remove(key).map(Cow::Owned),
+                (Some(_) | None, _) => match self.output(node)? {
+                    Cow::Borrowed(value) => value.get(key).map(Cow::Borrowed),
+                    Cow::Owned(value) => value.get(key).cloned().map(Cow::Owned),
+                },
             },
             Root::Error(_) | Root::Status(_) => None,
             Root::Anywhere => [Root::Shared, Root::Params, Root::Input]

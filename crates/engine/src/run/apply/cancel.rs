@@ -2,6 +2,7 @@
 
 use super::super::Run;
 use super::super::state::{Activity, Nest, Phase, ScopeState, Stage};
+use super::super::waits::{Awaited, awaited};
 use crate::path::NodePath;
 use crate::plan::{Body, Fan, Kind, Plan, Scope};
 use crate::time::Timestamp;
@@ -11,6 +12,7 @@ use crate::time::Timestamp;
 struct Gone {
     wakes: Vec<(Timestamp, NodePath)>,
     paths: Vec<NodePath>,
+    waits: Vec<(Awaited, NodePath)>,
     n_granted: usize,
     refunded: i64,
 }
@@ -35,8 +37,10 @@ impl Run {
             self.wakes.remove(&wake);
         }
         for path in gone.paths {
-            self.waits.remove(&path);
             self.parked.remove(&path);
+        }
+        for wait in gone.waits {
+            self.waits.remove(&wait);
         }
         self.n_granted = self.n_granted.saturating_sub(gone.n_granted);
         self.cost.refunded = self.cost.refunded.saturating_add(gone.refunded);
@@ -55,6 +59,7 @@ fn close_node(
         return;
     }
     note(&node.phase, node.wake.take(), path, gone);
+    gone.waits.extend(awaited(kind).map(|awaited| (awaited, path.clone())));
     node.phase = Phase::Canceled;
     node.ended_at = Some(at);
     match (kind, node.nest.as_deref_mut()) {

@@ -106,9 +106,11 @@ impl Run {
             return;
         }
         let flow = self.flow_of(plan, path);
+        for (key, _) in &entries {
+            self.look.note(&flow, key);
+        }
         let Some((_, state)) = self.scope_mut(plan, &flow) else { return };
         state.shared.get_or_insert_default().extend(entries);
-        self.look = true;
     }
 }
 
@@ -138,7 +140,12 @@ pub(super) fn inner_state(spot: &Spot<'_, '_>, run: &Run) -> Option<ScopeState> 
     if let Some(arm) = &spot.branch {
         shared.insert("index".to_owned(), Arc::new(arm.index.into()));
     }
-    Some(ScopeState { shared: owns.then_some(shared), input, params: spot.params(), ..ScopeState::default() })
+    Some(ScopeState {
+        shared: owns.then_some(shared),
+        input,
+        params: spot.params().merged(),
+        ..ScopeState::default()
+    })
 }
 
 /// Entries that what opens here takes when it is run through once, if it is inside a fan: width is no cycle.

@@ -160,6 +160,7 @@ impl Run {
     /// What follows a settled node. `live`: whether its edges may be live at all.
     fn route(&mut self, plan: &Plan, path: &NodePath, ix: NodeIx, action: Option<&str>, live: bool) {
         let Some((scope_path, _)) = path.split_last() else { return };
+        self.look_at_references();
         let Some((scope, state)) = self.scope_mut(plan, &scope_path) else { return };
         let node = &scope.nodes[ix];
         if matches!(scope.routing, Routing::Action { .. }) {
@@ -235,20 +236,7 @@ impl Run {
 
     /// Takes everything inside a place off the agenda.
     pub(super) fn forget_inside(&mut self, path: &NodePath) {
-        self.agenda.retain(|todo| !path.holds(todo.path()));
-    }
-}
-
-impl Todo {
-    fn path(&self) -> &NodePath {
-        match self {
-            Todo::Enter(path)
-            | Todo::Begin(path)
-            | Todo::Judge(path)
-            | Todo::Turn(path)
-            | Todo::Finish(path)
-            | Todo::Collapse(path) => path,
-        }
+        self.agenda.forget(path);
     }
 }
 

@@ -111,7 +111,9 @@ impl Run {
             (None, _) => {}
         }
         self.parked.remove(path);
-        self.waits.remove(path);
+        if let Some(kind) = self.spot(plan, path).map(|spot| &spot.node.kind) {
+            self.drop_wait(kind, path);
+        }
         self.set_wake(plan, path, None);
     }
 

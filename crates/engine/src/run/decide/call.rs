@@ -102,7 +102,7 @@ impl Decider<'_> {
     fn call_view<'v>(&'v self, spot: &'v Spot<'_, '_>, input: &'v Value) -> crate::run::view::View<'v> {
         let mut view = spot.view(self.run, input);
         if let Some(params) = super::super::effects::resolved_params(spot, input) {
-            view.params = Arc::new(params);
+            view.params = params.into();
         }
         view
     }

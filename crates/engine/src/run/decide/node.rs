@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{Decider, action_text, prepare};
 use crate::compute;
 use crate::event::{Event, Level, Waiting};
 use crate::number::Num;
+use crate::params::Params;
 use crate::path::NodePath;
 use crate::plan::{Body, Branches, Choice, Compute, Fan, Kind, LoopOver, Post, Routing, Timer};
 use crate::reference::{Facts, Seg, dig};
@@ -242,7 +243,7 @@ fn keyed_action(key: &[Seg], input: &Value, view: &dyn Facts) -> Option<String> 
     action_text(&reference.resolve(view))
 }
 
-fn service_names(params: &Map<String, Value>) -> Result<Vec<String>, String> {
+fn service_names(params: &Params) -> Result<Vec<String>, String> {
     let list = match params.get("services") {
         Some(Value::Array(list)) if !list.is_empty() => list,
         Some(Value::Array(_)) | None => {

@@ -136,6 +136,7 @@ impl Decider<'_> {
             .run
             .waits
             .iter()
+            .map(|(_, path)| path)
             .filter(|path| {
                 let spot = self.run.spot(self.plan, path);
                 spot.is_some_and(|spot| matches!(spot.node.kind, Kind::Approval(_)))

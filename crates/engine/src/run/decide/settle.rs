@@ -3,6 +3,7 @@
 use super::Decider;
 use super::node::action_of;
 use crate::event::{Ending, Event, Next, RunFault};
+use crate::params::Params;
 use crate::path::NodePath;
 use crate::plan::{Kind, Routing, Strategy, SubFailure, When};
 use crate::retry::{Fault, FaultKind};
@@ -45,7 +46,7 @@ impl Decider<'_> {
         let view = crate::run::view::View {
             run: self.run,
             chain: &chain,
-            params: spot.level().state.params.clone(),
+            params: Params::of(spot.level().state.params.clone()),
             input: &spot.state.input,
             result: None,
         };

@@ -1,0 +1,150 @@
+//! The agenda: what is to be decided next, oldest first. Items can be found by their place, so that what is inside
+//! a place that ended goes without a look at everything else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::Todo;
+use crate::path::NodePath;
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<Todo>", into = "Vec<Todo>")]
+pub(crate) struct Agenda {
+    items: BTreeMap<u64, Todo>,
+    places: BTreeSet<(NodePath, u64)>,
+    next: u64,
+}
+
+impl Agenda {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Todo> {
+        self.items.values()
+    }
+
+    pub(crate) fn contains(&self, todo: &Todo) -> bool {
+        let path = todo.path();
+        let mut here = self.places.range((path.clone(), 0)..=(path.clone(), u64::MAX));
+        here.any(|(_, at)| self.items.get(at) == Some(todo))
+    }
+
+    pub(crate) fn push_back(&mut self, todo: Todo) {
+        self.places.insert((todo.path().clone(), self.next));
+        self.items.insert(self.next, todo);
+        self.next += 1;
+    }
+
+    /// Removes the oldest item that is equal to this one.
+    pub(crate) fn remove(&mut self, todo: &Todo) {
+        // Nearly always it is the first of all.
+        let first = self.items.first_key_value().filter(|(_, item)| *item == todo).map(|(at, _)| *at);
+        let found = first.or_else(|| {
+            let path = todo.path();
+            let here = self.places.range((path.clone(), 0)..=(path.clone(), u64::MAX));
+            here.map(|(_, at)| *at).find(|at| self.items.get(at) == Some(todo))
+        });
+        if let Some(at) = found {
+            self.items.remove(&at);
+            self.places.remove(&(todo.path().clone(), at));
+        }
+    }
+
+    /// Removes every item about a place or what is inside it.
+    pub(crate) fn forget(&mut self, path: &NodePath) {
+        if path.is_root() {
+            self.clear();
+            return;
+        }
+        // What is inside sorts together, but not right behind the place itself: `a-b` comes before `a/b`.
+        let here = self.places.range((path.clone(), 0)..=(path.clone(), u64::MAX));
+        let inside = self.places.range((path.child(""), 0)..).take_while(|(other, _)| path.holds(other));
+        let gone: Vec<(NodePath, u64)> = here.chain(inside).cloned().collect();
+        for place in gone {
+            self.items.remove(&place.1);
+            self.places.remove(&place);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.items.clear();
+        self.places.clear();
+    }
+}
+
+impl Extend<Todo> for Agenda {
+    fn extend<I: IntoIterator<Item = Todo>>(&mut self, todos: I) {
+        todos.into_iter().for_each(|todo| self.push_back(todo));
+    }
+}
+
+impl From<Vec<Todo>> for Agenda {
+    fn from(todos: Vec<Todo>) -> Self {
+        let mut agenda = Agenda::default();
+        agenda.extend(todos);
+        agenda
+    }
+}
+
+impl From<Agenda> for Vec<Todo> {
+    fn from(agenda: Agenda) -> Self {
+        agenda.items.into_values().collect()
+    }
+}
+
+impl Todo {
+    pub(crate) fn path(&self) -> &NodePath {
+        match self {
+            Todo::Enter(path)
+            | Todo::Begin(path)
+            | Todo::Judge(path)
+            | Todo::Turn(path)
+            | Todo::Finish(path)
+            | Todo::Collapse(path) => path,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_todo() -> impl Strategy<Value = Todo> {
+        let path = prop::sample::select(vec!["", "a", "a-b", "a/0", "a/0/x", "a0", "ab", "b", "b/a"]);
+        (path, 0..3u8).prop_map(|(path, kind)| {
+            let path = NodePath::from(path);
+            match kind {
+                0 => Todo::Enter(path),
+                1 => Todo::Begin(path),
+                _ => Todo::Finish(path),
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn it_does_what_a_plain_list_does(
+            todos in prop::collection::vec(any_todo(), 0..24),
+            ops in prop::collection::vec((any::<bool>(), any_todo()), 0..12),
+        ) {
+            let mut agenda = Agenda::from(todos.clone());
+            let mut list = todos;
+            for (forget, todo) in ops {
+                if forget {
+                    agenda.forget(todo.path());
+                    list.retain(|item| !todo.path().holds(item.path()));
+                } else {
+                    agenda.remove(&todo);
+                    if let Some(at) = list.iter().position(|item| *item == todo) {
+                        list.remove(at);
+                    }
+                }
+                prop_assert_eq!(agenda.iter().cloned().collect::<Vec<_>>(), list.clone());
+                prop_assert_eq!(agenda.items.len(), agenda.places.len());
+            }
+        }
+    }
+}

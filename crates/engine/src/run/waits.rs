@@ -1,0 +1,156 @@
+//! Nodes that wait for a signal or an approval, filed under what could end the wait, so that a write is looked at
+//! by those it may concern and by nobody else.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::Run;
+use crate::path::NodePath;
+use crate::plan::{Kind, Plan};
+use crate::reference::{Ref, Root, Seg};
+
+/// What could end a wait.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Awaited {
+    /// A decision, and nothing that is written anywhere.
+    Decision,
+    /// A value under this key of the shared state or of the signals.
+    Key(String),
+    /// Whatever else a reference can point at.
+    Anything,
+}
+
+pub(crate) type Waits = BTreeSet<(Awaited, NodePath)>;
+
+/// Which waits have to be looked at again.
+#[derive(Debug, Clone)]
+pub(crate) enum Look {
+    All,
+    /// Those that wait for one of these keys inside that place.
+    At(Vec<(NodePath, String)>),
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Look::At(Vec::new())
+    }
+}
+
+impl Look {
+    pub(crate) fn is_needed(&self) -> bool {
+        match self {
+            Look::All => true,
+            Look::At(places) => !places.is_empty(),
+        }
+    }
+
+    /// Something was written under `key`, to be seen inside `place`.
+    pub(crate) fn note(&mut self, place: &NodePath, key: &str) {
+        if let Look::At(places) = self {
+            places.push((place.clone(), key.to_owned()));
+        }
+    }
+
+    /// The waits it is about, in the order of their paths.
+    pub(crate) fn of<'w>(&self, waits: &'w Waits) -> BTreeSet<&'w NodePath> {
+        let Look::At(places) = self else {
+            return waits.iter().map(|(_, path)| path).collect();
+        };
+        let mut found = BTreeSet::new();
+        for (place, key) in places {
+            for awaited in [Awaited::Key(key.clone()), Awaited::Anything] {
+                found.extend(inside(waits, &awaited, place));
+            }
+        }
+        found
+    }
+}
+
+fn inside<'w>(waits: &'w Waits, awaited: &Awaited, place: &NodePath) -> impl Iterator<Item = &'w NodePath> {
+    // What is inside a place sorts behind it, though not all of what does is inside: `a-b` comes before `a/b`.
+    let from = if place.is_root() { place.clone() } else { place.child("") };
+    let (awaited, place) = (awaited.clone(), place.clone());
+    waits
+        .range((awaited.clone(), from)..)
+        .take_while(move |(of, path)| *of == awaited && place.holds(path))
+        .map(|(_, path)| path)
+}
+
+impl Run {
+    pub(super) fn file_wait(&mut self, plan: &Plan, path: &NodePath) {
+        if let Some(awaited) = self.spot(plan, path).and_then(|spot| awaited(&spot.node.kind)) {
+            self.waits.insert((awaited, path.clone()));
+        }
+    }
+
+    /// A node settled: waits for something other than a key, such as the output of a node, look again.
+    pub(super) fn look_at_references(&mut self) {
+        if self.waits.last().is_some_and(|(awaited, _)| *awaited == Awaited::Anything) {
+            self.look.note(&NodePath::root(), "");
+        }
+    }
+
+    pub(super) fn drop_wait(&mut self, kind: &Kind, path: &NodePath) {
+        if let Some(awaited) = awaited(kind) {
+            self.waits.remove(&(awaited, path.clone()));
+        }
+    }
+}
+
+/// What could end the wait of a node of this kind; `None` when it is not a wait.
+pub(super) fn awaited(kind: &Kind) -> Option<Awaited> {
+    match kind {
+        Kind::Wait(wait) => Some(read_by(&wait.key)),
+        Kind::Approval(approval) => Some(approval.key.as_ref().map_or(Awaited::Decision, read_by)),
+        Kind::Call(_)
+        | Kind::Choice(_)
+        | Kind::Fan(_)
+        | Kind::Sub(_)
+        | Kind::Loop(_)
+        | Kind::Timer(_)
+        | Kind::Compute(_)
+        | Kind::Pass
+        | Kind::Return => None,
+    }
+}
+
+fn read_by(reference: &Ref) -> Awaited {
+    match (&reference.root, reference.path.first()) {
+        (Root::Shared | Root::Anywhere, Some(Seg::Key(key))) => Awaited::Key(key.clone()),
+        _ => Awaited::Anything,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_is_looked_at_by_those_it_may_concern() {
+        let key = |key: &str| Awaited::Key(key.to_owned());
+        let waits: Waits = [
+            (key("go"), "f/0/w"),
+            (key("go"), "f/1/w"),
+            (key("go"), "f/10/w"),
+            (key("go"), "f-x"),
+            (key("stop"), "f/1/v"),
+            (Awaited::Anything, "f/1/any"),
+            (Awaited::Anything, "z"),
+            (Awaited::Decision, "f/1/person"),
+        ]
+        .map(|(awaited, path)| (awaited, NodePath::from(path)))
+        .into();
+        let seen = |place: &str, key: &str| {
+            let mut look = Look::default();
+            look.note(&NodePath::from(place), key);
+            look.of(&waits).into_iter().map(NodePath::as_str).collect::<Vec<_>>()
+        };
+        assert_eq!(seen("f/1", "go"), ["f/1/any", "f/1/w"]);
+        assert_eq!(seen("f", "go"), ["f/0/w", "f/1/any", "f/1/w", "f/10/w"]);
+        assert_eq!(seen("", "stop"), ["f/1/any", "f/1/v", "z"]);
+        assert_eq!(seen("f/2", "go"), [""; 0]);
+        assert_eq!(Look::All.of(&waits).len(), waits.len());
+    }
+}
