@@ -1,0 +1,168 @@
+//! Accounts and their ledger, and the one rule by which all stores post to it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use windlass_engine::id::RunId;
+use windlass_engine::money::{Account, Book, Kind, LedgerFault, Movement, Posted, Price};
+use windlass_engine::path::NodePath;
+use windlass_engine::time::Timestamp;
+
+use crate::error::{Refusal, StoreError};
+
+/// An account and what it has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountRow {
+    pub id: String,
+    pub name: String,
+    pub balance: i64,
+    pub held: i64,
+    /// Movements so far.
+    pub revision: u64,
+    pub created_at: Timestamp,
+}
+
+/// One movement to be made, with where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Posting {
+    pub account: String,
+    pub movement: Movement,
+    pub run: Option<RunId>,
+    pub node: Option<NodePath>,
+}
+
+/// One movement that was made. Never changed, never deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedgerRow {
+    /// From 1, without gaps within the account.
+    pub seq: u64,
+    pub posting: Posting,
+    pub balance_after: i64,
+    pub at: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LedgerQuery {
+    pub account: String,
+    pub run: Option<RunId>,
+    /// Rows after this one.
+    pub after: u64,
+    /// 0 = the default of a page; never more than a page.
+    pub limit: usize,
+}
+
+/// What a service asks, as somebody set it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PriceRow {
+    pub service: String,
+    pub price: Price,
+    pub updated_at: Timestamp,
+}
+
+/// The keys of all rows that decide whether a movement can be made.
+pub fn related_keys(movement: &Movement) -> Vec<String> {
+    match movement.kind {
+        Kind::Deposit => vec![movement.key.clone()],
+        Kind::Charge | Kind::Settle | Kind::Refund => {
+            let subject = movement.key.split_once(':').map_or(movement.key.as_str(), |(_, subject)| subject);
+            let of = |kind: Kind| format!("{}:{subject}", kind.word());
+            let mut keys = vec![of(Kind::Charge), of(Kind::Settle), of(Kind::Refund)];
+            if !keys.contains(&movement.key) {
+                keys.push(movement.key.clone());
+            }
+            keys
+        }
+    }
+}
+
+/// What comes of posting `movements`, in order, to the account `row`: the account afterwards, and the movements that
+/// are new with the balance after each. `known` are the rows among all [`related_keys`].
+///
+/// Movements that were made before are no news. If any charge cannot be borne, none of it is done, and the refusal
+/// names every charge that did not fit.
+pub fn post(
+    row: &AccountRow,
+    known: BTreeMap<String, Movement>,
+    movements: &[Movement],
+) -> Result<(Account, Vec<(Movement, i64)>), StoreError> {
+    let account = Account { balance: row.balance, held: row.held };
+    let mut book = book(account, &known)?;
+    let (mut fresh, mut keys, mut needed) = (Vec::new(), Vec::new(), 0i64);
+    for movement in movements {
+        match book.post(movement.clone()) {
+            Ok(Posted::New { balance_after }) => fresh.push((movement.clone(), balance_after)),
+            Ok(Posted::Already) => {}
+            Err(LedgerFault::Insufficient { needed: more, .. }) => {
+                keys.push(movement.key.clone());
+                needed = needed.saturating_add(more);
+            }
+            // The charge that this closes did not fit either: that is the reason, and it is listed already.
+            Err(LedgerFault::NoCharge { .. }) if !keys.is_empty() => {}
+            Err(fault) => return Err(Refusal::Ledger(fault).into()),
+        }
+    }
+    if !keys.is_empty() {
+        let (balance, revision) = (row.balance, row.revision);
+        return Err(Refusal::Short { account: row.id.clone(), needed, balance, keys, revision }.into());
+    }
+    Ok((book.account(), fresh))
+}
+
+/// The account with only the movements that matter: its rules look at nothing else.
+fn book(account: Account, known: &BTreeMap<String, Movement>) -> Result<Book, StoreError> {
+    serde_json::from_value(json!({ "account": account, "movements": known }))
+        .map_err(|error| StoreError::Corrupt(format!("ledger rows do not make a book: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(balance: i64) -> AccountRow {
+        AccountRow {
+            id: "a".to_owned(),
+            name: String::new(),
+            balance,
+            held: 0,
+            revision: 3,
+            created_at: Timestamp(0),
+        }
+    }
+
+    #[test]
+    fn every_charge_that_does_not_fit_is_named() {
+        let charge = |key: &str, amount| Movement::charge(format!("charge:{key}"), amount);
+        let movements = [charge("x", 60), charge("y", 50), charge("z", 40), charge("w", 1)];
+        let refused = post(&row(100), BTreeMap::new(), &movements).unwrap_err();
+        let expected = Refusal::Short {
+            account: "a".to_owned(),
+            needed: 51,
+            balance: 100,
+            keys: vec!["charge:y".to_owned(), "charge:w".to_owned()],
+            revision: 3,
+        };
+        assert_eq!(refused.refusal(), Some(&expected));
+    }
+
+    #[test]
+    fn a_charge_and_its_refund_fit_in_one_commit() {
+        let charge = Movement::charge("charge:x".to_owned(), 60);
+        let refund = Movement::refund("charge:x", 60);
+        let (account, fresh) = post(&row(100), BTreeMap::new(), &[charge, refund]).unwrap();
+        assert_eq!(account, Account { balance: 100, held: 0 });
+        assert_eq!(fresh.iter().map(|(_, after)| *after).collect::<Vec<_>>(), [40, 100]);
+    }
+
+    #[test]
+    fn known_rows_decide() {
+        let charge = Movement::charge("charge:x".to_owned(), 60);
+        let known = BTreeMap::from([(charge.key.clone(), charge.clone())]);
+        let held = AccountRow { held: 60, ..row(40) };
+        let (account, fresh) =
+            post(&held, known.clone(), &[charge, Movement::settle("charge:x", 60, 20)]).unwrap();
+        assert_eq!((account, fresh.len()), (Account { balance: 80, held: 0 }, 1));
+        assert!(post(&held, BTreeMap::new(), &[Movement::refund("charge:x", 60)]).is_err());
+        assert_eq!(related_keys(&Movement::settle("charge:x", 60, 20)), ["charge:x", "settle:x", "refund:x"]);
+    }
+}

@@ -1,0 +1,144 @@
+//! One commit: everything a transition implies, or nothing of it.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+use windlass_engine::id::{CommandId, RunId};
+use windlass_engine::job::Job;
+use windlass_engine::journal::Entry;
+use windlass_engine::time::Timestamp;
+
+use crate::account::Posting;
+use crate::job::JobOrigin;
+use crate::outbox::{Message, MessageId};
+use crate::record::AuditRow;
+use crate::run::{Origin, Standing};
+use crate::schedule::{FiringRow, ScheduleRow};
+
+/// What is written together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Commit {
+    /// Committing the same command again answers with what came of it the first time, and writes nothing.
+    pub command: CommandId,
+    pub now: Timestamp,
+    pub run: Option<RunChange>,
+    pub jobs: Vec<JobChange>,
+    pub postings: Vec<Posting>,
+    /// Accounts that must not have moved since they were looked at.
+    pub unmoved: Vec<Unmoved>,
+    /// One that was sent before is no news.
+    pub messages: Vec<Message>,
+    /// Messages that this commit acts on; each can be acted on once.
+    pub delivered: Vec<MessageId>,
+    pub schedules: Vec<ScheduleChange>,
+    pub firings: Vec<FiringRow>,
+    pub audit: Vec<AuditRow>,
+}
+
+/// One more entry in a run's journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunChange {
+    pub run: RunId,
+    /// Entries in the journal so far.
+    pub expected_len: u64,
+    /// Present exactly when `expected_len` is 0.
+    pub create: Option<Origin>,
+    pub entry: Entry,
+    pub standing: Standing,
+    /// The state after this entry, when it is time for a snapshot.
+    pub snapshot: Option<Vec<u8>>,
+}
+
+/// A job as it is from now on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobChange {
+    /// Its `rev` so far; 0 creates it.
+    pub expected_rev: u64,
+    pub job: Job,
+    /// Looked at only when it is created.
+    pub origin: JobOrigin,
+}
+
+/// An account that a decision was about although no money moves: a call is parked because of its balance.
+/// Whoever puts money in afterwards finds the parked run; whoever did before makes this commit a conflict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmoved {
+    pub account: String,
+    pub revision: u64,
+}
+
+/// A schedule as it is from now on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScheduleChange {
+    /// Its `rev` so far; 0 creates it.
+    pub expected_rev: u64,
+    pub row: ScheduleRow,
+    /// Deletes it instead. Its firings stay, so that no slot fires twice.
+    pub delete: bool,
+}
+
+/// What came of a commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Committed {
+    pub command: CommandId,
+    pub at: Timestamp,
+    /// The run it was about and the number of its new entry.
+    pub run: Option<(RunId, u64)>,
+    /// Balances afterwards, of the accounts it posted to.
+    pub balances: BTreeMap<String, i64>,
+}
+
+impl Commit {
+    /// A commit that changes nothing yet.
+    pub fn new(command: CommandId, now: Timestamp) -> Self {
+        Commit {
+            command,
+            now,
+            run: None,
+            jobs: Vec::new(),
+            postings: Vec::new(),
+            unmoved: Vec::new(),
+            messages: Vec::new(),
+            delivered: Vec::new(),
+            schedules: Vec::new(),
+            firings: Vec::new(),
+            audit: Vec::new(),
+        }
+    }
+
+    /// What is wrong with it whatever is stored; every store asks this first.
+    pub fn fault(&self) -> Option<&'static str> {
+        fn twice<T: Ord>(items: impl Iterator<Item = T>) -> bool {
+            let mut seen = std::collections::BTreeSet::new();
+            !items.into_iter().all(|item| seen.insert(item))
+        }
+        if let Some(change) = &self.run {
+            if change.create.is_some() != (change.expected_len == 0) {
+                return Some("a run is created with its first entry, and only then");
+            }
+            if change.entry.command != self.command {
+                return Some("the entry names another command");
+            }
+            let standing = &change.standing;
+            if standing.status.is_open() == standing.ended_at.is_some() {
+                return Some("a run has an end exactly when it has ended");
+            }
+            if !standing.status.is_open() && (standing.wake_at.is_some() || standing.owner.is_some()) {
+                return Some("a run that has ended has neither a wake-up nor an owner");
+            }
+        }
+        if twice(self.jobs.iter().map(|change| change.job.id)) {
+            return Some("a job is changed twice");
+        }
+        if twice(self.schedules.iter().map(|change| change.row.id())) {
+            return Some("a schedule is changed twice");
+        }
+        if twice(self.firings.iter().map(|row| row.firing)) {
+            return Some("a slot is fired twice");
+        }
+        if twice(self.delivered.iter()) {
+            return Some("a message is delivered twice");
+        }
+        None
+    }
+}

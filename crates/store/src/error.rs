@@ -1,0 +1,122 @@
+//! What can go wrong, named for what the caller does next.
+
+use std::fmt;
+
+use windlass_engine::id::{FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
+use windlass_engine::money::LedgerFault;
+use windlass_engine::schedule::Firing;
+
+use crate::outbox::MessageId;
+
+/// Why the store did not do what was asked. Whatever the variant: nothing of it was written, except that
+/// `Unavailable` leaves open whether a commit was.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Someone else wrote first: reload and decide again.
+    #[error("{what} moved on: expected {expected}, found {found}")]
+    Conflict { what: Subject, expected: u64, found: u64 },
+    /// The database cannot be reached now: wait and try again. After a commit the outcome is unknown: look it up
+    /// with [`crate::Store::command`], never blindly commit again and never report a failure.
+    #[error("store unavailable")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// What is stored makes no sense: stop, and tell a person.
+    #[error("store is corrupt: {0}")]
+    Corrupt(String),
+    /// The store works and says no: decide again with this fact, or tell whoever asked.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+/// A fact only the store has, and that forbids what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Decide again, given that the calls with these charges are short of money.
+    #[error("account `{account}` is short: {needed} needed, {balance} there; deposit the difference")]
+    Short {
+        account: String,
+        needed: i64,
+        balance: i64,
+        /// The charges that could not be borne, in the order in which they were posted.
+        keys: Vec<String>,
+        /// What to give as [`crate::commit::Unmoved`] when the calls are parked because of it.
+        revision: u64,
+    },
+    /// Answer with the job that is there.
+    #[error("{existing} of queue `{queue}` already has the key `{key}`")]
+    Duplicate { queue: String, key: String, existing: JobId },
+    /// Answer with the run that is there if `same_request`, else refuse the request.
+    #[error("request `{request}` already made {existing}")]
+    RequestTaken { request: String, existing: RunId, same_request: bool },
+    /// Somebody else fired the slot: forget about it.
+    #[error("{0} was already fired")]
+    AlreadyFired(Firing),
+    /// Somebody else delivered the message: forget about it.
+    #[error("message {0} was already delivered")]
+    AlreadyDelivered(MessageId),
+    /// Choose another name, or publish a version of that flow.
+    #[error("the name `{name}` is taken by {existing}")]
+    NameTaken { name: String, existing: FlowId },
+    /// Leave the number out to get the next one.
+    #[error("{flow} already has a version {number}")]
+    NumberTaken { flow: FlowId, number: u32 },
+    /// The movement makes no sense; the ledger stands as it is.
+    #[error(transparent)]
+    Ledger(#[from] LedgerFault),
+    #[error("there is no account `{0}`: open it first")]
+    UnknownAccount(String),
+    #[error("there is no flow {0}")]
+    UnknownFlow(FlowId),
+    #[error("there is no version {0}")]
+    UnknownVersion(VersionId),
+    #[error("there is no worker `{0}`: register it again")]
+    UnknownWorker(String),
+    #[error("there is no message {0}")]
+    UnknownMessage(MessageId),
+    #[error("there is no schedule {0}")]
+    UnknownSchedule(ScheduleId),
+    /// Start from the first page.
+    #[error("the cursor is not one of this list: ask again without it")]
+    BadCursor,
+    /// A mistake in the program that made the commit: stop, and report it.
+    #[error("the commit contradicts itself: {0}")]
+    Malformed(&'static str),
+}
+
+/// What has moved on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// Its length is the number of its journal entries.
+    Run(RunId),
+    Job(JobId),
+    Account(String),
+    Schedule(ScheduleId),
+    /// Its number is its epoch: a server that meets this has been replaced, and stops.
+    Server(ServerId),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Subject::Run(id) => id.fmt(f),
+            Subject::Job(id) => id.fmt(f),
+            Subject::Account(id) => write!(f, "account `{id}`"),
+            Subject::Schedule(id) => id.fmt(f),
+            Subject::Server(id) => id.fmt(f),
+        }
+    }
+}
+
+impl StoreError {
+    /// The refusal, if it is one.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            StoreError::Refused(refusal) => Some(refusal),
+            StoreError::Conflict { .. } | StoreError::Unavailable(_) | StoreError::Corrupt(_) => None,
+        }
+    }
+
+    /// Whether somebody else wrote first.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, StoreError::Conflict { .. })
+    }
+}

@@ -1,0 +1,156 @@
+//! Flows and their versions as they are stored.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use windlass_engine::definition::Strictness;
+use windlass_engine::id::{FlowId, VersionId};
+use windlass_engine::plan::Form;
+use windlass_engine::time::Timestamp;
+
+use crate::page::Part;
+
+/// A named definition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FlowRow {
+    pub id: FlowId,
+    pub name: String,
+    pub description: String,
+    pub labels: BTreeMap<String, String>,
+    pub is_template: bool,
+    /// The highest number among its versions; 0 = none yet.
+    pub latest: u32,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// One immutable definition of a flow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VersionRow {
+    pub id: VersionId,
+    pub flow: FlowId,
+    pub number: u32,
+    /// The text as it was published.
+    pub definition: String,
+    pub form: Form,
+    /// Whether unknown fields were let through; it has to be compiled that way again.
+    pub lenient: bool,
+    pub status: VersionStatus,
+    pub note: String,
+    pub created_at: Timestamp,
+}
+
+impl VersionRow {
+    /// How the definition is to be compiled.
+    pub fn strictness(&self) -> Strictness {
+        if self.lenient { Strictness::Lenient } else { Strictness::Strict }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum VersionStatus {
+    Draft,
+    #[default]
+    Published,
+    /// Kept for its runs; not started any more.
+    Archived,
+}
+
+/// What is to be published: a flow, a version of one, or both at once.
+///
+/// Ids are given by the caller, so that publishing again after an unknown outcome is harmless: what is there under
+/// these ids already is answered, and nothing is written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Publication {
+    pub flow: FlowChoice,
+    pub version: Option<VersionDraft>,
+    pub now: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum FlowChoice {
+    Existing(FlowId),
+    Create(FlowDraft),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowDraft {
+    pub id: FlowId,
+    pub name: String,
+    pub description: String,
+    pub labels: BTreeMap<String, String>,
+    pub is_template: bool,
+    /// Makes another flow of a taken name instead of refusing it.
+    pub allow_same_name: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct VersionDraft {
+    pub id: VersionId,
+    /// `None` = the next one.
+    pub number: Option<u32>,
+    pub definition: String,
+    pub form: Form,
+    pub lenient: bool,
+    pub status: VersionStatus,
+    pub note: String,
+}
+
+/// What is there now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Published {
+    pub flow: FlowId,
+    pub version: Option<(VersionId, u32)>,
+    /// Whether anything was written.
+    pub created: bool,
+}
+
+/// A flow by what people call it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FlowRef {
+    Id(FlowId),
+    /// Of several with the name, the one that had it first.
+    Name(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FlowQuery {
+    pub flow: Option<FlowRef>,
+    /// In the name or the description, whatever its case.
+    pub text: Option<String>,
+    /// A label, and its value if that matters.
+    pub label: Option<(String, Option<String>)>,
+    pub is_template: Option<bool>,
+    pub part: Part,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VersionRef {
+    Id(VersionId),
+    Number {
+        flow: FlowId,
+        number: u32,
+    },
+    /// The highest number that is published.
+    Latest {
+        flow: FlowId,
+    },
+}
+
+impl FlowRow {
+    /// Whether the query asks for it. `FlowRef::Name` matches every flow of the name; the oldest is meant.
+    pub fn matches(&self, query: &FlowQuery) -> bool {
+        let named = query.flow.as_ref().is_none_or(|flow| match flow {
+            FlowRef::Id(id) => *id == self.id,
+            FlowRef::Name(name) => *name == self.name,
+        });
+        named
+            && query.is_template.is_none_or(|is| is == self.is_template)
+            && crate::run::has_label(&self.labels, query.label.as_ref())
+            && query.text.as_ref().is_none_or(|text| {
+                let text = text.to_lowercase();
+                [&self.name, &self.description].iter().any(|field| field.to_lowercase().contains(&text))
+            })
+    }
+}

@@ -1,0 +1,128 @@
+//! Jobs as they are stored.
+
+use serde::{Deserialize, Serialize};
+use windlass_engine::id::{JobId, RunId, ScheduleId};
+use windlass_engine::job::{Job, State};
+use windlass_engine::path::NodePath;
+use windlass_engine::time::Timestamp;
+
+use crate::page::Part;
+
+/// A job, how often it was written, and what it is for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobRow {
+    /// From 1; goes up with every change.
+    pub rev: u64,
+    pub job: Job,
+    pub origin: JobOrigin,
+}
+
+/// What a job comes from. Never changes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct JobOrigin {
+    /// The call that it carries.
+    pub call: Option<CallRef>,
+    pub schedule: Option<ScheduleId>,
+}
+
+/// One call of a run: where an answer goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallRef {
+    pub run: RunId,
+    pub node: NodePath,
+    pub fence: u64,
+}
+
+/// Where a job stands, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobStatus {
+    Pending,
+    Queued,
+    Running,
+    Suspended,
+    Retrying,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl JobStatus {
+    /// The status of a job.
+    pub fn of(job: &Job) -> Self {
+        match job.state {
+            State::Pending { .. } => JobStatus::Pending,
+            State::Queued { .. } => JobStatus::Queued,
+            State::Running { .. } => JobStatus::Running,
+            State::Suspended { .. } => JobStatus::Suspended,
+            State::Retrying { .. } => JobStatus::Retrying,
+            State::Succeeded => JobStatus::Completed,
+            State::Failed { .. } => JobStatus::Failed,
+            State::Cancelled => JobStatus::Cancelled,
+        }
+    }
+}
+
+/// From when on a job can be claimed, unless something else happens to it before: the moment it was queued, or the
+/// end of its wait. `None` = not by time alone.
+pub fn due_at(job: &Job) -> Option<Timestamp> {
+    match job.state {
+        State::Queued { since } => Some(since),
+        State::Pending { until } | State::Suspended { until } | State::Retrying { until } => Some(until),
+        State::Running { .. } | State::Succeeded | State::Failed { .. } | State::Cancelled => None,
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobQuery {
+    /// Empty = any.
+    pub statuses: Vec<JobStatus>,
+    pub queue: Option<String>,
+    /// The name of the job: the service, for a call.
+    pub name: Option<String>,
+    pub run: Option<RunId>,
+    pub schedule: Option<ScheduleId>,
+    /// Only dead letters, or none.
+    pub is_dead_letter: Option<bool>,
+    /// Created at or after.
+    pub since: Option<Timestamp>,
+    /// Created before.
+    pub until: Option<Timestamp>,
+    pub part: Part,
+}
+
+/// Who asks for work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadyQuery {
+    /// A job matches by its queue, or by its name as a service.
+    pub queues: Vec<String>,
+    pub services: Vec<String>,
+    pub now: Timestamp,
+    pub limit: usize,
+}
+
+impl JobRow {
+    pub fn id(&self) -> JobId {
+        self.job.id
+    }
+
+    /// Whether the query asks for it, its part aside.
+    pub fn matches(&self, query: &JobQuery) -> bool {
+        let (job, spec) = (&self.job, &self.job.spec);
+        (query.statuses.is_empty() || query.statuses.contains(&JobStatus::of(job)))
+            && query.queue.as_ref().is_none_or(|queue| *queue == spec.queue)
+            && query.name.as_ref().is_none_or(|name| *name == spec.name)
+            && (query.run.is_none() || query.run == spec.run)
+            && (query.schedule.is_none() || query.schedule == self.origin.schedule)
+            && query.is_dead_letter.is_none_or(|is| is == job.is_dead_letter())
+            && query.since.is_none_or(|since| job.created_at >= since)
+            && query.until.is_none_or(|until| job.created_at < until)
+    }
+
+    /// Whether it can be claimed by whoever asks; a paused queue aside.
+    pub fn is_ready(&self, query: &ReadyQuery) -> bool {
+        let spec = &self.job.spec;
+        (query.queues.contains(&spec.queue) || query.services.contains(&spec.name))
+            && due_at(&self.job).is_some_and(|due| due <= query.now)
+    }
+}

@@ -1,0 +1,36 @@
+//! Remembers. The [`Store`] trait, what goes through it, and the backends behind it; one conformance suite holds
+//! them all to the same words.
+//!
+//! Everything a transition implies is written in one [`commit::Commit`], guarded by the length of the run's journal
+//! and by command id, or not at all. Plain owned data goes in and comes out: no transaction is ever lent to a
+//! caller, so that a backend is free to write many commits at once. Time is an argument. The store never looks
+//! into events: `project` alone turns them into rows, the same for every backend.
+
+pub mod error;
+pub mod page;
+
+pub mod flow;
+pub mod run;
+
+pub mod job;
+pub mod queue;
+
+pub mod account;
+pub mod outbox;
+pub mod schedule;
+
+pub mod record;
+pub mod server;
+pub mod worker;
+
+pub mod commit;
+pub mod project;
+pub mod store;
+
+pub mod memory;
+
+pub mod conformance;
+
+pub use error::{Refusal, StoreError};
+pub use memory::Memory;
+pub use store::Store;

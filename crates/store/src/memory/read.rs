@@ -1,0 +1,130 @@
+//! Questions about runs, jobs, messages and the ledger.
+
+use std::cmp::Reverse;
+
+use windlass_engine::id::{JobId, RunId};
+use windlass_engine::job::Attempt;
+use windlass_engine::time::Timestamp;
+
+use super::state::State;
+use crate::account::{LedgerQuery, LedgerRow};
+use crate::error::StoreError;
+use crate::job::{JobQuery, JobRow, ReadyQuery, due_at};
+use crate::outbox::Message;
+use crate::page::{Order, Page, Part, cut};
+use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
+use crate::store::Due;
+
+impl State {
+    pub(super) fn journal(&self, run: RunId, since: Since, limit: usize) -> Result<Journal, StoreError> {
+        let Some(stored) = self.runs.get(&run) else { return Ok(Journal::default()) };
+        let (snapshot, after) = match since {
+            Since::Entry(after) => (None, after),
+            Since::Snapshot => {
+                let after = stored.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+                (stored.snapshot.clone(), after)
+            }
+        };
+        let entries = (1..).zip(&stored.entries).skip(usize::try_from(after).unwrap_or(usize::MAX));
+        let entries = entries.take(limit).map(|(seq, entry)| (seq, entry.clone())).collect();
+        Ok(Journal { snapshot, entries })
+    }
+
+    pub(super) fn run(&self, run: RunRef) -> Result<Option<RunRow>, StoreError> {
+        let id = match run {
+            RunRef::Id(id) => Some(id),
+            RunRef::Request(request) => self.requests.get(&request).copied(),
+        };
+        Ok(id.and_then(|id| self.runs.get(&id)).map(|stored| stored.row.clone()))
+    }
+
+    pub(super) fn runs(&self, query: RunQuery) -> Result<Page<RunRow>, StoreError> {
+        let rows = self.runs.values().map(|stored| &stored.row);
+        let matches = rows.filter(|row| row.matches(&query)).cloned().collect();
+        let order = query.part.order;
+        Ok(cut(&query.part, matches, |row: &RunRow| match order {
+            Order::Newest | Order::Oldest => (row.origin.created_at, row.id),
+            Order::LatestChange => (row.standing.updated_at, row.id),
+        })?)
+    }
+
+    pub(super) fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        fn oldest<I: Ord>(
+            wakes: impl Iterator<Item = Wake<I>>,
+            now: Timestamp,
+            limit: usize,
+        ) -> Vec<Wake<I>> {
+            let mut wakes: Vec<Wake<I>> = wakes.filter(|wake| wake.at <= now).collect();
+            wakes.sort();
+            wakes.truncate(limit);
+            wakes
+        }
+        let run = |id: &RunId| Some(Wake { at: self.runs.get(id)?.row.standing.wake_at?, id: *id });
+        let job = |id: &JobId| Some(Wake { at: self.jobs.get(id)?.job.wake_at()?, id: *id });
+        let schedules = self.schedules.iter();
+        let schedules = schedules.filter_map(|(id, (_, row))| Some(Wake { at: row.next_at?, id: *id }));
+        Ok(Due {
+            runs: oldest(self.open_runs.iter().filter_map(run), now, limit),
+            jobs: oldest(self.open_jobs.iter().filter_map(job), now, limit),
+            schedules: oldest(schedules, now, limit)
+                .into_iter()
+                .filter_map(|wake| self.scheduled(wake.id))
+                .collect(),
+        })
+    }
+
+    pub(super) fn orphans(
+        &self,
+        now: Timestamp,
+        dead_after_ms: u64,
+        limit: usize,
+    ) -> Result<Vec<RunRow>, StoreError> {
+        let rows = self.open_runs.iter().filter_map(|id| Some(&self.runs.get(id)?.row));
+        let is_orphan = |row: &&RunRow| {
+            row.standing.owner.is_some_and(|owner| {
+                let server = self.servers.get(&owner.server);
+                !server.is_some_and(|server| server.owner == owner && server.is_alive(now, dead_after_ms))
+            })
+        };
+        Ok(rows.filter(is_orphan).take(limit).cloned().collect())
+    }
+
+    pub(super) fn job(&self, job: JobId) -> Result<Option<JobRow>, StoreError> {
+        Ok(self.jobs.get(&job).cloned())
+    }
+
+    pub(super) fn jobs(&self, query: JobQuery) -> Result<Page<JobRow>, StoreError> {
+        let matches = self.jobs.values().filter(|row| row.matches(&query)).cloned().collect();
+        let order = query.part.order;
+        Ok(cut(&query.part, matches, |row: &JobRow| match order {
+            Order::Newest | Order::Oldest => (row.job.created_at, row.id()),
+            Order::LatestChange => (row.job.updated_at, row.id()),
+        })?)
+    }
+
+    pub(super) fn attempts(&self, job: JobId, after: u32, limit: usize) -> Result<Vec<Attempt>, StoreError> {
+        let all = self.attempts.range((job, 0)..=(job, u32::MAX)).map(|(_, attempt)| attempt);
+        Ok(all.filter(|attempt| attempt.number > after).take(limit).cloned().collect())
+    }
+
+    pub(super) fn ready(&self, query: ReadyQuery) -> Result<Vec<JobRow>, StoreError> {
+        let open = self.open_jobs.iter().filter_map(|id| self.jobs.get(id));
+        let mut ready: Vec<&JobRow> =
+            open.filter(|row| row.is_ready(&query) && !self.is_paused(&row.job.spec.queue)).collect();
+        ready.sort_by_key(|row| (Reverse(row.job.spec.priority), due_at(&row.job), row.id()));
+        Ok(ready.into_iter().take(query.limit).cloned().collect())
+    }
+
+    pub(super) fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {
+        let may_go = self.undelivered.iter().take_while(|(at, _)| *at <= now).take(limit);
+        Ok(may_go.filter_map(|(_, id)| self.messages.get(id)).cloned().collect())
+    }
+
+    pub(super) fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
+        let size = Part { limit: query.limit, ..Part::default() }.size();
+        let rows = self.accounts.get(&query.account).map(|stored| stored.ledger.as_slice());
+        let asked =
+            |row: &&LedgerRow| row.seq > query.after && (query.run.is_none() || query.run == row.posting.run);
+        Ok(rows.unwrap_or_default().iter().filter(asked).take(size).cloned().collect())
+    }
+}

@@ -1,0 +1,127 @@
+//! Small rows.
+
+use std::collections::BTreeMap;
+
+use windlass_engine::id::ScheduleId;
+use windlass_engine::time::Timestamp;
+
+use super::state::{State, StoredAccount};
+use crate::account::AccountRow;
+use crate::error::{Refusal, StoreError, Subject};
+use crate::job::{JobStatus, due_at};
+use crate::queue::QueueDepth;
+use crate::record::{Record, RecordQuery, Records};
+use crate::schedule::Scheduled;
+use crate::server::ServerRow;
+use crate::worker::WorkerBeat;
+
+impl State {
+    pub(super) fn save(&mut self, record: Record) -> Result<(), StoreError> {
+        match record {
+            Record::Server(row) => self.save_server(row),
+            Record::Worker(row) => {
+                self.workers.insert(row.id.clone(), row);
+                Ok(())
+            }
+            Record::WorkerBeat(beat) => Ok(self.beat(beat)?),
+            Record::Account { id, name, now } => {
+                let stored = self.accounts.entry(id.clone()).or_insert_with(|| StoredAccount {
+                    row: AccountRow {
+                        id,
+                        name: String::new(),
+                        balance: 0,
+                        held: 0,
+                        revision: 0,
+                        created_at: now,
+                    },
+                    ledger: Vec::new(),
+                    by_key: BTreeMap::new(),
+                });
+                stored.row.name = name;
+                Ok(())
+            }
+            Record::Price(row) => {
+                self.prices.insert(row.service.clone(), row);
+                Ok(())
+            }
+            Record::Queue(settings) => {
+                self.queues.insert(settings.name.clone(), settings);
+                Ok(())
+            }
+        }
+    }
+
+    fn save_server(&mut self, row: ServerRow) -> Result<(), StoreError> {
+        let found = self.servers.get(&row.owner.server).map_or(0, |server| server.owner.epoch);
+        if found > row.owner.epoch {
+            let what = Subject::Server(row.owner.server);
+            return Err(StoreError::Conflict { what, expected: row.owner.epoch, found });
+        }
+        self.servers.insert(row.owner.server, row);
+        Ok(())
+    }
+
+    fn beat(&mut self, beat: WorkerBeat) -> Result<(), Refusal> {
+        let WorkerBeat { id, url, load, at } = beat;
+        let row = self.workers.get_mut(&id).ok_or(Refusal::UnknownWorker(id))?;
+        row.url = url.unwrap_or_else(|| std::mem::take(&mut row.url));
+        row.load = load.unwrap_or(row.load);
+        row.beat_at = row.beat_at.max(at);
+        Ok(())
+    }
+
+    pub(super) fn records(&self, query: RecordQuery) -> Result<Records, StoreError> {
+        Ok(match query {
+            RecordQuery::Servers => Records::Servers(self.servers.values().cloned().collect()),
+            RecordQuery::Workers(query) => {
+                Records::Workers(self.workers.values().filter(|row| row.matches(&query)).cloned().collect())
+            }
+            RecordQuery::Accounts(id) => {
+                let rows = self.accounts.values().map(|stored| &stored.row);
+                let asked = rows.filter(|row| id.as_ref().is_none_or(|id| *id == row.id));
+                Records::Accounts(asked.cloned().collect())
+            }
+            RecordQuery::Prices => Records::Prices(self.prices.values().cloned().collect()),
+            RecordQuery::Queues { now } => Records::Queues(self.depths(now)),
+            RecordQuery::Schedules(id) => Records::Schedules(self.all_scheduled(id)),
+            RecordQuery::Audit { after, limit } => {
+                let rows = (1..).zip(&self.audit).filter(|(seq, _)| *seq > after).take(limit);
+                Records::Audit(rows.map(|(seq, row)| (seq, row.clone())).collect())
+            }
+        })
+    }
+
+    fn all_scheduled(&self, id: Option<ScheduleId>) -> Vec<Scheduled> {
+        let ids = self.schedules.keys().filter(|found| id.is_none_or(|id| id == **found));
+        let mut rows: Vec<Scheduled> = ids.filter_map(|id| self.scheduled(*id)).collect();
+        rows.sort_by_key(|scheduled| (scheduled.row.created_at, scheduled.row.id()));
+        rows
+    }
+
+    pub(super) fn is_paused(&self, queue: &str) -> bool {
+        self.queues.get(queue).is_some_and(|settings| settings.is_paused)
+    }
+
+    fn depths(&self, now: Timestamp) -> Vec<QueueDepth> {
+        let mut depths: BTreeMap<&str, QueueDepth> = BTreeMap::new();
+        for name in self.queues.keys() {
+            depths.entry(name).or_default();
+        }
+        for row in self.jobs.values().filter(|row| row.job.is_open() || row.job.is_dead_letter()) {
+            let depth = depths.entry(&row.job.spec.queue).or_default();
+            if row.job.is_dead_letter() {
+                depth.n_dead_letters += 1;
+                continue;
+            }
+            *depth.open.entry(JobStatus::of(&row.job)).or_default() += 1;
+            let due = due_at(&row.job).filter(|due| *due <= now);
+            depth.oldest_due_at = [depth.oldest_due_at, due].into_iter().flatten().min();
+        }
+        let named = |(name, depth): (&str, QueueDepth)| QueueDepth {
+            name: name.to_owned(),
+            is_paused: self.is_paused(name),
+            ..depth
+        };
+        depths.into_iter().map(named).collect()
+    }
+}

@@ -1,0 +1,80 @@
+//! Forgetting what ended long ago.
+
+use windlass_engine::id::{JobId, RunId};
+use windlass_engine::time::Timestamp;
+
+use super::state::State;
+use crate::error::StoreError;
+use crate::outbox::{MessageId, Party};
+use crate::store::Retained;
+
+impl State {
+    pub(super) fn retain(&mut self, before: Timestamp, limit: usize) -> Result<Retained, StoreError> {
+        let ended = |id: &RunId| self.runs[id].row.standing.ended_at.filter(|at| *at < before);
+        let mut runs: Vec<_> = self.runs.keys().filter_map(|id| Some((ended(id)?, *id))).collect();
+        runs.sort();
+        runs.truncate(limit);
+        let mut n_jobs = 0;
+        for (_, id) in &runs {
+            n_jobs += self.forget_run(*id);
+        }
+        let is_old = |job: &windlass_engine::job::Job| {
+            job.spec.run.is_none()
+                && !job.is_open()
+                && !job.is_dead_letter()
+                && job.updated_at < before
+                && !job.holds_key(before)
+        };
+        let jobs = self.jobs.values().filter(|row| is_old(&row.job));
+        let mut jobs: Vec<_> = jobs.map(|row| (row.job.updated_at, row.id())).collect();
+        jobs.sort();
+        jobs.truncate(limit);
+        for (_, id) in &jobs {
+            self.forget_job(*id);
+        }
+        // A command of a run that is kept is kept with it: its journal still names it.
+        let is_old = |run: Option<(RunId, u64)>| run.is_none_or(|(run, _)| !self.runs.contains_key(&run));
+        let commands = self.commands.values().filter(|c| c.at < before && is_old(c.run));
+        let commands: Vec<_> = commands.map(|committed| committed.command).take(limit).collect();
+        for command in &commands {
+            self.commands.remove(command);
+        }
+        Ok(Retained { n_runs: runs.len(), n_jobs: n_jobs + jobs.len(), n_commands: commands.len() })
+    }
+
+    /// Deletes a run with everything that belongs to it, and says how many jobs that were.
+    fn forget_run(&mut self, id: RunId) -> usize {
+        let Some(stored) = self.runs.remove(&id) else { return 0 };
+        if let Some(request) = &stored.row.origin.request {
+            self.requests.remove(&request.id);
+        }
+        let jobs: Vec<JobId> = self
+            .jobs
+            .values()
+            .filter(|row| row.job.spec.run == Some(id))
+            .map(crate::job::JobRow::id)
+            .collect();
+        for job in &jobs {
+            self.forget_job(*job);
+        }
+        let sent = |message: &MessageId| message.sender == Party::Run(id);
+        let delivered = self.messages.iter().filter(|(message, row)| {
+            sent(message) && !self.undelivered.contains(&(row.at, (*message).clone()))
+        });
+        let delivered: Vec<MessageId> = delivered.map(|(message, _)| message.clone()).collect();
+        for message in &delivered {
+            self.messages.remove(message);
+        }
+        jobs.len()
+    }
+
+    fn forget_job(&mut self, id: JobId) {
+        let Some(row) = self.jobs.remove(&id) else { return };
+        self.open_jobs.remove(&id);
+        self.attempts.retain(|(job, _), _| *job != id);
+        let key = (row.job.spec.queue, row.job.spec.dedup_key);
+        if self.keys.get(&key) == Some(&id) {
+            self.keys.remove(&key);
+        }
+    }
+}

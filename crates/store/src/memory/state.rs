@@ -1,0 +1,85 @@
+//! The tables.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
+use windlass_engine::job::Attempt;
+use windlass_engine::journal::Entry;
+use windlass_engine::schedule::Firing;
+use windlass_engine::time::Timestamp;
+
+use crate::account::{AccountRow, LedgerRow, PriceRow};
+use crate::commit::Committed;
+use crate::flow::{FlowRow, VersionRow};
+use crate::job::JobRow;
+use crate::outbox::{Message, MessageId};
+use crate::queue::QueueSettings;
+use crate::record::AuditRow;
+use crate::run::{RunRow, Snapshot};
+use crate::schedule::{RUNNING_MAX, ScheduleRow, Scheduled, Started};
+use crate::server::ServerRow;
+use crate::worker::WorkerRow;
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) flows: BTreeMap<FlowId, FlowRow>,
+    pub(super) versions: BTreeMap<VersionId, VersionRow>,
+
+    pub(super) runs: BTreeMap<RunId, StoredRun>,
+    pub(super) open_runs: BTreeSet<RunId>,
+    pub(super) requests: BTreeMap<String, RunId>,
+
+    pub(super) jobs: BTreeMap<JobId, JobRow>,
+    pub(super) open_jobs: BTreeSet<JobId>,
+    pub(super) attempts: BTreeMap<(JobId, u32), Attempt>,
+    /// The job that holds, or held last, a key of a queue.
+    pub(super) keys: BTreeMap<(String, String), JobId>,
+
+    pub(super) accounts: BTreeMap<String, StoredAccount>,
+
+    pub(super) messages: BTreeMap<MessageId, Message>,
+    pub(super) undelivered: BTreeSet<(Timestamp, MessageId)>,
+
+    pub(super) schedules: BTreeMap<ScheduleId, (u64, ScheduleRow)>,
+    pub(super) firings: BTreeMap<Firing, Started>,
+
+    pub(super) commands: BTreeMap<CommandId, Committed>,
+    pub(super) audit: Vec<AuditRow>,
+
+    pub(super) servers: BTreeMap<ServerId, ServerRow>,
+    pub(super) workers: BTreeMap<String, WorkerRow>,
+    pub(super) prices: BTreeMap<String, PriceRow>,
+    pub(super) queues: BTreeMap<String, QueueSettings>,
+}
+
+#[derive(Debug)]
+pub(super) struct StoredRun {
+    pub(super) row: RunRow,
+    pub(super) entries: Vec<Entry>,
+    pub(super) snapshot: Option<Snapshot>,
+}
+
+#[derive(Debug)]
+pub(super) struct StoredAccount {
+    pub(super) row: AccountRow,
+    pub(super) ledger: Vec<LedgerRow>,
+    /// Where in the ledger a movement is.
+    pub(super) by_key: BTreeMap<String, usize>,
+}
+
+impl State {
+    /// Whether what a firing started has not ended.
+    fn is_open(&self, started: Started) -> bool {
+        match started {
+            Started::Run(run) => self.open_runs.contains(&run),
+            Started::Job(job) => self.open_jobs.contains(&job),
+        }
+    }
+
+    pub(super) fn scheduled(&self, id: ScheduleId) -> Option<Scheduled> {
+        let (rev, row) = self.schedules.get(&id)?;
+        let fired = self.firings.iter().filter(|(firing, _)| firing.schedule == id);
+        let running = fired.map(|(_, started)| *started).filter(|started| self.is_open(*started));
+        Some(Scheduled { rev: *rev, row: row.clone(), running: running.take(RUNNING_MAX).collect() })
+    }
+}

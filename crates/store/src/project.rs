@@ -1,0 +1,298 @@
+//! From what happened to rows: the one place outside the engine that looks into events and effects, shared by all
+//! backends.
+//!
+//! A [`Projection`] is kept beside a run in memory. It holds what the rows need and the state of the run does not
+//! have at hand, and costs what changed, never the size of the run.
+
+mod flights;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use windlass_engine::effect::{Effect, Order};
+use windlass_engine::event::Event;
+use windlass_engine::id::{CommandId, JobId};
+use windlass_engine::job::{Job, JobEvent, JobInput, JobSpec};
+use windlass_engine::journal::Entry;
+use windlass_engine::path::NodePath;
+use windlass_engine::plan::{Exec, Plan, Priority};
+use windlass_engine::run::state::Status;
+use windlass_engine::run::{Run, Step};
+use windlass_engine::time::Timestamp;
+
+use crate::account::Posting;
+use crate::commit::{Commit, JobChange, RunChange};
+use crate::job::{CallRef, JobOrigin, JobRow};
+use crate::outbox::{Message, MessageId, Note, Party};
+use crate::run::{Origin, Owner, RunStatus, Standing};
+
+use flights::Flights;
+
+/// What is carried from one entry of a journal to the next.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Projection {
+    node: Option<NodePath>,
+    action: Option<String>,
+    flights: Flights,
+}
+
+/// What an entry means for the tables.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rows {
+    pub standing: Standing,
+    /// Jobs to be created.
+    pub jobs: Vec<JobChange>,
+    /// Jobs to be cancelled in the same commit, as far as they are open: see [`cancelled`].
+    pub cancel: Vec<JobId>,
+    pub postings: Vec<Posting>,
+    pub messages: Vec<Message>,
+}
+
+impl Projection {
+    /// The projection of a run that was loaded, from what its row says.
+    pub fn resume(plan: &Plan, run: &Run, standing: &Standing) -> Self {
+        let (node, action) = (standing.node.clone(), standing.action.clone());
+        Projection { node, action, flights: Flights::of(plan, run) }
+    }
+
+    /// Calls that somebody works on.
+    pub fn n_in_flight(&self) -> usize {
+        self.flights.len()
+    }
+
+    fn follow(&mut self, step: &Step) {
+        self.flights.follow(step);
+        for event in &step.events {
+            match event {
+                Event::Entered { node, .. } => self.node = Some(node.clone()),
+                Event::Done { node, action, .. } if is_outermost(node) => {
+                    self.action = Some(action.as_deref().unwrap_or("default").to_owned());
+                }
+                Event::Failed { node, route, .. } if is_outermost(node) => {
+                    self.action = Some(route.as_deref().unwrap_or("error").to_owned());
+                }
+                Event::Started(_)
+                | Event::Done { .. }
+                | Event::Failed { .. }
+                | Event::Granted { .. }
+                | Event::Suspended { .. }
+                | Event::Deferred { .. }
+                | Event::Expiring { .. }
+                | Event::Skipped { .. }
+                | Event::Dropped { .. }
+                | Event::Judged { .. }
+                | Event::Opened { .. }
+                | Event::Turned { .. }
+                | Event::Waiting { .. }
+                | Event::Signaled { .. }
+                | Event::Decided { .. }
+                | Event::Canceling { .. }
+                | Event::Paused
+                | Event::Resumed
+                | Event::Stepped
+                | Event::Retried { .. }
+                | Event::Rerun { .. }
+                | Event::Funded { .. }
+                | Event::Logged { .. }
+                | Event::Ended { .. } => {}
+            }
+        }
+    }
+}
+
+/// The rows that belong to `step`, where `run` is the state after it. Steps of several inputs may be joined before
+/// they are projected, as long as they are committed together. `by` is the server that will make the calls.
+pub fn project(
+    projection: &mut Projection,
+    run: &Run,
+    step: &Step,
+    by: Option<Owner>,
+    now: Timestamp,
+) -> Rows {
+    projection.follow(step);
+    let mut rows = Rows {
+        standing: standing(projection, run, by),
+        jobs: Vec::new(),
+        cancel: Vec::new(),
+        postings: Vec::new(),
+        messages: Vec::new(),
+    };
+    let first = run.length.saturating_sub(step.events.len() as u64);
+    let is_end = |event: &Event| matches!(event, Event::Ended { .. });
+    let ends = step.events.iter().zip(first + 1..).filter(|(event, _)| is_end(event));
+    // Every end of a run with a parent tells, so that the numbers of the ends are those of the messages.
+    let mut ends = ends.map(|(_, number)| number);
+    for effect in &step.effects {
+        match effect {
+            Effect::Call(order) => match order.exec {
+                Exec::Queue => rows.jobs.push(job_of(order, now)),
+                Exec::Http | Exec::Func { .. } | Exec::Script(_) | Exec::Flow { .. } => {}
+            },
+            Effect::Cancel { fence, exec, .. } => match exec {
+                Exec::Queue => rows.cancel_job(JobId::of_call(run.id, *fence), now),
+                Exec::Http | Exec::Func { .. } | Exec::Script(_) | Exec::Flow { .. } => {}
+            },
+            Effect::Move { account, movement } => rows.postings.push(Posting {
+                account: account.clone(),
+                movement: movement.clone(),
+                run: Some(run.id),
+                node: node_of(&movement.key),
+            }),
+            Effect::Tell { parent, status, result, error } => {
+                let seq = ends.next().unwrap_or(run.length);
+                rows.messages.push(Message {
+                    id: MessageId { sender: Party::Run(run.id), seq },
+                    to: Party::Run(parent.run),
+                    at: now,
+                    note: Note::CallEnded {
+                        node: parent.node.clone(),
+                        fence: parent.fence,
+                        ending: *status,
+                        result: result.clone(),
+                        error: error.clone(),
+                    },
+                });
+            }
+        }
+    }
+    rows
+}
+
+impl Rows {
+    /// A job that was to be created only now is created cancelled, so that whoever watches it sees its end.
+    fn cancel_job(&mut self, id: JobId, now: Timestamp) {
+        match self.jobs.iter_mut().find(|change| change.job.id == id) {
+            Some(change) => {
+                for event in change.job.decide(JobInput::Cancel, now).unwrap_or_default() {
+                    change.job.apply(&event, now);
+                }
+            }
+            None if self.cancel.contains(&id) => {}
+            None => self.cancel.push(id),
+        }
+    }
+
+    /// The commit that appends `step` to the journal with these rows. Jobs to be cancelled are not in it.
+    pub fn into_commit(
+        self,
+        command: CommandId,
+        now: Timestamp,
+        run: &Run,
+        expected_len: u64,
+        step: Step,
+        create: Option<Origin>,
+    ) -> Commit {
+        Commit {
+            run: Some(RunChange {
+                run: run.id,
+                expected_len,
+                create,
+                entry: Entry::new(now, command, step.events),
+                standing: self.standing,
+                snapshot: None,
+            }),
+            jobs: self.jobs,
+            postings: self.postings,
+            messages: self.messages,
+            ..Commit::new(command, now)
+        }
+    }
+}
+
+/// The changes that cancel these jobs; what has ended stays as it is.
+pub fn cancelled(jobs: Vec<JobRow>, now: Timestamp) -> Vec<JobChange> {
+    let cancel = |JobRow { rev, mut job, origin }: JobRow| {
+        let events = job.decide(JobInput::Cancel, now).ok().filter(|events| !events.is_empty())?;
+        events.iter().for_each(|event| job.apply(event, now));
+        Some(JobChange { expected_rev: rev, job, origin })
+    };
+    jobs.into_iter().filter_map(cancel).collect()
+}
+
+/// The status as everybody sees it.
+pub fn status(run: &Run) -> RunStatus {
+    match run.status {
+        Status::Pending => RunStatus::Pending,
+        Status::Running if run.n_granted == 0 => RunStatus::Waiting,
+        Status::Running => RunStatus::Running,
+        Status::Paused => RunStatus::Paused,
+        Status::Canceling => RunStatus::Canceling,
+        Status::Completed => RunStatus::Completed,
+        Status::Failed => RunStatus::Failed,
+        Status::Canceled => RunStatus::Canceled,
+    }
+}
+
+fn standing(projection: &Projection, run: &Run, by: Option<Owner>) -> Standing {
+    let ended = run.status.is_ended();
+    let shared = || {
+        let fields = run.root.shared.iter().flatten();
+        let fields: Map<String, Value> =
+            fields.map(|(key, value)| (key.clone(), (**value).clone())).collect();
+        Arc::new(Value::Object(fields))
+    };
+    Standing {
+        status: status(run),
+        round: run.round,
+        node: projection.node.clone(),
+        action: projection.action.clone(),
+        step_count: run.entries,
+        wake_at: run.wake_at(),
+        owner: by.filter(|_| !ended && projection.flights.n_direct() > 0),
+        cost: run.cost,
+        error: run.error.clone(),
+        shared: ended.then(shared),
+        result: run.result.clone().filter(|_| ended),
+        updated_at: run.updated_at,
+        ended_at: run.ended_at.filter(|_| ended),
+    }
+}
+
+/// The job that carries a call: its name and its queue are the service, its one attempt is the run's.
+fn job_of(order: &Order, now: Timestamp) -> JobChange {
+    let spec = JobSpec {
+        priority: priority(order.priority),
+        payload: json!({
+            "input": *order.input,
+            "params": *order.params,
+            "node": order.node,
+            "attempt": order.attempt,
+            "key": order.key,
+        }),
+        max_retries: 1,
+        timeout_ms: order.timeout_ms,
+        run: Some(order.run),
+        ..JobSpec::new(order.service.clone(), order.service.clone())
+    };
+    let id = JobId::of_call(order.run, order.fence);
+    // Built from its creation rather than checked like a client's: the names in a plan were checked when it was
+    // published, by rules of their own.
+    let created = JobEvent::Created { spec: Box::new(spec), due: None };
+    let mut job = Job::replay(id, &[(created, now)]).expect("a journal of one creation makes a job");
+    job.memo = order.memo.as_deref().cloned();
+    let call = CallRef { run: order.run, node: order.node.clone(), fence: order.fence };
+    JobChange { expected_rev: 0, job, origin: JobOrigin { call: Some(call), schedule: None } }
+}
+
+/// The five classes of runs among the priorities of jobs: the middle one is the default of both.
+fn priority(class: Priority) -> i32 {
+    match class {
+        Priority::Lowest => -2,
+        Priority::Low => -1,
+        Priority::Medium => 0,
+        Priority::High => 1,
+        Priority::Highest => 2,
+    }
+}
+
+fn is_outermost(node: &NodePath) -> bool {
+    node.segments().nth(1).is_none()
+}
+
+/// The node in the key of a movement: `kind:run/path/visit`.
+fn node_of(key: &str) -> Option<NodePath> {
+    let (_, subject) = key.split_once(':')?;
+    let (_, place) = subject.split_once('/')?;
+    let (path, _) = place.rsplit_once('/')?;
+    Some(NodePath::from(path))
+}

@@ -1,0 +1,71 @@
+//! Small rows that somebody sets and others look up: each stands for itself, and the last word counts.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use windlass_engine::id::ScheduleId;
+use windlass_engine::time::Timestamp;
+
+use crate::account::{AccountRow, PriceRow};
+use crate::queue::{QueueDepth, QueueSettings};
+use crate::schedule::Scheduled;
+use crate::server::ServerRow;
+use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
+
+/// A row to be written.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record {
+    Server(ServerRow),
+    Worker(WorkerRow),
+    WorkerBeat(WorkerBeat),
+    /// Opens an account; one that is there keeps its money and gets the name.
+    Account {
+        id: String,
+        name: String,
+        now: Timestamp,
+    },
+    Price(PriceRow),
+    Queue(QueueSettings),
+}
+
+/// Rows to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordQuery {
+    /// By id.
+    Servers,
+    /// By id.
+    Workers(WorkerQuery),
+    /// By id; all, or one.
+    Accounts(Option<String>),
+    /// By service.
+    Prices,
+    /// By name; open jobs that can be claimed at `now` count as due.
+    Queues { now: Timestamp },
+    /// Oldest first; all, or one.
+    Schedules(Option<ScheduleId>),
+    /// Oldest first, after this number.
+    Audit { after: u64, limit: usize },
+}
+
+/// Rows that were read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Records {
+    Servers(Vec<ServerRow>),
+    Workers(Vec<WorkerRow>),
+    Accounts(Vec<AccountRow>),
+    Prices(Vec<PriceRow>),
+    Queues(Vec<QueueDepth>),
+    Schedules(Vec<Scheduled>),
+    Audit(Vec<(u64, AuditRow)>),
+}
+
+/// Who did what. Never changed, never deleted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AuditRow {
+    pub at: Timestamp,
+    pub who: String,
+    /// What was done, as a verb of the API.
+    pub what: String,
+    /// The id of what it was done to.
+    pub subject: String,
+    pub detail: Value,
+}

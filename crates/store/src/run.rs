@@ -1,0 +1,232 @@
+//! Runs as they are stored: a journal, and a row that says where the run stands.
+//!
+//! The row has two halves. What a run comes from never changes and is written once; where it stands is written with
+//! every entry of the journal. Neither grows with the run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use windlass_engine::event::{Parent, RunFault};
+use windlass_engine::id::{FlowId, RunId, ScheduleId, ServerId, VersionId};
+use windlass_engine::journal::Entry;
+use windlass_engine::path::NodePath;
+use windlass_engine::run::Totals;
+use windlass_engine::time::Timestamp;
+
+use crate::page::Part;
+
+/// The status of a run as everybody sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunStatus {
+    Pending,
+    /// Somebody works on it.
+    Running,
+    /// Nobody works on it: a timer, a signal, an approval, a retry, a report, money.
+    Waiting,
+    Paused,
+    Canceling,
+    Completed,
+    Failed,
+    Canceled,
+}
+
+impl RunStatus {
+    /// Every status, open ones first.
+    pub const ALL: [RunStatus; 8] = [
+        RunStatus::Pending,
+        RunStatus::Running,
+        RunStatus::Waiting,
+        RunStatus::Paused,
+        RunStatus::Canceling,
+        RunStatus::Completed,
+        RunStatus::Failed,
+        RunStatus::Canceled,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            RunStatus::Pending => "pending",
+            RunStatus::Running => "running",
+            RunStatus::Waiting => "waiting",
+            RunStatus::Paused => "paused",
+            RunStatus::Canceling => "canceling",
+            RunStatus::Completed => "completed",
+            RunStatus::Failed => "failed",
+            RunStatus::Canceled => "canceled",
+        }
+    }
+
+    /// The status that `word` names.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.word() == word)
+    }
+
+    /// Whether the run has not ended.
+    pub fn is_open(self) -> bool {
+        match self {
+            RunStatus::Pending
+            | RunStatus::Running
+            | RunStatus::Waiting
+            | RunStatus::Paused
+            | RunStatus::Canceling => true,
+            RunStatus::Completed | RunStatus::Failed | RunStatus::Canceled => false,
+        }
+    }
+}
+
+/// One life of one server: after a restart the epoch is another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Owner {
+    pub server: ServerId,
+    pub epoch: u64,
+}
+
+/// What a run comes from. Never changes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Origin {
+    pub flow: FlowId,
+    pub version: VersionId,
+    /// Creating again with the same request id creates nothing.
+    pub request: Option<Request>,
+    pub labels: BTreeMap<String, String>,
+    pub account: Option<String>,
+    pub parent: Option<Parent>,
+    pub schedule: Option<ScheduleId>,
+    pub created_at: Timestamp,
+}
+
+/// A creation that the client can repeat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    pub id: String,
+    /// Of the body in its canonical form: tells a repetition from another request under the same id.
+    pub digest: String,
+}
+
+/// Where a run stands after an entry of its journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    pub status: RunStatus,
+    pub round: u32,
+    /// The node that was entered last.
+    pub node: Option<NodePath>,
+    /// The action with which a node of the outermost scope ended last.
+    pub action: Option<String>,
+    pub step_count: u64,
+    /// When it has to be looked at again by itself; never set once it has ended.
+    pub wake_at: Option<Timestamp>,
+    /// Who watches its calls; never set while nobody but jobs and child runs works on it.
+    pub owner: Option<Owner>,
+    pub cost: Totals,
+    pub error: Option<RunFault>,
+    /// The shared state and the result, once it has ended.
+    pub shared: Option<Arc<Value>>,
+    pub result: Option<Arc<Value>>,
+    pub updated_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+}
+
+/// A run as it is listed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRow {
+    pub id: RunId,
+    /// Entries in its journal.
+    pub len: u64,
+    pub origin: Origin,
+    pub standing: Standing,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunRef {
+    Id(RunId),
+    /// By the request id it was created with.
+    Request(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunQuery {
+    /// Empty = any.
+    pub statuses: Vec<RunStatus>,
+    pub flow: Option<FlowId>,
+    pub version: Option<VersionId>,
+    pub account: Option<String>,
+    pub parent: Option<RunId>,
+    pub schedule: Option<ScheduleId>,
+    /// A label, and its value if that matters.
+    pub label: Option<(String, Option<String>)>,
+    /// Created at or after.
+    pub since: Option<Timestamp>,
+    /// Created before.
+    pub until: Option<Timestamp>,
+    /// In the id, the request id, a label's value or the error, whatever its case.
+    pub text: Option<String>,
+    pub part: Part,
+}
+
+impl RunRow {
+    /// Whether the query asks for it, its part aside.
+    pub fn matches(&self, query: &RunQuery) -> bool {
+        fn is<T: PartialEq>(asked: Option<&T>, found: Option<&T>) -> bool {
+            asked.is_none() || asked == found
+        }
+        let (origin, standing) = (&self.origin, &self.standing);
+        (query.statuses.is_empty() || query.statuses.contains(&standing.status))
+            && is(query.flow.as_ref(), Some(&origin.flow))
+            && is(query.version.as_ref(), Some(&origin.version))
+            && is(query.account.as_ref(), origin.account.as_ref())
+            && is(query.parent.as_ref(), origin.parent.as_ref().map(|parent| &parent.run))
+            && is(query.schedule.as_ref(), origin.schedule.as_ref())
+            && has_label(&origin.labels, query.label.as_ref())
+            && query.since.is_none_or(|since| origin.created_at >= since)
+            && query.until.is_none_or(|until| origin.created_at < until)
+            && query.text.as_ref().is_none_or(|text| self.says(text))
+    }
+
+    fn says(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        let says = |field: &str| field.to_lowercase().contains(&text);
+        says(&self.id.to_string())
+            || self.origin.request.as_ref().is_some_and(|request| says(&request.id))
+            || self.origin.labels.values().any(|value| says(value))
+            || self.standing.error.as_ref().is_some_and(|error| says(&error.fault.message))
+    }
+}
+
+pub(crate) fn has_label(labels: &BTreeMap<String, String>, asked: Option<&(String, Option<String>)>) -> bool {
+    asked.is_none_or(|(key, value)| {
+        labels.get(key).is_some_and(|found| value.as_ref().is_none_or(|value| value == found))
+    })
+}
+
+/// Which part of a journal is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since {
+    /// The newest snapshot and what came after it: what it takes to load a run.
+    Snapshot,
+    /// What came after so many entries, without a snapshot: 0 = everything.
+    Entry(u64),
+}
+
+/// The state after `seq` entries, in whatever form whoever wrote it chose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    pub seq: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// A part of a run's journal. Entries are numbered from 1, without gaps.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Journal {
+    pub snapshot: Option<Snapshot>,
+    pub entries: Vec<(u64, Entry)>,
+}
+
+/// Something that has to be looked at, and since when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wake<I> {
+    pub at: Timestamp,
+    pub id: I,
+}

@@ -1,0 +1,54 @@
+//! Schedules as they are stored, and what they have started.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use windlass_engine::id::{JobId, RunId, ScheduleId};
+use windlass_engine::schedule::{Firing, Progress, Schedule};
+use windlass_engine::time::Timestamp;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScheduleRow {
+    pub schedule: Schedule,
+    pub name: String,
+    /// What it starts, as whoever saved it wrote it. The store does not look into it.
+    pub target: Value,
+    pub progress: Progress,
+    /// When to ask it again; `None` = never.
+    pub next_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl ScheduleRow {
+    pub fn id(&self) -> ScheduleId {
+        self.schedule.id
+    }
+}
+
+/// A schedule with what its rule has to know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Scheduled {
+    /// From 1; goes up with every change.
+    pub rev: u64,
+    pub row: ScheduleRow,
+    /// What it started and has not ended, oldest first; at most [`RUNNING_MAX`] of it.
+    pub running: Vec<Started>,
+}
+
+/// What is listed of what a schedule has running: more would be a flood, and is cancelled a part at a time.
+pub const RUNNING_MAX: usize = 1_000;
+
+/// What a firing started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Started {
+    Run(RunId),
+    Job(JobId),
+}
+
+/// One firing: there is never a second with the same schedule, slot and kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FiringRow {
+    pub firing: Firing,
+    pub started: Started,
+}

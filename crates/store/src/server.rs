@@ -1,0 +1,24 @@
+//! Windlass processes that share the store.
+
+use serde::{Deserialize, Serialize};
+use windlass_engine::time::Timestamp;
+
+use crate::run::Owner;
+
+/// A server and when it was last heard of. Saving it with an epoch older than what is there is a conflict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerRow {
+    pub owner: Owner,
+    pub name: String,
+    /// The version of the program.
+    pub version: String,
+    pub started_at: Timestamp,
+    pub beat_at: Timestamp,
+}
+
+impl ServerRow {
+    /// Whether it was heard of within `dead_after_ms`.
+    pub fn is_alive(&self, now: Timestamp, dead_after_ms: u64) -> bool {
+        now.since(self.beat_at) < dead_after_ms
+    }
+}
