@@ -296,3 +296,6 @@ fn node_of(key: &str) -> Option<NodePath> {
     let (path, _) = place.rsplit_once('/')?;
     Some(NodePath::from(path))
 }
+
+#[cfg(test)]
+mod tests;
