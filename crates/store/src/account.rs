@@ -42,6 +42,7 @@ pub struct LedgerRow {
     pub at: Timestamp,
 }
 
+/// Which rows of a ledger are asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LedgerQuery {
     pub account: String,

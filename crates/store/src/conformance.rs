@@ -1,1 +1,262 @@
-//! later
+//! The words that every backend is held to: ordinary functions over `&dyn Store`, each named for the one sentence it
+//! proves. A backend says `windlass_store::conformance!(make_store)` in its tests, where `make_store` is an async
+//! function that gives an empty store, or anything that holds one (`AsRef<dyn Store>`).
+#![allow(clippy::unwrap_used, reason = "these are tests: a store that fails has failed them")]
+
+mod bench;
+mod driver;
+
+pub mod accounts;
+pub mod commits;
+pub mod flows;
+pub mod jobs;
+pub mod lists;
+pub mod outboxes;
+pub mod records;
+pub mod replays;
+pub mod retention;
+pub mod runs;
+pub mod schedules;
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+/// Makes a test of every function of the suite. The second argument runs a future to its end; without one, the
+/// thread waits.
+#[macro_export]
+macro_rules! conformance {
+    ($make:path) => {
+        $crate::conformance!($make, $crate::conformance::block_on);
+    };
+    ($make:path, $run:path) => {
+        $crate::conformance_tests! { $make, $run,
+            flows: [
+                a_flow_and_its_first_version_are_published_at_once
+                a_taken_name_is_refused_and_nothing_is_written
+                a_taken_name_makes_another_flow_where_that_is_allowed
+                publishing_again_under_the_same_ids_writes_nothing
+                versions_are_numbered_in_order_and_listed_newest_first
+                a_taken_number_is_refused
+                the_latest_version_is_the_latest_published_one
+                a_version_of_an_unknown_flow_is_refused
+                a_definition_comes_back_as_it_was_written
+                flows_are_found_by_text_label_and_kind
+            ]
+            commits: [
+                an_entry_a_row_a_job_and_money_are_written_together
+                a_commit_with_an_old_length_is_refused_and_writes_nothing
+                a_commit_from_the_future_is_refused
+                one_commits_conflict_does_not_spoil_its_group
+                commits_of_a_group_see_those_before_them
+                the_same_command_twice_is_one_commit
+                the_same_command_twice_in_one_group_is_one_commit
+                an_unknown_outcome_is_looked_up_by_its_command
+                a_refused_command_leaves_no_trace_and_may_be_tried_again
+                a_short_balance_writes_nothing
+                a_lost_job_race_writes_nothing
+                a_commit_that_contradicts_itself_is_refused
+                an_empty_group_is_answered_with_nothing
+                of_many_concurrent_entries_one_wins
+            ]
+            runs: [
+                a_run_is_created_once_per_request_id
+                another_request_under_the_same_id_is_told_apart
+                a_run_of_an_unknown_version_is_refused
+                the_journal_is_dense_and_comes_in_parts
+                a_journal_of_nobody_is_empty
+                a_snapshot_saves_reading_what_came_before
+                what_a_run_comes_from_never_changes
+                due_runs_come_oldest_first_and_only_open_ones
+                a_wake_up_that_was_moved_is_due_only_then
+                runs_of_a_dead_server_are_orphans
+                runs_of_an_earlier_epoch_are_orphans
+                runs_that_ended_or_have_no_owner_are_no_orphans
+            ]
+            lists: [
+                runs_are_found_by_every_field
+                text_finds_ids_requests_labels_and_errors
+                cursors_page_through_everything_once
+                runs_of_the_same_moment_are_paged_through_once
+                lists_are_ordered_as_asked
+                pages_can_be_numbered_and_counted
+                a_cursor_of_another_list_is_refused
+                jobs_are_found_by_every_field
+                jobs_page_through_everything_once
+            ]
+            jobs: [
+                a_job_reads_back_as_it_was_written
+                a_job_change_needs_the_right_revision
+                an_active_key_makes_a_duplicate
+                a_key_is_free_again_when_its_job_has_ended
+                a_key_can_stay_taken_for_a_while
+                the_same_key_in_another_queue_is_another_key
+                two_jobs_of_one_commit_cannot_share_a_key
+                a_replayed_job_takes_its_key_back_only_if_it_is_free
+                hundred_concurrent_creates_with_one_dedup_key_make_one_job
+                ready_jobs_come_by_priority_then_due_time_then_id
+                ready_jobs_match_by_queue_or_by_service
+                a_job_is_not_ready_before_its_time
+                a_claimed_job_is_not_ready
+                of_two_claims_one_wins
+                a_paused_queue_hands_out_nothing
+                overdue_leases_and_waits_are_found_oldest_first
+                attempts_are_kept_longer_than_the_job_remembers
+                depths_count_open_jobs_and_dead_letters
+            ]
+            accounts: [
+                a_balance_is_the_sum_of_its_ledger
+                a_movement_is_made_once
+                a_charge_is_closed_once
+                every_charge_that_does_not_fit_is_named
+                an_unknown_account_is_refused
+                a_movement_that_makes_no_sense_is_refused
+                concurrent_charges_never_overdraw
+                an_account_that_moved_is_a_conflict_for_who_relied_on_it
+                opening_an_account_again_keeps_its_money
+                the_ledger_comes_in_parts_and_by_run
+            ]
+            outboxes: [
+                a_message_is_sent_with_the_commit_of_its_sender
+                the_same_message_twice_is_one_message
+                a_message_is_delivered_once
+                a_delivered_message_is_not_sent_again
+                a_message_is_not_delivered_before_its_time
+                an_unknown_message_cannot_be_delivered
+                a_refused_commit_delivers_nothing
+            ]
+            schedules: [
+                a_slot_fires_once
+                a_manual_firing_is_not_a_slot
+                a_schedule_change_needs_the_right_revision
+                due_schedules_come_oldest_first_with_what_they_run
+                a_deleted_schedule_is_gone_and_its_slots_stay_fired
+                a_firing_of_nobody_is_refused
+            ]
+            records: [
+                servers_beat_and_an_old_epoch_is_refused
+                workers_register_beat_and_are_found
+                an_unknown_worker_is_told_to_register
+                prices_and_queue_settings_are_replaced
+                the_audit_is_numbered_in_order
+            ]
+            retention: [
+                what_ended_long_ago_is_deleted_a_part_at_a_time
+                open_runs_and_recent_ones_stay
+                dead_letters_the_ledger_and_the_audit_stay
+                an_undelivered_message_outlives_its_sender
+                a_deleted_run_frees_its_request_id
+            ]
+            replays: [
+                a_run_replays_from_its_journal
+                a_run_replays_from_a_snapshot
+                a_call_through_the_queue_makes_a_job_that_can_be_claimed
+                an_answer_ends_the_job_and_moves_the_run_in_one_commit
+                a_cancelled_run_cancels_its_jobs
+                a_priced_call_is_charged_and_settled_with_its_run
+                a_short_balance_fails_the_call_or_parks_it
+                a_deposit_after_the_look_undoes_the_parking
+                a_child_run_tells_its_parent_once
+                a_run_has_an_owner_only_while_a_server_makes_a_call
+                a_run_that_waits_says_so_and_wakes
+                two_servers_on_one_run_agree
+                a_wide_fan_is_followed_to_its_end
+            ]
+        }
+    };
+}
+
+/// The list above, unfolded.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! conformance_tests {
+    ($make:path, $run:path, $($module:ident: [$($name:ident)*])*) => {
+        $(
+            mod $module {
+                #[allow(unused_imports, reason = "paths of the caller may be relative to where it stands")]
+                use super::*;
+                $(
+                    #[test]
+                    fn $name() {
+                        $run(async {
+                            let held = $make().await;
+                            let store: &dyn $crate::Store = ::std::convert::AsRef::as_ref(&held);
+                            $crate::conformance::$module::$name(store).await;
+                        });
+                    }
+                )*
+            }
+        )*
+    };
+}
+
+/// Runs a future to its end on this thread.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+/// Runs futures side by side, as far as the store lets them; answers in their order.
+async fn side_by_side<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    let mut open: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
+    let mut answers: Vec<Option<F::Output>> = open.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        let mut all_ready = true;
+        for (future, answer) in open.iter_mut().zip(&mut answers) {
+            if answer.is_none() {
+                match future.as_mut().poll(context) {
+                    Poll::Ready(output) => *answer = Some(output),
+                    Poll::Pending => all_ready = false,
+                }
+            }
+        }
+        if all_ready { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    answers.into_iter().map(|answer| answer.unwrap()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    /// A function that nobody listed would prove nothing.
+    #[test]
+    fn every_function_of_the_suite_is_listed() {
+        let list = include_str!("conformance.rs");
+        let files = [
+            include_str!("conformance/accounts.rs"),
+            include_str!("conformance/commits.rs"),
+            include_str!("conformance/flows.rs"),
+            include_str!("conformance/jobs.rs"),
+            include_str!("conformance/lists.rs"),
+            include_str!("conformance/outboxes.rs"),
+            include_str!("conformance/records.rs"),
+            include_str!("conformance/replays.rs"),
+            include_str!("conformance/retention.rs"),
+            include_str!("conformance/runs.rs"),
+            include_str!("conformance/schedules.rs"),
+        ];
+        let mut n_functions = 0;
+        for line in files.iter().flat_map(|file| file.lines()) {
+            if let Some(name) = line.strip_prefix("pub async fn ").and_then(|rest| rest.split('(').next()) {
+                assert!(list.lines().any(|line| line.trim() == name), "`{name}` is not listed");
+                n_functions += 1;
+            }
+        }
+        assert!(n_functions >= 45, "{n_functions}");
+    }
+}

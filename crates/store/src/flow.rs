@@ -47,6 +47,7 @@ impl VersionRow {
     }
 }
 
+/// Whether a version can be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VersionStatus {
@@ -68,12 +69,14 @@ pub struct Publication {
     pub now: Timestamp,
 }
 
+/// The flow that is published, or gets a version.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FlowChoice {
     Existing(FlowId),
     Create(FlowDraft),
 }
 
+/// A flow to be created.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowDraft {
     pub id: FlowId,
@@ -85,6 +88,7 @@ pub struct FlowDraft {
     pub allow_same_name: bool,
 }
 
+/// A version to be created.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VersionDraft {
     pub id: VersionId,
@@ -114,6 +118,7 @@ pub enum FlowRef {
     Name(String),
 }
 
+/// Which flows are asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FlowQuery {
     pub flow: Option<FlowRef>,
@@ -125,6 +130,7 @@ pub struct FlowQuery {
     pub part: Part,
 }
 
+/// Names one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VersionRef {
     Id(VersionId),

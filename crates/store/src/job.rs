@@ -73,6 +73,7 @@ pub fn due_at(job: &Job) -> Option<Timestamp> {
     }
 }
 
+/// Which jobs are asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobQuery {
     /// Empty = any.
@@ -102,6 +103,7 @@ pub struct ReadyQuery {
 }
 
 impl JobRow {
+    /// The id of the job.
     pub fn id(&self) -> JobId {
         self.job.id
     }

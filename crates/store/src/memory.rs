@@ -99,3 +99,6 @@ forward! {
     records / records_now(query: RecordQuery) -> Result<Records, StoreError>;
     retain / retain_now(before: Timestamp, limit: usize) -> Result<Retained, StoreError>;
 }
+
+#[cfg(test)]
+mod tests;

@@ -45,6 +45,7 @@ impl fmt::Display for MessageId {
     }
 }
 
+/// One thing that one party tells another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     pub id: MessageId,

@@ -254,7 +254,7 @@ fn job_of(order: &Order, now: Timestamp) -> JobChange {
         priority: priority(order.priority),
         payload: json!({
             "input": *order.input,
-            "params": *order.params,
+            "params": order.params,
             "node": order.node,
             "attempt": order.attempt,
             "key": order.key,
@@ -296,3 +296,6 @@ fn node_of(key: &str) -> Option<NodePath> {
     let (path, _) = place.rsplit_once('/')?;
     Some(NodePath::from(path))
 }
+
+#[cfg(test)]
+mod tests;

@@ -46,6 +46,7 @@ impl RunStatus {
         RunStatus::Canceled,
     ];
 
+    /// The word used on the wire.
     pub fn word(self) -> &'static str {
         match self {
             RunStatus::Pending => "pending",
@@ -139,6 +140,7 @@ pub struct RunRow {
     pub standing: Standing,
 }
 
+/// Names one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunRef {
     Id(RunId),
@@ -146,6 +148,7 @@ pub enum RunRef {
     Request(String),
 }
 
+/// Which runs are asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunQuery {
     /// Empty = any.

@@ -6,6 +6,7 @@ use windlass_engine::id::{JobId, RunId, ScheduleId};
 use windlass_engine::schedule::{Firing, Progress, Schedule};
 use windlass_engine::time::Timestamp;
 
+/// A schedule, what it starts and how far it has got.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleRow {
     pub schedule: Schedule,
@@ -20,6 +21,7 @@ pub struct ScheduleRow {
 }
 
 impl ScheduleRow {
+    /// The id of the schedule.
     pub fn id(&self) -> ScheduleId {
         self.schedule.id
     }

@@ -29,6 +29,7 @@ pub struct WorkerBeat {
     pub at: Timestamp,
 }
 
+/// Which workers are asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkerQuery {
     pub id: Option<String>,
@@ -38,6 +39,7 @@ pub struct WorkerQuery {
 }
 
 impl WorkerRow {
+    /// Whether the query asks for it.
     pub fn matches(&self, query: &WorkerQuery) -> bool {
         query.id.as_ref().is_none_or(|id| *id == self.id)
             && query.service.as_ref().is_none_or(|service| self.services.contains(service))

@@ -269,7 +269,7 @@ impl World {
     pub(super) fn child_start(&self, order: &Order) -> (Input, Origin) {
         let parent =
             Parent { run: order.run, node: order.node.clone(), fence: order.fence, depth: order.depth };
-        let params = order.params.as_object().cloned().unwrap_or_default();
+        let params = (*order.params.merged()).clone();
         let start =
             Start { params, parent: Some(parent), call_timeout_ms: CALL_TIMEOUT_MS, ..Start::default() };
         let origin = self.origin(None, &start);

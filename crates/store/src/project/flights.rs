@@ -109,3 +109,33 @@ fn is_direct(exec: &Exec) -> bool {
         Exec::Queue | Exec::Flow { .. } => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_dropped_lands_with_everything_inside_and_nothing_beside() {
+        let mut flights = Flights::default();
+        // `a-b` sorts between `a` and `a/0`.
+        for (place, is_direct) in [("a", true), ("a-b", true), ("a/0", false), ("a/1/x", true), ("b", false)]
+        {
+            flights.take_off(&NodePath::from(place), is_direct);
+        }
+        flights.land_all(&NodePath::from("a"));
+        let left: Vec<&str> = flights.direct.keys().map(NodePath::as_str).collect();
+        assert_eq!((left, flights.n_direct()), (vec!["a-b", "b"], 1));
+    }
+
+    #[test]
+    fn a_call_that_is_given_out_again_is_counted_once() {
+        let mut flights = Flights::default();
+        let a = NodePath::from("a");
+        flights.take_off(&a, true);
+        flights.take_off(&a, true);
+        assert_eq!((flights.len(), flights.n_direct()), (1, 1));
+        flights.land(&a);
+        flights.land(&a);
+        assert_eq!((flights.len(), flights.n_direct()), (0, 0));
+    }
+}

@@ -1,0 +1,149 @@
+//! Money: never twice, never lost, never out of nothing.
+
+use windlass_engine::money::{LedgerFault, Movement};
+
+use super::bench::{Bench, at, movement, run_id};
+use super::side_by_side;
+use crate::account::{LedgerQuery, LedgerRow, Posting};
+use crate::commit::{Commit, Unmoved};
+use crate::error::Subject;
+use crate::record::Record;
+use crate::{Refusal, Store, StoreError};
+
+fn charge(n: u64, amount: i64) -> Movement {
+    Movement::charge(format!("charge:call/{n}"), amount)
+}
+
+async fn ledger(store: &dyn Store, account: &str) -> Vec<LedgerRow> {
+    let query = LedgerQuery { account: account.to_owned(), limit: 1_000, ..LedgerQuery::default() };
+    store.ledger(query).await.unwrap()
+}
+
+pub async fn a_balance_is_the_sum_of_its_ledger(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    bench.account("payer", 100).await;
+    bench.post("payer", charge(1, 60)).await.unwrap();
+    let committed = bench.post("payer", Movement::settle("charge:call/1", 60, 25)).await.unwrap();
+    assert_eq!(committed.balances["payer"], 75);
+    bench.post("payer", charge(2, 30)).await.unwrap();
+    assert_eq!(bench.balance("payer").await, (45, 30));
+    let rows = ledger(store, "payer").await;
+    assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert_eq!(rows.iter().map(|row| row.balance_after).collect::<Vec<_>>(), [100, 40, 75, 45]);
+    assert_eq!(rows.iter().map(|row| row.posting.movement.amount).sum::<i64>(), 45);
+    assert_eq!(store.account("payer").await.unwrap().unwrap().revision, 4);
+}
+
+pub async fn a_movement_is_made_once(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    bench.account("payer", 100).await;
+    bench.post("payer", charge(1, 60)).await.unwrap();
+    // Another command with the very same movement: no news, and no harm.
+    let again = bench.post("payer", charge(1, 60)).await.unwrap();
+    assert_eq!(again.balances["payer"], 40);
+    assert_eq!((bench.balance("payer").await, ledger(store, "payer").await.len()), ((40, 60), 2));
+    let refused = bench.post("payer", charge(1, 50)).await.unwrap_err();
+    let different = LedgerFault::Different { key: "charge:call/1".to_owned() };
+    assert_eq!(refused.refusal(), Some(&Refusal::Ledger(different)));
+}
+
+pub async fn a_charge_is_closed_once(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    bench.account("payer", 100).await;
+    bench.post("payer", charge(1, 60)).await.unwrap();
+    bench.post("payer", Movement::refund("charge:call/1", 60)).await.unwrap();
+    let settle = Movement::settle("charge:call/1", 60, 10);
+    let refused = bench.post("payer", settle).await.unwrap_err();
+    assert!(matches!(refused.refusal(), Some(Refusal::Ledger(LedgerFault::Closed { by: "refund", .. }))));
+    assert_eq!(bench.balance("payer").await, (100, 0));
+}
+
+pub async fn every_charge_that_does_not_fit_is_named(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    bench.account("payer", 100).await;
+    let postings = [70, 40, 20, 30].iter().zip(1..).map(|(amount, n)| movement("payer", charge(n, *amount)));
+    let commit = Commit { postings: postings.collect(), ..Commit::new(bench.command(), at(1)) };
+    let refused = bench.commit(commit).await.unwrap_err();
+    let Some(Refusal::Short { account, needed, balance, keys, revision }) = refused.refusal() else {
+        panic!("{refused}")
+    };
+    assert_eq!((account.as_str(), *needed, *balance, *revision), ("payer", 70, 100, 1));
+    assert_eq!(*keys, ["charge:call/2", "charge:call/4"]);
+    assert_eq!(bench.balance("payer").await, (100, 0));
+}
+
+pub async fn an_unknown_account_is_refused(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let refused = bench.post("nobody", Movement::deposit("d", 5)).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::UnknownAccount("nobody".to_owned())));
+    assert_eq!(store.account("nobody").await.unwrap(), None);
+    assert!(ledger(store, "nobody").await.is_empty());
+}
+
+pub async fn a_movement_that_makes_no_sense_is_refused(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    bench.account("payer", 100).await;
+    for bad in [
+        Movement::refund("charge:call/1", 60),
+        Movement::deposit("x", -5),
+        Movement::deposit("flood", i64::MAX),
+        charge(1, -5),
+        charge(1, i64::MIN),
+    ] {
+        let refused = bench.post("payer", bad.clone()).await.unwrap_err();
+        assert!(matches!(refused.refusal(), Some(Refusal::Ledger(_))), "{bad:?}: {refused}");
+    }
+    assert_eq!((bench.balance("payer").await, ledger(store, "payer").await.len()), ((100, 0), 1));
+}
+
+pub async fn concurrent_charges_never_overdraw(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    bench.account("payer", 100).await;
+    let charges: Vec<_> = (0..50).map(|n| bench.post("payer", charge(n, 7))).collect();
+    let answers = side_by_side(charges).await;
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 14);
+    let is_short = |error: &StoreError| matches!(error.refusal(), Some(Refusal::Short { .. }));
+    assert!(answers.iter().flat_map(|answer| answer.as_ref().err()).all(is_short));
+    assert_eq!(bench.balance("payer").await, (2, 98));
+}
+
+pub async fn an_account_that_moved_is_a_conflict_for_who_relied_on_it(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    bench.account("payer", 10).await;
+    let relying = |revision| {
+        let unmoved = vec![Unmoved { account: "payer".to_owned(), revision }];
+        bench.commit(Commit { unmoved, ..Commit::new(bench.command(), at(2)) })
+    };
+    relying(1).await.unwrap();
+    bench.post("payer", Movement::deposit("more", 5)).await.unwrap();
+    let refused = relying(1).await.unwrap_err();
+    let StoreError::Conflict { what, expected, found } = refused else { panic!("{refused}") };
+    assert_eq!((what, expected, found), (Subject::Account("payer".to_owned()), 1, 2));
+    relying(2).await.unwrap();
+}
+
+pub async fn opening_an_account_again_keeps_its_money(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    bench.account("payer", 10).await;
+    let again = Record::Account { id: "payer".to_owned(), name: "Ms Payer".to_owned(), now: at(9) };
+    store.save(again).await.unwrap();
+    bench.account("other", 0).await;
+    let rows = store.accounts().await.unwrap();
+    assert_eq!(rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["other", "payer"]);
+    assert_eq!((rows[1].name.as_str(), rows[1].balance, rows[1].created_at), ("Ms Payer", 10, at(0)));
+}
+
+pub async fn the_ledger_comes_in_parts_and_by_run(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    bench.account("payer", 100).await;
+    for n in 1..=4 {
+        let posting = Posting { run: Some(run_id(n % 2)), ..movement("payer", charge(n, 1)) };
+        let commit = Commit { postings: vec![posting], ..Commit::new(bench.command(), at(1)) };
+        bench.commit(commit).await.unwrap();
+    }
+    let query = |run, after, limit| LedgerQuery { account: "payer".to_owned(), run, after, limit };
+    let seqs = |rows: Vec<LedgerRow>| rows.into_iter().map(|row| row.seq).collect::<Vec<_>>();
+    assert_eq!(seqs(store.ledger(query(None, 2, 2)).await.unwrap()), [3, 4]);
+    assert_eq!(seqs(store.ledger(query(Some(run_id(1)), 0, 0)).await.unwrap()), [2, 4]);
+    assert_eq!(seqs(store.ledger(query(Some(run_id(0)), 3, 0)).await.unwrap()), [5]);
+}

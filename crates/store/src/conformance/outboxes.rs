@@ -1,0 +1,102 @@
+//! What one run does to another.
+
+use serde_json::json;
+use windlass_engine::event::Ending;
+use windlass_engine::path::NodePath;
+
+use super::bench::{Bench, at, run_id};
+use crate::commit::Commit;
+use crate::outbox::{Message, MessageId, Note, Party};
+use crate::run::RunStatus;
+use crate::{Refusal, Store};
+
+fn message(sender: u64, seq: u64, ms: i64) -> Message {
+    Message {
+        id: MessageId { sender: Party::Run(run_id(sender)), seq },
+        to: Party::Run(run_id(9)),
+        at: at(ms),
+        note: Note::CallEnded {
+            node: NodePath::from("call"),
+            fence: 3,
+            ending: Ending::Completed,
+            result: json!({"n": 1}).into(),
+            error: None,
+        },
+    }
+}
+
+async fn send(bench: &Bench<'_>, messages: Vec<Message>) {
+    bench.commit(Commit { messages, ..Commit::new(bench.command(), at(1)) }).await.unwrap();
+}
+
+fn delivery(bench: &Bench<'_>, message: &Message) -> Commit {
+    Commit { delivered: vec![message.id.clone()], ..Commit::new(bench.command(), at(2)) }
+}
+
+pub async fn a_message_is_sent_with_the_commit_of_its_sender(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let mut commit = bench.entry(1, 0, RunStatus::Completed, at(1));
+    let funded = Message {
+        id: MessageId { sender: Party::Account("payer".to_owned()), seq: 7 },
+        to: Party::Account("payer".to_owned()),
+        at: at(1),
+        note: Note::BalanceChanged,
+    };
+    commit.messages = vec![message(1, 4, 2), funded.clone()];
+    bench.commit(commit).await.unwrap();
+    assert_eq!(store.outbox(at(9), 10).await.unwrap(), [funded.clone(), message(1, 4, 2)]);
+    assert_eq!(store.outbox(at(9), 1).await.unwrap(), [funded]);
+}
+
+pub async fn the_same_message_twice_is_one_message(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    send(&bench, vec![message(1, 1, 1), message(1, 1, 1)]).await;
+    send(&bench, vec![message(1, 1, 1), message(1, 2, 1), message(2, 1, 1)]).await;
+    assert_eq!(store.outbox(at(9), 10).await.unwrap().len(), 3);
+}
+
+pub async fn a_message_is_delivered_once(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let sent = message(1, 1, 1);
+    send(&bench, vec![sent.clone()]).await;
+    bench.commit(delivery(&bench, &sent)).await.unwrap();
+    assert!(store.outbox(at(9), 10).await.unwrap().is_empty());
+    let mut second = bench.entry(9, 0, RunStatus::Running, at(3));
+    second.delivered = vec![sent.id.clone()];
+    let refused = bench.commit(second).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::AlreadyDelivered(sent.id)));
+    assert_eq!(bench.run(9).await, None);
+}
+
+pub async fn a_delivered_message_is_not_sent_again(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let sent = message(1, 1, 1);
+    send(&bench, vec![sent.clone()]).await;
+    bench.commit(delivery(&bench, &sent)).await.unwrap();
+    send(&bench, vec![sent]).await;
+    assert!(store.outbox(at(9), 10).await.unwrap().is_empty());
+}
+
+pub async fn a_message_is_not_delivered_before_its_time(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    send(&bench, vec![message(1, 1, 50), message(1, 2, 40)]).await;
+    assert!(store.outbox(at(39), 10).await.unwrap().is_empty());
+    assert_eq!(store.outbox(at(49), 10).await.unwrap(), [message(1, 2, 40)]);
+    assert_eq!(store.outbox(at(50), 10).await.unwrap(), [message(1, 2, 40), message(1, 1, 50)]);
+}
+
+pub async fn an_unknown_message_cannot_be_delivered(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let refused = bench.commit(delivery(&bench, &message(1, 1, 1))).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::UnknownMessage(message(1, 1, 1).id)));
+}
+
+pub async fn a_refused_commit_delivers_nothing(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let sent = message(1, 1, 1);
+    send(&bench, vec![sent.clone()]).await;
+    let mut stale = bench.entry(9, 3, RunStatus::Running, at(3));
+    stale.delivered = vec![sent.id.clone()];
+    assert!(bench.commit(stale).await.unwrap_err().is_conflict());
+    assert_eq!(store.outbox(at(9), 10).await.unwrap(), [sent]);
+}

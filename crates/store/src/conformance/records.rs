@@ -1,0 +1,106 @@
+//! Small rows.
+
+use serde_json::json;
+use windlass_engine::money::Price;
+
+use super::bench::{Bench, at, server};
+use crate::account::PriceRow;
+use crate::commit::Commit;
+use crate::queue::QueueSettings;
+use crate::record::{AuditRow, Record};
+use crate::run::Owner;
+use crate::server::ServerRow;
+use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
+use crate::{Refusal, Store};
+
+fn server_row(owner: Owner, ms: i64) -> ServerRow {
+    let (name, version) = ("here".to_owned(), "0.1.0".to_owned());
+    ServerRow { owner, name, version, started_at: at(0), beat_at: at(ms) }
+}
+
+fn worker(id: &str, services: &[&str], ms: i64) -> WorkerRow {
+    WorkerRow {
+        id: id.to_owned(),
+        name: id.to_owned(),
+        url: format!("push/{id}"),
+        kind: "http".to_owned(),
+        services: services.iter().map(|service| (*service).to_owned()).collect(),
+        queues: Vec::new(),
+        load: 0,
+        capacity: 4,
+        registered_at: at(ms),
+        beat_at: at(ms),
+    }
+}
+
+pub async fn servers_beat_and_an_old_epoch_is_refused(store: &dyn Store) {
+    for row in [server_row(server(1, 3), 5), server_row(server(2, 1), 5), server_row(server(1, 3), 9)] {
+        store.save(Record::Server(row)).await.unwrap();
+    }
+    assert!(store.save(Record::Server(server_row(server(1, 2), 99))).await.unwrap_err().is_conflict());
+    let rows = store.servers().await.unwrap();
+    assert_eq!(rows, [server_row(server(1, 3), 9), server_row(server(2, 1), 5)]);
+    store.save(Record::Server(server_row(server(1, 4), 10))).await.unwrap();
+    assert_eq!(store.servers().await.unwrap()[0].owner, server(1, 4));
+}
+
+pub async fn workers_register_beat_and_are_found(store: &dyn Store) {
+    store.save(Record::Worker(worker("b", &["sum", "route"], 10))).await.unwrap();
+    store.save(Record::Worker(worker("a", &["sum"], 20))).await.unwrap();
+    let beat = WorkerBeat { id: "b".to_owned(), url: None, load: Some(3), at: at(30) };
+    store.save(Record::WorkerBeat(beat)).await.unwrap();
+    let found = |query: WorkerQuery| async {
+        store.workers(query).await.unwrap().into_iter().map(|row| row.id).collect::<Vec<_>>()
+    };
+    let any = WorkerQuery::default;
+    assert_eq!(found(any()).await, ["a", "b"]);
+    assert_eq!(found(WorkerQuery { service: Some("route".to_owned()), ..any() }).await, ["b"]);
+    assert_eq!(found(WorkerQuery { alive_since: Some(at(25)), ..any() }).await, ["b"]);
+    assert_eq!(
+        found(WorkerQuery { service: Some("sum".to_owned()), alive_since: Some(at(20)), ..any() }).await,
+        ["a", "b"]
+    );
+    let row = store.workers(WorkerQuery { id: Some("b".to_owned()), ..any() }).await.unwrap().remove(0);
+    assert_eq!((row.url.as_str(), row.load, row.beat_at, row.registered_at), ("push/b", 3, at(30), at(10)));
+}
+
+pub async fn an_unknown_worker_is_told_to_register(store: &dyn Store) {
+    let beat = WorkerBeat { id: "x".to_owned(), url: None, load: None, at: at(1) };
+    let refused = store.save(Record::WorkerBeat(beat)).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::UnknownWorker("x".to_owned())));
+    assert!(store.workers(WorkerQuery::default()).await.unwrap().is_empty());
+}
+
+pub async fn prices_and_queue_settings_are_replaced(store: &dyn Store) {
+    let price = |unit_price, ms| PriceRow {
+        service: "tts".to_owned(),
+        price: Price { unit_price, min_unit: 1, units: json!("$params.seconds"), actual_units: None },
+        updated_at: at(ms),
+    };
+    store.save(Record::Price(price(3, 1))).await.unwrap();
+    store.save(Record::Price(price(4, 2))).await.unwrap();
+    assert_eq!(store.prices().await.unwrap(), [price(4, 2)]);
+    for is_paused in [true, false] {
+        let settings = QueueSettings { name: "default".to_owned(), is_paused, updated_at: at(1) };
+        store.save(Record::Queue(settings)).await.unwrap();
+        assert_eq!(store.queues(at(1)).await.unwrap()[0].is_paused, is_paused);
+    }
+}
+
+pub async fn the_audit_is_numbered_in_order(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let row = |n: u64| AuditRow {
+        at: at(1),
+        who: "me".to_owned(),
+        what: "queue.pause".to_owned(),
+        subject: format!("q{n}"),
+        detail: json!({ "n": n }),
+    };
+    for n in [1, 3] {
+        let audit = vec![row(n), row(n + 1)];
+        bench.commit(Commit { audit, ..Commit::new(bench.command(), at(1)) }).await.unwrap();
+    }
+    let all = store.audit(0, 10).await.unwrap();
+    assert_eq!(all, [(1, row(1)), (2, row(2)), (3, row(3)), (4, row(4))]);
+    assert_eq!(store.audit(1, 2).await.unwrap(), [(2, row(2)), (3, row(3))]);
+}

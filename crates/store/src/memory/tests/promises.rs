@@ -1,0 +1,281 @@
+//! What holds after any sequence of commits, whatever they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use windlass_engine::event::{Event, Level};
+use windlass_engine::id::{JobId, RunId};
+use windlass_engine::job::{Job, JobInput, JobSpec};
+use windlass_engine::journal::Entry;
+use windlass_engine::money::Movement;
+use windlass_engine::plan::Form;
+use windlass_engine::run::Totals;
+
+use super::*;
+use crate::account::Posting;
+use crate::commit::{JobChange, RunChange};
+use crate::flow::{FlowChoice, FlowDraft, VersionDraft, VersionStatus};
+use crate::job::{JobOrigin, JobQuery};
+use crate::run::{Origin, RunStatus, Standing};
+
+fn id<I: std::str::FromStr<Err: std::fmt::Debug>>(prefix: &str, n: u64) -> I {
+    format!("{prefix}_{n:032x}").parse().unwrap()
+}
+
+pub(super) fn run() -> RunId {
+    id("run", 1)
+}
+
+pub(super) fn publish(store: &Memory) {
+    let flow = FlowChoice::Create(FlowDraft {
+        id: id("flow", 1),
+        name: "flow".to_owned(),
+        description: String::new(),
+        labels: BTreeMap::new(),
+        is_template: false,
+        allow_same_name: false,
+    });
+    let version = VersionDraft {
+        id: id("ver", 1),
+        number: None,
+        definition: String::new(),
+        form: Form::Graph,
+        lenient: false,
+        status: VersionStatus::Published,
+        note: String::new(),
+    };
+    store.publish_now(Publication { flow, version: Some(version), now: Timestamp(0) }).unwrap();
+}
+
+pub(super) fn len(store: &Memory) -> u64 {
+    store.run_now(RunRef::Id(run())).unwrap().map_or(0, |row| row.len)
+}
+
+pub(super) fn entry(command: u64, expected_len: u64) -> Commit {
+    run_entry(command, run(), expected_len)
+}
+
+fn run_entry(command: u64, run: RunId, expected_len: u64) -> Commit {
+    let (command, now) = (id("cmd", command), Timestamp(1));
+    let origin = Origin {
+        flow: id("flow", 1),
+        version: id("ver", 1),
+        request: None,
+        labels: BTreeMap::new(),
+        account: None,
+        parent: None,
+        schedule: None,
+        created_at: now,
+    };
+    let standing = Standing {
+        status: RunStatus::Running,
+        round: 1,
+        node: None,
+        action: None,
+        step_count: 0,
+        wake_at: None,
+        owner: None,
+        cost: Totals::default(),
+        error: None,
+        shared: None,
+        result: None,
+        updated_at: now,
+        ended_at: None,
+    };
+    let message = expected_len.to_string();
+    let events = vec![Event::Logged { level: Level::Info, node: None, message }];
+    Commit {
+        run: Some(RunChange {
+            run,
+            expected_len,
+            create: (expected_len == 0).then_some(origin),
+            entry: Entry::new(now, command, events),
+            standing,
+            snapshot: None,
+        }),
+        ..Commit::new(command, now)
+    }
+}
+
+/// A commit in a few small numbers, so that they meet often.
+#[derive(Debug, Clone)]
+struct Ask {
+    command: u64,
+    run: Option<(u64, u64)>,
+    job: Option<(u64, u8, JobAsk)>,
+    movements: Vec<(bool, Movement)>,
+}
+
+#[derive(Debug, Clone)]
+enum JobAsk {
+    Create,
+    Claim,
+    Finish,
+    Cancel,
+    Stale,
+}
+
+fn movement() -> impl Strategy<Value = Movement> {
+    let key = (0u8..4).prop_map(|n| format!("charge:call/{n}"));
+    prop_oneof![
+        key.clone().prop_map(|key| Movement::charge(key, 30)),
+        key.clone().prop_map(|key| Movement::settle(&key, 30, 10)),
+        key.prop_map(|key| Movement::refund(&key, 30)),
+        (0u8..6, 1i64..60).prop_map(|(n, amount)| Movement::deposit(&n.to_string(), amount)),
+    ]
+}
+
+fn ask() -> impl Strategy<Value = Ask> {
+    let job = prop_oneof![
+        3 => Just(JobAsk::Create),
+        1 => Just(JobAsk::Claim),
+        1 => Just(JobAsk::Finish),
+        1 => Just(JobAsk::Cancel),
+        1 => Just(JobAsk::Stale),
+    ];
+    (
+        0u64..60,
+        prop::option::of((1u64..4, 0u64..6)),
+        prop::option::of((1u64..6, 0u8..3, job)),
+        prop::collection::vec((any::<bool>(), movement()), 0..3),
+    )
+        .prop_map(|(command, run, job, movements)| Ask { command, run, job, movements })
+}
+
+fn job_change(store: &Memory, n: u64, key: u8, ask: &JobAsk) -> Option<JobChange> {
+    let job: JobId = id("job", n);
+    let now = Timestamp(1);
+    let row = store.job_now(job).unwrap();
+    let (input, rev) = match (ask, &row) {
+        (JobAsk::Create, _) => {
+            let dedup_key = if key == 0 { String::new() } else { key.to_string() };
+            let (job, _) = Job::create(job, JobSpec { dedup_key, ..JobSpec::new("a", "q") }, now).unwrap();
+            return Some(JobChange { expected_rev: 0, job, origin: JobOrigin::default() });
+        }
+        (_, None) => return None,
+        (JobAsk::Claim, Some(row)) => (JobInput::Claim { worker: "w".to_owned(), lease_ms: 0 }, row.rev),
+        (JobAsk::Finish, Some(row)) => {
+            let outcome = windlass_engine::job::Outcome::Done { result: key.into() };
+            (JobInput::Finish { fence: row.job.fence, outcome }, row.rev)
+        }
+        (JobAsk::Cancel, Some(row)) => (JobInput::Cancel, row.rev),
+        (JobAsk::Stale, Some(row)) => (JobInput::Cancel, row.rev + 1),
+    };
+    let mut job = row?.job;
+    let events = job.decide(input, now).unwrap_or_default();
+    events.iter().for_each(|event| job.apply(event, now));
+    Some(JobChange { expected_rev: rev, job, origin: JobOrigin::default() })
+}
+
+fn commit_of(store: &Memory, ask: &Ask) -> Commit {
+    let mut commit = match ask.run {
+        Some((run, len)) => run_entry(ask.command, id("run", run), len),
+        None => Commit::new(id("cmd", ask.command), Timestamp(1)),
+    };
+    commit.jobs.extend(ask.job.as_ref().and_then(|(n, key, ask)| job_change(store, *n, *key, ask)));
+    commit.postings = ask
+        .movements
+        .iter()
+        .map(|(first, movement)| Posting {
+            account: if *first { "a" } else { "b" }.to_owned(),
+            movement: movement.clone(),
+            run: None,
+            node: None,
+        })
+        .collect();
+    commit
+}
+
+/// Everything that a commit can change.
+fn dump(store: &Memory) -> impl PartialEq + std::fmt::Debug + use<> {
+    let runs = store.runs_now(RunQuery::default()).unwrap().items;
+    let journals: Vec<Journal> =
+        runs.iter().map(|row| store.journal_now(row.id, Since::Entry(0), 1_000).unwrap()).collect();
+    let jobs = store.jobs_now(JobQuery::default()).unwrap().items;
+    let ledger = |account: &str| {
+        store
+            .ledger_now(LedgerQuery { account: account.to_owned(), limit: 1_000, ..Default::default() })
+            .unwrap()
+    };
+    let accounts = store.records_now(RecordQuery::Accounts(None)).unwrap();
+    (runs, journals, jobs, ledger("a"), ledger("b"), accounts)
+}
+
+fn check_books(store: &Memory) -> Result<(), TestCaseError> {
+    let Records::Accounts(accounts) = store.records_now(RecordQuery::Accounts(None)).unwrap() else {
+        return Err(TestCaseError::fail("accounts were asked for"));
+    };
+    for account in accounts {
+        let query = LedgerQuery { account: account.id.clone(), limit: 1_000, ..Default::default() };
+        let rows = store.ledger_now(query).unwrap();
+        prop_assert_eq!(rows.iter().map(|row| row.posting.movement.amount).sum::<i64>(), account.balance);
+        prop_assert_eq!(rows.iter().map(|row| row.posting.movement.held).sum::<i64>(), account.held);
+        prop_assert_eq!(rows.last().map_or(0, |row| row.balance_after), account.balance);
+        prop_assert_eq!(rows.len() as u64, account.revision);
+        prop_assert!(account.balance >= 0 && account.held >= 0);
+        let keys: BTreeSet<&String> = rows.iter().map(|row| &row.posting.movement.key).collect();
+        prop_assert_eq!(keys.len(), rows.len());
+    }
+    Ok(())
+}
+
+fn check_jobs(store: &Memory) -> Result<(), TestCaseError> {
+    let mut active = BTreeSet::new();
+    for row in store.jobs_now(JobQuery::default()).unwrap().items {
+        let key = row.job.spec.dedup_key.clone();
+        if row.job.is_open() && !key.is_empty() {
+            prop_assert!(active.insert(key), "two open jobs share a key");
+        }
+    }
+    Ok(())
+}
+
+fn check_runs(store: &Memory) -> Result<(), TestCaseError> {
+    for row in store.runs_now(RunQuery::default()).unwrap().items {
+        let journal = store.journal_now(row.id, Since::Entry(0), 1_000).unwrap();
+        prop_assert_eq!(journal.entries.len() as u64, row.len);
+        for ((seq, entry), n) in journal.entries.iter().zip(1..) {
+            prop_assert_eq!(*seq, n);
+            let committed = store.command_now(entry.command).unwrap();
+            prop_assert_eq!(committed.and_then(|committed| committed.run), Some((row.id, n)));
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn any_sequence_of_commits_leaves_books_journals_and_keys_in_order(
+        asks in prop::collection::vec(ask(), 0..120),
+    ) {
+        let store = Memory::new();
+        publish(&store);
+        for account in ["a", "b"] {
+            let (id, name) = (account.to_owned(), String::new());
+            store.save_now(Record::Account { id, name, now: Timestamp(0) }).unwrap();
+        }
+        for ask in asks {
+            let commit = commit_of(&store, &ask);
+            let before = dump(&store);
+            let known = store.command_now(commit.command).unwrap();
+            match (store.commit_now(vec![commit.clone()]).remove(0), known) {
+                (Ok(committed), Some(known)) => {
+                    prop_assert_eq!(committed, known);
+                    prop_assert!(dump(&store) == before, "a command that was known wrote something");
+                }
+                (Ok(committed), None) => {
+                    let after = dump(&store);
+                    prop_assert_eq!(store.commit_now(vec![commit]).remove(0).unwrap(), committed);
+                    prop_assert!(dump(&store) == after, "the second time wrote something");
+                }
+                (Err(_), known) => {
+                    prop_assert_eq!(known, None);
+                    prop_assert!(dump(&store) == before, "a refused commit wrote something");
+                }
+            }
+            check_books(&store)?;
+        }
+        check_runs(&store)?;
+        check_jobs(&store)?;
+    }
+}
