@@ -1,4 +1,5 @@
 //! `windlass dev`, as a person runs it.
+#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
 //! `windlass flow`, and what all commands have in common.
+#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
 use std::path::Path;
 use std::process::{Command, Output};
