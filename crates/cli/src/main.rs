@@ -14,7 +14,11 @@ use clap::{Parser, Subcommand};
 
 use output::Format;
 
-const EXIT_CODES: &str = "Exit codes:
+const HELP: &str = "Examples:
+  windlass dev
+  windlass flow validate examples/graph/branching.json
+
+Exit codes:
   0  everything is as it should be
   1  something did not end as it should, or could not be done
   2  a definition has errors, or the command line was not understood";
@@ -23,7 +27,7 @@ const EXIT_CODES: &str = "Exit codes:
 ///
 /// In this release everything happens in this process and in memory: nothing is durable yet.
 #[derive(Parser)]
-#[command(name = "windlass", version, after_help = EXIT_CODES)]
+#[command(name = "windlass", version, after_help = HELP)]
 struct Cli {
     /// How data is printed.
     #[arg(short, long, global = true, value_enum, default_value_t, env = "WINDLASS_OUTPUT")]
@@ -56,6 +60,7 @@ enum Command {
         examples: PathBuf,
     },
     /// Checks and shows definitions.
+    #[command(after_help = "Example:\n  windlass flow validate examples/graph/branching.json")]
     Flow {
         #[command(subcommand)]
         command: FlowCommand,

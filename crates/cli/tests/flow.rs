@@ -105,6 +105,14 @@ fn unknown_flags_are_errors() {
 }
 
 #[test]
+fn groups_of_commands_show_an_example_too() {
+    for command in [&["--help"][..], &["flow", "--help"]] {
+        let help = text(&windlass(command).stdout);
+        assert!(help.contains("  windlass flow validate "), "{command:?}: {help}");
+    }
+}
+
+#[test]
 fn every_command_shows_an_example_and_its_exit_codes() {
     for command in [&["dev", "--help"][..], &["flow", "validate", "--help"], &["flow", "expand", "--help"]] {
         let help = text(&windlass(command).stdout);
