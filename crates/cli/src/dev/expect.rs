@@ -1,0 +1,46 @@
+//! Compares how a run ended with how it should have.
+
+use serde_json::Value;
+
+use super::example::Expect;
+use super::play::Ending;
+
+/// Every way in which the ending is not the expected one.
+pub(super) fn differences(expect: &Expect, ending: &Ending) -> Vec<String> {
+    let mut found = ending.trouble.clone();
+    let status = expect.status.as_deref().unwrap_or("completed");
+    if ending.status != status {
+        found.push(format!("it is {} and should be {status}", ending.status));
+    }
+    if let Some(result) = &expect.result {
+        compare("the result", Some(&ending.result), result, &mut found);
+    }
+    if let Some(part) = &expect.error
+        && !ending.error.as_ref().is_some_and(|error| error.contains(part))
+    {
+        let error = ending.error.as_deref().unwrap_or("there is none");
+        found.push(format!("the error should contain `{part}`: {error}"));
+    }
+    for (key, value) in &expect.shared {
+        compare(&format!("shared `{key}`"), ending.shared.get(key), value, &mut found);
+    }
+    for (node, state) in &expect.nodes {
+        let now = ending.node_status(node).unwrap_or("nowhere");
+        if now != state {
+            found.push(format!("node `{node}` is {now} and should be {state}"));
+        }
+    }
+    for (node, value) in &expect.outputs {
+        let now = ending.node_output(node);
+        compare(&format!("the output of `{node}`"), now.as_deref(), value, &mut found);
+    }
+    found
+}
+
+fn compare(what: &str, now: Option<&Value>, wanted: &Value, found: &mut Vec<String>) {
+    match now {
+        Some(now) if now == wanted => {}
+        Some(now) => found.push(format!("{what} is {now} and should be {wanted}")),
+        None => found.push(format!("{what} is missing and should be {wanted}")),
+    }
+}

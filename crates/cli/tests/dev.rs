@@ -1,0 +1,135 @@
+//! `windlass dev`, as a person runs it.
+#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn windlass(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(arguments)
+        .current_dir(root())
+        .env_remove("WINDLASS_OUTPUT")
+        .env_remove("WINDLASS_EXAMPLES")
+        .output()
+        .unwrap()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A directory of one example, removed when the test is over.
+struct Examples(PathBuf);
+
+impl Examples {
+    fn new(name: &str, definition: &str, script: &str) -> Examples {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("flow.json"), definition).unwrap();
+        fs::write(dir.join("flow.run.json"), script).unwrap();
+        Examples(dir)
+    }
+
+    fn play(&self) -> Output {
+        windlass(&["dev", "--once", "--examples", self.0.to_str().unwrap()])
+    }
+}
+
+impl Drop for Examples {
+    fn drop(&mut self) {
+        let _left_behind = fs::remove_dir_all(&self.0);
+    }
+}
+
+const SHOUT: &str = r#"{"start": "a", "nodes": {"a": {"service": "upper",
+    "prep": {"input_key": "$params.word"}, "post": {"output_key": "out"}}}, "edges": []}"#;
+
+#[test]
+fn every_example_ends_as_it_promises() {
+    let output = windlass(&["dev", "--once", "-o", "json"]);
+    let messages = text(&output.stderr);
+    assert!(output.status.success(), "{messages}");
+    let reports: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let reports = reports.as_array().unwrap();
+    assert!(reports.len() >= 18, "only {} examples", reports.len());
+    for form in ["graph", "dag", "steps"] {
+        assert!(reports.iter().any(|report| report["form"] == form), "no example of the {form} form");
+    }
+    assert!(messages.contains("nothing is durable"), "{messages}");
+}
+
+#[test]
+fn every_example_says_how_it_must_end() {
+    for form in ["graph", "dag", "steps"] {
+        for entry in fs::read_dir(root().join("examples").join(form)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.to_string_lossy().ends_with(".run.json") {
+                let script: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+                let expect = script["expect"].as_object().unwrap_or_else(|| panic!("{}", path.display()));
+                assert!(expect.contains_key("status") && expect.len() > 1, "{}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn without_once_it_says_how_to_go_on_and_ends() {
+    let examples = Examples::new("goes-on", SHOUT, r#"{"params": {"word": "a"}}"#);
+    let output = windlass(&["dev", "--examples", examples.0.to_str().unwrap()]);
+    assert!(output.status.success());
+    assert!(text(&output.stderr).contains("there is no server"), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).starts_with("FLOW"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn an_example_that_ends_otherwise_fails_the_command() {
+    let script = r#"{"params": {"word": "a"}, "expect": {"status": "completed", "shared": {"out": "B"}}}"#;
+    let output = Examples::new("otherwise", SHOUT, script).play();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains(r#"shared `out` is "A" and should be "B""#));
+    assert!(text(&output.stdout).contains("NO"));
+}
+
+#[test]
+fn a_failed_run_is_not_taken_for_a_completed_one() {
+    let output = Examples::new("fails", SHOUT, r#"{"params": {"word": 1}}"#).play();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("it is failed and should be completed"));
+}
+
+#[test]
+fn unknown_fields_of_a_run_file_are_errors() {
+    let output = Examples::new("unknown", SHOUT, r#"{"parms": {"word": "a"}}"#).play();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("unknown field `parms`"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_run_that_waits_for_nobody_is_reported() {
+    let waits = r#"{"start": "w", "nodes": {"w": {"kind": "wait_event", "params": {"signal_key": "k"}}}, "edges": []}"#;
+    let output = Examples::new("waits", waits, "{}").play();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("has not ended; it waits"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn acts_that_are_left_over_are_reported() {
+    let script = r#"{"params": {"word": "a"}, "script": [{"signal": {"key": "k", "value": 1}}]}"#;
+    let output = Examples::new("left-over", SHOUT, script).play();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("the script's next act was refused"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_missing_directory_is_named() {
+    let output = windlass(&["dev", "--examples", "no/such/place"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("no/such/place"));
+}

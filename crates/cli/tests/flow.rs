@@ -1,0 +1,121 @@
+//! `windlass flow`, and what all commands have in common.
+#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+fn windlass(arguments: &[&str]) -> Output {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(arguments)
+        .current_dir(root)
+        .env_remove("WINDLASS_OUTPUT")
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn definition(name: &str, text: &str) -> String {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+const SLIP: &str =
+    r#"{"start": "a", "nodes": {"a": {"service": "upper"}}, "edges": [{"from": "a", "to": "aa"}]}"#;
+
+#[test]
+fn a_sound_definition_prints_nothing_to_stdout() {
+    let output = windlass(&["flow", "validate", "examples/graph/branching.json"]);
+    assert!(output.status.success());
+    assert_eq!(text(&output.stdout), "");
+    assert!(text(&output.stderr).contains("0 errors"));
+}
+
+#[test]
+fn problems_name_file_place_severity_and_hint() {
+    let file = definition("slip.json", SLIP);
+    let output = windlass(&["flow", "validate", &file]);
+    assert_eq!(output.status.code(), Some(2));
+    let expected = format!("{file}: $.edges[0].to: error: unknown node `aa` (did you mean `a`?)\n");
+    assert_eq!(text(&output.stdout), expected);
+}
+
+#[test]
+fn the_json_of_several_files_is_one_array() {
+    let file = definition("slip-too.json", SLIP);
+    let output = windlass(&["flow", "validate", "-o", "json", "examples/steps/loop.yaml", &file]);
+    assert_eq!(output.status.code(), Some(2));
+    let reports: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(reports[0]["form"], "steps");
+    assert_eq!(reports[0]["problems"], json!([]));
+    assert_eq!(reports[1]["problems"][0]["severity"], "error");
+    assert_eq!(reports[1]["nodes"], Value::Null);
+}
+
+#[test]
+fn unknown_fields_are_warnings_when_asked() {
+    let file = definition(
+        "extra.json",
+        r#"{"start": "a", "nodes": {"a": {"service": "s", "color": 1}}, "edges": []}"#,
+    );
+    assert_eq!(windlass(&["flow", "validate", &file]).status.code(), Some(2));
+    let output = windlass(&["flow", "validate", "--lenient", &file]);
+    assert!(output.status.success());
+    assert!(text(&output.stdout).contains("warning"));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_does_not_hide_the_others() {
+    let file = definition("slip-three.json", SLIP);
+    let output = windlass(&["flow", "validate", "no-such-file.json", &file]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("cannot open no-such-file.json"));
+    assert!(text(&output.stdout).contains("unknown node"));
+    assert_eq!(windlass(&["flow", "validate", "no-such-file.json"]).status.code(), Some(1));
+}
+
+#[test]
+fn steps_expand_to_tasks() {
+    let output = windlass(&["flow", "expand", "examples/steps/parallel-documents.json"]);
+    assert!(output.status.success());
+    let tasks: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let last = json!({"id": "4", "task_id": "4", "operator": "echo", "dependOn": ["1-1", "2-1", "3-2"]});
+    assert_eq!(tasks["tasks"][5], last);
+}
+
+#[test]
+fn only_steps_expand() {
+    let output = windlass(&["flow", "expand", "examples/graph/branching.json"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text(&output.stdout), "");
+    assert!(text(&output.stderr).contains("only definitions of the steps form"));
+}
+
+#[test]
+fn unknown_flags_are_errors() {
+    let output = windlass(&["dev", "--onec"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--once"));
+}
+
+#[test]
+fn groups_of_commands_show_an_example_too() {
+    for command in [&["--help"][..], &["flow", "--help"]] {
+        let help = text(&windlass(command).stdout);
+        assert!(help.contains("  windlass flow validate "), "{command:?}: {help}");
+    }
+}
+
+#[test]
+fn every_command_shows_an_example_and_its_exit_codes() {
+    for command in [&["dev", "--help"][..], &["flow", "validate", "--help"], &["flow", "expand", "--help"]] {
+        let help = text(&windlass(command).stdout);
+        assert!(help.contains("  windlass ") && help.contains("Exit codes:"), "{command:?}: {help}");
+    }
+}
