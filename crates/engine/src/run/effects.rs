@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::Run;
-use super::state::{Nest, Phase, ScopeState, Stage, Work};
+use super::state::{Nest, Phase, ScopeState, Stage, Status, Work};
 use super::view::Spot;
 use crate::effect::{Effect, Order};
 use crate::event::Event;
@@ -45,13 +45,7 @@ impl Run {
                 let Some((spot, _)) = self.work_at(plan, node) else { return };
                 out.extend(cancel(&spot, node, *fence));
             }
-            Event::Dropped { node } => {
-                for (path, work) in self.works(plan, node) {
-                    let Some(spot) = self.spot(plan, &path) else { continue };
-                    out.extend(work.fence().and_then(|fence| cancel(&spot, &path, fence)));
-                    out.extend(self.refund(&spot, &path, work));
-                }
-            }
+            Event::Dropped { node } => self.stop_inside(plan, node, out),
             Event::Canceling { .. } => {
                 for (path, work) in self.works(plan, &NodePath::root()) {
                     let Stage::Granted { fence, .. } = work.stage else { continue };
@@ -86,6 +80,19 @@ impl Run {
             | Event::Rerun { .. }
             | Event::Funded { .. }
             | Event::Logged { .. } => {}
+        }
+    }
+
+    /// Everything open at a place is over: whoever has it stops, and nothing is owed for it.
+    fn stop_inside(&self, plan: &Plan, path: &NodePath, out: &mut Vec<Effect>) {
+        let canceling = self.status == Status::Canceling;
+        for (path, work) in self.works(plan, path) {
+            let Some(spot) = self.spot(plan, &path) else { continue };
+            // Whoever works was told when the cancel began.
+            let told = canceling && matches!(work.stage, Stage::Granted { .. });
+            let fence = work.fence().filter(|_| !told);
+            out.extend(fence.and_then(|fence| cancel(&spot, &path, fence)));
+            out.extend(self.refund(&spot, &path, work));
         }
     }
 

@@ -12,7 +12,8 @@ impl Run {
         match event {
             Event::Granted { node, .. } => self.granted(plan, node, event, at),
             Event::Suspended { node, fence, memo, until, .. } => {
-                let limited = self.spot(plan, node).and_then(|spot| spot.call()).is_some_and(|c| c.timeout_ms > 0);
+                let limited =
+                    self.spot(plan, node).and_then(|spot| spot.call()).is_some_and(|c| c.timeout_ms > 0);
                 if let Some(work) = self.leave_grant(plan, node) {
                     // The server's default is for those who work; a limit the node names is for the attempt.
                     work.deadline = work.deadline.filter(|_| limited);
