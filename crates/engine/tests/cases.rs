@@ -13,6 +13,10 @@
 //!
 //! After every input the journal is replayed and the snapshot read back: both must give the very same state.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::disallowed_methods, reason = "how a test is run is told by the environment")]
+#![allow(unreachable_pub, dead_code, reason = "the support is shared by several tests")]
+
 #[path = "support/case.rs"]
 mod case;
 #[path = "support/world.rs"]
