@@ -25,8 +25,6 @@
 
 #[path = "support/case.rs"]
 mod case;
-#[path = "support/storm.rs"]
-mod storm;
 #[path = "support/world.rs"]
 mod world;
 
@@ -54,28 +52,7 @@ fn every_case_plays_as_written() {
         }
     }
     assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), files.len(), failures.join("\n"));
-}
-
-/// The definitions of the cases once more, with inputs in no order: answers, losses, time, cancel, pause, retry, rerun.
-#[test]
-fn no_order_of_inputs_breaks_or_stops_a_run() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let mut files = Vec::new();
-    collect(&root, &mut files);
-    files.sort();
-    let n_seeds: u64 = std::env::var("SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(10);
-    let mut failures = Vec::new();
-    for file in &files {
-        let text = std::fs::read_to_string(file).unwrap();
-        let Some((plan, params)) = case::setting(&text) else { continue };
-        let broken = (0..n_seeds).find_map(|seed| {
-            let mut world = world::World::of(plan.clone());
-            let seed = seed * 1_000_003 + u64::try_from(text.len()).unwrap();
-            storm::blow(&mut world, &params, seed, 40).err()
-        });
-        failures.extend(broken.map(|error| format!("{}: {error}", file.display())));
-    }
-    assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n"));
+    assert!(files.len() >= 150, "only {} cases: the definitions have more sentences than that", files.len());
 }
 
 fn collect(dir: &Path, files: &mut Vec<PathBuf>) {

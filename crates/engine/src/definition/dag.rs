@@ -21,6 +21,9 @@ const ON_FAILURE: [(&str, OnFailure); 2] = [("stop", OnFailure::Stop), ("continu
 pub(super) fn scope(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<Scope> {
     let on_failure = fields.word("on_failure", &ON_FAILURE, reader).unwrap_or_default();
     let edge_list = fields.list("edges", reader).unwrap_or_default();
+    if fields.value("nodes").is_none() {
+        reader.error(fields.at("nodes"), "the nodes are missing");
+    }
     let node_list = fields.list("nodes", reader)?;
     let declared = fields.map.get("variables").and_then(Value::as_object);
     let nodes_path = fields.at("nodes");

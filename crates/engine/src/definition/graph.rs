@@ -21,6 +21,9 @@ pub(super) const DEFAULT_ACTION: &str = "default";
 pub(super) fn scope(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<Scope> {
     let start_key = fields.text("start", reader);
     let edge_list = fields.list("edges", reader).unwrap_or_default();
+    if fields.value("nodes").is_none() {
+        reader.error(fields.at("nodes"), "the nodes are missing");
+    }
     let node_map = fields.map("nodes", reader)?;
     let nodes_path = fields.at("nodes");
     if node_map.is_empty() {

@@ -94,7 +94,7 @@ pub(super) fn scope(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) 
 fn read(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<(Scope, Vec<ExpandedTask>)> {
     let path = fields.at("steps");
     let Some(list) = fields.list("steps", reader) else {
-        if !fields.map.contains_key("steps") {
+        if fields.value("steps").is_none() {
             reader.error(path, "the steps are missing");
         }
         return None;

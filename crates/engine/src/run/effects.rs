@@ -45,14 +45,7 @@ impl Run {
                 let Some((spot, _)) = self.work_at(plan, node) else { return };
                 out.extend(cancel(&spot, node, *fence));
             }
-            Event::Dropped { node } => {
-                for (path, work) in self.works(plan, node) {
-                    let Some(spot) = self.spot(plan, &path) else { continue };
-                    let fence = work.fence().filter(|_| !self.was_told(work));
-                    out.extend(fence.and_then(|fence| cancel(&spot, &path, fence)));
-                    out.extend(self.refund(&spot, &path, work));
-                }
-            }
+            Event::Dropped { node } => self.stop_inside(plan, node, out),
             Event::Canceling { .. } => {
                 for (path, work) in self.works(plan, &NodePath::root()) {
                     let Stage::Granted { fence, .. } = work.stage else { continue };
@@ -87,6 +80,19 @@ impl Run {
             | Event::Rerun { .. }
             | Event::Funded { .. }
             | Event::Logged { .. } => {}
+        }
+    }
+
+    /// Everything open at a place is over: whoever has it stops, and nothing is owed for it.
+    fn stop_inside(&self, plan: &Plan, path: &NodePath, out: &mut Vec<Effect>) {
+        let canceling = self.status == Status::Canceling;
+        for (path, work) in self.works(plan, path) {
+            let Some(spot) = self.spot(plan, &path) else { continue };
+            // Whoever works was told when the cancel began.
+            let told = canceling && matches!(work.stage, Stage::Granted { .. });
+            let fence = work.fence().filter(|_| !told);
+            out.extend(fence.and_then(|fence| cancel(&spot, &path, fence)));
+            out.extend(self.refund(&spot, &path, work));
         }
     }
 
@@ -130,11 +136,6 @@ impl Run {
         let spot = self.spot(plan, path)?;
         let work = spot.phase().work()?;
         Some((spot, work))
-    }
-
-    /// Whoever works on a run that is being cancelled was told to stop when the cancel was asked for.
-    fn was_told(&self, work: &Work) -> bool {
-        self.status == Status::Canceling && matches!(work.stage, Stage::Granted { .. })
     }
 
     /// The order for a call; the same call can be ordered again after a crash.

@@ -1,14 +1,11 @@
 //! The language of the case files.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::effect::Effect;
 use windlass_engine::event::{Event, Start};
 use windlass_engine::input::{Given, Input, Outcome};
 use windlass_engine::path::NodePath;
-use windlass_engine::plan::Plan;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::time::Timestamp;
 
@@ -64,17 +61,6 @@ pub fn play(text: &str) -> Result<String, String> {
         }
     }
     Ok(out)
-}
-
-/// The plan of a case and the params it starts with; `None` where it is about no run or one too long to repeat.
-pub fn setting(text: &str) -> Option<(Arc<Plan>, Value)> {
-    let (head, rest) = split_head(text);
-    let definition: String =
-        head.lines().filter(|line| !line.starts_with("# ")).map(|line| format!("{line}\n")).collect();
-    let start = rest.lines().find_map(|line| line.strip_prefix("< ")?.split_once(" start"))?.1;
-    let start: Value = serde_json::from_str(start).unwrap_or_default();
-    let plan = compile(&definition, Strictness::Lenient).plan?;
-    Some((plan, start.get("params").cloned().unwrap_or_default()))
 }
 
 fn split_head(text: &str) -> (String, String) {

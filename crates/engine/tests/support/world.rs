@@ -1,5 +1,6 @@
 //! A run with its journal, and the checks that hold after every input.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -59,6 +60,38 @@ impl World {
         let read: Run = serde_json::from_value(live.clone()).map_err(|error| format!("snapshot: {error}"))?;
         if picture(&read) != live {
             return Err("the snapshot reads back differently".to_owned());
+        }
+        self.check_promises()
+    }
+
+    /// What holds for every run at every moment.
+    fn check_promises(&self) -> Result<(), String> {
+        let run = &self.run;
+        if !run.status.is_ended() && run.why(&self.plan).is_empty() {
+            return Err("the run is open and waits for nothing".to_owned());
+        }
+        let (mut fence, mut keys) = (0, BTreeSet::new());
+        let (mut n_charges, mut n_closed) = (0, 0);
+        for effect in &self.effects {
+            match effect {
+                Effect::Call(order) if order.fence <= fence => {
+                    return Err(format!("fence {} of `{}` was used before", order.fence, order.node));
+                }
+                Effect::Call(order) => fence = order.fence,
+                Effect::Move { movement, .. } => {
+                    if !keys.insert(movement.key.clone()) {
+                        return Err(format!("money moved twice under {}", movement.key));
+                    }
+                    match movement.kind.word() {
+                        "charge" => n_charges += 1,
+                        _ => n_closed += 1,
+                    }
+                }
+                Effect::Cancel { .. } | Effect::Tell { .. } => {}
+            }
+        }
+        if run.status.is_ended() && n_charges != n_closed {
+            return Err(format!("{n_charges} charges, but {n_closed} settled or refunded"));
         }
         Ok(())
     }
