@@ -8,6 +8,7 @@ mod scope;
 mod settle;
 mod work;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::state::{Activity, LoopState, Nest, NodeState, Phase, Slot, Status, Work};
@@ -46,7 +47,8 @@ impl Run {
             Event::Canceling { until, .. } => {
                 self.status = Status::Canceling;
                 self.agenda.clear();
-                self.wakes.insert((*until, NodePath::root()));
+                // Only the grace of the cancel itself counts from now on.
+                self.wakes = BTreeSet::from([(*until, NodePath::root())]);
             }
             Event::Paused => self.status = Status::Paused,
             Event::Resumed => {
