@@ -145,9 +145,14 @@ impl Run {
         })))
     }
 
-    /// The same for every attempt of a visit: workers use it to do a thing once.
+    /// The same for every attempt of a visit in a round: workers use it to do a thing once.
     pub fn call_key(&self, path: &NodePath, visit: u64) -> String {
-        format!("{}/{path}/{visit}", self.id)
+        format!("{}/{path}/{visit}{}", self.id, self.round_mark())
+    }
+
+    /// What tells the keys of later rounds apart: a branch that is retried is still in the visit of its fan.
+    fn round_mark(&self) -> String {
+        if self.round == 1 { String::new() } else { format!(".{}", self.round) }
     }
 
     fn movement(
@@ -157,7 +162,8 @@ impl Run {
         make: impl FnOnce(&str) -> Movement,
     ) -> Option<Effect> {
         let account = self.start.account.clone()?;
-        let key = crate::money::charge_key(self.id, path.as_str(), spot.state.visit);
+        let mut key = crate::money::charge_key(self.id, path.as_str(), spot.state.visit);
+        key.push_str(&self.round_mark());
         Some(Effect::Move { account, movement: make(&key) })
     }
 
