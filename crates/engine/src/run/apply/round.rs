@@ -10,7 +10,7 @@ use super::super::state::{Activity, Nest, NodeState, Phase, ScopeState, Status};
 use super::super::{Run, Todo};
 use super::scope::reachable;
 use crate::path::NodePath;
-use crate::plan::{Body, Fan, Kind, Node, NodeIx, Plan, Routing, Scope, When};
+use crate::plan::{Body, Fan, Kind, Node, NodeIx, Plan, Routing, Scope, Strategy, When};
 use crate::time::Timestamp;
 
 impl Run {
@@ -201,8 +201,15 @@ impl Reopened {
             }
             (Kind::Fan(fan), Some(Nest::Fan(arms))) => {
                 let Some(index) = index() else { return };
+                // A fan that fails with its first failure can only end well when no failed branch is left in it.
+                let failed_too = fan.strategy == Strategy::FailFast;
                 for (at, slot) in arms.slots.iter_mut().enumerate() {
-                    if at == index || slot.phase == Phase::Canceled {
+                    let again = match slot.phase {
+                        Phase::Canceled => true,
+                        Phase::Failed => failed_too,
+                        Phase::Pending | Phase::Open(_) | Phase::Done | Phase::Skipped => false,
+                    };
+                    if at == index || again {
                         slot.phase = Phase::Pending;
                     }
                 }
