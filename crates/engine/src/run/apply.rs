@@ -76,7 +76,7 @@ impl Run {
             shared.extend(start.params.iter().map(|(key, value)| (key.clone(), Arc::new(value.clone()))));
         }
         self.root.shared = Some(shared);
-        self.root.params = Arc::new(start.params.clone());
+        self.root.params = Some(Arc::new(start.params.clone()));
         self.root.chosen = scope::chosen(&plan.root, start);
         self.start = Arc::new(start.clone());
         self.open_scope(plan, &NodePath::root());
