@@ -194,12 +194,12 @@ impl Writer<'_, '_> {
         let mut edges = Vec::new();
         for i in 0..n {
             nodes.push(self.dag_node(i, depth));
-            for from in 0..i {
+            for (from, before) in nodes.iter().enumerate().take(i) {
                 let mut edge = json!({"source": format!("n{from}"), "target": format!("n{i}")});
                 match self.dice.below(4) {
                     0 => continue,
                     1 => edge["condition"] = json!(self.dice.pick(&["$var.k0 > 1", "$var.k9 == 'x'"])),
-                    2 if nodes[from]["type"] == "condition" => edge["action"] = json!("true"),
+                    2 if before["type"] == "condition" => edge["action"] = json!("true"),
                     _ => {}
                 }
                 edges.push(edge);
