@@ -225,9 +225,7 @@ impl Run {
     /// When the run has to be looked at again by itself; `None` = not before something comes from outside.
     pub fn wake_at(&self) -> Option<Timestamp> {
         match self.status {
-            Status::Running => self.wakes.first().map(|(at, _)| *at),
-            // Only the grace of the cancel still counts; it is filed under the root.
-            Status::Canceling => self.wakes.iter().find(|(_, path)| path.is_root()).map(|(at, _)| *at),
+            Status::Running | Status::Canceling => self.wakes.first().map(|(at, _)| *at),
             Status::Pending | Status::Paused | Status::Completed | Status::Failed | Status::Canceled => None,
         }
     }

@@ -8,6 +8,7 @@ mod scope;
 mod settle;
 mod work;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub(super) use settle::collected;
@@ -48,7 +49,8 @@ impl Run {
             Event::Canceling { until, .. } => {
                 self.status = Status::Canceling;
                 self.agenda.clear();
-                self.wakes.insert((*until, NodePath::root()));
+                // Only the grace of the cancel itself counts from now on.
+                self.wakes = BTreeSet::from([(*until, NodePath::root())]);
             }
             Event::Paused => self.status = Status::Paused,
             Event::Resumed => {
@@ -79,7 +81,7 @@ impl Run {
             shared.extend(start.params.iter().map(|(key, value)| (key.clone(), Arc::new(value.clone()))));
         }
         self.root.shared = Some(shared);
-        self.root.params = Arc::new(start.params.clone());
+        self.root.params = Some(Arc::new(start.params.clone()));
         self.root.chosen = scope::chosen(&plan.root, start);
         self.start = Arc::new(start.clone());
         self.open_scope(plan, &NodePath::root());

@@ -52,9 +52,10 @@ pub struct ScopeState {
     pub shared: Option<Shared>,
     #[serde(default)]
     pub input: Arc<Value>,
-    /// Parameters in force in the scope, before a node adds its own.
-    #[serde(default)]
-    pub params: Arc<Map<String, Value>>,
+    /// Parameters in force in the scope, before a node adds its own; `None` = the enclosing scope's. A fan of many
+    /// flows would otherwise hold as many copies in every snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params: Option<Arc<Map<String, Value>>>,
     pub nodes: BTreeMap<NodeIx, NodeState>,
     /// The active node of an action scope, or the last one when it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]

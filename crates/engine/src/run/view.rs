@@ -244,12 +244,23 @@ impl<'p, 's> Spot<'p, 's> {
         }
     }
 
+    /// Parameters in force in the scope around the node: the nearest that were given.
+    pub(crate) fn scope_params(&self) -> Arc<Map<String, Value>> {
+        self.chain.iter().rev().find_map(|level| level.state.params.clone()).unwrap_or_default()
+    }
+
+    /// Whether the node changes anything about the parameters of its scope.
+    pub(crate) fn adds_params(&self) -> bool {
+        let special = self.level().overrides.and_then(|o| o.get(&self.node.key));
+        !self.own_params().is_empty() || special.is_some()
+    }
+
     /// Parameters in force here. At the root the run's win over the node's; inside a subflow the node's win over
     /// what came from outside, and `subflow_execs` over both.
     pub(crate) fn params(&self) -> Params {
         let level = self.level();
         let mut own = self.own_params();
-        let outer = level.state.params.clone();
+        let outer = self.scope_params();
         if let Some(special) = level.overrides.and_then(|o| o.get(&self.node.key)) {
             own.to_mut().extend(special.iter().map(|(k, v)| (k.clone(), v.clone())));
         }

@@ -39,8 +39,7 @@ pub fn dag_layers(n: usize, width: usize) -> Value {
     let node = |i: usize| json!({"id": format!("n{i}"), "type": "render", "config": {"seed": i}});
     let edge = |from: usize, to: usize| json!({"source": format!("n{from}"), "target": format!("n{to}")});
     let before = |i: usize| {
-        let beside = (i + 1).is_multiple_of(width).then_some(i).unwrap_or(i + 1);
-        if beside == i { vec![i - width] } else { vec![i - width, beside - width] }
+        if (i + 1).is_multiple_of(width) { vec![i - width] } else { vec![i - width, i + 1 - width] }
     };
     let edges: Vec<Value> =
         (width..n).flat_map(|i| before(i).into_iter().map(move |from| edge(from, i))).collect();

@@ -56,7 +56,6 @@ impl Run {
     /// The next turn of a loop, or its end.
     pub(super) fn next_turn(&mut self, plan: &Plan, path: &NodePath) {
         let Some(spot) = self.spot(plan, path) else { return };
-        let params = spot.level().state.params.clone();
         let input = spot.level().state.input.clone();
         let Some(node) = self.node_mut(plan, path) else { return };
         let Some(Nest::Loop(turns)) = node.nest.as_deref_mut() else { return };
@@ -65,7 +64,7 @@ impl Run {
             return;
         }
         turns.turns.truncate(turns.index);
-        turns.turns.push(ScopeState { params, input, ..ScopeState::default() });
+        turns.turns.push(ScopeState { input, ..ScopeState::default() });
         let turn = path.at(turns.index);
         self.open_scope(plan, &turn);
     }
@@ -140,12 +139,8 @@ pub(super) fn inner_state(spot: &Spot<'_, '_>, run: &Run) -> Option<ScopeState> 
     if let Some(arm) = &spot.branch {
         shared.insert("index".to_owned(), Arc::new(arm.index.into()));
     }
-    Some(ScopeState {
-        shared: owns.then_some(shared),
-        input,
-        params: spot.params().merged(),
-        ..ScopeState::default()
-    })
+    let params = spot.adds_params().then(|| spot.params().merged());
+    Some(ScopeState { shared: owns.then_some(shared), input, params, ..ScopeState::default() })
 }
 
 /// Entries that what opens here takes when it is run through once, if it is inside a fan: width is no cycle.

@@ -137,6 +137,9 @@ impl Decider<'_> {
             // No news of a run that is being cancelled goes on; the answer only confirms that nobody works.
             return Ok(vec![Event::Dropped { node: path.clone() }]);
         }
+        if is_told_again(work, outcome) {
+            return Ok(Vec::new());
+        }
         let worker_name = worker.map(str::to_owned);
         Ok(vec![match outcome {
             Outcome::Done(value) => self.call_done(&spot, path, work, value, worker_name),
@@ -294,5 +297,15 @@ impl Decider<'_> {
         let message =
             format!("it is not known whether the call was executed ({}); never made twice", fault.message);
         self.failed(spot, path, fence, Fault::new(FaultKind::Unknown, message).permanent(), worker)
+    }
+}
+
+/// Whether a suspended call is reported as suspended once more, with nothing new: a report that came twice.
+fn is_told_again(work: &Work, outcome: &Outcome) -> bool {
+    match (&work.stage, outcome) {
+        (Stage::Suspended { until, .. }, Outcome::Suspended { memo, recheck_ms }) => {
+            until.is_some() == recheck_ms.is_some() && work.memo.as_deref() == Some(memo)
+        }
+        _ => false,
     }
 }

@@ -46,7 +46,7 @@ impl Decider<'_> {
         let view = crate::run::view::View {
             run: self.run,
             chain: &chain,
-            params: Params::of(spot.level().state.params.clone()),
+            params: Params::of(spot.scope_params()),
             input: &spot.state.input,
             result: None,
         };

@@ -15,16 +15,9 @@ impl Decider<'_> {
         if *at > self.given.now || !matches!(self.run.status, Status::Running | Status::Canceling) {
             return Vec::new();
         }
+        // The grace of a cancel is filed under the root.
         if path.is_root() {
             return self.end_cancel();
-        }
-        if self.run.status == Status::Canceling {
-            // Only the grace of the cancel itself counts now; it is filed under the root.
-            let grace = self.run.wakes.iter().find(|(_, path)| path.is_root());
-            return match grace {
-                Some((at, _)) if *at <= self.given.now => self.end_cancel(),
-                Some(_) | None => Vec::new(),
-            };
         }
         let spot = self.spot(path);
         match spot.phase() {

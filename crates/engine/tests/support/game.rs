@@ -1,0 +1,255 @@
+//! A random run with an oracle beside it: what must hold after every input, counted from outside.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use windlass_engine::effect::Effect;
+use windlass_engine::event::{Event, Waiting};
+use windlass_engine::input::{Given, Input, Outcome, Refusal};
+use windlass_engine::money::{Kind, Movement};
+use windlass_engine::path::NodePath;
+use windlass_engine::run::Step;
+use windlass_engine::run::state::Status;
+use windlass_engine::time::Timestamp;
+
+use super::dice::Dice;
+use super::world::{World, picture};
+use super::{moves, random};
+
+/// Inputs that end any run of a random definition: far more than the largest of them has nodes.
+const INPUTS_TO_END: usize = 400;
+
+pub struct Game {
+    pub world: World,
+    now: Timestamp,
+    fence: u64,
+    /// Rounds that have ended.
+    ended: BTreeSet<u32>,
+    round: u32,
+    /// When places may go on by themselves.
+    due: BTreeMap<NodePath, Timestamp>,
+    /// Charges by key: the estimate, and how they were closed.
+    charges: BTreeMap<String, (i64, Option<Kind>)>,
+    estimated: i64,
+    actual: i64,
+}
+
+/// Plays a whole game from bytes. `Err` says which promise was broken.
+pub fn play(bytes: &[u8]) -> Result<Game, String> {
+    let mut dice = Dice::new(bytes);
+    let definition = random::definition(&mut dice);
+    let compiled = windlass_engine::definition::compile_value(&definition, Default::default());
+    let plan = compiled.plan.ok_or_else(|| format!("{:#?}\n{definition}", compiled.problems))?;
+    let mut game = Game {
+        world: World::of(plan),
+        now: Timestamp(1_000),
+        fence: 0,
+        ended: BTreeSet::new(),
+        round: 1,
+        due: BTreeMap::new(),
+        charges: BTreeMap::new(),
+        estimated: 0,
+        actual: 0,
+    };
+    let told = |error: String| format!("{error}\n{definition}");
+    let start = Input::Start(Box::new(moves::start(&mut dice)));
+    game.submit(&start, &Given::at(game.now)).map_err(told)?;
+    while !dice.is_spent() {
+        let (input, given) = moves::any(&mut dice, &game.world, &mut game.now);
+        game.submit(&input, &given).map_err(told)?;
+    }
+    game.finish().map_err(told)?;
+    Ok(game)
+}
+
+impl Game {
+    fn submit(&mut self, input: &Input, given: &Given) -> Result<(), String> {
+        let told = |error: String| format!("{error}\nafter {input:?} at {:?}", given.now);
+        self.checked(input, given).map_err(told)
+    }
+
+    fn checked(&mut self, input: &Input, given: &Given) -> Result<(), String> {
+        let before = picture(&self.world.run);
+        match self.world.submit(input, given) {
+            Ok(step) => self.look_at(&step, input, given)?,
+            Err(_) => ensure(picture(&self.world.run) == before, || "a refusal changed the run".to_owned())?,
+        }
+        self.world.check()?;
+        self.look_at_state(input, given)?;
+        self.again(input, given)
+    }
+
+    /// The very same report a second time is no news.
+    fn again(&mut self, input: &Input, given: &Given) -> Result<(), String> {
+        let same = match input {
+            Input::CallEnded { .. } | Input::Cancel { .. } | Input::Pause | Input::TimePassed => true,
+            Input::Signal { id, .. } => id.is_some(),
+            _ => false,
+        };
+        if !same {
+            return Ok(());
+        }
+        let before = picture(&self.world.run);
+        let step: Result<Step, Refusal> = self.world.submit(input, given);
+        let silent = step.as_ref().map_or(true, |step| step.events.is_empty() && step.effects.is_empty());
+        ensure(silent, || format!("said twice, happened twice: {step:?}"))?;
+        ensure(picture(&self.world.run) == before, || "said twice, changed twice".to_owned())
+    }
+
+    fn look_at(&mut self, step: &Step, input: &Input, given: &Given) -> Result<(), String> {
+        for event in &step.events {
+            self.look_at_event(event, input, given)?;
+        }
+        for effect in &step.effects {
+            if let Effect::Move { movement, .. } = effect {
+                self.look_at_movement(movement)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at_event(&mut self, event: &Event, input: &Input, given: &Given) -> Result<(), String> {
+        match event {
+            Event::Granted { node, fence, .. } => {
+                ensure(*fence > self.fence, || format!("fence {fence} comes after {}", self.fence))?;
+                self.fence = *fence;
+                let canceling = self.world.run.status == Status::Canceling;
+                ensure(!canceling, || format!("{node} was granted although the run is being cancelled"))?;
+                self.on_time(node, given.now)?;
+            }
+            Event::Done { node, .. } => {
+                if matches!(input, Input::TimePassed) {
+                    self.on_time(node, given.now)?;
+                }
+                self.forget(node);
+            }
+            Event::Deferred { node, until, .. }
+            | Event::Suspended { node, until: Some(until), .. }
+            | Event::Waiting { node, wait: Waiting::Timer { until } } => {
+                self.due.insert(node.clone(), *until);
+            }
+            Event::Failed { node, .. } | Event::Dropped { node } | Event::Entered { node, .. } => {
+                self.forget(node)
+            }
+            Event::Suspended { node, until: None, .. } => drop(self.due.remove(node)),
+            Event::Retried { round } | Event::Rerun { round, .. } => self.round = *round,
+            Event::Ended { .. } => {
+                let first = self.ended.insert(self.round);
+                ensure(first, || format!("round {} ended twice", self.round))?;
+                self.due.clear();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn on_time(&mut self, node: &NodePath, now: Timestamp) -> Result<(), String> {
+        let due = self.due.remove(node);
+        ensure(due.is_none_or(|due| due <= now), || format!("{node} went on at {now:?}, before {due:?}"))
+    }
+
+    fn forget(&mut self, node: &NodePath) {
+        self.due.retain(|place, _| !node.holds(place));
+    }
+
+    fn look_at_movement(&mut self, movement: &Movement) -> Result<(), String> {
+        if movement.kind == Kind::Charge {
+            let new = self.charges.insert(movement.key.clone(), (movement.held, None)).is_none();
+            self.estimated += movement.held;
+            return ensure(new, || format!("{} was charged twice", movement.key));
+        }
+        let key = movement.key.split_once(':').map_or("", |(_, key)| key);
+        let charge = self.charges.get_mut(&format!("charge:{key}"));
+        let (estimate, closed) = charge.ok_or_else(|| format!("{} closes nothing", movement.key))?;
+        ensure(closed.is_none(), || format!("{} closes what is closed", movement.key))?;
+        ensure(movement.held == -*estimate, || format!("{} gives back another amount", movement.key))?;
+        *closed = Some(movement.kind);
+        if movement.kind == Kind::Settle {
+            self.actual += *estimate - movement.amount;
+        }
+        Ok(())
+    }
+
+    fn look_at_state(&self, input: &Input, given: &Given) -> Result<(), String> {
+        let run = &self.world.run;
+        let granted = count_granted(&picture(run));
+        ensure(run.n_granted == granted, || format!("n_granted is {}, found {granted}", run.n_granted))?;
+        ensure(run.fence == self.fence, || "the fence is not that of the last grant".to_owned())?;
+        if *input == Input::TimePassed {
+            let late = run.wake_at().is_some_and(|at| at <= given.now);
+            ensure(!late, || format!("still due at {:?}", run.wake_at()))?;
+        }
+        let cost = (run.cost.estimated, run.cost.actual);
+        ensure(cost == (self.estimated, self.actual), || {
+            format!("cost is {cost:?}, moved were {:?}", (self.estimated, self.actual))
+        })?;
+        if !run.status.is_ended() {
+            return Ok(());
+        }
+        let open = self.charges.iter().find(|(_, (_, closed))| closed.is_none());
+        ensure(open.is_none(), || format!("the run has ended and {open:?} is open"))?;
+        ensure(run.open_calls(&self.world.plan).is_empty(), || "the run has ended with open calls".to_owned())
+    }
+
+    /// Does everything the run could wait for: then it must end.
+    fn finish(&mut self) -> Result<(), String> {
+        for _ in 0..INPUTS_TO_END {
+            let run = &self.world.run;
+            let open = run.open_calls(&self.world.plan);
+            let now = self.now;
+            if run.status.is_ended() {
+                return Ok(());
+            }
+            if run.status == Status::Paused {
+                self.submit(&Input::Resume, &Given::at(now))?;
+            } else if let Some((node, fence, _)) = open.into_iter().next() {
+                let outcome = Outcome::Done(json!({"v": 1, "cost": 2}).into());
+                self.submit(&Input::CallEnded { node, fence, outcome, worker: None }, &Given::at(now))?;
+            } else if let Some(at) = run.wake_at() {
+                self.now = self.now.max(at);
+                self.submit(&Input::TimePassed, &Given::at(self.now))?;
+            } else if run.start.manual && run.is_held() {
+                self.submit(&Input::Step, &Given::at(now))?;
+            } else {
+                self.tell_everything()?;
+            }
+        }
+        Err(format!(
+            "everything was done, but the run is {:?}: {:#?}",
+            self.world.run.status,
+            self.world.run.why(&self.world.plan)
+        ))
+    }
+
+    fn tell_everything(&mut self) -> Result<(), String> {
+        let given = Given::at(self.now);
+        for key in ["go", "k0", "k1", "ok"] {
+            let signal = Input::Signal { id: None, key: key.to_owned(), value: json!(true), by: None };
+            self.submit(&signal, &given)?;
+        }
+        let waiting: Vec<NodePath> =
+            self.world.run.why(&self.world.plan).into_iter().map(|reason| reason.node).collect();
+        for node in waiting {
+            let by = Some("ann".to_owned());
+            let decide = Input::Decide { node: Some(node), decision: json!(true), by, comment: None };
+            self.submit(&decide, &given)?;
+        }
+        self.submit(&Input::BalanceChanged { budget: Some(1_000_000) }, &given)
+    }
+}
+
+fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(otherwise()) }
+}
+
+/// Works that somebody was given, found by walking the whole state.
+fn count_granted(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => {
+            let here = fields.get("stage").is_some_and(|stage| stage.get("granted").is_some());
+            usize::from(here) + fields.values().map(count_granted).sum::<usize>()
+        }
+        Value::Array(items) => items.iter().map(count_granted).sum(),
+        _ => 0,
+    }
+}
