@@ -17,6 +17,11 @@ mod world;
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use windlass_engine::definition::{Strictness, compile_value};
+use windlass_engine::effect::Effect;
+use windlass_engine::event::Start;
+use windlass_engine::input::{Given, Input, Outcome};
+use windlass_engine::retry::{Fault, FaultKind};
 
 /// How many games are played; `PROPTEST_CASES` asks for more.
 const GAMES: u32 = 1_000;
@@ -78,4 +83,31 @@ fn the_games_meet_every_kind_of_event() {
     ];
     let missing: Vec<&str> = all.into_iter().filter(|name| !seen.contains(*name)).collect();
     assert!(missing.is_empty(), "never met: {missing:?}");
+}
+
+/// Found by the games: case files do not show keys.
+#[test]
+fn a_retried_branch_has_keys_of_its_own() {
+    let definition = serde_json::json!({"start": "f", "edges": [], "nodes": {
+        "f": {"kind": "parallel", "parallel_services": ["x"], "cost": 5}}});
+    let plan = compile_value(&definition, Strictness::Strict).plan.unwrap();
+    let mut world = world::World::of(plan);
+    let start = Start { account: Some("acc".to_owned()), ..Start::default() };
+    let fail = Input::CallEnded {
+        node: "f/0".into(),
+        fence: 1,
+        outcome: Outcome::Failed(Fault::new(FaultKind::Error, "no").permanent()),
+        worker: None,
+    };
+    for input in [Input::Start(Box::new(start)), fail, Input::Retry] {
+        world.submit(&input, &Given::default()).unwrap();
+    }
+    let keys = |of: fn(&Effect) -> Option<&str>| {
+        let keys: Vec<&str> = world.effects.iter().filter_map(of).collect();
+        (keys.len(), keys.into_iter().collect::<BTreeSet<_>>().len())
+    };
+    let calls = keys(|effect| if let Effect::Call(order) = effect { Some(&order.key) } else { None });
+    let moves =
+        keys(|effect| if let Effect::Move { movement, .. } = effect { Some(&movement.key) } else { None });
+    assert_eq!((calls, moves), ((2, 2), (3, 3)));
 }
