@@ -53,6 +53,9 @@ fn node(rng: &mut Rng, depth: usize, at: u64) -> Value {
         (false, 4) if depth == 0 => json!({"kind": "flow_ref", "flow": "leaf"}),
         (false, _) => call(rng),
     };
+    if container && rng.percent(15) {
+        node["timeout_ms"] = json!(rng.between(1_000, 40_000));
+    }
     if rng.percent(60) {
         node["post"] = json!({"output_key": format!("k{}", rng.below(4))});
     }
@@ -71,6 +74,12 @@ fn call(rng: &mut Rng) -> Value {
     }
     if rng.percent(30) {
         call["timeout_ms"] = json!(rng.between(500, 20_000));
+    }
+    if rng.percent(5) {
+        call["at_most_once"] = json!(true);
+    }
+    if rng.percent(25) {
+        call["cost"] = json!({"estimate": rng.between(0, 30)});
     }
     call
 }
@@ -106,6 +115,9 @@ fn fan(rng: &mut Rng, depth: usize, kind: &str) -> Value {
                 fan[key] = value.clone();
             }
         }
+    }
+    if rng.percent(25) && fan.get("subflow").is_none() {
+        fan["cost"] = json!({"estimate": rng.between(0, 10)});
     }
     if rng.percent(40) && fan.get("subflow").is_none() {
         fan["max_retries"] = json!(rng.between(1, 2));
@@ -251,6 +263,9 @@ fn plain_step(rng: &mut Rng, id: &str) -> Value {
     }
     if rng.percent(30) {
         settings.insert("timeout".to_owned(), json!({"delay": rng.between(1, 60)}));
+    }
+    if rng.percent(20) {
+        settings.insert("cost".to_owned(), json!({"estimate": rng.between(0, 20)}));
     }
     if !settings.is_empty() {
         step["settings"] = Value::Object(settings);
