@@ -2,6 +2,8 @@
 //! rules. Nothing here changes while runs execute it, and nothing here is stored: it is compiled again from the
 //! definition.
 
+mod call;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -10,6 +12,8 @@ use serde_json::{Map, Value};
 
 use crate::expr::Condition;
 use crate::reference::{Ref, Template};
+
+pub use call::{Call, Exec, OutputMode, Script, StdinMode, Temporary};
 
 /// A node's place in its scope's list.
 pub type NodeIx = usize;
@@ -173,91 +177,6 @@ pub enum Kind {
     Pass,
     /// Ends its flow (the root or the nearest subflow) at once; its input is the result.
     Return,
-}
-
-/// One unit of work for somebody else.
-#[derive(Debug, Clone)]
-pub struct Call {
-    pub exec: Exec,
-    pub service: String,
-    /// Literal parameters of the node (graph form).
-    pub params: Map<String, Value>,
-    pub retry: crate::retry::Policy,
-    /// Deliveries to different push workers within one try; 1 = no switching.
-    pub failover_max: u32,
-    pub failover_delay_ms: u64,
-    pub weighted_by_load: bool,
-    /// Time limit of one attempt; 0 = the server's default.
-    pub timeout_ms: u64,
-    /// Time limit over all attempts of a visit; 0 = none. When it passes, whoever works is told to stop and has
-    /// [`crate::retry::WATCHDOG_MS`] left to answer.
-    pub total_timeout_ms: u64,
-    /// Temporary faults are tried again quickly and then suspend the node (document 003, appendix B).
-    pub temporary: Temporary,
-    pub cost: Option<crate::money::Cost>,
-    /// Never deliver again when it is unknown whether the call was executed.
-    pub at_most_once: bool,
-}
-
-/// What a temporary fault (network, time-out) of a call does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Temporary {
-    /// Counts as a failed try like any other (graph and steps forms).
-    #[default]
-    Fails,
-    /// Three quick tries more, then suspended and asked again (dag form).
-    Suspends,
-}
-
-/// Who performs a call.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Exec {
-    /// A push worker, over HTTP.
-    Http,
-    /// A pull worker, through a job.
-    Queue,
-    /// A function registered in the server.
-    Func { name: String },
-    /// A script run by the server.
-    Script(Box<Script>),
-    /// Another flow, as a child run.
-    Flow { flow: String, version: Option<u32> },
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Script {
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub cmd: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub args: Vec<String>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub code: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub language: String,
-    pub timeout_ms: u64,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub work_dir: String,
-    pub stdin_mode: StdinMode,
-    pub output_mode: OutputMode,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum StdinMode {
-    #[default]
-    Json,
-    None,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OutputMode {
-    #[default]
-    Json,
-    Text,
 }
 
 #[derive(Debug, Clone, Default)]

@@ -10,7 +10,7 @@ use windlass_sim::fault::Fault;
 use windlass_sim::shrink::{play_twice, setup, shrink};
 
 /// A planted bug has to be found within so many seeds.
-const BUG_SEEDS: u64 = 2_000;
+const BUG_SEEDS: u64 = 10_000;
 
 struct Args {
     seeds: u64,
