@@ -13,7 +13,7 @@ use windlass_engine::event::Event;
 use windlass_engine::id::RunId;
 use windlass_engine::journal::Entry;
 use windlass_engine::path::NodePath;
-use windlass_engine::plan::{Kind, Plan, Strategy};
+use windlass_engine::plan::{Kind, Node, Plan, Strategy};
 use windlass_engine::run::Run;
 use windlass_engine::time::Timestamp;
 
@@ -78,9 +78,12 @@ impl Checker {
     }
 
     /// A worker was asked to do something.
-    pub fn called(&self, run: RunId, node: &NodePath, fence: u64) -> Verdict {
-        let granted = self.runs.get(&run).and_then(|record| record.grant(fence));
-        match granted {
+    pub fn called(&mut self, plan: &Plan, run: RunId, node: &NodePath, fence: u64) -> Verdict {
+        let record = self.runs.entry(run).or_default();
+        if at_most_once(plan, node) && !record.is_first_call(node) {
+            return broken("I8", format!("{run}: `{node}` must be called once at most and was called again"));
+        }
+        match record.grant(fence) {
             Some(to) if to == node => Ok(()),
             Some(to) => broken("I8", format!("{run}: `{node}` was called under the grant of `{to}`")),
             None => broken("I8", format!("{run}: `{node}` was called, but fence {fence} was never granted")),
@@ -147,15 +150,28 @@ fn branch_of(item: &Value, fan: &NodePath) -> Option<usize> {
 
 /// The strategy of the fan at a path, found in the plan alone.
 fn strategy_of(plan: &Plan, path: &NodePath) -> Option<Strategy> {
+    match &node_of(plan, path)?.kind {
+        Kind::Fan(fan) => Some(fan.strategy),
+        _ => None,
+    }
+}
+
+fn at_most_once(plan: &Plan, path: &NodePath) -> bool {
+    matches!(node_of(plan, path).map(|node| &node.kind), Some(Kind::Call(call)) if call.at_most_once)
+}
+
+/// The node at a path, outside of fans.
+fn node_of<'p>(plan: &'p Plan, path: &NodePath) -> Option<&'p Node> {
     let mut scope = &plan.root;
     let mut segments = path.segments().peekable();
     loop {
         let (_, node) = scope.node(segments.next()?)?;
-        let rest = segments.peek().is_some();
+        if segments.peek().is_none() {
+            return Some(node);
+        }
         match &node.kind {
-            Kind::Fan(fan) if !rest => return Some(fan.strategy),
-            Kind::Sub(sub) if rest => scope = &sub.scope,
-            Kind::Loop(body) if rest => {
+            Kind::Sub(sub) => scope = &sub.scope,
+            Kind::Loop(body) => {
                 segments.next();
                 scope = &body.body;
             }

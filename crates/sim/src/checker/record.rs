@@ -7,6 +7,7 @@ use windlass_engine::event::{Event, Next, Waiting};
 use windlass_engine::id::RunId;
 use windlass_engine::journal::Entry;
 use windlass_engine::path::NodePath;
+use windlass_engine::retry::FaultKind;
 use windlass_engine::run::decide::call::LOSSES_MAX;
 use windlass_engine::time::Timestamp;
 
@@ -25,6 +26,10 @@ pub(super) struct Record {
     visits: BTreeMap<NodePath, u64>,
     /// Places that have a result, by visit and round.
     results: BTreeSet<(NodePath, u64, u32)>,
+    /// Places that somebody was asked to work on, by visit and question.
+    calls: BTreeSet<(NodePath, u64, u32)>,
+    /// How often a call was answered without being over: suspended, or known to have failed.
+    questions: BTreeMap<NodePath, u32>,
     losses: BTreeMap<(NodePath, u64), u32>,
     /// When a timer or the next attempt of a place is due.
     due: BTreeMap<NodePath, Timestamp>,
@@ -58,6 +63,14 @@ impl Record {
         self.grants.get(&fence)
     }
 
+    /// Whether nobody was asked before in this visit. A call that was answered may be asked again; one whose outcome
+    /// is not known may not.
+    pub(super) fn is_first_call(&mut self, node: &NodePath) -> bool {
+        let visit = self.visits.get(node).copied().unwrap_or(0);
+        let asked = self.questions.get(node).copied().unwrap_or(0);
+        self.calls.insert((node.clone(), visit, asked))
+    }
+
     pub(super) fn is_current(&self, node: &NodePath, fence: u64) -> bool {
         self.current.get(node) == Some(&fence)
     }
@@ -76,13 +89,13 @@ impl Record {
                 self.after_cancel(event)?;
                 self.granted(node, *fence, at)
             }
-            Event::Suspended { node, fence, .. } | Event::Expiring { node, fence, .. } => {
+            Event::Suspended { node, fence, .. } => {
+                *self.questions.entry(node.clone()).or_default() += 1;
                 self.answered(node, *fence, false)
             }
-            Event::Deferred { node, fence, until, next, .. } => {
-                self.answered(node, *fence, true)?;
-                self.due.insert(node.clone(), *until);
-                self.counted(node, *next)
+            Event::Expiring { node, fence, .. } => self.answered(node, *fence, false),
+            Event::Deferred { node, fence, fault, until, next, .. } => {
+                self.deferred(node, *fence, fault.kind, *until, *next)
             }
             Event::Done { node, fence, output, .. } => self.done(node, *fence, output.as_deref(), at),
             Event::Failed { node, fence, .. } => {
@@ -130,6 +143,22 @@ impl Record {
             | Event::Funded { .. }
             | Event::Logged { .. } => Ok(()),
         }
+    }
+
+    fn deferred(
+        &mut self,
+        node: &NodePath,
+        fence: u64,
+        kind: FaultKind,
+        until: Timestamp,
+        next: Next,
+    ) -> Verdict {
+        if matches!(kind, FaultKind::Error | FaultKind::NoWorker) {
+            *self.questions.entry(node.clone()).or_default() += 1;
+        }
+        self.answered(node, fence, true)?;
+        self.due.insert(node.clone(), until);
+        self.counted(node, next)
     }
 
     fn done(&mut self, node: &NodePath, fence: u64, output: Option<&Value>, at: Timestamp) -> Verdict {

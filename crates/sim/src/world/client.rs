@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 use windlass_engine::effect::Order;
-use windlass_engine::event::{OnShort, Parent, Start};
+use windlass_engine::event::{ExecMode, OnShort, Parent, Start};
 use windlass_engine::id::{FlowId, RunId, VersionId};
 use windlass_engine::input::Input;
-use windlass_engine::money::Movement;
+use windlass_engine::money::{Movement, Price};
 use windlass_engine::path::NodePath;
-use windlass_engine::plan::Form;
+use windlass_engine::plan::{Form, Plan, Routing};
 use windlass_engine::run::state::Status;
 use windlass_store::account::Posting;
 use windlass_store::commit::Commit;
@@ -24,6 +24,7 @@ use crate::bug::Bug;
 use crate::checker::Violation;
 use crate::fault::Fault;
 use crate::plans;
+use crate::rng::Rng;
 use crate::server::{Along, Said};
 
 /// Push, local and script attempts take at most this long in simulated runs.
@@ -53,8 +54,9 @@ impl World {
             budget: rng.percent(20).then_some(40),
             on_short_balance: if rng.percent(50) { OnShort::Wait } else { OnShort::Fail },
             manual: rng.percent(5),
+            prices: prices(&mut rng),
             call_timeout_ms: CALL_TIMEOUT_MS,
-            ..Start::default()
+            ..part_of(&plan, &mut rng)
         };
         let request = format!("request{number}");
         self.clients.push(Client { request, start, plan, run: None, n_asked: 0, n_signals: 0 });
@@ -275,6 +277,31 @@ impl World {
         let origin = self.origin(None, &start);
         (Input::Start(Box::new(start)), origin)
     }
+}
+
+/// Some runs execute only a part of their plan, where the form has exec modes.
+fn part_of(plan: &Plan, rng: &mut Rng) -> Start {
+    let some = rng.percent(15) && matches!(plan.root.routing, Routing::Join { .. });
+    let Some(node) = rng.pick(&plan.root.nodes).filter(|_| some) else { return Start::default() };
+    let exec_mode = if rng.percent(50) { ExecMode::SpecifiedStarts } else { ExecMode::IsolatedNodes };
+    Start { exec_mode, start_node_ids: vec![node.key.clone()], ..Start::default() }
+}
+
+/// Some services have a price.
+fn prices(rng: &mut Rng) -> BTreeMap<String, Price> {
+    let price = |rng: &mut Rng| Price {
+        unit_price: 2,
+        min_unit: 1,
+        units: json!(rng.between(0, 5)),
+        actual_units: Some(json!("$result.fence")),
+    };
+    (0..4)
+        .filter(|_| rng.percent(20))
+        .map(|at| format!("s{at}"))
+        .collect::<Vec<_>>()
+        .into_iter()
+        .map(|service| (service, price(rng)))
+        .collect()
 }
 
 #[derive(Clone, Copy)]

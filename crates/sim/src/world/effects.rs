@@ -68,7 +68,8 @@ impl World {
 
     /// A call reaches a worker or a function.
     pub(super) fn arrive(&mut self, by: (usize, u64), order: Order) -> Result<(), Violation> {
-        self.checker.called(order.run, &order.node, order.fence)?;
+        let Some(plan) = self.plan_of(order.run) else { return Ok(()) };
+        self.checker.called(&plan, order.run, &order.node, order.fence)?;
         if self.servers[by.0].life != by.1 || !self.servers[by.0].is_up {
             return Ok(());
         }
@@ -152,7 +153,8 @@ impl World {
 
     /// A call of a flow creates its child; created twice is created once.
     pub(super) fn create_child(&mut self, order: &Order) -> Result<(), Violation> {
-        self.checker.called(order.run, &order.node, order.fence)?;
+        let Some(plan) = self.plan_of(order.run) else { return Ok(()) };
+        self.checker.called(&plan, order.run, &order.node, order.fence)?;
         let Some(server) = self.any_server() else {
             self.after(1_000, Happening::Child { parent: Boxed(Box::new(order.clone())) });
             return Ok(());

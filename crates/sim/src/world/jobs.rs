@@ -36,7 +36,8 @@ impl World {
             Heard::Answer(Err(_)) | Heard::Silence { .. } => return Ok(()),
         }
         let Some(call) = &row.origin.call else { return Ok(()) };
-        self.checker.called(call.run, &call.node, call.fence)?;
+        let Some(plan) = self.plan_of(call.run) else { return Ok(()) };
+        self.checker.called(&plan, call.run, &call.node, call.fence)?;
         if self.faults.strikes(Fault::WorkerDeath, 8, &mut self.rng) {
             return Ok(());
         }
