@@ -50,7 +50,13 @@ fn text_join(input: &Value) -> Result<Value, String> {
     match named(input, &["texts", "list", "array"]) {
         Value::Array(items) => {
             let texts: Vec<_> = items.iter().map(plain).collect();
-            Ok(json!({ "text": texts.join(&separator(input)) }))
+            let separator = separator(input);
+            let bytes = texts.iter().map(|text| text.len()).sum::<usize>();
+            let bytes = separator.len().saturating_mul(texts.len()).saturating_add(bytes);
+            if bytes > crate::limits::SHARED_BYTES {
+                return Err(format!("the joined text would have {bytes} bytes: too many"));
+            }
+            Ok(json!({ "text": texts.join(&separator) }))
         }
         other => Err(format!("`texts` must be an array, not {}", type_name(other))),
     }

@@ -33,6 +33,12 @@ pub enum Event {
         node: NodePath,
         fence: u64,
         attempt: u32,
+        /// The visit it belongs to: what its key and its charge are filed under.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        visit: u64,
+        /// What a branch with an input of its own got; the same for all its attempts.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some")]
+        input: Option<Arc<Value>>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
         #[serde(default, skip_serializing_if = "Option::is_none")]

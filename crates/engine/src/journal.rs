@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
 use crate::id::CommandId;
+use crate::run::Run;
 use crate::time::Timestamp;
 
 /// The version that is written. Raised when an event changes in a way that defaults cannot cover; `decode` then
@@ -20,6 +21,19 @@ pub struct Entry {
     /// The command that did it: how an unknown outcome is looked up.
     pub command: CommandId,
     pub events: Vec<Event>,
+}
+
+/// The state of a run as it is stored beside its journal, so that a long one need not be folded from its beginning.
+pub fn encode_snapshot(run: &Run) -> Vec<u8> {
+    serde_json::to_vec(run).expect("a run is plain data: maps with string keys, no failing serialisers")
+}
+
+/// Reads a stored state. What a run holds may be nested deeper than a reader of anything would allow: every level of
+/// a plan adds some, and both are bounded.
+pub fn decode_snapshot(bytes: &[u8]) -> Result<Run, JournalError> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    reader.disable_recursion_limit();
+    Run::deserialize(&mut reader).map_err(JournalError::Unreadable)
 }
 
 /// A stored entry that cannot be read: stop, and tell a person.
@@ -57,5 +71,31 @@ impl Entry {
                 Ok(_) | Err(_) => Err(JournalError::Unreadable(error)),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::limits::VALUE_DEPTH;
+
+    #[test]
+    fn the_deepest_value_that_is_taken_can_be_read_back() {
+        let deepest = (1..VALUE_DEPTH).fold(json!(1), |inner: Value, _| json!([inner]));
+        assert!(crate::weight::weigh(&deepest).is_ok());
+        let done = Event::Done {
+            node: "a".into(),
+            fence: 1,
+            output: Some(Arc::new(deepest)),
+            action: None,
+            actual: None,
+            worker: None,
+        };
+        let entry = Entry::new(Timestamp(1), CommandId::new(uuid::Uuid::nil()), vec![done]);
+        assert_eq!(Entry::decode(&entry.encode()).unwrap(), entry);
     }
 }

@@ -12,6 +12,7 @@ pub mod path;
 pub mod problem;
 pub mod text;
 pub mod time;
+pub mod weight;
 
 pub mod definition;
 pub mod expr;

@@ -319,6 +319,30 @@ pub enum Compute {
     Outputs(Vec<(String, Template)>),
 }
 
+impl Prep {
+    /// The templates that are put together to an input.
+    pub fn templates(&self) -> impl Iterator<Item = &Template> {
+        let (map, whole) = match self {
+            Prep::Scope | Prep::Key(_) => (None, None),
+            Prep::Map(map) => (Some(map), None),
+            Prep::Params(template) => (None, Some(template)),
+        };
+        map.into_iter().flat_map(BTreeMap::values).chain(whole)
+    }
+}
+
+impl Kind {
+    /// What a loop goes over.
+    pub fn over(&self) -> Option<&Template> {
+        match self {
+            Kind::Loop(body) => match &body.over {
+                LoopOver::Limit(template) | LoopOver::Array(template) => Some(template),
+            },
+            _ => None,
+        }
+    }
+}
+
 impl Scope {
     pub fn node(&self, key: &str) -> Option<(NodeIx, &Node)> {
         let ix = *self.index.get(key)?;

@@ -100,6 +100,17 @@ pub struct Totals {
     /// Estimates given back because the call failed or was cancelled: no longer part of what the budget bears.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub refunded: i64,
+    /// Estimates of calls that are done: the budget bears what those did cost.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub settled: i64,
+}
+
+impl Totals {
+    /// What the budget bears: the estimates of calls that are open, and what the others did cost.
+    pub fn borne(&self) -> i64 {
+        let open = self.estimated.saturating_sub(self.refunded).saturating_sub(self.settled);
+        open.saturating_add(self.actual)
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]

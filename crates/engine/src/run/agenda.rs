@@ -8,12 +8,21 @@ use serde::{Deserialize, Serialize};
 use super::Todo;
 use crate::path::NodePath;
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(from = "Vec<Todo>", into = "Vec<Todo>")]
 pub(crate) struct Agenda {
     items: BTreeMap<u64, Todo>,
     places: BTreeSet<(NodePath, u64)>,
     next: u64,
+}
+
+/// Numbers start in the middle, so that there is room in front.
+const MIDDLE: u64 = 1 << 40;
+
+impl Default for Agenda {
+    fn default() -> Self {
+        Agenda { items: BTreeMap::new(), places: BTreeSet::new(), next: MIDDLE }
+    }
 }
 
 impl Agenda {
@@ -29,6 +38,14 @@ impl Agenda {
         let path = todo.path();
         let mut here = self.places.range((path.clone(), 0)..=(path.clone(), u64::MAX));
         here.any(|(_, at)| self.items.get(at) == Some(todo))
+    }
+
+    /// Puts an item before all others: what ends a place comes before what would still begin in it.
+    pub(crate) fn push_front(&mut self, todo: Todo) {
+        let at = self.items.first_key_value().map_or(self.next, |(first, _)| first.saturating_sub(1));
+        self.next = self.next.max(at + 1);
+        self.places.insert((todo.path().clone(), at));
+        self.items.insert(at, todo);
     }
 
     pub(crate) fn push_back(&mut self, todo: Todo) {

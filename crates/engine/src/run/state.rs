@@ -50,6 +50,9 @@ pub struct ScopeState {
     /// Its own shared state; `None` = the enclosing scope's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<Shared>,
+    /// What that weighs.
+    #[serde(default)]
+    pub shared_bytes: usize,
     #[serde(default)]
     pub input: Arc<Value>,
     /// Parameters in force in the scope, before a node adds its own; `None` = the enclosing scope's. A fan of many
@@ -237,6 +240,9 @@ pub struct FanState {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Slot {
     pub phase: Phase,
+    /// What the branch was given, where it has an input of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::event::some")]
+    pub input: Option<Arc<Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::event::some")]
     pub output: Option<Arc<Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -211,6 +211,9 @@ impl<'p, 's> Spot<'p, 's> {
     /// What goes into the node or branch: the fan's input, or its item, for a branch without its own.
     pub(crate) fn input(&self, run: &Run) -> Arc<Value> {
         let Some(arm) = &self.branch else { return self.state.input.clone() };
+        if let Some(given) = &arm.slot.input {
+            return given.clone();
+        }
         let own = self.branch_base(arm);
         match super::decide::prepare(&arm.branch.prep, &self.view(run, &own)) {
             Some(prepared) => Arc::new(prepared),
@@ -242,6 +245,16 @@ impl<'p, 's> Spot<'p, 's> {
             }
             Some(_) | None => Cow::Borrowed(own),
         }
+    }
+
+    /// Whether what the node or branch puts out is written into shared.
+    pub(crate) fn writes_shared(&self) -> bool {
+        let post = self.branch.map_or(&self.node.post, |arm| &arm.branch.post);
+        let variables = matches!(
+            self.node.kind,
+            Kind::Compute(Compute::Set(_) | Compute::Define { .. } | Compute::Assign { .. })
+        );
+        post.output_key.is_some() || !post.output_map.is_empty() || variables
     }
 
     /// Parameters in force in the scope around the node: the nearest that were given.

@@ -19,7 +19,7 @@ impl Run {
         arms.n_failed += usize::from(failed);
         if gives_up {
             if arms.n_failed == 1 {
-                self.agenda.push_back(Todo::Collapse(fan_path));
+                self.agenda.push_front(Todo::Collapse(fan_path));
             }
             return;
         }

@@ -55,6 +55,9 @@ impl Run {
         if let Some(shared) = shared {
             let entries = shared.iter().map(|(key, value)| (key.clone(), Arc::new(value.clone())));
             self.root.shared = Some(entries.collect());
+            self.root.shared_bytes = shared.values().map(super::scope::bytes).sum();
+            // What was taken out of shared is gone, also where a signal brought it.
+            self.signals.retain(|key, _| shared.contains_key(key));
         }
         let mut reopened = Reopened::at(at, self.visits);
         let segments: Vec<&str> = from.segments().collect();

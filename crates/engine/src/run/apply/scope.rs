@@ -42,7 +42,7 @@ impl Run {
                 return;
             }
             if state.fault.is_some() {
-                self.agenda.push_back(Todo::Collapse(path.clone()));
+                self.agenda.push_front(Todo::Collapse(path.clone()));
                 return;
             }
         }
@@ -109,8 +109,19 @@ impl Run {
             self.look.note(&flow, key);
         }
         let Some((_, state)) = self.scope_mut(plan, &flow) else { return };
-        state.shared.get_or_insert_default().extend(entries);
+        let shared = state.shared.get_or_insert_default();
+        for (key, value) in entries {
+            state.shared_bytes += bytes(&value);
+            if let Some(before) = shared.insert(key, value) {
+                state.shared_bytes = state.shared_bytes.saturating_sub(bytes(&before));
+            }
+        }
     }
+}
+
+/// What a value weighs in shared. One that is too large was refused before it came here.
+pub(super) fn bytes(value: &Value) -> usize {
+    crate::weight::weigh(value).unwrap_or(crate::limits::SHARED_BYTES)
 }
 
 /// The state a subflow or a branch begins with: its own shared state holds the fields of its input, but for those

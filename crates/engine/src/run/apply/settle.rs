@@ -59,7 +59,7 @@ impl Run {
                     state.ended = true;
                 }
                 self.forget_inside(&flow);
-                self.agenda.push_back(Todo::Finish(flow));
+                self.agenda.push_front(Todo::Finish(flow));
                 return;
             }
             Kind::Compute(Compute::Outputs(_)) => {

@@ -1,5 +1,9 @@
 //! How calls move: granted, suspended, deferred, expiring, parked, closed.
 
+use std::sync::Arc;
+
+use serde_json::Value;
+
 use super::super::state::{Activity, Phase, Stage, Work};
 use super::super::{Run, Todo};
 use crate::event::{Event, Next};
@@ -50,7 +54,7 @@ impl Run {
     }
 
     fn granted(&mut self, plan: &Plan, path: &NodePath, event: &Event, at: Timestamp) {
-        let Event::Granted { fence, attempt, deadline, charge, by, .. } = event else { return };
+        let Event::Granted { fence, attempt, visit, input, deadline, charge, by, .. } = event else { return };
         self.begun(plan, path);
         self.parked.remove(path);
         self.fence = self.fence.max(*fence);
@@ -79,7 +83,29 @@ impl Run {
             }
         }
         self.note_attempts(plan, path, *attempt);
+        self.note_visit(plan, path, *visit, input.as_ref());
         self.wake_work(plan, path);
+    }
+
+    /// The journal says which visit a grant belongs to, and what a branch with an input of its own was given.
+    fn note_visit(&mut self, plan: &Plan, path: &NodePath, visit: u64, input: Option<&Arc<Value>>) {
+        if visit == 0 {
+            return;
+        }
+        self.visits = self.visits.max(visit);
+        let is_branch = self.spot(plan, path).is_some_and(|spot| spot.branch.is_some());
+        let Some((fan, _)) = path.split_last().filter(|_| is_branch) else {
+            if let Some(node) = self.node_mut(plan, path) {
+                node.visit = visit;
+            }
+            return;
+        };
+        if let Some(node) = self.node_mut(plan, &fan) {
+            node.visit = visit;
+        }
+        if let (Some(slot), Some(input)) = (self.slot_mut(plan, path), input) {
+            slot.input = Some(input.clone());
+        }
     }
 
     pub(super) fn park(&mut self, plan: &Plan, path: &NodePath, amount: i64, over_budget: bool) {
@@ -106,6 +132,7 @@ impl Run {
         match (charge, actual) {
             (Some(estimate), Some(actual)) => {
                 self.cost.actual = self.cost.actual.saturating_add(actual.min(estimate));
+                self.cost.settled = self.cost.settled.saturating_add(estimate);
             }
             (Some(estimate), None) => self.cost.refunded = self.cost.refunded.saturating_add(estimate),
             (None, _) => {}

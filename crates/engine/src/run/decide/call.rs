@@ -10,11 +10,12 @@ use crate::event::{Event, Level, Next, OnShort, Waiting};
 use crate::id::mix;
 use crate::input::{Outcome, Refusal};
 use crate::path::NodePath;
-use crate::plan::{Call, Exec, Temporary};
+use crate::plan::{Call, Exec, Prep, Temporary};
 use crate::retry::{Fault, FaultKind};
 use crate::run::state::{Stage, Status, Work};
 use crate::run::view::Spot;
 use crate::time::Timestamp;
+use crate::weight::{Excess, weigh};
 
 /// Quick tries after a temporary fault, before the node is suspended.
 const QUICK_TRIES: u32 = 3;
@@ -31,6 +32,14 @@ impl Decider<'_> {
         let call = spot.call().expect("only calls are granted");
         let work = spot.phase().work();
         let mut events = Vec::new();
+        if let Some(arm) = spot.branch.filter(|_| work.is_none()) {
+            let base = spot.state.input.clone();
+            let weighed =
+                super::node::weigh_templates(arm.branch.prep.templates(), &spot.view(self.run, &base));
+            if let Err(excess) = weighed {
+                return vec![self.excessive(spot, path, 0, "the input", excess, None)];
+            }
+        }
         let charge = match work {
             Some(work) if !matches!(work.stage, Stage::Parked { .. }) => None,
             Some(_) | None => match self.price(spot, path, call, &mut events) {
@@ -45,8 +54,18 @@ impl Decider<'_> {
         let attempt = work.map_or(0, |w| w.attempt) + u32::from(!again);
         let deadline = work.filter(|_| again).and_then(|w| w.deadline).or_else(|| self.deadline(call));
         let fence = self.run.fence + 1;
-        let (node, by) = (path.clone(), self.given.life);
-        events.push(Event::Granted { node, fence, attempt, deadline, charge, again, by });
+        let own = spot.branch.filter(|arm| work.is_none() && !matches!(arm.branch.prep, Prep::Scope));
+        events.push(Event::Granted {
+            node: path.clone(),
+            fence,
+            attempt,
+            visit: spot.state.visit,
+            input: own.map(|_| spot.input(self.run)),
+            deadline,
+            charge,
+            again,
+            by: self.given.life,
+        });
         events
     }
 
@@ -77,7 +96,7 @@ impl Decider<'_> {
             events.push(Event::Logged { level: Level::Info, node, message });
             return Ok(None);
         }
-        let borne = run.cost.estimated.saturating_sub(run.cost.refunded);
+        let borne = run.cost.borne();
         let over_budget = run.budget.is_some_and(|budget| borne.saturating_add(amount) > budget);
         if !over_budget && !self.given.short.contains(path) {
             return Ok(Some(amount));
@@ -140,15 +159,23 @@ impl Decider<'_> {
         if is_told_again(work, outcome) {
             return Ok(Vec::new());
         }
+        // Only somebody who works can be lost or stop: whoever suspended the call has gone on.
+        let about_work = matches!(outcome, Outcome::WorkerLost | Outcome::ServerLost | Outcome::Canceled);
+        if about_work && !matches!(work.stage, Stage::Granted { .. }) {
+            return Err(stale());
+        }
         let worker_name = worker.map(str::to_owned);
         Ok(vec![match outcome {
             Outcome::Done(value) => self.call_done(&spot, path, work, value, worker_name),
-            Outcome::Suspended { memo, recheck_ms } => Event::Suspended {
-                node: path.clone(),
-                fence,
-                memo: Arc::new(memo.clone()),
-                until: recheck_ms.map(|ms| self.given.now.after(ms)),
-                worker: worker_name,
+            Outcome::Suspended { memo, recheck_ms } => match weigh(memo) {
+                Ok(_) => Event::Suspended {
+                    node: path.clone(),
+                    fence,
+                    memo: Arc::new(memo.clone()),
+                    until: recheck_ms.map(|ms| self.given.now.after(ms)),
+                    worker: worker_name,
+                },
+                Err(excess) => self.excessive(&spot, path, fence, "the memo", excess, worker_name),
             },
             Outcome::Failed(fault) => self.after_fault(&spot, path, work, fault.clone(), worker_name),
             Outcome::Canceled => {
@@ -169,6 +196,16 @@ impl Decider<'_> {
         worker: Option<String>,
     ) -> Event {
         let call = spot.call().expect("work is always a call's");
+        if let Err(excess) = self.fits(spot, value) {
+            return self.excessive(
+                spot,
+                path,
+                work.fence().unwrap_or_default(),
+                "the result",
+                excess,
+                worker,
+            );
+        }
         let actual = work.charge.map(|estimate| {
             let input = spot.input(self.run);
             let mut view = self.call_view(spot, &input);
@@ -186,6 +223,29 @@ impl Decider<'_> {
             actual,
             worker,
         }
+    }
+
+    /// A value that cannot be kept ends its node: another attempt would bring it again.
+    pub(super) fn excessive(
+        &self,
+        spot: &Spot<'_, '_>,
+        path: &NodePath,
+        fence: u64,
+        what: &str,
+        excess: Excess,
+        worker: Option<String>,
+    ) -> Event {
+        let fault = Fault::new(FaultKind::Limit, format!("{what} {excess}")).permanent();
+        self.failed(spot, path, fence, fault, worker)
+    }
+
+    /// Whether an output is small enough by itself, and beside what its flow shares already if it is written there.
+    pub(super) fn fits(&self, spot: &Spot<'_, '_>, output: &Value) -> Result<(), Excess> {
+        let bytes = weigh(output)?;
+        let held = spot.chain.iter().rev().find(|level| level.state.shared.is_some());
+        let held = held.map_or(0, |level| level.state.shared_bytes);
+        let is_large = spot.writes_shared() && held.saturating_add(bytes) > crate::limits::SHARED_BYTES;
+        if is_large { Err(Excess::Large) } else { Ok(()) }
     }
 
     /// A failed attempt: another one, or the end of the node.

@@ -3,11 +3,12 @@
 use serde_json::{Map, Value};
 
 use super::Decider;
-use super::outside::is_reserved;
+use super::outside::{bad, is_reserved};
 use crate::event::{Ending, Event};
 use crate::input::Refusal;
 use crate::path::NodePath;
 use crate::run::state::{Phase, Status};
+use crate::weight::{Excess, weigh};
 
 /// How long calls may take to confirm a cancel before the run ends without them.
 pub const CANCEL_GRACE_MS: u64 = 30_000;
@@ -79,6 +80,11 @@ impl Decider<'_> {
         }
         if let Some(key) = shared.into_iter().flat_map(Map::keys).find(|key| is_reserved(key)) {
             return Err(Refusal::Reserved(key.clone()));
+        }
+        let size: Result<usize, Excess> = shared.into_iter().flat_map(Map::values).map(weigh).sum();
+        let size = size.map_err(|excess| bad("$.shared", excess.to_string()))?;
+        if size > crate::limits::SHARED_BYTES {
+            return Err(bad("$.shared", Excess::Large.to_string()));
         }
         let spot = self.run.spot(self.plan, from).ok_or_else(|| self.unknown(from))?;
         if *spot.phase() == Phase::Pending || *spot.phase() == Phase::Skipped {

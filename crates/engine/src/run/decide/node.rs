@@ -11,11 +11,12 @@ use crate::number::Num;
 use crate::params::Params;
 use crate::path::NodePath;
 use crate::plan::{Body, Branches, Choice, Compute, Fan, Kind, LoopOver, Post, Routing, Timer};
-use crate::reference::{Facts, Seg, dig};
+use crate::reference::{Facts, Seg, Template, dig};
 use crate::retry::{Fault, FaultKind};
 use crate::run::view::Spot;
 use crate::text::type_name;
 use crate::time::Timestamp;
+use crate::weight::{Excess, weigh, weigh_refs};
 
 impl Decider<'_> {
     pub(super) fn enter(&self, path: &NodePath) -> Vec<Event> {
@@ -36,6 +37,10 @@ impl Decider<'_> {
             )];
         }
         let view = spot.view(self.run, &level.state.input);
+        let templates = spot.node.prep.templates().chain(spot.node.kind.over());
+        if let Err(excess) = weigh_templates(templates, &view) {
+            return vec![self.excessive(&spot, path, 0, "the input", excess, None)];
+        }
         let input = match &spot.node.kind {
             Kind::Loop(plan) => match &plan.over {
                 LoopOver::Limit(template) | LoopOver::Array(template) => Some(template.resolve(&view)),
@@ -43,6 +48,9 @@ impl Decider<'_> {
             _ => prepare(&spot.node.prep, &view),
         };
         let input = input.map_or_else(|| level.state.input.clone(), Arc::new);
+        if let Err(excess) = weigh(&input) {
+            return vec![self.excessive(&spot, path, 0, "the input", excess, None)];
+        }
         vec![Event::Entered { node: path.clone(), visit: self.run.visits + 1, input }]
     }
 
@@ -75,6 +83,9 @@ impl Decider<'_> {
         output: Arc<Value>,
         action: Option<String>,
     ) -> Event {
+        if let Err(excess) = self.fits(spot, &output) {
+            return self.excessive(spot, path, 0, "the output", excess, None);
+        }
         let action = action.or_else(|| action_of(&spot.node.post, &output));
         Event::Done { node: path.clone(), fence: 0, output: Some(output), action, actual: None, worker: None }
     }
@@ -97,14 +108,7 @@ impl Decider<'_> {
                 post.action_key.as_deref().and_then(|key| keyed_action(key, &spot.state.input, &view))
             })
             .or_else(|| choice.default_action.clone());
-        events.push(Event::Done {
-            node: path.clone(),
-            fence: 0,
-            output: Some(spot.state.input.clone()),
-            action,
-            actual: None,
-            worker: None,
-        });
+        events.push(self.done(spot, path, spot.state.input.clone(), action));
         events
     }
 
@@ -117,6 +121,11 @@ impl Decider<'_> {
             };
             events.push(self.done(spot, path, Arc::new(Value::Bool(flag)), Some(flag.to_string())));
             return events;
+        }
+        if let Compute::Set(entries) | Compute::Outputs(entries) = compute
+            && let Err(excess) = weigh_templates(entries.iter().map(|(_, template)| template), &view)
+        {
+            return vec![self.excessive(spot, path, 0, "the output", excess, None)];
         }
         match compute::evaluate(compute, &spot.state.input, &view, self.given.now) {
             Ok(output) => vec![self.done(spot, path, Arc::new(output), None)],
@@ -225,6 +234,15 @@ pub(super) fn is_dead(spot: &Spot<'_, '_>) -> bool {
     let started = level.state.chosen.as_ref().is_some_and(|chosen| chosen.starts.contains(&spot.ix));
     let joins = matches!(level.scope.routing, Routing::Join { .. }) && spot.state.n_in_settled > 0;
     joins && !started && (spot.state.n_in_live == 0 || spot.state.blocked)
+}
+
+/// Whether what these templates put together is small enough to be made at all.
+pub(super) fn weigh_templates<'t>(
+    templates: impl Iterator<Item = &'t Template>,
+    facts: &dyn Facts,
+) -> Result<(), Excess> {
+    let refs: Vec<_> = templates.flat_map(Template::refs).collect();
+    weigh_refs(&refs, facts)
 }
 
 /// The action a result leads to.

@@ -11,6 +11,7 @@ use crate::path::NodePath;
 use crate::plan::Kind;
 use crate::run::state::{Activity, Phase, Stage, Status};
 use crate::run::view::Spot;
+use crate::weight::weigh;
 
 /// Shared keys that belong to the engine.
 pub fn is_reserved(key: &str) -> bool {
@@ -41,6 +42,7 @@ impl Decider<'_> {
         if is_reserved(key) {
             return Err(Refusal::Reserved(key.to_owned()));
         }
+        weigh(value).map_err(|excess| bad("$.value", excess.to_string()))?;
         if key.is_empty() || key.len() > crate::limits::NAME_BYTES {
             return Err(bad("$.key", format!("a signal's key has 1 to {} bytes", crate::limits::NAME_BYTES)));
         }
@@ -71,6 +73,8 @@ impl Decider<'_> {
                     && value != Value::String(String::new());
                 set.then(|| self.wait_done(spot, path, value))
             }
+            // Where people are named, only one of them decides, and by name.
+            Kind::Approval(approval) if !approval.assignees.is_empty() => None,
             Kind::Approval(approval) => {
                 let value = approval.key.as_ref()?.resolve(&view).into_owned();
                 let action = decision_action(&value)?;
@@ -114,6 +118,7 @@ impl Decider<'_> {
                 allowed: approval.assignees.join(", "),
             });
         }
+        weigh(decision).map_err(|excess| bad("$.decision", excess.to_string()))?;
         let Some(action) = decision_action(decision) else {
             return Err(bad(
                 "$.decision",
@@ -155,6 +160,7 @@ impl Decider<'_> {
     /// Ends a suspended or waiting node with a result from outside.
     pub(super) fn continue_node(&self, path: &NodePath, value: &Value) -> Result<Vec<Event>, Refusal> {
         self.open()?;
+        weigh(value).map_err(|excess| bad("$.value", excess.to_string()))?;
         let spot = self.run.spot(self.plan, path).ok_or_else(|| self.unknown(path))?;
         let value = Arc::new(value.clone());
         Ok(match spot.phase() {

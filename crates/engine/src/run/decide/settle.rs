@@ -1,5 +1,7 @@
 //! What follows when nodes settle: conditional edges, turns of loops, the ends of scopes, failures on their way up.
 
+use serde_json::Value;
+
 use super::Decider;
 use super::node::action_of;
 use crate::event::{Ending, Event, Next, RunFault};
@@ -9,6 +11,7 @@ use crate::plan::{Kind, Routing, Strategy, SubFailure, When};
 use crate::retry::{Fault, FaultKind};
 use crate::run::state::{FanState, Nest, Phase, ScopeState};
 use crate::run::view::Spot;
+use crate::weight::weigh;
 
 impl Decider<'_> {
     /// Which of a settled node's conditional edges are dead.
@@ -50,7 +53,14 @@ impl Decider<'_> {
             input: &spot.state.input,
             result: None,
         };
-        let outputs = plan.outputs.iter().map(|(_, template)| template.resolve(&view)).collect();
+        let templates = plan.outputs.iter().map(|(_, template)| template);
+        if let Err(excess) = super::node::weigh_templates(templates, &view) {
+            return vec![self.excessive(&spot, path, 0, "a turn's output", excess, None)];
+        }
+        let outputs: Vec<Value> = plan.outputs.iter().map(|(_, template)| template.resolve(&view)).collect();
+        if let Some(excess) = outputs.iter().find_map(|output| weigh(output).err()) {
+            return vec![self.excessive(&spot, path, 0, "a turn's output", excess, None)];
+        }
         vec![Event::Turned { node: path.clone(), index: turns.index, outputs }]
     }
 

@@ -43,6 +43,11 @@ pub fn check(plan: &Plan, start: &Start) -> Vec<Problem> {
     for key in start.params.keys().filter(|key| is_reserved(key)) {
         problems.error(format!("$.params.{key}"), "is reserved and cannot be given");
     }
+    for (key, value) in &start.params {
+        if let Err(excess) = crate::weight::weigh(value) {
+            problems.error(format!("$.params.{key}"), excess.to_string());
+        }
+    }
     check_variables(plan, start, &mut problems);
     check_starts(plan, start, &mut problems);
     if start.budget.is_some_and(|budget| budget < 0) {

@@ -1,0 +1,79 @@
+//! How large and how deep a value is. Whatever comes into a run, or is put together in it, is weighed first: a
+//! journal must be able to read back what it took, and no definition may fill the memory.
+
+use serde_json::Value;
+
+use crate::limits::{SHARED_BYTES, VALUE_DEPTH};
+use crate::reference::{Facts, Ref};
+
+/// What is too much about a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Excess {
+    #[error("is nested deeper than {VALUE_DEPTH} levels")]
+    Deep,
+    #[error("is larger than {SHARED_BYTES} bytes")]
+    Large,
+}
+
+/// The bytes of a value, about as JSON would have them; stops as soon as it is too much.
+pub fn weigh(value: &Value) -> Result<usize, Excess> {
+    weigh_within(value, SHARED_BYTES)
+}
+
+fn weigh_within(value: &Value, most: usize) -> Result<usize, Excess> {
+    let mut bytes = 0usize;
+    let mut open = vec![(value, 1usize)];
+    while let Some((value, depth)) = open.pop() {
+        if depth > VALUE_DEPTH {
+            return Err(Excess::Deep);
+        }
+        bytes += match value {
+            Value::Null | Value::Bool(_) => 4,
+            Value::Number(_) => 8,
+            Value::String(text) => text.len() + 2,
+            Value::Array(items) => {
+                open.extend(items.iter().map(|item| (item, depth + 1)));
+                items.len() + 2
+            }
+            Value::Object(fields) => {
+                open.extend(fields.values().map(|field| (field, depth + 1)));
+                fields.keys().map(|key| key.len() + 4).sum::<usize>() + 2
+            }
+        };
+        if bytes > most {
+            return Err(Excess::Large);
+        }
+    }
+    Ok(bytes)
+}
+
+/// Whether what these references point at is small enough to be put together.
+pub fn weigh_refs(refs: &[&Ref], facts: &dyn Facts) -> Result<(), Excess> {
+    let mut left = SHARED_BYTES;
+    for reference in refs {
+        left -= weigh_within(&reference.resolve(facts), left)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_value_weighs_about_what_its_json_does() {
+        let value = json!({"name": "windlass", "list": [1, 2, 3], "none": null});
+        let written = value.to_string().len();
+        let weight = weigh(&value).unwrap();
+        assert!(weight >= written / 2 && weight <= written * 3, "{weight} for {written}");
+    }
+
+    #[test]
+    fn what_is_too_deep_or_too_large_is_noticed() {
+        let nested = |n| (0..n).fold(json!(1), |inner, _| json!([inner]));
+        assert!(weigh(&nested(VALUE_DEPTH - 1)).is_ok());
+        assert_eq!(weigh(&nested(VALUE_DEPTH)), Err(Excess::Deep));
+        assert_eq!(weigh(&json!("x".repeat(SHARED_BYTES))), Err(Excess::Large));
+    }
+}
