@@ -241,7 +241,8 @@ impl World {
     /// What keeps an open run from ending now, done away with.
     pub(super) fn unblock(&mut self, run: RunId, status: Status) -> Result<(), Violation> {
         let Some(server) = self.any_server() else { return Ok(()) };
-        let mut inputs = vec![Input::Step];
+        // A run advanced by hand may have hundreds of nodes to enter.
+        let mut inputs = vec![Input::Step; 200];
         if status == Status::Paused {
             inputs.push(Input::Resume);
         }
