@@ -29,6 +29,11 @@ pub(super) fn parallel(fields: &mut Fields<'_>, depth: usize, reader: &mut Reade
     let branches = if !execs.is_empty() {
         let path = fields.at("parallel_execs");
         Branches::Fixed(fixed(execs, &path, &common, reader))
+    } else if common.exec_type == ExecType::Script && (!services.is_empty() || dynamic.is_some()) {
+        let reason = "services cannot be scripts: a name says nothing of what to run".to_owned();
+        let hint = "give `parallel_execs`, each with its own `script`";
+        reader.hint_error(fields.at("exec_type"), reason, hint);
+        return None;
     } else if !services.is_empty() {
         if !reader.admit_branches(services.len(), &common.params, &fields.at("parallel_services")) {
             return None;
@@ -182,6 +187,7 @@ fn service_branch(service: &str, path: &str, common: &Common, reader: &mut Reade
 
 fn by_service(service: String, common: &Common) -> Branch {
     let exec = match common.exec_type {
+        // Scripts have been refused.
         ExecType::Http | ExecType::Script => Exec::Http,
         ExecType::Queue => Exec::Queue,
         ExecType::Func => Exec::Func { name: service.clone() },
