@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::reader::{Reader, at_key, shown};
-use crate::plan::{Body, Branch, Branches, Call, Compute, Kind, LoopOver, Node, Prep, Timer};
+use crate::plan::{Body, Branch, Branches, Call, Compute, Kind, LoopOver, Node, Post, Prep, Timer};
 use crate::reference::{Ref, Root, Seg};
 
 /// The references a node reads itself, those of scopes inside it and of its edges left out.
@@ -75,34 +75,55 @@ fn of_compute(compute: &Compute) -> Vec<&Ref> {
     }
 }
 
-/// The shared keys a node writes.
+/// The shared keys a node writes, those its branches and the body of a loop write included. Subflows have a shared
+/// state of their own.
 pub(super) fn writes(node: &Node) -> Vec<&str> {
-    let mut keys: Vec<&str> = node.post.output_key.iter().map(String::as_str).collect();
-    keys.extend(node.post.output_map.keys().map(String::as_str));
-    match &node.kind {
-        Kind::Compute(Compute::Set(values)) => keys.extend(values.iter().map(|(name, _)| name.as_str())),
-        Kind::Compute(Compute::Define { variable } | Compute::Assign { variable }) => keys.push(variable),
-        Kind::Compute(
-            Compute::Test(_)
-            | Compute::TextJoin
-            | Compute::TextSplit
-            | Compute::JsonGet
-            | Compute::JsonSet
-            | Compute::TimeNow
-            | Compute::Outputs(_),
-        )
-        | Kind::Call(_)
-        | Kind::Choice(_)
-        | Kind::Fan(_)
-        | Kind::Sub(_)
-        | Kind::Loop(_)
-        | Kind::Timer(_)
-        | Kind::Wait(_)
-        | Kind::Approval(_)
-        | Kind::Pass
-        | Kind::Return => {}
+    let mut keys = Vec::new();
+    let mut open = vec![node];
+    while let Some(node) = open.pop() {
+        keys.extend(of_post(&node.post));
+        match &node.kind {
+            Kind::Fan(fan) => match &fan.branches {
+                Branches::Fixed(branches) => keys.extend(branches.iter().flat_map(|b| of_post(&b.post))),
+                Branches::Services { each } => keys.extend(of_post(&each.post)),
+                Branches::Items { each, special } => {
+                    keys.extend(of_post(&each.post));
+                    keys.extend(special.values().flat_map(|b| of_post(&b.post)));
+                }
+            },
+            Kind::Loop(l) if !l.body.owns_shared => open.extend(&l.body.nodes),
+            Kind::Compute(compute) => keys.extend(set_by(compute)),
+            Kind::Call(_)
+            | Kind::Choice(_)
+            | Kind::Sub(_)
+            | Kind::Loop(_)
+            | Kind::Timer(_)
+            | Kind::Wait(_)
+            | Kind::Approval(_)
+            | Kind::Pass
+            | Kind::Return => {}
+        }
     }
     keys
+}
+
+/// The shared keys that a result is written to.
+pub(super) fn of_post(post: &Post) -> impl Iterator<Item = &str> {
+    post.output_key.iter().chain(post.output_map.keys()).map(String::as_str)
+}
+
+fn set_by(compute: &Compute) -> Vec<&str> {
+    match compute {
+        Compute::Set(values) => values.iter().map(|(name, _)| name.as_str()).collect(),
+        Compute::Define { variable } | Compute::Assign { variable } => vec![variable],
+        Compute::Test(_)
+        | Compute::TextJoin
+        | Compute::TextSplit
+        | Compute::JsonGet
+        | Compute::JsonSet
+        | Compute::TimeNow
+        | Compute::Outputs(_) => Vec::new(),
+    }
 }
 
 /// Reports references of a node to nodes that are in none of the scopes around it.

@@ -101,7 +101,7 @@ impl Run {
         let works = self.works(plan, &NodePath::root());
         let call = |(path, work): (NodePath, &Work)| {
             let fence = work.fence()?;
-            let exec = self.spot(plan, &path)?.call()?.exec.clone();
+            let exec = exec_of(&self.spot(plan, &path)?)?;
             Some((path, fence, exec))
         };
         works.into_iter().filter_map(call).collect()
@@ -161,7 +161,7 @@ impl Run {
             visit: spot.state.visit,
             fence,
             attempt,
-            exec: call.exec.clone(),
+            exec: exec_of(spot)?,
             service: spot.service().unwrap_or_default().to_owned(),
             input,
             params,
@@ -220,8 +220,17 @@ pub(crate) fn resolved_params(spot: &Spot<'_, '_>, input: &Value) -> Option<Map<
     Some(input.as_object().cloned().unwrap_or_default())
 }
 
+/// Who performs the call; a function that got its name when the fan opened goes by that name.
+fn exec_of(spot: &Spot<'_, '_>) -> Option<Exec> {
+    let named = spot.branch.and_then(|arm| arm.name);
+    match (&spot.call()?.exec, named) {
+        (Exec::Func { name }, Some(named)) if name.is_empty() => Some(Exec::Func { name: named.to_owned() }),
+        (exec, _) => Some(exec.clone()),
+    }
+}
+
 fn cancel(spot: &Spot<'_, '_>, path: &NodePath, fence: u64) -> Option<Effect> {
-    Some(Effect::Cancel { node: path.clone(), fence, exec: spot.call()?.exec.clone() })
+    Some(Effect::Cancel { node: path.clone(), fence, exec: exec_of(spot)? })
 }
 
 /// Whoever had a call that is over without an answer from them should stop.

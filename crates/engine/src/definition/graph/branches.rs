@@ -1,6 +1,6 @@
 //! The branches of `parallel` and `foreach` nodes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use super::calls::{Doer, ExecType, Terms};
 use super::node;
 use crate::definition::Flow;
-use crate::definition::reader::{Fields, Reader, at_index};
+use crate::definition::reader::{Fields, Reader, at_index, shown};
+use crate::definition::refs;
 use crate::plan::{Body, Branch, Branches, Exec, Fan, Post, Prep, Strategy};
 
 /// What every branch of a node has from the node.
@@ -28,7 +29,12 @@ pub(super) fn parallel(fields: &mut Fields<'_>, depth: usize, reader: &mut Reade
     let dynamic = common.params.get("services");
     let branches = if !execs.is_empty() {
         let path = fields.at("parallel_execs");
-        Branches::Fixed(fixed(execs, &path, &common, reader))
+        Branches::Fixed(fixed(execs, &path, max_parallel != Some(1), &common, reader))
+    } else if common.exec_type == ExecType::Script && (!services.is_empty() || dynamic.is_some()) {
+        let reason = "services cannot be scripts: a name says nothing of what to run".to_owned();
+        let hint = "give `parallel_execs`, each with its own `script`";
+        reader.hint_error(fields.at("exec_type"), reason, hint);
+        return None;
     } else if !services.is_empty() {
         if !reader.admit_branches(services.len(), &common.params, &fields.at("parallel_services")) {
             return None;
@@ -123,14 +129,37 @@ fn common(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Common 
     Common { terms: Terms::read(fields, reader), params: node::params(fields, reader), exec_type, depth }
 }
 
-fn fixed(execs: &[Value], path: &str, common: &Common, reader: &mut Reader) -> Vec<Branch> {
+fn fixed(
+    execs: &[Value],
+    path: &str,
+    side_by_side: bool,
+    common: &Common,
+    reader: &mut Reader,
+) -> Vec<Branch> {
     if !reader.admit_branches(execs.len(), &common.params, path) {
         return Vec::new();
     }
     let mut branches = Vec::with_capacity(execs.len());
+    // Who writes a key first; `None` once a clash over it has been told.
+    let mut writers: BTreeMap<String, Option<usize>> = BTreeMap::new();
     for (i, value) in execs.iter().enumerate() {
         let Some(exec) = Fields::of(value, at_index(path, i), reader) else { continue };
-        branches.extend(branch(exec, common, reader));
+        let Some(branch) = branch(exec, common, reader) else { continue };
+        let keys: BTreeSet<&str> = refs::of_post(&branch.post).filter(|_| side_by_side).collect();
+        for key in keys {
+            let Some(first) = writers.get_mut(key) else {
+                writers.insert(key.to_owned(), Some(i));
+                continue;
+            };
+            if let Some(first) = first.take() {
+                let key = shown(key);
+                let reason = format!(
+                    "branch {first} and this branch run side by side and both write `{key}`: the later one wins"
+                );
+                reader.warning(at_index(path, i), reason);
+            }
+        }
+        branches.push(branch);
     }
     branches
 }
@@ -182,6 +211,7 @@ fn service_branch(service: &str, path: &str, common: &Common, reader: &mut Reade
 
 fn by_service(service: String, common: &Common) -> Branch {
     let exec = match common.exec_type {
+        // Scripts have been refused.
         ExecType::Http | ExecType::Script => Exec::Http,
         ExecType::Queue => Exec::Queue,
         ExecType::Func => Exec::Func { name: service.clone() },

@@ -196,8 +196,10 @@ impl Terms {
     }
 }
 
+/// Growing delays are spread, so that what failed together does not come back together; a fixed one is as it says.
 pub(in crate::definition) fn policy(max: u64, delay_ms: u64, backoff: Backoff) -> Policy {
-    Policy { max: count(max), delay_ms, backoff, ..Policy::default() }
+    let jitter = backoff == Backoff::Exponential;
+    Policy { max: count(max), delay_ms, backoff, jitter, ..Policy::default() }
 }
 
 fn count(n: u64) -> u32 {

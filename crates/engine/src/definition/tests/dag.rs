@@ -82,6 +82,7 @@ fn every_own_type_and_graph_kind_has_its_meaning() {
     let exec = call(&plan, "exec");
     assert_eq!((exec.exec.clone(), exec.timeout_ms, exec.retry.max), (Exec::Http, 9, 4));
     assert_eq!((exec.retry.backoff, exec.temporary), (Backoff::Exponential, Temporary::Suspends));
+    assert!(exec.retry.jitter, "growing delays are spread");
     assert!(matches!(&node(&plan, "exec").prep, Prep::Params(_)));
     assert_eq!(node(&plan, "wait").timeout_ms, 7);
     assert!(call(&plan, "job").cost.is_some());

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::Decider;
 use super::node::action_of;
 use crate::event::{Ending, Event, Next, RunFault};
+use crate::id::mix;
 use crate::params::Params;
 use crate::path::NodePath;
 use crate::plan::{Kind, Routing, Strategy, SubFailure, When};
@@ -147,8 +148,8 @@ impl Decider<'_> {
         match restart {
             None => self.failed(spot, path, 0, fault, None),
             Some(policy) => {
-                let until =
-                    self.given.now.after(policy.delay_ms_after(spot.state.restarts + 1, spot.state.visit));
+                let seed = mix(self.run.id.uuid().as_u64_pair().1 ^ spot.state.visit);
+                let until = self.given.now.after(policy.delay_ms_after(spot.state.restarts + 1, seed));
                 let (node, next) = (path.clone(), Next::Restart);
                 Event::Deferred { node, fence: 0, fault, until, next, worker: None }
             }
