@@ -78,6 +78,7 @@ impl Entry {
 mod tests {
     use std::sync::Arc;
 
+    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
@@ -97,5 +98,26 @@ mod tests {
         };
         let entry = Entry::new(Timestamp(1), CommandId::new(uuid::Uuid::nil()), vec![done]);
         assert_eq!(Entry::decode(&entry.encode()).unwrap(), entry);
+    }
+
+    #[track_caller]
+    fn reads_as_written(number: f64) {
+        let signal = Event::Signaled { id: None, key: "k".to_owned(), value: json!(number).into(), by: None };
+        let command = "cmd_0190a1b2c3d47000800000000000000b".parse().unwrap();
+        let entry = Entry::new(Timestamp(1), command, vec![signal]);
+        assert_eq!(Entry::decode(&entry.encode()).unwrap(), entry, "{number:e}");
+    }
+
+    #[test]
+    fn a_long_fraction_reads_as_it_was_written() {
+        // A reader that rounds quickly takes it for its neighbour; a replay would then differ from the run.
+        reads_as_written(6.666666666666667e69);
+    }
+
+    proptest! {
+        #[test]
+        fn any_number_reads_as_it_was_written(number in any::<f64>()) {
+            reads_as_written(number);
+        }
     }
 }

@@ -124,17 +124,17 @@ impl Cron {
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         // Slots are whole seconds: the first candidate is the next whole second.
         let mut from = jiff::Timestamp::from_second(after.0.div_euclid(1_000).checked_add(1)?).ok()?;
-        let mut stretch = self.stretch_at(from);
         for _ in 0..SEAMS {
+            let stretch = self.stretch_at(from);
+            // The search may come to a seam or begin at one: what lies in its gap is due either way.
+            if stretch.begins_at(from) && self.fires_at_gap(&stretch) {
+                return Some(Timestamp(from.as_millisecond()));
+            }
             let end = self.tz.following(from).next().map(|transition| transition.timestamp());
             if let Some(slot) = self.first_in(&stretch, from, end) {
                 return Some(Timestamp(slot.as_millisecond()));
             }
             from = end?;
-            stretch = self.stretch_at(from);
-            if self.fires_at_gap(&stretch) {
-                return Some(Timestamp(from.as_millisecond()));
-            }
         }
         None
     }
@@ -274,6 +274,12 @@ impl Cron {
 struct Stretch {
     offset: Offset,
     seam: Option<Seam>,
+}
+
+impl Stretch {
+    fn begins_at(&self, at: jiff::Timestamp) -> bool {
+        self.seam.as_ref().is_some_and(|seam| seam.at == at)
+    }
 }
 
 struct Seam {

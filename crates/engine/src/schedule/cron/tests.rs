@@ -69,6 +69,17 @@ fn a_fixed_time_in_the_gap_is_shifted_or_skipped() {
 }
 
 #[test]
+fn a_search_that_starts_in_the_last_second_before_the_gap_finds_the_shifted_slot() {
+    // 01:00 UTC is where 02:00 becomes 03:00.
+    let go = |dst, after| slots("30 2 * * *", "Europe/Berlin", dst, after, 1);
+    for after in ["2026-03-29T00:59:59Z", "2026-03-29T00:59:59.001Z", "2026-03-29T00:59:59.999Z"] {
+        assert_eq!(go(Dst::Shift, after), ["29 03:00+02:00"], "{after}");
+        assert_eq!(go(Dst::Skip, after), ["30 02:30+02:00"], "{after}");
+    }
+    assert_eq!(go(Dst::Shift, "2026-03-29T01:00:00Z"), ["30 02:30+02:00"], "it has fired");
+}
+
+#[test]
 fn several_slots_in_one_gap_fire_once() {
     let go = slots("*/20 2-3 * * *", "Europe/Berlin", Dst::Shift, "2026-03-28T20:00:00Z", 4);
     assert_eq!(go, ["29 03:00+02:00", "29 03:20+02:00", "29 03:40+02:00", "30 02:00+02:00"]);
