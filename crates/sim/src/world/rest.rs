@@ -8,6 +8,7 @@ use windlass_engine::input::Input;
 use windlass_engine::journal::Entry;
 use windlass_engine::run::Run;
 use windlass_engine::time::Timestamp;
+use windlass_store::outbox::MessageId;
 use windlass_store::record::{RecordQuery, Records};
 
 use super::{Happening, World};
@@ -29,7 +30,7 @@ impl World {
             self.deposit(account, 1_000_000)?;
         }
         let end = self.now.after(PATIENCE_MS);
-        while self.now < end && !self.open_runs().is_empty() {
+        while self.now < end && !(self.open_runs().is_empty() && self.unsaid().is_empty()) {
             self.help()?;
             let until = self.now.after(ROUND_MS);
             self.live_until(until)?;
@@ -44,7 +45,7 @@ impl World {
                 }
             }
         }
-        self.checker.at_rest(&self.stored())?;
+        self.checker.at_rest(&self.stored(), &self.unsaid())?;
         self.check_accounts()
     }
 
@@ -67,6 +68,11 @@ impl World {
     fn open_runs(&self) -> Vec<RunId> {
         let rows = self.disk.rows().into_iter();
         rows.filter(|row| row.standing.status.is_open()).map(|row| row.id).collect()
+    }
+
+    /// Messages that nobody has delivered yet.
+    fn unsaid(&self) -> Vec<MessageId> {
+        self.disk.outbox(Timestamp(i64::MAX)).into_iter().map(|message| message.id).collect()
     }
 
     /// Signals, approvals, money, resumes and reports for whatever is open.
