@@ -1,5 +1,6 @@
-//! What must be done in the world because of an event. Derived from events, never stored: after a crash the open
-//! ones are derived again from the state.
+//! What must be done in the world because of an event. Derived from events and not stored as such: jobs, movements
+//! and what one run does to another become rows of the same commit; calls that a server makes itself are found in
+//! the state when it dies.
 
 use std::sync::Arc;
 

@@ -10,7 +10,9 @@ use serde_json::Value;
 
 use crate::reference::{Facts, Template};
 
-pub use ledger::{Account, Book, Kind, LedgerFault, Movement, Posted, Settlement, charge_key, settle};
+pub use ledger::{
+    Account, Book, Kind, LedgerFault, Movement, Posted, Settlement, charge_key, node_of_key, settle,
+};
 
 /// What a call costs, as its definition says.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::id::RunId;
 use crate::path::NodePath;
 use crate::plan::{Exec, Plan};
 use crate::run::Run;
@@ -33,20 +32,16 @@ pub fn may_call(last_beat: Timestamp, now: Timestamp) -> bool {
 pub enum Recovery {
     /// Nobody will answer: report the server as lost.
     ReportLost { node: NodePath, fence: u64 },
-    /// The child run may not have been created: create it; the same call always has the same child.
-    EnsureChild { node: NodePath, fence: u64, child: RunId },
 }
 
-/// What becomes of the calls that dead lives made for a run. Jobs need nothing: they are in the store.
+/// What becomes of the calls that dead lives made for a run. Jobs and child runs need nothing: the store has the one
+/// or the message that creates the other.
 pub fn plan(run: &Run, plan: &Plan, dead: &BTreeSet<u64>) -> Vec<Recovery> {
     let calls = run.granted_calls(plan).into_iter().filter(|(.., by)| dead.contains(by));
     calls
         .filter_map(|(node, fence, exec, _)| match exec {
-            Exec::Queue => None,
+            Exec::Queue | Exec::Flow { .. } => None,
             Exec::Http | Exec::Func { .. } | Exec::Script(_) => Some(Recovery::ReportLost { node, fence }),
-            Exec::Flow { .. } => {
-                Some(Recovery::EnsureChild { node, fence, child: RunId::of_call(run.id, fence) })
-            }
         })
         .collect()
 }

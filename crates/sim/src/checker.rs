@@ -16,6 +16,7 @@ use windlass_engine::path::NodePath;
 use windlass_engine::plan::{Kind, Node, Plan, Strategy};
 use windlass_engine::run::Run;
 use windlass_engine::time::Timestamp;
+use windlass_store::outbox::MessageId;
 
 pub use money::Money;
 use record::Record;
@@ -96,7 +97,10 @@ impl Checker {
     }
 
     /// After the last fault has healed and everything has come to rest.
-    pub fn at_rest(&self, stored: &BTreeMap<RunId, (Run, Vec<Entry>)>) -> Verdict {
+    pub fn at_rest(&self, stored: &BTreeMap<RunId, (Run, Vec<Entry>)>, undelivered: &[MessageId]) -> Verdict {
+        if let Some(message) = undelivered.first() {
+            return broken("I15", format!("{message} was sent and never delivered"));
+        }
         for (request, run) in &self.created {
             if !stored.contains_key(run) {
                 return broken("I1", format!("{run} was acknowledged for {request} and is gone"));

@@ -3,6 +3,7 @@
 use uuid::Uuid;
 use windlass_engine::id::{CommandId, JobId, RunId};
 use windlass_engine::journal::Entry;
+use windlass_engine::recovery::DEAD_MS;
 use windlass_engine::time::Timestamp;
 use windlass_store::commit::{Commit, Committed};
 use windlass_store::job::{JobRow, ReadyQuery};
@@ -98,5 +99,10 @@ impl Disk {
 
     pub fn outbox(&self, now: Timestamp) -> Vec<Message> {
         self.memory.outbox_now(now, ALL).expect(WORKS)
+    }
+
+    /// Runs whose owner is dead.
+    pub fn orphans(&self, now: Timestamp) -> Vec<RunRow> {
+        self.memory.orphans_now(now, DEAD_MS, ALL).expect(WORKS)
     }
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use windlass_engine::event::Event;
 use windlass_engine::id::{RunId, ServerId};
 use windlass_engine::input::{Given, Input, Refusal};
-use windlass_engine::money::{Kind, Movement};
+use windlass_engine::money::{Kind, Movement, node_of_key};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Plan;
 use windlass_engine::run::{Run, Step};
@@ -155,6 +155,12 @@ impl World {
         true
     }
 
+    /// The run as it is in the store, taken from memory only if that is the last word.
+    pub(crate) fn load_anew(&mut self, server: usize, run: RunId) -> Option<Hot> {
+        let hot = self.load(server, run, false)?;
+        if self.is_outdated(server, &hot) { self.load(server, run, false) } else { Some(hot) }
+    }
+
     /// The run in this server's memory, from its journal if need be.
     fn load(&mut self, server: usize, run: RunId, create: bool) -> Option<Hot> {
         if let Some(hot) = self.servers[server].hot.get(&run) {
@@ -253,7 +259,7 @@ impl World {
         match answer {
             Ok(_) => Written::Yes,
             Err(StoreError::Refused(Forbidden::Short { keys, account, revision, .. })) => {
-                let nodes = keys.iter().filter_map(|key| node_of(key)).collect();
+                let nodes = keys.iter().filter_map(|key| node_of_key(key)).collect();
                 Written::Short { nodes, at: Unmoved { account, revision } }
             }
             Err(StoreError::Refused(Forbidden::RequestTaken { existing, .. })) => Written::Existing(existing),
@@ -332,12 +338,4 @@ enum Written {
     Existing(RunId),
     Outdated,
     No,
-}
-
-/// The node in the key of a movement: `kind:run/path/visit`.
-fn node_of(key: &str) -> Option<NodePath> {
-    let (_, subject) = key.split_once(':')?;
-    let (_, place) = subject.split_once('/')?;
-    let (path, _) = place.rsplit_once('/')?;
-    Some(NodePath::from(path))
 }

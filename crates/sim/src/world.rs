@@ -2,6 +2,7 @@
 //! decides.
 
 mod client;
+mod deliver;
 mod effects;
 mod jobs;
 mod rest;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use windlass_engine::definition::{Strictness, compile_value};
 use windlass_engine::effect::Order;
 use windlass_engine::id::{JobId, RunId};
-use windlass_engine::input::{Input, Outcome};
+use windlass_engine::input::Outcome;
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Plan;
 use windlass_engine::time::Timestamp;
@@ -25,7 +26,7 @@ use crate::disk::Disk;
 use crate::fault::Faults;
 use crate::plans;
 use crate::rng::Rng;
-use crate::server::{Said, Server};
+use crate::server::Server;
 
 /// How a world is made. A seed decides the rest.
 #[derive(Debug, Clone)]
@@ -85,10 +86,7 @@ enum Happening {
     /// A client does what it does next.
     Client(usize),
     /// A call reaches whoever makes it.
-    Arrive {
-        by: (usize, u64),
-        order: Boxed<Order>,
-    },
+    Arrive { by: (usize, u64), order: Boxed<Order> },
     /// An answer comes back; `by` = over the connection of this life of a server, else through the API.
     Return {
         run: RunId,
@@ -101,21 +99,9 @@ enum Happening {
     /// A pull worker looks for work.
     Poll(usize),
     /// A pull worker says that it lives.
-    Extend {
-        job: JobId,
-        fence: u64,
-    },
+    Extend { job: JobId, fence: u64 },
     /// A pull worker is done.
-    Finish {
-        job: JobId,
-        fence: u64,
-        outcome: Boxed<Outcome>,
-    },
-    /// A child run is to be created or cancelled.
-    Child {
-        parent: Boxed<Order>,
-    },
-    CancelChild(RunId),
+    Finish { job: JobId, fence: u64, outcome: Boxed<Outcome> },
 }
 
 /// Something that is carried along and does not take part in the order.
@@ -226,21 +212,6 @@ impl World {
                 Ok(())
             }
             Happening::Finish { job, fence, outcome } => self.finish(job, fence, *outcome.0),
-            Happening::Child { parent } => self.create_child(&parent.0),
-            Happening::CancelChild(child) => {
-                let Some(server) = self.any_server() else {
-                    self.after(1_000, Happening::CancelChild(child));
-                    return Ok(());
-                };
-                let cancel = Input::Cancel { reason: Some("its parent was cancelled".to_owned()), by: None };
-                match self.submit(server, child, &cancel, &crate::server::Along::default())? {
-                    Said::Nothing if self.disk.row(child).is_some() => {
-                        self.after(1_000, Happening::CancelChild(child));
-                    }
-                    Said::Nothing | Said::Taken | Said::Refused(_) | Said::Existing(_) | Said::Outdated => {}
-                }
-                Ok(())
-            }
         }
     }
 

@@ -7,6 +7,7 @@ mod bench;
 mod driver;
 
 pub mod accounts;
+pub mod children;
 pub mod commits;
 pub mod flows;
 pub mod jobs;
@@ -126,6 +127,12 @@ macro_rules! conformance {
                 a_message_is_not_delivered_before_its_time
                 an_unknown_message_cannot_be_delivered
                 a_refused_commit_delivers_nothing
+                what_is_said_under_one_number_is_told_apart_by_its_part
+            ]
+            children: [
+                a_child_run_tells_its_parent_once
+                a_call_of_a_flow_waits_in_the_outbox_until_its_child_is_created
+                cancelling_a_run_leaves_a_message_for_each_of_its_children
             ]
             schedules: [
                 a_slot_fires_once
@@ -158,7 +165,6 @@ macro_rules! conformance {
                 a_priced_call_is_charged_and_settled_with_its_run
                 a_short_balance_fails_the_call_or_parks_it
                 a_deposit_after_the_look_undoes_the_parking
-                a_child_run_tells_its_parent_once
                 a_run_has_an_owner_only_while_a_server_makes_a_call
                 a_run_that_waits_says_so_and_wakes
                 two_servers_on_one_run_agree
@@ -239,6 +245,7 @@ mod tests {
         let list = include_str!("conformance.rs");
         let files = [
             include_str!("conformance/accounts.rs"),
+            include_str!("conformance/children.rs"),
             include_str!("conformance/commits.rs"),
             include_str!("conformance/flows.rs"),
             include_str!("conformance/jobs.rs"),

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use windlass_engine::event::Ending;
+use serde_json::{Map, Value};
+use windlass_engine::event::{Ending, Parent, Start};
 use windlass_engine::id::RunId;
 use windlass_engine::input::{Input, Outcome};
 use windlass_engine::path::NodePath;
@@ -31,18 +31,35 @@ impl fmt::Display for Party {
     }
 }
 
-/// Names a message: the same sender never says two things under one number.
+/// Names a message: the same sender never says two things under one name. What it says later sorts later.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MessageId {
     pub sender: Party,
-    /// For a run, the number of the event that caused it.
+    /// For a run, the number of the event that ended it, or of the last event of the commit.
     pub seq: u64,
+    /// Tells apart what is said under one number: one event can stop many child runs.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub part: u32,
+}
+
+impl MessageId {
+    /// The name of what is said alone under its number.
+    pub fn new(sender: Party, seq: u64) -> Self {
+        MessageId { sender, seq, part: 0 }
+    }
 }
 
 impl fmt::Display for MessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}#{}", self.sender, self.seq)
+        write!(f, "{}#{}", self.sender, self.seq)?;
+        if self.part > 0 { write!(f, ".{}", self.part) } else { Ok(()) }
     }
+}
+
+// serde hands it a reference.
+#[expect(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(part: &u32) -> bool {
+    *part == 0
 }
 
 /// One thing that one party tells another.
@@ -71,12 +88,54 @@ pub enum Note {
     },
     /// Money came in.
     BalanceChanged,
+    /// A call is made by a child run: it is to be created. Addressed to the child.
+    StartChild(Box<Child>),
+    /// The call that started this child run is over, or nobody waits for it any more. It may come before the child
+    /// was created, and then has to wait for it.
+    CancelChild,
+}
+
+/// A child run that is to be created. The same call always has the same child.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Child {
+    pub child: RunId,
+    /// The name of its flow.
+    pub flow: String,
+    /// Absent: the latest that is published when it is created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub params: Map<String, Value>,
+    pub parent: Parent,
+}
+
+impl Child {
+    /// How it starts; the server adds what it gives to every run.
+    pub fn start(&self) -> Start {
+        Start { params: self.params.clone(), parent: Some(self.parent.clone()), ..Start::default() }
+    }
+
+    /// What its parent is told when it cannot be created: the call has failed for good.
+    pub fn refused(&self, reason: impl Into<String>) -> Input {
+        let outcome = Outcome::Failed(Fault::new(FaultKind::Error, reason).permanent());
+        let Parent { run: _, node, fence, depth: _ } = &self.parent;
+        Input::CallEnded { node: node.clone(), fence: *fence, outcome, worker: None }
+    }
+}
+
+/// What the delivery of a message leads to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Delivery {
+    /// A run is created, in the commit that delivers the message.
+    Create(Box<Child>),
+    /// Whom it is addressed to gets this input.
+    Submit(Input),
 }
 
 impl Note {
-    /// What the run that gets it is told.
-    pub fn input(&self) -> Input {
-        match self {
+    /// What whoever delivers it has to do.
+    pub fn delivery(&self) -> Delivery {
+        Delivery::Submit(match self {
             Note::CallEnded { node, fence, ending, result, error } => {
                 let outcome = match ending {
                     Ending::Completed => Outcome::Done(result.clone()),
@@ -89,6 +148,8 @@ impl Note {
                 Input::CallEnded { node: node.clone(), fence: *fence, outcome, worker: None }
             }
             Note::BalanceChanged => Input::BalanceChanged { budget: None },
-        }
+            Note::CancelChild => Input::Cancel { reason: Some("its parent stopped it".to_owned()), by: None },
+            Note::StartChild(child) => return Delivery::Create(child.clone()),
+        })
     }
 }

@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use windlass_engine::effect::{Effect, Order};
-use windlass_engine::event::Event;
-use windlass_engine::id::{CommandId, JobId};
+use windlass_engine::event::{Event, Parent};
+use windlass_engine::id::{CommandId, JobId, RunId};
 use windlass_engine::job::{Job, JobEvent, JobInput, JobSpec};
 use windlass_engine::journal::Entry;
+use windlass_engine::money::node_of_key;
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::{Exec, Plan, Priority};
 use windlass_engine::run::state::Status;
@@ -23,7 +24,7 @@ use windlass_engine::time::Timestamp;
 use crate::account::Posting;
 use crate::commit::{Commit, JobChange, RunChange};
 use crate::job::{CallRef, JobOrigin, JobRow};
-use crate::outbox::{Message, MessageId, Note, Party};
+use crate::outbox::{Child, Message, MessageId, Note, Party};
 use crate::run::{Origin, Owner, RunStatus, Standing};
 
 use flights::Flights;
@@ -124,24 +125,29 @@ pub fn project(
     let mut ends = ends.map(|(_, number)| number);
     for effect in &step.effects {
         match effect {
-            Effect::Call(order) => match order.exec {
+            Effect::Call(order) => match &order.exec {
                 Exec::Queue => rows.jobs.push(job_of(order, now)),
-                Exec::Http | Exec::Func { .. } | Exec::Script(_) | Exec::Flow { .. } => {}
+                Exec::Flow { flow, version } => {
+                    let note = Note::StartChild(Box::new(child_of(order, flow, *version)));
+                    rows.tell_child(run, order.fence, note, now);
+                }
+                Exec::Http | Exec::Func { .. } | Exec::Script(_) => {}
             },
             Effect::Cancel { fence, exec, .. } => match exec {
                 Exec::Queue => rows.cancel_job(JobId::of_call(run.id, *fence), now),
-                Exec::Http | Exec::Func { .. } | Exec::Script(_) | Exec::Flow { .. } => {}
+                Exec::Flow { .. } => rows.tell_child(run, *fence, Note::CancelChild, now),
+                Exec::Http | Exec::Func { .. } | Exec::Script(_) => {}
             },
             Effect::Move { account, movement } => rows.postings.push(Posting {
                 account: account.clone(),
                 movement: movement.clone(),
                 run: Some(run.id),
-                node: node_of(&movement.key),
+                node: node_of_key(&movement.key),
             }),
             Effect::Tell { parent, status, result, error } => {
                 let seq = ends.next().unwrap_or(run.length);
                 rows.messages.push(Message {
-                    id: MessageId { sender: Party::Run(run.id), seq },
+                    id: MessageId::new(Party::Run(run.id), seq),
                     to: Party::Run(parent.run),
                     at: now,
                     note: Note::CallEnded {
@@ -170,6 +176,14 @@ impl Rows {
             None if self.cancel.contains(&id) => {}
             None => self.cancel.push(id),
         }
+    }
+
+    /// Messages to children are numbered by the end of their commit: what one event does to many, and what is done to
+    /// one child, keeps its order. Part 0 is left to what the end of the run itself says.
+    fn tell_child(&mut self, run: &Run, fence: u64, note: Note, now: Timestamp) {
+        let part = u32::try_from(self.messages.len()).unwrap_or(u32::MAX).saturating_add(1);
+        let id = MessageId { part, ..MessageId::new(Party::Run(run.id), run.length) };
+        self.messages.push(Message { id, to: Party::Run(RunId::of_call(run.id, fence)), at: now, note });
     }
 
     /// The commit that appends `step` to the journal with these rows. Jobs to be cancelled are not in it.
@@ -274,6 +288,17 @@ fn job_of(order: &Order, now: Timestamp) -> JobChange {
     JobChange { expected_rev: 0, job, origin: JobOrigin { call: Some(call), schedule: None } }
 }
 
+/// The child run that makes a call.
+fn child_of(order: &Order, flow: &str, version: Option<u32>) -> Child {
+    Child {
+        child: RunId::of_call(order.run, order.fence),
+        flow: flow.to_owned(),
+        version,
+        params: (*order.params.merged()).clone(),
+        parent: Parent { run: order.run, node: order.node.clone(), fence: order.fence, depth: order.depth },
+    }
+}
+
 /// The five classes of runs among the priorities of jobs: the middle one is the default of both.
 fn priority(class: Priority) -> i32 {
     match class {
@@ -287,14 +312,6 @@ fn priority(class: Priority) -> i32 {
 
 fn is_outermost(node: &NodePath) -> bool {
     node.segments().nth(1).is_none()
-}
-
-/// The node in the key of a movement: `kind:run/path/visit`.
-fn node_of(key: &str) -> Option<NodePath> {
-    let (_, subject) = key.split_once(':')?;
-    let (_, place) = subject.split_once('/')?;
-    let (path, _) = place.rsplit_once('/')?;
-    Some(NodePath::from(path))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::id::RunId;
+use crate::path::NodePath;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -47,6 +48,14 @@ pub struct Movement {
 /// The key of the charge for one visit of a node. The path is unique within the run, and the visit within the path.
 pub fn charge_key(run: RunId, path: &str, visit: u64) -> String {
     format!("charge:{run}/{path}/{visit}")
+}
+
+/// The node that a charge and what closes it are about, from a key made by [`charge_key`]; a payment has none.
+pub fn node_of_key(key: &str) -> Option<NodePath> {
+    let (_, subject) = key.split_once(':')?;
+    let (_, place) = subject.split_once('/')?;
+    let (path, _) = place.rsplit_once('/')?;
+    Some(NodePath::from(path))
 }
 
 /// How a charge ends when its call is done.
@@ -269,6 +278,13 @@ mod tests {
     fn a_key_names_the_visit() {
         assert_eq!(key(2), "charge:run_00000000000000000000000000000001/tts/3/2");
         assert_eq!(Movement::refund(&key(2), 5).key, "refund:run_00000000000000000000000000000001/tts/3/2");
+    }
+
+    #[test]
+    fn the_node_of_a_movement_is_in_its_key() {
+        assert_eq!(node_of_key(&key(17)), Some(NodePath::from("tts/3")));
+        assert_eq!(node_of_key(&Movement::refund(&key(1), 5).key), Some(NodePath::from("tts/3")));
+        assert_eq!((node_of_key("deposit:first"), node_of_key("")), (None, None));
     }
 
     #[test]

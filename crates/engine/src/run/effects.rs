@@ -117,16 +117,6 @@ impl Run {
         self.open_calls(plan).into_iter().filter_map(with_maker).collect()
     }
 
-    /// The order of a call that somebody works on, as it was given out.
-    pub fn order_again(&self, plan: &Plan, path: &NodePath) -> Option<Order> {
-        let (spot, work) = self.work_at(plan, path)?;
-        let Stage::Granted { fence, .. } = work.stage else { return None };
-        match self.order(plan, &spot, path, fence, work.attempt, work.deadline)? {
-            Effect::Call(order) => Some(*order),
-            Effect::Cancel { .. } | Effect::Move { .. } | Effect::Tell { .. } => None,
-        }
-    }
-
     /// The number of the attempt that is open at a place.
     pub fn node_attempt(&self, plan: &Plan, path: &NodePath) -> Option<u32> {
         self.work_at(plan, path).map(|(_, work)| work.attempt)
@@ -138,7 +128,7 @@ impl Run {
         Some((spot, work))
     }
 
-    /// The order for a call; the same call can be ordered again after a crash.
+    /// The order for a call.
     fn order(
         &self,
         plan: &Plan,

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
-use windlass_engine::effect::Order;
-use windlass_engine::event::{ExecMode, OnShort, Parent, Start};
+use windlass_engine::event::{ExecMode, OnShort, Start};
 use windlass_engine::id::{FlowId, RunId, VersionId};
 use windlass_engine::input::Input;
 use windlass_engine::money::{Movement, Price};
@@ -15,7 +14,7 @@ use windlass_engine::run::state::Status;
 use windlass_store::account::Posting;
 use windlass_store::commit::Commit;
 use windlass_store::flow::{FlowChoice, FlowDraft, Publication, VersionDraft, VersionStatus};
-use windlass_store::outbox::{Message, MessageId, Note, Party};
+use windlass_store::outbox::{Child, Message, MessageId, Note, Party};
 use windlass_store::record::Record;
 use windlass_store::run::{Origin, Request};
 
@@ -104,7 +103,7 @@ impl World {
         let movement = Movement::deposit(&command.to_string(), amount);
         let posting = Posting { account: account.to_owned(), movement, run: None, node: None };
         self.checker.money.posted(&posting.account, &posting.movement)?;
-        let id = MessageId { sender: Party::Account(account.to_owned()), seq: self.n_queued };
+        let id = MessageId::new(Party::Account(account.to_owned()), self.n_queued);
         let to = Party::Account(account.to_owned());
         let message = Message { id, to, at: self.now, note: Note::BalanceChanged };
         let mut commit = Commit::new(command, self.now);
@@ -269,12 +268,8 @@ impl World {
         }
     }
 
-    pub(super) fn child_start(&self, order: &Order) -> (Input, Origin) {
-        let parent =
-            Parent { run: order.run, node: order.node.clone(), fence: order.fence, depth: order.depth };
-        let params = (*order.params.merged()).clone();
-        let start =
-            Start { params, parent: Some(parent), call_timeout_ms: CALL_TIMEOUT_MS, ..Start::default() };
+    pub(super) fn child_start(&self, child: &Child) -> (Input, Origin) {
+        let start = Start { call_timeout_ms: CALL_TIMEOUT_MS, ..child.start() };
         let origin = self.origin(None, &start);
         (Input::Start(Box::new(start)), origin)
     }

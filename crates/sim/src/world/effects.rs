@@ -21,11 +21,8 @@ impl World {
         for effect in &step.effects {
             match effect {
                 Effect::Call(order) => match order.exec {
-                    Exec::Queue => {}
-                    Exec::Flow { .. } => {
-                        let ms = self.rng.between(1, 20);
-                        self.after(ms, Happening::Child { parent: Boxed(order.clone()) });
-                    }
+                    // These were rows of the commit.
+                    Exec::Queue | Exec::Flow { .. } => {}
                     Exec::Http | Exec::Func { .. } | Exec::Script(_) => self.call(server, order),
                 },
                 Effect::Cancel { node, fence, exec } => self.cancel(server, hot.run.id, node, *fence, exec),
@@ -49,11 +46,7 @@ impl World {
 
     fn cancel(&mut self, server: usize, run: RunId, node: &NodePath, fence: u64, exec: &Exec) {
         match exec {
-            Exec::Queue => {}
-            Exec::Flow { .. } => {
-                let ms = self.rng.between(1, 200);
-                self.after(ms, Happening::CancelChild(RunId::of_call(run, fence)));
-            }
+            Exec::Queue | Exec::Flow { .. } => {}
             Exec::Http | Exec::Func { .. } | Exec::Script(_) => {
                 if self.rng.percent(50) {
                     let ms = self.rng.between(1, 2_000);
@@ -149,27 +142,5 @@ impl World {
             }
             _ => (node.clone(), fence),
         }
-    }
-
-    /// A call of a flow creates its child; created twice is created once.
-    pub(super) fn create_child(&mut self, order: &Order) -> Result<(), Violation> {
-        let Some(plan) = self.plan_of(order.run) else { return Ok(()) };
-        self.checker.called(&plan, order.run, &order.node, order.fence)?;
-        let Some(server) = self.any_server() else {
-            self.after(1_000, Happening::Child { parent: Boxed(Box::new(order.clone())) });
-            return Ok(());
-        };
-        let child = RunId::of_call(order.run, order.fence);
-        if self.disk.row(child).is_some() {
-            return Ok(());
-        }
-        self.plans.insert(child, self.leaf.clone());
-        let (input, origin) = self.child_start(order);
-        let along = Along { create: Some(origin), ..Along::default() };
-        match self.submit(server, child, &input, &along)? {
-            Said::Nothing => self.after(500, Happening::Child { parent: Boxed(Box::new(order.clone())) }),
-            Said::Taken | Said::Refused(_) | Said::Existing(_) | Said::Outdated => {}
-        }
-        Ok(())
     }
 }

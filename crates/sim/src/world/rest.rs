@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use windlass_engine::id::RunId;
 use windlass_engine::input::Input;
 use windlass_engine::journal::Entry;
+use windlass_engine::plan::Exec;
 use windlass_engine::run::Run;
 use windlass_engine::time::Timestamp;
+use windlass_store::outbox::MessageId;
 use windlass_store::record::{RecordQuery, Records};
 
 use super::{Happening, World};
@@ -16,6 +18,9 @@ use crate::server::Along;
 
 /// How long everything may take to end, in simulated time.
 const PATIENCE_MS: u64 = 2 * 3_600_000;
+/// How long it may take until nothing waits for a dead server: less than the time limit of a call, which would hide
+/// that nobody took over.
+const TAKE_OVER_MS: u64 = 15_000;
 /// How often somebody comes by and helps.
 const ROUND_MS: u64 = 60_000;
 
@@ -29,7 +34,9 @@ impl World {
             self.deposit(account, 1_000_000)?;
         }
         let end = self.now.after(PATIENCE_MS);
-        while self.now < end && !self.open_runs().is_empty() {
+        self.live_until(self.now.after(TAKE_OVER_MS))?;
+        self.check_taken_over()?;
+        while self.now < end && !(self.open_runs().is_empty() && self.unsaid().is_empty()) {
             self.help()?;
             let until = self.now.after(ROUND_MS);
             self.live_until(until)?;
@@ -44,7 +51,7 @@ impl World {
                 }
             }
         }
-        self.checker.at_rest(&self.stored())?;
+        self.checker.at_rest(&self.stored(), &self.unsaid())?;
         self.check_accounts()
     }
 
@@ -67,6 +74,27 @@ impl World {
     fn open_runs(&self) -> Vec<RunId> {
         let rows = self.disk.rows().into_iter();
         rows.filter(|row| row.standing.status.is_open()).map(|row| row.id).collect()
+    }
+
+    fn check_taken_over(&self) -> Result<(), Violation> {
+        let alive: Vec<u64> = self.servers.iter().map(|server| server.life).collect();
+        for run in self.open_runs() {
+            let (Some((state, _)), Some(plan)) = (self.folded(run), self.plan_of(run)) else { continue };
+            for (node, fence, exec, by) in state.granted_calls(&plan) {
+                let is_direct = matches!(exec, Exec::Http | Exec::Func { .. } | Exec::Script(_));
+                if is_direct && !alive.contains(&by) {
+                    let message =
+                        format!("{run}: `{node}` fence {fence} still waits for a server that is dead");
+                    return Err(Violation { invariant: "I15", message });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Messages that nobody has delivered yet.
+    fn unsaid(&self) -> Vec<MessageId> {
+        self.disk.outbox(Timestamp(i64::MAX)).into_iter().map(|message| message.id).collect()
     }
 
     /// Signals, approvals, money, resumes and reports for whatever is open.

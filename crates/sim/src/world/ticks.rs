@@ -1,16 +1,14 @@
-//! What a server does because time passes: it says that it lives, wakes what is due, delivers messages, and takes
-//! over from the dead.
+//! What a server does because time passes: it says that it lives, wakes what is due, and takes over from the dead.
 
 use std::collections::BTreeSet;
 
 use windlass_engine::id::RunId;
 use windlass_engine::input::{Input, Outcome};
 use windlass_engine::recovery::{self, Recovery};
-use windlass_store::outbox::{Message, Party};
 use windlass_store::record::{Record, RecordQuery, Records};
 use windlass_store::server::ServerRow;
 
-use super::{Boxed, Happening, World};
+use super::{Happening, World};
 use crate::bug::Bug;
 use crate::checker::Violation;
 use crate::fault::Fault;
@@ -75,92 +73,32 @@ impl World {
         Ok(())
     }
 
-    fn deliver(&mut self, server: usize) -> Result<(), Violation> {
-        for message in self.disk.outbox(self.now) {
-            if !self.servers[server].is_up {
-                return Ok(());
-            }
-            self.deliver_one(server, &message)?;
-        }
-        Ok(())
-    }
-
-    fn deliver_one(&mut self, server: usize, message: &Message) -> Result<(), Violation> {
-        let runs: Vec<RunId> = match &message.to {
-            Party::Run(run) => vec![*run],
-            Party::Account(account) => {
-                let rows = self.disk.rows().into_iter();
-                rows.filter(|row| row.origin.account.as_ref() == Some(account)).map(|row| row.id).collect()
-            }
-        };
-        let input = message.note.input();
-        let one = matches!(message.to, Party::Run(_));
-        let along = |delivered: bool| Along {
-            delivered: if delivered { vec![message.id.clone()] } else { Vec::new() },
-            ..Along::default()
-        };
-        for run in runs {
-            let said = self.submit(server, run, &input, &along(one))?;
-            if one && matches!(said, crate::server::Said::Refused(_)) {
-                self.forget(message);
-            }
-        }
-        if !one {
-            self.forget(message);
-        }
-        Ok(())
-    }
-
-    /// A message that nobody wants any more, or that all have heard.
-    fn forget(&mut self, message: &Message) {
-        let mut commit = windlass_store::commit::Commit::new(self.disk.command(), self.now);
-        commit.delivered.push(message.id.clone());
-        self.disk.commit(commit, &mut self.faults, &mut self.rng);
-    }
-
     /// Calls whose maker is dead get another one.
     fn recover(&mut self, server: usize) -> Result<(), Violation> {
         if self.bug == Some(Bug::NoRecovery) {
             return Ok(());
         }
         let dead = self.dead_lives();
-        for row in self.disk.rows().into_iter().filter(|row| row.standing.status.is_open()) {
-            let Some(plan) = self.plan_of(row.id) else { continue };
-            let entries = self.disk.entries(row.id);
-            let events = entries.iter().flat_map(|entry| entry.events.iter().map(|event| (entry.at, event)));
-            let run = windlass_engine::run::Run::replay(row.id, &plan, events);
-            for recovery in recovery::plan(&run, &plan, &dead) {
+        for run in self.left_behind(server, &dead) {
+            let Some(hot) = self.load_anew(server, run) else { continue };
+            for Recovery::ReportLost { node, fence } in recovery::plan(&hot.run, &hot.plan, &dead) {
                 if !self.servers[server].is_up {
                     return Ok(());
                 }
-                self.take_over(server, row.id, &run, &plan, recovery)?;
+                let input = Input::CallEnded { node, fence, outcome: Outcome::ServerLost, worker: None };
+                self.submit(server, run, &input, &Along::default())?;
             }
         }
         Ok(())
     }
 
-    fn take_over(
-        &mut self,
-        server: usize,
-        id: RunId,
-        run: &windlass_engine::run::Run,
-        plan: &windlass_engine::plan::Plan,
-        recovery: Recovery,
-    ) -> Result<(), Violation> {
-        match recovery {
-            Recovery::ReportLost { node, fence } => {
-                let input = Input::CallEnded { node, fence, outcome: Outcome::ServerLost, worker: None };
-                self.submit(server, id, &input, &Along::default()).map(|_| ())
-            }
-            Recovery::EnsureChild { node, child, .. } => {
-                if self.disk.row(child).is_none()
-                    && let Some(order) = run.order_again(plan, &node)
-                {
-                    self.after(1, Happening::Child { parent: Boxed(Box::new(order)) });
-                }
-                Ok(())
-            }
-        }
+    /// Runs whose owner is dead; and of those in memory, runs whose owner lives although the maker of one of their
+    /// calls does not: whoever writes to a run owns it, and with it the calls of those before.
+    fn left_behind(&self, server: usize, dead: &BTreeSet<u64>) -> BTreeSet<RunId> {
+        let orphans = self.disk.orphans(self.now).into_iter().map(|row| row.id);
+        let hot = self.servers[server].hot.iter();
+        let taken_over = hot.filter(|(_, hot)| !recovery::plan(&hot.run, &hot.plan, dead).is_empty());
+        orphans.chain(taken_over.map(|(id, _)| *id)).collect()
     }
 
     /// Lives that are over: every number that was given out and is not that of a server heard of lately.

@@ -19,7 +19,7 @@ fn everything(bench: &Bench<'_>, run: u64, expected_len: u64, charge: i64) -> Co
     commit.jobs = bench.job(run, JobSpec::new("demo", "default"), at(5)).jobs;
     let charge = Movement::charge(format!("charge:{}/a/{expected_len}", run_id(run)), charge);
     commit.postings.push(movement("payer", charge));
-    let id = MessageId { sender: Party::Run(run_id(run)), seq: 1 };
+    let id = MessageId::new(Party::Run(run_id(run)), 1);
     let to = Party::Run(run_id(99));
     commit.messages.push(Message { id, to, at: at(5), note: Note::BalanceChanged });
     commit.audit.push(AuditRow {

@@ -18,6 +18,7 @@ use windlass_engine::time::Timestamp;
 use super::bench::{Bench, flow_draft, flow_id, origin, run_id, server, version_draft, version_id};
 use crate::commit::{Commit, Unmoved};
 use crate::flow::{FlowChoice, VersionDraft};
+use crate::outbox::{Delivery, Note};
 use crate::project::{Projection, Rows, cancelled, project};
 use crate::run::{Origin, Owner, RunRef, Since};
 use crate::{Refusal, StoreError};
@@ -191,5 +192,13 @@ pub(super) fn child_of(parent: RunId, node: &str, fence: u64) -> Start {
     Start {
         parent: Some(windlass_engine::event::Parent { run: parent, node, fence, depth: 1 }),
         ..given(json!({}))
+    }
+}
+
+/// What a message tells a run that is there.
+pub(super) fn told(note: &Note) -> Input {
+    match note.delivery() {
+        Delivery::Submit(input) => input,
+        Delivery::Create(child) => panic!("it creates {child:?}"),
     }
 }

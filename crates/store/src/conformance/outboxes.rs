@@ -1,18 +1,18 @@
 //! What one run does to another.
 
 use serde_json::json;
-use windlass_engine::event::Ending;
+use windlass_engine::event::{Ending, Parent};
 use windlass_engine::path::NodePath;
 
 use super::bench::{Bench, at, run_id};
 use crate::commit::Commit;
-use crate::outbox::{Message, MessageId, Note, Party};
+use crate::outbox::{Child, Message, MessageId, Note, Party};
 use crate::run::RunStatus;
 use crate::{Refusal, Store};
 
 fn message(sender: u64, seq: u64, ms: i64) -> Message {
     Message {
-        id: MessageId { sender: Party::Run(run_id(sender)), seq },
+        id: MessageId::new(Party::Run(run_id(sender)), seq),
         to: Party::Run(run_id(9)),
         at: at(ms),
         note: Note::CallEnded {
@@ -37,7 +37,7 @@ pub async fn a_message_is_sent_with_the_commit_of_its_sender(store: &dyn Store) 
     let bench = Bench::new(store).await;
     let mut commit = bench.entry(1, 0, RunStatus::Completed, at(1));
     let funded = Message {
-        id: MessageId { sender: Party::Account("payer".to_owned()), seq: 7 },
+        id: MessageId::new(Party::Account("payer".to_owned()), 7),
         to: Party::Account("payer".to_owned()),
         at: at(1),
         note: Note::BalanceChanged,
@@ -99,4 +99,35 @@ pub async fn a_refused_commit_delivers_nothing(store: &dyn Store) {
     stale.delivered = vec![sent.id.clone()];
     assert!(bench.commit(stale).await.unwrap_err().is_conflict());
     assert_eq!(store.outbox(at(9), 10).await.unwrap(), [sent]);
+}
+
+pub async fn what_is_said_under_one_number_is_told_apart_by_its_part(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let child = Child {
+        child: run_id(9),
+        flow: "a flow".to_owned(),
+        version: Some(2),
+        params: json!({"n": 1}).as_object().cloned().unwrap(),
+        parent: Parent { run: run_id(1), node: NodePath::from("call"), fence: 3, depth: 1 },
+    };
+    let part = |part: u32, note: Note| {
+        let end = message(1, 7, 1);
+        Message { id: MessageId { part, ..end.id }, note, ..end }
+    };
+    let sent = [
+        message(1, 7, 1),
+        part(1, Note::StartChild(Box::new(child))),
+        part(2, Note::CancelChild),
+        part(11, Note::CancelChild),
+        message(1, 8, 1),
+    ];
+    send(&bench, sent.iter().rev().cloned().collect()).await;
+    send(&bench, vec![sent[3].clone()]).await;
+    assert_eq!(store.outbox(at(9), 10).await.unwrap(), sent);
+    bench.commit(delivery(&bench, &sent[1])).await.unwrap();
+    let refused = bench.commit(delivery(&bench, &sent[1])).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::AlreadyDelivered(sent[1].id.clone())));
+    let left: Vec<u32> =
+        store.outbox(at(9), 10).await.unwrap().iter().map(|message| message.id.part).collect();
+    assert_eq!(left, [0, 2, 11, 0]);
 }

@@ -13,7 +13,7 @@ use windlass_engine::path::NodePath;
 use windlass_engine::retry::FaultKind;
 
 use super::bench::{Bench, at, movement, run_id, server};
-use super::driver::{Driver, child_of, given};
+use super::driver::{Driver, given, told};
 use crate::Store;
 use crate::account::LedgerQuery;
 use crate::commit::{Commit, JobChange};
@@ -164,7 +164,7 @@ pub async fn a_short_balance_fails_the_call_or_parks_it(store: &dyn Store) {
     assert_eq!(bench.balance("payer").await, (50, 0));
     bench.post("payer", Movement::deposit("more", 10)).await.unwrap();
     waiting.relied_on.clear();
-    let effects = waiting.submit(Note::BalanceChanged.input(), 20).await.unwrap();
+    let effects = waiting.submit(told(&Note::BalanceChanged), 20).await.unwrap();
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Call(_))), "{effects:?}");
     assert_eq!(bench.balance("payer").await, (0, 60));
 }
@@ -178,7 +178,7 @@ pub async fn a_deposit_after_the_look_undoes_the_parking(store: &dyn Store) {
     let mut deposit = Commit::new(bench.command(), at(5));
     deposit.postings = vec![movement("payer", Movement::deposit("more", 10))];
     let party = || Party::Account("payer".to_owned());
-    let id = MessageId { sender: party(), seq: 2 };
+    let id = MessageId::new(party(), 2);
     deposit.messages = vec![Message { id, to: party(), at: at(5), note: Note::BalanceChanged }];
     bench.commit(deposit).await.unwrap();
     driver.relied_on = vec![look];
@@ -189,34 +189,6 @@ pub async fn a_deposit_after_the_look_undoes_the_parking(store: &dyn Store) {
     driver.submit(start, 10).await.unwrap();
     assert_eq!(bench.balance("payer").await, (0, 60));
     assert_eq!(store.outbox(at(9), 10).await.unwrap().len(), 1);
-}
-
-pub async fn a_child_run_tells_its_parent_once(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    let calling = r#"{"start": "c", "nodes": {"c": {"kind": "subflow", "flow": "child", "post": {"output_key": "got"}}}}"#;
-    let mut parent = Driver::new(&bench, 1, calling).await;
-    let effects = parent.start(given(json!({})), 10).await;
-    let Effect::Call(order) = &effects[0] else { panic!("{effects:?}") };
-    let mut child = Driver::new(&bench, 2, PUSH).await;
-    child.start(child_of(run_id(1), "c", order.fence), 11).await;
-    child.done("a", 1, json!(7), 12).await;
-    assert!(store.outbox(at(99), 10).await.unwrap().is_empty());
-    child.done("b", 2, json!(8), 13).await;
-    let messages = store.outbox(at(99), 10).await.unwrap();
-    assert_eq!(messages.len(), 1);
-    assert_eq!((&messages[0].to, &messages[0].id.sender), (&Party::Run(run_id(1)), &Party::Run(run_id(2))));
-    let delivered = vec![messages[0].id.clone()];
-    let more = Commit { delivered, ..Commit::new(bench.command(), at(20)) };
-    parent.submit_with(messages[0].note.input(), 20, more).await.unwrap();
-    let row = bench.run(1).await.unwrap();
-    assert_eq!(row.standing.status, RunStatus::Completed);
-    assert_eq!(row.standing.shared.as_deref(), Some(&json!({"got": {"x": 7}})));
-    assert!(store.outbox(at(99), 10).await.unwrap().is_empty());
-    // The child's next round tells again, under a number of its own.
-    child.submit(Input::Rerun { from: NodePath::from("b"), shared: None }, 30).await.unwrap();
-    child.done("b", 3, json!(9), 31).await;
-    let again = store.outbox(at(99), 10).await.unwrap();
-    assert!(again.len() == 1 && again[0].id.seq > messages[0].id.seq, "{again:?}");
 }
 
 pub async fn a_run_has_an_owner_only_while_a_server_makes_a_call(store: &dyn Store) {

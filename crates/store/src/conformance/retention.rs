@@ -77,7 +77,7 @@ pub async fn dead_letters_the_ledger_and_the_audit_stay(store: &dyn Store) {
 pub async fn an_undelivered_message_outlives_its_sender(store: &dyn Store) {
     let bench = Bench::new(store).await;
     let mut commit = bench.entry(1, 0, RunStatus::Completed, at(1));
-    let id = MessageId { sender: Party::Run(run_id(1)), seq: 1 };
+    let id = MessageId::new(Party::Run(run_id(1)), 1);
     let to = Party::Run(run_id(2));
     let message = Message { id, to, at: at(1), note: Note::BalanceChanged };
     commit.messages = vec![message.clone()];

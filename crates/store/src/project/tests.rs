@@ -84,11 +84,45 @@ fn every_end_of_a_child_has_a_message_of_its_own() {
 }
 
 #[test]
-fn the_node_of_a_movement_is_in_its_key() {
-    assert_eq!(node_of("charge:run_1/fe/3/17"), Some(NodePath::from("fe/3")));
-    assert_eq!(node_of("settle:run_1/a/1"), Some(NodePath::from("a")));
-    assert_eq!(node_of("deposit:first"), None);
-    assert_eq!(node_of(""), None);
+fn what_a_run_tells_in_one_commit_has_names_of_its_own_and_keeps_its_order() {
+    let plan = plan(
+        r#"{"start": "f", "nodes": {"f": {"kind": "foreach", "prep": {"input_key": "$params.items"},
+            "parallel_mode": "concurrent", "max_parallel": 2,
+            "subflow": {"start": "c", "nodes": {"c": {"kind": "flow_ref", "flow": "child"}}}}}}"#,
+    );
+    let mut run = Run::new(run_id());
+    let parent = Parent { run: run_id(), node: NodePath::from("c"), fence: 9, depth: 1 };
+    let params = json!({"items": [1, 2, 3]}).as_object().cloned().unwrap();
+    let start = Start { params, parent: Some(parent), ..Start::default() };
+    let stopped = |index: usize, fence| Input::CallEnded {
+        node: NodePath::from(format!("f/{index}/c").as_str()),
+        fence,
+        outcome: Outcome::Canceled,
+        worker: None,
+    };
+    let cancel = Input::Cancel { reason: None, by: None };
+    let mut step = Step::default();
+    for input in [Input::Start(Box::new(start)), cancel, stopped(0, 1), stopped(1, 2)] {
+        let next = run.submit(&plan, &input, &Given::at(Timestamp(1))).unwrap();
+        step.events.extend(next.events);
+        step.effects.extend(next.effects);
+    }
+    let mut rows = project(&mut Projection::default(), &run, &step, owner(), Timestamp(1));
+    assert_eq!((rows.standing.status, rows.standing.owner), (RunStatus::Canceled, None));
+    let name = |message: &Message| {
+        let word = match message.note {
+            Note::StartChild(_) => "start",
+            Note::CancelChild => "cancel",
+            Note::CallEnded { .. } => "ended",
+            Note::BalanceChanged => "balance",
+        };
+        (word, message.id.part)
+    };
+    // The end of the run has the number of its last event too.
+    rows.messages.sort_by(|one, other| one.id.cmp(&other.id));
+    let names: Vec<_> = rows.messages.iter().map(name).collect();
+    assert_eq!(names, [("ended", 0), ("start", 1), ("start", 2), ("cancel", 3), ("cancel", 4)]);
+    assert!(rows.messages.iter().all(|message| message.id.seq == run.length));
 }
 
 #[derive(Debug, Clone)]
