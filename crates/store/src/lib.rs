@@ -28,9 +28,13 @@ pub mod project;
 pub mod store;
 
 pub mod memory;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 
 pub mod conformance;
 
 pub use error::{Refusal, StoreError};
 pub use memory::Memory;
+#[cfg(feature = "sqlite")]
+pub use sqlite::Sqlite;
 pub use store::Store;

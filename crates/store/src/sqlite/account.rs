@@ -1,0 +1,195 @@
+//! Accounts, their ledger, and prices.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use windlass_engine::money::{Account, Movement};
+use windlass_engine::time::Timestamp;
+
+use super::column::{Columns, Id, bound, json, stored};
+use super::guard;
+use crate::account::{self, AccountRow, LedgerQuery, LedgerRow, Posting, PriceRow};
+use crate::commit::Unmoved;
+use crate::error::{Refusal, StoreError, Subject};
+use crate::page::Part;
+
+macro_rules! accounts {
+    ($where:literal) => {
+        concat!("SELECT id, name, balance, held, revision, created_at FROM accounts ", $where)
+    };
+}
+macro_rules! ledger {
+    ($where:literal) => {
+        concat!(
+            "SELECT kind, amount, key, held, borne_by_platform, seq, account, run, node, balance_after, at \
+             FROM ledger WHERE account = ?1 AND ",
+            $where
+        )
+    };
+}
+
+const ACCOUNT: &str = accounts!("WHERE id = ?1");
+const ACCOUNTS: &str = accounts!("ORDER BY id");
+const KNOWN: &str = ledger!("key = ?2");
+const LEDGER: &str = ledger!("seq > ?2 ORDER BY seq LIMIT ?3");
+const LEDGER_OF_RUN: &str = ledger!("run = ?4 AND seq > ?2 ORDER BY seq LIMIT ?3");
+const OPEN: &str = "INSERT INTO accounts (id, name, balance, held, revision, created_at) \
+     VALUES (?1, ?2, 0, 0, 0, ?3) ON CONFLICT (id) DO UPDATE SET name = excluded.name";
+const POST: &str = "INSERT INTO ledger (account, seq, kind, amount, key, held, borne_by_platform, run, node, \
+     balance_after, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+const MOVE: &str = "UPDATE accounts SET balance = ?2, held = ?3, revision = ?4 WHERE id = ?1";
+const SET_PRICE: &str = "INSERT OR REPLACE INTO prices (service, price, updated_at) VALUES (?1, ?2, ?3)";
+const PRICES: &str = "SELECT service, price, updated_at FROM prices ORDER BY service";
+
+/// What posting to one account leads to.
+pub(super) struct Posted {
+    pub(super) account: Account,
+    revision: u64,
+    rows: Vec<(Posting, i64)>,
+}
+
+/// Whether nobody has moved the account since it was looked at.
+pub(super) fn check_unmoved(db: &Connection, unmoved: &Unmoved) -> Result<(), StoreError> {
+    let Unmoved { account, revision } = unmoved;
+    let found = required(db, account)?.revision;
+    guard(|| Subject::Account(account.clone()), *revision, found)
+}
+
+/// What the postings lead to, by account.
+pub(super) fn check(db: &Connection, postings: &[Posting]) -> Result<BTreeMap<String, Posted>, StoreError> {
+    let mut by_account: BTreeMap<&str, Vec<&Posting>> = BTreeMap::new();
+    for posting in postings {
+        by_account.entry(&posting.account).or_default().push(posting);
+    }
+    let mut posted = BTreeMap::new();
+    for (id, postings) in by_account {
+        let row = required(db, id)?;
+        let movements: Vec<Movement> = postings.iter().map(|posting| posting.movement.clone()).collect();
+        let (account, fresh) = account::post(&row, known(db, id, &movements)?, &movements)?;
+        let posting_of = |movement: &Movement| {
+            let mut found = postings.iter().filter(|posting| posting.movement == *movement);
+            (*found.next().expect("what is new was posted")).clone()
+        };
+        let rows = fresh.iter().map(|(movement, after)| (posting_of(movement), *after)).collect();
+        posted.insert(id.to_owned(), Posted { account, revision: row.revision, rows });
+    }
+    Ok(posted)
+}
+
+/// The rows of the ledger that decide about these movements.
+fn known(
+    db: &Connection,
+    id: &str,
+    movements: &[Movement],
+) -> Result<BTreeMap<String, Movement>, StoreError> {
+    let mut known = BTreeMap::new();
+    for key in movements.iter().flat_map(account::related_keys) {
+        let found = db.prepare_cached(KNOWN)?.query_row([id, &key], read_movement);
+        known.extend(found.optional()?.map(|movement| (key, movement)));
+    }
+    Ok(known)
+}
+
+pub(super) fn write(db: &Connection, id: &str, posted: &Posted, at: Timestamp) -> Result<(), StoreError> {
+    let mut seq = posted.revision;
+    for (posting, balance_after) in &posted.rows {
+        seq = seq.saturating_add(1);
+        let Posting { account, movement, run, node } = posting;
+        let Movement { kind, amount, key, held, borne_by_platform } = movement;
+        let (run, node) = (run.map(Id::key), node.as_ref().map(|node| node.as_str()));
+        let (seq, kind) = (stored(seq), kind.word());
+        let row =
+            params![account, seq, kind, amount, key, held, borne_by_platform, run, node, balance_after, at.0];
+        db.prepare_cached(POST)?.execute(row)?;
+    }
+    let Account { balance, held } = posted.account;
+    db.prepare_cached(MOVE)?.execute(params![id, balance, held, stored(seq)])?;
+    Ok(())
+}
+
+/// Opens an account, or renames it.
+pub(super) fn open(db: &Connection, id: &str, name: &str, now: Timestamp) -> Result<(), StoreError> {
+    db.prepare_cached(OPEN)?.execute(params![id, name, now.0])?;
+    Ok(())
+}
+
+fn required(db: &Connection, id: &str) -> Result<AccountRow, StoreError> {
+    let row = db.prepare_cached(ACCOUNT)?.query_row([id], read).optional()?;
+    row.ok_or_else(|| Refusal::UnknownAccount(id.to_owned()).into())
+}
+
+pub(super) fn accounts(db: &Connection, id: Option<&str>) -> Result<Vec<AccountRow>, StoreError> {
+    let rows = match id {
+        Some(id) => db.prepare_cached(ACCOUNT)?.query_map([id], read)?.collect(),
+        None => db.prepare_cached(ACCOUNTS)?.query_map([], read)?.collect::<rusqlite::Result<_>>(),
+    };
+    Ok(rows?)
+}
+
+pub(super) fn ledger(db: &Connection, query: &LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
+    let size = bound(Part { limit: query.limit, ..Part::default() }.size());
+    let (account, after) = (&query.account, bound(query.after));
+    let rows = match query.run {
+        Some(run) => {
+            let mut statement = db.prepare_cached(LEDGER_OF_RUN)?;
+            statement.query_map(params![account, after, size, run.key()], read_ledger)?.collect()
+        }
+        None => {
+            let mut statement = db.prepare_cached(LEDGER)?;
+            statement.query_map(params![account, after, size], read_ledger)?.collect::<rusqlite::Result<_>>()
+        }
+    };
+    Ok(rows?)
+}
+
+pub(super) fn set_price(db: &Connection, row: &PriceRow) -> Result<(), StoreError> {
+    let PriceRow { service, price, updated_at } = row;
+    db.prepare_cached(SET_PRICE)?.execute(params![service, json(price), updated_at.0])?;
+    Ok(())
+}
+
+pub(super) fn prices(db: &Connection) -> Result<Vec<PriceRow>, StoreError> {
+    let read = |row: &Row<'_>| {
+        let mut columns = Columns::of(row);
+        Ok(PriceRow { service: columns.value()?, price: columns.json()?, updated_at: columns.time()? })
+    };
+    Ok(db.prepare_cached(PRICES)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<AccountRow> {
+    let mut columns = Columns::of(row);
+    Ok(AccountRow {
+        id: columns.value()?,
+        name: columns.value()?,
+        balance: columns.value()?,
+        held: columns.value()?,
+        revision: columns.number()?,
+        created_at: columns.time()?,
+    })
+}
+
+fn read_movement(row: &Row<'_>) -> rusqlite::Result<Movement> {
+    movement(&mut Columns::of(row))
+}
+
+fn movement(columns: &mut Columns<'_>) -> rusqlite::Result<Movement> {
+    Ok(Movement {
+        kind: columns.word()?,
+        amount: columns.value()?,
+        key: columns.value()?,
+        held: columns.value()?,
+        borne_by_platform: columns.value()?,
+    })
+}
+
+fn read_ledger(row: &Row<'_>) -> rusqlite::Result<LedgerRow> {
+    let mut columns = Columns::of(row);
+    let (movement, seq) = (movement(&mut columns)?, columns.number()?);
+    let (account, run, node) = (columns.value()?, columns.id_or_none()?, columns.path_or_none()?);
+    let posting = Posting { account, movement, run, node };
+    Ok(LedgerRow { seq, posting, balance_after: columns.value()?, at: columns.time()? })
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] =
+    &[ACCOUNT, ACCOUNTS, KNOWN, LEDGER, LEDGER_OF_RUN, OPEN, POST, MOVE, SET_PRICE, PRICES];

@@ -1,0 +1,85 @@
+//! Attempts: a row each, because a job forgets and the store does not.
+
+use rusqlite::{Connection, Row, params};
+use windlass_engine::id::JobId;
+use windlass_engine::job::{Attempt, Job};
+
+use super::column::{Columns, Id, bound, json, stored};
+use crate::error::StoreError;
+
+macro_rules! columns {
+    () => {
+        "SELECT number, fence, status, worker, created_at, started_at, finished_at, result, error, next_retry_at \
+         FROM attempts WHERE job = ?1"
+    };
+}
+
+const REMEMBERED: &str = concat!(columns!(), " AND number >= ?2 ORDER BY number");
+const AFTER: &str = concat!(columns!(), " AND number > ?2 ORDER BY number LIMIT ?3");
+const LAST: &str = "SELECT max(number) FROM attempts WHERE job = ?1";
+const WRITE: &str = "INSERT OR REPLACE INTO attempts (job, number, fence, status, worker, created_at, started_at, \
+     finished_at, result, error, next_retry_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+
+/// Writes the attempts that may have changed: the one that was the last, and those after it.
+pub(super) fn write(db: &Connection, job: &Job, exists: bool) -> Result<(), StoreError> {
+    let last: Option<u32> =
+        if exists { db.prepare_cached(LAST)?.query_row([job.id.key()], |row| row.get(0))? } else { None };
+    for attempt in job.attempts.iter().filter(|attempt| last.is_none_or(|last| attempt.number >= last)) {
+        let Attempt { number, fence, status, worker, created_at, started_at, .. } = attempt;
+        let Attempt { finished_at, result, error, next_retry_at, .. } = attempt;
+        let (started_at, finished_at) = (started_at.map(|at| at.0), finished_at.map(|at| at.0));
+        let (result, error) = (result.as_ref().map(json), error.as_ref().map(json));
+        let next_retry_at = next_retry_at.map(|at| at.0);
+        let (job, fence) = (job.id.key(), stored(*fence));
+        let row = params![
+            job,
+            number,
+            fence,
+            status.word(),
+            worker,
+            created_at.0,
+            started_at,
+            finished_at,
+            result,
+            error,
+            next_retry_at
+        ];
+        db.prepare_cached(WRITE)?.execute(row)?;
+    }
+    Ok(())
+}
+
+/// The attempts that the job itself remembers.
+pub(super) fn remembered(db: &Connection, job: JobId, from: u32) -> rusqlite::Result<Vec<Attempt>> {
+    db.prepare_cached(REMEMBERED)?.query_map(params![job.key(), from], read)?.collect()
+}
+
+pub(super) fn after(
+    db: &Connection,
+    job: JobId,
+    after: u32,
+    limit: usize,
+) -> Result<Vec<Attempt>, StoreError> {
+    let mut statement = db.prepare_cached(AFTER)?;
+    let rows = statement.query_map(params![job.key(), after, bound(limit)], read)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+    let mut columns = Columns::of(row);
+    Ok(Attempt {
+        number: columns.value()?,
+        fence: columns.number()?,
+        status: columns.word()?,
+        worker: columns.value()?,
+        created_at: columns.time()?,
+        started_at: columns.time_or_none()?,
+        finished_at: columns.time_or_none()?,
+        result: columns.json_or_none()?,
+        error: columns.json_or_none()?,
+        next_retry_at: columns.time_or_none()?,
+    })
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[REMEMBERED, AFTER, LAST, WRITE];

@@ -1,0 +1,57 @@
+//! Small rows, each in its table, and the audit.
+
+use rusqlite::{Connection, Row, params};
+
+use super::column::{Columns, bound, json};
+use super::{account, queue, schedule, server, worker};
+use crate::error::StoreError;
+use crate::record::{AuditRow, Record, RecordQuery, Records};
+
+const NOTE: &str = "INSERT INTO audit (at, who, what, subject, detail) VALUES (?1, ?2, ?3, ?4, ?5)";
+const AUDIT: &str =
+    "SELECT seq, at, who, what, subject, detail FROM audit WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+
+pub(super) fn save(db: &Connection, record: &Record) -> Result<(), StoreError> {
+    match record {
+        Record::Server(row) => server::save(db, row),
+        Record::Worker(row) => worker::save(db, row),
+        Record::WorkerBeat(beat) => worker::beat(db, beat),
+        Record::Account { id, name, now } => account::open(db, id, name, *now),
+        Record::Price(row) => account::set_price(db, row),
+        Record::Queue(settings) => queue::save(db, settings),
+    }
+}
+
+pub(super) fn records(db: &Connection, query: &RecordQuery) -> Result<Records, StoreError> {
+    Ok(match query {
+        RecordQuery::Servers => Records::Servers(server::servers(db)?),
+        RecordQuery::Workers(query) => Records::Workers(worker::workers(db, query)?),
+        RecordQuery::Accounts(id) => Records::Accounts(account::accounts(db, id.as_deref())?),
+        RecordQuery::Prices => Records::Prices(account::prices(db)?),
+        RecordQuery::Queues { now } => Records::Queues(queue::depths(db, *now)?),
+        RecordQuery::Schedules(id) => Records::Schedules(schedule::schedules(db, *id)?),
+        RecordQuery::Audit { after, limit } => Records::Audit(audit(db, *after, *limit)?),
+    })
+}
+
+/// Adds a line to the audit.
+pub(super) fn note(db: &Connection, row: &AuditRow) -> Result<(), StoreError> {
+    let AuditRow { at, who, what, subject, detail } = row;
+    db.prepare_cached(NOTE)?.execute(params![at.0, who, what, subject, json(detail)])?;
+    Ok(())
+}
+
+fn audit(db: &Connection, after: u64, limit: usize) -> Result<Vec<(u64, AuditRow)>, StoreError> {
+    let read = |row: &Row<'_>| {
+        let mut columns = Columns::of(row);
+        let seq = columns.number()?;
+        let (at, who, what) = (columns.time()?, columns.value()?, columns.value()?);
+        Ok((seq, AuditRow { at, who, what, subject: columns.value()?, detail: columns.json()? }))
+    };
+    let mut statement = db.prepare_cached(AUDIT)?;
+    let rows = statement.query_map([bound(after), bound(limit)], read)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[NOTE, AUDIT];

@@ -1,0 +1,114 @@
+//! Forgetting what ended long ago.
+
+use rusqlite::{Connection, params};
+use serde::Deserialize;
+use windlass_engine::id::{CommandId, JobId, RunId};
+use windlass_engine::time::Timestamp;
+
+use super::column::{Id, Key, bound};
+use super::{outbox, schedule};
+use crate::error::StoreError;
+use crate::outbox::Party;
+use crate::schedule::Started;
+use crate::store::Retained;
+
+const OLD_RUNS: &str = "SELECT id FROM runs WHERE ended_at < ?1 ORDER BY ended_at, id LIMIT ?2";
+const OLD_JOBS: &str = "SELECT id FROM jobs WHERE is_open = 0 AND is_dead_letter = 0 AND run IS NULL \
+     AND updated_at < ?1 AND (key_until IS NULL OR key_until <= ?1) ORDER BY updated_at, id LIMIT ?2";
+const OLD_COMMANDS: &str = "DELETE FROM commands WHERE id IN \
+     (SELECT id FROM commands WHERE run IS NULL AND at < ?1 ORDER BY at LIMIT ?2)";
+const JOBS_OF_RUN: &str = "SELECT id FROM jobs WHERE run = ?1";
+const ENTRIES: &str = "SELECT entry FROM journal WHERE run = ?1";
+const FORGET_COMMAND: &str = "DELETE FROM commands WHERE id = ?1";
+const FORGET_MESSAGES: &str = "DELETE FROM outbox WHERE sender = ?1 AND is_delivered = 1";
+const FORGET_JOURNAL: &str = "DELETE FROM journal WHERE run = ?1";
+const FORGET_SNAPSHOT: &str = "DELETE FROM snapshots WHERE run = ?1";
+const FORGET_RUN: &str = "DELETE FROM runs WHERE id = ?1";
+const FORGET_ATTEMPTS: &str = "DELETE FROM attempts WHERE job = ?1";
+const FORGET_SPEC: &str = "DELETE FROM job_specs WHERE job = ?1";
+const FORGET_KEY: &str = "DELETE FROM job_keys WHERE job = ?1";
+const FORGET_JOB: &str = "DELETE FROM jobs WHERE id = ?1";
+
+pub(super) fn retain(db: &Connection, before: Timestamp, limit: usize) -> Result<Retained, StoreError> {
+    let mut retained = Retained::default();
+    for run in keys(db, OLD_RUNS, params![before.0, bound(limit)])? {
+        let (n_jobs, n_commands) = forget_run(db, run)?;
+        retained.n_runs += 1;
+        retained.n_jobs += n_jobs;
+        retained.n_commands += n_commands;
+    }
+    for job in keys(db, OLD_JOBS, params![before.0, bound(limit)])? {
+        forget_job(db, job)?;
+        retained.n_jobs += 1;
+    }
+    let n_left = limit.saturating_sub(retained.n_commands);
+    retained.n_commands += db.prepare_cached(OLD_COMMANDS)?.execute(params![before.0, bound(n_left)])?;
+    Ok(retained)
+}
+
+fn keys(db: &Connection, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<Key>, StoreError> {
+    let mut statement = db.prepare_cached(sql)?;
+    let keys = statement.query_map(values, |row| row.get(0))?;
+    Ok(keys.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Deletes a run with everything that belongs to it, and says how many jobs and commands that were.
+fn forget_run(db: &Connection, run: Key) -> Result<(usize, usize), StoreError> {
+    let jobs = keys(db, JOBS_OF_RUN, params![run])?;
+    for job in &jobs {
+        forget_job(db, *job)?;
+    }
+    let mut n_commands = 0;
+    for command in commands_of(db, run)? {
+        n_commands += db.prepare_cached(FORGET_COMMAND)?.execute([command.key()])?;
+    }
+    let sender = outbox::party(&Party::Run(RunId::from_key(run)));
+    db.prepare_cached(FORGET_MESSAGES)?.execute([sender])?;
+    for sql in [FORGET_JOURNAL, FORGET_SNAPSHOT, FORGET_RUN] {
+        db.prepare_cached(sql)?.execute([run])?;
+    }
+    Ok((jobs.len(), n_commands))
+}
+
+/// The commands that the journal names: they need no index of their own.
+fn commands_of(db: &Connection, run: Key) -> Result<Vec<CommandId>, StoreError> {
+    #[derive(Deserialize)]
+    struct Head {
+        command: CommandId,
+    }
+    let mut statement = db.prepare_cached(ENTRIES)?;
+    let mut rows = statement.query([run])?;
+    let mut commands = Vec::new();
+    while let Some(row) = rows.next()? {
+        let entry = row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?;
+        // An entry that cannot be read is deleted all the same; its command stays, which harms nobody.
+        commands.extend(serde_json::from_slice::<Head>(entry).ok().map(|head| head.command));
+    }
+    Ok(commands)
+}
+
+fn forget_job(db: &Connection, job: Key) -> Result<(), StoreError> {
+    schedule::set_running(db, Started::Job(JobId::from_key(job)), false)?;
+    for sql in [FORGET_ATTEMPTS, FORGET_SPEC, FORGET_KEY, FORGET_JOB] {
+        db.prepare_cached(sql)?.execute([job])?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[
+    OLD_RUNS,
+    OLD_JOBS,
+    OLD_COMMANDS,
+    JOBS_OF_RUN,
+    ENTRIES,
+    FORGET_COMMAND,
+    FORGET_MESSAGES,
+    FORGET_JOURNAL,
+    FORGET_SNAPSHOT,
+    FORGET_RUN,
+    FORGET_ATTEMPTS,
+    FORGET_SPEC,
+    FORGET_KEY,
+    FORGET_JOB,
+];

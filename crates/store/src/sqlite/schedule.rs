@@ -1,0 +1,145 @@
+//! Schedules and what they have started.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use windlass_engine::id::{JobId, RunId, ScheduleId};
+use windlass_engine::schedule::Firing;
+use windlass_engine::time::Timestamp;
+
+use super::column::{Columns, Id, Key, bound, json, stored};
+use super::guard;
+use crate::commit::ScheduleChange;
+use crate::error::{Refusal, StoreError, Subject};
+use crate::schedule::{FiringRow, RUNNING_MAX, ScheduleRow, Scheduled, Started};
+
+macro_rules! schedules {
+    ($rest:literal) => {
+        concat!(
+            "SELECT rev, rule, name, target, progress, next_at, created_at, updated_at FROM schedules ",
+            $rest
+        )
+    };
+}
+
+const ONE: &str = schedules!("WHERE id = ?1");
+const ALL_OF_THEM: &str = schedules!("ORDER BY created_at, id");
+const DUE: &str = schedules!("WHERE next_at <= ?1 ORDER BY next_at, id LIMIT ?2");
+const REV: &str = "SELECT rev FROM schedules WHERE id = ?1";
+const SAVE: &str = "INSERT OR REPLACE INTO schedules (id, rev, name, rule, target, progress, next_at, \
+     created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+const DELETE: &str = "DELETE FROM schedules WHERE id = ?1";
+const FIRED: &str = "SELECT 1 FROM firings WHERE schedule = ?1 AND slot = ?2 AND is_manual = ?3";
+const FIRE: &str = "INSERT INTO firings (schedule, slot, is_manual, is_run, started, is_running) \
+     VALUES (?1, ?2, ?3, ?4, ?5, CASE WHEN ?4 = 1 \
+     THEN EXISTS (SELECT 1 FROM runs WHERE id = ?5 AND ended_at IS NULL) \
+     ELSE EXISTS (SELECT 1 FROM jobs WHERE id = ?5 AND is_open = 1) END)";
+const RUNNING: &str = "SELECT is_run, started FROM firings WHERE schedule = ?1 AND is_running = 1 \
+     ORDER BY slot, is_manual LIMIT ?2";
+const SET_RUNNING: &str = "UPDATE firings SET is_running = ?3 \
+     WHERE started = ?1 AND is_run = ?2 AND is_running <> ?3";
+
+/// Whether the changes and firings may be made.
+pub(super) fn check(
+    db: &Connection,
+    changes: &[ScheduleChange],
+    firings: &[FiringRow],
+) -> Result<(), StoreError> {
+    for ScheduleChange { expected_rev, row, .. } in changes {
+        let found = rev(db, row.id())?.unwrap_or(0);
+        guard(|| Subject::Schedule(row.id()), *expected_rev, found)?;
+    }
+    for FiringRow { firing, .. } in firings {
+        let Firing { schedule, slot, manual } = firing;
+        let is_new = changes.iter().any(|change| change.row.id() == *schedule && !change.delete);
+        if !is_new && rev(db, *schedule)?.is_none() {
+            return Err(Refusal::UnknownSchedule(*schedule).into());
+        }
+        if db.prepare_cached(FIRED)?.exists(params![schedule.key(), slot.0, manual])? {
+            return Err(Refusal::AlreadyFired(*firing).into());
+        }
+    }
+    Ok(())
+}
+
+fn rev(db: &Connection, id: ScheduleId) -> Result<Option<u64>, StoreError> {
+    let rev = db.prepare_cached(REV)?.query_row([id.key()], |row| Columns::of(row).number());
+    Ok(rev.optional()?)
+}
+
+pub(super) fn write(db: &Connection, change: &ScheduleChange) -> Result<(), StoreError> {
+    let ScheduleChange { expected_rev, row, delete } = change;
+    if *delete {
+        db.prepare_cached(DELETE)?.execute([row.id().key()])?;
+        return Ok(());
+    }
+    let ScheduleRow { schedule, name, target, progress, next_at, created_at, updated_at } = row;
+    let (id, rev, next_at) =
+        (schedule.id.key(), stored(expected_rev.saturating_add(1)), next_at.map(|at| at.0));
+    let (rule, target, progress) = (json(schedule), json(target), json(progress));
+    let row = params![id, rev, name, rule, target, progress, next_at, created_at.0, updated_at.0];
+    db.prepare_cached(SAVE)?.execute(row)?;
+    Ok(())
+}
+
+/// Writes a firing; after what it started, so that it knows whether that is open.
+pub(super) fn fire(db: &Connection, row: &FiringRow) -> Result<(), StoreError> {
+    let FiringRow { firing: Firing { schedule, slot, manual }, started } = row;
+    let (is_run, id) = columns(*started);
+    db.prepare_cached(FIRE)?.execute(params![schedule.key(), slot.0, manual, is_run, id])?;
+    Ok(())
+}
+
+fn columns(started: Started) -> (bool, Key) {
+    match started {
+        Started::Run(id) => (true, id.key()),
+        Started::Job(id) => (false, id.key()),
+    }
+}
+
+/// What was started has ended, or is open again.
+pub(super) fn set_running(db: &Connection, started: Started, is_running: bool) -> Result<(), StoreError> {
+    let (is_run, id) = columns(started);
+    db.prepare_cached(SET_RUNNING)?.execute(params![id, is_run, is_running])?;
+    Ok(())
+}
+
+pub(super) fn due(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<Scheduled>, StoreError> {
+    let mut statement = db.prepare_cached(DUE)?;
+    let rows = statement.query_map(params![now.0, bound(limit)], |row| read(db, row))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(super) fn schedules(db: &Connection, id: Option<ScheduleId>) -> Result<Vec<Scheduled>, StoreError> {
+    let read = |row: &Row<'_>| read(db, row);
+    let rows = match id {
+        Some(id) => db.prepare_cached(ONE)?.query_map([id.key()], read)?.collect(),
+        None => db.prepare_cached(ALL_OF_THEM)?.query_map([], read)?.collect::<rusqlite::Result<_>>(),
+    };
+    Ok(rows?)
+}
+
+fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<Scheduled> {
+    let mut columns = Columns::of(row);
+    let rev = columns.number()?;
+    let row = ScheduleRow {
+        schedule: columns.json()?,
+        name: columns.value()?,
+        target: columns.json()?,
+        progress: columns.json()?,
+        next_at: columns.time_or_none()?,
+        created_at: columns.time()?,
+        updated_at: columns.time()?,
+    };
+    let started = |row: &Row<'_>| {
+        let mut columns = Columns::of(row);
+        let (is_run, id): (bool, Key) = (columns.value()?, columns.value()?);
+        Ok(if is_run { Started::Run(RunId::from_key(id)) } else { Started::Job(JobId::from_key(id)) })
+    };
+    let mut statement = db.prepare_cached(RUNNING)?;
+    let running = statement.query_map(params![row.id().key(), bound(RUNNING_MAX)], started)?;
+    let running = running.collect::<rusqlite::Result<_>>()?;
+    Ok(Scheduled { rev, row, running })
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] =
+    &[ONE, ALL_OF_THEM, DUE, REV, SAVE, DELETE, FIRED, FIRE, RUNNING, SET_RUNNING];

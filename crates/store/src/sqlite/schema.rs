@@ -1,0 +1,102 @@
+//! The tables: numbered migrations, embedded, applied in order, each once and never changed afterwards.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::Durability;
+use super::column::bound;
+use crate::error::StoreError;
+
+struct Migration {
+    name: &'static str,
+    sql: &'static str,
+}
+
+/// All migrations, in order: their numbers are their places, from 1.
+const MIGRATIONS: [Migration; 1] =
+    [Migration { name: "0001_first", sql: include_str!("../../migrations/sqlite/0001_first.sql") }];
+
+/// Pages in the log from which SQLite itself moves them into the file, if nobody did: 64 MB.
+const CHECKPOINT_PAGES: i64 = 16_384;
+/// Bytes of the log that are kept on the disk for the next time.
+const LOG_BYTES: i64 = 64 << 20;
+/// Statements that stay prepared per connection: more than there are.
+const STATEMENTS: usize = 256;
+/// Nobody else writes, so that this is for a backup tool that copies the file.
+const BUSY: Duration = Duration::from_secs(5);
+
+const CREATE: &str = "CREATE TABLE IF NOT EXISTS migrations (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum INTEGER NOT NULL
+) STRICT";
+const APPLIED: &str = "SELECT name, checksum FROM migrations WHERE number = ?1";
+const RECORD: &str = "INSERT INTO migrations (number, name, checksum) VALUES (?1, ?2, ?3)";
+
+pub(super) fn prepare_writer(db: &Connection, durability: Durability) -> Result<(), StoreError> {
+    let synchronous = match durability {
+        Durability::Strict => "FULL",
+        Durability::Fast => "NORMAL",
+    };
+    db.busy_timeout(BUSY)?;
+    db.set_prepared_statement_cache_capacity(STATEMENTS);
+    let mode: String = db.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        let error =
+            format!("the file cannot have a log beside it (journal mode `{mode}`): move it to a local disk");
+        return Err(StoreError::Corrupt(error));
+    }
+    db.execute_batch(&format!(
+        "PRAGMA synchronous = {synchronous}; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};
+         PRAGMA journal_size_limit = {LOG_BYTES}; PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY;
+         PRAGMA trusted_schema = OFF;"
+    ))?;
+    Ok(())
+}
+
+pub(super) fn prepare_reader(db: &Connection) -> Result<(), StoreError> {
+    db.busy_timeout(BUSY)?;
+    db.set_prepared_statement_cache_capacity(STATEMENTS);
+    db.execute_batch("PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;")?;
+    Ok(())
+}
+
+/// Brings the tables up to date, all at once or not at all.
+pub(super) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
+    let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let known = bound(MIGRATIONS.len());
+    let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if found > known {
+        return Err(StoreError::Corrupt(format!(
+            "the tables are of version {found}, this program knows up to {known}: upgrade it"
+        )));
+    }
+    transaction.execute_batch(CREATE)?;
+    for (number, Migration { name, sql }) in (1..).zip(&MIGRATIONS) {
+        let applied = transaction.query_row(APPLIED, [number], |row| Ok((row.get(0)?, row.get(1)?)));
+        match applied.optional()? {
+            None => {
+                transaction.execute_batch(sql)?;
+                transaction.execute(RECORD, (number, name, checksum(sql)))?;
+            }
+            Some::<(String, i64)>((its_name, sum)) if its_name != *name || sum != checksum(sql) => {
+                return Err(StoreError::Corrupt(format!(
+                    "migration {number} was applied as `{its_name}` with other contents: \
+                     use the program that made the file, or restore it from a backup"
+                )));
+            }
+            Some(_) => {}
+        }
+    }
+    transaction.pragma_update(None, "user_version", known)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// FNV-1a: it has to notice a change by mistake, not by malice.
+fn checksum(text: &str) -> i64 {
+    let mix = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, mix).cast_signed()
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[APPLIED, RECORD];

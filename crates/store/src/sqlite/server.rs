@@ -1,0 +1,43 @@
+//! Servers, as they are heard of.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::column::{Columns, Id, stored};
+use crate::error::{StoreError, Subject};
+use crate::run::Owner;
+use crate::server::ServerRow;
+
+const EPOCH: &str = "SELECT epoch FROM servers WHERE id = ?1";
+const SAVE: &str = "INSERT OR REPLACE INTO servers (id, epoch, name, version, started_at, beat_at) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const SERVERS: &str = "SELECT id, epoch, name, version, started_at, beat_at FROM servers ORDER BY id";
+
+pub(super) fn save(db: &Connection, row: &ServerRow) -> Result<(), StoreError> {
+    let ServerRow { owner: Owner { server, epoch }, name, version, started_at, beat_at } = row;
+    let found = db.prepare_cached(EPOCH)?.query_row([server.key()], |row| Columns::of(row).number());
+    let found = found.optional()?.unwrap_or(0);
+    if found > *epoch {
+        let what = Subject::Server(*server);
+        return Err(StoreError::Conflict { what, expected: *epoch, found });
+    }
+    let row = params![server.key(), stored(*epoch), name, version, started_at.0, beat_at.0];
+    db.prepare_cached(SAVE)?.execute(row)?;
+    Ok(())
+}
+
+pub(super) fn servers(db: &Connection) -> Result<Vec<ServerRow>, StoreError> {
+    let read = |row: &Row<'_>| {
+        let mut columns = Columns::of(row);
+        Ok(ServerRow {
+            owner: Owner { server: columns.id()?, epoch: columns.number()? },
+            name: columns.value()?,
+            version: columns.value()?,
+            started_at: columns.time()?,
+            beat_at: columns.time()?,
+        })
+    };
+    Ok(db.prepare_cached(SERVERS)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[EPOCH, SAVE, SERVERS];

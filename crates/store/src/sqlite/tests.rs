@@ -1,0 +1,56 @@
+use super::*;
+
+async fn sqlite() -> Sqlite {
+    Sqlite::temporary(Durability::Fast).unwrap()
+}
+
+crate::conformance!(sqlite);
+
+/// Every statement with a text of its own.
+const ALL: [&[&str]; 14] = [
+    schema::ALL,
+    flow::ALL,
+    run::ALL,
+    attempt::ALL,
+    job::ALL,
+    queue::ALL,
+    account::ALL,
+    outbox::ALL,
+    schedule::ALL,
+    record::ALL,
+    server::ALL,
+    worker::ALL,
+    commit::ALL,
+    retain::ALL,
+];
+
+fn migrated() -> Connection {
+    let mut db = Connection::open_in_memory().unwrap();
+    schema::migrate(&mut db).unwrap();
+    db
+}
+
+#[test]
+fn every_statement_prepares_against_the_migrated_schema() {
+    let db = migrated();
+    for sql in ALL.into_iter().flatten() {
+        db.prepare(sql).unwrap_or_else(|error| panic!("{error}\n{sql}"));
+    }
+}
+
+#[test]
+fn the_schema_is_the_one_on_record() {
+    let db = migrated();
+    let mut statement =
+        db.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name").unwrap();
+    let texts = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    let dump: String = texts.map(|text| text.unwrap() + ";\n\n").collect();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/sqlite.sql");
+    if std::env::var_os("RECORD").is_some() {
+        fs::write(&path, &dump).unwrap();
+    }
+    let recorded = fs::read_to_string(&path).unwrap_or_default();
+    assert!(recorded == dump, "the tables have changed: look at the difference after RECORD=1");
+}
+
+mod promises;

@@ -1,0 +1,266 @@
+//! What the file keeps, whatever happens to who writes it.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use windlass_engine::event::{Event, Level};
+use windlass_engine::journal::Entry;
+use windlass_engine::plan::Form;
+use windlass_engine::run::Totals;
+
+use super::*;
+use crate::commit::RunChange;
+use crate::conformance::block_on;
+use crate::flow::{FlowChoice, FlowDraft, VersionDraft, VersionStatus};
+use crate::run::{Origin, RunStatus, Standing};
+
+fn id<I: std::str::FromStr<Err: std::fmt::Debug>>(prefix: &str, n: u64) -> I {
+    format!("{prefix}_{n:032x}").parse().unwrap()
+}
+
+fn publish(store: &Sqlite) {
+    let flow = FlowChoice::Create(FlowDraft {
+        id: id("flow", 1),
+        name: "flow".to_owned(),
+        description: String::new(),
+        labels: Default::default(),
+        is_template: false,
+        allow_same_name: false,
+    });
+    let version = VersionDraft {
+        id: id("ver", 1),
+        number: None,
+        definition: String::new(),
+        form: Form::Graph,
+        lenient: false,
+        status: VersionStatus::Published,
+        note: String::new(),
+    };
+    let publication = Publication { flow, version: Some(version), now: Timestamp(0) };
+    block_on(store.publish(publication)).unwrap();
+}
+
+/// One more entry of a run, so large.
+fn entry(run: u64, expected_len: u64, n_bytes: usize) -> Commit {
+    let (command, now) = (id("cmd", (run << 32) + expected_len + 1), Timestamp(1));
+    let origin = Origin {
+        flow: id("flow", 1),
+        version: id("ver", 1),
+        request: None,
+        labels: Default::default(),
+        account: None,
+        parent: None,
+        schedule: None,
+        created_at: now,
+    };
+    let standing = Standing {
+        status: RunStatus::Running,
+        round: 1,
+        node: None,
+        action: None,
+        step_count: 0,
+        wake_at: None,
+        owner: None,
+        cost: Totals::default(),
+        error: None,
+        shared: None,
+        result: None,
+        updated_at: now,
+        ended_at: None,
+    };
+    let event = Event::Logged { level: Level::Info, node: None, message: "x".repeat(n_bytes) };
+    let change = RunChange {
+        run: id("run", run),
+        expected_len,
+        create: (expected_len == 0).then_some(origin),
+        entry: Entry::new(now, command, vec![event]),
+        standing,
+        snapshot: None,
+    };
+    Commit { run: Some(change), ..Commit::new(command, now) }
+}
+
+fn commit(store: &Sqlite, commit: Commit) -> Result<Committed, StoreError> {
+    block_on(store.commit(vec![commit])).remove(0)
+}
+
+fn len(store: &Sqlite, run: u64) -> u64 {
+    let entries = block_on(store.journal(id("run", run), Since::Entry(0), usize::MAX)).unwrap().entries;
+    assert!(entries.iter().zip(1..).all(|((seq, _), n)| *seq == n));
+    let row = block_on(store.run(RunRef::Id(id("run", run)))).unwrap();
+    assert_eq!(row.map_or(0, |row| row.len), entries.len() as u64);
+    entries.len() as u64
+}
+
+fn assert_whole(path: &Path) {
+    let db = Connection::open(path).unwrap();
+    let word: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(word, "ok");
+}
+
+#[test]
+fn what_was_written_is_there_when_it_is_opened_again() {
+    let place = Temporary::make().unwrap();
+    let path = place.0.join("store.db");
+    let store = Sqlite::open(&path, Durability::Strict).unwrap();
+    publish(&store);
+    for n in 0..5 {
+        commit(&store, entry(1, n, 10)).unwrap();
+    }
+    drop(store);
+    let store = Sqlite::open(&path, Durability::Fast).unwrap();
+    assert_eq!(len(&store, 1), 5);
+    assert!(block_on(store.command(id("cmd", (1 << 32) + 5))).unwrap().is_some());
+    drop(store);
+    assert_whole(&path);
+}
+
+#[test]
+fn two_servers_never_share_a_file() {
+    let place = Temporary::make().unwrap();
+    let path = place.0.join("store.db");
+    let first = Sqlite::open(&path, Durability::Fast).unwrap();
+    let refused = Sqlite::open(&path, Durability::Fast).unwrap_err();
+    let StoreError::Unavailable(reason) = refused else { panic!("{refused}") };
+    assert!(reason.to_string().contains(&format!("process {}", std::process::id())), "{reason}");
+    drop(first);
+    Sqlite::open(&path, Durability::Fast).unwrap();
+}
+
+#[test]
+fn a_file_of_a_newer_program_is_refused() {
+    let place = Temporary::make().unwrap();
+    let path = place.0.join("store.db");
+    drop(Sqlite::open(&path, Durability::Fast).unwrap());
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 999).unwrap();
+    let refused = Sqlite::open(&path, Durability::Fast).unwrap_err().to_string();
+    assert!(refused.contains("version 999") && refused.contains("upgrade"), "{refused}");
+}
+
+#[test]
+fn a_migration_that_was_changed_is_refused() {
+    let place = Temporary::make().unwrap();
+    let path = place.0.join("store.db");
+    drop(Sqlite::open(&path, Durability::Fast).unwrap());
+    Connection::open(&path).unwrap().execute("UPDATE migrations SET checksum = 1", []).unwrap();
+    let refused = Sqlite::open(&path, Durability::Fast).unwrap_err().to_string();
+    assert!(refused.contains("migration 1"), "{refused}");
+}
+
+#[test]
+fn what_is_no_store_is_called_corrupt() {
+    let place = Temporary::make().unwrap();
+    let path = place.0.join("store.db");
+    fs::write(&path, "this is a letter, not a database. ".repeat(100)).unwrap();
+    assert!(matches!(Sqlite::open(&path, Durability::Fast), Err(StoreError::Corrupt(_))));
+}
+
+#[test]
+fn a_full_disk_is_said_clearly_and_heals() {
+    let place = Temporary::make().unwrap();
+    let path = place.0.join("store.db");
+    let store = Sqlite::open(&path, Durability::Fast).unwrap();
+    publish(&store);
+    commit(&store, entry(1, 0, 10)).unwrap();
+    block_on(store.limit_pages(1)).unwrap();
+    // A group of one that fits in what there is, and one that does not.
+    let answers = block_on(store.commit(vec![entry(1, 1, 1 << 20), entry(2, 0, 1)]));
+    let Err(StoreError::Unavailable(reason)) = &answers[0] else { panic!("{answers:?}") };
+    assert!(reason.to_string().contains("the disk is full"), "{reason}");
+    assert!(answers[1].is_ok(), "{answers:?}");
+    assert_eq!((len(&store, 1), len(&store, 2)), (1, 1));
+    block_on(store.limit_pages(1_000_000)).unwrap();
+    commit(&store, entry(1, 1, 1 << 20)).unwrap();
+    assert_eq!(len(&store, 1), 2);
+    drop(store);
+    assert_whole(&path);
+}
+
+#[test]
+fn commits_that_wait_together_share_a_transaction() {
+    let store = Arc::new(Sqlite::temporary(Durability::Strict).unwrap());
+    publish(&store);
+    let before = store.n_transactions();
+    thread::scope(|scope| {
+        for run in 1..=32 {
+            let store = store.clone();
+            scope.spawn(move || (0..20).for_each(|n| drop(commit(&store, entry(run, n, 10)).unwrap())));
+        }
+    });
+    let n = store.n_transactions() - before;
+    assert!((20..=320).contains(&n), "{n} transactions for 640 commits");
+    // What is handed in at once is one transaction, or two if the writer was just waking up.
+    let before = store.n_transactions();
+    let answers = block_on(store.commit((101..=200).map(|run| entry(run, 0, 10)).collect()));
+    assert!(answers.iter().all(Result::is_ok));
+    assert_eq!(store.n_transactions() - before, 1);
+}
+
+const PLACE: &str = "WINDLASS_TEST_PLACE";
+
+/// Not a test of its own: what the test below runs in a process of its own, and kills.
+#[test]
+fn commits_until_it_is_killed() {
+    let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
+    let store = Arc::new(Sqlite::open(place.join("store.db"), Durability::Strict).unwrap());
+    thread::scope(|scope| {
+        for run in 1..=4 {
+            let (store, place) = (store.clone(), place.clone());
+            scope.spawn(move || {
+                let mut n = len(&store, run);
+                loop {
+                    n = commit(&store, entry(run, n, 200)).unwrap().run.unwrap().1;
+                    fs::write(place.join(format!("acked-{run}")), n.to_string()).unwrap();
+                }
+            });
+        }
+    });
+}
+
+fn start(place: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["commits_until_it_is_killed", "--nocapture"])
+        .env(PLACE, place)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn acked(place: &Path, run: u64) -> u64 {
+    let text = fs::read_to_string(place.join(format!("acked-{run}"))).unwrap_or_default();
+    text.parse().unwrap_or(0)
+}
+
+#[test]
+fn every_acknowledged_commit_survives_twenty_kills() {
+    let place = Temporary::make().unwrap();
+    let path = place.0.join("store.db");
+    publish(&Sqlite::open(&path, Durability::Strict).unwrap());
+    let mut n_acked = 0;
+    for kill in 0..20 {
+        let before: u64 = (1..=4).map(|run| acked(&place.0, run)).sum();
+        let mut child = start(&place.0);
+        // Killed once it has done some work, each time at another moment.
+        let patience = Instant::now();
+        while (1..=4).map(|run| acked(&place.0, run)).sum::<u64>() < before + 5 + kill * 7 {
+            assert!(patience.elapsed() < Duration::from_secs(60), "it does not commit");
+            assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+            thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let store = Sqlite::open(&path, Durability::Strict).unwrap();
+        n_acked = 0;
+        for run in 1..=4 {
+            let acked = acked(&place.0, run);
+            assert!(len(&store, run) >= acked, "run {run} lost an acknowledged commit after kill {kill}");
+            n_acked += acked;
+        }
+        drop(store);
+        assert_whole(&path);
+    }
+    assert!(n_acked >= 20 * 5);
+}

@@ -1,0 +1,55 @@
+//! Workers that have registered.
+
+use rusqlite::{Connection, Row, params};
+
+use super::column::{Columns, json};
+use crate::error::{Refusal, StoreError};
+use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
+
+const SAVE: &str = "INSERT OR REPLACE INTO workers (id, name, url, kind, services, queues, load, capacity, \
+     registered_at, beat_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+const BEAT: &str = "UPDATE workers SET url = coalesce(?2, url), load = coalesce(?3, load), \
+     beat_at = max(beat_at, ?4) WHERE id = ?1";
+const WORKERS: &str = "SELECT id, name, url, kind, services, queues, load, capacity, registered_at, beat_at \
+     FROM workers ORDER BY id";
+
+pub(super) fn save(db: &Connection, row: &WorkerRow) -> Result<(), StoreError> {
+    let WorkerRow { id, name, url, kind, services, queues, load, capacity, registered_at, beat_at } = row;
+    let (services, queues) = (json(services), json(queues));
+    let row = params![id, name, url, kind, services, queues, load, capacity, registered_at.0, beat_at.0];
+    db.prepare_cached(SAVE)?.execute(row)?;
+    Ok(())
+}
+
+pub(super) fn beat(db: &Connection, beat: &WorkerBeat) -> Result<(), StoreError> {
+    let WorkerBeat { id, url, load, at } = beat;
+    match db.prepare_cached(BEAT)?.execute(params![id, url, load, at.0])? {
+        0 => Err(Refusal::UnknownWorker(id.clone()).into()),
+        _ => Ok(()),
+    }
+}
+
+/// There are few workers: each tells whether it is asked for.
+pub(super) fn workers(db: &Connection, query: &WorkerQuery) -> Result<Vec<WorkerRow>, StoreError> {
+    let rows = db.prepare_cached(WORKERS)?.query_map([], read)?.collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(rows.into_iter().filter(|row| row.matches(query)).collect())
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<WorkerRow> {
+    let mut columns = Columns::of(row);
+    Ok(WorkerRow {
+        id: columns.value()?,
+        name: columns.value()?,
+        url: columns.value()?,
+        kind: columns.value()?,
+        services: columns.json()?,
+        queues: columns.json()?,
+        load: columns.value()?,
+        capacity: columns.value()?,
+        registered_at: columns.time()?,
+        beat_at: columns.time()?,
+    })
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[SAVE, BEAT, WORKERS];

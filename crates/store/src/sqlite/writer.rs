@@ -1,0 +1,213 @@
+//! The one thread that writes.
+//!
+//! A group is what arrived while the last one was being made durable; all of it goes into one transaction with one
+//! sync of the disk, and nobody is answered before. What is refused was checked before anything was written for it,
+//! so that a refusal spoils nobody else. If a statement fails, the group is undone and everybody has a transaction
+//! of their own: whoever cannot be written then fails alone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+
+use rusqlite::Connection;
+
+use super::inbox::Inbox;
+use super::ticket::{Promise, Ticket, ticket};
+use super::trouble::told;
+use crate::error::StoreError;
+
+/// Units in one transaction at most: the first of them should not wait for thousands of others.
+const GROUP_MAX: usize = 4_096;
+/// Units after which the log is moved into the file, once everybody has been answered.
+const CHECKPOINT_UNITS: usize = 4_000;
+
+/// Something to be written, and who waits for it.
+trait Unit: Send {
+    /// Does it inside a transaction. An error means that the transaction is spoilt; a refusal is an answer.
+    fn perform(&mut self, db: &Connection) -> Result<(), StoreError>;
+    /// Answers: with what came of it, or with why it was not made durable.
+    fn answer(self: Box<Self>, failure: Option<StoreError>);
+}
+
+struct Work<T, F> {
+    work: F,
+    answer: Option<Result<T, StoreError>>,
+    promise: Promise<T>,
+}
+
+impl<T: Send, F: Fn(&Connection) -> Result<T, StoreError> + Send> Unit for Work<T, F> {
+    fn perform(&mut self, db: &Connection) -> Result<(), StoreError> {
+        let answer = (self.work)(db);
+        match answer {
+            Err(error @ (StoreError::Unavailable(_) | StoreError::Corrupt(_))) => Err(error),
+            Ok(_) | Err(StoreError::Conflict { .. } | StoreError::Refused(_)) => {
+                self.answer = Some(answer);
+                Ok(())
+            }
+        }
+    }
+
+    fn answer(self: Box<Self>, failure: Option<StoreError>) {
+        let Work { answer, promise, .. } = *self;
+        // Without either, the promise says that nobody answered.
+        if let Some(answer) = failure.map(Err).or(answer) {
+            promise.keep(answer);
+        }
+    }
+}
+
+type Waiting = Box<dyn Unit>;
+
+/// The thread and what waits for it.
+#[derive(Debug)]
+pub(super) struct Writer {
+    inbox: Arc<Inbox<Waiting>>,
+    n_transactions: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for dyn Unit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Unit")
+    }
+}
+
+impl Writer {
+    /// Starts the thread; the connection is its own from now on.
+    pub(super) fn start(db: Connection) -> std::io::Result<Self> {
+        let (inbox, n_transactions) = (Arc::new(Inbox::new()), Arc::new(AtomicU64::new(0)));
+        let (its, count) = (inbox.clone(), n_transactions.clone());
+        let thread = thread::Builder::new()
+            .name("sqlite-writer".to_owned())
+            .spawn(move || serve(&db, &Abandoned(its), &count))?;
+        Ok(Writer { inbox, n_transactions, thread: Some(thread) })
+    }
+
+    /// Hands in one piece of work, done in a transaction with whatever else waits. It may be done again if others
+    /// spoil the transaction.
+    pub(super) fn write<T, F>(&self, work: F) -> Result<Ticket<T>, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        let (promise, ticket) = ticket();
+        self.inbox.put(vec![Box::new(Work { work, answer: None, promise })])?;
+        Ok(ticket)
+    }
+
+    /// Hands in many pieces of work at once, in order.
+    pub(super) fn write_all<T, F>(
+        &self,
+        works: impl IntoIterator<Item = F>,
+    ) -> Result<Vec<Ticket<T>>, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        let (mut units, mut tickets): (Vec<Waiting>, Vec<_>) = (Vec::new(), Vec::new());
+        for work in works {
+            let (promise, ticket) = ticket();
+            units.push(Box::new(Work { work, answer: None, promise }));
+            tickets.push(ticket);
+        }
+        self.inbox.put(units)?;
+        Ok(tickets)
+    }
+
+    /// Transactions that were made durable so far.
+    pub(super) fn n_transactions(&self) -> u64 {
+        self.n_transactions.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.inbox.close();
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said so itself.
+            drop(thread.join());
+        }
+    }
+}
+
+/// Closes the inbox when the thread ends, however it ends.
+struct Abandoned(Arc<Inbox<Waiting>>);
+
+impl Drop for Abandoned {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+fn serve(db: &Connection, inbox: &Abandoned, n_transactions: &AtomicU64) {
+    let mut n_unmoved = 0;
+    loop {
+        let group = inbox.0.take(GROUP_MAX);
+        if group.is_empty() {
+            return;
+        }
+        n_unmoved += group.len();
+        perform(db, group, n_transactions);
+        if n_unmoved >= CHECKPOINT_UNITS {
+            n_unmoved = 0;
+            // If it cannot be done now, the log is moved later: by this, or by SQLite's own limit.
+            drop(db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
+        }
+    }
+}
+
+/// Why a transaction came to nothing.
+enum Spoilt {
+    /// Something in it could not be done, and nothing was written.
+    Statement(StoreError),
+    /// It could not be made durable: whether it was, nobody knows.
+    Commit(Arc<rusqlite::Error>),
+}
+
+fn perform(db: &Connection, mut group: Vec<Waiting>, n_transactions: &AtomicU64) {
+    match transact(db, &mut group, n_transactions) {
+        Ok(()) => group.into_iter().for_each(|unit| unit.answer(None)),
+        Err(Spoilt::Commit(error)) => group.into_iter().for_each(|unit| unit.answer(Some(told(&error)))),
+        Err(Spoilt::Statement(error)) if group.len() == 1 => {
+            let failure = std::iter::once(Some(error));
+            group.into_iter().zip(failure).for_each(|(unit, failure)| unit.answer(failure));
+        }
+        Err(Spoilt::Statement(_)) => {
+            for unit in group {
+                perform_alone(db, unit, n_transactions);
+            }
+        }
+    }
+}
+
+fn perform_alone(db: &Connection, unit: Waiting, n_transactions: &AtomicU64) {
+    let mut alone = [unit];
+    let failure = match transact(db, &mut alone, n_transactions) {
+        Ok(()) => None,
+        Err(Spoilt::Commit(error)) => Some(told(&error)),
+        Err(Spoilt::Statement(error)) => Some(error),
+    };
+    let [unit] = alone;
+    unit.answer(failure);
+}
+
+fn transact(db: &Connection, group: &mut [Waiting], n_transactions: &AtomicU64) -> Result<(), Spoilt> {
+    db.execute_batch("BEGIN IMMEDIATE").map_err(|error| Spoilt::Statement(error.into()))?;
+    let mut done = Ok(());
+    for unit in group {
+        done = unit.perform(db).map_err(Spoilt::Statement);
+        if done.is_err() {
+            break;
+        }
+    }
+    let done = done.and_then(|()| db.execute_batch("COMMIT").map_err(|e| Spoilt::Commit(Arc::new(e))));
+    match &done {
+        Ok(()) => {
+            n_transactions.fetch_add(1, Ordering::Relaxed);
+        }
+        // Some errors end the transaction by themselves. A rollback that fails leaves it to the next BEGIN to say so.
+        Err(_) if !db.is_autocommit() => drop(db.execute_batch("ROLLBACK")),
+        Err(_) => {}
+    }
+    done
+}
