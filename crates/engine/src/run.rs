@@ -10,6 +10,7 @@ mod agenda;
 pub(crate) mod apply;
 pub mod decide;
 mod effects;
+pub(crate) mod facts;
 pub mod state;
 pub(crate) mod view;
 mod waits;

@@ -10,8 +10,8 @@ mod time;
 
 use serde_json::Value;
 
+use super::facts::View;
 use super::state::Status;
-use super::view::View;
 use super::waits::Look;
 use super::{Run, Todo};
 use crate::event::Event;

@@ -19,20 +19,22 @@ macro_rules! accounts {
     };
 }
 macro_rules! ledger {
-    ($where:literal) => {
+    ($rest:literal) => {
         concat!(
             "SELECT kind, amount, key, held, borne_by_platform, seq, account, run, node, balance_after, at \
-             FROM ledger WHERE account = ?1 AND ",
-            $where
+             FROM ledger ",
+            $rest
         )
     };
 }
 
 const ACCOUNT: &str = accounts!("WHERE id = ?1");
 const ACCOUNTS: &str = accounts!("ORDER BY id");
-const KNOWN: &str = ledger!("key = ?2");
-const LEDGER: &str = ledger!("seq > ?2 ORDER BY seq LIMIT ?3");
-const LEDGER_OF_RUN: &str = ledger!("run = ?4 AND seq > ?2 ORDER BY seq LIMIT ?3");
+const KNOWN: &str = ledger!("WHERE account = ?1 AND key = ?2");
+const LEDGER: &str = ledger!("WHERE account = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
+// The index is named because the primary key looks as good, and walks through the whole ledger.
+const LEDGER_OF_RUN: &str =
+    ledger!("INDEXED BY ledger_by_run WHERE account = ?1 AND run = ?4 AND seq > ?2 ORDER BY seq LIMIT ?3");
 const OPEN: &str = "INSERT INTO accounts (id, name, balance, held, revision, created_at) \
      VALUES (?1, ?2, 0, 0, 0, ?3) ON CONFLICT (id) DO UPDATE SET name = excluded.name";
 const POST: &str = "INSERT INTO ledger (account, seq, kind, amount, key, held, borne_by_platform, run, node, \

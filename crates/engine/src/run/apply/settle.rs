@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::super::facts::loop_fact;
 use super::super::state::{Nest, Phase};
-use super::super::view::{Spot, loop_fact};
+use super::super::view::Spot;
 use super::super::{Run, Todo};
 use super::fan;
 use crate::path::NodePath;

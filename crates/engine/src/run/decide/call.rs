@@ -118,7 +118,7 @@ impl Decider<'_> {
     }
 
     /// Facts for prices: the call's own params are `$params`.
-    fn call_view<'v>(&'v self, spot: &'v Spot<'_, '_>, input: &'v Value) -> crate::run::view::View<'v> {
+    fn call_view<'v>(&'v self, spot: &'v Spot<'_, '_>, input: &'v Value) -> crate::run::facts::View<'v> {
         let mut view = spot.view(self.run, input);
         if let Some(params) = super::super::effects::resolved_params(spot, input) {
             view.params = params.into();

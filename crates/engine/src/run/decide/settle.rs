@@ -47,7 +47,7 @@ impl Decider<'_> {
             return Vec::new();
         };
         let chain = self.run.chain(self.plan, &path.at(turns.index)).expect("the open turn is there");
-        let view = crate::run::view::View {
+        let view = crate::run::facts::View {
             run: self.run,
             chain: &chain,
             params: Params::of(spot.scope_params()),
