@@ -180,6 +180,9 @@ pub struct Work {
     /// Quick tries after temporary faults, since the last recheck.
     #[serde(default)]
     pub n_quick: u32,
+    /// How often temporary faults went on and the call was put off, since somebody was last reached.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub n_rechecks: u32,
     /// How often a worker was lost with it.
     #[serde(default)]
     pub n_losses: u32,
@@ -308,6 +311,7 @@ impl Activity {
             Activity::Beginning | Activity::Nest => "running",
             Activity::Call(work) => match work.stage {
                 Stage::Granted { .. } => "running",
+                Stage::Backoff { .. } if work.n_rechecks > 0 && work.n_quick == 0 => "suspended",
                 Stage::Backoff { .. } => "retrying",
                 Stage::Suspended { .. } => "suspended",
                 Stage::Parked { .. } => "parked",
@@ -359,4 +363,9 @@ impl ScopeState {
         static PENDING: std::sync::LazyLock<NodeState> = std::sync::LazyLock::new(NodeState::default);
         self.nodes.get(&ix).unwrap_or(&PENDING)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
 }

@@ -23,7 +23,7 @@ impl Run {
                     work.deadline = work.deadline.filter(|_| limited);
                     work.stage = Stage::Suspended { fence: *fence, until: *until };
                     work.memo = Some(memo.clone());
-                    work.n_quick = 0;
+                    (work.n_quick, work.n_rechecks) = (0, 0);
                 }
                 self.wake_work(plan, node);
             }
@@ -218,6 +218,7 @@ impl Work {
             n_tries: 1,
             n_deliveries: 1,
             n_quick: 0,
+            n_rechecks: 0,
             n_losses: 0,
             deadline,
             total_deadline,
@@ -234,7 +235,7 @@ impl Work {
             Next::Retry => {
                 self.n_tries += 1;
                 self.n_deliveries = 1;
-                self.n_quick = 0;
+                (self.n_quick, self.n_rechecks) = (0, 0);
                 self.workers.clear();
                 self.memo = None;
             }
@@ -243,7 +244,10 @@ impl Work {
                 self.workers.extend(worker.map(str::to_owned));
             }
             Next::Quick => self.n_quick += 1,
-            Next::Recheck => self.n_quick = 0,
+            Next::Recheck => {
+                self.n_quick = 0;
+                self.n_rechecks += 1;
+            }
             Next::Lost => self.n_losses += 1,
             Next::Recovered | Next::Restart => {}
         }

@@ -23,6 +23,8 @@ const QUICK_TRIES: u32 = 3;
 const QUICK_DELAY_MS: u64 = 100;
 /// When a node whose quick tries all met temporary faults is asked again.
 pub const RECHECK_MS: u64 = 10_000;
+/// How often that wait doubles while the faults go on: from ten seconds to some five minutes.
+const RECHECK_DOUBLINGS: u32 = 5;
 /// How many workers may be lost with a call before it is taken for the cause.
 pub const LOSSES_MAX: u32 = 3;
 
@@ -284,7 +286,7 @@ impl Decider<'_> {
             return Some(if work.n_quick < QUICK_TRIES {
                 (Next::Quick, QUICK_DELAY_MS * u64::from(work.n_quick + 1))
             } else {
-                (Next::Recheck, RECHECK_MS)
+                (Next::Recheck, RECHECK_MS << work.n_rechecks.min(RECHECK_DOUBLINGS))
             });
         }
         let switchable = matches!(fault.kind, FaultKind::Transport | FaultKind::Error | FaultKind::Timeout);
