@@ -105,7 +105,7 @@ impl Decider<'_> {
             return events;
         }
         // The turn of a loop fails its loop.
-        let path = self.loop_of_turn(path).unwrap_or_else(|| path.clone());
+        let path = self.run.loop_of_turn(self.plan, path).unwrap_or_else(|| path.clone());
         let spot = self.spot(&path);
         let last = match (&spot.branch, &spot.node.kind, spot.state.nest.as_deref()) {
             (Some(arm), _, _) => {
@@ -124,12 +124,6 @@ impl Decider<'_> {
         };
         events.push(last);
         events
-    }
-
-    fn loop_of_turn(&self, path: &NodePath) -> Option<NodePath> {
-        let (outer, _) = path.split_last()?;
-        let spot = self.run.spot(self.plan, &outer)?;
-        (spot.branch.is_none() && matches!(spot.node.kind, Kind::Loop(_))).then_some(outer)
     }
 
     fn sub_failed(&self, spot: &Spot<'_, '_>, path: &NodePath, inner: &ScopeState, on: &SubFailure) -> Event {
