@@ -1,0 +1,1 @@
+//! Hands out. Who gets which job next; it may lose everything and nothing breaks.

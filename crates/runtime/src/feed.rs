@@ -1,0 +1,80 @@
+//! What has just become durable, for whoever watches: live streams, and callers that wait for an end.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{broadcast, oneshot};
+use windlass_engine::id::{FlowId, RunId};
+use windlass_engine::path::NodePath;
+use windlass_engine::time::Timestamp;
+use windlass_store::run::RunStatus;
+
+/// Changes that a slow watcher may be behind before it has to look into the store.
+const BEHIND_MAX: usize = 4_096;
+
+/// One durable entry of a run's journal.
+#[derive(Debug, Clone)]
+pub struct Change {
+    pub run: RunId,
+    pub flow: FlowId,
+    /// The number of the entry.
+    pub seq: u64,
+    pub at: Timestamp,
+    pub status: RunStatus,
+    /// The node that was entered last.
+    pub node: Option<NodePath>,
+}
+
+/// Tells changes to whoever watches.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    all: broadcast::Sender<Arc<Change>>,
+    ends: Mutex<HashMap<RunId, Vec<oneshot::Sender<RunStatus>>>>,
+}
+
+impl Feed {
+    pub(crate) fn new() -> Self {
+        Feed { all: broadcast::channel(BEHIND_MAX).0, ends: Mutex::default() }
+    }
+
+    /// Everything from now on.
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Arc<Change>> {
+        self.all.subscribe()
+    }
+
+    /// The end of a run, once it comes.
+    pub(crate) fn end_of(&self, run: RunId) -> oneshot::Receiver<RunStatus> {
+        let (sender, receiver) = oneshot::channel();
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever gave up waiting is forgotten by whoever comes next.
+        let waiting = ends.entry(run).or_default();
+        waiting.retain(|sender| !sender.is_closed());
+        waiting.push(sender);
+        receiver
+    }
+
+    /// Nobody waits for this end any more, as far as this receiver was concerned.
+    pub(crate) fn forget(&self, run: RunId) {
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(waiting) = ends.get_mut(&run) {
+            waiting.retain(|sender| !sender.is_closed());
+            if waiting.is_empty() {
+                ends.remove(&run);
+            }
+        }
+    }
+
+    pub(crate) fn tell(&self, change: impl FnOnce() -> Change) {
+        if self.all.receiver_count() > 0 {
+            // Nobody listening any more is no failure.
+            drop(self.all.send(Arc::new(change())));
+        }
+    }
+
+    pub(crate) fn ended(&self, run: RunId, status: RunStatus) {
+        let waiting = self.ends.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
+        for sender in waiting.into_iter().flatten() {
+            drop(sender.send(status));
+        }
+    }
+}

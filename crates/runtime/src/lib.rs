@@ -1,0 +1,26 @@
+//! Drives. Connects the engine, the store, the queue and the clock: takes inputs to runs and jobs, commits what was
+//! decided, and carries out what must be done in the world because of it.
+//!
+//! Everything goes through `submit`: inputs of a run wait in its mailbox, are decided in one batch, committed once,
+//! and only then answered and acted upon.
+
+pub mod clock;
+pub mod error;
+pub mod settings;
+
+pub mod flow;
+pub mod run;
+
+pub mod job;
+pub mod worker;
+
+pub mod call;
+pub mod function;
+
+pub mod feed;
+
+mod runtime;
+
+pub use error::{RuntimeError, SubmitError};
+pub use runtime::Runtime;
+pub use settings::Settings;

@@ -1,0 +1,1 @@
+//! Says. The HTTP contract as types, a typed client and the worker loop.

@@ -1,0 +1,1 @@
+//! Listens. HTTP routes over the runtime.
