@@ -148,6 +148,8 @@ macro_rules! conformance {
                 an_unknown_worker_is_told_to_register
                 prices_and_queue_settings_are_replaced
                 the_audit_is_numbered_in_order
+                of_the_log_of_an_attempt_the_last_word_counts
+                logs_of_a_run_come_by_fence_and_of_nobody_are_not_kept
             ]
             retention: [
                 what_ended_long_ago_is_deleted_a_part_at_a_time
@@ -155,6 +157,7 @@ macro_rules! conformance {
                 dead_letters_the_ledger_and_the_audit_stay
                 an_undelivered_message_outlives_its_sender
                 a_deleted_run_frees_its_request_id
+                logs_are_deleted_with_their_run
             ]
             replays: [
                 a_run_replays_from_its_journal

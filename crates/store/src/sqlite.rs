@@ -26,6 +26,7 @@ mod account;
 mod outbox;
 mod schedule;
 
+mod log;
 mod record;
 mod server;
 mod worker;

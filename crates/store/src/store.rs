@@ -10,6 +10,7 @@ use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRef, FlowRow, Publication, Published, VersionRef, VersionRow};
 use crate::job::{JobQuery, JobRow, ReadyQuery};
+use crate::log::LogRow;
 use crate::outbox::Message;
 use crate::page::{Order, Page, Part};
 use crate::queue::QueueDepth;
@@ -127,7 +128,8 @@ macro_rules! typed {
                 | Records::Prices(_)
                 | Records::Queues(_)
                 | Records::Schedules(_)
-                | Records::Audit(_) => mixed_up(),
+                | Records::Audit(_)
+                | Records::Logs(_) => mixed_up(),
             }
         }
     };
@@ -159,6 +161,9 @@ impl dyn Store + '_ {
     typed!(
         /// The audit after this number, oldest first.
         audit(after: u64, limit: usize) -> (u64, AuditRow), RecordQuery::Audit { after, limit }, Audit);
+    typed!(
+        /// The logs of a run's attempts, by fence; all, or one.
+        logs(run: RunId, fence: Option<u64>) -> LogRow, RecordQuery::Logs { run, fence }, Logs);
 
     /// One account.
     pub async fn account(&self, id: &str) -> Result<Option<AccountRow>, StoreError> {
@@ -169,7 +174,8 @@ impl dyn Store + '_ {
             | Records::Prices(_)
             | Records::Queues(_)
             | Records::Schedules(_)
-            | Records::Audit(_) => mixed_up(),
+            | Records::Audit(_)
+            | Records::Logs(_) => mixed_up(),
         }
     }
 
