@@ -75,6 +75,8 @@ macro_rules! conformance {
                 runs_of_a_dead_server_are_orphans
                 runs_of_an_earlier_epoch_are_orphans
                 runs_that_ended_or_have_no_owner_are_no_orphans
+                orphans_are_walked_through_by_id
+                what_will_be_due_can_be_asked_for_and_says_when
             ]
             lists: [
                 runs_are_found_by_every_field

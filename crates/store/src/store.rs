@@ -69,14 +69,17 @@ pub trait Store: Send + Sync {
     /// Runs that match.
     async fn runs(&self, query: RunQuery) -> Result<Page<RunRow>, StoreError>;
 
-    /// Open runs, open jobs and schedules whose time has come, oldest first, at most `limit` of each.
+    /// Open runs, open jobs and schedules whose time has come at `now`, oldest first, at most `limit` of each. A
+    /// `now` that is still to come asks what will: each says when.
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError>;
 
-    /// Open runs whose owner has not been heard of for `dead_after_ms`, or never in this epoch; by id.
+    /// Open runs whose owner has not been heard of for `dead_after_ms`, or never in this epoch; by id, after
+    /// this one.
     async fn orphans(
         &self,
         now: Timestamp,
         dead_after_ms: u64,
+        after: Option<RunId>,
         limit: usize,
     ) -> Result<Vec<RunRow>, StoreError>;
 
