@@ -131,7 +131,12 @@ impl Runtime {
             let making = runtime.clone();
             let its = order.clone();
             // A task of its own, so that a panic is an answer like any other.
-            let made = tokio::spawn(async move { making.perform(&its, &token).await }).await;
+            let mut call = tokio::spawn(async move { making.perform(&its, &token).await });
+            let made = tokio::select! {
+                made = &mut call => made,
+                // Nobody takes the answer any more; the next server makes the call again.
+                () = runtime.stopped() => return call.abort(),
+            };
             let Reported { outcome, worker, log } = made.unwrap_or_else(|_| Reported {
                 outcome: panicked(&order.service),
                 worker: None,

@@ -14,8 +14,8 @@ use windlass_store::StoreError;
 use windlass_store::commit::Commit;
 use windlass_store::flow::{FlowRef, VersionRef};
 use windlass_store::outbox::{Child, Delivery, Message, Note, Party};
-use windlass_store::run::{Origin, RunQuery, RunRef, RunStatus};
 use windlass_store::page::{Order, Part};
+use windlass_store::run::{Origin, RunQuery, RunRef, RunStatus};
 
 use crate::Runtime;
 use crate::RuntimeError;
@@ -179,11 +179,7 @@ impl Runtime {
             Err(reason) => return self.pass_on(message, child.parent.run, child.refused(reason)).await,
         };
         let start = self.complete(child.start()).await?;
-        let along = Along {
-            create: Some(origin),
-            delivered: vec![message.id.clone()],
-            ..Along::default()
-        };
+        let along = Along { create: Some(origin), delivered: vec![message.id.clone()], ..Along::default() };
         match self.tell(child.child, Input::Start(Box::new(start)), along).await {
             Told::Taken(_) | Told::Outdated | Told::Existing { .. } => Ok(()),
             Told::Refused(_) if self.store().run(RunRef::Id(child.child)).await?.is_some() => {

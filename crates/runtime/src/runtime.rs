@@ -25,6 +25,9 @@ use crate::{RuntimeError, Settings};
 /// How often memory is tidied up.
 const TIDY: Duration = Duration::from_secs(1);
 
+/// How long what is being written may take when the server stops.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
 /// A running server. Cheap to clone.
 #[derive(Clone)]
 pub struct Runtime {
@@ -205,13 +208,14 @@ impl Runtime {
     pub async fn shut_down(&self, grace: Duration) {
         self.inner.is_draining.store(true, Ordering::Relaxed);
         let begun = tokio::time::Instant::now();
-        while begun.elapsed() < grace && (self.inner.calls.len() > 0 || self.inner.mailboxes.n_waiting() > 0) {
+        while begun.elapsed() < grace && (self.inner.calls.len() > 0 || self.inner.mailboxes.n_waiting() > 0)
+        {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         self.stop();
         self.inner.tasks.close();
-        // Tasks that make calls do not end by themselves; what they would say is lost with them, and known to be.
-        drop(tokio::time::timeout(Duration::from_millis(100), self.inner.tasks.wait()).await);
+        // What is being written is written to its end.
+        drop(tokio::time::timeout(LAST_WORDS, self.inner.tasks.wait()).await);
     }
 
     pub(crate) fn stop(&self) {

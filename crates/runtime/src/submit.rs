@@ -424,7 +424,9 @@ fn decide(hot: &mut Hot, letters: &[Letter], given: &Given) -> (Step, Vec<Option
 /// What goes along with the letters that were not refused.
 fn joins<'a>(letters: &'a [Letter], refusals: &'a [Option<Refusal>]) -> impl Iterator<Item = &'a Along> {
     let taken = letters.iter().zip(refusals).filter(|(_, refusal)| refusal.is_none());
-    taken.map(|(letter, _)| &letter.along).filter(|along| !along.jobs.is_empty() || !along.delivered.is_empty())
+    taken
+        .map(|(letter, _)| &letter.along)
+        .filter(|along| !along.jobs.is_empty() || !along.delivered.is_empty())
 }
 
 fn answer_all(letters: Vec<Letter>, refusals: Vec<Option<Refusal>>, seen: Seen) {
