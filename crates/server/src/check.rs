@@ -30,7 +30,11 @@ pub(crate) fn name_if_given(path: &str, text: Option<&str>) -> Answer<()> {
 /// A text for people.
 pub(crate) fn text(path: &str, text: &str) -> Answer<()> {
     if text.len() > TEXT_BYTES {
-        return Err(ApiError::field(Code::InvalidBody, path, format!("it is longer than {TEXT_BYTES} bytes: shorten it")));
+        return Err(ApiError::field(
+            Code::InvalidBody,
+            path,
+            format!("it is longer than {TEXT_BYTES} bytes: shorten it"),
+        ));
     }
     Ok(())
 }
@@ -38,22 +42,39 @@ pub(crate) fn text(path: &str, text: &str) -> Answer<()> {
 /// Labels: few, and short.
 pub(crate) fn labels(labels: &BTreeMap<String, String>) -> Answer<()> {
     if labels.len() > LABELS {
-        return Err(ApiError::field(Code::InvalidBody, "labels", format!("there are more than {LABELS}: give fewer")));
+        return Err(ApiError::field(
+            Code::InvalidBody,
+            "labels",
+            format!("there are more than {LABELS}: give fewer"),
+        ));
     }
     for (key, value) in labels {
         name("labels", key)?;
         if value.len() > NAME_BYTES {
             let path = format!("labels.{key}");
-            return Err(ApiError::field(Code::InvalidBody, path, format!("it is longer than {NAME_BYTES} bytes: shorten it")));
+            return Err(ApiError::field(
+                Code::InvalidBody,
+                path,
+                format!("it is longer than {NAME_BYTES} bytes: shorten it"),
+            ));
         }
     }
     Ok(())
 }
 
 /// A number that must be within a range.
-pub(crate) fn within<N: PartialOrd + std::fmt::Display + Copy>(path: &str, given: N, from: N, to: N) -> Answer<N> {
+pub(crate) fn within<N: PartialOrd + std::fmt::Display + Copy>(
+    path: &str,
+    given: N,
+    from: N,
+    to: N,
+) -> Answer<N> {
     if given < from || given > to {
-        return Err(ApiError::field(Code::InvalidBody, path, format!("{given} is not within {from} to {to}")));
+        return Err(ApiError::field(
+            Code::InvalidBody,
+            path,
+            format!("{given} is not within {from} to {to}"),
+        ));
     }
     Ok(given)
 }

@@ -34,7 +34,9 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Asked<T
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let query = Query::<T>::from_request_parts(parts, state).await;
         query.map(|Query(query)| Asked(query)).map_err(|rejection| match rejection {
-            QueryRejection::FailedToDeserializeQueryString(error) => wrong(Code::BadQuery, &innermost(&error), "?"),
+            QueryRejection::FailedToDeserializeQueryString(error) => {
+                wrong(Code::BadQuery, &innermost(&error), "?")
+            }
             other => ApiError::new(Code::BadQuery, other.body_text()),
         })
     }
@@ -60,8 +62,7 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     axum::Json::from_bytes(bytes).map(|axum::Json(body)| body).map_err(|rejection| match rejection {
         JsonRejection::JsonDataError(error) => {
             let text = innermost(&error);
-            let code =
-                if text.contains("unknown field `") { Code::UnknownField } else { Code::InvalidBody };
+            let code = if text.contains("unknown field `") { Code::UnknownField } else { Code::InvalidBody };
             wrong(code, &text, "")
         }
         JsonRejection::JsonSyntaxError(error) => {
@@ -139,7 +140,11 @@ mod tests {
     fn refused<T: DeserializeOwned>(body: &str, code: Code, path: &str) -> ApiError {
         let error = read::<T>(body.as_bytes()).err().unwrap();
         let problem = error.problem();
-        assert_eq!((error.code(), problem.errors.first().map_or("", |error| &error.path)), (code, path), "{problem:?}");
+        assert_eq!(
+            (error.code(), problem.errors.first().map_or("", |error| &error.path)),
+            (code, path),
+            "{problem:?}"
+        );
         error
     }
 
@@ -157,7 +162,11 @@ mod tests {
         refused::<NewRun>(r#"{"params":5}"#, Code::InvalidBody, "params");
         refused::<NewRun>(r#"{"version":-1}"#, Code::InvalidBody, "version");
         refused::<NewRun>(r#"{"labels":{"a":1}}"#, Code::InvalidBody, "labels.a");
-        refused::<Finish>(r#"{"results":[{"id":"a","outcome":"done"}]}"#, Code::InvalidBody, "results[0].lease");
+        refused::<Finish>(
+            r#"{"results":[{"id":"a","outcome":"done"}]}"#,
+            Code::InvalidBody,
+            "results[0].lease",
+        );
         refused::<Signal>("", Code::InvalidBody, "key");
         refused::<Signal>("[]", Code::InvalidBody, "key");
         refused::<NewRun>("5", Code::InvalidBody, "");

@@ -57,8 +57,13 @@ impl Guard {
     }
 
     /// Reads a body to its end, and holds room for it.
-    async fn read(&self, headers: &HeaderMap, body: Body) -> Result<(Bytes, Option<OwnedSemaphorePermit>), ApiError> {
-        let declared = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    async fn read(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), ApiError> {
+        let declared =
+            headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
         let mut body = body;
         if declared.is_some_and(|length| length > self.body_bytes_max) {
             drain(&mut body).await;
@@ -95,7 +100,8 @@ impl Guard {
     }
 
     fn too_large(&self) -> ApiError {
-        let detail = format!("the body is larger than {} bytes: send less, or a reference to it", self.body_bytes_max);
+        let detail =
+            format!("the body is larger than {} bytes: send less, or a reference to it", self.body_bytes_max);
         ApiError::new(Code::TooLarge, detail)
     }
 }
@@ -123,7 +129,8 @@ pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Ne
 pub(crate) fn is_native(path: &str) -> bool {
     const OTHER: [&str; 7] = ["/flows", "/tasks", "/workers", "/queue", "/register", "/heartbeat", "/list"];
     let bare = path.strip_prefix("/api").unwrap_or(path);
-    let inside = |prefix: &str| bare.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let inside =
+        |prefix: &str| bare.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     !(OTHER.iter().any(|prefix| inside(prefix)) || inside("/allocate"))
 }
 
@@ -179,7 +186,9 @@ mod tests {
         let open = Guard::new(1, &["https://app.example".to_owned()]);
         assert!(!open.is_foreign(&Method::POST, &headers("https://app.example", "localhost:8070")));
         assert!(open.is_foreign(&Method::POST, &headers("https://app.example.evil", "localhost:8070")));
-        assert!(!Guard::new(1, &["*".to_owned()]).is_foreign(&Method::POST, &headers("https://any", "localhost")));
+        assert!(
+            !Guard::new(1, &["*".to_owned()]).is_foreign(&Method::POST, &headers("https://any", "localhost"))
+        );
     }
 
     #[test]

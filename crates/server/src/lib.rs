@@ -10,6 +10,7 @@ mod listen;
 mod native;
 mod openapi;
 pub mod problem;
+pub mod scheduler;
 mod shape;
 
 use axum::Router;
@@ -60,11 +61,16 @@ fn build(runtime: Runtime, options: Options, closing: CancellationToken) -> Rout
     let router = native
         .with_state(app)
         .merge(openapi::routes(document))
+        .nest("/api", scheduler::prefixed(runtime.clone()))
+        .merge(scheduler::bare(runtime))
         .fallback(nowhere)
         .method_not_allowed_fallback(wrong_method)
         // The guard has read the body, and its limit is the one that counts.
         .layer(DefaultBodyLimit::disable())
-        .layer(middleware::from_fn_with_state(Guard::new(options.body_bytes_max, &options.cors), guard::check));
+        .layer(middleware::from_fn_with_state(
+            Guard::new(options.body_bytes_max, &options.cors),
+            guard::check,
+        ));
     if options.cors.is_empty() { router } else { router.layer(cors(&options.cors)) }
 }
 
@@ -77,7 +83,11 @@ fn cors(origins: &[String]) -> CorsLayer {
     CorsLayer::new()
         .allow_origin(allowed)
         .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
-        .allow_headers([header::CONTENT_TYPE, header::AUTHORIZATION, header::HeaderName::from_static("last-event-id")])
+        .allow_headers([
+            header::CONTENT_TYPE,
+            header::AUTHORIZATION,
+            header::HeaderName::from_static("last-event-id"),
+        ])
 }
 
 async fn nowhere(request: Request) -> Response {

@@ -70,9 +70,10 @@ fn converse(stream: TcpStream, held: OwnedSemaphorePermit, router: Router, grace
     }
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(HEAD_BYTES).keep_alive(true);
-    let service = TowerToHyperService::new(tower::util::MapRequest::new(router, |request: hyper::Request<_>| {
-        request.map(axum::body::Body::new)
-    }));
+    let service =
+        TowerToHyperService::new(tower::util::MapRequest::new(router, |request: hyper::Request<_>| {
+            request.map(axum::body::Body::new)
+        }));
     let connection = graceful.watch(builder.serve_connection(TokioIo::new(stream), service));
     tokio::spawn(async move {
         if let Err(error) = connection.await {

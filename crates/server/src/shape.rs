@@ -11,7 +11,7 @@ use windlass_engine::time::Timestamp;
 use windlass_sdk::types::Time;
 
 pub(crate) use flow::{definition, flow, form, severity_problems, version, version_summary};
-pub(crate) use node::{Found, each_node, node_states};
+pub(crate) use node::{Found, each_node};
 pub(crate) use page::{counted, label, limit, list, part, slice};
 pub(crate) use run::{priority, run, run_state, status, summary};
 pub(crate) use trace::{attempt, entry};

@@ -23,7 +23,11 @@ async fn tell(app: &App, id: &str, input: Input) -> Answer<Json<RunSummary>> {
 #[utoipa::path(post, path = "/api/v1/runs/{id}/cancel", tag = "runs", request_body = Cancel,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
-pub(crate) async fn cancel(State(app): State<App>, At(id): At<String>, Body(body): Body<Cancel>) -> Answer<Json<RunSummary>> {
+pub(crate) async fn cancel(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(body): Body<Cancel>,
+) -> Answer<Json<RunSummary>> {
     check::text("reason", body.reason.as_deref().unwrap_or_default())?;
     check::name_if_given("by", body.by.as_deref())?;
     tell(&app, &id, Input::Cancel { reason: body.reason, by: body.by }).await
@@ -33,7 +37,11 @@ pub(crate) async fn cancel(State(app): State<App>, At(id): At<String>, Body(body
 #[utoipa::path(post, path = "/api/v1/runs/{id}/pause", tag = "runs", request_body = NoBody,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
-pub(crate) async fn pause(State(app): State<App>, At(id): At<String>, Body(NoBody {}): Body<NoBody>) -> Answer<Json<RunSummary>> {
+pub(crate) async fn pause(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(NoBody {}): Body<NoBody>,
+) -> Answer<Json<RunSummary>> {
     tell(&app, &id, Input::Pause).await
 }
 
@@ -41,7 +49,11 @@ pub(crate) async fn pause(State(app): State<App>, At(id): At<String>, Body(NoBod
 #[utoipa::path(post, path = "/api/v1/runs/{id}/resume", tag = "runs", request_body = NoBody,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
-pub(crate) async fn resume(State(app): State<App>, At(id): At<String>, Body(NoBody {}): Body<NoBody>) -> Answer<Json<RunSummary>> {
+pub(crate) async fn resume(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(NoBody {}): Body<NoBody>,
+) -> Answer<Json<RunSummary>> {
     tell(&app, &id, Input::Resume).await
 }
 
@@ -49,7 +61,11 @@ pub(crate) async fn resume(State(app): State<App>, At(id): At<String>, Body(NoBo
 #[utoipa::path(post, path = "/api/v1/runs/{id}/step", tag = "runs", request_body = NoBody,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
-pub(crate) async fn step(State(app): State<App>, At(id): At<String>, Body(NoBody {}): Body<NoBody>) -> Answer<Json<RunSummary>> {
+pub(crate) async fn step(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(NoBody {}): Body<NoBody>,
+) -> Answer<Json<RunSummary>> {
     tell(&app, &id, Input::Step).await
 }
 
@@ -57,7 +73,11 @@ pub(crate) async fn step(State(app): State<App>, At(id): At<String>, Body(NoBody
 #[utoipa::path(post, path = "/api/v1/runs/{id}/retry", tag = "runs", request_body = NoBody,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
-pub(crate) async fn retry(State(app): State<App>, At(id): At<String>, Body(NoBody {}): Body<NoBody>) -> Answer<Json<RunSummary>> {
+pub(crate) async fn retry(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(NoBody {}): Body<NoBody>,
+) -> Answer<Json<RunSummary>> {
     tell(&app, &id, Input::Retry).await
 }
 
@@ -77,7 +97,11 @@ pub(crate) async fn continue_node(
 #[utoipa::path(post, path = "/api/v1/runs/{id}/signal", tag = "runs", request_body = Signal,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
-pub(crate) async fn signal(State(app): State<App>, At(id): At<String>, Body(body): Body<Signal>) -> Answer<Json<RunSummary>> {
+pub(crate) async fn signal(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(body): Body<Signal>,
+) -> Answer<Json<RunSummary>> {
     check::name("key", &body.key)?;
     check::name_if_given("id", body.id.as_deref())?;
     check::name_if_given("by", body.by.as_deref())?;
@@ -88,7 +112,11 @@ pub(crate) async fn signal(State(app): State<App>, At(id): At<String>, Body(body
 #[utoipa::path(post, path = "/api/v1/runs/{id}/decide", tag = "runs", request_body = Decide,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
-pub(crate) async fn decide(State(app): State<App>, At(id): At<String>, Body(body): Body<Decide>) -> Answer<Json<RunSummary>> {
+pub(crate) async fn decide(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(body): Body<Decide>,
+) -> Answer<Json<RunSummary>> {
     check::text("comment", body.comment.as_deref().unwrap_or_default())?;
     check::name_if_given("by", body.by.as_deref())?;
     let node = body.node.as_deref().map(Into::into);
@@ -100,6 +128,10 @@ pub(crate) async fn decide(State(app): State<App>, At(id): At<String>, Body(body
 #[utoipa::path(post, path = "/api/v1/runs/{id}/rerun", tag = "runs", request_body = Rerun,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
-pub(crate) async fn rerun(State(app): State<App>, At(id): At<String>, Body(body): Body<Rerun>) -> Answer<Json<RunSummary>> {
+pub(crate) async fn rerun(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(body): Body<Rerun>,
+) -> Answer<Json<RunSummary>> {
     tell(&app, &id, Input::Rerun { from: body.from.as_str().into(), shared: body.shared }).await
 }

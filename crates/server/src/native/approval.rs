@@ -46,7 +46,8 @@ fn open_approvals(view: &RunView, label: &Label) -> Vec<Approval> {
     // A walk that is cut short has found enough.
     let _stopped = shape::each_node(&view.plan, &view.state, &mut |path, found| {
         if let Found::Node { node, state } = found
-            && let (Kind::Approval(approval), Phase::Open(Activity::Approval { until })) = (&node.kind, &state.phase)
+            && let (Kind::Approval(approval), Phase::Open(Activity::Approval { until })) =
+                (&node.kind, &state.phase)
         {
             approvals.push(Approval {
                 run: view.row.id.to_string(),

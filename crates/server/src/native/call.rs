@@ -38,7 +38,8 @@ pub(crate) async fn report(
     let verdict = match find(&view, fence)? {
         None => Verdict::Lost,
         Some(node) => {
-            let told = app.runtime.submit(run, Input::CallEnded { node, fence, outcome, worker: worker_id }).await;
+            let told =
+                app.runtime.submit(run, Input::CallEnded { node, fence, outcome, worker: worker_id }).await;
             match told {
                 Ok(_) => Verdict::Ok,
                 Err(SubmitError::Refused(Refusal::Stale { .. } | Refusal::Ended { .. })) => Verdict::Lost,
@@ -67,7 +68,9 @@ fn find(view: &RunView, fence: u64) -> Answer<Option<NodePath>> {
     let mut answer = Ok(None);
     // A walk that is cut short has found it.
     let _stopped = shape::each_node(&view.plan, &view.state, &mut |path, found: Found<'_>| {
-        let (Some(work), Some(call)) = (found.phase().work(), found.call()) else { return ControlFlow::Continue(()) };
+        let (Some(work), Some(call)) = (found.phase().work(), found.call()) else {
+            return ControlFlow::Continue(());
+        };
         if work.fence() != Some(fence) {
             return ControlFlow::Continue(());
         }
@@ -75,10 +78,14 @@ fn find(view: &RunView, fence: u64) -> Answer<Option<NodePath>> {
         answer = match &call.exec {
             // Its job, function, script or child says how it ended; a second voice would leave that behind.
             Exec::Queue | Exec::Func { .. } | Exec::Script(_) | Exec::Flow { .. } if granted => {
-                let detail = format!("the call of `{path}` is answered by whoever performs it: finish its job instead");
+                let detail = format!(
+                    "the call of `{path}` is answered by whoever performs it: finish its job instead"
+                );
                 Err(ApiError::new(Code::NotWaiting, detail))
             }
-            Exec::Queue | Exec::Func { .. } | Exec::Script(_) | Exec::Flow { .. } | Exec::Http => Ok(Some(path)),
+            Exec::Queue | Exec::Func { .. } | Exec::Script(_) | Exec::Flow { .. } | Exec::Http => {
+                Ok(Some(path))
+            }
         };
         ControlFlow::Break(())
     });

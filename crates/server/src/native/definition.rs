@@ -47,7 +47,6 @@ impl Source {
     }
 }
 
-
 /// Says what is wrong with a definition, without saving it.
 #[utoipa::path(post, path = "/api/v1/flows/validate", tag = "flows", request_body = Definition,
     responses((status = 200, description = "Everything that was found", body = Validation)))]
@@ -76,7 +75,8 @@ pub(crate) async fn expand(Body(given): Body<Definition>) -> Answer<Json<Expansi
     match compiled.form {
         Some(Form::Steps) if compiled.plan.is_some() => {}
         Some(Form::Graph | Form::Dag) => {
-            let reason = "only definitions of the steps form expand to tasks: this one is run as it is written";
+            let reason =
+                "only definitions of the steps form expand to tasks: this one is run as it is written";
             return Err(ApiError::field(Code::InvalidDefinition, "$", reason));
         }
         Some(Form::Steps) | None => {

@@ -98,7 +98,10 @@ mod tests {
                 ("/c~1d", ChangeKind::Added),
             ]
         );
-        assert_eq!((changes[0].before.as_ref(), changes[0].after.as_ref()), (Some(&json!(1)), Some(&json!(2))));
+        assert_eq!(
+            (changes[0].before.as_ref(), changes[0].after.as_ref()),
+            (Some(&json!(1)), Some(&json!(2)))
+        );
         assert!(!more);
     }
 

@@ -20,7 +20,10 @@ use crate::shape;
 /// Makes a flow, with its first version.
 #[utoipa::path(post, path = "/api/v1/flows", tag = "flows", request_body = NewFlow,
     responses((status = 201, description = "The flow, with version 1 published", body = Published)))]
-pub(crate) async fn create(State(app): State<App>, Body(new): Body<NewFlow>) -> Answer<(StatusCode, Json<Published>)> {
+pub(crate) async fn create(
+    State(app): State<App>,
+    Body(new): Body<NewFlow>,
+) -> Answer<(StatusCode, Json<Published>)> {
     check::name("name", &new.name)?;
     check::text("description", &new.description)?;
     check::labels(&new.labels)?;
@@ -55,7 +58,10 @@ pub(crate) async fn publish(
 /// Lists flows, newest first.
 #[utoipa::path(get, path = "/api/v1/flows", tag = "flows", params(FlowsQuery),
     responses((status = 200, description = "A page of flows", body = List<Flow>)))]
-pub(crate) async fn list(State(app): State<App>, Asked(asked): Asked<FlowsQuery>) -> Answer<Json<List<Flow>>> {
+pub(crate) async fn list(
+    State(app): State<App>,
+    Asked(asked): Asked<FlowsQuery>,
+) -> Answer<Json<List<Flow>>> {
     let query = FlowQuery {
         flow: None,
         text: asked.q.filter(|text| !text.is_empty()),
@@ -80,7 +86,10 @@ pub(crate) async fn show(State(app): State<App>, At(flow): At<String>) -> Answer
 #[utoipa::path(get, path = "/api/v1/flows/{flow}/versions", tag = "flows",
     params(("flow" = String, Path, description = "The name or the id of the flow")),
     responses((status = 200, description = "All versions", body = List<VersionSummary>)))]
-pub(crate) async fn versions(State(app): State<App>, At(flow): At<String>) -> Answer<Json<List<VersionSummary>>> {
+pub(crate) async fn versions(
+    State(app): State<App>,
+    At(flow): At<String>,
+) -> Answer<Json<List<VersionSummary>>> {
     let flow = app.flow(&flow).await?;
     let rows = app.store().versions(flow.id).await?;
     Ok(Json(List { items: rows.iter().map(shape::version_summary).collect(), next: None }))

@@ -11,8 +11,8 @@ use windlass_engine::input::Outcome as EngineOutcome;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_runtime::job::{Claim as Asking, Claimed as Handed, Finish as End, Verdict as Word};
 use windlass_sdk::types::{
-    Claim, Claimed, ClaimedJob, Extend, ExtendVerdict, Extended, Finish, FinishVerdict, Finished, JobResult, Outcome,
-    Verdict,
+    Claim, Claimed, ClaimedJob, Extend, ExtendVerdict, Extended, Finish, FinishVerdict, Finished, JobResult,
+    Outcome, Verdict,
 };
 
 use crate::app::App;
@@ -101,7 +101,9 @@ pub(crate) async fn finish(State(app): State<App>, Body(finish): Body<Finish>) -
 fn end(at: usize, result: JobResult) -> Answer<Option<End>> {
     let JobResult { id, lease, outcome, result, error, retryable, memo, recheck_ms, log } = result;
     let outcome = ended(&format!("results[{at}]."), outcome, result, error, retryable, memo, recheck_ms)?;
-    let Some((job, fence)) = read_lease(&lease).filter(|(job, _)| job.to_string() == id) else { return Ok(None) };
+    let Some((job, fence)) = read_lease(&lease).filter(|(job, _)| job.to_string() == id) else {
+        return Ok(None);
+    };
     Ok(Some(End { job, fence, outcome, worker: None, log }))
 }
 
@@ -122,8 +124,11 @@ pub(crate) async fn extend(State(app): State<App>, Body(extend): Body<Extend>) -
     Ok(Json(Extended { results }))
 }
 
-fn next(verdicts: &mut impl Iterator<Item = Result<Word, windlass_runtime::RuntimeError>>) -> Answer<Verdict> {
-    let verdict = verdicts.next().ok_or_else(|| ApiError::new(Code::Internal, "a job was not answered"))??;
+fn next(
+    verdicts: &mut impl Iterator<Item = Result<Word, windlass_runtime::RuntimeError>>,
+) -> Answer<Verdict> {
+    let verdict =
+        verdicts.next().ok_or_else(|| ApiError::new(Code::Internal, "a job was not answered"))??;
     Ok(match verdict {
         Word::Ok => Verdict::Ok,
         Word::Lost => Verdict::Lost,
@@ -169,7 +174,15 @@ mod tests {
     fn a_lease_names_a_job_and_a_claim() {
         let job: JobId = "job_0190a1b2c3d47000800000000000000b".parse().unwrap();
         assert_eq!(read_lease(&format!("{job}.7")), Some((job, 7)));
-        for bad in ["", "7", ".", "job_1.7", &format!("{job}"), &format!("{job}.-1"), &format!("{job}.99999999999999999999")] {
+        for bad in [
+            "",
+            "7",
+            ".",
+            "job_1.7",
+            &format!("{job}"),
+            &format!("{job}.-1"),
+            &format!("{job}.99999999999999999999"),
+        ] {
             assert_eq!(read_lease(bad), None, "{bad}");
         }
     }
@@ -180,7 +193,9 @@ mod tests {
             ended("", outcome, Value::Null, error.map(str::to_owned), None, Value::Null, None)
         };
         assert!(told(Outcome::Done, Some("no")).is_err());
-        assert!(matches!(told(Outcome::Failed, Some("no")), Ok(EngineOutcome::Failed(fault)) if fault.retryable));
+        assert!(
+            matches!(told(Outcome::Failed, Some("no")), Ok(EngineOutcome::Failed(fault)) if fault.retryable)
+        );
         assert!(matches!(told(Outcome::Done, None), Ok(EngineOutcome::Done(_))));
     }
 }

@@ -13,7 +13,10 @@ use crate::shape;
 /// Lists runs, newest first.
 #[utoipa::path(get, path = "/api/v1/runs", tag = "runs", params(RunsQuery),
     responses((status = 200, description = "A page of runs", body = List<RunSummary>)))]
-pub(crate) async fn list(State(app): State<App>, Asked(asked): Asked<RunsQuery>) -> Answer<Json<List<RunSummary>>> {
+pub(crate) async fn list(
+    State(app): State<App>,
+    Asked(asked): Asked<RunsQuery>,
+) -> Answer<Json<List<RunSummary>>> {
     let flow = match &asked.flow {
         Some(flow) => Some(app.flow(flow).await?.id),
         None => None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_engine::event::{ExecMode as EngineMode, OnShort, Start};
 use windlass_engine::id::FlowId;
 use windlass_runtime::run::NewRun as RunDraft;
@@ -42,7 +42,7 @@ pub(crate) async fn start(
     check(&new)?;
     let flow = app.flow(&flow).await?;
     let version = version(&app, &flow, new.version).await?;
-    let request = new.request_id.clone().map(|id| Request { id, digest: digest(flow.id, &new) });
+    let request = new.request_id.clone().map(|id| Request::new(id, &asked_for(flow.id, &new)));
     let draft = RunDraft {
         flow: flow.id,
         version: version.id,
@@ -127,16 +127,9 @@ fn given(new: NewRun) -> Start {
     }
 }
 
-/// Tells a repetition from another request under the same id. The body is put into one form first: the order of its
-/// keys and the spaces between them mean nothing. A client that wanted two bodies to look the same would only fool
-/// itself, so a plain hash (FNV-1a of 128 bits) does.
-fn digest(flow: FlowId, new: &NewRun) -> String {
-    let body = serde_json::to_value(new).unwrap_or(Value::Null);
-    let text = format!("{flow} {body}");
-    let hash = text.bytes().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {
-        (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
-    });
-    format!("{hash:032x}")
+/// What a request asks, in one form: the order of its keys and the spaces between them mean nothing.
+fn asked_for(flow: FlowId, new: &NewRun) -> Value {
+    json!({ "flow": flow, "run": new })
 }
 
 #[cfg(test)]
@@ -145,7 +138,7 @@ mod tests {
 
     fn digest_of(body: &str) -> String {
         let flow = "flow_0190a1b2c3d47000800000000000000b".parse().unwrap();
-        digest(flow, &serde_json::from_str(body).unwrap())
+        Request::new("r", &asked_for(flow, &serde_json::from_str(body).unwrap())).digest
     }
 
     #[test]

@@ -42,7 +42,11 @@ const ENTRIES: usize = 100;
         ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last entry that was seen")),
     responses((status = 200, description = "Events `entry` (a JournalEntry) and `end` (an EndEvent)",
         body = JournalEntry, content_type = "text/event-stream")))]
-pub(crate) async fn run_events(State(app): State<App>, At(id): At<String>, headers: HeaderMap) -> Answer<Response> {
+pub(crate) async fn run_events(
+    State(app): State<App>,
+    At(id): At<String>,
+    headers: HeaderMap,
+) -> Answer<Response> {
     let run = run_id(&id)?;
     let after = last_seen(&headers)?.unwrap_or(0);
     // Watched before it is read: what is committed between the two is seen in one of them.
@@ -52,7 +56,13 @@ pub(crate) async fn run_events(State(app): State<App>, At(id): At<String>, heade
     Ok(stream(closing, async move |to| tell_run(&app, run, after, changes, &to).await))
 }
 
-async fn tell_run(app: &App, run: RunId, mut after: u64, mut changes: Receiver<std::sync::Arc<Change>>, to: &Teller) -> Result<(), Gone> {
+async fn tell_run(
+    app: &App,
+    run: RunId,
+    mut after: u64,
+    mut changes: Receiver<std::sync::Arc<Change>>,
+    to: &Teller,
+) -> Result<(), Gone> {
     let mut beat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -181,6 +191,7 @@ fn standing(row: &RunRow) -> ChangeEvent {
 fn last_seen(headers: &HeaderMap) -> Answer<Option<u64>> {
     let Some(value) = headers.get("last-event-id").filter(|value| !value.is_empty()) else { return Ok(None) };
     let read = value.to_str().ok().and_then(|text| text.trim().parse().ok());
-    let wrong = || ApiError::field(Code::BadQuery, "Last-Event-ID", "it is no id of this stream: leave it out");
+    let wrong =
+        || ApiError::field(Code::BadQuery, "Last-Event-ID", "it is no id of this stream: leave it out");
     read.map(Some).ok_or_else(wrong)
 }

@@ -51,8 +51,12 @@ pub(crate) async fn journal(
     let row = app.row(run_id(&id)?).await?;
     let (after, limit) = (shape::counted(asked.cursor.as_deref())?, shape::limit(asked.limit)?);
     let part = app.store().journal(row.id, Since::Entry(after), limit).await?;
-    let items: Vec<JournalEntry> = part.entries.iter().map(|(seq, entry)| shape::entry(*seq, entry)).collect();
-    let next = items.last().filter(|last| items.len() == limit && last.seq < row.len).map(|last| last.seq.to_string());
+    let items: Vec<JournalEntry> =
+        part.entries.iter().map(|(seq, entry)| shape::entry(*seq, entry)).collect();
+    let next = items
+        .last()
+        .filter(|last| items.len() == limit && last.seq < row.len)
+        .map(|last| last.seq.to_string());
     Ok(Json(List { items, next }))
 }
 

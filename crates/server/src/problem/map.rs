@@ -67,7 +67,9 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Refused(refusal) => refusal.into(),
-            StoreError::Conflict { .. } => ApiError::new(Code::Outdated, "somebody else wrote first: look again"),
+            StoreError::Conflict { .. } => {
+                ApiError::new(Code::Outdated, "somebody else wrote first: look again")
+            }
             StoreError::Unavailable(source) => {
                 tracing::error!(%source, "the store is unavailable");
                 let detail = "the store takes nothing now: try again in a moment";

@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::path::NodePath;
-use windlass_engine::plan::{Body, Branch, Branches as PlanBranches, Call, Exec, Fan, Kind, Node, Plan, Scope};
+use windlass_engine::plan::{
+    Body, Branch, Branches as PlanBranches, Call, Exec, Fan, Kind, Node, Plan, Scope,
+};
 use windlass_engine::retry::Fault as EngineFault;
 use windlass_engine::run::Run;
 use windlass_engine::run::state::{FanState, Nest, NodeState as State, Phase, ScopeState, Slot, Stage};
@@ -18,9 +20,17 @@ const NODES_MAX: usize = 10_000;
 
 /// A place of a run.
 pub(crate) enum Found<'a> {
-    Node { node: &'a Node, state: &'a State },
+    Node {
+        node: &'a Node,
+        state: &'a State,
+    },
     /// A branch of a fan.
-    Branch { node: &'a Node, branch: &'a Branch, name: &'a str, slot: &'a Slot },
+    Branch {
+        node: &'a Node,
+        branch: &'a Branch,
+        name: &'a str,
+        slot: &'a Slot,
+    },
 }
 
 impl<'a> Found<'a> {

@@ -5,9 +5,7 @@ use windlass_engine::event::{ExecMode as EngineMode, RunFault};
 use windlass_engine::plan::Priority as EnginePriority;
 use windlass_engine::run::Totals;
 use windlass_runtime::run::RunView;
-use windlass_sdk::types::{
-    Cost, ExecMode, Fault, Parent, Priority, Run, RunState, RunStatus, RunSummary,
-};
+use windlass_sdk::types::{Cost, ExecMode, Fault, Parent, Priority, Run, RunState, RunStatus, RunSummary};
 use windlass_store::run::{RunRow, RunStatus as StoreStatus};
 
 use super::node::{node_states, shape_fault};

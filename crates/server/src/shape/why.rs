@@ -8,19 +8,21 @@ use super::time;
 
 /// One thing that keeps a run from going on.
 pub(crate) fn reason(reason: EngineReason) -> Reason {
-    let shaped =
-        Reason { node: reason.node.to_string(), command: reason.command, ..Reason::default() };
-    let words = |waits_for: &str, text: String| Reason { waits_for: waits_for.to_owned(), text, ..shaped.clone() };
+    let shaped = Reason { node: reason.node.to_string(), command: reason.command, ..Reason::default() };
+    let words =
+        |waits_for: &str, text: String| Reason { waits_for: waits_for.to_owned(), text, ..shaped.clone() };
     match reason.cause {
         Cause::Start => words("start", "it has not been started".to_owned()),
         Cause::Resume => words("resume", "somebody paused it".to_owned()),
         Cause::Step => words("step", "it is advanced by hand".to_owned()),
         Cause::Nothing { status } => words("nothing", format!("it has ended: {status}")),
-        Cause::CancelConfirmation { n_calls } => {
-            words("cancel_confirmation", format!("{n_calls} calls were told to stop and have not said so yet"))
-        }
+        Cause::CancelConfirmation { n_calls } => words(
+            "cancel_confirmation",
+            format!("{n_calls} calls were told to stop and have not said so yet"),
+        ),
         Cause::Answer { service, by, attempt, deadline } => {
-            let text = format!("a {by} works on `{service}`, attempt {attempt}{}", by_when(", until", deadline));
+            let text =
+                format!("a {by} works on `{service}`, attempt {attempt}{}", by_when(", until", deadline));
             let (service, attempt) = (Some(service), Some(attempt));
             Reason { service, attempt, until: deadline.map(time), ..words("answer", text) }
         }
@@ -30,7 +32,10 @@ pub(crate) fn reason(reason: EngineReason) -> Reason {
             Reason { after, until: Some(time(at)), ..words("retry", text) }
         }
         Cause::Report { again_at } => {
-            let text = format!("the call is suspended: a report ends it{}", by_when(", or it is asked again at", again_at));
+            let text = format!(
+                "the call is suspended: a report ends it{}",
+                by_when(", or it is asked again at", again_at)
+            );
             Reason { until: again_at.map(time), ..words("report", text) }
         }
         Cause::Timer { until } => {
