@@ -35,7 +35,7 @@ use agenda::Agenda;
 pub use place::Place;
 use state::{ScopeState, Status};
 use waits::{Look, Waits};
-pub use why::Reason;
+pub use why::{Cause, Reason};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Run {
