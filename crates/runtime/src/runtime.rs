@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use windlass_store::Store;
 
+use crate::call::Caller;
 use crate::clock::Clock;
 use crate::feed::Feed;
+use crate::worker::Registry;
 use crate::{RuntimeError, Settings};
 
 /// A running server. Cheap to clone.
@@ -20,12 +22,15 @@ pub(crate) struct Inner {
     settings: Settings,
     clock: Clock,
     feed: Feed,
+    registry: Registry,
+    caller: Caller,
 }
 
 impl Runtime {
     /// Starts a server on a store: takes over what was left behind, and wakes what is due.
     pub async fn start_up(store: Arc<dyn Store>, settings: Settings) -> Result<Runtime, RuntimeError> {
-        let inner = Inner { store, settings, clock: Clock::default(), feed: Feed::new() };
+        let (registry, caller) = (Registry::new(&settings), Caller::new(&settings));
+        let inner = Inner { store, settings, clock: Clock::default(), feed: Feed::new(), registry, caller };
         Ok(Runtime { inner: Arc::new(inner) })
     }
 
@@ -46,6 +51,14 @@ impl Runtime {
 
     pub(crate) fn feed(&self) -> &Feed {
         &self.inner.feed
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.inner.registry
+    }
+
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.inner.caller
     }
 
     /// What keeps the server from taking work, for readiness; empty = nothing.
