@@ -229,7 +229,8 @@ impl Desk {
         self.forget_dead(now);
         let (limits, workers) = (self.limits, &self.workers);
         for service in self.services.values_mut().filter(|service| !service.waiting.is_empty()) {
-            let callable = |id: &String| workers.get(id).is_some_and(|entry| entry.can_be_called(limits, now));
+            let callable =
+                |id: &String| workers.get(id).is_some_and(|entry| entry.can_be_called(limits, now));
             if !service.members.iter().any(callable) {
                 for waiter in service.waiting.drain() {
                     // Whoever does not listen any more needs not be told.
@@ -272,7 +273,8 @@ impl Desk {
 
     /// Gives free places away, to the service first that has gone without for longest.
     fn serve_all(&mut self, services: &[String], now: Timestamp) {
-        let waiting = |name: &&String| self.services.get(*name).is_some_and(|found| !found.waiting.is_empty());
+        let waiting =
+            |name: &&String| self.services.get(*name).is_some_and(|found| !found.waiting.is_empty());
         let mut names: Vec<&String> = services.iter().filter(waiting).collect();
         names.sort_by_key(|name| self.services.get(*name).map(|service| service.served));
         for name in names {
@@ -282,7 +284,8 @@ impl Desk {
 
     fn serve(&mut self, name: &str, now: Timestamp) {
         while let Some((ticket, id)) = self.next_match(name, now) {
-            let (Some(service), Some(entry)) = (self.services.get_mut(name), self.workers.get_mut(&id)) else {
+            let (Some(service), Some(entry)) = (self.services.get_mut(name), self.workers.get_mut(&id))
+            else {
                 return;
             };
             let Some(waiter) = service.waiting.serve(ticket) else { return };
