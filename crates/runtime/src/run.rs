@@ -80,8 +80,32 @@ pub struct RunView {
 impl Runtime {
     /// Starts a run; answered when its first entry is durable.
     pub async fn start(&self, new: NewRun) -> Result<Started, StartError> {
-        self.admit()?;
+        self.start_as(RunId::new(Uuid::now_v7()), new).await
+    }
+
+    /// Starts a run and waits until it has ended, but no longer than that; answers with its status either way.
+    pub async fn start_and_wait(&self, new: NewRun, at_most: Duration) -> Result<Started, StartError> {
         let run = RunId::new(Uuid::now_v7());
+        // Asked for before it can come.
+        let end = self.feed().end_of(run);
+        let started = self.start_as(run, new).await;
+        let waits = matches!(&started, Ok(started) if started.created && started.status.is_open());
+        if waits && let Ok(Ok(status)) = tokio::time::timeout(at_most, end).await {
+            return Ok(Started { run, status, created: true });
+        }
+        self.feed().forget(run);
+        match started? {
+            Started { run, status, created } if status.is_open() => {
+                let left = if created { Duration::ZERO } else { at_most };
+                let status = self.wait_ended(run, left).await?.unwrap_or(status);
+                Ok(Started { run, status, created })
+            }
+            ended => Ok(ended),
+        }
+    }
+
+    async fn start_as(&self, run: RunId, new: NewRun) -> Result<Started, StartError> {
+        self.admit()?;
         let request = new.request.as_ref().map(|request| request.id.clone());
         let origin = Origin {
             flow: new.flow,

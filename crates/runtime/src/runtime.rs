@@ -12,6 +12,7 @@ use windlass_engine::recovery::DEAD_MS;
 use windlass_store::Store;
 use windlass_store::run::Owner;
 
+use crate::call::Caller;
 use crate::clock::Clock;
 use crate::effect::Calls;
 use crate::feed::Feed;
@@ -20,6 +21,7 @@ use crate::mailbox::Mailboxes;
 use crate::outbox::Outbox;
 use crate::recovery::Life;
 use crate::timer::Timers;
+use crate::worker::Registry;
 use crate::{RuntimeError, Settings};
 
 /// How often memory is tidied up.
@@ -46,6 +48,8 @@ pub(crate) struct Inner {
     timers: Timers,
     outbox: Outbox,
     calls: Calls,
+    registry: Registry,
+    caller: Caller,
     tasks: TaskTracker,
     stop: CancellationToken,
     is_draining: AtomicBool,
@@ -55,6 +59,10 @@ impl Runtime {
     /// Starts a server on a store: takes over what was left behind, and wakes what is due.
     pub async fn start_up(store: Arc<dyn Store>, settings: Settings) -> Result<Runtime, RuntimeError> {
         let clock = Clock::default();
+        for row in store.servers().await? {
+            // What is stored may come from a clock that ran ahead.
+            clock.not_before(row.beat_at);
+        }
         let life = Life::begin(&*store, &settings.name, settings.is_alone, clock.now()).await?;
         let inner = Inner {
             store,
@@ -67,6 +75,8 @@ impl Runtime {
             timers: Timers::default(),
             outbox: Outbox::default(),
             calls: Calls::default(),
+            registry: Registry::new(&settings),
+            caller: Caller::new(&settings),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             is_draining: AtomicBool::new(false),
@@ -84,6 +94,7 @@ impl Runtime {
         tokio::spawn(self.clone().look_ahead());
         tokio::spawn(self.clone().look_for_messages());
         tokio::spawn(self.clone().tidy_up());
+        tokio::spawn(self.clone().look_at_workers());
         let runtime = self.clone();
         // What the server before left behind; the new one is ready meanwhile.
         tokio::spawn(async move {
@@ -106,6 +117,17 @@ impl Runtime {
             let settings = self.settings();
             let is_full = self.inner.mailboxes.len() > settings.hot_runs_max;
             self.inner.mailboxes.passivate(if is_full { Duration::ZERO } else { settings.hot_run_idle });
+        }
+    }
+
+    /// Looks at who lives, again and again.
+    async fn look_at_workers(self) {
+        loop {
+            self.refresh_workers().await;
+            tokio::select! {
+                () = tokio::time::sleep(self.settings().worker_refresh) => {}
+                () = self.stopped() => return,
+            }
         }
     }
 
@@ -168,6 +190,14 @@ impl Runtime {
 
     pub(crate) fn calls(&self) -> &Calls {
         &self.inner.calls
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.inner.registry
+    }
+
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.inner.caller
     }
 
     pub(crate) fn tasks(&self) -> &TaskTracker {
