@@ -135,6 +135,18 @@ async fn a_call_that_was_suspended_is_asked_again_with_its_memo() {
 }
 
 #[tokio::test]
+async fn a_worker_may_be_called_by_name() {
+    let runtime = server(Settings::default()).await;
+    let worker = double(|_| async { answer(200, r#"{"result": 1}"#) }).await;
+    register(&runtime, "w", format!("http://localhost:{}", worker.address.port())).await;
+    assert!(matches!(call(&runtime, &order(Exec::Http)).await.outcome, Outcome::Done(_)));
+    register(&runtime, "w", "http://no-such-host.invalid:9".to_owned()).await;
+    let reported = call(&runtime, &order(Exec::Http)).await;
+    assert_eq!(fault(&reported).kind, FaultKind::Transport);
+    assert!(fault(&reported).message.contains("`no-such-host.invalid` does not resolve"), "{reported:?}");
+}
+
+#[tokio::test]
 async fn a_connection_is_used_again() {
     let (runtime, mut worker) = with_answer(answer(200, r#"{"result": 1}"#)).await;
     for _ in 0..3 {

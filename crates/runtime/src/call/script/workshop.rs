@@ -3,9 +3,14 @@
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use uuid::Uuid;
 use windlass_engine::plan::Script;
+
+/// How often, and how far apart, the removal of a directory is tried: the killed are gone long before.
+const REMOVE_TRIES: usize = 5;
+const REMOVE_PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) struct Workshop {
     pub(super) path: PathBuf,
@@ -46,7 +51,16 @@ impl Drop for Workshop {
     fn drop(&mut self) {
         let path = std::mem::take(&mut self.path);
         let remove = move || {
-            if let Err(error) = std::fs::remove_dir_all(&path) {
+            let mut removed = std::fs::remove_dir_all(&path);
+            for _ in 1..REMOVE_TRIES {
+                if removed.is_ok() {
+                    return;
+                }
+                // Whoever was killed a moment ago may still be writing.
+                std::thread::sleep(REMOVE_PAUSE);
+                removed = std::fs::remove_dir_all(&path);
+            }
+            if let Err(error) = removed {
                 tracing::warn!(path = %path.display(), %error, "the directory of a script could not be removed");
             }
         };
