@@ -93,10 +93,10 @@ impl Runtime {
             Err(nobody) => return none_for(service, nobody),
         };
         let _ = worker.set(chosen.id.clone());
-        self.post(order, limit, &chosen).await
+        self.ask(order, limit, &chosen).await
     }
 
-    async fn post(&self, order: &Order, limit: Limit, worker: &Chosen) -> Outcome {
+    async fn ask(&self, order: &Order, limit: Limit, worker: &Chosen) -> Outcome {
         let id = &worker.id;
         let url = match target(Policy::of(self.settings()), &worker.url, &order.service) {
             Ok(url) => url,
