@@ -67,6 +67,8 @@ pub enum Verdict {
 }
 
 impl Runtime {
+    pub(crate) fn committed_jobs(&self, _changes: &[windlass_store::commit::JobChange]) {}
+
     /// Hands out jobs; waits for some when there are none.
     pub async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, RuntimeError> {
         let _ = claim;
@@ -80,7 +82,11 @@ impl Runtime {
     }
 
     /// Keeps claims alive, each for itself, and says which of them nobody wants any more.
-    pub async fn extend(&self, claims: Vec<(JobId, u64)>, lease: Duration) -> Vec<Result<Verdict, RuntimeError>> {
+    pub async fn extend(
+        &self,
+        claims: Vec<(JobId, u64)>,
+        lease: Duration,
+    ) -> Vec<Result<Verdict, RuntimeError>> {
         let _ = (claims, lease);
         unimplemented!()
     }

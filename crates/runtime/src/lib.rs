@@ -19,7 +19,14 @@ pub mod function;
 
 pub mod feed;
 
+mod effect;
+mod hot;
+mod mailbox;
+mod outbox;
+mod recovery;
 mod runtime;
+mod submit;
+mod timer;
 
 pub use error::{RuntimeError, SubmitError};
 pub use runtime::Runtime;
