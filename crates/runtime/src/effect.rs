@@ -47,6 +47,11 @@ impl Calls {
         }
     }
 
+    /// Whether this one is being made.
+    pub(crate) fn holds(&self, run: RunId, fence: u64) -> bool {
+        self.open().contains_key(&(run, fence))
+    }
+
     /// How many are being made.
     pub(crate) fn len(&self) -> usize {
         self.open().len()
@@ -99,6 +104,10 @@ impl Runtime {
 
     /// Makes a call; what a quick function said comes back at once.
     fn make(&self, order: Order) -> Option<Letter> {
+        if self.is_draining() {
+            // Left to the next server, which finds it granted by one that is gone.
+            return None;
+        }
         if !self.may_call() {
             // Others may be about to make it: nobody knows, so it counts as lost.
             return Some(ended(&order, Outcome::ServerLost, None));

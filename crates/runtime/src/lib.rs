@@ -17,6 +17,7 @@ pub mod worker;
 pub mod call;
 pub mod function;
 
+pub mod doctor;
 pub mod feed;
 
 mod effect;

@@ -61,6 +61,10 @@ impl Runtime {
     /// Starts a server on a store: takes over what was left behind, and wakes what is due.
     pub async fn start_up(store: Arc<dyn Store>, settings: Settings) -> Result<Runtime, RuntimeError> {
         let clock = Clock::default();
+        for row in store.servers().await? {
+            // What is stored may come from a clock that ran ahead.
+            clock.not_before(row.beat_at);
+        }
         let life = Life::begin(&*store, &settings.name, settings.is_alone, clock.now()).await?;
         let inner = Inner {
             store,

@@ -66,6 +66,8 @@ enum Out {
 struct Driving<'a> {
     runtime: &'a Runtime,
     mailbox: &'a Mailbox,
+    /// Letters that are being decided.
+    in_hand: usize,
     is_over: bool,
 }
 
@@ -73,7 +75,7 @@ impl Drop for Driving<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             let n = self.mailbox.abandon();
-            self.runtime.mailboxes().answered(n);
+            self.runtime.mailboxes().answered(n + self.in_hand);
             tracing::error!(run = %self.mailbox.run, "a run could not be advanced; it is read again from the store");
         }
     }
@@ -127,16 +129,16 @@ impl Runtime {
 
     async fn drive(self, mailbox: Arc<Mailbox>) {
         let mut own = Vec::new();
-        let mut driving = Driving { runtime: &self, mailbox: &mailbox, is_over: false };
+        let mut driving = Driving { runtime: &self, mailbox: &mailbox, in_hand: 0, is_over: false };
         let mut is_kept = true;
         while let Some(Batch { letters, hot }) = mailbox.take(own, BATCH) {
-            let n = letters.len();
+            driving.in_hand = letters.len();
             let (hot, next) = self.turn(mailbox.run, letters, hot).await;
             is_kept = hot.is_some();
             mailbox.keep(hot);
             own = next;
             own.iter().for_each(|_| self.mailboxes().arrived());
-            self.mailboxes().answered(n);
+            self.mailboxes().answered(std::mem::take(&mut driving.in_hand));
             tokio::task::consume_budget().await;
         }
         driving.is_over = true;

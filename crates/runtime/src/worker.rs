@@ -20,8 +20,8 @@ use windlass_store::{Refusal, StoreError};
 use crate::call::address::Policy;
 use crate::{Runtime, RuntimeError, Settings};
 
-use desk::{Desk, Limits};
 pub(crate) use desk::{Chosen, Nobody};
+use desk::{Desk, Limits};
 pub(crate) use place::Place;
 
 /// Services, and queues, of one worker.
@@ -146,7 +146,11 @@ impl Runtime {
         let n_known = rows.into_iter().map(|row| desk.put(row, now)).filter(|known| *known).count();
         desk.tidy(now);
         if n_known < n_alive {
-            tracing::warn!(n_alive, n_known, "more workers live than one server can know: some are not called");
+            tracing::warn!(
+                n_alive,
+                n_known,
+                "more workers live than one server can know: some are not called"
+            );
         }
         Ok(())
     }
@@ -192,7 +196,9 @@ fn check_names(worker: &WorkerRow) -> Result<(), String> {
     for (what, names) in [("services", &worker.services), ("queues", &worker.queues)] {
         if names.len() > NAMES_MAX {
             let n = names.len();
-            return Err(format!("the worker has {n} {what}, more than {NAMES_MAX}: register several workers"));
+            return Err(format!(
+                "the worker has {n} {what}, more than {NAMES_MAX}: register several workers"
+            ));
         }
     }
     Ok(())

@@ -51,7 +51,9 @@ impl Policy {
         match url.scheme() {
             "http" => {}
             "https" => {
-                return Err(named("https is not spoken by this server: use http, through a proxy if need be"));
+                return Err(named(
+                    "https is not spoken by this server: use http, through a proxy if need be",
+                ));
             }
             _ => return Err(named("only http can be called: write it as http://host:port")),
         }
@@ -84,7 +86,8 @@ impl Policy {
     /// What a name means, without what may not be called.
     async fn resolve(self, name: &str) -> Result<Vec<IpAddr>, Unresolved> {
         let found = tokio::net::lookup_host((name, 0)).await;
-        let found = found.map_err(|error| Unresolved::Unknown(format!("`{name}` does not resolve: {error}")))?;
+        let found =
+            found.map_err(|error| Unresolved::Unknown(format!("`{name}` does not resolve: {error}")))?;
         let mut open = Vec::new();
         let mut forbidden = None;
         for ip in found.map(|address| address.ip()) {
@@ -159,7 +162,9 @@ fn place_v4(ip: Ipv4Addr) -> Place {
         [192, 0, 0, _] | [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => {
             Place::Never("a reserved address")
         }
-        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] | [198, 18..=19, ..] => Place::Private,
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] | [198, 18..=19, ..] => {
+            Place::Private
+        }
         _ => Place::Public,
     }
 }

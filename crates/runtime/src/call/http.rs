@@ -137,7 +137,9 @@ fn none_for(service: &str, nobody: Nobody) -> Outcome {
     let service = excerpt(service);
     let message = match nobody {
         Nobody::Alive => {
-            format!("no worker for service `{service}`: start one with `windlass worker --services {service}`")
+            format!(
+                "no worker for service `{service}`: start one with `windlass worker --services {service}`"
+            )
         }
         Nobody::Free { n_waiting } => {
             format!("{n_waiting} calls already wait for service `{service}`: start more workers")
@@ -227,7 +229,10 @@ mod tests {
         let policy = Policy::of(&crate::Settings::default());
         let at = |base, service| target(policy, base, service).map(|url| url.to_string());
         assert_eq!(at("http://127.0.0.1:9/", "sum").unwrap(), "http://127.0.0.1:9/exec/sum");
-        assert_eq!(at("http://localhost/base//", "a/b?c#d").unwrap(), "http://localhost/base/exec/a%2Fb%3Fc%23d");
+        assert_eq!(
+            at("http://localhost/base//", "a/b?c#d").unwrap(),
+            "http://localhost/base/exec/a%2Fb%3Fc%23d"
+        );
         assert_eq!(at("http://localhost", "../é").unwrap(), "http://localhost/exec/..%2F%C3%A9");
         assert!(at("http://localhost", "..").is_err());
         assert!(at("http://localhost", "").is_err());

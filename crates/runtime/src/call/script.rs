@@ -75,6 +75,7 @@ impl Runtime {
         let ended = started.wait(limit).await;
         let (result, log) = (started.result.take(), text(&started.log.take()));
         let outcome = outcome(&ended, script.output_mode, &result, &log, limit);
+        started.workshop.close().await;
         (outcome, Some(log).filter(|log| !log.is_empty()))
     }
 }
@@ -86,7 +87,7 @@ struct Started {
     pipes: JoinSet<()>,
     result: Output,
     log: Output,
-    _workshop: Workshop,
+    workshop: Workshop,
 }
 
 async fn start(order: &Order, script: &Script) -> Result<Started, Outcome> {
@@ -116,7 +117,7 @@ async fn start(order: &Order, script: &Script) -> Result<Started, Outcome> {
     if let Some(from) = child.stderr.take() {
         pipes.spawn(log.clone().read(from));
     }
-    Ok(Started { child, group, pipes, result, log, _workshop: workshop })
+    Ok(Started { child, group, pipes, result, log, workshop })
 }
 
 impl Started {
@@ -190,7 +191,11 @@ fn command(script: &Script, workshop: &Workshop) -> Result<Command, Outcome> {
     let mut command = Command::new(program);
     command
         .args(args.drain(..))
-        .current_dir(if script.work_dir.is_empty() { workshop.path.clone() } else { PathBuf::from(&script.work_dir) })
+        .current_dir(if script.work_dir.is_empty() {
+            workshop.path.clone()
+        } else {
+            PathBuf::from(&script.work_dir)
+        })
         .env_clear()
         .env("PATH", inherited("PATH", "/usr/local/bin:/usr/bin:/bin"))
         .env("LANG", inherited("LANG", "C.UTF-8"))
@@ -230,11 +235,13 @@ fn stdin(order: &Order) -> Result<Vec<u8>, Outcome> {
 }
 
 fn not_started(script: &Script, error: &io::Error) -> Outcome {
-    let name = if script.code.is_empty() || script.language.is_empty() { &script.cmd } else { &script.language };
+    let name =
+        if script.code.is_empty() || script.language.is_empty() { &script.cmd } else { &script.language };
     let name = excerpt(name);
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput => {
-            let message = format!("`{name}` cannot be run on this server: {error}; install it or name another");
+            let message =
+                format!("`{name}` cannot be run on this server: {error}; install it or name another");
             failed_for_good(FaultKind::Error, message)
         }
         _ => failed(FaultKind::Error, format!("`{name}` could not be started: {error}")),
@@ -254,7 +261,8 @@ fn outcome(ended: &Ended, mode: OutputMode, result: &[u8], log: &str, limit: Lim
             failed(FaultKind::Timeout, with_log(what))
         }
         Ended::TooMuch => {
-            let message = format!("the script wrote more than {RESULT_BYTES_MAX} bytes to stdout: write less");
+            let message =
+                format!("the script wrote more than {RESULT_BYTES_MAX} bytes to stdout: write less");
             failed_for_good(FaultKind::Error, message)
         }
         Ended::Unknown(error) => {
@@ -277,7 +285,10 @@ fn read_result(mode: OutputMode, result: &[u8]) -> Outcome {
                     found => format!("`{}`", excerpt(found)),
                 };
                 let remedy = "print json or set `output_mode: text`";
-                failed(FaultKind::Error, format!("the script wrote {found} to stdout, not json ({error}): {remedy}"))
+                failed(
+                    FaultKind::Error,
+                    format!("the script wrote {found} to stdout, not json ({error}): {remedy}"),
+                )
             }
         },
     }

@@ -16,7 +16,10 @@ pub(crate) struct Place<'r> {
 
 impl<'r> Place<'r> {
     /// Lines up for a worker of the order's service.
-    pub(crate) async fn ask(runtime: &'r Runtime, order: &Order) -> Result<Result<Place<'r>, Nobody>, RuntimeError> {
+    pub(crate) async fn ask(
+        runtime: &'r Runtime,
+        order: &Order,
+    ) -> Result<Result<Place<'r>, Nobody>, RuntimeError> {
         runtime.load_workers().await?;
         let wish = Wish {
             service: order.service.clone(),
