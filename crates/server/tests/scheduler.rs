@@ -1,4 +1,5 @@
 //! The scheduler surface, call by call, with and without its prefix, on a real store.
+#![allow(clippy::unwrap_used, unreachable_pub, reason = "a test that cannot go on fails, and has no users")]
 
 #[path = "scheduler/support.rs"]
 mod support;

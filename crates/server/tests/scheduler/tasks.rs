@@ -62,12 +62,12 @@ async fn tasks_are_listed_latest_change_first_and_by_status() {
             tasks.iter().map(|task| client.field(task, "id").as_str().unwrap().to_owned()).collect()
         };
         assert_eq!(ids("/tasks").await, [waiting.clone(), done.clone()]);
-        assert_eq!(ids("/tasks?status=completed").await, [done.clone()]);
-        assert_eq!(ids("/tasks?status=running").await, [waiting.clone()]);
+        assert_eq!(ids("/tasks?status=completed").await, [done.as_str()]);
+        assert_eq!(ids("/tasks?status=running").await, [waiting.as_str()]);
         assert_eq!(ids("/tasks?status=failed").await, [""; 0]);
-        assert_eq!(ids("/tasks?page=2&page_size=1").await, [done.clone()]);
+        assert_eq!(ids("/tasks?page=2&page_size=1").await, [done.as_str()]);
         let version = client.field(&client.task(&done).await, "flow_version_id").as_str().unwrap().to_owned();
-        assert_eq!(ids(&format!("/tasks?flow_version_id={version}")).await, [done.clone()]);
+        assert_eq!(ids(&format!("/tasks?flow_version_id={version}")).await, [done.as_str()]);
         let listed = client.listed("/tasks?status=completed").await;
         assert_eq!(listed[0], client.task(&done).await, "a list shows what is shown of each");
         if !client.is_first() {
