@@ -125,7 +125,7 @@ impl Puller {
             memo: job.memo.filter(|memo| !memo.is_null()),
             key: job.key,
             attempt: job.attempt,
-            priority: job.priority,
+            priority: 0,
             deadline,
             cancel,
         };
