@@ -64,7 +64,11 @@ impl Runtime {
     }
 
     /// Publishes another version of a flow.
-    pub async fn publish_version(&self, flow: FlowId, version: NewVersion) -> Result<Publishing, PublishError> {
+    pub async fn publish_version(
+        &self,
+        flow: FlowId,
+        version: NewVersion,
+    ) -> Result<Publishing, PublishError> {
         let _ = (flow, version);
         unimplemented!()
     }

@@ -80,7 +80,11 @@ impl Runtime {
     }
 
     /// Keeps claims alive, each for itself, and says which of them nobody wants any more.
-    pub async fn extend(&self, claims: Vec<(JobId, u64)>, lease: Duration) -> Vec<Result<Verdict, RuntimeError>> {
+    pub async fn extend(
+        &self,
+        claims: Vec<(JobId, u64)>,
+        lease: Duration,
+    ) -> Vec<Result<Verdict, RuntimeError>> {
         let _ = (claims, lease);
         unimplemented!()
     }

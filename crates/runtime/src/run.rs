@@ -89,7 +89,12 @@ impl Runtime {
 
     /// Takes an input to a run, with other rows that are written in the same commit or not at all. When the run
     /// refuses the input, nothing of what went along is written.
-    pub(crate) async fn submit_along(&self, run: RunId, input: Input, along: Along) -> Result<Seen, SubmitError> {
+    pub(crate) async fn submit_along(
+        &self,
+        run: RunId,
+        input: Input,
+        along: Along,
+    ) -> Result<Seen, SubmitError> {
         let _ = (run, input, along);
         unimplemented!()
     }

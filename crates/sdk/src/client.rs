@@ -136,9 +136,7 @@ impl Client {
         let mut n_tries = 1;
         let (status, bytes, retry_after) = loop {
             match self.send(&ask).await {
-                Err(error)
-                    if error.code == UNREACHABLE && repeat == Repeat::Harmless && n_tries < TRIES =>
-                {
+                Err(error) if error.code == UNREACHABLE && repeat == Repeat::Harmless && n_tries < TRIES => {
                     tokio::time::sleep(pause).await;
                     pause *= 2;
                     n_tries += 1;

@@ -170,10 +170,7 @@ mod tests {
                 "detail":"two problems","errors":[{"path":"$.a","reason":"unknown","hint":"did you mean `b`?"}]}"#,
         );
         assert_eq!(error.code, "invalid_definition");
-        assert_eq!(
-            error.to_string(),
-            "two problems; $.a: unknown (did you mean `b`?) [invalid_definition]"
-        );
+        assert_eq!(error.to_string(), "two problems; $.a: unknown (did you mean `b`?) [invalid_definition]");
         assert!(!error.is_temporary());
     }
 

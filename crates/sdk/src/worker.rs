@@ -30,6 +30,8 @@ pub use push::bind;
 const SLOTS: usize = 64;
 /// How long a claim lasts unless it is extended.
 const LEASE: Duration = Duration::from_secs(30);
+/// How often a worker says that it lives: three times within the time after which it counts as gone.
+const BEAT: Duration = Duration::from_secs(5);
 /// How long calls may go on after the worker was told to stop.
 const GRACE: Duration = Duration::from_secs(25);
 
@@ -66,6 +68,7 @@ pub struct Worker {
     slots: usize,
     lease: Duration,
     grace: Duration,
+    beat: Duration,
     pull: bool,
     push: Option<(TcpListener, String)>,
 }
@@ -80,6 +83,7 @@ impl Worker {
             slots: SLOTS,
             lease: LEASE,
             grace: GRACE,
+            beat: BEAT,
             pull: true,
             push: None,
         }
@@ -130,6 +134,13 @@ impl Worker {
         self
     }
 
+    /// How often the worker says that it lives.
+    #[must_use]
+    pub fn beat_every(mut self, beat: Duration) -> Self {
+        self.beat = beat;
+        self
+    }
+
     /// Lets the server call this worker at `url`, answered on `listener`; see [`bind`].
     #[must_use]
     pub fn listen(mut self, listener: TcpListener, url: impl Into<String>) -> Self {
@@ -147,14 +158,15 @@ impl Worker {
     /// Works until `shutdown` is cancelled; then takes nothing new, lets what it has end, and comes back. Servers that
     /// come and go are waited for.
     pub async fn run(self, shutdown: CancellationToken) -> io::Result<()> {
-        let Worker { client, id, services, slots, lease, grace, pull, push } = self;
+        let Worker { client, id, services, slots, lease, grace, beat, pull, push } = self;
         let desk = Arc::new(push::Desk::new(services.clone(), slots));
         let held = Arc::new(held::Held::default());
         let url = push.as_ref().map(|(_, url)| url.clone());
         let card = beat::Card::new(&id, url, &services, pull);
         // Signs of life go on while the worker drains: it is busy, not dead.
         let drained = CancellationToken::new();
-        tokio::spawn(beat::run(client.clone(), card, load_of(&desk, &held), drained.clone()));
+        let load = load_of(&desk, &held);
+        tokio::spawn(beat::run(client.clone(), card, beat, load, drained.clone()));
         let working = TaskTracker::new();
         let mut serving = None;
         if let Some((listener, _)) = push {

@@ -41,8 +41,7 @@ impl Client {
     }
 
     async fn stream(&self, segments: &[&str], last: Option<&str>) -> Result<EventStream, ClientError> {
-        let mut request =
-            self.http.get(self.native(segments)).header(header::ACCEPT, "text/event-stream");
+        let mut request = self.http.get(self.native(segments)).header(header::ACCEPT, "text/event-stream");
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }
@@ -158,7 +157,13 @@ mod tests {
 
     #[test]
     fn events_come_whole_however_they_are_cut() {
-        let events = read(&[": alive\n\nid: 1\nev", "ent: entry\nda", "ta: {\"a\":", "1}\r\n", "\ndata: x\ndata: y\n\n"]);
+        let events = read(&[
+            ": alive\n\nid: 1\nev",
+            "ent: entry\nda",
+            "ta: {\"a\":",
+            "1}\r\n",
+            "\ndata: x\ndata: y\n\n",
+        ]);
         assert_eq!(events.len(), 2);
         assert_eq!(events[0].id.as_deref(), Some("1"));
         assert_eq!((events[0].event.as_str(), events[0].data.as_str()), ("entry", r#"{"a":1}"#));

@@ -9,8 +9,6 @@ use super::Services;
 use crate::Client;
 use crate::client::Registration;
 
-/// How often a worker says that it lives: three times within the time after which it counts as gone.
-const EVERY: Duration = Duration::from_secs(5);
 /// How soon a worker that could not be registered tries again.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -32,11 +30,17 @@ impl Card {
     }
 }
 
-pub(super) async fn run(client: Client, card: Card, load: impl Fn() -> usize + Send, stop: CancellationToken) {
+pub(super) async fn run(
+    client: Client,
+    card: Card,
+    every: Duration,
+    load: impl Fn() -> usize + Send,
+    stop: CancellationToken,
+) {
     let mut known = false;
     loop {
         known = beat(&client, &card.0, load(), known).await;
-        let pause = if known { EVERY } else { AGAIN };
+        let pause = if known { every } else { AGAIN };
         if stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
             return;
         }

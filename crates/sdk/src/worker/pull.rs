@@ -21,6 +21,8 @@ const WAIT_MS: u64 = 20_000;
 const PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How long an answer may be on its way when the worker is told to stop.
+const ON_ITS_WAY: Duration = Duration::from_millis(200);
 /// How often the end of a job is told again while nobody listens; then its lease brings it back.
 const TELLS: u32 = 8;
 
@@ -49,9 +51,7 @@ impl Puller {
         let slots = Arc::new(Semaphore::new(slots));
         let mut pause = PAUSE;
         while let Some(permit) = shutdown.run_until_cancelled(free(&slots)).await {
-            // A claim that is given in the very moment of the shutdown comes back when its lease ends.
-            let claim = this.claim(permit.num_permits());
-            match shutdown.run_until_cancelled(claim).await {
+            match this.claim_until(permit.num_permits(), &shutdown).await {
                 None => break,
                 Some(Ok(claimed)) => {
                     pause = PAUSE;
@@ -72,6 +72,20 @@ impl Puller {
         let _ended = telling.await;
         handed_in.cancel();
         let _ended = keeping.await;
+    }
+
+    /// Claims; on the shutdown, waits a moment longer for what may be on its way. What is given after that comes back
+    /// when its lease ends.
+    async fn claim_until(
+        &self,
+        max: usize,
+        shutdown: &CancellationToken,
+    ) -> Option<Result<Vec<ClaimedJob>, ClientError>> {
+        let mut claim = Box::pin(self.claim(max));
+        match shutdown.run_until_cancelled(&mut claim).await {
+            Some(claimed) => Some(claimed),
+            None => tokio::time::timeout(ON_ITS_WAY, claim).await.ok(),
+        }
     }
 
     async fn claim(&self, max: usize) -> Result<Vec<ClaimedJob>, ClientError> {

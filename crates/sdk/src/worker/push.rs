@@ -33,11 +33,12 @@ pub async fn bind(url: &str) -> io::Result<(TcpListener, String)> {
     let Some(host) = host else { return Err(wrong(format!("`{url}` names no host"))) };
     let port = url.port_or_known_default().unwrap_or(0);
     // The name in the address is how others reach this machine; it need not be one of its own.
-    let mut bound = TcpListener::bind((host.as_str(), port)).await;
-    if bound.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse) {
-        bound = TcpListener::bind((host.as_str(), 0)).await;
-    } else if bound.is_err() {
-        bound = TcpListener::bind(("0.0.0.0", port)).await;
+    let mut bound = Err(io::Error::from(io::ErrorKind::AddrNotAvailable));
+    for (host, port) in [(host.as_str(), port), (host.as_str(), 0), ("0.0.0.0", port), ("0.0.0.0", 0)] {
+        bound = TcpListener::bind((host, port)).await;
+        if bound.is_ok() {
+            break;
+        }
     }
     let listener = bound?;
     let real = listener.local_addr()?.port();
@@ -111,7 +112,10 @@ async fn exec(
 ) -> Answer {
     let Some(handler) = desk.services.of_service(&service) else {
         let known = desk.services.names().collect::<Vec<_>>().join(", ");
-        return error(StatusCode::NOT_FOUND, format!("there is no service `{service}` here; there are {known}"));
+        return error(
+            StatusCode::NOT_FOUND,
+            format!("there is no service `{service}` here; there are {known}"),
+        );
     };
     let asked: Asked = match serde_json::from_slice(&body) {
         Ok(asked) => asked,
@@ -196,7 +200,10 @@ mod tests {
     fn outcomes_are_told_in_the_words_of_the_protocol() {
         let recheck = Some(Duration::from_millis(40));
         let (status, Json(body)) = answer(Outcome::Suspended { memo: json!({"job": 1}), recheck });
-        assert_eq!((status, body), (StatusCode::OK, json!({"suspend": {"memo": {"job": 1}, "recheck_ms": 40}})));
+        assert_eq!(
+            (status, body),
+            (StatusCode::OK, json!({"suspend": {"memo": {"job": 1}, "recheck_ms": 40}}))
+        );
         let (status, Json(body)) = answer(Outcome::Suspended { memo: json!(7), recheck: None });
         assert_eq!((status, body), (StatusCode::ACCEPTED, json!({"memo": 7})));
         let (_, Json(body)) = answer(Outcome::refused(""));
