@@ -1,14 +1,10 @@
 //! The pull loop, against a server that speaks the contract.
-#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
-
-#[path = "support/fake.rs"]
-mod fake;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use fake::Fake;
+use crate::fake::Fake;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -54,14 +50,17 @@ async fn no_more_is_claimed_than_there_are_slots() {
     for n in 0..6 {
         fake.put("slow", json!(n));
     }
-    let gate = Arc::new(Semaphore::new(0));
+    let (begun, gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let most = Arc::new(AtomicUsize::new(0));
     let now = Arc::new(AtomicUsize::new(0));
     let handler = {
-        let (gate, most, now) = (Arc::clone(&gate), Arc::clone(&most), Arc::clone(&now));
+        let (begun, gate) = (Arc::clone(&begun), Arc::clone(&gate));
+        let (most, now) = (Arc::clone(&most), Arc::clone(&now));
         move |_call: Call| {
-            let (gate, most, now) = (Arc::clone(&gate), Arc::clone(&most), Arc::clone(&now));
+            let (begun, gate) = (Arc::clone(&begun), Arc::clone(&gate));
+            let (most, now) = (Arc::clone(&most), Arc::clone(&now));
             async move {
+                begun.add_permits(1);
                 most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 gate.acquire().await.unwrap().forget();
                 now.fetch_sub(1, Ordering::SeqCst);
@@ -70,6 +69,7 @@ async fn no_more_is_claimed_than_there_are_slots() {
         }
     };
     let (shutdown, running) = start(Worker::new(client, "w-1").slots(2).service("slow", handler));
+    begun.acquire_many(2).await.unwrap().forget();
     for n in 1..=6 {
         gate.add_permits(1);
         fake.until("one more end", |told| told.finished.len() >= n).await;
