@@ -117,7 +117,10 @@ impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.detail)?;
         for error in &self.errors {
-            write!(f, "; {}: {}", error.path, error.reason)?;
+            // The detail of a single error is that error.
+            if !self.detail.contains(&error.reason) {
+                write!(f, "; {}: {}", error.path, error.reason)?;
+            }
             if let Some(hint) = &error.hint {
                 write!(f, " ({hint})")?;
             }
