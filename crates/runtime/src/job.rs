@@ -67,6 +67,8 @@ pub enum Verdict {
 }
 
 impl Runtime {
+    pub(crate) fn committed_jobs(&self, _changes: &[windlass_store::commit::JobChange]) {}
+
     /// Hands out jobs; waits for some when there are none.
     pub async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, RuntimeError> {
         let _ = claim;

@@ -103,6 +103,6 @@ impl Disk {
 
     /// Runs whose owner is dead.
     pub fn orphans(&self, now: Timestamp) -> Vec<RunRow> {
-        self.memory.orphans_now(now, DEAD_MS, ALL).expect(WORKS)
+        self.memory.orphans_now(now, DEAD_MS, None, ALL).expect(WORKS)
     }
 }

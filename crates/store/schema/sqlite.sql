@@ -161,6 +161,14 @@ CREATE UNIQUE INDEX ledger_by_key ON ledger (account, key);
 
 CREATE INDEX ledger_by_run ON ledger (account, run, seq) WHERE run IS NOT NULL;
 
+CREATE TABLE logs (
+    run BLOB NOT NULL,
+    fence INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (run, fence)
+) STRICT;
+
 CREATE TABLE migrations (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum INTEGER NOT NULL
 ) STRICT;

@@ -75,6 +75,8 @@ macro_rules! conformance {
                 runs_of_a_dead_server_are_orphans
                 runs_of_an_earlier_epoch_are_orphans
                 runs_that_ended_or_have_no_owner_are_no_orphans
+                orphans_are_walked_through_by_id
+                what_will_be_due_can_be_asked_for_and_says_when
             ]
             lists: [
                 runs_are_found_by_every_field
@@ -148,6 +150,8 @@ macro_rules! conformance {
                 an_unknown_worker_is_told_to_register
                 prices_and_queue_settings_are_replaced
                 the_audit_is_numbered_in_order
+                of_the_log_of_an_attempt_the_last_word_counts
+                logs_of_a_run_come_by_fence_and_of_nobody_are_not_kept
             ]
             retention: [
                 what_ended_long_ago_is_deleted_a_part_at_a_time
@@ -155,6 +159,7 @@ macro_rules! conformance {
                 dead_letters_the_ledger_and_the_audit_stay
                 an_undelivered_message_outlives_its_sender
                 a_deleted_run_frees_its_request_id
+                logs_are_deleted_with_their_run
             ]
             replays: [
                 a_run_replays_from_its_journal

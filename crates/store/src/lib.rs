@@ -19,6 +19,7 @@ pub mod account;
 pub mod outbox;
 pub mod schedule;
 
+pub mod log;
 pub mod record;
 pub mod server;
 pub mod worker;

@@ -88,7 +88,7 @@ forward! {
     run / run_now(run: RunRef) -> Result<Option<RunRow>, StoreError>;
     runs / runs_now(query: RunQuery) -> Result<Page<RunRow>, StoreError>;
     due / due_now(now: Timestamp, limit: usize) -> Result<Due, StoreError>;
-    orphans / orphans_now(now: Timestamp, dead_after_ms: u64, limit: usize) -> Result<Vec<RunRow>, StoreError>;
+    orphans / orphans_now(now: Timestamp, dead_after_ms: u64, after: Option<RunId>, limit: usize) -> Result<Vec<RunRow>, StoreError>;
     job / job_now(job: JobId) -> Result<Option<JobRow>, StoreError>;
     jobs / jobs_now(query: JobQuery) -> Result<Page<JobRow>, StoreError>;
     attempts / attempts_now(job: JobId, after: u32, limit: usize) -> Result<Vec<Attempt>, StoreError>;

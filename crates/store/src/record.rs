@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_engine::id::ScheduleId;
+use windlass_engine::id::{RunId, ScheduleId};
 use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, PriceRow};
+use crate::log::LogRow;
 use crate::queue::{QueueDepth, QueueSettings};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
@@ -25,6 +26,13 @@ pub enum Record {
     },
     Price(PriceRow),
     Queue(QueueSettings),
+    /// The whole log of an attempt so far. Of a run that is not there nothing is kept: nobody would delete it.
+    Log {
+        run: RunId,
+        fence: u64,
+        at: Timestamp,
+        text: String,
+    },
 }
 
 /// Rows to be read.
@@ -44,6 +52,8 @@ pub enum RecordQuery {
     Schedules(Option<ScheduleId>),
     /// Oldest first, after this number.
     Audit { after: u64, limit: usize },
+    /// By fence; those of all attempts of a run, at most [`crate::log::LOGS_MAX`], or of one.
+    Logs { run: RunId, fence: Option<u64> },
 }
 
 /// Rows that were read.
@@ -56,6 +66,7 @@ pub enum Records {
     Queues(Vec<QueueDepth>),
     Schedules(Vec<Scheduled>),
     Audit(Vec<(u64, AuditRow)>),
+    Logs(Vec<LogRow>),
 }
 
 /// Who did what. Never changed, never deleted.

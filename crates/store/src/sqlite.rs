@@ -26,6 +26,7 @@ mod account;
 mod outbox;
 mod schedule;
 
+mod log;
 mod record;
 mod server;
 mod worker;
@@ -203,9 +204,10 @@ impl Store for Sqlite {
         &self,
         now: Timestamp,
         dead_after_ms: u64,
+        after: Option<RunId>,
         limit: usize,
     ) -> Result<Vec<RunRow>, StoreError> {
-        self.read(move |db| run::orphans(db, now, dead_after_ms, limit)).await
+        self.read(move |db| run::orphans(db, now, dead_after_ms, after, limit)).await
     }
 
     async fn job(&self, job: JobId) -> Result<Option<JobRow>, StoreError> {

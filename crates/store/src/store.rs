@@ -10,6 +10,7 @@ use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRef, FlowRow, Publication, Published, VersionRef, VersionRow};
 use crate::job::{JobQuery, JobRow, ReadyQuery};
+use crate::log::LogRow;
 use crate::outbox::Message;
 use crate::page::{Order, Page, Part};
 use crate::queue::QueueDepth;
@@ -68,14 +69,17 @@ pub trait Store: Send + Sync {
     /// Runs that match.
     async fn runs(&self, query: RunQuery) -> Result<Page<RunRow>, StoreError>;
 
-    /// Open runs, open jobs and schedules whose time has come, oldest first, at most `limit` of each.
+    /// Open runs, open jobs and schedules whose time has come at `now`, oldest first, at most `limit` of each. A
+    /// `now` that is still to come asks what will: each says when.
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError>;
 
-    /// Open runs whose owner has not been heard of for `dead_after_ms`, or never in this epoch; by id.
+    /// Open runs whose owner has not been heard of for `dead_after_ms`, or never in this epoch; by id, after
+    /// this one.
     async fn orphans(
         &self,
         now: Timestamp,
         dead_after_ms: u64,
+        after: Option<RunId>,
         limit: usize,
     ) -> Result<Vec<RunRow>, StoreError>;
 
@@ -127,7 +131,8 @@ macro_rules! typed {
                 | Records::Prices(_)
                 | Records::Queues(_)
                 | Records::Schedules(_)
-                | Records::Audit(_) => mixed_up(),
+                | Records::Audit(_)
+                | Records::Logs(_) => mixed_up(),
             }
         }
     };
@@ -159,6 +164,9 @@ impl dyn Store + '_ {
     typed!(
         /// The audit after this number, oldest first.
         audit(after: u64, limit: usize) -> (u64, AuditRow), RecordQuery::Audit { after, limit }, Audit);
+    typed!(
+        /// The logs of a run's attempts, by fence; all, or one.
+        logs(run: RunId, fence: Option<u64>) -> LogRow, RecordQuery::Logs { run, fence }, Logs);
 
     /// One account.
     pub async fn account(&self, id: &str) -> Result<Option<AccountRow>, StoreError> {
@@ -169,7 +177,8 @@ impl dyn Store + '_ {
             | Records::Prices(_)
             | Records::Queues(_)
             | Records::Schedules(_)
-            | Records::Audit(_) => mixed_up(),
+            | Records::Audit(_)
+            | Records::Logs(_) => mixed_up(),
         }
     }
 

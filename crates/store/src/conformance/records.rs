@@ -3,12 +3,13 @@
 use serde_json::json;
 use windlass_engine::money::Price;
 
-use super::bench::{Bench, at, server};
+use super::bench::{Bench, at, run_id, server};
 use crate::account::PriceRow;
 use crate::commit::Commit;
+use crate::log::LogRow;
 use crate::queue::QueueSettings;
 use crate::record::{AuditRow, Record};
-use crate::run::Owner;
+use crate::run::{Owner, RunStatus};
 use crate::server::ServerRow;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 use crate::{Refusal, Store};
@@ -103,4 +104,37 @@ pub async fn the_audit_is_numbered_in_order(store: &dyn Store) {
     let all = store.audit(0, 10).await.unwrap();
     assert_eq!(all, [(1, row(1)), (2, row(2)), (3, row(3)), (4, row(4))]);
     assert_eq!(store.audit(1, 2).await.unwrap(), [(2, row(2)), (3, row(3))]);
+}
+
+fn log(run: u64, fence: u64, ms: i64, text: &str) -> Record {
+    Record::Log { run: run_id(run), fence, at: at(ms), text: text.to_owned() }
+}
+
+fn log_row(run: u64, fence: u64, ms: i64, text: &str) -> LogRow {
+    LogRow { run: run_id(run), fence, at: at(ms), text: text.to_owned() }
+}
+
+pub async fn of_the_log_of_an_attempt_the_last_word_counts(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    bench.create(1, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
+    store.save(log(1, 7, 2, "half")).await.unwrap();
+    store.save(log(1, 7, 3, "half of it\nand the rest\0 of it")).await.unwrap();
+    let rows = store.logs(run_id(1), Some(7)).await.unwrap();
+    assert_eq!(rows, [log_row(1, 7, 3, "half of it\nand the rest\0 of it")]);
+    assert_eq!(store.logs(run_id(1), None).await.unwrap(), rows);
+}
+
+pub async fn logs_of_a_run_come_by_fence_and_of_nobody_are_not_kept(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    for run in [1, 2] {
+        bench.create(run, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
+    }
+    for (run, fence) in [(1, 12), (2, 3), (1, 3), (9, 3)] {
+        store.save(log(run, fence, 5, &format!("{run}/{fence}"))).await.unwrap();
+    }
+    let rows = store.logs(run_id(1), None).await.unwrap();
+    assert_eq!(rows, [log_row(1, 3, 5, "1/3"), log_row(1, 12, 5, "1/12")]);
+    assert_eq!(store.logs(run_id(2), Some(3)).await.unwrap(), [log_row(2, 3, 5, "2/3")]);
+    assert!(store.logs(run_id(1), Some(4)).await.unwrap().is_empty());
+    assert!(store.logs(run_id(9), None).await.unwrap().is_empty());
 }

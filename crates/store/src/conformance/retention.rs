@@ -6,7 +6,7 @@ use windlass_engine::money::Movement;
 use super::bench::{Bench, at, job_id, movement, run_id};
 use crate::account::LedgerQuery;
 use crate::outbox::{Message, MessageId, Note, Party};
-use crate::record::AuditRow;
+use crate::record::{AuditRow, Record};
 use crate::run::{Request, RunStatus, Since};
 use crate::{Refusal, Store};
 
@@ -97,4 +97,17 @@ pub async fn a_deleted_run_frees_its_request_id(store: &dyn Store) {
     assert!(matches!(refused.refusal(), Some(Refusal::RequestTaken { .. })), "{refused}");
     store.retain(at(1_000), 100).await.unwrap();
     create(2).await.unwrap();
+}
+
+pub async fn logs_are_deleted_with_their_run(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    for run in [1, 2] {
+        let ended_at = at(10 * i64::try_from(run).unwrap());
+        bench.create(run, RunStatus::Completed, ended_at, |_, _| {}).await.unwrap();
+        let log = Record::Log { run: run_id(run), fence: 1, at: at(5), text: "done".to_owned() };
+        store.save(log).await.unwrap();
+    }
+    assert_eq!(store.retain(at(20), 10).await.unwrap().n_runs, 1);
+    assert!(store.logs(run_id(1), None).await.unwrap().is_empty());
+    assert_eq!(store.logs(run_id(2), None).await.unwrap().len(), 1);
 }

@@ -1,9 +1,13 @@
 //! Runs: creation, journals, wake-ups, owners.
 
-use super::bench::{Bench, at, origin, run_id, server, version_id};
+use windlass_engine::job::JobSpec;
+
+use super::bench::{Bench, at, job_id, origin, run_id, schedule_id, schedule_row, server, version_id};
+use crate::commit::{Commit, ScheduleChange};
 use crate::record::Record;
-use crate::run::{Origin, Owner, Request, RunRef, RunStatus, Since, Snapshot, Standing};
+use crate::run::{Origin, Owner, Request, RunRef, RunStatus, Since, Snapshot, Standing, Wake};
 use crate::server::ServerRow;
+use crate::store::Due;
 use crate::{Refusal, Store};
 
 fn asked(id: &str, digest: &str) -> impl FnOnce(&mut Origin, &mut Standing) {
@@ -136,7 +140,7 @@ async fn beat(store: &dyn Store, owner: Owner, ms: i64) {
 }
 
 async fn orphans(store: &dyn Store, now: i64) -> Vec<u64> {
-    let rows = store.orphans(at(now), 10_000, 100).await.unwrap();
+    let rows = store.orphans(at(now), 10_000, None, 100).await.unwrap();
     (1..10).filter(|n| rows.iter().any(|row| row.id == run_id(*n))).collect()
 }
 
@@ -152,7 +156,7 @@ pub async fn runs_of_a_dead_server_are_orphans(store: &dyn Store) {
     assert_eq!(orphans(store, 11_000).await, [2, 3]);
     beat(store, server(2, 1), 11_000).await;
     assert_eq!(orphans(store, 11_000).await, [3]);
-    assert_eq!(store.orphans(at(90_000), 10_000, 2).await.unwrap().len(), 2);
+    assert_eq!(store.orphans(at(90_000), 10_000, None, 2).await.unwrap().len(), 2);
 }
 
 pub async fn runs_of_an_earlier_epoch_are_orphans(store: &dyn Store) {
@@ -172,4 +176,41 @@ pub async fn runs_that_ended_or_have_no_owner_are_no_orphans(store: &dyn Store) 
     assert_eq!(orphans(store, 1).await, [2]);
     bench.commit(bench.entry(2, 1, RunStatus::Failed, at(2))).await.unwrap();
     assert_eq!(orphans(store, 90_000).await, [] as [u64; 0]);
+}
+
+pub async fn orphans_are_walked_through_by_id(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    beat(store, server(4, 1), 90_000).await;
+    for run in 1..=7 {
+        // Of several dead servers in turn, and one that lives.
+        let owner = if run == 3 { server(4, 1) } else { server(1 + run % 2, run % 3) };
+        bench.create(run, RunStatus::Running, at(1), owned(owner)).await.unwrap();
+    }
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let rows = store.orphans(at(90_000), 10_000, after, 2).await.unwrap();
+        let Some(last) = rows.last() else { break };
+        assert!(rows.len() <= 2);
+        after = Some(last.id);
+        found.extend(rows.into_iter().map(|row| row.id));
+    }
+    assert_eq!(found, [1, 2, 4, 5, 6, 7].map(run_id));
+}
+
+pub async fn what_will_be_due_can_be_asked_for_and_says_when(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    bench.create(1, RunStatus::Waiting, at(1_000), waking(30_000)).await.unwrap();
+    bench.create(2, RunStatus::Waiting, at(1_000), waking(61_001)).await.unwrap();
+    let later = JobSpec { run_at: Some(at(20_000)), ..JobSpec::new("demo", "default") };
+    bench.create_job(1, later, at(1_000)).await.unwrap();
+    let row = schedule_row(1, Some(at(60_000)), at(1_000));
+    let schedules = vec![ScheduleChange { expected_rev: 0, row, delete: false }];
+    bench.commit(Commit { schedules, ..Commit::new(bench.command(), at(1_000)) }).await.unwrap();
+    let now = store.due(at(1_000), 10).await.unwrap();
+    assert_eq!(now, Due::default());
+    let due = store.due(at(61_000), 10).await.unwrap();
+    assert_eq!(due.runs, [Wake { at: at(30_000), id: run_id(1) }]);
+    assert_eq!(due.jobs, [Wake { at: at(20_000), id: job_id(1) }]);
+    let schedules: Vec<_> = due.schedules.iter().map(|row| (row.row.next_at, row.row.id())).collect();
+    assert_eq!(schedules, [(Some(at(60_000)), schedule_id(1))]);
 }

@@ -1,6 +1,7 @@
 //! Questions about runs, jobs, messages and the ledger.
 
 use std::cmp::Reverse;
+use std::ops::Bound;
 
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::Attempt;
@@ -77,9 +78,12 @@ impl State {
         &self,
         now: Timestamp,
         dead_after_ms: u64,
+        after: Option<RunId>,
         limit: usize,
     ) -> Result<Vec<RunRow>, StoreError> {
-        let rows = self.open_runs.iter().filter_map(|id| Some(&self.runs.get(id)?.row));
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let open = self.open_runs.range((from, Bound::Unbounded));
+        let rows = open.filter_map(|id| Some(&self.runs.get(id)?.row));
         let is_orphan = |row: &&RunRow| {
             row.standing.owner.is_some_and(|owner| {
                 let server = self.servers.get(&owner.server);

@@ -9,6 +9,7 @@ use super::state::{State, StoredAccount};
 use crate::account::AccountRow;
 use crate::error::{Refusal, StoreError, Subject};
 use crate::job::{JobStatus, due_at};
+use crate::log::{LOGS_MAX, LogRow};
 use crate::queue::QueueDepth;
 use crate::record::{Record, RecordQuery, Records};
 use crate::schedule::Scheduled;
@@ -46,6 +47,12 @@ impl State {
             }
             Record::Queue(settings) => {
                 self.queues.insert(settings.name.clone(), settings);
+                Ok(())
+            }
+            Record::Log { run, fence, at, text } => {
+                if self.runs.contains_key(&run) {
+                    self.logs.insert((run, fence), LogRow { run, fence, at, text });
+                }
                 Ok(())
             }
         }
@@ -87,6 +94,11 @@ impl State {
             RecordQuery::Audit { after, limit } => {
                 let rows = (1..).zip(&self.audit).filter(|(seq, _)| *seq > after).take(limit);
                 Records::Audit(rows.map(|(seq, row)| (seq, row.clone())).collect())
+            }
+            RecordQuery::Logs { run, fence } => {
+                let (first, last) = (fence.unwrap_or(0), fence.unwrap_or(u64::MAX));
+                let rows = self.logs.range((run, first)..=(run, last)).take(LOGS_MAX);
+                Records::Logs(rows.map(|(_, row)| row.clone()).collect())
             }
         })
     }

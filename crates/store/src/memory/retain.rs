@@ -65,6 +65,7 @@ impl State {
         for message in &delivered {
             self.messages.remove(message);
         }
+        self.logs.retain(|(run, _), _| *run != id);
         jobs.len()
     }
 

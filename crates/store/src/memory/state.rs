@@ -12,6 +12,7 @@ use crate::account::{AccountRow, LedgerRow, PriceRow};
 use crate::commit::Committed;
 use crate::flow::{FlowRow, VersionRow};
 use crate::job::JobRow;
+use crate::log::LogRow;
 use crate::outbox::{Message, MessageId};
 use crate::queue::QueueSettings;
 use crate::record::AuditRow;
@@ -42,6 +43,9 @@ pub(super) struct State {
 
     pub(super) schedules: BTreeMap<ScheduleId, (u64, ScheduleRow)>,
     pub(super) firings: BTreeMap<Firing, Started>,
+
+    /// By run and fence.
+    pub(super) logs: BTreeMap<(RunId, u64), LogRow>,
 
     pub(super) commands: BTreeMap<CommandId, Committed>,
     pub(super) audit: Vec<AuditRow>,

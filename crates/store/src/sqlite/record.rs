@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row, params};
 
 use super::column::{Columns, bound, json};
-use super::{account, queue, schedule, server, worker};
+use super::{account, log, queue, schedule, server, worker};
 use crate::error::StoreError;
 use crate::record::{AuditRow, Record, RecordQuery, Records};
 
@@ -19,6 +19,7 @@ pub(super) fn save(db: &Connection, record: &Record) -> Result<(), StoreError> {
         Record::Account { id, name, now } => account::open(db, id, name, *now),
         Record::Price(row) => account::set_price(db, row),
         Record::Queue(settings) => queue::save(db, settings),
+        Record::Log { run, fence, at, text } => log::save(db, *run, *fence, *at, text),
     }
 }
 
@@ -31,6 +32,7 @@ pub(super) fn records(db: &Connection, query: &RecordQuery) -> Result<Records, S
         RecordQuery::Queues { now } => Records::Queues(queue::depths(db, *now)?),
         RecordQuery::Schedules(id) => Records::Schedules(schedule::schedules(db, *id)?),
         RecordQuery::Audit { after, limit } => Records::Audit(audit(db, *after, *limit)?),
+        RecordQuery::Logs { run, fence } => Records::Logs(log::logs(db, *run, *fence)?),
     })
 }
 

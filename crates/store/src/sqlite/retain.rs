@@ -23,6 +23,7 @@ const FORGET_COMMAND: &str = "DELETE FROM commands WHERE id = ?1";
 const FORGET_MESSAGES: &str = "DELETE FROM outbox WHERE sender = ?1 AND is_delivered = 1";
 const FORGET_JOURNAL: &str = "DELETE FROM journal WHERE run = ?1";
 const FORGET_SNAPSHOT: &str = "DELETE FROM snapshots WHERE run = ?1";
+const FORGET_LOGS: &str = "DELETE FROM logs WHERE run = ?1";
 const FORGET_RUN: &str = "DELETE FROM runs WHERE id = ?1";
 const FORGET_ATTEMPTS: &str = "DELETE FROM attempts WHERE job = ?1";
 const FORGET_SPEC: &str = "DELETE FROM job_specs WHERE job = ?1";
@@ -64,7 +65,7 @@ fn forget_run(db: &Connection, run: Key) -> Result<(usize, usize), StoreError> {
     }
     let sender = outbox::party(&Party::Run(RunId::from_key(run)));
     db.prepare_cached(FORGET_MESSAGES)?.execute([sender])?;
-    for sql in [FORGET_JOURNAL, FORGET_SNAPSHOT, FORGET_RUN] {
+    for sql in [FORGET_JOURNAL, FORGET_SNAPSHOT, FORGET_LOGS, FORGET_RUN] {
         db.prepare_cached(sql)?.execute([run])?;
     }
     Ok((jobs.len(), n_commands))
@@ -106,6 +107,7 @@ pub(super) const ALL: &[&str] = &[
     FORGET_MESSAGES,
     FORGET_JOURNAL,
     FORGET_SNAPSHOT,
+    FORGET_LOGS,
     FORGET_RUN,
     FORGET_ATTEMPTS,
     FORGET_SPEC,

@@ -37,7 +37,7 @@ const SOURCE: Source = Source {
 const BY_ID: &str = concat!(columns!(), " WHERE id = ?1");
 const BY_REQUEST: &str = concat!(columns!(), " WHERE request = ?1");
 const OF_OWNER: &str =
-    concat!(columns!(), " WHERE owner_server = ?1 AND owner_epoch = ?2 ORDER BY id LIMIT ?3");
+    concat!(columns!(), " WHERE owner_server = ?1 AND owner_epoch = ?2 AND id > ?3 ORDER BY id LIMIT ?4");
 const NEXT_OWNER: &str = "SELECT owner_server, owner_epoch FROM runs WHERE owner_server IS NOT NULL \
      AND (owner_server, owner_epoch) > (?1, ?2) ORDER BY owner_server, owner_epoch LIMIT 1";
 const DUE: &str = "SELECT wake_at, id FROM runs WHERE wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2";
@@ -307,12 +307,15 @@ pub(super) fn orphans(
     db: &Connection,
     now: Timestamp,
     dead_after_ms: u64,
+    after: Option<RunId>,
     limit: usize,
 ) -> Result<Vec<RunRow>, StoreError> {
     let servers = server::servers(db)?;
     let is_alive = |owner: Owner| {
         servers.iter().any(|server| server.owner == owner && server.is_alive(now, dead_after_ms))
     };
+    // Nothing comes before every id.
+    let after = after.map(|run| run.key().to_vec()).unwrap_or_default();
     let (mut last, mut orphans) = ((Vec::new(), i64::MIN), Vec::new());
     while let Some((server, epoch)) = db
         .prepare_cached(NEXT_OWNER)?
@@ -321,7 +324,7 @@ pub(super) fn orphans(
     {
         if !is_alive(Owner { server: Id::from_key(server), epoch: epoch.cast_unsigned() }) {
             let mut statement = db.prepare_cached(OF_OWNER)?;
-            let rows = statement.query_map(params![server, epoch, bound(limit)], read)?;
+            let rows = statement.query_map(params![server, epoch, after, bound(limit)], read)?;
             orphans.extend(rows.collect::<rusqlite::Result<Vec<_>>>()?);
         }
         last = (server.to_vec(), epoch);

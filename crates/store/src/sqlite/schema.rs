@@ -14,8 +14,10 @@ struct Migration {
 }
 
 /// All migrations, in order: their numbers are their places, from 1.
-const MIGRATIONS: [Migration; 1] =
-    [Migration { name: "0001_first", sql: include_str!("../../migrations/sqlite/0001_first.sql") }];
+const MIGRATIONS: [Migration; 2] = [
+    Migration { name: "0001_first", sql: include_str!("../../migrations/sqlite/0001_first.sql") },
+    Migration { name: "0002_logs", sql: include_str!("../../migrations/sqlite/0002_logs.sql") },
+];
 
 /// Pages in the log from which SQLite itself moves them into the file, if nobody did: 64 MB.
 const CHECKPOINT_PAGES: i64 = 16_384;

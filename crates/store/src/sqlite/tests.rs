@@ -7,7 +7,7 @@ async fn sqlite() -> Sqlite {
 crate::conformance!(sqlite);
 
 /// Every statement with a text of its own.
-const ALL: [&[&str]; 14] = [
+const ALL: [&[&str]; 15] = [
     schema::ALL,
     flow::ALL,
     run::ALL,
@@ -17,6 +17,7 @@ const ALL: [&[&str]; 14] = [
     account::ALL,
     outbox::ALL,
     schedule::ALL,
+    log::ALL,
     record::ALL,
     server::ALL,
     worker::ALL,
