@@ -84,8 +84,11 @@ async fn list(assignee: Option<String>, session: &Session) -> Result<ExitCode> {
         &approvals,
         |approval| format!("{}/{}", approval.run, approval.node),
         |approval| {
-            let who =
-                if approval.assignees.is_empty() { "anybody".to_owned() } else { approval.assignees.join(", ") };
+            let who = if approval.assignees.is_empty() {
+                "anybody".to_owned()
+            } else {
+                approval.assignees.join(", ")
+            };
             let since = approval.since.map(|at| in_words(now_ms().saturating_sub(at.0)));
             let about = approval.title.clone().unwrap_or_else(|| approval.input.to_string());
             [

@@ -17,6 +17,7 @@ use clap::{Args, Subcommand};
 
 use crate::session::Options;
 
+pub(crate) use publish::ensure;
 pub(crate) use read::read;
 
 /// What a definition with errors ends a command with.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use windlass_sdk::types::RunsQuery;
 use windlass_sdk::{Client, ClientError};
 
@@ -32,9 +32,8 @@ pub(crate) struct Options {
 impl Options {
     /// The address of the server: the flag, or what one of these variables says.
     pub(crate) fn server(&self, variables: &[&str]) -> String {
-        let from_environment = || {
-            variables.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
-        };
+        let from_environment =
+            || variables.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
         self.server.clone().or_else(from_environment).unwrap_or_else(|| DEFAULT_SERVER.to_owned())
     }
 
@@ -74,7 +73,7 @@ impl Session {
             (Some(first), Some(second)) => {
                 bail!("several runs begin with `{text}`, such as {first} and {second}: write more of it")
             }
-            (None, _) => Err(not_found(text)).context("no run begins so"),
+            (None, _) => Err(not_found(text).into()),
         }
     }
 }

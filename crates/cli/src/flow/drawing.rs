@@ -30,7 +30,10 @@ async fn on_server(which: &Which, options: &Options) -> Result<String> {
         None => client.flow(&which.flow).await?.version,
     };
     version.map(|version| version.text).ok_or_else(|| {
-        anyhow::anyhow!("flow `{}` has no published version: publish one with `windlass flow apply`", which.flow)
+        anyhow::anyhow!(
+            "flow `{}` has no published version: publish one with `windlass flow apply`",
+            which.flow
+        )
     })
 }
 
@@ -185,7 +188,8 @@ mod tests {
     fn lines_show_starts_edges_and_what_is_inside() {
         let text = ascii_of(&root(LOOP));
         assert!(text.starts_with("▶ a [choice]\n"), "{text}");
-        for line in ["├─ go \"on\" ─▶ b", "─▶ (end)", "│ inside:", "▶ c [executor: echo]", "──▶ a"] {
+        for line in ["├─ go \"on\" ─▶ b", "─▶ (end)", "│ inside:", "▶ c [executor: echo]", "──▶ a"]
+        {
             assert!(text.contains(line), "{line}: {text}");
         }
     }

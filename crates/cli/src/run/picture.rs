@@ -47,7 +47,8 @@ pub(super) fn heading(run: &Run, out: &Output) -> String {
 }
 
 pub(super) fn nodes_text(nodes: &BTreeMap<String, NodeState>, more: bool, out: &Output) -> String {
-    let mut lines: Vec<String> = in_order(nodes).iter().map(|(path, node)| node_line(path, node, out)).collect();
+    let mut lines: Vec<String> =
+        in_order(nodes).iter().map(|(path, node)| node_line(path, node, out)).collect();
     if more {
         lines.push("  … and more branches".to_owned());
     }
@@ -110,7 +111,8 @@ pub(super) fn values_text(name: &str, values: &Map<String, Value>) -> String {
     if values.is_empty() {
         return String::new();
     }
-    let line = |(key, value): (&String, &Value)| format!("  {key} = {}\n", cut(&value.to_string(), VALUE_CHARS));
+    let line =
+        |(key, value): (&String, &Value)| format!("  {key} = {}\n", cut(&value.to_string(), VALUE_CHARS));
     format!("{name}:\n{}", values.iter().map(line).collect::<String>())
 }
 

@@ -1,10 +1,11 @@
 //! Workers: registering, signs of life, who is there. These routes are those of the scheduler surface.
 
+use reqwest::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::{Client, Repeat};
 use crate::error::ClientError;
+use crate::types::{Health, Readiness, Workers};
 
 /// What a worker tells about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,13 +44,22 @@ impl Client {
     }
 
     /// Everyone that is known, dead or alive.
-    pub async fn workers(&self) -> Result<crate::types::Workers, ClientError> {
+    pub async fn workers(&self) -> Result<Workers, ClientError> {
         self.get(self.url(&["api", "v1", "workers"], &[])).await
     }
 
-    /// Whether the server takes work: what its readiness route says, and its status.
-    pub async fn ready(&self) -> Result<(bool, Value), ClientError> {
+    /// Whether the server is there.
+    pub async fn health(&self) -> Result<Health, ClientError> {
+        self.get(self.url(&["healthz"], &[])).await
+    }
+
+    /// Whether the server takes work, and what keeps it from doing so.
+    pub async fn readiness(&self) -> Result<Readiness, ClientError> {
         let (status, body) = self.raw("GET", "/readyz", None).await?;
-        Ok((status == 200, serde_json::from_str(&body).unwrap_or(Value::String(body))))
+        // What is not ready says so with a status that is no success.
+        serde_json::from_str(&body).map_err(|_| {
+            let status = StatusCode::from_u16(status).unwrap_or_default();
+            ClientError::answered(status, None, body.as_bytes())
+        })
     }
 }
