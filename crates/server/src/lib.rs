@@ -1,1 +1,3 @@
 //! Listens. HTTP routes over the runtime.
+
+pub mod scheduler;

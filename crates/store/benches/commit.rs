@@ -1,5 +1,6 @@
-//! How many commits a store takes: a run's row, an entry of its journal and a command each, from so many committers
-//! at once. The sync rate of the disk is printed beside it, because that is what `strict` is made of.
+//! How many commits a store takes: whole runs of three calls as the engine decides them, by so many committers at
+//! once. Committers are tasks, as in a server: a thread each would measure the system's scheduler. The sync rate of
+//! the disk is printed beside it, because that is what `strict` is made of, and so is what a run leaves on it.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark stops at once and talks to people")]
 
@@ -7,28 +8,43 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use windlass_engine::event::{Event, Level};
-use windlass_engine::journal::Entry;
+use serde_json::json;
+use tokio::runtime::{Builder, Runtime};
+use windlass_engine::definition::{Strictness, compile};
+use windlass_engine::effect::Effect;
+use windlass_engine::event::Start;
+use windlass_engine::input::{Given, Input, Outcome};
 use windlass_engine::plan::Form;
-use windlass_engine::run::Totals;
+use windlass_engine::run::Run;
 use windlass_engine::time::Timestamp;
-use windlass_store::commit::{Commit, RunChange};
+use windlass_store::commit::Commit;
 use windlass_store::conformance::block_on;
 use windlass_store::flow::{FlowChoice, FlowDraft, Publication, VersionDraft, VersionStatus};
-use windlass_store::run::{Origin, RunStatus, Standing};
+use windlass_store::project::{Projection, project};
+use windlass_store::run::{Origin, Owner};
 use windlass_store::sqlite::Durability;
 use windlass_store::{Memory, Sqlite, Store};
 
 criterion_group!(benches, commits);
 criterion_main!(benches);
 
-/// Entries per run: about what three steps take.
-const ENTRIES: u64 = 5;
+const DEFINITION: &str = r#"{"start": "a",
+    "nodes": {
+        "a": {"service": "transform", "prep": {"input_key": "$params.x"}, "post": {"output_key": "one"}},
+        "b": {"service": "transform", "prep": {"input_key": "$shared.one"}, "post": {"output_key": "two"}},
+        "c": {"service": "transform", "prep": {"input_key": "$shared.two"}, "post": {"output_key": "three"}}
+    },
+    "edges": [{"from": "a", "to": "b"}, {"from": "b", "to": "c"}]}"#;
+const MOMENT: Timestamp = Timestamp(1_790_000_000_000);
+/// Threads of the committers.
+const THREADS: usize = 2;
+/// Runs that are counted in bytes.
+const RUNS: u64 = 20_000;
 
 fn id<I: FromStr<Err: std::fmt::Debug>>(prefix: &str, n: u64) -> I {
     format!("{prefix}_0190a1b2c3d47000{n:016x}").parse().unwrap()
@@ -46,7 +62,7 @@ fn publish(store: &dyn Store) {
     let version = VersionDraft {
         id: id("ver", 1),
         number: None,
-        definition: String::new(),
+        definition: DEFINITION.to_owned(),
         form: Form::Graph,
         lenient: false,
         status: VersionStatus::Published,
@@ -56,9 +72,16 @@ fn publish(store: &dyn Store) {
     block_on(store.publish(Publication { flow, version, now: Timestamp(0) })).unwrap();
 }
 
-/// One more entry of a run, which ends with the last of its [`ENTRIES`].
-fn entry(run: u64, expected_len: u64) -> Commit {
-    let (command, now) = (id("cmd", run * ENTRIES + expected_len), Timestamp(1));
+/// The commits of one run, from its start to its end.
+fn commits_of_a_run() -> Vec<Commit> {
+    let plan = compile(DEFINITION, Strictness::Strict).plan.unwrap();
+    let owner = Owner { server: id("srv", 1), epoch: 1 };
+    let (mut run, mut projection) = (Run::new(id("run", 0)), Projection::default());
+    let start = Start {
+        params: json!({ "x": "hello" }).as_object().unwrap().clone(),
+        call_timeout_ms: 60_000,
+        ..Start::default()
+    };
     let origin = Origin {
         flow: id("flow", 1),
         version: id("ver", 1),
@@ -67,74 +90,100 @@ fn entry(run: u64, expected_len: u64) -> Commit {
         account: None,
         parent: None,
         schedule: None,
-        created_at: now,
+        created_at: MOMENT,
     };
-    let is_last = expected_len + 1 == ENTRIES;
-    let standing = Standing {
-        status: if is_last { RunStatus::Completed } else { RunStatus::Running },
-        round: 1,
-        node: Some("step".into()),
-        action: None,
-        step_count: expected_len,
-        wake_at: None,
-        owner: None,
-        cost: Totals::default(),
-        error: None,
-        shared: None,
-        result: None,
-        updated_at: now,
-        ended_at: is_last.then_some(now),
-    };
-    let message = "what a step leaves behind".to_owned();
-    let event = Event::Logged { level: Level::Info, node: None, message };
-    let change = RunChange {
-        run: id("run", run),
-        expected_len,
-        create: (expected_len == 0).then_some(origin),
-        entry: Entry::new(now, command, vec![event]),
-        standing,
-        snapshot: None,
-    };
-    Commit { run: Some(change), ..Commit::new(command, now) }
+    let (mut input, mut create) = (Some(Input::Start(Box::new(start))), Some(origin));
+    let mut commits = Vec::new();
+    while let Some(next) = input.take() {
+        let now = MOMENT.after(commits.len() as u64);
+        let step = run.submit(&plan, &next, &Given::at(now)).unwrap();
+        let rows = project(&mut projection, &run, &step, Some(owner), now);
+        for effect in &step.effects {
+            if let Effect::Call(order) = effect {
+                let outcome = Outcome::Done(Arc::new(json!("hello")));
+                let (node, worker) = (order.node.clone(), Some("worker-1".to_owned()));
+                input = Some(Input::CallEnded { node, fence: order.fence, outcome, worker });
+            }
+        }
+        let len = commits.len() as u64;
+        commits.push(rows.into_commit(id("cmd", 0), now, &run, len, step, create.take()));
+    }
+    assert!(run.status.is_ended());
+    commits
 }
 
-/// At least `n` commits by so many committers, each with runs of its own.
-fn commit(store: &dyn Store, n_committers: u64, n: u64, n_runs: &AtomicU64) -> Duration {
-    let left = AtomicU64::new(n.div_ceil(ENTRIES));
+/// What has been handed out so far: committers never meet.
+struct Counters {
+    commits: Vec<Commit>,
+    runs: AtomicU64,
+    commands: AtomicU64,
+}
+
+impl Counters {
+    fn new() -> Arc<Self> {
+        Arc::new(Counters {
+            commits: commits_of_a_run(),
+            runs: AtomicU64::new(1),
+            commands: AtomicU64::new(1),
+        })
+    }
+
+    async fn commit_run(&self, store: &dyn Store) {
+        let run = id("run", self.runs.fetch_add(1, Ordering::Relaxed));
+        for commit in &self.commits {
+            let mut commit = commit.clone();
+            // In the order of commits, not of runs, as ids made in time are.
+            commit.command = id("cmd", self.commands.fetch_add(1, Ordering::Relaxed));
+            let change = commit.run.as_mut().unwrap();
+            (change.run, change.entry.command) = (run, commit.command);
+            store.commit_one(commit).await.unwrap();
+        }
+    }
+}
+
+/// So many runs by so many committers.
+fn commit(store: &Arc<dyn Store>, threads: &Runtime, n_committers: u64, n: u64, counters: &Arc<Counters>) {
+    let left = Arc::new(AtomicU64::new(n));
     let take = |left: u64| left.checked_sub(1);
-    let begun = Instant::now();
-    thread::scope(|scope| {
-        for _ in 0..n_committers {
-            scope.spawn(|| {
+    let committers: Vec<_> = (0..n_committers)
+        .map(|_| {
+            let (store, counters, left) = (store.clone(), counters.clone(), left.clone());
+            threads.spawn(async move {
                 while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
-                    let run = n_runs.fetch_add(1, Ordering::Relaxed);
-                    for expected_len in 0..ENTRIES {
-                        block_on(store.commit_one(entry(run, expected_len))).unwrap();
-                    }
+                    counters.commit_run(&*store).await;
                 }
-            });
+            })
+        })
+        .collect();
+    threads.block_on(async {
+        for committer in committers {
+            committer.await.unwrap();
         }
     });
-    // More may have been done than was asked for: the time is that of what was asked for.
-    begun.elapsed().mul_f64(n as f64 / (n.div_ceil(ENTRIES) * ENTRIES) as f64)
 }
 
 fn commits(c: &mut Criterion) {
     print_syncs();
-    let memory = Memory::new();
-    let strict = Sqlite::temporary(Durability::Strict).unwrap();
-    let fast = Sqlite::temporary(Durability::Fast).unwrap();
-    let stores: [(&str, &dyn Store); 3] =
-        [("memory", &memory), ("sqlite-strict", &strict), ("sqlite-fast", &fast)];
+    let threads = Builder::new_multi_thread().worker_threads(THREADS).build().unwrap();
+    print_bytes(&threads);
+    let stores: [(&str, Arc<dyn Store>); 3] = [
+        ("memory", Arc::new(Memory::new())),
+        ("sqlite-strict", Arc::new(Sqlite::temporary(Durability::Strict).unwrap())),
+        ("sqlite-fast", Arc::new(Sqlite::temporary(Durability::Fast).unwrap())),
+    ];
     let mut group = c.benchmark_group("commit");
     group.sample_size(10).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(2));
-    group.throughput(Throughput::Elements(1));
-    for (name, store) in stores {
-        publish(store);
-        let n_runs = AtomicU64::new(1);
-        for n_committers in [1, 64, 256] {
+    group.throughput(Throughput::Elements(commits_of_a_run().len() as u64));
+    for (name, store) in &stores {
+        publish(&**store);
+        let counters = Counters::new();
+        for n_committers in [1, 64, 256, 1_024] {
             group.bench_function(format!("{name}/{n_committers}"), |b| {
-                b.iter_custom(|n| commit(store, n_committers, n, &n_runs));
+                b.iter_custom(|n| {
+                    let begun = Instant::now();
+                    commit(store, &threads, n_committers, n, &counters);
+                    begun.elapsed()
+                });
             });
         }
     }
@@ -154,4 +203,19 @@ fn print_syncs() {
     let rate = f64::from(SYNCS) / begun.elapsed().as_secs_f64();
     fs::remove_file(&path).unwrap();
     println!("the disk syncs {rate:.0} times a second");
+}
+
+/// What a finished run leaves on the disk.
+fn print_bytes(threads: &Runtime) {
+    let place = std::env::temp_dir().join(format!("windlass-bytes-{}", std::process::id()));
+    fs::create_dir(&place).unwrap();
+    let path = place.join("store.db");
+    let store: Arc<dyn Store> = Arc::new(Sqlite::open(&path, Durability::Fast).unwrap());
+    publish(&*store);
+    let empty = fs::metadata(&path).unwrap().len();
+    commit(&store, threads, 256, RUNS, &Counters::new());
+    drop(store);
+    let bytes = fs::metadata(&path).unwrap().len().saturating_sub(empty) / RUNS;
+    fs::remove_dir_all(&place).unwrap();
+    println!("a finished run takes {bytes} bytes");
 }

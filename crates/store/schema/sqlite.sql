@@ -31,16 +31,13 @@ CREATE TABLE audit (
     detail TEXT NOT NULL
 ) STRICT;
 
-CREATE TABLE commands (
+CREATE TABLE "commands" (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
     at INTEGER NOT NULL,
-    run BLOB,
-    seq INTEGER,
-    balances TEXT,
-    CHECK ((run IS NULL) = (seq IS NULL))
+    balances TEXT
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX commands_of_no_run ON commands (at) WHERE run IS NULL;
+CREATE INDEX commands_by_age ON commands (at);
 
 CREATE TABLE firings (
     schedule BLOB NOT NULL,
@@ -135,12 +132,23 @@ CREATE INDEX jobs_ready_by_name ON jobs (name, priority DESC, due_at, id) WHERE 
 
 CREATE INDEX jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id) WHERE due_at IS NOT NULL;
 
-CREATE TABLE journal (
-    run BLOB NOT NULL,
+CREATE TABLE "journal" (
+    no INTEGER PRIMARY KEY,
+    -- The number of the run.
+    run INTEGER NOT NULL,
     seq INTEGER NOT NULL,
-    entry BLOB NOT NULL,
-    PRIMARY KEY (run, seq)
-) STRICT, WITHOUT ROWID;
+    -- The version of the format.
+    v INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    command BLOB NOT NULL CHECK (length(command) = 16),
+    events TEXT NOT NULL,
+    -- What the command left on the accounts it moved.
+    balances TEXT
+) STRICT;
+
+CREATE UNIQUE INDEX journal_by_command ON journal (command);
+
+CREATE UNIQUE INDEX journal_by_run ON journal (run, seq);
 
 CREATE TABLE ledger (
     account TEXT NOT NULL,
@@ -198,8 +206,9 @@ CREATE TABLE queues (
     updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE runs (
-    id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+CREATE TABLE "runs" (
+    no INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE CHECK (length(id) = 16),
     len INTEGER NOT NULL,
     flow BLOB NOT NULL,
     version BLOB NOT NULL,
@@ -238,9 +247,9 @@ CREATE TABLE runs (
     CHECK ((request IS NULL) = (request_digest IS NULL))
 ) STRICT;
 
-CREATE INDEX runs_by_creation ON runs (created_at, id);
+CREATE INDEX runs_by_creation ON runs (created_at);
 
-CREATE INDEX runs_by_end ON runs (ended_at, id) WHERE ended_at IS NOT NULL;
+CREATE INDEX runs_by_end ON runs (ended_at) WHERE ended_at IS NOT NULL;
 
 CREATE INDEX runs_by_owner ON runs (owner_server, owner_epoch, id) WHERE owner_server IS NOT NULL;
 
@@ -250,9 +259,9 @@ CREATE UNIQUE INDEX runs_by_request ON runs (request) WHERE request IS NOT NULL;
 
 CREATE INDEX runs_by_schedule ON runs (schedule, created_at) WHERE schedule IS NOT NULL;
 
-CREATE INDEX runs_by_wake ON runs (wake_at, id) WHERE wake_at IS NOT NULL;
+CREATE INDEX runs_by_wake ON runs (wake_at) WHERE wake_at IS NOT NULL;
 
-CREATE INDEX runs_open ON runs (created_at, id) WHERE ended_at IS NULL;
+CREATE INDEX runs_open ON runs (created_at) WHERE ended_at IS NULL;
 
 CREATE INDEX runs_open_by_account ON runs (account) WHERE ended_at IS NULL AND account IS NOT NULL;
 

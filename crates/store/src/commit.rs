@@ -18,7 +18,8 @@ use crate::schedule::{FiringRow, ScheduleRow};
 /// What is written together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Commit {
-    /// Committing the same command again answers with what came of it the first time, and writes nothing.
+    /// Committing the same command again answers with what came of it the first time, and writes nothing. It names
+    /// one commit: never give it to another.
     pub command: CommandId,
     pub now: Timestamp,
     pub run: Option<RunChange>,
@@ -49,7 +50,7 @@ pub struct RunChange {
     pub snapshot: Option<Vec<u8>>,
 }
 
-/// A job as it is from now on.
+/// A job as it is from now on. What it asks for changes only when it is opened again or replayed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobChange {
     /// Its `rev` so far; 0 creates it.
@@ -119,9 +120,15 @@ impl Commit {
             if change.entry.command != self.command {
                 return Some("the entry names another command");
             }
+            if change.entry.at != self.now {
+                return Some("the entry is of another moment");
+            }
             let standing = &change.standing;
             if standing.status.is_open() == standing.ended_at.is_some() {
                 return Some("a run has an end exactly when it has ended");
+            }
+            if standing.status.is_open() && (standing.shared.is_some() || standing.result.is_some()) {
+                return Some("a run has a shared state and a result once it has ended");
             }
             if !standing.status.is_open() && (standing.wake_at.is_some() || standing.owner.is_some()) {
                 return Some("a run that has ended has neither a wake-up nor an owner");

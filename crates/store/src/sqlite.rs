@@ -6,6 +6,7 @@
 //! when only the process dies, and never what makes the file whole.
 
 mod column;
+mod desk;
 mod inbox;
 mod list;
 mod lock;
@@ -16,6 +17,7 @@ mod trouble;
 mod writer;
 
 mod flow;
+mod journal;
 mod run;
 
 mod attempt;
@@ -56,6 +58,7 @@ use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::store::{Due, Retained, Store};
 
 use column::{Columns, Id, bound};
+use desk::Desk;
 use lock::Lock;
 use readers::Readers;
 use writer::Writer;
@@ -115,7 +118,7 @@ impl Sqlite {
     /// refused like on a full disk.
     pub async fn limit_pages(&self, pages: u32) -> Result<(), StoreError> {
         let limit =
-            move |db: &Connection| db.pragma_update(None, "max_page_count", pages).map_err(StoreError::from);
+            move |desk: &Desk| desk.pragma_update(None, "max_page_count", pages).map_err(StoreError::from);
         self.writer.write(limit)?.await
     }
 
@@ -143,7 +146,7 @@ impl AsRef<dyn Store> for Sqlite {
 #[async_trait]
 impl Store for Sqlite {
     async fn publish(&self, publication: Publication) -> Result<Published, StoreError> {
-        self.writer.write(move |db| flow::publish(db, &publication))?.await
+        self.writer.write(move |desk| flow::publish(desk, &publication))?.await
     }
 
     async fn flows(&self, query: FlowQuery) -> Result<Page<FlowRow>, StoreError> {
@@ -160,7 +163,8 @@ impl Store for Sqlite {
 
     async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
         let n = commits.len();
-        let works = commits.into_iter().map(|one| move |db: &Connection| commit::commit(db, &one));
+        let drafts = commits.into_iter().map(commit::Draft::of);
+        let works = drafts.map(|draft| move |desk: &Desk| commit::commit(desk, &draft));
         let tickets = match self.writer.write_all(works) {
             Ok(tickets) => tickets,
             Err(error) => {
@@ -181,7 +185,7 @@ impl Store for Sqlite {
     }
 
     async fn journal(&self, run: RunId, since: Since, limit: usize) -> Result<Journal, StoreError> {
-        self.read(move |db| run::journal(db, run, since, limit)).await
+        self.read(move |db| journal::journal(db, run, since, limit)).await
     }
 
     async fn run(&self, run: RunRef) -> Result<Option<RunRow>, StoreError> {
@@ -235,7 +239,7 @@ impl Store for Sqlite {
     }
 
     async fn save(&self, record: Record) -> Result<(), StoreError> {
-        self.writer.write(move |db| record::save(db, &record))?.await
+        self.writer.write(move |desk| record::save(desk, &record))?.await
     }
 
     async fn records(&self, query: RecordQuery) -> Result<Records, StoreError> {
@@ -243,7 +247,7 @@ impl Store for Sqlite {
     }
 
     async fn retain(&self, before: Timestamp, limit: usize) -> Result<Retained, StoreError> {
-        self.writer.write(move |db| retain::retain(db, before, limit))?.await
+        self.writer.write(move |desk| retain::retain(desk, before, limit))?.await
     }
 }
 

@@ -1,97 +1,136 @@
 //! Commits: first everything is checked, then everything is written, so that what is refused has written nothing.
+//!
+//! Whether a command was committed before is not asked beforehand: it cannot be recorded twice, and one whose time
+//! is over is refused by what has moved on since.
 
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use windlass_engine::id::CommandId;
 
-use super::column::{Columns, Id, json, stored};
-use super::{account, job, outbox, record, run, schedule};
+use super::column::{Columns, Id, json};
+use super::desk::{Desk, Head};
+use super::{account, job, journal, outbox, record, run, schedule};
 use crate::commit::{Commit, Committed};
 use crate::error::{Refusal, StoreError};
 
-const FIND: &str = "SELECT at, run, seq, balances FROM commands WHERE id = ?1";
-const RECORD: &str = "INSERT INTO commands (id, at, run, seq, balances) VALUES (?1, ?2, ?3, ?4, ?5)";
+const FIND: &str = "SELECT at, balances FROM commands WHERE id = ?1";
+const RECORD: &str =
+    "INSERT INTO commands (id, at, balances) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO NOTHING";
+
+/// A commit with its texts, made by whoever hands it in: the one thread that writes only binds them.
+pub(super) struct Draft {
+    commit: Commit,
+    fault: Option<&'static str>,
+    run: Option<run::Texts>,
+    jobs: Vec<job::Texts>,
+}
+
+impl Draft {
+    pub(super) fn of(commit: Commit) -> Self {
+        let run = commit.run.as_ref().map(run::Texts::of);
+        let jobs = commit.jobs.iter().map(job::Texts::of).collect();
+        Draft { fault: commit.fault(), run, jobs, commit }
+    }
+}
 
 /// What the check found out and the writing needs.
 struct Checked {
-    run: Option<run::Before>,
+    run: Option<Head>,
     jobs: Vec<job::Before>,
     posted: BTreeMap<String, account::Posted>,
 }
 
 /// Writes one commit, inside a transaction with others.
-pub(super) fn commit(db: &Connection, commit: &Commit) -> Result<Committed, StoreError> {
-    if let Some(before) = command(db, commit.command)? {
-        return Ok(before);
-    }
-    let checked = check(db, commit)?;
-    write(db, commit, &checked)
+pub(super) fn commit(desk: &Desk, draft: &Draft) -> Result<Committed, StoreError> {
+    let refused = match check(desk, draft) {
+        Ok(checked) => match write(desk, draft, &checked)? {
+            Some(committed) => return Ok(committed),
+            None => StoreError::Corrupt("a command was committed, and cannot be found".to_owned()),
+        },
+        Err(refused @ (StoreError::Conflict { .. } | StoreError::Refused(_))) => refused,
+        Err(error @ (StoreError::Unavailable(_) | StoreError::Corrupt(_))) => return Err(error),
+    };
+    command(desk, draft.commit.command)?.ok_or(refused)
 }
 
 /// What came of a command.
 pub(super) fn command(db: &Connection, command: CommandId) -> Result<Option<Committed>, StoreError> {
+    if let Some(committed) = journal::command(db, command)? {
+        return Ok(Some(committed));
+    }
     let found = db.prepare_cached(FIND)?.query_row([command.key()], |row| {
         let mut columns = Columns::of(row);
-        let at = columns.time()?;
-        let run = columns.id_or_none()?.zip(columns.number_or_none()?);
-        let balances = columns.json_or_none()?.unwrap_or_default();
-        Ok(Committed { command, at, run, balances })
+        let (at, balances) = (columns.time()?, columns.json_or_none()?.unwrap_or_default());
+        Ok(Committed { command, at, run: None, balances })
     });
     Ok(found.optional()?)
 }
 
-fn check(db: &Connection, commit: &Commit) -> Result<Checked, StoreError> {
-    if let Some(fault) = commit.fault() {
+fn check(desk: &Desk, draft: &Draft) -> Result<Checked, StoreError> {
+    if let Some(fault) = draft.fault {
         return Err(Refusal::Malformed(fault).into());
     }
-    let run = commit.run.as_ref().map(|change| run::check(db, change)).transpose()?;
-    let jobs = job::check(db, &commit.jobs, commit.now)?;
+    let commit = &draft.commit;
+    let run = match &commit.run {
+        Some(change) => run::check(desk, change)?,
+        None => None,
+    };
+    let jobs = job::check(desk, &commit.jobs, commit.now)?;
     for unmoved in &commit.unmoved {
-        account::check_unmoved(db, unmoved)?;
+        account::check_unmoved(desk, unmoved)?;
     }
-    let posted = account::check(db, &commit.postings)?;
+    let posted = account::check(desk, &commit.postings)?;
     for id in &commit.delivered {
-        outbox::check(db, id)?;
+        outbox::check(desk, id)?;
     }
-    schedule::check(db, &commit.schedules, &commit.firings)?;
+    schedule::check(desk, &commit.schedules, &commit.firings)?;
     Ok(Checked { run, jobs, posted })
 }
 
-fn write(db: &Connection, commit: &Commit, checked: &Checked) -> Result<Committed, StoreError> {
-    let run = match commit.run.as_ref().zip(checked.run.as_ref()) {
-        Some((change, before)) => Some((change.run, run::write(db, change, before)?)),
-        None => None,
+/// Writes it, unless its command was committed before.
+fn write(desk: &Desk, draft: &Draft, checked: &Checked) -> Result<Option<Committed>, StoreError> {
+    let commit = &draft.commit;
+    let balance = |(id, posted): (&String, &account::Posted)| (id.clone(), posted.account.balance);
+    let balances: BTreeMap<String, i64> = checked.posted.iter().map(balance).collect();
+    let text = (!balances.is_empty()).then(|| json(&balances));
+    let run = match commit.run.as_ref().zip(draft.run.as_ref()) {
+        Some((change, texts)) => {
+            let change = run::Change { change, texts, before: checked.run };
+            let Some(len) = run::write(desk, &change, text.as_deref())? else { return Ok(None) };
+            Some((change.change.run, len))
+        }
+        None => {
+            let row = params![commit.command.key(), commit.now.0, text];
+            if desk.prepare_cached(RECORD)?.execute(row)? == 0 {
+                return Ok(None);
+            }
+            None
+        }
     };
-    for (change, before) in commit.jobs.iter().zip(&checked.jobs) {
-        job::write(db, change, before)?;
+    for ((change, texts), before) in commit.jobs.iter().zip(&draft.jobs).zip(&checked.jobs) {
+        job::write(desk, change, texts, before)?;
     }
     for (id, posted) in &checked.posted {
-        account::write(db, id, posted, commit.now)?;
+        account::write(desk, id, posted, commit.now)?;
     }
     for message in &commit.messages {
-        outbox::send(db, message)?;
+        outbox::send(desk, message)?;
     }
     for id in &commit.delivered {
-        outbox::deliver(db, id)?;
+        outbox::deliver(desk, id)?;
     }
     for change in &commit.schedules {
-        schedule::write(db, change)?;
+        schedule::write(desk, change)?;
     }
     for firing in &commit.firings {
-        schedule::fire(db, firing)?;
+        schedule::fire(desk, firing)?;
+        desk.note_firing();
     }
     for row in &commit.audit {
-        record::note(db, row)?;
+        record::note(desk, row)?;
     }
-    let balance = |(id, posted): (&String, &account::Posted)| (id.clone(), posted.account.balance);
-    let balances = checked.posted.iter().map(balance).collect();
-    let committed = Committed { command: commit.command, at: commit.now, run, balances };
-    let (its_run, seq) = (run.map(|(run, _)| run.key()), run.map(|(_, seq)| stored(seq)));
-    let balances = (!committed.balances.is_empty()).then(|| json(&committed.balances));
-    let row = params![committed.command.key(), committed.at.0, its_run, seq, balances];
-    db.prepare_cached(RECORD)?.execute(row)?;
-    Ok(committed)
+    Ok(Some(Committed { command: commit.command, at: commit.now, run, balances }))
 }
 
 #[cfg(test)]

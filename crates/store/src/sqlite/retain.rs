@@ -1,8 +1,7 @@
 //! Forgetting what ended long ago.
 
 use rusqlite::{Connection, params};
-use serde::Deserialize;
-use windlass_engine::id::{CommandId, JobId, RunId};
+use windlass_engine::id::{JobId, RunId};
 use windlass_engine::time::Timestamp;
 
 use super::column::{Id, Key, bound};
@@ -16,12 +15,10 @@ const OLD_RUNS: &str = "SELECT id FROM runs WHERE ended_at < ?1 ORDER BY ended_a
 const OLD_JOBS: &str = "SELECT id FROM jobs WHERE is_open = 0 AND is_dead_letter = 0 AND run IS NULL \
      AND updated_at < ?1 AND (key_until IS NULL OR key_until <= ?1) ORDER BY updated_at, id LIMIT ?2";
 const OLD_COMMANDS: &str = "DELETE FROM commands WHERE id IN \
-     (SELECT id FROM commands WHERE run IS NULL AND at < ?1 ORDER BY at LIMIT ?2)";
+     (SELECT id FROM commands WHERE at < ?1 ORDER BY at LIMIT ?2)";
 const JOBS_OF_RUN: &str = "SELECT id FROM jobs WHERE run = ?1";
-const ENTRIES: &str = "SELECT entry FROM journal WHERE run = ?1";
-const FORGET_COMMAND: &str = "DELETE FROM commands WHERE id = ?1";
 const FORGET_MESSAGES: &str = "DELETE FROM outbox WHERE sender = ?1 AND is_delivered = 1";
-const FORGET_JOURNAL: &str = "DELETE FROM journal WHERE run = ?1";
+const FORGET_JOURNAL: &str = "DELETE FROM journal WHERE run = (SELECT no FROM runs WHERE id = ?1)";
 const FORGET_SNAPSHOT: &str = "DELETE FROM snapshots WHERE run = ?1";
 const FORGET_LOGS: &str = "DELETE FROM logs WHERE run = ?1";
 const FORGET_RUN: &str = "DELETE FROM runs WHERE id = ?1";
@@ -59,33 +56,14 @@ fn forget_run(db: &Connection, run: Key) -> Result<(usize, usize), StoreError> {
     for job in &jobs {
         forget_job(db, *job)?;
     }
-    let mut n_commands = 0;
-    for command in commands_of(db, run)? {
-        n_commands += db.prepare_cached(FORGET_COMMAND)?.execute([command.key()])?;
-    }
     let sender = outbox::party(&Party::Run(RunId::from_key(run)));
     db.prepare_cached(FORGET_MESSAGES)?.execute([sender])?;
-    for sql in [FORGET_JOURNAL, FORGET_SNAPSHOT, FORGET_LOGS, FORGET_RUN] {
+    // Every entry is what came of one command.
+    let n_commands = db.prepare_cached(FORGET_JOURNAL)?.execute([run])?;
+    for sql in [FORGET_SNAPSHOT, FORGET_LOGS, FORGET_RUN] {
         db.prepare_cached(sql)?.execute([run])?;
     }
     Ok((jobs.len(), n_commands))
-}
-
-/// The commands that the journal names: they need no index of their own.
-fn commands_of(db: &Connection, run: Key) -> Result<Vec<CommandId>, StoreError> {
-    #[derive(Deserialize)]
-    struct Head {
-        command: CommandId,
-    }
-    let mut statement = db.prepare_cached(ENTRIES)?;
-    let mut rows = statement.query([run])?;
-    let mut commands = Vec::new();
-    while let Some(row) = rows.next()? {
-        let entry = row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?;
-        // An entry that cannot be read is deleted all the same; its command stays, which harms nobody.
-        commands.extend(serde_json::from_slice::<Head>(entry).ok().map(|head| head.command));
-    }
-    Ok(commands)
 }
 
 fn forget_job(db: &Connection, job: Key) -> Result<(), StoreError> {
@@ -102,8 +80,6 @@ pub(super) const ALL: &[&str] = &[
     OLD_JOBS,
     OLD_COMMANDS,
     JOBS_OF_RUN,
-    ENTRIES,
-    FORGET_COMMAND,
     FORGET_MESSAGES,
     FORGET_JOURNAL,
     FORGET_SNAPSHOT,

@@ -1,22 +1,23 @@
-//! Runs and their journals.
+//! Runs as they are read; how they are written is in `change`.
+
+mod change;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::event::Parent;
 use windlass_engine::id::RunId;
-use windlass_engine::journal::Entry;
 use windlass_engine::run::Totals;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id, bound, json, stored};
+use super::column::{Columns, Id, bound};
 use super::list::{self, Conditions, Source, key};
-use super::{guard, schedule, server};
-use crate::commit::RunChange;
-use crate::error::{Refusal, StoreError, Subject};
+use super::server;
+use crate::error::StoreError;
 use crate::page::{Order, Page};
-use crate::run::{
-    Journal, Origin, Owner, Request, RunQuery, RunRef, RunRow, RunStatus, Since, Snapshot, Standing, Wake,
-};
-use crate::schedule::Started;
+use crate::run::{Origin, Owner, Request, RunQuery, RunRef, RunRow, RunStatus, Standing, Wake};
+
+#[cfg(test)]
+pub(super) use change::ALL as CHANGES;
+pub(super) use change::{Change, Texts, check, write};
 
 macro_rules! columns {
     () => {
@@ -41,145 +42,6 @@ const OF_OWNER: &str =
 const NEXT_OWNER: &str = "SELECT owner_server, owner_epoch FROM runs WHERE owner_server IS NOT NULL \
      AND (owner_server, owner_epoch) > (?1, ?2) ORDER BY owner_server, owner_epoch LIMIT 1";
 const DUE: &str = "SELECT wake_at, id FROM runs WHERE wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2";
-const HEAD: &str = "SELECT len, ended_at IS NULL FROM runs WHERE id = ?1";
-const REQUEST: &str = "SELECT id, request_digest FROM runs WHERE request = ?1";
-const VERSION: &str = "SELECT 1 FROM versions WHERE id = ?1 AND flow = ?2";
-const INSERT: &str = "INSERT INTO runs (id, len, flow, version, request, request_digest, labels, account, \
-     parent_run, parent_node, parent_fence, parent_depth, schedule, created_at, status, round, node, action, \
-     step_count, wake_at, owner_server, owner_epoch, cost_estimated, cost_actual, cost_refunded, error, shared, \
-     result, updated_at, ended_at, cost_settled) VALUES (?1, ?2, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, \
-     ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
-const UPDATE: &str = "UPDATE runs SET len = ?2, status = ?3, round = ?4, node = ?5, action = ?6, \
-     step_count = ?7, wake_at = ?8, owner_server = ?9, owner_epoch = ?10, cost_estimated = ?11, \
-     cost_actual = ?12, cost_refunded = ?13, error = ?14, shared = ?15, result = ?16, updated_at = ?17, \
-     ended_at = ?18, cost_settled = ?19 WHERE id = ?1";
-const APPEND: &str = "INSERT INTO journal (run, seq, entry) VALUES (?1, ?2, ?3)";
-const ENTRIES: &str = "SELECT seq, entry FROM journal WHERE run = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
-const SNAPSHOT: &str = "SELECT seq, state FROM snapshots WHERE run = ?1";
-const SNAP: &str = "INSERT INTO snapshots (run, seq, state) VALUES (?1, ?2, ?3) \
-     ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state";
-
-/// What a change of a run finds there.
-pub(super) struct Before {
-    is_open: bool,
-}
-
-/// Whether the change may be made.
-pub(super) fn check(db: &Connection, change: &RunChange) -> Result<Before, StoreError> {
-    let head = db.prepare_cached(HEAD)?.query_row([change.run.key()], |row| {
-        let mut columns = Columns::of(row);
-        Ok((columns.number()?, columns.value()?))
-    });
-    let (found, is_open) = head.optional()?.unwrap_or((0, false));
-    guard(|| Subject::Run(change.run), change.expected_len, found)?;
-    let Some(origin) = &change.create else { return Ok(Before { is_open }) };
-    if !db.prepare_cached(VERSION)?.exists([origin.version.key(), origin.flow.key()])? {
-        return Err(Refusal::UnknownVersion(origin.version).into());
-    }
-    let Some(request) = &origin.request else { return Ok(Before { is_open }) };
-    let first = db.prepare_cached(REQUEST)?.query_row([&request.id], |row| {
-        let mut columns = Columns::of(row);
-        Ok((columns.id::<RunId>()?, columns.value::<String>()?))
-    });
-    let Some((existing, digest)) = first.optional()? else { return Ok(Before { is_open }) };
-    let same_request = digest == request.digest;
-    Err(Refusal::RequestTaken { request: request.id.clone(), existing, same_request }.into())
-}
-
-/// Makes the change, and says how many entries the journal has now.
-pub(super) fn write(db: &Connection, change: &RunChange, before: &Before) -> Result<u64, StoreError> {
-    let RunChange { run, expected_len, create, entry, standing, snapshot } = change;
-    let (id, len) = (run.key(), expected_len.saturating_add(1));
-    write_row(db, *run, len, create.as_ref(), standing)?;
-    db.prepare_cached(APPEND)?.execute(params![id, stored(len), entry.encode()])?;
-    if let Some(bytes) = snapshot {
-        db.prepare_cached(SNAP)?.execute(params![id, stored(len), bytes])?;
-    }
-    let is_open = standing.status.is_open();
-    if is_open != before.is_open {
-        schedule::set_running(db, Started::Run(*run), is_open)?;
-    }
-    Ok(len)
-}
-
-fn write_row(
-    db: &Connection,
-    run: RunId,
-    len: u64,
-    create: Option<&Origin>,
-    standing: &Standing,
-) -> Result<(), StoreError> {
-    let Standing {
-        status,
-        round,
-        node,
-        action,
-        step_count,
-        wake_at,
-        owner,
-        cost,
-        error,
-        shared,
-        result,
-        updated_at,
-        ended_at,
-    } = standing;
-    let (id, len, status, step_count) = (run.key(), stored(len), status.word(), stored(*step_count));
-    let node = node.as_ref().map(|node| node.as_str());
-    let (wake_at, ended_at) = (wake_at.map(|at| at.0), ended_at.map(|at| at.0));
-    let (server, epoch) = (owner.map(|owner| owner.server.key()), owner.map(|owner| stored(owner.epoch)));
-    let Totals { estimated, actual, refunded, settled } = cost;
-    let error = error.as_ref().map(json);
-    let (shared, result) = (shared.as_ref().map(json), result.as_ref().map(json));
-    let standing = params![
-        id,
-        len,
-        status,
-        round,
-        node,
-        action,
-        step_count,
-        wake_at,
-        server,
-        epoch,
-        estimated,
-        actual,
-        refunded,
-        error,
-        shared,
-        result,
-        updated_at.0,
-        ended_at,
-        settled
-    ];
-    let Some(Origin { flow, version, request, labels, account, parent, schedule, created_at }) = create
-    else {
-        db.prepare_cached(UPDATE)?.execute(standing)?;
-        return Ok(());
-    };
-    let (flow, version, labels) = (flow.key(), version.key(), json(labels));
-    let (request_id, digest) = request.as_ref().map(|request| (&request.id, &request.digest)).unzip();
-    let parent_run = parent.as_ref().map(|parent| parent.run.key());
-    let parent_node = parent.as_ref().map(|parent| parent.node.as_str());
-    let (fence, depth) = parent.as_ref().map(|parent| (stored(parent.fence), parent.depth)).unzip();
-    let schedule = schedule.map(Id::key);
-    let origin = params![
-        flow,
-        version,
-        request_id,
-        digest,
-        labels,
-        account,
-        parent_run,
-        parent_node,
-        fence,
-        depth,
-        schedule,
-        created_at.0
-    ];
-    db.prepare_cached(INSERT)?.execute([standing, origin].concat().as_slice())?;
-    Ok(())
-}
 
 fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     let mut columns = Columns::of(row);
@@ -251,6 +113,12 @@ pub(super) fn runs(db: &Connection, query: &RunQuery) -> Result<Page<RunRow>, St
         // Says the same again, so that the small indexes of what is open can be used.
         conditions.add("ended_at IS NULL", []);
     }
+    if let Some(is) = query.is_owned {
+        conditions.add("(status <> 'running' OR (owner_server IS NOT NULL) = ?)", [i64::from(is).into()]);
+    }
+    if let Some(has) = query.has_entered {
+        conditions.add("(status <> 'waiting' OR (step_count > 0) = ?)", [i64::from(has).into()]);
+    }
     conditions.equal("flow", query.flow.map(key));
     conditions.equal("version", query.version.map(key));
     conditions.equal("account", query.account.clone());
@@ -264,38 +132,6 @@ pub(super) fn runs(db: &Connection, query: &RunQuery) -> Result<Page<RunRow>, St
         Order::Newest | Order::Oldest => (row.origin.created_at, row.id),
         Order::LatestChange => (row.standing.updated_at, row.id),
     })
-}
-
-pub(super) fn journal(
-    db: &Connection,
-    run: RunId,
-    since: Since,
-    limit: usize,
-) -> Result<Journal, StoreError> {
-    let snapshot = match since {
-        Since::Entry(_) => None,
-        Since::Snapshot => {
-            let found = db.prepare_cached(SNAPSHOT)?.query_row([run.key()], |row| {
-                let mut columns = Columns::of(row);
-                Ok(Snapshot { seq: columns.number()?, bytes: columns.value()? })
-            });
-            found.optional()?
-        }
-    };
-    let after = match since {
-        Since::Entry(after) => after,
-        Since::Snapshot => snapshot.as_ref().map_or(0, |snapshot| snapshot.seq),
-    };
-    let mut statement = db.prepare_cached(ENTRIES)?;
-    let mut rows = statement.query(params![run.key(), bound(after), bound(limit)])?;
-    let mut entries = Vec::new();
-    while let Some(row) = rows.next()? {
-        let seq = Columns::of(row).number()?;
-        let entry = Entry::decode(row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?);
-        let entry = entry.map_err(|error| StoreError::Corrupt(format!("entry {seq} of {run}: {error}")))?;
-        entries.push((seq, entry));
-    }
-    Ok(Journal { snapshot, entries })
 }
 
 pub(super) fn due(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<Wake<RunId>>, StoreError> {
@@ -335,7 +171,4 @@ pub(super) fn orphans(
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[
-    BY_ID, BY_REQUEST, OF_OWNER, NEXT_OWNER, DUE, HEAD, REQUEST, VERSION, INSERT, UPDATE, APPEND, ENTRIES,
-    SNAPSHOT, SNAP,
-];
+pub(super) const ALL: &[&str] = &[BY_ID, BY_REQUEST, OF_OWNER, NEXT_OWNER, DUE];

@@ -14,9 +14,10 @@ struct Migration {
 }
 
 /// All migrations, in order: their numbers are their places, from 1.
-const MIGRATIONS: [Migration; 2] = [
+const MIGRATIONS: [Migration; 3] = [
     Migration { name: "0001_first", sql: include_str!("../../migrations/sqlite/0001_first.sql") },
     Migration { name: "0002_logs", sql: include_str!("../../migrations/sqlite/0002_logs.sql") },
+    Migration { name: "0003_lean", sql: include_str!("../../migrations/sqlite/0003_lean.sql") },
 ];
 
 /// Pages in the log from which SQLite itself moves them into the file, if nobody did: 64 MB.

@@ -7,12 +7,16 @@ async fn sqlite() -> Sqlite {
 crate::conformance!(sqlite);
 
 /// Every statement with a text of its own.
-const ALL: [&[&str]; 15] = [
+const ALL: [&[&str]; 19] = [
     schema::ALL,
     flow::ALL,
+    desk::ALL,
+    journal::ALL,
     run::ALL,
+    run::CHANGES,
     attempt::ALL,
     job::ALL,
+    job::CHANGES,
     queue::ALL,
     account::ALL,
     outbox::ALL,

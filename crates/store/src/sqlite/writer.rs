@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
 
+use super::desk::Desk;
 use super::inbox::Inbox;
 use super::ticket::{Promise, Ticket, ticket};
 use super::trouble::told;
@@ -24,7 +25,7 @@ const CHECKPOINT_UNITS: usize = 4_000;
 /// Something to be written, and who waits for it.
 trait Unit: Send {
     /// Does it inside a transaction. An error means that the transaction is spoilt; a refusal is an answer.
-    fn perform(&mut self, db: &Connection) -> Result<(), StoreError>;
+    fn perform(&mut self, desk: &Desk) -> Result<(), StoreError>;
     /// Answers: with what came of it, or with why it was not made durable.
     fn answer(self: Box<Self>, failure: Option<StoreError>);
 }
@@ -35,9 +36,9 @@ struct Work<T, F> {
     promise: Promise<T>,
 }
 
-impl<T: Send, F: Fn(&Connection) -> Result<T, StoreError> + Send> Unit for Work<T, F> {
-    fn perform(&mut self, db: &Connection) -> Result<(), StoreError> {
-        let answer = (self.work)(db);
+impl<T: Send, F: Fn(&Desk) -> Result<T, StoreError> + Send> Unit for Work<T, F> {
+    fn perform(&mut self, desk: &Desk) -> Result<(), StoreError> {
+        let answer = (self.work)(desk);
         match answer {
             Err(error @ (StoreError::Unavailable(_) | StoreError::Corrupt(_))) => Err(error),
             Ok(_) | Err(StoreError::Conflict { .. } | StoreError::Refused(_)) => {
@@ -79,7 +80,7 @@ impl Writer {
         let (its, count) = (inbox.clone(), n_transactions.clone());
         let thread = thread::Builder::new()
             .name("sqlite-writer".to_owned())
-            .spawn(move || serve(&db, &Abandoned(its), &count))?;
+            .spawn(move || serve(&Desk::new(db), &Abandoned(its), &count))?;
         Ok(Writer { inbox, n_transactions, thread: Some(thread) })
     }
 
@@ -88,7 +89,7 @@ impl Writer {
     pub(super) fn write<T, F>(&self, work: F) -> Result<Ticket<T>, StoreError>
     where
         T: Send + 'static,
-        F: Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
+        F: Fn(&Desk) -> Result<T, StoreError> + Send + 'static,
     {
         let (promise, ticket) = ticket();
         self.inbox.put(vec![Box::new(Work { work, answer: None, promise })])?;
@@ -102,7 +103,7 @@ impl Writer {
     ) -> Result<Vec<Ticket<T>>, StoreError>
     where
         T: Send + 'static,
-        F: Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
+        F: Fn(&Desk) -> Result<T, StoreError> + Send + 'static,
     {
         let (mut units, mut tickets): (Vec<Waiting>, Vec<_>) = (Vec::new(), Vec::new());
         for work in works {
@@ -139,7 +140,7 @@ impl Drop for Abandoned {
     }
 }
 
-fn serve(db: &Connection, inbox: &Abandoned, n_transactions: &AtomicU64) {
+fn serve(desk: &Desk, inbox: &Abandoned, n_transactions: &AtomicU64) {
     let mut n_unmoved = 0;
     loop {
         let group = inbox.0.take(GROUP_MAX);
@@ -147,11 +148,11 @@ fn serve(db: &Connection, inbox: &Abandoned, n_transactions: &AtomicU64) {
             return;
         }
         n_unmoved += group.len();
-        perform(db, group, n_transactions);
+        perform(desk, group, n_transactions);
         if n_unmoved >= CHECKPOINT_UNITS {
             n_unmoved = 0;
             // If it cannot be done now, the log is moved later: by this, or by SQLite's own limit.
-            drop(db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
+            drop(desk.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
         }
     }
 }
@@ -164,8 +165,8 @@ enum Spoilt {
     Commit(Arc<rusqlite::Error>),
 }
 
-fn perform(db: &Connection, mut group: Vec<Waiting>, n_transactions: &AtomicU64) {
-    match transact(db, &mut group, n_transactions) {
+fn perform(desk: &Desk, mut group: Vec<Waiting>, n_transactions: &AtomicU64) {
+    match transact(desk, &mut group, n_transactions) {
         Ok(()) => group.into_iter().for_each(|unit| unit.answer(None)),
         Err(Spoilt::Commit(error)) => group.into_iter().for_each(|unit| unit.answer(Some(told(&error)))),
         Err(Spoilt::Statement(error)) if group.len() == 1 => {
@@ -174,15 +175,15 @@ fn perform(db: &Connection, mut group: Vec<Waiting>, n_transactions: &AtomicU64)
         }
         Err(Spoilt::Statement(_)) => {
             for unit in group {
-                perform_alone(db, unit, n_transactions);
+                perform_alone(desk, unit, n_transactions);
             }
         }
     }
 }
 
-fn perform_alone(db: &Connection, unit: Waiting, n_transactions: &AtomicU64) {
+fn perform_alone(desk: &Desk, unit: Waiting, n_transactions: &AtomicU64) {
     let mut alone = [unit];
-    let failure = match transact(db, &mut alone, n_transactions) {
+    let failure = match transact(desk, &mut alone, n_transactions) {
         Ok(()) => None,
         Err(Spoilt::Commit(error)) => Some(told(&error)),
         Err(Spoilt::Statement(error)) => Some(error),
@@ -191,23 +192,24 @@ fn perform_alone(db: &Connection, unit: Waiting, n_transactions: &AtomicU64) {
     unit.answer(failure);
 }
 
-fn transact(db: &Connection, group: &mut [Waiting], n_transactions: &AtomicU64) -> Result<(), Spoilt> {
-    db.execute_batch("BEGIN IMMEDIATE").map_err(|error| Spoilt::Statement(error.into()))?;
+fn transact(desk: &Desk, group: &mut [Waiting], n_transactions: &AtomicU64) -> Result<(), Spoilt> {
+    desk.execute_batch("BEGIN IMMEDIATE").map_err(|error| Spoilt::Statement(error.into()))?;
     let mut done = Ok(());
     for unit in group {
-        done = unit.perform(db).map_err(Spoilt::Statement);
+        done = unit.perform(desk).map_err(Spoilt::Statement);
         if done.is_err() {
             break;
         }
     }
-    let done = done.and_then(|()| db.execute_batch("COMMIT").map_err(|e| Spoilt::Commit(Arc::new(e))));
-    match &done {
-        Ok(()) => {
-            n_transactions.fetch_add(1, Ordering::Relaxed);
-        }
-        // Some errors end the transaction by themselves. A rollback that fails leaves it to the next BEGIN to say so.
-        Err(_) if !db.is_autocommit() => drop(db.execute_batch("ROLLBACK")),
-        Err(_) => {}
+    let done = done.and_then(|()| desk.execute_batch("COMMIT").map_err(|e| Spoilt::Commit(Arc::new(e))));
+    if done.is_ok() {
+        n_transactions.fetch_add(1, Ordering::Relaxed);
+        return done;
+    }
+    desk.forget();
+    // Some errors end the transaction by themselves. A rollback that fails leaves it to the next BEGIN to say so.
+    if !desk.is_autocommit() {
+        drop(desk.execute_batch("ROLLBACK"));
     }
     done
 }

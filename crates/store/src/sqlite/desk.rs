@@ -1,0 +1,129 @@
+//! What the writer has on its desk: the connection, and what it knows without asking.
+//!
+//! Nobody else writes to the file, so that what was written or read last is still so. It is noted only for what a
+//! transaction has really written, and all of it is forgotten when a transaction comes to nothing.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ops::Deref;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use windlass_engine::id::{FlowId, RunId, VersionId};
+use windlass_engine::time::Timestamp;
+
+use super::column::{Columns, Id};
+use crate::error::StoreError;
+use crate::run::Owner;
+
+/// Runs, and versions, that are known at most, some 100 bytes each; when there are more, it starts over.
+const KNOWN_MAX: usize = 16_384;
+
+const HEAD: &str =
+    "SELECT no, len, ended_at IS NULL, wake_at, owner_server, owner_epoch FROM runs WHERE id = ?1";
+const VERSION: &str = "SELECT 1 FROM versions WHERE id = ?1 AND flow = ?2";
+const FIRED: &str = "SELECT EXISTS (SELECT 1 FROM firings)";
+
+/// What a change of a run has to know of it: its number, the length that guards it, and where it is in indexes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Head {
+    pub(super) no: i64,
+    pub(super) len: u64,
+    pub(super) is_open: bool,
+    pub(super) wake_at: Option<Timestamp>,
+    pub(super) owner: Option<Owner>,
+}
+
+#[derive(Debug)]
+pub(super) struct Desk {
+    db: Connection,
+    heads: RefCell<HashMap<RunId, Head>>,
+    versions: RefCell<HashMap<VersionId, FlowId>>,
+    /// Whether a schedule has ever fired: without, nothing that ends has to be looked for there.
+    has_fired: Cell<Option<bool>>,
+}
+
+/// It is a connection first of all.
+impl Deref for Desk {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.db
+    }
+}
+
+impl Desk {
+    pub(super) fn new(db: Connection) -> Self {
+        let (heads, versions) = (RefCell::default(), RefCell::default());
+        Desk { db, heads, versions, has_fired: Cell::new(None) }
+    }
+
+    /// A transaction came to nothing.
+    pub(super) fn forget(&self) {
+        self.heads.borrow_mut().clear();
+        self.versions.borrow_mut().clear();
+        self.has_fired.set(None);
+    }
+
+    /// How a run stands, if there is one.
+    pub(super) fn head(&self, run: RunId) -> Result<Option<Head>, StoreError> {
+        if let Some(head) = self.heads.borrow().get(&run) {
+            return Ok(Some(*head));
+        }
+        let found = self.prepare_cached(HEAD)?.query_row([run.key()], |row| {
+            let mut columns = Columns::of(row);
+            let (no, len, is_open) = (columns.value()?, columns.number()?, columns.value()?);
+            let (wake_at, owner) = (columns.time_or_none()?, columns.id_or_none()?);
+            let owner = owner.zip(columns.number_or_none()?);
+            let owner = owner.map(|(server, epoch)| Owner { server, epoch });
+            Ok(Head { no, len, is_open, wake_at, owner })
+        });
+        Ok(found.optional()?)
+    }
+
+    /// Notes how a run stands from now on. One that has ended is not asked about again soon.
+    pub(super) fn note(&self, run: RunId, head: Head) {
+        let mut heads = self.heads.borrow_mut();
+        if !head.is_open {
+            heads.remove(&run);
+            return;
+        }
+        if heads.len() >= KNOWN_MAX {
+            heads.clear();
+        }
+        heads.insert(run, head);
+    }
+
+    /// Whether there is such a version of the flow. Versions are never deleted.
+    pub(super) fn has_version(&self, version: VersionId, flow: FlowId) -> Result<bool, StoreError> {
+        let mut versions = self.versions.borrow_mut();
+        if versions.get(&version) == Some(&flow) {
+            return Ok(true);
+        }
+        let exists = self.prepare_cached(VERSION)?.exists(params![version.key(), flow.key()])?;
+        if exists {
+            if versions.len() >= KNOWN_MAX {
+                versions.clear();
+            }
+            versions.insert(version, flow);
+        }
+        Ok(exists)
+    }
+
+    /// Whether a schedule has ever fired.
+    pub(super) fn has_fired(&self) -> Result<bool, StoreError> {
+        if let Some(has_fired) = self.has_fired.get() {
+            return Ok(has_fired);
+        }
+        let has_fired = self.prepare_cached(FIRED)?.query_row([], |row| row.get(0))?;
+        self.has_fired.set(Some(has_fired));
+        Ok(has_fired)
+    }
+
+    /// A schedule has fired.
+    pub(super) fn note_firing(&self) {
+        self.has_fired.set(Some(true));
+    }
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[HEAD, VERSION, FIRED];

@@ -1,0 +1,223 @@
+//! A job as it is from now on, with its attempts and its key.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use windlass_engine::id::JobId;
+use windlass_engine::job::{Job, JobSpec};
+use windlass_engine::time::Timestamp;
+
+use super::word;
+use crate::commit::JobChange;
+use crate::error::{Refusal, StoreError, Subject};
+use crate::job::{JobOrigin, JobStatus, due_at};
+use crate::schedule::Started;
+use crate::sqlite::column::{Columns, Id, json, stored};
+use crate::sqlite::desk::Desk;
+use crate::sqlite::{attempt, guard, schedule};
+
+const HEAD: &str = "SELECT rowid, rev, is_open, replays FROM jobs WHERE id = ?1";
+const HOLDER: &str = "SELECT jobs.id FROM job_keys JOIN jobs ON jobs.id = job_keys.job \
+     WHERE job_keys.queue = ?1 AND job_keys.key = ?2 AND (jobs.is_open = 1 OR jobs.key_until > ?3)";
+const TAKE_KEY: &str = "INSERT INTO job_keys (queue, key, job) VALUES (?1, ?2, ?3) \
+     ON CONFLICT (queue, key) DO UPDATE SET job = excluded.job";
+const INSERT: &str = "INSERT INTO jobs (rev, status, due_at, wake_at, state, fence, round, attempts_from, memo, \
+     updated_at, is_open, is_dead_letter, priority, replays, id, queue, name, key_until, run, created_at, call_run, \
+     call_node, call_fence, schedule) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, \
+     ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)";
+
+// An index is written again when a column of it is set, changed or not: hence three of them.
+macro_rules! update {
+    ($more:literal, $row:literal) => {
+        concat!(
+            "UPDATE jobs SET rev = ?1, status = ?2, due_at = ?3, wake_at = ?4, state = ?5, fence = ?6, round = ?7, \
+             attempts_from = ?8, memo = ?9, updated_at = ?10",
+            $more,
+            " WHERE rowid = ",
+            $row
+        )
+    };
+}
+/// It is open and stays so.
+const STEP: &str = update!("", "?11");
+/// It ends, or what has ended is looked after.
+const END: &str = update!(", is_open = ?11, is_dead_letter = ?12", "?13");
+/// It is opened again, or replayed: what is asked for may be another thing.
+const REOPEN: &str = update!(", is_open = ?11, is_dead_letter = ?12, priority = ?13, replays = ?14", "?15");
+const INSERT_SPEC: &str = "INSERT INTO job_specs (job, spec, payload) VALUES (?1, ?2, ?3)";
+const UPDATE_SPEC: &str = "UPDATE job_specs SET spec = ?2, payload = ?3 WHERE job = ?1";
+
+/// The texts of a change.
+#[derive(Debug)]
+pub(in crate::sqlite) struct Texts {
+    state: String,
+    round: String,
+    memo: Option<String>,
+    replays: String,
+    /// What is asked for, if it is new.
+    spec: Option<(String, String)>,
+}
+
+impl Texts {
+    pub(in crate::sqlite) fn of(change: &JobChange) -> Self {
+        let Job { state, round, memo, replays, spec, .. } = &change.job;
+        Texts {
+            state: json(state),
+            round: json(round),
+            memo: memo.as_ref().map(json),
+            replays: json(replays),
+            spec: (change.expected_rev == 0).then(|| spec_texts(spec)),
+        }
+    }
+}
+
+fn spec_texts(spec: &JobSpec) -> (String, String) {
+    (json(&without_payload(spec)), json(&spec.payload))
+}
+
+/// What a change of a job finds there.
+pub(in crate::sqlite) struct Before {
+    row: Option<i64>,
+    is_open: bool,
+    replays: String,
+}
+
+/// Whether the changes may be made; what each of them finds.
+pub(in crate::sqlite) fn check(
+    db: &Connection,
+    changes: &[JobChange],
+    now: Timestamp,
+) -> Result<Vec<Before>, StoreError> {
+    let mut taken: BTreeMap<(&str, &str), JobId> = BTreeMap::new();
+    let mut found = Vec::with_capacity(changes.len());
+    for JobChange { expected_rev, job, .. } in changes {
+        let head = db.prepare_cached(HEAD)?.query_row([job.id.key()], |row| {
+            let mut columns = Columns::of(row);
+            let (row, rev) = (columns.value()?, columns.number()?);
+            Ok((rev, Before { row: Some(row), is_open: columns.value()?, replays: columns.value()? }))
+        });
+        let nobody = || (0, Before { row: None, is_open: false, replays: String::new() });
+        let (rev, before) = head.optional()?.unwrap_or_else(nobody);
+        guard(|| Subject::Job(job.id), *expected_rev, rev)?;
+        let is_open = before.is_open;
+        found.push(before);
+        // A key is taken when a job is created or opened again; while it is open nobody else can have it.
+        let (queue, key) = (job.spec.queue.as_str(), job.spec.dedup_key.as_str());
+        if is_open || !job.is_open() || key.is_empty() {
+            continue;
+        }
+        let holder = db
+            .prepare_cached(HOLDER)?
+            .query_row(params![queue, key, now.0], |row| Columns::of(row).id::<JobId>());
+        let holder = holder.optional()?.or_else(|| taken.get(&(queue, key)).copied());
+        if let Some(existing) = holder.filter(|id| *id != job.id) {
+            let (queue, key) = (queue.to_owned(), key.to_owned());
+            return Err(Refusal::Duplicate { queue, key, existing }.into());
+        }
+        taken.insert((queue, key), job.id);
+    }
+    Ok(found)
+}
+
+/// Makes a change.
+pub(in crate::sqlite) fn write(
+    desk: &Desk,
+    change: &JobChange,
+    texts: &Texts,
+    before: &Before,
+) -> Result<(), StoreError> {
+    let JobChange { job, .. } = change;
+    let is_open = job.is_open();
+    write_row(desk, change, texts, before)?;
+    attempt::write(desk, job, before.row.is_some())?;
+    if is_open && !before.is_open && !job.spec.dedup_key.is_empty() {
+        let taken = params![job.spec.queue, job.spec.dedup_key, job.id.key()];
+        desk.prepare_cached(TAKE_KEY)?.execute(taken)?;
+    }
+    if is_open != before.is_open && desk.has_fired()? {
+        schedule::set_running(desk, Started::Job(job.id), is_open)?;
+    }
+    Ok(())
+}
+
+fn write_row(db: &Connection, change: &JobChange, texts: &Texts, before: &Before) -> Result<(), StoreError> {
+    let JobChange { expected_rev, job, origin } = change;
+    let Job { id, spec, fence, attempts, updated_at, .. } = job;
+    let (id, rev, fence) = (id.key(), stored(expected_rev.saturating_add(1)), stored(*fence));
+    let status = word(JobStatus::of(job));
+    let (due_at, wake_at) = (due_at(job).map(|at| at.0), job.wake_at().map(|at| at.0));
+    let attempts_from = attempts.first().map_or(u32::MAX, |attempt| attempt.number);
+    let Texts { state, round, memo, replays, .. } = texts;
+    let step = params![rev, status, due_at, wake_at, state, fence, round, attempts_from, memo, updated_at.0];
+    let end = params![job.is_open(), job.is_dead_letter()];
+    let asked = params![spec.priority, replays];
+    let Some(row) = before.row else { return insert(db, job, texts, origin, [step, end, asked].concat()) };
+    if !before.is_open || before.replays != *replays {
+        db.prepare_cached(REOPEN)?.execute([step, end, asked, params![row]].concat().as_slice())?;
+        let (spec, payload) = spec_texts(spec);
+        db.prepare_cached(UPDATE_SPEC)?.execute(params![id, spec, payload])?;
+    } else if job.is_open() {
+        db.prepare_cached(STEP)?.execute([step, params![row]].concat().as_slice())?;
+    } else {
+        db.prepare_cached(END)?.execute([step, end, params![row]].concat().as_slice())?;
+    }
+    Ok(())
+}
+
+fn insert(
+    db: &Connection,
+    job: &Job,
+    texts: &Texts,
+    origin: &JobOrigin,
+    standing: Vec<&dyn rusqlite::ToSql>,
+) -> Result<(), StoreError> {
+    let Job { spec, created_at, .. } = job;
+    let id = job.id.key();
+    let key_until = (!spec.dedup_key.is_empty()).then(|| created_at.after(spec.unique_for_ms).0);
+    let run = spec.run.map(Id::key);
+    let JobOrigin { call, schedule } = origin;
+    let call_run = call.as_ref().map(|call| call.run.key());
+    let call_node = call.as_ref().map(|call| call.node.as_str());
+    let call_fence = call.as_ref().map(|call| stored(call.fence));
+    let schedule = schedule.map(Id::key);
+    let origin = params![
+        id,
+        spec.queue,
+        spec.name,
+        key_until,
+        run,
+        created_at.0,
+        call_run,
+        call_node,
+        call_fence,
+        schedule
+    ];
+    db.prepare_cached(INSERT)?.execute([&standing, origin].concat().as_slice())?;
+    let (spec, payload) = texts.spec.clone().unwrap_or_else(|| spec_texts(spec));
+    db.prepare_cached(INSERT_SPEC)?.execute(params![id, spec, payload])?;
+    Ok(())
+}
+
+/// The payload is kept apart: inside, it would be nested deeper than the reader of JSON follows.
+fn without_payload(spec: &JobSpec) -> JobSpec {
+    let JobSpec { name, queue, priority, payload: _, dedup_key, unique_for_ms, .. } = spec;
+    let JobSpec { max_retries, run_at, timeout_ms, backoff, account, run, .. } = spec;
+    JobSpec {
+        name: name.clone(),
+        queue: queue.clone(),
+        priority: *priority,
+        payload: serde_json::Value::Null,
+        dedup_key: dedup_key.clone(),
+        unique_for_ms: *unique_for_ms,
+        max_retries: *max_retries,
+        run_at: *run_at,
+        timeout_ms: *timeout_ms,
+        backoff: *backoff,
+        account: account.clone(),
+        run: *run,
+    }
+}
+
+#[cfg(test)]
+pub(in crate::sqlite) const ALL: &[&str] =
+    &[HEAD, HOLDER, TAKE_KEY, INSERT, STEP, END, REOPEN, INSERT_SPEC, UPDATE_SPEC];

@@ -1,0 +1,92 @@
+//! Journals: what all entries have is in columns, their events are as the engine writes them.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use windlass_engine::id::{CommandId, RunId};
+use windlass_engine::journal::Entry;
+
+use super::column::{Columns, Id, bound, stored};
+use crate::commit::Committed;
+use crate::error::StoreError;
+use crate::run::{Journal, Since, Snapshot};
+
+const APPEND: &str = "INSERT INTO journal (run, seq, v, at, command, events, balances) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (command) DO NOTHING";
+const ENTRIES: &str = "SELECT seq, v, at, command, events FROM journal \
+     WHERE run = (SELECT no FROM runs WHERE id = ?1) AND seq > ?2 ORDER BY seq LIMIT ?3";
+const COMMAND: &str = "SELECT journal.at, runs.id, journal.seq, journal.balances \
+     FROM journal JOIN runs ON runs.no = journal.run WHERE journal.command = ?1";
+const SNAPSHOT: &str = "SELECT seq, state FROM snapshots WHERE run = ?1";
+const KEEP_SNAPSHOT: &str = "INSERT INTO snapshots (run, seq, state) VALUES (?1, ?2, ?3) \
+     ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state";
+
+/// Appends an entry to the journal of the run with this number, unless its command was committed before.
+pub(super) fn append(
+    db: &Connection,
+    run: i64,
+    seq: u64,
+    entry: &Entry,
+    events: &str,
+    balances: Option<&str>,
+) -> Result<bool, StoreError> {
+    let Entry { version, at, command, events: _ } = entry;
+    let row = params![run, stored(seq), version, at.0, command.key(), events, balances];
+    Ok(db.prepare_cached(APPEND)?.execute(row)? > 0)
+}
+
+/// Keeps the state of a run after so many entries, instead of an earlier one.
+pub(super) fn keep_snapshot(db: &Connection, run: RunId, seq: u64, state: &[u8]) -> Result<(), StoreError> {
+    db.prepare_cached(KEEP_SNAPSHOT)?.execute(params![run.key(), stored(seq), state])?;
+    Ok(())
+}
+
+/// What came of a command that appended an entry.
+pub(super) fn command(db: &Connection, command: CommandId) -> Result<Option<Committed>, StoreError> {
+    let found = db.prepare_cached(COMMAND)?.query_row([command.key()], |row| {
+        let mut columns = Columns::of(row);
+        let (at, run, seq) = (columns.time()?, columns.id()?, columns.number()?);
+        let balances = columns.json_or_none()?.unwrap_or_default();
+        Ok(Committed { command, at, run: Some((run, seq)), balances })
+    });
+    Ok(found.optional()?)
+}
+
+/// A part of a journal.
+pub(super) fn journal(
+    db: &Connection,
+    run: RunId,
+    since: Since,
+    limit: usize,
+) -> Result<Journal, StoreError> {
+    let snapshot = match since {
+        Since::Entry(_) => None,
+        Since::Snapshot => {
+            let found = db.prepare_cached(SNAPSHOT)?.query_row([run.key()], |row| {
+                let mut columns = Columns::of(row);
+                Ok(Snapshot { seq: columns.number()?, bytes: columns.value()? })
+            });
+            found.optional()?
+        }
+    };
+    let after = match since {
+        Since::Entry(after) => after,
+        Since::Snapshot => snapshot.as_ref().map_or(0, |snapshot| snapshot.seq),
+    };
+    let mut statement = db.prepare_cached(ENTRIES)?;
+    let mut rows = statement.query(params![run.key(), bound(after), bound(limit)])?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        let mut columns = Columns::of(row);
+        let (seq, version, at) = (columns.number()?, columns.value::<u32>()?, columns.time()?.0);
+        let command: CommandId = columns.id()?;
+        let events = row.get_ref(4)?.as_str().map_err(rusqlite::Error::from)?;
+        // Read as a whole: how entries of earlier versions are read is the engine's affair.
+        let entry = format!(r#"{{"v":{version},"at":{at},"command":"{command}","events":{events}}}"#);
+        let entry = Entry::decode(entry.as_bytes());
+        let entry = entry.map_err(|error| StoreError::Corrupt(format!("entry {seq} of {run}: {error}")))?;
+        entries.push((seq, entry));
+    }
+    Ok(Journal { snapshot, entries })
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[APPEND, ENTRIES, COMMAND, SNAPSHOT, KEEP_SNAPSHOT];

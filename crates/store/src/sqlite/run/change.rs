@@ -1,0 +1,199 @@
+//! One more entry of a run.
+
+use rusqlite::{OptionalExtension, params};
+use windlass_engine::id::RunId;
+use windlass_engine::run::Totals;
+
+use crate::commit::RunChange;
+use crate::error::{Refusal, StoreError, Subject};
+use crate::run::{Origin, Standing};
+use crate::schedule::Started;
+use crate::sqlite::column::{Columns, Id, json, stored};
+use crate::sqlite::desk::{Desk, Head};
+use crate::sqlite::{guard, journal, schedule};
+
+const REQUEST: &str = "SELECT id, request_digest FROM runs WHERE request = ?1";
+const CREATE: &str = "INSERT INTO runs (len, status, round, node, action, step_count, cost_estimated, \
+     cost_actual, cost_refunded, cost_settled, error, updated_at, wake_at, owner_server, owner_epoch, ended_at, \
+     shared, result, id, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
+     parent_fence, parent_depth, schedule, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
+     ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31)";
+const UNDO_CREATE: &str = "DELETE FROM runs WHERE no = ?1";
+
+// An index is written again when a column of it is set, changed or not: hence three of them.
+macro_rules! update {
+    ($more:literal, $no:literal) => {
+        concat!(
+            "UPDATE runs SET len = ?1, status = ?2, round = ?3, node = ?4, action = ?5, step_count = ?6, \
+             cost_estimated = ?7, cost_actual = ?8, cost_refunded = ?9, cost_settled = ?10, error = ?11, \
+             updated_at = ?12",
+            $more,
+            " WHERE no = ",
+            $no
+        )
+    };
+}
+/// It goes on as it was: open, with the same owner and the same wake-up.
+const STEP: &str = update!("", "?13");
+/// The same, with another wake-up.
+const STEP_AND_WAKE: &str = update!(", wake_at = ?13", "?14");
+const MOVE: &str = update!(
+    ", wake_at = ?13, owner_server = ?14, owner_epoch = ?15, ended_at = ?16, shared = ?17, result = ?18",
+    "?19"
+);
+
+/// The texts of a change.
+#[derive(Debug)]
+pub(in crate::sqlite) struct Texts {
+    events: String,
+    labels: Option<String>,
+    error: Option<String>,
+    shared: Option<String>,
+    result: Option<String>,
+}
+
+impl Texts {
+    pub(in crate::sqlite) fn of(change: &RunChange) -> Self {
+        let Standing { error, shared, result, .. } = &change.standing;
+        Texts {
+            events: json(&change.entry.events),
+            labels: change.create.as_ref().map(|origin| json(&origin.labels)),
+            error: error.as_ref().map(json),
+            shared: shared.as_ref().map(json),
+            result: result.as_ref().map(json),
+        }
+    }
+}
+
+/// A change of a run, and what it finds there.
+pub(in crate::sqlite) struct Change<'c> {
+    pub(in crate::sqlite) change: &'c RunChange,
+    pub(in crate::sqlite) texts: &'c Texts,
+    pub(in crate::sqlite) before: Option<Head>,
+}
+
+/// What the change finds, if it may be made.
+pub(in crate::sqlite) fn check(desk: &Desk, change: &RunChange) -> Result<Option<Head>, StoreError> {
+    let head = desk.head(change.run)?;
+    guard(|| Subject::Run(change.run), change.expected_len, head.map_or(0, |head| head.len))?;
+    let Some(origin) = &change.create else { return Ok(head) };
+    if !desk.has_version(origin.version, origin.flow)? {
+        return Err(Refusal::UnknownVersion(origin.version).into());
+    }
+    let Some(request) = &origin.request else { return Ok(head) };
+    let first = desk.prepare_cached(REQUEST)?.query_row([&request.id], |row| {
+        let mut columns = Columns::of(row);
+        Ok((columns.id::<RunId>()?, columns.value::<String>()?))
+    });
+    let Some((existing, digest)) = first.optional()? else { return Ok(head) };
+    let same_request = digest == request.digest;
+    Err(Refusal::RequestTaken { request: request.id.clone(), existing, same_request }.into())
+}
+
+/// Makes the change, and says how many entries the journal has now; nothing if its command was committed before.
+pub(in crate::sqlite) fn write(
+    desk: &Desk,
+    change: &Change<'_>,
+    balances: Option<&str>,
+) -> Result<Option<u64>, StoreError> {
+    let Change { change: RunChange { run, expected_len, create, entry, standing, snapshot }, texts, before } =
+        change;
+    let len = expected_len.saturating_add(1);
+    // The number of a run is known once it is there.
+    let (no, is_new) = match before {
+        Some(head) => (head.no, false),
+        None => (write_row(desk, change, len)?, true),
+    };
+    if !journal::append(desk, no, len, entry, &texts.events, balances)? {
+        if is_new {
+            desk.prepare_cached(UNDO_CREATE)?.execute([no])?;
+        }
+        return Ok(None);
+    }
+    if !is_new {
+        write_row(desk, change, len)?;
+    }
+    if let Some(bytes) = snapshot {
+        journal::keep_snapshot(desk, *run, len, bytes)?;
+    }
+    let is_open = standing.status.is_open();
+    if is_open != before.is_some_and(|head| head.is_open) && desk.has_fired()? {
+        schedule::set_running(desk, Started::Run(*run), is_open)?;
+    }
+    debug_assert_eq!(create.is_some(), is_new, "a run is created with its first entry");
+    desk.note(*run, Head { no, len, is_open, wake_at: standing.wake_at, owner: standing.owner });
+    Ok(Some(len))
+}
+
+/// Writes the row, and says its number.
+fn write_row(desk: &Desk, change: &Change<'_>, len: u64) -> Result<i64, StoreError> {
+    let Change { change: RunChange { run, create, standing, .. }, texts, before } = change;
+    let Standing { status, round, node, action, step_count, wake_at, owner, cost, .. } = standing;
+    let (len, status, step_count) = (stored(len), status.word(), stored(*step_count));
+    let node = node.as_ref().map(|node| node.as_str());
+    let Totals { estimated, actual, refunded, settled } = cost;
+    let (error, updated_at) = (&texts.error, standing.updated_at.0);
+    let step = params![
+        len, status, round, node, action, step_count, estimated, actual, refunded, settled, error, updated_at
+    ];
+    let wake = wake_at.map(|at| at.0);
+    if let Some(head) = before
+        && head.is_open
+        && standing.status.is_open()
+        && head.owner == *owner
+    {
+        if head.wake_at == *wake_at {
+            desk.prepare_cached(STEP)?.execute([step, params![head.no]].concat().as_slice())?;
+        } else {
+            desk.prepare_cached(STEP_AND_WAKE)?
+                .execute([step, params![wake, head.no]].concat().as_slice())?;
+        }
+        return Ok(head.no);
+    }
+    let (server, epoch) = (owner.map(|owner| owner.server.key()), owner.map(|owner| stored(owner.epoch)));
+    let ended_at = standing.ended_at.map(|at| at.0);
+    let rest = params![wake, server, epoch, ended_at, texts.shared, texts.result];
+    match (before, create) {
+        (Some(head), _) => {
+            desk.prepare_cached(MOVE)?.execute([step, rest, params![head.no]].concat().as_slice())?;
+            Ok(head.no)
+        }
+        (None, Some(origin)) => insert(desk, *run, [step, rest].concat(), origin, texts),
+        (None, None) => unreachable!("a run without entries is created, as was checked"),
+    }
+}
+
+fn insert(
+    desk: &Desk,
+    run: RunId,
+    standing: Vec<&dyn rusqlite::ToSql>,
+    origin: &Origin,
+    texts: &Texts,
+) -> Result<i64, StoreError> {
+    let Origin { flow, version, request, labels: _, account, parent, schedule, created_at } = origin;
+    let (id, flow, version) = (run.key(), flow.key(), version.key());
+    let (request_id, digest) = request.as_ref().map(|request| (&request.id, &request.digest)).unzip();
+    let parent_run = parent.as_ref().map(|parent| parent.run.key());
+    let parent_node = parent.as_ref().map(|parent| parent.node.as_str());
+    let (fence, depth) = parent.as_ref().map(|parent| (stored(parent.fence), parent.depth)).unzip();
+    let schedule = schedule.map(Id::key);
+    let origin = params![
+        id,
+        flow,
+        version,
+        request_id,
+        digest,
+        texts.labels,
+        account,
+        parent_run,
+        parent_node,
+        fence,
+        depth,
+        schedule,
+        created_at.0
+    ];
+    Ok(desk.prepare_cached(CREATE)?.insert([&standing, origin].concat().as_slice())?)
+}
+
+#[cfg(test)]
+pub(in crate::sqlite) const ALL: &[&str] = &[REQUEST, CREATE, UNDO_CREATE, STEP, STEP_AND_WAKE, MOVE];
