@@ -93,7 +93,7 @@ impl Output {
     /// The same as text.
     pub(crate) fn table_text<const N: usize>(&self, heading: [&str; N], rows: &[[String; N]]) -> String {
         let mut table = Table::new();
-        table.load_preset(presets::NOTHING).set_header(heading.map(str::to_uppercase));
+        table.load_style(presets::NOTHING).set_header(heading.map(str::to_uppercase));
         for row in rows {
             table.add_row(row.iter().map(|text| self.cell(text)));
         }

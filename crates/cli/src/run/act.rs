@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use serde_json::Value;
-use windlass_sdk::types::{Cancel, Continue, Rerun, Run, Signal};
+use windlass_sdk::types::{Cancel, Continue, Rerun, RunSummary, Signal};
 
 use super::Command;
 use crate::session::Session;
@@ -49,8 +49,8 @@ pub(super) async fn act(command: Command, session: &Session) -> Result<ExitCode>
     told(&run, session)
 }
 
-pub(crate) fn told(run: &Run, session: &Session) -> Result<ExitCode> {
-    let (id, status) = (&run.summary.id, run.summary.status.word());
+pub(crate) fn told(run: &RunSummary, session: &Session) -> Result<ExitCode> {
+    let (id, status) = (&run.id, run.status.word());
     session.out.value(run, id, || format!("{id} {}", session.out.painted(status, status)))?;
     Ok(ExitCode::SUCCESS)
 }

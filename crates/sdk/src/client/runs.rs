@@ -94,48 +94,48 @@ impl Client {
     }
 
     /// Stops a run.
-    pub async fn cancel(&self, run: &str, body: &Cancel) -> Result<Run, ClientError> {
+    pub async fn cancel(&self, run: &str, body: &Cancel) -> Result<RunSummary, ClientError> {
         self.act(run, "cancel", body, Repeat::Harmless).await
     }
 
     /// Lets a run start nothing new.
-    pub async fn pause(&self, run: &str) -> Result<Run, ClientError> {
+    pub async fn pause(&self, run: &str) -> Result<RunSummary, ClientError> {
         self.act(run, "pause", &NoBody {}, Repeat::Never).await
     }
 
     /// Lets a paused run go on.
-    pub async fn resume(&self, run: &str) -> Result<Run, ClientError> {
+    pub async fn resume(&self, run: &str) -> Result<RunSummary, ClientError> {
         self.act(run, "resume", &NoBody {}, Repeat::Never).await
     }
 
     /// Advances a run that is advanced by hand.
-    pub async fn step(&self, run: &str) -> Result<Run, ClientError> {
+    pub async fn step(&self, run: &str) -> Result<RunSummary, ClientError> {
         self.act(run, "step", &NoBody {}, Repeat::Never).await
     }
 
     /// Tries what failed in an ended run again.
-    pub async fn retry(&self, run: &str) -> Result<Run, ClientError> {
+    pub async fn retry(&self, run: &str) -> Result<RunSummary, ClientError> {
         self.act(run, "retry", &NoBody {}, Repeat::Never).await
     }
 
     /// Ends a suspended or waiting node with a result.
-    pub async fn continue_node(&self, run: &str, body: &Continue) -> Result<Run, ClientError> {
+    pub async fn continue_node(&self, run: &str, body: &Continue) -> Result<RunSummary, ClientError> {
         self.act(run, "continue", body, Repeat::Never).await
     }
 
     /// Gives a run a value from outside.
-    pub async fn signal(&self, run: &str, body: &Signal) -> Result<Run, ClientError> {
+    pub async fn signal(&self, run: &str, body: &Signal) -> Result<RunSummary, ClientError> {
         let repeat = if body.id.is_some() { Repeat::Harmless } else { Repeat::Never };
         self.act(run, "signal", body, repeat).await
     }
 
     /// Decides an approval.
-    pub async fn decide(&self, run: &str, body: &Decide) -> Result<Run, ClientError> {
+    pub async fn decide(&self, run: &str, body: &Decide) -> Result<RunSummary, ClientError> {
         self.act(run, "decide", body, Repeat::Never).await
     }
 
     /// Runs again from a node on.
-    pub async fn rerun(&self, run: &str, body: &Rerun) -> Result<Run, ClientError> {
+    pub async fn rerun(&self, run: &str, body: &Rerun) -> Result<RunSummary, ClientError> {
         self.act(run, "rerun", body, Repeat::Never).await
     }
 
@@ -150,7 +150,7 @@ impl Client {
         verb: &str,
         body: &impl Serialize,
         repeat: Repeat,
-    ) -> Result<Run, ClientError> {
+    ) -> Result<RunSummary, ClientError> {
         self.post(self.native(&["runs", run, verb]), body, repeat).await
     }
 }

@@ -177,7 +177,7 @@ impl From<StartError> for Failure {
 impl From<RegisterError> for Failure {
     fn from(error: RegisterError) -> Self {
         match error {
-            RegisterError::Address(text) => Failure::bad(text),
+            RegisterError::Address(text) | RegisterError::Invalid(text) => Failure::bad(text),
             RegisterError::Runtime(error) => error.into(),
         }
     }
