@@ -107,6 +107,13 @@ impl Dispatch {
         is_earlier(state.timers.next(), before)
     }
 
+    /// There is no such job any more.
+    pub fn forget(&self, id: JobId) {
+        let mut state = self.lock();
+        state.index.forget(id, u64::MAX);
+        state.timers.set(id, None);
+    }
+
     /// A job as it was last heard of, if it is kept.
     pub fn row(&self, id: JobId) -> Option<Arc<JobRow>> {
         self.lock().index.row(id).cloned()

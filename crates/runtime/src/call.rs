@@ -62,6 +62,10 @@ impl Runtime {
     /// works, as far as that can be done, and answers `Outcome::Canceled`.
     pub(crate) async fn call(&self, order: &Order, cancel: &CancellationToken) -> Reported {
         let limit = self.limit(order);
+        if limit.left.is_zero() {
+            let outcome = failed(FaultKind::Timeout, "no time was left to make the call");
+            return Reported { outcome, worker: None, log: None };
+        }
         // Whoever was chosen is named also when the call is given up halfway.
         let worker = OnceLock::new();
         let calling = async {

@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::effect::Calls;
 use crate::feed::Feed;
 use crate::flow::Plans;
+use crate::job::Jobs;
 use crate::mailbox::Mailboxes;
 use crate::outbox::Outbox;
 use crate::recovery::Life;
@@ -48,6 +49,7 @@ pub(crate) struct Inner {
     timers: Timers,
     outbox: Outbox,
     calls: Calls,
+    jobs: Jobs,
     registry: Registry,
     caller: Caller,
     tasks: TaskTracker,
@@ -75,6 +77,7 @@ impl Runtime {
             timers: Timers::default(),
             outbox: Outbox::default(),
             calls: Calls::default(),
+            jobs: Jobs::default(),
             registry: Registry::new(&settings),
             caller: Caller::new(&settings),
             tasks: TaskTracker::new(),
@@ -84,6 +87,7 @@ impl Runtime {
         };
         let runtime = Runtime { inner: Arc::new(inner) };
         runtime.load_prices().await?;
+        runtime.load_jobs().await?;
         runtime.begin_loops();
         Ok(runtime)
     }
@@ -92,6 +96,7 @@ impl Runtime {
         tokio::spawn(self.clone().stay_alive());
         tokio::spawn(self.clone().keep_time());
         tokio::spawn(self.clone().look_ahead());
+        tokio::spawn(self.clone().keep_jobs());
         tokio::spawn(self.clone().look_for_messages());
         tokio::spawn(self.clone().tidy_up());
         tokio::spawn(self.clone().look_at_workers());
@@ -200,6 +205,10 @@ impl Runtime {
         &self.inner.caller
     }
 
+    pub(crate) fn jobs(&self) -> &Jobs {
+        &self.inner.jobs
+    }
+
     pub(crate) fn tasks(&self) -> &TaskTracker {
         &self.inner.tasks
     }
@@ -237,6 +246,7 @@ impl Runtime {
     /// next server.
     pub async fn shut_down(&self, grace: Duration) {
         self.inner.is_draining.store(true, Ordering::Relaxed);
+        self.inner.jobs.close();
         let begun = tokio::time::Instant::now();
         while begun.elapsed() < grace && (self.inner.calls.len() > 0 || self.inner.mailboxes.n_waiting() > 0)
         {

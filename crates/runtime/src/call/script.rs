@@ -75,6 +75,7 @@ impl Runtime {
         let ended = started.wait(limit).await;
         let (result, log) = (started.result.take(), text(&started.log.take()));
         let outcome = outcome(&ended, script.output_mode, &result, &log, limit);
+        started.workshop.close().await;
         (outcome, Some(log).filter(|log| !log.is_empty()))
     }
 }
@@ -86,7 +87,7 @@ struct Started {
     pipes: JoinSet<()>,
     result: Output,
     log: Output,
-    _workshop: Workshop,
+    workshop: Workshop,
 }
 
 async fn start(order: &Order, script: &Script) -> Result<Started, Outcome> {
@@ -116,7 +117,7 @@ async fn start(order: &Order, script: &Script) -> Result<Started, Outcome> {
     if let Some(from) = child.stderr.take() {
         pipes.spawn(log.clone().read(from));
     }
-    Ok(Started { child, group, pipes, result, log, _workshop: workshop })
+    Ok(Started { child, group, pipes, result, log, workshop })
 }
 
 impl Started {

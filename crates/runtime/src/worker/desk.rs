@@ -5,7 +5,6 @@
 //! more call, it is the call's turn, and a worker that it may go to has room. A ticket is given back exactly once,
 //! whether its call waits or works.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 
@@ -15,6 +14,11 @@ use windlass_engine::time::Timestamp;
 use windlass_store::worker::{WorkerBeat, WorkerRow};
 
 use super::waiting::Waiting;
+
+mod entry;
+
+use entry::Entry;
+pub(super) use entry::is_called;
 
 /// Workers known at once: far more than one server can keep busy.
 pub(super) const WORKERS_MAX: usize = 10_000;
@@ -67,15 +71,6 @@ pub(super) struct Desk {
     working: HashMap<u64, Working>,
     last_ticket: u64,
     n_choices: u64,
-}
-
-#[derive(Debug)]
-struct Entry {
-    row: WorkerRow,
-    n_calls: usize,
-    n_calls_of: BTreeMap<String, usize>,
-    /// The number of the choice that fell on it last.
-    chosen: u64,
 }
 
 #[derive(Debug, Default)]
@@ -144,8 +139,7 @@ impl Desk {
             }
             None => {
                 let id = row.id.clone();
-                let entry = Entry { row, n_calls: 0, n_calls_of: BTreeMap::new(), chosen: 0 };
-                self.workers.insert(id.clone(), entry);
+                self.workers.insert(id.clone(), Entry::new(row));
                 self.enter_services(&services, &id);
             }
         }
@@ -171,7 +165,7 @@ impl Desk {
     pub(super) fn allocate(&mut self, service: &str, now: Timestamp) -> Option<WorkerRow> {
         let members = &self.services.get(service)?.members;
         let entries = members.iter().filter_map(|id| self.workers.get(id));
-        let live = entries.filter(|entry| now.since(entry.row.beat_at) <= self.limits.ttl_ms);
+        let live = entries.filter(|entry| entry.is_alive(self.limits, now));
         let id = live.min_by(|a, b| a.by_load(b))?.row.id.clone();
         self.n_choices += 1;
         let entry = self.workers.get_mut(&id)?;
@@ -216,8 +210,7 @@ impl Desk {
         }
         let mut others = vec![service.clone()];
         if let Some(entry) = self.workers.get_mut(&worker) {
-            entry.n_calls = entry.n_calls.saturating_sub(1);
-            entry.end_of(&service);
+            entry.end(&service);
             others.extend(entry.row.services.iter().filter(|other| **other != service).cloned());
         }
         self.serve_all(&others, now);
@@ -242,8 +235,8 @@ impl Desk {
     }
 
     fn forget_dead(&mut self, now: Timestamp) {
-        let ttl_ms = self.limits.ttl_ms;
-        let is_dead = |entry: &Entry| entry.n_calls == 0 && now.since(entry.row.beat_at) > ttl_ms;
+        let limits = self.limits;
+        let is_dead = |entry: &Entry| entry.n_calls == 0 && !entry.is_alive(limits, now);
         let dead = self.workers.extract_if(.., |_, entry| is_dead(entry)).collect::<Vec<_>>();
         for (id, entry) in dead {
             for service in &entry.row.services {
@@ -293,8 +286,7 @@ impl Desk {
             service.n_calls += 1;
             service.served = self.n_choices;
             service.last.clone_from(&id);
-            entry.n_calls += 1;
-            *entry.n_calls_of.entry(name.to_owned()).or_default() += 1;
+            entry.begin(name);
             entry.chosen = self.n_choices;
             let chosen = Chosen { id: id.clone(), url: entry.row.url.clone() };
             self.working.insert(ticket, Working { worker: id, service: name.to_owned() });
@@ -345,49 +337,9 @@ impl Desk {
     }
 }
 
-/// Whether workers of this kind are called; the others claim.
-pub(super) fn is_called(kind: &str) -> bool {
-    matches!(kind, "http" | "local" | "")
-}
-
 impl Service {
     fn is_idle(&self) -> bool {
         self.members.is_empty() && self.n_calls == 0 && self.waiting.is_empty()
-    }
-}
-
-impl Entry {
-    fn can_be_called(&self, limits: Limits, now: Timestamp) -> bool {
-        let is_push = is_called(&self.row.kind) && !self.row.url.is_empty();
-        is_push && now.since(self.row.beat_at) <= limits.ttl_ms
-    }
-
-    /// Of a worker with several services, one alone gets at most three quarters: a slow service leaves room for the
-    /// others.
-    fn has_room(&self, service: &str, limits: Limits) -> bool {
-        let told = usize::try_from(self.row.capacity).ok().filter(|capacity| *capacity > 0);
-        let capacity = told.unwrap_or(limits.worker_calls).max(1);
-        let kept = if self.row.services.len() > 1 { capacity / 4 } else { 0 };
-        let of_service = self.n_calls_of.get(service).copied().unwrap_or(0);
-        self.n_calls < capacity && of_service < capacity - kept
-    }
-
-    /// What it says it has to do and what we have it do; ties go to whoever was not chosen for longest.
-    fn by_load(&self, other: &Entry) -> Ordering {
-        let load = |entry: &Entry| {
-            let ours = i64::try_from(entry.n_calls).unwrap_or(i64::MAX);
-            entry.row.load.max(0).saturating_add(ours)
-        };
-        load(self).cmp(&load(other)).then(self.chosen.cmp(&other.chosen))
-    }
-
-    fn end_of(&mut self, service: &str) {
-        if let Some(n) = self.n_calls_of.get_mut(service) {
-            *n = n.saturating_sub(1);
-            if *n == 0 {
-                self.n_calls_of.remove(service);
-            }
-        }
     }
 }
 

@@ -70,8 +70,9 @@ mod tests {
     use super::*;
 
     fn served(waiting: &mut Waiting<()>) -> Vec<u64> {
+        let next = |waiting: &Waiting<()>| waiting.in_turn().map(|(ticket, ())| ticket).next();
         let mut order = Vec::new();
-        while let Some((ticket, ())) = waiting.in_turn().next() {
+        while let Some(ticket) = next(waiting) {
             waiting.serve(ticket);
             order.push(ticket);
         }

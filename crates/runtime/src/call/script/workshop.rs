@@ -2,10 +2,15 @@
 
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use uuid::Uuid;
 use windlass_engine::plan::Script;
+
+/// How often, and how far apart, the removal of a directory is tried: the killed are gone long before.
+const REMOVE_TRIES: usize = 5;
+const REMOVE_PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) struct Workshop {
     pub(super) path: PathBuf,
@@ -30,6 +35,13 @@ impl Workshop {
         });
         made.await.unwrap_or_else(|_| Err(io::Error::other("the server is shutting down")))
     }
+
+    /// Removes it, and comes back when it is gone.
+    pub(super) async fn close(mut self) {
+        let path = std::mem::take(&mut self.path);
+        // What is left when the server stops meanwhile is left.
+        let _ = tokio::task::spawn_blocking(move || remove(&path)).await;
+    }
 }
 
 /// Some interpreters go by it.
@@ -43,17 +55,30 @@ fn extension(language: &str) -> &'static str {
 }
 
 impl Drop for Workshop {
+    /// Whoever gave the script up does not wait for its removal.
     fn drop(&mut self) {
         let path = std::mem::take(&mut self.path);
-        let remove = move || {
-            if let Err(error) = std::fs::remove_dir_all(&path) {
-                tracing::warn!(path = %path.display(), %error, "the directory of a script could not be removed");
-            }
-        };
-        // A script may have left a lot: others need not wait for its removal.
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn_blocking(remove)),
-            Err(_) => remove(),
+        if path.as_os_str().is_empty() {
+            return;
         }
+        let left = path.clone();
+        if let Err(error) = std::thread::Builder::new().spawn(move || remove(&path)) {
+            tracing::warn!(path = %left.display(), %error, "the directory of a script could not be removed");
+        }
+    }
+}
+
+fn remove(path: &Path) {
+    let mut removed = std::fs::remove_dir_all(path);
+    for _ in 1..REMOVE_TRIES {
+        if removed.is_ok() {
+            return;
+        }
+        // Whoever was killed a moment ago may still be writing.
+        std::thread::sleep(REMOVE_PAUSE);
+        removed = std::fs::remove_dir_all(path);
+    }
+    if let Err(error) = removed {
+        tracing::warn!(path = %path.display(), %error, "the directory of a script could not be removed");
     }
 }
