@@ -1,6 +1,8 @@
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Client, clients};
+use crate::support::{Answer, Client, PATIENCE, clients};
 
 fn definition() -> Value {
     json!({"start": "q", "nodes": {"q": {"service": "resize", "exec_type": "queue", "params": {"width": 9},
@@ -11,11 +13,19 @@ async fn poll(client: &Client) -> Answer {
     client.post("/queue/poll", json!({"worker_id": "puller", "services": ["resize"]})).await
 }
 
-/// The one job that is there.
+/// The next job, asked for again and again as workers do.
 async fn polled(client: &Client) -> Value {
-    let answer = poll(client).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    answer.body
+    let asking = async {
+        loop {
+            let answer = poll(client).await;
+            if answer.status == 200 {
+                return answer.body;
+            }
+            assert_eq!(answer.status, 204, "{answer:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, asking).await.expect("there is a job")
 }
 
 #[tokio::test]
@@ -95,7 +105,29 @@ async fn a_worker_that_registered_need_not_name_its_services_again() {
         client.posted("/register", json!({"id": "puller", "services": ["resize"], "type": "async"})).await;
         client.start(definition(), json!({})).await;
         let answer = client.post("/queue/poll", json!({"worker_id": "puller"})).await;
-        assert_eq!(answer.status, 200, "{answer:?}");
+        assert!([200, 204].contains(&answer.status), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_waits_for_a_worker_is_cancelled() {
+    for client in clients().await {
+        let cancel = async |id: &str| client.posted(&format!("/tasks/cancel?id={id}"), json!({})).await;
+        let unclaimed = client.start(definition(), json!({})).await;
+        cancel(&unclaimed).await;
+        let task = client.ended(&unclaimed).await;
+        assert_eq!(client.field(&task, "status"), "canceled", "nobody had it");
+        assert_eq!(client.told(&unclaimed, &["node_key", "status"]).await, [["q", "canceled"]]);
+
+        let claimed = client.start(definition(), json!({})).await;
+        let job = polled(&client).await;
+        cancel(&claimed).await;
+        assert_eq!(client.status(&claimed).await, "canceling", "somebody works on it");
+        let answer = client.post("/queue/complete", json!({"queue_id": job["id"], "result": 1})).await;
+        assert_eq!(answer.status, 409, "{answer:?}");
+        let task = client.ended(&claimed).await;
+        assert_eq!(client.field(&task, "status"), "canceled");
+        assert_eq!(client.told(&claimed, &["status"]).await, [["canceled"]]);
     }
 }
 
