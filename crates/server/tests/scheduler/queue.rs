@@ -80,6 +80,24 @@ async fn a_completion_after_the_end_is_refused() {
 }
 
 #[tokio::test]
+async fn a_completion_after_a_lost_lease_is_refused() {
+    for client in clients().await {
+        let id = client.start(definition(), json!({})).await;
+        let hasty = json!({"worker_id": "slow", "services": ["resize"], "lease_ms": 1});
+        let first = client.posted("/queue/poll", hasty).await;
+        let second = polled(&client).await;
+        assert_ne!(first["id"], second["id"]);
+        let late = client.post("/queue/complete", json!({"queue_id": first["id"], "result": "late"})).await;
+        assert_eq!(late.status, 409, "{late:?}");
+        client.posted("/queue/complete", json!({"queue_id": second["id"], "result": "in time"})).await;
+        let task = client.ended(&id).await;
+        assert_eq!(client.json(&task, "shared_json"), json!({"small": "in time"}));
+        let told = client.told(&id, &["attempt_no", "status"]).await;
+        assert_eq!(told, [["1", "error"], ["2", "ok"]]);
+    }
+}
+
+#[tokio::test]
 async fn an_error_is_tried_again_as_the_node_says() {
     for client in clients().await {
         let id = client.start(definition(), json!({})).await;
