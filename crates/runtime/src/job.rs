@@ -135,8 +135,7 @@ impl Jobs {
 impl Runtime {
     /// Pauses a queue or resumes it. What was handed out before goes on.
     pub async fn pause_queue(&self, queue: &str, is_paused: bool) -> Result<(), RuntimeError> {
-        let settings =
-            QueueSettings { name: queue.to_owned(), is_paused, updated_at: self.clock().now() };
+        let settings = QueueSettings { name: queue.to_owned(), is_paused, updated_at: self.clock().now() };
         self.store().save(Record::Queue(settings)).await?;
         self.jobs().dispatch.pause(queue, is_paused);
         Ok(())
