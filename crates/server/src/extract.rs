@@ -3,7 +3,7 @@
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use windlass_engine::problem::did_you_mean;
 
 use crate::problem::{ApiError, Code};
@@ -57,8 +57,19 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for At<T> {
 }
 
 /// Reads a body.
-pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
-    let bytes = if bytes.iter().all(u8::is_ascii_whitespace) { b"{}" } else { bytes };
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        None => parse(b"{}"),
+        Some(b'{') => parse(bytes),
+        // An array would be taken for the fields of the object in their order.
+        Some(_) => {
+            parse::<IgnoredAny>(bytes)?;
+            Err(ApiError::field(Code::InvalidBody, "", "the body is not an object: put it into `{` and `}`"))
+        }
+    }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     axum::Json::from_bytes(bytes).map(|axum::Json(body)| body).map_err(|rejection| match rejection {
         JsonRejection::JsonDataError(error) => {
             let text = innermost(&error);
@@ -168,20 +179,20 @@ mod tests {
             "results[0].lease",
         );
         refused::<Signal>("", Code::InvalidBody, "key");
-        refused::<Signal>("[]", Code::InvalidBody, "key");
+        refused::<Signal>(r#"["key", 1, null, null]"#, Code::InvalidBody, "");
         refused::<NewRun>("5", Code::InvalidBody, "");
     }
 
     #[test]
     fn what_is_no_json_is_told_from_what_is_too_deep() {
         for body in ["{", "{\"a\":}", "nul", "{} {}", "\u{feff}{}", "{\"a\":1e999}", "\"\\ud800\""] {
-            let error = read::<Value>(body.as_bytes()).err().unwrap();
+            let error = parse::<Value>(body.as_bytes()).err().unwrap();
             assert_eq!(error.code(), Code::MalformedJson, "{body}");
         }
-        assert_eq!(read::<Value>(b"\xff").err().unwrap().code(), Code::MalformedJson);
+        assert_eq!(parse::<Value>(b"\xff").err().unwrap().code(), Code::MalformedJson);
         let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
-        assert!(read::<Value>(deep(127).as_bytes()).is_ok());
-        assert_eq!(read::<Value>(deep(128).as_bytes()).err().unwrap().code(), Code::TooDeep);
-        assert_eq!(read::<Value>(deep(100_000).as_bytes()).err().unwrap().code(), Code::TooDeep);
+        assert!(parse::<Value>(deep(127).as_bytes()).is_ok());
+        assert_eq!(parse::<Value>(deep(128).as_bytes()).err().unwrap().code(), Code::TooDeep);
+        assert_eq!(parse::<Value>(deep(100_000).as_bytes()).err().unwrap().code(), Code::TooDeep);
     }
 }

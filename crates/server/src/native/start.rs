@@ -51,20 +51,20 @@ pub(crate) async fn start(
         schedule: None,
         start: given(new),
     };
-    let started = app.runtime.start(draft).await?;
-    let mut status = started.status;
+    let started = match asked.wait_ms {
+        Some(wait_ms) => app.runtime.start_and_wait(draft, Duration::from_millis(wait_ms)).await?,
+        None => app.runtime.start(draft).await?,
+    };
     let mut run = None;
-    if let Some(wait_ms) = asked.wait_ms {
-        app.runtime.wait_ended(started.run, Duration::from_millis(wait_ms)).await?;
+    if asked.wait_ms.is_some() {
         let view = app.view(started.run).await?;
         let label = app.label(view.row.origin.flow, view.row.origin.version).await?;
-        status = view.row.standing.status;
         run = Some(Box::new(shape::run(&view, &label)));
     }
     let code = if started.created { StatusCode::CREATED } else { StatusCode::OK };
     let answer = Started {
         id: started.run.to_string(),
-        status: shape::status(status),
+        status: run.as_ref().map_or_else(|| shape::status(started.status), |run| run.summary.status),
         flow: flow.name,
         flow_id: flow.id.to_string(),
         version: version.number,
