@@ -63,6 +63,8 @@ pub struct Claimed {
     pub key: String,
     pub queue: String,
     pub service: String,
+    /// How urgent it is; higher goes first.
+    pub priority: i32,
     pub input: Arc<Value>,
     pub params: Arc<Value>,
     pub memo: Option<Value>,
@@ -133,8 +135,7 @@ impl Jobs {
 impl Runtime {
     /// Pauses a queue or resumes it. What was handed out before goes on.
     pub async fn pause_queue(&self, queue: &str, is_paused: bool) -> Result<(), RuntimeError> {
-        let settings =
-            QueueSettings { name: queue.to_owned(), is_paused, updated_at: self.clock().now() };
+        let settings = QueueSettings { name: queue.to_owned(), is_paused, updated_at: self.clock().now() };
         self.store().save(Record::Queue(settings)).await?;
         self.jobs().dispatch.pause(queue, is_paused);
         Ok(())

@@ -68,6 +68,7 @@ fn handed(job: Handed) -> ClaimedJob {
         key: job.key,
         queue: job.queue,
         service: job.service,
+        priority: job.priority,
         input: Arc::unwrap_or_clone(job.input),
         params: Arc::unwrap_or_clone(job.params),
         memo: job.memo,
