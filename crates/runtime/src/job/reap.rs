@@ -94,7 +94,9 @@ impl Runtime {
             let change = row.job.overdue(now).and_then(|input| moved(&row, input, now).ok().flatten());
             match change {
                 None => self.jobs().dispatch.wake(*id, row.job.wake_at()),
-                Some(change) if row.origin.call.is_some() && !change.job.is_open() => ends.push((row, change)),
+                Some(change) if row.origin.call.is_some() && !change.job.is_open() => {
+                    ends.push((row, change))
+                }
                 Some(change) => {
                     together.push(*id);
                     changes.push(change);
