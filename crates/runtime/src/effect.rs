@@ -8,19 +8,17 @@ use tokio_util::sync::CancellationToken;
 use windlass_engine::effect::{Effect, Order};
 use windlass_engine::id::RunId;
 use windlass_engine::input::{Input, Outcome};
-use windlass_engine::job::State;
 use windlass_engine::plan::Exec;
 use windlass_engine::retry::{Fault, FaultKind};
-use windlass_engine::run::state::Status;
-use windlass_store::commit::JobChange;
-use windlass_store::job::CallRef;
 use windlass_store::record::Record;
+use windlass_store::run::RunStatus;
 
 use crate::Runtime;
 use crate::call::Reported;
 use crate::feed::Change;
 use crate::function::{Function, FunctionCall};
 use crate::hot::Hot;
+use crate::job::unclaimed;
 use crate::mailbox::Letter;
 use crate::submit::After;
 
@@ -67,7 +65,11 @@ impl Runtime {
     pub(crate) fn carry_out(&self, hot: &Hot, after: After) -> Vec<Letter> {
         let After { effects, standing, jobs, messages } = after;
         let run = hot.run.id;
+        let mut own = Vec::new();
         if let Some(standing) = standing {
+            if standing.status == RunStatus::Canceling {
+                own.extend(unclaimed(&jobs));
+            }
             self.timers().set(run, standing.wake_at, self.clock().now());
             self.feed().tell(|| Change {
                 run,
@@ -93,7 +95,6 @@ impl Runtime {
                 Effect::Call(_) | Effect::Move { .. } | Effect::Tell { .. } => None,
             })
             .collect();
-        let mut own = confirmed(hot, &jobs);
         for effect in effects {
             match effect {
                 Effect::Call(order) if stopped.contains(&order.fence) => {}
@@ -190,20 +191,6 @@ impl Runtime {
             tracing::warn!(%run, fence, %error, "the log of a call could not be kept");
         }
     }
-}
-
-/// What the cancelled jobs of a run that is being cancelled confirm: nobody had them, so nobody else will.
-fn confirmed(hot: &Hot, jobs: &[JobChange]) -> Vec<Letter> {
-    if hot.run.status != Status::Canceling {
-        return Vec::new();
-    }
-    let calls = jobs.iter().filter(|change| change.job.state == State::Cancelled);
-    let calls = calls.filter_map(|change| change.origin.call.as_ref()).filter(|call| call.run == hot.run.id);
-    let letter = |call: &CallRef| {
-        let (node, outcome) = (call.node.clone(), Outcome::Canceled);
-        Letter::of(Input::CallEnded { node, fence: call.fence, outcome, worker: None })
-    };
-    calls.map(letter).collect()
 }
 
 fn ended(order: &Order, outcome: Outcome, worker: Option<String>) -> Letter {
