@@ -162,8 +162,10 @@ mod tests {
         }
     }
 
+    type Waiting = (Promise<u32>, Pin<Box<Ticket<u32>>>, Arc<Count>);
+
     /// A ticket that has been polled once, and how often it was woken since.
-    fn waiting() -> (Promise<u32>, Pin<Box<Ticket<u32>>>, Arc<Count>) {
+    fn waiting() -> Waiting {
         let (promise, ticket) = ticket();
         let (mut ticket, count) = (Box::pin(ticket), Arc::new(Count::default()));
         assert!(poll(&mut ticket, &count).is_none());
@@ -199,9 +201,7 @@ mod tests {
         let wakers =
             group.iter().zip(0..).filter_map(|((promise, ..), n)| promise.keep_in_group(Ok(n), &errand));
         errand.give(wakers.collect());
-        let woken = |group: &[(Promise<u32>, Pin<Box<Ticket<u32>>>, Arc<Count>)]| {
-            group.iter().map(|(_, _, count)| count.n()).collect::<Vec<_>>()
-        };
+        let woken = |group: &[Waiting]| group.iter().map(|(_, _, count)| count.n()).collect::<Vec<_>>();
         assert_eq!(woken(&group), [0, 0, 0, 0, 1]);
         let (_, ticket, count) = &mut group[4];
         assert_eq!(poll(ticket, count), Some(4));
