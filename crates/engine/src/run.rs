@@ -11,6 +11,7 @@ pub(crate) mod apply;
 pub mod decide;
 mod effects;
 pub(crate) mod facts;
+mod place;
 pub mod state;
 pub(crate) mod view;
 mod waits;
@@ -31,9 +32,10 @@ use crate::plan::{Plan, Priority};
 use crate::time::Timestamp;
 
 use agenda::Agenda;
+pub use place::Place;
 use state::{ScopeState, Status};
 use waits::{Look, Waits};
-pub use why::Reason;
+pub use why::{Cause, Reason};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Run {

@@ -39,6 +39,37 @@ pub enum RuntimeError {
     /// A stored journal cannot be read.
     #[error("the journal of {run} cannot be read: {reason}")]
     Journal { run: RunId, reason: String },
+    /// A mistake in this program; what is stored is whole.
+    #[error("the server made a mistake while it worked on this: try again, and report it")]
+    Broken,
+}
+
+impl RuntimeError {
+    /// The same error for somebody else who waits for the same thing.
+    pub(crate) fn again(&self) -> Self {
+        match self {
+            RuntimeError::Busy { retry_after } => RuntimeError::Busy { retry_after: *retry_after },
+            RuntimeError::Draining => RuntimeError::Draining,
+            RuntimeError::Store(error) => RuntimeError::Store(same(error)),
+            RuntimeError::Definition(problems) => RuntimeError::Definition(problems.clone()),
+            RuntimeError::Journal { run, reason } => {
+                RuntimeError::Journal { run: *run, reason: reason.clone() }
+            }
+            RuntimeError::Broken => RuntimeError::Broken,
+        }
+    }
+}
+
+/// The same error for somebody else who waits for the same thing.
+pub(crate) fn same(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Refused(refusal) => StoreError::Refused(refusal.clone()),
+        StoreError::Corrupt(reason) => StoreError::Corrupt(reason.clone()),
+        StoreError::Conflict { what, expected, found } => {
+            StoreError::Conflict { what: what.clone(), expected: *expected, found: *found }
+        }
+        StoreError::Unavailable(source) => StoreError::Unavailable(source.to_string().into()),
+    }
 }
 
 fn list(problems: &[Problem]) -> String {

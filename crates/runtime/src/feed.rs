@@ -74,7 +74,7 @@ impl Feed {
     pub(crate) fn ended(&self, run: RunId, status: RunStatus) {
         let waiting = self.ends.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
         for sender in waiting.into_iter().flatten() {
-            drop(sender.send(status));
+            let _ = sender.send(status);
         }
     }
 }

@@ -1,16 +1,22 @@
 //! Flows: publishing them, and the plans they become.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use windlass_engine::definition::Strictness;
+use uuid::Uuid;
+use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::id::{FlowId, VersionId};
 use windlass_engine::plan::Plan;
 use windlass_engine::problem::Problem;
 use windlass_store::StoreError;
-use windlass_store::flow::{Published, VersionStatus};
+use windlass_store::flow::{
+    FlowChoice, FlowDraft, Publication, Published, VersionDraft, VersionRef, VersionStatus,
+};
 
 use crate::{Runtime, RuntimeError};
+
+/// Plans kept at once.
+const PLANS_MAX: usize = 1_000;
 
 /// A flow to be made.
 #[derive(Debug, Clone, Default)]
@@ -52,6 +58,27 @@ pub enum PublishError {
     Store(#[from] StoreError),
 }
 
+/// Plans that were compiled, the latest ones kept.
+#[derive(Default)]
+pub(crate) struct Plans {
+    compiled: RwLock<HashMap<VersionId, Arc<Plan>>>,
+}
+
+impl Plans {
+    fn find(&self, version: VersionId) -> Option<Arc<Plan>> {
+        self.compiled.read().unwrap_or_else(PoisonError::into_inner).get(&version).cloned()
+    }
+
+    fn keep(&self, version: VersionId, plan: &Arc<Plan>) {
+        let mut compiled = self.compiled.write().unwrap_or_else(PoisonError::into_inner);
+        if compiled.len() >= PLANS_MAX {
+            // Runs in memory hold their own; the others are compiled again.
+            compiled.clear();
+        }
+        compiled.insert(version, plan.clone());
+    }
+}
+
 impl Runtime {
     /// Makes a flow, with its first version if there is one.
     pub async fn publish_flow(
@@ -59,19 +86,62 @@ impl Runtime {
         flow: NewFlow,
         version: Option<NewVersion>,
     ) -> Result<Publishing, PublishError> {
-        let _ = (flow, version);
-        unimplemented!()
+        let NewFlow { name, description, labels, is_template, allow_same_name } = flow;
+        let id = FlowId::new(Uuid::now_v7());
+        let draft = FlowDraft { id, name, description, labels, is_template, allow_same_name };
+        self.publish(FlowChoice::Create(draft), version).await
     }
 
     /// Publishes another version of a flow.
-    pub async fn publish_version(&self, flow: FlowId, version: NewVersion) -> Result<Publishing, PublishError> {
-        let _ = (flow, version);
-        unimplemented!()
+    pub async fn publish_version(
+        &self,
+        flow: FlowId,
+        version: NewVersion,
+    ) -> Result<Publishing, PublishError> {
+        self.publish(FlowChoice::Existing(flow), Some(version)).await
+    }
+
+    async fn publish(
+        &self,
+        flow: FlowChoice,
+        version: Option<NewVersion>,
+    ) -> Result<Publishing, PublishError> {
+        let (mut draft, mut warnings, mut plan) = (None, Vec::new(), None);
+        if let Some(version) = version {
+            let compiled = compile(&version.definition, version.strictness);
+            let (Some(made), Some(form)) = (compiled.plan, compiled.form) else {
+                return Err(PublishError::Problems(compiled.problems));
+            };
+            (plan, warnings) = (Some(made), compiled.problems);
+            draft = Some(VersionDraft {
+                id: VersionId::new(Uuid::now_v7()),
+                number: version.number,
+                definition: version.definition,
+                form,
+                lenient: version.strictness == Strictness::Lenient,
+                status: version.status,
+                note: version.note,
+            });
+        }
+        let publication = Publication { flow, version: draft, now: self.clock().now() };
+        let published = self.store().publish(publication).await?;
+        if let Some((plan, (version, _))) = plan.as_ref().zip(published.version) {
+            self.plans().keep(version, plan);
+        }
+        Ok(Publishing { published, warnings })
     }
 
     /// The plan of a version, compiled once.
     pub async fn plan(&self, version: VersionId) -> Result<Arc<Plan>, RuntimeError> {
-        let _ = version;
-        unimplemented!()
+        if let Some(plan) = self.plans().find(version) {
+            return Ok(plan);
+        }
+        let Some(row) = self.store().version(VersionRef::Id(version)).await? else {
+            return Err(StoreError::Refused(windlass_store::Refusal::UnknownVersion(version)).into());
+        };
+        let compiled = compile(&row.definition, row.strictness());
+        let plan = compiled.plan.ok_or(RuntimeError::Definition(compiled.problems))?;
+        self.plans().keep(version, &plan);
+        Ok(plan)
     }
 }

@@ -1,15 +1,41 @@
 //! Jobs: who gets them, and what becomes of them.
+//!
+//! The store is the truth; what is kept here is an index over it that says who gets what next and when time will
+//! change something. Every change is decided by the engine on a row and committed with the row's revision as its
+//! guard: whoever decided on something old meets a conflict, reads the row and decides again. A job that carries a
+//! call of a run ends in the commit that tells the run.
+
+mod change;
+mod claim;
+mod extend;
+mod finish;
+mod many;
+mod reap;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 use windlass_engine::id::JobId;
 use windlass_engine::input::Outcome;
 use windlass_engine::time::Timestamp;
-use windlass_store::job::CallRef;
+use windlass_queue::{Dispatch, Limits};
+use windlass_store::commit::JobChange;
+use windlass_store::job::{CallRef, JobRow};
+use windlass_store::queue::QueueSettings;
+use windlass_store::record::Record;
 
 use crate::{Runtime, RuntimeError};
+
+/// The longest that a claim waits.
+pub const WAIT_MAX: Duration = Duration::from_secs(60);
+/// Jobs in one claim.
+pub const CLAIM_MAX: usize = 1_000;
+/// Queues and services, of each, that a claim can name; what is more is not looked at.
+pub const CLAIM_NAMES_MAX: usize = 1_000;
 
 /// Somebody asks for work.
 #[derive(Debug, Clone)]
@@ -18,9 +44,11 @@ pub struct Claim {
     /// A job matches by its queue or by its service.
     pub queues: Vec<String>,
     pub services: Vec<String>,
+    /// At most [`CLAIM_MAX`]; 0 counts as 1.
     pub max: usize,
-    /// How long to wait when there is nothing.
+    /// How long to wait when there is nothing, at most [`WAIT_MAX`].
     pub wait: Duration,
+    /// Zero is the default one.
     pub lease: Duration,
 }
 
@@ -66,22 +94,73 @@ pub enum Verdict {
     Canceled,
 }
 
-impl Runtime {
-    /// Hands out jobs; waits for some when there are none.
-    pub async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, RuntimeError> {
-        let _ = claim;
-        unimplemented!()
-    }
+/// What is kept about jobs.
+pub(crate) struct Jobs {
+    dispatch: Dispatch,
+    /// The next wake-up is earlier than it was.
+    sooner: Notify,
+    /// When the store is next asked whether something got lost.
+    sweep_at: AtomicI64,
+    /// Claims end at once, and there are no more.
+    closed: CancellationToken,
+}
 
-    /// Takes the ends of jobs, each for itself.
-    pub async fn finish(&self, ends: Vec<Finish>) -> Vec<Result<Verdict, RuntimeError>> {
-        let _ = ends;
-        unimplemented!()
-    }
-
-    /// Keeps claims alive, each for itself, and says which of them nobody wants any more.
-    pub async fn extend(&self, claims: Vec<(JobId, u64)>, lease: Duration) -> Vec<Result<Verdict, RuntimeError>> {
-        let _ = (claims, lease);
-        unimplemented!()
+impl Default for Jobs {
+    fn default() -> Self {
+        Jobs {
+            dispatch: Dispatch::new(Limits::default()),
+            sooner: Notify::new(),
+            sweep_at: AtomicI64::new(0),
+            closed: CancellationToken::new(),
+        }
     }
 }
+
+impl Jobs {
+    /// Jobs as they are from now on.
+    fn heard(&self, rows: impl IntoIterator<Item = JobRow>) {
+        if self.dispatch.offer(rows) {
+            self.sooner.notify_one();
+        }
+    }
+
+    /// Hands out no more jobs, and sends away whoever waits for some.
+    pub(crate) fn close(&self) {
+        self.closed.cancel();
+    }
+}
+
+impl Runtime {
+    /// Pauses a queue or resumes it. What was handed out before goes on.
+    pub async fn pause_queue(&self, queue: &str, is_paused: bool) -> Result<(), RuntimeError> {
+        let settings =
+            QueueSettings { name: queue.to_owned(), is_paused, updated_at: self.clock().now() };
+        self.store().save(Record::Queue(settings)).await?;
+        self.jobs().dispatch.pause(queue, is_paused);
+        Ok(())
+    }
+
+    /// Reads what has to be known before jobs are handed out. Ready ones are read when somebody asks for them.
+    pub(crate) async fn load_jobs(&self) -> Result<(), RuntimeError> {
+        for queue in self.store().queues(self.clock().now()).await? {
+            if queue.is_paused {
+                self.jobs().dispatch.pause(&queue.name, true);
+            }
+        }
+        self.load_wakes().await
+    }
+
+    /// These changes of jobs have become durable.
+    pub(crate) fn committed_jobs(&self, changes: &[JobChange]) {
+        self.jobs().heard(changes.iter().cloned().map(written));
+    }
+}
+
+/// The row that a change made.
+fn written(change: JobChange) -> JobRow {
+    let JobChange { expected_rev, job, origin } = change;
+    JobRow { rev: expected_rev.saturating_add(1), job, origin }
+}
+
+#[cfg(test)]
+mod tests;

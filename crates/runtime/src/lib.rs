@@ -17,9 +17,17 @@ pub mod worker;
 pub mod call;
 pub mod function;
 
+pub mod doctor;
 pub mod feed;
 
+mod effect;
+mod hot;
+mod mailbox;
+mod outbox;
+mod recovery;
 mod runtime;
+mod submit;
+mod timer;
 
 pub use error::{RuntimeError, SubmitError};
 pub use runtime::Runtime;

@@ -1,10 +1,11 @@
 //! Runs: starting them, telling them something, looking at them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::broadcast;
+use uuid::Uuid;
 use windlass_engine::event::Start;
 use windlass_engine::id::{FlowId, RunId, ScheduleId, VersionId};
 use windlass_engine::input::{Input, Refusal};
@@ -12,9 +13,10 @@ use windlass_engine::plan::Plan;
 use windlass_engine::run::Run;
 use windlass_store::commit::JobChange;
 use windlass_store::outbox::MessageId;
-use windlass_store::run::{Origin, Request, RunRow, RunStatus};
+use windlass_store::run::{Origin, Request, RunRef, RunRow, RunStatus};
 
 use crate::feed::Change;
+use crate::mailbox::Told;
 use crate::{Runtime, RuntimeError, SubmitError};
 
 /// A run to be started.
@@ -78,38 +80,103 @@ pub struct RunView {
 impl Runtime {
     /// Starts a run; answered when its first entry is durable.
     pub async fn start(&self, new: NewRun) -> Result<Started, StartError> {
-        let _ = new;
-        unimplemented!()
+        self.start_as(RunId::new(Uuid::now_v7()), new).await
+    }
+
+    /// Starts a run and waits until it has ended, but no longer than that; answers with its status either way.
+    pub async fn start_and_wait(&self, new: NewRun, at_most: Duration) -> Result<Started, StartError> {
+        let run = RunId::new(Uuid::now_v7());
+        // Asked for before it can come.
+        let end = self.feed().end_of(run);
+        let started = self.start_as(run, new).await;
+        let waits = matches!(&started, Ok(started) if started.created && started.status.is_open());
+        if waits && let Ok(Ok(status)) = tokio::time::timeout(at_most, end).await {
+            return Ok(Started { run, status, created: true });
+        }
+        self.feed().forget(run);
+        match started? {
+            Started { run, status, created } if status.is_open() => {
+                let left = if created { Duration::ZERO } else { at_most };
+                let status = self.wait_ended(run, left).await?.unwrap_or(status);
+                Ok(Started { run, status, created })
+            }
+            ended => Ok(ended),
+        }
+    }
+
+    async fn start_as(&self, run: RunId, new: NewRun) -> Result<Started, StartError> {
+        self.admit()?;
+        let request = new.request.as_ref().map(|request| request.id.clone());
+        let origin = Origin {
+            flow: new.flow,
+            version: new.version,
+            request: new.request,
+            labels: new.labels,
+            account: new.start.account.clone(),
+            parent: None,
+            schedule: new.schedule,
+            created_at: self.clock().now(),
+        };
+        let start = self.complete(new.start).await?;
+        let along = Along { create: Some(origin), ..Along::default() };
+        match self.tell(run, Input::Start(Box::new(start)), along).await {
+            Told::Taken(seen) => Ok(Started { run, status: seen.status, created: true }),
+            Told::Existing { run: existing, same_request: true } => self.started_before(existing).await,
+            Told::Existing { run: existing, same_request: false } => {
+                Err(StartError::RequestTaken { request: request.unwrap_or_default(), existing })
+            }
+            Told::Refused(refusal) => Err(StartError::Refused(refusal)),
+            Told::Outdated | Told::UnknownRun => Err(RuntimeError::Broken.into()),
+            Told::Trouble(error) => Err(StartError::Runtime(error)),
+        }
+    }
+
+    async fn started_before(&self, run: RunId) -> Result<Started, StartError> {
+        let row = self.store().run(RunRef::Id(run)).await.map_err(RuntimeError::from)?;
+        let status = row.map_or(RunStatus::Pending, |row| row.standing.status);
+        Ok(Started { run, status, created: false })
+    }
+
+    /// Adds what the server gives to every run.
+    pub(crate) async fn complete(&self, mut start: Start) -> Result<Start, RuntimeError> {
+        start.call_timeout_ms = u64::try_from(self.settings().call_timeout.as_millis()).unwrap_or(u64::MAX);
+        if start.account.is_some() {
+            let prices = self.prices().read().unwrap_or_else(PoisonError::into_inner).clone();
+            start.prices = (*prices).clone();
+        }
+        Ok(start)
+    }
+
+    /// Reads the prices of services, which runs are given at their start.
+    pub(crate) async fn load_prices(&self) -> Result<(), RuntimeError> {
+        let rows = self.store().prices().await?;
+        let prices = rows.into_iter().map(|row| (row.service, row.price)).collect();
+        *self.prices().write().unwrap_or_else(PoisonError::into_inner) = Arc::new(prices);
+        Ok(())
     }
 
     /// Takes an input to a run; answered when what was decided is durable.
     pub async fn submit(&self, run: RunId, input: Input) -> Result<Seen, SubmitError> {
+        self.admit()?;
         self.submit_along(run, input, Along::default()).await
     }
 
-    /// Takes an input to a run, with other rows that are written in the same commit or not at all. When the run
-    /// refuses the input, nothing of what went along is written.
-    pub(crate) async fn submit_along(&self, run: RunId, input: Input, along: Along) -> Result<Seen, SubmitError> {
-        let _ = (run, input, along);
-        unimplemented!()
-    }
-
-    /// A run as it is stored now.
-    pub async fn view(&self, run: RunId) -> Result<Option<RunView>, RuntimeError> {
-        let _ = run;
-        unimplemented!()
-    }
-
-    /// The state of a run after so many entries of its journal; `None` = no such run or fewer entries.
-    pub async fn view_at(&self, run: RunId, len: u64) -> Result<Option<RunView>, RuntimeError> {
-        let _ = (run, len);
-        unimplemented!()
-    }
-
-    /// Waits until the run has ended, but no longer than that; answers with its status either way.
+    /// Waits until the run has ended, but no longer than that; answers with its status either way. `None` = there is
+    /// no such run.
     pub async fn wait_ended(&self, run: RunId, at_most: Duration) -> Result<Option<RunStatus>, RuntimeError> {
-        let _ = (run, at_most);
-        unimplemented!()
+        let end = self.feed().end_of(run);
+        let row = self.store().run(RunRef::Id(run)).await?;
+        let status = row.map(|row| row.standing.status);
+        if status.is_none_or(|status| !status.is_open()) {
+            drop(end);
+            self.feed().forget(run);
+            return Ok(status);
+        }
+        if let Ok(Ok(status)) = tokio::time::timeout(at_most, end).await {
+            return Ok(Some(status));
+        }
+        self.feed().forget(run);
+        Ok(self.store().run(RunRef::Id(run)).await?.map(|row| row.standing.status))
     }
 
     /// Everything that becomes durable from now on.

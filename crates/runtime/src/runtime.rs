@@ -1,13 +1,35 @@
 //! One server: everything it holds, and how it starts and stops.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use windlass_engine::money::Price;
+use windlass_engine::recovery::DEAD_MS;
 use windlass_store::Store;
+use windlass_store::run::Owner;
 
+use crate::call::Caller;
 use crate::clock::Clock;
+use crate::effect::Calls;
 use crate::feed::Feed;
+use crate::flow::Plans;
+use crate::job::Jobs;
+use crate::mailbox::Mailboxes;
+use crate::outbox::Outbox;
+use crate::recovery::Life;
+use crate::timer::Timers;
+use crate::worker::Registry;
 use crate::{RuntimeError, Settings};
+
+/// How often memory is tidied up.
+const TIDY: Duration = Duration::from_secs(1);
+
+/// How long what is being written may take when the server stops.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A running server. Cheap to clone.
 #[derive(Clone)]
@@ -19,14 +41,99 @@ pub(crate) struct Inner {
     store: Arc<dyn Store>,
     settings: Settings,
     clock: Clock,
+    life: Life,
     feed: Feed,
+    plans: Plans,
+    prices: RwLock<Arc<BTreeMap<String, Price>>>,
+    mailboxes: Mailboxes,
+    timers: Timers,
+    outbox: Outbox,
+    calls: Calls,
+    jobs: Jobs,
+    registry: Registry,
+    caller: Caller,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    is_draining: AtomicBool,
 }
 
 impl Runtime {
     /// Starts a server on a store: takes over what was left behind, and wakes what is due.
     pub async fn start_up(store: Arc<dyn Store>, settings: Settings) -> Result<Runtime, RuntimeError> {
-        let inner = Inner { store, settings, clock: Clock::default(), feed: Feed::new() };
-        Ok(Runtime { inner: Arc::new(inner) })
+        let clock = Clock::default();
+        for row in store.servers().await? {
+            // What is stored may come from a clock that ran ahead.
+            clock.not_before(row.beat_at);
+        }
+        let life = Life::begin(&*store, &settings.name, settings.is_alone, clock.now()).await?;
+        let inner = Inner {
+            store,
+            clock,
+            life,
+            feed: Feed::new(),
+            plans: Plans::default(),
+            prices: RwLock::default(),
+            mailboxes: Mailboxes::new(),
+            timers: Timers::default(),
+            outbox: Outbox::default(),
+            calls: Calls::default(),
+            jobs: Jobs::default(),
+            registry: Registry::new(&settings),
+            caller: Caller::new(&settings),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            is_draining: AtomicBool::new(false),
+            settings,
+        };
+        let runtime = Runtime { inner: Arc::new(inner) };
+        runtime.load_prices().await?;
+        runtime.load_jobs().await?;
+        runtime.begin_loops();
+        Ok(runtime)
+    }
+
+    fn begin_loops(&self) {
+        tokio::spawn(self.clone().stay_alive());
+        tokio::spawn(self.clone().keep_time());
+        tokio::spawn(self.clone().look_ahead());
+        tokio::spawn(self.clone().keep_jobs());
+        tokio::spawn(self.clone().look_for_messages());
+        tokio::spawn(self.clone().tidy_up());
+        tokio::spawn(self.clone().look_at_workers());
+        let runtime = self.clone();
+        // What the server before left behind; the new one is ready meanwhile.
+        tokio::spawn(async move {
+            while let Err(error) = runtime.recover().await {
+                tracing::warn!(%error, "what was left behind could not be read yet");
+                tokio::select! {
+                    () = tokio::time::sleep(TIDY) => {}
+                    () = runtime.stopped() => return,
+                }
+            }
+        });
+    }
+
+    async fn tidy_up(self) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(TIDY) => {}
+                () = self.stopped() => return,
+            }
+            let settings = self.settings();
+            let is_full = self.inner.mailboxes.len() > settings.hot_runs_max;
+            self.inner.mailboxes.passivate(if is_full { Duration::ZERO } else { settings.hot_run_idle });
+        }
+    }
+
+    /// Looks at who lives, again and again.
+    async fn look_at_workers(self) {
+        loop {
+            self.refresh_workers().await;
+            tokio::select! {
+                () = tokio::time::sleep(self.settings().worker_refresh) => {}
+                () = self.stopped() => return,
+            }
+        }
     }
 
     /// What is remembered.
@@ -44,17 +151,119 @@ impl Runtime {
         &self.inner.clock
     }
 
+    /// Who this server is.
+    pub fn owner(&self) -> Owner {
+        self.inner.life.row.owner
+    }
+
+    pub(crate) fn life(&self) -> u64 {
+        self.owner().epoch
+    }
+
+    pub(crate) fn life_row(&self) -> &Life {
+        &self.inner.life
+    }
+
+    /// Whether nobody else uses the store.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.inner.settings.is_alone
+    }
+
     pub(crate) fn feed(&self) -> &Feed {
         &self.inner.feed
     }
 
-    /// What keeps the server from taking work, for readiness; empty = nothing.
-    pub async fn troubles(&self) -> Vec<String> {
-        Vec::new()
+    pub(crate) fn plans(&self) -> &Plans {
+        &self.inner.plans
     }
 
-    /// Takes no more work, lets calls end for so long, and stops.
+    pub(crate) fn prices(&self) -> &RwLock<Arc<BTreeMap<String, Price>>> {
+        &self.inner.prices
+    }
+
+    pub(crate) fn mailboxes(&self) -> &Mailboxes {
+        &self.inner.mailboxes
+    }
+
+    pub(crate) fn timers(&self) -> &Timers {
+        &self.inner.timers
+    }
+
+    pub(crate) fn outbox(&self) -> &Outbox {
+        &self.inner.outbox
+    }
+
+    pub(crate) fn calls(&self) -> &Calls {
+        &self.inner.calls
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.inner.registry
+    }
+
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.inner.caller
+    }
+
+    pub(crate) fn jobs(&self) -> &Jobs {
+        &self.inner.jobs
+    }
+
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.inner.tasks
+    }
+
+    /// Refuses what comes from outside while there is too much, or while the server shuts down.
+    pub(crate) fn admit(&self) -> Result<(), RuntimeError> {
+        if self.inner.is_draining.load(Ordering::Relaxed) {
+            return Err(RuntimeError::Draining);
+        }
+        if self.inner.mailboxes.n_waiting() >= self.inner.settings.inputs_max {
+            return Err(RuntimeError::Busy { retry_after: Duration::from_secs(1) });
+        }
+        Ok(())
+    }
+
+    /// What keeps the server from taking work, for readiness; empty = nothing.
+    pub fn troubles(&self) -> Vec<String> {
+        let mut troubles = Vec::new();
+        if self.inner.is_draining.load(Ordering::Relaxed) {
+            troubles.push("the server is shutting down".to_owned());
+        }
+        let silent = self.inner.clock.now().since(self.inner.life.last_beat());
+        if silent > DEAD_MS / 2 {
+            troubles.push(format!("the store has taken nothing for {} s", silent / 1_000));
+        }
+        troubles
+    }
+
+    /// Whether the server shuts down: what is new goes elsewhere.
+    pub fn is_draining(&self) -> bool {
+        self.inner.is_draining.load(Ordering::Relaxed)
+    }
+
+    /// Takes no more work, lets calls end for so long, and stops. What is still open then is taken up again by the
+    /// next server.
     pub async fn shut_down(&self, grace: Duration) {
-        let _ = grace;
+        self.inner.is_draining.store(true, Ordering::Relaxed);
+        self.inner.jobs.close();
+        let begun = tokio::time::Instant::now();
+        while begun.elapsed() < grace && (self.inner.calls.len() > 0 || self.inner.mailboxes.n_waiting() > 0)
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        self.stop();
+        self.inner.tasks.close();
+        // What is being written is written to its end.
+        drop(tokio::time::timeout(LAST_WORDS, self.inner.tasks.wait()).await);
+    }
+
+    pub(crate) fn stop(&self) {
+        self.inner.stop.cancel();
+    }
+
+    /// Waits until the server stops.
+    pub async fn stopped(&self) {
+        self.inner.stop.cancelled().await;
     }
 }

@@ -29,6 +29,8 @@ pub struct Settings {
     pub hot_run_idle: Duration,
     /// Inputs that wait at once, over all runs; more are turned away until there is room.
     pub inputs_max: usize,
+    /// Whether nobody else uses the store, so that what is in memory is the last word.
+    pub is_alone: bool,
     /// Functions that flows can call in this process.
     pub functions: Functions,
 }
@@ -44,9 +46,10 @@ impl Default for Settings {
             call_timeout: Duration::from_secs(300),
             service_calls_max: 256,
             worker_calls_max: 64,
-            hot_runs_max: 20_000,
-            hot_run_idle: Duration::from_secs(30),
+            hot_runs_max: 5_000,
+            hot_run_idle: Duration::from_secs(5),
             inputs_max: 20_000,
+            is_alone: true,
             functions: Functions::built_in(),
         }
     }

@@ -80,6 +80,7 @@ macro_rules! conformance {
             ]
             lists: [
                 runs_are_found_by_every_field
+                open_runs_are_found_by_who_works_on_them
                 text_finds_ids_requests_labels_and_errors
                 cursors_page_through_everything_once
                 runs_of_the_same_moment_are_paged_through_once

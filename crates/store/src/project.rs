@@ -4,6 +4,7 @@
 //! A [`Projection`] is kept beside a run in memory. It holds what the rows need and the state of the run does not
 //! have at hand, and costs what changed, never the size of the run.
 
+pub mod attempts;
 mod flights;
 
 use std::sync::Arc;

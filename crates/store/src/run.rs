@@ -107,6 +107,19 @@ pub struct Request {
     pub digest: String,
 }
 
+impl Request {
+    /// The request of this id for what `body` asks.
+    pub fn new(id: impl Into<String>, body: &Value) -> Self {
+        // FNV-1a: it need not withstand anybody, since whoever chose the id can only mislead themselves.
+        let bytes = body.to_string().into_bytes();
+        let start = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
+        let fold =
+            |hash: u128, byte: u8| (hash ^ u128::from(byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b);
+        let digest = bytes.into_iter().fold(start, fold);
+        Request { id: id.into(), digest: format!("{digest:032x}") }
+    }
+}
+
 /// Where a run stands after an entry of its journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
@@ -153,6 +166,10 @@ pub enum RunRef {
 pub struct RunQuery {
     /// Empty = any.
     pub statuses: Vec<RunStatus>,
+    /// Of the running ones, those that a server makes calls for, or those that only jobs and child runs work on.
+    pub is_owned: Option<bool>,
+    /// Of the waiting ones, those that have entered a node in this round, or those that have not.
+    pub has_entered: Option<bool>,
     pub flow: Option<FlowId>,
     pub version: Option<VersionId>,
     pub account: Option<String>,
@@ -176,7 +193,11 @@ impl RunRow {
             asked.is_none() || asked == found
         }
         let (origin, standing) = (&self.origin, &self.standing);
+        let owned = standing.owner.is_some();
+        let entered = standing.step_count > 0;
         (query.statuses.is_empty() || query.statuses.contains(&standing.status))
+            && (standing.status != RunStatus::Running || is(query.is_owned.as_ref(), Some(&owned)))
+            && (standing.status != RunStatus::Waiting || is(query.has_entered.as_ref(), Some(&entered)))
             && is(query.flow.as_ref(), Some(&origin.flow))
             && is(query.version.as_ref(), Some(&origin.version))
             && is(query.account.as_ref(), origin.account.as_ref())
@@ -232,4 +253,21 @@ pub struct Journal {
 pub struct Wake<I> {
     pub at: Timestamp,
     pub id: I,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_told_from_another_by_what_it_asks() {
+        let request = Request::new("r", &json!({"a": 1, "b": 2}));
+        assert_eq!(request, Request::new("r", &json!({"b": 2, "a": 1})));
+        assert_ne!(request, Request::new("r", &json!({"a": 1, "b": 3})));
+        // What is stored must mean the same in every release.
+        assert_eq!(Request::new("r", &json!("a")).digest, "a68c4db0ee8b5822836dbc790667a42a");
+        assert_eq!(Request::new("r", &json!(null)).digest, Request::new("s", &json!(null)).digest);
+    }
 }

@@ -14,7 +14,7 @@ use super::bench::{
 use crate::flow::FlowChoice;
 use crate::job::{JobQuery, JobStatus};
 use crate::page::{Cursor, Order, Part};
-use crate::run::{Request, RunQuery, RunStatus};
+use crate::run::{Owner, Request, RunQuery, RunStatus};
 use crate::{Refusal, Store};
 
 async fn found(store: &dyn Store, query: RunQuery) -> Vec<RunId> {
@@ -66,6 +66,36 @@ pub async fn runs_are_found_by_every_field(store: &dyn Store) {
     for (query, expected) in queries {
         let expected: Vec<RunId> = expected.into_iter().map(run_id).collect();
         assert_eq!(found(store, query.clone()).await, expected, "{query:?}");
+    }
+}
+
+pub async fn open_runs_are_found_by_who_works_on_them(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let owner = Owner { server: format!("srv_{:032x}", 1).parse().unwrap(), epoch: 1 };
+    let (running, waiting) = (RunStatus::Running, RunStatus::Waiting);
+    bench.create(1, running, at(1), |_, standing| standing.owner = Some(owner)).await.unwrap();
+    bench.create(2, running, at(2), |_, standing| standing.owner = None).await.unwrap();
+    bench
+        .create(3, waiting, at(3), |_, standing| (standing.owner, standing.step_count) = (None, 0))
+        .await
+        .unwrap();
+    bench
+        .create(4, waiting, at(4), |_, standing| (standing.owner, standing.step_count) = (None, 9))
+        .await
+        .unwrap();
+    let any = RunQuery::default;
+    for (query, expected) in [
+        (RunQuery { is_owned: Some(true), ..any() }, vec![4, 3, 1]),
+        (RunQuery { is_owned: Some(false), ..any() }, vec![4, 3, 2]),
+        (RunQuery { has_entered: Some(true), ..any() }, vec![4, 2, 1]),
+        (RunQuery { has_entered: Some(false), ..any() }, vec![3, 2, 1]),
+        (RunQuery { statuses: vec![running], is_owned: Some(false), ..any() }, vec![2]),
+    ] {
+        let expected: Vec<RunId> = expected.into_iter().map(run_id).collect();
+        let part = Part { count: true, ..Part::default() };
+        let page = store.runs(RunQuery { part, ..query.clone() }).await.unwrap();
+        assert_eq!(page.total, Some(expected.len() as u64), "{query:?}");
+        assert_eq!(page.items.into_iter().map(|row| row.id).collect::<Vec<_>>(), expected, "{query:?}");
     }
 }
 

@@ -113,6 +113,12 @@ pub(super) fn runs(db: &Connection, query: &RunQuery) -> Result<Page<RunRow>, St
         // Says the same again, so that the small indexes of what is open can be used.
         conditions.add("ended_at IS NULL", []);
     }
+    if let Some(is) = query.is_owned {
+        conditions.add("(status <> 'running' OR (owner_server IS NOT NULL) = ?)", [i64::from(is).into()]);
+    }
+    if let Some(has) = query.has_entered {
+        conditions.add("(status <> 'waiting' OR (step_count > 0) = ?)", [i64::from(has).into()]);
+    }
     conditions.equal("flow", query.flow.map(key));
     conditions.equal("version", query.version.map(key));
     conditions.equal("account", query.account.clone());

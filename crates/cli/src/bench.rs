@@ -1,0 +1,182 @@
+//! `windlass bench`: how fast this is, here and now. Every figure is measured three times, next to the rate at which
+//! this disk makes things durable, because nothing else decides as much.
+//!
+//! `steps` measures runs in this process, `remote` runs and workers in processes of their own, `report` counts.
+
+mod disk;
+mod remote;
+mod report;
+mod steps;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use windlass_store::sqlite::Durability;
+
+use crate::output::{self, Format};
+use report::{Figure, Report};
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Row {
+    /// Runs of three durable steps, many at once, functions in the server's process.
+    Steps,
+    /// The same, one at a time.
+    Latency,
+    /// One run of forty steps.
+    Long,
+    /// Foreach over many items, and over half as many.
+    Foreach,
+    /// Bytes on disk per finished run of three steps.
+    Bytes,
+    /// Runs of three steps made by a pull worker in another process, over HTTP.
+    Worker,
+    /// Memory of a server, idle and under load.
+    Memory,
+    /// How long a server takes to be ready, with an empty store and with a history.
+    Startup,
+}
+
+/// What `windlass bench` can be told.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// Only these rows.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Row>,
+    /// What is promised when a caller is answered: strict or fast.
+    #[arg(long, default_value = "strict", value_parser = durability)]
+    durability: Durability,
+    /// Where the stores are made; deleted afterwards.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Runs at once.
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    at_once: u32,
+    /// Finished runs in the store before its start is measured.
+    #[arg(long, default_value_t = 50_000)]
+    history: u32,
+    /// Everything small and once: to see that it works, not how fast.
+    #[arg(long)]
+    short: bool,
+    /// The figures as JSON, whatever the output is.
+    #[arg(long)]
+    json: bool,
+}
+
+fn durability(word: &str) -> Result<Durability, String> {
+    [Durability::Strict, Durability::Fast]
+        .into_iter()
+        .find(|level| level.word() == word)
+        .ok_or_else(|| format!("`{word}` is no level of durability: strict or fast"))
+}
+
+/// How much is done of everything.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) durability: Durability,
+    pub(crate) dir: PathBuf,
+    pub(crate) at_once: usize,
+    pub(crate) rounds: usize,
+    /// How long one round of throughput takes.
+    pub(crate) round: Duration,
+    pub(crate) n_singles: usize,
+    pub(crate) n_items: usize,
+    pub(crate) n_history: usize,
+}
+
+impl BenchArgs {
+    fn plan(&self, dir: PathBuf) -> Plan {
+        let at_once = self.at_once as usize;
+        let (durability, n_history) = (self.durability, self.history as usize);
+        if self.short {
+            let round = Duration::from_millis(300);
+            let (n_singles, n_items, n_history) = (20, 200, 200);
+            return Plan { durability, dir, at_once: at_once.min(16), rounds: 1, round, n_singles, n_items, n_history };
+        }
+        let round = Duration::from_secs(4);
+        Plan { durability, dir, at_once, rounds: 3, round, n_singles: 500, n_items: 100_000, n_history }
+    }
+
+    fn wants(&self, row: Row) -> bool {
+        self.only.is_empty() || self.only.contains(&row)
+    }
+}
+
+/// Measures what was asked for and prints it.
+pub(crate) async fn run(args: &BenchArgs, format: Format) -> Result<ExitCode> {
+    if cfg!(debug_assertions) && !args.short {
+        bail!("a debug build says nothing about speed: cargo run --release -- bench, or add --short");
+    }
+    let parent = args.dir.clone().unwrap_or_else(std::env::temp_dir);
+    let dir = parent.join(format!("windlass-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).with_context(|| format!("{} cannot be made", dir.display()))?;
+    let plan = args.plan(dir.clone());
+    let measured = measure(args, &plan).await;
+    // What cannot be deleted is left to whoever tidies such places.
+    drop(std::fs::remove_dir_all(&dir));
+    let report = measured?;
+    if args.json || format == Format::Json {
+        output::json(&report.to_json())?;
+    } else {
+        output::table(["what", "median", "spread", "unit"], &report.rows())?;
+        output::message(&report.footing());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn measure(args: &BenchArgs, plan: &Plan) -> Result<Report> {
+    let mut report = Report::new(plan.durability.word(), disk::syncs_per_second(&plan.dir)?);
+    let begin = |row: Row| {
+        let wanted = args.wants(row);
+        if wanted {
+            output::message(&format!("measuring {}", name(row)));
+        }
+        wanted
+    };
+    if begin(Row::Steps) {
+        report.add(steps::throughput(plan).await?);
+    }
+    if begin(Row::Latency) {
+        report.extend(steps::latency(plan).await?);
+    }
+    if begin(Row::Long) {
+        report.add(steps::forty(plan).await?);
+    }
+    if begin(Row::Foreach) {
+        report.extend(steps::foreach(plan).await?);
+    }
+    if begin(Row::Bytes) {
+        report.add(steps::bytes(plan).await?);
+    }
+    if begin(Row::Worker) {
+        report.add(remote::worker(plan).await?);
+    }
+    if begin(Row::Memory) {
+        report.extend(remote::memory(plan).await?);
+    }
+    if begin(Row::Startup) {
+        report.extend(remote::startup(plan).await?);
+    }
+    report.close(disk::syncs_per_second(&plan.dir)?);
+    Ok(report)
+}
+
+fn name(row: Row) -> String {
+    row.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Measures something as often as planned.
+async fn rounds<F, R>(plan: &Plan, what: &str, unit: &'static str, mut once: F) -> Result<Figure>
+where
+    F: FnMut(usize) -> R,
+    R: Future<Output = Result<f64>>,
+{
+    let mut values = Vec::with_capacity(plan.rounds);
+    for nth in 0..plan.rounds {
+        values.push(once(nth).await?);
+    }
+    Ok(Figure::new(what, unit, values))
+}

@@ -1,0 +1,232 @@
+//! Runs in this process: the engine, the runtime and the store, without a network between them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Map, Value, json};
+use windlass_engine::definition::Strictness;
+use windlass_engine::event::Start;
+use windlass_engine::input::Outcome;
+use windlass_runtime::flow::{NewFlow, NewVersion};
+use windlass_runtime::function::Functions;
+use windlass_runtime::run::NewRun;
+use windlass_runtime::{Runtime, Settings};
+use windlass_store::flow::VersionStatus;
+use windlass_store::run::RunStatus;
+use windlass_store::sqlite::Sqlite;
+
+use super::report::Figure;
+use super::{Plan, rounds};
+
+/// No run of a bench takes longer.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A flow of so many calls, one after the other.
+pub(super) fn chain(n: usize, node: impl Fn(&str, &str) -> Value) -> Value {
+    let name = |at: usize| format!("n{at:03}");
+    let input = |at: usize| if at == 0 { "$params.x".to_owned() } else { name(at - 1) };
+    let nodes: Map<String, Value> = (0..n).map(|at| (name(at), node(&input(at), &name(at)))).collect();
+    let edges: Vec<Value> = (1..n).map(|at| json!({"from": name(at - 1), "to": name(at)})).collect();
+    json!({"start": name(0), "nodes": nodes, "edges": edges})
+}
+
+fn function(input: &str, output: &str) -> Value {
+    json!({
+        "exec_type": "local_func", "func": "step",
+        "prep": {"input_key": input}, "post": {"output_key": output},
+    })
+}
+
+/// A server in this process with one flow.
+pub(super) struct Bed {
+    runtime: Runtime,
+    new: NewRun,
+}
+
+impl Bed {
+    pub(super) async fn make(plan: &Plan, file: &Path, definition: &Value) -> Result<Bed> {
+        let store = Sqlite::open(file, plan.durability)?;
+        // A function of a program that embeds the server: nothing is known about it, so every step is durable
+        // before the next begins.
+        let functions = Functions::built_in().with_quick("step", |call| Outcome::Done(call.input.clone()));
+        let settings = Settings { functions, ..Settings::default() };
+        let runtime = Runtime::start_up(Arc::new(store), settings).await?;
+        let version = NewVersion {
+            definition: definition.to_string(),
+            strictness: Strictness::Strict,
+            number: None,
+            status: VersionStatus::Published,
+            note: String::new(),
+        };
+        let flow = NewFlow { name: "bench".to_owned(), ..NewFlow::default() };
+        let published = runtime.publish_flow(flow, Some(version)).await?.published;
+        let (version, _) = published.version.context("a version was published")?;
+        let new = NewRun {
+            flow: published.flow,
+            version,
+            request: None,
+            labels: BTreeMap::new(),
+            schedule: None,
+            start: Start::default(),
+        };
+        Ok(Bed { runtime, new })
+    }
+
+    async fn one(&self, params: Value) -> Result<Duration> {
+        let mut new = self.new.clone();
+        new.start.params = params.as_object().cloned().unwrap_or_default();
+        let begun = Instant::now();
+        let ended = self.runtime.start_and_wait(new, PATIENCE).await?;
+        ensure!(ended.status == RunStatus::Completed, "{} is {:?}", ended.run, ended.status);
+        Ok(begun.elapsed())
+    }
+
+    /// Runs per second, so many at once, for so long.
+    pub(super) async fn many(self: &Arc<Self>, at_once: usize, at_least: Duration) -> Result<f64> {
+        let (done, begun) = (Arc::new(AtomicU64::new(0)), Instant::now());
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..at_once {
+            let (bed, done) = (self.clone(), done.clone());
+            tasks.spawn(async move {
+                while begun.elapsed() < at_least {
+                    bed.one(json!({"x": 1})).await?;
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+                anyhow::Ok(())
+            });
+        }
+        while let Some(task) = tasks.join_next().await {
+            task??;
+        }
+        Ok(done.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64())
+    }
+
+    /// So many runs, whatever the time.
+    pub(super) async fn fill(self: &Arc<Self>, n: usize, at_once: usize) -> Result<()> {
+        let left = Arc::new(AtomicU64::new(n as u64));
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..at_once.min(n) {
+            let (bed, left) = (self.clone(), left.clone());
+            tasks.spawn(async move {
+                while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok() {
+                    bed.one(json!({"x": 1})).await?;
+                }
+                anyhow::Ok(())
+            });
+        }
+        while let Some(task) = tasks.join_next().await {
+            task??;
+        }
+        Ok(())
+    }
+
+    /// Stops the server and closes the store.
+    pub(super) async fn close(self: Arc<Self>) {
+        self.runtime.shut_down(Duration::from_secs(1)).await;
+    }
+}
+
+/// Runs of three steps, many at once.
+pub(super) async fn throughput(plan: &Plan) -> Result<Figure> {
+    let bed = Arc::new(Bed::make(plan, &plan.dir.join("steps.db"), &chain(3, function)).await?);
+    bed.many(plan.at_once, plan.round / 4).await?;
+    let what = format!("runs of 3 steps, {} at once", plan.at_once);
+    let figure = rounds(plan, &what, "runs/s", |_| bed.many(plan.at_once, plan.round)).await;
+    bed.close().await;
+    figure
+}
+
+/// Runs of three steps, one at a time.
+pub(super) async fn latency(plan: &Plan) -> Result<[Figure; 2]> {
+    let bed = Arc::new(Bed::make(plan, &plan.dir.join("latency.db"), &chain(3, function)).await?);
+    bed.many(1, plan.round / 8).await?;
+    let (mut half, mut most) = (Vec::new(), Vec::new());
+    for _ in 0..plan.rounds {
+        let mut took = Vec::with_capacity(plan.n_singles);
+        for _ in 0..plan.n_singles {
+            took.push(bed.one(json!({"x": 1})).await?);
+        }
+        took.sort();
+        half.push(milliseconds(took[took.len() / 2]));
+        most.push(milliseconds(took[took.len() * 99 / 100]));
+    }
+    bed.close().await;
+    let figure = |part, values| Figure::new(format!("run of 3 steps, one at a time, {part}"), "ms", values);
+    Ok([figure("p50", half), figure("p99", most)])
+}
+
+/// One run of forty steps.
+pub(super) async fn forty(plan: &Plan) -> Result<Figure> {
+    let bed = Bed::make(plan, &plan.dir.join("forty.db"), &chain(40, function)).await?;
+    bed.one(json!({"x": 1})).await?;
+    let once = |_| async { Ok(milliseconds(bed.one(json!({"x": 1})).await?)) };
+    let figure = rounds(plan, "one run of 40 steps", "ms", once).await;
+    Arc::new(bed).close().await;
+    figure
+}
+
+/// Foreach over many items and over half as many: what is linear takes twice as long.
+pub(super) async fn foreach(plan: &Plan) -> Result<Vec<Figure>> {
+    let definition = json!({"start": "each", "nodes": {"each": {
+        "kind": "foreach", "exec_type": "local_func", "func": "step",
+        "prep": {"input_key": "$params.items"}, "post": {"output_key": "out"},
+        "parallel_mode": "concurrent", "max_parallel": 256,
+    }}});
+    let (mut whole, mut half, mut grows) = (Vec::new(), Vec::new(), Vec::new());
+    for nth in 0..plan.rounds {
+        let (mut took, mut bytes) = ([0.0; 2], [0.0; 2]);
+        for (at, n) in [plan.n_items / 2, plan.n_items].into_iter().enumerate() {
+            let file = plan.dir.join(format!("foreach-{nth}-{n}.db"));
+            let bed = Bed::make(plan, &file, &definition).await?;
+            let items: Vec<usize> = (0..n).collect();
+            took[at] = bed.one(json!({"items": items})).await?.as_secs_f64();
+            Arc::new(bed).close().await;
+            bytes[at] = size(&file)?;
+        }
+        half.push(took[0]);
+        whole.push(took[1]);
+        grows.push((took[1] / took[0], bytes[1] / bytes[0]));
+    }
+    let items = |n: usize| format!("foreach over {n} items");
+    let twice = format!("{} against half as many", items(plan.n_items));
+    Ok(vec![
+        Figure::new(items(plan.n_items / 2), "s", half),
+        Figure::new(items(plan.n_items), "s", whole),
+        Figure::new(format!("{twice}, time"), "×", grows.iter().map(|(time, _)| *time).collect()),
+        Figure::new(format!("{twice}, bytes"), "×", grows.iter().map(|(_, bytes)| *bytes).collect()),
+    ])
+}
+
+/// Bytes on disk per finished run of three steps.
+pub(super) async fn bytes(plan: &Plan) -> Result<Figure> {
+    let n = plan.n_singles * 20;
+    rounds(plan, "bytes on disk per finished run of 3 steps", "bytes", |nth| async move {
+        let file = plan.dir.join(format!("bytes-{nth}.db"));
+        let bed = Arc::new(Bed::make(plan, &file, &chain(3, function)).await?);
+        let before = size(&file)?;
+        bed.fill(n, plan.at_once).await?;
+        bed.close().await;
+        Ok((size(&file)? - before) / n as f64)
+    })
+    .await
+}
+
+/// The store's files together.
+pub(super) fn size(file: &Path) -> Result<f64> {
+    let mut total = 0;
+    for ending in ["", "-wal"] {
+        let mut name = file.as_os_str().to_owned();
+        name.push(ending);
+        total += std::fs::metadata(name).map_or(0, |found| found.len());
+    }
+    ensure!(total > 0, "{} is not there", file.display());
+    Ok(total as f64)
+}
+
+fn milliseconds(took: Duration) -> f64 {
+    took.as_secs_f64() * 1_000.0
+}

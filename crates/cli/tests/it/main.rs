@@ -1,0 +1,4 @@
+//! End to end: the real binary, real files, real processes that are killed.
+
+mod kill;
+mod server;

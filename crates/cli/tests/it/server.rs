@@ -1,0 +1,146 @@
+//! A server in a process of its own, with a store in a directory of its own.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use windlass_sdk::Client;
+use windlass_sdk::types::{Definition, NewFlow, NewRun};
+
+/// How long anything may take that should take a moment.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A directory that is deleted with everything in it.
+pub(crate) struct Place(PathBuf);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let name = format!("windlass-it-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Place(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+/// `windlass serve`, killed when it is dropped.
+pub(crate) struct Server {
+    child: Option<Child>,
+    port: u16,
+    flags: Vec<String>,
+    place: Place,
+}
+
+impl Server {
+    /// Starts a server and waits until it takes work.
+    pub(crate) async fn start(flags: &[&str]) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let mut server = Server { child: None, port, flags, place: Place::new() };
+        server.spawn();
+        server.ready().await;
+        server
+    }
+
+    /// Starts the process; it may take a moment to be ready.
+    pub(crate) fn spawn(&mut self) {
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.place.path().join("server.log"))
+            .unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_windlass"))
+            .args(["serve", "--listen", &format!("127.0.0.1:{}", self.port)])
+            .args(["--store", &format!("sqlite:{}", self.store().display())])
+            .args(&self.flags)
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        self.child = Some(child);
+    }
+
+    pub(crate) async fn ready(&self) {
+        let (begun, client) = (Instant::now(), self.client());
+        while !matches!(client.ready().await, Ok((true, _))) {
+            assert!(begun.elapsed() < PATIENCE, "not ready; it said: {}", self.log());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Ends the process without any warning.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// Asks the process to end and says how it did.
+    pub(crate) fn terminate(&mut self) -> std::process::ExitStatus {
+        let mut child = self.child.take().expect("it was started");
+        let asked = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+        assert!(asked.success());
+        child.wait().unwrap()
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.place.path().join("store.db")
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::new(&self.url()).unwrap()
+    }
+
+    /// What the process has said so far.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.place.path().join("server.log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+        if std::thread::panicking() {
+            let log = self.log();
+            let tail: Vec<&str> = log.lines().rev().take(40).collect();
+            eprintln!("the server said at last:");
+            tail.iter().rev().for_each(|line| eprintln!("  {line}"));
+        }
+    }
+}
+
+/// Publishes a flow.
+pub(crate) async fn publish(client: &Client, name: &str, definition: Value) {
+    let flow: NewFlow = serde_json::from_value(json!({"name": name, "definition": definition})).unwrap();
+    client.create_flow(&flow).await.unwrap();
+}
+
+/// A request to start a run with these params.
+pub(crate) fn with_params(params: &Value) -> NewRun {
+    NewRun { params: params.as_object().cloned(), ..NewRun::default() }
+}
+
+#[allow(dead_code, reason = "a definition can be checked without being published")]
+pub(crate) fn definition(value: Value) -> Definition {
+    serde_json::from_value(json!({"definition": value})).unwrap()
+}

@@ -1,0 +1,50 @@
+//! A node or branch of a run, as whoever tells people about it sees it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Run;
+use super::state::Phase;
+use crate::path::NodePath;
+use crate::plan::{Call, Node, Plan};
+
+/// A place of a run that it has got to.
+#[derive(Debug)]
+pub struct Place<'p, 's> {
+    /// The node; of a branch, its fan.
+    pub node: &'p Node,
+    /// Which branch of the fan it is.
+    pub branch: Option<usize>,
+    /// What the branch is called.
+    pub name: Option<String>,
+    /// The call made here.
+    pub call: Option<&'p Call>,
+    /// Who is asked; a branch that got its name when its fan opened goes by that.
+    pub service: Option<String>,
+    /// The visit it is in, or was in last; of a branch, its fan's.
+    pub visit: u64,
+    pub phase: &'s Phase,
+}
+
+impl Run {
+    /// The node or branch at `path`; `None` where the run has no such place yet.
+    pub fn place<'p, 's>(&'s self, plan: &'p Plan, path: &NodePath) -> Option<Place<'p, 's>> {
+        let spot = self.spot(plan, path)?;
+        let name = spot.branch.map(|arm| arm.name.unwrap_or(&arm.branch.name).to_owned());
+        Some(Place {
+            node: spot.node,
+            branch: spot.branch.map(|arm| arm.index),
+            name,
+            call: spot.call(),
+            service: spot.service().map(str::to_owned),
+            visit: spot.state.visit,
+            phase: spot.phase(),
+        })
+    }
+
+    /// What went into the node or branch in its last visit.
+    pub fn node_input(&self, plan: &Plan, path: &NodePath) -> Option<Arc<Value>> {
+        self.spot(plan, path).map(|spot| spot.input(self))
+    }
+}

@@ -1,0 +1,272 @@
+//! What others call: one lock around the index, and a future for whoever waits.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+use windlass_engine::id::JobId;
+use windlass_engine::time::Timestamp;
+use windlass_store::job::{JobRow, ReadyQuery};
+
+use crate::index::Index;
+use crate::timers::Timers;
+
+/// Whose jobs somebody asks for: a job matches by its queue or by its name as a service.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Query {
+    pub queues: Vec<String>,
+    pub services: Vec<String>,
+}
+
+impl Query {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queues.is_empty() && self.services.is_empty()
+    }
+}
+
+/// How much is kept in memory.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Jobs that are ready, and as many again that run or wait.
+    pub rows: usize,
+    /// Bytes of their payloads, for each of the two.
+    pub bytes: usize,
+    /// Jobs that are read from the store at once.
+    pub fill_rows: usize,
+    /// A claim gets no further job once those it got are so large together.
+    pub take_bytes: usize,
+    /// Wake-ups of jobs.
+    pub timers: usize,
+    /// Claims that wait.
+    pub waiters: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            rows: 100_000,
+            bytes: 128 << 20,
+            fill_rows: 1_000,
+            take_bytes: 16 << 20,
+            timers: 200_000,
+            waiters: 20_000,
+        }
+    }
+}
+
+/// Hands out jobs.
+#[derive(Debug)]
+pub struct Dispatch {
+    state: Mutex<State>,
+    waiters_max: usize,
+}
+
+#[derive(Debug)]
+struct State {
+    index: Index,
+    timers: Timers,
+}
+
+/// What became of an attempt to take jobs.
+#[derive(Debug)]
+pub enum Take<'a> {
+    /// They are nobody else's until the claim is reported: by [`Dispatch::offer`] with what became of each, or by
+    /// [`Dispatch::put_back`].
+    Jobs(Vec<Arc<JobRow>>),
+    /// The store may have more: read it, say so, and take again.
+    Fill(Fill<'a>),
+    /// There is nothing; something will be said when there is.
+    Wait(Waiter<'a>),
+    /// There is nothing, and too many wait for something already.
+    Crowded,
+}
+
+impl Dispatch {
+    /// An index that knows nothing yet.
+    pub fn new(limits: Limits) -> Self {
+        let waiters_max = limits.waiters;
+        let state = State { timers: Timers::new(limits.timers), index: Index::new(limits) };
+        Dispatch { state: Mutex::new(state), waiters_max }
+    }
+
+    /// Jobs as they are from now on: those that can be claimed are handed out, ended ones are forgotten. Older news
+    /// of a job is no news. `true` if the next wake-up is earlier than before.
+    pub fn offer(&self, rows: impl IntoIterator<Item = JobRow>) -> bool {
+        let mut state = self.lock();
+        let before = state.timers.next();
+        for row in rows {
+            let (id, rev, wake_at) = (row.id(), row.rev, row.job.wake_at());
+            let is_news = if row.job.is_open() {
+                state.index.offer(Arc::new(row))
+            } else {
+                state.index.forget(id, rev)
+            };
+            if is_news {
+                state.timers.set(id, wake_at);
+            }
+        }
+        is_earlier(state.timers.next(), before)
+    }
+
+    /// There is no such job any more.
+    pub fn forget(&self, id: JobId) {
+        let mut state = self.lock();
+        state.index.forget(id, u64::MAX);
+        state.timers.set(id, None);
+    }
+
+    /// A job as it was last heard of, if it is kept.
+    pub fn row(&self, id: JobId) -> Option<Arc<JobRow>> {
+        self.lock().index.row(id).cloned()
+    }
+
+    /// Takes jobs in order: higher priority first, then the earlier due, then the smaller id. With `may_fill`, what
+    /// the store may have is asked for before others are. `ticket` is that of an earlier wait of the same claim.
+    pub fn take(&self, query: &Arc<Query>, max: usize, may_fill: bool, ticket: Option<u64>) -> Take<'_> {
+        let mut state = self.lock();
+        if may_fill && let Some(wanted) = state.index.begin_filling(query, max) {
+            let limit = state.index.n_to_read();
+            return Take::Fill(Fill { dispatch: self, wanted: Some(wanted), limit });
+        }
+        let taken = state.index.take(query, max);
+        if !taken.is_empty() {
+            return Take::Jobs(taken);
+        }
+        if state.index.line.len() >= self.waiters_max {
+            return Take::Crowded;
+        }
+        let (ticket, woken) = state.index.line.join(query.clone(), ticket);
+        let is_sure = state.index.is_sure(query);
+        Take::Wait(Waiter { dispatch: self, query: query.clone(), ticket, woken, is_heard: false, is_sure })
+    }
+
+    /// The claims of these came to nothing.
+    pub fn put_back(&self, rows: &[Arc<JobRow>]) {
+        self.lock().index.put_back(rows);
+    }
+
+    /// Pauses a queue or resumes it. The store must know already.
+    pub fn pause(&self, queue: &str, is_paused: bool) {
+        self.lock().index.pause(queue, is_paused);
+    }
+
+    /// Something may have got lost: where there is nothing, the store is asked again.
+    pub fn doubt(&self) {
+        self.lock().index.doubt();
+    }
+
+    /// When time will change something, as far as anybody knows.
+    pub fn next_wake(&self) -> Option<Timestamp> {
+        self.lock().timers.next()
+    }
+
+    /// Jobs that time asks something of. Each is named once: whoever looks at it says what comes next, by
+    /// [`Dispatch::offer`] or [`Dispatch::wake`].
+    pub fn due(&self, now: Timestamp, max: usize) -> Vec<JobId> {
+        self.lock().timers.due(now, max)
+    }
+
+    /// The job has to be looked at then.
+    pub fn wake(&self, id: JobId, at: Option<Timestamp>) {
+        self.lock().timers.set(id, at);
+    }
+
+    /// Whether only the store knows which jobs are due now; whoever is told so asks it.
+    pub fn ask_for_wakes(&self, now: Timestamp) -> bool {
+        self.lock().timers.ask_store(now)
+    }
+
+    /// The earliest wake-ups in the store, in order, and whether that is all.
+    pub fn heard_wakes(&self, wakes: &[(Timestamp, JobId)], is_all: bool) {
+        self.lock().timers.heard(wakes, is_all);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // What is here may be wrong without harm, so that a panic elsewhere spoils nothing.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_earlier(now: Option<Timestamp>, before: Option<Timestamp>) -> bool {
+    match (now, before) {
+        (Some(now), Some(before)) => now < before,
+        (Some(_), None) => true,
+        (None, _) => false,
+    }
+}
+
+/// Something to be read from the store. Dropped without an answer, it is left to the next who asks.
+#[derive(Debug)]
+pub struct Fill<'a> {
+    dispatch: &'a Dispatch,
+    wanted: Option<Query>,
+    limit: usize,
+}
+
+impl Fill<'_> {
+    /// What to ask the store.
+    pub fn question(&self, now: Timestamp) -> ReadyQuery {
+        let Query { queues, services } = self.wanted.clone().unwrap_or_default();
+        ReadyQuery { queues, services, now, limit: self.limit }
+    }
+
+    /// What the store answered.
+    pub fn answered(mut self, rows: Vec<JobRow>) {
+        if let Some(wanted) = self.wanted.take() {
+            self.dispatch.lock().index.filled(&wanted, Some((rows, self.limit)));
+        }
+    }
+}
+
+impl Drop for Fill<'_> {
+    fn drop(&mut self) {
+        if let Some(wanted) = self.wanted.take() {
+            self.dispatch.lock().index.filled(&wanted, None);
+        }
+    }
+}
+
+/// Somebody in the line.
+#[derive(Debug)]
+pub struct Waiter<'a> {
+    dispatch: &'a Dispatch,
+    query: Arc<Query>,
+    ticket: u64,
+    woken: oneshot::Receiver<()>,
+    is_heard: bool,
+    is_sure: bool,
+}
+
+impl Waiter<'_> {
+    /// What to give with the next attempt, to stand in the line where one stood.
+    pub fn ticket(&self) -> u64 {
+        self.ticket
+    }
+
+    /// Whether the store has nothing either. If not, it is to be asked again soon, whether or not something is said.
+    pub fn is_sure(&self) -> bool {
+        self.is_sure
+    }
+
+    /// Waits until there may be something.
+    pub async fn woken(&mut self) {
+        // An error would mean that the line is gone, and then there is nothing to wait for.
+        let _said = (&mut self.woken).await;
+        self.is_heard = true;
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        if self.is_heard {
+            return;
+        }
+        let mut state = self.dispatch.lock();
+        // Whoever was woken and goes without looking leaves it to another.
+        if !state.index.line.leave(self.ticket) {
+            state.index.wake_for(&self.query);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

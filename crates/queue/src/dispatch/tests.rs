@@ -1,0 +1,178 @@
+use uuid::Uuid;
+use windlass_engine::job::{Job, JobInput, JobSpec};
+
+use super::*;
+
+fn row(id: u128, queue: &str) -> JobRow {
+    let id = JobId::new(Uuid::from_u128(id));
+    let (job, _) = Job::create(id, JobSpec::new("service", queue), Timestamp(1)).unwrap();
+    JobRow { rev: 1, job, origin: Default::default() }
+}
+
+fn of_queue(queue: &str) -> Arc<Query> {
+    Arc::new(Query { queues: vec![queue.to_owned()], services: Vec::new() })
+}
+
+/// An index of which everything is known: there is nothing in the store.
+fn known(queues: &[&str]) -> Dispatch {
+    let dispatch = Dispatch::new(Limits::default());
+    for queue in queues {
+        fill(&dispatch, queue, Vec::new());
+    }
+    dispatch
+}
+
+fn fill(dispatch: &Dispatch, queue: &str, rows: Vec<JobRow>) {
+    let Take::Fill(fill) = dispatch.take(&of_queue(queue), 1, true, None) else { panic!("nothing to fill") };
+    assert_eq!(fill.question(Timestamp(5)).queues, [queue]);
+    fill.answered(rows);
+}
+
+fn wait<'a>(dispatch: &'a Dispatch, queue: &str) -> Waiter<'a> {
+    match dispatch.take(&of_queue(queue), 1, true, None) {
+        Take::Wait(waiter) => waiter,
+        other @ (Take::Jobs(_) | Take::Fill(_) | Take::Crowded) => panic!("{other:?}"),
+    }
+}
+
+fn take(dispatch: &Dispatch, queue: &str) -> Vec<Arc<JobRow>> {
+    match dispatch.take(&of_queue(queue), 9, true, None) {
+        Take::Jobs(rows) => rows,
+        Take::Wait(_) => Vec::new(),
+        other @ (Take::Fill(_) | Take::Crowded) => panic!("{other:?}"),
+    }
+}
+
+fn is_woken(waiter: &mut Waiter<'_>) -> bool {
+    waiter.woken.try_recv().is_ok()
+}
+
+#[test]
+fn a_list_nobody_has_asked_about_is_read_from_the_store_first() {
+    let dispatch = Dispatch::new(Limits::default());
+    dispatch.offer([row(2, "q")]);
+    fill(&dispatch, "q", vec![row(1, "q"), row(2, "q")]);
+    let ids: Vec<JobId> = take(&dispatch, "q").iter().map(|row| row.id()).collect();
+    assert_eq!(ids, [1, 2].map(|id| JobId::new(Uuid::from_u128(id))));
+    assert!(take(&dispatch, "q").is_empty(), "what is taken is nobody else's");
+}
+
+#[test]
+fn one_new_job_wakes_one_who_waits_for_it() {
+    let dispatch = known(&["q", "other"]);
+    let (mut first, mut second, mut other) =
+        (wait(&dispatch, "q"), wait(&dispatch, "q"), wait(&dispatch, "other"));
+    dispatch.offer([row(1, "q")]);
+    assert!(is_woken(&mut first) && !is_woken(&mut second) && !is_woken(&mut other));
+    dispatch.offer([row(2, "q")]);
+    assert!(is_woken(&mut second) && !is_woken(&mut other));
+}
+
+#[test]
+fn whoever_was_woken_and_goes_leaves_it_to_another() {
+    let dispatch = known(&["q"]);
+    let (first, mut second) = (wait(&dispatch, "q"), wait(&dispatch, "q"));
+    dispatch.offer([row(1, "q")]);
+    assert!(!is_woken(&mut second));
+    drop(first);
+    assert!(is_woken(&mut second));
+}
+
+#[test]
+fn whoever_goes_without_being_woken_disturbs_nobody() {
+    let dispatch = known(&["q"]);
+    let (first, mut second) = (wait(&dispatch, "q"), wait(&dispatch, "q"));
+    drop(first);
+    assert!(!is_woken(&mut second));
+    dispatch.offer([row(1, "q")]);
+    assert!(is_woken(&mut second));
+}
+
+#[test]
+fn a_claim_that_came_to_nothing_gives_the_job_to_another() {
+    let dispatch = known(&["q"]);
+    dispatch.offer([row(1, "q")]);
+    let taken = take(&dispatch, "q");
+    let mut waiter = wait(&dispatch, "q");
+    dispatch.put_back(&taken);
+    assert!(is_woken(&mut waiter));
+    drop(waiter);
+    assert_eq!(take(&dispatch, "q"), taken);
+}
+
+#[test]
+fn a_claim_that_became_durable_is_over() {
+    let dispatch = known(&["q"]);
+    dispatch.offer([row(1, "q")]);
+    let [taken] = take(&dispatch, "q").try_into().unwrap();
+    let mut claimed = JobRow { rev: 2, ..(*taken).clone() };
+    let claim = JobInput::Claim { worker: "w".to_owned(), lease_ms: 100 };
+    for event in taken.job.decide(claim, Timestamp(10)).unwrap() {
+        claimed.job.apply(&event, Timestamp(10));
+    }
+    assert!(dispatch.offer([claimed.clone()]), "its lease is the next thing to end");
+    dispatch.put_back(std::slice::from_ref(&taken));
+    assert!(take(&dispatch, "q").is_empty());
+    assert_eq!(dispatch.row(taken.id()).as_deref(), Some(&claimed));
+    assert_eq!(dispatch.next_wake(), Some(Timestamp(110)));
+    assert!(!dispatch.offer([(*taken).clone()]), "older news is no news");
+    assert_eq!(dispatch.due(Timestamp(110), 9), [taken.id()]);
+}
+
+#[test]
+fn a_reading_that_came_to_nothing_is_left_to_the_next() {
+    let dispatch = Dispatch::new(Limits::default());
+    let Take::Fill(first) = dispatch.take(&of_queue("q"), 1, true, None) else { panic!("nothing to fill") };
+    let mut waiter = wait(&dispatch, "q");
+    assert!(!waiter.is_sure());
+    drop(first);
+    assert!(is_woken(&mut waiter));
+    fill(&dispatch, "q", vec![row(1, "q")]);
+    assert_eq!(take(&dispatch, "q").len(), 1);
+}
+
+#[test]
+fn everybody_who_waited_for_a_reading_gets_a_job_of_it() {
+    let dispatch = Dispatch::new(Limits::default());
+    let Take::Fill(reading) = dispatch.take(&of_queue("q"), 1, true, None) else { panic!("nothing to fill") };
+    let mut waiters = [wait(&dispatch, "q"), wait(&dispatch, "q"), wait(&dispatch, "q")];
+    reading.answered(vec![row(1, "q"), row(2, "q")]);
+    assert_eq!(waiters.each_mut().map(is_woken), [true, true, false]);
+}
+
+#[test]
+fn a_paused_queue_hands_out_nothing_until_it_is_resumed() {
+    let dispatch = known(&["q"]);
+    dispatch.pause("q", true);
+    let by_service = Arc::new(Query { queues: Vec::new(), services: vec!["service".to_owned()] });
+    let Take::Fill(reading) = dispatch.take(&by_service, 1, true, None) else { panic!("nothing to fill") };
+    reading.answered(Vec::new());
+    let mut waiter = wait(&dispatch, "q");
+    dispatch.offer([row(1, "q")]);
+    assert!(!is_woken(&mut waiter));
+    assert!(matches!(dispatch.take(&by_service, 1, true, None), Take::Wait(_)));
+    dispatch.pause("q", false);
+    assert!(is_woken(&mut waiter));
+    drop(waiter);
+    fill(&dispatch, "q", vec![row(1, "q")]);
+    assert_eq!(take(&dispatch, "q").len(), 1);
+}
+
+#[test]
+fn in_doubt_somebody_looks_into_the_store() {
+    let dispatch = known(&["q"]);
+    let (mut first, mut second) = (wait(&dispatch, "q"), wait(&dispatch, "q"));
+    dispatch.doubt();
+    assert!(is_woken(&mut first) && !is_woken(&mut second));
+    drop((first, second));
+    fill(&dispatch, "q", vec![row(1, "q")]);
+    assert_eq!(take(&dispatch, "q").len(), 1);
+}
+
+#[test]
+fn too_many_who_wait_are_told_so() {
+    let dispatch = Dispatch::new(Limits { waiters: 1, ..Limits::default() });
+    fill(&dispatch, "q", Vec::new());
+    let _waiter = wait(&dispatch, "q");
+    assert!(matches!(dispatch.take(&of_queue("q"), 1, true, None), Take::Crowded));
+}

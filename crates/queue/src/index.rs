@@ -1,0 +1,304 @@
+//! The jobs that are known, where each of them stands, and the lists they are handed out from.
+//!
+//! A job is *ready* (in the lists of its queue and of its service), *taken* (handed out, and nobody knows yet whether
+//! the claim became durable) or *held* (it runs or waits, and whoever asks about it next need not read it). Ready and
+//! held ones are bounded in number and in size; what does not fit is left to the store, and the lists remember that.
+
+mod fill;
+mod pause;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::sync::Arc;
+
+use windlass_engine::id::JobId;
+use windlass_engine::job::State;
+use windlass_engine::weight;
+use windlass_store::job::JobRow;
+
+use crate::dispatch::{Limits, Query};
+use crate::line::Line;
+use crate::list::{Head, Key, Known, List};
+
+/// The bytes of a job beside its payload, about.
+const ROW_BYTES: usize = 1_024;
+/// How large jobs are taken to be until some were read: large, so that the first reading is a careful one.
+const BYTES_PER_ROW: usize = 128 << 10;
+/// Lists without jobs that are remembered at least: what is forgotten is asked of the store again.
+const EMPTY_LISTS_MAX: usize = 10_000;
+/// Ends that are remembered while somebody reads: more than come in the time of a reading.
+const GONE_MAX: usize = 100_000;
+
+#[derive(Debug)]
+pub(crate) struct Index {
+    rows: HashMap<JobId, Slot>,
+    queues: HashMap<String, List>,
+    services: HashMap<String, List>,
+    lists_max: usize,
+    paused: HashSet<String>,
+    ready: Load,
+    held: Load,
+    n_taken: usize,
+    n_filling: usize,
+    /// Of what was last read from the store.
+    bytes_per_row: usize,
+    /// Jobs that are no longer kept, while somebody reads from the store: what they read may be this old.
+    gone: HashMap<JobId, u64>,
+    limits: Limits,
+    pub(crate) line: Line,
+}
+
+#[derive(Debug)]
+struct Slot {
+    row: Arc<JobRow>,
+    place: Place,
+    bytes: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Ready,
+    Taken,
+    Held,
+}
+
+/// How much there is of something.
+#[derive(Debug, Default, Clone, Copy)]
+struct Load {
+    n: usize,
+    bytes: usize,
+}
+
+impl Load {
+    fn add(&mut self, bytes: usize) {
+        self.n += 1;
+        self.bytes += bytes;
+    }
+
+    fn subtract(&mut self, bytes: usize) {
+        self.n -= 1;
+        self.bytes -= bytes;
+    }
+
+    fn is_full(self, limits: &Limits) -> bool {
+        self.n >= limits.rows || self.bytes >= limits.bytes
+    }
+}
+
+impl Index {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Index {
+            rows: HashMap::new(),
+            queues: HashMap::new(),
+            services: HashMap::new(),
+            lists_max: EMPTY_LISTS_MAX,
+            paused: HashSet::new(),
+            ready: Load::default(),
+            held: Load::default(),
+            n_taken: 0,
+            n_filling: 0,
+            bytes_per_row: BYTES_PER_ROW,
+            gone: HashMap::new(),
+            limits,
+            line: Line::default(),
+        }
+    }
+
+    /// A job as it was last heard of.
+    pub(crate) fn row(&self, id: JobId) -> Option<&Arc<JobRow>> {
+        self.rows.get(&id).map(|slot| &slot.row)
+    }
+
+    /// A job as it is from now on; `false` if something newer is known.
+    pub(crate) fn offer(&mut self, row: Arc<JobRow>) -> bool {
+        if self.is_old(row.id(), row.rev) {
+            return false;
+        }
+        self.remove(row.id());
+        match row.job.state {
+            State::Queued { .. } => self.insert_ready(row),
+            State::Pending { .. }
+            | State::Running { .. }
+            | State::Suspended { .. }
+            | State::Retrying { .. } => self.hold(row),
+            State::Succeeded | State::Failed { .. } | State::Cancelled => self.bury(row.id(), row.rev),
+        }
+        true
+    }
+
+    /// The job has ended with this revision; `false` if something newer is known.
+    pub(crate) fn forget(&mut self, id: JobId, rev: u64) -> bool {
+        let is_news = !self.is_old(id, rev);
+        if is_news {
+            self.remove(id);
+            self.bury(id, rev);
+        }
+        is_news
+    }
+
+    /// Whether everything that the query asks for is known here.
+    pub(crate) fn is_sure(&self, query: &Query) -> bool {
+        let n_lists = query.queues.len() + query.services.len();
+        (0..n_lists).all(|at| matches!(self.head(query, at), Some(Head::Job(_)) | None))
+    }
+
+    /// Takes ready jobs in order. It may stop early where the store has to be asked first.
+    pub(crate) fn take(&mut self, query: &Query, max: usize) -> Vec<Arc<JobRow>> {
+        let mut taken = Vec::new();
+        let mut bytes = 0usize;
+        let mut heads: BinaryHeap<Reverse<(Head, usize)>> = BinaryHeap::new();
+        let n_lists = query.queues.len() + query.services.len();
+        heads.extend((0..n_lists).filter_map(|at| Some(Reverse((self.head(query, at)?, at)))));
+        while taken.len() < max && bytes < self.limits.take_bytes {
+            let Some(Reverse((Head::Job(key), at))) = heads.pop() else { break };
+            // It may be gone already: a job is in two lists.
+            if self.rows.get(&key.id).is_some_and(|slot| slot.place == Place::Ready) {
+                bytes = bytes.saturating_add(self.reserve(key, &mut taken));
+            }
+            heads.extend(self.head(query, at).map(|head| Reverse((head, at))));
+        }
+        taken
+    }
+
+    /// The claims of these came to nothing: they are ready as before.
+    pub(crate) fn put_back(&mut self, rows: &[Arc<JobRow>]) {
+        for row in rows {
+            let is_same = |slot: &Slot| slot.place == Place::Taken && slot.row.rev == row.rev;
+            if self.rows.get(&row.id()).is_some_and(is_same) {
+                self.remove(row.id());
+                self.insert_ready(row.clone());
+            }
+        }
+    }
+
+    /// What comes next in the list that is number `at` in the query; `None` = nothing, nor in the store.
+    fn head(&self, query: &Query, at: usize) -> Option<Head> {
+        let list = match query.queues.get(at) {
+            Some(queue) if self.paused.contains(queue) => return None,
+            Some(queue) => self.queues.get(queue),
+            None => self.services.get(query.services.get(at - query.queues.len())?),
+        };
+        list.map_or(Some(Head::AskStore), List::head)
+    }
+
+    /// Makes a ready job a taken one; how large it is.
+    fn reserve(&mut self, key: Key, taken: &mut Vec<Arc<JobRow>>) -> usize {
+        let Some(Slot { row, bytes, .. }) = self.remove(key.id) else { return 0 };
+        taken.push(row.clone());
+        self.n_taken += 1;
+        self.rows.insert(key.id, Slot { row, place: Place::Taken, bytes });
+        bytes
+    }
+
+    fn is_old(&self, id: JobId, rev: u64) -> bool {
+        self.rows.get(&id).is_some_and(|slot| slot.row.rev >= rev)
+            || self.gone.get(&id).is_some_and(|gone| *gone >= rev)
+    }
+
+    /// Remembers what is not kept for as long as somebody may read from before it.
+    fn bury(&mut self, id: JobId, rev: u64) {
+        if self.n_filling > 0 {
+            // Some are always being read: then it is left to the store to refuse what is handed out in vain.
+            if self.gone.len() >= GONE_MAX {
+                self.gone.clear();
+            }
+            self.gone.insert(id, rev);
+        }
+    }
+
+    fn hold(&mut self, row: Arc<JobRow>) {
+        if self.held.is_full(&self.limits) {
+            self.bury(row.id(), row.rev);
+            return;
+        }
+        let bytes = weight_of(&row);
+        self.held.add(bytes);
+        self.rows.insert(row.id(), Slot { row, place: Place::Held, bytes });
+    }
+
+    /// Adds a ready job and wakes somebody for it. When there is no room, the last of its queue is left to the store.
+    fn insert_ready(&mut self, row: Arc<JobRow>) {
+        let key = Key::of(&row);
+        while self.ready.is_full(&self.limits) {
+            let last = self.queues.get(&row.job.spec.queue).and_then(List::last);
+            let Some(last) = last.filter(|last| *last > key) else { break };
+            self.leave_to_store(last);
+        }
+        if self.ready.is_full(&self.limits) {
+            self.cut(&row, key);
+        } else {
+            self.add_ready(row.clone());
+        }
+        if !self.paused.contains(&row.job.spec.queue) {
+            self.line.wake(&row.job.spec.queue, &row.job.spec.name);
+        }
+    }
+
+    fn add_ready(&mut self, row: Arc<JobRow>) {
+        let (key, bytes) = (Key::of(&row), weight_of(&row));
+        let spec = &row.job.spec;
+        list_of(&mut self.queues, &spec.queue, &mut self.lists_max).insert(key);
+        if !self.paused.contains(&spec.queue) {
+            list_of(&mut self.services, &spec.name, &mut self.lists_max).insert(key);
+        }
+        self.ready.add(bytes);
+        self.rows.insert(key.id, Slot { row, place: Place::Ready, bytes });
+    }
+
+    /// Drops a ready job; whoever gets that far in its lists asks the store.
+    fn leave_to_store(&mut self, key: Key) {
+        if let Some(slot) = self.remove(key.id) {
+            self.cut(&slot.row, key);
+        }
+    }
+
+    /// A ready job is not kept.
+    fn cut(&mut self, row: &JobRow, key: Key) {
+        let known = Known::Before(key);
+        self.bury(key.id, row.rev.saturating_sub(1));
+        // A list that is not there is not known at all.
+        self.both_lists(row, |list| list.cut(known));
+    }
+
+    fn both_lists(&mut self, row: &JobRow, act: impl Fn(&mut List)) {
+        let spec = &row.job.spec;
+        let lists = [self.queues.get_mut(&spec.queue), self.services.get_mut(&spec.name)];
+        lists.into_iter().flatten().for_each(act);
+    }
+
+    fn remove(&mut self, id: JobId) -> Option<Slot> {
+        let slot = self.rows.remove(&id)?;
+        match slot.place {
+            Place::Ready => {
+                let key = Key::of(&slot.row);
+                self.both_lists(&slot.row, |list| list.remove(key));
+                self.ready.subtract(slot.bytes);
+            }
+            Place::Taken => self.n_taken -= 1,
+            Place::Held => self.held.subtract(slot.bytes),
+        }
+        Some(slot)
+    }
+}
+
+fn weight_of(row: &JobRow) -> usize {
+    // What cannot be weighed is as heavy as can be.
+    let weigh = |value| weight::weigh(value).unwrap_or(windlass_engine::limits::SHARED_BYTES);
+    let job = &row.job;
+    ROW_BYTES + weigh(&job.spec.payload) + job.memo.as_ref().map_or(0, weigh)
+}
+
+/// The list of a name, made if need be. Of too many, those without jobs are forgotten.
+fn list_of<'a>(lists: &'a mut HashMap<String, List>, name: &str, max: &mut usize) -> &'a mut List {
+    if !lists.contains_key(name) {
+        if lists.len() >= *max {
+            lists.retain(|_, list| !list.is_empty() || list.is_filling());
+            *max = EMPTY_LISTS_MAX.max(lists.len().saturating_mul(2));
+        }
+        lists.insert(name.to_owned(), List::default());
+    }
+    lists.get_mut(name).expect("it was there or was just made")
+}
+
+#[cfg(test)]
+mod tests;

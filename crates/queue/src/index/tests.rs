@@ -1,0 +1,218 @@
+//! The index against a list that is searched from front to back, with limits so small that everything overflows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use uuid::Uuid;
+use windlass_engine::id::JobId;
+use windlass_engine::job::{Job, JobInput, JobSpec, Outcome};
+use windlass_engine::time::Timestamp;
+use windlass_store::job::JobRow;
+
+use super::*;
+
+const LIMITS: Limits =
+    Limits { rows: 6, bytes: 1 << 20, fill_rows: 4, take_bytes: 1 << 20, timers: 9, waiters: 9 };
+
+fn row(id: u128, queue: &str, service: &str, priority: i32, now: i64) -> JobRow {
+    let spec = JobSpec { priority, ..JobSpec::new(service, queue) };
+    let (job, _) = Job::create(JobId::new(Uuid::from_u128(id)), spec, Timestamp(now)).unwrap();
+    JobRow { rev: 1, job, origin: Default::default() }
+}
+
+fn query(queues: &[&str], services: &[&str]) -> Query {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    Query { queues: owned(queues), services: owned(services) }
+}
+
+fn moved(row: &JobRow, input: JobInput, now: Timestamp) -> JobRow {
+    let mut job = row.job.clone();
+    for event in row.job.decide(input, now).unwrap() {
+        job.apply(&event, now);
+    }
+    JobRow { rev: row.rev + 1, job, origin: row.origin.clone() }
+}
+
+impl Index {
+    /// Whether the counts and the lists agree with the rows.
+    fn is_consistent(&self) -> bool {
+        let count = |place| self.rows.values().filter(|slot| slot.place == place).count();
+        let is_listed = |slot: &Slot| {
+            let spec = &slot.row.job.spec;
+            let has = |list: Option<&List>| {
+                list.is_some_and(|list| list.keys().any(|key| key == Key::of(&slot.row)))
+            };
+            let is_ready = slot.place == Place::Ready;
+            has(self.queues.get(&spec.queue)) == is_ready
+                && has(self.services.get(&spec.name)) == (is_ready && !self.paused.contains(&spec.queue))
+        };
+        let n_listed: usize = self.queues.values().map(List::len).sum();
+        count(Place::Ready) == self.ready.n
+            && count(Place::Held) == self.held.n
+            && count(Place::Taken) == self.n_taken
+            && n_listed == self.ready.n
+            && self.rows.values().all(is_listed)
+            && (self.n_filling > 0 || self.gone.is_empty())
+    }
+}
+
+/// A store that is one list, and the index over it.
+struct World {
+    stored: BTreeMap<JobId, JobRow>,
+    index: Index,
+    taken: Vec<Arc<JobRow>>,
+    running: Vec<JobId>,
+    /// A reading of the store that has not been told yet.
+    reading: Option<(Query, Vec<JobRow>, usize)>,
+    n_made: u128,
+    now: i64,
+}
+
+const QUEUES: [&str; 3] = ["a", "b", "c"];
+const SERVICES: [&str; 2] = ["s", "t"];
+
+impl World {
+    fn new() -> Self {
+        World {
+            stored: BTreeMap::new(),
+            index: Index::new(LIMITS),
+            taken: Vec::new(),
+            running: Vec::new(),
+            reading: None,
+            n_made: 0,
+            now: 0,
+        }
+    }
+
+    /// What a store would answer, in order.
+    fn ready(&self, query: &Query) -> Vec<&JobRow> {
+        let is_ready = |row: &&JobRow| {
+            let spec = &row.job.spec;
+            matches!(row.job.state, State::Queued { .. })
+                && (query.queues.contains(&spec.queue) || query.services.contains(&spec.name))
+                && !self.index.paused.contains(&spec.queue)
+        };
+        let mut rows: Vec<&JobRow> = self.stored.values().filter(is_ready).collect();
+        rows.sort_by_key(|row| Key::of(row));
+        rows
+    }
+
+    fn write(&mut self, row: JobRow) {
+        self.stored.insert(row.id(), row.clone());
+        if row.job.is_open() {
+            self.index.offer(Arc::new(row));
+        } else {
+            self.index.forget(row.id(), row.rev);
+        }
+    }
+
+    fn begin_reading(&mut self, query: &Query, max: usize) {
+        if self.reading.is_none()
+            && let Some(wanted) = self.index.begin_filling(query, max)
+        {
+            let limit = self.index.n_to_read();
+            let rows = self.ready(&wanted).into_iter().take(limit).cloned().collect();
+            self.reading = Some((wanted, rows, limit));
+        }
+    }
+
+    fn end_reading(&mut self) {
+        if let Some((wanted, rows, limit)) = self.reading.take() {
+            self.index.filled(&wanted, Some((rows, limit)));
+        }
+    }
+
+    /// Takes as a claim does, and checks that it got the first of what there is.
+    fn take(&mut self, query: &Query, max: usize) {
+        self.end_reading();
+        self.begin_reading(query, max);
+        self.end_reading();
+        let taken: Vec<JobId> = self.taken.iter().map(|row| row.id()).collect();
+        let free = |row: &&JobRow| !taken.contains(&row.id());
+        let expected: Vec<JobId> = self.ready(query).into_iter().filter(free).map(JobRow::id).collect();
+        let rows = self.index.take(query, max);
+        let ids: Vec<JobId> = rows.iter().map(|row| row.id()).collect();
+        assert!(expected.starts_with(&ids), "{ids:?} are not the first of {expected:?}");
+        assert_eq!(ids.is_empty(), expected.is_empty(), "{expected:?}");
+        self.taken.extend(rows);
+    }
+
+    fn step(&mut self, step: &Step) {
+        self.now += 1;
+        let now = Timestamp(self.now);
+        match *step {
+            Step::Make { queue, service, priority } => {
+                self.n_made += 1;
+                self.write(row(self.n_made, QUEUES[queue], SERVICES[service], priority, self.now));
+            }
+            Step::Take { queues, services, max } => {
+                let named = |names: &[&str], bits: u8| -> Vec<String> {
+                    let chosen = names.iter().enumerate().filter(|(at, _)| bits & (1 << at) != 0);
+                    chosen.map(|(_, name)| (*name).to_owned()).collect()
+                };
+                let query = Query { queues: named(&QUEUES, queues), services: named(&SERVICES, services) };
+                self.take(&query, max);
+            }
+            Step::Read { queue } => self.begin_reading(&query(&[QUEUES[queue]], &SERVICES), 3),
+            Step::PutBack => self.index.put_back(&std::mem::take(&mut self.taken)),
+            Step::Claim => {
+                for row in std::mem::take(&mut self.taken) {
+                    let claim = JobInput::Claim { worker: "w".to_owned(), lease_ms: 0 };
+                    self.running.push(row.id());
+                    self.write(moved(&row, claim, now));
+                }
+            }
+            Step::Finish { done } => {
+                let Some(id) = self.running.pop() else { return };
+                let row = self.stored[&id].clone();
+                let input = if done {
+                    JobInput::Finish { fence: row.job.fence, outcome: Outcome::Done { result: 1.into() } }
+                } else {
+                    JobInput::Release { fence: row.job.fence }
+                };
+                self.write(moved(&row, input, now));
+            }
+            Step::Pause { queue, is_paused } => self.index.pause(QUEUES[queue], is_paused),
+            Step::Doubt => self.index.doubt(),
+        }
+        assert!(self.index.is_consistent(), "after {step:?}");
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Make { queue: usize, service: usize, priority: i32 },
+    Take { queues: u8, services: u8, max: usize },
+    Read { queue: usize },
+    PutBack,
+    Claim,
+    Finish { done: bool },
+    Pause { queue: usize, is_paused: bool },
+    Doubt,
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    let make = (0..3usize, 0..2usize, -1..2i32);
+    prop_oneof![
+        6 => make.prop_map(|(queue, service, priority)| Step::Make { queue, service, priority }),
+        4 => (0..8u8, 0..4u8, 1..4usize).prop_map(|(queues, services, max)| Step::Take { queues, services, max }),
+        1 => (0..3usize).prop_map(|queue| Step::Read { queue }),
+        1 => Just(Step::PutBack),
+        2 => Just(Step::Claim),
+        3 => any::<bool>().prop_map(|done| Step::Finish { done }),
+        1 => (0..3usize, any::<bool>()).prop_map(|(queue, is_paused)| Step::Pause { queue, is_paused }),
+        1 => Just(Step::Doubt),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #[test]
+    fn it_hands_out_what_a_search_of_the_store_would(steps in proptest::collection::vec(steps(), 1..120)) {
+        let mut world = World::new();
+        for step in &steps {
+            world.step(step);
+        }
+    }
+}

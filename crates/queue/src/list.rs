@@ -1,0 +1,152 @@
+//! The ready jobs of one queue or one service, in order, and how far the list can be relied on.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeSet;
+
+use windlass_engine::id::JobId;
+use windlass_engine::time::Timestamp;
+use windlass_store::job::{JobRow, due_at};
+
+/// The place of a job among others: higher priority first, then the earlier due, then the smaller id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    urgency: Reverse<i32>,
+    due: Timestamp,
+    pub(crate) id: JobId,
+}
+
+impl Key {
+    pub(crate) fn of(row: &JobRow) -> Self {
+        let job = &row.job;
+        Key { urgency: Reverse(job.spec.priority), due: due_at(job).unwrap_or(job.updated_at), id: job.id }
+    }
+}
+
+/// How much of what is ready in the store is known here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Known {
+    #[default]
+    Nothing,
+    /// Everything that comes before this.
+    Before(Key),
+    All,
+}
+
+impl Known {
+    pub(crate) fn covers(self, key: Key) -> bool {
+        match self {
+            Known::Nothing => false,
+            Known::Before(end) => key < end,
+            Known::All => true,
+        }
+    }
+}
+
+/// What comes next in a list. In order: what must be asked of the store comes before the jobs that it may precede.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Head {
+    AskStore,
+    AskStoreAt(Key),
+    Job(Key),
+}
+
+impl Head {
+    fn place(&self) -> (Option<Key>, bool) {
+        match self {
+            Head::AskStore => (None, false),
+            Head::AskStoreAt(key) => (Some(*key), false),
+            Head::Job(key) => (Some(*key), true),
+        }
+    }
+}
+
+impl Ord for Head {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.place().cmp(&other.place())
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The ready jobs of one queue or one service.
+#[derive(Debug, Default)]
+pub(crate) struct List {
+    ready: BTreeSet<Key>,
+    known: Known,
+    /// While somebody reads it from the store: how much of what they read will still be known.
+    filling: Option<Known>,
+}
+
+impl List {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ready.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ready.len()
+    }
+
+    pub(crate) fn is_filling(&self) -> bool {
+        self.filling.is_some()
+    }
+
+    pub(crate) fn is_known(&self) -> bool {
+        self.known == Known::All
+    }
+
+    pub(crate) fn insert(&mut self, key: Key) {
+        self.ready.insert(key);
+    }
+
+    pub(crate) fn remove(&mut self, key: Key) {
+        self.ready.remove(&key);
+    }
+
+    /// All of its jobs, in order.
+    pub(crate) fn keys(&self) -> impl DoubleEndedIterator<Item = Key> {
+        self.ready.iter().copied()
+    }
+
+    /// What comes next; `None` = nothing, nor in the store.
+    pub(crate) fn head(&self) -> Option<Head> {
+        match (self.ready.first(), self.known) {
+            (Some(key), known) if known.covers(*key) => Some(Head::Job(*key)),
+            (_, Known::Before(end)) => Some(Head::AskStoreAt(end)),
+            (_, Known::Nothing) => Some(Head::AskStore),
+            (_, Known::All) => None,
+        }
+    }
+
+    pub(crate) fn last(&self) -> Option<Key> {
+        self.ready.last().copied()
+    }
+
+    /// Whether so many can be taken from it before the store must be asked.
+    pub(crate) fn suffices(&self, n: usize) -> bool {
+        let nth = || self.ready.iter().nth(n.saturating_sub(1));
+        self.is_known() || nth().is_some_and(|key| self.known.covers(*key))
+    }
+
+    /// From this job on, the store may have more.
+    pub(crate) fn cut(&mut self, known: Known) {
+        self.known = self.known.min(known);
+        self.filling = self.filling.map(|filling| filling.min(known));
+    }
+
+    /// Somebody begins to read it from the store.
+    pub(crate) fn begin_filling(&mut self) {
+        self.filling = Some(Known::All);
+    }
+
+    /// So much was read; nothing if that came to nothing.
+    pub(crate) fn end_filling(&mut self, read: Option<Known>) {
+        let still = self.filling.take().unwrap_or_default();
+        if let Some(read) = read {
+            self.known = self.known.max(read.min(still));
+        }
+    }
+}

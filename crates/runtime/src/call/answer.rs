@@ -1,0 +1,222 @@
+//! What a push worker's answer means.
+//!
+//! | answer | meaning |
+//! |---|---|
+//! | 2xx `{"result": any, "error": ""}` | done |
+//! | 2xx `{"error": "text"}` | failed; `"retryable": false` = for good |
+//! | 2xx `{"suspend": {"memo": any, "recheck_ms": n}}` | suspended; without `recheck_ms` until it is reported |
+//! | 202 `{"memo": any, "recheck_ms": n}`, or nothing | suspended |
+//! | 3xx | failed for good: redirects are not followed |
+//! | 4xx | failed for good, except 408, 409, 425 and 429 |
+//! | 5xx | failed |
+//!
+//! `retryable` in the body of a failure has the last word.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use windlass_engine::input::Outcome;
+use windlass_engine::retry::{Fault, FaultKind};
+use windlass_engine::text::{a_type, excerpt, plain};
+
+use super::failed;
+
+/// The shortest time until a suspended call is asked again: an eager worker must not keep the server busy.
+const RECHECK_MS_MIN: u64 = 10;
+
+/// What a worker sent.
+pub(super) struct Answer<'a> {
+    pub(super) worker: &'a str,
+    pub(super) status: u16,
+    pub(super) body: &'a [u8],
+}
+
+pub(super) fn read_answer(answer: &Answer<'_>) -> Outcome {
+    match answer.status {
+        202 => accepted(answer),
+        200..=299 => answered(answer),
+        _ => refused(answer),
+    }
+}
+
+fn answered(answer: &Answer<'_>) -> Outcome {
+    let mut fields = match answer.fields() {
+        Ok(fields) => fields,
+        Err(outcome) => return outcome,
+    };
+    if let Some(error) = fields.get("error").filter(|error| !is_nothing(error)) {
+        return Outcome::Failed(fault(plain(error).into_owned(), true, &fields));
+    }
+    if let Some(suspend) = fields.remove("suspend").filter(|suspend| !suspend.is_null()) {
+        return match suspend {
+            Value::Object(suspend) => suspended(answer, suspend),
+            other => answer.unreadable(&format!("has {} as `suspend`, not an object", a_type(&other))),
+        };
+    }
+    match fields.remove("result") {
+        Some(result) => Outcome::Done(Arc::new(result)),
+        // Some languages leave out what is empty: nothing at all is a result of nothing.
+        None if fields.is_empty() || fields.contains_key("error") => Outcome::Done(Arc::new(Value::Null)),
+        None => answer.unreadable("has neither `result` nor `error` nor `suspend`"),
+    }
+}
+
+fn accepted(answer: &Answer<'_>) -> Outcome {
+    if answer.body.iter().all(u8::is_ascii_whitespace) {
+        return Outcome::Suspended { memo: Value::Null, recheck_ms: None };
+    }
+    match answer.fields() {
+        Ok(fields) if fields.contains_key("suspend") || fields.contains_key("error") => answered(answer),
+        Ok(fields) => suspended(answer, fields),
+        Err(outcome) => outcome,
+    }
+}
+
+fn suspended(answer: &Answer<'_>, mut fields: Map<String, Value>) -> Outcome {
+    let recheck_ms = match fields.get("recheck_ms") {
+        None | Some(Value::Null) => None,
+        Some(ms) => match whole(ms) {
+            Some(ms) => Some(ms.max(RECHECK_MS_MIN)),
+            None => {
+                let found = excerpt(&ms.to_string()).into_owned();
+                return answer.unreadable(&format!("has `recheck_ms` {found}, not a number of milliseconds"));
+            }
+        },
+    };
+    Outcome::Suspended { memo: fields.remove("memo").unwrap_or_default(), recheck_ms }
+}
+
+fn refused(answer: &Answer<'_>) -> Outcome {
+    let Answer { worker, status, body } = answer;
+    let fields = serde_json::from_slice::<Map<String, Value>>(body).unwrap_or_default();
+    let said = match fields.get("error").filter(|error| !is_nothing(error)) {
+        Some(error) => plain(error).into_owned(),
+        None => excerpt(String::from_utf8_lossy(body).trim()).into_owned(),
+    };
+    let (retryable, remedy) = match status {
+        300..=399 => (false, "; redirects are not followed: register the address it points to"),
+        408 | 409 | 425 | 429 | 500..=599 => (true, ""),
+        _ => (false, ""),
+    };
+    let colon = if said.is_empty() { "" } else { ": " };
+    let message = format!("worker `{worker}` answered {status}{colon}{said}{remedy}");
+    Outcome::Failed(fault(message, retryable, &fields))
+}
+
+/// A worker's error; whether it can be tried again is for the worker to say.
+fn fault(message: String, retryable: bool, fields: &Map<String, Value>) -> Fault {
+    let fault = Fault::new(FaultKind::Error, message);
+    let retryable = fields.get("retryable").and_then(Value::as_bool).unwrap_or(retryable);
+    if retryable { fault } else { fault.permanent() }
+}
+
+fn is_nothing(error: &Value) -> bool {
+    match error {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
+fn whole(number: &Value) -> Option<u64> {
+    let whole = number.as_u64();
+    // A number written with a fraction is rounded; a cast saturates, and what is not a number is refused.
+    whole.or_else(|| number.as_f64().filter(|ms| *ms >= 0.0).map(|ms| ms.round() as u64))
+}
+
+impl Answer<'_> {
+    fn fields(&self) -> Result<Map<String, Value>, Outcome> {
+        match serde_json::from_slice(self.body) {
+            Ok(Value::Object(fields)) => Ok(fields),
+            Ok(other) => Err(self.unreadable(&format!("is {}, not an object", a_type(&other)))),
+            Err(error) => {
+                let text = String::from_utf8_lossy(self.body);
+                Err(self.unreadable(&format!("is not json ({error}): {}", excerpt(text.trim()))))
+            }
+        }
+    }
+
+    fn unreadable(&self, what: &str) -> Outcome {
+        let Answer { worker, status, .. } = self;
+        failed(FaultKind::Error, format!("the answer of worker `{worker}` ({status}) {what}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(status: u16, body: &str) -> Outcome {
+        read_answer(&Answer { worker: "w", status, body: body.as_bytes() })
+    }
+
+    fn failure(status: u16, body: &str) -> (String, bool) {
+        match read(status, body) {
+            Outcome::Failed(fault) => {
+                assert_eq!(fault.kind, FaultKind::Error);
+                (fault.message, fault.retryable)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_result_is_done() {
+        assert_eq!(read(200, r#"{"result": 7, "error": ""}"#), Outcome::Done(Arc::new(json!(7))));
+        assert_eq!(read(201, r#"{"result": [1], "error": null}"#), Outcome::Done(Arc::new(json!([1]))));
+        for nothing in ["{}", r#"{"error": ""}"#, r#"{"result": null}"#] {
+            assert_eq!(read(200, nothing), Outcome::Done(Arc::new(Value::Null)), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_what_the_worker_said_and_it_says_whether_to_try_again() {
+        assert_eq!(failure(200, r#"{"result": null, "error": "no ink"}"#), ("no ink".to_owned(), true));
+        assert_eq!(failure(200, r#"{"error": "bad", "retryable": false}"#), ("bad".to_owned(), false));
+        assert_eq!(failure(200, r#"{"error": {"code": 7}}"#), (r#"{"code":7}"#.to_owned(), true));
+        assert!(failure(400, r#"{"error": "busy", "retryable": true}"#).1);
+        assert!(!failure(500, r#"{"error": "hopeless", "retryable": false}"#).1);
+    }
+
+    #[test]
+    fn statuses_say_whether_to_try_again() {
+        for status in [400, 401, 403, 404, 405, 410, 413, 422, 301, 302, 307, 308] {
+            assert!(!failure(status, "no").1, "{status}");
+        }
+        for status in [408, 409, 425, 429, 500, 502, 503, 504, 599] {
+            assert!(failure(status, "no").1, "{status}");
+        }
+        assert_eq!(failure(503, "").0, "worker `w` answered 503");
+        assert_eq!(failure(500, r#"{"error": "boom"}"#).0, "worker `w` answered 500: boom");
+        assert!(failure(302, "").0.contains("redirects are not followed"));
+    }
+
+    #[test]
+    fn a_call_is_suspended_by_the_body_or_by_the_status() {
+        let suspended = |memo: Value, recheck_ms| Outcome::Suspended { memo, recheck_ms };
+        let body = r#"{"suspend": {"memo": {"at": 3}, "recheck_ms": 500}}"#;
+        assert_eq!(read(200, body), suspended(json!({"at": 3}), Some(500)));
+        assert_eq!(read(202, body), suspended(json!({"at": 3}), Some(500)));
+        assert_eq!(read(200, r#"{"suspend": {}}"#), suspended(Value::Null, None));
+        assert_eq!(read(202, r#"{"memo": "m"}"#), suspended(json!("m"), None));
+        assert_eq!(read(202, r#"{"memo": "m", "recheck_ms": 1e3}"#), suspended(json!("m"), Some(1_000)));
+        assert_eq!(read(202, " "), suspended(Value::Null, None));
+        assert_eq!(read(202, r#"{"recheck_ms": 0}"#), suspended(Value::Null, Some(RECHECK_MS_MIN)));
+        assert!(failure(202, r#"{"recheck_ms": "soon"}"#).0.contains("`recheck_ms` \"soon\""));
+        assert!(failure(202, r#"{"recheck_ms": -5}"#).0.contains("-5"));
+        assert!(failure(200, r#"{"suspend": true}"#).0.contains("a boolean"));
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_read_is_named() {
+        assert!(failure(200, "<html>").0.contains("is not json"));
+        assert!(failure(200, "<html>").0.contains("<html>"));
+        assert!(failure(200, "").0.contains("is not json"));
+        assert!(failure(200, "[1]").0.contains("is an array, not an object"));
+        assert!(failure(200, r#"{"value": 1}"#).0.contains("neither `result` nor"));
+        assert!(failure(202, "nope").0.contains("is not json"));
+        let deep = format!("{}{}", r#"{"result":"#, "[".repeat(100_000));
+        assert!(failure(200, &deep).0.len() < 500);
+    }
+}

@@ -1,0 +1,248 @@
+//! Calls to push workers: `POST <url>/exec/<service>` with `{"input", "params"[, "memo"]}`.
+//!
+//! Headers tell a worker what it works on: `Windlass-Run`, `Windlass-Node`, `Windlass-Attempt`, `Windlass-Fence`,
+//! `Windlass-Call` (the run and the fence, joined by a dot: what a later report is filed under), `Windlass-Deadline`
+//! (milliseconds since 1970, UTC) and `Idempotency-Key` (the same for every attempt). In their values, everything
+//! but visible ASCII, and the percent sign, is percent-encoded.
+
+use std::error::Error;
+use std::fmt::Write;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::redirect;
+use reqwest::{Client, Response, Url};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use windlass_engine::effect::Order;
+use windlass_engine::input::Outcome;
+use windlass_engine::limits::SHARED_BYTES;
+use windlass_engine::retry::FaultKind;
+use windlass_engine::text::excerpt;
+
+use super::address::Policy;
+use super::answer::{Answer, read_answer};
+use super::{Limit, failed, failed_for_good};
+use crate::Runtime;
+use crate::worker::{Chosen, Nobody, Place};
+
+/// How long a connection may take: a worker that is not there is found out before the attempt's time is up.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long a connection is kept for the next call. Common HTTP servers close theirs after five seconds; one that is
+/// closed while the next call goes out would cost an attempt.
+const IDLE: Duration = Duration::from_secs(4);
+/// Bytes of an answer: what a run can take, which is also what it could store.
+pub(super) const ANSWER_BYTES_MAX: usize = SHARED_BYTES;
+
+/// A client that goes where it is told and nowhere else.
+pub(super) fn client(policy: Policy, idle_max: usize) -> Client {
+    Client::builder()
+        .dns_resolver(policy)
+        .redirect(redirect::Policy::none())
+        .no_proxy()
+        .connect_timeout(CONNECT)
+        .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(idle_max)
+        .user_agent(concat!("windlass/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .expect("a client without certificates has nothing to read that could be missing")
+}
+
+#[derive(Serialize)]
+struct Body<'o> {
+    input: &'o Value,
+    params: &'o Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memo: Option<&'o Value>,
+}
+
+impl Runtime {
+    /// Calls a worker of the order's service and says what it answered, and who it was.
+    pub(super) async fn call_worker(
+        &self,
+        order: &Order,
+        limit: Limit,
+        worker: &OnceLock<String>,
+    ) -> Outcome {
+        let in_time = tokio::time::timeout_at(limit.ends_at, self.find_and_call(order, limit, worker)).await;
+        in_time.unwrap_or_else(|_| match worker.get() {
+            Some(id) => failed(
+                FaultKind::Timeout,
+                format!("worker `{id}` did not answer `{}` within {} ms", order.service, limit.ms()),
+            ),
+            None => failed(
+                FaultKind::Timeout,
+                format!("no worker of service `{}` was free within {} ms", order.service, limit.ms()),
+            ),
+        })
+    }
+
+    async fn find_and_call(&self, order: &Order, limit: Limit, worker: &OnceLock<String>) -> Outcome {
+        let service = &order.service;
+        let mut place = match Place::ask(self, order).await {
+            Ok(Ok(place)) => place,
+            Ok(Err(nobody)) => return none_for(service, nobody),
+            Err(error) => {
+                let message = format!("workers of service `{service}` cannot be looked up: {error}");
+                return failed(FaultKind::NoWorker, message);
+            }
+        };
+        let chosen = match place.worker().await {
+            Ok(chosen) => chosen,
+            Err(nobody) => return none_for(service, nobody),
+        };
+        let _ = worker.set(chosen.id.clone());
+        self.ask(order, limit, &chosen).await
+    }
+
+    async fn ask(&self, order: &Order, limit: Limit, worker: &Chosen) -> Outcome {
+        let id = &worker.id;
+        let url = match target(Policy::of(self.settings()), &worker.url, &order.service) {
+            Ok(url) => url,
+            Err(outcome) => return outcome,
+        };
+        let params = order.params.merged();
+        let body = Body { input: &order.input, params: &params, memo: order.memo.as_deref() };
+        let body = match serde_json::to_vec(&body) {
+            Ok(body) => body,
+            Err(error) => {
+                let message = format!("the input for `{}` cannot be written as json: {error}", order.service);
+                return failed_for_good(FaultKind::Input, message);
+            }
+        };
+        let request = self.caller().client.post(url).headers(headers(order, limit)).body(body);
+        let response = match request.send().await {
+            Ok(response) => response,
+            Err(error) if error.is_connect() => {
+                let why = innermost(&error);
+                let message = format!("worker `{id}` cannot be reached at {}: {why}", worker.url);
+                return failed(FaultKind::Transport, message);
+            }
+            Err(error) => return broken(id, &error),
+        };
+        let status = response.status().as_u16();
+        match read_body(response).await {
+            Ok(Some(body)) => read_answer(&Answer { worker: id, status, body: &body }),
+            Ok(None) => failed_for_good(
+                FaultKind::Error,
+                format!("worker `{id}` answered with more than {ANSWER_BYTES_MAX} bytes: answer with less"),
+            ),
+            Err(error) => broken(id, &error),
+        }
+    }
+}
+
+fn none_for(service: &str, nobody: Nobody) -> Outcome {
+    let service = excerpt(service);
+    let message = match nobody {
+        Nobody::Alive => {
+            format!(
+                "no worker for service `{service}`: start one with `windlass worker --services {service}`"
+            )
+        }
+        Nobody::Free { n_waiting } => {
+            format!("{n_waiting} calls already wait for service `{service}`: start more workers")
+        }
+    };
+    failed(FaultKind::NoWorker, message)
+}
+
+fn broken(worker: &str, error: &reqwest::Error) -> Outcome {
+    let kind = if error.is_timeout() { FaultKind::Timeout } else { FaultKind::Transport };
+    failed(kind, format!("the connection to worker `{worker}` broke: {}", innermost(error)))
+}
+
+/// Where the call goes. The address is judged again: what is stored may come from a server with other settings.
+fn target(policy: Policy, base: &str, service: &str) -> Result<Url, Outcome> {
+    if matches!(service, "" | "." | "..") {
+        let message = format!("service `{service}` cannot be part of a url: give it another name");
+        return Err(failed_for_good(FaultKind::Error, message));
+    }
+    policy.read(base).map_err(|reason| failed(FaultKind::Transport, reason))?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    let url = format!("{}/exec/{}", base.trim().trim_end_matches('/'), escaped(service, is_plain));
+    Url::parse(&url).map_err(|error| failed(FaultKind::Transport, format!("url `{url}`: {error}")))
+}
+
+fn headers(order: &Order, limit: Limit) -> HeaderMap {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'%';
+    let told = [
+        ("windlass-run", order.run.to_string()),
+        ("windlass-node", escaped(order.node.as_str(), is_plain)),
+        ("windlass-attempt", order.attempt.to_string()),
+        ("windlass-fence", order.fence.to_string()),
+        ("windlass-call", format!("{}.{}", order.run, order.fence)),
+        ("windlass-deadline", limit.deadline.0.to_string()),
+        ("idempotency-key", escaped(&order.key, is_plain)),
+    ];
+    let named = told.into_iter().map(|(name, value)| {
+        let value = HeaderValue::try_from(value).expect("only visible ASCII is left");
+        (HeaderName::from_static(name), value)
+    });
+    let content = (CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    named.chain([content]).collect()
+}
+
+fn escaped(text: &str, is_plain: impl Fn(u8) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if is_plain(byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+/// The whole body, or nothing if it is larger than an answer may be.
+async fn read_body(mut response: Response) -> Result<Option<Vec<u8>>, reqwest::Error> {
+    if response.content_length().is_some_and(|length| length > ANSWER_BYTES_MAX as u64) {
+        return Ok(None);
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        if body.len() + chunk.len() > ANSWER_BYTES_MAX {
+            return Ok(None);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Some(body))
+}
+
+/// What went wrong at the bottom: the layers above only say that something did.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut deepest: &dyn Error = error;
+    while let Some(source) = deepest.source() {
+        deepest = source;
+    }
+    deepest.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_is_one_segment_of_the_path_whatever_it_is_called() {
+        let policy = Policy::of(&crate::Settings::default());
+        let at = |base, service| target(policy, base, service).map(|url| url.to_string());
+        assert_eq!(at("http://127.0.0.1:9/", "sum").unwrap(), "http://127.0.0.1:9/exec/sum");
+        assert_eq!(
+            at("http://localhost/base//", "a/b?c#d").unwrap(),
+            "http://localhost/base/exec/a%2Fb%3Fc%23d"
+        );
+        assert_eq!(at("http://localhost", "../é").unwrap(), "http://localhost/exec/..%2F%C3%A9");
+        assert!(at("http://localhost", "..").is_err());
+        assert!(at("http://localhost", "").is_err());
+        assert!(at("http://169.254.169.254", "sum").is_err());
+    }
+
+    #[test]
+    fn a_header_keeps_its_line() {
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'%';
+        assert_eq!(escaped("fe/3", is_plain), "fe/3");
+        assert_eq!(escaped("a\r\nX: y 100%", is_plain), "a%0D%0AX:%20y%20100%25");
+    }
+}

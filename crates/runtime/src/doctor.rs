@@ -1,0 +1,183 @@
+//! Whether everything is as it must be: every open run has something that will wake it, what is listed is what the
+//! journal says, and balances are the sums of their ledgers.
+
+use serde::Serialize;
+use windlass_engine::id::{JobId, RunId};
+use windlass_engine::input::{Input, Outcome};
+use windlass_engine::path::NodePath;
+use windlass_engine::plan::Exec;
+use windlass_engine::run::state::Status;
+use windlass_engine::time::Timestamp;
+use windlass_store::account::LedgerQuery;
+use windlass_store::outbox::Note;
+use windlass_store::page::{Order, Part};
+use windlass_store::project::status;
+use windlass_store::run::{RunQuery, RunRef, RunStatus};
+
+use crate::mailbox::Letter;
+use crate::run::RunView;
+use crate::{Runtime, RuntimeError};
+
+/// Runs read at once.
+const AT_ONCE: usize = 500;
+/// How late a wake-up may be before it counts as overslept.
+const LATE_MS: u64 = 5_000;
+/// Findings that are told; there may be more.
+const FINDINGS: usize = 1_000;
+
+/// What was looked at and what was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Examination {
+    pub n_runs: usize,
+    pub n_accounts: usize,
+    /// At most a thousand.
+    pub findings: Vec<Finding>,
+}
+
+/// Something that is not as it must be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The id of the run or account.
+    pub subject: String,
+    pub node: Option<NodePath>,
+    pub what: String,
+    /// Whether something was done about it.
+    pub repaired: bool,
+}
+
+impl Runtime {
+    /// Looks at every open run and every account; with `repair`, wakes what would sleep for ever.
+    pub async fn examine(&self, repair: bool) -> Result<Examination, RuntimeError> {
+        let mut found = Examination::default();
+        let open = RunStatus::ALL.into_iter().filter(|status| status.is_open()).collect();
+        let part = Part { order: Order::Oldest, limit: AT_ONCE, ..Part::default() };
+        let mut query = RunQuery { statuses: open, part, ..RunQuery::default() };
+        loop {
+            let page = self.store().runs(query.clone()).await?;
+            for row in page.items {
+                found.n_runs += 1;
+                self.examine_run(row.id, repair, &mut found.findings).await?;
+            }
+            match page.next {
+                Some(next) => query.part.cursor = Some(next),
+                None => break,
+            }
+        }
+        self.examine_accounts(&mut found).await?;
+        found.findings.truncate(FINDINGS);
+        Ok(found)
+    }
+
+    async fn examine_run(
+        &self,
+        run: RunId,
+        repair: bool,
+        findings: &mut Vec<Finding>,
+    ) -> Result<(), RuntimeError> {
+        // A run that moves is awake; one that ended meanwhile is none of ours.
+        let Some(view) = self.view(run).await? else { return Ok(()) };
+        if view.state.status.is_ended() || findings.len() >= FINDINGS {
+            return Ok(());
+        }
+        if status(&view.state) != view.row.standing.status
+            || view.state.wake_at() != view.row.standing.wake_at
+        {
+            findings.push(Finding {
+                subject: run.to_string(),
+                node: None,
+                what: "its row does not say what its journal says".to_owned(),
+                repaired: false,
+            });
+        }
+        let now = self.clock().now();
+        if let Some(wake) = view.state.wake_at().filter(|wake| now.since(*wake) > LATE_MS) {
+            if repair {
+                self.post(run, Letter::of(Input::TimePassed));
+            }
+            let what = format!("it should have been woken at {wake}");
+            findings.push(Finding { subject: run.to_string(), node: None, what, repaired: repair });
+        }
+        for (node, fence, exec, by) in view.state.granted_calls(&view.plan) {
+            let Some(what) = self.forgotten(&view, fence, &exec, by).await? else { continue };
+            let again = self.view(run).await?;
+            if again.is_none_or(|again| again.row.len != view.row.len) {
+                return Ok(());
+            }
+            if repair {
+                let (node, outcome) = (node.clone(), Outcome::ServerLost);
+                self.post(run, Letter::of(Input::CallEnded { node, fence, outcome, worker: None }));
+            }
+            findings.push(Finding { subject: run.to_string(), node: Some(node), what, repaired: repair });
+        }
+        self.examine_rest(&view, findings);
+        Ok(())
+    }
+
+    /// Why nobody will answer this call, if so.
+    async fn forgotten(
+        &self,
+        view: &RunView,
+        fence: u64,
+        exec: &Exec,
+        by: u64,
+    ) -> Result<Option<String>, RuntimeError> {
+        let run = view.state.id;
+        Ok(match exec {
+            Exec::Queue => {
+                let job = self.store().job(JobId::of_call(run, fence)).await?;
+                let is_open = job.is_some_and(|row| row.job.is_open());
+                (!is_open).then(|| "no open job carries its call".to_owned())
+            }
+            Exec::Flow { .. } => {
+                let child = RunId::of_call(run, fence);
+                let is_there = self.store().run(RunRef::Id(child)).await?.is_some();
+                (!is_there && !self.has_message(child, run).await?)
+                    .then(|| "no child run makes its call".to_owned())
+            }
+            Exec::Http | Exec::Func { .. } | Exec::Script(_) => {
+                let is_ours = by == self.life();
+                (is_ours && !self.calls().holds(run, fence)).then(|| "nobody makes its call".to_owned())
+            }
+        })
+    }
+
+    async fn has_message(&self, child: RunId, parent: RunId) -> Result<bool, RuntimeError> {
+        let sent = self.store().outbox(Timestamp(i64::MAX), usize::MAX).await?;
+        Ok(sent.iter().any(|message| match &message.note {
+            Note::StartChild(start) => start.child == child,
+            Note::CallEnded { .. } => message.to == windlass_store::outbox::Party::Run(parent),
+            Note::BalanceChanged | Note::CancelChild => false,
+        }))
+    }
+
+    /// An open run waits for something that can be named.
+    fn examine_rest(&self, view: &RunView, findings: &mut Vec<Finding>) {
+        let is_idle = view.state.status == Status::Running
+            && view.state.n_granted == 0
+            && view.state.wake_at().is_none()
+            && view.state.why(&view.plan).is_empty();
+        if is_idle {
+            let what = "it waits for nothing that could come".to_owned();
+            findings.push(Finding { subject: view.state.id.to_string(), node: None, what, repaired: false });
+        }
+    }
+
+    async fn examine_accounts(&self, found: &mut Examination) -> Result<(), RuntimeError> {
+        for account in self.store().accounts().await? {
+            found.n_accounts += 1;
+            let (mut sum, mut after) = (0_i64, 0);
+            loop {
+                let query = LedgerQuery { account: account.id.clone(), after, ..LedgerQuery::default() };
+                let rows = self.store().ledger(query).await?;
+                let Some(last) = rows.last() else { break };
+                after = last.seq;
+                sum = rows.iter().fold(sum, |sum, row| sum.saturating_add(row.posting.movement.amount));
+            }
+            if sum != account.balance {
+                let what = format!("its balance is {}, its ledger adds up to {sum}", account.balance);
+                found.findings.push(Finding { subject: account.id, node: None, what, repaired: false });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+//! A run in memory, and how it gets there.
+
+use std::sync::Arc;
+
+use windlass_engine::id::{FlowId, RunId};
+use windlass_engine::journal::{self, Entry};
+use windlass_engine::plan::Plan;
+use windlass_engine::run::Run;
+use windlass_store::project::Projection;
+use windlass_store::run::{Origin, RunRef, RunRow, Since};
+
+use crate::run::RunView;
+use crate::{Runtime, RuntimeError};
+
+/// Entries read at once.
+const ENTRIES: usize = 1_000;
+/// A snapshot is made no more often than every so many events.
+const SNAPSHOT_EVENTS: u64 = 2_000;
+
+/// A run in memory, as it was when this server last heard of it.
+pub(crate) struct Hot {
+    pub(crate) run: Run,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) projection: Projection,
+    pub(crate) flow: FlowId,
+    /// Entries in its journal.
+    pub(crate) len: u64,
+    /// Events before the newest snapshot.
+    snapped: u64,
+}
+
+impl Hot {
+    /// A run that nothing has happened to.
+    fn new(run: RunId, flow: FlowId, plan: Arc<Plan>) -> Self {
+        Hot { run: Run::new(run), plan, projection: Projection::default(), flow, len: 0, snapped: 0 }
+    }
+
+    /// The state to be stored beside the journal, when that is long enough: every snapshot is made after at least
+    /// as many events as there were before the last one, so that all of them together cost what the journal does.
+    pub(crate) fn snapshot(&mut self) -> Option<Vec<u8>> {
+        let since = self.run.length.saturating_sub(self.snapped);
+        if since < SNAPSHOT_EVENTS.max(self.snapped) || self.run.status.is_ended() {
+            return None;
+        }
+        self.snapped = self.run.length;
+        Some(journal::encode_snapshot(&self.run))
+    }
+}
+
+/// A run folded from what is stored.
+struct Folded {
+    run: Run,
+    len: u64,
+    snapped: u64,
+}
+
+impl Runtime {
+    /// A run that is about to be created.
+    pub(crate) async fn fresh(&self, run: RunId, origin: &Origin) -> Result<Box<Hot>, RuntimeError> {
+        Ok(Box::new(Hot::new(run, origin.flow, self.plan(origin.version).await?)))
+    }
+
+    /// A run as it is stored; `None` = there is no such run.
+    pub(crate) async fn load(&self, run: RunId) -> Result<Option<Box<Hot>>, RuntimeError> {
+        let Some((row, plan, folded)) = self.fold(run, None).await? else { return Ok(None) };
+        let Folded { run: state, len, snapped } = folded;
+        let projection = Projection::resume(&plan, &state, &row.standing);
+        Ok(Some(Box::new(Hot { run: state, plan, projection, flow: row.origin.flow, len, snapped })))
+    }
+
+    /// A run as it is stored now.
+    pub async fn view(&self, run: RunId) -> Result<Option<RunView>, RuntimeError> {
+        let found = self.fold(run, None).await?;
+        Ok(found.map(|(row, plan, folded)| RunView { row, plan, state: Arc::new(folded.run) }))
+    }
+
+    /// The state of a run after so many entries of its journal; `None` = no such run, or fewer entries.
+    pub async fn view_at(&self, run: RunId, len: u64) -> Result<Option<RunView>, RuntimeError> {
+        let found = self.fold(run, Some(len)).await?.filter(|(_, _, folded)| folded.len == len);
+        Ok(found.map(|(row, plan, folded)| RunView { row, plan, state: Arc::new(folded.run) }))
+    }
+
+    async fn fold(
+        &self,
+        id: RunId,
+        at: Option<u64>,
+    ) -> Result<Option<(RunRow, Arc<Plan>, Folded)>, RuntimeError> {
+        loop {
+            let Some(row) = self.store().run(RunRef::Id(id)).await? else { return Ok(None) };
+            let plan = self.plan(row.origin.version).await?;
+            let folded = self.replay(id, &plan, at).await?;
+            // Row and journal are read one after the other: what was written in between is read again.
+            if at.is_some() || folded.len == row.len {
+                return Ok(Some((row, plan, folded)));
+            }
+        }
+    }
+
+    async fn replay(&self, id: RunId, plan: &Plan, at: Option<u64>) -> Result<Folded, RuntimeError> {
+        let unreadable = |reason: String| RuntimeError::Journal { run: id, reason };
+        let mut folded = Folded { run: Run::new(id), len: 0, snapped: 0 };
+        let mut since = if at.is_some() { Since::Entry(0) } else { Since::Snapshot };
+        loop {
+            let left = at.map_or(ENTRIES as u64, |at| at.saturating_sub(folded.len));
+            let limit = usize::try_from(left).unwrap_or(ENTRIES).min(ENTRIES);
+            if limit == 0 {
+                return Ok(folded);
+            }
+            let part = self.store().journal(id, since, limit).await?;
+            if let Some(snapshot) = part.snapshot {
+                let run = journal::decode_snapshot(&snapshot.bytes);
+                folded.run = run.map_err(|error| unreadable(error.to_string()))?;
+                (folded.len, folded.snapped) = (snapshot.seq, folded.run.length);
+            }
+            let n = part.entries.len();
+            for (seq, Entry { at, events, .. }) in part.entries {
+                events.iter().for_each(|event| folded.run.apply(plan, event, at));
+                folded.len = seq;
+            }
+            if n < limit {
+                return Ok(folded);
+            }
+            since = Since::Entry(folded.len);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Claims: somebody gets jobs, or waits for some.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use windlass_engine::id::JobId;
+use windlass_engine::job::{JobInput, State};
+use windlass_engine::time::Timestamp;
+use windlass_queue::{Query, Take, Waiter};
+use windlass_store::StoreError;
+use windlass_store::commit::JobChange;
+use windlass_store::job::JobRow;
+
+use super::change::moved;
+use super::{CLAIM_MAX, CLAIM_NAMES_MAX, Claim, Claimed, WAIT_MAX};
+use crate::{Runtime, RuntimeError};
+
+/// When to come again while too many wait.
+const CROWDED: Duration = Duration::from_secs(1);
+/// When to look again although nobody said anything, while the store may have something.
+const UNSURE: Duration = Duration::from_secs(1);
+
+impl Runtime {
+    /// Hands out jobs; waits for some when there are none.
+    pub async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, RuntimeError> {
+        let until = Instant::now() + claim.wait.min(WAIT_MAX);
+        let first = |mut names: Vec<String>| {
+            names.truncate(CLAIM_NAMES_MAX);
+            names
+        };
+        let query = Arc::new(Query { queues: first(claim.queues), services: first(claim.services) });
+        let max = claim.max.clamp(1, CLAIM_MAX);
+        let lease_ms = u64::try_from(claim.lease.as_millis()).unwrap_or(u64::MAX);
+        let (mut ticket, mut may_fill) = (None, true);
+        loop {
+            if self.jobs().closed.is_cancelled() {
+                return Err(RuntimeError::Draining);
+            }
+            match self.jobs().dispatch.take(&query, max, may_fill, ticket) {
+                Take::Jobs(rows) => {
+                    let claimed = self.grant(rows, &claim.worker, lease_ms).await?;
+                    if !claimed.is_empty() {
+                        return Ok(claimed);
+                    }
+                    may_fill = true;
+                }
+                Take::Fill(fill) => {
+                    let rows = self.store().ready(fill.question(self.clock().now())).await?;
+                    fill.answered(rows);
+                    // Once is enough: what is there now is handed out before more is read.
+                    may_fill = false;
+                }
+                Take::Wait(waiter) => {
+                    ticket = Some(waiter.ticket());
+                    if !self.wait_for_jobs(waiter, until).await {
+                        return Ok(Vec::new());
+                    }
+                    may_fill = true;
+                }
+                Take::Crowded if claim.wait.is_zero() => return Ok(Vec::new()),
+                Take::Crowded => return Err(RuntimeError::Busy { retry_after: CROWDED }),
+            }
+        }
+    }
+
+    /// Waits until there may be something; `false` = it is too late for that.
+    async fn wait_for_jobs(&self, mut waiter: Waiter<'_>, until: Instant) -> bool {
+        if Instant::now() >= until {
+            return false;
+        }
+        let again = if waiter.is_sure() { until } else { until.min(Instant::now() + UNSURE) };
+        tokio::select! {
+            () = waiter.woken() => true,
+            () = tokio::time::sleep_until(again) => again < until,
+            () = self.jobs().closed.cancelled() => true,
+        }
+    }
+
+    /// Makes the claims durable. Whoever goes away meanwhile gets nothing, and what was theirs is given back.
+    async fn grant(
+        &self,
+        rows: Vec<Arc<JobRow>>,
+        worker: &str,
+        lease_ms: u64,
+    ) -> Result<Vec<Claimed>, RuntimeError> {
+        let (tell, heard) = oneshot::channel();
+        let (runtime, worker) = (self.clone(), worker.to_owned());
+        self.tasks().spawn(async move {
+            let granted = runtime.write_claims(&rows, &worker, lease_ms).await;
+            if let Err(Ok(claimed)) = tell.send(granted) {
+                runtime.release(claimed).await;
+            }
+        });
+        heard.await.unwrap_or(Err(RuntimeError::Broken))
+    }
+
+    async fn write_claims(
+        &self,
+        rows: &[Arc<JobRow>],
+        worker: &str,
+        lease_ms: u64,
+    ) -> Result<Vec<Claimed>, RuntimeError> {
+        let now = self.clock().now();
+        let (mut changes, mut claims, mut stale) = (Vec::new(), Vec::new(), Vec::new());
+        for row in rows {
+            match granted(row, worker, lease_ms, now) {
+                Some(change) => {
+                    claims.push((row, claimed(&change)));
+                    changes.push(change);
+                }
+                None => stale.push(row),
+            }
+        }
+        let (mut done, mut trouble) = (Vec::new(), None);
+        for ((row, claimed), answer) in claims.into_iter().zip(self.commit_jobs(changes).await) {
+            match answer {
+                Ok(()) => done.push(claimed),
+                Err(StoreError::Conflict { .. }) => stale.push(row),
+                Err(error) => {
+                    self.jobs().dispatch.put_back(std::slice::from_ref(row));
+                    trouble = Some(error);
+                }
+            }
+        }
+        for row in stale {
+            // What cannot be read now is handed out again, in vain, and read then.
+            if let Err(error) = self.reload(row.id()).await {
+                trouble = Some(error);
+            }
+            self.jobs().dispatch.put_back(std::slice::from_ref(row));
+        }
+        match trouble {
+            Some(error) if done.is_empty() => Err(error.into()),
+            Some(_) | None => Ok(done),
+        }
+    }
+
+    /// Gives back what nobody has heard of. If that cannot be written, the leases run out.
+    async fn release(&self, claims: Vec<Claimed>) {
+        let now = self.clock().now();
+        let back = |claim: Claimed| {
+            let row = self.jobs().dispatch.row(claim.job)?;
+            moved(&row, JobInput::Release { fence: claim.fence }, now).ok().flatten()
+        };
+        let answers = self.commit_jobs(claims.into_iter().filter_map(back).collect()).await;
+        for error in answers.into_iter().filter_map(Result::err) {
+            tracing::warn!(%error, "a job could not be given back; its lease runs out");
+        }
+    }
+}
+
+/// The job in the hands of a worker; `None` if it cannot be claimed.
+fn granted(row: &JobRow, worker: &str, lease_ms: u64, now: Timestamp) -> Option<JobChange> {
+    // The store counts a job as ready as soon as its wait is over; nobody may have said so yet.
+    let due = row.job.overdue(now).and_then(|input| moved(row, input, now).ok().flatten());
+    let due = due.map(|change| JobRow { rev: row.rev, job: change.job, origin: change.origin });
+    let claim = JobInput::Claim { worker: worker.to_owned(), lease_ms };
+    moved(due.as_ref().unwrap_or(row), claim, now).ok().flatten()
+}
+
+/// What its worker is told.
+fn claimed(change: &JobChange) -> Claimed {
+    let job = &change.job;
+    let (lease_until, deadline) = match &job.state {
+        State::Running { lease_until, deadline, .. } => (*lease_until, *deadline),
+        State::Pending { .. }
+        | State::Queued { .. }
+        | State::Suspended { .. }
+        | State::Retrying { .. }
+        | State::Succeeded
+        | State::Failed { .. }
+        | State::Cancelled => (job.updated_at, None),
+    };
+    let Given { input, params, attempt, key } = given(change);
+    Claimed {
+        job: job.id,
+        fence: job.fence,
+        attempt,
+        key,
+        queue: job.spec.queue.clone(),
+        service: job.spec.name.clone(),
+        input: Arc::new(input),
+        params: Arc::new(params),
+        memo: job.memo.clone(),
+        created_at: job.created_at,
+        started_at: job.latest().started_at.unwrap_or(job.updated_at),
+        lease_until,
+        deadline,
+        call: change.origin.call.clone(),
+    }
+}
+
+struct Given {
+    input: Value,
+    params: Value,
+    attempt: u32,
+    key: String,
+}
+
+/// What a worker is given: the payload of a plain job, or what the call of a run put into it.
+fn given(change: &JobChange) -> Given {
+    let (payload, latest) = (&change.job.spec.payload, change.job.latest());
+    if change.origin.call.is_none() {
+        let key = key_of(change.job.id);
+        return Given { input: payload.clone(), params: empty(), attempt: latest.number, key };
+    }
+    let field = |name: &str| payload.get(name).cloned();
+    let attempt = payload.get("attempt").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
+    let key = payload.get("key").and_then(Value::as_str).map(str::to_owned);
+    Given {
+        input: field("input").unwrap_or_default(),
+        params: field("params").unwrap_or_else(empty),
+        attempt: attempt.unwrap_or(latest.number),
+        key: key.unwrap_or_else(|| key_of(change.job.id)),
+    }
+}
+
+fn empty() -> Value {
+    Value::Object(serde_json::Map::new())
+}
+
+fn key_of(job: JobId) -> String {
+    job.to_string()
+}

@@ -1,0 +1,168 @@
+//! What time does to jobs: leases and time limits run out, waits end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use windlass_engine::id::JobId;
+use windlass_engine::input::Outcome;
+use windlass_engine::job::Job;
+use windlass_engine::retry::FaultKind;
+use windlass_engine::time::{LATEST, Timestamp};
+use windlass_store::StoreError;
+use windlass_store::commit::JobChange;
+use windlass_store::job::JobRow;
+
+use super::change::{Ended, moved};
+use super::many::each;
+use crate::{Runtime, RuntimeError};
+
+/// How often the store is asked whether something got lost. Nothing should: it is told in memory of everything.
+const SWEEP_MS: u64 = 30_000;
+/// When to try again what the store could not take.
+const AGAIN_MS: u64 = 1_000;
+/// Jobs that are looked at together.
+const AT_ONCE: usize = 500;
+/// Wake-ups that are read from the store at once.
+const WAKES: usize = 10_000;
+/// Rows that are read, and runs that are told, at once.
+const OPEN_MAX: usize = 64;
+
+impl Runtime {
+    /// Looks at jobs when their time has come.
+    pub(crate) async fn keep_jobs(self) {
+        loop {
+            let wait = self.clock().until(self.next_job_wake());
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = self.jobs().sooner.notified() => continue,
+                () = self.stopped() => return,
+            }
+            self.reap_due().await;
+        }
+    }
+
+    fn next_job_wake(&self) -> Timestamp {
+        let sweep_at = Timestamp(self.jobs().sweep_at.load(Ordering::Relaxed));
+        self.jobs().dispatch.next_wake().map_or(sweep_at, |at| at.min(sweep_at))
+    }
+
+    /// Does to jobs what time asks for.
+    pub(super) async fn reap_due(&self) {
+        let now = self.clock().now();
+        if self.jobs().sweep_at.load(Ordering::Relaxed) <= now.0 {
+            self.jobs().dispatch.doubt();
+            self.look_for_wakes(now).await;
+        } else if self.jobs().dispatch.ask_for_wakes(now) {
+            self.look_for_wakes(now).await;
+        }
+        loop {
+            let due = self.jobs().dispatch.due(now, AT_ONCE);
+            if due.is_empty() {
+                return;
+            }
+            self.reap(due).await;
+        }
+    }
+
+    async fn look_for_wakes(&self, now: Timestamp) {
+        if let Err(error) = self.load_wakes().await {
+            tracing::warn!(%error, "the wake-ups of jobs could not be read; they are read again");
+            self.jobs().sweep_at.store(now.after(AGAIN_MS).0, Ordering::Relaxed);
+        }
+    }
+
+    /// Reads the earliest wake-ups from the store.
+    pub(super) async fn load_wakes(&self) -> Result<(), RuntimeError> {
+        let wakes = self.store().due(LATEST, WAKES).await?.jobs;
+        let wakes: Vec<(Timestamp, JobId)> = wakes.into_iter().map(|wake| (wake.at, wake.id)).collect();
+        self.jobs().dispatch.heard_wakes(&wakes, wakes.len() < WAKES);
+        self.jobs().sweep_at.store(self.clock().now().after(SWEEP_MS).0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Looks at these jobs. Whatever happens, each of them has its next wake-up afterwards, if it needs one.
+    async fn reap(&self, due: Vec<JobId>) {
+        let now = self.clock().now();
+        let (mut changes, mut together, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        for (id, row) in due.iter().zip(self.rows(due.clone()).await) {
+            let Some(row) = row else {
+                // It could not be read: neither gone nor looked at.
+                self.jobs().dispatch.wake(*id, Some(now.after(AGAIN_MS)));
+                continue;
+            };
+            let Some(row) = row else { continue };
+            let change = row.job.overdue(now).and_then(|input| moved(&row, input, now).ok().flatten());
+            match change {
+                None => self.jobs().dispatch.wake(*id, row.job.wake_at()),
+                Some(change) if row.origin.call.is_some() && !change.job.is_open() => ends.push((row, change)),
+                Some(change) => {
+                    together.push(*id);
+                    changes.push(change);
+                }
+            }
+        }
+        for (id, answer) in together.into_iter().zip(self.commit_jobs(changes).await) {
+            match answer {
+                Ok(()) => {}
+                Err(StoreError::Conflict { .. }) => self.look_again(id).await,
+                Err(error) => self.reap_later(id, &error),
+            }
+        }
+        each(ends, OPEN_MAX, |(row, change)| {
+            let runtime = self.clone();
+            async move { runtime.reap_call(&row, change).await }
+        })
+        .await;
+    }
+
+    /// Ends a job of a run whose time is over.
+    async fn reap_call(&self, row: &JobRow, change: JobChange) {
+        let outcome = outcome(&change.job);
+        match self.end_job(row, change, outcome, None).await {
+            Ok(Ended::Yes | Ended::Unwanted) => {}
+            Ok(Ended::Outdated) => self.look_again(row.id()).await,
+            Err(error) => self.reap_later(row.id(), &error),
+        }
+    }
+
+    /// Somebody else wrote first.
+    async fn look_again(&self, id: JobId) {
+        match self.reload(id).await {
+            // Even if it was known already, its wake-up was taken out.
+            Ok(Some(row)) => self.jobs().dispatch.wake(id, row.job.wake_at()),
+            Ok(None) => {}
+            Err(error) => self.reap_later(id, &error),
+        }
+    }
+
+    fn reap_later(&self, id: JobId, error: &dyn std::fmt::Display) {
+        tracing::warn!(job = %id, %error, "a job that is due could not be looked at; it is tried again");
+        self.jobs().dispatch.wake(id, Some(self.clock().now().after(AGAIN_MS)));
+    }
+
+    /// Jobs as they are kept, or as they are stored; nothing for those that could not be read.
+    async fn rows(&self, ids: Vec<JobId>) -> Vec<Option<Option<Arc<JobRow>>>> {
+        let mut rows: Vec<_> = ids.iter().map(|id| Some(self.jobs().dispatch.row(*id))).collect();
+        let missing = rows.iter().zip(&ids).enumerate();
+        let missing: Vec<(usize, JobId)> =
+            missing.filter(|(_, (row, _))| **row == Some(None)).map(|(at, (_, id))| (at, *id)).collect();
+        let read = |(at, id)| {
+            let runtime = self.clone();
+            async move { (at, runtime.reload(id).await.ok()) }
+        };
+        for (at, row) in each(missing, OPEN_MAX, read).await.into_iter().flatten() {
+            rows[at] = row;
+        }
+        rows
+    }
+}
+
+/// What a run is told of a job whose time is over.
+fn outcome(job: &Job) -> Outcome {
+    match &job.latest().error {
+        Some(fault) if fault.kind == FaultKind::Lost => Outcome::WorkerLost,
+        Some(fault) => Outcome::Failed(fault.clone()),
+        // It was to stop, and had its time.
+        None => Outcome::Canceled,
+    }
+}

@@ -1,0 +1,256 @@
+//! Plain jobs on real stores. Those of runs are in `tests/jobs.rs`.
+
+mod time;
+mod workers;
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+use uuid::Uuid;
+use windlass_engine::job::{Job, JobBackoff, JobInput, JobSpec};
+use windlass_engine::retry::{Backoff, Fault, FaultKind};
+use windlass_store::Memory;
+use windlass_store::job::JobStatus;
+use windlass_store::sqlite::{Durability, Sqlite};
+
+use super::*;
+use crate::Settings;
+
+/// Longer than anything takes that is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LEASE: Duration = Duration::from_secs(30);
+
+async fn server() -> Runtime {
+    Runtime::start_up(Arc::new(Memory::new()), Settings::default()).await.unwrap()
+}
+
+async fn on_disk() -> Runtime {
+    let store = Sqlite::temporary(Durability::Fast).unwrap();
+    Runtime::start_up(Arc::new(store), Settings::default()).await.unwrap()
+}
+
+fn spec(queue: &str) -> JobSpec {
+    JobSpec { payload: json!({"n": 1}), ..JobSpec::new("work", queue) }
+}
+
+/// A job that is tried again at once.
+fn impatient(queue: &str) -> JobSpec {
+    let backoff = JobBackoff { kind: Backoff::Fixed, base_ms: 0, cap_ms: 0, jitter: false };
+    JobSpec { backoff, ..spec(queue) }
+}
+
+fn claim_of(queue: &str, max: usize, wait: Duration) -> Claim {
+    let worker = "w".to_owned();
+    Claim { worker, queues: vec![queue.to_owned()], services: Vec::new(), max, wait, lease: LEASE }
+}
+
+fn done(claimed: &Claimed, value: Value) -> Finish {
+    end(claimed, Outcome::Done(Arc::new(value)))
+}
+
+fn end(claimed: &Claimed, outcome: Outcome) -> Finish {
+    Finish { job: claimed.job, fence: claimed.fence, outcome, worker: None, log: None }
+}
+
+impl Runtime {
+    async fn add(&self, specs: impl IntoIterator<Item = JobSpec>) -> Vec<JobId> {
+        let now = self.clock().now();
+        let make = |spec| {
+            let (job, _) = Job::create(JobId::new(Uuid::now_v7()), spec, now).unwrap();
+            JobChange { expected_rev: 0, job, origin: Default::default() }
+        };
+        let changes: Vec<JobChange> = specs.into_iter().map(make).collect();
+        let ids = changes.iter().map(|change| change.job.id).collect();
+        for answer in self.commit_jobs(changes).await {
+            answer.unwrap();
+        }
+        ids
+    }
+
+    async fn take(&self, queue: &str, max: usize) -> Vec<Claimed> {
+        self.claim(claim_of(queue, max, Duration::ZERO)).await.unwrap()
+    }
+
+    async fn take_one(&self, queue: &str) -> Claimed {
+        let mut claimed = self.claim(claim_of(queue, 1, PATIENCE)).await.unwrap();
+        claimed.pop().expect("there was no job within the time of the test")
+    }
+
+    async fn say(&self, end: Finish) -> Verdict {
+        self.finish(vec![end]).await.pop().unwrap().unwrap()
+    }
+
+    async fn keep(&self, claimed: &Claimed, lease: Duration) -> Verdict {
+        self.extend(vec![(claimed.job, claimed.fence)], lease).await.pop().unwrap().unwrap()
+    }
+
+    async fn status(&self, job: JobId) -> JobStatus {
+        JobStatus::of(&self.store().job(job).await.unwrap().unwrap().job)
+    }
+
+    /// Changes the job without telling the index, as another server would.
+    async fn behind_its_back(&self, job: JobId, input: JobInput) {
+        let row = self.store().job(job).await.unwrap().unwrap();
+        let now = self.clock().now();
+        let change = super::change::moved(&row, input, now).unwrap().unwrap();
+        let command = windlass_engine::id::CommandId::new(Uuid::now_v7());
+        let commit = windlass_store::commit::Commit {
+            jobs: vec![change],
+            ..windlass_store::commit::Commit::new(command, now)
+        };
+        self.store().commit_one(commit).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn jobs_come_by_priority_and_then_in_order() {
+    let server = on_disk().await;
+    let priorities = [0, 5, -3, 5, 0];
+    let ids = server.add(priorities.map(|priority| JobSpec { priority, ..spec("q") })).await;
+    let claimed: Vec<JobId> = server.take("q", 9).await.iter().map(|claimed| claimed.job).collect();
+    assert_eq!(claimed, [1, 3, 0, 4, 2].map(|at: usize| ids[at]));
+    assert!(server.take("q", 9).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_worker_is_told_what_it_needs() {
+    let server = on_disk().await;
+    let ids = server.add([JobSpec { timeout_ms: 5_000, ..spec("q") }]).await;
+    let claimed = server.take_one("q").await;
+    assert_eq!((claimed.job, claimed.fence, claimed.attempt), (ids[0], 1, 1));
+    assert_eq!((claimed.queue.as_str(), claimed.service.as_str()), ("q", "work"));
+    assert_eq!((&*claimed.input, &*claimed.params), (&json!({"n": 1}), &json!({})));
+    assert_eq!(claimed.key, ids[0].to_string());
+    assert_eq!(claimed.lease_until, claimed.started_at.after(30_000));
+    assert_eq!(claimed.deadline, Some(claimed.started_at.after(5_000)));
+    assert_eq!((claimed.memo, claimed.call), (None, None));
+}
+
+#[tokio::test]
+async fn a_job_matches_by_its_service_too() {
+    let server = server().await;
+    server.add([spec("q"), JobSpec::new("other", "q")]).await;
+    let services = vec!["work".to_owned()];
+    let claim = Claim { queues: Vec::new(), services, ..claim_of("", 9, Duration::ZERO) };
+    assert_eq!(server.claim(claim).await.unwrap().len(), 1);
+    assert_eq!(server.take("q", 9).await.len(), 1);
+}
+
+#[tokio::test]
+async fn whoever_waits_is_woken_by_a_new_job() {
+    let server = server().await;
+    let waiting = {
+        let server = server.clone();
+        tokio::spawn(async move { server.take_one("q").await.job })
+    };
+    let ids = server.add([spec("q")]).await;
+    assert_eq!(waiting.await.unwrap(), ids[0]);
+}
+
+#[tokio::test]
+async fn whoever_waits_in_vain_gets_nothing() {
+    let server = server().await;
+    let begun = std::time::Instant::now();
+    let wait = Duration::from_millis(30);
+    assert!(server.claim(claim_of("q", 1, wait)).await.unwrap().is_empty());
+    assert!(begun.elapsed() >= wait);
+    assert!(server.claim(Claim { queues: Vec::new(), ..claim_of("", 1, wait) }).await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixteen_workers_never_get_the_same_job() {
+    let server = on_disk().await;
+    let ids = server.add((0..2_000).map(|_| spec("q"))).await;
+    let worker = |n: usize| {
+        let server = server.clone();
+        async move {
+            let mut got = Vec::new();
+            loop {
+                let claimed = server.take("q", 1 + n * 3).await;
+                if claimed.is_empty() {
+                    return got;
+                }
+                let ends = claimed.iter().map(|claimed| done(claimed, json!(n))).collect();
+                assert!(server.finish(ends).await.into_iter().all(|answer| answer.unwrap() == Verdict::Ok));
+                got.extend(claimed.iter().map(|claimed| claimed.job));
+            }
+        }
+    };
+    let workers: Vec<_> = (0..16).map(|n| tokio::spawn(worker(n))).collect();
+    let mut got = Vec::new();
+    for worker in workers {
+        got.extend(worker.await.unwrap());
+    }
+    assert_eq!(got.len(), ids.len());
+    assert_eq!(got.into_iter().collect::<BTreeSet<_>>(), ids.iter().copied().collect());
+    for id in ids {
+        assert_eq!(server.status(id).await, JobStatus::Completed);
+    }
+}
+
+#[tokio::test]
+async fn a_paused_queue_hands_out_nothing() {
+    let server = on_disk().await;
+    server.pause_queue("q", true).await.unwrap();
+    let ids = server.add([spec("q")]).await;
+    assert!(server.take("q", 9).await.is_empty());
+    let waiting = {
+        let server = server.clone();
+        tokio::spawn(async move { server.take_one("q").await.job })
+    };
+    server.pause_queue("q", false).await.unwrap();
+    assert_eq!(waiting.await.unwrap(), ids[0]);
+}
+
+#[tokio::test]
+async fn what_the_store_had_before_is_handed_out_in_order_too() {
+    let store = Arc::new(Memory::new());
+    let before = Runtime::start_up(store.clone(), Settings::default()).await.unwrap();
+    let ids = before.add([0, 7, 3].map(|priority| JobSpec { priority, ..spec("q") })).await;
+    before.pause_queue("paused", true).await.unwrap();
+    before.add([spec("paused")]).await;
+    before.shut_down(Duration::ZERO).await;
+    let server = Runtime::start_up(store, Settings::default()).await.unwrap();
+    let new = server.add([JobSpec { priority: 5, ..spec("q") }]).await;
+    let claimed: Vec<JobId> = server.take("q", 9).await.iter().map(|claimed| claimed.job).collect();
+    assert_eq!(claimed, [ids[1], new[0], ids[2], ids[0]]);
+    assert!(server.take("paused", 9).await.is_empty());
+}
+
+#[tokio::test]
+async fn what_another_wrote_spoils_no_other_claim() {
+    let server = on_disk().await;
+    let ids = server.add([spec("q"), spec("q"), spec("q")]).await;
+    server.behind_its_back(ids[1], JobInput::Cancel).await;
+    let claimed: Vec<JobId> = server.take("q", 9).await.iter().map(|claimed| claimed.job).collect();
+    assert_eq!(claimed, [ids[0], ids[2]]);
+    assert!(server.take("q", 9).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_claim_that_nobody_hears_of_is_given_back() {
+    let server = server().await;
+    server.add([spec("q")]).await;
+    // So that the list is known and the claim goes straight to its commit.
+    assert!(server.take("other", 1).await.is_empty());
+    let gone = server.claim(claim_of("q", 1, PATIENCE));
+    let heard = tokio::time::timeout(Duration::ZERO, gone).await;
+    assert!(heard.is_err(), "the claim was too fast to be given up");
+    let claimed = server.take_one("q").await;
+    assert_eq!(claimed.attempt, 1, "it cost no attempt");
+}
+
+#[tokio::test]
+async fn nobody_gets_a_job_from_a_server_that_shuts_down() {
+    let server = server().await;
+    server.add([spec("q")]).await;
+    let waiting = {
+        let server = server.clone();
+        tokio::spawn(async move { server.claim(claim_of("other", 1, PATIENCE)).await })
+    };
+    tokio::task::yield_now().await;
+    server.shut_down(Duration::ZERO).await;
+    assert!(matches!(waiting.await.unwrap(), Err(RuntimeError::Draining)));
+    let late = server.claim(claim_of("q", 1, PATIENCE)).await;
+    assert!(matches!(late, Err(RuntimeError::Draining)));
+}

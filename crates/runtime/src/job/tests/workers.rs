@@ -1,0 +1,108 @@
+//! What workers say, and what they are told.
+
+use super::*;
+
+#[tokio::test]
+async fn the_same_end_again_is_fine_and_another_one_is_not() {
+    let server = on_disk().await;
+    let ids = server.add([spec("q")]).await;
+    let claimed = server.take_one("q").await;
+    assert_eq!(server.say(done(&claimed, json!(1))).await, Verdict::Ok);
+    assert_eq!(server.say(done(&claimed, json!(1))).await, Verdict::Ok);
+    assert_eq!(server.say(done(&claimed, json!(2))).await, Verdict::Lost);
+    let failed = Outcome::Failed(Fault::new(FaultKind::Error, "no"));
+    assert_eq!(server.say(end(&claimed, failed)).await, Verdict::Lost);
+    let wrong = Finish { fence: claimed.fence + 1, ..done(&claimed, json!(1)) };
+    assert_eq!(server.say(wrong).await, Verdict::Lost);
+    assert_eq!(server.status(ids[0]).await, JobStatus::Completed);
+}
+
+#[tokio::test]
+async fn ends_are_answered_in_order_each_for_itself() {
+    let server = on_disk().await;
+    server.add([spec("q"), spec("q"), spec("q")]).await;
+    let claimed = server.take("q", 3).await;
+    let unknown = Finish { job: JobId::new(Uuid::now_v7()), ..done(&claimed[0], json!(0)) };
+    let stale = Finish { fence: 9, ..done(&claimed[1], json!(0)) };
+    let ends = vec![
+        done(&claimed[0], json!(0)),
+        unknown,
+        stale,
+        done(&claimed[2], json!(2)),
+        done(&claimed[2], json!(2)),
+        done(&claimed[2], json!(3)),
+    ];
+    let answers: Vec<Verdict> = server.finish(ends).await.into_iter().map(Result::unwrap).collect();
+    use Verdict::{Lost, Ok};
+    assert_eq!(answers, [Ok, Lost, Lost, Ok, Ok, Lost]);
+    assert_eq!(server.status(claimed[1].job).await, JobStatus::Running);
+}
+
+#[tokio::test]
+async fn a_failed_job_is_tried_again_until_it_is_a_dead_letter() {
+    let server = on_disk().await;
+    let ids = server.add([JobSpec { max_retries: 2, ..impatient("q") }]).await;
+    for attempt in 1..=2 {
+        let claimed = server.take_one("q").await;
+        assert_eq!((claimed.attempt, claimed.fence), (attempt, u64::from(attempt)));
+        let failed = Outcome::Failed(Fault::new(FaultKind::Error, "no"));
+        assert_eq!(server.say(end(&claimed, failed)).await, Verdict::Ok);
+    }
+    assert!(server.take("q", 1).await.is_empty());
+    assert!(server.store().job(ids[0]).await.unwrap().unwrap().job.is_dead_letter());
+}
+
+#[tokio::test]
+async fn a_suspended_job_comes_again_with_its_memo() {
+    let server = on_disk().await;
+    server.add([spec("q")]).await;
+    let claimed = server.take_one("q").await;
+    let suspended = Outcome::Suspended { memo: json!({"at": 7}), recheck_ms: Some(5) };
+    assert_eq!(server.say(end(&claimed, suspended.clone())).await, Verdict::Ok);
+    assert_eq!(server.say(end(&claimed, suspended)).await, Verdict::Ok);
+    let again = server.take_one("q").await;
+    assert_eq!((again.job, again.attempt), (claimed.job, 1));
+    assert_eq!(again.memo, Some(json!({"at": 7})));
+    assert_eq!(server.say(done(&again, json!(1))).await, Verdict::Ok);
+}
+
+#[tokio::test]
+async fn a_worker_hears_that_its_job_was_cancelled() {
+    let server = on_disk().await;
+    let ids = server.add([spec("q")]).await;
+    let claimed = server.take_one("q").await;
+    assert_eq!(server.keep(&claimed, 2 * LEASE).await, Verdict::Ok);
+    let row = server.store().job(ids[0]).await.unwrap().unwrap();
+    let cancel = super::super::change::moved(&row, JobInput::Cancel, server.clock().now()).unwrap();
+    server.commit_jobs(cancel.into_iter().collect()).await.pop().unwrap().unwrap();
+    assert_eq!(server.keep(&claimed, 3 * LEASE).await, Verdict::Canceled);
+    // Also when there is nothing to extend.
+    assert_eq!(server.keep(&claimed, LEASE).await, Verdict::Canceled);
+    assert_eq!(server.say(done(&claimed, json!(1))).await, Verdict::Canceled);
+    assert_eq!(server.say(done(&claimed, json!(1))).await, Verdict::Canceled);
+    assert_eq!(server.keep(&claimed, LEASE).await, Verdict::Canceled);
+    assert_eq!(server.status(ids[0]).await, JobStatus::Cancelled);
+}
+
+#[tokio::test]
+async fn what_was_written_behind_the_index_is_found() {
+    let server = on_disk().await;
+    let ids = server.add([spec("q"), spec("q")]).await;
+    let claimed = server.take("q", 2).await;
+    server.behind_its_back(ids[0], JobInput::Cancel).await;
+    let ends = claimed.iter().map(|claimed| done(claimed, json!(1))).collect();
+    let answers: Vec<Verdict> = server.finish(ends).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(answers, [Verdict::Canceled, Verdict::Ok]);
+}
+
+#[tokio::test]
+async fn two_ends_race_and_one_wins() {
+    let server = on_disk().await;
+    server.add((0..50).map(|_| spec("q"))).await;
+    for claimed in server.take("q", 50).await {
+        let (one, other) = (done(&claimed, json!(1)), done(&claimed, json!(2)));
+        let (one, other) = tokio::join!(server.say(one), server.say(other));
+        let verdicts = [one, other];
+        assert!(verdicts == [Verdict::Ok, Verdict::Lost] || verdicts == [Verdict::Lost, Verdict::Ok]);
+    }
+}

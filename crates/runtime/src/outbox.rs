@@ -1,0 +1,240 @@
+//! What runs and accounts do to runs: messages that wait in the store until they are delivered.
+//!
+//! Messages to one receiver go one after the other, oldest first: a child is created before it is cancelled.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use uuid::Uuid;
+use windlass_engine::id::{CommandId, RunId};
+use windlass_engine::input::Input;
+use windlass_engine::time::Timestamp;
+use windlass_store::StoreError;
+use windlass_store::commit::Commit;
+use windlass_store::flow::{FlowRef, VersionRef};
+use windlass_store::outbox::{Child, Delivery, Message, Note, Party};
+use windlass_store::page::{Order, Part};
+use windlass_store::run::{Origin, RunQuery, RunRef, RunStatus};
+
+use crate::Runtime;
+use crate::RuntimeError;
+use crate::mailbox::Told;
+use crate::run::Along;
+
+/// How often the store is asked for messages that nobody delivered: those of servers that died.
+const LOOK: Duration = Duration::from_secs(5);
+/// Messages read at once.
+const AT_ONCE: usize = 1_000;
+/// When to try again what the store could not take.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Messages on their way, by receiver.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    lanes: Mutex<BTreeMap<Party, VecDeque<Message>>>,
+}
+
+impl Outbox {
+    fn lanes(&self) -> MutexGuard<'_, BTreeMap<Party, VecDeque<Message>>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues a message; `true` = nobody delivers to this receiver yet.
+    fn put(&self, message: Message) -> bool {
+        let mut lanes = self.lanes();
+        let is_new = !lanes.contains_key(&message.to);
+        let lane = lanes.entry(message.to.clone()).or_default();
+        if lane.iter().all(|waiting| waiting.id != message.id) {
+            lane.push_back(message);
+        }
+        is_new
+    }
+
+    fn first(&self, to: &Party) -> Option<Message> {
+        let mut lanes = self.lanes();
+        let first = lanes.get(to).and_then(VecDeque::front).cloned();
+        if first.is_none() {
+            lanes.remove(to);
+        }
+        first
+    }
+
+    fn drop_first(&self, to: &Party) {
+        if let Some(lane) = self.lanes().get_mut(to) {
+            lane.pop_front();
+        }
+    }
+}
+
+/// Why a message is still there.
+enum Undelivered {
+    /// Try again after a while.
+    Later(String),
+}
+
+impl From<StoreError> for Undelivered {
+    fn from(error: StoreError) -> Self {
+        Undelivered::Later(error.to_string())
+    }
+}
+
+impl From<RuntimeError> for Undelivered {
+    fn from(error: RuntimeError) -> Self {
+        Undelivered::Later(error.to_string())
+    }
+}
+
+impl Runtime {
+    /// Delivers a message that has just become durable.
+    pub(crate) fn deliver_soon(&self, message: Message) {
+        if message.at > self.clock().now() {
+            // Found again in the store when its time has come.
+            return;
+        }
+        let to = message.to.clone();
+        if self.outbox().put(message) {
+            let runtime = self.clone();
+            self.tasks().spawn(async move { runtime.deliver_all(to).await });
+        }
+    }
+
+    /// Looks for messages that nobody delivered, again and again.
+    pub(crate) async fn look_for_messages(self) {
+        loop {
+            match self.store().outbox(self.clock().now(), AT_ONCE).await {
+                Ok(messages) => messages.into_iter().for_each(|message| self.deliver_soon(message)),
+                Err(error) => tracing::warn!(%error, "messages could not be read"),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                () = self.stopped() => return,
+            }
+        }
+    }
+
+    async fn deliver_all(&self, to: Party) {
+        while let Some(message) = self.outbox().first(&to) {
+            match self.deliver(&message).await {
+                Ok(()) => self.outbox().drop_first(&to),
+                Err(Undelivered::Later(reason)) => {
+                    tracing::warn!(message = %message.id, reason, "a message could not be delivered yet");
+                    tokio::select! {
+                        () = tokio::time::sleep(AGAIN) => {}
+                        () = self.stopped() => return,
+                    }
+                }
+            }
+        }
+    }
+
+    async fn deliver(&self, message: &Message) -> Result<(), Undelivered> {
+        match (message.note.delivery(), &message.to) {
+            (Delivery::Create(child), _) => self.create_child(message, &child).await,
+            (Delivery::Submit(input), Party::Run(run)) => self.pass_on(message, *run, input).await,
+            (Delivery::Submit(input), Party::Account(account)) => {
+                self.tell_all(account, &input).await?;
+                self.forget(message).await
+            }
+        }
+    }
+
+    async fn pass_on(&self, message: &Message, run: RunId, input: Input) -> Result<(), Undelivered> {
+        let along = Along { delivered: vec![message.id.clone()], ..Along::default() };
+        match self.tell(run, input, along).await {
+            Told::Taken(_) | Told::Outdated | Told::Existing { .. } => Ok(()),
+            Told::Refused(_) => self.forget(message).await,
+            // A run that is yet to be created is told afterwards.
+            Told::UnknownRun if self.is_to_be_created(run).await? => {
+                Err(Undelivered::Later("its receiver is yet to be created".to_owned()))
+            }
+            Told::UnknownRun => self.forget(message).await,
+            Told::Trouble(error) => Err(error.into()),
+        }
+    }
+
+    async fn tell_all(&self, account: &str, input: &Input) -> Result<(), Undelivered> {
+        let open = RunStatus::ALL.into_iter().filter(|status| status.is_open()).collect();
+        let part = Part { order: Order::Oldest, limit: AT_ONCE, ..Part::default() };
+        let mut query =
+            RunQuery { statuses: open, account: Some(account.to_owned()), part, ..RunQuery::default() };
+        loop {
+            let page = self.store().runs(query.clone()).await?;
+            for row in page.items {
+                if let Told::Trouble(error) = self.tell(row.id, input.clone(), Along::default()).await {
+                    return Err(error.into());
+                }
+            }
+            match page.next {
+                Some(next) => query.part.cursor = Some(next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// A call of a flow creates its child, in the commit that delivers the message: never twice, never not at all.
+    async fn create_child(&self, message: &Message, child: &Child) -> Result<(), Undelivered> {
+        let origin = match self.origin_of(child).await? {
+            Ok(origin) => origin,
+            Err(reason) => return self.pass_on(message, child.parent.run, child.refused(reason)).await,
+        };
+        let start = self.complete(child.start()).await?;
+        let along = Along { create: Some(origin), delivered: vec![message.id.clone()], ..Along::default() };
+        match self.tell(child.child, Input::Start(Box::new(start)), along).await {
+            Told::Taken(_) | Told::Outdated | Told::Existing { .. } => Ok(()),
+            Told::Refused(_) if self.store().run(RunRef::Id(child.child)).await?.is_some() => {
+                self.forget(message).await
+            }
+            Told::Refused(refusal) => {
+                self.pass_on(message, child.parent.run, child.refused(refusal.to_string())).await
+            }
+            Told::UnknownRun => Err(Undelivered::Later("its version is not there".to_owned())),
+            Told::Trouble(error) => Err(error.into()),
+        }
+    }
+
+    /// What the child comes from, or why it cannot be created.
+    async fn origin_of(&self, child: &Child) -> Result<Result<Origin, String>, Undelivered> {
+        let name = &child.flow;
+        let flow = match name.parse() {
+            Ok(id) => FlowRef::Id(id),
+            Err(_) => FlowRef::Name(name.clone()),
+        };
+        let Some(flow) = self.store().flow(flow).await? else {
+            return Ok(Err(format!("there is no flow `{name}`: publish it first")));
+        };
+        let version = match child.version {
+            Some(number) => VersionRef::Number { flow: flow.id, number },
+            None => VersionRef::Latest { flow: flow.id },
+        };
+        let Some(version) = self.store().version(version).await? else {
+            let which = child.version.map_or("a published version".to_owned(), |n| format!("a version {n}"));
+            return Ok(Err(format!("flow `{name}` does not have {which}")));
+        };
+        Ok(Ok(Origin {
+            flow: flow.id,
+            version: version.id,
+            request: None,
+            labels: BTreeMap::new(),
+            account: None,
+            parent: Some(child.parent.clone()),
+            schedule: None,
+            created_at: self.clock().now(),
+        }))
+    }
+
+    async fn is_to_be_created(&self, run: RunId) -> Result<bool, StoreError> {
+        let sent = self.store().outbox(Timestamp(i64::MAX), usize::MAX).await?;
+        Ok(sent.iter().any(|message| matches!(&message.note, Note::StartChild(child) if child.child == run)))
+    }
+
+    /// A message that nobody wants any more, or that all have heard.
+    async fn forget(&self, message: &Message) -> Result<(), Undelivered> {
+        let mut commit = Commit::new(CommandId::new(Uuid::now_v7()), self.clock().now());
+        commit.delivered.push(message.id.clone());
+        match self.store().commit_one(commit).await {
+            Ok(_) | Err(StoreError::Refused(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Wake-ups: a heap of those that come soon; the store has all others.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use windlass_engine::id::RunId;
+use windlass_engine::input::Input;
+use windlass_engine::time::Timestamp;
+
+use crate::Runtime;
+use crate::mailbox::Letter;
+
+/// Wake-ups that come later than this are left to the store.
+const HORIZON_MS: u64 = 60_000;
+/// How often the store is asked for those that come soon: twice within the horizon, so that none is overslept.
+const LOOK: Duration = Duration::from_millis(HORIZON_MS / 2);
+/// Wake-ups taken from the store at once.
+const AT_ONCE: usize = 10_000;
+
+/// When runs have to be looked at.
+#[derive(Default)]
+pub(crate) struct Timers {
+    soon: Mutex<Soon>,
+    sooner: Notify,
+}
+
+#[derive(Default)]
+struct Soon {
+    heap: BinaryHeap<Reverse<(Timestamp, RunId)>>,
+    /// What counts: an entry of the heap that says otherwise is out of date.
+    wakes: HashMap<RunId, Timestamp>,
+}
+
+impl Timers {
+    fn soon(&self) -> MutexGuard<'_, Soon> {
+        self.soon.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When a run has to be looked at from now on.
+    pub(crate) fn set(&self, run: RunId, at: Option<Timestamp>, now: Timestamp) {
+        let mut soon = self.soon();
+        let Some(at) = at.filter(|at| at.since(now) <= HORIZON_MS) else {
+            if !soon.wakes.is_empty() {
+                soon.wakes.remove(&run);
+            }
+            return;
+        };
+        if soon.wakes.insert(run, at) == Some(at) {
+            return;
+        }
+        let is_first = soon.heap.peek().is_none_or(|Reverse((first, _))| at < *first);
+        soon.heap.push(Reverse((at, run)));
+        drop(soon);
+        if is_first {
+            self.sooner.notify_one();
+        }
+    }
+
+    fn next(&self) -> Option<Timestamp> {
+        self.soon().heap.peek().map(|Reverse((at, _))| *at)
+    }
+
+    fn take_due(&self, now: Timestamp) -> Vec<RunId> {
+        let mut soon = self.soon();
+        let mut due = Vec::new();
+        while let Some(Reverse((at, run))) = soon.heap.peek().copied().filter(|Reverse((at, _))| *at <= now) {
+            soon.heap.pop();
+            if soon.wakes.get(&run) == Some(&at) {
+                soon.wakes.remove(&run);
+                due.push(run);
+            }
+        }
+        due
+    }
+}
+
+impl Runtime {
+    /// Wakes runs when their time has come.
+    pub(crate) async fn keep_time(self) {
+        loop {
+            let next = self.timers().next().map(|at| self.clock().until(at));
+            let wait = async {
+                match next {
+                    Some(wait) => tokio::time::sleep(wait).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = wait => {}
+                () = self.timers().sooner.notified() => {}
+                () = self.stopped() => return,
+            }
+            for run in self.timers().take_due(self.clock().now()) {
+                self.post(run, Letter::of(Input::TimePassed));
+            }
+        }
+    }
+
+    /// Reads the wake-ups that come soon from the store, again and again.
+    pub(crate) async fn look_ahead(self) {
+        loop {
+            let now = self.clock().now();
+            let wait = match self.store().due(now.after(HORIZON_MS), AT_ONCE).await {
+                Ok(due) => {
+                    for wake in &due.runs {
+                        self.timers().set(wake.id, Some(wake.at), now);
+                    }
+                    if due.runs.len() < AT_ONCE { LOOK } else { Duration::from_secs(1) }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "wake-ups could not be read");
+                    Duration::from_secs(1)
+                }
+            };
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = self.stopped() => return,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn run(n: u128) -> RunId {
+        RunId::new(Uuid::from_u128(n))
+    }
+
+    #[test]
+    fn a_run_is_due_at_its_latest_wake_up_only() {
+        let timers = Timers::default();
+        timers.set(run(1), Some(Timestamp(10)), Timestamp(0));
+        timers.set(run(1), Some(Timestamp(20)), Timestamp(0));
+        timers.set(run(2), Some(Timestamp(10)), Timestamp(0));
+        assert_eq!(timers.take_due(Timestamp(9)), []);
+        assert_eq!(timers.take_due(Timestamp(10)), [run(2)]);
+        assert_eq!(timers.take_due(Timestamp(20)), [run(1)]);
+        assert_eq!(timers.take_due(Timestamp(30)), []);
+    }
+
+    #[test]
+    fn a_wake_up_that_is_taken_back_does_not_come() {
+        let timers = Timers::default();
+        timers.set(run(1), Some(Timestamp(10)), Timestamp(0));
+        timers.set(run(1), None, Timestamp(0));
+        assert_eq!(timers.take_due(Timestamp(20)), []);
+    }
+
+    #[test]
+    fn what_comes_late_is_left_to_the_store() {
+        let timers = Timers::default();
+        timers.set(run(1), Some(Timestamp(0).after(HORIZON_MS + 1)), Timestamp(0));
+        assert_eq!(timers.next(), None);
+    }
+}

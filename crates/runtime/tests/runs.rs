@@ -1,0 +1,363 @@
+//! Runs on a real store, from their start to their end, across restarts.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use windlass_engine::definition::Strictness;
+use windlass_engine::event::Start;
+use windlass_engine::id::{FlowId, RunId, VersionId};
+use windlass_engine::input::{Input, Outcome};
+use windlass_runtime::flow::{NewFlow, NewVersion};
+use windlass_runtime::function::Functions;
+use windlass_runtime::run::{NewRun, StartError};
+use windlass_runtime::{Runtime, Settings, SubmitError};
+use windlass_store::flow::VersionStatus;
+use windlass_store::run::{Request, RunStatus, Since};
+use windlass_store::sqlite::{Durability, Sqlite};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Server {
+    runtime: Runtime,
+}
+
+struct Published {
+    flow: FlowId,
+    version: VersionId,
+}
+
+impl Server {
+    async fn on(store: Sqlite, functions: Functions) -> Self {
+        let settings = Settings { functions, ..Settings::default() };
+        Server { runtime: Runtime::start_up(Arc::new(store), settings).await.unwrap() }
+    }
+
+    async fn new() -> Self {
+        Self::on(Sqlite::temporary(Durability::Fast).unwrap(), Functions::built_in()).await
+    }
+
+    async fn publish(&self, name: &str, definition: Value) -> Published {
+        let flow = NewFlow { name: name.to_owned(), ..NewFlow::default() };
+        let version = NewVersion {
+            definition: definition.to_string(),
+            strictness: Strictness::Strict,
+            number: None,
+            status: VersionStatus::Published,
+            note: String::new(),
+        };
+        let done = self.runtime.publish_flow(flow, Some(version)).await.unwrap().published;
+        Published { flow: done.flow, version: done.version.unwrap().0 }
+    }
+
+    async fn start(&self, of: &Published, params: Value) -> RunId {
+        self.runtime.start(new_run(of, params, None)).await.unwrap().run
+    }
+
+    async fn end(&self, run: RunId) -> RunStatus {
+        self.runtime.wait_ended(run, PATIENCE).await.unwrap().unwrap()
+    }
+
+    async fn shared(&self, run: RunId) -> Value {
+        let row = self.runtime.view(run).await.unwrap().unwrap().row;
+        (*row.standing.shared.unwrap()).clone()
+    }
+
+    /// Waits until the run has this status.
+    async fn reaches(&self, run: RunId, status: RunStatus) {
+        let begun = Instant::now();
+        loop {
+            let found = self.runtime.view(run).await.unwrap().unwrap().row.standing.status;
+            if found == status {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{run} is {found:?}, not {status:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+fn new_run(of: &Published, params: Value, request: Option<Request>) -> NewRun {
+    let Value::Object(params) = params else { panic!("params are an object") };
+    NewRun {
+        flow: of.flow,
+        version: of.version,
+        request,
+        labels: BTreeMap::new(),
+        schedule: None,
+        start: Start { params, ..Start::default() },
+    }
+}
+
+fn chain(names: &[&str], func: &str) -> Value {
+    let node = |(at, name): (usize, &&str)| {
+        let input = if at == 0 { "$params.x".to_owned() } else { names[at - 1].to_owned() };
+        let node = json!({
+            "exec_type": "local_func", "func": func, "params": {"mul": 2},
+            "prep": {"input_key": input}, "post": {"output_key": name},
+        });
+        ((*name).to_owned(), node)
+    };
+    let edges: Vec<Value> = names.windows(2).map(|pair| json!({"from": pair[0], "to": pair[1]})).collect();
+    let nodes: serde_json::Map<String, Value> = names.iter().enumerate().map(node).collect();
+    json!({"start": names[0], "nodes": nodes, "edges": edges})
+}
+
+/// A directory of its own, deleted at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("windlass-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Place(path)
+    }
+
+    fn store(&self) -> Sqlite {
+        let begun = Instant::now();
+        // The one before may still be about to close the file.
+        loop {
+            match Sqlite::open(self.0.join("store.db"), Durability::Fast) {
+                Ok(store) => return store,
+                Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+#[tokio::test]
+async fn three_functions_one_after_the_other() {
+    let server = Server::new().await;
+    let flow = server.publish("chain", chain(&["a", "b", "c"], "mul")).await;
+    let run = server.start(&flow, json!({"x": 5})).await;
+    assert_eq!(server.end(run).await, RunStatus::Completed);
+    assert_eq!(server.shared(run).await, json!({"a": 10, "b": 20, "c": 40}));
+}
+
+#[tokio::test]
+async fn every_step_is_durable_before_the_next_begins() {
+    let server = Server::new().await;
+    let flow = server.publish("chain", chain(&["a", "b", "c"], "mul")).await;
+    let run = server.start(&flow, json!({"x": 5})).await;
+    server.end(run).await;
+    let journal = server.runtime.store().journal(run, Since::Entry(0), 100).await.unwrap();
+    assert_eq!(journal.entries.len(), 4, "one entry for the start and one for the end of each call");
+}
+
+#[tokio::test]
+async fn a_hundred_runs_at_once_all_end() {
+    let server = Server::new().await;
+    let flow = server.publish("chain", chain(&["a", "b", "c"], "mul")).await;
+    let mut runs = Vec::new();
+    for x in 0..100 {
+        runs.push(server.start(&flow, json!({"x": x})).await);
+    }
+    for (x, run) in (0..100).zip(runs) {
+        assert_eq!(server.end(run).await, RunStatus::Completed);
+        assert_eq!(server.shared(run).await["c"], json!(x * 8));
+    }
+}
+
+#[tokio::test]
+async fn the_same_request_makes_one_run() {
+    let server = Server::new().await;
+    let flow = server.publish("chain", chain(&["a"], "mul")).await;
+    let request = |digest: &str| Request { id: "r1".to_owned(), digest: digest.to_owned() };
+    let first = server.runtime.start(new_run(&flow, json!({"x": 1}), Some(request("d")))).await.unwrap();
+    let again = server.runtime.start(new_run(&flow, json!({"x": 1}), Some(request("d")))).await.unwrap();
+    assert_eq!((first.created, again.created), (true, false));
+    assert_eq!(first.run, again.run);
+    let other = server.runtime.start(new_run(&flow, json!({"x": 2}), Some(request("e")))).await;
+    assert!(matches!(other, Err(StartError::RequestTaken { existing, .. }) if existing == first.run));
+}
+
+#[tokio::test]
+async fn a_function_that_panics_fails_its_node() {
+    let functions = Functions::built_in().with_quick("boom", |_| panic!("no"));
+    let server = Server::on(Sqlite::temporary(Durability::Fast).unwrap(), functions).await;
+    let flow = server.publish("boom", chain(&["a"], "boom")).await;
+    let run = server.start(&flow, json!({"x": 1})).await;
+    assert_eq!(server.end(run).await, RunStatus::Failed);
+}
+
+#[tokio::test]
+async fn a_function_nobody_has_fails_its_node_with_its_name() {
+    let server = Server::new().await;
+    let flow = server.publish("none", chain(&["a"], "nonesuch")).await;
+    let run = server.start(&flow, json!({"x": 1})).await;
+    assert_eq!(server.end(run).await, RunStatus::Failed);
+    let view = server.runtime.view(run).await.unwrap().unwrap();
+    assert!(view.row.standing.error.unwrap().fault.message.contains("nonesuch"));
+}
+
+fn timer(ms: u64) -> Value {
+    json!({"start": "t", "nodes": {"t": {"kind": "timer", "params": {"delay_ms": ms}}}})
+}
+
+#[tokio::test]
+async fn a_timer_is_never_early_and_hardly_late() {
+    let server = Server::new().await;
+    let flow = server.publish("timer", timer(150)).await;
+    let begun = Instant::now();
+    let run = server.start(&flow, json!({})).await;
+    assert_eq!(server.end(run).await, RunStatus::Completed);
+    let took = begun.elapsed();
+    assert!(took >= Duration::from_millis(149), "{took:?}");
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_timer_that_passed_while_no_server_ran_fires_late() {
+    let place = Place::new("timer");
+    let server = Server::on(place.store(), Functions::built_in()).await;
+    let flow = server.publish("timer", timer(300)).await;
+    let run = server.start(&flow, json!({})).await;
+    server.runtime.shut_down(Duration::from_secs(1)).await;
+    drop(server);
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    let server = Server::on(place.store(), Functions::built_in()).await;
+    assert_eq!(server.end(run).await, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn a_call_that_died_with_its_server_is_made_again() {
+    let place = Place::new("recovery");
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let stuck = Functions::built_in().with_async("work", move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        std::future::pending::<Outcome>()
+    });
+    let server = Server::on(place.store(), stuck).await;
+    let flow = server.publish("work", chain(&["a"], "work")).await;
+    let run = server.start(&flow, json!({"x": 1})).await;
+    while calls.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    server.runtime.shut_down(Duration::ZERO).await;
+    drop(server);
+
+    let works = Functions::built_in().with_quick("work", |call| Outcome::Done(call.input.clone()));
+    let server = Server::on(place.store(), works).await;
+    assert_eq!(server.end(run).await, RunStatus::Completed);
+    assert_eq!(server.shared(run).await["a"], json!(1));
+}
+
+#[tokio::test]
+async fn twenty_runs_that_wait_do_not_delay_another() {
+    let server = Server::new().await;
+    let waits =
+        json!({"start": "w", "nodes": {"w": {"kind": "wait_event", "params": {"signal_key": "$shared.go"}}}});
+    let waiting = server.publish("wait", waits).await;
+    let quick = server.publish("chain", chain(&["a", "b", "c"], "mul")).await;
+    let mut runs = Vec::new();
+    for _ in 0..20 {
+        runs.push(server.start(&waiting, json!({})).await);
+    }
+    let begun = Instant::now();
+    let run = server.start(&quick, json!({"x": 1})).await;
+    assert_eq!(server.end(run).await, RunStatus::Completed);
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    for run in runs {
+        let go = Input::Signal { id: None, key: "go".to_owned(), value: json!(true), by: None };
+        server.runtime.submit(run, go).await.unwrap();
+        assert_eq!(server.end(run).await, RunStatus::Completed);
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_run_and_an_ended_one_say_so() {
+    let server = Server::new().await;
+    let unknown: RunId = "run_00000000000000000000000000000007".parse().unwrap();
+    let told = server.runtime.submit(unknown, Input::Pause).await;
+    assert!(matches!(told, Err(SubmitError::UnknownRun(id)) if id == unknown));
+    let flow = server.publish("chain", chain(&["a"], "mul")).await;
+    let run = server.start(&flow, json!({"x": 1})).await;
+    server.end(run).await;
+    assert!(matches!(server.runtime.submit(run, Input::Pause).await, Err(SubmitError::Refused(_))));
+}
+
+#[tokio::test]
+async fn cancel_reaches_a_call_that_is_being_made() {
+    let functions = Functions::built_in().with_async("forever", |_| std::future::pending::<Outcome>());
+    let server = Server::on(Sqlite::temporary(Durability::Fast).unwrap(), functions).await;
+    let flow = server.publish("forever", chain(&["a"], "forever")).await;
+    let run = server.start(&flow, json!({"x": 1})).await;
+    server.reaches(run, RunStatus::Running).await;
+    let begun = Instant::now();
+    server.runtime.submit(run, Input::Cancel { reason: None, by: None }).await.unwrap();
+    assert_eq!(server.end(run).await, RunStatus::Canceled);
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn a_flow_calls_another_and_gets_its_result() {
+    let server = Server::new().await;
+    server.publish("inner", chain(&["a", "b"], "mul")).await;
+    let outer = json!({"start": "call", "nodes": {
+        "call": {"kind": "flow_ref", "flow": "inner", "params": {"x": 3}, "post": {"output_key": "got"}},
+    }});
+    let outer = server.publish("outer", outer).await;
+    let run = server.start(&outer, json!({})).await;
+    assert_eq!(server.end(run).await, RunStatus::Completed);
+    assert_eq!(server.shared(run).await["got"], json!({"a": 6, "b": 12}));
+}
+
+#[tokio::test]
+async fn a_flow_that_calls_one_that_is_not_there_fails_with_its_name() {
+    let server = Server::new().await;
+    let outer = json!({"start": "call", "nodes": {"call": {"kind": "flow_ref", "flow": "nonesuch"}}});
+    let outer = server.publish("outer", outer).await;
+    let run = server.start(&outer, json!({})).await;
+    assert_eq!(server.end(run).await, RunStatus::Failed);
+    let view = server.runtime.view(run).await.unwrap().unwrap();
+    assert!(view.row.standing.error.unwrap().fault.message.contains("nonesuch"));
+}
+
+#[tokio::test]
+async fn cancelling_a_run_cancels_its_child() {
+    let server = Server::new().await;
+    let inner = server.publish("inner", timer(60_000)).await;
+    let outer = json!({"start": "call", "nodes": {"call": {"kind": "flow_ref", "flow": "inner"}}});
+    let outer = server.publish("outer", outer).await;
+    let run = server.start(&outer, json!({})).await;
+    let child = loop {
+        let query = windlass_store::run::RunQuery { flow: Some(inner.flow), ..Default::default() };
+        if let Some(row) = server.runtime.store().runs(query).await.unwrap().items.first() {
+            break row.id;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    server.runtime.submit(run, Input::Cancel { reason: None, by: None }).await.unwrap();
+    assert_eq!(server.end(run).await, RunStatus::Canceled);
+    assert_eq!(server.end(child).await, RunStatus::Canceled);
+}
+
+#[tokio::test]
+async fn a_large_fan_is_folded_from_a_snapshot_to_the_same_state() {
+    let server = Server::new().await;
+    let fan = json!({"start": "f", "nodes": {"f": {
+        "kind": "foreach", "exec_type": "local_func", "func": "mul", "params": {"mul": 2},
+        "prep": {"input_key": "$params.items"}, "post": {"output_key": "out"},
+        "parallel_mode": "concurrent", "max_parallel": 100,
+    }, "t": {"kind": "wait_event", "params": {"signal_key": "$shared.go"}}}, "edges": [{"from": "f", "to": "t"}]});
+    let flow = server.publish("fan", fan).await;
+    let items: Vec<u32> = (0..5_000).collect();
+    let run = server.start(&flow, json!({"items": items})).await;
+    server.reaches(run, RunStatus::Waiting).await;
+    let view = server.runtime.view(run).await.unwrap().unwrap();
+    let all = server.runtime.view_at(run, view.row.len).await.unwrap().unwrap();
+    assert_eq!(serde_json::to_value(&*view.state).unwrap(), serde_json::to_value(&*all.state).unwrap());
+    let newest = server.runtime.store().journal(run, Since::Snapshot, 10_000).await.unwrap();
+    assert!(newest.snapshot.is_some(), "a journal this long has a snapshot");
+}

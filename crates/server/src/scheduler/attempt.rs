@@ -1,0 +1,243 @@
+//! Attempts at the nodes of a task (`NodeRun` in the documents), and what they wrote.
+
+use std::collections::HashMap;
+
+use axum::Json;
+use axum::extract::State;
+use serde_json::{Map, Value, json};
+use windlass_engine::id::{JobId, RunId};
+use windlass_engine::job::State as JobState;
+use windlass_engine::path::NodePath;
+use windlass_engine::plan::Plan;
+use windlass_runtime::RuntimeError;
+use windlass_store::flow::VersionRef;
+use windlass_store::job::{JobQuery, JobStatus};
+use windlass_store::page::{PAGE_MAX, Part};
+use windlass_store::project::attempts::{AttemptStatus, Attempts, NodeAttempt, Part as Where};
+use windlass_store::run::{RunRef, Since};
+use windlass_store::worker::WorkerQuery;
+
+use super::Surface;
+use super::answer::{Answer, Failure};
+use super::ask::Ask;
+use super::era::Noun;
+use super::worker::seconds;
+use super::{flow, id};
+
+/// Entries of a journal that are read at once.
+const ENTRIES: usize = 1_000;
+
+pub(super) async fn list(State(surface): State<Surface>, ask: Ask) -> Answer {
+    let text = ask.required("task_id")?;
+    let unknown = || Failure::unknown("task", text);
+    let run = id::read_task(text).ok_or_else(unknown)?;
+    let store = surface.runtime.store();
+    let row = store.run(RunRef::Id(run)).await?.ok_or_else(unknown)?;
+    let plan = surface.runtime.plan(row.origin.version).await?;
+    let attempts = fold(&surface, run, &plan).await?;
+    let version = store.version(VersionRef::Id(row.origin.version)).await?;
+    let showing = Showing {
+        run,
+        definition: version.as_ref().map(flow::definition).unwrap_or_default(),
+        claimed: claimed(&surface, run, &attempts).await?,
+        urls: urls(&surface, &attempts).await?,
+        newest: attempts.iter().enumerate().map(|(at, row)| (row.node.clone(), at)).collect(),
+    };
+    let shown = attempts.iter().enumerate();
+    let shown = shown.map(|(at, row)| surface.era.object(Noun::Attempt, showing.fields(at, row)));
+    Ok(Json(shown.collect()))
+}
+
+async fn fold(surface: &Surface, run: RunId, plan: &Plan) -> Result<Vec<NodeAttempt>, RuntimeError> {
+    let mut attempts = Attempts::new(run, plan);
+    let mut read = 0;
+    loop {
+        let part = surface.runtime.store().journal(run, Since::Entry(read), ENTRIES).await?;
+        part.entries.iter().for_each(|(_, entry)| attempts.follow(entry));
+        match part.entries.last() {
+            Some((seq, _)) if part.entries.len() == ENTRIES => read = *seq,
+            Some(_) | None => return Ok(attempts.into_rows()),
+        }
+    }
+}
+
+/// Who holds the jobs of a run. The journal does not say: it hears of a job when that ends.
+async fn claimed(
+    surface: &Surface,
+    run: RunId,
+    attempts: &[NodeAttempt],
+) -> Result<HashMap<JobId, String>, Failure> {
+    if !attempts.iter().any(|row| row.status == AttemptStatus::Queued) {
+        return Ok(HashMap::new());
+    }
+    let part = Part { limit: PAGE_MAX, ..Part::default() };
+    let query = JobQuery { run: Some(run), statuses: vec![JobStatus::Running], part, ..JobQuery::default() };
+    let jobs = surface.runtime.store().jobs(query).await?.items;
+    let holder = |job: windlass_engine::job::Job| match job.state {
+        JobState::Running { worker, .. } => Some((job.id, worker)),
+        JobState::Pending { .. }
+        | JobState::Queued { .. }
+        | JobState::Suspended { .. }
+        | JobState::Retrying { .. }
+        | JobState::Succeeded
+        | JobState::Failed { .. }
+        | JobState::Cancelled => None,
+    };
+    Ok(jobs.into_iter().filter_map(|row| holder(row.job)).collect())
+}
+
+/// Where the workers that are named are called.
+async fn urls(surface: &Surface, attempts: &[NodeAttempt]) -> Result<HashMap<String, String>, Failure> {
+    if attempts.iter().all(|row| row.worker.is_none() && row.status != AttemptStatus::Queued) {
+        return Ok(HashMap::new());
+    }
+    let workers = surface.runtime.store().workers(WorkerQuery::default()).await?;
+    Ok(workers.into_iter().map(|worker| (worker.id, worker.url)).collect())
+}
+
+/// What the attempts of one task are shown with.
+struct Showing {
+    run: RunId,
+    definition: Value,
+    claimed: HashMap<JobId, String>,
+    urls: HashMap<String, String>,
+    newest: HashMap<NodePath, usize>,
+}
+
+impl Showing {
+    fn fields(&self, at: usize, row: &NodeAttempt) -> Map<String, Value> {
+        let holder = self.claimed.get(&JobId::of_call(self.run, row.fence));
+        let holder = holder.filter(|_| row.status == AttemptStatus::Queued);
+        let worker = row.worker.as_ref().or(holder).cloned().unwrap_or_default();
+        let is_newest = self.newest.get(&row.node) == Some(&at);
+        let (status, sub_status) = words(row, holder.is_some(), is_newest);
+        let (node_key, branch_id) = key_and_branch(row);
+        let output = row.output.as_deref().map(Value::to_string);
+        let has_log = row.fence > 0 && matches!(row.exec, Some("local_script" | "queue"));
+        let log_path =
+            if has_log { format!("/api/tasks/logs?run_id={}", self.id_of(row)) } else { String::new() };
+        let fields = [
+            ("id", self.id_of(row).into()),
+            ("task_id", id::task(self.run).into()),
+            ("node_key", node_key.into()),
+            ("attempt_no", row.attempt.into()),
+            ("status", status.into()),
+            ("sub_status", sub_status.into()),
+            ("branch_id", branch_id.into()),
+            ("prep_json", prep(&self.definition, &row.node).to_string().into()),
+            ("exec_input_json", row.input.to_string().into()),
+            ("exec_output_json", output.unwrap_or_default().into()),
+            ("error_text", row.fault.as_ref().map(|fault| fault.message.clone()).unwrap_or_default().into()),
+            ("action", action(row).into()),
+            ("started_at", seconds(row.started_at).into()),
+            ("finished_at", row.finished_at.map_or(0, seconds).into()),
+            ("worker_url", self.urls.get(&worker).cloned().unwrap_or_default().into()),
+            ("worker_id", worker.into()),
+            ("log_path", log_path.into()),
+        ];
+        fields.into_iter().map(|(name, value): (&str, Value)| (name.to_owned(), value)).collect()
+    }
+
+    fn id_of(&self, row: &NodeAttempt) -> String {
+        id::attempt(self.run, row.fence, row.event)
+    }
+}
+
+/// The status in the words of this surface, and what is said beside it.
+fn words(row: &NodeAttempt, is_claimed: bool, is_newest: bool) -> (&'static str, &'static str) {
+    let complete = match row.part {
+        Where::Outermost => "",
+        Where::Branch { .. } => "branch_complete",
+        Where::Item { .. } => "item_complete",
+        Where::Inner { .. } => "sub_node_complete",
+    };
+    match row.status {
+        AttemptStatus::Queued if is_claimed => ("running", ""),
+        AttemptStatus::Queued => ("queued", ""),
+        AttemptStatus::Running => ("running", ""),
+        AttemptStatus::Waiting => ("running", "waiting"),
+        AttemptStatus::Suspended if is_newest => ("running", "suspended"),
+        // It was asked again: that one answered, though not with a result.
+        AttemptStatus::Suspended => ("ok", "suspended"),
+        AttemptStatus::Ok => ("ok", complete),
+        AttemptStatus::Error => ("error", complete),
+        AttemptStatus::Canceled => ("canceled", complete),
+    }
+}
+
+/// What is inside a node goes by the node around it, and by its own name as a branch of that.
+fn key_and_branch(row: &NodeAttempt) -> (String, String) {
+    let around = node_key(&row.node);
+    match &row.part {
+        Where::Outermost => (around, String::new()),
+        Where::Branch { name, .. } => (around, name.clone()),
+        Where::Item { index } => (around, index.to_string()),
+        Where::Inner { key } => (around, key.clone()),
+    }
+}
+
+/// The node that a place is filed under: itself, or the one around it.
+pub(super) fn node_key(path: &NodePath) -> String {
+    match path.split_last() {
+        Some((around, _)) if !around.is_root() => around.to_string(),
+        Some(_) | None => path.to_string(),
+    }
+}
+
+fn action(row: &NodeAttempt) -> String {
+    let is_default = row.status == AttemptStatus::Ok && row.part == Where::Outermost;
+    row.action.clone().unwrap_or_else(|| if is_default { "default".to_owned() } else { String::new() })
+}
+
+/// How a node's input is made, as its definition says; empty where it says nothing.
+fn prep(definition: &Value, path: &NodePath) -> Value {
+    let mut scope = definition;
+    let mut found = None;
+    for key in path.segments() {
+        // Indexes of branches and turns are no nodes: what is inside them belongs to the node before.
+        if let Some(node) = scope.get("nodes").and_then(|nodes| nodes.get(key)) {
+            found = node.get("prep");
+            scope = node.get("subflow").unwrap_or(&Value::Null);
+        }
+    }
+    found.filter(|prep| prep.is_object()).cloned().unwrap_or_else(|| json!({}))
+}
+
+pub(super) async fn log(State(surface): State<Surface>, ask: Ask) -> Answer {
+    let text = ask.required("run_id")?;
+    let unknown = || Failure::unknown("node run", text);
+    let (run, fence) = id::read_attempt(text).ok_or_else(unknown)?;
+    let view = surface.runtime.view(run).await?.ok_or_else(unknown)?;
+    // Only a call writes something.
+    let Some(fence) = fence else { return Ok(Json(json!({"content": ""}))) };
+    if fence == 0 || fence > view.state.fence {
+        return Err(unknown());
+    }
+    let logs = surface.runtime.store().logs(run, Some(fence)).await?;
+    let content: String = logs.into_iter().map(|log| log.text).collect();
+    Ok(Json(json!({"content": content})))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_inside_goes_by_what_is_around_it() {
+        for (path, key) in [("a", "a"), ("fe/3", "fe"), ("sf/b", "sf"), ("sf/fe/3", "sf/fe")] {
+            assert_eq!(node_key(&NodePath::from(path)), key);
+        }
+    }
+
+    #[test]
+    fn the_prep_of_a_node_is_found_however_deep_it_is() {
+        let definition = json!({"nodes": {
+            "sf": {"prep": {"input_key": "x"}, "subflow": {"nodes": {"b": {"prep": {"input_key": "y"}}, "c": {}}}},
+            "f": {"subflow": {"nodes": {"d": {"prep": {"input_map": {}}}}}}}});
+        let prep = |path: &str| prep(&definition, &NodePath::from(path)).to_string();
+        assert_eq!(prep("sf"), r#"{"input_key":"x"}"#);
+        assert_eq!(prep("sf/b"), r#"{"input_key":"y"}"#);
+        assert_eq!(prep("f/7/d"), r#"{"input_map":{}}"#);
+        assert_eq!((prep("sf/c").as_str(), prep("nowhere").as_str()), ("{}", "{}"));
+    }
+}

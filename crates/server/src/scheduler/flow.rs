@@ -1,0 +1,148 @@
+//! Flows and their versions.
+
+use axum::Json;
+use axum::extract::State;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+use windlass_engine::definition::{Strictness, compile};
+use windlass_runtime::flow::{NewFlow, NewVersion};
+use windlass_store::flow::{FlowQuery, FlowRef, FlowRow, VersionRef, VersionRow, VersionStatus};
+use windlass_store::page::{Order, Part};
+
+use super::Surface;
+use super::answer::{Answer, Failure};
+use super::ask::Ask;
+use super::era::{Era, Noun};
+use super::id;
+use super::worker::seconds;
+
+/// Bytes of a description.
+const DESCRIPTION_MAX: usize = 16_384;
+
+pub(super) async fn list(State(surface): State<Surface>, ask: Ask) -> Answer {
+    let (page, size) = ask.page(surface.era.page_size())?;
+    let part = Part {
+        order: Order::Newest,
+        cursor: None,
+        skip: page.saturating_sub(1).saturating_mul(size),
+        limit: size,
+        count: surface.era == Era::Prefixed,
+    };
+    let found = surface.runtime.store().flows(FlowQuery { part, ..FlowQuery::default() }).await?;
+    let data = found.items.into_iter().map(|flow| render(surface.era, flow)).collect();
+    Ok(surface.era.page(data, found.total, page, size))
+}
+
+fn render(era: Era, flow: FlowRow) -> Value {
+    let fields = [
+        ("id".to_owned(), id::flow(flow.id).into()),
+        ("name".to_owned(), flow.name.into()),
+        ("description".to_owned(), flow.description.into()),
+        ("created_at".to_owned(), seconds(flow.created_at).into()),
+    ];
+    era.object(Noun::Flow, fields.into_iter().collect())
+}
+
+pub(super) async fn create(State(surface): State<Surface>, ask: Ask) -> Answer {
+    let name = ask.required("Name")?.to_owned();
+    let description = ask.text("Description")?.unwrap_or_default().to_owned();
+    if description.len() > DESCRIPTION_MAX {
+        return Err(Failure::bad(format!("`Description` is longer than {DESCRIPTION_MAX} bytes")));
+    }
+    let flow = NewFlow { name, description, allow_same_name: true, ..NewFlow::default() };
+    let publishing = surface.runtime.publish_flow(flow, None).await?;
+    Ok(Json(json!({"id": id::flow(publishing.published.flow)})))
+}
+
+pub(super) async fn versions(State(surface): State<Surface>, ask: Ask) -> Answer {
+    let flow = find(&surface, ask.required("flow_id")?).await?;
+    let versions = surface.runtime.store().versions(flow.id).await?;
+    Ok(Json(versions.into_iter().map(|version| render_version(surface.era, version)).collect()))
+}
+
+pub(super) async fn version(State(surface): State<Surface>, ask: Ask) -> Answer {
+    let text = ask.required("id")?;
+    let unknown = || Failure::unknown("version", text);
+    let id = id::read_version(text).ok_or_else(unknown)?;
+    let version = surface.runtime.store().version(VersionRef::Id(id)).await?.ok_or_else(unknown)?;
+    Ok(Json(render_version(surface.era, version)))
+}
+
+fn render_version(era: Era, version: VersionRow) -> Value {
+    let fields = [
+        ("id".to_owned(), id::version(version.id).into()),
+        ("flow_id".to_owned(), id::flow(version.flow).into()),
+        ("version".to_owned(), version.number.into()),
+        ("status".to_owned(), status_word(version.status).into()),
+        ("definition_json".to_owned(), definition_json(version).into()),
+    ];
+    era.object(Noun::Version, fields.into_iter().collect())
+}
+
+fn status_word(status: VersionStatus) -> &'static str {
+    match status {
+        VersionStatus::Draft => "draft",
+        VersionStatus::Published => "published",
+        VersionStatus::Archived => "archived",
+    }
+}
+
+/// The definition as JSON, also when it was published as YAML.
+fn definition_json(version: VersionRow) -> String {
+    if serde_json::from_str::<IgnoredAny>(&version.definition).is_ok() {
+        return version.definition;
+    }
+    compile(&version.definition, version.strictness()).definition.to_string()
+}
+
+/// The definition of a version as a value.
+pub(super) fn definition(version: &VersionRow) -> Value {
+    serde_json::from_str(&version.definition)
+        .unwrap_or_else(|_| compile(&version.definition, version.strictness()).definition)
+}
+
+pub(super) async fn publish(State(surface): State<Surface>, ask: Ask) -> Answer {
+    let flow = find(&surface, ask.required("FlowID")?).await?;
+    let number = match ask.whole("Version")? {
+        None | Some(0) => None,
+        Some(number) => Some(u32::try_from(number).map_err(|_| {
+            Failure::bad(format!("`Version` is a number from 1 up, or 0 for the next one, not {number}"))
+        })?),
+    };
+    let status = match ask.text("Status")? {
+        None | Some("published") => VersionStatus::Published,
+        Some("draft") => VersionStatus::Draft,
+        Some("archived") => VersionStatus::Archived,
+        Some(_) => return Err(Failure::bad("`Status` is published, draft or archived")),
+    };
+    let version = NewVersion {
+        definition: definition_text(&ask)?,
+        strictness: Strictness::Lenient,
+        number,
+        status,
+        note: String::new(),
+    };
+    let publishing = surface.runtime.publish_version(flow.id, version).await?;
+    let published = publishing.published.version.ok_or_else(|| Failure::bad("no version was published"))?;
+    Ok(Json(json!({"id": id::version(published.0)})))
+}
+
+fn definition_text(ask: &Ask) -> Result<String, Failure> {
+    // Somebody may well send the object itself.
+    let text_of = |name: &str| match ask.value(name) {
+        Value::Object(fields) => Ok(Some(Value::Object(fields).to_string())),
+        _ => ask.text(name).map(|text| text.map(str::to_owned)),
+    };
+    match (text_of("DefinitionJSON")?, text_of("DefinitionYAML")?) {
+        (Some(text), None) | (None, Some(text)) => Ok(text),
+        (None, None) => Err(Failure::bad("give `DefinitionJSON` or `DefinitionYAML`")),
+        (Some(_), Some(_)) => Err(Failure::bad("give either `DefinitionJSON` or `DefinitionYAML`, not both")),
+    }
+}
+
+/// A flow by the id a client gave.
+pub(super) async fn find(surface: &Surface, text: &str) -> Result<FlowRow, Failure> {
+    let unknown = || Failure::unknown("flow", text);
+    let id = id::read_flow(text).ok_or_else(unknown)?;
+    surface.runtime.store().flow(FlowRef::Id(id)).await?.ok_or_else(unknown)
+}

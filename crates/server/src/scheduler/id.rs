@@ -1,0 +1,90 @@
+//! Ids as this surface spells them: `task-…`, `flow-…`, `ver-…`, and places within them.
+
+use uuid::Uuid;
+use windlass_engine::id::{FlowId, JobId, RunId, VersionId};
+
+pub(super) fn task(run: RunId) -> String {
+    format!("task-{}", run.uuid())
+}
+
+pub(super) fn flow(flow: FlowId) -> String {
+    format!("flow-{}", flow.uuid())
+}
+
+pub(super) fn version(version: VersionId) -> String {
+    format!("ver-{}", version.uuid())
+}
+
+/// An attempt: of a call by its grant, of anything else by the event that began it.
+pub(super) fn attempt(run: RunId, fence: u64, event: u64) -> String {
+    if fence > 0 { format!("{}.{fence}", run.uuid()) } else { format!("{}.e{event}", run.uuid()) }
+}
+
+/// A claim of a job.
+pub(super) fn claim(job: JobId, fence: u64) -> String {
+    format!("{}.{fence}", job.uuid())
+}
+
+pub(super) fn read_task(text: &str) -> Option<RunId> {
+    read(text, &["task-", "run_", "run-"]).map(RunId::new)
+}
+
+pub(super) fn read_flow(text: &str) -> Option<FlowId> {
+    read(text, &["flow-", "flow_"]).map(FlowId::new)
+}
+
+pub(super) fn read_version(text: &str) -> Option<VersionId> {
+    read(text, &["ver-", "ver_"]).map(VersionId::new)
+}
+
+/// The run of an attempt, and the grant if it is a call's.
+pub(super) fn read_attempt(text: &str) -> Option<(RunId, Option<u64>)> {
+    let (run, place) = text.rsplit_once('.')?;
+    let fence = match place.strip_prefix('e') {
+        Some(event) => event.parse::<u64>().ok().map(|_| None)?,
+        None => Some(place.parse().ok()?),
+    };
+    Some((read_task(run)?, fence))
+}
+
+pub(super) fn read_claim(text: &str) -> Option<(JobId, u64)> {
+    let (job, fence) = text.rsplit_once('.')?;
+    Some((JobId::new(read(job, &["job_", "job-"])?), fence.parse().ok()?))
+}
+
+/// A UUID behind one of these prefixes, or by itself.
+fn read(text: &str, prefixes: &[&str]) -> Option<Uuid> {
+    let rest = prefixes.iter().find_map(|prefix| text.strip_prefix(prefix));
+    Uuid::try_parse(rest.unwrap_or(text)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UUID: &str = "0190a1b2-c3d4-7000-8000-00000000000a";
+
+    #[test]
+    fn ids_read_as_they_are_written_and_in_our_own_spelling() {
+        let run = RunId::new(Uuid::try_parse(UUID).unwrap());
+        assert_eq!(task(run), format!("task-{UUID}"));
+        for text in [task(run), run.to_string(), UUID.to_owned()] {
+            assert_eq!(read_task(&text), Some(run), "{text}");
+        }
+        for text in ["", "task-", "flow-0190a1b2-c3d4-7000-8000-00000000000a", "task-é", "run_1"] {
+            assert_eq!(read_task(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn attempts_and_claims_name_their_grant() {
+        let run = RunId::new(Uuid::try_parse(UUID).unwrap());
+        assert_eq!(read_attempt(&attempt(run, 7, 3)), Some((run, Some(7))));
+        assert_eq!(read_attempt(&attempt(run, 0, 3)), Some((run, None)));
+        let job = JobId::of_call(run, 7);
+        assert_eq!(read_claim(&claim(job, 2)), Some((job, 2)));
+        for text in ["", ".", "x.1", &format!("{UUID}."), &format!("{UUID}.-1"), &format!("{UUID}.ex")] {
+            assert_eq!((read_attempt(text), read_claim(text)), (None, None), "{text}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Tasks: starting them, looking at them, steering them.
+
+mod render;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use serde_json::json;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+use windlass_engine::event::Start;
+use windlass_engine::id::RunId;
+use windlass_engine::input::Input;
+use windlass_runtime::SubmitError;
+use windlass_runtime::feed::Change;
+use windlass_runtime::run::{NewRun, RunView};
+use windlass_store::flow::{VersionRef, VersionStatus};
+use windlass_store::page::{Order, Part};
+use windlass_store::run::{Request, RunQuery, RunRef, RunStatus};
+
+use super::Surface;
+use super::answer::{Answer, Failure, ok};
+use super::ask::Ask;
+use super::era::Era;
+use super::{flow, id};
+use render::Renderer;
+
+/// How long a step by hand is waited for; what takes longer goes on by itself.
+const STEP_WAIT: Duration = Duration::from_secs(30);
+
+/// What clients call a status, and the runs that are meant by it.
+const STATUSES: [&str; 7] =
+    ["pending", "running", "waiting_queue", "completed", "failed", "canceling", "canceled"];
+
+pub(super) async fn list(State(surface): State<Surface>, ask: Ask) -> Answer {
+    let (page, size) = ask.page(surface.era.page_size())?;
+    let mut query = match ask.text("status")? {
+        Some(word) => query_of(word).ok_or_else(|| {
+            Failure::bad(format!("there is no such status: give one of {}", STATUSES.join(", ")))
+        })?,
+        None => RunQuery::default(),
+    };
+    if let Some(version) = ask.text("flow_version_id")? {
+        let id = id::read_version(version).ok_or_else(|| Failure::unknown("version", version))?;
+        query.version = Some(id);
+    }
+    query.part = Part {
+        order: Order::LatestChange,
+        cursor: None,
+        skip: page.saturating_sub(1).saturating_mul(size),
+        limit: size,
+        count: surface.era == Era::Prefixed,
+    };
+    let found = surface.runtime.store().runs(query).await?;
+    let mut renderer = Renderer::new(&surface);
+    let mut data = Vec::with_capacity(found.items.len());
+    for row in found.items {
+        // One that was deleted meanwhile is not there.
+        if let Some(view) = surface.runtime.view(row.id).await? {
+            data.push(renderer.task(&view).await?);
+        }
+    }
+    Ok(surface.era.page(data, found.total, page, size))
+}
+
+fn query_of(word: &str) -> Option<RunQuery> {
+    let any = RunQuery::default();
+    Some(match word {
+        "pending" => RunQuery {
+            statuses: vec![RunStatus::Pending, RunStatus::Waiting],
+            has_entered: Some(false),
+            ..any
+        },
+        "running" => RunQuery {
+            statuses: vec![RunStatus::Running, RunStatus::Waiting, RunStatus::Paused],
+            is_owned: Some(true),
+            has_entered: Some(true),
+            ..any
+        },
+        "waiting_queue" => RunQuery { statuses: vec![RunStatus::Running], is_owned: Some(false), ..any },
+        "completed" => RunQuery { statuses: vec![RunStatus::Completed], ..any },
+        "failed" => RunQuery { statuses: vec![RunStatus::Failed], ..any },
+        "canceling" => RunQuery { statuses: vec![RunStatus::Canceling], ..any },
+        "canceled" => RunQuery { statuses: vec![RunStatus::Canceled], ..any },
+        _ => return None,
+    })
+}
+
+pub(super) async fn create(State(surface): State<Surface>, ask: Ask) -> Answer {
+    let flow = flow::find(&surface, ask.required("FlowID")?).await?;
+    let number = ask.whole("Version")?.unwrap_or(0);
+    let wanted = match u32::try_from(number) {
+        Ok(0) => VersionRef::Latest { flow: flow.id },
+        Ok(number) => VersionRef::Number { flow: flow.id, number },
+        Err(_) => return Err(Failure::bad(format!("`Version` is a number from 0 up, not {number}"))),
+    };
+    let params = ask.object("ParamsJSON")?;
+    let manual = ask.flag("Manual")?;
+    let request = match ask.text("RequestID")? {
+        Some(_) => {
+            // What was asked, not what it led to: a version published meanwhile makes no other request of it.
+            let body = json!({"flow": flow.id, "version": number, "params": params, "manual": manual});
+            Some(Request::new(ask.required("RequestID")?, &body))
+        }
+        None => None,
+    };
+    let version = surface.runtime.store().version(wanted).await?;
+    let Some(version) = version else {
+        let what = if number == 0 { "published version".to_owned() } else { format!("version {number}") };
+        return Err(Failure::new(
+            axum::http::StatusCode::NOT_FOUND,
+            format!("flow `{}` has no {what}", flow.name),
+        ));
+    };
+    if version.status != VersionStatus::Published {
+        return Err(Failure::conflict(format!("version {number} is not published: start one that is")));
+    }
+    let start = Start { params, manual, ..Start::default() };
+    let labels = Default::default();
+    let new = NewRun { flow: flow.id, version: version.id, request, labels, schedule: None, start };
+    let started = surface.runtime.start(new).await?;
+    Ok(Json(json!({"id": id::task(started.run)})))
+}
+
+pub(super) async fn show(State(surface): State<Surface>, ask: Ask) -> Answer {
+    let view = view(&surface, ask.required("id")?).await?;
+    Ok(Json(Renderer::new(&surface).task(&view).await?))
+}
+
+pub(super) async fn cancel(State(surface): State<Surface>, ask: Ask) -> Answer {
+    submit(&surface, ask.required("id")?, Input::Cancel { reason: None, by: None }).await?;
+    ok()
+}
+
+pub(super) async fn signal(State(surface): State<Surface>, ask: Ask) -> Answer {
+    let task = ask.required("task_id")?;
+    let key = ask.required("key")?.to_owned();
+    let value = ask.value("value");
+    submit(&surface, task, Input::Signal { id: None, key, value, by: None }).await?;
+    ok()
+}
+
+/// Lets a task that is advanced by hand enter one more node, and waits until that has been attempted.
+pub(super) async fn run_once(State(surface): State<Surface>, ask: Ask) -> Answer {
+    let text = ask.required("id")?;
+    ask.text("owner")?;
+    let view = view(&surface, text).await?;
+    let standing = &view.row.standing;
+    if !standing.status.is_open() {
+        return Err(Failure::conflict(format!("the task has ended ({})", standing.status.word())));
+    }
+    let is_by_hand = view.state.start.manual || standing.status == RunStatus::Paused;
+    if !is_by_hand || standing.owner.is_some() {
+        let text = "a server is advancing this task: create it with `Manual: true` to do so by hand";
+        return Err(Failure::conflict(text));
+    }
+    let changes = surface.runtime.changes();
+    submit(&surface, text, Input::Step).await?;
+    attempted(&surface, view.row.id, changes).await?;
+    ok()
+}
+
+/// Waits until no server works on the run any more.
+async fn attempted(
+    surface: &Surface,
+    run: RunId,
+    mut changes: broadcast::Receiver<Arc<Change>>,
+) -> Result<(), Failure> {
+    let until = Instant::now() + STEP_WAIT;
+    loop {
+        let row = surface.runtime.store().run(RunRef::Id(run)).await?;
+        if row.is_none_or(|row| row.standing.owner.is_none()) {
+            return Ok(());
+        }
+        loop {
+            match tokio::time::timeout_at(until, changes.recv()).await {
+                Ok(Ok(change)) if change.run != run => {}
+                // Whoever has missed something looks again.
+                Ok(Ok(_) | Err(RecvError::Lagged(_))) => break,
+                Ok(Err(RecvError::Closed)) | Err(_) => return Ok(()),
+            }
+        }
+    }
+}
+
+/// A task by the id a client gave.
+pub(super) async fn view(surface: &Surface, text: &str) -> Result<RunView, Failure> {
+    let unknown = || Failure::unknown("task", text);
+    let run = id::read_task(text).ok_or_else(unknown)?;
+    surface.runtime.view(run).await?.ok_or_else(unknown)
+}
+
+async fn submit(surface: &Surface, text: &str, input: Input) -> Result<(), Failure> {
+    let run = id::read_task(text).ok_or_else(|| Failure::unknown("task", text))?;
+    match surface.runtime.submit(run, input).await {
+        Ok(_) => Ok(()),
+        Err(SubmitError::UnknownRun(_)) => Err(Failure::unknown("task", text)),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,103 @@
+//! Workers: registering, signs of life, who is there.
+
+use axum::Json;
+use axum::extract::State;
+use serde_json::{Map, Value, json};
+use windlass_engine::time::Timestamp;
+use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
+
+use super::Surface;
+use super::answer::{Answer, Failure, ok};
+use super::ask::Ask;
+use super::era::Noun;
+
+/// Bytes of a URL: longer ones are refused by most servers too.
+const URL_MAX: usize = 2_048;
+const KINDS: [&str; 3] = ["http", "async", "local"];
+
+pub(super) async fn register(State(surface): State<Surface>, ask: Ask) -> Answer {
+    let id = ask.required("id")?.to_owned();
+    let url = url_of(&ask)?.unwrap_or_default();
+    // Who has no address can only come for work.
+    let kind = ask.text("type")?.unwrap_or(if url.is_empty() { "async" } else { "http" });
+    if !KINDS.contains(&kind) {
+        let kind: String = kind.chars().take(40).collect();
+        return Err(Failure::bad(format!("there is no worker type `{kind}`: give http, async or local")));
+    }
+    if kind == "http" && url.is_empty() {
+        return Err(Failure::bad("`url` is missing: a worker of type http is called there"));
+    }
+    let now = surface.runtime.clock().now();
+    let worker = WorkerRow {
+        name: id.clone(),
+        id,
+        url,
+        kind: kind.to_owned(),
+        services: ask.texts("services")?.unwrap_or_default(),
+        queues: ask.texts("queues")?.unwrap_or_default(),
+        load: ask.whole("load")?.unwrap_or(0).max(0),
+        capacity: ask.whole("capacity")?.unwrap_or(0).max(0),
+        registered_at: now,
+        beat_at: now,
+    };
+    surface.runtime.register(worker).await?;
+    ok()
+}
+
+pub(super) async fn heartbeat(State(surface): State<Surface>, ask: Ask) -> Answer {
+    let id = ask.required("id")?.to_owned();
+    let load = ask.whole("load")?.map(|load| load.max(0));
+    let beat = WorkerBeat { id: id.clone(), url: url_of(&ask)?, load, at: surface.runtime.clock().now() };
+    if surface.runtime.beat(beat).await? { ok() } else { Err(Failure::unknown("worker", &id)) }
+}
+
+fn url_of(ask: &Ask) -> Result<Option<String>, Failure> {
+    let url = ask.text("url")?;
+    if url.is_some_and(|url| url.len() > URL_MAX) {
+        return Err(Failure::bad(format!("`url` is longer than {URL_MAX} bytes")));
+    }
+    Ok(url.map(str::to_owned))
+}
+
+pub(super) async fn list(State(surface): State<Surface>, ask: Ask) -> Answer {
+    let asked_ms =
+        ask.whole("ttl")?.and_then(|ttl| u64::try_from(ttl).ok()).map(|ttl| ttl.saturating_mul(1_000));
+    let ttl_ms = asked_ms.filter(|ms| *ms > 0).unwrap_or_else(|| ttl_ms(&surface));
+    let now = surface.runtime.clock().now();
+    let since = Timestamp(now.0.saturating_sub(i64::try_from(ttl_ms).unwrap_or(i64::MAX)));
+    let service = ask.text("service")?.map(str::to_owned);
+    let query = WorkerQuery { id: None, service, alive_since: Some(since) };
+    let workers = surface.runtime.workers(query).await?;
+    Ok(Json(workers.into_iter().map(|worker| render(&surface, worker, now)).collect()))
+}
+
+pub(super) async fn allocate(State(surface): State<Surface>, ask: Ask) -> Answer {
+    let service = ask.required("service")?;
+    let now = surface.runtime.clock().now();
+    match surface.runtime.allocate(service).await? {
+        Some(worker) => Ok(Json(render(&surface, worker, now))),
+        None => Err(Failure::new(axum::http::StatusCode::NOT_FOUND, "no worker")),
+    }
+}
+
+fn ttl_ms(surface: &Surface) -> u64 {
+    u64::try_from(surface.runtime.settings().worker_ttl.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn render(surface: &Surface, worker: WorkerRow, now: Timestamp) -> Value {
+    let is_alive = now.since(worker.beat_at) <= ttl_ms(surface);
+    let mut fields = Map::new();
+    fields.insert("id".to_owned(), worker.id.into());
+    fields.insert("url".to_owned(), worker.url.into());
+    fields.insert("services".to_owned(), worker.services.into());
+    fields.insert("load".to_owned(), worker.load.into());
+    fields.insert("last_heartbeat".to_owned(), seconds(worker.beat_at).into());
+    fields.insert("status".to_owned(), json!(if is_alive { "online" } else { "offline" }));
+    fields.insert("type".to_owned(), worker.kind.into());
+    surface.era.object(Noun::Worker, fields)
+}
+
+/// A time as this surface tells it.
+pub(super) fn seconds(at: Timestamp) -> i64 {
+    at.0.div_euclid(1_000)
+}
