@@ -1,66 +1,147 @@
-//! `windlass dev`: plays the examples, each once, and compares how they end with what they promise.
+//! `windlass dev`: a server with a worker in this process; every example is published, run once over HTTP, and compared
+//! with what it promises.
 //!
-//! `example` is the files, `play` the driver, `expect` the comparison.
+//! `example` is the files, `answers` the worker that answers as scripted, `stage` plays one example, `expect` compares.
 
+mod answers;
 mod example;
 mod expect;
-mod play;
+mod stage;
 
-use std::path::Path;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use clap::Args;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use windlass_engine::plan::Form;
+use windlass_sdk::worker::bind;
+use windlass_sdk::{Client, Worker};
+use windlass_store::sqlite::Durability;
 
-use crate::output::{self, Format};
-use example::{Example, Flows};
-use play::Ending;
+use crate::output;
+use crate::serve::config::{Config, Place};
+use crate::serve::server::Server;
+use crate::serve::stop_on_signals;
+use crate::session::{Options, cut};
+use answers::Desk;
+use example::{Example, Examples};
+use stage::Ending;
 
-/// How long one example may take: they are for reading, and finish in far less.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Where the server listens; a free port when this one is taken.
+const PORT: u16 = 8070;
+/// Where the store is.
+const DIR: &str = ".windlass";
+/// How long calls may go on when everything stops.
+const DRAIN: Duration = Duration::from_secs(10);
 /// Characters of a result that a table shows.
 const RESULT_CHARS: usize = 60;
 
-/// Plays every example in `dir`.
-pub(crate) fn run(dir: &Path, once: bool, format: Format) -> Result<ExitCode> {
-    let (examples, flows) = example::load(dir)?;
+#[derive(Args)]
+pub(crate) struct Flags {
+    /// End after the examples; the store is a temporary one.
+    #[arg(long)]
+    once: bool,
+    /// Open a browser.
+    #[arg(long, conflicts_with = "once")]
+    open: bool,
+    /// Where the examples are.
+    #[arg(long, value_name = "DIR", default_value = "examples", env = "WINDLASS_EXAMPLES")]
+    examples: PathBuf,
+}
+
+pub(crate) async fn run(flags: &Flags, options: &Options) -> Result<ExitCode> {
+    let examples = example::load(&flags.examples)?;
+    let stop = CancellationToken::new();
+    stop_on_signals(stop.clone())?;
+    let config = config(flags.once).await?;
+    let server = Server::start(&config, stop.clone()).await?;
+    let url = server.url();
     output::message(&format!(
-        "playing {} examples from {} in memory; nothing is durable in this release",
-        examples.len(),
-        dir.display()
+        "windlass {} listens on {url}\n  store       {}\n  durability  {}\n  examples    {} in {}",
+        env!("CARGO_PKG_VERSION"),
+        config.store,
+        config.durability.word(),
+        examples.played.len(),
+        flags.examples.display(),
     ));
-    let mut reports: Vec<Report> = Vec::with_capacity(examples.len());
-    for (number, example) in (0..).zip(&examples) {
-        reports.push(report(example, &flows, number));
-    }
-    match format {
-        Format::Table => output::table(
-            ["flow", "form", "status", "ms", "as expected", "result"],
-            &reports.iter().map(row).collect::<Vec<_>>(),
-        )?,
-        Format::Json => output::json(&reports.iter().map(object).collect::<Vec<_>>())?,
-    }
-    for report in &reports {
-        for difference in &report.differences {
-            output::message(&format!("{}: {difference}", report.flow));
+    let client = Client::new(&url)?;
+    let desk = Arc::new(Desk::default());
+    let working = start_worker(&client, &desk, &examples, stop.clone()).await?;
+    let played = tokio::select! {
+        played = play(&client, &desk, &examples) => played,
+        () = stop.cancelled() => Ok(Vec::new()),
+    };
+    let n_wrong = played.as_ref().map(|reports| tell(reports, options)).unwrap_or(Ok(0));
+    if played.is_ok() && !flags.once && !stop.is_cancelled() {
+        output::message(&format!(
+            "serving on {url} until Ctrl-C; try\n  windlass run list\n  windlass flow list\n  {url}/docs"
+        ));
+        if flags.open {
+            open(&format!("{url}/docs"));
         }
+        stop.cancelled().await;
     }
-    let n_wrong = reports.iter().filter(|report| !report.differences.is_empty()).count();
-    output::message(&match n_wrong {
-        0 => format!("all {} examples ended as expected", reports.len()),
-        n => format!("{n} of {} examples did not end as expected", reports.len()),
-    });
-    if !once {
-        output::message(
-            "there is no server to go on with yet; change a file under the examples and run this again, or try\n  \
-             windlass flow validate FILE    what is wrong with a definition\n  \
-             windlass flow expand FILE      what a definition of the steps form becomes",
-        );
+    stop.cancel();
+    working.await?.context("the worker broke")?;
+    server.until_stopped(DRAIN).await?;
+    played?;
+    Ok(if n_wrong? == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn config(once: bool) -> Result<Config> {
+    let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let taken = once || tokio::net::TcpListener::bind(local(PORT)).await.is_err();
+    let store = if once { Place::Temporary } else { Place::File(store_file(Path::new(DIR))?) };
+    Ok(Config {
+        listen: local(if taken { 0 } else { PORT }),
+        store,
+        // What is thrown away at the end need not survive a loss of power.
+        durability: if once { Durability::Fast } else { Durability::Strict },
+        allow_scripts: true,
+        allow_worker_net: false,
+        name: "dev".to_owned(),
+        worker_ttl: Duration::from_secs(15),
+        worker_refresh: Duration::from_secs(5),
+        drain: DRAIN,
+        cors: Vec::new(),
+    })
+}
+
+/// The file of the store, in a directory that version control leaves alone.
+fn store_file(dir: &Path) -> Result<PathBuf> {
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let ignore = dir.join(".gitignore");
+    if !ignore.exists() {
+        std::fs::write(&ignore, "*\n").with_context(|| format!("cannot write {}", ignore.display()))?;
     }
-    Ok(if n_wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(dir.join("windlass.db"))
+}
+
+/// A worker that offers everything the examples call, pushed and pulled, and answers as they say.
+async fn start_worker(
+    client: &Client,
+    desk: &Arc<Desk>,
+    examples: &Examples,
+    stop: CancellationToken,
+) -> Result<JoinHandle<std::io::Result<()>>> {
+    let (listener, url) = bind("http://127.0.0.1:0").await.context("cannot listen for calls")?;
+    let mut worker = Worker::new(client.clone(), "dev").listen(listener, &url).grace(Duration::from_secs(1));
+    for service in examples.services() {
+        let desk = Arc::clone(desk);
+        worker = worker.service(service, move |call| {
+            let desk = Arc::clone(&desk);
+            async move { desk.answer(call).await }
+        });
+    }
+    let working = tokio::spawn(worker.run(stop));
+    stage::until_registered(client).await?;
+    Ok(working)
 }
 
 /// How one example went.
@@ -72,11 +153,51 @@ struct Report {
     differences: Vec<String>,
 }
 
-fn report(example: &Example, flows: &Flows, number: u32) -> Report {
-    let plan = Arc::clone(&example.plan);
-    let ending = play::play(&plan, &example.script, flows, number, PATIENCE);
+async fn play(client: &Client, desk: &Desk, examples: &Examples) -> Result<Vec<Report>> {
+    for (name, text) in &examples.texts {
+        crate::flow::ensure(client, name, text.clone())
+            .await
+            .with_context(|| format!("cannot publish `{name}`"))?;
+    }
+    let mut reports = Vec::with_capacity(examples.played.len());
+    for example in &examples.played {
+        reports.push(report(client, desk, example).await?);
+    }
+    Ok(reports)
+}
+
+async fn report(client: &Client, desk: &Desk, example: &Example) -> Result<Report> {
+    desk.begin(example.script.answers.clone());
+    let ending = stage::play(client, example).await?;
     let differences = expect::differences(&example.script.expect, &ending);
-    Report { flow: example.name.clone(), form: plan.form, ending, differences }
+    Ok(Report { flow: example.name.clone(), form: example.form, ending, differences })
+}
+
+/// Prints how every example went; how many did not end as they should.
+fn tell(reports: &[Report], options: &Options) -> Result<usize> {
+    let objects: Vec<Value> = reports.iter().map(object).collect();
+    let rows: Vec<[String; 6]> = reports.iter().map(row).collect();
+    let out = options.print();
+    match out.format() {
+        output::Format::Table if !out.quiet => {
+            out.table(["flow", "form", "status", "ms", "as expected", "result"], &rows)?;
+        }
+        output::Format::Table | output::Format::Json | output::Format::Jsonl | output::Format::Yaml => {
+            let flow = |object: &Value| object["flow"].as_str().unwrap_or_default().to_owned();
+            out.list([], &objects, flow, |_| [])?;
+        }
+    }
+    for report in reports {
+        for difference in &report.differences {
+            output::message(&format!("{}: {difference}", report.flow));
+        }
+    }
+    let n_wrong = reports.iter().filter(|report| !report.differences.is_empty()).count();
+    output::message(&match n_wrong {
+        0 => format!("all {} examples ended as expected", reports.len()),
+        n => format!("{n} of {} examples did not end as expected", reports.len()),
+    });
+    Ok(n_wrong)
 }
 
 fn form_word(form: Form) -> &'static str {
@@ -93,17 +214,13 @@ fn row(report: &Report) -> [String; 6] {
         Some(error) => error.clone(),
         None => ending.result.to_string(),
     };
-    let mut result: String = shown.chars().take(RESULT_CHARS).collect();
-    if result.len() < shown.len() {
-        result.push('…');
-    }
     [
         report.flow.clone(),
         form_word(report.form).to_owned(),
         ending.status.to_owned(),
         ending.took.as_millis().to_string(),
         if report.differences.is_empty() { "yes" } else { "NO" }.to_owned(),
-        result,
+        cut(&shown, RESULT_CHARS),
     ]
 }
 
@@ -112,11 +229,20 @@ fn object(report: &Report) -> Value {
     json!({
         "flow": report.flow,
         "form": form_word(report.form),
+        "run": ending.run,
         "status": ending.status,
         "ms": u64::try_from(ending.took.as_millis()).unwrap_or(u64::MAX),
-        "events": ending.n_events,
+        "entries": ending.n_entries,
         "result": ending.result,
         "error": ending.error,
         "differences": report.differences,
     })
+}
+
+/// Opens a browser; whoever has none can follow the link that was printed.
+fn open(url: &str) {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    if let Err(error) = tokio::process::Command::new(program).arg(url).spawn() {
+        output::message(&format!("no browser could be opened ({program}: {error})"));
+    }
 }

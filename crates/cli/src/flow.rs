@@ -1,110 +1,172 @@
-//! `windlass flow`: what is wrong with a definition, and what it becomes.
+//! `windlass flow`: definitions on this machine, and flows on a server.
+//!
+//! `validate`, `expand` and `graph` of a file need no server.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+mod drawing;
+mod place;
+mod publish;
+mod read;
+mod shelf;
+mod validate;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
-use serde_json::{Value, json};
-use windlass_engine::definition::{self, Compiled, Strictness};
-use windlass_engine::limits;
-use windlass_engine::plan::Form;
-use windlass_engine::problem::Severity;
+use anyhow::Result;
+use clap::{Args, Subcommand};
 
-use crate::output::{self, Format};
+use crate::session::Options;
+
+pub(crate) use publish::ensure;
+pub(crate) use read::read;
 
 /// What a definition with errors ends a command with.
-const BAD_DEFINITION: u8 = 2;
+pub(crate) const BAD_DEFINITION: u8 = 2;
 
-/// Reports the problems of every file; files that cannot be read do not keep the others from being looked at.
-pub(crate) fn validate(files: &[PathBuf], lenient: bool, format: Format) -> Result<ExitCode> {
-    let strictness = if lenient { Strictness::Lenient } else { Strictness::Strict };
-    let (mut reports, mut n_errors, mut n_warnings, mut n_unreadable) = (Vec::new(), 0, 0, 0);
-    for file in files {
-        let text = match read(file) {
-            Ok(text) => text,
-            Err(error) => {
-                output::message(&format!("error: {error:#}"));
-                n_unreadable += 1;
-                continue;
-            }
-        };
-        let compiled = definition::compile(&text, strictness);
-        let errors = compiled.problems.iter().filter(|problem| problem.severity == Severity::Error).count();
-        n_errors += errors;
-        n_warnings += compiled.problems.len() - errors;
-        match format {
-            Format::Table => {
-                for problem in &compiled.problems {
-                    output::line(&format!("{}: {problem}", file.display()))?;
-                }
-            }
-            Format::Json => reports.push(report(file, &compiled)),
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Publishes definitions: a new flow, or the next version of one that is there.
+    ///
+    /// A definition that is already the newest version is left alone. The name of the flow is that of its file,
+    /// without the ending, unless --name says otherwise.
+    #[command(after_help = concat!(
+        "Examples:\n",
+        "  windlass flow apply examples/graph/branching.json\n",
+        "  windlass flow apply --name orders --note 'retries' orders.yaml\n",
+        "  windlass flow apply --dry-run flows/*.yaml\n\n",
+        "Exit codes:\n",
+        "  0  published, or already so\n",
+        "  1  a file could not be read, or the server refused\n",
+        "  2  a definition has errors",
+    ))]
+    Apply(publish::Apply),
+    /// Reports everything that is wrong with definitions, one problem a line: `file:line:col: severity: reason`.
+    ///
+    /// Places are given as line and column where they can be found, and always as a path into the definition.
+    #[command(after_help = concat!(
+        "Examples:\n",
+        "  windlass flow validate examples/graph/branching.json\n",
+        "  windlass flow validate -o json flows/*.yaml\n\n",
+        "Exit codes:\n",
+        "  0  no errors (there may be warnings)\n",
+        "  1  a file could not be read\n",
+        "  2  a definition has errors",
+    ))]
+    Validate {
+        /// Definitions, JSON or YAML.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Take fields nobody knows as warnings instead of errors.
+        #[arg(long)]
+        lenient: bool,
+    },
+    /// Lists flows, newest first.
+    #[command(after_help = concat!(
+        "Examples:\n",
+        "  windlass flow list\n",
+        "  windlass flow list --search order -o json\n\n",
+        "Exit codes:\n  0  listed\n  1  the server could not be asked",
+    ))]
+    List {
+        /// Only flows with this in their name or description.
+        #[arg(long, value_name = "TEXT")]
+        search: Option<String>,
+        /// Only flows with this label: `key` or `key=value`.
+        #[arg(long)]
+        label: Option<String>,
+        /// At most so many.
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+        limit: u32,
+    },
+    /// Shows a flow with its newest published definition, or with another one.
+    #[command(after_help = concat!(
+        "Examples:\n",
+        "  windlass flow show graph/branching\n",
+        "  windlass flow show orders --version 3 -o yaml\n\n",
+        "Exit codes:\n  0  shown\n  1  there is no such flow, or the server could not be asked",
+    ))]
+    Show(Which),
+    /// Lists the versions of a flow, newest first.
+    #[command(after_help = concat!(
+        "Example:\n  windlass flow versions orders\n\n",
+        "Exit codes:\n  0  listed\n  1  there is no such flow, or the server could not be asked",
+    ))]
+    Versions {
+        /// The name or the id of the flow.
+        flow: String,
+    },
+    /// Shows how two versions of a flow differ.
+    #[command(after_help = concat!(
+        "Examples:\n",
+        "  windlass flow diff orders        the newest and the one before it\n",
+        "  windlass flow diff orders 2 5\n\n",
+        "Exit codes:\n  0  shown\n  1  there is no such version, or the server could not be asked",
+    ))]
+    Diff {
+        /// The name or the id of the flow.
+        flow: String,
+        /// The older version; the one before the newer unless named.
+        from: Option<u32>,
+        /// The newer version; the newest unless named.
+        to: Option<u32>,
+    },
+    /// Prints the tasks that a definition of the steps form becomes, with what each depends on, as JSON.
+    #[command(after_help = concat!(
+        "Example:\n",
+        "  windlass flow expand examples/steps/parallel-documents.json\n\n",
+        "Exit codes:\n",
+        "  0  expanded\n",
+        "  1  the file could not be read\n",
+        "  2  the definition has errors or another form",
+    ))]
+    Expand {
+        /// A definition of the steps form, JSON or YAML.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Draws a definition: a file, or a flow on the server.
+    #[command(after_help = concat!(
+        "Examples:\n",
+        "  windlass flow graph examples/graph/branching.json\n",
+        "  windlass flow graph --dot orders | dot -Tsvg > orders.svg\n\n",
+        "Exit codes:\n",
+        "  0  drawn\n",
+        "  1  there is no such file or flow\n",
+        "  2  the definition has errors",
+    ))]
+    Graph {
+        #[command(flatten)]
+        which: Which,
+        /// Lines and arrows (this is the default).
+        #[arg(long, conflicts_with = "dot")]
+        ascii: bool,
+        /// The language of Graphviz.
+        #[arg(long)]
+        dot: bool,
+    },
+}
+
+/// A version of a flow.
+#[derive(Args)]
+pub(crate) struct Which {
+    /// The name or the id of the flow; for drawings a file does as well.
+    flow: String,
+    /// The number of the version; the newest published one unless named.
+    #[arg(long)]
+    version: Option<u32>,
+}
+
+pub(crate) async fn run(command: Command, options: &Options) -> Result<ExitCode> {
+    match command {
+        Command::Apply(apply) => publish::apply(&apply, &options.session()?).await,
+        Command::Validate { files, lenient } => validate::validate(&files, lenient, &options.print()),
+        Command::List { search, label, limit } => {
+            shelf::list(search, label, limit, &options.session()?).await
         }
+        Command::Show(which) => shelf::show(&which, &options.session()?).await,
+        Command::Versions { flow } => shelf::versions(&flow, &options.session()?).await,
+        Command::Diff { flow, from, to } => shelf::diff(&flow, from, to, &options.session()?).await,
+        Command::Expand { file } => validate::expand(&file),
+        Command::Graph { which, ascii: _, dot } => drawing::graph(&which, dot, options).await,
     }
-    if format == Format::Json {
-        output::json(&reports)?;
-    }
-    let n_read = files.len() - n_unreadable;
-    output::message(&format!(
-        "{n_read} of {} definitions read: {n_errors} errors, {n_warnings} warnings",
-        files.len()
-    ));
-    Ok(match (n_errors, n_unreadable) {
-        (0, 0) => ExitCode::SUCCESS,
-        (0, _) => ExitCode::FAILURE,
-        _ => ExitCode::from(BAD_DEFINITION),
-    })
-}
-
-fn report(file: &Path, compiled: &Compiled) -> Value {
-    json!({
-        "file": file.display().to_string(),
-        "form": compiled.form,
-        "nodes": compiled.plan.as_ref().map(|plan| plan.n_nodes),
-        "problems": compiled.problems,
-    })
-}
-
-/// Prints the tasks of a definition of the steps form.
-pub(crate) fn expand(file: &Path) -> Result<ExitCode> {
-    let compiled = definition::compile(&read(file)?, Strictness::Strict);
-    let steps = match compiled.form {
-        Some(Form::Steps) => true,
-        Some(Form::Graph | Form::Dag) => false,
-        None => return refuse(file, &compiled),
-    };
-    if !steps {
-        output::message(&format!(
-            "error: {}: only definitions of the steps form expand to tasks",
-            file.display()
-        ));
-        return Ok(ExitCode::from(BAD_DEFINITION));
-    }
-    if compiled.plan.is_none() {
-        return refuse(file, &compiled);
-    }
-    let expansion = definition::expand(&compiled.definition, Strictness::Strict);
-    output::json(&json!({ "tasks": expansion.tasks }))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn refuse(file: &Path, compiled: &Compiled) -> Result<ExitCode> {
-    for problem in &compiled.problems {
-        output::message(&format!("{}: {problem}", file.display()));
-    }
-    Ok(ExitCode::from(BAD_DEFINITION))
-}
-
-/// Reads a definition's text, and no more of it than a definition may have.
-pub(crate) fn read(file: &Path) -> Result<String> {
-    let open = File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
-    let most = limits::DEFINITION_BYTES as u64 + 1;
-    let mut bytes = Vec::new();
-    open.take(most).read_to_end(&mut bytes).with_context(|| format!("cannot read {}", file.display()))?;
-    if bytes.len() as u64 == most {
-        bail!("{} is larger than {} bytes: split the flow", file.display(), limits::DEFINITION_BYTES);
-    }
-    String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8 text", file.display()))
 }

@@ -1,47 +1,77 @@
-//! The one binary, `windlass`. In this release it plays flows in memory and checks definitions; the server, the
-//! workers and the operator's commands come with the durable store.
+//! The one binary, `windlass`: the server, the standard worker, and the commands that speak to them.
 //!
 //! Data goes to stdout, messages to stderr, both only through `output`.
 
-mod dev;
-mod flow;
 mod output;
+mod session;
+mod trouble;
 
-use std::path::PathBuf;
+mod serve;
+mod worker;
+
+mod demo;
+mod dev;
+
+mod approvals;
+mod flow;
+mod run;
+
+mod api;
+mod completions;
+mod doctor;
+
 use std::process::ExitCode;
 
+use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
-use output::Format;
+use session::Options;
 
 const HELP: &str = "Examples:
   windlass dev
+  windlass serve --store sqlite:windlass.db
   windlass flow validate examples/graph/branching.json
+  windlass run start graph/branching -p name=Ada -p age=36 --watch
 
 Exit codes:
-  0  everything is as it should be
-  1  something did not end as it should, or could not be done
-  2  a definition has errors, or the command line was not understood";
+  0    everything is as it should be
+  1    something did not end as it should, or could not be done
+  2    a definition has errors, the run was canceled, or the command line was not understood
+  124  it did not end in time";
 
 /// Durable workflows and job queues.
-///
-/// In this release everything happens in this process and in memory: nothing is durable yet.
 #[derive(Parser)]
 #[command(name = "windlass", version, after_help = HELP)]
-struct Cli {
-    /// How data is printed.
-    #[arg(short, long, global = true, value_enum, default_value_t, env = "WINDLASS_OUTPUT")]
-    output: Format,
+pub(crate) struct Cli {
+    #[command(flatten)]
+    options: Options,
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Plays every example flow once, in this process, and says how each ended.
+    /// Serves, until it is told to stop.
     ///
-    /// State lives in memory and is gone when the command ends: there is no server and nothing durable yet.
-    /// Calls are made by the built-in functions, or answered as the example's `.run.json` file says.
+    /// SIGINT or SIGTERM lets calls end first; a second one stops at once. Nothing that was accepted is lost either way.
+    #[command(after_help = concat!(
+        "Examples:\n",
+        "  windlass serve\n",
+        "  windlass serve --listen 0.0.0.0:8070 --store sqlite:/var/lib/windlass/windlass.db\n",
+        "  windlass serve --config windlass.toml --durability fast\n\n",
+        "Exit codes:\n  0  it was told to stop, and did\n  1  it could not start\n  130  it was told twice",
+    ))]
+    Serve(Box<serve::config::Flags>),
+    /// Says whether the settings of a server can be used, and what they come to.
+    #[command(after_help = concat!(
+        "Example:\n  windlass check-config --config windlass.toml\n\n",
+        "Exit codes:\n  0  they can be used\n  1  they cannot",
+    ))]
+    CheckConfig(Box<serve::config::Flags>),
+    /// Starts a server with a worker, publishes the example flows, runs each once, and serves.
+    ///
+    /// The store is in ./.windlass. Calls are made by the built-in functions, or answered as an example's `.run.json`
+    /// file says.
     #[command(after_help = concat!(
         "Examples:\n",
         "  windlass dev\n",
@@ -51,69 +81,94 @@ enum Command {
         "  0  every example ended as its expectation says\n",
         "  1  at least one did not, or could not be read",
     ))]
-    Dev {
-        /// Only play the examples, without saying how to go on.
-        #[arg(long)]
-        once: bool,
-        /// Where the examples are.
-        #[arg(long, value_name = "DIR", default_value = "examples", env = "WINDLASS_EXAMPLES")]
-        examples: PathBuf,
-    },
-    /// Checks and shows definitions.
+    Dev(dev::Flags),
+    /// Publishes a flow that branches, runs both branches, and prints what came of them.
+    ///
+    /// It speaks to a running server as any old client of the scheduler would, and needs a worker.
+    #[command(after_help = concat!(
+        "Examples:\n",
+        "  windlass demo\n",
+        "  SCHEDULER_BASE=http://127.0.0.1:8070 windlass demo\n\n",
+        "Exit codes:\n  0  both branches completed\n  1  one did not, or there is no server or no worker",
+    ))]
+    Demo(demo::Flags),
+    /// Runs the standard worker: transform, sum and route, or other built-in functions.
+    #[command(after_help = concat!(
+        "Examples:\n",
+        "  windlass worker\n",
+        "  windlass worker --server http://127.0.0.1:8070 --url http://127.0.0.1:8080 --services all\n",
+        "  windlass worker --pull-only --queues default --demo\n\n",
+        "Exit codes:\n  0  it was told to stop, and did\n  1  it could not start",
+    ))]
+    Worker(worker::Flags),
+    /// Definitions on this machine, and flows on the server.
     #[command(after_help = "Example:\n  windlass flow validate examples/graph/branching.json")]
     Flow {
         #[command(subcommand)]
-        command: FlowCommand,
+        command: flow::Command,
     },
-}
-
-#[derive(Subcommand)]
-enum FlowCommand {
-    /// Reports everything that is wrong with definitions, one problem a line: `file: path: severity: reason (hint)`.
+    /// Runs: starting them, looking at them, telling them something.
+    #[command(after_help = "Example:\n  windlass run start graph/branching -p name=Ada -p age=36 --watch")]
+    Run {
+        #[command(subcommand)]
+        command: run::Command,
+    },
+    /// What waits for a person.
+    #[command(after_help = "Example:\n  windlass approvals approve run_0190a1b2/review -m 'go ahead'")]
+    Approvals {
+        #[command(subcommand)]
+        command: approvals::Command,
+    },
+    /// Looks for what may be wrong: the way to the server, its clock, its workers, runs that nothing will wake.
+    #[command(after_help = concat!(
+        "Example:\n  windlass doctor\n\n",
+        "Exit codes:\n  0  nothing is wrong (there may be warnings)\n  1  something is",
+    ))]
+    Doctor,
+    /// Makes any call to the server and prints the answer.
     #[command(after_help = concat!(
         "Examples:\n",
-        "  windlass flow validate examples/graph/branching.json\n",
-        "  windlass flow validate -o json flows/*.yaml\n\n",
-        "Exit codes:\n",
-        "  0  no errors (there may be warnings)\n",
-        "  1  a file could not be read\n",
-        "  2  a definition has errors",
+        "  windlass api GET '/api/v1/runs?limit=5'\n",
+        "  windlass api POST /api/v1/runs/run_0190a1b2/signal -d '{\"key\": \"go\", \"value\": 1}'\n\n",
+        "Exit codes:\n  0  the answer is a success\n  1  it is not, or none came",
     ))]
-    Validate {
-        /// Definitions, JSON or YAML.
-        #[arg(required = true, value_name = "FILE")]
-        files: Vec<PathBuf>,
-        /// Take fields nobody knows as warnings instead of errors.
-        #[arg(long)]
-        lenient: bool,
-    },
-    /// Prints the tasks that a definition of the steps form becomes, with what each depends on, as JSON.
+    Api(api::Api),
+    /// Prints what a shell needs to complete words.
     #[command(after_help = concat!(
-        "Example:\n",
-        "  windlass flow expand examples/steps/parallel-documents.json\n\n",
-        "Exit codes:\n",
-        "  0  expanded\n",
-        "  1  the file could not be read\n",
-        "  2  the definition has errors or another form",
+        "Example:\n  windlass completions bash > ~/.local/share/bash-completion/completions/windlass\n\n",
+        "Exit codes:\n  0  printed",
     ))]
-    Expand {
-        /// A definition of the steps form, JSON or YAML.
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
-    },
+    Completions(completions::Flags),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let done = match cli.command {
-        Command::Dev { once, examples } => dev::run(&examples, once, cli.output),
-        Command::Flow { command: FlowCommand::Validate { files, lenient } } => {
-            flow::validate(&files, lenient, cli.output)
-        }
-        Command::Flow { command: FlowCommand::Expand { file } } => flow::expand(&file),
-    };
-    done.unwrap_or_else(|error| {
-        output::message(&format!("error: {error:#}"));
+    trouble::log_to_stderr();
+    execute(cli).unwrap_or_else(|error| {
+        trouble::tell(&error);
         ExitCode::FAILURE
+    })
+}
+
+fn execute(cli: Cli) -> Result<ExitCode> {
+    let options = &cli.options;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the threads of this program")?;
+    runtime.block_on(async {
+        match cli.command {
+            Command::Serve(flags) => serve::run(*flags).await,
+            Command::CheckConfig(flags) => serve::check_config(*flags, options),
+            Command::Dev(flags) => dev::run(&flags, options).await,
+            Command::Demo(flags) => demo::run(&flags, options).await,
+            Command::Worker(flags) => worker::run(flags, options).await,
+            Command::Flow { command } => flow::run(command, options).await,
+            Command::Run { command } => run::run(command, options).await,
+            Command::Approvals { command } => approvals::run(command, options).await,
+            Command::Doctor => doctor::run(options).await,
+            Command::Api(api) => api::run(api, options).await,
+            Command::Completions(flags) => completions::run(&flags),
+        }
     })
 }

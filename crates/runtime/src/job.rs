@@ -65,6 +65,8 @@ pub struct Claimed {
     pub key: String,
     pub queue: String,
     pub service: String,
+    /// How urgent it is; higher goes first.
+    pub priority: i32,
     pub input: Arc<Value>,
     pub params: Arc<Value>,
     pub memo: Option<Value>,

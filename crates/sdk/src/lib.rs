@@ -1,1 +1,12 @@
 //! Says. The HTTP contract as types, a typed client and the worker loop.
+
+pub mod types;
+
+pub mod client;
+pub mod error;
+
+pub mod worker;
+
+pub use client::Client;
+pub use error::ClientError;
+pub use worker::Worker;

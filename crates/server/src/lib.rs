@@ -1,3 +1,119 @@
-//! Listens. HTTP routes over the runtime.
+//! Listens. HTTP routes over the runtime: the native surface under `/api/v1`, and the surfaces that are compatible
+//! with others. Nothing is decided here and nothing is stored: a handler takes a request apart, asks the runtime or
+//! the store, and puts the answer into words.
 
+mod app;
+mod check;
+mod extract;
+mod guard;
+mod listen;
+mod native;
+mod openapi;
+pub mod problem;
 pub mod scheduler;
+mod shape;
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::{HeaderValue, Method, header};
+use axum::middleware;
+use axum::response::{IntoResponse, Response};
+use tokio_util::sync::CancellationToken;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+use windlass_runtime::Runtime;
+
+use app::App;
+use guard::{Guard, is_native};
+use problem::{ApiError, Code};
+
+pub use listen::serve;
+
+/// What whoever starts the server decides about its surface.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Origins whose pages may use the server from a browser; `*` = all. The server's own always may.
+    pub cors: Vec<String>,
+    /// Bytes of a request's body.
+    pub body_bytes_max: usize,
+    /// Connections at once; more wait until there is room.
+    pub connections_max: usize,
+    /// How long a client may take for the head of a request that it has begun.
+    pub head_timeout: Duration,
+    /// How long the body of a request may be silent.
+    pub body_timeout: Duration,
+    /// How long a connection may be kept open without a request.
+    pub idle_timeout: Duration,
+    /// How long connections may take to end once the server stops listening.
+    pub grace: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            cors: Vec::new(),
+            body_bytes_max: 4 << 20,
+            connections_max: 10_000,
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(15),
+            idle_timeout: Duration::from_secs(60),
+            grace: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Every route of every surface.
+pub fn router(runtime: Runtime, options: Options) -> Router {
+    build(runtime, &options, CancellationToken::new())
+}
+
+/// The OpenAPI document of every surface.
+pub fn openapi() -> serde_json::Value {
+    openapi::document(native::routes().into_openapi())
+}
+
+fn build(runtime: Runtime, options: &Options, closing: CancellationToken) -> Router {
+    let app = App::new(runtime.clone(), closing);
+    let (native, document) = native::routes().split_for_parts();
+    let router = native
+        .with_state(app)
+        .merge(openapi::routes(document))
+        .nest("/api", scheduler::prefixed(runtime.clone()))
+        .merge(scheduler::bare(runtime))
+        .fallback(nowhere)
+        .method_not_allowed_fallback(wrong_method)
+        // The guard has read the body, and its limit is the one that counts.
+        .layer(DefaultBodyLimit::disable())
+        .layer(middleware::from_fn_with_state(Guard::new(options), guard::check));
+    if options.cors.is_empty() { router } else { router.layer(cors(&options.cors)) }
+}
+
+fn cors(origins: &[String]) -> CorsLayer {
+    let allowed = if origins.iter().any(|origin| origin == "*") {
+        AllowOrigin::any()
+    } else {
+        AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()))
+    };
+    CorsLayer::new()
+        .allow_origin(allowed)
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
+        .allow_headers([
+            header::CONTENT_TYPE,
+            header::AUTHORIZATION,
+            header::HeaderName::from_static("last-event-id"),
+        ])
+}
+
+async fn nowhere(request: Request) -> Response {
+    let path: String = request.uri().path().chars().take(200).collect();
+    let error = ApiError::new(Code::UnknownRoute, format!("there is nothing at `{path}`: see /docs"));
+    if is_native(&path) { error.into_response() } else { error.plain() }
+}
+
+async fn wrong_method(request: Request) -> Response {
+    let path: String = request.uri().path().chars().take(200).collect();
+    let detail = format!("`{path}` does not take {}: see /docs", request.method());
+    let error = ApiError::new(Code::MethodNotAllowed, detail);
+    if is_native(&path) { error.into_response() } else { error.plain() }
+}

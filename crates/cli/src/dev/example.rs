@@ -10,7 +10,9 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use windlass_engine::definition::{Strictness, compile};
-use windlass_engine::plan::Plan;
+use windlass_engine::function;
+use windlass_engine::plan::{Body, Branches, Call, Exec, Form, Kind, Plan, Scope};
+use windlass_sdk::types::ExecMode;
 
 use crate::flow::read;
 
@@ -18,14 +20,31 @@ use crate::flow::read;
 const DEPTH: usize = 8;
 const SCRIPT_SUFFIX: &str = ".run.json";
 
-/// Flows by name, for flows that call others.
-pub(super) type Flows = BTreeMap<String, Arc<Plan>>;
+/// Everything in a directory of examples.
+#[derive(Default)]
+pub(super) struct Examples {
+    /// Those that are played, in the order of their names.
+    pub(super) played: Vec<Example>,
+    /// The texts of all definitions, by the names of their flows: flows may call others.
+    pub(super) texts: BTreeMap<String, String>,
+    /// Services that their nodes call.
+    called: BTreeSet<String>,
+}
+
+impl Examples {
+    /// Every service a worker must offer for them.
+    pub(super) fn services(&self) -> BTreeSet<String> {
+        let built_in = function::NAMES.into_iter().map(str::to_owned);
+        let dead = self.played.iter().flat_map(|example| example.script.dead_workers.values().flatten());
+        self.called.iter().cloned().chain(built_in).chain(dead.cloned()).collect()
+    }
+}
 
 /// A flow and what is to be done with it.
 pub(super) struct Example {
     /// The path below the examples' directory, without the ending of the file.
     pub(super) name: String,
-    pub(super) plan: Arc<Plan>,
+    pub(super) form: Form,
     pub(super) script: Script,
 }
 
@@ -48,10 +67,19 @@ pub(super) struct Script {
     pub(super) script: Vec<Act>,
     #[serde(default)]
     pub(super) expect: Expect,
+    /// Which nodes run: `all`, `specified_starts` or `isolated_nodes`.
+    #[serde(default)]
+    pub(super) exec_mode: ExecMode,
+    /// The nodes that `exec_mode` is about.
+    #[serde(default)]
+    pub(super) start_node_ids: Vec<String>,
+    /// Workers that are registered but not there, with their services.
+    #[serde(default)]
+    pub(super) dead_workers: BTreeMap<String, Vec<String>>,
 }
 
 /// One answer for every call, or one after the other, the last one repeated.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Answers {
     Each(Vec<Answer>),
@@ -68,12 +96,16 @@ impl Answers {
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub(super) enum Answer {
     Done(Value),
     /// Fails with this message; tried again if the node has retries.
     Fail(String),
+    /// Fails with this message, for good.
+    Refuse(String),
+    /// Never answers.
+    Silence {},
     /// Not finished: asked again after `recheck_ms`.
     Suspend {
         recheck_ms: u64,
@@ -135,17 +167,19 @@ fn some<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::E
 
 /// Reads all examples below `dir`, in the order of their names. A definition without a script can be called by
 /// others and is not played itself.
-pub(super) fn load(dir: &Path) -> Result<(Vec<Example>, Flows)> {
+pub(super) fn load(dir: &Path) -> Result<Examples> {
     if !dir.is_dir() {
         bail!("there is no directory {}: name the one with the examples by --examples DIR", dir.display());
     }
     let mut files = BTreeSet::new();
     collect(dir, 0, &mut files)?;
-    let (mut examples, mut flows) = (Vec::new(), Flows::new());
+    let mut examples = Examples::default();
     for file in files.iter().filter(|file| is_definition(file)) {
         let name = name_of(file, dir);
-        let plan = plan_of(file)?;
-        if flows.insert(name.clone(), Arc::clone(&plan)).is_some() {
+        let text = read(file)?;
+        let plan = plan_of(file, &text)?;
+        scope_services(&plan.root, &mut examples.called);
+        if examples.texts.insert(name.clone(), text).is_some() {
             bail!(
                 "two definitions are called `{name}`: rename one of {}.*",
                 file.with_extension("").display()
@@ -153,19 +187,61 @@ pub(super) fn load(dir: &Path) -> Result<(Vec<Example>, Flows)> {
         }
         let script_file = file.with_extension("").with_added_extension("run.json");
         if files.contains(&script_file) {
-            examples.push(Example { name, plan, script: script_of(&script_file)? });
+            examples.played.push(Example { name, form: plan.form, script: script_of(&script_file)? });
         }
     }
     for script in files.iter().filter(|file| is_script(file)) {
         let name = name_of(script, dir);
-        if !flows.contains_key(name.strip_suffix(".run").unwrap_or(&name)) {
+        if !examples.texts.contains_key(name.strip_suffix(".run").unwrap_or(&name)) {
             bail!("{} has no definition beside it", script.display());
         }
     }
-    if examples.is_empty() {
+    if examples.played.is_empty() {
         bail!("{} holds no example: a definition with a `.run.json` file beside it", dir.display());
     }
-    Ok((examples, flows))
+    Ok(examples)
+}
+
+/// The services that the calls in a scope ask for. Recursion ends with the scopes, whose depth the compiler limits.
+fn scope_services(scope: &Scope, services: &mut BTreeSet<String>) {
+    for node in &scope.nodes {
+        match &node.kind {
+            Kind::Call(call) => call_service(call, services),
+            Kind::Sub(sub) => scope_services(&sub.scope, services),
+            Kind::Loop(turns) => scope_services(&turns.body, services),
+            Kind::Fan(fan) => {
+                let bodies: Vec<&Body> = match &fan.branches {
+                    Branches::Fixed(branches) => branches.iter().map(|branch| &branch.body).collect(),
+                    Branches::Services { each } => vec![&each.body],
+                    Branches::Items { each, special } => std::iter::once(&each.body)
+                        .chain(special.values().map(|branch| &branch.body))
+                        .collect(),
+                };
+                for body in bodies {
+                    match body {
+                        Body::Call(call) => call_service(call, services),
+                        Body::Scope(inner) => scope_services(inner, services),
+                    }
+                }
+            }
+            Kind::Choice(_)
+            | Kind::Timer(_)
+            | Kind::Wait(_)
+            | Kind::Approval(_)
+            | Kind::Compute(_)
+            | Kind::Pass
+            | Kind::Return => {}
+        }
+    }
+}
+
+fn call_service(call: &Call, services: &mut BTreeSet<String>) {
+    match &call.exec {
+        Exec::Http | Exec::Queue if !call.service.is_empty() => {
+            services.insert(call.service.clone());
+        }
+        Exec::Http | Exec::Queue | Exec::Func { .. } | Exec::Script(_) | Exec::Flow { .. } => {}
+    }
 }
 
 fn collect(dir: &Path, depth: usize, files: &mut BTreeSet<PathBuf>) -> Result<()> {
@@ -197,8 +273,8 @@ fn name_of(file: &Path, dir: &Path) -> String {
     below.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/")
 }
 
-fn plan_of(file: &Path) -> Result<Arc<Plan>> {
-    let compiled = compile(&read(file)?, Strictness::Strict);
+fn plan_of(file: &Path, text: &str) -> Result<Arc<Plan>> {
+    let compiled = compile(text, Strictness::Strict);
     match compiled.plan {
         Some(plan) => Ok(plan),
         None => {

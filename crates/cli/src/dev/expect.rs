@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::example::Expect;
-use super::play::Ending;
+use super::stage::Ending;
 
 /// Every way in which the ending is not the expected one.
 pub(super) fn differences(expect: &Expect, ending: &Ending) -> Vec<String> {
@@ -25,14 +25,14 @@ pub(super) fn differences(expect: &Expect, ending: &Ending) -> Vec<String> {
         compare(&format!("shared `{key}`"), ending.shared.get(key), value, &mut found);
     }
     for (node, state) in &expect.nodes {
-        let now = ending.node_status(node).unwrap_or("nowhere");
+        let now = ending.nodes.get(node).map_or("nowhere", |node| node.status.as_str());
         if now != state {
             found.push(format!("node `{node}` is {now} and should be {state}"));
         }
     }
     for (node, value) in &expect.outputs {
-        let now = ending.node_output(node);
-        compare(&format!("the output of `{node}`"), now.as_deref(), value, &mut found);
+        let now = ending.nodes.get(node).and_then(|node| node.output.as_ref());
+        compare(&format!("the output of `{node}`"), now, value, &mut found);
     }
     found
 }

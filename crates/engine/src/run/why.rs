@@ -21,6 +21,7 @@ pub struct Reason {
     pub command: Option<String>,
 }
 
+/// What keeps a run from going on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "waits_for", rename_all = "snake_case")]
 pub enum Cause {

@@ -201,6 +201,7 @@ fn claimed(change: &JobChange) -> Claimed {
         key,
         queue: job.spec.queue.clone(),
         service: job.spec.name.clone(),
+        priority: job.spec.priority,
         input: Arc::new(input),
         params: Arc::new(params),
         memo: job.memo.clone(),

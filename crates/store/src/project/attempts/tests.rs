@@ -1,8 +1,12 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
 use serde_json::json;
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::event::Start;
 use windlass_engine::id::CommandId;
 use windlass_engine::input::{Given, Input, Outcome};
+use windlass_engine::run::state::{Activity, Phase, Status};
 
 use super::*;
 
@@ -256,4 +260,84 @@ fn reading_a_journal_in_parts_makes_no_difference() {
     played.journal.iter().for_each(|entry| parts.follow(entry));
     assert_eq!(parts.rows().len(), 4);
     assert_eq!(parts.into_rows(), played.rows());
+}
+
+/// Branches that are flows, inside a subflow that starts again, beside retries, a timer and a cycle.
+const NESTED: &str = r#"{"start": "sf", "nodes": {
+    "sf": {"kind": "subflow", "failure_strategy": "retry", "max_retries": 1, "wait_ms": 5,
+        "subflow": {"start": "f", "nodes": {
+            "f": {"kind": "foreach", "prep": {"input_key": "$params.items"}, "parallel_mode": "concurrent",
+                  "max_parallel": 2, "subflow": {"start": "x", "nodes": {
+                      "x": {"service": "s"}, "y": {"service": "t", "exec_type": "queue"}},
+                      "edges": [{"from": "x", "to": "y"}]}}}}},
+    "p": {"kind": "parallel", "parallel_services": ["u", "v"], "parallel_mode": "concurrent",
+          "failure_strategy": "collect_errors", "max_retries": 1, "wait_ms": 3},
+    "t": {"kind": "timer", "params": {"delay_ms": 20}}},
+  "edges": [{"from": "sf", "to": "p"}, {"from": "p", "to": "t"}, {"from": "t", "to": "p"}]}"#;
+
+/// One more input, whatever it may be; what the run refuses is no news.
+fn any_input(played: &mut Played, now: i64, choice: u8) {
+    let calls = played.run.open_calls(&played.plan);
+    let call = calls.get(usize::from(choice / 16) % calls.len().max(1));
+    let ended = |outcome| {
+        let (node, fence, _) = call?.clone();
+        Some(Input::CallEnded { node, fence, outcome, worker: None })
+    };
+    let input = match choice % 16 {
+        0..=5 => ended(Outcome::Done(Arc::new(json!(choice)))),
+        6..=8 => ended(Outcome::Failed(Fault::new(FaultKind::Error, "no"))),
+        9 => ended(Outcome::Suspended { memo: json!(1), recheck_ms: Some(5) }),
+        10 => ended(Outcome::WorkerLost),
+        11 | 12 => Some(Input::TimePassed),
+        13 => Some(Input::Retry),
+        14 => Some(Input::Rerun { from: "sf/f/1/x".into(), shared: None }),
+        _ => Some(Input::Cancel { reason: None, by: None }),
+    };
+    let Some(input) = input else { return };
+    let given = Given::at(Timestamp(now));
+    if let Ok(step) = played.run.submit(&played.plan, &input, &given)
+        && !step.events.is_empty()
+    {
+        let command = CommandId::new(uuid::Uuid::nil());
+        played.journal.push(Entry::new(Timestamp(now), command, step.events));
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_open_is_what_the_run_has_open(choices in prop::collection::vec(any::<u8>(), 0..80)) {
+        let mut played = Played::new(NESTED, &json!({"items": [1, 2, 3]}));
+        let mut now = 1_000;
+        for choice in choices {
+            now += 7;
+            any_input(&mut played, now, choice);
+            let mut attempts = Attempts::new(played.run.id, &played.plan);
+            played.journal.iter().for_each(|entry| attempts.follow(entry));
+            let newest: BTreeSet<usize> = attempts.newest.values().copied().collect();
+            let rows = attempts.rows().iter().enumerate();
+            let open: Vec<&NodeAttempt> =
+                rows.filter(|(at, row)| newest.contains(at) && row.status.is_open()).map(|(_, row)| row).collect();
+            let told: BTreeSet<(NodePath, u64)> =
+                open.iter().filter(|row| row.fence > 0).map(|row| (row.node.clone(), row.fence)).collect();
+            let calls = played.run.open_calls(&played.plan);
+            prop_assert_eq!(told, calls.into_iter().map(|(node, fence, _)| (node, fence)).collect());
+            for row in &open {
+                let place = played.run.place(&played.plan, &row.node);
+                prop_assert!(place.is_some_and(|place| place.phase.is_open()), "{:?} is not open", row);
+            }
+            for (path, at) in &attempts.newest {
+                let place = played.run.place(&played.plan, path);
+                if place.is_some_and(|place| *place.phase == Phase::Open(Activity::Nest)) {
+                    prop_assert!(attempts.rows()[*at].status.is_open(), "{:?} is open", path);
+                }
+            }
+            if played.run.status.is_ended() {
+                prop_assert!(open.is_empty(), "{:?}", open);
+            }
+            if played.run.status == Status::Canceled {
+                prop_assert_eq!(attempts.rows().last().map(|row| row.status), Some(AttemptStatus::Canceled));
+            }
+            prop_assert!(attempts.rows().is_sorted_by_key(|row| (row.event, row.started_at)));
+        }
+    }
 }

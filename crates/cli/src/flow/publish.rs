@@ -1,0 +1,108 @@
+//! `windlass flow apply`: what stands in files becomes what the server has.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
+use windlass_engine::definition::{Strictness, compile};
+use windlass_sdk::types::{NewFlow, NewVersion};
+use windlass_sdk::{Client, ClientError};
+
+use super::{BAD_DEFINITION, read, validate};
+use crate::output;
+use crate::session::Session;
+
+#[derive(Args)]
+pub(crate) struct Apply {
+    /// Definitions, JSON or YAML.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The name of the flow; for one file only.
+    #[arg(long)]
+    name: Option<String>,
+    /// What changed, for people.
+    #[arg(long, alias = "reason", default_value = "")]
+    note: String,
+    /// Only say what would be done.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// What became of one file.
+#[derive(Debug, Serialize)]
+struct Applied {
+    flow: String,
+    version: u32,
+    /// `created`, `updated` or `unchanged`; with --dry-run what would have been done.
+    done: &'static str,
+}
+
+pub(super) async fn apply(apply: &Apply, session: &Session) -> Result<ExitCode> {
+    if apply.name.is_some() && apply.files.len() > 1 {
+        bail!("--name names one flow: apply the files one by one");
+    }
+    let (mut applied, mut n_bad) = (Vec::new(), 0);
+    for file in &apply.files {
+        let text = read(file)?;
+        let compiled = compile(&text, Strictness::Strict);
+        if compiled.plan.is_none() {
+            validate::refuse(file, &text, &compiled.problems);
+            n_bad += 1;
+            continue;
+        }
+        let name = apply.name.clone().unwrap_or_else(|| name_of(file));
+        let what = NewVersion { definition: None, yaml: Some(text), note: apply.note.clone() };
+        applied.push(publish(&session.client, name, &compiled.definition, what, apply.dry_run).await?);
+    }
+    session.out.list(
+        ["flow", "version", "done"],
+        &applied,
+        |applied| applied.flow.clone(),
+        |applied| [applied.flow.clone(), applied.version.to_string(), applied.done.to_owned()],
+    )?;
+    if apply.dry_run {
+        output::message("nothing was changed: this was a dry run");
+    }
+    Ok(if n_bad == 0 { ExitCode::SUCCESS } else { ExitCode::from(BAD_DEFINITION) })
+}
+
+async fn publish(
+    client: &Client,
+    name: String,
+    definition: &Value,
+    what: NewVersion,
+    dry_run: bool,
+) -> Result<Applied, ClientError> {
+    let there = match client.flow(&name).await {
+        Ok(there) => Some(there),
+        Err(error) if error.is_not_found() => None,
+        Err(error) => return Err(error),
+    };
+    let Some(there) = there else {
+        let flow = NewFlow { name: name.clone(), yaml: what.yaml, ..NewFlow::default() };
+        let version = if dry_run { 1 } else { client.create_flow(&flow).await?.version };
+        return Ok(Applied { flow: name, version, done: "created" });
+    };
+    if let Some(newest) = there.version.filter(|version| version.definition == *definition) {
+        return Ok(Applied { flow: name, version: newest.summary.version, done: "unchanged" });
+    }
+    let version = match dry_run {
+        true => there.flow.latest_version.saturating_add(1),
+        false => client.publish_version(&name, &what).await?.version,
+    };
+    Ok(Applied { flow: name, version, done: "updated" })
+}
+
+/// Publishes one definition, unless it is the newest version already.
+pub(crate) async fn ensure(client: &Client, name: &str, text: String) -> Result<(), ClientError> {
+    let definition = compile(&text, Strictness::Strict).definition;
+    let what = NewVersion { definition: None, yaml: Some(text), note: String::new() };
+    publish(client, name.to_owned(), &definition, what, false).await.map(|_| ())
+}
+
+fn name_of(file: &Path) -> String {
+    file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+}

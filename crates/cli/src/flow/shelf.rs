@@ -1,0 +1,133 @@
+//! Flows that are on the server: listing, showing, comparing.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use windlass_sdk::types::{Change, ChangeKind, DiffQuery, Flow, FlowsQuery, PageQuery, Version};
+
+use super::Which;
+use crate::output;
+use crate::session::{Session, cut, in_words, now_ms};
+
+/// Flows or versions on one page.
+const PAGE: usize = 1_000;
+/// Characters of a value that a line of a diff shows.
+const VALUE_CHARS: usize = 80;
+
+pub(super) async fn list(
+    search: Option<String>,
+    label: Option<String>,
+    limit: u32,
+    session: &Session,
+) -> Result<ExitCode> {
+    let limit = limit as usize;
+    let mut query = FlowsQuery { q: search, label, ..FlowsQuery::default() };
+    let mut flows: Vec<Flow> = Vec::new();
+    while flows.len() < limit {
+        query.limit = Some((limit - flows.len()).min(PAGE));
+        let page = session.client.flows(&query).await?;
+        flows.extend(page.items);
+        match page.next {
+            Some(next) => query.cursor = Some(next),
+            None => break,
+        }
+    }
+    session.out.list(
+        ["name", "version", "updated", "description"],
+        &flows,
+        |flow| flow.name.clone(),
+        |flow| {
+            let age = in_words(now_ms() - flow.updated_at.0);
+            let description = cut(&flow.description, VALUE_CHARS);
+            [flow.name.clone(), flow.latest_version.to_string(), format!("{age} ago"), description]
+        },
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn show(which: &Which, session: &Session) -> Result<ExitCode> {
+    let mut shown = session.client.flow(&which.flow).await?;
+    if let Some(number) = which.version {
+        shown.version = Some(session.client.version(&which.flow, number).await?);
+    }
+    session.out.value(&shown, &shown.flow.name, || {
+        let mut text = format!("{}  ({})\n", shown.flow.name, shown.flow.id);
+        if !shown.flow.description.is_empty() {
+            text += &format!("{}\n", shown.flow.description);
+        }
+        match &shown.version {
+            Some(version) => text += &version_text(version),
+            None => text += "no version is published yet\n",
+        }
+        text
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn version_text(version: &Version) -> String {
+    let summary = &version.summary;
+    let note = if summary.note.is_empty() { String::new() } else { format!(": {}", summary.note) };
+    let heading = format!("version {} ({}, {}){note}", summary.version, summary.form, summary.status);
+    format!("{heading}\n\n{}\n", version.text.trim_end())
+}
+
+pub(super) async fn versions(flow: &str, session: &Session) -> Result<ExitCode> {
+    let mut page = PageQuery { cursor: None, limit: Some(PAGE) };
+    let mut versions = Vec::new();
+    loop {
+        let part = session.client.versions(flow, &page).await?;
+        versions.extend(part.items);
+        match part.next {
+            Some(next) => page.cursor = Some(next),
+            None => break,
+        }
+    }
+    session.out.list(
+        ["version", "status", "form", "created", "note"],
+        &versions,
+        |version| version.version.to_string(),
+        |version| {
+            [
+                version.version.to_string(),
+                version.status.clone(),
+                version.form.clone(),
+                version.created_at.to_string(),
+                cut(&version.note, VALUE_CHARS),
+            ]
+        },
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn diff(
+    flow: &str,
+    from: Option<u32>,
+    to: Option<u32>,
+    session: &Session,
+) -> Result<ExitCode> {
+    let diff = session.client.diff(flow, &DiffQuery { from, to }).await?;
+    session.out.value(&diff, flow, || {
+        let mut text = format!("{flow}: version {} to version {}\n", diff.from, diff.to);
+        if diff.changes.is_empty() {
+            text += "they are the same\n";
+        }
+        diff.changes.iter().for_each(|change| text += &change_line(change));
+        text
+    })?;
+    if diff.more {
+        output::message("there are more changes than are listed");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn change_line(change: &Change) -> String {
+    let value = |value: &Option<serde_json::Value>| {
+        cut(&value.as_ref().map(ToString::to_string).unwrap_or_default(), VALUE_CHARS)
+    };
+    let (before, after) = (value(&change.before), value(&change.after));
+    match change.kind {
+        ChangeKind::Added => format!("+ {} {after}\n", change.path),
+        ChangeKind::Removed => format!("- {} {before}\n", change.path),
+        ChangeKind::Changed => format!("~ {} {before} → {after}\n", change.path),
+    }
+}

@@ -1,0 +1,61 @@
+//! Telling a run something. Every command answers with the run as it is then.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use serde_json::Value;
+use windlass_sdk::types::{Cancel, Continue, Rerun, RunSummary, Signal};
+
+use super::Command;
+use crate::session::Session;
+
+pub(super) async fn act(command: Command, session: &Session) -> Result<ExitCode> {
+    let client = &session.client;
+    let run = match command {
+        Command::Signal { which, key, value, idempotency_key } => {
+            let signal = Signal { key, value, id: idempotency_key, by: who() };
+            client.signal(&session.run_id(&which.run).await?, &signal).await?
+        }
+        Command::Cancel { which, reason } => {
+            let cancel = Cancel { reason, by: who() };
+            client.cancel(&session.run_id(&which.run).await?, &cancel).await?
+        }
+        Command::Pause(which) => client.pause(&session.run_id(&which.run).await?).await?,
+        Command::Resume(which) => client.resume(&session.run_id(&which.run).await?).await?,
+        Command::Step(which) => client.step(&session.run_id(&which.run).await?).await?,
+        Command::Retry(which) => client.retry(&session.run_id(&which.run).await?).await?,
+        Command::Rerun { which, from, shared } => {
+            let shared = match shared {
+                None => None,
+                Some(Value::Object(shared)) => Some(shared),
+                Some(_) => bail!("--shared must be a JSON object such as '{{\"key\": 1}}'"),
+            };
+            client.rerun(&session.run_id(&which.run).await?, &Rerun { from, shared }).await?
+        }
+        Command::Continue { which, node, result } => {
+            let body = Continue { node, result };
+            client.continue_node(&session.run_id(&which.run).await?, &body).await?
+        }
+        Command::Start(_)
+        | Command::List(_)
+        | Command::Show(_)
+        | Command::Attempts(_)
+        | Command::Watch(_)
+        | Command::State { .. }
+        | Command::Events { .. }
+        | Command::Wait(_)
+        | Command::Why(_) => bail!("this command only looks"),
+    };
+    told(&run, session)
+}
+
+pub(crate) fn told(run: &RunSummary, session: &Session) -> Result<ExitCode> {
+    let (id, status) = (&run.id, run.status.word());
+    session.out.value(run, id, || format!("{id} {}", session.out.painted(status, status)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Who is at the keyboard, as far as the system says.
+pub(crate) fn who() -> Option<String> {
+    ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok()).filter(|name| !name.is_empty())
+}

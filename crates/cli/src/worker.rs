@@ -1,0 +1,135 @@
+//! `windlass worker`: the standard worker, with the functions that are built in.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use tokio_util::sync::CancellationToken;
+use windlass_engine::function;
+use windlass_engine::problem::did_you_mean;
+use windlass_sdk::worker::{Call, Outcome, bind};
+use windlass_sdk::{Client, Worker};
+
+use crate::output;
+use crate::serve::stop_on_signals;
+use crate::session::Options;
+
+/// The services of the standard worker.
+const STANDARD: [&str; 3] = ["transform", "sum", "route"];
+/// Where the standard worker is called unless told otherwise.
+const URL: &str = "http://127.0.0.1:8080";
+
+#[derive(Args)]
+pub(crate) struct Flags {
+    /// Where the server calls this worker; a free port is taken when this one is not free.
+    #[arg(long, value_name = "URL", env = "WORKER_URL", default_value = URL)]
+    url: String,
+    /// Only ask for jobs: the server cannot call this worker.
+    #[arg(long)]
+    pull_only: bool,
+    /// Only be called: ask for no jobs.
+    #[arg(long, conflicts_with_all = ["pull_only", "queues"])]
+    push_only: bool,
+    /// What to offer: names of built-in functions with commas between, or `all`.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values = STANDARD)]
+    services: Vec<String>,
+    /// Take the jobs of these queues too, with commas between.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    queues: Vec<String>,
+    /// Fail the first attempt of every job of an odd priority, to see it tried again.
+    #[arg(long)]
+    demo: bool,
+    /// How the worker is called; its name and its process unless given.
+    #[arg(long)]
+    id: Option<String>,
+    /// Calls answered at once.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    slots: u32,
+}
+
+pub(crate) async fn run(flags: Flags, options: &Options) -> Result<ExitCode> {
+    let server = options.server(&["REGISTRY_URL", "SCHEDULER_BASE"]);
+    let services = chosen(&flags.services)?;
+    let id = flags.id.unwrap_or_else(|| format!("worker-{}", std::process::id()));
+    let demo = flags.demo;
+    let mut worker = Worker::new(Client::new(&server)?, &id).slots(flags.slots as usize);
+    for service in &services {
+        worker = worker.service(*service, move |call| answer(call, demo));
+    }
+    for queue in &flags.queues {
+        worker = worker.queue(queue, move |call| answer(call, demo));
+    }
+    let mut place = "asks for jobs".to_owned();
+    if !flags.pull_only {
+        let (listener, url) =
+            bind(&flags.url).await.with_context(|| format!("cannot be reached at {}", flags.url))?;
+        place = format!("is called at {url}");
+        worker = worker.listen(listener, url);
+    }
+    if flags.push_only {
+        worker = worker.push_only();
+    }
+    output::message(&format!("worker {id} {place}, for {server}: {}", services.join(", ")));
+    let stop = CancellationToken::new();
+    stop_on_signals(stop.clone())?;
+    worker.run(stop).await.context("the worker broke")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn chosen(names: &[String]) -> Result<Vec<&'static str>> {
+    if names.iter().any(|name| name == "all") {
+        return Ok(function::NAMES.to_vec());
+    }
+    let known = |name: &String| function::NAMES.into_iter().find(|known| known == name);
+    names
+        .iter()
+        .map(|name| match known(name) {
+            Some(known) => Ok(known),
+            None => {
+                let hint = did_you_mean(name, function::NAMES).map(|hint| format!(" ({hint})"));
+                let all = function::NAMES.join(", ");
+                bail!("this worker has no service `{name}`{}; it has {all}", hint.unwrap_or_default())
+            }
+        })
+        .collect()
+}
+
+async fn answer(call: Call, demo: bool) -> Outcome {
+    if demo && call.attempt == 1 && call.priority % 2 != 0 {
+        return Outcome::failed("the first attempt of an odd priority fails, for the demonstration");
+    }
+    let is_plain_job = call.queue.is_some() && call.run.is_none();
+    match built_in(&call) {
+        Some(outcome) => outcome,
+        None if is_plain_job && demo => Outcome::Done(call.input),
+        None => Outcome::failed(format!("the standard worker does not know how to `{}`", call.service)),
+    }
+}
+
+/// Answers by a built-in function; `None` if there is none of that name.
+pub(crate) fn built_in(call: &Call) -> Option<Outcome> {
+    let none = serde_json::Map::new();
+    let params = call.params.as_object().unwrap_or(&none);
+    let outcome = function::call(&call.service, &call.input, params, call.memo.as_ref())?;
+    Some(match outcome {
+        function::Outcome::Done(value) => Outcome::Done(value),
+        function::Outcome::Suspended { memo, recheck_ms } => {
+            Outcome::Suspended { memo, recheck: Some(std::time::Duration::from_millis(recheck_ms)) }
+        }
+        function::Outcome::Failed { message, retryable } => Outcome::Failed { message, retryable },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_built_in_can_be_offered() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(chosen(&names(&["sum", "route"])).unwrap(), ["sum", "route"]);
+        assert_eq!(chosen(&names(&["all"])).unwrap().len(), function::NAMES.len());
+        let error = chosen(&names(&["tranform"])).unwrap_err().to_string();
+        assert!(error.contains("did you mean `transform`?"), "{error}");
+    }
+}

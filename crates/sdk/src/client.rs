@@ -1,0 +1,234 @@
+//! The typed client of the native surface. One client holds one pool of connections; clones share it.
+
+mod events;
+mod flows;
+mod jobs;
+mod runs;
+mod workers;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Method, StatusCode, Url, header};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::{ClientError, UNREACHABLE, UNSENDABLE};
+
+pub use events::{EventStream, ServerEvent};
+pub use workers::Registration;
+
+/// How long a connection may take to come about.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long an answer may take, beyond what the call itself asks the server to wait.
+const ANSWER: Duration = Duration::from_secs(30);
+/// Bytes of one answer that are read: a list page, a run with its state and a journal all fit.
+const ANSWER_BYTES: usize = 64 << 20;
+/// Tries of a call that may be made twice, while nobody is there.
+const TRIES: u32 = 4;
+/// The first pause between tries; each next one is twice as long.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Whether a call may be made again when the server could not be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    Never,
+    /// Doing it twice does no more than doing it once.
+    Harmless,
+}
+
+/// Speaks to one server.
+#[derive(Debug, Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    base: Arc<Url>,
+    answer: Duration,
+}
+
+impl Client {
+    /// A client of the server at `base`, such as `http://127.0.0.1:8070`.
+    pub fn new(base: &str) -> Result<Self, ClientError> {
+        Client::with_timeout(base, ANSWER)
+    }
+
+    /// A client whose calls end after so long without an answer, beyond what they ask the server to wait.
+    pub fn with_timeout(base: &str, answer: Duration) -> Result<Self, ClientError> {
+        let unsendable = |why: String| ClientError::local(UNSENDABLE, why);
+        let url = Url::parse(base.trim_end_matches('/'))
+            .map_err(|error| unsendable(format!("`{base}` is no address: {error}")))?;
+        if url.scheme() != "http" || url.cannot_be_a_base() {
+            return Err(unsendable(format!("`{base}` is no address of a server: write http://host:port")));
+        }
+        // The server is named outright; a proxy for the wide world has no part in it.
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .connect_timeout(CONNECT)
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .map_err(|error| unsendable(format!("no client can be made: {error}")))?;
+        Ok(Client { http, base: Arc::new(url), answer })
+    }
+
+    /// Where the server is.
+    pub fn base(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
+    }
+
+    /// Makes any call, for what has no method of its own. `path` starts at the root and may have a query.
+    pub async fn raw(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(u16, String), ClientError> {
+        let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes())
+            .map_err(|_| ClientError::local(UNSENDABLE, format!("`{method}` is no method")))?;
+        let url = self
+            .base
+            .join(path)
+            .map_err(|error| ClientError::local(UNSENDABLE, format!("`{path}` is no path: {error}")))?;
+        let (status, bytes, _) = self.send(&Ask { method, url, body, wait: Duration::ZERO }).await?;
+        Ok((status.as_u16(), String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// The address of a path, each segment encoded by itself: names may hold slashes.
+    pub(crate) fn url(&self, segments: &[&str], query: &[(&str, String)]) -> Url {
+        let mut url = (*self.base).clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(segments);
+        }
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        url
+    }
+
+    /// The address of a route of the native surface.
+    pub(crate) fn native(&self, segments: &[&str]) -> Url {
+        self.url(&[&["api", "v1"], segments].concat(), &[])
+    }
+
+    pub(crate) async fn get<T: DeserializeOwned>(&self, url: Url) -> Result<T, ClientError> {
+        self.call::<(), T>(Method::GET, url, None, Duration::ZERO, Repeat::Harmless).await
+    }
+
+    pub(crate) async fn post<B: Serialize + ?Sized, T: DeserializeOwned>(
+        &self,
+        url: Url,
+        body: &B,
+        repeat: Repeat,
+    ) -> Result<T, ClientError> {
+        self.call(Method::POST, url, Some(body), Duration::ZERO, repeat).await
+    }
+
+    /// Makes a call; `wait` is how long the server was asked to hold its answer back.
+    pub(crate) async fn call<B: Serialize + ?Sized, T: DeserializeOwned>(
+        &self,
+        method: Method,
+        url: Url,
+        body: Option<&B>,
+        wait: Duration,
+        repeat: Repeat,
+    ) -> Result<T, ClientError> {
+        let ask = Ask { method, url, body, wait };
+        let mut pause = PAUSE;
+        let mut n_tries = 1;
+        let (status, bytes, retry_after) = loop {
+            match self.send(&ask).await {
+                Err(error) if error.code == UNREACHABLE && repeat == Repeat::Harmless && n_tries < TRIES => {
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                    n_tries += 1;
+                }
+                other => break other?,
+            }
+        };
+        if !status.is_success() {
+            return Err(ClientError::answered(status, retry_after, &bytes));
+        }
+        serde_json::from_slice(&bytes).map_err(|error| {
+            let path = ask.url.path();
+            ClientError::unreadable(status, format!("the answer of {path} is not what was agreed: {error}"))
+        })
+    }
+
+    async fn send<B: Serialize + ?Sized>(
+        &self,
+        ask: &Ask<'_, B>,
+    ) -> Result<(StatusCode, Vec<u8>, Option<Duration>), ClientError> {
+        let mut request = self
+            .http
+            .request(ask.method.clone(), ask.url.clone())
+            .timeout(self.answer.saturating_add(ask.wait));
+        if let Some(body) = ask.body {
+            request = request.json(body);
+        }
+        let sending = |error: reqwest::Error| ClientError::sending(&error, self.base());
+        let mut response = request.send().await.map_err(sending)?;
+        let status = response.status();
+        let retry_after = response
+            .headers()
+            .get(header::RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.parse().ok())
+            .map(Duration::from_secs);
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(sending)? {
+            if bytes.len().saturating_add(chunk.len()) > ANSWER_BYTES {
+                let why = format!("the answer is larger than {ANSWER_BYTES} bytes: ask for less at once");
+                return Err(ClientError::unreadable(status, why));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok((status, bytes, retry_after))
+    }
+}
+
+struct Ask<'b, B: ?Sized> {
+    method: Method,
+    url: Url,
+    body: Option<&'b B>,
+    wait: Duration,
+}
+
+/// Puts what is set of a query behind the question mark.
+pub(crate) fn with_query(mut url: Url, query: &impl Serialize) -> Url {
+    // Queries are flat objects of words and numbers: anything else would be a slip in this crate.
+    let Ok(Value::Object(fields)) = serde_json::to_value(query) else { return url };
+    for (name, value) in fields {
+        match value {
+            Value::Null => {}
+            Value::String(text) => drop(url.query_pairs_mut().append_pair(&name, &text)),
+            other => drop(url.query_pairs_mut().append_pair(&name, &other.to_string())),
+        }
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_set_is_asked_for() {
+        let query =
+            crate::types::RunsQuery { q: Some("a b".to_owned()), limit: Some(5), ..Default::default() };
+        let url = Client::new("http://127.0.0.1:1").unwrap().native(&["runs"]);
+        assert_eq!(with_query(url, &query).as_str(), "http://127.0.0.1:1/api/v1/runs?limit=5&q=a+b");
+    }
+
+    #[test]
+    fn names_with_slashes_are_one_segment() {
+        let client = Client::new("http://127.0.0.1:8070/").unwrap();
+        let url = client.url(&["api", "v1", "flows", "graph/a b"], &[("from", "1&2".to_owned())]);
+        assert_eq!(url.as_str(), "http://127.0.0.1:8070/api/v1/flows/graph%2Fa%20b?from=1%262");
+        assert_eq!(client.base(), "http://127.0.0.1:8070");
+    }
+
+    #[test]
+    fn only_addresses_of_servers_are_taken() {
+        for bad in ["", "127.0.0.1:8070", "https://example.org", "mailto:ann@example.org"] {
+            assert_eq!(Client::new(bad).unwrap_err().code, UNSENDABLE, "{bad}");
+        }
+    }
+}

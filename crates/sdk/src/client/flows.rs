@@ -1,0 +1,55 @@
+//! Flows: publishing, reading, comparing, checking.
+
+use super::{Client, Repeat, with_query};
+use crate::error::ClientError;
+use crate::types::{
+    Definition, DiffQuery, Expansion, Flow, FlowDetail, FlowDiff, FlowsQuery, List, NewFlow, NewVersion,
+    PageQuery, Published, Validation, Version, VersionSummary,
+};
+
+impl Client {
+    /// Makes a flow with its first version.
+    pub async fn create_flow(&self, flow: &NewFlow) -> Result<Published, ClientError> {
+        self.post(self.native(&["flows"]), flow, Repeat::Never).await
+    }
+
+    /// Publishes the next version of a flow, named by its name or its id.
+    pub async fn publish_version(&self, flow: &str, version: &NewVersion) -> Result<Published, ClientError> {
+        self.post(self.native(&["flows", flow, "versions"]), version, Repeat::Never).await
+    }
+
+    /// Flows, newest first.
+    pub async fn flows(&self, query: &FlowsQuery) -> Result<List<Flow>, ClientError> {
+        self.get(with_query(self.native(&["flows"]), query)).await
+    }
+
+    /// A flow with the version that is started when none is named.
+    pub async fn flow(&self, flow: &str) -> Result<FlowDetail, ClientError> {
+        self.get(self.native(&["flows", flow])).await
+    }
+
+    /// The versions of a flow, newest first.
+    pub async fn versions(&self, flow: &str, page: &PageQuery) -> Result<List<VersionSummary>, ClientError> {
+        self.get(with_query(self.native(&["flows", flow, "versions"]), page)).await
+    }
+
+    /// One version of a flow.
+    pub async fn version(&self, flow: &str, number: u32) -> Result<Version, ClientError> {
+        self.get(self.native(&["flows", flow, "versions", &number.to_string()])).await
+    }
+
+    /// How two versions of a flow differ.
+    pub async fn diff(&self, flow: &str, query: &DiffQuery) -> Result<FlowDiff, ClientError> {
+        self.get(with_query(self.native(&["flows", flow, "diff"]), query)).await
+    }
+
+    /// What is wrong with a definition.
+    pub async fn validate(&self, definition: &Definition) -> Result<Validation, ClientError> {
+        self.post(self.native(&["flows", "validate"]), definition, Repeat::Harmless).await
+    }
+
+    /// The tasks that the steps of a definition become.
+    pub async fn expand(&self, definition: &Definition) -> Result<Expansion, ClientError> {
+        self.post(self.native(&["flows", "expand"]), definition, Repeat::Harmless).await
+    }
+}

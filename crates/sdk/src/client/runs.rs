@@ -1,0 +1,156 @@
+//! Runs: starting them, looking at them, telling them something.
+
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde::Serialize;
+
+use super::{Client, Repeat, with_query};
+use crate::error::ClientError;
+use crate::types::{
+    Approval, ApprovalsQuery, Attempt, Cancel, Continue, Decide, JournalEntry, List, LogLine, NewRun, NoBody,
+    PageQuery, Rerun, Run, RunState, RunSummary, RunsQuery, Signal, StartQuery, Started, StateQuery, Why,
+};
+
+/// The first pause between two looks at a run whose end is awaited; each next one is half as long again.
+const LOOK_FIRST: Duration = Duration::from_millis(20);
+/// The longest pause.
+const LOOK_LAST: Duration = Duration::from_secs(1);
+
+impl Client {
+    /// Starts a run of a flow, named by its name or its id. With a request id it may be sent again.
+    pub async fn start(&self, flow: &str, run: &NewRun) -> Result<Started, ClientError> {
+        self.start_and_wait(flow, run, Duration::ZERO).await
+    }
+
+    /// Starts a run and waits for its end, as long as the server waits for one (a minute at most).
+    pub async fn start_and_wait(
+        &self,
+        flow: &str,
+        run: &NewRun,
+        wait: Duration,
+    ) -> Result<Started, ClientError> {
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).min(60_000);
+        let query = StartQuery { wait_ms: (wait_ms > 0).then_some(wait_ms) };
+        let url = with_query(self.native(&["flows", flow, "runs"]), &query);
+        let repeat = if run.request_id.is_some() { Repeat::Harmless } else { Repeat::Never };
+        self.call(Method::POST, url, Some(run), Duration::from_millis(wait_ms), repeat).await
+    }
+
+    /// Waits until a run has ended, however long; `None` = not within `at_most`.
+    pub async fn wait(&self, run: &str, at_most: Option<Duration>) -> Result<Option<Run>, ClientError> {
+        let began = Instant::now();
+        let mut pause = LOOK_FIRST;
+        loop {
+            let seen = self.run(run).await?;
+            if seen.summary.status.is_ended() {
+                return Ok(Some(seen));
+            }
+            if let Some(at_most) = at_most {
+                let left = at_most.saturating_sub(began.elapsed());
+                if left.is_zero() {
+                    return Ok(None);
+                }
+                pause = pause.min(left);
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 3 / 2).min(LOOK_LAST);
+        }
+    }
+
+    /// Runs, newest first.
+    pub async fn runs(&self, query: &RunsQuery) -> Result<List<RunSummary>, ClientError> {
+        self.get(with_query(self.native(&["runs"]), query)).await
+    }
+
+    /// A run, wholly.
+    pub async fn run(&self, run: &str) -> Result<Run, ClientError> {
+        self.get(self.native(&["runs", run])).await
+    }
+
+    /// Every attempt at every node, oldest first.
+    pub async fn attempts(&self, run: &str, page: &PageQuery) -> Result<List<Attempt>, ClientError> {
+        self.get(with_query(self.native(&["runs", run, "attempts"]), page)).await
+    }
+
+    /// What happened to a run, oldest first.
+    pub async fn journal(&self, run: &str, page: &PageQuery) -> Result<List<JournalEntry>, ClientError> {
+        self.get(with_query(self.native(&["runs", run, "journal"]), page)).await
+    }
+
+    /// What a run and its calls said.
+    pub async fn logs(&self, run: &str, page: &PageQuery) -> Result<List<LogLine>, ClientError> {
+        self.get(with_query(self.native(&["runs", run, "logs"]), page)).await
+    }
+
+    /// A run as it was after so many entries of its journal.
+    pub async fn state(&self, run: &str, query: &StateQuery) -> Result<RunState, ClientError> {
+        self.get(with_query(self.native(&["runs", run, "state"]), query)).await
+    }
+
+    /// What a run waits for.
+    pub async fn why(&self, run: &str) -> Result<Why, ClientError> {
+        self.get(self.native(&["runs", run, "why"])).await
+    }
+
+    /// Stops a run.
+    pub async fn cancel(&self, run: &str, body: &Cancel) -> Result<RunSummary, ClientError> {
+        self.act(run, "cancel", body, Repeat::Harmless).await
+    }
+
+    /// Lets a run start nothing new.
+    pub async fn pause(&self, run: &str) -> Result<RunSummary, ClientError> {
+        self.act(run, "pause", &NoBody {}, Repeat::Never).await
+    }
+
+    /// Lets a paused run go on.
+    pub async fn resume(&self, run: &str) -> Result<RunSummary, ClientError> {
+        self.act(run, "resume", &NoBody {}, Repeat::Never).await
+    }
+
+    /// Advances a run that is advanced by hand.
+    pub async fn step(&self, run: &str) -> Result<RunSummary, ClientError> {
+        self.act(run, "step", &NoBody {}, Repeat::Never).await
+    }
+
+    /// Tries what failed in an ended run again.
+    pub async fn retry(&self, run: &str) -> Result<RunSummary, ClientError> {
+        self.act(run, "retry", &NoBody {}, Repeat::Never).await
+    }
+
+    /// Ends a suspended or waiting node with a result.
+    pub async fn continue_node(&self, run: &str, body: &Continue) -> Result<RunSummary, ClientError> {
+        self.act(run, "continue", body, Repeat::Never).await
+    }
+
+    /// Gives a run a value from outside.
+    pub async fn signal(&self, run: &str, body: &Signal) -> Result<RunSummary, ClientError> {
+        let repeat = if body.id.is_some() { Repeat::Harmless } else { Repeat::Never };
+        self.act(run, "signal", body, repeat).await
+    }
+
+    /// Decides an approval.
+    pub async fn decide(&self, run: &str, body: &Decide) -> Result<RunSummary, ClientError> {
+        self.act(run, "decide", body, Repeat::Never).await
+    }
+
+    /// Runs again from a node on.
+    pub async fn rerun(&self, run: &str, body: &Rerun) -> Result<RunSummary, ClientError> {
+        self.act(run, "rerun", body, Repeat::Never).await
+    }
+
+    /// What waits for a person.
+    pub async fn approvals(&self, query: &ApprovalsQuery) -> Result<List<Approval>, ClientError> {
+        self.get(with_query(self.native(&["approvals"]), query)).await
+    }
+
+    async fn act(
+        &self,
+        run: &str,
+        verb: &str,
+        body: &impl Serialize,
+        repeat: Repeat,
+    ) -> Result<RunSummary, ClientError> {
+        self.post(self.native(&["runs", run, verb]), body, repeat).await
+    }
+}

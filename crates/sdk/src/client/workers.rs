@@ -1,0 +1,65 @@
+//! Workers: registering, signs of life, who is there. These routes are those of the scheduler surface.
+
+use reqwest::StatusCode;
+use serde::{Deserialize, Serialize};
+
+use super::{Client, Repeat};
+use crate::error::ClientError;
+use crate::types::{Health, Readiness, Workers};
+
+/// What a worker tells about itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registration {
+    pub id: String,
+    /// Where it is called; empty = it only pulls.
+    pub url: String,
+    pub services: Vec<String>,
+    /// `http`, `async` (pulls) or `local`.
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+#[derive(Serialize)]
+struct Beat<'a> {
+    id: &'a str,
+    url: &'a str,
+    load: usize,
+}
+
+/// The answer is a word of assent nobody needs.
+#[derive(Deserialize)]
+struct Noted {}
+
+impl Client {
+    /// Registers a worker, or again.
+    pub async fn register(&self, worker: &Registration) -> Result<(), ClientError> {
+        let url = self.url(&["api", "workers", "register"], &[]);
+        self.post(url, worker, Repeat::Harmless).await.map(|Noted {}| ())
+    }
+
+    /// A sign of life; `not_found` = register again.
+    pub async fn heartbeat(&self, id: &str, url: &str, load: usize) -> Result<(), ClientError> {
+        let to = self.url(&["api", "workers", "heartbeat"], &[]);
+        self.post(to, &Beat { id, url, load }, Repeat::Never).await.map(|Noted {}| ())
+    }
+
+    /// Everyone that is known, dead or alive.
+    pub async fn workers(&self) -> Result<Workers, ClientError> {
+        self.get(self.url(&["api", "v1", "workers"], &[])).await
+    }
+
+    /// Whether the server is there.
+    pub async fn health(&self) -> Result<Health, ClientError> {
+        self.get(self.url(&["healthz"], &[])).await
+    }
+
+    /// Whether the server takes work, and what keeps it from doing so.
+    pub async fn readiness(&self) -> Result<Readiness, ClientError> {
+        let (status, body) = self.raw("GET", "/readyz", None).await?;
+        // What is not ready says so with a status that is no success.
+        serde_json::from_str(&body).map_err(|_| {
+            let status = StatusCode::from_u16(status).unwrap_or_default();
+            ClientError::answered(status, None, body.as_bytes())
+        })
+    }
+}

@@ -1,0 +1,47 @@
+//! The words of the native HTTP surface, as types: what is sent, what is answered. The server and its clients share
+//! them, and the OpenAPI document is made from them.
+//!
+//! Requests refuse fields that nobody knows. Answers may get more fields with time; whoever reads them ignores what
+//! it does not know.
+
+mod action;
+mod flow;
+mod job;
+mod problem;
+mod query;
+mod run;
+mod time;
+mod trace;
+mod worker;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+pub use action::{Approval, Cancel, Continue, Decide, NoBody, Rerun, Signal};
+pub use flow::{
+    Change, ChangeKind, Definition, ExpandedTask, Expansion, Flow, FlowDetail, FlowDiff, NewFlow, NewVersion,
+    Published, Severity, Validation, ValidationProblem, Version, VersionSummary,
+};
+pub use job::{
+    CallReport, Claim, Claimed, ClaimedJob, Extend, ExtendVerdict, Extended, Finish, FinishVerdict, Finished,
+    JobResult, Outcome, Reported, Verdict,
+};
+pub use problem::{FieldError, Problem};
+pub use query::{ApprovalsQuery, DiffQuery, FlowsQuery, PageQuery, RunsQuery, StartQuery, StateQuery};
+pub use run::{
+    Branches, Cost, ExecMode, Fault, NewRun, NodeState, OnShortBalance, Parent, Priority, Run, RunState,
+    RunStatus, RunSummary, Started,
+};
+pub use time::Time;
+pub use trace::{Attempt, ChangeEvent, EndEvent, JournalEntry, LogLine, Reason, Why};
+pub use worker::{Health, Readiness, Worker, Workers};
+
+/// One page of a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct List<T> {
+    /// What is on this page.
+    pub items: Vec<T>,
+    /// Where the next page begins: send it back as `cursor`. Absent or null on the last page.
+    #[serde(default)]
+    pub next: Option<String>,
+}

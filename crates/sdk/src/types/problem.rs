@@ -1,0 +1,36 @@
+//! What went wrong, as `application/problem+json`.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Why a request was not fulfilled.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// Where the code is explained: `/docs/errors#<code>`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The same for every problem of this code.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// One stable word for programs.
+    #[schema(example = "unknown_run")]
+    pub code: String,
+    /// What happened here, and what to do about it.
+    pub detail: String,
+    /// Every place that is wrong, where there are places.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<FieldError>,
+}
+
+/// One place that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct FieldError {
+    /// Where: `definition.nodes.fetch.service`, `results[0].lease`, `?limit`.
+    pub path: String,
+    /// What is wrong there.
+    pub reason: String,
+    /// What to do about it, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}

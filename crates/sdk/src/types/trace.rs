@@ -1,0 +1,137 @@
+//! What happened to a run, and what it waits for.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{Fault, RunStatus, Time};
+
+/// One attempt at a node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Attempt {
+    /// Of a call: what its answer is filed under. Absent where no call was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<u64>,
+    pub node: String,
+    /// The entry into the node that it belongs to.
+    pub visit: u64,
+    /// Counts from 1 within a visit.
+    pub attempt: u32,
+    /// `ok`, `error`, `canceled`, `queued`, `running`, `suspended` or `waiting`.
+    pub status: String,
+    /// Of a fan: the index or the name of the branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The type as the definition spells it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+    #[serde(default)]
+    pub input: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Fault>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
+    pub started_at: Time,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Time>,
+}
+
+/// What one commit appended to the journal of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct JournalEntry {
+    /// Its number, from 1.
+    pub seq: u64,
+    pub at: Time,
+    /// The command that did it.
+    pub command: String,
+    /// What happened, in order; `e` says what kind of event each is.
+    #[schema(value_type = Vec<Object>)]
+    pub events: Vec<Value>,
+}
+
+/// Something worth reading that a run or one of its calls said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogLine {
+    pub at: Time,
+    /// `info`, `warn` or `error`.
+    pub level: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// The attempt whose log it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<u64>,
+    pub message: String,
+}
+
+/// What a run waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Why {
+    pub id: String,
+    pub status: RunStatus,
+    /// Outermost first.
+    pub reasons: Vec<Reason>,
+}
+
+/// One thing that keeps a run from going on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct Reason {
+    /// Where; empty = the run itself.
+    pub node: String,
+    /// `start`, `resume`, `step`, `nothing`, `cancel_confirmation`, `answer`, `worker`, `queue`, `retry`, `report`,
+    /// `timer`, `signal`, `approval`, `balance` or `budget`.
+    pub waits_for: String,
+    /// The same in a sentence.
+    pub text: String,
+    /// What would clear it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+    /// Workers of the service that are alive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_workers: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// The key of the signal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Who may decide.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assignees: Vec<String>,
+    /// What went wrong before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// When it goes on, or gives up, by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Time>,
+    /// Money that is missing, in minor units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amount: Option<i64>,
+}
+
+/// A change of any run, as the stream of all runs tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ChangeEvent {
+    pub run: String,
+    pub flow_id: String,
+    /// The number of the journal's entry.
+    pub seq: u64,
+    pub at: Time,
+    pub status: RunStatus,
+    /// The node that was entered last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+}
+
+/// The last thing that the stream of a run tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EndEvent {
+    pub run: String,
+    pub status: RunStatus,
+}

@@ -1,0 +1,53 @@
+//! Who is there: workers, and the server itself.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Time;
+
+/// All workers, dead or alive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Workers {
+    pub workers: Vec<Worker>,
+    pub count: usize,
+}
+
+/// A process that performs calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Worker {
+    pub id: String,
+    pub name: String,
+    pub queues: Vec<String>,
+    pub services: Vec<String>,
+    pub heartbeat_at: Time,
+    /// `online` or `offline`.
+    pub status: String,
+    pub capacity: i64,
+    pub load: i64,
+    /// Where it is called; empty for one that only claims.
+    #[serde(default)]
+    pub url: String,
+    /// `http`, `async` or `local`.
+    #[serde(default, rename = "type")]
+    pub kind: String,
+}
+
+/// The server is there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Health {
+    /// `ok`.
+    pub status: String,
+    /// The version of the program.
+    #[serde(default)]
+    pub version: String,
+}
+
+/// Whether the server takes work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Readiness {
+    pub ready: bool,
+    pub timestamp: Time,
+    /// What keeps it from taking work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub troubles: Vec<String>,
+}

@@ -1,0 +1,206 @@
+//! The worker: services that this program offers, pulled from the server's queues, pushed by the server, or both.
+//!
+//! Pull: jobs are claimed in batches up to the free slots, leases are kept alive while handlers work, and results are
+//! handed in together. Push: the server calls this program over HTTP. Either way the worker registers itself and
+//! shows signs of life.
+
+mod beat;
+mod handler;
+mod held;
+mod pull;
+mod push;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::Client;
+use handler::Handler;
+
+pub use handler::{Call, Outcome};
+pub use push::bind;
+
+/// Calls answered at once unless told otherwise.
+const SLOTS: usize = 64;
+/// How long a claim lasts unless it is extended.
+const LEASE: Duration = Duration::from_secs(30);
+/// How often a worker says that it lives: three times within the time after which it counts as gone.
+const BEAT: Duration = Duration::from_secs(5);
+/// How long calls may go on after the worker was told to stop.
+const GRACE: Duration = Duration::from_secs(25);
+
+/// How long a call that was cancelled at the end may take to stop.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Handlers by the names of services and queues.
+#[derive(Clone, Default)]
+pub(crate) struct Services {
+    services: BTreeMap<String, Handler>,
+    queues: BTreeMap<String, Handler>,
+}
+
+impl Services {
+    fn of_service(&self, service: &str) -> Option<&Handler> {
+        self.services.get(service)
+    }
+
+    /// Who answers a job: whoever serves its service, or else whoever serves its queue.
+    fn of_job(&self, service: &str, queue: &str) -> Option<&Handler> {
+        self.services.get(service).or_else(|| self.queues.get(queue))
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.services.keys().map(String::as_str)
+    }
+}
+
+/// A worker that is being put together.
+pub struct Worker {
+    client: Client,
+    id: String,
+    services: Services,
+    slots: usize,
+    lease: Duration,
+    grace: Duration,
+    beat: Duration,
+    pull: bool,
+    push: Option<(TcpListener, String)>,
+}
+
+impl Worker {
+    /// A worker without services. The id must be its own: two workers of one id are taken for one.
+    pub fn new(client: Client, id: impl Into<String>) -> Self {
+        Worker {
+            client,
+            id: id.into(),
+            services: Services::default(),
+            slots: SLOTS,
+            lease: LEASE,
+            grace: GRACE,
+            beat: BEAT,
+            pull: true,
+            push: None,
+        }
+    }
+
+    /// Offers a service.
+    #[must_use]
+    pub fn service<F, R>(mut self, name: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(Call) -> R + Send + Sync + 'static,
+        R: Future + Send + 'static,
+        R::Output: Into<Outcome>,
+    {
+        self.services.services.insert(name.into(), Handler::new(handler));
+        self
+    }
+
+    /// Takes the jobs of a queue, whatever their service, unless a service of that name is offered too.
+    #[must_use]
+    pub fn queue<F, R>(mut self, name: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(Call) -> R + Send + Sync + 'static,
+        R: Future + Send + 'static,
+        R::Output: Into<Outcome>,
+    {
+        self.services.queues.insert(name.into(), Handler::new(handler));
+        self
+    }
+
+    /// How many calls are answered at once, pushed and pulled ones each.
+    #[must_use]
+    pub fn slots(mut self, slots: usize) -> Self {
+        self.slots = slots.clamp(1, tokio::sync::Semaphore::MAX_PERMITS);
+        self
+    }
+
+    /// How long a claim lasts unless it is extended; it is extended at a third.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease.max(Duration::from_millis(3));
+        self
+    }
+
+    /// How long calls may go on after the worker was told to stop; then they are cancelled.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// How often the worker says that it lives.
+    #[must_use]
+    pub fn beat_every(mut self, beat: Duration) -> Self {
+        self.beat = beat;
+        self
+    }
+
+    /// Lets the server call this worker at `url`, answered on `listener`; see [`bind`].
+    #[must_use]
+    pub fn listen(mut self, listener: TcpListener, url: impl Into<String>) -> Self {
+        self.push = Some((listener, url.into()));
+        self
+    }
+
+    /// Asks for no jobs: only what the server pushes is answered.
+    #[must_use]
+    pub fn push_only(mut self) -> Self {
+        self.pull = false;
+        self
+    }
+
+    /// Works until `shutdown` is cancelled; then takes nothing new, lets what it has end, and comes back. Servers that
+    /// come and go are waited for.
+    pub async fn run(self, shutdown: CancellationToken) -> io::Result<()> {
+        let Worker { client, id, services, slots, lease, grace, beat, pull, push } = self;
+        let desk = Arc::new(push::Desk::new(services.clone(), slots));
+        let held = Arc::new(held::Held::default());
+        let url = push.as_ref().map(|(_, url)| url.clone());
+        let card = beat::Card::new(&id, url, &services, pull);
+        // Signs of life go on while the worker drains: it is busy, not dead.
+        let drained = CancellationToken::new();
+        let load = load_of(&desk, &held);
+        tokio::spawn(beat::run(client.clone(), card, beat, load, drained.clone()));
+        let working = TaskTracker::new();
+        let mut serving = None;
+        if let Some((listener, _)) = push {
+            serving = Some(working.spawn(push::serve(listener, Arc::clone(&desk), shutdown.clone())));
+        }
+        if pull {
+            let puller = pull::Puller { client, id, services, lease, held: Arc::clone(&held) };
+            working.spawn(puller.run(slots, shutdown.clone()));
+        }
+        let outcome = tokio::select! {
+            () = shutdown.cancelled() => Ok(()),
+            ended = ended(&mut serving) => ended,
+        };
+        shutdown.cancel();
+        working.close();
+        if tokio::time::timeout(grace, working.wait()).await.is_err() {
+            held.cancel_all();
+            // What was cancelled has a moment to say so; what does not listen is left behind.
+            let _left_behind = tokio::time::timeout(LAST_WORDS, working.wait()).await;
+        }
+        drained.cancel();
+        outcome
+    }
+}
+
+fn load_of(desk: &Arc<push::Desk>, held: &Arc<held::Held>) -> impl Fn() -> usize + Send + 'static {
+    let (desk, held) = (Arc::clone(desk), Arc::clone(held));
+    move || desk.load() + held.len()
+}
+
+/// The end of the push server, which comes before the shutdown only if it cannot go on; never, if there is none.
+async fn ended(serving: &mut Option<tokio::task::JoinHandle<io::Result<()>>>) -> io::Result<()> {
+    match serving {
+        Some(serving) => serving.await.unwrap_or_else(|error| Err(io::Error::other(error))),
+        None => std::future::pending().await,
+    }
+}

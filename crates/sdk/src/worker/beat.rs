@@ -1,0 +1,74 @@
+//! Signs of life: a worker registers, says every few seconds how busy it is, and registers again when the server
+//! does not know it any more.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Services;
+use crate::Client;
+use crate::client::Registration;
+
+/// How soon a worker that could not be registered tries again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// What the server is told about a worker.
+#[derive(Debug, Clone)]
+pub(super) struct Card(Registration);
+
+impl Card {
+    pub(super) fn new(id: &str, url: Option<String>, services: &Services, pull: bool) -> Self {
+        let kind = if url.is_none() && pull { "async" } else { "http" };
+        let mut names: Vec<String> = services.names().map(str::to_owned).collect();
+        names.sort_unstable();
+        Card(Registration {
+            id: id.to_owned(),
+            url: url.unwrap_or_default(),
+            services: names,
+            kind: kind.to_owned(),
+        })
+    }
+}
+
+pub(super) async fn run(
+    client: Client,
+    card: Card,
+    every: Duration,
+    load: impl Fn() -> usize + Send,
+    stop: CancellationToken,
+) {
+    let mut known = false;
+    loop {
+        known = beat(&client, &card.0, load(), known).await;
+        let pause = if known { every } else { AGAIN };
+        if stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+            return;
+        }
+    }
+}
+
+/// One sign of life; whether the server knows the worker now.
+async fn beat(client: &Client, card: &Registration, load: usize, known: bool) -> bool {
+    if known {
+        match client.heartbeat(&card.id, &card.url, load).await {
+            Ok(()) => return true,
+            Err(error) if error.is_not_found() => {
+                tracing::info!(worker = %card.id, "the server does not know this worker any more: registering again");
+            }
+            Err(error) => {
+                tracing::warn!(worker = %card.id, %error, "no sign of life could be given");
+                return true;
+            }
+        }
+    }
+    match client.register(card).await {
+        Ok(()) => {
+            tracing::info!(worker = %card.id, url = %card.url, services = ?card.services, "registered");
+            true
+        }
+        Err(error) => {
+            tracing::warn!(worker = %card.id, %error, "could not register, will try again");
+            false
+        }
+    }
+}

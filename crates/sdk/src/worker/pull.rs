@@ -1,0 +1,236 @@
+//! Pull: jobs are claimed, kept and finished.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::Services;
+use super::handler::{Call, Outcome};
+use super::held::{ClaimId, Held};
+use crate::types::{self, Claim, ClaimedJob, Extend, Finish, JobResult, Verdict};
+use crate::{Client, ClientError};
+
+/// Jobs that are asked for, extended or finished at once.
+const BATCH: usize = 500;
+/// How long one claim waits for work. Short enough that a server which went away is noticed.
+const WAIT_MS: u64 = 20_000;
+/// The first pause after a claim that failed; each next one is twice as long.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How long an answer may be on its way when the worker is told to stop.
+const ON_ITS_WAY: Duration = Duration::from_millis(200);
+/// How often the end of a job is told again while nobody listens; then its lease brings it back.
+const TELLS: u32 = 8;
+
+pub(super) struct Puller {
+    pub(super) client: Client,
+    pub(super) id: String,
+    pub(super) services: Services,
+    pub(super) lease: Duration,
+    pub(super) held: Arc<Held>,
+}
+
+struct Ended {
+    claim: ClaimId,
+    outcome: Outcome,
+}
+
+impl Puller {
+    /// Works until `shutdown`, and then on until everything that was claimed is handed in.
+    pub(super) async fn run(self, slots: usize, shutdown: CancellationToken) {
+        let this = Arc::new(self);
+        let (ended, results) = mpsc::channel(slots.min(BATCH));
+        let handed_in = CancellationToken::new();
+        let keeping = tokio::spawn(Arc::clone(&this).keep(handed_in.clone()));
+        let telling = tokio::spawn(Arc::clone(&this).tell(results));
+        let jobs = TaskTracker::new();
+        let slots = Arc::new(Semaphore::new(slots));
+        let mut pause = PAUSE;
+        while let Some(permit) = shutdown.run_until_cancelled(free(&slots)).await {
+            match this.claim_until(permit.num_permits(), &shutdown).await {
+                None => break,
+                Some(Ok(claimed)) => {
+                    pause = PAUSE;
+                    this.take_all(claimed, permit, &jobs, &ended);
+                }
+                Some(Err(error)) => {
+                    tracing::warn!(worker = %this.id, %error, "no jobs could be claimed, will try again");
+                    let pause_now = error.retry_after.unwrap_or(pause).min(PAUSE_MAX);
+                    shutdown.run_until_cancelled(tokio::time::sleep(pause_now)).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+            }
+        }
+        jobs.close();
+        jobs.wait().await;
+        drop(ended);
+        // Neither task panics; if one did, the leases bring everything back.
+        let _ended = telling.await;
+        handed_in.cancel();
+        let _ended = keeping.await;
+    }
+
+    /// Claims; on the shutdown, waits a moment longer for what may be on its way. What is given after that comes back
+    /// when its lease ends.
+    async fn claim_until(
+        &self,
+        max: usize,
+        shutdown: &CancellationToken,
+    ) -> Option<Result<Vec<ClaimedJob>, ClientError>> {
+        let mut claim = Box::pin(self.claim(max));
+        match shutdown.run_until_cancelled(&mut claim).await {
+            Some(claimed) => Some(claimed),
+            None => tokio::time::timeout(ON_ITS_WAY, claim).await.ok(),
+        }
+    }
+
+    async fn claim(&self, max: usize) -> Result<Vec<ClaimedJob>, ClientError> {
+        let claim = Claim {
+            worker_id: self.id.clone(),
+            queues: self.services.queues.keys().cloned().collect(),
+            services: self.services.names().map(str::to_owned).collect(),
+            max: Some(max),
+            wait_ms: Some(WAIT_MS),
+            lease_ms: Some(millis(self.lease)),
+        };
+        Ok(self.client.claim(&claim).await?.jobs)
+    }
+
+    fn take_all(
+        self: &Arc<Self>,
+        claimed: Vec<ClaimedJob>,
+        mut permits: OwnedSemaphorePermit,
+        jobs: &TaskTracker,
+        ended: &mpsc::Sender<Ended>,
+    ) {
+        for job in claimed {
+            let claim = ClaimId { job: job.id.clone(), lease: job.lease.clone() };
+            let cancel = self.held.take(claim.clone());
+            let (this, ended, permit) = (Arc::clone(self), ended.clone(), permits.split(1));
+            jobs.spawn(async move {
+                let outcome = this.work(job, cancel).await;
+                // The slot is free before the end is told: the next job need not wait for that.
+                drop(permit);
+                if this.held.has(&claim) {
+                    // The teller outlives every job.
+                    let _told = ended.send(Ended { claim, outcome }).await;
+                }
+            });
+        }
+    }
+
+    async fn work(&self, job: ClaimedJob, cancel: CancellationToken) -> Outcome {
+        let Some(handler) = self.services.of_job(&job.service, &job.queue) else {
+            return Outcome::failed(format!("worker `{}` does not serve `{}`", self.id, job.service));
+        };
+        let deadline = job.deadline.and_then(|at| u64::try_from(at.0).ok()).map(Duration::from_millis);
+        let deadline: Option<SystemTime> = deadline.and_then(|since| UNIX_EPOCH.checked_add(since));
+        let call = Call {
+            service: job.service,
+            queue: Some(job.queue),
+            run: job.run,
+            node: job.node,
+            input: job.input,
+            params: job.params,
+            memo: job.memo.filter(|memo| !memo.is_null()),
+            key: job.key,
+            attempt: job.attempt,
+            priority: job.priority,
+            deadline,
+            cancel,
+        };
+        handler.answer(call).await
+    }
+
+    /// Keeps leases alive at a third of their length, and passes on who is to stop.
+    async fn keep(self: Arc<Self>, stop: CancellationToken) {
+        let mut ticks = tokio::time::interval(self.lease / 3);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+            for claims in self.held.claims().chunks(BATCH) {
+                if let Err(error) = self.extend(claims).await {
+                    tracing::warn!(worker = %self.id, %error, "leases could not be extended, will try again");
+                }
+            }
+        }
+    }
+
+    async fn extend(&self, claims: &[ClaimId]) -> Result<(), ClientError> {
+        let leases = claims.iter().map(|claim| claim.lease.clone()).collect();
+        let extended = self.client.extend(&Extend { leases, lease_ms: Some(millis(self.lease)) }).await?;
+        for (claim, said) in claims.iter().zip(extended.results) {
+            match said.verdict {
+                Verdict::Ok => {}
+                Verdict::Canceled => self.held.cancel(claim),
+                Verdict::Lost => self.held.let_go(claim),
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands in results, as many together as there are.
+    async fn tell(self: Arc<Self>, mut results: mpsc::Receiver<Ended>) {
+        let mut batch = Vec::new();
+        while results.recv_many(&mut batch, BATCH).await > 0 {
+            let claims: Vec<ClaimId> = batch.iter().map(|ended| ended.claim.clone()).collect();
+            let finish = Finish { results: batch.drain(..).map(result_of).collect() };
+            self.finish(&finish).await;
+            claims.iter().for_each(|claim| self.held.let_go(claim));
+        }
+    }
+
+    async fn finish(&self, finish: &Finish) {
+        let mut pause = PAUSE;
+        for n_told in 1..=TELLS {
+            match self.client.finish(finish).await {
+                Ok(_) => return,
+                Err(error) if error.is_temporary() && n_told < TELLS => {
+                    tracing::warn!(worker = %self.id, %error, "results were not taken, will try again");
+                    tokio::time::sleep(error.retry_after.unwrap_or(pause).min(PAUSE_MAX)).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+                Err(error) => {
+                    let n_lost = finish.results.len();
+                    tracing::error!(worker = %self.id, %error, n_lost, "results were not taken; their jobs come back");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Waits for one free slot, and takes all that are free then.
+async fn free(slots: &Arc<Semaphore>) -> OwnedSemaphorePermit {
+    let mut permits =
+        Arc::clone(slots).acquire_owned().await.expect("the slots of a puller are never closed");
+    let more = u32::try_from(slots.available_permits().min(BATCH - 1)).unwrap_or(0);
+    if let Ok(rest) = Arc::clone(slots).try_acquire_many_owned(more) {
+        permits.merge(rest);
+    }
+    permits
+}
+
+fn result_of(ended: Ended) -> JobResult {
+    let result = JobResult { id: ended.claim.job, lease: ended.claim.lease, ..JobResult::default() };
+    match ended.outcome {
+        Outcome::Done(value) => JobResult { outcome: types::Outcome::Done, result: value, ..result },
+        Outcome::Suspended { memo, recheck } => {
+            let recheck_ms = recheck.map(millis);
+            JobResult { outcome: types::Outcome::Suspended, memo, recheck_ms, ..result }
+        }
+        Outcome::Failed { message, retryable } => JobResult {
+            outcome: types::Outcome::Failed,
+            error: Some(message),
+            retryable: Some(retryable),
+            ..result
+        },
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,213 @@
+//! Push: the server calls `POST /exec/{service}` here.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+use axum::Json;
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use reqwest::Url;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::Services;
+use super::handler::{Call, Outcome};
+
+/// Bytes of one call.
+const BODY_BYTES: usize = 8 << 20;
+/// Calls that wait for a slot, for every slot; more are turned away.
+const WAITING_PER_SLOT: usize = 16;
+
+/// Binds the port of `url`, or a free one when that is taken, and says where the worker really is.
+pub async fn bind(url: &str) -> io::Result<(TcpListener, String)> {
+    let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
+    let mut url = Url::parse(url).map_err(|error| wrong(format!("`{url}` is no address: {error}")))?;
+    let host = url.host_str().map(|host| host.trim_matches(['[', ']']).to_owned());
+    let Some(host) = host else { return Err(wrong(format!("`{url}` names no host"))) };
+    let port = url.port_or_known_default().unwrap_or(0);
+    // The name in the address is how others reach this machine; it need not be one of its own.
+    let mut bound = Err(io::Error::from(io::ErrorKind::AddrNotAvailable));
+    for (host, port) in [(host.as_str(), port), (host.as_str(), 0), ("0.0.0.0", port), ("0.0.0.0", 0)] {
+        bound = TcpListener::bind((host, port)).await;
+        if bound.is_ok() {
+            break;
+        }
+    }
+    let listener = bound?;
+    let real = listener.local_addr()?.port();
+    url.set_port(Some(real)).map_err(|()| wrong(format!("`{url}` can have no port")))?;
+    Ok((listener, url.as_str().trim_end_matches('/').to_owned()))
+}
+
+/// Everything that calls share.
+pub(super) struct Desk {
+    services: Services,
+    slots: Semaphore,
+    waiting_max: usize,
+    /// Calls that are here now, those that wait included.
+    n_here: AtomicUsize,
+}
+
+impl Desk {
+    pub(super) fn new(services: Services, slots: usize) -> Self {
+        Desk {
+            services,
+            slots: Semaphore::new(slots),
+            waiting_max: slots.saturating_mul(WAITING_PER_SLOT),
+            n_here: AtomicUsize::new(0),
+        }
+    }
+
+    /// Calls that are being answered.
+    pub(super) fn load(&self) -> usize {
+        self.n_here.load(Ordering::Relaxed)
+    }
+}
+
+/// Serves calls until `stop`; then those that are here may finish.
+pub(super) async fn serve(listener: TcpListener, desk: Arc<Desk>, stop: CancellationToken) -> io::Result<()> {
+    axum::serve(listener, router(desk)).with_graceful_shutdown(stop.cancelled_owned()).await
+}
+
+fn router(desk: Arc<Desk>) -> Router {
+    Router::new()
+        .route("/exec/{service}", post(exec))
+        .layer(DefaultBodyLimit::max(BODY_BYTES))
+        .with_state(desk)
+}
+
+#[derive(Debug, Deserialize)]
+struct Asked {
+    #[serde(default)]
+    input: Value,
+    #[serde(default)]
+    params: Value,
+    #[serde(default)]
+    memo: Option<Value>,
+}
+
+/// Counts a call as long as it is here, however it leaves.
+struct Here<'d>(&'d AtomicUsize);
+
+impl Drop for Here<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+type Answer = (StatusCode, Json<Value>);
+
+async fn exec(
+    State(desk): State<Arc<Desk>>,
+    Path(service): Path<String>,
+    headers: HeaderMap,
+    body: axum::body::Bytes,
+) -> Answer {
+    let Some(handler) = desk.services.of_service(&service) else {
+        let known = desk.services.names().collect::<Vec<_>>().join(", ");
+        return error(
+            StatusCode::NOT_FOUND,
+            format!("there is no service `{service}` here; there are {known}"),
+        );
+    };
+    let asked: Asked = match serde_json::from_slice(&body) {
+        Ok(asked) => asked,
+        Err(wrong) => return error(StatusCode::BAD_REQUEST, format!("the body is no call: {wrong}")),
+    };
+    let n_here = desk.n_here.fetch_add(1, Ordering::Relaxed);
+    let _here = Here(&desk.n_here);
+    if n_here >= desk.waiting_max {
+        return error(StatusCode::TOO_MANY_REQUESTS, format!("{n_here} calls wait here already"));
+    }
+    let Ok(_slot) = desk.slots.acquire().await else {
+        return error(StatusCode::SERVICE_UNAVAILABLE, "the worker is shutting down".to_owned());
+    };
+    let call = call_of(service, &headers, asked);
+    // A server that hangs up wants no answer: the call is cancelled when this future is dropped.
+    let _hung_up = call.cancel.clone().drop_guard();
+    answer(handler.answer(call).await)
+}
+
+fn call_of(service: String, headers: &HeaderMap, asked: Asked) -> Call {
+    let word = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let number = |name: &str| word(name).and_then(|text| text.parse::<u64>().ok());
+    let deadline = number("windlass-deadline").map(Duration::from_millis);
+    Call {
+        service,
+        queue: None,
+        run: word("windlass-run"),
+        node: word("windlass-node"),
+        input: asked.input,
+        params: asked.params,
+        memo: asked.memo.filter(|memo| !memo.is_null()),
+        key: word("idempotency-key").unwrap_or_default(),
+        attempt: number("windlass-attempt").and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
+        priority: 0,
+        deadline: deadline.and_then(|since| UNIX_EPOCH.checked_add(since)),
+        cancel: CancellationToken::new(),
+    }
+}
+
+fn answer(outcome: Outcome) -> Answer {
+    let ms = |recheck: Duration| u64::try_from(recheck.as_millis()).unwrap_or(u64::MAX);
+    match outcome {
+        Outcome::Done(result) => (StatusCode::OK, Json(json!({ "result": result, "error": "" }))),
+        Outcome::Suspended { memo, recheck: Some(recheck) } => {
+            let suspend = json!({ "memo": memo, "recheck_ms": ms(recheck) });
+            (StatusCode::OK, Json(json!({ "suspend": suspend })))
+        }
+        Outcome::Suspended { memo, recheck: None } => (StatusCode::ACCEPTED, Json(json!({ "memo": memo }))),
+        Outcome::Failed { message, retryable } => {
+            // An empty error would read as success.
+            let message = if message.is_empty() { "it failed without a word".to_owned() } else { message };
+            (StatusCode::OK, Json(json!({ "result": null, "error": message, "retryable": retryable })))
+        }
+    }
+}
+
+fn error(status: StatusCode, message: String) -> Answer {
+    (status, Json(json!({ "error": message })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_taken_port_gives_way_to_a_free_one() {
+        let (first, url) = bind("http://127.0.0.1:0/").await.unwrap();
+        let port = first.local_addr().unwrap().port();
+        assert_eq!(url, format!("http://127.0.0.1:{port}"));
+        let (second, other) = bind(&url).await.unwrap();
+        assert_ne!(second.local_addr().unwrap().port(), port);
+        assert_ne!(other, url);
+    }
+
+    #[tokio::test]
+    async fn what_is_no_address_is_refused() {
+        assert!(bind("localhost").await.is_err());
+        assert!(bind("mailto:ann").await.is_err());
+    }
+
+    #[test]
+    fn outcomes_are_told_in_the_words_of_the_protocol() {
+        let recheck = Some(Duration::from_millis(40));
+        let (status, Json(body)) = answer(Outcome::Suspended { memo: json!({"job": 1}), recheck });
+        assert_eq!(
+            (status, body),
+            (StatusCode::OK, json!({"suspend": {"memo": {"job": 1}, "recheck_ms": 40}}))
+        );
+        let (status, Json(body)) = answer(Outcome::Suspended { memo: json!(7), recheck: None });
+        assert_eq!((status, body), (StatusCode::ACCEPTED, json!({"memo": 7})));
+        let (_, Json(body)) = answer(Outcome::refused(""));
+        assert_eq!(body["retryable"], json!(false));
+        assert_ne!(body["error"], json!(""));
+    }
+}

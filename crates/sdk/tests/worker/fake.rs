@@ -1,0 +1,198 @@
+//! A server that speaks the contract and decides nothing: jobs are put in, what was said is taken out.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, watch};
+use windlass_sdk::Client;
+use windlass_sdk::types::{
+    Claim, Claimed, ClaimedJob, Extend, ExtendVerdict, Extended, Finish, FinishVerdict, Finished, JobResult,
+    Verdict,
+};
+
+/// What the server was told, and what it has.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) ready: VecDeque<ClaimedJob>,
+    pub(crate) finished: Vec<JobResult>,
+    pub(crate) n_finishes: usize,
+    pub(crate) extended: Vec<String>,
+    pub(crate) canceled: BTreeSet<String>,
+    pub(crate) lost: BTreeSet<String>,
+    pub(crate) registered: Vec<Value>,
+    pub(crate) known: bool,
+    pub(crate) refuse_finishes: usize,
+    /// Claims that wait for work now.
+    pub(crate) n_waiting: usize,
+    n_put: usize,
+}
+
+pub(crate) struct Fake {
+    pub(crate) told: Mutex<Told>,
+    work: Notify,
+    changed: watch::Sender<()>,
+}
+
+type Shared = Arc<Fake>;
+
+impl Fake {
+    /// Starts a server on a free port.
+    pub(crate) async fn start() -> (Shared, Client) {
+        let fake = Arc::new(Fake {
+            told: Mutex::new(Told::default()),
+            work: Notify::new(),
+            changed: watch::Sender::new(()),
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = Client::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let router = Router::new()
+            .route("/api/v1/jobs/claim", post(claim))
+            .route("/api/v1/jobs/finish", post(finish))
+            .route("/api/v1/jobs/extend", post(extend))
+            .route("/api/workers/register", post(register))
+            .route("/api/workers/heartbeat", post(heartbeat))
+            .route("/api/v1/flows/{flow}", get(flow))
+            .with_state(Arc::clone(&fake));
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        (fake, client)
+    }
+
+    pub(crate) fn put(&self, service: &str, input: Value) -> String {
+        let mut told = self.told.lock().unwrap();
+        told.n_put += 1;
+        let id = format!("job_{}", told.n_put);
+        told.ready.push_back(ClaimedJob {
+            id: id.clone(),
+            lease: format!("{id}.1"),
+            attempt: 1,
+            key: format!("key of {id}"),
+            queue: "default".to_owned(),
+            service: service.to_owned(),
+            input,
+            ..ClaimedJob::default()
+        });
+        self.work.notify_one();
+        id
+    }
+
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Told)) {
+        change(&mut self.told.lock().unwrap());
+        self.changed.send_replace(());
+    }
+
+    /// Waits until what was told satisfies the condition.
+    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Told) -> bool) {
+        let mut changes = self.changed.subscribe();
+        let waiting = async {
+            loop {
+                changes.mark_unchanged();
+                if holds(&self.told.lock().unwrap()) {
+                    return;
+                }
+                changes.changed().await.unwrap();
+            }
+        };
+        let patience = Duration::from_secs(10);
+        if tokio::time::timeout(patience, waiting).await.is_err() {
+            panic!("{what}: {:#?}", self.told.lock().unwrap());
+        }
+    }
+}
+
+/// Counts a claim as long as it waits; a client that hangs up waits no longer.
+struct Waiting<'f>(&'f Fake);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.change(|told| told.n_waiting -= 1);
+    }
+}
+
+async fn claim(State(fake): State<Shared>, Json(claim): Json<Claim>) -> Json<Claimed> {
+    fake.change(|told| told.n_waiting += 1);
+    let _waiting = Waiting(&fake);
+    loop {
+        let jobs: Vec<ClaimedJob> = {
+            let mut told = fake.told.lock().unwrap();
+            let n = told.ready.len().min(claim.max.unwrap_or(1));
+            told.ready.drain(..n).collect()
+        };
+        if !jobs.is_empty() {
+            return Json(Claimed { jobs });
+        }
+        fake.work.notified().await;
+    }
+}
+
+async fn finish(
+    State(fake): State<Shared>,
+    Json(finish): Json<Finish>,
+) -> Result<Json<Finished>, (StatusCode, Json<Value>)> {
+    let mut refused = false;
+    fake.change(|told| {
+        told.n_finishes += 1;
+        refused = told.refuse_finishes > 0;
+        told.refuse_finishes = told.refuse_finishes.saturating_sub(1);
+        if !refused {
+            told.finished.extend(finish.results.iter().cloned());
+        }
+    });
+    if refused {
+        return Err((
+            StatusCode::SERVICE_UNAVAILABLE,
+            Json(json!({ "code": "draining", "detail": "later" })),
+        ));
+    }
+    let verdict = |result: JobResult| FinishVerdict { id: result.id, verdict: Verdict::Ok };
+    Ok(Json(Finished { results: finish.results.into_iter().map(verdict).collect() }))
+}
+
+async fn extend(State(fake): State<Shared>, Json(extend): Json<Extend>) -> Json<Extended> {
+    let mut results = Vec::new();
+    fake.change(|told| {
+        for lease in extend.leases {
+            let job = lease.split('.').next().unwrap_or_default();
+            let verdict = if told.canceled.contains(job) {
+                Verdict::Canceled
+            } else if told.lost.contains(job) {
+                Verdict::Lost
+            } else {
+                Verdict::Ok
+            };
+            told.extended.push(lease.clone());
+            results.push(ExtendVerdict { lease, verdict });
+        }
+    });
+    Json(Extended { results })
+}
+
+async fn register(State(fake): State<Shared>, Json(worker): Json<Value>) -> Json<Value> {
+    fake.change(|told| {
+        told.registered.push(worker);
+        told.known = true;
+    });
+    Json(json!({ "ok": "1" }))
+}
+
+async fn heartbeat(State(fake): State<Shared>, Json(_beat): Json<Value>) -> (StatusCode, Json<Value>) {
+    match fake.told.lock().unwrap().known {
+        true => (StatusCode::OK, Json(json!({ "ok": "1" }))),
+        false => (StatusCode::NOT_FOUND, Json(json!({ "error": "unknown worker" }))),
+    }
+}
+
+async fn flow() -> (StatusCode, Json<Value>) {
+    let problem = json!({
+        "type": "/docs/errors#unknown_flow", "title": "there is no such flow", "status": 404,
+        "code": "unknown_flow", "detail": "there is no flow `nope`",
+        "errors": [{"path": "flow", "reason": "unknown", "hint": "did you mean `hope`?"}]
+    });
+    (StatusCode::NOT_FOUND, Json(problem))
+}

@@ -1,0 +1,177 @@
+//! The pull loop, against a server that speaks the contract.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::fake::Fake;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use windlass_sdk::Worker;
+use windlass_sdk::types;
+use windlass_sdk::worker::{Call, Outcome};
+
+const LEASE: Duration = Duration::from_millis(60);
+
+async fn upper(call: Call) -> Outcome {
+    match call.input.as_str() {
+        Some(text) => Outcome::Done(json!(text.to_uppercase())),
+        None => Outcome::refused("upper needs a string"),
+    }
+}
+
+fn start(worker: Worker) -> (CancellationToken, tokio::task::JoinHandle<std::io::Result<()>>) {
+    let shutdown = CancellationToken::new();
+    (shutdown.clone(), tokio::spawn(worker.run(shutdown)))
+}
+
+#[tokio::test]
+async fn jobs_are_claimed_answered_and_finished() {
+    let (fake, client) = Fake::start().await;
+    let good = fake.put("upper", json!("ada"));
+    let bad = fake.put("upper", json!(1));
+    let (shutdown, running) = start(Worker::new(client, "w-1").service("upper", upper));
+    fake.until("two ends", |told| told.finished.len() == 2).await;
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+    let told = fake.told.lock().unwrap();
+    let of = |id: &str| told.finished.iter().find(|result| result.id == id).unwrap();
+    assert_eq!((of(&good).outcome, &of(&good).result), (types::Outcome::Done, &json!("ADA")));
+    assert_eq!(of(&bad).outcome, types::Outcome::Failed);
+    assert_eq!(of(&bad).retryable, Some(false));
+    assert_eq!(told.registered[0]["type"], "async");
+    assert_eq!(told.registered[0]["services"], json!(["upper"]));
+}
+
+#[tokio::test]
+async fn no_more_is_claimed_than_there_are_slots() {
+    let (fake, client) = Fake::start().await;
+    for n in 0..6 {
+        fake.put("slow", json!(n));
+    }
+    let (begun, gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let most = Arc::new(AtomicUsize::new(0));
+    let now = Arc::new(AtomicUsize::new(0));
+    let handler = {
+        let (begun, gate) = (Arc::clone(&begun), Arc::clone(&gate));
+        let (most, now) = (Arc::clone(&most), Arc::clone(&now));
+        move |_call: Call| {
+            let (begun, gate) = (Arc::clone(&begun), Arc::clone(&gate));
+            let (most, now) = (Arc::clone(&most), Arc::clone(&now));
+            async move {
+                begun.add_permits(1);
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                gate.acquire().await.unwrap().forget();
+                now.fetch_sub(1, Ordering::SeqCst);
+                Value::Null
+            }
+        }
+    };
+    let (shutdown, running) = start(Worker::new(client, "w-1").slots(2).service("slow", handler));
+    begun.acquire_many(2).await.unwrap().forget();
+    for n in 1..=6 {
+        gate.add_permits(1);
+        fake.until("one more end", |told| told.finished.len() >= n).await;
+    }
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+    assert_eq!(most.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn leases_are_kept_and_cancellation_reaches_the_handler() {
+    let (fake, client) = Fake::start().await;
+    let id = fake.put("wait", json!(null));
+    let handler = |call: Call| async move {
+        call.cancel.cancelled().await;
+        Outcome::failed("stopped")
+    };
+    let (shutdown, running) = start(Worker::new(client, "w-1").lease(LEASE).service("wait", handler));
+    fake.until("the lease was extended", |told| told.extended.len() > 1).await;
+    fake.change(|told| told.canceled.extend([id.clone()]));
+    fake.until("the handler stopped", |told| told.finished.len() == 1).await;
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+    assert_eq!(fake.told.lock().unwrap().finished[0].error.as_deref(), Some("stopped"));
+}
+
+#[tokio::test]
+async fn a_lost_job_is_stopped_and_not_finished() {
+    let (fake, client) = Fake::start().await;
+    let lost = fake.put("wait", json!(null));
+    fake.change(|told| told.lost.extend([lost]));
+    let stopped = CancellationToken::new();
+    let seen = stopped.clone();
+    let handler = move |call: Call| {
+        let seen = seen.clone();
+        async move {
+            call.cancel.cancelled().await;
+            seen.cancel();
+            Value::Null
+        }
+    };
+    let worker = Worker::new(client, "w-1").lease(LEASE).service("wait", handler).service("upper", upper);
+    let (shutdown, running) = start(worker);
+    tokio::time::timeout(Duration::from_secs(10), stopped.cancelled()).await.unwrap();
+    fake.put("upper", json!("x"));
+    fake.until("the next job", |told| !told.finished.is_empty()).await;
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+    let told = fake.told.lock().unwrap();
+    assert_eq!(told.finished.len(), 1);
+    assert_eq!(told.finished[0].result, json!("X"));
+}
+
+#[tokio::test]
+async fn what_runs_at_the_shutdown_is_finished_and_handed_in() {
+    let (fake, client) = Fake::start().await;
+    fake.put("slow", json!(null));
+    let (begun, go_on) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let handler = {
+        let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+        move |_call: Call| {
+            let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+            async move {
+                begun.add_permits(1);
+                go_on.acquire().await.unwrap().forget();
+                json!("done")
+            }
+        }
+    };
+    let (shutdown, running) = start(Worker::new(client, "w-1").service("slow", handler));
+    begun.acquire().await.unwrap().forget();
+    fake.until("it claims", |told| told.n_waiting == 1).await;
+    shutdown.cancel();
+    fake.until("it claims no more", |told| told.n_waiting == 0).await;
+    fake.put("slow", json!("too late"));
+    go_on.add_permits(2);
+    running.await.unwrap().unwrap();
+    let told = fake.told.lock().unwrap();
+    assert_eq!(told.finished.len(), 1);
+    assert_eq!(told.ready.len(), 1, "nothing new is taken after the shutdown");
+}
+
+#[tokio::test]
+async fn results_are_told_again_while_the_server_drains() {
+    let (fake, client) = Fake::start().await;
+    fake.change(|told| told.refuse_finishes = 2);
+    fake.put("upper", json!("x"));
+    let (shutdown, running) = start(Worker::new(client, "w-1").service("upper", upper));
+    fake.until("taken at last", |told| told.finished.len() == 1).await;
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+    assert_eq!(fake.told.lock().unwrap().n_finishes, 3);
+}
+
+#[tokio::test]
+async fn a_queue_answers_for_services_nobody_offers() {
+    let (fake, client) = Fake::start().await;
+    fake.put("unheard_of", json!(7));
+    let handler = |call: Call| async move { json!([call.service, call.queue, call.input]) };
+    let (shutdown, running) = start(Worker::new(client, "w-1").queue("default", handler));
+    fake.until("an end", |told| told.finished.len() == 1).await;
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+    assert_eq!(fake.told.lock().unwrap().finished[0].result, json!(["unheard_of", "default", 7]));
+}

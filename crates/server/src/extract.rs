@@ -1,0 +1,199 @@
+//! Taking requests apart: bodies, queries and paths, each with a problem that names the place.
+
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use windlass_engine::problem::did_you_mean;
+
+use crate::problem::{ApiError, Code};
+
+/// A JSON body. One that is empty counts as `{}`, so that an action without a word to say needs none.
+pub(crate) struct Body<T>(pub(crate) T);
+
+/// What stands behind the question mark.
+pub(crate) struct Asked<T>(pub(crate) T);
+
+/// What the path says.
+pub(crate) struct At<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let bytes = axum::body::Bytes::from_request(request, state).await;
+        let bytes =
+            bytes.map_err(|_| ApiError::new(Code::MalformedJson, "the body ended before it was complete"))?;
+        read(&bytes).map(Body)
+    }
+}
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Asked<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let query = Query::<T>::from_request_parts(parts, state).await;
+        query.map(|Query(query)| Asked(query)).map_err(|rejection| match rejection {
+            QueryRejection::FailedToDeserializeQueryString(error) => {
+                wrong(Code::BadQuery, &innermost(&error), "?")
+            }
+            other => ApiError::new(Code::BadQuery, other.body_text()),
+        })
+    }
+}
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for At<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let path = Path::<T>::from_request_parts(parts, state).await;
+        path.map(|Path(path)| At(path)).map_err(|rejection| match rejection {
+            PathRejection::FailedToDeserializePathParams(error) => {
+                ApiError::new(Code::BadPath, lowercase(&error.body_text()))
+            }
+            other => ApiError::new(Code::BadPath, lowercase(&other.body_text())),
+        })
+    }
+}
+
+/// Reads a body.
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        None => parse(b"{}"),
+        // What is no JSON at all is told before what is wrong about it.
+        Some(b'{') => parse(bytes).map_err(|error| parse::<Value>(bytes).err().unwrap_or(error)),
+        // An array would be taken for the fields of the object in their order.
+        Some(_) => {
+            parse::<Value>(bytes)?;
+            Err(ApiError::field(Code::InvalidBody, "", "the body is not an object: put it into `{` and `}`"))
+        }
+    }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    axum::Json::from_bytes(bytes).map(|axum::Json(body)| body).map_err(|rejection| match rejection {
+        JsonRejection::JsonDataError(error) => {
+            let text = innermost(&error);
+            let code = if text.contains("unknown field `") { Code::UnknownField } else { Code::InvalidBody };
+            wrong(code, &text, "")
+        }
+        JsonRejection::JsonSyntaxError(error) => {
+            let text = innermost(&error);
+            if text.contains("recursion limit exceeded") {
+                ApiError::new(Code::TooDeep, "the body is nested deeper than 127 levels: flatten it")
+            } else {
+                ApiError::new(Code::MalformedJson, text)
+            }
+        }
+        other => ApiError::new(Code::MalformedJson, lowercase(&other.body_text())),
+    })
+}
+
+/// A problem from what a deserialiser says: `results[0].leas: unknown field `leas`, expected one of …`.
+fn wrong(code: Code, text: &str, prefix: &str) -> ApiError {
+    let (path, reason) = match text.split_once(": ") {
+        Some((path, reason)) if is_path(path) => (path, reason),
+        Some(_) | None => ("", text),
+    };
+    let quoted = |after: &str| {
+        let (_, rest) = reason.split_once(after)?;
+        rest.split('`').next()
+    };
+    let unknown = quoted("unknown field `").or_else(|| quoted("unknown variant `"));
+    let known = reason.split_once("expected").map_or("", |(_, known)| known);
+    let hint = unknown.and_then(|word| did_you_mean(word, known.split('`').skip(1).step_by(2)));
+    let reason = reason.split(" at line ").next().unwrap_or(reason);
+    let named = quoted("unknown field `").or_else(|| quoted("missing field `"));
+    let place = match (path, named) {
+        ("", Some(name)) => name.to_owned(),
+        // The path of a field nobody knows ends with it already; the one of a missing field does not.
+        (path, Some(name)) if !ends_with_field(path, name) => format!("{path}.{name}"),
+        (path, _) => path.to_owned(),
+    };
+    ApiError::field(code, format!("{prefix}{place}"), reason).hint(hint)
+}
+
+fn ends_with_field(path: &str, name: &str) -> bool {
+    path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+fn is_path(text: &str) -> bool {
+    !text.is_empty() && !text.contains([' ', '`', ','])
+}
+
+/// The first cause of an error: what wraps it only says that there is one.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    let mut text = error.to_string();
+    // The path is told by the error around the first cause, which repeats that.
+    while let Some(source) = error.source() {
+        let said = source.to_string();
+        if !text.ends_with(&said) || text.starts_with("Failed") {
+            text = said;
+        }
+        error = source;
+    }
+    text
+}
+
+fn lowercase(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_sdk::types::{Finish, NewFlow, NewRun, Signal};
+
+    use super::*;
+
+    #[track_caller]
+    fn refused<T: DeserializeOwned>(body: &str, code: Code, path: &str) -> ApiError {
+        let error = read::<T>(body.as_bytes()).err().unwrap();
+        let problem = error.problem();
+        assert_eq!(
+            (error.code(), problem.errors.first().map_or("", |error| &error.path)),
+            (code, path),
+            "{problem:?}"
+        );
+        error
+    }
+
+    #[test]
+    fn a_field_nobody_knows_is_named_with_its_place_and_its_neighbour() {
+        let error = refused::<NewFlow>(r#"{"name":"a","desciption":"b"}"#, Code::UnknownField, "desciption");
+        assert_eq!(error.problem().errors[0].hint.as_deref(), Some("did you mean `description`?"));
+        let body = r#"{"results":[{"id":"a","lease":"b","outcome":"done","resul":1}]}"#;
+        let error = refused::<Finish>(body, Code::UnknownField, "results[0].resul");
+        assert_eq!(error.problem().errors[0].hint.as_deref(), Some("did you mean `result`?"));
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_named_with_its_place() {
+        refused::<NewRun>(r#"{"params":5}"#, Code::InvalidBody, "params");
+        refused::<NewRun>(r#"{"version":-1}"#, Code::InvalidBody, "version");
+        refused::<NewRun>(r#"{"labels":{"a":1}}"#, Code::InvalidBody, "labels.a");
+        refused::<Finish>(
+            r#"{"results":[{"id":"a","outcome":"done"}]}"#,
+            Code::InvalidBody,
+            "results[0].lease",
+        );
+        refused::<Signal>("", Code::InvalidBody, "key");
+        refused::<Signal>(r#"["key", 1, null, null]"#, Code::InvalidBody, "");
+        refused::<NewRun>("5", Code::InvalidBody, "");
+    }
+
+    #[test]
+    fn what_is_no_json_is_told_from_what_is_too_deep() {
+        for body in ["{", "{\"a\":}", "nul", "{} {}", "\u{feff}{}", "{\"a\":1e999}", "\"\\ud800\""] {
+            let error = parse::<Value>(body.as_bytes()).err().unwrap();
+            assert_eq!(error.code(), Code::MalformedJson, "{body}");
+        }
+        assert_eq!(parse::<Value>(b"\xff").err().unwrap().code(), Code::MalformedJson);
+        let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+        assert!(parse::<Value>(deep(127).as_bytes()).is_ok());
+        assert_eq!(parse::<Value>(deep(128).as_bytes()).err().unwrap().code(), Code::TooDeep);
+        assert_eq!(parse::<Value>(deep(100_000).as_bytes()).err().unwrap().code(), Code::TooDeep);
+    }
+}

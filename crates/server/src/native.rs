@@ -1,0 +1,71 @@
+//! The native surface: what the console, the command line and the SDK speak.
+
+mod action;
+mod approval;
+mod call;
+mod definition;
+mod diff;
+mod flow;
+mod health;
+mod job;
+mod run;
+mod start;
+mod stream;
+mod trace;
+mod worker;
+
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+
+/// Every route, with its place in the OpenAPI document.
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().merge(flow_routes()).merge(run_routes()).merge(work_routes())
+}
+
+fn flow_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(flow::list, flow::create))
+        .routes(routes!(definition::validate))
+        .routes(routes!(definition::expand))
+        .routes(routes!(flow::show))
+        .routes(routes!(flow::versions, flow::publish))
+        .routes(routes!(flow::version))
+        .routes(routes!(diff::diff))
+        .routes(routes!(start::start))
+}
+
+fn run_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(run::list))
+        .routes(routes!(run::show))
+        .routes(routes!(run::state))
+        .routes(routes!(trace::attempts))
+        .routes(routes!(trace::journal))
+        .routes(routes!(trace::logs))
+        .routes(routes!(trace::why))
+        .routes(routes!(stream::run_events))
+        .routes(routes!(stream::events))
+        .routes(routes!(action::cancel))
+        .routes(routes!(action::pause))
+        .routes(routes!(action::resume))
+        .routes(routes!(action::step))
+        .routes(routes!(action::retry))
+        .routes(routes!(action::continue_node))
+        .routes(routes!(action::signal))
+        .routes(routes!(action::decide))
+        .routes(routes!(action::rerun))
+        .routes(routes!(approval::list))
+}
+
+fn work_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(job::claim))
+        .routes(routes!(job::finish))
+        .routes(routes!(job::extend))
+        .routes(routes!(call::report))
+        .routes(routes!(worker::list))
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+}

@@ -1,0 +1,137 @@
+//! Telling a run something. Each answers with the run when what was decided is durable.
+
+use axum::Json;
+use axum::extract::State;
+use windlass_engine::input::Input;
+use windlass_sdk::types::{Cancel, Continue, Decide, NoBody, Rerun, RunSummary, Signal};
+
+use crate::app::{App, run_id};
+use crate::check;
+use crate::extract::{At, Body};
+use crate::problem::Answer;
+use crate::shape;
+
+async fn tell(app: &App, id: &str, input: Input) -> Answer<Json<RunSummary>> {
+    let run = run_id(id)?;
+    app.runtime.submit(run, input).await?;
+    let row = app.row(run).await?;
+    let label = app.label(row.origin.flow, row.origin.version).await?;
+    Ok(Json(shape::summary(&row, &label)))
+}
+
+/// Stops a run: what runs is told to stop, and the run ends whether it does or not.
+#[utoipa::path(post, path = "/api/v1/runs/{id}/cancel", operation_id = "cancel_run", tag = "runs", request_body = Cancel,
+    params(("id" = String, Path, description = "The id of the run")),
+    responses((status = 200, description = "The run", body = RunSummary)))]
+pub(crate) async fn cancel(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(body): Body<Cancel>,
+) -> Answer<Json<RunSummary>> {
+    check::text("reason", body.reason.as_deref().unwrap_or_default())?;
+    check::name_if_given("by", body.by.as_deref())?;
+    tell(&app, &id, Input::Cancel { reason: body.reason, by: body.by }).await
+}
+
+/// Lets no further node be entered.
+#[utoipa::path(post, path = "/api/v1/runs/{id}/pause", operation_id = "pause_run", tag = "runs", request_body = NoBody,
+    params(("id" = String, Path, description = "The id of the run")),
+    responses((status = 200, description = "The run", body = RunSummary)))]
+pub(crate) async fn pause(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(NoBody {}): Body<NoBody>,
+) -> Answer<Json<RunSummary>> {
+    tell(&app, &id, Input::Pause).await
+}
+
+/// Lets a paused run go on.
+#[utoipa::path(post, path = "/api/v1/runs/{id}/resume", operation_id = "resume_run", tag = "runs", request_body = NoBody,
+    params(("id" = String, Path, description = "The id of the run")),
+    responses((status = 200, description = "The run", body = RunSummary)))]
+pub(crate) async fn resume(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(NoBody {}): Body<NoBody>,
+) -> Answer<Json<RunSummary>> {
+    tell(&app, &id, Input::Resume).await
+}
+
+/// Enters one more node of a run that is paused or advanced by hand.
+#[utoipa::path(post, path = "/api/v1/runs/{id}/step", operation_id = "step_run", tag = "runs", request_body = NoBody,
+    params(("id" = String, Path, description = "The id of the run")),
+    responses((status = 200, description = "The run", body = RunSummary)))]
+pub(crate) async fn step(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(NoBody {}): Body<NoBody>,
+) -> Answer<Json<RunSummary>> {
+    tell(&app, &id, Input::Step).await
+}
+
+/// Tries failed and cancelled nodes of a run that has ended again; finished ones are kept.
+#[utoipa::path(post, path = "/api/v1/runs/{id}/retry", operation_id = "retry_run", tag = "runs", request_body = NoBody,
+    params(("id" = String, Path, description = "The id of the run")),
+    responses((status = 200, description = "The run", body = RunSummary)))]
+pub(crate) async fn retry(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(NoBody {}): Body<NoBody>,
+) -> Answer<Json<RunSummary>> {
+    tell(&app, &id, Input::Retry).await
+}
+
+/// Ends a suspended or waiting node with a result.
+#[utoipa::path(post, path = "/api/v1/runs/{id}/continue", operation_id = "continue_node", tag = "runs", request_body = Continue,
+    params(("id" = String, Path, description = "The id of the run")),
+    responses((status = 200, description = "The run", body = RunSummary)))]
+pub(crate) async fn continue_node(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(body): Body<Continue>,
+) -> Answer<Json<RunSummary>> {
+    tell(&app, &id, Input::Continue { node: body.node.as_str().into(), value: body.result }).await
+}
+
+/// Gives a run a value from outside.
+#[utoipa::path(post, path = "/api/v1/runs/{id}/signal", operation_id = "signal_run", tag = "runs", request_body = Signal,
+    params(("id" = String, Path, description = "The id of the run")),
+    responses((status = 200, description = "The run", body = RunSummary)))]
+pub(crate) async fn signal(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(body): Body<Signal>,
+) -> Answer<Json<RunSummary>> {
+    check::name("key", &body.key)?;
+    check::name_if_given("id", body.id.as_deref())?;
+    check::name_if_given("by", body.by.as_deref())?;
+    tell(&app, &id, Input::Signal { id: body.id, key: body.key, value: body.value, by: body.by }).await
+}
+
+/// Decides an approval.
+#[utoipa::path(post, path = "/api/v1/runs/{id}/decide", operation_id = "decide_approval", tag = "runs", request_body = Decide,
+    params(("id" = String, Path, description = "The id of the run")),
+    responses((status = 200, description = "The run", body = RunSummary)))]
+pub(crate) async fn decide(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(body): Body<Decide>,
+) -> Answer<Json<RunSummary>> {
+    check::text("comment", body.comment.as_deref().unwrap_or_default())?;
+    check::name_if_given("by", body.by.as_deref())?;
+    let node = body.node.as_deref().map(Into::into);
+    let input = Input::Decide { node, decision: body.decision, by: body.by, comment: body.comment };
+    tell(&app, &id, input).await
+}
+
+/// Runs from a node on again, optionally with another shared state.
+#[utoipa::path(post, path = "/api/v1/runs/{id}/rerun", operation_id = "rerun_run", tag = "runs", request_body = Rerun,
+    params(("id" = String, Path, description = "The id of the run")),
+    responses((status = 200, description = "The run", body = RunSummary)))]
+pub(crate) async fn rerun(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(body): Body<Rerun>,
+) -> Answer<Json<RunSummary>> {
+    tell(&app, &id, Input::Rerun { from: body.from.as_str().into(), shared: body.shared }).await
+}

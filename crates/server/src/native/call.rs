@@ -1,0 +1,93 @@
+//! Reports about calls that went on elsewhere.
+
+use std::ops::ControlFlow;
+
+use axum::Json;
+use axum::extract::State;
+use windlass_engine::id::RunId;
+use windlass_engine::input::{Input, Refusal};
+use windlass_engine::path::NodePath;
+use windlass_engine::plan::Exec;
+use windlass_engine::run::state::Stage;
+use windlass_runtime::SubmitError;
+use windlass_runtime::run::RunView;
+use windlass_sdk::types::{CallReport, Reported, Verdict};
+
+use super::job::ended;
+use crate::app::App;
+use crate::check;
+use crate::extract::{At, Body};
+use crate::problem::{Answer, ApiError, Code};
+use crate::shape::{self, Found};
+
+/// Says how a call that was suspended, or that a push worker took on, ended. `lost`: somebody else has it, or it is
+/// over.
+#[utoipa::path(post, path = "/api/v1/calls/{id}/report", operation_id = "report_call", tag = "jobs", request_body = CallReport,
+    params(("id" = String, Path, description = "The id of the call, as its worker was told: `<run>.<fence>`")),
+    responses((status = 200, description = "What became of the report", body = Reported)))]
+pub(crate) async fn report(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(report): Body<CallReport>,
+) -> Answer<Json<Reported>> {
+    let CallReport { outcome, result, error, retryable, memo, recheck_ms, worker_id } = report;
+    check::name_if_given("worker_id", worker_id.as_deref())?;
+    let outcome = ended("", outcome, result, error, retryable, memo, recheck_ms)?;
+    let (run, fence) = read(&id)?;
+    let view = app.view(run).await.map_err(|_| unknown(&id))?;
+    let verdict = match find(&view, fence)? {
+        None => Verdict::Lost,
+        Some(node) => {
+            let told =
+                app.runtime.submit(run, Input::CallEnded { node, fence, outcome, worker: worker_id }).await;
+            match told {
+                Ok(_) => Verdict::Ok,
+                Err(SubmitError::Refused(Refusal::Stale { .. } | Refusal::Ended { .. })) => Verdict::Lost,
+                Err(other) => return Err(other.into()),
+            }
+        }
+    };
+    Ok(Json(Reported { id, verdict }))
+}
+
+fn read(id: &str) -> Answer<(RunId, u64)> {
+    let read = || {
+        let (run, fence) = id.rsplit_once('.')?;
+        Some((run.parse().ok()?, fence.parse().ok()?))
+    };
+    read().ok_or_else(|| unknown(id))
+}
+
+fn unknown(id: &str) -> ApiError {
+    let shown: String = id.chars().take(120).collect();
+    ApiError::new(Code::UnknownCall, format!("there is no call `{shown}`: its id is `<run>.<fence>`"))
+}
+
+/// The node whose call this is, if it may still be answered here.
+fn find(view: &RunView, fence: u64) -> Answer<Option<NodePath>> {
+    let mut answer = Ok(None);
+    // A walk that is cut short has found it.
+    let _stopped = shape::each_node(&view.plan, &view.state, &mut |path, found: Found<'_>| {
+        let (Some(work), Some(call)) = (found.phase().work(), found.call()) else {
+            return ControlFlow::Continue(());
+        };
+        if work.fence() != Some(fence) {
+            return ControlFlow::Continue(());
+        }
+        let granted = matches!(work.stage, Stage::Granted { .. });
+        answer = match &call.exec {
+            // Its job, function, script or child says how it ended; a second voice would leave that behind.
+            Exec::Queue | Exec::Func { .. } | Exec::Script(_) | Exec::Flow { .. } if granted => {
+                let detail = format!(
+                    "the call of `{path}` is answered by whoever performs it: finish its job instead"
+                );
+                Err(ApiError::new(Code::NotWaiting, detail))
+            }
+            Exec::Queue | Exec::Func { .. } | Exec::Script(_) | Exec::Flow { .. } | Exec::Http => {
+                Ok(Some(path))
+            }
+        };
+        ControlFlow::Break(())
+    });
+    answer
+}

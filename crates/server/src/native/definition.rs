@@ -1,0 +1,102 @@
+//! Definitions that are only looked at.
+
+use axum::Json;
+use serde_json::Value;
+use windlass_engine::definition::{self, Compiled, Strictness};
+use windlass_engine::plan::Form;
+use windlass_sdk::types::{Definition, ExpandedTask, Expansion, Validation};
+
+use crate::extract::Body;
+use crate::problem::{Answer, ApiError, Code};
+use crate::shape;
+
+/// A definition as it was given.
+pub(crate) enum Source {
+    Value(Value),
+    Text(String),
+}
+
+impl Source {
+    /// One of the two ways in which a definition can be given.
+    pub(crate) fn of(definition: Option<Value>, yaml: Option<String>) -> Answer<Source> {
+        let wrong = |path, reason| Err(ApiError::field(Code::InvalidBody, path, reason));
+        match (definition, yaml) {
+            (Some(Value::String(_)), None) => {
+                wrong("definition", "it is text: give it as `yaml`, which takes JSON too")
+            }
+            (Some(value), None) => Ok(Source::Value(value)),
+            (None, Some(text)) => Ok(Source::Text(text)),
+            (Some(_), Some(_)) => wrong("yaml", "there is a `definition` too: give one of the two"),
+            (None, None) => wrong("definition", "there is no definition: give `definition` or `yaml`"),
+        }
+    }
+
+    /// The text that is stored.
+    pub(crate) fn into_text(self) -> String {
+        match self {
+            Source::Value(value) => value.to_string(),
+            Source::Text(text) => text,
+        }
+    }
+
+    fn compile(&self) -> Compiled {
+        match self {
+            Source::Value(value) => definition::compile_value(value, Strictness::Strict),
+            Source::Text(text) => definition::compile(text, Strictness::Strict),
+        }
+    }
+}
+
+/// Says what is wrong with a definition, without saving it.
+#[utoipa::path(post, path = "/api/v1/flows/validate", operation_id = "validate_definition", tag = "flows", request_body = Definition,
+    responses((status = 200, description = "Everything that was found", body = Validation)))]
+pub(crate) async fn validate(Body(given): Body<Definition>) -> Answer<Json<Validation>> {
+    let source = Source::of(given.definition, given.yaml)?;
+    let compiled = aside(move || source.compile()).await?;
+    Ok(Json(Validation {
+        ok: compiled.plan.is_some(),
+        form: compiled.form.map(|form| shape::form(form).to_owned()),
+        n_nodes: compiled.plan.as_ref().map(|plan| plan.n_nodes),
+        problems: shape::severity_problems(compiled.problems),
+    }))
+}
+
+/// Says which tasks the steps of a definition become, without saving it.
+#[utoipa::path(post, path = "/api/v1/flows/expand", operation_id = "expand_definition", tag = "flows", request_body = Definition,
+    responses((status = 200, description = "The tasks", body = Expansion)))]
+pub(crate) async fn expand(Body(given): Body<Definition>) -> Answer<Json<Expansion>> {
+    let source = Source::of(given.definition, given.yaml)?;
+    let (compiled, expansion) = aside(move || {
+        let compiled = source.compile();
+        let expansion = definition::expand(&compiled.definition, Strictness::Strict);
+        (compiled, expansion)
+    })
+    .await?;
+    match compiled.form {
+        Some(Form::Steps) if compiled.plan.is_some() => {}
+        Some(Form::Graph | Form::Dag) => {
+            let reason =
+                "only definitions of the steps form expand to tasks: this one is run as it is written";
+            return Err(ApiError::field(Code::InvalidDefinition, "$", reason));
+        }
+        Some(Form::Steps) | None => {
+            return Err(ApiError::problems(Code::InvalidDefinition, compiled.problems));
+        }
+    }
+    let task = |task: definition::ExpandedTask| ExpandedTask {
+        id: task.id,
+        task_id: task.task_id,
+        operator: task.operator,
+        depend_on: task.depend_on,
+    };
+    Ok(Json(Expansion { tasks: expansion.tasks.into_iter().map(task).collect() }))
+}
+
+/// Does what may take long beside what must not wait.
+pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Answer<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| {
+        tracing::error!(%error, "work beside requests broke");
+        ApiError::new(Code::Internal, "the server made a mistake while it worked on this: report it")
+    })
+}

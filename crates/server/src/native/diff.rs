@@ -1,0 +1,122 @@
+//! How two versions of a flow differ: places that were added, removed or changed.
+
+use axum::Json;
+use axum::extract::State;
+use serde_json::Value;
+use windlass_sdk::types::{Change, ChangeKind, DiffQuery, FlowDiff};
+
+use super::definition::aside;
+use super::flow::numbered;
+use crate::app::App;
+use crate::extract::{Asked, At};
+use crate::problem::{Answer, ApiError, Code};
+use crate::shape;
+
+/// Differences listed at most: more are another flow.
+const CHANGES_MAX: usize = 10_000;
+
+/// Compares two versions of a flow.
+#[utoipa::path(get, path = "/api/v1/flows/{flow}/diff", operation_id = "compare_versions", tag = "flows",
+    params(("flow" = String, Path, description = "The name or the id of the flow"), DiffQuery),
+    responses((status = 200, description = "Every place that differs", body = FlowDiff)))]
+pub(crate) async fn diff(
+    State(app): State<App>,
+    At(flow): At<String>,
+    Asked(asked): Asked<DiffQuery>,
+) -> Answer<Json<FlowDiff>> {
+    let flow = app.flow(&flow).await?;
+    let to = asked.to.unwrap_or(flow.latest);
+    let Some(from) = asked.from.or_else(|| to.checked_sub(1).filter(|from| *from > 0)) else {
+        let detail = format!("flow `{}` has nothing before version {to}: name two versions", flow.name);
+        return Err(ApiError::new(Code::UnknownVersion, detail));
+    };
+    let (before, after) = (numbered(&app, &flow, from).await?, numbered(&app, &flow, to).await?);
+    let (changes, more) =
+        aside(move || differences(&shape::definition(&before), &shape::definition(&after))).await?;
+    Ok(Json(FlowDiff { flow_id: flow.id.to_string(), from, to, changes, more }))
+}
+
+/// Where two values differ, in the order of the paths; and whether there is more than is listed. Without recursion:
+/// values may be as deep as they like.
+fn differences(before: &Value, after: &Value) -> (Vec<Change>, bool) {
+    let mut changes = Vec::new();
+    let mut open = vec![(String::new(), Some(before), Some(after))];
+    while let Some((path, before, after)) = open.pop() {
+        if changes.len() >= CHANGES_MAX {
+            return (changes, true);
+        }
+        let first = open.len();
+        match (before, after) {
+            (Some(Value::Object(old)), Some(Value::Object(new))) => {
+                open.extend(old.iter().map(|(key, value)| (step(&path, key), Some(value), new.get(key))));
+                let added = new.iter().filter(|(key, _)| !old.contains_key(*key));
+                open.extend(added.map(|(key, value)| (step(&path, key), None, Some(value))));
+                open[first..].sort_by(|a, b| b.0.cmp(&a.0));
+            }
+            (Some(Value::Array(old)), Some(Value::Array(new))) => {
+                let n = old.len().max(new.len());
+                open.extend((0..n).rev().map(|at| (step(&path, &at.to_string()), old.get(at), new.get(at))));
+            }
+            (before, after) if before == after => {}
+            (before, after) => {
+                let kind = match (before, after) {
+                    (None, _) => ChangeKind::Added,
+                    (_, None) => ChangeKind::Removed,
+                    (Some(_), Some(_)) => ChangeKind::Changed,
+                };
+                changes.push(Change { path, kind, before: before.cloned(), after: after.cloned() });
+            }
+        }
+    }
+    (changes, false)
+}
+
+/// One step further in a JSON pointer.
+fn step(path: &str, key: &str) -> String {
+    format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_place_that_differs_is_listed_once_in_order() {
+        let before = json!({"a": {"x": 1, "y": [1, 2, 3]}, "b": 1, "same": [{}]});
+        let after = json!({"a": {"x": 2, "y": [1, 5]}, "c/d": null, "same": [{}]});
+        let (changes, more) = differences(&before, &after);
+        let told: Vec<_> = changes.iter().map(|change| (change.path.as_str(), change.kind)).collect();
+        assert_eq!(
+            told,
+            [
+                ("/a/x", ChangeKind::Changed),
+                ("/a/y/1", ChangeKind::Changed),
+                ("/a/y/2", ChangeKind::Removed),
+                ("/b", ChangeKind::Removed),
+                ("/c~1d", ChangeKind::Added),
+            ]
+        );
+        assert_eq!(
+            (changes[0].before.as_ref(), changes[0].after.as_ref()),
+            (Some(&json!(1)), Some(&json!(2)))
+        );
+        assert!(!more);
+    }
+
+    #[test]
+    fn what_is_equal_has_no_differences_however_deep() {
+        let deep = (0..500).fold(json!(1), |inner, _| json!([inner]));
+        assert_eq!(differences(&deep, &deep.clone()), (Vec::new(), false));
+        let other = (0..500).fold(json!(2), |inner, _| json!([inner]));
+        assert_eq!(differences(&deep, &other).0.len(), 1);
+    }
+
+    #[test]
+    fn too_many_differences_are_cut() {
+        let (old, new) = (json!(vec![0; CHANGES_MAX + 5]), json!(vec![1; CHANGES_MAX + 5]));
+        let (changes, more) = differences(&old, &new);
+        assert_eq!((changes.len(), more), (CHANGES_MAX, true));
+    }
+}

@@ -1,0 +1,202 @@
+//! The pull protocol: claiming jobs, keeping them, and saying how they ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use serde_json::Value;
+use windlass_engine::id::JobId;
+use windlass_engine::input::Outcome as EngineOutcome;
+use windlass_engine::retry::{Fault, FaultKind};
+use windlass_runtime::job::{Claim as Asking, Claimed as Handed, Finish as End, Verdict as Word};
+use windlass_sdk::types::{
+    Claim, Claimed, ClaimedJob, Extend, ExtendVerdict, Extended, Finish, FinishVerdict, Finished, JobResult,
+    Outcome, Verdict,
+};
+
+use crate::app::App;
+use crate::check;
+use crate::extract::Body;
+use crate::problem::{Answer, ApiError, Code};
+use crate::shape;
+
+/// Jobs in one request: more would hold up everybody else's.
+const JOBS_MAX: usize = 1_000;
+/// Queues and services of one claim.
+const NAMES_MAX: usize = 1_000;
+/// The longest that a claim waits: proxies give up sooner or later.
+const WAIT_MS_MAX: u64 = 60_000;
+/// How long a claim lasts unless it asks for something else.
+const LEASE_MS: u64 = 30_000;
+/// A claim that lasts less is lost before it is read; one that lasts more keeps a dead worker's job too long.
+const LEASE_MS_RANGE: (u64, u64) = (1_000, 3_600_000);
+
+/// Hands out jobs; waits for some when there are none.
+#[utoipa::path(post, path = "/api/v1/jobs/claim", operation_id = "claim_jobs", tag = "jobs", request_body = Claim,
+    responses((status = 200, description = "Jobs that the worker has now; none when there were none", body = Claimed)))]
+pub(crate) async fn claim(State(app): State<App>, Body(claim): Body<Claim>) -> Answer<Json<Claimed>> {
+    check::name("worker_id", &claim.worker_id)?;
+    check::within("queues", claim.queues.len(), 0, NAMES_MAX)?;
+    check::within("services", claim.services.len(), 0, NAMES_MAX)?;
+    if claim.queues.is_empty() && claim.services.is_empty() {
+        let reason = "there are neither `queues` nor `services`: name what the worker does";
+        return Err(ApiError::field(Code::InvalidBody, "queues", reason));
+    }
+    let asking = Asking {
+        worker: claim.worker_id,
+        queues: claim.queues,
+        services: claim.services,
+        max: check::within("max", claim.max.unwrap_or(1), 1, JOBS_MAX)?,
+        wait: Duration::from_millis(check::within("wait_ms", claim.wait_ms.unwrap_or(0), 0, WAIT_MS_MAX)?),
+        lease: lease(claim.lease_ms)?,
+    };
+    let jobs = app.runtime.claim(asking).await?;
+    Ok(Json(Claimed { jobs: jobs.into_iter().map(handed).collect() }))
+}
+
+fn lease(asked: Option<u64>) -> Answer<Duration> {
+    let (from, to) = LEASE_MS_RANGE;
+    check::within("lease_ms", asked.unwrap_or(LEASE_MS), from, to).map(Duration::from_millis)
+}
+
+fn handed(job: Handed) -> ClaimedJob {
+    ClaimedJob {
+        id: job.job.to_string(),
+        lease: format!("{}.{}", job.job, job.fence),
+        attempt: job.attempt,
+        key: job.key,
+        queue: job.queue,
+        service: job.service,
+        priority: job.priority,
+        input: Arc::unwrap_or_clone(job.input),
+        params: Arc::unwrap_or_clone(job.params),
+        memo: job.memo,
+        deadline: job.deadline.map(shape::time),
+        lease_until: shape::time(job.lease_until),
+        run: job.call.as_ref().map(|call| call.run.to_string()),
+        node: job.call.as_ref().map(|call| call.node.to_string()),
+    }
+}
+
+/// Takes the ends of jobs, each for itself. The very same end sent again is `ok` again; when the server could not
+/// take one, nothing is said about any: send them all again.
+#[utoipa::path(post, path = "/api/v1/jobs/finish", operation_id = "finish_jobs", tag = "jobs", request_body = Finish,
+    responses((status = 200, description = "What became of each, in their order", body = Finished)))]
+pub(crate) async fn finish(State(app): State<App>, Body(finish): Body<Finish>) -> Answer<Json<Finished>> {
+    check::within("results", finish.results.len(), 0, JOBS_MAX)?;
+    let ids: Vec<String> = finish.results.iter().map(|result| result.id.clone()).collect();
+    let ends = finish.results.into_iter().enumerate().map(|(at, result)| end(at, result));
+    let ends: Vec<Option<End>> = ends.collect::<Answer<_>>()?;
+    let known: Vec<bool> = ends.iter().map(Option::is_some).collect();
+    let mut verdicts = app.runtime.finish(ends.into_iter().flatten().collect()).await.into_iter();
+    let mut results = Vec::with_capacity(ids.len());
+    for (id, is_known) in ids.into_iter().zip(known) {
+        let verdict = if is_known { next(&mut verdicts)? } else { Verdict::Lost };
+        results.push(FinishVerdict { id, verdict });
+    }
+    Ok(Json(Finished { results }))
+}
+
+/// The end of one job; `None` if its lease cannot be one of this job.
+fn end(at: usize, result: JobResult) -> Answer<Option<End>> {
+    let JobResult { id, lease, outcome, result, error, retryable, memo, recheck_ms, log } = result;
+    let outcome = ended(&format!("results[{at}]."), outcome, result, error, retryable, memo, recheck_ms)?;
+    let Some((job, fence)) = read_lease(&lease).filter(|(job, _)| job.to_string() == id) else {
+        return Ok(None);
+    };
+    Ok(Some(End { job, fence, outcome, worker: None, log }))
+}
+
+/// Keeps claims alive, each for itself, and says which of them nobody wants any more.
+#[utoipa::path(post, path = "/api/v1/jobs/extend", operation_id = "extend_jobs", tag = "jobs", request_body = Extend,
+    responses((status = 200, description = "What became of each, in their order", body = Extended)))]
+pub(crate) async fn extend(State(app): State<App>, Body(extend): Body<Extend>) -> Answer<Json<Extended>> {
+    check::within("leases", extend.leases.len(), 0, JOBS_MAX)?;
+    let lease = lease(extend.lease_ms)?;
+    let read: Vec<Option<(JobId, u64)>> = extend.leases.iter().map(|lease| read_lease(lease)).collect();
+    let known: Vec<bool> = read.iter().map(Option::is_some).collect();
+    let mut verdicts = app.runtime.extend(read.into_iter().flatten().collect(), lease).await.into_iter();
+    let mut results = Vec::with_capacity(extend.leases.len());
+    for (lease, is_known) in extend.leases.into_iter().zip(known) {
+        let verdict = if is_known { next(&mut verdicts)? } else { Verdict::Lost };
+        results.push(ExtendVerdict { lease, verdict });
+    }
+    Ok(Json(Extended { results }))
+}
+
+fn next(
+    verdicts: &mut impl Iterator<Item = Result<Word, windlass_runtime::RuntimeError>>,
+) -> Answer<Verdict> {
+    let verdict =
+        verdicts.next().ok_or_else(|| ApiError::new(Code::Internal, "a job was not answered"))??;
+    Ok(match verdict {
+        Word::Ok => Verdict::Ok,
+        Word::Lost => Verdict::Lost,
+        Word::Canceled => Verdict::Canceled,
+    })
+}
+
+/// The job and the claim of it that a lease names.
+fn read_lease(lease: &str) -> Option<(JobId, u64)> {
+    let (job, fence) = lease.rsplit_once('.')?;
+    Some((job.parse().ok()?, fence.parse().ok()?))
+}
+
+/// How a call or a job ended, from the words of a worker.
+pub(crate) fn ended(
+    place: &str,
+    outcome: Outcome,
+    result: Value,
+    error: Option<String>,
+    retryable: Option<bool>,
+    memo: Value,
+    recheck_ms: Option<u64>,
+) -> Answer<EngineOutcome> {
+    match (outcome, error) {
+        (Outcome::Done, None) => Ok(EngineOutcome::Done(Arc::new(result))),
+        (Outcome::Suspended, None) => Ok(EngineOutcome::Suspended { memo, recheck_ms }),
+        (Outcome::Failed, error) => {
+            let fault = Fault::new(FaultKind::Error, error.unwrap_or_default());
+            Ok(EngineOutcome::Failed(if retryable.unwrap_or(true) { fault } else { fault.permanent() }))
+        }
+        (Outcome::Done | Outcome::Suspended, Some(_)) => {
+            let reason = "only the outcome `failed` has an error: leave it out, or say `failed`";
+            Err(ApiError::field(Code::InvalidBody, format!("{place}error"), reason))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_names_a_job_and_a_claim() {
+        let job: JobId = "job_0190a1b2c3d47000800000000000000b".parse().unwrap();
+        assert_eq!(read_lease(&format!("{job}.7")), Some((job, 7)));
+        for bad in [
+            "",
+            "7",
+            ".",
+            "job_1.7",
+            &format!("{job}"),
+            &format!("{job}.-1"),
+            &format!("{job}.99999999999999999999"),
+        ] {
+            assert_eq!(read_lease(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_error_goes_only_with_a_failure() {
+        let told = |outcome, error: Option<&str>| {
+            ended("", outcome, Value::Null, error.map(str::to_owned), None, Value::Null, None)
+        };
+        assert!(told(Outcome::Done, Some("no")).is_err());
+        assert!(
+            matches!(told(Outcome::Failed, Some("no")), Ok(EngineOutcome::Failed(fault)) if fault.retryable)
+        );
+        assert!(matches!(told(Outcome::Done, None), Ok(EngineOutcome::Done(_))));
+    }
+}

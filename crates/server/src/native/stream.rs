@@ -1,0 +1,197 @@
+//! Server-sent events: what happens, as it happens, and from where somebody left off.
+//!
+//! The stream of one run is its journal: every entry has its number as its id, and whoever comes back with
+//! `Last-Event-ID` gets what it missed, from the store, for ever. The stream of all runs tells only that something
+//! changed; its ids are moments, and whoever comes back gets each run that changed since, once, or is told to look
+//! at everything again. Both are told from the store: a watcher that is too slow to follow what is live misses
+//! nothing.
+
+mod frames;
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use windlass_engine::id::RunId;
+use windlass_engine::time::Timestamp;
+use windlass_runtime::feed::Change;
+use windlass_sdk::types::{ChangeEvent, EndEvent, JournalEntry};
+use windlass_store::page::{Order, PAGE_MAX, Part};
+use windlass_store::run::{RunQuery, RunRow, Since};
+
+use crate::app::{App, run_id};
+use crate::extract::At;
+use crate::problem::{Answer, ApiError, Code};
+use crate::shape;
+
+use frames::{Gone, Teller, stream};
+
+/// How often a silent stream says that it is there: proxies cut what is silent for half a minute.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Entries read at once: what is read waits in memory until it is sent.
+const ENTRIES: usize = 100;
+
+/// Streams the journal of a run: one event `entry` for each entry, with its number as its id, and `end` when the run
+/// has ended. `Last-Event-ID` goes on after that entry.
+#[utoipa::path(get, path = "/api/v1/runs/{id}/events", operation_id = "watch_run", tag = "events",
+    params(("id" = String, Path, description = "The id of the run"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last entry that was seen")),
+    responses((status = 200, description = "Events `entry` (a JournalEntry) and `end` (an EndEvent)",
+        body = JournalEntry, content_type = "text/event-stream")))]
+pub(crate) async fn run_events(
+    State(app): State<App>,
+    At(id): At<String>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let run = run_id(&id)?;
+    let after = last_seen(&headers)?.unwrap_or(0);
+    // Watched before it is read: what is committed between the two is seen in one of them.
+    let changes = app.runtime.changes();
+    app.row(run).await?;
+    let closing = app.closing.clone();
+    Ok(stream(closing, async move |to| tell_run(&app, run, after, changes, &to).await))
+}
+
+async fn tell_run(
+    app: &App,
+    run: RunId,
+    mut after: u64,
+    mut changes: Receiver<std::sync::Arc<Change>>,
+    to: &Teller,
+) -> Result<(), Gone> {
+    let mut beat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        loop {
+            let part = app.store().journal(run, Since::Entry(after), ENTRIES).await.map_err(|_| Gone)?;
+            for (seq, entry) in &part.entries {
+                to.say("entry", &seq.to_string(), &shape::entry(*seq, entry)).await?;
+                after = *seq;
+            }
+            if part.entries.len() < ENTRIES {
+                break;
+            }
+        }
+        let row = app.row(run).await.map_err(|_| Gone)?;
+        if row.len <= after && !row.standing.status.is_open() {
+            let end = EndEvent { run: run.to_string(), status: shape::status(row.standing.status) };
+            return to.say("end", &after.to_string(), &end).await;
+        }
+        if row.len > after {
+            continue;
+        }
+        // Another server may have written: every heartbeat looks into the store too.
+        tokio::select! {
+            () = concerns(&mut changes, run, after) => {}
+            _ = beat.tick() => to.beat().await?,
+        }
+    }
+}
+
+/// Waits until the run may have changed.
+async fn concerns(changes: &mut Receiver<std::sync::Arc<Change>>, run: RunId, after: u64) {
+    loop {
+        match changes.recv().await {
+            Ok(change) if change.run == run && change.seq > after => return,
+            Ok(_) => {}
+            Err(RecvError::Lagged(_)) => return,
+            // The server is going: the heartbeat is all that is left to wait for.
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+/// Streams the changes of all runs: events `change`, with a moment (milliseconds since 1970) as the id. With
+/// `Last-Event-ID`, every run that changed at or after that moment is told once first, with where it stands now;
+/// when there are more than 1,000, or the stream fell behind, an event `resync` says to look at the lists again.
+#[utoipa::path(get, path = "/api/v1/events", operation_id = "watch_runs", tag = "events",
+    params(("Last-Event-ID" = Option<u64>, Header, description = "The id of the last event that was seen")),
+    responses((status = 200, description = "Events `change` (a ChangeEvent) and `resync`",
+        body = ChangeEvent, content_type = "text/event-stream")))]
+pub(crate) async fn events(State(app): State<App>, headers: HeaderMap) -> Answer<Response> {
+    let since = last_seen(&headers)?;
+    let changes = app.runtime.changes();
+    let missed = match since {
+        Some(since) => missed(&app, since).await?,
+        None => Some(Vec::new()),
+    };
+    let now = app.runtime.clock().now();
+    let closing = app.closing.clone();
+    Ok(stream(closing, async move |to| {
+        match missed {
+            Some(rows) => {
+                for row in rows {
+                    to.say("change", &row.standing.updated_at.0.to_string(), &standing(&row)).await?;
+                }
+            }
+            None => to.say("resync", &now.0.to_string(), &serde_json::json!({})).await?,
+        }
+        tell_all(changes, &to).await
+    }))
+}
+
+async fn tell_all(mut changes: Receiver<std::sync::Arc<Change>>, to: &Teller) -> Result<(), Gone> {
+    let mut beat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut latest = Timestamp(0);
+    loop {
+        tokio::select! {
+            change = changes.recv() => match change {
+                Ok(change) => {
+                    latest = latest.max(change.at);
+                    to.say("change", &change.at.0.to_string(), &changed(&change)).await?;
+                }
+                Err(RecvError::Lagged(_)) => to.say("resync", &latest.0.to_string(), &serde_json::json!({})).await?,
+                Err(RecvError::Closed) => return Ok(()),
+            },
+            _ = beat.tick() => to.beat().await?,
+        }
+    }
+}
+
+/// Runs that changed since, the earliest change first; `None` = too many to tell.
+async fn missed(app: &App, since: u64) -> Answer<Option<Vec<RunRow>>> {
+    let since = Timestamp(i64::try_from(since).unwrap_or(i64::MAX));
+    let part = Part { order: Order::LatestChange, limit: PAGE_MAX, ..Part::default() };
+    let page = app.store().runs(RunQuery { part, ..RunQuery::default() }).await?;
+    let is_whole = page.next.is_none() || page.items.iter().any(|row| row.standing.updated_at < since);
+    let mut rows = page.items;
+    rows.retain(|row| row.standing.updated_at >= since);
+    rows.reverse();
+    Ok(is_whole.then_some(rows))
+}
+
+fn changed(change: &Change) -> ChangeEvent {
+    ChangeEvent {
+        run: change.run.to_string(),
+        flow_id: change.flow.to_string(),
+        seq: change.seq,
+        at: shape::time(change.at),
+        status: shape::status(change.status),
+        node: change.node.as_ref().map(ToString::to_string),
+    }
+}
+
+fn standing(row: &RunRow) -> ChangeEvent {
+    ChangeEvent {
+        run: row.id.to_string(),
+        flow_id: row.origin.flow.to_string(),
+        seq: row.len,
+        at: shape::time(row.standing.updated_at),
+        status: shape::status(row.standing.status),
+        node: row.standing.node.as_ref().map(ToString::to_string),
+    }
+}
+
+/// The id of the last event that a client has seen.
+fn last_seen(headers: &HeaderMap) -> Answer<Option<u64>> {
+    let Some(value) = headers.get("last-event-id").filter(|value| !value.is_empty()) else { return Ok(None) };
+    let read = value.to_str().ok().and_then(|text| text.trim().parse().ok());
+    let wrong =
+        || ApiError::field(Code::BadQuery, "Last-Event-ID", "it is no id of this stream: leave it out");
+    read.map(Some).ok_or_else(wrong)
+}

@@ -1,0 +1,110 @@
+//! The OpenAPI document of every surface, and pages for people.
+//!
+//! The native surface is in it by construction: a route cannot be added without its description. The scheduler
+//! surface is described by a table, which a test holds to its routes.
+
+mod page;
+mod scheduler;
+
+use axum::http::HeaderValue;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::{Map, Value, json};
+use utoipa::PartialSchema;
+use utoipa::openapi::OpenApi;
+use windlass_sdk::types::{FieldError, Problem};
+
+/// The document and the pages made from it.
+pub(crate) fn routes(native: OpenApi) -> Router {
+    let document = document(native);
+    let docs = page::document(&document);
+    let errors = page::errors();
+    Router::new()
+        .route("/openapi.json", get(async move || Json(document.clone())))
+        .route("/docs", get(async move || html(docs.clone())))
+        .route("/docs/errors", get(async move || html(errors.clone())))
+        .route("/docs/style.css", get(async || text(page::STYLE.to_owned(), "text/css; charset=utf-8")))
+}
+
+/// The document of every surface.
+pub(crate) fn document(native: OpenApi) -> Value {
+    let mut document = serde_json::to_value(native).unwrap_or_else(|_| json!({}));
+    document["info"] = json!({
+        "title": "Windlass",
+        "version": env!("CARGO_PKG_VERSION"),
+        "description": "Durable workflows and job queues in one server. The native surface is under /api/v1; \
+            the scheduler surface is under /api, and without a prefix in the spelling of its first era.",
+        "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+    });
+    document["tags"] = json!([
+        { "name": "flows", "description": "Flows, their versions, and what is wrong with a definition" },
+        { "name": "runs", "description": "Starting runs, telling them something, looking at them" },
+        { "name": "events", "description": "What happens, as it happens" },
+        { "name": "jobs", "description": "What workers ask for and answer" },
+        { "name": "workers", "description": "Who does the work" },
+        { "name": "server", "description": "Whether the server is there" },
+        { "name": "scheduler", "description": "The scheduler surface: a task here is a run" },
+    ]);
+    let problem = serde_json::to_value(Problem::schema()).unwrap_or(Value::Null);
+    let field = serde_json::to_value(FieldError::schema()).unwrap_or(Value::Null);
+    let schemas = object(&mut document["components"]["schemas"]);
+    schemas.insert("Problem".to_owned(), problem);
+    schemas.insert("FieldError".to_owned(), field);
+    schemas.extend(scheduler::schemas());
+    let paths = object(&mut document["paths"]);
+    for operation in paths.values_mut().filter_map(Value::as_object_mut).flat_map(|item| item.values_mut()) {
+        let refused = json!({
+            "description": "A problem; its code is explained at /docs/errors",
+            "content": { "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } },
+        });
+        object(&mut operation["responses"]).entry("default").or_insert(refused);
+    }
+    paths.extend(own_paths());
+    paths.extend(scheduler::paths());
+    document
+}
+
+/// The document itself and the pages.
+fn own_paths() -> Map<String, Value> {
+    let page = |summary: &str, kind: &str, schema: Value| {
+        json!({ "get": {
+            "tags": ["server"],
+            "summary": summary,
+            "operationId": summary.to_lowercase().replace(' ', "_"),
+            "responses": { "200": { "description": summary, "content": { kind: { "schema": schema } } } },
+        } })
+    };
+    let text = || json!({ "type": "string" });
+    [
+        ("/openapi.json", page("This document", "application/json", json!({ "type": "object" }))),
+        ("/docs", page("This document for people", "text/html", text())),
+        ("/docs/errors", page("Every error code", "text/html", text())),
+        ("/docs/style.css", page("How the pages look", "text/css", text())),
+    ]
+    .into_iter()
+    .map(|(path, item)| (path.to_owned(), item))
+    .collect()
+}
+
+/// The object at this place; one is made where there is none.
+fn object(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    value.as_object_mut().expect("it is an object: it was made one where it was not")
+}
+
+fn html(page: String) -> Response {
+    let mut response = text(page, "text/html; charset=utf-8");
+    let policy = "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'";
+    response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    response
+}
+
+fn text(body: String, kind: &'static str) -> Response {
+    let mut response = body.into_response();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}

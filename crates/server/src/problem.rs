@@ -1,0 +1,215 @@
+//! What goes wrong, as whoever asked is told: `application/problem+json`, one stable code each. All codes are in the
+//! table of this file, and `docs/errors.md` explains each of them.
+
+mod map;
+
+use std::time::Duration;
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use windlass_engine::problem::Problem as DefinitionProblem;
+use windlass_engine::problem::Severity;
+use windlass_sdk::types::{FieldError, Problem};
+
+macro_rules! codes {
+    ($($name:ident, $word:literal, $status:literal, $title:literal;)*) => {
+        /// What went wrong, in one word for programs.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Code {
+            $(#[doc = $title] $name,)*
+        }
+
+        impl Code {
+            /// Every code.
+            pub const ALL: &[Code] = &[$(Code::$name),*];
+
+            /// The word on the wire.
+            pub fn word(self) -> &'static str {
+                match self { $(Code::$name => $word,)* }
+            }
+
+            /// The HTTP status that goes with it.
+            pub fn status(self) -> StatusCode {
+                let status = match self { $(Code::$name => $status,)* };
+                StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+
+            /// What it means, the same for every problem of this code.
+            pub fn title(self) -> &'static str {
+                match self { $(Code::$name => $title,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    MalformedJson, "malformed_json", 400, "the body is not JSON";
+    TooDeep, "too_deep", 400, "the body is nested too deeply";
+    BadQuery, "bad_query", 400, "the query has a parameter that is unknown or wrong";
+    BadPath, "bad_path", 400, "the path cannot be read";
+    BadCursor, "bad_cursor", 400, "the cursor is not one of this list";
+    CrossOrigin, "cross_origin", 403, "a page of another origin may not ask for this";
+    UnknownRoute, "unknown_route", 404, "there is nothing at this path";
+    UnknownFlow, "unknown_flow", 404, "there is no such flow";
+    UnknownVersion, "unknown_version", 404, "the flow has no such version";
+    UnknownRun, "unknown_run", 404, "there is no such run";
+    UnknownCall, "unknown_call", 404, "there is no such call";
+    UnknownEntry, "unknown_entry", 404, "the journal has no such entry";
+    MethodNotAllowed, "method_not_allowed", 405, "the path does not take this method";
+    SlowBody, "slow_body", 408, "the body came too slowly";
+    NameTaken, "name_taken", 409, "another flow has the name";
+    NumberTaken, "number_taken", 409, "another version has the number";
+    RequestTaken, "request_taken", 409, "the request id was used for another body";
+    NotPublished, "not_published", 409, "the version cannot be started";
+    NotStarted, "not_started", 409, "the run has not been started";
+    AlreadyStarted, "already_started", 409, "the run was already started";
+    RunEnded, "run_ended", 409, "the run has ended";
+    RunOpen, "run_open", 409, "the run has not ended";
+    RunCanceling, "run_canceling", 409, "the run is being cancelled";
+    StaleLease, "stale_lease", 409, "somebody else has the call, or it is over";
+    NotWaiting, "not_waiting", 409, "the node does not wait for this";
+    NoApproval, "no_approval", 409, "no approval is open";
+    NotAssigned, "not_assigned", 409, "somebody else has to decide";
+    NotRunYet, "not_run_yet", 409, "the node has not run yet";
+    NothingToRetry, "nothing_to_retry", 409, "nothing failed or was cancelled";
+    Outdated, "outdated", 409, "it was decided elsewhere meanwhile";
+    Conflict, "conflict", 409, "what is stored forbids it";
+    TooLarge, "too_large", 413, "the body is too large";
+    UnknownField, "unknown_field", 422, "the body has a field that nobody knows";
+    InvalidBody, "invalid_body", 422, "the body is not of the right shape";
+    InvalidDefinition, "invalid_definition", 422, "the definition has errors";
+    InvalidInput, "invalid_input", 422, "what was given does not fit the flow";
+    UnknownNode, "unknown_node", 422, "the run has no such node";
+    WhichApproval, "which_approval", 422, "several approvals are open";
+    ReservedKey, "reserved_key", 422, "the key cannot be written from outside";
+    UnknownAccount, "unknown_account", 422, "there is no such account";
+    Busy, "busy", 429, "too much work waits";
+    Internal, "internal", 500, "the server made a mistake, or what is stored cannot be read";
+    Draining, "draining", 503, "the server is shutting down";
+    StoreUnavailable, "store_unavailable", 503, "the store cannot be reached";
+}
+
+/// What comes back instead of an answer.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    code: Code,
+    detail: String,
+    errors: Vec<FieldError>,
+    retry_after: Option<Duration>,
+}
+
+/// What a handler gives.
+pub(crate) type Answer<T> = Result<T, ApiError>;
+
+impl ApiError {
+    pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
+        ApiError { code, detail: detail.into(), errors: Vec::new(), retry_after: None }
+    }
+
+    /// One place of the request is wrong.
+    pub(crate) fn field(code: Code, path: impl Into<String>, reason: impl Into<String>) -> Self {
+        let (path, reason) = (path.into(), reason.into());
+        let detail = if path.is_empty() { reason.clone() } else { format!("{path}: {reason}") };
+        ApiError::new(code, detail).with(FieldError { path, reason, hint: None })
+    }
+
+    /// A definition, or what a run was given, has these problems.
+    pub(crate) fn problems(code: Code, problems: Vec<DefinitionProblem>) -> Self {
+        let errors: Vec<FieldError> = problems
+            .into_iter()
+            .filter(|problem| problem.severity == Severity::Error)
+            .map(|problem| FieldError { path: problem.path, reason: problem.reason, hint: problem.hint })
+            .collect();
+        let detail = match errors.as_slice() {
+            [] => code.title().to_owned(),
+            [one] => format!("{}: {}", one.path, one.reason),
+            [one, rest @ ..] => format!("{}: {}; and {} more", one.path, one.reason, rest.len()),
+        };
+        ApiError { errors, ..ApiError::new(code, detail) }
+    }
+
+    pub(crate) fn with(mut self, error: FieldError) -> Self {
+        self.errors.push(error);
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: Option<String>) -> Self {
+        if let Some(error) = self.errors.last_mut() {
+            error.hint = hint;
+        }
+        self
+    }
+
+    /// Whoever asked should come back after this time.
+    pub(crate) fn retry_after(mut self, after: Duration) -> Self {
+        self.retry_after = Some(after);
+        self
+    }
+
+    #[cfg(test)]
+    pub(crate) fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The body.
+    pub(crate) fn problem(&self) -> Problem {
+        Problem {
+            kind: format!("/docs/errors#{}", self.code.word()),
+            title: self.code.title().to_owned(),
+            status: self.code.status().as_u16(),
+            code: self.code.word().to_owned(),
+            detail: self.detail.clone(),
+            errors: self.errors.clone(),
+        }
+    }
+
+    /// The same for whoever speaks a compatible surface.
+    pub(crate) fn plain(&self) -> Response {
+        let body = serde_json::json!({ "error": self.detail });
+        self.finish((self.code.status(), axum::Json(body)).into_response())
+    }
+
+    fn finish(&self, mut response: Response) -> Response {
+        if let Some(after) = self.retry_after {
+            let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));
+        }
+        response
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.code.status(), axum::Json(self.problem())).into_response();
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        self.finish(response)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_code_has_its_place_in_the_document_and_the_document_has_no_other() {
+        let document = include_str!("../../../docs/errors.md");
+        let explained: BTreeSet<&str> =
+            document.lines().filter_map(|line| line.strip_prefix("## ")).map(str::trim).collect();
+        let codes: BTreeSet<&str> = Code::ALL.iter().map(|code| code.word()).collect();
+        assert_eq!(codes.len(), Code::ALL.len(), "two codes share a word");
+        assert_eq!(explained, codes);
+    }
+
+    #[test]
+    fn the_time_to_come_back_is_never_nothing() {
+        for (after, seconds) in [(0, "1"), (10, "1"), (1_000, "1"), (1_001, "2")] {
+            let error = ApiError::new(Code::Busy, "").retry_after(Duration::from_millis(after));
+            let response = error.into_response();
+            assert_eq!(response.headers()[RETRY_AFTER], seconds);
+            assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+        }
+    }
+}

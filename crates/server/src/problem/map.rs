@@ -1,0 +1,150 @@
+//! From what the runtime and the store say to what whoever asked is told. What is stored is logged, never sent.
+
+use std::time::Duration;
+
+use windlass_engine::input::Refusal;
+use windlass_runtime::flow::PublishError;
+use windlass_runtime::run::StartError;
+use windlass_runtime::{RuntimeError, SubmitError};
+use windlass_store::{Refusal as StoreRefusal, StoreError};
+
+use super::{ApiError, Code};
+
+/// When to come back to a server that shuts down or whose store is away: long enough for a restart.
+const AWAY: Duration = Duration::from_secs(2);
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        let code = match &refusal {
+            Refusal::NotStarted => Code::NotStarted,
+            Refusal::AlreadyStarted => Code::AlreadyStarted,
+            Refusal::Ended { .. } => Code::RunEnded,
+            Refusal::StillOpen { .. } => Code::RunOpen,
+            Refusal::Canceling => Code::RunCanceling,
+            Refusal::UnknownNode(_) => Code::UnknownNode,
+            Refusal::Stale { .. } => Code::StaleLease,
+            Refusal::NotWaiting { .. } => Code::NotWaiting,
+            Refusal::NoApproval => Code::NoApproval,
+            Refusal::WhichApproval(_) => Code::WhichApproval,
+            Refusal::NotAssigned { .. } => Code::NotAssigned,
+            Refusal::NotRunYet(_) => Code::NotRunYet,
+            Refusal::NothingToRetry => Code::NothingToRetry,
+            Refusal::Reserved(_) => Code::ReservedKey,
+            Refusal::Bad(_) => Code::InvalidInput,
+        };
+        match refusal {
+            Refusal::Bad(problems) => ApiError::problems(code, problems),
+            other => ApiError::new(code, other.to_string()),
+        }
+    }
+}
+
+impl From<StoreRefusal> for ApiError {
+    fn from(refusal: StoreRefusal) -> Self {
+        let code = match &refusal {
+            StoreRefusal::NameTaken { .. } => Code::NameTaken,
+            StoreRefusal::NumberTaken { .. } => Code::NumberTaken,
+            StoreRefusal::RequestTaken { .. } => Code::RequestTaken,
+            StoreRefusal::UnknownAccount(_) => Code::UnknownAccount,
+            StoreRefusal::UnknownFlow(_) => Code::UnknownFlow,
+            StoreRefusal::UnknownVersion(_) => Code::UnknownVersion,
+            StoreRefusal::BadCursor => Code::BadCursor,
+            StoreRefusal::Short { .. }
+            | StoreRefusal::Duplicate { .. }
+            | StoreRefusal::AlreadyFired(_)
+            | StoreRefusal::AlreadyDelivered(_)
+            | StoreRefusal::Ledger(_)
+            | StoreRefusal::UnknownWorker(_)
+            | StoreRefusal::UnknownMessage(_)
+            | StoreRefusal::UnknownSchedule(_) => Code::Conflict,
+            StoreRefusal::Malformed(_) => Code::Internal,
+        };
+        ApiError::new(code, refusal.to_string())
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Refused(refusal) => refusal.into(),
+            StoreError::Conflict { .. } => {
+                ApiError::new(Code::Outdated, "somebody else wrote first: look again")
+            }
+            StoreError::Unavailable(source) => {
+                tracing::error!(%source, "the store is unavailable");
+                let detail = "the store takes nothing now: try again in a moment";
+                ApiError::new(Code::StoreUnavailable, detail).retry_after(AWAY)
+            }
+            StoreError::Corrupt(reason) => {
+                tracing::error!(reason, "what is stored makes no sense");
+                ApiError::new(Code::Internal, "what is stored cannot be read: run `windlass doctor`")
+            }
+        }
+    }
+}
+
+impl From<RuntimeError> for ApiError {
+    fn from(error: RuntimeError) -> Self {
+        match error {
+            RuntimeError::Busy { retry_after } => {
+                ApiError::new(Code::Busy, error.to_string()).retry_after(retry_after)
+            }
+            RuntimeError::Draining => ApiError::new(Code::Draining, error.to_string()).retry_after(AWAY),
+            RuntimeError::Store(error) => error.into(),
+            RuntimeError::Definition(_) | RuntimeError::Journal { .. } | RuntimeError::Broken => {
+                tracing::error!(%error, "a request could not be fulfilled");
+                ApiError::new(Code::Internal, error.to_string())
+            }
+        }
+    }
+}
+
+impl From<SubmitError> for ApiError {
+    fn from(error: SubmitError) -> Self {
+        match error {
+            SubmitError::UnknownRun(_) => ApiError::new(Code::UnknownRun, error.to_string()),
+            SubmitError::Refused(refusal) => refusal.into(),
+            SubmitError::Outdated => ApiError::new(Code::Outdated, error.to_string()),
+            SubmitError::Runtime(error) => error.into(),
+        }
+    }
+}
+
+impl From<StartError> for ApiError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Refused(refusal) => refusal.into(),
+            StartError::RequestTaken { .. } => ApiError::new(Code::RequestTaken, error.to_string()),
+            StartError::Runtime(error) => error.into(),
+        }
+    }
+}
+
+impl From<PublishError> for ApiError {
+    fn from(error: PublishError) -> Self {
+        match error {
+            PublishError::Problems(problems) => ApiError::problems(Code::InvalidDefinition, problems),
+            PublishError::Store(error) => error.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_is_not_sent() {
+        let secret = StoreError::Unavailable("disk /var/secret is full".into());
+        assert!(!ApiError::from(secret).problem().detail.contains("secret"));
+        let corrupt = StoreError::Corrupt("row 7 of secret".to_owned());
+        assert!(!ApiError::from(corrupt).problem().detail.contains("secret"));
+    }
+
+    #[test]
+    fn a_busy_server_says_when_to_come_back() {
+        let error = ApiError::from(RuntimeError::Busy { retry_after: Duration::from_secs(3) });
+        assert_eq!(error.code(), Code::Busy);
+        assert_eq!(error.retry_after, Some(Duration::from_secs(3)));
+    }
+}

@@ -1,0 +1,22 @@
+//! From rows and states to the words of the native surface.
+
+mod flow;
+mod node;
+mod page;
+mod run;
+mod trace;
+mod why;
+
+use windlass_engine::time::Timestamp;
+use windlass_sdk::types::Time;
+
+pub(crate) use flow::{definition, flow, form, severity_problems, version, version_summary};
+pub(crate) use node::{Found, each_node};
+pub(crate) use page::{counted, label, limit, list, part, slice};
+pub(crate) use run::{priority, run, run_state, status, summary};
+pub(crate) use trace::{attempt, entry};
+pub(crate) use why::reason;
+
+pub(crate) fn time(at: Timestamp) -> Time {
+    Time(at.0)
+}

@@ -1,0 +1,71 @@
+//! Flows and versions.
+
+use serde_json::Value;
+use windlass_engine::definition::compile;
+use windlass_engine::plan::Form;
+use windlass_engine::problem::{Problem, Severity as EngineSeverity};
+use windlass_sdk::types::{Flow, Severity, ValidationProblem, Version, VersionSummary};
+use windlass_store::flow::{FlowRow, VersionRow, VersionStatus};
+
+use super::time;
+
+pub(crate) fn flow(row: FlowRow) -> Flow {
+    Flow {
+        id: row.id.to_string(),
+        name: row.name,
+        description: row.description,
+        labels: row.labels,
+        is_template: row.is_template,
+        latest_version: row.latest,
+        created_at: time(row.created_at),
+        updated_at: time(row.updated_at),
+    }
+}
+
+pub(crate) fn version_summary(row: &VersionRow) -> VersionSummary {
+    let status = match row.status {
+        VersionStatus::Draft => "draft",
+        VersionStatus::Published => "published",
+        VersionStatus::Archived => "archived",
+    };
+    VersionSummary {
+        id: row.id.to_string(),
+        flow_id: row.flow.to_string(),
+        version: row.number,
+        form: form(row.form).to_owned(),
+        status: status.to_owned(),
+        note: row.note.clone(),
+        created_at: time(row.created_at),
+    }
+}
+
+pub(crate) fn version(row: VersionRow) -> Version {
+    let definition = definition(&row);
+    Version { summary: version_summary(&row), definition, text: row.definition }
+}
+
+/// The definition as a value, whatever it was written in.
+pub(crate) fn definition(row: &VersionRow) -> Value {
+    compile(&row.definition, row.strictness()).definition
+}
+
+pub(crate) fn form(form: Form) -> &'static str {
+    match form {
+        Form::Graph => "graph",
+        Form::Dag => "dag",
+        Form::Steps => "steps",
+    }
+}
+
+pub(crate) fn severity_problems(problems: Vec<Problem>) -> Vec<ValidationProblem> {
+    let shape = |problem: Problem| ValidationProblem {
+        path: problem.path,
+        reason: problem.reason,
+        hint: problem.hint,
+        severity: match problem.severity {
+            EngineSeverity::Error => Severity::Error,
+            EngineSeverity::Warning => Severity::Warning,
+        },
+    };
+    problems.into_iter().map(shape).collect()
+}

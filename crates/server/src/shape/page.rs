@@ -1,0 +1,93 @@
+//! Pages of lists, and the questions they answer.
+
+use windlass_sdk::types::List;
+use windlass_store::page::{Cursor, PAGE_DEFAULT, PAGE_MAX, Page, Part};
+
+use crate::problem::{Answer, ApiError, Code};
+
+/// How many items a page may have.
+pub(crate) fn limit(asked: Option<usize>) -> Answer<usize> {
+    match asked {
+        None => Ok(PAGE_DEFAULT),
+        Some(limit @ 1..=PAGE_MAX) => Ok(limit),
+        Some(_) => Err(ApiError::field(Code::BadQuery, "?limit", format!("give 1 to {PAGE_MAX}"))),
+    }
+}
+
+/// The part of a list of the store.
+pub(crate) fn part(cursor: Option<String>, asked: Option<usize>) -> Answer<Part> {
+    Ok(Part { cursor: cursor.map(Cursor::from_text), limit: limit(asked)?, ..Part::default() })
+}
+
+/// A page of the store in its own words.
+pub(crate) fn list<R, T>(page: Page<R>, shape: impl FnMut(R) -> T) -> List<T> {
+    let next = page.next.map(|next| next.as_str().to_owned());
+    List { items: page.items.into_iter().map(shape).collect(), next }
+}
+
+/// A page of a list that only ever grows at its end: the cursor counts what was seen.
+pub(crate) fn slice<R, T>(
+    all: &[R],
+    cursor: Option<&str>,
+    asked: Option<usize>,
+    shape: impl FnMut(&R) -> T,
+) -> Answer<List<T>> {
+    let from = counted(cursor)?;
+    let rest = usize::try_from(from).ok().and_then(|from| all.get(from..)).unwrap_or_default();
+    let items = &rest[..rest.len().min(limit(asked)?)];
+    let next = (items.len() < rest.len()).then(|| (from + items.len() as u64).to_string());
+    Ok(List { items: items.iter().map(shape).collect(), next })
+}
+
+/// How many items were seen before this page.
+pub(crate) fn counted(cursor: Option<&str>) -> Answer<u64> {
+    let read = cursor.map_or(Ok(0), str::parse);
+    read.map_err(|_| {
+        ApiError::new(Code::BadCursor, "the cursor is not one of this list: ask again without it")
+    })
+}
+
+/// `key` or `key=value`.
+pub(crate) fn label(text: Option<String>) -> Option<(String, Option<String>)> {
+    text.map(|text| match text.split_once('=') {
+        Some((key, value)) => (key.to_owned(), Some(value.to_owned())),
+        None => (text, None),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_a_growing_list_join_without_gaps() {
+        let all: Vec<u32> = (0..7).collect();
+        let (mut seen, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = slice(&all, cursor.as_deref(), Some(3), |n| *n).unwrap();
+            seen.extend(page.items);
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, all);
+        assert!(slice(&all, Some("99"), None, |n| *n).unwrap().items.is_empty());
+        assert!(slice(&all, Some("18446744073709551615"), None, |n| *n).unwrap().items.is_empty());
+        assert_eq!(slice(&all, Some("x"), None, |n| *n).unwrap_err().code(), Code::BadCursor);
+    }
+
+    #[test]
+    fn a_page_of_nothing_or_of_too_much_is_refused() {
+        assert_eq!(limit(Some(0)).unwrap_err().code(), Code::BadQuery);
+        assert_eq!(limit(Some(PAGE_MAX + 1)).unwrap_err().code(), Code::BadQuery);
+        assert_eq!(limit(None).unwrap(), PAGE_DEFAULT);
+    }
+
+    #[test]
+    fn a_label_has_a_value_or_none() {
+        assert_eq!(label(Some("a=b=c".to_owned())), Some(("a".to_owned(), Some("b=c".to_owned()))));
+        assert_eq!(label(Some("a".to_owned())), Some(("a".to_owned(), None)));
+        assert_eq!(label(None), None);
+    }
+}

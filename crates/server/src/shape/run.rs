@@ -1,0 +1,137 @@
+//! Runs.
+
+use serde_json::{Map, Value};
+use windlass_engine::event::{ExecMode as EngineMode, RunFault};
+use windlass_engine::plan::Priority as EnginePriority;
+use windlass_engine::run::Totals;
+use windlass_runtime::run::RunView;
+use windlass_sdk::types::{Cost, ExecMode, Fault, Parent, Priority, Run, RunState, RunStatus, RunSummary};
+use windlass_store::run::{RunRow, RunStatus as StoreStatus};
+
+use super::node::{node_states, shape_fault};
+use super::time;
+use crate::app::Label;
+
+pub(crate) fn status(status: StoreStatus) -> RunStatus {
+    match status {
+        StoreStatus::Pending => RunStatus::Pending,
+        StoreStatus::Running => RunStatus::Running,
+        StoreStatus::Waiting => RunStatus::Waiting,
+        StoreStatus::Paused => RunStatus::Paused,
+        StoreStatus::Canceling => RunStatus::Canceling,
+        StoreStatus::Completed => RunStatus::Completed,
+        StoreStatus::Failed => RunStatus::Failed,
+        StoreStatus::Canceled => RunStatus::Canceled,
+    }
+}
+
+fn priority_word(priority: EnginePriority) -> Priority {
+    match priority {
+        EnginePriority::Lowest => Priority::Lowest,
+        EnginePriority::Low => Priority::Low,
+        EnginePriority::Medium => Priority::Medium,
+        EnginePriority::High => Priority::High,
+        EnginePriority::Highest => Priority::Highest,
+    }
+}
+
+/// The engine's word for a priority.
+pub(crate) fn priority(priority: Priority) -> EnginePriority {
+    match priority {
+        Priority::Lowest => EnginePriority::Lowest,
+        Priority::Low => EnginePriority::Low,
+        Priority::Medium => EnginePriority::Medium,
+        Priority::High => EnginePriority::High,
+        Priority::Highest => EnginePriority::Highest,
+    }
+}
+
+fn cost(totals: Totals) -> Cost {
+    Cost { estimated: totals.estimated, actual: totals.actual }
+}
+
+fn run_fault(error: &RunFault) -> Fault {
+    shape_fault(&error.fault, Some(&error.node))
+}
+
+/// A run as it is listed.
+pub(crate) fn summary(row: &RunRow, label: &Label) -> RunSummary {
+    let (origin, standing) = (&row.origin, &row.standing);
+    RunSummary {
+        id: row.id.to_string(),
+        flow: label.flow.clone(),
+        flow_id: origin.flow.to_string(),
+        version: label.number,
+        version_id: origin.version.to_string(),
+        status: status(standing.status),
+        round: standing.round,
+        node: standing.node.as_ref().map(ToString::to_string),
+        action: standing.action.clone(),
+        step_count: standing.step_count,
+        len: row.len,
+        labels: origin.labels.clone(),
+        account: origin.account.clone(),
+        request_id: origin.request.as_ref().map(|request| request.id.clone()),
+        parent: origin
+            .parent
+            .as_ref()
+            .map(|parent| Parent { run: parent.run.to_string(), node: parent.node.to_string() }),
+        schedule_id: origin.schedule.map(|schedule| schedule.to_string()),
+        error: standing.error.as_ref().map(run_fault),
+        cost: cost(standing.cost),
+        wake_at: standing.wake_at.map(time),
+        created_at: time(origin.created_at),
+        updated_at: time(standing.updated_at),
+        ended_at: standing.ended_at.map(time),
+    }
+}
+
+/// A run, wholly.
+pub(crate) fn run(view: &RunView, label: &Label) -> Run {
+    let (state, start) = (&*view.state, &view.state.start);
+    let (node_states, more_nodes) = node_states(&view.plan, state);
+    Run {
+        summary: summary(&view.row, label),
+        params: start.params.clone(),
+        shared: shared(view),
+        result: state.result.as_deref().cloned(),
+        node_states,
+        more_nodes,
+        exec_mode: match start.exec_mode {
+            EngineMode::All => ExecMode::All,
+            EngineMode::SpecifiedStarts => ExecMode::SpecifiedStarts,
+            EngineMode::IsolatedNodes => ExecMode::IsolatedNodes,
+        },
+        start_node_ids: start.start_node_ids.clone(),
+        priority: priority_word(state.priority(&view.plan)),
+        manual: start.manual,
+        budget: state.budget,
+    }
+}
+
+/// A run as it was after so many entries; `row` says how many there are by now.
+pub(crate) fn run_state(view: &RunView, at: u64, row: &RunRow) -> RunState {
+    let state = &*view.state;
+    let (node_states, more_nodes) = node_states(&view.plan, state);
+    RunState {
+        id: state.id.to_string(),
+        at,
+        len: row.len,
+        time: time(state.updated_at),
+        status: status(windlass_store::project::status(state)),
+        round: state.round,
+        params: state.start.params.clone(),
+        shared: shared(view),
+        signals: state.signals.iter().map(|(key, value)| (key.clone(), (**value).clone())).collect(),
+        node_states,
+        more_nodes,
+        error: state.error.as_ref().map(run_fault),
+        result: state.result.as_deref().cloned(),
+        cost: cost(state.cost),
+    }
+}
+
+fn shared(view: &RunView) -> Map<String, Value> {
+    let fields = view.state.root.shared.iter().flatten();
+    fields.map(|(key, value)| (key.clone(), (**value).clone())).collect()
+}

@@ -1,0 +1,18 @@
+//! The native surface, route by route, on a store on disk.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test that cannot go on fails")]
+
+#[path = "native/action.rs"]
+mod action;
+#[path = "native/document.rs"]
+mod document;
+#[path = "native/flow.rs"]
+mod flow;
+#[path = "native/host.rs"]
+mod host;
+#[path = "native/hostile.rs"]
+mod hostile;
+#[path = "native/run.rs"]
+mod run;
+#[path = "native/stream.rs"]
+mod stream;

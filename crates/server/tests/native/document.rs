@@ -1,0 +1,180 @@
+//! The OpenAPI document is whole: what it names is there, and says what goes in and out.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::host::Host;
+
+/// The routes of the native surface, as the contract has them.
+const NATIVE: &[&str] = &[
+    "GET /api/v1/flows",
+    "POST /api/v1/flows",
+    "POST /api/v1/flows/validate",
+    "POST /api/v1/flows/expand",
+    "GET /api/v1/flows/{flow}",
+    "GET /api/v1/flows/{flow}/versions",
+    "POST /api/v1/flows/{flow}/versions",
+    "GET /api/v1/flows/{flow}/versions/{version}",
+    "GET /api/v1/flows/{flow}/diff",
+    "POST /api/v1/flows/{flow}/runs",
+    "GET /api/v1/runs",
+    "GET /api/v1/runs/{id}",
+    "GET /api/v1/runs/{id}/attempts",
+    "GET /api/v1/runs/{id}/journal",
+    "GET /api/v1/runs/{id}/logs",
+    "GET /api/v1/runs/{id}/state",
+    "GET /api/v1/runs/{id}/why",
+    "GET /api/v1/runs/{id}/events",
+    "POST /api/v1/runs/{id}/cancel",
+    "POST /api/v1/runs/{id}/pause",
+    "POST /api/v1/runs/{id}/resume",
+    "POST /api/v1/runs/{id}/step",
+    "POST /api/v1/runs/{id}/retry",
+    "POST /api/v1/runs/{id}/continue",
+    "POST /api/v1/runs/{id}/signal",
+    "POST /api/v1/runs/{id}/decide",
+    "POST /api/v1/runs/{id}/rerun",
+    "GET /api/v1/approvals",
+    "POST /api/v1/jobs/claim",
+    "POST /api/v1/jobs/finish",
+    "POST /api/v1/jobs/extend",
+    "POST /api/v1/calls/{id}/report",
+    "GET /api/v1/workers",
+    "GET /api/v1/events",
+    "GET /healthz",
+    "GET /readyz",
+    "GET /openapi.json",
+    "GET /docs",
+    "GET /docs/errors",
+    "GET /docs/style.css",
+];
+
+fn operations(document: &Value) -> Vec<(String, String, &Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    let each = paths.iter().flat_map(|(path, item)| {
+        item.as_object().unwrap().iter().map(move |(method, op)| (method.to_uppercase(), path.clone(), op))
+    });
+    each.collect()
+}
+
+#[tokio::test]
+async fn every_route_is_in_the_document_and_the_document_has_no_other() {
+    let host = Host::new().await;
+    let document = host.get("/openapi.json").await.ok();
+    assert_eq!(document, windlass_server::openapi());
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    let named: BTreeSet<String> =
+        operations(&document).into_iter().map(|(method, path, _)| format!("{method} {path}")).collect();
+    let mut expected: BTreeSet<String> = NATIVE.iter().map(|route| (*route).to_owned()).collect();
+    for (method, path, _) in windlass_server::scheduler::ROUTES {
+        expected.insert(format!("{method} /api{path}"));
+        expected.insert(format!("{method} {path}"));
+    }
+    assert_eq!(named, expected);
+}
+
+#[tokio::test]
+async fn everything_in_the_document_is_answered_by_a_handler() {
+    let host = Host::new().await;
+    let document = host.get("/openapi.json").await.ok();
+    for (method, path, _) in operations(&document) {
+        let real = path.replace("{flow}", "x").replace("{version}", "1").replace("{id}", "run_x");
+        if real.ends_with("/events") && method == "GET" && real == "/api/v1/events" {
+            // It never ends; the tests of streams read it.
+            continue;
+        }
+        let told = host.raw(&method, &real, "{}").await;
+        let body = String::from_utf8_lossy(&told.body);
+        assert!(!body.contains("there is nothing at"), "{method} {path}: {body}");
+        assert_ne!(told.status, 405, "{method} {path}");
+        assert!(!told.status.is_server_error(), "{method} {path}: {} {body}", told.status);
+    }
+}
+
+#[tokio::test]
+async fn every_operation_says_what_goes_in_and_out() {
+    let document = windlass_server::openapi();
+    let mut ids = BTreeSet::new();
+    for (method, path, operation) in operations(&document) {
+        let place = format!("{method} {path}");
+        assert!(operation["summary"].as_str().is_some_and(|text| !text.is_empty()), "{place}");
+        assert!(ids.insert(operation["operationId"].as_str().unwrap().to_owned()), "{place}: id taken");
+        let responses = operation["responses"].as_object().unwrap();
+        let success =
+            responses.iter().find(|(status, _)| status.starts_with('2')).unwrap_or_else(|| panic!("{place}"));
+        let content = success.1["content"].as_object().unwrap_or_else(|| panic!("{place}: no content"));
+        assert!(content.values().all(|media| media["schema"].is_object()), "{place}");
+        if method == "POST" {
+            let content =
+                operation["requestBody"]["content"].as_object().unwrap_or_else(|| panic!("{place}: no body"));
+            assert!(content.values().all(|media| media["schema"].is_object()), "{place}");
+        }
+        if !path.starts_with("/docs") && path != "/openapi.json" {
+            assert!(responses.contains_key("default"), "{place}");
+        }
+        for segment in path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
+            let parameters = operation["parameters"].as_array().unwrap();
+            assert!(
+                parameters.iter().any(|p| p["name"] == segment && p["in"] == "path"),
+                "{place}: {segment}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    let document = windlass_server::openapi();
+    let mut open = vec![&document];
+    let mut n_refs = 0;
+    while let Some(value) = open.pop() {
+        if let Some(place) = value["$ref"].as_str() {
+            n_refs += 1;
+            let pointer = place.strip_prefix('#').unwrap();
+            assert!(document.pointer(pointer).is_some(), "{place}");
+        }
+        match value {
+            Value::Object(fields) => open.extend(fields.values()),
+            Value::Array(items) => open.extend(items),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    assert!(n_refs > 50, "{n_refs}");
+}
+
+#[tokio::test]
+async fn the_pages_need_nothing_from_elsewhere() {
+    let host = Host::new().await;
+    for path in ["/docs", "/docs/errors"] {
+        let told = host.get(path).await;
+        let page = String::from_utf8(told.body).unwrap();
+        assert_eq!(told.status, 200);
+        assert!(told.headers["content-security-policy"].to_str().unwrap().contains("default-src 'none'"));
+        for foreign in ["<script", "http://", "https://", "style=", "onclick"] {
+            assert!(!page.contains(foreign), "{path}: {foreign}");
+        }
+    }
+    let page = String::from_utf8(host.get("/docs").await.body).unwrap();
+    for route in NATIVE {
+        let path = route.split_once(' ').unwrap().1;
+        assert!(page.contains(&format!("<code>{path}</code>")), "{route}");
+    }
+    assert_eq!(host.get("/docs/style.css").await.headers["content-type"], "text/css; charset=utf-8");
+}
+
+#[tokio::test]
+async fn a_server_says_that_it_is_there_and_whether_it_takes_work() {
+    let host = Host::new().await;
+    assert_eq!(host.get("/healthz").await.ok()["status"], "ok");
+    let ready = host.get("/readyz").await.ok();
+    assert_eq!(ready["ready"], true);
+    assert!(ready["timestamp"].as_str().unwrap().ends_with('Z'));
+    host.runtime.shut_down(std::time::Duration::ZERO).await;
+    let told = host.get("/readyz").await;
+    assert_eq!((told.status.as_u16(), &told.json()["ready"]), (503, &Value::Bool(false)));
+    let refused =
+        host.post("/api/v1/runs/run_00000000000000000000000000000001/pause", serde_json::json!({})).await;
+    refused.refused(503, "draining");
+    assert!(refused.headers.contains_key("retry-after"));
+}

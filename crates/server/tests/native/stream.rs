@@ -1,0 +1,130 @@
+//! Streams of events.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Request;
+use axum::response::Response;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::host::{Host, upper, waiting};
+
+/// Events read from a stream, as they come.
+struct Watch {
+    body: Body,
+    text: String,
+}
+
+#[derive(Debug)]
+struct Event {
+    name: String,
+    id: String,
+    data: Value,
+}
+
+impl Watch {
+    async fn open(host: &Host, path: &str, last: Option<&str>) -> Watch {
+        let mut request = Request::builder().uri(path);
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let response: Response =
+            host.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Watch { body: response.into_body(), text: String::new() }
+    }
+
+    /// The next event; `None` when the stream has ended.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some((event, rest)) = self.text.split_once("\n\n") {
+                let (event, rest) = (event.to_owned(), rest.to_owned());
+                self.text = rest;
+                let field = |name: &str| {
+                    let line = event.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+                    line.unwrap_or_default().to_owned()
+                };
+                return Some(Event {
+                    name: field("event"),
+                    id: field("id"),
+                    data: serde_json::from_str(&field("data")).unwrap(),
+                });
+            }
+            let frame = std::future::poll_fn(|context| {
+                hyper::body::Body::poll_frame(std::pin::Pin::new(&mut self.body), context)
+            });
+            let frame =
+                tokio::time::timeout(Duration::from_secs(20), frame).await.expect("the stream is silent")?;
+            self.text.push_str(std::str::from_utf8(&frame.unwrap().into_data().unwrap()).unwrap());
+        }
+    }
+
+    async fn rest(mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await {
+            events.push(event);
+        }
+        events
+    }
+}
+
+#[tokio::test]
+async fn the_stream_of_a_run_is_its_journal_and_ends_with_it() {
+    let host = Host::new().await;
+    host.publish("b", waiting()).await;
+    let run = host.start("b", json!({})).await;
+    let path = format!("/api/v1/runs/{run}/events");
+    let mut watch = Watch::open(&host, &path, None).await;
+    let first = watch.next().await.unwrap();
+    assert_eq!((first.name.as_str(), first.id.as_str(), &first.data["seq"]), ("entry", "1", &json!(1)));
+    host.post(&format!("/api/v1/runs/{run}/signal"), json!({ "key": "payment", "value": 1 })).await.ok();
+    let len = host.ended(&run).await["len"].as_u64().unwrap();
+    let rest = watch.rest().await;
+    let ids: Vec<String> = rest.iter().filter(|e| e.name == "entry").map(|e| e.id.clone()).collect();
+    assert_eq!(ids, (2..=len).map(|seq| seq.to_string()).collect::<Vec<_>>());
+    let last = rest.last().unwrap();
+    assert_eq!((last.name.as_str(), &last.data["status"]), ("end", &json!("completed")));
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_where_it_was_left() {
+    let host = Host::new().await;
+    host.publish("a", upper()).await;
+    let run = host.start("a", json!({ "params": { "text": "hi" } })).await;
+    let len = host.ended(&run).await["len"].as_u64().unwrap();
+    let path = format!("/api/v1/runs/{run}/events");
+    let all = Watch::open(&host, &path, None).await.rest().await;
+    assert_eq!(all.len() as u64, len + 1);
+    let rest = Watch::open(&host, &path, Some("1")).await.rest().await;
+    assert_eq!(rest.len() as u64, len);
+    assert!(rest.iter().all(|event| event.id != "1"), "{rest:?}");
+    let none = Watch::open(&host, &path, Some(&len.to_string())).await.rest().await;
+    assert_eq!(none.iter().map(|event| event.name.as_str()).collect::<Vec<_>>(), ["end"]);
+}
+
+#[tokio::test]
+async fn the_stream_of_all_runs_tells_changes_and_what_was_missed() {
+    let host = Host::new().await;
+    host.publish("a", upper()).await;
+    let mut watch = Watch::open(&host, "/api/v1/events", None).await;
+    let run = host.start("a", json!({ "params": { "text": "hi" } })).await;
+    let first = watch.next().await.unwrap();
+    assert_eq!((first.name.as_str(), &first.data["run"]), ("change", &json!(run)));
+    host.ended(&run).await;
+    let mut missed = Watch::open(&host, "/api/v1/events", Some(&first.id)).await;
+    let told = missed.next().await.unwrap();
+    assert_eq!((&told.data["run"], &told.data["status"]), (&json!(run), &json!("completed")));
+    let mut later = Watch::open(&host, "/api/v1/events", Some("99999999999999")).await;
+    let other = host.start("a", json!({})).await;
+    assert_eq!(later.next().await.unwrap().data["run"], json!(other));
+}
+
+#[tokio::test]
+async fn a_stream_that_cannot_be_is_refused() {
+    let host = Host::new().await;
+    host.get("/api/v1/runs/run_00000000000000000000000000000001/events").await.refused(404, "unknown_run");
+    let request = Request::builder().uri("/api/v1/events").header("last-event-id", "yesterday");
+    host.send(request.body(Body::empty()).unwrap()).await.refused(400, "bad_query");
+}

@@ -1,0 +1,88 @@
+use serde_json::json;
+
+use crate::support::{Client, clients};
+
+async fn register(client: &Client, path: &str, id: &str, services: &[&str]) {
+    let body = json!({"id": id, "url": "http://127.0.0.1:9", "services": services, "type": "http"});
+    assert_eq!(client.posted(path, body).await, json!({"ok": "1"}));
+}
+
+#[tokio::test]
+async fn workers_register_and_are_listed() {
+    for client in clients().await {
+        register(&client, "/workers/register", "w1", &["transform", "sum"]).await;
+        register(&client, "/register", "w2", &["route"]).await;
+        for path in ["/workers/list", "/list", "/workers"] {
+            let workers = client.got(path).await;
+            let ids: Vec<_> = workers.as_array().unwrap().iter().map(|w| client.field(w, "id")).collect();
+            assert_eq!(ids, ["w1", "w2"], "{path}");
+        }
+        let workers = client.got("/workers/list?service=sum&ttl=60").await;
+        let [worker] = &workers.as_array().unwrap()[..] else { panic!("{workers}") };
+        assert_eq!(client.field(worker, "url"), "http://127.0.0.1:9");
+        assert_eq!(client.field(worker, "services"), &json!(["transform", "sum"]));
+        assert_eq!(client.field(worker, "status"), "online");
+        assert!(client.field(worker, "last_heartbeat").as_i64().unwrap() > 1_700_000_000);
+        let mut keys: Vec<&str> = worker.as_object().unwrap().keys().map(String::as_str).collect();
+        keys.sort_unstable();
+        if client.is_first() {
+            assert_eq!(keys, ["ID", "LastHeartbeat", "Load", "Services", "Status", "URL"]);
+        } else {
+            assert_eq!(keys, ["id", "last_heartbeat", "load", "services", "status", "type", "url"]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_least_loaded_worker_is_allocated() {
+    for client in clients().await {
+        let none = client.get("/workers/allocate?service=sum").await;
+        assert_eq!((none.status, none.body), (404, json!({"error": "no worker"})));
+        register(&client, "/register", "busy", &["sum"]).await;
+        register(&client, "/register", "free", &["sum"]).await;
+        for (path, id, load) in [("/workers/heartbeat", "busy", 9), ("/heartbeat", "free", 1)] {
+            let body = json!({"id": id, "url": "http://127.0.0.1:9", "load": load});
+            assert_eq!(client.posted(path, body).await, json!({"ok": "1"}));
+        }
+        for path in ["/workers/allocate?service=sum", "/allocate?service=sum"] {
+            let worker = client.got(path).await;
+            assert_eq!(client.field(&worker, "id"), "free");
+            assert_eq!(client.field(&worker, "load"), 1);
+        }
+        assert_eq!(client.get("/allocate").await.status, 400);
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_worker_is_told_to_register_again() {
+    for client in clients().await {
+        for path in ["/workers/heartbeat", "/heartbeat"] {
+            let answer = client.post(path, json!({"id": "ghost", "url": "", "load": 0})).await;
+            assert_eq!((answer.status, answer.body), (404, json!({"error": "there is no worker `ghost`"})));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_makes_no_sense_is_refused() {
+    for client in clients().await {
+        for body in [
+            json!({}),
+            json!({"id": ""}),
+            json!({"id": 7}),
+            json!({"id": "w", "services": "transform"}),
+            json!({"id": "w", "services": [1]}),
+            json!({"id": "w", "type": "carrier-pigeon"}),
+            json!({"id": "w", "type": "http"}),
+            json!({"id": "w", "url": "http://169.254.169.254/", "type": "http"}),
+            json!({"id": "x".repeat(300)}),
+        ] {
+            let answer = client.post("/workers/register", body.clone()).await;
+            assert_eq!(answer.status, 400, "{body}: {answer:?}");
+            assert!(answer.body["error"].is_string(), "{answer:?}");
+        }
+        assert_eq!(client.got("/workers/list").await, json!([]));
+        assert_eq!(client.post("/heartbeat", json!({"load": 1})).await.status, 400);
+        assert_eq!(client.get("/workers/list?ttl=soon").await.status, 400);
+    }
+}
