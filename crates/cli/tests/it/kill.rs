@@ -148,7 +148,7 @@ fn check_history(run: &Acknowledged, events: &[Value], asked: &BTreeMap<String, 
             "granted" => assert!(granted.insert(fence), "{}: fence {fence} granted twice", run.id),
             "done" if fence > 0 => {
                 assert!(granted.contains(&fence), "{}: fence {fence} was never granted", run.id);
-                assert!(done.insert(event["node"].clone()), "{}: {} done twice", run.id, event["node"]);
+                assert!(done.insert(event["node"].to_string()), "{}: {} done twice", run.id, event["node"]);
             }
             _ => {}
         }
