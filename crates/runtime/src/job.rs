@@ -20,7 +20,8 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use windlass_engine::id::JobId;
-use windlass_engine::input::Outcome;
+use windlass_engine::input::{Input, Outcome};
+use windlass_engine::job::{Job, State};
 use windlass_engine::time::Timestamp;
 use windlass_queue::{Dispatch, Limits};
 use windlass_store::commit::JobChange;
@@ -28,6 +29,7 @@ use windlass_store::job::{CallRef, JobRow};
 use windlass_store::queue::QueueSettings;
 use windlass_store::record::Record;
 
+use crate::mailbox::Letter;
 use crate::{Runtime, RuntimeError};
 
 /// The longest that a claim waits.
@@ -155,6 +157,15 @@ impl Runtime {
     pub(crate) fn committed_jobs(&self, changes: &[JobChange]) {
         self.jobs().heard(changes.iter().cloned().map(written));
     }
+}
+
+/// Of jobs that were cancelled, those that nobody had: there is nobody who would confirm it, so the run hears it now.
+pub(crate) fn unclaimed(changes: &[JobChange]) -> impl Iterator<Item = Letter> {
+    let nobodys = |job: &Job| job.state == State::Cancelled && job.latest().started_at.is_none();
+    changes.iter().filter(move |change| nobodys(&change.job)).filter_map(|change| {
+        let CallRef { node, fence, .. } = change.origin.call.clone()?;
+        Some(Letter::of(Input::CallEnded { node, fence, outcome: Outcome::Canceled, worker: None }))
+    })
 }
 
 /// The row that a change made.

@@ -82,17 +82,15 @@ CREATE TABLE job_specs (
     payload TEXT NOT NULL
 ) STRICT;
 
-CREATE TABLE jobs (
+CREATE TABLE "jobs" (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
     rev INTEGER NOT NULL,
     queue TEXT NOT NULL,
     name TEXT NOT NULL,
     priority INTEGER NOT NULL,
-    status TEXT NOT NULL CHECK (
-        status IN ('pending', 'queued', 'running', 'suspended', 'retrying', 'completed', 'failed', 'cancelled')
-    ),
-    is_open INTEGER NOT NULL CHECK (is_open IN (0, 1)),
-    is_dead_letter INTEGER NOT NULL CHECK (is_dead_letter IN (0, 1)),
+    status TEXT NOT NULL,
+    is_open INTEGER NOT NULL,
+    is_dead_letter INTEGER NOT NULL,
     due_at INTEGER,
     wake_at INTEGER,
     key_until INTEGER,
@@ -109,20 +107,32 @@ CREATE TABLE jobs (
     schedule BLOB,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
-    CHECK (is_open = (status NOT IN ('completed', 'failed', 'cancelled'))),
+    CHECK (
+        CASE status
+            WHEN 'queued' THEN is_open = 1
+            WHEN 'running' THEN is_open = 1
+            WHEN 'completed' THEN is_open = 0
+            WHEN 'failed' THEN is_open = 0
+            WHEN 'cancelled' THEN is_open = 0
+            WHEN 'pending' THEN is_open = 1
+            WHEN 'suspended' THEN is_open = 1
+            WHEN 'retrying' THEN is_open = 1
+            ELSE 0
+        END
+    ),
     CHECK (is_open = 1 OR (due_at IS NULL AND wake_at IS NULL)),
-    CHECK (is_dead_letter = 0 OR (status = 'failed' AND run IS NULL))
+    CHECK (is_dead_letter = 0 OR (is_dead_letter = 1 AND status = 'failed' AND run IS NULL))
 ) STRICT;
 
-CREATE INDEX jobs_by_creation ON jobs (created_at, id);
+CREATE INDEX jobs_by_creation ON jobs (created_at);
 
-CREATE INDEX jobs_by_end ON jobs (updated_at, id) WHERE is_open = 0 AND is_dead_letter = 0 AND run IS NULL;
+CREATE INDEX jobs_by_end ON jobs (updated_at) WHERE is_open = 0 AND is_dead_letter = 0 AND run IS NULL;
 
 CREATE INDEX jobs_by_run ON jobs (run) WHERE run IS NOT NULL;
 
 CREATE INDEX jobs_by_schedule ON jobs (schedule, created_at) WHERE schedule IS NOT NULL;
 
-CREATE INDEX jobs_by_wake ON jobs (wake_at, id) WHERE wake_at IS NOT NULL;
+CREATE INDEX jobs_by_wake ON jobs (wake_at) WHERE wake_at IS NOT NULL;
 
 CREATE INDEX jobs_dead ON jobs (queue, created_at, id) WHERE is_dead_letter = 1;
 
@@ -141,6 +151,7 @@ CREATE TABLE "journal" (
     v INTEGER NOT NULL,
     at INTEGER NOT NULL,
     command BLOB NOT NULL CHECK (length(command) = 16),
+    -- JSON in short: what its control characters stand for is in the view `entries`.
     events TEXT NOT NULL,
     -- What the command left on the accounts it moved.
     balances TEXT
@@ -222,9 +233,7 @@ CREATE TABLE "runs" (
     parent_depth INTEGER,
     schedule BLOB,
     created_at INTEGER NOT NULL,
-    status TEXT NOT NULL CHECK (
-        status IN ('pending', 'running', 'waiting', 'paused', 'canceling', 'completed', 'failed', 'canceled')
-    ),
+    status TEXT NOT NULL,
     round INTEGER NOT NULL,
     node TEXT,
     action TEXT,
@@ -241,7 +250,19 @@ CREATE TABLE "runs" (
     result TEXT,
     updated_at INTEGER NOT NULL,
     ended_at INTEGER,
-    CHECK ((ended_at IS NULL) = (status NOT IN ('completed', 'failed', 'canceled'))),
+    CHECK (
+        CASE status
+            WHEN 'running' THEN ended_at IS NULL
+            WHEN 'waiting' THEN ended_at IS NULL
+            WHEN 'completed' THEN ended_at IS NOT NULL
+            WHEN 'failed' THEN ended_at IS NOT NULL
+            WHEN 'canceled' THEN ended_at IS NOT NULL
+            WHEN 'pending' THEN ended_at IS NULL
+            WHEN 'paused' THEN ended_at IS NULL
+            WHEN 'canceling' THEN ended_at IS NULL
+            ELSE 0
+        END
+    ),
     CHECK (ended_at IS NULL OR (wake_at IS NULL AND owner_server IS NULL)),
     CHECK ((owner_server IS NULL) = (owner_epoch IS NULL)),
     CHECK ((request IS NULL) = (request_digest IS NULL))

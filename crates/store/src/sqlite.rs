@@ -12,6 +12,7 @@ mod list;
 mod lock;
 mod readers;
 mod schema;
+mod shorthand;
 mod ticket;
 mod trouble;
 mod writer;
@@ -102,7 +103,7 @@ impl Sqlite {
         let mut db = Connection::open(&path)?;
         schema::prepare_writer(&db, durability)?;
         schema::migrate(&mut db)?;
-        let writer = Writer::start(db).map_err(|error| StoreError::Unavailable(Box::new(error)))?;
+        let writer = Writer::start(db)?;
         let readers = Readers::start(&path)?;
         Ok(Sqlite { readers, writer, _lock: lock, _temporary: None })
     }

@@ -6,7 +6,10 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use rusqlite::hooks::Wal;
 use rusqlite::{Connection, OptionalExtension, params};
 use windlass_engine::id::{FlowId, RunId, VersionId};
 use windlass_engine::time::Timestamp;
@@ -40,6 +43,7 @@ pub(super) struct Desk {
     versions: RefCell<HashMap<VersionId, FlowId>>,
     /// Whether a schedule has ever fired: without, nothing that ends has to be looked for there.
     has_fired: Cell<Option<bool>>,
+    n_logged: Arc<AtomicU32>,
 }
 
 /// It is a connection first of all.
@@ -52,9 +56,20 @@ impl Deref for Desk {
 }
 
 impl Desk {
-    pub(super) fn new(db: Connection) -> Self {
+    pub(super) fn new(mut db: Connection) -> Result<Self, StoreError> {
         let (heads, versions) = (RefCell::default(), RefCell::default());
-        Desk { db, heads, versions, has_fired: Cell::new(None) }
+        let n_logged = Arc::new(AtomicU32::new(0));
+        let count = n_logged.clone();
+        db.wal_hook(Some(move |_: &mut Wal, pages| {
+            count.store(u32::try_from(pages).unwrap_or(0), Ordering::Relaxed);
+            Ok(())
+        }))?;
+        Ok(Desk { db, heads, versions, has_fired: Cell::new(None), n_logged })
+    }
+
+    /// Pages in the log since it last began anew.
+    pub(super) fn n_logged(&self) -> u32 {
+        self.n_logged.load(Ordering::Relaxed)
     }
 
     /// A transaction came to nothing.

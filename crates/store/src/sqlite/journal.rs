@@ -1,10 +1,11 @@
-//! Journals: what all entries have is in columns, their events are as the engine writes them.
+//! Journals: what all entries have is in columns, their events are as the engine writes them, in short.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::journal::Entry;
 
 use super::column::{Columns, Id, bound, stored};
+use super::shorthand;
 use crate::commit::Committed;
 use crate::error::StoreError;
 use crate::run::{Journal, Since, Snapshot};
@@ -80,7 +81,9 @@ pub(super) fn journal(
         let command: CommandId = columns.id()?;
         let events = row.get_ref(4)?.as_str().map_err(rusqlite::Error::from)?;
         // Read as a whole: how entries of earlier versions are read is the engine's affair.
-        let entry = format!(r#"{{"v":{version},"at":{at},"command":"{command}","events":{events}}}"#);
+        let mut entry = format!(r#"{{"v":{version},"at":{at},"command":"{command}","events":"#);
+        shorthand::expand(events, &mut entry);
+        entry.push('}');
         let entry = Entry::decode(entry.as_bytes());
         let entry = entry.map_err(|error| StoreError::Corrupt(format!("entry {seq} of {run}: {error}")))?;
         entries.push((seq, entry));

@@ -20,8 +20,6 @@ const MIGRATIONS: [Migration; 3] = [
     Migration { name: "0003_lean", sql: include_str!("../../migrations/sqlite/0003_lean.sql") },
 ];
 
-/// Pages in the log from which SQLite itself moves them into the file, if nobody did: 64 MB.
-const CHECKPOINT_PAGES: i64 = 16_384;
 /// Bytes of the log that are kept on the disk for the next time.
 const LOG_BYTES: i64 = 64 << 20;
 /// Statements that stay prepared per connection: more than there are.
@@ -49,7 +47,7 @@ pub(super) fn prepare_writer(db: &Connection, durability: Durability) -> Result<
         return Err(StoreError::Corrupt(error));
     }
     db.execute_batch(&format!(
-        "PRAGMA synchronous = {synchronous}; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};
+        "PRAGMA synchronous = {synchronous}; PRAGMA wal_autocheckpoint = 0;
          PRAGMA journal_size_limit = {LOG_BYTES}; PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY;
          PRAGMA trusted_schema = OFF;"
     ))?;
@@ -65,8 +63,12 @@ pub(super) fn prepare_reader(db: &Connection) -> Result<(), StoreError> {
 
 /// Brings the tables up to date, all at once or not at all.
 pub(super) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
+    apply(db, &MIGRATIONS)
+}
+
+fn apply(db: &mut Connection, migrations: &[Migration]) -> Result<(), StoreError> {
     let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    let known = bound(MIGRATIONS.len());
+    let known = bound(migrations.len());
     let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if found > known {
         return Err(StoreError::Corrupt(format!(
@@ -74,7 +76,7 @@ pub(super) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
         )));
     }
     transaction.execute_batch(CREATE)?;
-    for (number, Migration { name, sql }) in (1..).zip(&MIGRATIONS) {
+    for (number, Migration { name, sql }) in (1..).zip(migrations) {
         let applied = transaction.query_row(APPLIED, [number], |row| Ok((row.get(0)?, row.get(1)?)));
         match applied.optional()? {
             None => {
@@ -103,3 +105,9 @@ fn checksum(text: &str) -> i64 {
 
 #[cfg(test)]
 pub(super) const ALL: &[&str] = &[APPLIED, RECORD];
+
+/// The tables as they were after so many migrations.
+#[cfg(test)]
+pub(super) fn migrate_partly(db: &mut Connection, n: usize) {
+    apply(db, &MIGRATIONS[..n]).unwrap();
+}

@@ -58,4 +58,5 @@ fn the_schema_is_the_one_on_record() {
     assert!(recorded == dump, "the tables have changed: look at the difference after RECORD=1");
 }
 
+mod migrations;
 mod promises;

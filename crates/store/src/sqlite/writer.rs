@@ -7,27 +7,31 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Waker;
 use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
 
 use super::desk::Desk;
 use super::inbox::Inbox;
-use super::ticket::{Promise, Ticket, ticket};
+use super::ticket::{Errand, Promise, Ticket, ticket};
 use super::trouble::told;
 use crate::error::StoreError;
 
 /// Units in one transaction at most: the first of them should not wait for thousands of others.
 const GROUP_MAX: usize = 4_096;
-/// Units after which the log is moved into the file, once everybody has been answered.
-const CHECKPOINT_UNITS: usize = 4_000;
+/// Those who are answered together and wake each other: few enough that several threads share the waking.
+const WOKEN_TOGETHER: usize = 32;
+/// Pages in the log after which it is moved into the file, once everybody has been answered: 16 MB. A page that is
+/// written again and again is moved once.
+const CHECKPOINT_PAGES: u32 = 4_096;
 
 /// Something to be written, and who waits for it.
 trait Unit: Send {
     /// Does it inside a transaction. An error means that the transaction is spoilt; a refusal is an answer.
     fn perform(&mut self, desk: &Desk) -> Result<(), StoreError>;
-    /// Answers: with what came of it, or with why it was not made durable.
-    fn answer(self: Box<Self>, failure: Option<StoreError>);
+    /// Answers: with what came of it, or with why it was not made durable. Says whom to wake.
+    fn answer(self: Box<Self>, failure: Option<StoreError>, errand: &Arc<Errand>) -> Option<Waker>;
 }
 
 struct Work<T, F> {
@@ -48,12 +52,10 @@ impl<T: Send, F: Fn(&Desk) -> Result<T, StoreError> + Send> Unit for Work<T, F> 
         }
     }
 
-    fn answer(self: Box<Self>, failure: Option<StoreError>) {
+    fn answer(self: Box<Self>, failure: Option<StoreError>, errand: &Arc<Errand>) -> Option<Waker> {
         let Work { answer, promise, .. } = *self;
         // Without either, the promise says that nobody answered.
-        if let Some(answer) = failure.map(Err).or(answer) {
-            promise.keep(answer);
-        }
+        promise.keep_in_group(failure.map(Err).or(answer)?, errand)
     }
 }
 
@@ -75,12 +77,14 @@ impl std::fmt::Debug for dyn Unit {
 
 impl Writer {
     /// Starts the thread; the connection is its own from now on.
-    pub(super) fn start(db: Connection) -> std::io::Result<Self> {
+    pub(super) fn start(db: Connection) -> Result<Self, StoreError> {
+        let desk = Desk::new(db)?;
         let (inbox, n_transactions) = (Arc::new(Inbox::new()), Arc::new(AtomicU64::new(0)));
         let (its, count) = (inbox.clone(), n_transactions.clone());
         let thread = thread::Builder::new()
             .name("sqlite-writer".to_owned())
-            .spawn(move || serve(&Desk::new(db), &Abandoned(its), &count))?;
+            .spawn(move || serve(&desk, &Abandoned(its), &count))
+            .map_err(|error| StoreError::Unavailable(Box::new(error)))?;
         Ok(Writer { inbox, n_transactions, thread: Some(thread) })
     }
 
@@ -141,17 +145,21 @@ impl Drop for Abandoned {
 }
 
 fn serve(desk: &Desk, inbox: &Abandoned, n_transactions: &AtomicU64) {
-    let mut n_unmoved = 0;
+    let mut n_moved = 0;
     loop {
         let group = inbox.0.take(GROUP_MAX);
         if group.is_empty() {
             return;
         }
-        n_unmoved += group.len();
         perform(desk, group, n_transactions);
-        if n_unmoved >= CHECKPOINT_UNITS {
-            n_unmoved = 0;
-            // If it cannot be done now, the log is moved later: by this, or by SQLite's own limit.
+        let n_logged = desk.n_logged();
+        if n_logged < n_moved {
+            // All of it had been moved, and it began anew.
+            n_moved = 0;
+        }
+        if n_logged - n_moved >= CHECKPOINT_PAGES {
+            n_moved = n_logged;
+            // What a reader still looks at is moved the next time.
             drop(desk.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
         }
     }
@@ -167,11 +175,11 @@ enum Spoilt {
 
 fn perform(desk: &Desk, mut group: Vec<Waiting>, n_transactions: &AtomicU64) {
     match transact(desk, &mut group, n_transactions) {
-        Ok(()) => group.into_iter().for_each(|unit| unit.answer(None)),
-        Err(Spoilt::Commit(error)) => group.into_iter().for_each(|unit| unit.answer(Some(told(&error)))),
+        Ok(()) => answer(group, || None),
+        Err(Spoilt::Commit(error)) => answer(group, || Some(told(&error))),
         Err(Spoilt::Statement(error)) if group.len() == 1 => {
-            let failure = std::iter::once(Some(error));
-            group.into_iter().zip(failure).for_each(|(unit, failure)| unit.answer(failure));
+            let mut failure = Some(error);
+            answer(group, || failure.take());
         }
         Err(Spoilt::Statement(_)) => {
             for unit in group {
@@ -183,13 +191,22 @@ fn perform(desk: &Desk, mut group: Vec<Waiting>, n_transactions: &AtomicU64) {
 
 fn perform_alone(desk: &Desk, unit: Waiting, n_transactions: &AtomicU64) {
     let mut alone = [unit];
-    let failure = match transact(desk, &mut alone, n_transactions) {
+    let mut failure = match transact(desk, &mut alone, n_transactions) {
         Ok(()) => None,
         Err(Spoilt::Commit(error)) => Some(told(&error)),
         Err(Spoilt::Statement(error)) => Some(error),
     };
-    let [unit] = alone;
-    unit.answer(failure);
+    answer(alone.into(), || failure.take());
+}
+
+/// Answers everybody, and wakes one of so many.
+fn answer(group: Vec<Waiting>, mut failure: impl FnMut() -> Option<StoreError>) {
+    let mut units = group.into_iter().peekable();
+    while units.peek().is_some() {
+        let errand = Arc::new(Errand::default());
+        let together = units.by_ref().take(WOKEN_TOGETHER);
+        errand.give(together.filter_map(|unit| unit.answer(failure(), &errand)).collect());
+    }
 }
 
 fn transact(desk: &Desk, group: &mut [Waiting], n_transactions: &AtomicU64) -> Result<(), Spoilt> {

@@ -10,6 +10,7 @@ use crate::run::{Origin, Standing};
 use crate::schedule::Started;
 use crate::sqlite::column::{Columns, Id, json, stored};
 use crate::sqlite::desk::{Desk, Head};
+use crate::sqlite::shorthand::shorten;
 use crate::sqlite::{guard, journal, schedule};
 
 const REQUEST: &str = "SELECT id, request_digest FROM runs WHERE request = ?1";
@@ -56,7 +57,7 @@ impl Texts {
     pub(in crate::sqlite) fn of(change: &RunChange) -> Self {
         let Standing { error, shared, result, .. } = &change.standing;
         Texts {
-            events: json(&change.entry.events),
+            events: shorten(&json(&change.entry.events)),
             labels: change.create.as_ref().map(|origin| json(&origin.labels)),
             error: error.as_ref().map(json),
             shared: shared.as_ref().map(json),

@@ -1,0 +1,76 @@
+//! Files of earlier programs.
+
+use rusqlite::Connection;
+use windlass_engine::id::{CommandId, RunId};
+use windlass_engine::journal::Entry;
+
+use crate::conformance::block_on;
+use crate::run::{RunRef, RunStatus, Since};
+use crate::sqlite::{Durability, Sqlite, Temporary, schema};
+use crate::store::Store;
+
+/// Two runs as the first tables kept them: an open one of two entries, one of them with money, and one that ended.
+const FIRST: &str = r#"
+    INSERT INTO runs (id, len, flow, version, labels, created_at, status, round, step_count, wake_at,
+        cost_estimated, cost_actual, cost_refunded, cost_settled, updated_at, ended_at)
+    VALUES (x'0190a1b2c3d470008000000000000001', 2, x'00', x'00', '{"a":"b"}', 5, 'waiting', 1, 1, 99, 0, 0, 0, 0, 7,
+            NULL),
+        (x'0190a1b2c3d470008000000000000002', 1, x'00', x'00', '{}', 6, 'failed', 1, 1, NULL, 0, 0, 0, 0, 8, 8);
+    UPDATE runs SET flow = x'0190a1b2c3d470008000000000000001', version = x'0190a1b2c3d470008000000000000001';
+    INSERT INTO journal (run, seq, entry) VALUES
+        (x'0190a1b2c3d470008000000000000001', 1, CAST('{"v":1,"at":5,"command":"cmd_0190a1b2c3d470008000000000000011",
+            "events":[{"e":"started","params":{"x":1.10,"y":"\u00e9"}},{"e":"entered","node":"a","visit":1}]}' AS BLOB)),
+        (x'0190a1b2c3d470008000000000000001', 2,
+            CAST('{"v":1,"at":7,"command":"cmd_0190a1b2c3d470008000000000000013","events":[{"e":"paused"}]}' AS BLOB)),
+        (x'0190a1b2c3d470008000000000000002', 1,
+            CAST('{"v":1,"at":6,"command":"cmd_0190a1b2c3d470008000000000000012","events":[]}' AS BLOB));
+    INSERT INTO commands (id, at, run, seq, balances) VALUES
+        (x'0190a1b2c3d470008000000000000011', 5, x'0190a1b2c3d470008000000000000001', 1, '{"payer":70}'),
+        (x'0190a1b2c3d470008000000000000012', 6, x'0190a1b2c3d470008000000000000002', 1, NULL),
+        (x'0190a1b2c3d470008000000000000013', 7, x'0190a1b2c3d470008000000000000001', 2, NULL),
+        (x'0190a1b2c3d470008000000000000014', 9, NULL, NULL, NULL);
+    INSERT INTO jobs (id, rev, queue, name, priority, status, is_open, is_dead_letter, due_at, state, fence, round,
+        attempts_from, replays, created_at, updated_at)
+    VALUES (x'0190a1b2c3d470008000000000000021', 1, 'q', 'n', 0, 'queued', 1, 0, 3, '{}', 0, '{}', 1, '[]', 3, 3);
+"#;
+
+fn command(n: u64) -> CommandId {
+    format!("cmd_0190a1b2c3d4700080000000000000{n}").parse().unwrap()
+}
+
+fn run(n: u64) -> RunId {
+    format!("run_0190a1b2c3d47000800000000000000{n}").parse().unwrap()
+}
+
+#[test]
+fn a_file_with_the_first_tables_is_brought_up_to_date() {
+    let place = Temporary::make().unwrap();
+    let path = place.0.join("store.db");
+    let mut db = Connection::open(&path).unwrap();
+    schema::migrate_partly(&mut db, 2);
+    db.execute_batch(FIRST).unwrap();
+    let n_jobs =
+        |db: &Connection| db.query_row("SELECT count(*) FROM jobs", [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(n_jobs(&db), 1);
+    drop(db);
+    let store = Sqlite::open(&path, Durability::Fast).unwrap();
+    let row = block_on(store.run(RunRef::Id(run(1)))).unwrap().unwrap();
+    assert_eq!(
+        (row.len, row.standing.status, row.standing.wake_at.map(|at| at.0)),
+        (2, RunStatus::Waiting, Some(99))
+    );
+    assert_eq!(row.origin.labels["a"], "b");
+    let entries = block_on(store.journal(run(1), Since::Entry(0), 10)).unwrap().entries;
+    let written = concat!(
+        r#"{"v":1,"at":5,"command":"cmd_0190a1b2c3d470008000000000000011","#,
+        r#""events":[{"e":"started","params":{"x":1.10,"y":"\u00e9"}},{"e":"entered","node":"a","visit":1}]}"#
+    );
+    assert_eq!(entries[0], (1, Entry::decode(written.as_bytes()).unwrap()));
+    assert_eq!((entries.len(), entries[1].1.command), (2, command(13)));
+    let committed = block_on(store.command(command(11))).unwrap().unwrap();
+    assert_eq!((committed.run, committed.balances["payer"]), (Some((run(1), 1)), 70));
+    assert_eq!(block_on(store.command(command(12))).unwrap().unwrap().run, Some((run(2), 1)));
+    assert_eq!(block_on(store.command(command(14))).unwrap().unwrap().run, None);
+    drop(store);
+    assert_eq!(n_jobs(&Connection::open(&path).unwrap()), 1);
+}
