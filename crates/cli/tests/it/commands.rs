@@ -171,8 +171,9 @@ async fn people_decide_signal_cancel_and_retry() {
     desk.code(&["run", "wait", &id], 2);
     desk.code(&["run", "watch", &id], 2);
     desk.text(&["run", "retry", &id]);
-    desk.text(&["run", "continue", &id, "review", "approved"]);
-    desk.text(&["run", "cancel", &id]);
+    desk.text(&["approvals", "approve", &id]);
+    desk.text(&["run", "continue", &id, "paid", r#"{"receipt": "by hand"}"#]);
+    desk.code(&["run", "wait", &id, "--timeout", "30s"], 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
