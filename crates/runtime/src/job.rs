@@ -26,7 +26,7 @@ use windlass_engine::time::Timestamp;
 use windlass_queue::{Dispatch, Limits};
 use windlass_store::commit::JobChange;
 use windlass_store::job::{CallRef, JobRow};
-use windlass_store::queue::QueueSettings;
+use windlass_store::queue::{QueueDepth, QueueSettings};
 use windlass_store::record::Record;
 
 use crate::mailbox::Letter;
@@ -109,18 +109,18 @@ pub(crate) struct Jobs {
     closed: CancellationToken,
 }
 
-impl Default for Jobs {
-    fn default() -> Self {
+impl Jobs {
+    /// Nothing is known of any job. Whoever has the store for itself need not look for what others wrote.
+    pub(crate) fn new(is_alone: bool) -> Self {
+        let limits = Limits::default();
         Jobs {
-            dispatch: Dispatch::new(Limits::default()),
+            dispatch: if is_alone { Dispatch::alone(limits) } else { Dispatch::new(limits) },
             sooner: Notify::new(),
             sweep_at: AtomicI64::new(0),
             closed: CancellationToken::new(),
         }
     }
-}
 
-impl Jobs {
     /// Jobs as they are from now on.
     fn heard(&self, rows: impl IntoIterator<Item = JobRow>) {
         if self.dispatch.offer(rows) {
@@ -145,11 +145,11 @@ impl Runtime {
 
     /// Reads what has to be known before jobs are handed out. Ready ones are read when somebody asks for them.
     pub(crate) async fn load_jobs(&self) -> Result<(), RuntimeError> {
-        for queue in self.store().queues(self.clock().now()).await? {
-            if queue.is_paused {
-                self.jobs().dispatch.pause(&queue.name, true);
-            }
+        let queues = self.store().queues(self.clock().now()).await?;
+        for queue in queues.iter().filter(|queue| queue.is_paused) {
+            self.jobs().dispatch.pause(&queue.name, true);
         }
+        self.jobs().dispatch.doubt_queues(&with_ready_jobs(queues));
         self.load_wakes().await
     }
 
@@ -166,6 +166,11 @@ pub(crate) fn unclaimed(changes: &[JobChange]) -> impl Iterator<Item = Letter> {
         let CallRef { node, fence, .. } = change.origin.call.clone()?;
         Some(Letter::of(Input::CallEnded { node, fence, outcome: Outcome::Canceled, worker: None }))
     })
+}
+
+/// The names of those in which something can be claimed.
+fn with_ready_jobs(queues: Vec<QueueDepth>) -> Vec<String> {
+    queues.into_iter().filter(|queue| queue.oldest_due_at.is_some()).map(|queue| queue.name).collect()
 }
 
 /// The row that a change made.

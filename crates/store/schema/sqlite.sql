@@ -39,6 +39,50 @@ CREATE TABLE "commands" (
 
 CREATE INDEX commands_by_age ON commands (at);
 
+CREATE VIEW entries AS
+SELECT runs.id AS run, journal.seq, journal.v, journal.at, journal.command,
+        replace(replace(replace(replace(replace(replace(replace(replace(
+        replace(replace(replace(replace(replace(replace(replace(replace(
+        replace(replace(replace(replace(replace(replace(replace(replace(
+        replace(replace(replace(replace(replace(replace(replace(journal.events,
+            char(1), '{"e":"entered","node":"'),
+            char(2), '{"e":"granted","node":"'),
+            char(3), '{"e":"done","node":"'),
+            char(4), '{"e":"started","params":'),
+            char(5), '{"e":"ended","status":"completed"'),
+            char(6), '{"e":"ended","status":"'),
+            char(7), '{"e":"failed","node":"'),
+            char(8), '{"e":"deferred","node":"'),
+            char(9), '{"e":"suspended","node":"'),
+            char(10), '{"e":"waiting","node":"'),
+            char(11), '{"e":"opened","node":"'),
+            char(12), '{"e":"turned","node":"'),
+            char(13), '{"e":"judged","node":"'),
+            char(14), '{"e":"skipped","node":"'),
+            char(15), '{"e":"logged","level":"'),
+            char(16), '{"e":"signaled"'),
+            char(17), ',"attempt":1,"visit":'),
+            char(18), ',"attempt":'),
+            char(19), ',"visit":'),
+            char(20), ',"deadline":'),
+            char(21), ',"input":'),
+            char(22), ',"output":'),
+            char(23), ',"action":"'),
+            char(24), ',"worker":"'),
+            char(25), ',"by":'),
+            char(26), ',"until":'),
+            char(27), ',"call_timeout_ms":'),
+            char(28), ',"fault":{"kind":"'),
+            char(29), ',"message":"'),
+            char(30), '","fence":'),
+            char(31), '","visit":') AS events
+FROM runs JOIN journal ON journal.run = runs.no;
+
+CREATE VIEW events AS
+SELECT entries.run, entries.seq, one.key AS place, entries.at,
+    one.value ->> '$.e' AS kind, one.value ->> '$.node' AS node, one.value AS event
+FROM entries JOIN json_each(entries.events) AS one;
+
 CREATE TABLE firings (
     schedule BLOB NOT NULL,
     slot INTEGER NOT NULL,
@@ -53,6 +97,18 @@ CREATE TABLE firings (
 CREATE INDEX firings_by_started ON firings (started, is_run);
 
 CREATE INDEX firings_running ON firings (schedule, slot, is_manual) WHERE is_running = 1;
+
+CREATE VIEW flow_versions AS
+SELECT versions.flow,
+    'ver-' || lower(hex(substr(versions.id, 1, 4)) || '-' || hex(substr(versions.id, 5, 2)) || '-' || hex(substr(versions.id, 7, 2))
+        || '-' || hex(substr(versions.id, 9, 2)) || '-' || hex(substr(versions.id, 11))) AS id,
+    'flow-' || lower(hex(substr(versions.flow, 1, 4)) || '-' || hex(substr(versions.flow, 5, 2)) || '-' || hex(substr(versions.flow, 7, 2))
+        || '-' || hex(substr(versions.flow, 9, 2)) || '-' || hex(substr(versions.flow, 11))) AS flow_id,
+    versions.number AS version,
+    versions.definition AS definition_json,
+    versions.status,
+    versions.created_at / 1000 AS created_at
+FROM versions;
 
 CREATE TABLE flows (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
@@ -192,6 +248,113 @@ CREATE TABLE migrations (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum INTEGER NOT NULL
 ) STRICT;
 
+CREATE VIEW node_runs AS
+WITH numbered AS (
+    SELECT run, at, kind, node, event, event ->> '$.visit' AS visit,
+        row_number() OVER (PARTITION BY run ORDER BY seq, place) AS n
+    FROM events
+),
+told AS (
+    SELECT *,
+        max(kind = 'granted') OVER (PARTITION BY run, node, visit) AS is_called,
+        max(kind = 'entered') OVER (PARTITION BY run, node) AS is_entered,
+        max(CASE kind WHEN 'entered' THEN event -> '$.input' END) OVER (PARTITION BY run, node, visit) AS entered_with
+    FROM numbered WHERE node IS NOT NULL
+),
+begun AS (
+    SELECT *, CASE kind
+            WHEN 'granted' THEN 1
+            WHEN 'entered' THEN NOT is_called
+            WHEN 'opened' THEN NOT is_entered
+            ELSE 0
+        END AS begins
+    FROM told
+),
+filed AS (
+    SELECT *, sum(begins) OVER (PARTITION BY run, node ORDER BY n) AS attempt FROM begun
+),
+attempt AS (
+    SELECT run, node, min(n) AS n, min(at) AS began_at,
+        max(CASE WHEN begins THEN kind END) AS began,
+        max(CASE WHEN begins THEN event END) AS beginning,
+        max(CASE WHEN begins THEN entered_with END) AS entered_with,
+        max(CASE kind WHEN 'waiting' THEN event ->> '$.wait.for' END) AS waits_for,
+        -- The last of them, found by its number.
+        substr(max(CASE WHEN kind IN ('done', 'failed', 'deferred', 'suspended', 'dropped')
+            THEN printf('%019d', n) || event END), 20) AS ending,
+        max(CASE WHEN kind IN ('done', 'failed', 'deferred', 'suspended', 'dropped') THEN at END) AS ended_at
+    FROM filed WHERE attempt > 0 GROUP BY run, node, attempt
+),
+shown AS (
+    SELECT attempt.*, runs.ended_at AS run_ended_at, runs.version,
+        lower(hex(substr(attempt.run, 1, 4)) || '-' || hex(substr(attempt.run, 5, 2)) || '-' || hex(substr(attempt.run, 7, 2))
+        || '-' || hex(substr(attempt.run, 9, 2)) || '-' || hex(substr(attempt.run, 11))) AS uuid,
+        attempt.beginning ->> '$.fence' AS fence,
+        attempt.ending ->> '$.e' AS how,
+        rtrim(rtrim(attempt.node, replace(attempt.node, '/', '')), '/') AS around,
+        substr(attempt.node, length(rtrim(attempt.node, replace(attempt.node, '/', ''))) + 1) AS own,
+        CASE WHEN json_valid(versions.definition) THEN versions.definition END AS definition
+    FROM attempt JOIN runs ON runs.id = attempt.run LEFT JOIN versions ON versions.id = runs.version
+)
+SELECT shown.run,
+    CASE WHEN shown.fence IS NULL THEN shown.uuid || '.e' || shown.n ELSE shown.uuid || '.' || shown.fence END AS id,
+    'task-' || shown.uuid AS task_id,
+    CASE shown.around WHEN '' THEN shown.node ELSE shown.around END AS node_key,
+    coalesce(shown.beginning ->> '$.attempt', 1) AS attempt_no,
+    CASE
+        WHEN shown.how = 'done' THEN 'ok'
+        WHEN shown.how = 'failed' OR shown.how = 'deferred' THEN 'error'
+        WHEN shown.how = 'dropped' THEN 'canceled'
+        WHEN shown.how = 'suspended' AND EXISTS (
+            SELECT 1 FROM events WHERE events.run = shown.run AND events.node = shown.node
+                AND events.kind = 'granted' AND events.event ->> '$.fence' > shown.fence
+        ) THEN 'ok'
+        WHEN shown.run_ended_at IS NOT NULL THEN 'canceled'
+        WHEN jobs.status = 'running' OR jobs.id IS NULL THEN 'running'
+        ELSE 'queued'
+    END AS status,
+    CASE
+        WHEN shown.how = 'suspended' THEN 'suspended'
+        WHEN shown.how IS NULL AND shown.run_ended_at IS NULL AND shown.waits_for IN ('timer', 'signal', 'approval')
+            THEN 'waiting'
+        WHEN shown.around = '' OR (shown.how IS NULL AND shown.run_ended_at IS NULL) THEN ''
+        WHEN shown.own GLOB '*[^0-9]*' THEN 'sub_node_complete'
+        WHEN shown.definition ->> ('$.nodes."' || replace(shown.around, '"', '') || '".kind') = 'parallel'
+            THEN 'branch_complete'
+        ELSE 'item_complete'
+    END AS sub_status,
+    CASE
+        WHEN shown.around = '' THEN ''
+        WHEN shown.own GLOB '*[^0-9]*' THEN shown.own
+        ELSE coalesce(
+            shown.definition
+                ->> ('$.nodes."' || replace(shown.around, '"', '') || '".parallel_services[' || shown.own || ']'),
+            shown.own
+        )
+    END AS branch_id,
+    coalesce(shown.definition -> ('$.nodes."' || replace(shown.node, '"', '') || '".prep'), '{}') AS prep_json,
+    coalesce(shown.beginning -> '$.input', shown.entered_with, 'null') AS exec_input_json,
+    coalesce(shown.ending -> '$.output', shown.ending -> '$.memo', '') AS exec_output_json,
+    coalesce(shown.ending ->> '$.fault.message', '') AS error_text,
+    coalesce(
+        shown.ending ->> '$.action', shown.ending ->> '$.route',
+        CASE WHEN shown.how = 'done' AND shown.around = '' THEN 'default' ELSE '' END
+    ) AS action,
+    shown.began_at / 1000 AS started_at,
+    coalesce(shown.ended_at, shown.run_ended_at, 0) / 1000 AS finished_at,
+    coalesce(shown.ending ->> '$.worker', attempts.worker, '') AS worker_id,
+    coalesce(registrations.url, '') AS worker_url,
+    CASE
+        WHEN jobs.id IS NOT NULL OR EXISTS (SELECT 1 FROM logs WHERE logs.run = shown.run AND logs.fence = shown.fence)
+            THEN '/api/tasks/logs?run_id=' || shown.uuid || '.' || shown.fence
+        ELSE ''
+    END AS log_path
+FROM shown
+    LEFT JOIN jobs ON jobs.run = shown.run AND jobs.call_fence = shown.fence
+    LEFT JOIN attempts ON attempts.job = jobs.id AND jobs.status = 'running' AND attempts.status = 'running'
+    LEFT JOIN registrations ON registrations.id = coalesce(shown.ending ->> '$.worker', attempts.worker)
+ORDER BY shown.run, shown.n;
+
 CREATE TABLE outbox (
     sender BLOB NOT NULL,
     seq INTEGER NOT NULL,
@@ -215,6 +378,19 @@ CREATE TABLE queues (
     name TEXT NOT NULL PRIMARY KEY,
     is_paused INTEGER NOT NULL CHECK (is_paused IN (0, 1)),
     updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE "registrations" (
+    id TEXT NOT NULL PRIMARY KEY,
+    name TEXT NOT NULL,
+    url TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    services TEXT NOT NULL,
+    queues TEXT NOT NULL,
+    load INTEGER NOT NULL,
+    capacity INTEGER NOT NULL,
+    registered_at INTEGER NOT NULL,
+    beat_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE "runs" (
@@ -315,6 +491,86 @@ CREATE TABLE snapshots (
     state BLOB NOT NULL
 ) STRICT;
 
+CREATE VIEW task_queue AS
+SELECT jobs.id AS job,
+    lower(hex(substr(jobs.id, 1, 4)) || '-' || hex(substr(jobs.id, 5, 2)) || '-' || hex(substr(jobs.id, 7, 2))
+        || '-' || hex(substr(jobs.id, 9, 2)) || '-' || hex(substr(jobs.id, 11))) || '.' || jobs.fence AS id,
+    'task-' || lower(hex(substr(jobs.call_run, 1, 4)) || '-' || hex(substr(jobs.call_run, 5, 2)) || '-' || hex(substr(jobs.call_run, 7, 2))
+        || '-' || hex(substr(jobs.call_run, 9, 2)) || '-' || hex(substr(jobs.call_run, 11))) AS task_id,
+    CASE instr(jobs.call_node, '/')
+        WHEN 0 THEN jobs.call_node
+        ELSE rtrim(rtrim(jobs.call_node, replace(jobs.call_node, '/', '')), '/')
+    END AS node_key,
+    jobs.name AS service,
+    json_object(
+        'input', job_specs.payload -> '$.input', 'params', job_specs.payload -> '$.params',
+        'run_id', lower(hex(substr(jobs.call_run, 1, 4)) || '-' || hex(substr(jobs.call_run, 5, 2)) || '-' || hex(substr(jobs.call_run, 7, 2))
+        || '-' || hex(substr(jobs.call_run, 9, 2)) || '-' || hex(substr(jobs.call_run, 11))) || '.' || jobs.call_fence
+    ) AS input_json,
+    jobs.status,
+    coalesce(attempts.worker, '') AS worker_id,
+    jobs.created_at / 1000 AS created_at,
+    coalesce(attempts.started_at / 1000, 0) AS started_at,
+    coalesce(min(jobs.state ->> '$.lease_until', coalesce(jobs.state ->> '$.deadline', jobs.state ->> '$.lease_until'))
+        / 1000, 0) AS timeout_at
+FROM jobs
+    JOIN job_specs ON job_specs.job = jobs.id
+    LEFT JOIN attempts ON attempts.job = jobs.id
+        AND attempts.number = (SELECT max(last.number) FROM attempts AS last WHERE last.job = jobs.id)
+WHERE jobs.call_run IS NOT NULL;
+
+CREATE VIEW task_runs AS
+SELECT attempts.job,
+    lower(hex(substr(attempts.job, 1, 4)) || '-' || hex(substr(attempts.job, 5, 2)) || '-' || hex(substr(attempts.job, 7, 2))
+        || '-' || hex(substr(attempts.job, 9, 2)) || '-' || hex(substr(attempts.job, 11))) || '.' || attempts.number AS id,
+    lower(hex(substr(attempts.job, 1, 4)) || '-' || hex(substr(attempts.job, 5, 2)) || '-' || hex(substr(attempts.job, 7, 2))
+        || '-' || hex(substr(attempts.job, 9, 2)) || '-' || hex(substr(attempts.job, 11))) AS task_id,
+    attempts.number AS attempt,
+    attempts.status,
+    attempts.worker AS worker_id,
+    strftime('%Y-%m-%dT%H:%M:%fZ', attempts.started_at / 1000.0, 'unixepoch') AS started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', attempts.finished_at / 1000.0, 'unixepoch') AS finished_at,
+    attempts.result,
+    attempts.error ->> '$.message' AS error,
+    strftime('%Y-%m-%dT%H:%M:%fZ', attempts.next_retry_at / 1000.0, 'unixepoch') AS next_retry_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', attempts.created_at / 1000.0, 'unixepoch') AS created_at
+FROM attempts;
+
+CREATE VIEW tasks AS
+SELECT runs.id AS run,
+    'task-' || lower(hex(substr(runs.id, 1, 4)) || '-' || hex(substr(runs.id, 5, 2)) || '-' || hex(substr(runs.id, 7, 2))
+        || '-' || hex(substr(runs.id, 9, 2)) || '-' || hex(substr(runs.id, 11))) AS id,
+    'ver-' || lower(hex(substr(runs.version, 1, 4)) || '-' || hex(substr(runs.version, 5, 2)) || '-' || hex(substr(runs.version, 7, 2))
+        || '-' || hex(substr(runs.version, 9, 2)) || '-' || hex(substr(runs.version, 11))) AS flow_version_id,
+    'flow-' || lower(hex(substr(runs.flow, 1, 4)) || '-' || hex(substr(runs.flow, 5, 2)) || '-' || hex(substr(runs.flow, 7, 2))
+        || '-' || hex(substr(runs.flow, 9, 2)) || '-' || hex(substr(runs.flow, 11))) AS flow_id,
+    flows.name AS flow_name,
+    versions.number AS flow_version,
+    CASE
+        WHEN runs.status = 'running' AND runs.owner_server IS NULL THEN 'waiting_queue'
+        WHEN runs.status = 'waiting' AND runs.step_count = 0 THEN 'pending'
+        WHEN runs.status = 'waiting' OR runs.status = 'paused' THEN 'running'
+        ELSE runs.status
+    END AS status,
+    coalesce(
+        (SELECT entries.events -> '$[0].params' FROM entries WHERE entries.run = runs.id AND entries.seq = 1), '{}'
+    ) AS params_json,
+    -- Of a run that is open it is in the journal only.
+    coalesce(runs.shared, '{}') AS shared_json,
+    coalesce(runs.node, '') AS current_node_key,
+    coalesce(runs.action, '') AS last_action,
+    runs.step_count,
+    '{}' AS retry_state_json,
+    coalesce(servers.name, '') AS lease_owner,
+    coalesce((servers.beat_at + 10000) / 1000, 0) AS lease_expiry,
+    coalesce(runs.request, '') AS request_id,
+    runs.created_at / 1000 AS created_at,
+    runs.updated_at / 1000 AS updated_at
+FROM runs
+    LEFT JOIN flows ON flows.id = runs.flow
+    LEFT JOIN versions ON versions.id = runs.version
+    LEFT JOIN servers ON servers.id = runs.owner_server AND servers.epoch = runs.owner_epoch;
+
 CREATE TABLE versions (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
     flow BLOB NOT NULL,
@@ -329,16 +585,10 @@ CREATE TABLE versions (
 
 CREATE UNIQUE INDEX versions_by_number ON versions (flow, number);
 
-CREATE TABLE workers (
-    id TEXT NOT NULL PRIMARY KEY,
-    name TEXT NOT NULL,
-    url TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    services TEXT NOT NULL,
-    queues TEXT NOT NULL,
-    load INTEGER NOT NULL,
-    capacity INTEGER NOT NULL,
-    registered_at INTEGER NOT NULL,
-    beat_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+CREATE VIEW workers AS
+SELECT id, name, url, kind, kind AS type, services, services AS services_json, queues, load, capacity, registered_at,
+    beat_at, beat_at / 1000 AS last_heartbeat,
+    strftime('%Y-%m-%dT%H:%M:%fZ', beat_at / 1000.0, 'unixepoch') AS heartbeat_at,
+    CASE WHEN beat_at / 1000 >= unixepoch('now') - 15 THEN 'online' ELSE 'offline' END AS status
+FROM registrations;
 

@@ -115,7 +115,8 @@ async fn send_signals(client: Client, acknowledged: Arc<Mutex<Vec<Acknowledged>>
             continue;
         }
         let signal: Signal = serde_json::from_value(json!({"key": "go", "value": true})).unwrap();
-        while client.signal(&run.id, &signal).await.is_err() {
+        // A run that has ended got it before, although nobody heard of it.
+        while client.signal(&run.id, &signal).await.is_err_and(|error| error.status != Some(409)) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }

@@ -14,10 +14,11 @@ struct Migration {
 }
 
 /// All migrations, in order: their numbers are their places, from 1.
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 4] = [
     Migration { name: "0001_first", sql: include_str!("../../migrations/sqlite/0001_first.sql") },
     Migration { name: "0002_logs", sql: include_str!("../../migrations/sqlite/0002_logs.sql") },
     Migration { name: "0003_lean", sql: include_str!("../../migrations/sqlite/0003_lean.sql") },
+    Migration { name: "0004_views", sql: include_str!("../../migrations/sqlite/0004_views.sql") },
 ];
 
 /// Bytes of the log that are kept on the disk for the next time.

@@ -60,3 +60,4 @@ fn the_schema_is_the_one_on_record() {
 
 mod migrations;
 mod promises;
+mod views;

@@ -6,12 +6,12 @@ use super::column::{Columns, json};
 use crate::error::{Refusal, StoreError};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
-const SAVE: &str = "INSERT OR REPLACE INTO workers (id, name, url, kind, services, queues, load, capacity, \
+const SAVE: &str = "INSERT OR REPLACE INTO registrations (id, name, url, kind, services, queues, load, capacity, \
      registered_at, beat_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-const BEAT: &str = "UPDATE workers SET url = coalesce(?2, url), load = coalesce(?3, load), \
+const BEAT: &str = "UPDATE registrations SET url = coalesce(?2, url), load = coalesce(?3, load), \
      beat_at = max(beat_at, ?4) WHERE id = ?1";
 const WORKERS: &str = "SELECT id, name, url, kind, services, queues, load, capacity, registered_at, beat_at \
-     FROM workers ORDER BY id";
+     FROM registrations ORDER BY id";
 
 pub(super) fn save(db: &Connection, row: &WorkerRow) -> Result<(), StoreError> {
     let WorkerRow { id, name, url, kind, services, queues, load, capacity, registered_at, beat_at } = row;
