@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -58,11 +59,11 @@ fn every_example_ends_as_it_promises() {
     assert!(output.status.success(), "{messages}");
     let reports: Value = serde_json::from_slice(&output.stdout).unwrap();
     let reports = reports.as_array().unwrap();
-    assert!(reports.len() >= 18, "only {} examples", reports.len());
+    assert!(reports.len() >= 40, "only {} examples", reports.len());
     for form in ["graph", "dag", "steps"] {
         assert!(reports.iter().any(|report| report["form"] == form), "no example of the {form} form");
     }
-    assert!(messages.contains("nothing is durable"), "{messages}");
+    assert!(messages.contains("listens on http://127.0.0.1:"), "{messages}");
 }
 
 #[test]
@@ -80,12 +81,38 @@ fn every_example_says_how_it_must_end() {
 }
 
 #[test]
-fn without_once_it_says_how_to_go_on_and_ends() {
-    let examples = Examples::new("goes-on", SHOUT, r#"{"params": {"word": "a"}}"#);
-    let output = windlass(&["dev", "--examples", examples.0.to_str().unwrap()]);
-    assert!(output.status.success());
-    assert!(text(&output.stderr).contains("there is no server"), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).starts_with("FLOW"), "{}", text(&output.stdout));
+fn a_person_gets_a_table() {
+    let examples = Examples::new("table", SHOUT, r#"{"params": {"word": "a"}}"#);
+    let output = windlass(&["dev", "--once", "-o", "table", "--examples", examples.0.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    assert!(table.starts_with("FLOW"), "{table}");
+    assert!(table.contains(r#"flow  graph  completed"#), "{table}");
+}
+
+#[test]
+fn without_once_it_serves_until_it_is_told_to_stop() {
+    let examples = Examples::new("serves", SHOUT, r#"{"params": {"word": "a"}}"#);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(["dev", "--examples", "."])
+        .current_dir(&examples.0)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    for line in stderr.lines() {
+        let line = line.unwrap();
+        said.push_str(&line);
+        if line.starts_with("serving on http://127.0.0.1:") {
+            let asked = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+            assert!(asked.success());
+        }
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
+    assert!(said.contains("all 1 examples ended as expected"), "{said}");
+    assert!(examples.0.join(".windlass/windlass.db").exists());
 }
 
 #[test]
@@ -94,7 +121,8 @@ fn an_example_that_ends_otherwise_fails_the_command() {
     let output = Examples::new("otherwise", SHOUT, script).play();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains(r#"shared `out` is "A" and should be "B""#));
-    assert!(text(&output.stdout).contains("NO"));
+    let reports: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(reports[0]["differences"].as_array().unwrap().len(), 1);
 }
 
 #[test]
@@ -125,6 +153,14 @@ fn acts_that_are_left_over_are_reported() {
     let output = Examples::new("left-over", SHOUT, script).play();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("the script's next act was refused"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn answers_are_given_as_scripted() {
+    let script = r#"{"params": {"word": "a"}, "answers": {"a": [{"done": "scripted"}]},
+        "expect": {"status": "completed", "shared": {"out": "scripted"}}}"#;
+    let output = Examples::new("scripted", SHOUT, script).play();
+    assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
 #[test]

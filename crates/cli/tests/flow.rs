@@ -42,7 +42,7 @@ fn problems_name_file_place_severity_and_hint() {
     let file = definition("slip.json", SLIP);
     let output = windlass(&["flow", "validate", &file]);
     assert_eq!(output.status.code(), Some(2));
-    let expected = format!("{file}: $.edges[0].to: error: unknown node `aa` (did you mean `a`?)\n");
+    let expected = format!("{file}:1:84: error: $.edges[0].to: unknown node `aa` (did you mean `a`?)\n");
     assert_eq!(text(&output.stdout), expected);
 }
 
@@ -55,6 +55,7 @@ fn the_json_of_several_files_is_one_array() {
     assert_eq!(reports[0]["form"], "steps");
     assert_eq!(reports[0]["problems"], json!([]));
     assert_eq!(reports[1]["problems"][0]["severity"], "error");
+    assert_eq!(reports[1]["problems"][0]["line"], 1);
     assert_eq!(reports[1]["nodes"], Value::Null);
 }
 
@@ -114,8 +115,18 @@ fn groups_of_commands_show_an_example_too() {
 
 #[test]
 fn every_command_shows_an_example_and_its_exit_codes() {
-    for command in [&["dev", "--help"][..], &["flow", "validate", "--help"], &["flow", "expand", "--help"]] {
-        let help = text(&windlass(command).stdout);
+    let of = |group: &'static str, names: &'static str| names.split(' ').map(move |name| vec![group, name]);
+    let single =
+        "serve check-config dev demo worker doctor api completions".split(' ').map(|name| vec![name]);
+    let run = "start list show attempts watch state events signal cancel pause resume step rerun retry continue \
+               wait why";
+    let commands = single
+        .chain(of("flow", "apply validate list show versions diff expand graph"))
+        .chain(of("run", run))
+        .chain(of("approvals", "list approve reject"));
+    for mut command in commands {
+        command.push("--help");
+        let help = text(&windlass(&command).stdout);
         assert!(help.contains("  windlass ") && help.contains("Exit codes:"), "{command:?}: {help}");
     }
 }

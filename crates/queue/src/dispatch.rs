@@ -45,7 +45,7 @@ impl Default for Limits {
         Limits {
             rows: 100_000,
             bytes: 128 << 20,
-            fill_rows: 1_000,
+            fill_rows: 4_000,
             take_bytes: 16 << 20,
             timers: 200_000,
             waiters: 20_000,
@@ -58,6 +58,8 @@ impl Default for Limits {
 pub struct Dispatch {
     state: Mutex<State>,
     waiters_max: usize,
+    /// With fewer than this, more is read before it is needed.
+    low: usize,
 }
 
 #[derive(Debug)]
@@ -83,9 +85,19 @@ pub enum Take<'a> {
 impl Dispatch {
     /// An index that knows nothing yet.
     pub fn new(limits: Limits) -> Self {
-        let waiters_max = limits.waiters;
-        let state = State { timers: Timers::new(limits.timers), index: Index::new(limits) };
-        Dispatch { state: Mutex::new(state), waiters_max }
+        Self::begin(limits, false)
+    }
+
+    /// An index for whoever has the store for itself and says at once, by [`Dispatch::doubt_queues`], where something
+    /// is ready in it: everything else it will be told of.
+    pub fn alone(limits: Limits) -> Self {
+        Self::begin(limits, true)
+    }
+
+    fn begin(limits: Limits, is_all: bool) -> Self {
+        let (waiters_max, low) = (limits.waiters, limits.fill_rows / 4);
+        let state = State { timers: Timers::new(limits.timers), index: Index::new(limits, is_all) };
+        Dispatch { state: Mutex::new(state), waiters_max, low }
     }
 
     /// Jobs as they are from now on: those that can be claimed are handed out, ended ones are forgotten. Older news
@@ -107,6 +119,16 @@ impl Dispatch {
         is_earlier(state.timers.next(), before)
     }
 
+    /// Jobs that have ended with this revision: the same as offering them, without having to have them.
+    pub fn ended(&self, jobs: impl IntoIterator<Item = (JobId, u64)>) {
+        let mut state = self.lock();
+        for (id, rev) in jobs {
+            if state.index.forget(id, rev) {
+                state.timers.set(id, None);
+            }
+        }
+    }
+
     /// There is no such job any more.
     pub fn forget(&self, id: JobId) {
         let mut state = self.lock();
@@ -123,9 +145,8 @@ impl Dispatch {
     /// the store may have is asked for before others are. `ticket` is that of an earlier wait of the same claim.
     pub fn take(&self, query: &Arc<Query>, max: usize, may_fill: bool, ticket: Option<u64>) -> Take<'_> {
         let mut state = self.lock();
-        if may_fill && let Some(wanted) = state.index.begin_filling(query, max) {
-            let limit = state.index.n_to_read();
-            return Take::Fill(Fill { dispatch: self, wanted: Some(wanted), limit });
+        if may_fill && let Some(fill) = self.fill(&mut state, query, 1) {
+            return Take::Fill(fill);
         }
         let taken = state.index.take(query, max);
         if !taken.is_empty() {
@@ -137,6 +158,21 @@ impl Dispatch {
         let (ticket, woken) = state.index.line.join(query.clone(), ticket);
         let is_sure = state.index.is_sure(query);
         Take::Wait(Waiter { dispatch: self, query: query.clone(), ticket, woken, is_heard: false, is_sure })
+    }
+
+    /// Whether so little is left of what the query asks for that more should be read.
+    pub fn is_low(&self, query: &Query) -> bool {
+        self.lock().index.is_low(query, self.low)
+    }
+
+    /// Something to be read from the store before whoever asks next has to wait for it.
+    pub fn fill_ahead(&self, query: &Query) -> Option<Fill<'_>> {
+        self.fill(&mut self.lock(), query, self.low)
+    }
+
+    fn fill(&self, state: &mut State, query: &Query, n: usize) -> Option<Fill<'_>> {
+        let wanted = state.index.begin_filling(query, n)?;
+        Some(Fill { dispatch: self, wanted: Some(wanted), limit: state.index.n_to_read() })
     }
 
     /// The claims of these came to nothing.
@@ -152,6 +188,11 @@ impl Dispatch {
     /// Something may have got lost: where there is nothing, the store is asked again.
     pub fn doubt(&self) {
         self.lock().index.doubt();
+    }
+
+    /// The store has ready jobs of these queues: where none is known, it is asked.
+    pub fn doubt_queues(&self, queues: &[String]) {
+        self.lock().index.doubt_queues(queues);
     }
 
     /// When time will change something, as far as anybody knows.

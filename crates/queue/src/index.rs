@@ -19,22 +19,20 @@ use windlass_store::job::JobRow;
 use crate::dispatch::{Limits, Query};
 use crate::line::Line;
 use crate::list::{Head, Key, Known, List};
+use crate::lists::Lists;
 
 /// The bytes of a job beside its payload, about.
 const ROW_BYTES: usize = 1_024;
 /// How large jobs are taken to be until some were read: large, so that the first reading is a careful one.
 const BYTES_PER_ROW: usize = 128 << 10;
-/// Lists without jobs that are remembered at least: what is forgotten is asked of the store again.
-const EMPTY_LISTS_MAX: usize = 10_000;
 /// Ends that are remembered while somebody reads: more than come in the time of a reading.
 const GONE_MAX: usize = 100_000;
 
 #[derive(Debug)]
 pub(crate) struct Index {
     rows: HashMap<JobId, Slot>,
-    queues: HashMap<String, List>,
-    services: HashMap<String, List>,
-    lists_max: usize,
+    queues: Lists,
+    services: Lists,
     paused: HashSet<String>,
     ready: Load,
     held: Load,
@@ -86,12 +84,13 @@ impl Load {
 }
 
 impl Index {
-    pub(crate) fn new(limits: Limits) -> Self {
+    /// An index of nothing; whether there is nothing ready in the store.
+    pub(crate) fn new(limits: Limits, is_all: bool) -> Self {
+        let others = if is_all { Known::All } else { Known::Nothing };
         Index {
             rows: HashMap::new(),
-            queues: HashMap::new(),
-            services: HashMap::new(),
-            lists_max: EMPTY_LISTS_MAX,
+            queues: Lists::new(others),
+            services: Lists::new(others),
             paused: HashSet::new(),
             ready: Load::default(),
             held: Load::default(),
@@ -173,12 +172,11 @@ impl Index {
 
     /// What comes next in the list that is number `at` in the query; `None` = nothing, nor in the store.
     fn head(&self, query: &Query, at: usize) -> Option<Head> {
-        let list = match query.queues.get(at) {
-            Some(queue) if self.paused.contains(queue) => return None,
-            Some(queue) => self.queues.get(queue),
-            None => self.services.get(query.services.get(at - query.queues.len())?),
-        };
-        list.map_or(Some(Head::AskStore), List::head)
+        match query.queues.get(at) {
+            Some(queue) if self.paused.contains(queue) => None,
+            Some(queue) => self.queues.head(queue),
+            None => self.services.head(query.services.get(at - query.queues.len())?),
+        }
     }
 
     /// Makes a ready job a taken one; how large it is.
@@ -220,7 +218,7 @@ impl Index {
     fn insert_ready(&mut self, row: Arc<JobRow>) {
         let key = Key::of(&row);
         while self.ready.is_full(&self.limits) {
-            let last = self.queues.get(&row.job.spec.queue).and_then(List::last);
+            let last = self.queues.named(&row.job.spec.queue).and_then(List::last);
             let Some(last) = last.filter(|last| *last > key) else { break };
             self.leave_to_store(last);
         }
@@ -237,9 +235,9 @@ impl Index {
     fn add_ready(&mut self, row: Arc<JobRow>) {
         let (key, bytes) = (Key::of(&row), weight_of(&row));
         let spec = &row.job.spec;
-        list_of(&mut self.queues, &spec.queue, &mut self.lists_max).insert(key);
+        self.queues.of(&spec.queue).insert(key);
         if !self.paused.contains(&spec.queue) {
-            list_of(&mut self.services, &spec.name, &mut self.lists_max).insert(key);
+            self.services.of(&spec.name).insert(key);
         }
         self.ready.add(bytes);
         self.rows.insert(key.id, Slot { row, place: Place::Ready, bytes });
@@ -256,22 +254,17 @@ impl Index {
     fn cut(&mut self, row: &JobRow, key: Key) {
         let known = Known::Before(key);
         self.bury(key.id, row.rev.saturating_sub(1));
-        // A list that is not there is not known at all.
-        self.both_lists(row, |list| list.cut(known));
-    }
-
-    fn both_lists(&mut self, row: &JobRow, act: impl Fn(&mut List)) {
-        let spec = &row.job.spec;
-        let lists = [self.queues.get_mut(&spec.queue), self.services.get_mut(&spec.name)];
-        lists.into_iter().flatten().for_each(act);
+        self.queues.of(&row.job.spec.queue).cut(known);
+        self.services.of(&row.job.spec.name).cut(known);
     }
 
     fn remove(&mut self, id: JobId) -> Option<Slot> {
         let slot = self.rows.remove(&id)?;
         match slot.place {
             Place::Ready => {
-                let key = Key::of(&slot.row);
-                self.both_lists(&slot.row, |list| list.remove(key));
+                let (key, spec) = (Key::of(&slot.row), &slot.row.job.spec);
+                self.queues.of(&spec.queue).remove(key);
+                self.services.of(&spec.name).remove(key);
                 self.ready.subtract(slot.bytes);
             }
             Place::Taken => self.n_taken -= 1,
@@ -286,18 +279,6 @@ fn weight_of(row: &JobRow) -> usize {
     let weigh = |value| weight::weigh(value).unwrap_or(windlass_engine::limits::SHARED_BYTES);
     let job = &row.job;
     ROW_BYTES + weigh(&job.spec.payload) + job.memo.as_ref().map_or(0, weigh)
-}
-
-/// The list of a name, made if need be. Of too many, those without jobs are forgotten.
-fn list_of<'a>(lists: &'a mut HashMap<String, List>, name: &str, max: &mut usize) -> &'a mut List {
-    if !lists.contains_key(name) {
-        if lists.len() >= *max {
-            lists.retain(|_, list| !list.is_empty() || list.is_filling());
-            *max = EMPTY_LISTS_MAX.max(lists.len().saturating_mul(2));
-        }
-        lists.insert(name.to_owned(), List::default());
-    }
-    lists.get_mut(name).expect("it was there or was just made")
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod timers;
 
 mod line;
 mod list;
+mod lists;
 
 mod index;
 

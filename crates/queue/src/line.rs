@@ -61,6 +61,11 @@ impl Line {
         self.waiting.len()
     }
 
+    /// Services that somebody waits for.
+    pub(crate) fn services(&self) -> impl Iterator<Item = &String> {
+        self.services.0.keys()
+    }
+
     /// Joins the line; with the ticket of an earlier stay, where one stood then.
     pub(crate) fn join(&mut self, query: Arc<Query>, ticket: Option<u64>) -> (u64, oneshot::Receiver<()>) {
         let ticket = ticket.filter(|ticket| !self.waiting.contains_key(ticket)).unwrap_or_else(|| {

@@ -82,6 +82,17 @@ pub(crate) struct List {
 }
 
 impl List {
+    /// A list without jobs, of which so much is known.
+    pub(crate) fn new(known: Known) -> Self {
+        List { known, ..List::default() }
+    }
+
+    /// Whether forgetting it changes nothing but that the store may be asked once more, given what is known of lists
+    /// that are not there.
+    pub(crate) fn says_nothing(&self, others: Known) -> bool {
+        self.is_empty() && !self.is_filling() && others <= self.known
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.ready.is_empty()
     }

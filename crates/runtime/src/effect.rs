@@ -11,12 +11,14 @@ use windlass_engine::input::{Input, Outcome};
 use windlass_engine::plan::Exec;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_store::record::Record;
+use windlass_store::run::RunStatus;
 
 use crate::Runtime;
 use crate::call::Reported;
 use crate::feed::Change;
 use crate::function::{Function, FunctionCall};
 use crate::hot::Hot;
+use crate::job::unclaimed;
 use crate::mailbox::Letter;
 use crate::submit::After;
 
@@ -63,7 +65,11 @@ impl Runtime {
     pub(crate) fn carry_out(&self, hot: &Hot, after: After) -> Vec<Letter> {
         let After { effects, standing, jobs, messages } = after;
         let run = hot.run.id;
+        let mut own = Vec::new();
         if let Some(standing) = standing {
+            if standing.status == RunStatus::Canceling {
+                own.extend(unclaimed(&jobs));
+            }
             self.timers().set(run, standing.wake_at, self.clock().now());
             self.feed().tell(|| Change {
                 run,
@@ -89,7 +95,6 @@ impl Runtime {
                 Effect::Call(_) | Effect::Move { .. } | Effect::Tell { .. } => None,
             })
             .collect();
-        let mut own = Vec::new();
         for effect in effects {
             match effect {
                 Effect::Call(order) if stopped.contains(&order.fence) => {}

@@ -20,14 +20,16 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use windlass_engine::id::JobId;
-use windlass_engine::input::Outcome;
+use windlass_engine::input::{Input, Outcome};
+use windlass_engine::job::{Job, State};
 use windlass_engine::time::Timestamp;
 use windlass_queue::{Dispatch, Limits};
 use windlass_store::commit::JobChange;
 use windlass_store::job::{CallRef, JobRow};
-use windlass_store::queue::QueueSettings;
+use windlass_store::queue::{QueueDepth, QueueSettings};
 use windlass_store::record::Record;
 
+use crate::mailbox::Letter;
 use crate::{Runtime, RuntimeError};
 
 /// The longest that a claim waits.
@@ -63,6 +65,8 @@ pub struct Claimed {
     pub key: String,
     pub queue: String,
     pub service: String,
+    /// How urgent it is; higher goes first.
+    pub priority: i32,
     pub input: Arc<Value>,
     pub params: Arc<Value>,
     pub memo: Option<Value>,
@@ -105,18 +109,18 @@ pub(crate) struct Jobs {
     closed: CancellationToken,
 }
 
-impl Default for Jobs {
-    fn default() -> Self {
+impl Jobs {
+    /// Nothing is known of any job. Whoever has the store for itself need not look for what others wrote.
+    pub(crate) fn new(is_alone: bool) -> Self {
+        let limits = Limits::default();
         Jobs {
-            dispatch: Dispatch::new(Limits::default()),
+            dispatch: if is_alone { Dispatch::alone(limits) } else { Dispatch::new(limits) },
             sooner: Notify::new(),
             sweep_at: AtomicI64::new(0),
             closed: CancellationToken::new(),
         }
     }
-}
 
-impl Jobs {
     /// Jobs as they are from now on.
     fn heard(&self, rows: impl IntoIterator<Item = JobRow>) {
         if self.dispatch.offer(rows) {
@@ -133,8 +137,7 @@ impl Jobs {
 impl Runtime {
     /// Pauses a queue or resumes it. What was handed out before goes on.
     pub async fn pause_queue(&self, queue: &str, is_paused: bool) -> Result<(), RuntimeError> {
-        let settings =
-            QueueSettings { name: queue.to_owned(), is_paused, updated_at: self.clock().now() };
+        let settings = QueueSettings { name: queue.to_owned(), is_paused, updated_at: self.clock().now() };
         self.store().save(Record::Queue(settings)).await?;
         self.jobs().dispatch.pause(queue, is_paused);
         Ok(())
@@ -142,18 +145,37 @@ impl Runtime {
 
     /// Reads what has to be known before jobs are handed out. Ready ones are read when somebody asks for them.
     pub(crate) async fn load_jobs(&self) -> Result<(), RuntimeError> {
-        for queue in self.store().queues(self.clock().now()).await? {
-            if queue.is_paused {
-                self.jobs().dispatch.pause(&queue.name, true);
-            }
+        let queues = self.store().queues(self.clock().now()).await?;
+        for queue in queues.iter().filter(|queue| queue.is_paused) {
+            self.jobs().dispatch.pause(&queue.name, true);
         }
+        self.jobs().dispatch.doubt_queues(&with_ready_jobs(queues));
         self.load_wakes().await
     }
 
     /// These changes of jobs have become durable.
     pub(crate) fn committed_jobs(&self, changes: &[JobChange]) {
-        self.jobs().heard(changes.iter().cloned().map(written));
+        let (open, ended): (Vec<_>, Vec<_>) = changes.iter().partition(|change| change.job.is_open());
+        let ended = ended.into_iter().map(|change| (change.job.id, change.expected_rev.saturating_add(1)));
+        self.jobs().dispatch.ended(ended);
+        if !open.is_empty() {
+            self.jobs().heard(open.into_iter().cloned().map(written));
+        }
     }
+}
+
+/// Of jobs that were cancelled, those that nobody had: there is nobody who would confirm it, so the run hears it now.
+pub(crate) fn unclaimed(changes: &[JobChange]) -> impl Iterator<Item = Letter> {
+    let nobodys = |job: &Job| job.state == State::Cancelled && job.latest().started_at.is_none();
+    changes.iter().filter(move |change| nobodys(&change.job)).filter_map(|change| {
+        let CallRef { node, fence, .. } = change.origin.call.clone()?;
+        Some(Letter::of(Input::CallEnded { node, fence, outcome: Outcome::Canceled, worker: None }))
+    })
+}
+
+/// The names of those in which something can be claimed.
+fn with_ready_jobs(queues: Vec<QueueDepth>) -> Vec<String> {
+    queues.into_iter().filter(|queue| queue.oldest_due_at.is_some()).map(|queue| queue.name).collect()
 }
 
 /// The row that a change made.

@@ -77,7 +77,7 @@ impl Runtime {
             timers: Timers::default(),
             outbox: Outbox::default(),
             calls: Calls::default(),
-            jobs: Jobs::default(),
+            jobs: Jobs::new(settings.is_alone),
             registry: Registry::new(&settings),
             caller: Caller::new(&settings),
             tasks: TaskTracker::new(),

@@ -3,7 +3,8 @@
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use windlass_engine::problem::did_you_mean;
 
 use crate::problem::{ApiError, Code};
@@ -60,10 +61,11 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for At<T> {
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
         None => parse(b"{}"),
-        Some(b'{') => parse(bytes),
+        // What is no JSON at all is told before what is wrong about it.
+        Some(b'{') => parse(bytes).map_err(|error| parse::<Value>(bytes).err().unwrap_or(error)),
         // An array would be taken for the fields of the object in their order.
         Some(_) => {
-            parse::<IgnoredAny>(bytes)?;
+            parse::<Value>(bytes)?;
             Err(ApiError::field(Code::InvalidBody, "", "the body is not an object: put it into `{` and `}`"))
         }
     }
@@ -142,7 +144,6 @@ fn lowercase(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
     use windlass_sdk::types::{Finish, NewFlow, NewRun, Signal};
 
     use super::*;

@@ -16,10 +16,9 @@ use hyper::body::{Body as _, Frame};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use crate::Options;
 use crate::problem::{ApiError, Code};
 
-/// How long a body may be silent.
-const SILENCE: Duration = Duration::from_secs(15);
 /// How much of a body that is too large is read and thrown away, so that its sender reads the answer instead of a
 /// broken connection; and how long that may take.
 const DRAIN_BYTES: usize = 64 << 20;
@@ -33,14 +32,21 @@ const ALL_KIB: usize = 256 << 10;
 #[derive(Clone)]
 pub(crate) struct Guard {
     body_bytes_max: usize,
+    /// How long a body may be silent.
+    silence: Duration,
     /// Origins whose pages may ask for everything.
     origins: Arc<[String]>,
     room: Arc<Semaphore>,
 }
 
 impl Guard {
-    pub(crate) fn new(body_bytes_max: usize, origins: &[String]) -> Self {
-        Guard { body_bytes_max, origins: origins.into(), room: Arc::new(Semaphore::new(ALL_KIB)) }
+    pub(crate) fn new(options: &Options) -> Self {
+        Guard {
+            body_bytes_max: options.body_bytes_max,
+            silence: options.body_timeout,
+            origins: options.cors.as_slice().into(),
+            room: Arc::new(Semaphore::new(ALL_KIB)),
+        }
     }
 
     /// Whether a page of another origin asks for a change, and nobody said that it may. Browsers let any page send
@@ -66,15 +72,15 @@ impl Guard {
             headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
         let mut body = body;
         if declared.is_some_and(|length| length > self.body_bytes_max) {
-            drain(&mut body).await;
+            drain(&mut body, self.silence).await;
             return Err(self.too_large());
         }
         let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(SMALL_BYTES));
         let mut held: Option<OwnedSemaphorePermit> = None;
-        while let Some(frame) = next(&mut body).await? {
+        while let Some(frame) = next(&mut body, self.silence).await? {
             let Ok(data) = frame.into_data() else { continue };
             if bytes.len().saturating_add(data.len()) > self.body_bytes_max {
-                drain(&mut body).await;
+                drain(&mut body, self.silence).await;
                 return Err(self.too_large());
             }
             bytes.extend_from_slice(&data);
@@ -134,24 +140,24 @@ pub(crate) fn is_native(path: &str) -> bool {
     !(OTHER.iter().any(|prefix| inside(prefix)) || inside("/allocate"))
 }
 
-async fn next(body: &mut Body) -> Result<Option<Frame<Bytes>>, ApiError> {
+async fn next(body: &mut Body, silence: Duration) -> Result<Option<Frame<Bytes>>, ApiError> {
     let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
-    match timeout(SILENCE, frame).await {
+    match timeout(silence, frame).await {
         Ok(None) => Ok(None),
         Ok(Some(Ok(frame))) => Ok(Some(frame)),
         Ok(Some(Err(_))) => Err(ApiError::new(Code::MalformedJson, "the body ended before it was complete")),
         Err(_) => {
-            let detail = format!("no byte of the body came for {} s: send it again", SILENCE.as_secs());
+            let detail = format!("no byte of the body came for {} ms: send it again", silence.as_millis());
             Err(ApiError::new(Code::SlowBody, detail))
         }
     }
 }
 
 /// Reads on and throws away, within bounds.
-async fn drain(body: &mut Body) {
+async fn drain(body: &mut Body, silence: Duration) {
     let read = async {
         let mut n_bytes = 0usize;
-        while let Ok(Some(frame)) = next(body).await {
+        while let Ok(Some(frame)) = next(body, silence).await {
             n_bytes = n_bytes.saturating_add(frame.into_data().map_or(0, |data| data.len()));
             if n_bytes > DRAIN_BYTES {
                 return;
@@ -177,18 +183,20 @@ mod tests {
 
     #[test]
     fn a_page_of_another_origin_changes_nothing_unless_it_may() {
-        let strict = Guard::new(1, &[]);
+        let guard = |origins: &[&str]| {
+            let cors = origins.iter().map(|origin| (*origin).to_owned()).collect();
+            Guard::new(&Options { cors, ..Options::default() })
+        };
+        let strict = guard(&[]);
         assert!(strict.is_foreign(&Method::POST, &headers("https://evil.example", "localhost:8070")));
         assert!(strict.is_foreign(&Method::POST, &headers("null", "localhost:8070")));
         assert!(!strict.is_foreign(&Method::GET, &headers("https://evil.example", "localhost:8070")));
         assert!(!strict.is_foreign(&Method::POST, &headers("http://localhost:8070", "localhost:8070")));
         assert!(!strict.is_foreign(&Method::POST, &HeaderMap::new()));
-        let open = Guard::new(1, &["https://app.example".to_owned()]);
+        let open = guard(&["https://app.example"]);
         assert!(!open.is_foreign(&Method::POST, &headers("https://app.example", "localhost:8070")));
         assert!(open.is_foreign(&Method::POST, &headers("https://app.example.evil", "localhost:8070")));
-        assert!(
-            !Guard::new(1, &["*".to_owned()]).is_foreign(&Method::POST, &headers("https://any", "localhost"))
-        );
+        assert!(!guard(&["*"]).is_foreign(&Method::POST, &headers("https://any", "localhost")));
     }
 
     #[test]
@@ -203,7 +211,10 @@ mod tests {
 
     #[tokio::test]
     async fn large_bodies_wait_for_room_and_give_it_back() {
-        let guard = Guard { room: Arc::new(Semaphore::new(100)), ..Guard::new(1 << 20, &[]) };
+        let guard = Guard {
+            room: Arc::new(Semaphore::new(100)),
+            ..Guard::new(&Options { body_bytes_max: 1 << 20, ..Options::default() })
+        };
         let large = || Body::from(vec![b' '; 80 << 10]);
         let first = guard.read(&HeaderMap::new(), large()).await.unwrap();
         assert_eq!(guard.read(&HeaderMap::new(), large()).await.unwrap_err().code(), Code::Busy);

@@ -13,6 +13,8 @@ pub mod problem;
 pub mod scheduler;
 mod shape;
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderValue, Method, header};
@@ -37,17 +39,33 @@ pub struct Options {
     pub body_bytes_max: usize,
     /// Connections at once; more wait until there is room.
     pub connections_max: usize,
+    /// How long a client may take for the head of a request that it has begun.
+    pub head_timeout: Duration,
+    /// How long the body of a request may be silent.
+    pub body_timeout: Duration,
+    /// How long a connection may be kept open without a request.
+    pub idle_timeout: Duration,
+    /// How long connections may take to end once the server stops listening.
+    pub grace: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { cors: Vec::new(), body_bytes_max: 4 << 20, connections_max: 10_000 }
+        Options {
+            cors: Vec::new(),
+            body_bytes_max: 4 << 20,
+            connections_max: 10_000,
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(15),
+            idle_timeout: Duration::from_secs(60),
+            grace: Duration::from_secs(10),
+        }
     }
 }
 
 /// Every route of every surface.
 pub fn router(runtime: Runtime, options: Options) -> Router {
-    build(runtime, options, CancellationToken::new())
+    build(runtime, &options, CancellationToken::new())
 }
 
 /// The OpenAPI document of every surface.
@@ -55,7 +73,7 @@ pub fn openapi() -> serde_json::Value {
     openapi::document(native::routes().into_openapi())
 }
 
-fn build(runtime: Runtime, options: Options, closing: CancellationToken) -> Router {
+fn build(runtime: Runtime, options: &Options, closing: CancellationToken) -> Router {
     let app = App::new(runtime.clone(), closing);
     let (native, document) = native::routes().split_for_parts();
     let router = native
@@ -67,10 +85,7 @@ fn build(runtime: Runtime, options: Options, closing: CancellationToken) -> Rout
         .method_not_allowed_fallback(wrong_method)
         // The guard has read the body, and its limit is the one that counts.
         .layer(DefaultBodyLimit::disable())
-        .layer(middleware::from_fn_with_state(
-            Guard::new(options.body_bytes_max, &options.cors),
-            guard::check,
-        ));
+        .layer(middleware::from_fn_with_state(Guard::new(options), guard::check));
     if options.cors.is_empty() { router } else { router.layer(cors(&options.cors)) }
 }
 

@@ -1,32 +1,35 @@
 //! Listening: connections, how many and how slow they may be, and how they end.
 
+mod watched;
+
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
 use windlass_runtime::Runtime;
 
 use crate::Options;
+use watched::{Answering, Watched};
 
-/// How long a client may take for the head of a request, the wait for the next one on a kept connection included.
-const HEAD: Duration = Duration::from_secs(10);
 /// Bytes of the head of a request.
 const HEAD_BYTES: usize = 64 << 10;
-/// How long connections may take to end once the server closes: what is being answered is answered.
-const GRACE: Duration = Duration::from_secs(10);
 /// How long to wait when the system has no room for another connection.
 const FULL: Duration = Duration::from_millis(50);
 
 /// Serves until `shutdown` is cancelled; then takes no more connections, ends streams, answers what is being
-/// answered, and returns.
+/// answered, cuts what takes longer than the grace, and returns. Workers that wait for jobs are sent away by the
+/// runtime: shut that down at the same time, not after.
 pub async fn serve(
     listener: TcpListener,
     runtime: Runtime,
@@ -34,17 +37,21 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let room = Arc::new(Semaphore::new(options.connections_max.clamp(1, Semaphore::MAX_PERMITS)));
-    let router = crate::build(runtime, options, shutdown.clone());
-    let graceful = GracefulShutdown::new();
-    loop {
-        // Those for whom there is no room wait where the system keeps them.
-        let accepted = shutdown.run_until_cancelled(accept(&listener, &room)).await;
-        let Some((stream, held)) = accepted else { break };
-        converse(stream, held, router.clone(), &graceful);
+    let door = Door {
+        router: crate::build(runtime, &options, shutdown.clone()),
+        graceful: GracefulShutdown::new(),
+        cut: CancellationToken::new(),
+        options,
+    };
+    // Those for whom there is no room wait where the system keeps them.
+    while let Some((stream, held)) = shutdown.run_until_cancelled(accept(&listener, &room)).await {
+        door.converse(stream, held);
     }
     drop(listener);
-    if tokio::time::timeout(GRACE, graceful.shutdown()).await.is_err() {
-        tracing::warn!("connections that did not end in time were cut");
+    let Door { graceful, cut, options, .. } = door;
+    if tokio::time::timeout(options.grace, graceful.shutdown()).await.is_err() {
+        tracing::warn!("connections that did not end in time are cut");
+        cut.cancel();
     }
     Ok(())
 }
@@ -63,22 +70,43 @@ async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> (TcpStream, Ow
     }
 }
 
-fn converse(stream: TcpStream, held: OwnedSemaphorePermit, router: Router, graceful: &GracefulShutdown) {
-    // Answers are small and awaited: they must not wait to be joined by others.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection keeps its delay");
-    }
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(HEAD_BYTES).keep_alive(true);
-    let service =
-        TowerToHyperService::new(tower::util::MapRequest::new(router, |request: hyper::Request<_>| {
-            request.map(axum::body::Body::new)
-        }));
-    let connection = graceful.watch(builder.serve_connection(TokioIo::new(stream), service));
-    tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "a connection broke");
+/// What every connection is given.
+struct Door {
+    router: Router,
+    options: Options,
+    graceful: GracefulShutdown,
+    cut: CancellationToken,
+}
+
+impl Door {
+    fn converse(&self, stream: TcpStream, held: OwnedSemaphorePermit) {
+        // Answers are small and awaited: they must not wait to be joined by others.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection keeps its delay");
         }
-        drop(held);
-    });
+        let answering = Answering::default();
+        let stream = Watched::new(stream, answering.clone(), self.options.head_timeout);
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new()).max_buf_size(HEAD_BYTES);
+        // It counts from the end of the request before: it is the time that a kept connection may be idle.
+        builder.header_read_timeout(self.options.idle_timeout.max(self.options.head_timeout));
+        let router = self.router.clone();
+        let service = service_fn(move |request: hyper::Request<Incoming>| {
+            answering.begin();
+            let (router, answering) = (router.clone(), answering.clone());
+            async move {
+                let answer = router.oneshot(request.map(Body::new)).await;
+                answering.end();
+                answer
+            }
+        });
+        let connection = self.graceful.watch(builder.serve_connection(TokioIo::new(stream), service));
+        let cut = self.cut.clone();
+        tokio::spawn(async move {
+            if let Some(Err(error)) = cut.run_until_cancelled(connection).await {
+                tracing::debug!(%error, "a connection broke");
+            }
+            drop(held);
+        });
+    }
 }

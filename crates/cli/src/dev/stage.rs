@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use serde_json::{Map, Value};
 use windlass_sdk::client::Registration;
-use windlass_sdk::types::{Cancel, Decide, NewRun, NodeState, Run, RunStatus, Signal};
+use windlass_sdk::types::{Cancel, Decide, NewRun, NodeState, Reason, Run, RunStatus, Signal};
 use windlass_sdk::worker::bind;
 use windlass_sdk::{Client, ClientError};
 
@@ -16,6 +16,9 @@ use super::example::{Act, Example, Script};
 const PATIENCE: Duration = Duration::from_secs(15);
 /// How often a run is looked at.
 const LOOK: Duration = Duration::from_millis(5);
+
+/// What only somebody outside can bring.
+const FOR_PEOPLE: [&str; 4] = ["signal", "approval", "step", "resume"];
 
 /// How a run ended, or where it stood when patience did.
 pub(super) struct Ending {
@@ -57,7 +60,7 @@ pub(super) async fn play(client: &Client, example: &Example) -> Result<Ending> {
     let run = client.start(&example.name, &new).await?.id;
     let mut stage = Stage { client, run, began, trouble: Vec::new() };
     stage.acts(&script.script).await?;
-    let ended = stage.until(|run| run.summary.status.is_ended()).await?;
+    let ended = stage.until_at_rest().await?;
     let took = began.elapsed();
     if !ended.summary.status.is_ended() && stage.trouble.is_empty() {
         stage.wondering().await?;
@@ -90,6 +93,26 @@ impl Stage<'_> {
         loop {
             let run = self.client.run(&self.run).await?;
             if holds(&run) || self.began.elapsed() > PATIENCE {
+                return Ok(run);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Looks at the run until it has ended, or waits for somebody who will not come.
+    async fn until_at_rest(&self) -> Result<Run, ClientError> {
+        loop {
+            let might_rest = |run: &Run| {
+                let status = run.summary.status;
+                status.is_ended() || status == RunStatus::Waiting && run.summary.wake_at.is_none()
+            };
+            let run = self.until(might_rest).await?;
+            if run.summary.status.is_ended() || self.began.elapsed() > PATIENCE {
+                return Ok(run);
+            }
+            let why = self.client.why(&self.run).await?;
+            let for_people = |reason: &Reason| FOR_PEOPLE.contains(&reason.waits_for.as_str());
+            if !why.reasons.is_empty() && why.reasons.iter().all(for_people) {
                 return Ok(run);
             }
             tokio::time::sleep(LOOK).await;

@@ -1,5 +1,6 @@
 //! Draws a definition as lines and arrows, or in the language of Graphviz.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -109,13 +110,12 @@ fn ascii_of(root: &Scope) -> String {
 
 /// Recursion ends with the scopes, whose depth the compiler limits.
 fn ascii_scope(scope: &Scope, indent: &str, text: &mut String) {
-    let start = match scope.routing {
-        Routing::Action { start } => Some(start),
-        Routing::Join { .. } => None,
+    let begins = |index: usize, node: &Node| match scope.routing {
+        Routing::Action { start } => start == index,
+        Routing::Join { .. } => node.n_in == 0,
     };
-    for (index, node) in scope.nodes.iter().enumerate() {
-        let begins = start.map_or(node.n_in == 0, |start| start == index);
-        let mark = if begins { "▶" } else { "○" };
+    for (index, node) in in_order(scope, begins) {
+        let mark = if begins(index, node) { "▶" } else { "○" };
         // Writing to a string cannot fail.
         let _ok = writeln!(text, "{indent}{mark} {} [{}]", node.key, what(node));
         for (name, inner) in inside(node) {
@@ -129,6 +129,24 @@ fn ascii_scope(scope: &Scope, indent: &str, text: &mut String) {
             let _ok = writeln!(text, "{indent}  {corner}{arrow} {}", target(scope, edge));
         }
     }
+}
+
+/// Nodes as they are reached from where the scope begins; those that are not come last.
+fn in_order(scope: &Scope, begins: impl Fn(usize, &Node) -> bool) -> Vec<(usize, &Node)> {
+    let starts = scope.nodes.iter().enumerate().filter(|(index, node)| begins(*index, node));
+    let mut waiting: VecDeque<usize> = starts.map(|(index, _)| index).collect();
+    waiting.extend(0..scope.nodes.len());
+    let mut seen = BTreeSet::new();
+    let mut ordered = Vec::with_capacity(scope.nodes.len());
+    while let Some(index) = waiting.pop_front() {
+        let Some(node) = scope.nodes.get(index).filter(|_| seen.insert(index)) else { continue };
+        ordered.push((index, node));
+        // In the order of their edges, before anything that was not reached yet.
+        for to in node.out.iter().rev().filter_map(|edge| edge.to) {
+            waiting.push_front(to);
+        }
+    }
+    ordered
 }
 
 fn target<'s>(scope: &'s Scope, edge: &Edge) -> &'s str {
@@ -188,7 +206,7 @@ mod tests {
     fn lines_show_starts_edges_and_what_is_inside() {
         let text = ascii_of(&root(LOOP));
         assert!(text.starts_with("▶ a [choice]\n"), "{text}");
-        for line in ["├─ go \"on\" ─▶ b", "─▶ (end)", "│ inside:", "▶ c [executor: echo]", "──▶ a"]
+        for line in ["├─ go \"on\" ─▶ b", "─▶ (end)", "│ inside:", "▶ c [executor: echo]", "└─ default ─▶ a"]
         {
             assert!(text.contains(line), "{line}: {text}");
         }

@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn places_are_found_in_json_and_in_yaml() {
         let json = "{\n  \"start\": \"a\",\n  \"nodes\": {\"a\": {\"service\": \"x\"}},\n  \"edges\": [{}, {\"to\": \"b\"}]\n}";
-        assert_eq!(find(json, "$.nodes.a.service"), Some((3, 29)));
+        assert_eq!(find(json, "$.nodes.a.service"), Some((3, 30)));
         assert_eq!(find(json, "$.edges[1].to"), Some((4, 24)));
         let yaml = "steps:\n  - id: a\n    operator: upper\n  - id: b\n";
         assert_eq!(find(yaml, "$.steps[1].id"), Some((4, 9)));

@@ -77,7 +77,7 @@ impl Server {
 
     pub(crate) async fn ready(&self) {
         let (begun, client) = (Instant::now(), self.client());
-        while !matches!(client.ready().await, Ok((true, _))) {
+        while !matches!(client.raw("GET", "/readyz", None).await, Ok((200, _))) {
             assert!(begun.elapsed() < PATIENCE, "not ready; it said: {}", self.log());
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

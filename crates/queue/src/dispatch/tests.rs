@@ -176,3 +176,36 @@ fn too_many_who_wait_are_told_so() {
     let _waiter = wait(&dispatch, "q");
     assert!(matches!(dispatch.take(&of_queue("q"), 1, true, None), Take::Crowded));
 }
+
+#[test]
+fn whoever_is_alone_reads_only_what_was_there_before() {
+    let dispatch = Dispatch::alone(Limits::default());
+    dispatch.doubt_queues(&["old".to_owned()]);
+    dispatch.offer([row(1, "new")]);
+    assert_eq!(take(&dispatch, "new").len(), 1);
+    assert!(take(&dispatch, "none").is_empty());
+    dispatch.offer([row(3, "old")]);
+    fill(&dispatch, "old", vec![row(2, "old"), row(3, "old")]);
+    assert_eq!(take(&dispatch, "old").len(), 2);
+}
+
+#[test]
+fn more_is_read_before_somebody_has_to_wait_for_it() {
+    let limits = Limits { fill_rows: 20, ..Limits::default() };
+    let dispatch = Dispatch::new(limits);
+    let rows: Vec<JobRow> = (1..=20).map(|id| row(id, "q")).collect();
+    fill(&dispatch, "q", rows);
+    assert!(!dispatch.is_low(&of_queue("q")));
+    let Take::Jobs(taken) = dispatch.take(&of_queue("q"), 15, true, None) else {
+        panic!("nothing was taken")
+    };
+    assert_eq!(taken.len(), 15);
+    assert!(dispatch.is_low(&of_queue("q")), "the last one that was read may not be the next");
+    let fill = dispatch.fill_ahead(&of_queue("q")).unwrap();
+    assert!(!dispatch.is_low(&of_queue("q")), "somebody reads already");
+    assert_eq!(fill.question(Timestamp(5)).limit, 35, "those that are taken are read again");
+    fill.answered((16..=30).map(|id| row(id, "q")).collect());
+    assert_eq!(take(&dispatch, "q").len(), 9);
+    assert_eq!(take(&dispatch, "q").len(), 6);
+    assert!(take(&dispatch, "q").is_empty());
+}

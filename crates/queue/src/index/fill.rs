@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use windlass_store::job::JobRow;
 
-use super::{Index, list_of, weight_of};
+use super::{Index, weight_of};
 use crate::dispatch::Query;
 use crate::list::{Key, Known, List};
+use crate::lists::Lists;
 
 /// What is read at once may be this part of what is kept.
 const READ_SHARE: usize = 4;
@@ -25,10 +26,10 @@ impl Index {
         self.make_room(self.limits.fill_rows);
         let wanted = self.unfilled(query, n);
         for queue in &wanted.queues {
-            list_of(&mut self.queues, queue, &mut self.lists_max).begin_filling();
+            self.queues.of(queue).begin_filling();
         }
         for service in &wanted.services {
-            list_of(&mut self.services, service, &mut self.lists_max).begin_filling();
+            self.services.of(service).begin_filling();
         }
         self.n_filling += 1;
         Some(wanted)
@@ -48,48 +49,51 @@ impl Index {
             self.gone.clear();
         }
         for queue in &query.queues {
-            if let Some(list) = self.queues.get_mut(queue) {
-                list.end_filling(known);
-            }
+            self.queues.of(queue).end_filling(known);
         }
         for service in &query.services {
-            if let Some(list) = self.services.get_mut(service) {
-                list.end_filling(known);
-            }
+            self.services.of(service).end_filling(known);
         }
         self.wake_for(query);
     }
 
     /// Lists without jobs are asked of the store again the next time: something may have got lost.
     pub(crate) fn doubt(&mut self) {
-        let mut doubtful = Query::default();
-        let in_doubt = |list: &List| list.is_empty() && !list.is_filling();
-        for (name, list) in self.queues.iter_mut().filter(|(_, list)| in_doubt(list)) {
-            list.cut(Known::Nothing);
-            doubtful.queues.push(name.clone());
+        let (queues, services) = (self.queues.doubt_empty(), self.services.doubt_empty());
+        self.wake_for(&Query { queues, services });
+    }
+
+    /// The store has ready jobs of these queues. Where none is known here, it is asked, and by service too.
+    pub(crate) fn doubt_queues(&mut self, queues: &[String]) {
+        let is_lost = |queue: &&String| {
+            !self.paused.contains(*queue) && self.queues.named(queue).is_none_or(List::is_empty)
+        };
+        let lost: Vec<String> = queues.iter().filter(is_lost).cloned().collect();
+        if lost.is_empty() {
+            return;
         }
-        for (name, list) in self.services.iter_mut().filter(|(_, list)| in_doubt(list)) {
-            list.cut(Known::Nothing);
-            doubtful.services.push(name.clone());
+        for queue in &lost {
+            self.queues.of(queue).cut(Known::Nothing);
         }
-        self.wake_for(&doubtful);
+        self.services.doubt();
+        let services = self.line.services().cloned().collect();
+        self.wake_for(&Query { queues: lost, services });
     }
 
     /// Wakes as many of those who wait for these lists as there is something to do for: a job each, or the store to
     /// be asked.
     pub(crate) fn wake_for(&mut self, query: &Query) {
-        let n_wanted = |list: Option<&List>| match list {
-            Some(list) => list.len().saturating_add(usize::from(!list.is_known() && !list.is_filling())),
-            None => 1,
+        let n_wanted = |lists: &Lists, name: &str| {
+            lists.named(name).map_or(0, List::len) + usize::from(lists.needs_filling(name, 1))
         };
         for queue in query.queues.iter().filter(|queue| !self.paused.contains(*queue)) {
-            let mut n = n_wanted(self.queues.get(queue));
+            let mut n = n_wanted(&self.queues, queue);
             while n > 0 && self.line.wake_queue(queue) {
                 n -= 1;
             }
         }
         for service in &query.services {
-            let mut n = n_wanted(self.services.get(service));
+            let mut n = n_wanted(&self.services, service);
             while n > 0 && self.line.wake_service(service) {
                 n -= 1;
             }
@@ -121,31 +125,30 @@ impl Index {
         known
     }
 
+    /// Whether the store has to be asked before so many can be handed out, and nobody does.
+    pub(crate) fn is_low(&self, query: &Query, n: usize) -> bool {
+        !self.unfilled(query, n).is_empty()
+    }
+
     fn unfilled(&self, query: &Query, n: usize) -> Query {
-        let is_unfilled =
-            |queue: &&String| !self.paused.contains(*queue) && needs_filling(self.queues.get(*queue), n);
-        Query {
-            queues: query.queues.iter().filter(is_unfilled).cloned().collect(),
-            services: query
-                .services
-                .iter()
-                .filter(|name| needs_filling(self.services.get(*name), n))
-                .cloned()
-                .collect(),
-        }
+        let queues = query.queues.iter();
+        let queues = queues.filter(|name| !self.paused.contains(*name) && self.queues.needs_filling(name, n));
+        let services = query.services.iter().filter(|name| self.services.needs_filling(name, n));
+        Query { queues: queues.cloned().collect(), services: services.cloned().collect() }
     }
 
     /// Makes room for so many: long queues are shortened to their share, and the store has the rest.
     fn make_room(&mut self, n: usize) {
-        let mut share = self.limits.rows / (self.queues.len() + 1);
+        let n_queues = self.queues.all().filter(|(_, list)| !list.is_empty()).count();
+        let mut share = self.limits.rows / (n_queues + 1);
         loop {
             let n_after = self.ready.n.saturating_add(n);
             let is_over = n_after > self.limits.rows || self.ready.bytes >= self.limits.bytes;
             if !is_over || self.ready.n == 0 {
                 return;
             }
-            let long = self.queues.values().filter(|list| list.len() > share);
-            let ends: Vec<Key> = long.flat_map(|list| list.keys().skip(share)).collect();
+            let long = self.queues.all().filter(|(_, list)| list.len() > share);
+            let ends: Vec<Key> = long.flat_map(|(_, list)| list.keys().skip(share)).collect();
             for key in ends {
                 self.leave_to_store(key);
             }
@@ -155,8 +158,4 @@ impl Index {
             share /= 2;
         }
     }
-}
-
-fn needs_filling(list: Option<&List>, n: usize) -> bool {
-    list.is_none_or(|list| !list.is_filling() && !list.suffices(n))
 }

@@ -1,6 +1,6 @@
 //! Paused queues: nothing is handed out from them, neither by queue nor by service.
 
-use super::{Index, list_of};
+use super::Index;
 use crate::dispatch::Query;
 use crate::list::{Key, Known, List};
 
@@ -14,19 +14,18 @@ impl Index {
         } else if self.paused.remove(queue) {
             self.each_of(queue, List::insert);
             // While it was paused, the store did not tell of its jobs.
-            for list in self.services.values_mut().chain(self.queues.get_mut(queue)) {
-                list.cut(Known::Nothing);
-            }
-            let services = self.services.keys().cloned().collect();
+            self.queues.of(queue).cut(Known::Nothing);
+            self.services.doubt();
+            let services = self.line.services().cloned().collect();
             self.wake_for(&Query { queues: vec![queue.to_owned()], services });
         }
     }
 
     /// Does this to the list of its service for each ready job of the queue.
     fn each_of(&mut self, queue: &str, act: impl Fn(&mut List, Key)) {
-        for key in self.queues.get(queue).into_iter().flat_map(List::keys) {
+        for key in self.queues.named(queue).into_iter().flat_map(List::keys) {
             if let Some(slot) = self.rows.get(&key.id) {
-                act(list_of(&mut self.services, &slot.row.job.spec.name, &mut self.lists_max), key);
+                act(self.services.of(&slot.row.job.spec.name), key);
             }
         }
     }

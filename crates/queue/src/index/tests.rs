@@ -44,10 +44,10 @@ impl Index {
                 list.is_some_and(|list| list.keys().any(|key| key == Key::of(&slot.row)))
             };
             let is_ready = slot.place == Place::Ready;
-            has(self.queues.get(&spec.queue)) == is_ready
-                && has(self.services.get(&spec.name)) == (is_ready && !self.paused.contains(&spec.queue))
+            has(self.queues.named(&spec.queue)) == is_ready
+                && has(self.services.named(&spec.name)) == (is_ready && !self.paused.contains(&spec.queue))
         };
-        let n_listed: usize = self.queues.values().map(List::len).sum();
+        let n_listed: usize = self.queues.all().map(|(_, list)| list.len()).sum();
         count(Place::Ready) == self.ready.n
             && count(Place::Held) == self.held.n
             && count(Place::Taken) == self.n_taken
@@ -73,14 +73,20 @@ const QUEUES: [&str; 3] = ["a", "b", "c"];
 const SERVICES: [&str; 2] = ["s", "t"];
 
 impl World {
-    fn new() -> Self {
+    /// A world that begins with so many jobs which nobody told of, for somebody who is alone or not.
+    fn new(n_before: u128, is_alone: bool) -> Self {
+        let stored = (1..=n_before).map(|id| row(id, "a", "t", 0, 0)).map(|row| (row.id(), row)).collect();
+        let mut index = Index::new(LIMITS, is_alone);
+        if is_alone && n_before > 0 {
+            index.doubt_queues(&["a".to_owned()]);
+        }
         World {
-            stored: BTreeMap::new(),
-            index: Index::new(LIMITS),
+            stored,
+            index,
             taken: Vec::new(),
             running: Vec::new(),
             reading: None,
-            n_made: 0,
+            n_made: n_before,
             now: 0,
         }
     }
@@ -209,8 +215,10 @@ fn steps() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
     #[test]
-    fn it_hands_out_what_a_search_of_the_store_would(steps in proptest::collection::vec(steps(), 1..120)) {
-        let mut world = World::new();
+    fn it_hands_out_what_a_search_of_the_store_would(
+        steps in proptest::collection::vec(steps(), 1..120), n_before in 0..20u128, is_alone in any::<bool>()
+    ) {
+        let mut world = World::new(n_before, is_alone);
         for step in &steps {
             world.step(step);
         }

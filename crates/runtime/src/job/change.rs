@@ -75,9 +75,9 @@ impl Runtime {
                     Ok(Some(_)) => Ok(()),
                     Ok(None) | Err(_) => Err(error),
                 },
-                Err(error @ (StoreError::Conflict { .. } | StoreError::Refused(_) | StoreError::Corrupt(_))) => {
-                    Err(error)
-                }
+                Err(
+                    error @ (StoreError::Conflict { .. } | StoreError::Refused(_) | StoreError::Corrupt(_)),
+                ) => Err(error),
             });
         }
         answers

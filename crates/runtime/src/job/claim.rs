@@ -26,7 +26,8 @@ const UNSURE: Duration = Duration::from_secs(1);
 impl Runtime {
     /// Hands out jobs; waits for some when there are none.
     pub async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, RuntimeError> {
-        let until = Instant::now() + claim.wait.min(WAIT_MAX);
+        let begun = Instant::now();
+        let until = begun + claim.wait.min(WAIT_MAX);
         let first = |mut names: Vec<String>| {
             names.truncate(CLAIM_NAMES_MAX);
             names
@@ -41,6 +42,7 @@ impl Runtime {
             }
             match self.jobs().dispatch.take(&query, max, may_fill, ticket) {
                 Take::Jobs(rows) => {
+                    self.read_ahead(&query);
                     let claimed = self.grant(rows, &claim.worker, lease_ms).await?;
                     if !claimed.is_empty() {
                         return Ok(claimed);
@@ -55,6 +57,8 @@ impl Runtime {
                 }
                 Take::Wait(waiter) => {
                     ticket = Some(waiter.ticket());
+                    // Nobody is sent away while somebody else reads what there is.
+                    let until = if waiter.is_sure() { until } else { until.max(begun + UNSURE) };
                     if !self.wait_for_jobs(waiter, until).await {
                         return Ok(Vec::new());
                     }
@@ -77,6 +81,21 @@ impl Runtime {
             () = tokio::time::sleep_until(again) => again < until,
             () = self.jobs().closed.cancelled() => true,
         }
+    }
+
+    /// When there is not much left of what is known, more is read before somebody has to wait for it.
+    fn read_ahead(&self, query: &Arc<Query>) {
+        if !self.jobs().dispatch.is_low(query) {
+            return;
+        }
+        let (runtime, query) = (self.clone(), query.clone());
+        self.tasks().spawn(async move {
+            let Some(fill) = runtime.jobs().dispatch.fill_ahead(&query) else { return };
+            match runtime.store().ready(fill.question(runtime.clock().now())).await {
+                Ok(rows) => fill.answered(rows),
+                Err(error) => tracing::warn!(%error, "ready jobs could not be read ahead of time"),
+            }
+        });
     }
 
     /// Makes the claims durable. Whoever goes away meanwhile gets nothing, and what was theirs is given back.
@@ -182,6 +201,7 @@ fn claimed(change: &JobChange) -> Claimed {
         key,
         queue: job.spec.queue.clone(),
         service: job.spec.name.clone(),
+        priority: job.spec.priority,
         input: Arc::new(input),
         params: Arc::new(params),
         memo: job.memo.clone(),

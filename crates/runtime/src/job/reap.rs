@@ -14,10 +14,11 @@ use windlass_store::job::JobRow;
 
 use super::change::{Ended, moved};
 use super::many::each;
+use super::with_ready_jobs;
 use crate::{Runtime, RuntimeError};
 
 /// How often the store is asked whether something got lost. Nothing should: it is told in memory of everything.
-const SWEEP_MS: u64 = 30_000;
+const SWEEP_MS: u64 = 60_000;
 /// When to try again what the store could not take.
 const AGAIN_MS: u64 = 1_000;
 /// Jobs that are looked at together.
@@ -50,7 +51,7 @@ impl Runtime {
     pub(super) async fn reap_due(&self) {
         let now = self.clock().now();
         if self.jobs().sweep_at.load(Ordering::Relaxed) <= now.0 {
-            self.jobs().dispatch.doubt();
+            self.look_for_jobs(now).await;
             self.look_for_wakes(now).await;
         } else if self.jobs().dispatch.ask_for_wakes(now) {
             self.look_for_wakes(now).await;
@@ -61,6 +62,17 @@ impl Runtime {
                 return;
             }
             self.reap(due).await;
+        }
+    }
+
+    /// Asks whether there are ready jobs that nobody told of.
+    async fn look_for_jobs(&self, now: Timestamp) {
+        if !self.is_alone() {
+            return self.jobs().dispatch.doubt();
+        }
+        match self.store().queues(now).await {
+            Ok(queues) => self.jobs().dispatch.doubt_queues(&with_ready_jobs(queues)),
+            Err(error) => tracing::warn!(%error, "queues could not be looked through"),
         }
     }
 
@@ -94,7 +106,9 @@ impl Runtime {
             let change = row.job.overdue(now).and_then(|input| moved(&row, input, now).ok().flatten());
             match change {
                 None => self.jobs().dispatch.wake(*id, row.job.wake_at()),
-                Some(change) if row.origin.call.is_some() && !change.job.is_open() => ends.push((row, change)),
+                Some(change) if row.origin.call.is_some() && !change.job.is_open() => {
+                    ends.push((row, change))
+                }
                 Some(change) => {
                     together.push(*id);
                     changes.push(change);

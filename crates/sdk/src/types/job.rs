@@ -44,6 +44,9 @@ pub struct ClaimedJob {
     pub key: String,
     pub queue: String,
     pub service: String,
+    /// How urgent it is; higher goes first.
+    #[serde(default)]
+    pub priority: i32,
     /// What there is to do; of a plain job its payload.
     #[serde(default)]
     pub input: Value,

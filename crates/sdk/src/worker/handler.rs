@@ -29,7 +29,7 @@ pub struct Call {
     /// From 1.
     pub attempt: u32,
     /// How urgent the job is, if it was pulled.
-    pub priority: i64,
+    pub priority: i32,
     /// An answer after this moment is too late.
     pub deadline: Option<SystemTime>,
     /// Cancelled when nobody wants the answer any more. Stop then; what is answered is not looked at.

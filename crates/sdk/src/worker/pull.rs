@@ -139,7 +139,7 @@ impl Puller {
             memo: job.memo.filter(|memo| !memo.is_null()),
             key: job.key,
             attempt: job.attempt,
-            priority: 0,
+            priority: job.priority,
             deadline,
             cancel,
         };

@@ -20,7 +20,7 @@ async fn tell(app: &App, id: &str, input: Input) -> Answer<Json<RunSummary>> {
 }
 
 /// Stops a run: what runs is told to stop, and the run ends whether it does or not.
-#[utoipa::path(post, path = "/api/v1/runs/{id}/cancel", tag = "runs", request_body = Cancel,
+#[utoipa::path(post, path = "/api/v1/runs/{id}/cancel", operation_id = "cancel_run", tag = "runs", request_body = Cancel,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
 pub(crate) async fn cancel(
@@ -34,7 +34,7 @@ pub(crate) async fn cancel(
 }
 
 /// Lets no further node be entered.
-#[utoipa::path(post, path = "/api/v1/runs/{id}/pause", tag = "runs", request_body = NoBody,
+#[utoipa::path(post, path = "/api/v1/runs/{id}/pause", operation_id = "pause_run", tag = "runs", request_body = NoBody,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
 pub(crate) async fn pause(
@@ -46,7 +46,7 @@ pub(crate) async fn pause(
 }
 
 /// Lets a paused run go on.
-#[utoipa::path(post, path = "/api/v1/runs/{id}/resume", tag = "runs", request_body = NoBody,
+#[utoipa::path(post, path = "/api/v1/runs/{id}/resume", operation_id = "resume_run", tag = "runs", request_body = NoBody,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
 pub(crate) async fn resume(
@@ -58,7 +58,7 @@ pub(crate) async fn resume(
 }
 
 /// Enters one more node of a run that is paused or advanced by hand.
-#[utoipa::path(post, path = "/api/v1/runs/{id}/step", tag = "runs", request_body = NoBody,
+#[utoipa::path(post, path = "/api/v1/runs/{id}/step", operation_id = "step_run", tag = "runs", request_body = NoBody,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
 pub(crate) async fn step(
@@ -70,7 +70,7 @@ pub(crate) async fn step(
 }
 
 /// Tries failed and cancelled nodes of a run that has ended again; finished ones are kept.
-#[utoipa::path(post, path = "/api/v1/runs/{id}/retry", tag = "runs", request_body = NoBody,
+#[utoipa::path(post, path = "/api/v1/runs/{id}/retry", operation_id = "retry_run", tag = "runs", request_body = NoBody,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
 pub(crate) async fn retry(
@@ -82,7 +82,7 @@ pub(crate) async fn retry(
 }
 
 /// Ends a suspended or waiting node with a result.
-#[utoipa::path(post, path = "/api/v1/runs/{id}/continue", tag = "runs", request_body = Continue,
+#[utoipa::path(post, path = "/api/v1/runs/{id}/continue", operation_id = "continue_node", tag = "runs", request_body = Continue,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
 pub(crate) async fn continue_node(
@@ -94,7 +94,7 @@ pub(crate) async fn continue_node(
 }
 
 /// Gives a run a value from outside.
-#[utoipa::path(post, path = "/api/v1/runs/{id}/signal", tag = "runs", request_body = Signal,
+#[utoipa::path(post, path = "/api/v1/runs/{id}/signal", operation_id = "signal_run", tag = "runs", request_body = Signal,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
 pub(crate) async fn signal(
@@ -109,7 +109,7 @@ pub(crate) async fn signal(
 }
 
 /// Decides an approval.
-#[utoipa::path(post, path = "/api/v1/runs/{id}/decide", tag = "runs", request_body = Decide,
+#[utoipa::path(post, path = "/api/v1/runs/{id}/decide", operation_id = "decide_approval", tag = "runs", request_body = Decide,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
 pub(crate) async fn decide(
@@ -125,7 +125,7 @@ pub(crate) async fn decide(
 }
 
 /// Runs from a node on again, optionally with another shared state.
-#[utoipa::path(post, path = "/api/v1/runs/{id}/rerun", tag = "runs", request_body = Rerun,
+#[utoipa::path(post, path = "/api/v1/runs/{id}/rerun", operation_id = "rerun_run", tag = "runs", request_body = Rerun,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
 pub(crate) async fn rerun(

@@ -20,7 +20,7 @@ const OF_ONE_RUN_MAX: usize = 100;
 
 /// Lists what waits for a person, the newest runs first. A page looks at `limit` open runs: it may be empty and
 /// still have a next one.
-#[utoipa::path(get, path = "/api/v1/approvals", tag = "runs", params(ApprovalsQuery),
+#[utoipa::path(get, path = "/api/v1/approvals", operation_id = "list_approvals", tag = "runs", params(ApprovalsQuery),
     responses((status = 200, description = "A page of approvals", body = List<Approval>)))]
 pub(crate) async fn list(
     State(app): State<App>,

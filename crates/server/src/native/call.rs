@@ -22,7 +22,7 @@ use crate::shape::{self, Found};
 
 /// Says how a call that was suspended, or that a push worker took on, ended. `lost`: somebody else has it, or it is
 /// over.
-#[utoipa::path(post, path = "/api/v1/calls/{id}/report", tag = "jobs", request_body = CallReport,
+#[utoipa::path(post, path = "/api/v1/calls/{id}/report", operation_id = "report_call", tag = "jobs", request_body = CallReport,
     params(("id" = String, Path, description = "The id of the call, as its worker was told: `<run>.<fence>`")),
     responses((status = 200, description = "What became of the report", body = Reported)))]
 pub(crate) async fn report(

@@ -48,7 +48,7 @@ impl Source {
 }
 
 /// Says what is wrong with a definition, without saving it.
-#[utoipa::path(post, path = "/api/v1/flows/validate", tag = "flows", request_body = Definition,
+#[utoipa::path(post, path = "/api/v1/flows/validate", operation_id = "validate_definition", tag = "flows", request_body = Definition,
     responses((status = 200, description = "Everything that was found", body = Validation)))]
 pub(crate) async fn validate(Body(given): Body<Definition>) -> Answer<Json<Validation>> {
     let source = Source::of(given.definition, given.yaml)?;
@@ -62,7 +62,7 @@ pub(crate) async fn validate(Body(given): Body<Definition>) -> Answer<Json<Valid
 }
 
 /// Says which tasks the steps of a definition become, without saving it.
-#[utoipa::path(post, path = "/api/v1/flows/expand", tag = "flows", request_body = Definition,
+#[utoipa::path(post, path = "/api/v1/flows/expand", operation_id = "expand_definition", tag = "flows", request_body = Definition,
     responses((status = 200, description = "The tasks", body = Expansion)))]
 pub(crate) async fn expand(Body(given): Body<Definition>) -> Answer<Json<Expansion>> {
     let source = Source::of(given.definition, given.yaml)?;

@@ -16,7 +16,7 @@ use crate::shape;
 const CHANGES_MAX: usize = 10_000;
 
 /// Compares two versions of a flow.
-#[utoipa::path(get, path = "/api/v1/flows/{flow}/diff", tag = "flows",
+#[utoipa::path(get, path = "/api/v1/flows/{flow}/diff", operation_id = "compare_versions", tag = "flows",
     params(("flow" = String, Path, description = "The name or the id of the flow"), DiffQuery),
     responses((status = 200, description = "Every place that differs", body = FlowDiff)))]
 pub(crate) async fn diff(

@@ -18,7 +18,7 @@ use crate::problem::{Answer, ApiError, Code};
 use crate::shape;
 
 /// Makes a flow, with its first version.
-#[utoipa::path(post, path = "/api/v1/flows", tag = "flows", request_body = NewFlow,
+#[utoipa::path(post, path = "/api/v1/flows", operation_id = "create_flow", tag = "flows", request_body = NewFlow,
     responses((status = 201, description = "The flow, with version 1 published", body = Published)))]
 pub(crate) async fn create(
     State(app): State<App>,
@@ -40,7 +40,7 @@ pub(crate) async fn create(
 }
 
 /// Publishes the next version of a flow.
-#[utoipa::path(post, path = "/api/v1/flows/{flow}/versions", tag = "flows", request_body = NewVersion,
+#[utoipa::path(post, path = "/api/v1/flows/{flow}/versions", operation_id = "publish_version", tag = "flows", request_body = NewVersion,
     params(("flow" = String, Path, description = "The name or the id of the flow")),
     responses((status = 201, description = "The version", body = Published)))]
 pub(crate) async fn publish(
@@ -56,7 +56,7 @@ pub(crate) async fn publish(
 }
 
 /// Lists flows, newest first.
-#[utoipa::path(get, path = "/api/v1/flows", tag = "flows", params(FlowsQuery),
+#[utoipa::path(get, path = "/api/v1/flows", operation_id = "list_flows", tag = "flows", params(FlowsQuery),
     responses((status = 200, description = "A page of flows", body = List<Flow>)))]
 pub(crate) async fn list(
     State(app): State<App>,
@@ -73,7 +73,7 @@ pub(crate) async fn list(
 }
 
 /// Shows a flow, with the version that is started when none is named.
-#[utoipa::path(get, path = "/api/v1/flows/{flow}", tag = "flows",
+#[utoipa::path(get, path = "/api/v1/flows/{flow}", operation_id = "show_flow", tag = "flows",
     params(("flow" = String, Path, description = "The name or the id of the flow")),
     responses((status = 200, description = "The flow", body = FlowDetail)))]
 pub(crate) async fn show(State(app): State<App>, At(flow): At<String>) -> Answer<Json<FlowDetail>> {
@@ -83,7 +83,7 @@ pub(crate) async fn show(State(app): State<App>, At(flow): At<String>) -> Answer
 }
 
 /// Lists all versions of a flow, newest number first.
-#[utoipa::path(get, path = "/api/v1/flows/{flow}/versions", tag = "flows",
+#[utoipa::path(get, path = "/api/v1/flows/{flow}/versions", operation_id = "list_versions", tag = "flows",
     params(("flow" = String, Path, description = "The name or the id of the flow")),
     responses((status = 200, description = "All versions", body = List<VersionSummary>)))]
 pub(crate) async fn versions(
@@ -96,7 +96,7 @@ pub(crate) async fn versions(
 }
 
 /// Shows one version, with its definition.
-#[utoipa::path(get, path = "/api/v1/flows/{flow}/versions/{version}", tag = "flows",
+#[utoipa::path(get, path = "/api/v1/flows/{flow}/versions/{version}", operation_id = "show_version", tag = "flows",
     params(("flow" = String, Path, description = "The name or the id of the flow"),
         ("version" = u32, Path, description = "The number of the version")),
     responses((status = 200, description = "The version", body = Version)))]

@@ -9,14 +9,14 @@ use crate::app::App;
 use crate::shape;
 
 /// Says that the server is there.
-#[utoipa::path(get, path = "/healthz", tag = "server",
+#[utoipa::path(get, path = "/healthz", operation_id = "show_health", tag = "server",
     responses((status = 200, description = "It is", body = Health)))]
 pub(crate) async fn healthz() -> Json<Health> {
     Json(Health { status: "ok".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() })
 }
 
 /// Says whether the server takes work, and what keeps it from that.
-#[utoipa::path(get, path = "/readyz", tag = "server",
+#[utoipa::path(get, path = "/readyz", operation_id = "show_readiness", tag = "server",
     responses((status = 200, description = "It does", body = Readiness),
         (status = 503, description = "It does not", body = Readiness)))]
 pub(crate) async fn readyz(State(app): State<App>) -> (StatusCode, Json<Readiness>) {

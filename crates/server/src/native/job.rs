@@ -33,7 +33,7 @@ const LEASE_MS: u64 = 30_000;
 const LEASE_MS_RANGE: (u64, u64) = (1_000, 3_600_000);
 
 /// Hands out jobs; waits for some when there are none.
-#[utoipa::path(post, path = "/api/v1/jobs/claim", tag = "jobs", request_body = Claim,
+#[utoipa::path(post, path = "/api/v1/jobs/claim", operation_id = "claim_jobs", tag = "jobs", request_body = Claim,
     responses((status = 200, description = "Jobs that the worker has now; none when there were none", body = Claimed)))]
 pub(crate) async fn claim(State(app): State<App>, Body(claim): Body<Claim>) -> Answer<Json<Claimed>> {
     check::name("worker_id", &claim.worker_id)?;
@@ -68,6 +68,7 @@ fn handed(job: Handed) -> ClaimedJob {
         key: job.key,
         queue: job.queue,
         service: job.service,
+        priority: job.priority,
         input: Arc::unwrap_or_clone(job.input),
         params: Arc::unwrap_or_clone(job.params),
         memo: job.memo,
@@ -80,7 +81,7 @@ fn handed(job: Handed) -> ClaimedJob {
 
 /// Takes the ends of jobs, each for itself. The very same end sent again is `ok` again; when the server could not
 /// take one, nothing is said about any: send them all again.
-#[utoipa::path(post, path = "/api/v1/jobs/finish", tag = "jobs", request_body = Finish,
+#[utoipa::path(post, path = "/api/v1/jobs/finish", operation_id = "finish_jobs", tag = "jobs", request_body = Finish,
     responses((status = 200, description = "What became of each, in their order", body = Finished)))]
 pub(crate) async fn finish(State(app): State<App>, Body(finish): Body<Finish>) -> Answer<Json<Finished>> {
     check::within("results", finish.results.len(), 0, JOBS_MAX)?;
@@ -108,7 +109,7 @@ fn end(at: usize, result: JobResult) -> Answer<Option<End>> {
 }
 
 /// Keeps claims alive, each for itself, and says which of them nobody wants any more.
-#[utoipa::path(post, path = "/api/v1/jobs/extend", tag = "jobs", request_body = Extend,
+#[utoipa::path(post, path = "/api/v1/jobs/extend", operation_id = "extend_jobs", tag = "jobs", request_body = Extend,
     responses((status = 200, description = "What became of each, in their order", body = Extended)))]
 pub(crate) async fn extend(State(app): State<App>, Body(extend): Body<Extend>) -> Answer<Json<Extended>> {
     check::within("leases", extend.leases.len(), 0, JOBS_MAX)?;

@@ -11,7 +11,7 @@ use crate::problem::{Answer, ApiError, Code};
 use crate::shape;
 
 /// Lists runs, newest first.
-#[utoipa::path(get, path = "/api/v1/runs", tag = "runs", params(RunsQuery),
+#[utoipa::path(get, path = "/api/v1/runs", operation_id = "list_runs", tag = "runs", params(RunsQuery),
     responses((status = 200, description = "A page of runs", body = List<RunSummary>)))]
 pub(crate) async fn list(
     State(app): State<App>,
@@ -55,7 +55,7 @@ fn statuses(asked: Option<&str>) -> Answer<Vec<RunStatus>> {
 }
 
 /// Shows a run, wholly.
-#[utoipa::path(get, path = "/api/v1/runs/{id}", tag = "runs",
+#[utoipa::path(get, path = "/api/v1/runs/{id}", operation_id = "show_run", tag = "runs",
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = Run)))]
 pub(crate) async fn show(State(app): State<App>, At(id): At<String>) -> Answer<Json<Run>> {
@@ -65,7 +65,7 @@ pub(crate) async fn show(State(app): State<App>, At(id): At<String>) -> Answer<J
 }
 
 /// Shows a run as it was after so many entries of its journal.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/state", tag = "runs",
+#[utoipa::path(get, path = "/api/v1/runs/{id}/state", operation_id = "show_run_state", tag = "runs",
     params(("id" = String, Path, description = "The id of the run"), StateQuery),
     responses((status = 200, description = "The run as it was then", body = RunState)))]
 pub(crate) async fn state(

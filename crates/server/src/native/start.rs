@@ -26,7 +26,7 @@ const WAIT_MS_MAX: u64 = 60_000;
 const STARTS_MAX: usize = 10_000;
 
 /// Starts a run. The same `request_id` with the same body answers 200 with the run that is there.
-#[utoipa::path(post, path = "/api/v1/flows/{flow}/runs", tag = "runs", request_body = NewRun,
+#[utoipa::path(post, path = "/api/v1/flows/{flow}/runs", operation_id = "start_run", tag = "runs", request_body = NewRun,
     params(("flow" = String, Path, description = "The name or the id of the flow"), StartQuery),
     responses((status = 201, description = "The run was started", body = Started),
         (status = 200, description = "The run was started before, by a request of the same id", body = Started)))]

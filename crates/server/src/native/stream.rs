@@ -37,7 +37,7 @@ const ENTRIES: usize = 100;
 
 /// Streams the journal of a run: one event `entry` for each entry, with its number as its id, and `end` when the run
 /// has ended. `Last-Event-ID` goes on after that entry.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/events", tag = "events",
+#[utoipa::path(get, path = "/api/v1/runs/{id}/events", operation_id = "watch_run", tag = "events",
     params(("id" = String, Path, description = "The id of the run"),
         ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last entry that was seen")),
     responses((status = 200, description = "Events `entry` (a JournalEntry) and `end` (an EndEvent)",
@@ -108,7 +108,7 @@ async fn concerns(changes: &mut Receiver<std::sync::Arc<Change>>, run: RunId, af
 /// Streams the changes of all runs: events `change`, with a moment (milliseconds since 1970) as the id. With
 /// `Last-Event-ID`, every run that changed at or after that moment is told once first, with where it stands now;
 /// when there are more than 1,000, or the stream fell behind, an event `resync` says to look at the lists again.
-#[utoipa::path(get, path = "/api/v1/events", tag = "events",
+#[utoipa::path(get, path = "/api/v1/events", operation_id = "watch_runs", tag = "events",
     params(("Last-Event-ID" = Option<u64>, Header, description = "The id of the last event that was seen")),
     responses((status = 200, description = "Events `change` (a ChangeEvent) and `resync`",
         body = ChangeEvent, content_type = "text/event-stream")))]

@@ -24,7 +24,7 @@ const REASONS_MAX: usize = 1_000;
 const REASONS_LOOKED_INTO: usize = 50;
 
 /// Lists the attempts at the nodes of a run, oldest first.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/attempts", tag = "runs",
+#[utoipa::path(get, path = "/api/v1/runs/{id}/attempts", operation_id = "list_attempts", tag = "runs",
     params(("id" = String, Path, description = "The id of the run"), PageQuery),
     responses((status = 200, description = "A page of attempts", body = List<Attempt>)))]
 pub(crate) async fn attempts(
@@ -40,7 +40,7 @@ pub(crate) async fn attempts(
 }
 
 /// Lists the entries of a run's journal, oldest first.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/journal", tag = "runs",
+#[utoipa::path(get, path = "/api/v1/runs/{id}/journal", operation_id = "list_journal", tag = "runs",
     params(("id" = String, Path, description = "The id of the run"), PageQuery),
     responses((status = 200, description = "A page of entries", body = List<JournalEntry>)))]
 pub(crate) async fn journal(
@@ -61,7 +61,7 @@ pub(crate) async fn journal(
 }
 
 /// Lists what a run and its calls said, oldest first.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/logs", tag = "runs",
+#[utoipa::path(get, path = "/api/v1/runs/{id}/logs", operation_id = "list_logs", tag = "runs",
     params(("id" = String, Path, description = "The id of the run"), PageQuery),
     responses((status = 200, description = "A page of lines", body = List<LogLine>)))]
 pub(crate) async fn logs(
@@ -104,7 +104,7 @@ fn said(entry: &Entry) -> impl Iterator<Item = LogLine> + '_ {
 }
 
 /// Says what a run waits for, and what would clear it.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/why", tag = "runs",
+#[utoipa::path(get, path = "/api/v1/runs/{id}/why", operation_id = "explain_run", tag = "runs",
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "Everything it waits for", body = Why)))]
 pub(crate) async fn why(State(app): State<App>, At(id): At<String>) -> Answer<Json<Why>> {

@@ -10,7 +10,7 @@ use crate::problem::Answer;
 use crate::shape;
 
 /// Lists workers, dead or alive, by id.
-#[utoipa::path(get, path = "/api/v1/workers", tag = "workers",
+#[utoipa::path(get, path = "/api/v1/workers", operation_id = "list_workers", tag = "workers",
     responses((status = 200, description = "All workers", body = Workers)))]
 pub(crate) async fn list(State(app): State<App>) -> Answer<Json<Workers>> {
     let now = app.runtime.clock().now();

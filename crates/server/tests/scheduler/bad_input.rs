@@ -9,12 +9,21 @@ async fn every_route_is_there_and_says_no_in_its_own_words() {
         for (method, path, _) in ROUTES {
             let answer = client.send(method, path, Body::empty()).await;
             assert!(answer.status < 500, "{method} {path}: {answer:?}");
-            // A path that is not there has no body.
-            assert!(!answer.body.is_null(), "{method} {path}: {answer:?}");
+            assert!(!answer.body.to_string().contains("there is nothing at"), "{method} {path}: {answer:?}");
             let wrong = client.send("DELETE", path, Body::empty()).await;
             assert_eq!(wrong.status, 405, "{path}");
             assert!(wrong.body["error"].is_string(), "{path}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_too_large() {
+    for client in clients().await {
+        let name = "x".repeat(5 << 20);
+        let answer = client.post("/flows", serde_json::json!({"Name": name})).await;
+        assert_eq!(answer.status, 413, "{answer:?}");
+        assert!(answer.body["error"].is_string(), "{answer:?}");
     }
 }
 

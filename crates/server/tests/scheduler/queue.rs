@@ -1,6 +1,8 @@
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Client, clients};
+use crate::support::{Answer, Client, PATIENCE, clients};
 
 fn definition() -> Value {
     json!({"start": "q", "nodes": {"q": {"service": "resize", "exec_type": "queue", "params": {"width": 9},
@@ -11,11 +13,19 @@ async fn poll(client: &Client) -> Answer {
     client.post("/queue/poll", json!({"worker_id": "puller", "services": ["resize"]})).await
 }
 
-/// The one job that is there.
+/// The next job, asked for again and again as workers do.
 async fn polled(client: &Client) -> Value {
-    let answer = poll(client).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    answer.body
+    let asking = async {
+        loop {
+            let answer = poll(client).await;
+            if answer.status == 200 {
+                return answer.body;
+            }
+            assert_eq!(answer.status, 204, "{answer:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, asking).await.expect("there is a job")
 }
 
 #[tokio::test]
@@ -70,6 +80,24 @@ async fn a_completion_after_the_end_is_refused() {
 }
 
 #[tokio::test]
+async fn a_completion_after_a_lost_lease_is_refused() {
+    for client in clients().await {
+        let id = client.start(definition(), json!({})).await;
+        let hasty = json!({"worker_id": "slow", "services": ["resize"], "lease_ms": 1});
+        let first = client.posted("/queue/poll", hasty).await;
+        let second = polled(&client).await;
+        assert_ne!(first["id"], second["id"]);
+        let late = client.post("/queue/complete", json!({"queue_id": first["id"], "result": "late"})).await;
+        assert_eq!(late.status, 409, "{late:?}");
+        client.posted("/queue/complete", json!({"queue_id": second["id"], "result": "in time"})).await;
+        let task = client.ended(&id).await;
+        assert_eq!(client.json(&task, "shared_json"), json!({"small": "in time"}));
+        let told = client.told(&id, &["attempt_no", "status"]).await;
+        assert_eq!(told, [["1", "error"], ["2", "ok"]]);
+    }
+}
+
+#[tokio::test]
 async fn an_error_is_tried_again_as_the_node_says() {
     for client in clients().await {
         let id = client.start(definition(), json!({})).await;
@@ -95,7 +123,29 @@ async fn a_worker_that_registered_need_not_name_its_services_again() {
         client.posted("/register", json!({"id": "puller", "services": ["resize"], "type": "async"})).await;
         client.start(definition(), json!({})).await;
         let answer = client.post("/queue/poll", json!({"worker_id": "puller"})).await;
-        assert_eq!(answer.status, 200, "{answer:?}");
+        assert!([200, 204].contains(&answer.status), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_waits_for_a_worker_is_cancelled() {
+    for client in clients().await {
+        let cancel = async |id: &str| client.posted(&format!("/tasks/cancel?id={id}"), json!({})).await;
+        let unclaimed = client.start(definition(), json!({})).await;
+        cancel(&unclaimed).await;
+        let task = client.ended(&unclaimed).await;
+        assert_eq!(client.field(&task, "status"), "canceled", "nobody had it");
+        assert_eq!(client.told(&unclaimed, &["node_key", "status"]).await, [["q", "canceled"]]);
+
+        let claimed = client.start(definition(), json!({})).await;
+        let job = polled(&client).await;
+        cancel(&claimed).await;
+        assert_eq!(client.status(&claimed).await, "canceling", "somebody works on it");
+        let answer = client.post("/queue/complete", json!({"queue_id": job["id"], "result": 1})).await;
+        assert_eq!(answer.status, 409, "{answer:?}");
+        let task = client.ended(&claimed).await;
+        assert_eq!(client.field(&task, "status"), "canceled");
+        assert_eq!(client.told(&claimed, &["status"]).await, [["canceled"]]);
     }
 }
 

@@ -14,7 +14,7 @@ use tower::ServiceExt;
 use uuid::Uuid;
 use windlass_engine::id::RunId;
 use windlass_runtime::{Runtime, Settings};
-use windlass_server::scheduler;
+use windlass_server::Options;
 use windlass_store::run::{RunRef, RunStatus};
 use windlass_store::sqlite::{Durability, Sqlite};
 
@@ -43,9 +43,7 @@ impl Client {
     pub async fn new(prefix: &'static str) -> Self {
         let store = Sqlite::temporary(Durability::Fast).unwrap();
         let runtime = Runtime::start_up(Arc::new(store), Settings::default()).await.unwrap();
-        let router = Router::new()
-            .nest("/api", scheduler::prefixed(runtime.clone()))
-            .merge(scheduler::bare(runtime.clone()));
+        let router = windlass_server::router(runtime.clone(), Options::default());
         Client { runtime, router, prefix }
     }
 

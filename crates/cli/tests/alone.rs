@@ -1,0 +1,114 @@
+//! Commands that need no server, and what they say when there is none.
+#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn windlass(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(arguments)
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+        .env_clear()
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A file that is this test's own.
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// An address at which nobody listens.
+fn nowhere() -> String {
+    format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap())
+}
+
+#[test]
+fn settings_come_from_flags_then_environment_then_file() {
+    let toml = file("settings.toml", "listen = \"127.0.0.1:1\"\nname = \"filed\"\ndurability = \"fast\"\n");
+    let output = windlass(
+        &["check-config", "--config", toml.to_str().unwrap(), "--listen", "127.0.0.1:3"],
+        &[("WINDLASS_LISTEN", "127.0.0.1:2"), ("SCHEDULER_DB", "old.db"), ("WORKER_OFFLINE_TTL_SEC", "7")],
+    );
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(shown["listen"], "127.0.0.1:3");
+    assert_eq!(shown["store"], "sqlite:old.db");
+    assert_eq!(shown["name"], "filed");
+    assert_eq!(shown["durability"], "fast");
+    assert_eq!(shown["worker_offline_ttl_sec"], 7);
+    assert_eq!(shown["allow_scripts"], false);
+}
+
+#[test]
+fn settings_nobody_knows_are_refused() {
+    let toml = file("slip.toml", "listne = \"127.0.0.1:1\"\n");
+    let output = windlass(&["serve", "--config", toml.to_str().unwrap()], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("listne"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn what_is_not_in_this_release_is_said_before_anything_is_opened() {
+    for (flag, value) in [("--store", "postgres://db/windlass"), ("--queue", "redis://cache")] {
+        let output = windlass(&["serve", flag, value], &[]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stderr).contains("not in this release"), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_said_with_a_way_on() {
+    let server = nowhere();
+    let output = windlass(&["run", "list", "--server", &server], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains(&server) && said.contains("[unreachable]"), "{said}");
+    assert!(said.contains("windlass serve"), "{said}");
+    assert_eq!(text(&output.stdout), "");
+}
+
+#[test]
+fn the_doctor_says_so_too() {
+    let output = windlass(&["doctor", "-o", "json"], &[("SCHEDULER_BASE", &nowhere())]);
+    assert_eq!(output.status.code(), Some(1));
+    let findings: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(findings[0]["check"], "reachable");
+    assert_eq!(findings[0]["status"], "error");
+}
+
+#[test]
+fn files_are_drawn_without_a_server() {
+    let output = windlass(&["flow", "graph", "examples/graph/branching.json"], &[]);
+    let drawing = text(&output.stdout);
+    assert!(drawing.starts_with("▶ decide [choice]"), "{drawing}");
+    assert!(drawing.contains("├─ adult ─▶ formal"), "{drawing}");
+    let output = windlass(&["flow", "graph", "--dot", "examples/steps/nested.json"], &[]);
+    assert!(text(&output.stdout).starts_with("digraph flow {"));
+}
+
+#[test]
+fn shells_can_complete() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = windlass(&["completions", shell], &[]);
+        assert!(output.status.success());
+        assert!(text(&output.stdout).contains("approvals"), "{shell}");
+    }
+}
+
+#[test]
+fn a_worker_offers_only_what_it_can_do() {
+    let output = windlass(&["worker", "--services", "summ"], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("did you mean `sum`?"), "{}", text(&output.stderr));
+}

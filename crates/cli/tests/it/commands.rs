@@ -1,0 +1,228 @@
+//! Commands against a running server, as a person and as a pipe would use them.
+
+use std::io::Write;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::server::{PATIENCE, Place, Server};
+
+/// A person's shell beside a server.
+struct Desk {
+    server: Server,
+    place: Place,
+}
+
+impl Desk {
+    async fn open() -> Self {
+        Desk { server: Server::start(&[]).await, place: Place::new() }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        command
+            .args(arguments)
+            .current_dir(self.place.path())
+            .env_clear()
+            .env("SCHEDULER_BASE", self.server.url())
+            .env("USER", "ann")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command that must end with this code; what it printed.
+    #[track_caller]
+    fn code(&self, arguments: &[&str], code: i32) -> Output {
+        let output = self.command(arguments).output().unwrap();
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}\n{out}\n{err}");
+        output
+    }
+
+    #[track_caller]
+    fn text(&self, arguments: &[&str]) -> String {
+        text(&self.code(arguments, 0).stdout).trim_end().to_owned()
+    }
+
+    #[track_caller]
+    fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.text(arguments)).unwrap()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.place.path().join(name), text).unwrap();
+    }
+
+    /// A standard worker; killed with what is returned.
+    fn worker(&self, arguments: &[&str]) -> Ended {
+        let arguments = [&["worker", "--url", "http://127.0.0.1:0"], arguments].concat();
+        Ended(self.command(&arguments).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+const LOCAL: &str = r#"{"start": "a", "nodes": {"a": {"kind": "local", "func": "upper",
+    "prep": {"input_key": "$params.word"}, "post": {"output_key": "out"}}}, "edges": []}"#;
+const WAITS: &str = "start: review
+nodes:
+  review: {kind: approval, params: {assignees: [ann, bob]}}
+  paid: {kind: wait_event, params: {signal_key: payment}}
+  done: {kind: local, func: echo, prep: {input_key: payment}, post: {output_key: out}}
+edges:
+  - {from: review, action: approved, to: paid}
+  - {from: paid, to: done}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flows_are_applied_listed_shown_and_compared() {
+    let desk = Desk::open().await;
+    desk.write("shout.json", LOCAL);
+    assert_eq!(desk.json(&["flow", "apply", "shout.json"])[0]["done"], "created");
+    assert_eq!(desk.json(&["flow", "apply", "shout.json"])[0]["done"], "unchanged");
+    desk.write("shout.json", &LOCAL.replace("upper", "lower"));
+    assert_eq!(desk.json(&["flow", "apply", "--dry-run", "shout.json"])[0]["version"], 2);
+    assert_eq!(desk.json(&["flow", "apply", "--note", "quieter", "shout.json"])[0]["done"], "updated");
+    assert_eq!(desk.text(&["flow", "list", "-q"]), "shout");
+    assert!(desk.text(&["flow", "list", "-o", "table"]).starts_with("NAME"));
+    assert_eq!(desk.json(&["flow", "show", "shout"])["version"]["version"], 2);
+    assert!(desk.text(&["flow", "show", "shout", "--version", "1", "-o", "table"]).contains("upper"));
+    assert_eq!(desk.json(&["flow", "versions", "shout"])[0]["note"], "quieter");
+    let diff = desk.text(&["flow", "diff", "shout", "1", "2", "-o", "table"]);
+    assert!(diff.contains("~ /nodes/a/func \"upper\" → \"lower\""), "{diff}");
+    assert!(desk.text(&["flow", "graph", "shout"]).contains("▶ a"));
+    assert!(desk.text(&["flow", "show", "shout", "-o", "yaml"]).contains("latest_version: 2"));
+    desk.write("bad.json", r#"{"start": "x", "nodes": {}, "edges": []}"#);
+    let refused = desk.code(&["flow", "apply", "bad.json"], 2);
+    assert!(text(&refused.stderr).contains("bad.json:1:"), "{}", text(&refused.stderr));
+    let unknown = text(&desk.code(&["flow", "show", "shuot"], 1).stderr);
+    assert!(unknown.contains("[unknown_flow]") && unknown.contains("windlass flow list"), "{unknown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_are_started_watched_and_looked_at() {
+    let desk = Desk::open().await;
+    desk.write("shout.json", LOCAL);
+    desk.text(&["flow", "apply", "shout.json"]);
+    let run = desk.json(&["run", "start", "shout", "-p", "word=rope", "--wait", "--label", "team=a"]);
+    assert_eq!(run["shared"]["out"], "ROPE");
+    let id = run["id"].as_str().unwrap();
+    // A finished run is watched to its end at once, with the same code.
+    let lines = desk.text(&["run", "watch", id]);
+    assert!(lines.lines().any(|line| line.contains(r#""status":"completed""#)), "{lines}");
+    assert!(desk.text(&["run", "watch", id, "-o", "table"]).contains("✓ a"), "{lines}");
+    assert_eq!(desk.json(&["run", "wait", id])["status"], "completed");
+    assert_eq!(desk.json(&["run", "attempts", id])[0]["node"], "a");
+    assert_eq!(desk.json(&["run", "state", id, "--at", "1"])["at"], 1);
+    assert_eq!(desk.json(&["run", "events", id])[0]["seq"], 1);
+    assert!(desk.text(&["run", "events", id, "--follow", "-o", "table"]).contains("started"));
+    assert_eq!(desk.text(&["run", "list", "--label", "team=a", "-q"]), id);
+    assert!(desk.text(&["run", "list", "--since", "1h", "-o", "table"]).contains("shout v1"));
+    assert!(desk.text(&["run", "show", id, "-o", "table"]).contains("out = \"ROPE\""));
+    // The beginning of an id does, if no other run has it.
+    let beginning = id.strip_prefix("run_").unwrap().split_at(12).0;
+    assert_eq!(desk.text(&["run", "show", beginning, "-q"]), id);
+    let failed = desk.code(&["run", "start", "shout", "-p", "word=1", "--wait"], 1);
+    let failed: Value = serde_json::from_slice(&failed.stdout).unwrap();
+    assert_eq!(failed["status"], "failed");
+    let unknown = desk.code(&["run", "show", "run_00000000000000000000000000000000"], 1);
+    assert!(text(&unknown.stderr).contains("windlass run list"), "{}", text(&unknown.stderr));
+    let again = ["run", "start", "shout", "-p", "word=x", "--request-id", "r-1", "-q"];
+    assert_eq!(desk.text(&again), desk.text(&again));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_decide_signal_cancel_and_retry() {
+    let desk = Desk::open().await;
+    desk.write("waits.yaml", WAITS);
+    desk.text(&["flow", "apply", "waits.yaml"]);
+    let id = desk.text(&["run", "start", "waits", "-q"]);
+    let late = desk.code(&["run", "wait", &id, "--timeout", "50ms"], 124);
+    assert!(text(&late.stderr).contains("windlass run why"), "{}", text(&late.stderr));
+    assert_eq!(desk.json(&["run", "why", &id])["reasons"][0]["waits_for"], "approval");
+    assert_eq!(desk.text(&["approvals", "list", "-q"]), format!("{id}/review"));
+    let refused = desk.code(&["approvals", "approve", &id, "--by", "eve"], 1);
+    assert!(text(&refused.stderr).contains("[not_assigned]"), "{}", text(&refused.stderr));
+    desk.text(&["approvals", "approve", &format!("{id}/review"), "-m", "go ahead"]);
+    let again = text(&desk.code(&["approvals", "reject", &id], 1).stderr);
+    assert!(again.contains("windlass approvals list"), "{again}");
+    desk.text(&["run", "pause", &id]);
+    desk.text(&["run", "resume", &id]);
+    desk.text(&["run", "signal", &id, "payment", r#"{"receipt": "R-7"}"#]);
+    let ended = desk.json(&["run", "wait", &id, "--timeout", "30s"]);
+    assert_eq!(ended["shared"]["out"]["receipt"], "R-7");
+    let rerun = desk.json(&["run", "rerun", &id, "--from", "done"]);
+    assert_eq!(rerun["round"], 2);
+    desk.code(&["run", "wait", &id], 0);
+
+    let id = desk.text(&["run", "start", "waits", "-q"]);
+    desk.text(&["run", "cancel", &id, "--reason", "wrong"]);
+    desk.code(&["run", "wait", &id], 2);
+    desk.code(&["run", "watch", &id], 2);
+    desk.text(&["run", "retry", &id]);
+    desk.text(&["approvals", "approve", &id]);
+    desk.text(&["run", "continue", &id, "paid", r#"{"receipt": "by hand"}"#]);
+    desk.code(&["run", "wait", &id, "--timeout", "30s"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demonstration_needs_a_worker_and_says_so() {
+    let desk = Desk::open().await;
+    let alone = text(&desk.code(&["demo"], 1).stderr);
+    assert!(alone.contains("windlass worker"), "{alone}");
+    assert_eq!(desk.json(&["doctor"])[3]["check"], "clock");
+    let _worker = desk.worker(&["--id", "w-1"]);
+    let client = desk.server.client();
+    let began = std::time::Instant::now();
+    while client.workers().await.unwrap().workers.is_empty() {
+        assert!(began.elapsed() < PATIENCE);
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let endings = desk.json(&["demo"]);
+    assert_eq!(endings[0]["task"]["status"], "completed");
+    let shared: Value = serde_json::from_str(endings[0]["task"]["shared_json"].as_str().unwrap()).unwrap();
+    assert_eq!(shared["result"], "HELLO FROM WINDLASS");
+    let shared: Value = serde_json::from_str(endings[1]["task"]["shared_json"].as_str().unwrap()).unwrap();
+    assert_eq!(shared["result"], 42);
+    assert_eq!(endings[1]["node_runs"].as_array().unwrap().len(), 2);
+    let healthy = desk.json(&["doctor"]);
+    let workers = healthy.as_array().unwrap().iter().find(|finding| finding["check"] == "workers").unwrap();
+    assert_eq!(workers["status"], "ok");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn any_call_can_be_made() {
+    let desk = Desk::open().await;
+    assert_eq!(desk.json(&["api", "GET", "/healthz"])["status"], "ok");
+    let mut posting = desk
+        .command(&["api", "POST", "/api/v1/flows/validate", "-d", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let definition: Value = serde_json::from_str(LOCAL).unwrap();
+    let body = serde_json::json!({ "definition": definition }).to_string();
+    posting.stdin.take().unwrap().write_all(body.as_bytes()).unwrap();
+    let answer: Value = serde_json::from_slice(&posting.wait_with_output().unwrap().stdout).unwrap();
+    assert_eq!(answer["ok"], true);
+    desk.code(&["api", "GET", "/api/v1/runs/nope"], 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_told_to_stop_ends_well() {
+    let mut server = Server::start(&["--drain-sec", "5"]).await;
+    assert_eq!(server.terminate().code(), Some(0), "{}", server.log());
+    let said = server.log();
+    assert!(said.contains("durability  strict") && said.contains("store       sqlite:"), "{said}");
+}

@@ -1,0 +1,236 @@
+//! Calls of runs that workers come for: from the claim to the end of the run, on a real store.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use windlass_engine::definition::Strictness;
+use windlass_engine::event::Start;
+use windlass_engine::id::RunId;
+use windlass_engine::input::{Input, Outcome};
+use windlass_engine::retry::{Fault, FaultKind};
+use windlass_runtime::flow::{NewFlow, NewVersion};
+use windlass_runtime::job::{Claim, Claimed, Finish, Verdict};
+use windlass_runtime::run::NewRun;
+use windlass_runtime::{Runtime, Settings};
+use windlass_store::flow::VersionStatus;
+use windlass_store::job::JobStatus;
+use windlass_store::run::RunStatus;
+use windlass_store::sqlite::{Durability, Sqlite};
+
+/// Longer than anything takes that is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LEASE: Duration = Duration::from_secs(30);
+
+async fn server() -> Runtime {
+    let store = Sqlite::temporary(Durability::Fast).unwrap();
+    Runtime::start_up(Arc::new(store), Settings::default()).await.unwrap()
+}
+
+/// Nodes in a row, each of which a worker of the service `work` comes for.
+fn row_of(names: &[&str], more: &Value) -> Value {
+    let node = |(at, name): (usize, &&str)| {
+        let input = if at == 0 { "$params.x".to_owned() } else { names[at - 1].to_owned() };
+        let mut node = json!({
+            "service": "work", "exec_type": "queue", "params": {"mul": 2},
+            "prep": {"input_key": input}, "post": {"output_key": name},
+        });
+        node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        ((*name).to_owned(), node)
+    };
+    let edges: Vec<Value> = names.windows(2).map(|pair| json!({"from": pair[0], "to": pair[1]})).collect();
+    let nodes: serde_json::Map<String, Value> = names.iter().enumerate().map(node).collect();
+    json!({"start": names[0], "nodes": nodes, "edges": edges})
+}
+
+async fn start(server: &Runtime, definition: Value, n: i64) -> Vec<RunId> {
+    let flow = NewFlow { name: "flow".to_owned(), ..NewFlow::default() };
+    let version = NewVersion {
+        definition: definition.to_string(),
+        strictness: Strictness::Strict,
+        number: None,
+        status: VersionStatus::Published,
+        note: String::new(),
+    };
+    let published = server.publish_flow(flow, Some(version)).await.unwrap().published;
+    let mut runs = Vec::new();
+    for x in 0..n {
+        let Value::Object(params) = json!({"x": x}) else { unreachable!() };
+        let new = NewRun {
+            flow: published.flow,
+            version: published.version.unwrap().0,
+            request: None,
+            labels: BTreeMap::new(),
+            schedule: None,
+            start: Start { params, ..Start::default() },
+        };
+        runs.push(server.start(new).await.unwrap().run);
+    }
+    runs
+}
+
+fn claim(max: usize) -> Claim {
+    let services = vec!["work".to_owned()];
+    Claim { worker: "w".to_owned(), queues: Vec::new(), services, max, wait: PATIENCE, lease: LEASE }
+}
+
+async fn take(server: &Runtime) -> Claimed {
+    let claimed = server.claim(claim(1)).await.unwrap().pop();
+    claimed.expect("there was no job within the time of the test")
+}
+
+fn end(claimed: &Claimed, outcome: Outcome) -> Finish {
+    Finish { job: claimed.job, fence: claimed.fence, outcome, worker: None, log: None }
+}
+
+fn done(claimed: &Claimed, value: Value) -> Finish {
+    end(claimed, Outcome::Done(Arc::new(value)))
+}
+
+async fn say(server: &Runtime, end: Finish) -> Verdict {
+    server.finish(vec![end]).await.pop().unwrap().unwrap()
+}
+
+async fn ended(server: &Runtime, run: RunId) -> (RunStatus, Value) {
+    let status = server.wait_ended(run, PATIENCE).await.unwrap().unwrap();
+    let row = server.view(run).await.unwrap().unwrap().row;
+    (status, row.standing.shared.map(|shared| (*shared).clone()).unwrap_or_default())
+}
+
+#[tokio::test]
+async fn a_worker_does_the_steps_of_a_run() {
+    let server = server().await;
+    let run = start(&server, row_of(&["a", "b"], &json!({})), 5).await[4];
+    for _ in 0..10 {
+        let claimed = take(&server).await;
+        assert_eq!((&*claimed.params, claimed.attempt), (&json!({"mul": 2, "x": claimed.params["x"]}), 1));
+        let call = claimed.call.clone().unwrap();
+        assert!(claimed.key.contains(&call.run.to_string()), "{}", claimed.key);
+        let twice = json!(claimed.input.as_i64().unwrap() * 2);
+        assert_eq!(say(&server, done(&claimed, twice.clone())).await, Verdict::Ok);
+        assert_eq!(say(&server, done(&claimed, twice)).await, Verdict::Ok);
+        assert_eq!(say(&server, done(&claimed, json!("else"))).await, Verdict::Lost);
+        assert_eq!(server.store().logs(call.run, None).await.unwrap(), []);
+    }
+    assert_eq!(ended(&server, run).await, (RunStatus::Completed, json!({"a": 8, "b": 16})));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_that_take_many_at_once_end_every_run_once() {
+    let server = server().await;
+    let runs = start(&server, row_of(&["a", "b", "c"], &json!({})), 60).await;
+    let worker = || {
+        let server = server.clone();
+        tokio::spawn(async move {
+            loop {
+                let wait = Duration::from_millis(300);
+                let claimed = server.claim(Claim { wait, ..claim(20) }).await.unwrap();
+                if claimed.is_empty() {
+                    return;
+                }
+                let twice = |claimed: &Claimed| done(claimed, json!(claimed.input.as_i64().unwrap() * 2));
+                let ends = claimed.iter().map(twice).collect();
+                assert!(server.finish(ends).await.into_iter().all(|answer| answer.unwrap() == Verdict::Ok));
+            }
+        })
+    };
+    for worker in [worker(), worker(), worker(), worker()] {
+        worker.await.unwrap();
+    }
+    for (x, run) in (0..60).zip(runs) {
+        let expected = json!({"a": x * 2, "b": x * 4, "c": x * 8});
+        assert_eq!(ended(&server, run).await, (RunStatus::Completed, expected));
+    }
+}
+
+#[tokio::test]
+async fn the_run_tries_again_and_not_the_job() {
+    let server = server().await;
+    let retries = json!({"max_retries": 1, "wait_ms": 1});
+    let run = start(&server, row_of(&["a"], &retries), 1).await[0];
+    let first = take(&server).await;
+    let fault = Fault::new(FaultKind::Error, "no luck");
+    let failed = Finish { log: Some("what happened".to_owned()), ..end(&first, Outcome::Failed(fault)) };
+    assert_eq!(say(&server, failed.clone()).await, Verdict::Ok);
+    assert_eq!(say(&server, failed).await, Verdict::Ok);
+    let second = take(&server).await;
+    assert_ne!(second.job, first.job);
+    assert_eq!((second.attempt, &second.key), (2, &first.key));
+    assert_eq!(say(&server, done(&second, json!(1))).await, Verdict::Ok);
+    assert_eq!(ended(&server, run).await.0, RunStatus::Completed);
+    let job = server.store().job(first.job).await.unwrap().unwrap().job;
+    assert_eq!(JobStatus::of(&job), JobStatus::Failed);
+    assert!(!job.is_dead_letter());
+    let logs = server.store().logs(run, None).await.unwrap();
+    assert_eq!(logs.iter().map(|log| log.text.as_str()).collect::<Vec<_>>(), ["what happened"]);
+}
+
+#[tokio::test]
+async fn a_run_whose_worker_keeps_failing_fails() {
+    let server = server().await;
+    let run = start(&server, row_of(&["a"], &json!({})), 1).await[0];
+    let claimed = take(&server).await;
+    let failed = Outcome::Failed(Fault::new(FaultKind::Error, "no luck").permanent());
+    assert_eq!(say(&server, end(&claimed, failed)).await, Verdict::Ok);
+    assert_eq!(ended(&server, run).await.0, RunStatus::Failed);
+}
+
+#[tokio::test]
+async fn a_suspended_call_is_asked_about_again_with_its_memo() {
+    let server = server().await;
+    let run = start(&server, row_of(&["a"], &json!({})), 1).await[0];
+    let first = take(&server).await;
+    let suspended = Outcome::Suspended { memo: json!({"ticket": 7}), recheck_ms: Some(5) };
+    assert_eq!(say(&server, end(&first, suspended.clone())).await, Verdict::Ok);
+    assert_eq!(say(&server, end(&first, suspended)).await, Verdict::Ok);
+    let second = take(&server).await;
+    assert_eq!(second.memo, Some(json!({"ticket": 7})));
+    assert_eq!(say(&server, done(&second, json!("ready"))).await, Verdict::Ok);
+    assert_eq!(ended(&server, run).await, (RunStatus::Completed, json!({"a": "ready"})));
+}
+
+#[tokio::test]
+async fn a_worker_that_dies_is_noticed_and_another_goes_on() {
+    let server = server().await;
+    let run = start(&server, row_of(&["a"], &json!({"max_retries": 1, "wait_ms": 1})), 1).await[0];
+    let lost = server.claim(Claim { lease: Duration::from_millis(20), ..claim(1) }).await.unwrap().remove(0);
+    let next = take(&server).await;
+    assert_ne!(next.job, lost.job);
+    assert_eq!(say(&server, done(&lost, json!("late"))).await, Verdict::Lost);
+    assert_eq!(say(&server, done(&next, json!("in time"))).await, Verdict::Ok);
+    assert_eq!(ended(&server, run).await, (RunStatus::Completed, json!({"a": "in time"})));
+}
+
+#[tokio::test]
+async fn an_attempt_of_a_run_that_takes_too_long_fails_there() {
+    let server = server().await;
+    let run = start(&server, row_of(&["a"], &json!({"timeout_ms": 30})), 1).await[0];
+    let claimed = take(&server).await;
+    assert_eq!(ended(&server, run).await.0, RunStatus::Failed);
+    assert_eq!(say(&server, done(&claimed, json!("late"))).await, Verdict::Lost);
+}
+
+#[tokio::test]
+async fn a_worker_hears_that_its_run_was_cancelled() {
+    let server = server().await;
+    let run = start(&server, row_of(&["a"], &json!({})), 1).await[0];
+    let claimed = take(&server).await;
+    let held = vec![(claimed.job, claimed.fence)];
+    assert_eq!(server.extend(held.clone(), 2 * LEASE).await.pop().unwrap().unwrap(), Verdict::Ok);
+    server.submit(run, Input::Cancel { reason: None, by: None }).await.unwrap();
+    assert_eq!(server.extend(held, LEASE).await.pop().unwrap().unwrap(), Verdict::Canceled);
+    assert_eq!(say(&server, end(&claimed, Outcome::Canceled)).await, Verdict::Canceled);
+    assert_eq!(ended(&server, run).await.0, RunStatus::Canceled);
+}
+
+#[tokio::test]
+async fn a_job_that_nobody_has_is_gone_when_its_run_is_cancelled() {
+    let server = server().await;
+    let run = start(&server, row_of(&["a"], &json!({})), 1).await[0];
+    server.submit(run, Input::Cancel { reason: None, by: None }).await.unwrap();
+    assert_eq!(ended(&server, run).await.0, RunStatus::Canceled);
+    assert!(server.claim(Claim { wait: Duration::ZERO, ..claim(1) }).await.unwrap().is_empty());
+}

@@ -1,0 +1,198 @@
+//! Connections: how slow, how many and how large they may be, and how they end.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test that cannot go on fails")]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use windlass_runtime::{Runtime, Settings};
+use windlass_server::Options;
+use windlass_store::Sqlite;
+use windlass_store::sqlite::Durability;
+
+/// How long anything in these tests may take before it counts as never.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Host {
+    at: SocketAddr,
+    shutdown: CancellationToken,
+    serving: JoinHandle<std::io::Result<()>>,
+}
+
+async fn host(options: Options) -> Host {
+    let store = Sqlite::temporary(Durability::Fast).unwrap();
+    let runtime = Runtime::start_up(Arc::new(store), Settings::default()).await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let shutdown = CancellationToken::new();
+    let serving = tokio::spawn(windlass_server::serve(listener, runtime, options, shutdown.clone()));
+    Host { at, shutdown, serving }
+}
+
+impl Host {
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.at).await.unwrap()
+    }
+}
+
+async fn write(stream: &mut TcpStream, text: &str) {
+    stream.write_all(text.as_bytes()).await.unwrap();
+}
+
+/// Everything until the other side closes.
+async fn read_all(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    // A connection that was reset has ended too: what came before is what counts.
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes));
+    drop(read.await.expect("the connection never ended"));
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Reads until this has come.
+async fn read_until(stream: &mut TcpStream, end: &str) -> String {
+    let mut text = String::new();
+    let mut bytes = [0; 4_096];
+    while !text.contains(end) {
+        let n = tokio::time::timeout(PATIENCE, stream.read(&mut bytes)).await.expect("nothing came").unwrap();
+        assert!(n > 0, "closed after: {text}");
+        text.push_str(std::str::from_utf8(&bytes[..n]).unwrap());
+    }
+    text
+}
+
+#[tokio::test]
+async fn a_connection_is_kept_for_the_next_request() {
+    let host = host(Options::default()).await;
+    let mut stream = host.connect().await;
+    for _ in 0..3 {
+        write(&mut stream, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        assert!(read_until(&mut stream, "}").await.starts_with("HTTP/1.1 200"));
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_end_is_cut_off_sooner_than_an_idle_connection() {
+    let options = Options { head_timeout: Duration::from_millis(50), ..Options::default() };
+    let host = host(options).await;
+    let (mut slow, mut idle) = (host.connect().await, host.connect().await);
+    write(&mut slow, "GET /healthz HTTP/1.1\r\nhost:").await;
+    assert!(!read_all(&mut slow).await.contains("200"));
+    write(&mut idle, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    assert!(read_until(&mut idle, "}").await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn an_answer_that_takes_longer_than_a_head_may_keeps_its_connection() {
+    let options = Options { head_timeout: Duration::from_millis(50), ..Options::default() };
+    let host = host(options).await;
+    let mut stream = host.connect().await;
+    let body = r#"{"worker_id":"w","queues":["q"],"wait_ms":300}"#;
+    for _ in 0..2 {
+        let head =
+            format!("POST /api/v1/jobs/claim HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+        write(&mut stream, &format!("{head}{body}")).await;
+        assert!(read_until(&mut stream, "\"jobs\":[]}").await.starts_with("HTTP/1.1 200"));
+    }
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed_in_the_end() {
+    let short = Duration::from_millis(50);
+    let host = host(Options { head_timeout: short, idle_timeout: short, ..Options::default() }).await;
+    let mut stream = host.connect().await;
+    write(&mut stream, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    assert!(read_all(&mut stream).await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn a_body_that_falls_silent_is_answered() {
+    let host = host(Options { body_timeout: Duration::from_millis(50), ..Options::default() }).await;
+    let mut stream = host.connect().await;
+    write(&mut stream, "POST /api/v1/flows HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{\"name\":")
+        .await;
+    let told = read_until(&mut stream, "slow_body").await;
+    assert!(told.starts_with("HTTP/1.1 408"), "{told}");
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused_politely() {
+    let host = host(Options::default()).await;
+    let body = vec![b' '; 10 << 20];
+    for head in ["content-length: 10485760\r\n\r\n", "transfer-encoding: chunked\r\n\r\n"] {
+        let stream = host.connect().await;
+        let (mut from, mut to) = stream.into_split();
+        to.write_all(
+            format!("POST /api/v1/flows HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{head}").as_bytes(),
+        )
+        .await
+        .unwrap();
+        if head.contains("chunked") {
+            to.write_all(format!("{:x}\r\n", body.len()).as_bytes()).await.unwrap();
+        }
+        // The whole body goes out before the answer is read, as many clients do it.
+        to.write_all(&body).await.unwrap();
+        if head.contains("chunked") {
+            to.write_all(b"\r\n0\r\n\r\n").await.unwrap();
+        }
+        let mut told = String::new();
+        tokio::time::timeout(PATIENCE, from.read_to_string(&mut told)).await.unwrap().unwrap();
+        assert!(told.starts_with("HTTP/1.1 413") && told.contains("too_large"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn more_connections_than_there_is_room_for_wait() {
+    let host = host(Options { connections_max: 1, ..Options::default() }).await;
+    let mut first = host.connect().await;
+    write(&mut first, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    read_until(&mut first, "}").await;
+    let mut second = host.connect().await;
+    write(&mut second, "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    let mut byte = [0; 1];
+    let early = tokio::time::timeout(Duration::from_millis(100), second.peek(&mut byte)).await;
+    assert!(early.is_err(), "it was answered while there was no room");
+    drop(first);
+    assert!(read_all(&mut second).await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn a_server_that_stops_ends_streams_and_answers_what_it_has_begun() {
+    let host = host(Options::default()).await;
+    let (mut stream, mut asked) = (host.connect().await, host.connect().await);
+    write(&mut stream, "GET /api/v1/events HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    read_until(&mut stream, "text/event-stream").await;
+    let body = r#"{"worker_id":"w","queues":["q"],"wait_ms":300}"#;
+    let head =
+        format!("POST /api/v1/jobs/claim HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+    write(&mut asked, &format!("{head}{body}")).await;
+    // A request that went out later has been answered: the one before it is in the server's hands.
+    let mut later = host.connect().await;
+    write(&mut later, "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    read_all(&mut later).await;
+    host.shutdown.cancel();
+    assert!(read_all(&mut asked).await.contains("\"jobs\":[]}"));
+    read_all(&mut stream).await;
+    tokio::time::timeout(PATIENCE, host.serving).await.expect("it never stopped").unwrap().unwrap();
+    assert!(TcpStream::connect(host.at).await.is_err(), "it still listens");
+}
+
+#[tokio::test]
+async fn what_takes_longer_than_the_grace_is_cut() {
+    let host = host(Options { grace: Duration::from_millis(50), ..Options::default() }).await;
+    let mut asked = host.connect().await;
+    let body = r#"{"worker_id":"w","queues":["q"],"wait_ms":60000}"#;
+    let head =
+        format!("POST /api/v1/jobs/claim HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+    write(&mut asked, &format!("{head}{body}")).await;
+    let mut later = host.connect().await;
+    write(&mut later, "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    read_all(&mut later).await;
+    host.shutdown.cancel();
+    tokio::time::timeout(PATIENCE, host.serving).await.expect("it never stopped").unwrap().unwrap();
+    assert!(!read_all(&mut asked).await.contains("jobs"));
+}
