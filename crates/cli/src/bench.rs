@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use windlass_store::sqlite::Durability;
 
-use crate::output::{self, Format};
+use crate::output::{self, Format, Output};
 use report::{Figure, Report};
 
 /// What is measured.
@@ -94,7 +94,16 @@ impl BenchArgs {
         if self.short {
             let round = Duration::from_millis(300);
             let (n_singles, n_items, n_history) = (20, 200, 200);
-            return Plan { durability, dir, at_once: at_once.min(16), rounds: 1, round, n_singles, n_items, n_history };
+            return Plan {
+                durability,
+                dir,
+                at_once: at_once.min(16),
+                rounds: 1,
+                round,
+                n_singles,
+                n_items,
+                n_history,
+            };
         }
         let round = Duration::from_secs(4);
         Plan { durability, dir, at_once, rounds: 3, round, n_singles: 500, n_items: 100_000, n_history }
@@ -106,7 +115,7 @@ impl BenchArgs {
 }
 
 /// Measures what was asked for and prints it.
-pub(crate) async fn run(args: &BenchArgs, format: Format) -> Result<ExitCode> {
+pub(crate) async fn run(args: &BenchArgs, output: &Output) -> Result<ExitCode> {
     if cfg!(debug_assertions) && !args.short {
         bail!("a debug build says nothing about speed: cargo run --release -- bench, or add --short");
     }
@@ -118,10 +127,10 @@ pub(crate) async fn run(args: &BenchArgs, format: Format) -> Result<ExitCode> {
     // What cannot be deleted is left to whoever tidies such places.
     drop(std::fs::remove_dir_all(&dir));
     let report = measured?;
-    if args.json || format == Format::Json {
+    if args.json || output.format() != Format::Table {
         output::json(&report.to_json())?;
     } else {
-        output::table(["what", "median", "spread", "unit"], &report.rows())?;
+        output.table(["what", "median", "spread", "unit"], &report.rows())?;
         output::message(&report.footing());
     }
     Ok(ExitCode::SUCCESS)

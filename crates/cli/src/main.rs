@@ -17,6 +17,7 @@ mod flow;
 mod run;
 
 mod api;
+mod bench;
 mod completions;
 mod doctor;
 
@@ -125,6 +126,17 @@ enum Command {
         "Exit codes:\n  0  nothing is wrong (there may be warnings)\n  1  something is",
     ))]
     Doctor,
+    /// Measures how fast this is on this machine, next to what its disk can do.
+    ///
+    /// Starts what it needs in a directory of its own. Every figure is taken three times: median and spread.
+    #[command(after_help = concat!(
+        "Examples:\n",
+        "  windlass bench\n",
+        "  windlass bench --only steps,latency --durability fast\n",
+        "  windlass bench --json > figures.json\n\n",
+        "Exit codes:\n  0  measured\n  1  something could not be measured",
+    ))]
+    Bench(bench::BenchArgs),
     /// Makes any call to the server and prints the answer.
     #[command(after_help = concat!(
         "Examples:\n",
@@ -166,6 +178,7 @@ fn execute(cli: Cli) -> Result<ExitCode> {
             Command::Flow { command } => flow::run(command, options).await,
             Command::Run { command } => run::run(command, options).await,
             Command::Approvals { command } => approvals::run(command, options).await,
+            Command::Bench(args) => bench::run(&args, &options.print()).await,
             Command::Doctor => doctor::run(options).await,
             Command::Api(api) => api::run(api, options).await,
             Command::Completions(flags) => completions::run(&flags),

@@ -3,8 +3,11 @@
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::Result;
-use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
+use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Table, presets};
 use serde::Serialize;
+
+/// Columns of the narrowest terminal that tables are fitted into; what says it has fewer does not know.
+const NARROW: u16 = 40;
 
 /// How data is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -101,8 +104,12 @@ impl Output {
         if !self.color {
             table.force_no_tty();
         }
-        if let Some(width) = width.filter(|_| self.terminal) {
+        if let Some(width) = width.filter(|width| self.terminal && *width >= NARROW) {
             table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+        }
+        // What names a row is copied from the screen: it stays in one piece.
+        if let Some(column) = table.column_mut(0) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
         }
         for column in table.column_iter_mut() {
             column.set_padding((0, 2));

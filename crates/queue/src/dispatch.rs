@@ -119,6 +119,16 @@ impl Dispatch {
         is_earlier(state.timers.next(), before)
     }
 
+    /// Jobs that have ended with this revision: the same as offering them, without having to have them.
+    pub fn ended(&self, jobs: impl IntoIterator<Item = (JobId, u64)>) {
+        let mut state = self.lock();
+        for (id, rev) in jobs {
+            if state.index.forget(id, rev) {
+                state.timers.set(id, None);
+            }
+        }
+    }
+
     /// There is no such job any more.
     pub fn forget(&self, id: JobId) {
         let mut state = self.lock();

@@ -155,7 +155,12 @@ impl Runtime {
 
     /// These changes of jobs have become durable.
     pub(crate) fn committed_jobs(&self, changes: &[JobChange]) {
-        self.jobs().heard(changes.iter().cloned().map(written));
+        let (open, ended): (Vec<_>, Vec<_>) = changes.iter().partition(|change| change.job.is_open());
+        let ended = ended.into_iter().map(|change| (change.job.id, change.expected_rev.saturating_add(1)));
+        self.jobs().dispatch.ended(ended);
+        if !open.is_empty() {
+            self.jobs().heard(open.into_iter().cloned().map(written));
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Runs on a real store, from their start to their end, across restarts.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;

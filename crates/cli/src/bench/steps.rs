@@ -48,7 +48,7 @@ pub(super) struct Bed {
 }
 
 impl Bed {
-    pub(super) async fn make(plan: &Plan, file: &Path, definition: &Value) -> Result<Bed> {
+    pub(super) async fn make(plan: &Plan, file: &Path, name: &str, definition: &Value) -> Result<Bed> {
         let store = Sqlite::open(file, plan.durability)?;
         // A function of a program that embeds the server: nothing is known about it, so every step is durable
         // before the next begins.
@@ -62,7 +62,7 @@ impl Bed {
             status: VersionStatus::Published,
             note: String::new(),
         };
-        let flow = NewFlow { name: "bench".to_owned(), ..NewFlow::default() };
+        let flow = NewFlow { name: name.to_owned(), ..NewFlow::default() };
         let published = runtime.publish_flow(flow, Some(version)).await?.published;
         let (version, _) = published.version.context("a version was published")?;
         let new = NewRun {
@@ -124,6 +124,30 @@ impl Bed {
         Ok(())
     }
 
+    /// Starts so many runs that do not end, and leaves.
+    pub(super) async fn leave(
+        plan: &Plan,
+        file: &Path,
+        name: &str,
+        definition: &Value,
+        n: usize,
+    ) -> Result<()> {
+        let bed = Arc::new(Bed::make(plan, file, name, definition).await?);
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..n {
+            while tasks.len() >= plan.at_once {
+                tasks.join_next().await.context("a task ended")???;
+            }
+            let bed = bed.clone();
+            tasks.spawn(async move { bed.runtime.start(bed.new.clone()).await.map(drop) });
+        }
+        while let Some(task) = tasks.join_next().await {
+            task??;
+        }
+        bed.close().await;
+        Ok(())
+    }
+
     /// Stops the server and closes the store.
     pub(super) async fn close(self: Arc<Self>) {
         self.runtime.shut_down(Duration::from_secs(1)).await;
@@ -132,7 +156,7 @@ impl Bed {
 
 /// Runs of three steps, many at once.
 pub(super) async fn throughput(plan: &Plan) -> Result<Figure> {
-    let bed = Arc::new(Bed::make(plan, &plan.dir.join("steps.db"), &chain(3, function)).await?);
+    let bed = Arc::new(Bed::make(plan, &plan.dir.join("steps.db"), "bench", &chain(3, function)).await?);
     bed.many(plan.at_once, plan.round / 4).await?;
     let what = format!("runs of 3 steps, {} at once", plan.at_once);
     let figure = rounds(plan, &what, "runs/s", |_| bed.many(plan.at_once, plan.round)).await;
@@ -142,7 +166,7 @@ pub(super) async fn throughput(plan: &Plan) -> Result<Figure> {
 
 /// Runs of three steps, one at a time.
 pub(super) async fn latency(plan: &Plan) -> Result<[Figure; 2]> {
-    let bed = Arc::new(Bed::make(plan, &plan.dir.join("latency.db"), &chain(3, function)).await?);
+    let bed = Arc::new(Bed::make(plan, &plan.dir.join("latency.db"), "bench", &chain(3, function)).await?);
     bed.many(1, plan.round / 8).await?;
     let (mut half, mut most) = (Vec::new(), Vec::new());
     for _ in 0..plan.rounds {
@@ -161,7 +185,7 @@ pub(super) async fn latency(plan: &Plan) -> Result<[Figure; 2]> {
 
 /// One run of forty steps.
 pub(super) async fn forty(plan: &Plan) -> Result<Figure> {
-    let bed = Bed::make(plan, &plan.dir.join("forty.db"), &chain(40, function)).await?;
+    let bed = Bed::make(plan, &plan.dir.join("forty.db"), "bench", &chain(40, function)).await?;
     bed.one(json!({"x": 1})).await?;
     let once = |_| async { Ok(milliseconds(bed.one(json!({"x": 1})).await?)) };
     let figure = rounds(plan, "one run of 40 steps", "ms", once).await;
@@ -181,7 +205,7 @@ pub(super) async fn foreach(plan: &Plan) -> Result<Vec<Figure>> {
         let (mut took, mut bytes) = ([0.0; 2], [0.0; 2]);
         for (at, n) in [plan.n_items / 2, plan.n_items].into_iter().enumerate() {
             let file = plan.dir.join(format!("foreach-{nth}-{n}.db"));
-            let bed = Bed::make(plan, &file, &definition).await?;
+            let bed = Bed::make(plan, &file, "bench", &definition).await?;
             let items: Vec<usize> = (0..n).collect();
             took[at] = bed.one(json!({"items": items})).await?.as_secs_f64();
             Arc::new(bed).close().await;
@@ -206,7 +230,7 @@ pub(super) async fn bytes(plan: &Plan) -> Result<Figure> {
     let n = plan.n_singles * 20;
     rounds(plan, "bytes on disk per finished run of 3 steps", "bytes", |nth| async move {
         let file = plan.dir.join(format!("bytes-{nth}.db"));
-        let bed = Arc::new(Bed::make(plan, &file, &chain(3, function)).await?);
+        let bed = Arc::new(Bed::make(plan, &file, "bench", &chain(3, function)).await?);
         let before = size(&file)?;
         bed.fill(n, plan.at_once).await?;
         bed.close().await;

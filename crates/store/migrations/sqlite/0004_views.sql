@@ -12,13 +12,30 @@ SELECT id, name, url, kind, kind AS type, services, services AS services_json, q
     CASE WHEN beat_at / 1000 >= unixepoch('now') - 15 THEN 'online' ELSE 'offline' END AS status
 FROM registrations;
 
--- Journals, with their events written out.
+-- Journals, with their events written out, in two steps: more brackets than that are too deep for some readers.
 CREATE VIEW entries AS
-SELECT runs.id AS run, journal.seq, journal.v, journal.at, journal.command,
+SELECT run, seq, v, at, command,
+    replace(replace(replace(replace(replace(replace(replace(replace(
+    replace(replace(replace(replace(replace(replace(replace(events,
+        char(17), ',"attempt":1,"visit":'),
+        char(18), ',"attempt":'),
+        char(19), ',"visit":'),
+        char(20), ',"deadline":'),
+        char(21), ',"input":'),
+        char(22), ',"output":'),
+        char(23), ',"action":"'),
+        char(24), ',"worker":"'),
+        char(25), ',"by":'),
+        char(26), ',"until":'),
+        char(27), ',"call_timeout_ms":'),
+        char(28), ',"fault":{"kind":"'),
+        char(29), ',"message":"'),
+        char(30), '","fence":'),
+        char(31), '","visit":') AS events
+FROM (
+    SELECT runs.id AS run, journal.seq, journal.v, journal.at, journal.command,
         replace(replace(replace(replace(replace(replace(replace(replace(
-        replace(replace(replace(replace(replace(replace(replace(replace(
-        replace(replace(replace(replace(replace(replace(replace(replace(
-        replace(replace(replace(replace(replace(replace(replace(journal.events,
+        replace(replace(replace(replace(replace(replace(replace(replace(journal.events,
             char(1), '{"e":"entered","node":"'),
             char(2), '{"e":"granted","node":"'),
             char(3), '{"e":"done","node":"'),
@@ -34,23 +51,9 @@ SELECT runs.id AS run, journal.seq, journal.v, journal.at, journal.command,
             char(13), '{"e":"judged","node":"'),
             char(14), '{"e":"skipped","node":"'),
             char(15), '{"e":"logged","level":"'),
-            char(16), '{"e":"signaled"'),
-            char(17), ',"attempt":1,"visit":'),
-            char(18), ',"attempt":'),
-            char(19), ',"visit":'),
-            char(20), ',"deadline":'),
-            char(21), ',"input":'),
-            char(22), ',"output":'),
-            char(23), ',"action":"'),
-            char(24), ',"worker":"'),
-            char(25), ',"by":'),
-            char(26), ',"until":'),
-            char(27), ',"call_timeout_ms":'),
-            char(28), ',"fault":{"kind":"'),
-            char(29), ',"message":"'),
-            char(30), '","fence":'),
-            char(31), '","visit":') AS events
-FROM runs JOIN journal ON journal.run = runs.no;
+            char(16), '{"e":"signaled"') AS events
+    FROM runs JOIN journal ON journal.run = runs.no
+);
 
 -- One row per event.
 CREATE VIEW events AS
@@ -60,12 +63,18 @@ FROM entries JOIN json_each(entries.events) AS one;
 
 CREATE VIEW tasks AS
 SELECT runs.id AS run,
-    'task-' || lower(hex(substr(runs.id, 1, 4)) || '-' || hex(substr(runs.id, 5, 2)) || '-' || hex(substr(runs.id, 7, 2))
-        || '-' || hex(substr(runs.id, 9, 2)) || '-' || hex(substr(runs.id, 11))) AS id,
-    'ver-' || lower(hex(substr(runs.version, 1, 4)) || '-' || hex(substr(runs.version, 5, 2)) || '-' || hex(substr(runs.version, 7, 2))
-        || '-' || hex(substr(runs.version, 9, 2)) || '-' || hex(substr(runs.version, 11))) AS flow_version_id,
-    'flow-' || lower(hex(substr(runs.flow, 1, 4)) || '-' || hex(substr(runs.flow, 5, 2)) || '-' || hex(substr(runs.flow, 7, 2))
-        || '-' || hex(substr(runs.flow, 9, 2)) || '-' || hex(substr(runs.flow, 11))) AS flow_id,
+    'task-' || lower(
+        hex(substr(runs.id, 1, 4)) || '-' || hex(substr(runs.id, 5, 2)) || '-'
+        || hex(substr(runs.id, 7, 2)) || '-' || hex(substr(runs.id, 9, 2)) || '-' || hex(substr(runs.id, 11))
+    ) AS id,
+    'ver-' || lower(
+        hex(substr(runs.version, 1, 4)) || '-' || hex(substr(runs.version, 5, 2)) || '-'
+        || hex(substr(runs.version, 7, 2)) || '-' || hex(substr(runs.version, 9, 2)) || '-' || hex(substr(runs.version, 11))
+    ) AS flow_version_id,
+    'flow-' || lower(
+        hex(substr(runs.flow, 1, 4)) || '-' || hex(substr(runs.flow, 5, 2)) || '-'
+        || hex(substr(runs.flow, 7, 2)) || '-' || hex(substr(runs.flow, 9, 2)) || '-' || hex(substr(runs.flow, 11))
+    ) AS flow_id,
     flows.name AS flow_name,
     versions.number AS flow_version,
     CASE
@@ -95,10 +104,14 @@ FROM runs
 
 CREATE VIEW flow_versions AS
 SELECT versions.flow,
-    'ver-' || lower(hex(substr(versions.id, 1, 4)) || '-' || hex(substr(versions.id, 5, 2)) || '-' || hex(substr(versions.id, 7, 2))
-        || '-' || hex(substr(versions.id, 9, 2)) || '-' || hex(substr(versions.id, 11))) AS id,
-    'flow-' || lower(hex(substr(versions.flow, 1, 4)) || '-' || hex(substr(versions.flow, 5, 2)) || '-' || hex(substr(versions.flow, 7, 2))
-        || '-' || hex(substr(versions.flow, 9, 2)) || '-' || hex(substr(versions.flow, 11))) AS flow_id,
+    'ver-' || lower(
+        hex(substr(versions.id, 1, 4)) || '-' || hex(substr(versions.id, 5, 2)) || '-'
+        || hex(substr(versions.id, 7, 2)) || '-' || hex(substr(versions.id, 9, 2)) || '-' || hex(substr(versions.id, 11))
+    ) AS id,
+    'flow-' || lower(
+        hex(substr(versions.flow, 1, 4)) || '-' || hex(substr(versions.flow, 5, 2)) || '-'
+        || hex(substr(versions.flow, 7, 2)) || '-' || hex(substr(versions.flow, 9, 2)) || '-' || hex(substr(versions.flow, 11))
+    ) AS flow_id,
     versions.number AS version,
     versions.definition AS definition_json,
     versions.status,
@@ -107,56 +120,76 @@ FROM versions;
 
 -- One row per grant of a call, per visit of a node that makes none, and per opening of a branch that is a flow. What
 -- has no end of its own in a run that has ended was cancelled with it. The input of a branch that got none of its own
--- is that of the node around it.
+-- is that of the node around it. Run by run, so that asking for one does not read the journals of all.
 CREATE VIEW node_runs AS
-WITH numbered AS (
-    SELECT run, at, kind, node, event, event ->> '$.visit' AS visit,
-        row_number() OVER (PARTITION BY run ORDER BY seq, place) AS n
-    FROM events
-),
-told AS (
-    SELECT *,
-        max(kind = 'granted') OVER (PARTITION BY run, node, visit) AS is_called,
-        max(kind = 'entered') OVER (PARTITION BY run, node) AS is_entered,
-        max(CASE kind WHEN 'entered' THEN event -> '$.input' END) OVER (PARTITION BY run, node, visit) AS entered_with
-    FROM numbered WHERE node IS NOT NULL
-),
-begun AS (
-    SELECT *, CASE kind
-            WHEN 'granted' THEN 1
-            WHEN 'entered' THEN NOT is_called
-            WHEN 'opened' THEN NOT is_entered
-            ELSE 0
-        END AS begins
-    FROM told
-),
-filed AS (
-    SELECT *, sum(begins) OVER (PARTITION BY run, node ORDER BY n) AS attempt FROM begun
-),
-attempt AS (
-    SELECT run, node, min(n) AS n, min(at) AS began_at,
-        max(CASE WHEN begins THEN kind END) AS began,
-        max(CASE WHEN begins THEN event END) AS beginning,
-        max(CASE WHEN begins THEN entered_with END) AS entered_with,
-        max(CASE kind WHEN 'waiting' THEN event ->> '$.wait.for' END) AS waits_for,
-        -- The last of them, found by its number.
-        substr(max(CASE WHEN kind IN ('done', 'failed', 'deferred', 'suspended', 'dropped')
-            THEN printf('%019d', n) || event END), 20) AS ending,
-        max(CASE WHEN kind IN ('done', 'failed', 'deferred', 'suspended', 'dropped') THEN at END) AS ended_at
-    FROM filed WHERE attempt > 0 GROUP BY run, node, attempt
-),
-shown AS (
-    SELECT attempt.*, runs.ended_at AS run_ended_at, runs.version,
-        lower(hex(substr(attempt.run, 1, 4)) || '-' || hex(substr(attempt.run, 5, 2)) || '-' || hex(substr(attempt.run, 7, 2))
-        || '-' || hex(substr(attempt.run, 9, 2)) || '-' || hex(substr(attempt.run, 11))) AS uuid,
-        attempt.beginning ->> '$.fence' AS fence,
-        attempt.ending ->> '$.e' AS how,
-        rtrim(rtrim(attempt.node, replace(attempt.node, '/', '')), '/') AS around,
-        substr(attempt.node, length(rtrim(attempt.node, replace(attempt.node, '/', ''))) + 1) AS own,
-        CASE WHEN json_valid(versions.definition) THEN versions.definition END AS definition
-    FROM attempt JOIN runs ON runs.id = attempt.run LEFT JOIN versions ON versions.id = runs.version
+WITH shown AS (
+    SELECT runs.id AS run, runs.ended_at AS run_ended_at,
+        lower(
+            hex(substr(runs.id, 1, 4)) || '-' || hex(substr(runs.id, 5, 2)) || '-'
+            || hex(substr(runs.id, 7, 2)) || '-' || hex(substr(runs.id, 9, 2)) || '-' || hex(substr(runs.id, 11))
+        ) AS uuid,
+        CASE WHEN json_valid(versions.definition) THEN versions.definition END AS definition,
+        one.value ->> '$.n' AS n,
+        one.value ->> '$.node' AS node,
+        one.value -> '$.beginning' AS beginning,
+        one.value -> '$.entered_with' AS entered_with,
+        one.value ->> '$.waits_for' AS waits_for,
+        one.value -> '$.ending' AS ending,
+        one.value ->> '$.began_at' AS began_at,
+        one.value ->> '$.ended_at' AS ended_at,
+        one.value ->> '$.beginning.fence' AS fence,
+        one.value ->> '$.ending.e' AS how,
+        one.value ->> '$.around' AS around,
+        one.value ->> '$.own' AS own
+    FROM runs
+        LEFT JOIN versions ON versions.id = runs.version
+        JOIN json_each((
+            WITH numbered AS (
+                SELECT at, kind, node, event, event ->> '$.visit' AS visit,
+                    row_number() OVER (ORDER BY seq, place) AS n
+                FROM events WHERE events.run = runs.id
+            ),
+            told AS (
+                SELECT *,
+                    max(kind = 'granted') OVER (PARTITION BY node, visit) AS is_called,
+                    max(kind = 'entered') OVER (PARTITION BY node) AS is_entered,
+                    max(CASE kind WHEN 'entered' THEN event -> '$.input' END) OVER (PARTITION BY node, visit)
+                        AS entered_with,
+                    kind IN ('done', 'failed', 'deferred', 'suspended', 'dropped') AS ends
+                FROM numbered WHERE node IS NOT NULL
+            ),
+            begun AS (
+                SELECT *, CASE kind
+                        WHEN 'granted' THEN 1
+                        WHEN 'entered' THEN NOT is_called
+                        WHEN 'opened' THEN NOT is_entered
+                        ELSE 0
+                    END AS begins
+                FROM told
+            ),
+            filed AS (
+                SELECT *, sum(begins) OVER (PARTITION BY node ORDER BY n) AS attempt FROM begun
+            ),
+            attempt AS (
+                SELECT node, min(n) AS n, min(at) AS began_at,
+                    max(CASE WHEN begins THEN event END) AS beginning,
+                    max(CASE WHEN begins THEN entered_with END) AS entered_with,
+                    max(CASE kind WHEN 'waiting' THEN event ->> '$.wait.for' END) AS waits_for,
+                    -- The last of them, found by its number.
+                    substr(max(CASE WHEN ends THEN printf('%019d', n) || event END), 20) AS ending,
+                    max(CASE WHEN ends THEN at END) AS ended_at,
+                    rtrim(node, replace(node, '/', '')) AS prefix
+                FROM filed WHERE attempt > 0 GROUP BY node, attempt
+            )
+            SELECT json_group_array(json_object(
+                'n', n, 'node', node, 'began_at', began_at, 'ended_at', ended_at, 'waits_for', waits_for,
+                'beginning', json(beginning), 'entered_with', json(entered_with), 'ending', json(ending),
+                'around', rtrim(prefix, '/'), 'own', substr(node, length(prefix) + 1)
+            ))
+            FROM attempt
+        )) AS one
 )
-SELECT shown.run,
+SELECT shown.run, shown.n,
     CASE WHEN shown.fence IS NULL THEN shown.uuid || '.e' || shown.n ELSE shown.uuid || '.' || shown.fence END AS id,
     'task-' || shown.uuid AS task_id,
     CASE shown.around WHEN '' THEN shown.node ELSE shown.around END AS node_key,
@@ -165,6 +198,7 @@ SELECT shown.run,
         WHEN shown.how = 'done' THEN 'ok'
         WHEN shown.how = 'failed' OR shown.how = 'deferred' THEN 'error'
         WHEN shown.how = 'dropped' THEN 'canceled'
+        -- It was asked again: that one answered, though not with a result.
         WHEN shown.how = 'suspended' AND EXISTS (
             SELECT 1 FROM events WHERE events.run = shown.run AND events.node = shown.node
                 AND events.kind = 'granted' AND events.event ->> '$.fence' > shown.fence
@@ -212,15 +246,18 @@ SELECT shown.run,
 FROM shown
     LEFT JOIN jobs ON jobs.run = shown.run AND jobs.call_fence = shown.fence
     LEFT JOIN attempts ON attempts.job = jobs.id AND jobs.status = 'running' AND attempts.status = 'running'
-    LEFT JOIN registrations ON registrations.id = coalesce(shown.ending ->> '$.worker', attempts.worker)
-ORDER BY shown.run, shown.n;
+    LEFT JOIN registrations ON registrations.id = coalesce(shown.ending ->> '$.worker', attempts.worker);
 
 CREATE VIEW task_queue AS
 SELECT jobs.id AS job,
-    lower(hex(substr(jobs.id, 1, 4)) || '-' || hex(substr(jobs.id, 5, 2)) || '-' || hex(substr(jobs.id, 7, 2))
-        || '-' || hex(substr(jobs.id, 9, 2)) || '-' || hex(substr(jobs.id, 11))) || '.' || jobs.fence AS id,
-    'task-' || lower(hex(substr(jobs.call_run, 1, 4)) || '-' || hex(substr(jobs.call_run, 5, 2)) || '-' || hex(substr(jobs.call_run, 7, 2))
-        || '-' || hex(substr(jobs.call_run, 9, 2)) || '-' || hex(substr(jobs.call_run, 11))) AS task_id,
+    lower(
+        hex(substr(jobs.id, 1, 4)) || '-' || hex(substr(jobs.id, 5, 2)) || '-'
+        || hex(substr(jobs.id, 7, 2)) || '-' || hex(substr(jobs.id, 9, 2)) || '-' || hex(substr(jobs.id, 11))
+    ) || '.' || jobs.fence AS id,
+    'task-' || lower(
+        hex(substr(jobs.call_run, 1, 4)) || '-' || hex(substr(jobs.call_run, 5, 2)) || '-'
+        || hex(substr(jobs.call_run, 7, 2)) || '-' || hex(substr(jobs.call_run, 9, 2)) || '-' || hex(substr(jobs.call_run, 11))
+    ) AS task_id,
     CASE instr(jobs.call_node, '/')
         WHEN 0 THEN jobs.call_node
         ELSE rtrim(rtrim(jobs.call_node, replace(jobs.call_node, '/', '')), '/')
@@ -228,8 +265,10 @@ SELECT jobs.id AS job,
     jobs.name AS service,
     json_object(
         'input', job_specs.payload -> '$.input', 'params', job_specs.payload -> '$.params',
-        'run_id', lower(hex(substr(jobs.call_run, 1, 4)) || '-' || hex(substr(jobs.call_run, 5, 2)) || '-' || hex(substr(jobs.call_run, 7, 2))
-        || '-' || hex(substr(jobs.call_run, 9, 2)) || '-' || hex(substr(jobs.call_run, 11))) || '.' || jobs.call_fence
+        'run_id', lower(
+        hex(substr(jobs.call_run, 1, 4)) || '-' || hex(substr(jobs.call_run, 5, 2)) || '-'
+        || hex(substr(jobs.call_run, 7, 2)) || '-' || hex(substr(jobs.call_run, 9, 2)) || '-' || hex(substr(jobs.call_run, 11))
+    ) || '.' || jobs.call_fence
     ) AS input_json,
     jobs.status,
     coalesce(attempts.worker, '') AS worker_id,
@@ -245,10 +284,14 @@ WHERE jobs.call_run IS NOT NULL;
 
 CREATE VIEW task_runs AS
 SELECT attempts.job,
-    lower(hex(substr(attempts.job, 1, 4)) || '-' || hex(substr(attempts.job, 5, 2)) || '-' || hex(substr(attempts.job, 7, 2))
-        || '-' || hex(substr(attempts.job, 9, 2)) || '-' || hex(substr(attempts.job, 11))) || '.' || attempts.number AS id,
-    lower(hex(substr(attempts.job, 1, 4)) || '-' || hex(substr(attempts.job, 5, 2)) || '-' || hex(substr(attempts.job, 7, 2))
-        || '-' || hex(substr(attempts.job, 9, 2)) || '-' || hex(substr(attempts.job, 11))) AS task_id,
+    lower(
+        hex(substr(attempts.job, 1, 4)) || '-' || hex(substr(attempts.job, 5, 2)) || '-'
+        || hex(substr(attempts.job, 7, 2)) || '-' || hex(substr(attempts.job, 9, 2)) || '-' || hex(substr(attempts.job, 11))
+    ) || '.' || attempts.number AS id,
+    lower(
+        hex(substr(attempts.job, 1, 4)) || '-' || hex(substr(attempts.job, 5, 2)) || '-'
+        || hex(substr(attempts.job, 7, 2)) || '-' || hex(substr(attempts.job, 9, 2)) || '-' || hex(substr(attempts.job, 11))
+    ) AS task_id,
     attempts.number AS attempt,
     attempts.status,
     attempts.worker AS worker_id,

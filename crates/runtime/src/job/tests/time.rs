@@ -23,11 +23,11 @@ async fn a_lease_that_runs_out_gives_the_next_attempt_to_another() {
 async fn a_claim_lives_as_long_as_it_is_kept_alive() {
     let server = on_disk().await;
     let ids = server.add([spec("q")]).await;
-    let lease = Duration::from_millis(60);
+    let lease = Duration::from_millis(400);
     let claimed = server.claim(Claim { lease, ..claim_of("q", 1, PATIENCE) }).await.unwrap().pop().unwrap();
     assert_eq!(server.keep(&claimed, LEASE).await, Verdict::Ok);
     // Longer than the first lease.
-    assert!(server.claim(claim_of("q", 1, 2 * lease)).await.unwrap().is_empty());
+    assert!(server.claim(claim_of("q", 1, lease + lease / 4)).await.unwrap().is_empty());
     assert_eq!(server.status(ids[0]).await, JobStatus::Running);
     assert_eq!(server.say(done(&claimed, json!(1))).await, Verdict::Ok);
 }
@@ -35,7 +35,7 @@ async fn a_claim_lives_as_long_as_it_is_kept_alive() {
 #[tokio::test]
 async fn a_job_is_handed_out_at_its_time_and_not_before() {
     let server = on_disk().await;
-    let run_at = server.clock().now().after(40);
+    let run_at = server.clock().now().after(400);
     let ids = server.add([JobSpec { run_at: Some(run_at), ..spec("q") }]).await;
     assert!(server.take("q", 1).await.is_empty());
     assert_eq!(server.status(ids[0]).await, JobStatus::Pending);

@@ -182,7 +182,7 @@ fn node_runs_are_the_attempts_at_nodes() {
 #[test]
 fn inputs_and_actions_of_node_runs_are_those_of_the_attempts() {
     let filled = fill!(replays::a_run_replays_from_its_journal);
-    let sql = "SELECT node_key, exec_input_json, action, sub_status, prep_json FROM node_runs";
+    let sql = "SELECT node_key, exec_input_json, action, sub_status, prep_json FROM node_runs ORDER BY n";
     let rows = filled.rows(sql, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)));
     let row = |node: &str, action: &str| {
         let (input, nothing) = ("null".to_owned(), String::new());
@@ -203,7 +203,7 @@ fn times_are_seconds() {
     let times = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
     let task = filled.rows("SELECT created_at, updated_at FROM tasks", times);
     assert_eq!(task, [(1_790_000_000, 1_790_000_999)]);
-    let attempts = filled.rows("SELECT started_at, finished_at FROM node_runs", times);
+    let attempts = filled.rows("SELECT started_at, finished_at FROM node_runs ORDER BY n", times);
     let at = |second: i64| 1_790_000_000 + second;
     assert_eq!(attempts, [(at(10), at(20)), (at(20), at(30)), (at(40), 0)]);
 }
