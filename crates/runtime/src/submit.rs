@@ -1,24 +1,16 @@
 //! From an input to a durable transition: decide all that waits, commit once, then act and answer.
 
+mod draft;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use uuid::Uuid;
-use windlass_engine::effect::Effect;
-use windlass_engine::id::{CommandId, JobId, RunId};
+use windlass_engine::id::RunId;
 use windlass_engine::input::{Given, Input, Refusal};
-use windlass_engine::money::node_of_key;
-use windlass_engine::path::NodePath;
 use windlass_engine::run::Step;
-use windlass_engine::time::Timestamp;
-use windlass_store::commit::{Commit, JobChange, Unmoved};
-use windlass_store::error::Subject;
-use windlass_store::outbox::Message;
-use windlass_store::project::{cancelled, project};
-use windlass_store::run::{RunRef, Standing};
-use windlass_store::{Refusal as Forbidden, StoreError};
+use windlass_store::run::RunRef;
 
 use crate::error::same;
 use crate::hot::Hot;
@@ -26,41 +18,15 @@ use crate::mailbox::{Back, Batch, Letter, Mailbox, Told};
 use crate::run::{Along, Seen};
 use crate::{Runtime, RuntimeError, SubmitError};
 
+pub(crate) use draft::After;
+use draft::{Draft, Out, Written, joins};
+
 /// Inputs of one run that are decided together at most: one entry of its journal holds them all.
 const BATCH: usize = 1_024;
 /// How often inputs are decided again before the server gives up: conflicts and short balances end long before.
 const TRIES: usize = 40;
 /// When to bring a letter again that the store could not take.
 const AGAIN: Duration = Duration::from_millis(500);
-/// How often an unknown outcome is looked up before somebody is told that it is unknown.
-const LOOK_UPS: u32 = 6;
-
-/// What came of trying to write a turn.
-enum Written {
-    Yes,
-    /// Load what is new and decide again.
-    Again,
-    Short {
-        nodes: BTreeSet<NodePath>,
-        at: Unmoved,
-    },
-    /// The letters that this is about cannot be taken; the others are decided again.
-    Without(Out),
-    /// Something is wrong with the whole commit.
-    No(StoreError),
-}
-
-/// Letters that are answered without being taken.
-enum Out {
-    Job(JobId),
-    Delivered(windlass_store::outbox::MessageId),
-    Request {
-        run: RunId,
-        same_request: bool,
-    },
-    /// Anything that went along.
-    Company,
-}
 
 /// A driver that dies leaves nobody waiting.
 struct Driving<'a> {
@@ -261,82 +227,6 @@ impl Runtime {
         }
     }
 
-    async fn draft(
-        &self,
-        hot: &mut Hot,
-        mut step: Step,
-        letters: &[Letter],
-        refusals: &[Option<Refusal>],
-        now: Timestamp,
-    ) -> Result<Draft, StoreError> {
-        let command = CommandId::new(Uuid::now_v7());
-        if step.events.is_empty() {
-            let mut commit = Commit::new(command, now);
-            for along in joins(letters, refusals) {
-                commit.jobs.extend(along.jobs.iter().cloned());
-                commit.delivered.extend(along.delivered.iter().cloned());
-            }
-            let after = After { jobs: commit.jobs.clone(), ..After::default() };
-            return Ok(Draft { commit, after });
-        }
-        let rows = project(&mut hot.projection, &hot.run, &step, Some(self.owner()), now);
-        let (cancel, standing) = (rows.cancel.clone(), rows.standing.clone());
-        let create = letters.iter().find_map(|letter| letter.along.create.clone()).filter(|_| hot.len == 0);
-        let effects = std::mem::take(&mut step.effects);
-        let mut commit = rows.into_commit(command, now, &hot.run, hot.len, step, create);
-        if let Some(change) = &mut commit.run {
-            change.snapshot = hot.snapshot();
-        }
-        for along in joins(letters, refusals) {
-            commit.jobs.extend(along.jobs.iter().cloned());
-            commit.delivered.extend(along.delivered.iter().cloned());
-        }
-        if !cancel.is_empty() {
-            let own: BTreeSet<JobId> = commit.jobs.iter().map(|change| change.job.id).collect();
-            let mut open = Vec::new();
-            for id in cancel.into_iter().filter(|id| !own.contains(id)) {
-                open.extend(self.store().job(id).await?);
-            }
-            commit.jobs.extend(cancelled(open, now));
-        }
-        let (jobs, messages) = (commit.jobs.clone(), commit.messages.clone());
-        Ok(Draft { commit, after: After { effects, standing: Some(standing), jobs, messages } })
-    }
-
-    async fn write(&self, commit: Commit) -> Written {
-        let command = commit.command;
-        match self.store().commit_one(commit).await {
-            Ok(_) => Written::Yes,
-            Err(StoreError::Refused(Forbidden::Short { keys, account, revision, .. })) => {
-                let nodes = keys.iter().filter_map(|key| node_of_key(key)).collect();
-                Written::Short { nodes, at: Unmoved { account, revision } }
-            }
-            Err(StoreError::Refused(Forbidden::RequestTaken { existing, same_request, .. })) => {
-                Written::Without(Out::Request { run: existing, same_request })
-            }
-            Err(StoreError::Refused(Forbidden::AlreadyDelivered(id))) => Written::Without(Out::Delivered(id)),
-            Err(StoreError::Conflict { what: Subject::Run(_) | Subject::Account(_), .. }) => Written::Again,
-            Err(StoreError::Conflict { what: Subject::Job(id), .. }) => Written::Without(Out::Job(id)),
-            Err(StoreError::Conflict { what: Subject::Schedule(_) | Subject::Server(_), .. }) => {
-                Written::Without(Out::Company)
-            }
-            Err(error @ StoreError::Unavailable(_)) => self.look_up(command, error).await,
-            Err(error) => Written::No(error),
-        }
-    }
-
-    /// An unknown outcome is looked up, never guessed.
-    async fn look_up(&self, command: CommandId, error: StoreError) -> Written {
-        for nth in 0..LOOK_UPS {
-            match self.store().command(command).await {
-                Ok(Some(_)) => return Written::Yes,
-                Ok(None) => return Written::No(error),
-                Err(_) => tokio::time::sleep(Duration::from_millis(50 << nth)).await,
-            }
-        }
-        Written::No(error)
-    }
-
     /// Answers the letters that cannot be taken as they are, and hands back the others.
     fn leave_out(&self, run: RunId, letters: Vec<Letter>, out: &Out) -> Vec<Letter> {
         let concerns = |letter: &Letter| match out {
@@ -386,22 +276,6 @@ impl Runtime {
     }
 }
 
-/// A commit, and what to do when it is durable.
-struct Draft {
-    commit: Commit,
-    after: After,
-}
-
-/// What follows from a commit that is durable.
-#[derive(Default)]
-pub(crate) struct After {
-    pub(crate) effects: Vec<Effect>,
-    /// Where the run stands now, if anything happened to it.
-    pub(crate) standing: Option<Standing>,
-    pub(crate) jobs: Vec<JobChange>,
-    pub(crate) messages: Vec<Message>,
-}
-
 /// Decides all letters, one after the other, on the run in memory.
 fn decide(hot: &mut Hot, letters: &[Letter], given: &Given) -> (Step, Vec<Option<Refusal>>) {
     let mut joined = Step::default();
@@ -421,14 +295,6 @@ fn decide(hot: &mut Hot, letters: &[Letter], given: &Given) -> (Step, Vec<Option
         }
     }
     (joined, refusals)
-}
-
-/// What goes along with the letters that were not refused.
-fn joins<'a>(letters: &'a [Letter], refusals: &'a [Option<Refusal>]) -> impl Iterator<Item = &'a Along> {
-    let taken = letters.iter().zip(refusals).filter(|(_, refusal)| refusal.is_none());
-    taken
-        .map(|(letter, _)| &letter.along)
-        .filter(|along| !along.jobs.is_empty() || !along.delivered.is_empty())
 }
 
 fn answer_all(letters: Vec<Letter>, refusals: Vec<Option<Refusal>>, seen: Seen) {

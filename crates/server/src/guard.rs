@@ -1,13 +1,14 @@
 //! What every request goes through before it reaches a handler: its body is read to its end, within limits of size
 //! and time, and a page of another origin is kept out.
 
+use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{CONTENT_LENGTH, HOST, ORIGIN};
 use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
@@ -129,6 +130,24 @@ pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Ne
         Ok((bytes, _held)) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
         Err(error) => refuse(error),
     }
+}
+
+/// Refuses a query where nobody would read it. Probes of the server's health may carry what they like.
+pub(crate) async fn check_query(
+    State(asking): State<Arc<BTreeSet<String>>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let matched = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let query = request.uri().query().unwrap_or_default();
+    let is_read =
+        !matched.starts_with("/api/v1/") || asking.contains(&format!("{} {matched}", request.method()));
+    if query.is_empty() || is_read {
+        return next.run(request).await;
+    }
+    let name: String = query.split(['=', '&']).next().unwrap_or_default().chars().take(80).collect();
+    ApiError::field(Code::BadQuery, format!("?{name}"), "nothing is read from the query here: leave it out")
+        .into_response()
 }
 
 /// Whether a path speaks the native surface: the others have their own form of errors.

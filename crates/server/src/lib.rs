@@ -13,6 +13,7 @@ pub mod problem;
 pub mod scheduler;
 mod shape;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -76,8 +77,11 @@ pub fn openapi() -> serde_json::Value {
 fn build(runtime: Runtime, options: &Options, closing: CancellationToken) -> Router {
     let app = App::new(runtime.clone(), closing);
     let (native, document) = native::routes().split_for_parts();
+    let document = openapi::document(document);
+    let asking = Arc::new(openapi::asking(&document));
     let router = native
         .with_state(app)
+        .route_layer(middleware::from_fn_with_state(asking, guard::check_query))
         .merge(openapi::routes(document))
         .nest("/api", scheduler::prefixed(runtime.clone()))
         .merge(scheduler::bare(runtime))

@@ -6,6 +6,8 @@
 mod page;
 mod scheduler;
 
+use std::collections::BTreeSet;
+
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
@@ -17,8 +19,7 @@ use utoipa::openapi::OpenApi;
 use windlass_sdk::types::{FieldError, Problem};
 
 /// The document and the pages made from it.
-pub(crate) fn routes(native: OpenApi) -> Router {
-    let document = document(native);
+pub(crate) fn routes(document: Value) -> Router {
     let docs = page::document(&document);
     let errors = page::errors();
     Router::new()
@@ -64,6 +65,20 @@ pub(crate) fn document(native: OpenApi) -> Value {
     paths.extend(own_paths());
     paths.extend(scheduler::paths());
     document
+}
+
+/// The operations that take something behind the question mark: `GET /api/v1/runs`.
+pub(crate) fn asking(document: &Value) -> BTreeSet<String> {
+    let mut asking = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().into_iter().flatten() {
+        for (method, operation) in item.as_object().into_iter().flatten() {
+            let mut parameters = operation["parameters"].as_array().into_iter().flatten();
+            if parameters.any(|parameter| parameter["in"] == "query") {
+                asking.insert(format!("{} {path}", method.to_uppercase()));
+            }
+        }
+    }
+    asking
 }
 
 /// The document itself and the pages.

@@ -104,12 +104,12 @@ CREATE INDEX firings_running ON firings (schedule, slot, is_manual) WHERE is_run
 CREATE VIEW flow_versions AS
 SELECT versions.flow,
     'ver-' || lower(
-        hex(substr(versions.id, 1, 4)) || '-' || hex(substr(versions.id, 5, 2)) || '-' || hex(substr(versions.id, 7, 2)) || '-'
-        || hex(substr(versions.id, 9, 2)) || '-' || hex(substr(versions.id, 11))
+        hex(substr(versions.id, 1, 4)) || '-' || hex(substr(versions.id, 5, 2)) || '-'
+        || hex(substr(versions.id, 7, 2)) || '-' || hex(substr(versions.id, 9, 2)) || '-' || hex(substr(versions.id, 11))
     ) AS id,
     'flow-' || lower(
-        hex(substr(versions.flow, 1, 4)) || '-' || hex(substr(versions.flow, 5, 2)) || '-' || hex(substr(versions.flow, 7, 2)) || '-'
-        || hex(substr(versions.flow, 9, 2)) || '-' || hex(substr(versions.flow, 11))
+        hex(substr(versions.flow, 1, 4)) || '-' || hex(substr(versions.flow, 5, 2)) || '-'
+        || hex(substr(versions.flow, 7, 2)) || '-' || hex(substr(versions.flow, 9, 2)) || '-' || hex(substr(versions.flow, 11))
     ) AS flow_id,
     versions.number AS version,
     versions.definition AS definition_json,
@@ -259,8 +259,8 @@ CREATE VIEW node_runs AS
 WITH shown AS (
     SELECT runs.id AS run, runs.ended_at AS run_ended_at,
         lower(
-            hex(substr(runs.id, 1, 4)) || '-' || hex(substr(runs.id, 5, 2)) || '-' || hex(substr(runs.id, 7, 2)) || '-'
-            || hex(substr(runs.id, 9, 2)) || '-' || hex(substr(runs.id, 11))
+            hex(substr(runs.id, 1, 4)) || '-' || hex(substr(runs.id, 5, 2)) || '-'
+            || hex(substr(runs.id, 7, 2)) || '-' || hex(substr(runs.id, 9, 2)) || '-' || hex(substr(runs.id, 11))
         ) AS uuid,
         CASE WHEN json_valid(versions.definition) THEN versions.definition END AS definition,
         one.value ->> '$.n' AS n,
@@ -471,6 +471,8 @@ CREATE TABLE "runs" (
     CHECK ((request IS NULL) = (request_digest IS NULL))
 ) STRICT;
 
+CREATE INDEX runs_by_change ON runs (updated_at) WHERE ended_at IS NOT NULL;
+
 CREATE INDEX runs_by_creation ON runs (created_at);
 
 CREATE INDEX runs_by_end ON runs (ended_at) WHERE ended_at IS NOT NULL;
@@ -484,6 +486,8 @@ CREATE UNIQUE INDEX runs_by_request ON runs (request) WHERE request IS NOT NULL;
 CREATE INDEX runs_by_schedule ON runs (schedule, created_at) WHERE schedule IS NOT NULL;
 
 CREATE INDEX runs_by_wake ON runs (wake_at) WHERE wake_at IS NOT NULL;
+
+CREATE INDEX runs_failed ON runs (created_at) WHERE status = 'failed';
 
 CREATE INDEX runs_open ON runs (created_at) WHERE ended_at IS NULL;
 
@@ -521,12 +525,12 @@ CREATE TABLE snapshots (
 CREATE VIEW task_queue AS
 SELECT jobs.id AS job,
     lower(
-        hex(substr(jobs.id, 1, 4)) || '-' || hex(substr(jobs.id, 5, 2)) || '-' || hex(substr(jobs.id, 7, 2)) || '-'
-        || hex(substr(jobs.id, 9, 2)) || '-' || hex(substr(jobs.id, 11))
+        hex(substr(jobs.id, 1, 4)) || '-' || hex(substr(jobs.id, 5, 2)) || '-'
+        || hex(substr(jobs.id, 7, 2)) || '-' || hex(substr(jobs.id, 9, 2)) || '-' || hex(substr(jobs.id, 11))
     ) || '.' || jobs.fence AS id,
     'task-' || lower(
-        hex(substr(jobs.call_run, 1, 4)) || '-' || hex(substr(jobs.call_run, 5, 2)) || '-' || hex(substr(jobs.call_run, 7, 2)) || '-'
-        || hex(substr(jobs.call_run, 9, 2)) || '-' || hex(substr(jobs.call_run, 11))
+        hex(substr(jobs.call_run, 1, 4)) || '-' || hex(substr(jobs.call_run, 5, 2)) || '-'
+        || hex(substr(jobs.call_run, 7, 2)) || '-' || hex(substr(jobs.call_run, 9, 2)) || '-' || hex(substr(jobs.call_run, 11))
     ) AS task_id,
     CASE instr(jobs.call_node, '/')
         WHEN 0 THEN jobs.call_node
@@ -536,8 +540,8 @@ SELECT jobs.id AS job,
     json_object(
         'input', job_specs.payload -> '$.input', 'params', job_specs.payload -> '$.params',
         'run_id', lower(
-        hex(substr(jobs.call_run, 1, 4)) || '-' || hex(substr(jobs.call_run, 5, 2)) || '-' || hex(substr(jobs.call_run, 7, 2)) || '-'
-        || hex(substr(jobs.call_run, 9, 2)) || '-' || hex(substr(jobs.call_run, 11))
+        hex(substr(jobs.call_run, 1, 4)) || '-' || hex(substr(jobs.call_run, 5, 2)) || '-'
+        || hex(substr(jobs.call_run, 7, 2)) || '-' || hex(substr(jobs.call_run, 9, 2)) || '-' || hex(substr(jobs.call_run, 11))
     ) || '.' || jobs.call_fence
     ) AS input_json,
     jobs.status,
@@ -555,12 +559,12 @@ WHERE jobs.call_run IS NOT NULL;
 CREATE VIEW task_runs AS
 SELECT attempts.job,
     lower(
-        hex(substr(attempts.job, 1, 4)) || '-' || hex(substr(attempts.job, 5, 2)) || '-' || hex(substr(attempts.job, 7, 2)) || '-'
-        || hex(substr(attempts.job, 9, 2)) || '-' || hex(substr(attempts.job, 11))
+        hex(substr(attempts.job, 1, 4)) || '-' || hex(substr(attempts.job, 5, 2)) || '-'
+        || hex(substr(attempts.job, 7, 2)) || '-' || hex(substr(attempts.job, 9, 2)) || '-' || hex(substr(attempts.job, 11))
     ) || '.' || attempts.number AS id,
     lower(
-        hex(substr(attempts.job, 1, 4)) || '-' || hex(substr(attempts.job, 5, 2)) || '-' || hex(substr(attempts.job, 7, 2)) || '-'
-        || hex(substr(attempts.job, 9, 2)) || '-' || hex(substr(attempts.job, 11))
+        hex(substr(attempts.job, 1, 4)) || '-' || hex(substr(attempts.job, 5, 2)) || '-'
+        || hex(substr(attempts.job, 7, 2)) || '-' || hex(substr(attempts.job, 9, 2)) || '-' || hex(substr(attempts.job, 11))
     ) AS task_id,
     attempts.number AS attempt,
     attempts.status,
@@ -576,16 +580,16 @@ FROM attempts;
 CREATE VIEW tasks AS
 SELECT runs.id AS run,
     'task-' || lower(
-        hex(substr(runs.id, 1, 4)) || '-' || hex(substr(runs.id, 5, 2)) || '-' || hex(substr(runs.id, 7, 2)) || '-'
-        || hex(substr(runs.id, 9, 2)) || '-' || hex(substr(runs.id, 11))
+        hex(substr(runs.id, 1, 4)) || '-' || hex(substr(runs.id, 5, 2)) || '-'
+        || hex(substr(runs.id, 7, 2)) || '-' || hex(substr(runs.id, 9, 2)) || '-' || hex(substr(runs.id, 11))
     ) AS id,
     'ver-' || lower(
-        hex(substr(runs.version, 1, 4)) || '-' || hex(substr(runs.version, 5, 2)) || '-' || hex(substr(runs.version, 7, 2)) || '-'
-        || hex(substr(runs.version, 9, 2)) || '-' || hex(substr(runs.version, 11))
+        hex(substr(runs.version, 1, 4)) || '-' || hex(substr(runs.version, 5, 2)) || '-'
+        || hex(substr(runs.version, 7, 2)) || '-' || hex(substr(runs.version, 9, 2)) || '-' || hex(substr(runs.version, 11))
     ) AS flow_version_id,
     'flow-' || lower(
-        hex(substr(runs.flow, 1, 4)) || '-' || hex(substr(runs.flow, 5, 2)) || '-' || hex(substr(runs.flow, 7, 2)) || '-'
-        || hex(substr(runs.flow, 9, 2)) || '-' || hex(substr(runs.flow, 11))
+        hex(substr(runs.flow, 1, 4)) || '-' || hex(substr(runs.flow, 5, 2)) || '-'
+        || hex(substr(runs.flow, 7, 2)) || '-' || hex(substr(runs.flow, 9, 2)) || '-' || hex(substr(runs.flow, 11))
     ) AS flow_id,
     flows.name AS flow_name,
     versions.number AS flow_version,

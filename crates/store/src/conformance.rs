@@ -85,6 +85,7 @@ macro_rules! conformance {
                 cursors_page_through_everything_once
                 runs_of_the_same_moment_are_paged_through_once
                 lists_are_ordered_as_asked
+                what_changed_last_comes_first_whether_it_has_ended_or_not
                 pages_can_be_numbered_and_counted
                 a_cursor_of_another_list_is_refused
                 jobs_are_found_by_every_field

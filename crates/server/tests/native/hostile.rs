@@ -162,6 +162,9 @@ async fn no_query_or_path_makes_the_server_stumble() {
         (&problem["errors"][0]["path"], &problem["errors"][0]["hint"]),
         (&json!("?statsu"), &json!("did you mean `status`?"))
     );
+    host.get(&format!("/api/v1/runs/{run}?verbose=1")).await.refused(400, "bad_query");
+    host.post(&format!("/api/v1/runs/{run}/cancel?force=1"), json!({})).await.refused(400, "bad_query");
+    host.get("/healthz?probe=1").await.ok();
     host.get("/api/v1/nowhere").await.refused(404, "unknown_route");
     host.raw("DELETE", "/api/v1/flows", "").await.refused(405, "method_not_allowed");
     let plain = host.get("/api/flows/nowhere").await;

@@ -255,3 +255,37 @@ pub async fn jobs_page_through_everything_once(store: &dyn Store) {
     }
     assert_eq!(all, (1..=10).map(job_id).collect::<Vec<_>>());
 }
+
+pub async fn what_changed_last_comes_first_whether_it_has_ended_or_not(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    for (n, status) in [(1, RunStatus::Running), (2, RunStatus::Failed), (3, RunStatus::Completed)] {
+        bench.create(n, status, at(i64::try_from(n).unwrap()), |_, _| {}).await.unwrap();
+    }
+    bench.create(4, RunStatus::Waiting, at(4), |_, _| {}).await.unwrap();
+    bench.commit(bench.entry(1, 1, RunStatus::Running, at(9))).await.unwrap();
+    // Of the same moment as another that has ended: the larger id first.
+    bench.create(5, RunStatus::Paused, at(3), |_, _| {}).await.unwrap();
+    for (statuses, expected) in [
+        (vec![], vec![1, 4, 5, 3, 2]),
+        (vec![RunStatus::Running, RunStatus::Waiting], vec![1, 4]),
+        (vec![RunStatus::Failed], vec![2]),
+        (vec![RunStatus::Failed, RunStatus::Paused], vec![5, 2]),
+    ] {
+        let (mut ids, mut cursor) = (Vec::new(), None);
+        loop {
+            let part = Part { order: Order::LatestChange, cursor, limit: 2, ..Part::default() };
+            let query = RunQuery { statuses: statuses.clone(), part, ..RunQuery::default() };
+            let page = store.runs(query).await.unwrap();
+            ids.extend(page.items.into_iter().map(|row| row.id));
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(ids, expected.into_iter().map(run_id).collect::<Vec<_>>(), "{statuses:?}");
+        let part = Part { order: Order::LatestChange, skip: 1, limit: 1, ..Part::default() };
+        let query = RunQuery { statuses, part, ..RunQuery::default() };
+        let second = store.runs(query).await.unwrap().items.into_iter().map(|row| row.id).next();
+        assert_eq!(second, ids.get(1).copied());
+    }
+}

@@ -25,6 +25,8 @@ pub(super) struct Source {
 pub(super) struct Conditions {
     texts: Vec<String>,
     values: Vec<Value>,
+    /// Conditions of which every row fulfils one: where each has an index of its own, they are read side by side.
+    parts: Vec<&'static str>,
 }
 
 impl Conditions {
@@ -59,8 +61,26 @@ impl Conditions {
         }
     }
 
+    /// Divides the rows: each fulfils one of these.
+    pub(super) fn divide(&mut self, parts: impl IntoIterator<Item = &'static str>) {
+        self.parts.extend(parts);
+    }
+
     fn text(&self) -> String {
         if self.texts.is_empty() { String::new() } else { format!(" WHERE {}", self.texts.join(" AND ")) }
+    }
+
+    /// A selection of the rows, or one for each part, and the values of all of them.
+    fn selection(&self, select: &str) -> (String, Vec<Value>) {
+        if self.parts.is_empty() {
+            return (format!("{select}{}", self.text()), self.values.clone());
+        }
+        let one = |part: &&str| {
+            let texts = self.texts.iter().map(String::as_str).chain([*part]);
+            format!("{select} WHERE {}", texts.collect::<Vec<_>>().join(" AND "))
+        };
+        let all = self.parts.iter().map(one).collect::<Vec<_>>().join(" UNION ALL ");
+        (all, vec![self.values.clone(); self.parts.len()].concat())
     }
 }
 
@@ -95,16 +115,16 @@ pub(super) fn page<T, I: Id + FromStr + Display>(
     }
     // One more than fits tells whether there is another page.
     let most = part.size().saturating_add(1);
-    let mut sql =
-        format!("{}{} ORDER BY {time} {direction}, {id} {direction}", source.select, conditions.text());
+    let (selection, mut values) = conditions.selection(source.select);
+    let mut sql = format!("{selection} ORDER BY {time} {direction}, {id} {direction}");
     let mut n_to_skip = part.skip;
     if filter.is_none() {
         sql.push_str(" LIMIT ? OFFSET ?");
-        conditions.values.extend([bound(most).into(), bound(part.skip).into()]);
+        values.extend([bound(most).into(), bound(part.skip).into()]);
         n_to_skip = 0;
     }
     let mut statement = db.prepare_cached(&sql)?;
-    let mut rows = statement.query(params_from_iter(&conditions.values))?;
+    let mut rows = statement.query(params_from_iter(&values))?;
     let mut items: Vec<T> = Vec::new();
     while let Some(row) = rows.next()? {
         let item = read(row)?;

@@ -112,6 +112,15 @@ pub(super) fn runs(db: &Connection, query: &RunQuery) -> Result<Page<RunRow>, St
     if !words.is_empty() && query.statuses.iter().all(|status| status.is_open()) {
         // Says the same again, so that the small indexes of what is open can be used.
         conditions.add("ended_at IS NULL", []);
+    } else if query.statuses == [RunStatus::Failed] {
+        // Says the same again, for the small index of what failed.
+        conditions.add("status = 'failed'", []);
+    }
+    if query.part.order == Order::LatestChange {
+        let statuses = &query.statuses;
+        let asks = |open: bool| statuses.is_empty() || statuses.iter().any(|status| status.is_open() == open);
+        let parts = [(asks(true), "ended_at IS NULL"), (asks(false), "ended_at IS NOT NULL")];
+        conditions.divide(parts.into_iter().filter_map(|(asks, part)| asks.then_some(part)));
     }
     if let Some(is) = query.is_owned {
         conditions.add("(status <> 'running' OR (owner_server IS NOT NULL) = ?)", [i64::from(is).into()]);

@@ -1,0 +1,159 @@
+//! The commit of a turn: everything that was decided, and what became of writing it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use uuid::Uuid;
+use windlass_engine::effect::Effect;
+use windlass_engine::id::{CommandId, JobId, RunId};
+use windlass_engine::input::Refusal;
+use windlass_engine::money::node_of_key;
+use windlass_engine::path::NodePath;
+use windlass_engine::run::Step;
+use windlass_engine::time::Timestamp;
+use windlass_store::commit::{Commit, JobChange, Unmoved};
+use windlass_store::error::Subject;
+use windlass_store::outbox::Message;
+use windlass_store::project::{cancelled, project};
+use windlass_store::run::Standing;
+use windlass_store::{Refusal as Forbidden, StoreError};
+
+use crate::Runtime;
+use crate::hot::Hot;
+use crate::mailbox::Letter;
+use crate::run::Along;
+
+/// How often an unknown outcome is looked up before somebody is told that it is unknown.
+const LOOK_UPS: u32 = 6;
+
+/// What came of trying to write a turn.
+pub(super) enum Written {
+    Yes,
+    /// Load what is new and decide again.
+    Again,
+    Short {
+        nodes: BTreeSet<NodePath>,
+        at: Unmoved,
+    },
+    /// The letters that this is about cannot be taken; the others are decided again.
+    Without(Out),
+    /// Something is wrong with the whole commit.
+    No(StoreError),
+}
+
+/// Letters that are answered without being taken.
+pub(super) enum Out {
+    Job(JobId),
+    Delivered(windlass_store::outbox::MessageId),
+    Request {
+        run: RunId,
+        same_request: bool,
+    },
+    /// Anything that went along.
+    Company,
+}
+
+/// A commit, and what to do when it is durable.
+pub(super) struct Draft {
+    pub(super) commit: Commit,
+    pub(super) after: After,
+}
+
+/// What follows from a commit that is durable.
+#[derive(Default)]
+pub(crate) struct After {
+    pub(crate) effects: Vec<Effect>,
+    /// Where the run stands now, if anything happened to it.
+    pub(crate) standing: Option<Standing>,
+    pub(crate) jobs: Vec<JobChange>,
+    pub(crate) messages: Vec<Message>,
+}
+
+impl Runtime {
+    pub(super) async fn draft(
+        &self,
+        hot: &mut Hot,
+        mut step: Step,
+        letters: &[Letter],
+        refusals: &[Option<Refusal>],
+        now: Timestamp,
+    ) -> Result<Draft, StoreError> {
+        let command = CommandId::new(Uuid::now_v7());
+        if step.events.is_empty() {
+            let mut commit = Commit::new(command, now);
+            for along in joins(letters, refusals) {
+                commit.jobs.extend(along.jobs.iter().cloned());
+                commit.delivered.extend(along.delivered.iter().cloned());
+            }
+            let after = After { jobs: commit.jobs.clone(), ..After::default() };
+            return Ok(Draft { commit, after });
+        }
+        let rows = project(&mut hot.projection, &hot.run, &step, Some(self.owner()), now);
+        let (cancel, standing) = (rows.cancel.clone(), rows.standing.clone());
+        let create = letters.iter().find_map(|letter| letter.along.create.clone()).filter(|_| hot.len == 0);
+        let effects = std::mem::take(&mut step.effects);
+        let mut commit = rows.into_commit(command, now, &hot.run, hot.len, step, create);
+        if let Some(change) = &mut commit.run {
+            change.snapshot = hot.snapshot();
+        }
+        for along in joins(letters, refusals) {
+            commit.jobs.extend(along.jobs.iter().cloned());
+            commit.delivered.extend(along.delivered.iter().cloned());
+        }
+        if !cancel.is_empty() {
+            let own: BTreeSet<JobId> = commit.jobs.iter().map(|change| change.job.id).collect();
+            let mut open = Vec::new();
+            for id in cancel.into_iter().filter(|id| !own.contains(id)) {
+                open.extend(self.store().job(id).await?);
+            }
+            commit.jobs.extend(cancelled(open, now));
+        }
+        let (jobs, messages) = (commit.jobs.clone(), commit.messages.clone());
+        Ok(Draft { commit, after: After { effects, standing: Some(standing), jobs, messages } })
+    }
+
+    pub(super) async fn write(&self, commit: Commit) -> Written {
+        let command = commit.command;
+        match self.store().commit_one(commit).await {
+            Ok(_) => Written::Yes,
+            Err(StoreError::Refused(Forbidden::Short { keys, account, revision, .. })) => {
+                let nodes = keys.iter().filter_map(|key| node_of_key(key)).collect();
+                Written::Short { nodes, at: Unmoved { account, revision } }
+            }
+            Err(StoreError::Refused(Forbidden::RequestTaken { existing, same_request, .. })) => {
+                Written::Without(Out::Request { run: existing, same_request })
+            }
+            Err(StoreError::Refused(Forbidden::AlreadyDelivered(id))) => Written::Without(Out::Delivered(id)),
+            Err(StoreError::Conflict { what: Subject::Run(_) | Subject::Account(_), .. }) => Written::Again,
+            Err(StoreError::Conflict { what: Subject::Job(id), .. }) => Written::Without(Out::Job(id)),
+            Err(StoreError::Conflict { what: Subject::Schedule(_) | Subject::Server(_), .. }) => {
+                Written::Without(Out::Company)
+            }
+            Err(error @ StoreError::Unavailable(_)) => self.look_up(command, error).await,
+            Err(error) => Written::No(error),
+        }
+    }
+
+    /// An unknown outcome is looked up, never guessed.
+    async fn look_up(&self, command: CommandId, error: StoreError) -> Written {
+        for nth in 0..LOOK_UPS {
+            match self.store().command(command).await {
+                Ok(Some(_)) => return Written::Yes,
+                Ok(None) => return Written::No(error),
+                Err(_) => tokio::time::sleep(Duration::from_millis(50 << nth)).await,
+            }
+        }
+        Written::No(error)
+    }
+}
+
+/// What goes along with the letters that were not refused.
+pub(super) fn joins<'a>(
+    letters: &'a [Letter],
+    refusals: &'a [Option<Refusal>],
+) -> impl Iterator<Item = &'a Along> {
+    let taken = letters.iter().zip(refusals).filter(|(_, refusal)| refusal.is_none());
+    taken
+        .map(|(letter, _)| &letter.along)
+        .filter(|along| !along.jobs.is_empty() || !along.delivered.is_empty())
+}
