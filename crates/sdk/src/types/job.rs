@@ -65,6 +65,9 @@ pub struct ClaimedJob {
     pub run: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
+    /// What its end is reported under if it is suspended without `recheck_ms`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
 }
 
 /// The three ways in which a call or a job ends.

@@ -29,6 +29,8 @@ pub(crate) struct Told {
     pub(crate) registered: Vec<Value>,
     pub(crate) known: bool,
     pub(crate) refuse_finishes: usize,
+    /// Bytes of the results of one request above which it is too large; 0 = never.
+    pub(crate) finish_bytes_max: usize,
     /// Claims that wait for work now.
     pub(crate) n_waiting: usize,
     n_put: usize,
@@ -59,6 +61,7 @@ impl Fake {
             .route("/api/workers/register", post(register))
             .route("/api/workers/heartbeat", post(heartbeat))
             .route("/api/v1/flows/{flow}", get(flow))
+            .layer(axum::extract::DefaultBodyLimit::disable())
             .with_state(Arc::clone(&fake));
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         (fake, client)
@@ -67,10 +70,11 @@ impl Fake {
     pub(crate) fn put(&self, service: &str, input: Value) -> String {
         let mut told = self.told.lock().unwrap();
         told.n_put += 1;
-        let id = format!("job_{}", told.n_put);
+        let (id, call) = (format!("job_{}", told.n_put), format!("run_{}.1", told.n_put));
         told.ready.push_back(ClaimedJob {
             id: id.clone(),
             lease: format!("{id}.1"),
+            call: Some(call),
             attempt: 1,
             key: format!("key of {id}"),
             queue: "default".to_owned(),
@@ -135,15 +139,21 @@ async fn finish(
     State(fake): State<Shared>,
     Json(finish): Json<Finish>,
 ) -> Result<Json<Finished>, (StatusCode, Json<Value>)> {
-    let mut refused = false;
+    let (mut refused, mut is_large) = (false, false);
+    let size = serde_json::to_vec(&finish).unwrap().len();
     fake.change(|told| {
         told.n_finishes += 1;
+        is_large = told.finish_bytes_max > 0 && size > told.finish_bytes_max;
         refused = told.refuse_finishes > 0;
         told.refuse_finishes = told.refuse_finishes.saturating_sub(1);
-        if !refused {
+        if !refused && !is_large {
             told.finished.extend(finish.results.iter().cloned());
         }
     });
+    if is_large {
+        let problem = json!({ "code": "too_large", "detail": "too many bytes" });
+        return Err((StatusCode::PAYLOAD_TOO_LARGE, Json(problem)));
+    }
     if refused {
         return Err((
             StatusCode::SERVICE_UNAVAILABLE,

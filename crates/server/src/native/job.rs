@@ -76,6 +76,7 @@ fn handed(job: Handed) -> ClaimedJob {
         lease_until: shape::time(job.lease_until),
         run: job.call.as_ref().map(|call| call.run.to_string()),
         node: job.call.as_ref().map(|call| call.node.to_string()),
+        call: job.call.as_ref().map(|call| format!("{}.{}", call.run, call.fence)),
     }
 }
 
