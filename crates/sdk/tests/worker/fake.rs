@@ -150,7 +150,7 @@ async fn finish(
             Json(json!({ "code": "draining", "detail": "later" })),
         ));
     }
-    let verdict = |result: JobResult| FinishVerdict { id: result.id, verdict: Verdict::Ok };
+    let verdict = |result: JobResult| FinishVerdict { id: result.id, verdict: Verdict::Ok, code: None };
     Ok(Json(Finished { results: finish.results.into_iter().map(verdict).collect() }))
 }
 
@@ -167,7 +167,7 @@ async fn extend(State(fake): State<Shared>, Json(extend): Json<Extend>) -> Json<
                 Verdict::Ok
             };
             told.extended.push(lease.clone());
-            results.push(ExtendVerdict { lease, verdict });
+            results.push(ExtendVerdict { lease, verdict, code: None });
         }
     });
     Json(Extended { results })
