@@ -164,7 +164,8 @@ impl Puller {
         let extended = self.client.extend(&Extend { leases, lease_ms: Some(millis(self.lease)) }).await?;
         for (claim, said) in claims.iter().zip(extended.results) {
             match said.verdict {
-                Verdict::Ok => {}
+                // Asked again at the next turn.
+                Verdict::Ok | Verdict::Error => {}
                 Verdict::Canceled => self.held.cancel(claim),
                 Verdict::Lost => self.held.let_go(claim),
             }
@@ -177,17 +178,31 @@ impl Puller {
         let mut batch = Vec::new();
         while results.recv_many(&mut batch, BATCH).await > 0 {
             let claims: Vec<ClaimId> = batch.iter().map(|ended| ended.claim.clone()).collect();
-            let finish = Finish { results: batch.drain(..).map(result_of).collect() };
-            self.finish(&finish).await;
+            self.finish(Finish { results: batch.drain(..).map(result_of).collect() }).await;
             claims.iter().for_each(|claim| self.held.let_go(claim));
         }
     }
 
-    async fn finish(&self, finish: &Finish) {
+    /// Tells again what was not taken, and only that.
+    async fn finish(&self, mut finish: Finish) {
         let mut pause = PAUSE;
         for n_told in 1..=TELLS {
-            match self.client.finish(finish).await {
-                Ok(_) => return,
+            match self.client.finish(&finish).await {
+                Ok(finished) => {
+                    let mut said = finished.results.iter();
+                    finish.results.retain(|_| said.next().is_some_and(|said| said.verdict == Verdict::Error));
+                    let n_left = finish.results.len();
+                    if n_left == 0 {
+                        return;
+                    }
+                    if n_told == TELLS {
+                        tracing::error!(worker = %self.id, n_left, "results were not taken; their jobs come back");
+                        return;
+                    }
+                    tracing::warn!(worker = %self.id, n_left, "some results were not taken, will try again");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
                 Err(error) if error.is_temporary() && n_told < TELLS => {
                     tracing::warn!(worker = %self.id, %error, "results were not taken, will try again");
                     tokio::time::sleep(error.retry_after.unwrap_or(pause).min(PAUSE_MAX)).await;

@@ -29,6 +29,8 @@ pub(crate) struct Told {
     pub(crate) registered: Vec<Value>,
     pub(crate) known: bool,
     pub(crate) refuse_finishes: usize,
+    /// Jobs whose end cannot be taken the first time.
+    pub(crate) doubtful: BTreeSet<String>,
     /// Claims that wait for work now.
     pub(crate) n_waiting: usize,
     n_put: usize,
@@ -135,13 +137,15 @@ async fn finish(
     State(fake): State<Shared>,
     Json(finish): Json<Finish>,
 ) -> Result<Json<Finished>, (StatusCode, Json<Value>)> {
-    let mut refused = false;
+    let (mut refused, mut doubtful) = (false, BTreeSet::new());
     fake.change(|told| {
         told.n_finishes += 1;
         refused = told.refuse_finishes > 0;
         told.refuse_finishes = told.refuse_finishes.saturating_sub(1);
         if !refused {
-            told.finished.extend(finish.results.iter().cloned());
+            doubtful = std::mem::take(&mut told.doubtful);
+            let taken = finish.results.iter().filter(|result| !doubtful.contains(&result.id));
+            told.finished.extend(taken.cloned());
         }
     });
     if refused {
@@ -150,7 +154,11 @@ async fn finish(
             Json(json!({ "code": "draining", "detail": "later" })),
         ));
     }
-    let verdict = |result: JobResult| FinishVerdict { id: result.id, verdict: Verdict::Ok };
+    let verdict = |result: JobResult| {
+        let is_doubtful = doubtful.contains(&result.id);
+        let verdict = if is_doubtful { Verdict::Error } else { Verdict::Ok };
+        FinishVerdict { id: result.id, verdict, code: is_doubtful.then(|| "internal".to_owned()) }
+    };
     Ok(Json(Finished { results: finish.results.into_iter().map(verdict).collect() }))
 }
 
@@ -167,7 +175,7 @@ async fn extend(State(fake): State<Shared>, Json(extend): Json<Extend>) -> Json<
                 Verdict::Ok
             };
             told.extended.push(lease.clone());
-            results.push(ExtendVerdict { lease, verdict });
+            results.push(ExtendVerdict { lease, verdict, code: None });
         }
     });
     Json(Extended { results })
