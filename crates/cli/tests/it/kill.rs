@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use windlass_sdk::types::{PageQuery, RunStatus, Signal};
+use windlass_sdk::types::{RunStatus, Signal};
 use windlass_sdk::worker::Call;
 use windlass_sdk::{Client, Worker};
 
 use crate::server::{PATIENCE, Server, publish, with_params};
+use crate::talk::journal;
 
 const KILLS: u64 = 50;
 /// Callers that start runs all the time.
@@ -118,21 +119,6 @@ async fn send_signals(client: Client, acknowledged: Arc<Mutex<Vec<Acknowledged>>
         // A run that has ended got it before, although nobody heard of it.
         while client.signal(&run.id, &signal).await.is_err_and(|error| error.status != Some(409)) {
             tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    }
-}
-
-async fn journal(client: &Client, run: &str) -> Vec<Value> {
-    let mut events = Vec::new();
-    let mut page = PageQuery::default();
-    loop {
-        let part = client.journal(run, &page).await.unwrap();
-        for entry in part.items {
-            events.extend(entry.events);
-        }
-        match part.next {
-            Some(next) => page.cursor = Some(next),
-            None => return events,
         }
     }
 }
