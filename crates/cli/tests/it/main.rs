@@ -4,7 +4,10 @@
 mod cancel;
 mod commands;
 mod fold;
+mod full;
 mod kill;
+mod kinds;
 mod races;
+mod routes;
 mod server;
 mod talk;
