@@ -105,7 +105,7 @@ pub struct Node {
     pub key: String,
     /// What people read.
     pub title: Option<String>,
-    /// The positional id of document 004 §5.3 (`1_b0_s0`); steps form only.
+    /// The positional id (`1_b0_s0`); steps form only.
     pub task_id: Option<String>,
     /// The type, kind or operator as the definition spells it.
     pub label: String,

@@ -75,7 +75,16 @@ impl Runtime {
         findings: &mut Vec<Finding>,
     ) -> Result<(), RuntimeError> {
         // A run that moves is awake; one that ended meanwhile is none of ours.
-        let Some(view) = self.view(run).await? else { return Ok(()) };
+        let view = match self.view(run).await {
+            Ok(Some(view)) => view,
+            Ok(None) => return Ok(()),
+            Err(error @ (RuntimeError::Journal { .. } | RuntimeError::Definition(_))) => {
+                let (subject, what) = (run.to_string(), error.to_string());
+                findings.push(Finding { subject, node: None, what, repaired: false });
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
         if view.state.status.is_ended() || findings.len() >= FINDINGS {
             return Ok(());
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{broadcast, oneshot};
 use windlass_engine::id::{FlowId, RunId};
@@ -25,6 +26,27 @@ pub struct Change {
     pub node: Option<NodePath>,
 }
 
+/// Somebody waits for the end of a run, until this is dropped.
+pub(crate) struct EndOf<'a> {
+    feed: &'a Feed,
+    run: RunId,
+    receiver: oneshot::Receiver<RunStatus>,
+}
+
+impl EndOf<'_> {
+    /// Waits, but no longer than that.
+    pub(crate) async fn within(&mut self, at_most: Duration) -> Option<RunStatus> {
+        tokio::time::timeout(at_most, &mut self.receiver).await.ok()?.ok()
+    }
+}
+
+impl Drop for EndOf<'_> {
+    fn drop(&mut self) {
+        self.receiver.close();
+        self.feed.forget(self.run);
+    }
+}
+
 /// Tells changes to whoever watches.
 #[derive(Debug)]
 pub(crate) struct Feed {
@@ -43,18 +65,18 @@ impl Feed {
     }
 
     /// The end of a run, once it comes.
-    pub(crate) fn end_of(&self, run: RunId) -> oneshot::Receiver<RunStatus> {
+    pub(crate) fn end_of(&self, run: RunId) -> EndOf<'_> {
         let (sender, receiver) = oneshot::channel();
         let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
         // Whoever gave up waiting is forgotten by whoever comes next.
         let waiting = ends.entry(run).or_default();
         waiting.retain(|sender| !sender.is_closed());
         waiting.push(sender);
-        receiver
+        EndOf { feed: self, run, receiver }
     }
 
-    /// Nobody waits for this end any more, as far as this receiver was concerned.
-    pub(crate) fn forget(&self, run: RunId) {
+    /// Forgets those who stopped waiting for this end.
+    fn forget(&self, run: RunId) {
         let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(waiting) = ends.get_mut(&run) {
             waiting.retain(|sender| !sender.is_closed());

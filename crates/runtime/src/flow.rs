@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use uuid::Uuid;
-use windlass_engine::definition::{Strictness, compile};
+use windlass_engine::definition::{Compiled, Strictness, compile};
 use windlass_engine::id::{FlowId, VersionId};
 use windlass_engine::plan::Plan;
 use windlass_engine::problem::Problem;
@@ -15,6 +15,8 @@ use windlass_store::flow::{
 
 use crate::{Runtime, RuntimeError};
 
+/// Bytes from which on a definition is compiled aside.
+const LONG: usize = 32 << 10;
 /// Plans kept at once.
 const PLANS_MAX: usize = 1_000;
 
@@ -108,7 +110,7 @@ impl Runtime {
     ) -> Result<Publishing, PublishError> {
         let (mut draft, mut warnings, mut plan) = (None, Vec::new(), None);
         if let Some(version) = version {
-            let compiled = compile(&version.definition, version.strictness);
+            let compiled = compiled(version.definition.clone(), version.strictness).await;
             let (Some(made), Some(form)) = (compiled.plan, compiled.form) else {
                 return Err(PublishError::Problems(compiled.problems));
             };
@@ -139,9 +141,19 @@ impl Runtime {
         let Some(row) = self.store().version(VersionRef::Id(version)).await? else {
             return Err(StoreError::Refused(windlass_store::Refusal::UnknownVersion(version)).into());
         };
-        let compiled = compile(&row.definition, row.strictness());
+        let strictness = row.strictness();
+        let compiled = compiled(row.definition, strictness).await;
         let plan = compiled.plan.ok_or(RuntimeError::Definition(compiled.problems))?;
         self.plans().keep(version, &plan);
         Ok(plan)
     }
+}
+
+/// Compiles a definition; a long one on a thread where nobody else waits.
+async fn compiled(definition: String, strictness: Strictness) -> Compiled {
+    if definition.len() < LONG {
+        return compile(&definition, strictness);
+    }
+    let aside = tokio::task::spawn_blocking(move || compile(&definition, strictness));
+    aside.await.expect("compiling never panics, and the server does not stop while it is asked")
 }

@@ -88,39 +88,45 @@ impl Runtime {
         loop {
             let Some(row) = self.store().run(RunRef::Id(id)).await? else { return Ok(None) };
             let plan = self.plan(row.origin.version).await?;
-            let folded = self.replay(id, &plan, at).await?;
-            // Row and journal are read one after the other: what was written in between is read again.
+            // Row and journal are read one after the other: what was written in between is left out, unless a
+            // snapshot holds it.
+            let folded = self.replay(id, &plan, at.unwrap_or(row.len), at.is_none()).await?;
             if at.is_some() || folded.len == row.len {
                 return Ok(Some((row, plan, folded)));
             }
         }
     }
 
-    async fn replay(&self, id: RunId, plan: &Plan, at: Option<u64>) -> Result<Folded, RuntimeError> {
+    /// Folds the journal up to this entry, from the newest snapshot on if it may.
+    async fn replay(
+        &self,
+        id: RunId,
+        plan: &Plan,
+        upto: u64,
+        from_snapshot: bool,
+    ) -> Result<Folded, RuntimeError> {
         let unreadable = |reason: String| RuntimeError::Journal { run: id, reason };
         let mut folded = Folded { run: Run::new(id), len: 0, snapped: 0 };
-        let mut since = if at.is_some() { Since::Entry(0) } else { Since::Snapshot };
-        loop {
-            let left = at.map_or(ENTRIES as u64, |at| at.saturating_sub(folded.len));
-            let limit = usize::try_from(left).unwrap_or(ENTRIES).min(ENTRIES);
-            if limit == 0 {
-                return Ok(folded);
-            }
-            let part = self.store().journal(id, since, limit).await?;
+        let mut since = if from_snapshot { Since::Snapshot } else { Since::Entry(0) };
+        while folded.len < upto {
+            let part = self.store().journal(id, since, ENTRIES).await?;
             if let Some(snapshot) = part.snapshot {
                 let run = journal::decode_snapshot(&snapshot.bytes);
                 folded.run = run.map_err(|error| unreadable(error.to_string()))?;
                 (folded.len, folded.snapped) = (snapshot.seq, folded.run.length);
             }
             let n = part.entries.len();
-            for (seq, Entry { at, events, .. }) in part.entries {
+            for (seq, Entry { at, events, .. }) in
+                part.entries.into_iter().take_while(|(seq, _)| *seq <= upto)
+            {
                 events.iter().for_each(|event| folded.run.apply(plan, event, at));
                 folded.len = seq;
             }
-            if n < limit {
-                return Ok(folded);
+            if n < ENTRIES {
+                break;
             }
             since = Since::Entry(folded.len);
         }
+        Ok(folded)
     }
 }

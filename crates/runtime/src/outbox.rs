@@ -2,7 +2,7 @@
 //!
 //! Messages to one receiver go one after the other, oldest first: a child is created before it is cancelled.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use windlass_engine::time::Timestamp;
 use windlass_store::StoreError;
 use windlass_store::commit::Commit;
 use windlass_store::flow::{FlowRef, VersionRef};
-use windlass_store::outbox::{Child, Delivery, Message, Note, Party};
+use windlass_store::outbox::{Child, Delivery, Message, MessageId, Note, Party};
 use windlass_store::page::{Order, Part};
 use windlass_store::run::{Origin, RunQuery, RunRef, RunStatus};
 
@@ -24,19 +24,29 @@ use crate::run::Along;
 
 /// How often the store is asked for messages that nobody delivered: those of servers that died.
 const LOOK: Duration = Duration::from_secs(5);
-/// Messages read at once.
+/// Messages read at once; more when they are many.
 const AT_ONCE: usize = 1_000;
+const AT_ONCE_MAX: usize = 1 << 16;
+/// Messages to one receiver that are delivered together.
+const TOGETHER: usize = 64;
 /// When to try again what the store could not take.
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// Messages on their way, by receiver.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    lanes: Mutex<BTreeMap<Party, VecDeque<Message>>>,
+    lanes: Mutex<BTreeMap<Party, Lane>>,
+}
+
+/// Messages to one receiver, oldest first.
+#[derive(Default)]
+struct Lane {
+    waiting: VecDeque<Message>,
+    ids: BTreeSet<MessageId>,
 }
 
 impl Outbox {
-    fn lanes(&self) -> MutexGuard<'_, BTreeMap<Party, VecDeque<Message>>> {
+    fn lanes(&self) -> MutexGuard<'_, BTreeMap<Party, Lane>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -45,24 +55,31 @@ impl Outbox {
         let mut lanes = self.lanes();
         let is_new = !lanes.contains_key(&message.to);
         let lane = lanes.entry(message.to.clone()).or_default();
-        if lane.iter().all(|waiting| waiting.id != message.id) {
-            lane.push_back(message);
+        if lane.ids.insert(message.id.clone()) {
+            lane.waiting.push_back(message);
         }
         is_new
     }
 
-    fn first(&self, to: &Party) -> Option<Message> {
+    /// What is to be delivered next; several at once if their order does not matter. Empty = nothing is left.
+    fn next(&self, to: &Party) -> Vec<Message> {
         let mut lanes = self.lanes();
-        let first = lanes.get(to).and_then(VecDeque::front).cloned();
-        if first.is_none() {
+        let lane = lanes.entry(to.clone()).or_default();
+        let is_end = |message: &&Message| matches!(message.note, Note::CallEnded { .. });
+        let mut next: Vec<Message> = lane.waiting.iter().take_while(is_end).take(TOGETHER).cloned().collect();
+        if next.is_empty() {
+            next.extend(lane.waiting.front().cloned());
+        }
+        if next.is_empty() {
             lanes.remove(to);
         }
-        first
+        next
     }
 
-    fn drop_first(&self, to: &Party) {
-        if let Some(lane) = self.lanes().get_mut(to) {
-            lane.pop_front();
+    fn delivered(&self, message: &Message) {
+        if let Some(lane) = self.lanes().get_mut(&message.to) {
+            lane.waiting.retain(|waiting| waiting.id != message.id);
+            lane.ids.remove(&message.id);
         }
     }
 }
@@ -101,29 +118,56 @@ impl Runtime {
 
     /// Looks for messages that nobody delivered, again and again.
     pub(crate) async fn look_for_messages(self) {
+        let mut limit = AT_ONCE;
         loop {
-            match self.store().outbox(self.clock().now(), AT_ONCE).await {
-                Ok(messages) => messages.into_iter().for_each(|message| self.deliver_soon(message)),
+            let mut wait = LOOK;
+            match self.store().outbox(self.clock().now(), limit).await {
+                Ok(messages) => {
+                    // More wait behind those that are on their way already.
+                    let is_full = messages.len() == limit;
+                    limit = if is_full { limit.saturating_mul(2).min(AT_ONCE_MAX) } else { AT_ONCE };
+                    wait = if is_full { AGAIN } else { LOOK };
+                    messages.into_iter().for_each(|message| self.deliver_soon(message));
+                }
                 Err(error) => tracing::warn!(%error, "messages could not be read"),
             }
             tokio::select! {
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(wait) => {}
                 () = self.stopped() => return,
             }
         }
     }
 
     async fn deliver_all(&self, to: Party) {
-        while let Some(message) = self.outbox().first(&to) {
-            match self.deliver(&message).await {
-                Ok(()) => self.outbox().drop_first(&to),
-                Err(Undelivered::Later(reason)) => {
-                    tracing::warn!(message = %message.id, reason, "a message could not be delivered yet");
-                    tokio::select! {
-                        () = tokio::time::sleep(AGAIN) => {}
-                        () = self.stopped() => return,
-                    }
+        loop {
+            let mut next = tokio::task::JoinSet::new();
+            for message in self.outbox().next(&to) {
+                let runtime = self.clone();
+                next.spawn(async move { runtime.deliver_one(message).await });
+            }
+            if next.is_empty() {
+                return;
+            }
+            let all = next.join_all().await.into_iter().all(|delivered| delivered);
+            if !all {
+                tokio::select! {
+                    () = tokio::time::sleep(AGAIN) => {}
+                    () = self.stopped() => return,
                 }
+            }
+        }
+    }
+
+    /// Delivers a message; `false` = it is still there.
+    async fn deliver_one(&self, message: Message) -> bool {
+        match self.deliver(&message).await {
+            Ok(()) => {
+                self.outbox().delivered(&message);
+                true
+            }
+            Err(Undelivered::Later(reason)) => {
+                tracing::warn!(message = %message.id, reason, "a message could not be delivered yet");
+                false
             }
         }
     }

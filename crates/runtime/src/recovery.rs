@@ -7,6 +7,7 @@ use std::time::Duration;
 use uuid::Uuid;
 use windlass_engine::id::{RunId, ServerId};
 use windlass_engine::input::{Input, Outcome};
+use windlass_engine::plan::Exec;
 use windlass_engine::recovery::{self, BEAT_MS, DEAD_MS, Recovery};
 use windlass_engine::time::Timestamp;
 use windlass_store::record::Record;
@@ -19,6 +20,8 @@ use crate::{Runtime, RuntimeError};
 
 /// Runs of dead servers that are looked at at once.
 const AT_ONCE: usize = 500;
+/// How long a run is left alone after its driver died: the next one may die of the same.
+const REVIVE: Duration = Duration::from_secs(5);
 
 /// This server among others.
 pub(crate) struct Life {
@@ -103,7 +106,7 @@ impl Runtime {
             let orphans = self.store().orphans(self.clock().now(), DEAD_MS, after, AT_ONCE).await?;
             let alive = self.lives_alive().await?;
             for row in &orphans {
-                self.report_lost(row.id, &alive).await?;
+                self.report_lost(row.id, &alive).await;
             }
             match orphans.last() {
                 Some(row) if orphans.len() == AT_ONCE => after = Some(row.id),
@@ -114,7 +117,7 @@ impl Runtime {
         if !self.is_alone() {
             let alive = self.lives_alive().await?;
             for run in self.mailboxes().runs() {
-                self.report_lost(run, &alive).await?;
+                self.report_lost(run, &alive).await;
             }
         }
         Ok(())
@@ -127,14 +130,37 @@ impl Runtime {
         Ok(alive.map(|row| row.owner.epoch).collect())
     }
 
-    async fn report_lost(&self, run: RunId, alive: &BTreeSet<u64>) -> Result<(), RuntimeError> {
-        let Some(hot) = self.load(run).await? else { return Ok(()) };
+    /// A run that cannot be read keeps no other from being recovered.
+    async fn report_lost(&self, run: RunId, alive: &BTreeSet<u64>) {
+        let hot = match self.load(run).await {
+            Ok(Some(hot)) => hot,
+            Ok(None) => return,
+            Err(error) => return tracing::error!(%run, %error, "a run cannot be read, so its calls are left"),
+        };
         let makers = hot.run.granted_calls(&hot.plan).into_iter().map(|(.., by)| by);
         let dead = makers.filter(|by| !alive.contains(by)).collect();
         for Recovery::ReportLost { node, fence } in recovery::plan(&hot.run, &hot.plan, &dead) {
             let input = Input::CallEnded { node, fence, outcome: Outcome::ServerLost, worker: None };
             self.post(run, Letter::of(input));
         }
-        Ok(())
+    }
+
+    /// Takes up a run again whose driver died: what was on its way to it is lost, so its calls count as lost too.
+    pub(crate) async fn revive(self, run: RunId) {
+        tokio::select! {
+            () = tokio::time::sleep(REVIVE) => {}
+            () = self.stopped() => return,
+        }
+        let Ok(Some(hot)) = self.load(run).await else { return };
+        self.timers().set(run, hot.run.wake_at(), self.clock().now());
+        let calls = hot.run.granted_calls(&hot.plan).into_iter();
+        let ours = calls.filter(|(_, fence, exec, by)| {
+            let is_direct = !matches!(exec, Exec::Queue | Exec::Flow { .. });
+            is_direct && *by == self.life() && !self.calls().holds(run, *fence)
+        });
+        for (node, fence, ..) in ours {
+            let outcome = Outcome::ServerLost;
+            self.post(run, Letter::of(Input::CallEnded { node, fence, outcome, worker: None }));
+        }
     }
 }

@@ -87,13 +87,13 @@ impl Runtime {
     pub async fn start_and_wait(&self, new: NewRun, at_most: Duration) -> Result<Started, StartError> {
         let run = RunId::new(Uuid::now_v7());
         // Asked for before it can come.
-        let end = self.feed().end_of(run);
+        let mut end = self.feed().end_of(run);
         let started = self.start_as(run, new).await;
         let waits = matches!(&started, Ok(started) if started.created && started.status.is_open());
-        if waits && let Ok(Ok(status)) = tokio::time::timeout(at_most, end).await {
+        if waits && let Some(status) = end.within(at_most).await {
             return Ok(Started { run, status, created: true });
         }
-        self.feed().forget(run);
+        drop(end);
         match started? {
             Started { run, status, created } if status.is_open() => {
                 let left = if created { Duration::ZERO } else { at_most };
@@ -156,26 +156,26 @@ impl Runtime {
     }
 
     /// Takes an input to a run; answered when what was decided is durable.
-    pub async fn submit(&self, run: RunId, input: Input) -> Result<Seen, SubmitError> {
+    pub async fn submit(&self, run: RunId, mut input: Input) -> Result<Seen, SubmitError> {
         self.admit()?;
+        if let Input::CallEnded { outcome, .. } = &mut input {
+            crate::call::unhurry(outcome);
+        }
         self.submit_along(run, input, Along::default()).await
     }
 
     /// Waits until the run has ended, but no longer than that; answers with its status either way. `None` = there is
     /// no such run.
     pub async fn wait_ended(&self, run: RunId, at_most: Duration) -> Result<Option<RunStatus>, RuntimeError> {
-        let end = self.feed().end_of(run);
+        let mut end = self.feed().end_of(run);
         let row = self.store().run(RunRef::Id(run)).await?;
         let status = row.map(|row| row.standing.status);
         if status.is_none_or(|status| !status.is_open()) {
-            drop(end);
-            self.feed().forget(run);
             return Ok(status);
         }
-        if let Ok(Ok(status)) = tokio::time::timeout(at_most, end).await {
+        if let Some(status) = end.within(at_most).await {
             return Ok(Some(status));
         }
-        self.feed().forget(run);
         Ok(self.store().run(RunRef::Id(run)).await?.map(|row| row.standing.status))
     }
 

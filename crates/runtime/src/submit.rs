@@ -43,6 +43,7 @@ impl Drop for Driving<'_> {
             let n = self.mailbox.abandon();
             self.runtime.mailboxes().answered(n + self.in_hand);
             tracing::error!(run = %self.mailbox.run, "a run could not be advanced; it is read again from the store");
+            self.runtime.tasks().spawn(self.runtime.clone().revive(self.mailbox.run));
         }
     }
 }
@@ -143,9 +144,11 @@ impl Runtime {
             }
             let is_news = !step.events.is_empty() || joins(&letters, &refusals).next().is_some();
             if !is_news {
+                // Whoever woke it may have had an old wake-up.
+                self.timers().set(run, now.run.wake_at(), given.now);
                 let seen = Seen { status: windlass_store::project::status(&now.run), len: now.len };
                 answer_all(letters, refusals, seen);
-                return (Some(now), Vec::new());
+                return ((!now.run.status.is_ended()).then_some(now), Vec::new());
             }
             let mut draft = match self.draft(&mut now, step, &letters, &refusals, given.now).await {
                 Ok(draft) => draft,

@@ -17,6 +17,8 @@ use crate::mailbox::Letter;
 const HORIZON_MS: u64 = 60_000;
 /// How often the store is asked for those that come soon: twice within the horizon, so that none is overslept.
 const LOOK: Duration = Duration::from_millis(HORIZON_MS / 2);
+/// Entries of the heap that may be out of date before it is made anew.
+const SLACK: usize = 10_000;
 /// Wake-ups taken from the store at once.
 const AT_ONCE: usize = 10_000;
 
@@ -53,9 +55,21 @@ impl Timers {
         }
         let is_first = soon.heap.peek().is_none_or(|Reverse((first, _))| at < *first);
         soon.heap.push(Reverse((at, run)));
+        if soon.heap.len() > 2 * soon.wakes.len() + SLACK {
+            let entries = soon.wakes.iter().map(|(run, at)| Reverse((*at, *run))).collect();
+            soon.heap = entries;
+        }
         drop(soon);
         if is_first {
             self.sooner.notify_one();
+        }
+    }
+
+    /// When a run has to be looked at, as somebody read it: what is known already is newer.
+    fn suggest(&self, run: RunId, at: Timestamp, now: Timestamp) {
+        let is_known = self.soon().wakes.contains_key(&run);
+        if !is_known {
+            self.set(run, Some(at), now);
         }
     }
 
@@ -106,7 +120,7 @@ impl Runtime {
             let wait = match self.store().due(now.after(HORIZON_MS), AT_ONCE).await {
                 Ok(due) => {
                     for wake in &due.runs {
-                        self.timers().set(wake.id, Some(wake.at), now);
+                        self.timers().suggest(wake.id, wake.at, now);
                     }
                     if due.runs.len() < AT_ONCE { LOOK } else { Duration::from_secs(1) }
                 }

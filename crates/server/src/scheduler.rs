@@ -1,4 +1,4 @@
-//! The scheduler surface (documents 000 and 001): thin adapters over the runtime. A *task* here is a run.
+//! The scheduler surface: thin adapters over the runtime, for clients that speak of tasks. A *task* here is a run.
 //!
 //! There are two eras. The prefixed one speaks snake_case and wraps its lists; the first one has no prefix, speaks
 //! PascalCase (camelCase for attempts) and answers bare arrays. Both have the same routes and do the same things:
@@ -63,12 +63,12 @@ pub const ROUTES: [(&str, &str, &str); 25] = [
     ("POST", "/queue/update_run", "keeps a claimed job alive"),
 ];
 
-/// The surface of document 001, to be nested at `/api`.
+/// The surface in the spelling of the later era, to be nested at `/api`.
 pub fn prefixed(runtime: Runtime) -> Router {
     router(Surface { runtime, era: Era::Prefixed })
 }
 
-/// The surface of document 000, to be merged without a prefix.
+/// The surface in the spelling of the first era, to be merged without a prefix.
 pub fn bare(runtime: Runtime) -> Router {
     router(Surface { runtime, era: Era::First })
 }

@@ -2,8 +2,11 @@
 //!
 //! One thread writes, in groups (`writer`); a few read (`readers`). Every noun has a module with its statements
 //! beside the functions that bind them. Two levels of durability: `strict` makes every group durable before anybody
-//! is answered; `fast` leaves that to the system, and may lose the last moments when the power fails, though never
-//! when only the process dies, and never what makes the file whole.
+//! is answered (`synchronous = FULL`: one sync of the log per group); `fast` leaves that to the system
+//! (`synchronous = NORMAL`: the log is synced before it is moved into the file), and may lose the last moments when
+//! the power fails, though never when only the process dies, and never what makes the file whole. A sync is
+//! `fdatasync`, as set in `.cargo/config.toml`; compiled without, it is `fsync`, which promises as much and costs
+//! more.
 
 mod column;
 mod desk;

@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use windlass_sdk::types::{Change, ChangeKind, DiffQuery, Flow, FlowsQuery, PageQuery, Version};
+use windlass_sdk::types::{Change, ChangeKind, DiffQuery, Flow, FlowsQuery, Version};
 
 use super::Which;
 use crate::output;
 use crate::session::{Session, cut, in_words, now_ms};
 
-/// Flows or versions on one page.
+/// Flows on one page.
 const PAGE: usize = 1_000;
 /// Characters of a value that a line of a diff shows.
 const VALUE_CHARS: usize = 80;
@@ -72,16 +72,7 @@ fn version_text(version: &Version) -> String {
 }
 
 pub(super) async fn versions(flow: &str, session: &Session) -> Result<ExitCode> {
-    let mut page = PageQuery { cursor: None, limit: Some(PAGE) };
-    let mut versions = Vec::new();
-    loop {
-        let part = session.client.versions(flow, &page).await?;
-        versions.extend(part.items);
-        match part.next {
-            Some(next) => page.cursor = Some(next),
-            None => break,
-        }
-    }
+    let versions = session.client.versions(flow).await?.items;
     session.out.list(
         ["version", "status", "form", "created", "note"],
         &versions,

@@ -22,7 +22,7 @@ pub struct Call {
     /// Time limit over all attempts of a visit; 0 = none. When it passes, whoever works is told to stop and has
     /// [`crate::retry::WATCHDOG_MS`] left to answer.
     pub total_timeout_ms: u64,
-    /// Temporary faults are tried again quickly and then suspend the node (document 003, appendix B).
+    /// Temporary faults are tried again quickly and then suspend the node.
     pub temporary: Temporary,
     pub cost: Option<crate::money::Cost>,
     /// Never deliver again when it is unknown whether the call was executed.

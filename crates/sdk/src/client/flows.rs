@@ -4,7 +4,7 @@ use super::{Client, Repeat, with_query};
 use crate::error::ClientError;
 use crate::types::{
     Definition, DiffQuery, Expansion, Flow, FlowDetail, FlowDiff, FlowsQuery, List, NewFlow, NewVersion,
-    PageQuery, Published, Validation, Version, VersionSummary,
+    Published, Validation, Version, VersionSummary,
 };
 
 impl Client {
@@ -28,9 +28,9 @@ impl Client {
         self.get(self.native(&["flows", flow])).await
     }
 
-    /// The versions of a flow, newest first.
-    pub async fn versions(&self, flow: &str, page: &PageQuery) -> Result<List<VersionSummary>, ClientError> {
-        self.get(with_query(self.native(&["flows", flow, "versions"]), page)).await
+    /// All versions of a flow, newest first.
+    pub async fn versions(&self, flow: &str) -> Result<List<VersionSummary>, ClientError> {
+        self.get(self.native(&["flows", flow, "versions"])).await
     }
 
     /// One version of a flow.

@@ -4,12 +4,12 @@
 use axum::Json;
 use serde_json::{Map, Value, json};
 
-/// Which documents a client was written for.
+/// Which of the two spellings a client was written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Era {
-    /// Document 000: no prefix.
+    /// The first one: no prefix.
     First,
-    /// Document 001: under `/api`.
+    /// The later one: under `/api`.
     Prefixed,
 }
 

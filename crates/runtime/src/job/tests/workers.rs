@@ -61,6 +61,10 @@ async fn a_suspended_job_comes_again_with_its_memo() {
     assert_eq!(server.say(end(&claimed, suspended.clone())).await, Verdict::Ok);
     assert_eq!(server.say(end(&claimed, suspended)).await, Verdict::Ok);
     let again = server.take_one("q").await;
+    assert!(
+        again.started_at.since(claimed.started_at) >= 100,
+        "an eager worker does not keep the server busy"
+    );
     assert_eq!((again.job, again.attempt), (claimed.job, 1));
     assert_eq!(again.memo, Some(json!({"at": 7})));
     assert_eq!(server.say(done(&again, json!(1))).await, Verdict::Ok);
