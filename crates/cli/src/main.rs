@@ -28,6 +28,10 @@ use clap::{Parser, Subcommand};
 
 use session::Options;
 
+/// What one thread allocates another frees, all the time: decisions are made on one and written on another.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const HELP: &str = "Examples:
   windlass dev
   windlass serve --store sqlite:windlass.db

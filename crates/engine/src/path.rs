@@ -51,8 +51,11 @@ impl NodePath {
         }
     }
 
+    /// The keys from the root down. A slash too many is an empty key, which no node has: were it left out, one node
+    /// would have many paths, and what is filed under one of them would not be found under another.
     pub fn segments(&self) -> impl Iterator<Item = &str> {
-        self.0.split('/').filter(|s| !s.is_empty())
+        let text = (!self.is_root()).then_some(&*self.0);
+        text.into_iter().flat_map(|text| text.split('/'))
     }
 
     /// Whether `other` is this place or inside it.
@@ -92,6 +95,15 @@ mod tests {
         assert_eq!(NodePath::from("a").split_last(), Some((NodePath::root(), "a")));
         assert_eq!(NodePath::root().split_last(), None);
         assert_eq!(path.segments().collect::<Vec<_>>(), ["loop", "2", "3-1"]);
+    }
+
+    #[test]
+    fn a_slash_too_many_is_another_path() {
+        assert_eq!(NodePath::root().segments().count(), 0);
+        for text in ["/w", "w/", "/w/"] {
+            assert!(NodePath::from(text).segments().any(str::is_empty), "{text}");
+        }
+        assert_eq!(NodePath::from("fe//3").segments().collect::<Vec<_>>(), ["fe", "", "3"]);
     }
 
     #[test]

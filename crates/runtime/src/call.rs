@@ -33,6 +33,16 @@ const LEFT_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// Scripts that run at once: each is a process, or many, on the server's own machine.
 const SCRIPTS_MAX: usize = 32;
 
+/// The soonest that a worker who said "not yet" is asked again: an eager one must not keep the server busy.
+const RECHECK_MS_MIN: u64 = 100;
+
+/// Gives whoever said "not yet" no less time than there must be.
+pub(crate) fn unhurry(outcome: &mut Outcome) {
+    if let Outcome::Suspended { recheck_ms: Some(ms), .. } = outcome {
+        *ms = RECHECK_MS_MIN.max(*ms);
+    }
+}
+
 /// How a call went.
 #[derive(Debug, Clone)]
 pub(crate) struct Reported {
@@ -75,11 +85,12 @@ impl Runtime {
                 Exec::Func { .. } | Exec::Queue | Exec::Flow { .. } => (misdirected(&order.exec), None),
             }
         };
-        let (outcome, log) = tokio::select! {
+        let (mut outcome, log) = tokio::select! {
             biased;
             () = cancel.cancelled() => (Outcome::Canceled, None),
             ended = calling => ended,
         };
+        unhurry(&mut outcome);
         Reported { outcome, worker: worker.into_inner(), log }
     }
 
@@ -145,4 +156,4 @@ fn misdirected(exec: &Exec) -> Outcome {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -25,6 +25,7 @@ mod hot;
 mod mailbox;
 mod outbox;
 mod recovery;
+mod retain;
 mod runtime;
 mod submit;
 mod timer;

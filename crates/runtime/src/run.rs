@@ -156,8 +156,11 @@ impl Runtime {
     }
 
     /// Takes an input to a run; answered when what was decided is durable.
-    pub async fn submit(&self, run: RunId, input: Input) -> Result<Seen, SubmitError> {
+    pub async fn submit(&self, run: RunId, mut input: Input) -> Result<Seen, SubmitError> {
         self.admit()?;
+        if let Input::CallEnded { outcome, .. } = &mut input {
+            crate::call::unhurry(outcome);
+        }
         self.submit_along(run, input, Along::default()).await
     }
 

@@ -100,6 +100,7 @@ impl Runtime {
         tokio::spawn(self.clone().look_for_messages());
         tokio::spawn(self.clone().tidy_up());
         tokio::spawn(self.clone().look_at_workers());
+        self.tasks().spawn(self.clone().forget_now_and_then());
         let runtime = self.clone();
         // What the server before left behind; the new one is ready meanwhile.
         tokio::spawn(async move {

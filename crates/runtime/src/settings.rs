@@ -29,6 +29,8 @@ pub struct Settings {
     pub hot_run_idle: Duration,
     /// Inputs that wait at once, over all runs; more are turned away until there is room.
     pub inputs_max: usize,
+    /// How long runs and jobs are kept after their end, at least an hour; `None` = for ever.
+    pub retain_for: Option<Duration>,
     /// Whether nobody else uses the store, so that what is in memory is the last word.
     pub is_alone: bool,
     /// Functions that flows can call in this process.
@@ -49,6 +51,7 @@ impl Default for Settings {
             hot_runs_max: 5_000,
             hot_run_idle: Duration::from_secs(5),
             inputs_max: 20_000,
+            retain_for: Some(Duration::from_secs(30 * 24 * 3_600)),
             is_alone: true,
             functions: Functions::built_in(),
         }

@@ -156,7 +156,22 @@ impl Runtime {
     }
 
     async fn load_workers(&self) -> Result<(), RuntimeError> {
-        self.registry().loaded.get_or_try_init(|| self.read_workers()).await.copied()
+        let load = || async {
+            self.expect_workers().await?;
+            self.read_workers().await
+        };
+        self.registry().loaded.get_or_try_init(load).await.copied()
+    }
+
+    /// While no server was there, no worker could say that it lives: each has the time for it from the start of this
+    /// one. Until then it is not called, since it may be dead, but it is waited for.
+    async fn expect_workers(&self) -> Result<(), RuntimeError> {
+        let until = self.life_row().row.started_at.after(ttl_ms(self.settings()));
+        if self.clock().now() < until {
+            let rows = self.store().workers(WorkerQuery::default()).await?;
+            self.registry().desk().expect(&rows, until);
+        }
+        Ok(())
     }
 
     async fn worker(&self, id: &str) -> Result<Option<WorkerRow>, RuntimeError> {

@@ -5,6 +5,7 @@
 //! it does not know.
 
 mod action;
+mod doctor;
 mod flow;
 mod job;
 mod problem;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use action::{Approval, Cancel, Continue, Decide, NoBody, Rerun, Signal};
+pub use doctor::{Examination, Examine, Finding};
 pub use flow::{
     Change, ChangeKind, Definition, ExpandedTask, Expansion, Flow, FlowDetail, FlowDiff, NewFlow, NewVersion,
     Published, Severity, Validation, ValidationProblem, Version, VersionSummary,

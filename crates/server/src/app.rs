@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 use windlass_engine::id::{FlowId, RunId, VersionId};
 use windlass_engine::journal::Entry;
-use windlass_runtime::Runtime;
 use windlass_runtime::run::RunView;
-use windlass_store::Store;
+use windlass_runtime::{Runtime, RuntimeError};
 use windlass_store::flow::{FlowRef, FlowRow, VersionRef};
 use windlass_store::run::{RunRef, RunRow, Since};
+use windlass_store::{Store, StoreError};
 
 use crate::problem::{Answer, ApiError, Code};
 
@@ -102,6 +102,21 @@ impl App {
                 return Ok(());
             }
         }
+    }
+}
+
+/// Whether the trouble is with what is stored of this one run: lists go on without it.
+pub(crate) fn is_of_one_run(error: &RuntimeError) -> bool {
+    match error {
+        RuntimeError::Definition(_)
+        | RuntimeError::Journal { .. }
+        | RuntimeError::Store(StoreError::Corrupt(_)) => true,
+        RuntimeError::Busy { .. }
+        | RuntimeError::Draining
+        | RuntimeError::Store(
+            StoreError::Refused(_) | StoreError::Conflict { .. } | StoreError::Unavailable(_),
+        )
+        | RuntimeError::Broken => false,
     }
 }
 

@@ -44,6 +44,8 @@ pub struct Options {
     pub head_timeout: Duration,
     /// How long the body of a request may be silent.
     pub body_timeout: Duration,
+    /// How long a client may take nothing of its answer.
+    pub write_timeout: Duration,
     /// How long a connection may be kept open without a request.
     pub idle_timeout: Duration,
     /// How long connections may take to end once the server stops listening.
@@ -58,6 +60,7 @@ impl Default for Options {
             connections_max: 10_000,
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(15),
+            write_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(60),
             grace: Duration::from_secs(10),
         }

@@ -20,7 +20,7 @@ use tower::ServiceExt;
 use windlass_runtime::Runtime;
 
 use crate::Options;
-use watched::{Answering, Watched};
+use watched::{Answering, Patience, Watched};
 
 /// Bytes of the head of a request.
 const HEAD_BYTES: usize = 64 << 10;
@@ -85,7 +85,8 @@ impl Door {
             tracing::debug!(%error, "a connection keeps its delay");
         }
         let answering = Answering::default();
-        let stream = Watched::new(stream, answering.clone(), self.options.head_timeout);
+        let patience = Patience { head: self.options.head_timeout, write: self.options.write_timeout };
+        let stream = Watched::new(stream, answering.clone(), patience);
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).max_buf_size(HEAD_BYTES);
         // It counts from the end of the request before: it is the time that a kept connection may be idle.

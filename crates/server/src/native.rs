@@ -5,6 +5,7 @@ mod approval;
 mod call;
 mod definition;
 mod diff;
+mod doctor;
 mod flow;
 mod health;
 mod job;
@@ -66,6 +67,7 @@ fn work_routes() -> OpenApiRouter<App> {
         .routes(routes!(job::extend))
         .routes(routes!(call::report))
         .routes(routes!(worker::list))
+        .routes(routes!(doctor::examine))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
 }

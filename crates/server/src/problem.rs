@@ -147,7 +147,6 @@ impl ApiError {
         self
     }
 
-    #[cfg(test)]
     pub(crate) fn code(&self) -> Code {
         self.code
     }

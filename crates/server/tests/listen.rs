@@ -120,6 +120,19 @@ async fn a_body_that_falls_silent_is_answered() {
 }
 
 #[tokio::test]
+async fn a_client_that_does_not_read_its_answers_is_cut_off() {
+    let host = host(Options { write_timeout: Duration::from_millis(100), ..Options::default() }).await;
+    let stream = host.connect().await;
+    let (mut from, mut to) = stream.into_split();
+    // Many large answers are asked for and none is read, until there is no room for another anywhere.
+    let asked = "GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(64);
+    let asking = async { while to.write_all(asked.as_bytes()).await.is_ok() {} };
+    tokio::time::timeout(PATIENCE, asking).await.expect("it was never cut off");
+    let mut bytes = Vec::new();
+    drop(tokio::time::timeout(PATIENCE, from.read_to_end(&mut bytes)).await.expect("it was never cut off"));
+}
+
+#[tokio::test]
 async fn a_body_that_is_too_large_is_refused_politely() {
     let host = host(Options::default()).await;
     let body = vec![b' '; 10 << 20];

@@ -16,3 +16,5 @@ mod hostile;
 mod run;
 #[path = "native/stream.rs"]
 mod stream;
+#[path = "native/trouble.rs"]
+mod trouble;

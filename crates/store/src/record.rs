@@ -18,6 +18,10 @@ pub enum Record {
     Server(ServerRow),
     Worker(WorkerRow),
     WorkerBeat(WorkerBeat),
+    /// Forgets workers that were last heard of before: whoever of them comes back registers again.
+    WorkersGone {
+        before: Timestamp,
+    },
     /// Opens an account; one that is there keeps its money and gets the name.
     Account {
         id: String,

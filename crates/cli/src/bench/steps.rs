@@ -209,6 +209,7 @@ pub(super) async fn foreach(plan: &Plan) -> Result<Vec<Figure>> {
             let items: Vec<usize> = (0..n).collect();
             took[at] = bed.one(json!({"items": items})).await?.as_secs_f64();
             Arc::new(bed).close().await;
+            settled(&file).await?;
             bytes[at] = size(&file)?;
         }
         half.push(took[0]);
@@ -234,9 +235,22 @@ pub(super) async fn bytes(plan: &Plan) -> Result<Figure> {
         let before = size(&file)?;
         bed.fill(n, plan.at_once).await?;
         bed.close().await;
+        settled(&file).await?;
         Ok((size(&file)? - before) / n as f64)
     })
     .await
+}
+
+/// Waits until the store is closed: its log is in the file then.
+async fn settled(file: &Path) -> Result<()> {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    let begun = Instant::now();
+    while Path::new(&log).exists() {
+        ensure!(begun.elapsed() < PATIENCE, "{} was not closed", file.display());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(())
 }
 
 /// The store's files together.

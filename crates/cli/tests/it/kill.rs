@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use windlass_sdk::types::{PageQuery, RunStatus, Signal};
+use windlass_sdk::types::{RunStatus, Signal};
 use windlass_sdk::worker::Call;
 use windlass_sdk::{Client, Worker};
 
 use crate::server::{PATIENCE, Server, publish, with_params};
+use crate::talk::journal;
 
 const KILLS: u64 = 50;
 /// Callers that start runs all the time.
@@ -122,21 +123,6 @@ async fn send_signals(client: Client, acknowledged: Arc<Mutex<Vec<Acknowledged>>
     }
 }
 
-async fn journal(client: &Client, run: &str) -> Vec<Value> {
-    let mut events = Vec::new();
-    let mut page = PageQuery::default();
-    loop {
-        let part = client.journal(run, &page).await.unwrap();
-        for entry in part.items {
-            events.extend(entry.events);
-        }
-        match part.next {
-            Some(next) => page.cursor = Some(next),
-            None => return events,
-        }
-    }
-}
-
 /// Every node ended once per visit, the run ended once, and only granted calls were answered.
 fn check_history(run: &Acknowledged, events: &[Value], asked: &BTreeMap<String, usize>) {
     let ends = events.iter().filter(|event| event["e"] == "ended").count();
@@ -179,7 +165,8 @@ async fn fifty_kills_lose_nothing_and_do_nothing_twice() {
     for caller in 0..CALLERS {
         busy.spawn(start_runs(client.clone(), caller, acknowledged.clone(), stop.clone()));
     }
-    busy.spawn(send_signals(client.clone(), acknowledged.clone(), stop.clone()));
+    let all_started = CancellationToken::new();
+    let signalling = tokio::spawn(send_signals(client.clone(), acknowledged.clone(), all_started.clone()));
 
     for nth in 0..KILLS {
         tokio::time::sleep(Duration::from_millis(60 + nth * 37 % 240)).await;
@@ -191,14 +178,16 @@ async fn fifty_kills_lose_nothing_and_do_nothing_twice() {
     while let Some(ended) = busy.join_next().await {
         ended.unwrap();
     }
+    // Only now: the last runs that were acknowledged get their signals too.
+    all_started.cancel();
+    signalling.await.unwrap();
 
     let runs = acknowledged.lock().unwrap().clone();
     assert!(runs.len() > 200, "only {} runs were acknowledged", runs.len());
     for run in &runs {
-        let begun = Instant::now();
-        let ended = client.wait(&run.id, Some(PATIENCE)).await.unwrap();
-        let ended =
-            ended.unwrap_or_else(|| panic!("{} ({}) did not end in {:?}", run.id, run.flow, begun.elapsed()));
+        let Some(ended) = client.wait(&run.id, Some(PATIENCE)).await.unwrap() else {
+            panic!("{} ({}) did not end: {:?}", run.id, run.flow, client.why(&run.id).await);
+        };
         assert_eq!(ended.summary.status, RunStatus::Completed, "{}: {:?}", run.id, ended.summary.error);
         match run.flow {
             "waits" => assert_eq!(ended.shared["out"], json!([run.x * 8, (run.x + 1) * 8])),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use windlass_sdk::Client;
-use windlass_sdk::types::{Definition, NewFlow, NewRun};
+use windlass_sdk::types::{NewFlow, NewRun};
 
 /// How long anything may take that should take a moment.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -41,15 +41,26 @@ pub(crate) struct Server {
     child: Option<Child>,
     port: u16,
     flags: Vec<String>,
+    /// What stands before the command: how to get to where it runs.
+    wrap: Vec<String>,
+    store: PathBuf,
     place: Place,
 }
 
 impl Server {
     /// Starts a server and waits until it takes work.
     pub(crate) async fn start(flags: &[&str]) -> Self {
+        let place = Place::new();
+        let store = place.path().join("store.db");
+        Server::start_at(place, store, &[], flags).await
+    }
+
+    /// Starts a server on this file, by way of another command.
+    pub(crate) async fn start_at(place: Place, store: PathBuf, wrap: &[&str], flags: &[&str]) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        let mut server = Server { child: None, port, flags, place: Place::new() };
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let (flags, wrap) = (owned(flags), owned(wrap));
+        let mut server = Server { child: None, port, flags, wrap, store, place };
         server.spawn();
         server.ready().await;
         server
@@ -62,7 +73,10 @@ impl Server {
             .append(true)
             .open(self.place.path().join("server.log"))
             .unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        let mut words = self.wrap.clone();
+        words.push(env!("CARGO_BIN_EXE_windlass").to_owned());
+        let child = Command::new(&words[0])
+            .args(&words[1..])
             .args(["serve", "--listen", &format!("127.0.0.1:{}", self.port)])
             .args(["--store", &format!("sqlite:{}", self.store().display())])
             .args(&self.flags)
@@ -93,14 +107,22 @@ impl Server {
 
     /// Asks the process to end and says how it did.
     pub(crate) fn terminate(&mut self) -> std::process::ExitStatus {
-        let mut child = self.child.take().expect("it was started");
-        let asked = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
-        assert!(asked.success());
-        child.wait().unwrap()
+        self.ask_to_end();
+        self.child.take().expect("it was started").wait().unwrap()
     }
 
-    pub(crate) fn store(&self) -> PathBuf {
-        self.place.path().join("store.db")
+    /// Asks the process to end, and does not wait for it.
+    pub(crate) fn ask_to_end(&self) {
+        signal(self.child.as_ref().expect("it was started"), "TERM");
+    }
+
+    /// Whether the process has ended, and how.
+    pub(crate) fn ended(&mut self) -> Option<std::process::ExitStatus> {
+        self.child.as_mut().expect("it was started").try_wait().unwrap()
+    }
+
+    pub(crate) fn store(&self) -> &Path {
+        &self.store
     }
 
     pub(crate) fn url(&self) -> String {
@@ -129,6 +151,12 @@ impl Drop for Server {
     }
 }
 
+/// Sends a process a signal.
+pub(crate) fn signal(process: &Child, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &process.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
 /// Publishes a flow.
 pub(crate) async fn publish(client: &Client, name: &str, definition: Value) {
     let flow: NewFlow = serde_json::from_value(json!({"name": name, "definition": definition})).unwrap();
@@ -138,9 +166,4 @@ pub(crate) async fn publish(client: &Client, name: &str, definition: Value) {
 /// A request to start a run with these params.
 pub(crate) fn with_params(params: &Value) -> NewRun {
     NewRun { params: params.as_object().cloned(), ..NewRun::default() }
-}
-
-#[allow(dead_code, reason = "a definition can be checked without being published")]
-pub(crate) fn definition(value: Value) -> Definition {
-    serde_json::from_value(json!({"definition": value})).unwrap()
 }

@@ -158,8 +158,11 @@ impl Run {
     }
 }
 
+/// The index a segment spells, in the one way it is spelled: `03` and `+3` are no other names of `3`.
 fn index(segment: &str) -> Option<usize> {
-    segment.parse().ok()
+    let is_plain =
+        segment.bytes().all(|b| b.is_ascii_digit()) && (segment == "0" || !segment.starts_with('0'));
+    is_plain.then(|| segment.parse().ok()).flatten()
 }
 
 impl Fan {

@@ -21,9 +21,6 @@ use windlass_engine::text::{a_type, excerpt, plain};
 
 use super::failed;
 
-/// The shortest time until a suspended call is asked again: an eager worker must not keep the server busy.
-const RECHECK_MS_MIN: u64 = 10;
-
 /// What a worker sent.
 pub(super) struct Answer<'a> {
     pub(super) worker: &'a str,
@@ -76,7 +73,7 @@ fn suspended(answer: &Answer<'_>, mut fields: Map<String, Value>) -> Outcome {
     let recheck_ms = match fields.get("recheck_ms") {
         None | Some(Value::Null) => None,
         Some(ms) => match whole(ms) {
-            Some(ms) => Some(ms.max(RECHECK_MS_MIN)),
+            Some(ms) => Some(ms),
             None => {
                 let found = excerpt(&ms.to_string()).into_owned();
                 return answer.unreadable(&format!("has `recheck_ms` {found}, not a number of milliseconds"));
@@ -202,7 +199,7 @@ mod tests {
         assert_eq!(read(202, r#"{"memo": "m"}"#), suspended(json!("m"), None));
         assert_eq!(read(202, r#"{"memo": "m", "recheck_ms": 1e3}"#), suspended(json!("m"), Some(1_000)));
         assert_eq!(read(202, " "), suspended(Value::Null, None));
-        assert_eq!(read(202, r#"{"recheck_ms": 0}"#), suspended(Value::Null, Some(RECHECK_MS_MIN)));
+        assert_eq!(read(202, r#"{"recheck_ms": 0}"#), suspended(Value::Null, Some(0)));
         assert!(failure(202, r#"{"recheck_ms": "soon"}"#).0.contains("`recheck_ms` \"soon\""));
         assert!(failure(202, r#"{"recheck_ms": -5}"#).0.contains("-5"));
         assert!(failure(200, r#"{"suspend": true}"#).0.contains("a boolean"));

@@ -22,7 +22,7 @@ pub(super) async fn server(settings: Settings) -> Runtime {
     Runtime::start_up(store, settings).await.unwrap()
 }
 
-pub(super) fn order(exec: Exec) -> Order {
+pub(crate) fn order(exec: Exec) -> Order {
     let params = json!({"op": "upper"}).as_object().unwrap().clone();
     Order {
         run: RunId::new(Uuid::from_u128(7)),
@@ -127,10 +127,10 @@ async fn a_worker_is_asked_as_documented_and_its_result_is_taken() {
 #[tokio::test]
 async fn a_call_that_was_suspended_is_asked_again_with_its_memo() {
     let (runtime, mut worker) =
-        with_answer(answer(200, r#"{"suspend": {"memo": 8, "recheck_ms": 70}}"#)).await;
+        with_answer(answer(200, r#"{"suspend": {"memo": 8, "recheck_ms": 7}}"#)).await;
     let order = Order { memo: Some(Arc::new(json!({"at": 7}))), ..order(Exec::Http) };
     let reported = call(&runtime, &order).await;
-    assert_eq!(reported.outcome, Outcome::Suspended { memo: json!(8), recheck_ms: Some(70) });
+    assert_eq!(reported.outcome, Outcome::Suspended { memo: json!(8), recheck_ms: Some(RECHECK_MS_MIN) });
     assert_eq!(worker.asked.recv().await.unwrap().body["memo"], json!({"at": 7}));
 }
 

@@ -13,6 +13,7 @@ use windlass_store::job::JobRow;
 use super::change::{Ended, moved};
 use super::many::each;
 use super::{Finish, Verdict};
+use crate::call::unhurry;
 use crate::{Runtime, RuntimeError};
 
 /// Ends that are taken to their runs at once, of one request.
@@ -26,7 +27,8 @@ const RECHECK_MS_DEFAULT: u64 = 30_000;
 
 impl Runtime {
     /// Takes the ends of jobs, each for itself.
-    pub async fn finish(&self, ends: Vec<Finish>) -> Vec<Result<Verdict, RuntimeError>> {
+    pub async fn finish(&self, mut ends: Vec<Finish>) -> Vec<Result<Verdict, RuntimeError>> {
+        ends.iter_mut().for_each(|end| unhurry(&mut end.outcome));
         let (n, runtime) = (ends.len(), self.clone());
         // A task of its own: whoever goes away meanwhile leaves nothing half done.
         let all = self.tasks().spawn(async move { runtime.finish_all(ends).await });

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use windlass_engine::id::JobId;
 use windlass_engine::input::Outcome;
-use windlass_engine::job::Job;
+use windlass_engine::job::{Job, JobInput, State};
 use windlass_engine::retry::FaultKind;
 use windlass_engine::time::{LATEST, Timestamp};
 use windlass_store::StoreError;
@@ -21,6 +22,8 @@ use crate::{Runtime, RuntimeError};
 const SWEEP_MS: u64 = 60_000;
 /// When to try again what the store could not take.
 const AGAIN_MS: u64 = 1_000;
+/// How long, at most, a worker has to be heard of again after a time without a server.
+const GRACE_MS_MAX: u64 = 30_000;
 /// Jobs that are looked at together.
 const AT_ONCE: usize = 500;
 /// Wake-ups that are read from the store at once.
@@ -38,7 +41,14 @@ impl Runtime {
                 () = self.jobs().sooner.notified() => continue,
                 () = self.stopped() => return,
             }
-            self.reap_due().await;
+            if self.reap_due().await {
+                continue;
+            }
+            // What the store did not take is still the first thing that it says is due.
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(AGAIN_MS)) => {}
+                () = self.stopped() => return,
+            }
         }
     }
 
@@ -47,8 +57,8 @@ impl Runtime {
         self.jobs().dispatch.next_wake().map_or(sweep_at, |at| at.min(sweep_at))
     }
 
-    /// Does to jobs what time asks for.
-    pub(super) async fn reap_due(&self) {
+    /// Does to jobs what time asks for; `false` = for some it could not be done.
+    pub(super) async fn reap_due(&self) -> bool {
         let now = self.clock().now();
         if self.jobs().sweep_at.load(Ordering::Relaxed) <= now.0 {
             self.look_for_jobs(now).await;
@@ -56,12 +66,13 @@ impl Runtime {
         } else if self.jobs().dispatch.ask_for_wakes(now) {
             self.look_for_wakes(now).await;
         }
+        let mut is_done = true;
         loop {
             let due = self.jobs().dispatch.due(now, AT_ONCE);
             if due.is_empty() {
-                return;
+                return is_done;
             }
-            self.reap(due).await;
+            is_done &= self.reap(due).await;
         }
     }
 
@@ -92,18 +103,20 @@ impl Runtime {
         Ok(())
     }
 
-    /// Looks at these jobs. Whatever happens, each of them has its next wake-up afterwards, if it needs one.
-    async fn reap(&self, due: Vec<JobId>) {
-        let now = self.clock().now();
+    /// Looks at these jobs. Whatever happens, each of them has its next wake-up afterwards, if it needs one. `false` =
+    /// some could not be looked at.
+    async fn reap(&self, due: Vec<JobId>) -> bool {
+        let (now, mut is_done) = (self.clock().now(), true);
         let (mut changes, mut together, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         for (id, row) in due.iter().zip(self.rows(due.clone()).await) {
             let Some(row) = row else {
                 // It could not be read: neither gone nor looked at.
                 self.jobs().dispatch.wake(*id, Some(now.after(AGAIN_MS)));
+                is_done = false;
                 continue;
             };
             let Some(row) = row else { continue };
-            let change = row.job.overdue(now).and_then(|input| moved(&row, input, now).ok().flatten());
+            let change = self.overdue(&row.job, now).and_then(|input| moved(&row, input, now).ok().flatten());
             match change {
                 None => self.jobs().dispatch.wake(*id, row.job.wake_at()),
                 Some(change) if row.origin.call.is_some() && !change.job.is_open() => {
@@ -116,42 +129,54 @@ impl Runtime {
             }
         }
         for (id, answer) in together.into_iter().zip(self.commit_jobs(changes).await) {
-            match answer {
-                Ok(()) => {}
+            is_done &= match answer {
+                Ok(()) => true,
                 Err(StoreError::Conflict { .. }) => self.look_again(id).await,
                 Err(error) => self.reap_later(id, &error),
-            }
+            };
         }
-        each(ends, OPEN_MAX, |(row, change)| {
+        let ended = each(ends, OPEN_MAX, |(row, change)| {
             let runtime = self.clone();
             async move { runtime.reap_call(&row, change).await }
-        })
-        .await;
+        });
+        ended.await.into_iter().all(|ended| ended == Some(true)) && is_done
     }
 
-    /// Ends a job of a run whose time is over.
-    async fn reap_call(&self, row: &JobRow, change: JobChange) {
+    /// What time asks of a job. A lease from before this server is not over while its worker, which had nobody to
+    /// talk to, has not had the time to be heard of.
+    fn overdue(&self, job: &Job, now: Timestamp) -> Option<JobInput> {
+        let input = job.overdue(now)?;
+        let JobInput::LeaseExpired { fence } = input else { return Some(input) };
+        let left = heard_by(job, self.life_row().row.started_at).map_or(0, |until| until.since(now));
+        Some(if left > 0 { JobInput::Extend { fence, lease_ms: left } } else { input })
+    }
+
+    /// Ends a job of a run whose time is over; `false` = that could not be done.
+    async fn reap_call(&self, row: &JobRow, change: JobChange) -> bool {
         let outcome = outcome(&change.job);
         match self.end_job(row, change, outcome, None).await {
-            Ok(Ended::Yes | Ended::Unwanted) => {}
+            Ok(Ended::Yes | Ended::Unwanted) => true,
             Ok(Ended::Outdated) => self.look_again(row.id()).await,
             Err(error) => self.reap_later(row.id(), &error),
         }
     }
 
-    /// Somebody else wrote first.
-    async fn look_again(&self, id: JobId) {
+    /// Somebody else wrote first. `false` = what they wrote could not be read.
+    async fn look_again(&self, id: JobId) -> bool {
         match self.reload(id).await {
             // Even if it was known already, its wake-up was taken out.
             Ok(Some(row)) => self.jobs().dispatch.wake(id, row.job.wake_at()),
             Ok(None) => {}
-            Err(error) => self.reap_later(id, &error),
+            Err(error) => return self.reap_later(id, &error),
         }
+        true
     }
 
-    fn reap_later(&self, id: JobId, error: &dyn std::fmt::Display) {
+    /// Leaves a job for later, and says that it is not done.
+    fn reap_later(&self, id: JobId, error: &dyn std::fmt::Display) -> bool {
         tracing::warn!(job = %id, %error, "a job that is due could not be looked at; it is tried again");
         self.jobs().dispatch.wake(id, Some(self.clock().now().after(AGAIN_MS)));
+        false
     }
 
     /// Jobs as they are kept, or as they are stored; nothing for those that could not be read.
@@ -169,6 +194,14 @@ impl Runtime {
         }
         rows
     }
+}
+
+/// Until when the worker of a job can be heard of again, if its claim was last written before the server started: for
+/// as long as its lease was, within a bound.
+fn heard_by(job: &Job, started_at: Timestamp) -> Option<Timestamp> {
+    let State::Running { lease_until, .. } = &job.state else { return None };
+    let lease_ms = lease_until.since(job.updated_at);
+    (job.updated_at < started_at).then(|| started_at.after(lease_ms.min(GRACE_MS_MAX)))
 }
 
 /// What a run is told of a job whose time is over.

@@ -5,7 +5,7 @@
 //! more call, it is the call's turn, and a worker that it may go to has room. A ticket is given back exactly once,
 //! whether its call waits or works.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
 
 use tokio::sync::oneshot;
@@ -22,6 +22,8 @@ pub(super) use entry::is_called;
 
 /// Workers known at once: far more than one server can keep busy.
 pub(super) const WORKERS_MAX: usize = 10_000;
+/// Services whose workers are waited for at once: more than workers that are known at once usually have.
+const EXPECTED_MAX: usize = 10 * WORKERS_MAX;
 /// Calls of one service that wait at once: two of the largest fans.
 const WAITING_MAX: usize = 200_000;
 /// Calls that are looked at for one free worker: only those that avoid it are passed over, and they are few.
@@ -69,8 +71,23 @@ pub(super) struct Desk {
     workers: BTreeMap<String, Entry>,
     services: HashMap<String, Service>,
     working: HashMap<u64, Working>,
+    expected: Expected,
     last_ticket: u64,
     n_choices: u64,
+}
+
+/// Services whose workers could not say that they live, because no server was there to hear it. Until they have had
+/// the time to, calls wait for them.
+#[derive(Debug, Default)]
+struct Expected {
+    services: HashSet<String>,
+    until: Timestamp,
+}
+
+impl Expected {
+    fn is_for(&self, service: &str, now: Timestamp) -> bool {
+        now < self.until && self.services.contains(service)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -104,6 +121,7 @@ impl Desk {
             workers: BTreeMap::new(),
             services: HashMap::new(),
             working: HashMap::new(),
+            expected: Expected::default(),
             last_ticket: 0,
             n_choices: 0,
         }
@@ -147,6 +165,13 @@ impl Desk {
         true
     }
 
+    /// These workers may still live: until then, calls of their services wait for a sign of life.
+    pub(super) fn expect(&mut self, rows: &[WorkerRow], until: Timestamp) {
+        let called = rows.iter().filter(|row| is_called(&row.kind) && !row.url.is_empty());
+        let services = called.flat_map(|row| row.services.iter().cloned()).take(EXPECTED_MAX).collect();
+        self.expected = Expected { services, until };
+    }
+
     /// Takes over a sign of life; `false` = nobody of that id is known here.
     pub(super) fn beat(&mut self, beat: &WorkerBeat, now: Timestamp) -> bool {
         let Some(entry) = self.workers.get_mut(&beat.id) else { return false };
@@ -179,12 +204,10 @@ impl Desk {
         wish: Wish,
         now: Timestamp,
     ) -> Result<(u64, oneshot::Receiver<Told>), Nobody> {
-        let limits = self.limits;
-        let service = self.services.get_mut(&wish.service).ok_or(Nobody::Alive)?;
-        let mut members = service.members.iter().filter_map(|id| self.workers.get(id));
-        if !members.any(|entry| entry.can_be_called(limits, now)) {
+        if !self.is_there_anybody(&wish.service, now) {
             return Err(Nobody::Alive);
         }
+        let service = self.services.entry(wish.service.clone()).or_default();
         if service.waiting.len() >= WAITING_MAX {
             return Err(Nobody::Free { n_waiting: service.waiting.len() });
         }
@@ -194,6 +217,13 @@ impl Desk {
         service.waiting.add(self.last_ticket, wish.priority, waiter);
         self.serve(&wish.service, now);
         Ok((self.last_ticket, told))
+    }
+
+    /// Whether somebody can be called, or is expected to come.
+    fn is_there_anybody(&self, service: &str, now: Timestamp) -> bool {
+        let members = self.services.get(service).into_iter().flat_map(|found| &found.members);
+        let mut entries = members.filter_map(|id| self.workers.get(id));
+        entries.any(|entry| entry.can_be_called(self.limits, now)) || self.expected.is_for(service, now)
     }
 
     /// Gives a ticket back: its call is over, or does not wait any more.
@@ -220,15 +250,16 @@ impl Desk {
     /// Forgets workers that are dead, and tells calls that wait for nobody that they do.
     pub(super) fn tidy(&mut self, now: Timestamp) {
         self.forget_dead(now);
-        let (limits, workers) = (self.limits, &self.workers);
-        for service in self.services.values_mut().filter(|service| !service.waiting.is_empty()) {
-            let callable =
-                |id: &String| workers.get(id).is_some_and(|entry| entry.can_be_called(limits, now));
-            if !service.members.iter().any(callable) {
-                for waiter in service.waiting.drain() {
-                    // Whoever does not listen any more needs not be told.
-                    let _ = waiter.tell.send(Err(Nobody::Alive));
-                }
+        if now >= self.expected.until {
+            self.expected = Expected::default();
+        }
+        let waiting = self.services.iter().filter(|(_, service)| !service.waiting.is_empty());
+        let in_vain = waiting.map(|(name, _)| name).filter(|name| !self.is_there_anybody(name, now));
+        for name in in_vain.cloned().collect::<Vec<_>>() {
+            let Some(service) = self.services.get_mut(&name) else { continue };
+            for waiter in service.waiting.drain() {
+                // Whoever does not listen any more needs not be told.
+                let _ = waiter.tell.send(Err(Nobody::Alive));
             }
         }
         self.services.retain(|_, service| !service.is_idle());

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use windlass_store::{Memory, Store};
 
 use super::*;
+use crate::call::tests::order;
 
 async fn server(store: &Arc<Memory>, settings: Settings) -> Runtime {
     Runtime::start_up(store.clone() as Arc<dyn Store>, settings).await.unwrap()
@@ -139,4 +140,24 @@ async fn a_worker_from_the_future_lives_no_longer_than_others() {
     runtime.beat(WorkerBeat { at: ahead, ..beat(&runtime, "a") }).await.unwrap();
     let stored = runtime.workers(WorkerQuery::default()).await.unwrap().remove(0);
     assert!(stored.beat_at < ahead);
+}
+
+#[tokio::test]
+async fn a_call_after_an_outage_waits_for_the_sign_of_life_of_its_worker() {
+    let store = Arc::new(Memory::new());
+    let before = server(&store, Settings::default()).await;
+    let last = Timestamp(before.clock().now().0 - 60_000);
+    store.save(Record::Worker(WorkerRow { beat_at: last, ..row(&before, "a", "s") })).await.unwrap();
+    before.shut_down(Duration::ZERO).await;
+    let after = server(&store, Settings::default()).await;
+    let known = windlass_engine::effect::Order {
+        service: "s".to_owned(),
+        ..order(windlass_engine::plan::Exec::Http)
+    };
+    let mut place = Place::ask(&after, &known).await.unwrap().expect("it is waited for");
+    after.refresh_workers().await;
+    assert!(after.beat(beat(&after, "a")).await.unwrap());
+    assert_eq!(place.worker().await.unwrap().id, "a");
+    let unknown = windlass_engine::effect::Order { service: "t".to_owned(), ..known };
+    assert!(matches!(Place::ask(&after, &unknown).await.unwrap(), Err(Nobody::Alive)));
 }

@@ -60,14 +60,14 @@ pub struct ClaimedJob {
     pub deadline: Option<Time>,
     /// When somebody else gets it, unless the lease is extended.
     pub lease_until: Time,
+    /// The call it carries: how it ended can be reported under this id once it was suspended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
     /// The run whose call it carries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// What its end is reported under if it is suspended without `recheck_ms`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call: Option<String>,
 }
 
 /// The three ways in which a call or a job ends.
@@ -123,6 +123,8 @@ pub enum Verdict {
     Lost,
     /// Nobody wants it any more: stop.
     Canceled,
+    /// The server could not say: nothing is known to have changed, and it can be asked again.
+    Error,
 }
 
 /// What became of the ends, in their order.
@@ -136,6 +138,9 @@ pub struct Finished {
 pub struct FinishVerdict {
     pub id: String,
     pub verdict: Verdict,
+    /// With `error`: what went wrong, a code of `/docs/errors`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
 }
 
 /// Keep these claims alive.
@@ -160,6 +165,9 @@ pub struct Extended {
 pub struct ExtendVerdict {
     pub lease: String,
     pub verdict: Verdict,
+    /// With `error`: what went wrong, a code of `/docs/errors`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
 }
 
 /// Says how a call that was suspended, or that a push worker took on, ended.

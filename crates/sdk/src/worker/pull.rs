@@ -171,7 +171,8 @@ impl Puller {
         let extended = self.client.extend(&Extend { leases, lease_ms: Some(millis(self.lease)) }).await?;
         for (claim, said) in claims.iter().zip(extended.results) {
             match said.verdict {
-                Verdict::Ok => {}
+                // Asked again at the next turn.
+                Verdict::Ok | Verdict::Error => {}
                 Verdict::Canceled => self.held.cancel(claim),
                 Verdict::Lost => self.held.let_go(claim),
             }

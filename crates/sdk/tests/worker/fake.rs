@@ -31,6 +31,8 @@ pub(crate) struct Told {
     pub(crate) refuse_finishes: usize,
     /// Bytes of the results of one request above which it is too large; 0 = never.
     pub(crate) finish_bytes_max: usize,
+    /// Jobs whose end cannot be taken the first time.
+    pub(crate) doubtful: BTreeSet<String>,
     /// Claims that wait for work now.
     pub(crate) n_waiting: usize,
     n_put: usize,
@@ -139,7 +141,7 @@ async fn finish(
     State(fake): State<Shared>,
     Json(finish): Json<Finish>,
 ) -> Result<Json<Finished>, (StatusCode, Json<Value>)> {
-    let (mut refused, mut is_large) = (false, false);
+    let (mut refused, mut is_large, mut doubtful) = (false, false, BTreeSet::new());
     let size = serde_json::to_vec(&finish).unwrap().len();
     fake.change(|told| {
         told.n_finishes += 1;
@@ -147,7 +149,9 @@ async fn finish(
         refused = told.refuse_finishes > 0;
         told.refuse_finishes = told.refuse_finishes.saturating_sub(1);
         if !refused && !is_large {
-            told.finished.extend(finish.results.iter().cloned());
+            doubtful = std::mem::take(&mut told.doubtful);
+            let taken = finish.results.iter().filter(|result| !doubtful.contains(&result.id));
+            told.finished.extend(taken.cloned());
         }
     });
     if is_large {
@@ -160,7 +164,11 @@ async fn finish(
             Json(json!({ "code": "draining", "detail": "later" })),
         ));
     }
-    let verdict = |result: JobResult| FinishVerdict { id: result.id, verdict: Verdict::Ok };
+    let verdict = |result: JobResult| {
+        let is_doubtful = doubtful.contains(&result.id);
+        let verdict = if is_doubtful { Verdict::Error } else { Verdict::Ok };
+        FinishVerdict { id: result.id, verdict, code: is_doubtful.then(|| "internal".to_owned()) }
+    };
     Ok(Json(Finished { results: finish.results.into_iter().map(verdict).collect() }))
 }
 
@@ -177,7 +185,7 @@ async fn extend(State(fake): State<Shared>, Json(extend): Json<Extend>) -> Json<
                 Verdict::Ok
             };
             told.extended.push(lease.clone());
-            results.push(ExtendVerdict { lease, verdict });
+            results.push(ExtendVerdict { lease, verdict, code: None });
         }
     });
     Json(Extended { results })

@@ -252,6 +252,19 @@ async fn a_call_can_be_reported_by_somebody_else() {
 }
 
 #[tokio::test]
+async fn a_result_that_was_not_taken_is_told_again() {
+    let (fake, client) = Fake::start().await;
+    let id = fake.put("upper", json!("x"));
+    fake.change(|told| told.doubtful.extend([id.clone()]));
+    let (shutdown, running) = start(Worker::new(client, "w-1").service("upper", upper));
+    fake.until("taken at last", |told| told.finished.len() == 1).await;
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+    let told = fake.told.lock().unwrap();
+    assert_eq!((told.n_finishes, told.finished[0].id.as_str()), (2, id.as_str()));
+}
+
+#[tokio::test]
 async fn a_queue_answers_for_services_nobody_offers() {
     let (fake, client) = Fake::start().await;
     fake.put("unheard_of", json!(7));

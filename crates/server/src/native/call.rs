@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 
 use axum::Json;
 use axum::extract::State;
+use windlass_engine::event::Event;
 use windlass_engine::id::RunId;
-use windlass_engine::input::{Input, Refusal};
+use windlass_engine::input::{Input, Outcome, Refusal};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Exec;
 use windlass_engine::run::state::Stage;
@@ -20,8 +21,8 @@ use crate::extract::{At, Body};
 use crate::problem::{Answer, ApiError, Code};
 use crate::shape::{self, Found};
 
-/// Says how a call that was suspended, or that a push worker took on, ended. `lost`: somebody else has it, or it is
-/// over.
+/// Says how a call that was suspended, or that a push worker took on, ended. The very same report sent again is `ok`
+/// again. `lost`: somebody else has it, or it is over.
 #[utoipa::path(post, path = "/api/v1/calls/{id}/report", operation_id = "report_call", tag = "jobs", request_body = CallReport,
     params(("id" = String, Path, description = "The id of the call, as its worker was told: `<run>.<fence>`")),
     responses((status = 200, description = "What became of the report", body = Reported)))]
@@ -34,20 +35,50 @@ pub(crate) async fn report(
     check::name_if_given("worker_id", worker_id.as_deref())?;
     let outcome = ended("", outcome, result, error, retryable, memo, recheck_ms)?;
     let (run, fence) = read(&id)?;
-    let view = app.view(run).await.map_err(|_| unknown(&id))?;
-    let verdict = match find(&view, fence)? {
-        None => Verdict::Lost,
+    // Only a run that is not there makes the call unknown: trouble is told as trouble, and the report is sent again.
+    let view = app.runtime.view(run).await?.ok_or_else(|| unknown(&id))?;
+    let is_taken = match find(&view, fence)? {
+        None => false,
         Some(node) => {
-            let told =
-                app.runtime.submit(run, Input::CallEnded { node, fence, outcome, worker: worker_id }).await;
-            match told {
-                Ok(_) => Verdict::Ok,
-                Err(SubmitError::Refused(Refusal::Stale { .. } | Refusal::Ended { .. })) => Verdict::Lost,
+            let input = Input::CallEnded { node, fence, outcome: outcome.clone(), worker: worker_id };
+            match app.runtime.submit(run, input).await {
+                Ok(_) => true,
+                Err(SubmitError::Refused(Refusal::Stale { .. } | Refusal::Ended { .. })) => false,
                 Err(other) => return Err(other.into()),
             }
         }
     };
-    Ok(Json(Reported { id, verdict }))
+    let is_taken = is_taken || was_taken(&app, run, fence, &outcome).await?;
+    Ok(Json(Reported { id, verdict: if is_taken { Verdict::Ok } else { Verdict::Lost } }))
+}
+
+/// Whether the journal says that the call ended just like that: the answer to a report that was taken may get lost,
+/// and whoever sends it again is told what was told then.
+async fn was_taken(app: &App, run: RunId, fence: u64, outcome: &Outcome) -> Answer<bool> {
+    let mut taken = false;
+    app.each_entry(run, |_, entry| {
+        taken |= entry.events.iter().any(|event| fence > 0 && tells(event, fence, outcome));
+    })
+    .await?;
+    Ok(taken)
+}
+
+fn tells(event: &Event, fence: u64, outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Done(value) => {
+            matches!(event, Event::Done { fence: of, output, .. } if *of == fence && output.as_ref() == Some(value))
+        }
+        Outcome::Suspended { memo: given, .. } => {
+            matches!(event, Event::Suspended { fence: of, memo, .. } if *of == fence && **memo == *given)
+        }
+        Outcome::Failed(given) => matches!(
+            event,
+            Event::Failed { fence: of, fault, .. } | Event::Deferred { fence: of, fault, .. }
+                if *of == fence && fault == given
+        ),
+        // Nobody reports these.
+        Outcome::Canceled | Outcome::WorkerLost | Outcome::ServerLost => false,
+    }
 }
 
 fn read(id: &str) -> Answer<(RunId, u64)> {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use windlass_engine::id::JobId;
 use windlass_engine::input::Outcome as EngineOutcome;
 use windlass_engine::retry::{Fault, FaultKind};
+use windlass_runtime::RuntimeError;
 use windlass_runtime::job::{Claim as Asking, Claimed as Handed, Finish as End, Verdict as Word};
 use windlass_sdk::types::{
     Claim, Claimed, ClaimedJob, Extend, ExtendVerdict, Extended, Finish, FinishVerdict, Finished, JobResult,
@@ -74,14 +75,14 @@ fn handed(job: Handed) -> ClaimedJob {
         memo: job.memo,
         deadline: job.deadline.map(shape::time),
         lease_until: shape::time(job.lease_until),
+        call: job.call.as_ref().map(|call| format!("{}.{}", call.run, call.fence)),
         run: job.call.as_ref().map(|call| call.run.to_string()),
         node: job.call.as_ref().map(|call| call.node.to_string()),
-        call: job.call.as_ref().map(|call| format!("{}.{}", call.run, call.fence)),
     }
 }
 
-/// Takes the ends of jobs, each for itself. The very same end sent again is `ok` again; when the server could not
-/// take one, nothing is said about any: send them all again.
+/// Takes the ends of jobs, each for itself. The very same end sent again is `ok` again; one that the server could not
+/// take is an `error` with its code: send it again. When it could take none, the answer is that problem.
 #[utoipa::path(post, path = "/api/v1/jobs/finish", operation_id = "finish_jobs", tag = "jobs", request_body = Finish,
     responses((status = 200, description = "What became of each, in their order", body = Finished)))]
 pub(crate) async fn finish(State(app): State<App>, Body(finish): Body<Finish>) -> Answer<Json<Finished>> {
@@ -90,12 +91,9 @@ pub(crate) async fn finish(State(app): State<App>, Body(finish): Body<Finish>) -
     let ends = finish.results.into_iter().enumerate().map(|(at, result)| end(at, result));
     let ends: Vec<Option<End>> = ends.collect::<Answer<_>>()?;
     let known: Vec<bool> = ends.iter().map(Option::is_some).collect();
-    let mut verdicts = app.runtime.finish(ends.into_iter().flatten().collect()).await.into_iter();
-    let mut results = Vec::with_capacity(ids.len());
-    for (id, is_known) in ids.into_iter().zip(known) {
-        let verdict = if is_known { next(&mut verdicts)? } else { Verdict::Lost };
-        results.push(FinishVerdict { id, verdict });
-    }
+    let words = app.runtime.finish(ends.into_iter().flatten().collect()).await;
+    let verdicts = ids.into_iter().zip(verdicts(known, words)?);
+    let results = verdicts.map(|(id, (verdict, code))| FinishVerdict { id, verdict, code }).collect();
     Ok(Json(Finished { results }))
 }
 
@@ -109,7 +107,8 @@ fn end(at: usize, result: JobResult) -> Answer<Option<End>> {
     Ok(Some(End { job, fence, outcome, worker: None, log }))
 }
 
-/// Keeps claims alive, each for itself, and says which of them nobody wants any more.
+/// Keeps claims alive, each for itself, and says which of them nobody wants any more. One that the server could not
+/// keep is an `error` with its code: ask again. When it could keep none, the answer is that problem.
 #[utoipa::path(post, path = "/api/v1/jobs/extend", operation_id = "extend_jobs", tag = "jobs", request_body = Extend,
     responses((status = 200, description = "What became of each, in their order", body = Extended)))]
 pub(crate) async fn extend(State(app): State<App>, Body(extend): Body<Extend>) -> Answer<Json<Extended>> {
@@ -117,25 +116,36 @@ pub(crate) async fn extend(State(app): State<App>, Body(extend): Body<Extend>) -
     let lease = lease(extend.lease_ms)?;
     let read: Vec<Option<(JobId, u64)>> = extend.leases.iter().map(|lease| read_lease(lease)).collect();
     let known: Vec<bool> = read.iter().map(Option::is_some).collect();
-    let mut verdicts = app.runtime.extend(read.into_iter().flatten().collect(), lease).await.into_iter();
-    let mut results = Vec::with_capacity(extend.leases.len());
-    for (lease, is_known) in extend.leases.into_iter().zip(known) {
-        let verdict = if is_known { next(&mut verdicts)? } else { Verdict::Lost };
-        results.push(ExtendVerdict { lease, verdict });
-    }
+    let words = app.runtime.extend(read.into_iter().flatten().collect(), lease).await;
+    let verdicts = extend.leases.into_iter().zip(verdicts(known, words)?);
+    let results = verdicts.map(|(lease, (verdict, code))| ExtendVerdict { lease, verdict, code }).collect();
     Ok(Json(Extended { results }))
 }
 
-fn next(
-    verdicts: &mut impl Iterator<Item = Result<Word, windlass_runtime::RuntimeError>>,
-) -> Answer<Verdict> {
-    let verdict =
-        verdicts.next().ok_or_else(|| ApiError::new(Code::Internal, "a job was not answered"))??;
-    Ok(match verdict {
-        Word::Ok => Verdict::Ok,
-        Word::Lost => Verdict::Lost,
-        Word::Canceled => Verdict::Canceled,
-    })
+/// The verdict on each, and what went wrong where there is none. Where one thing went wrong with all of them, that is
+/// the answer: it also says when to come back.
+fn verdicts(
+    known: Vec<bool>,
+    words: Vec<Result<Word, RuntimeError>>,
+) -> Answer<Vec<(Verdict, Option<String>)>> {
+    let nothing_went_well = !words.is_empty() && words.iter().all(Result::is_err);
+    let mut words = words.into_iter();
+    let mut verdicts = Vec::with_capacity(known.len());
+    for is_known in known {
+        if !is_known {
+            verdicts.push((Verdict::Lost, None));
+            continue;
+        }
+        let word = words.next().ok_or_else(|| ApiError::new(Code::Internal, "a job was not answered"))?;
+        verdicts.push(match word.map_err(ApiError::from) {
+            Ok(Word::Ok) => (Verdict::Ok, None),
+            Ok(Word::Lost) => (Verdict::Lost, None),
+            Ok(Word::Canceled) => (Verdict::Canceled, None),
+            Err(error) if nothing_went_well => return Err(error),
+            Err(error) => (Verdict::Error, Some(error.code().word().to_owned())),
+        });
+    }
+    Ok(verdicts)
 }
 
 /// The job and the claim of it that a lease names.
@@ -187,6 +197,17 @@ mod tests {
         ] {
             assert_eq!(read_lease(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn one_that_cannot_be_taken_does_not_hold_the_others() {
+        let broken = || Err(RuntimeError::Broken);
+        let told = verdicts(vec![true, false, true], vec![broken(), Ok(Word::Ok)]).unwrap();
+        let internal = Some("internal".to_owned());
+        assert_eq!(told, [(Verdict::Error, internal), (Verdict::Lost, None), (Verdict::Ok, None)]);
+        let all = verdicts(vec![true, true], vec![Err(RuntimeError::Draining), broken()]);
+        assert_eq!(all.unwrap_err().code(), Code::Draining);
+        assert_eq!(verdicts(vec![false], Vec::new()).unwrap(), [(Verdict::Lost, None)]);
     }
 
     #[test]

@@ -7,11 +7,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use windlass_engine::event::{ExecMode as EngineMode, OnShort, Start};
-use windlass_engine::id::FlowId;
-use windlass_runtime::run::NewRun as RunDraft;
-use windlass_sdk::types::{ExecMode, NewRun, OnShortBalance, StartQuery, Started};
+use windlass_engine::id::{FlowId, RunId};
+use windlass_runtime::run::{NewRun as RunDraft, StartError};
+use windlass_sdk::types::{ExecMode, NewRun, OnShortBalance, Run, StartQuery, Started};
 use windlass_store::flow::{FlowRow, VersionRef, VersionRow, VersionStatus};
-use windlass_store::run::Request;
+use windlass_store::run::{Request, RunRef, RunRow, RunStatus};
 
 use super::flow::numbered;
 use crate::app::App;
@@ -41,8 +41,14 @@ pub(crate) async fn start(
     }
     check(&new)?;
     let flow = app.flow(&flow).await?;
-    let version = version(&app, &flow, new.version).await?;
+    let wait = asked.wait_ms.map(Duration::from_millis);
     let request = new.request_id.clone().map(|id| Request::new(id, &asked_for(flow.id, &new)));
+    if let Some(request) = &request
+        && let Some(row) = app.store().run(RunRef::Request(request.id.clone())).await?
+    {
+        return repeated(&app, request, row, wait).await;
+    }
+    let version = version(&app, &flow, new.version).await?;
     let draft = RunDraft {
         flow: flow.id,
         version: version.id,
@@ -51,17 +57,16 @@ pub(crate) async fn start(
         schedule: None,
         start: given(new),
     };
-    let started = match asked.wait_ms {
-        Some(wait_ms) => app.runtime.start_and_wait(draft, Duration::from_millis(wait_ms)).await?,
+    let started = match wait {
+        Some(wait) => app.runtime.start_and_wait(draft, wait).await?,
         None => app.runtime.start(draft).await?,
     };
-    let mut run = None;
-    if asked.wait_ms.is_some() {
-        let view = app.view(started.run).await?;
-        let label = app.label(view.row.origin.flow, view.row.origin.version).await?;
-        run = Some(Box::new(shape::run(&view, &label)));
+    if !started.created {
+        // Another request of this id came first, at the same time: its run may be of another version.
+        let row = app.row(started.run).await?;
+        return Ok((StatusCode::OK, Json(existing(&app, &row, started.status, wait.is_some()).await?)));
     }
-    let code = if started.created { StatusCode::CREATED } else { StatusCode::OK };
+    let run = if wait.is_some() { Some(whole(&app, started.run).await?) } else { None };
     let answer = Started {
         id: started.run.to_string(),
         status: run.as_ref().map_or_else(|| shape::status(started.status), |run| run.summary.status),
@@ -69,10 +74,51 @@ pub(crate) async fn start(
         flow_id: flow.id.to_string(),
         version: version.number,
         version_id: version.id.to_string(),
-        created: started.created,
+        created: true,
         run,
     };
-    Ok((code, Json(answer)))
+    Ok((StatusCode::CREATED, Json(answer)))
+}
+
+/// Answers a request that was made before from what it made, whatever was published or archived since.
+async fn repeated(
+    app: &App,
+    request: &Request,
+    row: RunRow,
+    wait: Option<Duration>,
+) -> Answer<(StatusCode, Json<Started>)> {
+    if row.origin.request.as_ref() != Some(request) {
+        let (request, existing) = (request.id.clone(), row.id);
+        return Err(StartError::RequestTaken { request, existing }.into());
+    }
+    let mut status = row.standing.status;
+    if let Some(wait) = wait.filter(|_| status.is_open()) {
+        status = app.runtime.wait_ended(row.id, wait).await?.unwrap_or(status);
+    }
+    Ok((StatusCode::OK, Json(existing(app, &row, status, wait.is_some()).await?)))
+}
+
+/// A run that is there already, as the answer to a request for it.
+async fn existing(app: &App, row: &RunRow, status: RunStatus, is_awaited: bool) -> Answer<Started> {
+    let label = app.label(row.origin.flow, row.origin.version).await?;
+    let run = if is_awaited { Some(whole(app, row.id).await?) } else { None };
+    Ok(Started {
+        id: row.id.to_string(),
+        status: run.as_ref().map_or_else(|| shape::status(status), |run| run.summary.status),
+        flow: label.flow.clone(),
+        flow_id: row.origin.flow.to_string(),
+        version: label.number,
+        version_id: row.origin.version.to_string(),
+        created: false,
+        run,
+    })
+}
+
+/// All of a run, for whoever waited for it.
+async fn whole(app: &App, run: RunId) -> Answer<Box<Run>> {
+    let view = app.view(run).await?;
+    let label = app.label(view.row.origin.flow, view.row.origin.version).await?;
+    Ok(Box::new(shape::run(&view, &label)))
 }
 
 fn check(new: &NewRun) -> Answer<()> {

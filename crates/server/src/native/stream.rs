@@ -2,8 +2,8 @@
 //!
 //! The stream of one run is its journal: every entry has its number as its id, and whoever comes back with
 //! `Last-Event-ID` gets what it missed, from the store, for ever. The stream of all runs tells only that something
-//! changed; its ids are moments, and whoever comes back gets each run that changed since, once, or is told to look
-//! at everything again. Both are told from the store: a watcher that is too slow to follow what is live misses
+//! changed; its ids are moments, and whoever comes back gets each run that changed since or shortly before, once, or is
+//! told to look at everything again. Both are told from the store: a watcher that is too slow to follow what is live misses
 //! nothing.
 
 mod frames;
@@ -32,6 +32,9 @@ use frames::{Gone, Teller, stream};
 
 /// How often a silent stream says that it is there: proxies cut what is silent for half a minute.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How far before the moment that a watcher saw last the changes that it may have missed begin. Moments are taken
+/// before a change is durable, by whichever server made it: one that is told later may be of an earlier moment.
+const LOOK_BACK_MS: i64 = 10_000;
 /// Entries read at once: what is read waits in memory until it is sent.
 const ENTRIES: usize = 100;
 
@@ -106,8 +109,9 @@ async fn concerns(changes: &mut Receiver<std::sync::Arc<Change>>, run: RunId, af
 }
 
 /// Streams the changes of all runs: events `change`, with a moment (milliseconds since 1970) as the id. With
-/// `Last-Event-ID`, every run that changed at or after that moment is told once first, with where it stands now;
-/// when there are more than 1,000, or the stream fell behind, an event `resync` says to look at the lists again.
+/// `Last-Event-ID`, every run that changed since ten seconds before that moment is told once first, with where it
+/// stands now. Changes are told in the order in which they became durable, their moments may go back a little: the
+/// ten seconds make up for that, and what was seen before may be told again, with the same `seq` or a later one. When there are more than 1,000, or the stream fell behind, an event `resync` says to look at the lists again.
 #[utoipa::path(get, path = "/api/v1/events", operation_id = "watch_runs", tag = "events",
     params(("Last-Event-ID" = Option<u64>, Header, description = "The id of the last event that was seen")),
     responses((status = 200, description = "Events `change` (a ChangeEvent) and `resync`",
@@ -155,7 +159,7 @@ async fn tell_all(mut changes: Receiver<std::sync::Arc<Change>>, to: &Teller) ->
 
 /// Runs that changed since, the earliest change first; `None` = too many to tell.
 async fn missed(app: &App, since: u64) -> Answer<Option<Vec<RunRow>>> {
-    let since = Timestamp(i64::try_from(since).unwrap_or(i64::MAX));
+    let since = Timestamp(i64::try_from(since).unwrap_or(i64::MAX).saturating_sub(LOOK_BACK_MS));
     let part = Part { order: Order::LatestChange, limit: PAGE_MAX, ..Part::default() };
     let page = app.store().runs(RunQuery { part, ..RunQuery::default() }).await?;
     let is_whole = page.next.is_none() || page.items.iter().any(|row| row.standing.updated_at < since);

@@ -23,7 +23,8 @@ use crate::shape;
 const REASONS_MAX: usize = 1_000;
 const REASONS_LOOKED_INTO: usize = 50;
 
-/// Lists the attempts at the nodes of a run, oldest first.
+/// Lists the attempts at the nodes of a run, oldest first. Every page reads the whole journal: of a long run ask for
+/// large pages (`limit` up to 1,000).
 #[utoipa::path(get, path = "/api/v1/runs/{id}/attempts", operation_id = "list_attempts", tag = "runs",
     params(("id" = String, Path, description = "The id of the run"), PageQuery),
     responses((status = 200, description = "A page of attempts", body = List<Attempt>)))]
@@ -139,7 +140,8 @@ async fn look_into(app: &App, view: &RunView, reason: &mut Reason) -> Answer<()>
         if queues.iter().any(|queue| queue.name == service && queue.is_paused) {
             reason.waits_for = "queue".to_owned();
             reason.text = format!("the queue `{service}` is paused");
-            reason.command = Some(format!("windlass queue resume {service}"));
+            // There is no command that resumes a queue.
+            reason.command = None;
             return Ok(());
         }
     }

@@ -16,7 +16,7 @@ use windlass_engine::id::RunId;
 use windlass_engine::input::Input;
 use windlass_runtime::SubmitError;
 use windlass_runtime::feed::Change;
-use windlass_runtime::run::{NewRun, RunView};
+use windlass_runtime::run::{NewRun, RunView, StartError};
 use windlass_store::flow::{VersionRef, VersionStatus};
 use windlass_store::page::{Order, Part};
 use windlass_store::run::{Request, RunQuery, RunRef, RunStatus};
@@ -26,6 +26,7 @@ use super::answer::{Answer, Failure, ok};
 use super::ask::Ask;
 use super::era::Era;
 use super::{flow, id};
+use crate::app::is_of_one_run;
 use render::Renderer;
 
 /// How long a step by hand is waited for; what takes longer goes on by itself.
@@ -58,9 +59,15 @@ pub(super) async fn list(State(surface): State<Surface>, ask: Ask) -> Answer {
     let mut renderer = Renderer::new(&surface);
     let mut data = Vec::with_capacity(found.items.len());
     for row in found.items {
-        // One that was deleted meanwhile is not there.
-        if let Some(view) = surface.runtime.view(row.id).await? {
-            data.push(renderer.task(&view).await?);
+        match surface.runtime.view(row.id).await {
+            Ok(Some(view)) => data.push(renderer.task(&view).await?),
+            // One that was deleted meanwhile is not there.
+            Ok(None) => {}
+            Err(error) if is_of_one_run(&error) => {
+                tracing::error!(run = %row.id, %error, "a task is listed without its state");
+                data.push(renderer.row(&row).await?);
+            }
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(surface.era.page(data, found.total, page, size))
@@ -107,6 +114,16 @@ pub(super) async fn create(State(surface): State<Surface>, ask: Ask) -> Answer {
         }
         None => None,
     };
+    // One that was made before is answered with what it made, whatever was published or archived since.
+    if let Some(request) = &request
+        && let Some(row) = surface.runtime.store().run(RunRef::Request(request.id.clone())).await?
+    {
+        if row.origin.request.as_ref() != Some(request) {
+            let (request, existing) = (request.id.clone(), row.id);
+            return Err(StartError::RequestTaken { request, existing }.into());
+        }
+        return Ok(Json(json!({"id": id::task(row.id)})));
+    }
     let version = surface.runtime.store().version(wanted).await?;
     let Some(version) = version else {
         let what = if number == 0 { "published version".to_owned() } else { format!("version {number}") };

@@ -8,7 +8,22 @@ use super::time;
 
 /// One thing that keeps a run from going on.
 pub(crate) fn reason(reason: EngineReason) -> Reason {
-    let shaped = Reason { node: reason.node.to_string(), command: reason.command, ..Reason::default() };
+    let command = match &reason.cause {
+        // No command moves money.
+        Cause::Balance { .. } | Cause::Budget { .. } => None,
+        Cause::Start
+        | Cause::Resume
+        | Cause::Step
+        | Cause::Nothing { .. }
+        | Cause::CancelConfirmation { .. }
+        | Cause::Answer { .. }
+        | Cause::Retry { .. }
+        | Cause::Report { .. }
+        | Cause::Timer { .. }
+        | Cause::Signal { .. }
+        | Cause::Approval { .. } => reason.command,
+    };
+    let shaped = Reason { node: reason.node.to_string(), command, ..Reason::default() };
     let words =
         |waits_for: &str, text: String| Reason { waits_for: waits_for.to_owned(), text, ..shaped.clone() };
     match reason.cause {

@@ -108,6 +108,7 @@ async fn a_job_is_claimed_kept_and_finished() {
         (&job["input"], &job["service"], &job["run"], &job["node"]),
         (&json!("hi"), &json!("press"), &json!(run), &json!("work"))
     );
+    assert_eq!(job["call"], json!(format!("{run}.1")));
     let shown = host.get(&format!("/api/v1/runs/{run}")).await.ok();
     assert_eq!(shown["node_states"]["work"]["job"], job["id"]);
     let kept = host
@@ -142,7 +143,10 @@ async fn a_suspended_call_is_reported_once() {
     let told = host.post(&report, json!({ "result": "late but fine" })).await.ok();
     assert_eq!((&told["verdict"], &told["id"]), (&json!("ok"), &json!(call)));
     assert_eq!(host.ended(&run).await["shared"]["pressed"], "late but fine");
+    assert_eq!(host.post(&report, json!({ "result": "late but fine" })).await.ok()["verdict"], "ok");
     assert_eq!(host.post(&report, json!({ "result": "again" })).await.ok()["verdict"], "lost");
+    let nobodys = format!("/api/v1/calls/run_{:032x}.1/report", 7);
+    host.post(&nobodys, json!({ "result": 1 })).await.refused(404, "unknown_call");
     host.post("/api/v1/calls/nonsense/report", json!({})).await.refused(404, "unknown_call");
 }
 

@@ -42,6 +42,7 @@ const NATIVE: &[&str] = &[
     "POST /api/v1/calls/{id}/report",
     "GET /api/v1/workers",
     "GET /api/v1/events",
+    "POST /api/v1/doctor",
     "GET /healthz",
     "GET /readyz",
     "GET /openapi.json",

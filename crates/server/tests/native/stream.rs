@@ -116,6 +116,10 @@ async fn the_stream_of_all_runs_tells_changes_and_what_was_missed() {
     let mut missed = Watch::open(&host, "/api/v1/events", Some(&first.id)).await;
     let told = missed.next().await.unwrap();
     assert_eq!((&told.data["run"], &told.data["status"]), (&json!(run), &json!("completed")));
+    // What became durable late is of an earlier moment than what was seen.
+    let seen_later: u64 = told.id.parse::<u64>().unwrap() + 5_000;
+    let mut missed = Watch::open(&host, "/api/v1/events", Some(&seen_later.to_string())).await;
+    assert_eq!(missed.next().await.unwrap().data["run"], json!(run));
     let mut later = Watch::open(&host, "/api/v1/events", Some("99999999999999")).await;
     let other = host.start("a", json!({})).await;
     assert_eq!(later.next().await.unwrap().data["run"], json!(other));

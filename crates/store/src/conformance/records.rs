@@ -72,6 +72,20 @@ pub async fn an_unknown_worker_is_told_to_register(store: &dyn Store) {
     assert!(store.workers(WorkerQuery::default()).await.unwrap().is_empty());
 }
 
+pub async fn workers_not_heard_of_for_long_are_forgotten(store: &dyn Store) {
+    for (id, beat_at) in [("a", 10), ("b", 20), ("c", 5)] {
+        store.save(Record::Worker(worker(id, &["sum"], beat_at))).await.unwrap();
+    }
+    let beat = WorkerBeat { id: "c".to_owned(), url: None, load: None, at: at(30) };
+    store.save(Record::WorkerBeat(beat)).await.unwrap();
+    store.save(Record::WorkersGone { before: at(20) }).await.unwrap();
+    let left = store.workers(WorkerQuery::default()).await.unwrap();
+    assert_eq!(left.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["b", "c"]);
+    let late = WorkerBeat { id: "a".to_owned(), url: None, load: None, at: at(40) };
+    let refused = store.save(Record::WorkerBeat(late)).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::UnknownWorker("a".to_owned())));
+}
+
 pub async fn prices_and_queue_settings_are_replaced(store: &dyn Store) {
     let price = |unit_price, ms| PriceRow {
         service: "tts".to_owned(),

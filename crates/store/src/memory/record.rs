@@ -25,6 +25,10 @@ impl State {
                 Ok(())
             }
             Record::WorkerBeat(beat) => Ok(self.beat(beat)?),
+            Record::WorkersGone { before } => {
+                self.workers.retain(|_, row| row.beat_at >= before);
+                Ok(())
+            }
             Record::Account { id, name, now } => {
                 let stored = self.accounts.entry(id.clone()).or_insert_with(|| StoredAccount {
                     row: AccountRow {

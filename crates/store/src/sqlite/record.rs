@@ -16,6 +16,7 @@ pub(super) fn save(db: &Connection, record: &Record) -> Result<(), StoreError> {
         Record::Server(row) => server::save(db, row),
         Record::Worker(row) => worker::save(db, row),
         Record::WorkerBeat(beat) => worker::beat(db, beat),
+        Record::WorkersGone { before } => worker::forget(db, *before),
         Record::Account { id, name, now } => account::open(db, id, name, *now),
         Record::Price(row) => account::set_price(db, row),
         Record::Queue(settings) => queue::save(db, settings),

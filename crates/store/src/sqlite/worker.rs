@@ -1,6 +1,7 @@
 //! Workers that have registered.
 
 use rusqlite::{Connection, Row, params};
+use windlass_engine::time::Timestamp;
 
 use super::column::{Columns, json};
 use crate::error::{Refusal, StoreError};
@@ -10,6 +11,7 @@ const SAVE: &str = "INSERT OR REPLACE INTO registrations (id, name, url, kind, s
      registered_at, beat_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 const BEAT: &str = "UPDATE registrations SET url = coalesce(?2, url), load = coalesce(?3, load), \
      beat_at = max(beat_at, ?4) WHERE id = ?1";
+const FORGET: &str = "DELETE FROM registrations WHERE beat_at < ?1";
 const WORKERS: &str = "SELECT id, name, url, kind, services, queues, load, capacity, registered_at, beat_at \
      FROM registrations ORDER BY id";
 
@@ -27,6 +29,11 @@ pub(super) fn beat(db: &Connection, beat: &WorkerBeat) -> Result<(), StoreError>
         0 => Err(Refusal::UnknownWorker(id.clone()).into()),
         _ => Ok(()),
     }
+}
+
+pub(super) fn forget(db: &Connection, before: Timestamp) -> Result<(), StoreError> {
+    db.prepare_cached(FORGET)?.execute([before.0])?;
+    Ok(())
 }
 
 /// There are few workers: each tells whether it is asked for.
@@ -52,4 +59,4 @@ fn read(row: &Row<'_>) -> rusqlite::Result<WorkerRow> {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[SAVE, BEAT, WORKERS];
+pub(super) const ALL: &[&str] = &[SAVE, BEAT, FORGET, WORKERS];

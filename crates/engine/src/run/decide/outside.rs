@@ -61,7 +61,10 @@ impl Decider<'_> {
 
     /// The end of a wait whose signal or decision has come.
     pub(super) fn arrived(&self, path: &NodePath) -> Option<Event> {
-        self.arrival(&self.run.spot(self.plan, path)?, path)
+        let spot = self.run.spot(self.plan, path)?;
+        // What has ended does not end again, whatever is still filed under its name.
+        let waits = matches!(spot.phase(), Phase::Open(Activity::Signal { .. } | Activity::Approval { .. }));
+        waits.then(|| self.arrival(&spot, path)).flatten()
     }
 
     pub(super) fn arrival(&self, spot: &Spot<'_, '_>, path: &NodePath) -> Option<Event> {

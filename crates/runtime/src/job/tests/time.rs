@@ -71,6 +71,31 @@ async fn leases_of_the_server_before_run_out_as_well() {
 }
 
 #[tokio::test]
+async fn a_lease_that_ran_out_while_no_server_was_there_can_still_be_kept() {
+    let store = Arc::new(Memory::new());
+    let before = Runtime::start_up(store.clone(), Settings::default()).await.unwrap();
+    before.shut_down(Duration::ZERO).await;
+    let claimed_at = Timestamp(before.clock().now().0 - 60_000);
+    let claimed = || {
+        let (job, _) = Job::create(JobId::new(Uuid::now_v7()), spec("q"), claimed_at).unwrap();
+        let row = JobRow { rev: 0, job, origin: Default::default() };
+        let claim = JobInput::Claim { worker: "w".to_owned(), lease_ms: 30_000 };
+        crate::job::change::moved(&row, claim, claimed_at).unwrap().unwrap()
+    };
+    let changes = vec![claimed(), claimed()];
+    let ids: Vec<JobId> = changes.iter().map(|change| change.job.id).collect();
+    assert!(before.commit_jobs(changes).await.into_iter().all(|answer| answer.is_ok()));
+    let server = Runtime::start_up(store, Settings::default()).await.unwrap();
+    server.reap_due().await;
+    assert_eq!(server.status(ids[0]).await, JobStatus::Running);
+    let kept = server.extend(vec![(ids[0], 1)], LEASE).await.pop().unwrap().unwrap();
+    assert_eq!(kept, Verdict::Ok);
+    let outcome = Outcome::Done(Arc::new(json!(1)));
+    let ended = Finish { job: ids[1], fence: 1, outcome, worker: None, log: None };
+    assert_eq!(server.say(ended).await, Verdict::Ok);
+}
+
+#[tokio::test]
 async fn ten_thousand_waits_end_together() {
     let server = server().await;
     let run_at = server.clock().now().after(30);

@@ -57,10 +57,12 @@ async fn a_suspended_job_comes_again_with_its_memo() {
     let server = on_disk().await;
     server.add([spec("q")]).await;
     let claimed = server.take_one("q").await;
+    let begun = std::time::Instant::now();
     let suspended = Outcome::Suspended { memo: json!({"at": 7}), recheck_ms: Some(5) };
     assert_eq!(server.say(end(&claimed, suspended.clone())).await, Verdict::Ok);
     assert_eq!(server.say(end(&claimed, suspended)).await, Verdict::Ok);
     let again = server.take_one("q").await;
+    assert!(begun.elapsed().as_millis() >= 100, "an eager worker does not keep the server busy");
     assert_eq!((again.job, again.attempt), (claimed.job, 1));
     assert_eq!(again.memo, Some(json!({"at": 7})));
     assert_eq!(server.say(done(&again, json!(1))).await, Verdict::Ok);

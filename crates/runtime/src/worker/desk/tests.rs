@@ -256,3 +256,30 @@ fn there_is_room_for_so_many_and_the_dead_make_room() {
     assert!(desk.put(WorkerRow { beat_at: later, ..row("one more", &["s"]) }, later));
     assert_eq!(desk.workers.len(), 1);
 }
+
+#[test]
+fn a_call_waits_for_workers_that_could_not_say_that_they_live() {
+    let silent = WorkerRow { beat_at: Timestamp(NOW.0 - 60_000), ..row("a", &["s"]) };
+    let pull = WorkerRow { kind: "async".to_owned(), ..row("p", &["pull"]) };
+    let mut desk = desk(LIMITS, []);
+    desk.expect(&[silent.clone(), pull], NOW.after(100));
+    assert_eq!(desk.ask(wish("t"), NOW).unwrap_err(), Nobody::Alive, "nobody ever had it");
+    assert_eq!(desk.ask(wish("pull"), NOW).unwrap_err(), Nobody::Alive, "it claims and is not called");
+    let mut asked = ask(&mut desk, wish("s"));
+    desk.put(silent, NOW);
+    desk.tidy(NOW.after(99));
+    assert_eq!(asked.worker(), None, "it may be dead");
+    desk.put(WorkerRow { beat_at: NOW.after(99), ..row("a", &["s"]) }, NOW.after(99));
+    assert_eq!(asked.worker().as_deref(), Some("a"));
+}
+
+#[test]
+fn workers_that_stay_silent_are_not_waited_for_longer_than_they_live() {
+    let mut desk = desk(LIMITS, []);
+    desk.expect(&[row("a", &["s"])], NOW.after(100));
+    let mut asked = ask(&mut desk, wish("s"));
+    desk.tidy(NOW.after(100));
+    assert_eq!(asked.told.try_recv(), Ok(Err(Nobody::Alive)));
+    assert_eq!(desk.ask(wish("s"), NOW.after(100)).unwrap_err(), Nobody::Alive);
+    assert!(desk.services.is_empty());
+}

@@ -27,6 +27,14 @@ pub(super) struct Renderer<'s> {
     servers: Option<Vec<ServerRow>>,
 }
 
+/// What only the journal of a run tells.
+struct Depth {
+    params: Value,
+    shared: Value,
+    current: String,
+    retries: Value,
+}
+
 impl<'s> Renderer<'s> {
     pub(super) fn new(surface: &'s Surface) -> Self {
         Renderer { surface, flows: HashMap::new(), versions: HashMap::new(), servers: None }
@@ -34,9 +42,30 @@ impl<'s> Renderer<'s> {
 
     pub(super) async fn task(&mut self, view: &RunView) -> Result<Value, Failure> {
         let RunView { row, plan, state } = view;
+        let depth = Depth {
+            params: json!(state.start.params),
+            shared: shared::render(plan, state),
+            current: shared::current(&plan.root, &state.root).unwrap_or_default().to_owned(),
+            retries: retry_state(view),
+        };
+        self.render(row, depth).await
+    }
+
+    /// A task of which only the row can be read: what the journal would tell is left empty.
+    pub(super) async fn row(&mut self, row: &RunRow) -> Result<Value, Failure> {
+        let shared = row.standing.shared.as_deref().cloned();
+        let depth = Depth {
+            params: json!({}),
+            shared: shared.unwrap_or_else(|| json!({})),
+            current: row.standing.node.iter().flat_map(|node| node.segments().next()).collect(),
+            retries: json!({}),
+        };
+        self.render(row, depth).await
+    }
+
+    async fn render(&mut self, row: &RunRow, depth: Depth) -> Result<Value, Failure> {
         let RunRow { origin, standing, .. } = row;
         let (lease_owner, lease_expiry) = self.lease(standing.owner).await?;
-        let current = shared::current(&plan.root, &state.root).unwrap_or_default();
         let request = origin.request.as_ref().map(|request| request.id.clone());
         let fields = [
             ("id", id::task(row.id).into()),
@@ -45,12 +74,12 @@ impl<'s> Renderer<'s> {
             ("flow_name", self.flow_name(origin.flow).await?.into()),
             ("flow_version", self.version_number(origin.version).await?.into()),
             ("status", status_word(standing).into()),
-            ("params_json", json!(state.start.params).to_string().into()),
-            ("shared_json", shared::render(plan, state).to_string().into()),
-            ("current_node_key", current.into()),
+            ("params_json", depth.params.to_string().into()),
+            ("shared_json", depth.shared.to_string().into()),
+            ("current_node_key", depth.current.into()),
             ("last_action", standing.action.clone().unwrap_or_default().into()),
             ("step_count", standing.step_count.into()),
-            ("retry_state_json", retry_state(view).to_string().into()),
+            ("retry_state_json", depth.retries.to_string().into()),
             ("lease_owner", lease_owner.into()),
             ("lease_expiry", lease_expiry.into()),
             ("request_id", request.unwrap_or_default().into()),
