@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Args;
 use serde::Serialize;
 use windlass_sdk::Client;
-use windlass_sdk::types::{RunStatus, RunsQuery, Worker};
+use windlass_sdk::types::{self, RunStatus, RunsQuery, Worker};
 
 use crate::output;
 use crate::session::{Options, in_words, now_ms};
@@ -43,9 +44,16 @@ impl Finding {
     }
 }
 
-pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
+#[derive(Args)]
+pub(crate) struct Flags {
+    /// Wake what would sleep for ever.
+    #[arg(long)]
+    repair: bool,
+}
+
+pub(crate) async fn run(flags: &Flags, options: &Options) -> Result<ExitCode> {
     let session = options.session()?;
-    let findings = examine(&session.client).await;
+    let findings = examine(&session.client, flags.repair).await;
     session.out.list(
         ["check", "status", "detail"],
         &findings,
@@ -61,7 +69,7 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
     Ok(if is_bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn examine(client: &Client) -> Vec<Finding> {
+async fn examine(client: &Client, repair: bool) -> Vec<Finding> {
     let health = match client.health().await {
         Ok(health) => health,
         Err(error) => {
@@ -74,7 +82,33 @@ async fn examine(client: &Client) -> Vec<Finding> {
     findings.extend(ready(client).await);
     findings.extend(workers(client).await);
     findings.extend(runs(client).await);
+    findings.extend(state(client, repair).await);
     findings
+}
+
+/// What the server finds when it looks at everything it has.
+async fn state(client: &Client, repair: bool) -> Vec<Finding> {
+    let found = match client.examine(repair).await {
+        Ok(found) => found,
+        Err(error) => {
+            return vec![Finding::error("state", error.to_string(), "look into the log of the server")];
+        }
+    };
+    if found.findings.is_empty() {
+        let detail =
+            format!("{} open runs and {} accounts are as they must be", found.n_runs, found.n_accounts);
+        return vec![Finding::ok("state", detail)];
+    }
+    found.findings.into_iter().map(of_state).collect()
+}
+
+fn of_state(found: types::Finding) -> Finding {
+    let node = found.node.map(|node| format!(" {node}")).unwrap_or_default();
+    let detail = format!("{}{node}: {}", found.subject, found.what);
+    match found.repaired {
+        true => Finding::ok("state", format!("{detail} (repaired)")),
+        false => Finding::error("state", detail, "windlass doctor --repair"),
+    }
 }
 
 fn version(theirs: &str) -> Finding {
@@ -141,7 +175,7 @@ async fn workers(client: &Client) -> Vec<Finding> {
     vec![Finding::ok("workers", format!("{n_live} alive, for {}", services.join(", ")))]
 }
 
-/// Open runs that nothing will wake, as far as the server says.
+/// Open runs whose nodes wait for a worker that is not there.
 async fn runs(client: &Client) -> Vec<Finding> {
     let query = RunsQuery {
         status: Some("pending,running,waiting,canceling".to_owned()),
@@ -153,26 +187,35 @@ async fn runs(client: &Client) -> Vec<Finding> {
         Err(error) => return vec![Finding::error("runs", error.to_string(), "windlass run list")],
     };
     let asleep = open.iter().filter(|run| run.wake_at.is_none() && run.status != RunStatus::Running);
-    let (mut lost, mut unserved) = (Vec::new(), Vec::new());
+    let mut unserved = Vec::new();
     for run in asleep.take(ASKED) {
         let Ok(why) = client.why(&run.id).await else { continue };
-        if why.reasons.is_empty() && !why.status.is_ended() {
-            lost.push(run.id.clone());
-        }
         unserved.extend(why.reasons.into_iter().filter(|reason| reason.waits_for == "worker"));
     }
-    let mut findings = Vec::new();
-    if let Some(first) = lost.first() {
-        let detail = format!("{} open runs wait for nothing", lost.len());
-        findings.push(Finding::error("runs", detail, &format!("windlass run retry {first}")));
+    match unserved.first() {
+        Some(first) => {
+            let detail = format!("{} nodes wait for a worker: {}", unserved.len(), first.text);
+            let command = first.command.clone().unwrap_or_else(|| "windlass worker".to_owned());
+            vec![Finding::warning("runs", detail, &command)]
+        }
+        None => vec![Finding::ok("runs", format!("{} open, none waits for a worker", open.len()))],
     }
-    if let Some(first) = unserved.first() {
-        let detail = format!("{} nodes wait for a worker: {}", unserved.len(), first.text);
-        let command = first.command.clone().unwrap_or_else(|| "windlass worker".to_owned());
-        findings.push(Finding::warning("runs", detail, &command));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_repaired_is_well() {
+        let found = |repaired| types::Finding {
+            subject: "run_1".to_owned(),
+            node: Some("a".to_owned()),
+            what: "nothing wakes it".to_owned(),
+            repaired,
+        };
+        assert_eq!(of_state(found(true)).status, "ok");
+        let left = of_state(found(false));
+        assert_eq!((left.status, left.detail.as_str()), ("error", "run_1 a: nothing wakes it"));
     }
-    if findings.is_empty() {
-        findings.push(Finding::ok("runs", format!("{} open, each has something to wake it", open.len())));
-    }
-    findings
 }

@@ -127,10 +127,10 @@ enum Command {
     },
     /// Looks for what may be wrong: the way to the server, its clock, its workers, runs that nothing will wake.
     #[command(after_help = concat!(
-        "Example:\n  windlass doctor\n\n",
-        "Exit codes:\n  0  nothing is wrong (there may be warnings)\n  1  something is",
+        "Examples:\n  windlass doctor\n  windlass doctor --repair\n\n",
+        "Exit codes:\n  0  nothing is wrong (there may be warnings)\n  1  something is, and was not repaired",
     ))]
-    Doctor,
+    Doctor(doctor::Flags),
     /// Measures how fast this is on this machine, next to what its disk can do.
     ///
     /// Starts what it needs in a directory of its own. Every figure is taken three times: median and spread.
@@ -184,7 +184,7 @@ fn execute(cli: Cli) -> Result<ExitCode> {
             Command::Run { command } => run::run(command, options).await,
             Command::Approvals { command } => approvals::run(command, options).await,
             Command::Bench(args) => bench::run(&args, &options.print()).await,
-            Command::Doctor => doctor::run(options).await,
+            Command::Doctor(flags) => doctor::run(&flags, options).await,
             Command::Api(api) => api::run(api, options).await,
             Command::Completions(flags) => completions::run(&flags),
         }

@@ -94,6 +94,7 @@ struct File {
     worker_calls_max: Option<usize>,
     hot_runs_max: Option<usize>,
     connections_max: Option<usize>,
+    retain_days: Option<u32>,
 }
 
 impl File {
@@ -105,6 +106,7 @@ impl File {
             worker_calls_max: self.worker_calls_max,
             hot_runs_max: self.hot_runs_max,
             connections_max: self.connections_max,
+            retain_days: self.retain_days,
         }
     }
 }
@@ -213,6 +215,7 @@ impl Config {
             "worker_calls_max": self.limits.worker_calls,
             "hot_runs_max": self.limits.hot_runs,
             "connections_max": self.limits.connections,
+            "retain_days": self.limits.retain_days(),
         })
     }
 }
@@ -315,6 +318,8 @@ mod tests {
         assert_eq!((config.limits.service_calls, config.limits.hot_runs), (7, 3));
         assert_eq!(config.limits.call_timeout, Duration::from_secs(9));
         assert_eq!(config.limits.body_bytes, Limits::default().body_bytes);
+        let config = Flags::default().over(file("retain_days = 0"), nothing).unwrap();
+        assert_eq!(config.limits.retain_for, None);
         assert!(Flags::default().over(file("connections_max = 0"), nothing).is_err());
     }
 

@@ -109,6 +109,7 @@ fn settings(config: &Config) -> Settings {
         service_calls_max: config.limits.service_calls,
         worker_calls_max: config.limits.worker_calls,
         hot_runs_max: config.limits.hot_runs,
+        retain_for: config.limits.retain_for,
         ..Settings::default()
     }
 }

@@ -199,6 +199,9 @@ async fn the_demonstration_needs_a_worker_and_says_so() {
     let healthy = desk.json(&["doctor"]);
     let workers = healthy.as_array().unwrap().iter().find(|finding| finding["check"] == "workers").unwrap();
     assert_eq!(workers["status"], "ok");
+    let examined = desk.json(&["doctor", "--repair"]);
+    let state = examined.as_array().unwrap().iter().find(|finding| finding["check"] == "state").unwrap();
+    assert_eq!(state["status"], "ok");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,11 +1,16 @@
 //! Workers: registering, signs of life, who is there. These routes are those of the scheduler surface.
 
-use reqwest::StatusCode;
+use std::time::Duration;
+
+use reqwest::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 
 use super::{Client, Repeat};
 use crate::error::ClientError;
-use crate::types::{Health, Readiness, Workers};
+use crate::types::{Examination, Examine, Health, Readiness, Workers};
+
+/// How long a server with many open runs may take to look at them all.
+const EXAMINE: Duration = Duration::from_secs(600);
 
 /// What a worker tells about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -57,6 +62,12 @@ impl Client {
     /// Whether the server is there.
     pub async fn health(&self) -> Result<Health, ClientError> {
         self.get(self.url(&["healthz"], &[])).await
+    }
+
+    /// Looks at every open run and every account; with `repair`, wakes what would sleep for ever. It may take its time.
+    pub async fn examine(&self, repair: bool) -> Result<Examination, ClientError> {
+        let url = self.native(&["doctor"]);
+        self.call(Method::POST, url, Some(&Examine { repair }), EXAMINE, Repeat::Harmless).await
     }
 
     /// Whether the server takes work, and what keeps it from doing so.

@@ -6,6 +6,8 @@ use anyhow::{Result, bail};
 use clap::Args;
 use windlass_runtime::Settings;
 
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+
 /// What somebody says about limits; what is left open is said elsewhere, or built in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub(super) struct LimitFlags {
@@ -27,6 +29,9 @@ pub(super) struct LimitFlags {
     /// Connections at once; more wait until there is room [default: 10000].
     #[arg(long, value_name = "N", env = "WINDLASS_CONNECTIONS_MAX")]
     pub(super) connections_max: Option<usize>,
+    /// Days for which runs and jobs are kept after their end; 0 = for ever [default: 30].
+    #[arg(long, value_name = "DAYS", env = "WINDLASS_RETAIN_DAYS")]
+    pub(super) retain_days: Option<u32>,
 }
 
 /// How much a server takes on at once.
@@ -38,6 +43,8 @@ pub(crate) struct Limits {
     pub(crate) worker_calls: usize,
     pub(crate) hot_runs: usize,
     pub(crate) connections: usize,
+    /// `None` = for ever.
+    pub(crate) retain_for: Option<Duration>,
 }
 
 impl Default for Limits {
@@ -50,7 +57,15 @@ impl Default for Limits {
             worker_calls: settings.worker_calls_max,
             hot_runs: settings.hot_runs_max,
             connections: surface.connections_max,
+            retain_for: settings.retain_for,
         }
+    }
+}
+
+impl Limits {
+    /// Whole days for which what has ended is kept; 0 = for ever.
+    pub(super) fn retain_days(&self) -> u64 {
+        self.retain_for.map_or(0, |kept| kept.as_secs() / DAY.as_secs())
     }
 }
 
@@ -64,6 +79,7 @@ impl LimitFlags {
             worker_calls_max: self.worker_calls_max.or(other.worker_calls_max),
             hot_runs_max: self.hot_runs_max.or(other.hot_runs_max),
             connections_max: self.connections_max.or(other.connections_max),
+            retain_days: self.retain_days.or(other.retain_days),
         }
     }
 
@@ -85,6 +101,11 @@ impl LimitFlags {
             worker_calls: at_least_one(self.worker_calls_max, built_in.worker_calls, "worker_calls_max")?,
             hot_runs: at_least_one(self.hot_runs_max, built_in.hot_runs, "hot_runs_max")?,
             connections: at_least_one(self.connections_max, built_in.connections, "connections_max")?,
+            retain_for: match self.retain_days {
+                None => built_in.retain_for,
+                Some(0) => None,
+                Some(days) => Some(DAY.saturating_mul(days)),
+            },
         })
     }
 }
