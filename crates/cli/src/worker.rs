@@ -7,7 +7,7 @@ use clap::Args;
 use tokio_util::sync::CancellationToken;
 use windlass_engine::function;
 use windlass_engine::problem::did_you_mean;
-use windlass_sdk::worker::{Call, Outcome, bind};
+use windlass_sdk::worker::{Call, Outcome, bind, unique_id};
 use windlass_sdk::{Client, Worker};
 
 use crate::output;
@@ -39,7 +39,7 @@ pub(crate) struct Flags {
     /// Fail the first attempt of every job of an odd priority, to see it tried again.
     #[arg(long)]
     demo: bool,
-    /// How the worker is called; its name and its process unless given.
+    /// How the worker is called; its machine, its process and chance unless given.
     #[arg(long)]
     id: Option<String>,
     /// Calls answered at once.
@@ -50,7 +50,7 @@ pub(crate) struct Flags {
 pub(crate) async fn run(flags: Flags, options: &Options) -> Result<ExitCode> {
     let server = options.server(&["REGISTRY_URL", "SCHEDULER_BASE"]);
     let services = chosen(&flags.services)?;
-    let id = flags.id.unwrap_or_else(|| format!("worker-{}", std::process::id()));
+    let id = flags.id.unwrap_or_else(|| unique_id("worker"));
     let demo = flags.demo;
     let mut worker = Worker::new(Client::new(&server)?, &id).slots(flags.slots as usize);
     for service in &services {

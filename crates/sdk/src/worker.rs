@@ -7,8 +7,10 @@
 mod beat;
 mod handler;
 mod held;
+mod name;
 mod pull;
 mod push;
+mod tell;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -24,6 +26,7 @@ use crate::Client;
 use handler::Handler;
 
 pub use handler::{Call, Outcome};
+pub use name::unique_id;
 pub use push::bind;
 
 /// Calls answered at once unless told otherwise.
@@ -162,7 +165,7 @@ impl Worker {
         let desk = Arc::new(push::Desk::new(services.clone(), slots));
         let held = Arc::new(held::Held::default());
         let url = push.as_ref().map(|(_, url)| url.clone());
-        let card = beat::Card::new(&id, url, &services, pull);
+        let card = beat::Card::new(&id, url, &services, slots, pull);
         // Signs of life go on while the worker drains: it is busy, not dead.
         let drained = CancellationToken::new();
         let load = load_of(&desk, &held);
@@ -173,7 +176,8 @@ impl Worker {
             serving = Some(working.spawn(push::serve(listener, Arc::clone(&desk), shutdown.clone())));
         }
         if pull {
-            let puller = pull::Puller { client, id, services, lease, held: Arc::clone(&held) };
+            let (held, end) = (Arc::clone(&held), drained.clone());
+            let puller = pull::Puller { client, id, services, lease, held, end };
             working.spawn(puller.run(slots, shutdown.clone()));
         }
         let outcome = tokio::select! {

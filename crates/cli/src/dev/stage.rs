@@ -73,8 +73,13 @@ async fn register_dead(client: &Client, script: &Script) -> Result<()> {
     for (id, services) in &script.dead_workers {
         let (listener, url) = bind("http://127.0.0.1:0").await?;
         drop(listener);
-        let worker =
-            Registration { id: id.clone(), url, services: services.clone(), kind: "http".to_owned() };
+        let worker = Registration {
+            id: id.clone(),
+            url,
+            services: services.clone(),
+            kind: "http".to_owned(),
+            ..Registration::default()
+        };
         client.register(&worker).await?;
     }
     Ok(())

@@ -8,12 +8,18 @@ use crate::error::ClientError;
 use crate::types::{Health, Readiness, Workers};
 
 /// What a worker tells about itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Registration {
     pub id: String,
     /// Where it is called; empty = it only pulls.
     pub url: String,
     pub services: Vec<String>,
+    /// Queues whose jobs it asks for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<String>,
+    /// Calls it answers at once; absent = it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<usize>,
     /// `http`, `async` (pulls) or `local`.
     #[serde(rename = "type")]
     pub kind: String,

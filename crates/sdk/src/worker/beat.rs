@@ -17,7 +17,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct Card(Registration);
 
 impl Card {
-    pub(super) fn new(id: &str, url: Option<String>, services: &Services, pull: bool) -> Self {
+    pub(super) fn new(id: &str, url: Option<String>, services: &Services, slots: usize, pull: bool) -> Self {
         let kind = if url.is_none() && pull { "async" } else { "http" };
         let mut names: Vec<String> = services.names().map(str::to_owned).collect();
         names.sort_unstable();
@@ -25,6 +25,8 @@ impl Card {
             id: id.to_owned(),
             url: url.unwrap_or_default(),
             services: names,
+            queues: services.queues.keys().filter(|_| pull).cloned().collect(),
+            capacity: Some(slots),
             kind: kind.to_owned(),
         })
     }

@@ -19,6 +19,9 @@ pub struct Call {
     pub run: Option<String>,
     /// The node of that run.
     pub node: Option<String>,
+    /// What the end of this call is reported under by [`Client::report`](crate::Client::report) when it is suspended
+    /// without a recheck; a plain job has none.
+    pub call: Option<String>,
     pub input: Value,
     /// Parameters of the node and of the run, together.
     pub params: Value,
@@ -122,6 +125,7 @@ mod tests {
             queue: None,
             run: None,
             node: None,
+            call: None,
             input: Value::Null,
             params: Value::Null,
             memo: None,

@@ -10,21 +10,20 @@ use tokio_util::task::TaskTracker;
 use super::Services;
 use super::handler::{Call, Outcome};
 use super::held::{ClaimId, Held};
-use crate::types::{self, Claim, ClaimedJob, Extend, Finish, JobResult, Verdict};
+use super::tell::{Ended, Teller};
+use crate::types::{Claim, ClaimedJob, Extend, Verdict};
 use crate::{Client, ClientError};
 
 /// Jobs that are asked for, extended or finished at once.
-const BATCH: usize = 500;
+pub(super) const BATCH: usize = 500;
 /// How long one claim waits for work. Short enough that a server which went away is noticed.
 const WAIT_MS: u64 = 20_000;
-/// The first pause after a claim that failed; each next one is twice as long.
-const PAUSE: Duration = Duration::from_millis(100);
+/// The first pause after a call that failed; each next one is twice as long.
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause.
-const PAUSE_MAX: Duration = Duration::from_secs(5);
+pub(super) const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// How long an answer may be on its way when the worker is told to stop.
 const ON_ITS_WAY: Duration = Duration::from_millis(200);
-/// How often the end of a job is told again while nobody listens; then its lease brings it back.
-const TELLS: u32 = 8;
 
 pub(super) struct Puller {
     pub(super) client: Client,
@@ -32,11 +31,8 @@ pub(super) struct Puller {
     pub(super) services: Services,
     pub(super) lease: Duration,
     pub(super) held: Arc<Held>,
-}
-
-struct Ended {
-    claim: ClaimId,
-    outcome: Outcome,
+    /// When everything ends, whatever is still open.
+    pub(super) end: CancellationToken,
 }
 
 impl Puller {
@@ -44,9 +40,9 @@ impl Puller {
     pub(super) async fn run(self, slots: usize, shutdown: CancellationToken) {
         let this = Arc::new(self);
         let (ended, results) = mpsc::channel(slots.min(BATCH));
-        let handed_in = CancellationToken::new();
+        let handed_in = this.end.child_token();
         let keeping = tokio::spawn(Arc::clone(&this).keep(handed_in.clone()));
-        let telling = tokio::spawn(Arc::clone(&this).tell(results));
+        let telling = tokio::spawn(this.teller().run(results));
         let jobs = TaskTracker::new();
         let slots = Arc::new(Semaphore::new(slots));
         let mut pause = PAUSE;
@@ -72,6 +68,15 @@ impl Puller {
         let _ended = telling.await;
         handed_in.cancel();
         let _ended = keeping.await;
+    }
+
+    fn teller(&self) -> Teller {
+        Teller {
+            client: self.client.clone(),
+            id: self.id.clone(),
+            held: Arc::clone(&self.held),
+            end: self.end.clone(),
+        }
     }
 
     /// Claims; on the shutdown, waits a moment longer for what may be on its way. What is given after that comes back
@@ -113,11 +118,12 @@ impl Puller {
             let (this, ended, permit) = (Arc::clone(self), ended.clone(), permits.split(1));
             jobs.spawn(async move {
                 let outcome = this.work(job, cancel).await;
-                // The slot is free before the end is told: the next job need not wait for that.
+                // The slot is free before the end is told, so that the next job need not wait for that; but not before
+                // there is a place for the end, so that ends nobody takes do not pile up.
+                let Ok(place) = ended.reserve().await else { return };
                 drop(permit);
                 if this.held.has(&claim) {
-                    // The teller outlives every job.
-                    let _told = ended.send(Ended { claim, outcome }).await;
+                    place.send(Ended { claim, outcome });
                 }
             });
         }
@@ -134,6 +140,7 @@ impl Puller {
             queue: Some(job.queue),
             run: job.run,
             node: job.node,
+            call: job.call,
             input: job.input,
             params: job.params,
             memo: job.memo.filter(|memo| !memo.is_null()),
@@ -172,50 +179,6 @@ impl Puller {
         }
         Ok(())
     }
-
-    /// Hands in results, as many together as there are.
-    async fn tell(self: Arc<Self>, mut results: mpsc::Receiver<Ended>) {
-        let mut batch = Vec::new();
-        while results.recv_many(&mut batch, BATCH).await > 0 {
-            let claims: Vec<ClaimId> = batch.iter().map(|ended| ended.claim.clone()).collect();
-            self.finish(Finish { results: batch.drain(..).map(result_of).collect() }).await;
-            claims.iter().for_each(|claim| self.held.let_go(claim));
-        }
-    }
-
-    /// Tells again what was not taken, and only that.
-    async fn finish(&self, mut finish: Finish) {
-        let mut pause = PAUSE;
-        for n_told in 1..=TELLS {
-            match self.client.finish(&finish).await {
-                Ok(finished) => {
-                    let mut said = finished.results.iter();
-                    finish.results.retain(|_| said.next().is_some_and(|said| said.verdict == Verdict::Error));
-                    let n_left = finish.results.len();
-                    if n_left == 0 {
-                        return;
-                    }
-                    if n_told == TELLS {
-                        tracing::error!(worker = %self.id, n_left, "results were not taken; their jobs come back");
-                        return;
-                    }
-                    tracing::warn!(worker = %self.id, n_left, "some results were not taken, will try again");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(PAUSE_MAX);
-                }
-                Err(error) if error.is_temporary() && n_told < TELLS => {
-                    tracing::warn!(worker = %self.id, %error, "results were not taken, will try again");
-                    tokio::time::sleep(error.retry_after.unwrap_or(pause).min(PAUSE_MAX)).await;
-                    pause = (pause * 2).min(PAUSE_MAX);
-                }
-                Err(error) => {
-                    let n_lost = finish.results.len();
-                    tracing::error!(worker = %self.id, %error, n_lost, "results were not taken; their jobs come back");
-                    return;
-                }
-            }
-        }
-    }
 }
 
 /// Waits for one free slot, and takes all that are free then.
@@ -229,23 +192,6 @@ async fn free(slots: &Arc<Semaphore>) -> OwnedSemaphorePermit {
     permits
 }
 
-fn result_of(ended: Ended) -> JobResult {
-    let result = JobResult { id: ended.claim.job, lease: ended.claim.lease, ..JobResult::default() };
-    match ended.outcome {
-        Outcome::Done(value) => JobResult { outcome: types::Outcome::Done, result: value, ..result },
-        Outcome::Suspended { memo, recheck } => {
-            let recheck_ms = recheck.map(millis);
-            JobResult { outcome: types::Outcome::Suspended, memo, recheck_ms, ..result }
-        }
-        Outcome::Failed { message, retryable } => JobResult {
-            outcome: types::Outcome::Failed,
-            error: Some(message),
-            retryable: Some(retryable),
-            ..result
-        },
-    }
-}
-
-fn millis(duration: Duration) -> u64 {
+pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -144,6 +144,7 @@ fn call_of(service: String, headers: &HeaderMap, asked: Asked) -> Call {
         queue: None,
         run: word("windlass-run"),
         node: word("windlass-node"),
+        call: word("windlass-call"),
         input: asked.input,
         params: asked.params,
         memo: asked.memo.filter(|memo| !memo.is_null()),
@@ -194,6 +195,14 @@ mod tests {
     async fn what_is_no_address_is_refused() {
         assert!(bind("localhost").await.is_err());
         assert!(bind("mailto:ann").await.is_err());
+    }
+
+    #[test]
+    fn a_call_knows_what_its_end_is_reported_under() {
+        let mut headers = HeaderMap::new();
+        headers.insert("windlass-call", "run_1.4".parse().unwrap());
+        let asked = Asked { input: Value::Null, params: Value::Null, memo: None };
+        assert_eq!(call_of("s".to_owned(), &headers, asked).call.as_deref(), Some("run_1.4"));
     }
 
     #[test]

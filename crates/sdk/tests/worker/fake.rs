@@ -31,6 +31,8 @@ pub(crate) struct Told {
     pub(crate) refuse_finishes: usize,
     /// Jobs whose end cannot be taken the first time.
     pub(crate) doubtful: BTreeSet<String>,
+    /// Bytes of the results of one request above which it is too large; 0 = never.
+    pub(crate) finish_bytes_max: usize,
     /// Claims that wait for work now.
     pub(crate) n_waiting: usize,
     n_put: usize,
@@ -61,6 +63,7 @@ impl Fake {
             .route("/api/workers/register", post(register))
             .route("/api/workers/heartbeat", post(heartbeat))
             .route("/api/v1/flows/{flow}", get(flow))
+            .layer(axum::extract::DefaultBodyLimit::disable())
             .with_state(Arc::clone(&fake));
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         (fake, client)
@@ -69,10 +72,11 @@ impl Fake {
     pub(crate) fn put(&self, service: &str, input: Value) -> String {
         let mut told = self.told.lock().unwrap();
         told.n_put += 1;
-        let id = format!("job_{}", told.n_put);
+        let (id, call) = (format!("job_{}", told.n_put), format!("run_{}.1", told.n_put));
         told.ready.push_back(ClaimedJob {
             id: id.clone(),
             lease: format!("{id}.1"),
+            call: Some(call),
             attempt: 1,
             key: format!("key of {id}"),
             queue: "default".to_owned(),
@@ -137,17 +141,23 @@ async fn finish(
     State(fake): State<Shared>,
     Json(finish): Json<Finish>,
 ) -> Result<Json<Finished>, (StatusCode, Json<Value>)> {
-    let (mut refused, mut doubtful) = (false, BTreeSet::new());
+    let (mut refused, mut is_large, mut doubtful) = (false, false, BTreeSet::new());
+    let size = serde_json::to_vec(&finish).unwrap().len();
     fake.change(|told| {
         told.n_finishes += 1;
+        is_large = told.finish_bytes_max > 0 && size > told.finish_bytes_max;
         refused = told.refuse_finishes > 0;
         told.refuse_finishes = told.refuse_finishes.saturating_sub(1);
-        if !refused {
+        if !refused && !is_large {
             doubtful = std::mem::take(&mut told.doubtful);
             let taken = finish.results.iter().filter(|result| !doubtful.contains(&result.id));
             told.finished.extend(taken.cloned());
         }
     });
+    if is_large {
+        let problem = json!({ "code": "too_large", "detail": "too many bytes" });
+        return Err((StatusCode::PAYLOAD_TOO_LARGE, Json(problem)));
+    }
     if refused {
         return Err((
             StatusCode::SERVICE_UNAVAILABLE,

@@ -178,13 +178,104 @@ async fn a_result_that_was_not_taken_is_told_again() {
 }
 
 #[tokio::test]
+async fn a_result_that_is_too_large_fails_alone() {
+    let (fake, client) = Fake::start().await;
+    fake.change(|told| told.finish_bytes_max = 1_000);
+    let large = fake.put("repeat", json!(2_000));
+    let small: Vec<String> = (0..5).map(|n| fake.put("repeat", json!(n))).collect();
+    let handler = |call: Call| async move {
+        let n = call.input.as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+        json!("x".repeat(n))
+    };
+    let (shutdown, running) = start(Worker::new(client, "w-1").service("repeat", handler));
+    fake.until("all ends", |told| told.finished.len() == 6).await;
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+    let told = fake.told.lock().unwrap();
+    let of = |id: &str| told.finished.iter().find(|result| result.id == id).unwrap();
+    assert_eq!((of(&large).outcome, of(&large).retryable), (types::Outcome::Failed, Some(false)));
+    assert!(of(&large).error.as_ref().unwrap().contains("too many bytes"));
+    assert!(small.iter().all(|id| of(id).outcome == types::Outcome::Done));
+}
+
+#[tokio::test]
+async fn large_results_go_in_several_requests() {
+    let (fake, client) = Fake::start().await;
+    fake.change(|told| told.finish_bytes_max = 2 << 20);
+    let gate = Arc::new(Semaphore::new(0));
+    for _ in 0..8 {
+        fake.put("large", json!(null));
+    }
+    let handler = {
+        let gate = Arc::clone(&gate);
+        move |_call: Call| {
+            let gate = Arc::clone(&gate);
+            async move {
+                gate.acquire().await.unwrap().forget();
+                json!("x".repeat(700_000))
+            }
+        }
+    };
+    let (shutdown, running) = start(Worker::new(client, "w-1").service("large", handler));
+    gate.add_permits(8);
+    fake.until("all ends", |told| told.finished.len() == 8).await;
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+    let told = fake.told.lock().unwrap();
+    assert!(told.finished.iter().all(|result| result.outcome == types::Outcome::Done));
+}
+
+#[tokio::test]
+async fn finished_work_is_told_and_its_lease_kept_however_long_the_server_is_out() {
+    let (fake, client) = Fake::start().await;
+    fake.change(|told| told.refuse_finishes = usize::MAX);
+    fake.put("upper", json!("x"));
+    let (shutdown, running) = start(Worker::new(client, "w-1").lease(LEASE).service("upper", upper));
+    fake.until("told in vain", |told| told.n_finishes >= 3).await;
+    let n_extended = fake.told.lock().unwrap().extended.len();
+    fake.until("the lease is kept", |told| told.extended.len() > n_extended + 2).await;
+    fake.change(|told| told.refuse_finishes = 0);
+    fake.until("taken at last", |told| told.finished.len() == 1).await;
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_worker_that_stops_does_not_wait_for_ever_for_a_server_that_is_out() {
+    let (fake, client) = Fake::start().await;
+    fake.change(|told| told.refuse_finishes = usize::MAX);
+    fake.put("upper", json!("x"));
+    let worker = Worker::new(client, "w-1").grace(Duration::from_millis(50)).service("upper", upper);
+    let (shutdown, running) = start(worker);
+    fake.until("told in vain", |told| told.n_finishes >= 1).await;
+    shutdown.cancel();
+    tokio::time::timeout(Duration::from_secs(10), running).await.unwrap().unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_call_can_be_reported_by_somebody_else() {
+    let (fake, client) = Fake::start().await;
+    fake.put("later", json!(null));
+    let handler = |call: Call| async move { Outcome::Suspended { memo: json!(call.call), recheck: None } };
+    let (shutdown, running) = start(Worker::new(client, "w-1").service("later", handler));
+    fake.until("an end", |told| told.finished.len() == 1).await;
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+    assert_eq!(fake.told.lock().unwrap().finished[0].memo, json!("run_1.1"));
+}
+
+#[tokio::test]
 async fn a_queue_answers_for_services_nobody_offers() {
     let (fake, client) = Fake::start().await;
     fake.put("unheard_of", json!(7));
     let handler = |call: Call| async move { json!([call.service, call.queue, call.input]) };
     let (shutdown, running) = start(Worker::new(client, "w-1").queue("default", handler));
     fake.until("an end", |told| told.finished.len() == 1).await;
+    fake.until("registered", |told| !told.registered.is_empty()).await;
     shutdown.cancel();
     running.await.unwrap().unwrap();
-    assert_eq!(fake.told.lock().unwrap().finished[0].result, json!(["unheard_of", "default", 7]));
+    let told = fake.told.lock().unwrap();
+    assert_eq!(told.finished[0].result, json!(["unheard_of", "default", 7]));
+    assert_eq!(told.registered[0]["queues"], json!(["default"]));
+    assert_eq!(told.registered[0]["capacity"], 64);
 }
