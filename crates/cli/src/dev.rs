@@ -25,7 +25,7 @@ use windlass_sdk::{Client, Worker};
 use windlass_store::sqlite::Durability;
 
 use crate::output;
-use crate::serve::config::{Config, Place};
+use crate::serve::config::{Config, Limits, Place};
 use crate::serve::server::Server;
 use crate::serve::stop_on_signals;
 use crate::session::{Options, cut};
@@ -37,6 +37,10 @@ use stage::Ending;
 const PORT: u16 = 8070;
 /// Where the store is.
 const DIR: &str = ".windlass";
+/// Where examples are looked for unless told otherwise.
+const EXAMPLES: &str = "examples";
+/// How this process's worker is called.
+const WORKER: &str = "dev";
 /// How long calls may go on when everything stops.
 const DRAIN: Duration = Duration::from_secs(10);
 /// Characters of a result that a table shows.
@@ -50,25 +54,33 @@ pub(crate) struct Flags {
     /// Open a browser.
     #[arg(long, conflicts_with = "once")]
     open: bool,
-    /// Where the examples are.
-    #[arg(long, value_name = "DIR", default_value = "examples", env = "WINDLASS_EXAMPLES")]
-    examples: PathBuf,
+    /// Where the examples are; ./examples unless told, and those of this program where there is no such directory.
+    #[arg(long, value_name = "DIR", env = "WINDLASS_EXAMPLES")]
+    examples: Option<PathBuf>,
+}
+
+impl Flags {
+    fn dir(&self) -> Option<PathBuf> {
+        let here = || Some(PathBuf::from(EXAMPLES)).filter(|here| here.is_dir());
+        self.examples.clone().or_else(here)
+    }
 }
 
 pub(crate) async fn run(flags: &Flags, options: &Options) -> Result<ExitCode> {
-    let examples = example::load(&flags.examples)?;
+    let dir = flags.dir();
+    let examples = example::load(dir.as_deref())?;
     let stop = CancellationToken::new();
     stop_on_signals(stop.clone())?;
     let config = config(flags.once).await?;
     let server = Server::start(&config, stop.clone()).await?;
     let url = server.url();
     output::message(&format!(
-        "windlass {} listens on {url}\n  store       {}\n  durability  {}\n  examples    {} in {}",
+        "windlass {} listens on {url}\n  store       {}\n  durability  {}\n  examples    {} {}",
         env!("CARGO_PKG_VERSION"),
         config.store,
         config.durability.word(),
         examples.played.len(),
-        flags.examples.display(),
+        dir.map_or("of this program".to_owned(), |dir| format!("in {}", dir.display())),
     ));
     let client = Client::new(&url)?;
     let desk = Arc::new(Desk::default());
@@ -110,6 +122,7 @@ async fn config(once: bool) -> Result<Config> {
         worker_refresh: Duration::from_secs(5),
         drain: DRAIN,
         cors: Vec::new(),
+        limits: Limits::default(),
     })
 }
 
@@ -131,7 +144,7 @@ async fn start_worker(
     stop: CancellationToken,
 ) -> Result<JoinHandle<std::io::Result<()>>> {
     let (listener, url) = bind("http://127.0.0.1:0").await.context("cannot listen for calls")?;
-    let mut worker = Worker::new(client.clone(), "dev").listen(listener, &url).grace(Duration::from_secs(1));
+    let mut worker = Worker::new(client.clone(), WORKER).listen(listener, &url).grace(Duration::from_secs(1));
     for service in examples.services() {
         let desk = Arc::clone(desk);
         worker = worker.service(service, move |call| {
@@ -140,7 +153,7 @@ async fn start_worker(
         });
     }
     let working = tokio::spawn(worker.run(stop));
-    stage::until_registered(client).await?;
+    stage::until_registered(client, WORKER, &url).await?;
     Ok(working)
 }
 

@@ -42,6 +42,7 @@ Exit codes:
   0    everything is as it should be
   1    something did not end as it should, or could not be done
   2    a definition has errors, the run was canceled, or the command line was not understood
+  3    the server could not be asked: it is not there, or takes nothing now
   124  it did not end in time";
 
 /// Durable workflows and job queues.
@@ -64,7 +65,7 @@ enum Command {
         "  windlass serve\n",
         "  windlass serve --listen 0.0.0.0:8070 --store sqlite:/var/lib/windlass/windlass.db\n",
         "  windlass serve --config windlass.toml --durability fast\n\n",
-        "Exit codes:\n  0  it was told to stop, and did\n  1  it could not start\n  130  it was told twice",
+        "Exit codes:\n  0  it was told to stop, and did\n  1  it could not start, or stopped by itself\n  130  it was told twice",
     ))]
     Serve(Box<serve::config::Flags>),
     /// Says whether the settings of a server can be used, and what they come to.
@@ -162,7 +163,7 @@ fn main() -> ExitCode {
     trouble::log_to_stderr();
     execute(cli).unwrap_or_else(|error| {
         trouble::tell(&error);
-        ExitCode::FAILURE
+        trouble::code_of(&error)
     })
 }
 

@@ -1,6 +1,7 @@
 //! `windlass run`: starting runs, looking at them, telling them something.
 
 mod act;
+mod asking;
 mod look;
 mod picture;
 mod start;
@@ -23,13 +24,15 @@ const TIMED_OUT: u8 = 124;
 
 const ENDS: &str = "Exit codes:
   0    the run completed
-  1    the run failed, or the server could not be asked
+  1    the run failed, or there is no such run
   2    the run was canceled
+  3    the server could not be asked; one that answered before is waited for, until --timeout
   124  it did not end in time";
 
 const ACTS: &str = "Exit codes:
   0  done
-  1  the run refused, there is no such run, or the server could not be asked";
+  1  the run refused, or there is no such run
+  3  the server could not be asked";
 
 macro_rules! help {
     ($example:literal, $codes:expr) => {
@@ -50,14 +53,14 @@ pub(crate) enum Command {
            windlass run start orders -f params.json --watch\n  \
            windlass run start orders --request-id order-7 --wait --timeout 30s",
         "Exit codes:\n  0  started; with --wait or --watch: completed\n  1  refused; with --wait or --watch: failed\n  \
-           2  with --wait or --watch: canceled\n  124  it did not end in time"
+           2  with --wait or --watch: canceled\n  3  the server could not be asked\n  124  it did not end in time"
     ))]
     Start(start::Start),
     /// Lists runs, newest first.
     #[command(after_help = help!(
         "  windlass run list\n  windlass run list --status failed --since 24h\n  \
            windlass run list --flow orders -q | xargs -n1 windlass run cancel",
-        "Exit codes:\n  0  listed\n  1  the server could not be asked"
+        "Exit codes:\n  0  listed\n  3  the server could not be asked"
     ))]
     List(look::List),
     /// Shows a run and its nodes.

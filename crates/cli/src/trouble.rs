@@ -1,9 +1,14 @@
 //! What went wrong, told to a person: what failed, the code, and one command to try.
 
+use std::process::ExitCode;
+
 use windlass_sdk::ClientError;
 use windlass_sdk::error::{TIMED_OUT, UNREACHABLE};
 
 use crate::output;
+
+/// What a command ends with when the server could not be asked.
+const NOT_ASKED: u8 = 3;
 
 /// Sends what libraries say to stderr: warnings unless `RUST_LOG` says otherwise, and no colour where none is wanted.
 pub(crate) fn log_to_stderr() {
@@ -32,6 +37,16 @@ pub(crate) fn tell(error: &anyhow::Error) {
         output::message(&format!("  come back in {} s", after.as_secs()));
     }
     output::message(&format!("  try: {}", suggestion(&answered.code)));
+}
+
+/// What an error ends a command with: whoever could not ask may try the same again later.
+pub(crate) fn code_of(error: &anyhow::Error) -> ExitCode {
+    let answered = error.chain().find_map(|cause| cause.downcast_ref::<ClientError>());
+    if answered.is_some_and(ClientError::is_temporary) {
+        ExitCode::from(NOT_ASKED)
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// One command that leads on from an error of this code.

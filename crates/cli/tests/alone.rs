@@ -71,7 +71,7 @@ fn what_is_not_in_this_release_is_said_before_anything_is_opened() {
 fn a_server_that_is_not_there_is_said_with_a_way_on() {
     let server = nowhere();
     let output = windlass(&["run", "list", "--server", &server], &[]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(3));
     let said = text(&output.stderr);
     assert!(said.contains(&server) && said.contains("[unreachable]"), "{said}");
     assert!(said.contains("windlass serve"), "{said}");

@@ -164,6 +164,21 @@ fn answers_are_given_as_scripted() {
 }
 
 #[test]
+fn the_program_brings_its_examples_along() {
+    let elsewhere = Path::new(env!("CARGO_TARGET_TMPDIR")).join("elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(["dev", "--once", "-o", "json"])
+        .current_dir(&elsewhere)
+        .env_remove("WINDLASS_EXAMPLES")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let reports: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(reports.as_array().unwrap().len() >= 40);
+}
+
+#[test]
 fn a_missing_directory_is_named() {
     let output = windlass(&["dev", "--examples", "no/such/place"]);
     assert_eq!(output.status.code(), Some(1));

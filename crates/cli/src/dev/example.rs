@@ -18,6 +18,8 @@ use crate::flow::read;
 
 /// Directories inside directories that are looked into.
 const DEPTH: usize = 8;
+/// The examples that came with this program: the path of each file, and what stands in it.
+const BUILT_IN: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/examples.rs"));
 const SCRIPT_SUFFIX: &str = ".run.json";
 
 /// Everything in a directory of examples.
@@ -165,32 +167,45 @@ fn some<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::E
     Value::deserialize(from).map(Some)
 }
 
-/// Reads all examples below `dir`, in the order of their names. A definition without a script can be called by
-/// others and is not played itself.
-pub(super) fn load(dir: &Path) -> Result<Examples> {
+/// Reads all examples below `dir`, or those of this program, in the order of their names. A definition without a script
+/// can be called by others and is not played itself.
+pub(super) fn load(dir: Option<&Path>) -> Result<Examples> {
+    let Some(dir) = dir else {
+        let files = BUILT_IN.iter().map(|(name, text)| (PathBuf::from(name), (*text).to_owned()));
+        return examples_of(Path::new(""), &files.collect());
+    };
     if !dir.is_dir() {
         bail!("there is no directory {}: name the one with the examples by --examples DIR", dir.display());
     }
-    let mut files = BTreeSet::new();
-    collect(dir, 0, &mut files)?;
+    let mut paths = BTreeSet::new();
+    collect(dir, 0, &mut paths)?;
+    let mut files = BTreeMap::new();
+    for path in paths.into_iter().filter(|path| is_definition(path) || is_script(path)) {
+        let text = read(&path)?;
+        files.insert(path, text);
+    }
+    examples_of(dir, &files)
+}
+
+fn examples_of(dir: &Path, files: &BTreeMap<PathBuf, String>) -> Result<Examples> {
     let mut examples = Examples::default();
-    for file in files.iter().filter(|file| is_definition(file)) {
+    for (file, text) in files.iter().filter(|(file, _)| is_definition(file)) {
         let name = name_of(file, dir);
-        let text = read(file)?;
-        let plan = plan_of(file, &text)?;
+        let plan = plan_of(file, text)?;
         scope_services(&plan.root, &mut examples.called);
-        if examples.texts.insert(name.clone(), text).is_some() {
+        if examples.texts.insert(name.clone(), text.clone()).is_some() {
             bail!(
                 "two definitions are called `{name}`: rename one of {}.*",
                 file.with_extension("").display()
             );
         }
         let script_file = file.with_extension("").with_added_extension("run.json");
-        if files.contains(&script_file) {
-            examples.played.push(Example { name, form: plan.form, script: script_of(&script_file)? });
+        if let Some(script) = files.get(&script_file) {
+            let script = script_of(&script_file, script)?;
+            examples.played.push(Example { name, form: plan.form, script });
         }
     }
-    for script in files.iter().filter(|file| is_script(file)) {
+    for script in files.keys().filter(|file| is_script(file)) {
         let name = name_of(script, dir);
         if !examples.texts.contains_key(name.strip_suffix(".run").unwrap_or(&name)) {
             bail!("{} has no definition beside it", script.display());
@@ -284,6 +299,6 @@ fn plan_of(file: &Path, text: &str) -> Result<Arc<Plan>> {
     }
 }
 
-fn script_of(file: &Path) -> Result<Script> {
-    serde_json::from_str(&read(file)?).with_context(|| format!("{} is no run file", file.display()))
+fn script_of(file: &Path, text: &str) -> Result<Script> {
+    serde_json::from_str(text).with_context(|| format!("{} is no run file", file.display()))
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use serde_json::{Map, Value};
 use windlass_sdk::client::Registration;
-use windlass_sdk::types::{Cancel, Decide, NewRun, NodeState, Reason, Run, RunStatus, Signal};
+use windlass_sdk::types::{Cancel, Decide, NewRun, NodeState, Reason, Run, RunStatus, Signal, Worker};
 use windlass_sdk::worker::bind;
 use windlass_sdk::{Client, ClientError};
 
@@ -35,10 +35,11 @@ pub(super) struct Ending {
     pub(super) trouble: Vec<String>,
 }
 
-/// Waits until the server knows a worker.
-pub(super) async fn until_registered(client: &Client) -> Result<()> {
+/// Waits until the server knows this very worker; a store may remember others, and an earlier one of that name.
+pub(super) async fn until_registered(client: &Client, id: &str, url: &str) -> Result<()> {
     let began = Instant::now();
-    while client.workers().await?.workers.is_empty() {
+    let is_it = |worker: &Worker| worker.id == id && worker.url == url && worker.status == "online";
+    while !client.workers().await?.workers.iter().any(is_it) {
         if began.elapsed() > PATIENCE {
             bail!("the worker of this process could not register: see the messages above");
         }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
-use windlass_sdk::Client;
 use windlass_sdk::client::EventStream;
 use windlass_sdk::types::{JournalEntry, PageQuery, Run, RunStatus};
+use windlass_sdk::{Client, ClientError};
 
+use super::asking::Asking;
 use super::{TIMED_OUT, Which, code_of, picture};
 use crate::output::{self, Format, Output};
 use crate::session::Session;
@@ -21,16 +22,16 @@ const GATHER: Duration = Duration::from_millis(40);
 const PAGE: usize = 1_000;
 
 pub(super) async fn watch(id: &str, timeout: Option<Duration>, session: &Session) -> Result<ExitCode> {
-    let began = Instant::now();
+    let mut asking = Asking::new(&session.client, id, timeout);
     let mut bell = Bell::default();
     let mut screen = Screen { out: session.out, n_lines: 0, seen: BTreeMap::new(), status: None };
     loop {
-        let run = session.client.run(id).await?;
+        let run = asking.look().await?;
         screen.show(&run)?;
         if run.summary.status.is_ended() {
             return Ok(code_of(run.summary.status));
         }
-        let left = timeout.map(|timeout| timeout.saturating_sub(began.elapsed()));
+        let left = asking.left();
         if left.is_some_and(|left| left.is_zero()) {
             output::message(&format!(
                 "error: {id} did not end in time\n  see what it waits for: windlass run why {id}"
@@ -168,24 +169,38 @@ pub(super) async fn events(which: &Which, follow: bool, session: &Session) -> Re
 }
 
 async fn follow_events(run: &str, session: &Session) -> Result<ExitCode> {
+    let mut asking = Asking::new(&session.client, run, None);
     let mut last: Option<String> = None;
     loop {
-        let mut stream = session.client.run_events(run, last.as_deref()).await?;
-        // A stream that breaks is taken up where it broke.
-        while let Ok(Some(event)) = stream.next().await {
-            last = event.id.clone().or(last);
-            match serde_json::from_str::<JournalEntry>(&event.data) {
-                Ok(entry) if session.out.format() == Format::Table => {
-                    output::line(&format!("{:>5}  {}  {}", entry.seq, entry.at, words_of(&entry)))?;
-                }
-                Ok(_) => output::line(&event.data)?,
-                Err(_the_end_or_something_new) => {}
-            }
+        // What ended before the stream was opened has told everything when the stream ends.
+        let has_ended = asking.look().await?.summary.status.is_ended();
+        match tell_events(run, &mut last, session).await {
+            Ok(()) if has_ended => return Ok(ExitCode::SUCCESS),
+            Ok(()) => {}
+            Err(error) => match error.downcast_ref::<ClientError>() {
+                // A stream that breaks is taken up where it broke.
+                Some(broke) if broke.is_temporary() => {}
+                Some(_) | None => return Err(error),
+            },
         }
-        if session.client.run(run).await?.summary.status.is_ended() {
-            return Ok(ExitCode::SUCCESS);
+        tokio::time::sleep(GATHER).await;
+    }
+}
+
+/// Prints what a stream says after `last`, until it is closed.
+async fn tell_events(run: &str, last: &mut Option<String>, session: &Session) -> Result<()> {
+    let mut stream = session.client.run_events(run, last.as_deref()).await?;
+    while let Some(event) = stream.next().await? {
+        *last = event.id.clone().or(last.take());
+        match serde_json::from_str::<JournalEntry>(&event.data) {
+            Ok(entry) if session.out.format() == Format::Table => {
+                output::line(&format!("{:>5}  {}  {}", entry.seq, entry.at, words_of(&entry)))?;
+            }
+            Ok(_) => output::line(&event.data)?,
+            Err(_the_end_or_something_new) => {}
         }
     }
+    Ok(())
 }
 
 /// The kinds of the events of an entry, with the nodes they are about.

@@ -1,5 +1,7 @@
 //! What a server is told: flags win over the environment, that over the file, that over what is built in.
 
+mod limits;
+
 use std::fmt;
 use std::fs;
 use std::net::SocketAddr;
@@ -11,6 +13,9 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use windlass_store::sqlite::Durability;
+
+use limits::LimitFlags;
+pub(crate) use limits::Limits;
 
 /// Where a server listens unless told otherwise: this machine only.
 const LISTEN: &str = "127.0.0.1:8070";
@@ -61,6 +66,8 @@ pub(crate) struct Flags {
     /// Origins whose pages may use the server from a browser, with commas between; `*` = all.
     #[arg(long, value_name = "ORIGINS", env = "WINDLASS_CORS", value_delimiter = ',')]
     cors: Option<Vec<String>>,
+    #[command(flatten)]
+    limits: LimitFlags,
     /// A file with settings; windlass.toml is read when it is there.
     #[arg(long, value_name = "FILE", env = "WINDLASS_CONFIG")]
     config: Option<PathBuf>,
@@ -81,6 +88,25 @@ struct File {
     worker_refresh_interval_sec: Option<u64>,
     drain_sec: Option<u64>,
     cors: Option<Vec<String>>,
+    body_bytes_max: Option<usize>,
+    call_timeout_sec: Option<u64>,
+    service_calls_max: Option<usize>,
+    worker_calls_max: Option<usize>,
+    hot_runs_max: Option<usize>,
+    connections_max: Option<usize>,
+}
+
+impl File {
+    fn limits(&self) -> LimitFlags {
+        LimitFlags {
+            body_bytes_max: self.body_bytes_max,
+            call_timeout_sec: self.call_timeout_sec,
+            service_calls_max: self.service_calls_max,
+            worker_calls_max: self.worker_calls_max,
+            hot_runs_max: self.hot_runs_max,
+            connections_max: self.connections_max,
+        }
+    }
 }
 
 /// Where everything is kept.
@@ -113,6 +139,7 @@ pub(crate) struct Config {
     pub(crate) worker_refresh: Duration,
     pub(crate) drain: Duration,
     pub(crate) cors: Vec<String>,
+    pub(crate) limits: Limits,
 }
 
 impl Flags {
@@ -123,6 +150,7 @@ impl Flags {
     }
 
     fn over(self, file: File, env: impl Fn(&str) -> Option<String>) -> Result<Config> {
+        let limits = self.limits.or(file.limits()).limits()?;
         let listen = self.listen.or(file.listen).unwrap_or_else(|| LISTEN.to_owned());
         let db = || env("SCHEDULER_DB").map(|path| format!("sqlite:{path}"));
         let store = self.store.or_else(db).or(file.store).unwrap_or_else(|| STORE.to_owned());
@@ -159,6 +187,7 @@ impl Flags {
             )?,
             drain: Duration::from_secs(self.drain_sec.or(file.drain_sec).unwrap_or(DRAIN_SEC)),
             cors: self.cors.or(file.cors).unwrap_or_default(),
+            limits,
         })
     }
 }
@@ -178,6 +207,12 @@ impl Config {
             "worker_refresh_interval_sec": self.worker_refresh.as_secs(),
             "drain_sec": self.drain.as_secs(),
             "cors": self.cors,
+            "body_bytes_max": self.limits.body_bytes,
+            "call_timeout_sec": self.limits.call_timeout.as_secs(),
+            "service_calls_max": self.limits.service_calls,
+            "worker_calls_max": self.limits.worker_calls,
+            "hot_runs_max": self.limits.hot_runs,
+            "connections_max": self.limits.connections,
         })
     }
 }
@@ -270,6 +305,24 @@ mod tests {
         assert!(place("windlass.db").is_err() && place("sqlite:").is_err());
         assert_eq!(place("sqlite://a/b.db").unwrap(), Place::File("a/b.db".into()));
         assert!(level("safe").is_err());
+    }
+
+    #[test]
+    fn limits_are_put_together_like_everything_else() {
+        let written = file("service_calls_max = 7\nhot_runs_max = 8\ncall_timeout_sec = 9");
+        let limits = LimitFlags { hot_runs_max: Some(3), ..LimitFlags::default() };
+        let config = Flags { limits, ..Flags::default() }.over(written, nothing).unwrap();
+        assert_eq!((config.limits.service_calls, config.limits.hot_runs), (7, 3));
+        assert_eq!(config.limits.call_timeout, Duration::from_secs(9));
+        assert_eq!(config.limits.body_bytes, Limits::default().body_bytes);
+        assert!(Flags::default().over(file("connections_max = 0"), nothing).is_err());
+    }
+
+    #[test]
+    fn every_setting_that_is_shown_can_be_written_in_the_file() {
+        let config = Flags::default().over(File::default(), nothing).unwrap();
+        let written: File = serde_json::from_value(config.shown()).unwrap();
+        assert_eq!(Flags::default().over(written, nothing).unwrap(), config);
     }
 
     #[test]

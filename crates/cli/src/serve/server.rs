@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, bail};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -12,6 +12,11 @@ use windlass_runtime::{Runtime, Settings};
 use windlass_store::sqlite::Sqlite;
 
 use super::config::{Config, Place};
+
+/// How long the end may take beyond the time that calls are given.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+const STOPPED_ITSELF: &str = "the server stopped by itself, because another one uses its store or the store is lost: \
+     see the messages above, and start it again when that is mended";
 
 /// A server that listens.
 pub(crate) struct Server {
@@ -40,7 +45,12 @@ impl Server {
         let runtime = Runtime::start_up(Arc::new(store), settings(config))
             .await
             .with_context(|| format!("cannot start on {}", config.store))?;
-        let options = windlass_server::Options { cors: config.cors.clone(), ..Default::default() };
+        let options = windlass_server::Options {
+            cors: config.cors.clone(),
+            body_bytes_max: config.limits.body_bytes,
+            connections_max: config.limits.connections,
+            ..Default::default()
+        };
         let close = CancellationToken::new();
         let listening =
             tokio::spawn(windlass_server::serve(listener, runtime.clone(), options, close.clone()));
@@ -61,13 +71,30 @@ impl Server {
         format!("http://{address}")
     }
 
-    /// Serves until it is told to stop; then takes nothing new, and lets calls end for so long.
-    pub(crate) async fn until_stopped(self, drain: Duration) -> Result<()> {
-        self.stop.cancelled().await;
-        // Whoever asks meanwhile is told to come back, and workers can still hand in what they have.
-        self.runtime.shut_down(drain).await;
-        self.close.cancel();
-        self.listening.await?.context("the listener broke")
+    /// Serves until it is told to stop; then takes nothing new, lets calls end for so long, and comes back no more than
+    /// a moment later. A server that stops by itself is an error.
+    pub(crate) async fn until_stopped(mut self, drain: Duration) -> Result<()> {
+        let broken = tokio::select! {
+            () = self.stop.cancelled() => None,
+            () = self.runtime.stopped() => Some(anyhow!("{STOPPED_ITSELF}")),
+            ended = &mut self.listening => {
+                self.runtime.shut_down(Duration::ZERO).await;
+                ended?.context("the listener broke")?;
+                bail!("the listener ended by itself: start the server again");
+            }
+        };
+        let at_most = if broken.is_some() { Duration::ZERO } else { drain }.saturating_add(LAST_WORDS);
+        let ending = async {
+            if broken.is_none() {
+                // Whoever asks meanwhile is told to come back, and workers can still hand in what they have.
+                self.runtime.shut_down(drain).await;
+            }
+            self.close.cancel();
+            (&mut self.listening).await?.context("the listener broke")
+        };
+        // Connections that do not end are cut by the end of the process.
+        let ended = tokio::time::timeout(at_most, ending).await.unwrap_or(Ok(()));
+        broken.map_or(ended, Err)
     }
 }
 
@@ -78,6 +105,10 @@ fn settings(config: &Config) -> Settings {
         allow_worker_net: config.allow_worker_net,
         worker_ttl: config.worker_ttl,
         worker_refresh: config.worker_refresh,
+        call_timeout: config.limits.call_timeout,
+        service_calls_max: config.limits.service_calls,
+        worker_calls_max: config.limits.worker_calls,
+        hot_runs_max: config.limits.hot_runs,
         ..Settings::default()
     }
 }

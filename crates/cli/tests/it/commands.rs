@@ -202,6 +202,37 @@ async fn the_demonstration_needs_a_worker_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_for_a_run_waits_for_a_server_that_restarts() {
+    let mut desk = Desk::open().await;
+    desk.write("waits.yaml", WAITS);
+    desk.text(&["flow", "apply", "waits.yaml"]);
+    let id = desk.text(&["run", "start", "waits", "-q"]);
+    let waiting = |verb: &[&str]| {
+        let arguments = [&["run"], verb, &[id.as_str()]].concat();
+        desk.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let mut following = waiting(&["events", "--follow"]);
+    let mut watching = waiting(&["watch", "--timeout", "60s"]);
+    let waiting = waiting(&["wait", "--timeout", "60s"]);
+    // The first line says that the server has answered.
+    for child in [&mut following, &mut watching] {
+        let mut line = [0];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
+    }
+    desk.server.kill();
+    assert_eq!(desk.code(&["run", "wait", &id, "--timeout", "50ms"], 3).stdout, b"");
+    desk.code(&["run", "show", &id], 3);
+    desk.server.spawn();
+    desk.server.ready().await;
+    desk.text(&["run", "cancel", &id]);
+    assert_eq!(waiting.wait_with_output().unwrap().status.code(), Some(2));
+    assert_eq!(watching.wait_with_output().unwrap().status.code(), Some(2));
+    let followed = following.wait_with_output().unwrap();
+    assert_eq!(followed.status.code(), Some(0));
+    assert!(text(&followed.stdout).contains("cancel"), "{}", text(&followed.stdout));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn any_call_can_be_made() {
     let desk = Desk::open().await;
     assert_eq!(desk.json(&["api", "GET", "/healthz"])["status"], "ok");

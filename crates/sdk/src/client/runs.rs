@@ -37,23 +37,26 @@ impl Client {
         self.call(Method::POST, url, Some(run), Duration::from_millis(wait_ms), repeat).await
     }
 
-    /// Waits until a run has ended, however long; `None` = not within `at_most`.
+    /// Waits until a run has ended, however long; `None` = not within `at_most`. A server that goes away meanwhile is
+    /// waited for; one that never answered only if there is an `at_most`.
     pub async fn wait(&self, run: &str, at_most: Option<Duration>) -> Result<Option<Run>, ClientError> {
         let began = Instant::now();
         let mut pause = LOOK_FIRST;
+        let mut has_answered = false;
         loop {
-            let seen = self.run(run).await?;
-            if seen.summary.status.is_ended() {
-                return Ok(Some(seen));
-            }
-            if let Some(at_most) = at_most {
-                let left = at_most.saturating_sub(began.elapsed());
-                if left.is_zero() {
-                    return Ok(None);
+            let asked = self.run(run).await;
+            let left = at_most.map(|at_most| at_most.saturating_sub(began.elapsed()));
+            let is_over = left.is_some_and(|left| left.is_zero());
+            match asked {
+                Ok(seen) if seen.summary.status.is_ended() => return Ok(Some(seen)),
+                Ok(_) if is_over => return Ok(None),
+                Ok(_) => has_answered = true,
+                Err(error) if error.is_temporary() && !is_over && (has_answered || at_most.is_some()) => {
+                    tracing::debug!(%error, "the run could not be looked at, will try again");
                 }
-                pause = pause.min(left);
+                Err(error) => return Err(error),
             }
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(pause.min(left.unwrap_or(pause))).await;
             pause = (pause * 3 / 2).min(LOOK_LAST);
         }
     }

@@ -1,0 +1,31 @@
+//! Puts the examples into the program, so that `windlass dev` has some wherever it is started.
+
+use std::fmt::Write;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+fn main() -> io::Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    println!("cargo::rerun-if-changed={}", root.display());
+    let mut files = Vec::new();
+    // The forms are directories, and hold no others.
+    for form in fs::read_dir(&root)? {
+        let form = form?.path();
+        if form.is_dir() {
+            for file in fs::read_dir(form)? {
+                files.push(file?.path());
+            }
+        }
+    }
+    files.sort();
+    let mut table = "[\n".to_owned();
+    for file in &files {
+        let name: PathBuf = file.strip_prefix(&root).map_err(io::Error::other)?.to_owned();
+        writeln!(table, "({:?}, include_str!({:?})),", name, file.canonicalize()?)
+            .map_err(io::Error::other)?;
+    }
+    table.push(']');
+    let out = std::env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("no OUT_DIR"))?;
+    fs::write(Path::new(&out).join("examples.rs"), table)
+}
