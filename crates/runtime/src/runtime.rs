@@ -93,17 +93,17 @@ impl Runtime {
     }
 
     fn begin_loops(&self) {
-        tokio::spawn(self.clone().stay_alive());
-        tokio::spawn(self.clone().keep_time());
-        tokio::spawn(self.clone().look_ahead());
-        tokio::spawn(self.clone().keep_jobs());
-        tokio::spawn(self.clone().look_for_messages());
-        tokio::spawn(self.clone().tidy_up());
-        tokio::spawn(self.clone().look_at_workers());
+        self.tasks().spawn(self.clone().stay_alive());
+        self.tasks().spawn(self.clone().keep_time());
+        self.tasks().spawn(self.clone().look_ahead());
+        self.tasks().spawn(self.clone().keep_jobs());
+        self.tasks().spawn(self.clone().look_for_messages());
+        self.tasks().spawn(self.clone().tidy_up());
+        self.tasks().spawn(self.clone().look_at_workers());
         self.tasks().spawn(self.clone().forget_now_and_then());
         let runtime = self.clone();
         // What the server before left behind; the new one is ready meanwhile.
-        tokio::spawn(async move {
+        self.tasks().spawn(async move {
             while let Err(error) = runtime.recover().await {
                 tracing::warn!(%error, "what was left behind could not be read yet");
                 tokio::select! {

@@ -7,6 +7,7 @@ mod fold;
 mod full;
 mod kill;
 mod kinds;
+mod nonsense;
 mod races;
 mod routes;
 mod server;

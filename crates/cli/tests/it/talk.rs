@@ -9,10 +9,10 @@ use windlass_sdk::types::PageQuery;
 
 use crate::server::{PATIENCE, with_params};
 
-/// Makes a request; what was answered, `null` when that was nothing.
+/// Makes a request; what was answered, as text when it is no JSON.
 pub(crate) async fn ask(client: &Client, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
     let (status, text) = client.raw(method, path, body.as_ref()).await.unwrap();
-    (status, serde_json::from_str(&text).unwrap_or_else(|_| Value::String(text)))
+    (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
 }
 
 /// Makes a request that must be answered with this status.

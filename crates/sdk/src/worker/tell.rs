@@ -15,7 +15,7 @@ use super::handler::Outcome;
 use super::held::{ClaimId, Held};
 use super::pull::{BATCH, PAUSE, PAUSE_MAX, millis};
 use crate::error::UNSENDABLE;
-use crate::types::{self, Finish, FinishVerdict, JobResult, Verdict};
+use crate::types::{self, Finish, JobResult, Verdict};
 use crate::{Client, ClientError};
 
 /// Bytes of the results in one request: well below what a server takes.
@@ -93,16 +93,27 @@ impl Teller {
             let finish = Finish { results: std::mem::take(batch) };
             let answer = self.end.run_until_cancelled(self.client.finish(&finish)).await;
             *batch = finish.results;
-            let pause_now = match answer {
+            let error = match answer {
                 Some(Ok(finished)) => {
-                    self.take_verdicts(batch, &finished.results);
-                    None
+                    let lost = finished.results.iter().filter(|said| said.verdict == Verdict::Lost).count();
+                    if lost > 0 {
+                        tracing::warn!(worker = %self.id, lost, "results came too late: others have their jobs");
+                    }
+                    // What the server could not take now stays to be told again; the rest is over.
+                    let mut said = finished.results.iter().map(|said| said.verdict == Verdict::Error);
+                    let (again, over): (Vec<_>, Vec<_>) =
+                        std::mem::take(batch).into_iter().partition(|_| said.next().unwrap_or(false));
+                    self.let_go(&over);
+                    *batch = again;
+                    if batch.is_empty() {
+                        return None;
+                    }
+                    tracing::warn!(worker = %self.id, n_left = batch.len(), "some results were not taken, will try again");
+                    self.end.run_until_cancelled(tokio::time::sleep(pause)).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                    continue;
                 }
-                Some(Err(error)) if is_about_the_batch(&error) => return Some(error),
-                Some(Err(error)) => {
-                    tracing::warn!(worker = %self.id, %error, "results were not taken, will try again");
-                    error.retry_after
-                }
+                Some(Err(error)) => error,
                 None => {
                     let n_untold = batch.len();
                     tracing::error!(worker = %self.id, n_untold, "stopped before results were taken: their jobs come back");
@@ -110,32 +121,13 @@ impl Teller {
                     return None;
                 }
             };
-            if batch.is_empty() {
-                return None;
+            if is_about_the_batch(&error) {
+                return Some(error);
             }
-            let pause_now = pause_now.unwrap_or(pause).min(PAUSE_MAX);
+            tracing::warn!(worker = %self.id, %error, "results were not taken, will try again");
+            let pause_now = error.retry_after.unwrap_or(pause).min(PAUSE_MAX);
             self.end.run_until_cancelled(tokio::time::sleep(pause_now)).await;
             pause = (pause * 2).min(PAUSE_MAX);
-        }
-    }
-
-    /// Lets go of what the server has an opinion on; what it could not say anything about stays in the batch.
-    fn take_verdicts(&self, batch: &mut Vec<JobResult>, said: &[FinishVerdict]) {
-        let mut verdicts = said.iter().map(|said| said.verdict);
-        batch.retain(|result| match verdicts.next() {
-            Some(Verdict::Error) => true,
-            Some(Verdict::Lost) => {
-                tracing::warn!(worker = %self.id, job = %result.id, "a result came too late: somebody else has its job");
-                self.held.let_go(&claim_of(result));
-                false
-            }
-            Some(Verdict::Ok | Verdict::Canceled) | None => {
-                self.held.let_go(&claim_of(result));
-                false
-            }
-        });
-        if !batch.is_empty() {
-            tracing::warn!(worker = %self.id, n_left = batch.len(), "some results were not taken, will try again");
         }
     }
 

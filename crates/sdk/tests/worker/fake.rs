@@ -29,10 +29,10 @@ pub(crate) struct Told {
     pub(crate) registered: Vec<Value>,
     pub(crate) known: bool,
     pub(crate) refuse_finishes: usize,
-    /// Bytes of the results of one request above which it is too large; 0 = never.
-    pub(crate) finish_bytes_max: usize,
     /// Jobs whose end cannot be taken the first time.
     pub(crate) doubtful: BTreeSet<String>,
+    /// Bytes of the results of one request above which it is too large; 0 = never.
+    pub(crate) finish_bytes_max: usize,
     /// Claims that wait for work now.
     pub(crate) n_waiting: usize,
     n_put: usize,

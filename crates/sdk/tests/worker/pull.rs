@@ -165,6 +165,19 @@ async fn results_are_told_again_while_the_server_drains() {
 }
 
 #[tokio::test]
+async fn a_result_that_was_not_taken_is_told_again() {
+    let (fake, client) = Fake::start().await;
+    let id = fake.put("upper", json!("x"));
+    fake.change(|told| told.doubtful.extend([id.clone()]));
+    let (shutdown, running) = start(Worker::new(client, "w-1").service("upper", upper));
+    fake.until("taken at last", |told| told.finished.len() == 1).await;
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+    let told = fake.told.lock().unwrap();
+    assert_eq!((told.n_finishes, told.finished[0].id.as_str()), (2, id.as_str()));
+}
+
+#[tokio::test]
 async fn a_result_that_is_too_large_fails_alone() {
     let (fake, client) = Fake::start().await;
     fake.change(|told| told.finish_bytes_max = 1_000);
@@ -249,19 +262,6 @@ async fn a_call_can_be_reported_by_somebody_else() {
     shutdown.cancel();
     running.await.unwrap().unwrap();
     assert_eq!(fake.told.lock().unwrap().finished[0].memo, json!("run_1.1"));
-}
-
-#[tokio::test]
-async fn a_result_that_was_not_taken_is_told_again() {
-    let (fake, client) = Fake::start().await;
-    let id = fake.put("upper", json!("x"));
-    fake.change(|told| told.doubtful.extend([id.clone()]));
-    let (shutdown, running) = start(Worker::new(client, "w-1").service("upper", upper));
-    fake.until("taken at last", |told| told.finished.len() == 1).await;
-    shutdown.cancel();
-    running.await.unwrap().unwrap();
-    let told = fake.told.lock().unwrap();
-    assert_eq!((told.n_finishes, told.finished[0].id.as_str()), (2, id.as_str()));
 }
 
 #[tokio::test]
