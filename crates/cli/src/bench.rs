@@ -67,10 +67,7 @@ pub(crate) struct BenchArgs {
 }
 
 fn durability(word: &str) -> Result<Durability, String> {
-    [Durability::Strict, Durability::Fast]
-        .into_iter()
-        .find(|level| level.word() == word)
-        .ok_or_else(|| format!("`{word}` is no level of durability: strict or fast"))
+    Durability::from_word(word).ok_or_else(|| format!("`{word}` is no level of durability: strict or fast"))
 }
 
 /// How much is done of everything.

@@ -78,6 +78,14 @@ pub enum Durability {
 }
 
 impl Durability {
+    /// Every level, the safest first.
+    pub const ALL: [Durability; 2] = [Durability::Strict, Durability::Fast];
+
+    /// The level that `word` names.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.word() == word)
+    }
+
     /// The word used in settings.
     pub fn word(self) -> &'static str {
         match self {

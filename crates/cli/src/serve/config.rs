@@ -254,10 +254,7 @@ fn memory_only(text: &str) -> Result<()> {
 }
 
 fn level(text: &str) -> Result<Durability> {
-    [Durability::Strict, Durability::Fast]
-        .into_iter()
-        .find(|level| level.word() == text)
-        .ok_or_else(|| anyhow!("`{text}` is no level of durability: strict or fast"))
+    Durability::from_word(text).ok_or_else(|| anyhow!("`{text}` is no level of durability: strict or fast"))
 }
 
 #[cfg(test)]
