@@ -118,7 +118,7 @@ impl Place {
         Place(path)
     }
 
-    fn store(&self) -> Sqlite {
+    async fn store(&self) -> Sqlite {
         let begun = Instant::now();
         // The one before may still be about to close the file.
         loop {
@@ -126,7 +126,7 @@ impl Place {
                 Ok(store) => return store,
                 Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
             }
-            std::thread::sleep(Duration::from_millis(10));
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 }
@@ -221,13 +221,13 @@ async fn a_timer_is_never_early_and_hardly_late() {
 #[tokio::test]
 async fn a_timer_that_passed_while_no_server_ran_fires_late() {
     let place = Place::new("timer");
-    let server = Server::on(place.store(), Functions::built_in()).await;
+    let server = Server::on(place.store().await, Functions::built_in()).await;
     let flow = server.publish("timer", timer(300)).await;
     let run = server.start(&flow, json!({})).await;
     server.runtime.shut_down(Duration::from_secs(1)).await;
     drop(server);
     tokio::time::sleep(Duration::from_millis(400)).await;
-    let server = Server::on(place.store(), Functions::built_in()).await;
+    let server = Server::on(place.store().await, Functions::built_in()).await;
     assert_eq!(server.end(run).await, RunStatus::Completed);
 }
 
@@ -240,7 +240,7 @@ async fn a_call_that_died_with_its_server_is_made_again() {
         counted.fetch_add(1, Ordering::SeqCst);
         std::future::pending::<Outcome>()
     });
-    let server = Server::on(place.store(), stuck).await;
+    let server = Server::on(place.store().await, stuck).await;
     let flow = server.publish("work", chain(&["a"], "work")).await;
     let run = server.start(&flow, json!({"x": 1})).await;
     while calls.load(Ordering::SeqCst) == 0 {
@@ -250,7 +250,7 @@ async fn a_call_that_died_with_its_server_is_made_again() {
     drop(server);
 
     let works = Functions::built_in().with_quick("work", |call| Outcome::Done(call.input.clone()));
-    let server = Server::on(place.store(), works).await;
+    let server = Server::on(place.store().await, works).await;
     assert_eq!(server.end(run).await, RunStatus::Completed);
     assert_eq!(server.shared(run).await["a"], json!(1));
 }
