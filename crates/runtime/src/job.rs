@@ -5,10 +5,13 @@
 //! guard: whoever decided on something old meets a conflict, reads the row and decides again. A job that carries a
 //! call of a run ends in the commit that tells the run.
 
+mod act;
 mod change;
 mod claim;
+mod create;
 mod extend;
 mod finish;
+mod letter;
 mod many;
 mod reap;
 
@@ -26,11 +29,15 @@ use windlass_engine::time::Timestamp;
 use windlass_queue::{Dispatch, Limits};
 use windlass_store::commit::JobChange;
 use windlass_store::job::{CallRef, JobRow};
-use windlass_store::queue::{QueueDepth, QueueSettings};
+use windlass_store::queue::{QueueDepth, QueueLimits, QueueSettings};
 use windlass_store::record::Record;
 
 use crate::mailbox::Letter;
 use crate::{Runtime, RuntimeError};
+
+pub use act::JobError;
+pub use create::{BATCH_MAX, CreateError, Created};
+pub use letter::{LETTERS_MAX, Letters, Moved, Replay};
 
 /// The longest that a claim waits.
 pub const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -137,7 +144,12 @@ impl Jobs {
 impl Runtime {
     /// Pauses a queue or resumes it. What was handed out before goes on.
     pub async fn pause_queue(&self, queue: &str, is_paused: bool) -> Result<(), RuntimeError> {
-        let settings = QueueSettings { name: queue.to_owned(), is_paused, updated_at: self.clock().now() };
+        let settings = QueueSettings {
+            name: queue.to_owned(),
+            is_paused,
+            limits: QueueLimits::default(),
+            updated_at: self.clock().now(),
+        };
         self.store().save(Record::Queue(settings)).await?;
         self.jobs().dispatch.pause(queue, is_paused);
         Ok(())

@@ -12,6 +12,8 @@ pub mod flow;
 pub mod run;
 
 pub mod job;
+pub mod queue;
+pub mod schedule;
 pub mod worker;
 
 pub mod call;

@@ -153,6 +153,7 @@ mod tests {
                 queues: Vec::new(),
                 load: 0,
                 capacity: 0,
+                is_draining: false,
                 registered_at: beat_at,
                 beat_at,
             };

@@ -178,7 +178,7 @@ CREATE TABLE "jobs" (
     call_run BLOB,
     schedule BLOB,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL, limit_key TEXT NOT NULL DEFAULT '', fingerprint TEXT,
     CHECK (
         CASE status
             WHEN 'queued' THEN is_open = 1
@@ -414,7 +414,7 @@ CREATE TABLE queues (
     name TEXT NOT NULL PRIMARY KEY,
     is_paused INTEGER NOT NULL CHECK (is_paused IN (0, 1)),
     updated_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+, limits TEXT NOT NULL DEFAULT '{}') STRICT, WITHOUT ROWID;
 
 CREATE TABLE "registrations" (
     id TEXT NOT NULL PRIMARY KEY,
@@ -427,7 +427,7 @@ CREATE TABLE "registrations" (
     capacity INTEGER NOT NULL,
     registered_at INTEGER NOT NULL,
     beat_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+, is_draining INTEGER NOT NULL DEFAULT 0 CHECK (is_draining IN (0, 1))) STRICT, WITHOUT ROWID;
 
 CREATE TABLE "runs" (
     no INTEGER PRIMARY KEY,

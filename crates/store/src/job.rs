@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use windlass_engine::id::{JobId, RunId, ScheduleId};
 use windlass_engine::job::{Job, State};
 use windlass_engine::path::NodePath;
+use windlass_engine::retry::Fault;
 use windlass_engine::time::Timestamp;
 
 use crate::page::Part;
@@ -83,6 +84,10 @@ pub struct JobQuery {
     pub name: Option<String>,
     pub run: Option<RunId>,
     pub schedule: Option<ScheduleId>,
+    /// The group of a dead letter.
+    pub fingerprint: Option<String>,
+    /// Whoever has it now.
+    pub worker: Option<String>,
     /// Only dead letters, or none.
     pub is_dead_letter: Option<bool>,
     /// Created at or after.
@@ -90,6 +95,23 @@ pub struct JobQuery {
     /// Created before.
     pub until: Option<Timestamp>,
     pub part: Part,
+}
+
+/// Groups of dead letters that are told of at once.
+pub const GROUPS_MAX: usize = 1_000;
+
+/// Dead letters of a queue that failed in the same way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LetterGroup {
+    /// Names the group: jobs whose reasons differ only in numbers, ids and quoted words have the same.
+    pub fingerprint: String,
+    pub n: u64,
+    /// Of the latest one.
+    pub reason: Fault,
+    pub latest: JobId,
+    /// When the first and the last of them died.
+    pub first_at: Timestamp,
+    pub last_at: Timestamp,
 }
 
 /// Who asks for work.

@@ -13,7 +13,40 @@ pub struct QueueSettings {
     pub name: String,
     /// Nothing is handed out from it.
     pub is_paused: bool,
+    pub limits: QueueLimits,
     pub updated_at: Timestamp,
+}
+
+/// What holds a queue back; nothing unless somebody said so.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct QueueLimits {
+    /// Jobs of the queue that somebody may have at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
+    /// How often one is handed out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Jobs with the same limit key that somebody may have at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_concurrency: Option<u32>,
+    /// How often one with the same limit key is handed out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_rate: Option<Rate>,
+    /// Whether limit keys take turns even if nothing limits them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fair: bool,
+}
+
+/// So many in so long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rate {
+    pub count: u32,
+    pub per_ms: u32,
+    /// How many may come at once after a pause; `None` = `count`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u32>,
 }
 
 /// How full a queue is. There is one for every queue that has settings or a job that is open or a dead letter.
@@ -21,6 +54,7 @@ pub struct QueueSettings {
 pub struct QueueDepth {
     pub name: String,
     pub is_paused: bool,
+    pub limits: QueueLimits,
     /// Open jobs by status; a status without jobs is left out.
     pub open: BTreeMap<JobStatus, u64>,
     pub n_dead_letters: u64,

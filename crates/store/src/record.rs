@@ -6,6 +6,7 @@ use windlass_engine::id::{RunId, ScheduleId};
 use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, PriceRow};
+use crate::job::LetterGroup;
 use crate::log::LogRow;
 use crate::queue::{QueueDepth, QueueSettings};
 use crate::schedule::Scheduled;
@@ -52,6 +53,9 @@ pub enum RecordQuery {
     Prices,
     /// By name; open jobs that can be claimed at `now` count as due.
     Queues { now: Timestamp },
+    /// Dead letters of a queue by what went wrong, the largest group first, then the latest; at most
+    /// [`crate::job::GROUPS_MAX`].
+    LetterGroups { queue: String },
     /// Oldest first; all, or one.
     Schedules(Option<ScheduleId>),
     /// Oldest first, after this number.
@@ -68,6 +72,7 @@ pub enum Records {
     Accounts(Vec<AccountRow>),
     Prices(Vec<PriceRow>),
     Queues(Vec<QueueDepth>),
+    LetterGroups(Vec<LetterGroup>),
     Schedules(Vec<Scheduled>),
     Audit(Vec<(u64, AuditRow)>),
     Logs(Vec<LogRow>),

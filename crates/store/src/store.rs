@@ -9,7 +9,7 @@ use crate::account::{AccountRow, LedgerQuery, LedgerRow, PriceRow};
 use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRef, FlowRow, Publication, Published, VersionRef, VersionRow};
-use crate::job::{JobQuery, JobRow, ReadyQuery};
+use crate::job::{JobQuery, JobRow, LetterGroup, ReadyQuery};
 use crate::log::LogRow;
 use crate::outbox::Message;
 use crate::page::{Order, Page, Part};
@@ -130,6 +130,8 @@ macro_rules! typed {
                 | Records::Accounts(_)
                 | Records::Prices(_)
                 | Records::Queues(_)
+            | Records::LetterGroups(_)
+                | Records::LetterGroups(_)
                 | Records::Schedules(_)
                 | Records::Audit(_)
                 | Records::Logs(_) => mixed_up(),
@@ -159,6 +161,9 @@ impl dyn Store + '_ {
         /// Queues and how full they are, by name.
         queues(now: Timestamp) -> QueueDepth, RecordQuery::Queues { now }, Queues);
     typed!(
+        /// Dead letters of a queue by what went wrong.
+        letter_groups(queue: String) -> LetterGroup, RecordQuery::LetterGroups { queue }, LetterGroups);
+    typed!(
         /// Schedules, oldest first; all, or one.
         schedules(id: Option<ScheduleId>) -> Scheduled, RecordQuery::Schedules(id), Schedules);
     typed!(
@@ -176,6 +181,7 @@ impl dyn Store + '_ {
             | Records::Workers(_)
             | Records::Prices(_)
             | Records::Queues(_)
+            | Records::LetterGroups(_)
             | Records::Schedules(_)
             | Records::Audit(_)
             | Records::Logs(_) => mixed_up(),

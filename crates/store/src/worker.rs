@@ -15,6 +15,9 @@ pub struct WorkerRow {
     pub queues: Vec<String>,
     pub load: i64,
     pub capacity: i64,
+    /// It gets no more work, and goes when it is done with what it has.
+    #[serde(default)]
+    pub is_draining: bool,
     pub registered_at: Timestamp,
     pub beat_at: Timestamp,
 }

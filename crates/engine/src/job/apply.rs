@@ -60,7 +60,7 @@ impl Job {
                 }
             }
             JobEvent::Cancelled { outcome } => self.cancelled(outcome.as_ref(), at),
-            JobEvent::Replayed { replay_id, priority, payload } => {
+            JobEvent::Replayed { replay_id, priority, payload, due } => {
                 self.spec.priority = *priority;
                 if let Some(payload) = payload {
                     self.spec.payload = payload.clone();
@@ -71,7 +71,7 @@ impl Job {
                 self.round = Round { number, n_attempts: 0, n_losses: 0 };
                 self.memo = None;
                 self.begin_attempt(at);
-                self.state = State::Queued { since: at };
+                self.state = due.map_or(State::Queued { since: at }, |until| State::Pending { until });
             }
             JobEvent::Discarded { reason: why } => {
                 if let State::Failed { discarded, .. } = &mut self.state {

@@ -27,7 +27,10 @@ impl Job {
             JobInput::AttemptTimeout => Ok(self.time_out(now)),
             JobInput::Cancel => self.cancel(now),
             JobInput::RetryNow => self.retry_now(),
-            JobInput::Replay { replay_id, priority, patch } => self.reopen(Some(replay_id), priority, patch),
+            JobInput::Replay { replay_id, priority, patch, due } => {
+                let due = due.filter(|due| *due > now);
+                self.reopen(Some(replay_id), priority, patch, due)
+            }
             JobInput::Discard { reason } => self.discard(reason),
             JobInput::Release { fence } => self.release(fence),
         }
@@ -185,12 +188,18 @@ impl Job {
             }
             State::Queued { .. } => Ok(Vec::new()),
             State::Running { .. } | State::Succeeded | State::Failed { .. } | State::Cancelled => {
-                self.reopen(None, None, None)
+                self.reopen(None, None, None, None)
             }
         }
     }
 
-    fn reopen(&self, replay_id: Option<String>, priority: Option<i32>, patch: Option<Value>) -> Decided {
+    fn reopen(
+        &self,
+        replay_id: Option<String>,
+        priority: Option<i32>,
+        patch: Option<Value>,
+        due: Option<Timestamp>,
+    ) -> Decided {
         if replay_id.as_ref().is_some_and(|id| self.replays.contains(id)) {
             return Ok(Vec::new());
         }
@@ -202,7 +211,7 @@ impl Job {
                 let payload =
                     patch.filter(|patch| !patch.is_null()).map(|patch| merged(&self.spec.payload, patch, 0));
                 let priority = priority.unwrap_or(self.spec.priority);
-                Ok(vec![JobEvent::Replayed { replay_id, priority, payload }])
+                Ok(vec![JobEvent::Replayed { replay_id, priority, payload, due }])
             }
             State::Succeeded => Err(JobRefusal::Completed),
             State::Pending { .. }

@@ -63,6 +63,8 @@ pub enum JobInput {
         replay_id: String,
         priority: Option<i32>,
         patch: Option<Value>,
+        /// Not before; `None` = at once.
+        due: Option<Timestamp>,
     },
     /// A dead letter nobody wants any more.
     Discard {
@@ -129,6 +131,9 @@ pub enum JobEvent {
         priority: i32,
         /// The whole payload, when it was changed.
         payload: Option<Value>,
+        /// Not before; absent = at once.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        due: Option<Timestamp>,
     },
     Discarded {
         reason: String,

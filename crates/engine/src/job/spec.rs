@@ -34,6 +34,10 @@ pub struct JobSpec {
     /// How long after its creation the key stays taken, even if the job ends before; 0 = until it ends.
     #[serde(default)]
     pub unique_for_ms: u64,
+    /// Jobs of a queue with the same key share the limits that the queue sets per key, and keys take turns; empty =
+    /// no matter.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub limit_key: String,
     /// All attempts of a round, the first included; 0 counts as 1.
     #[serde(default = "max_retries_default")]
     pub max_retries: u32,
@@ -84,6 +88,7 @@ impl JobSpec {
             payload: Value::Null,
             dedup_key: String::new(),
             unique_for_ms: 0,
+            limit_key: String::new(),
             max_retries: MAX_RETRIES_DEFAULT,
             run_at: None,
             timeout_ms: 0,
@@ -102,6 +107,7 @@ impl JobSpec {
             problems.error("$.queue_name", "the name of a queue has no spaces in it; use `-` or `_`");
         }
         text(&mut problems, "$.dedup_key", &self.dedup_key, false);
+        text(&mut problems, "$.limit_key", &self.limit_key, false);
         if let Some(account) = &self.account {
             text(&mut problems, "$.account", account, true);
         }

@@ -65,7 +65,7 @@ fn failed(message: &str) -> Outcome {
 }
 
 fn replay(id: &str) -> JobInput {
-    JobInput::Replay { replay_id: id.to_owned(), priority: None, patch: None }
+    JobInput::Replay { replay_id: id.to_owned(), priority: None, patch: None, due: None }
 }
 
 fn rows(job: &Job) -> Vec<(u32, &'static str)> {

@@ -60,6 +60,7 @@ async fn register_row(runtime: &Runtime, id: &str, url: String, change: impl FnO
         queues: Vec::new(),
         load: 0,
         capacity: 0,
+        is_draining: false,
         registered_at: now,
         beat_at: now,
     };

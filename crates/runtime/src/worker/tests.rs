@@ -20,6 +20,7 @@ fn row(runtime: &Runtime, id: &str, service: &str) -> WorkerRow {
         queues: Vec::new(),
         load: 0,
         capacity: 0,
+        is_draining: false,
         registered_at: now,
         beat_at: now,
     }

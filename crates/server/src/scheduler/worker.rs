@@ -37,6 +37,7 @@ pub(super) async fn register(State(surface): State<Surface>, ask: Ask) -> Answer
         queues: ask.texts("queues")?.unwrap_or_default(),
         load: ask.whole("load")?.unwrap_or(0).max(0),
         capacity: ask.whole("capacity")?.unwrap_or(0).max(0),
+        is_draining: false,
         registered_at: now,
         beat_at: now,
     };

@@ -10,7 +10,7 @@ use super::bench::{Bench, at, job_id};
 use super::side_by_side;
 use crate::commit::Commit;
 use crate::job::{JobQuery, JobStatus, ReadyQuery};
-use crate::queue::QueueSettings;
+use crate::queue::{QueueLimits, QueueSettings};
 use crate::record::Record;
 use crate::{Refusal, Store};
 
@@ -126,7 +126,7 @@ pub async fn a_replayed_job_takes_its_key_back_only_if_it_is_free(store: &dyn St
     bench.tell(1, claim(), at(2)).await.unwrap();
     bench.tell(1, failed(1), at(3)).await.unwrap();
     bench.create_job(2, keyed("default", "k"), at(4)).await.unwrap();
-    let replay = || JobInput::Replay { replay_id: "r".to_owned(), priority: None, patch: None };
+    let replay = || JobInput::Replay { replay_id: "r".to_owned(), priority: None, patch: None, due: None };
     assert!(is_duplicate_of(&bench.tell(1, replay(), at(5)).await, 2));
     bench.tell(2, JobInput::Cancel, at(6)).await.unwrap();
     bench.tell(1, replay(), at(7)).await.unwrap();
@@ -208,7 +208,12 @@ pub async fn a_paused_queue_hands_out_nothing(store: &dyn Store) {
     bench.create_job(1, JobSpec::new("demo", "default"), at(1)).await.unwrap();
     bench.create_job(2, JobSpec::new("demo", "other"), at(1)).await.unwrap();
     let pause = |is_paused| {
-        let settings = QueueSettings { name: "default".to_owned(), is_paused, updated_at: at(1) };
+        let settings = QueueSettings {
+            name: "default".to_owned(),
+            is_paused,
+            limits: QueueLimits::default(),
+            updated_at: at(1),
+        };
         store.save(Record::Queue(settings))
     };
     pause(true).await.unwrap();
@@ -272,7 +277,12 @@ pub async fn depths_count_open_jobs_and_dead_letters(store: &dyn Store) {
     bench.tell(2, claim(), at(5)).await.unwrap();
     let later = JobSpec { run_at: Some(at(900)), ..JobSpec::new("demo", "busy") };
     bench.create_job(5, later, at(1)).await.unwrap();
-    let idle = QueueSettings { name: "idle".to_owned(), is_paused: true, updated_at: at(1) };
+    let idle = QueueSettings {
+        name: "idle".to_owned(),
+        is_paused: true,
+        limits: QueueLimits::default(),
+        updated_at: at(1),
+    };
     store.save(Record::Queue(idle)).await.unwrap();
     let depths = store.queues(at(10)).await.unwrap();
     assert_eq!(depths.iter().map(|depth| depth.name.as_str()).collect::<Vec<_>>(), ["busy", "idle"]);

@@ -7,7 +7,7 @@ use super::bench::{Bench, at, run_id, server};
 use crate::account::PriceRow;
 use crate::commit::Commit;
 use crate::log::LogRow;
-use crate::queue::QueueSettings;
+use crate::queue::{QueueLimits, QueueSettings};
 use crate::record::{AuditRow, Record};
 use crate::run::{Owner, RunStatus};
 use crate::server::ServerRow;
@@ -29,6 +29,7 @@ fn worker(id: &str, services: &[&str], ms: i64) -> WorkerRow {
         queues: Vec::new(),
         load: 0,
         capacity: 4,
+        is_draining: false,
         registered_at: at(ms),
         beat_at: at(ms),
     }
@@ -96,7 +97,12 @@ pub async fn prices_and_queue_settings_are_replaced(store: &dyn Store) {
     store.save(Record::Price(price(4, 2))).await.unwrap();
     assert_eq!(store.prices().await.unwrap(), [price(4, 2)]);
     for is_paused in [true, false] {
-        let settings = QueueSettings { name: "default".to_owned(), is_paused, updated_at: at(1) };
+        let settings = QueueSettings {
+            name: "default".to_owned(),
+            is_paused,
+            limits: QueueLimits::default(),
+            updated_at: at(1),
+        };
         store.save(Record::Queue(settings)).await.unwrap();
         assert_eq!(store.queues(at(1)).await.unwrap()[0].is_paused, is_paused);
     }

@@ -94,6 +94,7 @@ impl State {
             }
             RecordQuery::Prices => Records::Prices(self.prices.values().cloned().collect()),
             RecordQuery::Queues { now } => Records::Queues(self.depths(now)),
+            RecordQuery::LetterGroups { queue: _ } => Records::LetterGroups(Vec::new()),
             RecordQuery::Schedules(id) => Records::Schedules(self.all_scheduled(id)),
             RecordQuery::Audit { after, limit } => {
                 let rows = (1..).zip(&self.audit).filter(|(seq, _)| *seq > after).take(limit);
@@ -136,6 +137,7 @@ impl State {
         let named = |(name, depth): (&str, QueueDepth)| QueueDepth {
             name: name.to_owned(),
             is_paused: self.is_paused(name),
+            limits: self.queues.get(name).map(|settings| settings.limits.clone()).unwrap_or_default(),
             ..depth
         };
         depths.into_iter().map(named).collect()

@@ -5,20 +5,21 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, params};
 use windlass_engine::time::Timestamp;
 
-use super::column::Columns;
+use super::column::{Columns, json};
 use crate::error::StoreError;
 use crate::job::JobStatus;
 use crate::queue::{QueueDepth, QueueSettings};
 
-const SAVE: &str = "INSERT OR REPLACE INTO queues (name, is_paused, updated_at) VALUES (?1, ?2, ?3)";
-const SETTINGS: &str = "SELECT name, is_paused FROM queues";
+const SAVE: &str =
+    "INSERT OR REPLACE INTO queues (name, is_paused, limits, updated_at) VALUES (?1, ?2, ?3, ?4)";
+const SETTINGS: &str = "SELECT name, is_paused, limits FROM queues";
 const OPEN: &str = "SELECT queue, status, count(*), min(CASE WHEN due_at <= ?1 THEN due_at END) \
      FROM jobs WHERE is_open = 1 GROUP BY queue, status";
 const DEAD: &str = "SELECT queue, count(*) FROM jobs WHERE is_dead_letter = 1 GROUP BY queue";
 
 pub(super) fn save(db: &Connection, settings: &QueueSettings) -> Result<(), StoreError> {
-    let QueueSettings { name, is_paused, updated_at } = settings;
-    db.prepare_cached(SAVE)?.execute(params![name, is_paused, updated_at.0])?;
+    let QueueSettings { name, is_paused, limits, updated_at } = settings;
+    db.prepare_cached(SAVE)?.execute(params![name, is_paused, json(limits), updated_at.0])?;
     Ok(())
 }
 
@@ -28,7 +29,9 @@ pub(super) fn depths(db: &Connection, now: Timestamp) -> Result<Vec<QueueDepth>,
     let mut statement = db.prepare_cached(SETTINGS)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        depths.entry(row.get(0)?).or_default().is_paused = row.get(1)?;
+        let mut columns = Columns::of(row);
+        let depth = depths.entry(columns.value()?).or_default();
+        (depth.is_paused, depth.limits) = (columns.value()?, columns.json()?);
     }
     let mut statement = db.prepare_cached(OPEN)?;
     let mut rows = statement.query([now.0])?;

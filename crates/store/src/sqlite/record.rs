@@ -31,6 +31,7 @@ pub(super) fn records(db: &Connection, query: &RecordQuery) -> Result<Records, S
         RecordQuery::Accounts(id) => Records::Accounts(account::accounts(db, id.as_deref())?),
         RecordQuery::Prices => Records::Prices(account::prices(db)?),
         RecordQuery::Queues { now } => Records::Queues(queue::depths(db, *now)?),
+        RecordQuery::LetterGroups { queue: _ } => Records::LetterGroups(Vec::new()),
         RecordQuery::Schedules(id) => Records::Schedules(schedule::schedules(db, *id)?),
         RecordQuery::Audit { after, limit } => Records::Audit(audit(db, *after, *limit)?),
         RecordQuery::Logs { run, fence } => Records::Logs(log::logs(db, *run, *fence)?),

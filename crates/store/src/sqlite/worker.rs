@@ -8,17 +8,20 @@ use crate::error::{Refusal, StoreError};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 const SAVE: &str = "INSERT OR REPLACE INTO registrations (id, name, url, kind, services, queues, load, capacity, \
-     registered_at, beat_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+     is_draining, registered_at, beat_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
 const BEAT: &str = "UPDATE registrations SET url = coalesce(?2, url), load = coalesce(?3, load), \
      beat_at = max(beat_at, ?4) WHERE id = ?1";
 const FORGET: &str = "DELETE FROM registrations WHERE beat_at < ?1";
-const WORKERS: &str = "SELECT id, name, url, kind, services, queues, load, capacity, registered_at, beat_at \
-     FROM registrations ORDER BY id";
+const WORKERS: &str = "SELECT id, name, url, kind, services, queues, load, capacity, is_draining, \
+     registered_at, beat_at FROM registrations ORDER BY id";
 
 pub(super) fn save(db: &Connection, row: &WorkerRow) -> Result<(), StoreError> {
-    let WorkerRow { id, name, url, kind, services, queues, load, capacity, registered_at, beat_at } = row;
+    let WorkerRow { id, name, url, kind, services, queues, load, capacity, .. } = row;
+    let WorkerRow { is_draining, registered_at, beat_at, .. } = row;
     let (services, queues) = (json(services), json(queues));
-    let row = params![id, name, url, kind, services, queues, load, capacity, registered_at.0, beat_at.0];
+    let (registered_at, beat_at) = (registered_at.0, beat_at.0);
+    let row =
+        params![id, name, url, kind, services, queues, load, capacity, is_draining, registered_at, beat_at];
     db.prepare_cached(SAVE)?.execute(row)?;
     Ok(())
 }
@@ -53,6 +56,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<WorkerRow> {
         queues: columns.json()?,
         load: columns.value()?,
         capacity: columns.value()?,
+        is_draining: columns.value()?,
         registered_at: columns.time()?,
         beat_at: columns.time()?,
     })

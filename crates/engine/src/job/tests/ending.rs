@@ -67,7 +67,7 @@ fn a_replay_opens_a_round_once_per_id() {
         }
     }
     let patch = Some(json!({"a": null, "b": {"c": 9}}));
-    let input = JobInput::Replay { replay_id: "r1".to_owned(), priority: Some(2), patch };
+    let input = JobInput::Replay { replay_id: "r1".to_owned(), priority: Some(2), patch, due: None };
     assert_eq!(bench.ask(input.clone()), Ok(1));
     assert_eq!(bench.ask(input.clone()), Ok(0));
     assert_eq!(bench.job.spec.payload, json!({"b": {"c": 9, "d": 3}}));

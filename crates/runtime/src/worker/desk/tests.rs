@@ -13,6 +13,7 @@ fn row(id: &str, services: &[&str]) -> WorkerRow {
         queues: Vec::new(),
         load: 0,
         capacity: 0,
+        is_draining: false,
         registered_at: NOW,
         beat_at: NOW,
     }

@@ -201,7 +201,7 @@ fn insert(
 /// The payload is kept apart: inside, it would be nested deeper than the reader of JSON follows.
 fn without_payload(spec: &JobSpec) -> JobSpec {
     let JobSpec { name, queue, priority, payload: _, dedup_key, unique_for_ms, .. } = spec;
-    let JobSpec { max_retries, run_at, timeout_ms, backoff, account, run, .. } = spec;
+    let JobSpec { limit_key, max_retries, run_at, timeout_ms, backoff, account, run, .. } = spec;
     JobSpec {
         name: name.clone(),
         queue: queue.clone(),
@@ -209,6 +209,7 @@ fn without_payload(spec: &JobSpec) -> JobSpec {
         payload: serde_json::Value::Null,
         dedup_key: dedup_key.clone(),
         unique_for_ms: *unique_for_ms,
+        limit_key: limit_key.clone(),
         max_retries: *max_retries,
         run_at: *run_at,
         timeout_ms: *timeout_ms,
