@@ -247,7 +247,7 @@ impl Fill<'_> {
     /// What to ask the store.
     pub fn question(&self, now: Timestamp) -> ReadyQuery {
         let Query { queues, services } = self.wanted.clone().unwrap_or_default();
-        ReadyQuery { queues, services, now, limit: self.limit }
+        ReadyQuery { queues, services, now, limit: self.limit, ..ReadyQuery::default() }
     }
 
     /// What the store answered.
