@@ -1,6 +1,10 @@
 //! Queues: how full they are, how fast they go, and what holds them back.
 
-use windlass_store::queue::{QueueDepth, QueueLimits};
+mod limit;
+
+use windlass_store::queue::QueueDepth;
+
+pub use limit::{LimitError, RATE_MS_MAX};
 
 use crate::{Runtime, RuntimeError};
 
@@ -53,11 +57,6 @@ impl Runtime {
 
     /// One queue; one that nobody has used is empty.
     pub async fn queue(&self, _name: &str) -> Result<QueueView, RuntimeError> {
-        unimplemented!()
-    }
-
-    /// Sets what holds a queue back; what was handed out before goes on.
-    pub async fn limit_queue(&self, _name: &str, _limits: QueueLimits) -> Result<(), RuntimeError> {
         unimplemented!()
     }
 }
