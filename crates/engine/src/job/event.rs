@@ -166,7 +166,7 @@ pub enum JobRefusal {
     NotEnded { status: &'static str },
     #[error("the job is completed: create a new one to do the work again")]
     Completed,
-    #[error("the job is {status}: only a dead letter can be discarded")]
+    #[error("the job is {status}: only a dead letter can be replayed or discarded")]
     NotDead { status: &'static str },
     #[error("the job belongs to a run: cancel or retry it there")]
     BelongsToRun,
