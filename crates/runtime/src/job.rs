@@ -93,6 +93,8 @@ pub struct Finish {
     pub outcome: Outcome,
     pub worker: Option<String>,
     pub log: Option<String>,
+    /// Of a plain job that failed: the next attempt begins not before so long.
+    pub retry_after_ms: Option<u64>,
 }
 
 /// What becomes of a claim, in a word for whoever holds it.

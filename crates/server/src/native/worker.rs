@@ -26,6 +26,8 @@ pub(crate) async fn list(State(app): State<App>) -> Answer<Json<Workers>> {
         load: row.load,
         url: row.url,
         kind: row.kind,
+        is_draining: row.is_draining,
+        tasks: Vec::new(),
     };
     let workers: Vec<Worker> =
         app.runtime.workers(WorkerQuery::default()).await?.into_iter().map(shape).collect();
