@@ -99,6 +99,7 @@ macro_rules! conformance {
                 a_key_can_stay_taken_for_a_while
                 the_same_key_in_another_queue_is_another_key
                 two_jobs_of_one_commit_cannot_share_a_key
+                all_duplicates_of_a_commit_are_told_at_once
                 a_replayed_job_takes_its_key_back_only_if_it_is_free
                 hundred_concurrent_creates_with_one_dedup_key_make_one_job
                 ready_jobs_come_by_priority_then_due_time_then_id

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::id::JobId;
 use crate::retry::Fault;
 use crate::time::Timestamp;
 
@@ -169,4 +170,7 @@ pub enum JobRefusal {
     NotDead { status: &'static str },
     #[error("the job belongs to a run: cancel or retry it there")]
     BelongsToRun,
+    /// Only whoever knows all jobs can say so.
+    #[error("{existing} has the deduplication key `{key}` now: cancel that one, or wait until it has ended")]
+    KeyTaken { key: String, existing: JobId },
 }

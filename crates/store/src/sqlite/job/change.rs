@@ -9,7 +9,7 @@ use windlass_engine::time::Timestamp;
 
 use super::word;
 use crate::commit::JobChange;
-use crate::error::{Refusal, StoreError, Subject};
+use crate::error::{Duplicate, Refusal, StoreError, Subject};
 use crate::job::{JobOrigin, JobStatus, due_at};
 use crate::schedule::Started;
 use crate::sqlite::column::{Columns, Id, json, stored};
@@ -17,7 +17,7 @@ use crate::sqlite::desk::Desk;
 use crate::sqlite::{attempt, guard, schedule};
 
 const HEAD: &str = "SELECT rowid, rev, is_open, replays FROM jobs WHERE id = ?1";
-const HOLDER: &str = "SELECT jobs.id FROM job_keys JOIN jobs ON jobs.id = job_keys.job \
+const HOLDER: &str = "SELECT jobs.id, jobs.status FROM job_keys JOIN jobs ON jobs.id = job_keys.job \
      WHERE job_keys.queue = ?1 AND job_keys.key = ?2 AND (jobs.is_open = 1 OR jobs.key_until > ?3)";
 const TAKE_KEY: &str = "INSERT INTO job_keys (queue, key, job) VALUES (?1, ?2, ?3) \
      ON CONFLICT (queue, key) DO UPDATE SET job = excluded.job";
@@ -88,8 +88,8 @@ pub(in crate::sqlite) fn check(
     changes: &[JobChange],
     now: Timestamp,
 ) -> Result<Vec<Before>, StoreError> {
-    let mut taken: BTreeMap<(&str, &str), JobId> = BTreeMap::new();
-    let mut found = Vec::with_capacity(changes.len());
+    let mut taken: BTreeMap<(&str, &str), (JobId, JobStatus)> = BTreeMap::new();
+    let (mut found, mut duplicates) = (Vec::with_capacity(changes.len()), Vec::new());
     for JobChange { expected_rev, job, .. } in changes {
         let head = db.prepare_cached(HEAD)?.query_row([job.id.key()], |row| {
             let mut columns = Columns::of(row);
@@ -106,17 +106,19 @@ pub(in crate::sqlite) fn check(
         if is_open || !job.is_open() || key.is_empty() {
             continue;
         }
-        let holder = db
-            .prepare_cached(HOLDER)?
-            .query_row(params![queue, key, now.0], |row| Columns::of(row).id::<JobId>());
+        let holder = db.prepare_cached(HOLDER)?.query_row(params![queue, key, now.0], |row| {
+            let mut columns = Columns::of(row);
+            Ok((columns.id()?, columns.word()?))
+        });
         let holder = holder.optional()?.or_else(|| taken.get(&(queue, key)).copied());
-        if let Some(existing) = holder.filter(|id| *id != job.id) {
+        if let Some((existing, status)) = holder.filter(|(id, _)| *id != job.id) {
             let (queue, key) = (queue.to_owned(), key.to_owned());
-            return Err(Refusal::Duplicate { queue, key, existing }.into());
+            duplicates.push(Duplicate { job: job.id, queue, key, existing, status });
+            continue;
         }
-        taken.insert((queue, key), job.id);
+        taken.insert((queue, key), (job.id, JobStatus::of(job)));
     }
-    Ok(found)
+    if duplicates.is_empty() { Ok(found) } else { Err(Refusal::Duplicates(duplicates).into()) }
 }
 
 /// Makes a change.
