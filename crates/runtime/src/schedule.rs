@@ -104,7 +104,8 @@ impl Runtime {
         for _ in 0..TRIES {
             let now = self.clock().now();
             // What is due by now is decided by the rule that it was due by.
-            self.fire(id, now).await?;
+            let runtime = self.clone();
+            self.to_the_end(async move { runtime.fire(id, now).await }).await??;
             let Scheduled { rev, row: before, running } = self.find_schedule(id).await?;
             let draft = change.clone()(draft_of_row(&before));
             let checked = self.check_draft(&draft).await?.map_err(ScheduleError::Problems)?;
@@ -145,6 +146,11 @@ impl Runtime {
     /// Starts what the schedule starts, now, whether or not it is enabled. A job whose deduplication key is taken is
     /// answered with the one that has it.
     pub async fn trigger_schedule(&self, id: ScheduleId) -> Result<Started, ScheduleError> {
+        let runtime = self.clone();
+        self.to_the_end(async move { runtime.trigger(id).await }).await?
+    }
+
+    async fn trigger(&self, id: ScheduleId) -> Result<Started, ScheduleError> {
         for nth in 0..TRIES {
             let Scheduled { rev, mut row, running } = self.find_schedule(id).await?;
             // Of one moment there is one: whoever asks twice within it gets the next.

@@ -215,8 +215,10 @@ impl Runtime {
             Err(StoreError::Conflict { what: Subject::Job(id), .. }) => Tried::Again(firing_of(id)),
             Err(StoreError::Conflict { .. }) => Tried::Again(None),
             Err(StoreError::Refused(Refusal::AlreadyFired(firing))) => Tried::Again(Some(firing)),
-            Err(StoreError::Refused(refusal @ Refusal::Duplicate { existing, .. })) => {
-                Tried::Misfit(Misfit { existing: Some(existing), ..Misfit::new("$.task.dedup_key", refusal) })
+            Err(StoreError::Refused(Refusal::Duplicates(taken))) => {
+                let existing = taken.first().map(|duplicate| duplicate.existing);
+                let refusal = Refusal::Duplicates(taken);
+                Tried::Misfit(Misfit { existing, ..Misfit::new("$.task.dedup_key", refusal) })
             }
             Err(StoreError::Refused(refusal)) => Tried::Misfit(Misfit::new("$.task", refusal)),
             Err(error @ (StoreError::Unavailable(_) | StoreError::Corrupt(_))) => return Err(error.into()),
