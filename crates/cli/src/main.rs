@@ -232,3 +232,43 @@ fn execute(cli: Cli) -> Result<ExitCode> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::Cli;
+
+    #[test]
+    fn the_commands_are_put_together_soundly() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_worker_is_run_or_looked_after_never_both() {
+        let read = |line: &str| Cli::try_parse_from(line.split_whitespace()).map(|_| ());
+        for line in [
+            "windlass worker --demo",
+            "windlass worker list -o json",
+            "windlass worker",
+            "windlass -q worker drain w",
+        ] {
+            assert!(read(line).is_ok(), "{line}: {:?}", read(line));
+        }
+        for line in ["windlass worker --demo list", "windlass worker drain"] {
+            assert!(read(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn dead_letters_are_chosen_in_one_way() {
+        let read = |line: &str| Cli::try_parse_from(line.split_whitespace()).map(|_| ());
+        for how in ["--count 3", "--all", "--group f", "a b"] {
+            assert!(read(&format!("windlass dlq replay default {how}")).is_ok(), "{how}");
+        }
+        for how in ["", "--all --count 3", "a --all", "--count 0", "--count 10001"] {
+            assert!(read(&format!("windlass dlq replay default {how}")).is_err(), "{how}");
+        }
+        assert!(read("windlass dlq discard default --all").is_err(), "without a reason");
+    }
+}

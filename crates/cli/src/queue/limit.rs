@@ -120,7 +120,7 @@ fn rate(text: &str) -> Result<Said<Rate>, String> {
         return Ok(Said(None));
     }
     let wrong = || format!("`{text}` is no rate such as 10/s, 100/m, 1000/h or 5/250ms, and not `none`");
-    let (number, per) = text.split_once('/').ok_or_else(wrong)?;
+    let (number, per) = text.split_once('/').filter(|(_, per)| !per.trim().is_empty()).ok_or_else(wrong)?;
     let number = number.trim().parse().map_err(|_| wrong())?;
     let per = per.trim();
     // A unit alone is one of it.
