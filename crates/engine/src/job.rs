@@ -119,13 +119,20 @@ pub enum Verdict {
 impl Job {
     /// A new job and the events that made it, or everything that is wrong with its specification.
     pub fn create(id: JobId, spec: JobSpec, now: Timestamp) -> Result<(Job, Vec<JobEvent>), Vec<Problem>> {
+        let job = Job::made(id, spec, now)?;
+        let due = job.spec.run_at.filter(|at| *at > now);
+        let created = JobEvent::Created { spec: Box::new(job.spec.clone()), due };
+        Ok((job, vec![created]))
+    }
+
+    /// The same without the events, for whoever keeps jobs and not what happened to them.
+    pub fn made(id: JobId, spec: JobSpec, now: Timestamp) -> Result<Job, Vec<Problem>> {
         let problems = spec.problems();
         if !problems.is_empty() {
             return Err(problems);
         }
         let due = spec.run_at.filter(|at| *at > now);
-        let job = Job::begin(id, spec.clone(), due, now);
-        Ok((job, vec![JobEvent::Created { spec: Box::new(spec), due }]))
+        Ok(Job::begin(id, spec, due, now))
     }
 
     /// The job that `journal` tells of; `None` if it does not begin with a creation.

@@ -206,7 +206,12 @@ CREATE INDEX jobs_by_schedule ON jobs (schedule, created_at) WHERE schedule IS N
 
 CREATE INDEX jobs_by_wake ON jobs (wake_at) WHERE wake_at IS NOT NULL;
 
+CREATE INDEX jobs_by_worker ON jobs (state ->> '$.worker') WHERE status = 'running';
+
 CREATE INDEX jobs_dead ON jobs (queue, created_at, id) WHERE is_dead_letter = 1;
+
+CREATE INDEX jobs_dead_by_fingerprint ON jobs (queue, fingerprint, created_at, id, updated_at)
+WHERE is_dead_letter = 1;
 
 CREATE INDEX jobs_open ON jobs (queue) WHERE is_open = 1;
 

@@ -11,6 +11,7 @@ pub mod children;
 pub mod commits;
 pub mod flows;
 pub mod jobs;
+pub mod letters;
 pub mod lists;
 pub mod outboxes;
 pub mod records;
@@ -99,6 +100,7 @@ macro_rules! conformance {
                 a_key_can_stay_taken_for_a_while
                 the_same_key_in_another_queue_is_another_key
                 two_jobs_of_one_commit_cannot_share_a_key
+                all_duplicates_of_a_commit_are_told_at_once
                 a_replayed_job_takes_its_key_back_only_if_it_is_free
                 hundred_concurrent_creates_with_one_dedup_key_make_one_job
                 ready_jobs_come_by_priority_then_due_time_then_id
@@ -110,6 +112,12 @@ macro_rules! conformance {
                 overdue_leases_and_waits_are_found_oldest_first
                 attempts_are_kept_longer_than_the_job_remembers
                 depths_count_open_jobs_and_dead_letters
+            ]
+            letters: [
+                dead_letters_are_grouped_by_what_went_wrong
+                what_is_no_dead_letter_any_more_is_in_no_group
+                dead_letters_of_a_group_come_in_order_of_creation
+                jobs_are_found_by_who_has_them
             ]
             accounts: [
                 a_balance_is_the_sum_of_its_ledger

@@ -26,6 +26,7 @@ mod run;
 
 mod attempt;
 mod job;
+mod letter;
 mod queue;
 
 mod account;

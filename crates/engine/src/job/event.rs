@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::id::JobId;
 use crate::retry::Fault;
 use crate::time::Timestamp;
 
@@ -165,8 +166,11 @@ pub enum JobRefusal {
     NotEnded { status: &'static str },
     #[error("the job is completed: create a new one to do the work again")]
     Completed,
-    #[error("the job is {status}: only a dead letter can be discarded")]
+    #[error("the job is {status}: only a dead letter can be replayed or discarded")]
     NotDead { status: &'static str },
     #[error("the job belongs to a run: cancel or retry it there")]
     BelongsToRun,
+    /// Only whoever knows all jobs can say so.
+    #[error("{existing} has the deduplication key `{key}` now: cancel that one, or wait until it has ended")]
+    KeyTaken { key: String, existing: JobId },
 }

@@ -59,6 +59,19 @@ impl Runtime {
         }
     }
 
+    /// Writes the changes together or not at all. Whoever calls this tells the index.
+    pub(super) async fn commit_once(&self, changes: Vec<JobChange>) -> Result<(), StoreError> {
+        self.commit_all(vec![changes]).await.pop().unwrap_or(Ok(()))
+    }
+
+    /// Does it to its end, whether or not whoever asked is still there: what is written is told to the index.
+    pub(super) async fn to_the_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, RuntimeError> {
+        self.tasks().spawn(work).await.map_err(|_| RuntimeError::Broken)
+    }
+
     /// Writes these commits in one transaction. An unknown outcome is looked up, never guessed.
     async fn commit_all(&self, parts: Vec<Vec<JobChange>>) -> Vec<Result<(), StoreError>> {
         let now = self.clock().now();

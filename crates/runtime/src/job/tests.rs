@@ -1,5 +1,7 @@
 //! Plain jobs on real stores. Those of runs are in `tests/jobs.rs`.
 
+mod act;
+mod create;
 mod time;
 mod workers;
 

@@ -50,7 +50,7 @@ impl From<StoreRefusal> for ApiError {
             StoreRefusal::UnknownVersion(_) => Code::UnknownVersion,
             StoreRefusal::BadCursor => Code::BadCursor,
             StoreRefusal::Short { .. }
-            | StoreRefusal::Duplicate { .. }
+            | StoreRefusal::Duplicates(_)
             | StoreRefusal::AlreadyFired(_)
             | StoreRefusal::AlreadyDelivered(_)
             | StoreRefusal::Ledger(_)

@@ -5,3 +5,8 @@ ALTER TABLE registrations ADD COLUMN is_draining INTEGER NOT NULL DEFAULT 0 CHEC
 ALTER TABLE jobs ADD COLUMN limit_key TEXT NOT NULL DEFAULT '';
 -- Of a dead letter only.
 ALTER TABLE jobs ADD COLUMN fingerprint TEXT;
+-- Serves a group in order of creation, and counts the groups without reading a row.
+CREATE INDEX jobs_dead_by_fingerprint ON jobs (queue, fingerprint, created_at, id, updated_at)
+WHERE is_dead_letter = 1;
+-- What a worker has in its hands.
+CREATE INDEX jobs_by_worker ON jobs (state ->> '$.worker') WHERE status = 'running';

@@ -107,6 +107,13 @@ pub(super) fn jobs(db: &Connection, query: &JobQuery) -> Result<Page<JobRow>, St
     conditions.equal("name", query.name.clone());
     conditions.equal("run", query.run.map(key));
     conditions.equal("schedule", query.schedule.map(key));
+    if let Some(fingerprint) = &query.fingerprint {
+        // Only dead letters have one, and their index has to be told so.
+        conditions.add("fingerprint = ? AND is_dead_letter = 1", [fingerprint.clone().into()]);
+    }
+    if let Some(worker) = &query.worker {
+        conditions.add("status = 'running' AND state ->> '$.worker' = ?", [worker.clone().into()]);
+    }
     if let Some(is) = query.is_dead_letter {
         // Not a value, so that the small index of dead letters can be used.
         conditions.add(if is { "is_dead_letter = 1" } else { "is_dead_letter = 0" }, []);
