@@ -31,7 +31,7 @@ pub use job::{
     CallReport, Claim, Claimed, ClaimedJob, Extend, ExtendVerdict, Extended, Finish, FinishVerdict, Finished,
     JobResult, Outcome, Reported, Verdict,
 };
-pub use problem::{FieldError, Problem};
+pub use problem::{FieldError, PlatformProblem, Problem};
 pub use query::{ApprovalsQuery, DiffQuery, FlowsQuery, PageQuery, RunsQuery, StartQuery, StateQuery};
 pub use queue::{
     DeadLetter, DeadLetters, DiscardLetters, Letter, LetterGroup, LetterGroups, LetterRefused, LettersMoved,
