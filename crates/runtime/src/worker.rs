@@ -156,11 +156,6 @@ impl Runtime {
         Ok(self.store().workers(query).await?)
     }
 
-    /// Gives a worker no more work, or some again; `false` = nobody of that id is registered.
-    pub async fn drain_worker(&self, _id: &str, _is_draining: bool) -> Result<bool, RuntimeError> {
-        unimplemented!()
-    }
-
     /// The least loaded live worker of a service.
     pub async fn allocate(&self, service: &str) -> Result<Option<WorkerRow>, RuntimeError> {
         self.load_workers().await?;
