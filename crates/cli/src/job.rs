@@ -17,7 +17,7 @@ use windlass_sdk::types::TaskDetail;
 use crate::help::help;
 use crate::session::{Options, Session, duration};
 
-pub(crate) use look::{attempt_row, every_attempt, facts_of};
+pub(crate) use look::{attempt_of, attempt_row, every_attempt, facts_of};
 pub(crate) use spec::{Spec, task_of};
 
 const ENDS: &str = "Exit codes:

@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use windlass_sdk::types::{DeadLetter, LetterGroup, LettersQuery, TaskDetail, TaskRun, TasksQuery};
 
-use crate::job::{attempt_row, every_attempt, facts_of};
+use crate::job::{attempt_of, attempt_row, every_attempt, facts_of};
 use crate::output;
 use crate::session::{Session, cut, from_now};
 
@@ -94,7 +94,7 @@ fn row(letter: &DeadLetter) -> [String; 7] {
         letter.task_id.clone(),
         letter.name.clone(),
         letter.queue_name.clone(),
-        format!("{}/{}", letter.attempt, letter.max_retries),
+        attempt_of(letter.attempt, letter.max_retries, "/"),
         from_now(letter.failed_at),
         letter.fingerprint.clone(),
         cut(&letter.error.message, VALUE_CHARS),

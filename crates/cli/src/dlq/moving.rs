@@ -181,9 +181,9 @@ async fn agreed(
         return Ok(Some((selection, n)));
     }
     if !std::io::stdin().is_terminal() {
-        bail!("nobody can be asked whether to {verb} {n} dead letters of `{queue}`: say --yes");
+        bail!("nobody can be asked whether to {verb} {} of `{queue}`: say --yes", letters(n));
     }
-    if asked(&format!("{verb} {n} dead letters of `{queue}`? [y/N] "))? {
+    if asked(&format!("{verb} {} of `{queue}`? [y/N] ", letters(n)))? {
         return Ok(Some((selection, n)));
     }
     output::message("nothing is done");
@@ -246,14 +246,16 @@ fn asked(question: &str) -> Result<bool> {
 fn told(done: &str, moved: &LettersMoved, session: &Session) -> Result<ExitCode> {
     let ids = moved.ids.join("\n");
     if !session.out.quiet || !moved.ids.is_empty() {
-        session
-            .out
-            .value(moved, &ids, || format!("{} dead letters of `{}` {done}", moved.moved, moved.queue))?;
+        session.out.value(moved, &ids, || format!("{} of `{}` {done}", letters(moved.moved), moved.queue))?;
     }
     for refused in &moved.refused {
         output::message(&format!("error: {} stays: {}", refused.task_id, refused.reason));
     }
     Ok(if moved.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn letters(n: usize) -> String {
+    if n == 1 { "1 dead letter".to_owned() } else { format!("{n} dead letters") }
 }
 
 fn patch(text: &str) -> Result<Value, String> {

@@ -92,7 +92,7 @@ fn row(job: &TaskSummary) -> [String; 8] {
         job.name.clone(),
         job.queue_name.clone(),
         job.display_status.clone(),
-        format!("{}/{}{due}", job.attempt, job.max_retries),
+        attempt_of(job.attempt, job.max_retries, "/") + &due,
         from_now(job.created_at),
         job.worker_id.clone().unwrap_or_default(),
         error,
@@ -123,10 +123,10 @@ pub(crate) fn facts_of(job: &TaskDetail, session: &Session) -> String {
         ("queue", format!("{}, priority {}", task.queue_name, task.priority)),
         ("created", format!("{} ({})", task.created_at, from_now(task.created_at))),
         ("due", due.map(|at| format!("{at} ({})", from_now(at))).unwrap_or_default()),
-        ("attempt", format!("{} of {}", run.attempt, task.max_retries)),
+        ("attempt", attempt_of(run.attempt, task.max_retries, " of ")),
         ("worker", plain(&run.worker_id)),
         ("took", took),
-        ("payload", task.payload.to_string()),
+        ("payload", if task.payload.is_null() { String::new() } else { task.payload.to_string() }),
         ("result", run.result.as_ref().map(ToString::to_string).unwrap_or_default()),
         ("error", error.map(|error| format!("{} ({})", error.message, error.kind)).unwrap_or_default()),
         ("dead letter", if task.is_dead_letter { "yes".to_owned() } else { String::new() }),
@@ -139,6 +139,12 @@ pub(crate) fn facts_of(job: &TaskDetail, session: &Session) -> String {
         ("run", plain(&task.run_id)),
     ]);
     text
+}
+
+/// The number of an attempt among those that a job has. One that was opened again goes on counting, and has them all
+/// again: then there is nothing to count up to.
+pub(crate) fn attempt_of(n: u32, most: u32, of: &str) -> String {
+    if n > most { n.to_string() } else { format!("{n}{of}{most}") }
 }
 
 pub(super) async fn attempts(id: &str, session: &Session) -> Result<ExitCode> {
