@@ -2,6 +2,7 @@
 
 mod act;
 mod create;
+mod letters;
 mod time;
 mod workers;
 
