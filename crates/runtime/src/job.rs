@@ -12,7 +12,7 @@ mod create;
 mod extend;
 mod finish;
 mod letter;
-mod many;
+pub(crate) mod many;
 mod reap;
 
 use std::sync::Arc;
@@ -169,6 +169,7 @@ impl Runtime {
 
     /// These changes of jobs have become durable.
     pub(crate) fn committed_jobs(&self, changes: &[JobChange]) {
+        self.calendar().jobs_moved(changes);
         let (open, ended): (Vec<_>, Vec<_>) = changes.iter().partition(|change| change.job.is_open());
         let ended = ended.into_iter().map(|change| (change.job.id, change.expected_rev.saturating_add(1)));
         self.jobs().dispatch.ended(ended);

@@ -4,6 +4,7 @@
 
 #[path = "platform/bad_fields.rs"]
 mod bad_fields;
+#[allow(dead_code, reason = "the tests of the native surface use the rest")]
 #[path = "native/host.rs"]
 mod host;
 #[path = "platform/letters.rs"]

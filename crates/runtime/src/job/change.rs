@@ -51,13 +51,16 @@ impl Runtime {
         let n = changes.len();
         match self.commit_all(vec![changes.clone()]).await.pop().unwrap_or(Ok(())) {
             Ok(()) => {
+                self.calendar().jobs_moved(&changes);
                 self.jobs().heard(changes.into_iter().map(written));
                 std::iter::repeat_with(|| Ok(())).take(n).collect()
             }
             Err(StoreError::Conflict { .. } | StoreError::Refused(_)) if n > 1 => {
                 let answers = self.commit_all(changes.iter().map(|one| vec![one.clone()]).collect()).await;
                 let done = changes.into_iter().zip(&answers).filter(|(_, answer)| answer.is_ok());
-                self.jobs().heard(done.map(|(change, _)| written(change)));
+                let done: Vec<JobChange> = done.map(|(change, _)| change).collect();
+                self.calendar().jobs_moved(&done);
+                self.jobs().heard(done.into_iter().map(written));
                 answers
             }
             Err(error) => (0..n).map(|_| Err(same(&error))).collect(),
@@ -74,7 +77,7 @@ impl Runtime {
     }
 
     /// Does it to its end, whether or not whoever asked is still there: what is written is told to the index.
-    pub(super) async fn to_the_end<T: Send + 'static>(
+    pub(crate) async fn to_the_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, RuntimeError> {

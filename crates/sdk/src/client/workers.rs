@@ -37,21 +37,24 @@ struct Beat<'a> {
     load: usize,
 }
 
-/// The answer is a word of assent nobody needs.
+/// The answer is a word of assent nobody needs, and, now and then, a request.
 #[derive(Deserialize)]
-struct Noted {}
+struct Noted {
+    #[serde(default)]
+    draining: bool,
+}
 
 impl Client {
     /// Registers a worker, or again.
     pub async fn register(&self, worker: &Registration) -> Result<(), ClientError> {
         let url = self.url(&["api", "workers", "register"], &[]);
-        self.post(url, worker, Repeat::Harmless).await.map(|Noted {}| ())
+        self.post(url, worker, Repeat::Harmless).await.map(|Noted { .. }| ())
     }
 
-    /// A sign of life; `not_found` = register again.
-    pub async fn heartbeat(&self, id: &str, url: &str, load: usize) -> Result<(), ClientError> {
+    /// A sign of life; `not_found` = register again. `true` = the worker is to finish what it has and go.
+    pub async fn heartbeat(&self, id: &str, url: &str, load: usize) -> Result<bool, ClientError> {
         let to = self.url(&["api", "workers", "heartbeat"], &[]);
-        self.post(to, &Beat { id, url, load }, Repeat::Never).await.map(|Noted {}| ())
+        self.post(to, &Beat { id, url, load }, Repeat::Never).await.map(|Noted { draining }| draining)
     }
 
     /// Everyone that is known, dead or alive.

@@ -30,6 +30,9 @@ pub struct Claim {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Claimed {
     pub jobs: Vec<ClaimedJob>,
+    /// The worker is to finish what it has and go; it gets no more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub draining: bool,
 }
 
 /// A job that somebody has now.

@@ -52,8 +52,10 @@ pub(crate) async fn claim(State(app): State<App>, Body(claim): Body<Claim>) -> A
         wait: Duration::from_millis(check::within("wait_ms", claim.wait_ms.unwrap_or(0), 0, WAIT_MS_MAX)?),
         lease: lease(claim.lease_ms)?,
     };
+    let worker = asking.worker.clone();
     let jobs = app.runtime.claim(asking).await?;
-    Ok(Json(Claimed { jobs: jobs.into_iter().map(handed).collect() }))
+    let draining = app.runtime.is_worker_draining(&worker);
+    Ok(Json(Claimed { jobs: jobs.into_iter().map(handed).collect(), draining }))
 }
 
 fn lease(asked: Option<u64>) -> Answer<Duration> {

@@ -1,5 +1,7 @@
 //! What a body says about a schedule.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 use windlass_engine::problem::{Problem, Problems};
 use windlass_engine::schedule::{Catchup, Dst, Overlap};
@@ -148,7 +150,7 @@ async fn template(app: &App, text: &str, problems: &mut Problems) -> Answer<Opti
             Ok(None)
         }
         Some(row) => {
-            let mut spec = row.job.spec;
+            let mut spec = Arc::unwrap_or_clone(row.job.spec);
             spec.run_at = None;
             Ok(Some(Target::Job(Box::new(spec))))
         }

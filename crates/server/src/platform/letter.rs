@@ -1,5 +1,7 @@
 //! Dead letters: looking at them, trying them again, giving them up.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -112,19 +114,22 @@ fn letter(job: Job, as_object: bool) -> Answer<Letter> {
         })?;
         return Ok(Letter::Text(text));
     }
+    let (fingerprint, worker_id) = (reason(&job).fingerprint(), job.latest().worker.clone());
+    let failed_at = time(job.latest().finished_at.unwrap_or(job.updated_at));
+    let spec = Arc::unwrap_or_clone(job.spec);
     Ok(Letter::Object(Box::new(DeadLetter {
-        fingerprint: reason(&job).fingerprint(),
-        worker_id: job.latest().worker.clone(),
+        fingerprint,
+        worker_id,
         created_at: time(job.created_at),
-        failed_at: time(job.latest().finished_at.unwrap_or(job.updated_at)),
+        failed_at,
         task_run_id,
         task_id,
-        name: job.spec.name,
+        name: spec.name,
         attempt,
-        payload: job.spec.payload,
-        priority: job.spec.priority,
-        queue_name: job.spec.queue,
-        max_retries: job.spec.max_retries,
+        payload: spec.payload,
+        priority: spec.priority,
+        queue_name: spec.queue,
+        max_retries: spec.max_retries,
         error,
     })))
 }

@@ -1,5 +1,7 @@
 //! From rows to the words of the queue platform surface.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 use windlass_engine::id::{JobId, ScheduleId};
 use windlass_engine::job::{Attempt, Job, JobSpec, State};
@@ -92,7 +94,7 @@ fn task(row: JobRow) -> Task {
         | State::Succeeded
         | State::Cancelled => (None, None),
     };
-    let spec = job.spec;
+    let spec = Arc::unwrap_or_clone(job.spec);
     Task {
         id: uuid(job.id.uuid()),
         kind: kind(&spec, origin.schedule),
@@ -203,9 +205,9 @@ pub(super) fn summary(row: JobRow) -> TaskSummary {
         run_id: job.spec.run.map(|run| run.to_string()),
         created_at: time(job.created_at),
         updated_at: time(job.updated_at),
-        name: job.spec.name,
-        queue_name: job.spec.queue,
-        dedup_key: job.spec.dedup_key,
+        name: job.spec.name.clone(),
+        queue_name: job.spec.queue.clone(),
+        dedup_key: job.spec.dedup_key.clone(),
     }
 }
 

@@ -92,8 +92,8 @@ async fn busy(app: &App, worker: Option<&str>) -> Answer<HashMap<String, Vec<Wor
         if tasks.len() < TASKS_MAX {
             tasks.push(WorkerTask {
                 task_id: shape::uuid(row.job.id.uuid()),
-                name: row.job.spec.name,
-                queue_name: row.job.spec.queue,
+                name: row.job.spec.name.clone(),
+                queue_name: row.job.spec.queue.clone(),
                 attempt,
                 since,
             });
