@@ -205,9 +205,9 @@ pub(super) fn summary(row: JobRow) -> TaskSummary {
         run_id: job.spec.run.map(|run| run.to_string()),
         created_at: time(job.created_at),
         updated_at: time(job.updated_at),
-        name: job.spec.name,
-        queue_name: job.spec.queue,
-        dedup_key: job.spec.dedup_key,
+        name: job.spec.name.clone(),
+        queue_name: job.spec.queue.clone(),
+        dedup_key: job.spec.dedup_key.clone(),
     }
 }
 
