@@ -114,8 +114,7 @@ fn letter(job: Job, as_object: bool) -> Answer<Letter> {
         })?;
         return Ok(Letter::Text(text));
     }
-    let fingerprint = reason(&job).fingerprint();
-    let worker_id = job.latest().worker.clone();
+    let (fingerprint, worker_id) = (reason(&job).fingerprint(), job.latest().worker.clone());
     let failed_at = time(job.latest().finished_at.unwrap_or(job.updated_at));
     let spec = Arc::unwrap_or_clone(job.spec);
     Ok(Letter::Object(Box::new(DeadLetter {
