@@ -14,6 +14,8 @@ mod decide;
 mod event;
 mod spec;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -41,7 +43,8 @@ pub const REMEMBERED: usize = 100;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     pub id: JobId,
-    pub spec: JobSpec,
+    /// Shared: a job is copied at every change, and what it asks for hardly ever changes.
+    pub spec: Arc<JobSpec>,
     pub state: State,
     /// The last grant's; 0 before the first. Never reset.
     pub fence: u64,
@@ -119,26 +122,33 @@ pub enum Verdict {
 impl Job {
     /// A new job and the events that made it, or everything that is wrong with its specification.
     pub fn create(id: JobId, spec: JobSpec, now: Timestamp) -> Result<(Job, Vec<JobEvent>), Vec<Problem>> {
+        let job = Job::made(id, spec, now)?;
+        let due = job.spec.run_at.filter(|at| *at > now);
+        let created = JobEvent::Created { spec: job.spec.clone(), due };
+        Ok((job, vec![created]))
+    }
+
+    /// The same without the events, for whoever keeps jobs and not what happened to them.
+    pub fn made(id: JobId, spec: JobSpec, now: Timestamp) -> Result<Job, Vec<Problem>> {
         let problems = spec.problems();
         if !problems.is_empty() {
             return Err(problems);
         }
         let due = spec.run_at.filter(|at| *at > now);
-        let job = Job::begin(id, spec.clone(), due, now);
-        Ok((job, vec![JobEvent::Created { spec: Box::new(spec), due }]))
+        Ok(Job::begin(id, Arc::new(spec), due, now))
     }
 
     /// The job that `journal` tells of; `None` if it does not begin with a creation.
     pub fn replay(id: JobId, journal: &[(JobEvent, Timestamp)]) -> Option<Job> {
         let ((JobEvent::Created { spec, due }, at), rest) = journal.split_first()? else { return None };
-        let mut job = Job::begin(id, (**spec).clone(), *due, *at);
+        let mut job = Job::begin(id, spec.clone(), *due, *at);
         for (event, at) in rest {
             job.apply(event, *at);
         }
         Some(job)
     }
 
-    fn begin(id: JobId, spec: JobSpec, due: Option<Timestamp>, now: Timestamp) -> Job {
+    fn begin(id: JobId, spec: Arc<JobSpec>, due: Option<Timestamp>, now: Timestamp) -> Job {
         Job {
             id,
             spec,

@@ -279,7 +279,7 @@ impl Index {
         if self.ready.is_full(&self.limits) || !self.add_ready(row.clone()) {
             self.cut(&row, key);
         }
-        let JobSpec { queue, name, limit_key, .. } = &row.job.spec;
+        let JobSpec { queue, name, limit_key, .. } = &*row.job.spec;
         let is_open = |gate: &Gate| gate.is_open_for(limit_key);
         if !self.paused.contains(queue) && self.gates.get(queue).is_none_or(is_open) {
             self.line.wake(queue, name);

@@ -12,7 +12,7 @@ mod create;
 mod extend;
 mod finish;
 mod letter;
-mod many;
+pub(crate) mod many;
 mod reap;
 
 use std::sync::Arc;
@@ -32,6 +32,7 @@ use windlass_store::job::{CallRef, JobRow};
 use windlass_store::queue::QueueDepth;
 
 use crate::mailbox::Letter;
+use crate::queue::Tallies;
 use crate::{Runtime, RuntimeError};
 
 pub use act::JobError;
@@ -92,6 +93,8 @@ pub struct Finish {
     pub outcome: Outcome,
     pub worker: Option<String>,
     pub log: Option<String>,
+    /// Of a plain job that failed: the next attempt begins not before so long.
+    pub retry_after_ms: Option<u64>,
 }
 
 /// What becomes of a claim, in a word for whoever holds it.
@@ -107,6 +110,8 @@ pub enum Verdict {
 /// What is kept about jobs.
 pub(crate) struct Jobs {
     pub(crate) dispatch: Dispatch,
+    /// How queues went lately.
+    tallies: Tallies,
     /// The next wake-up is earlier than it was.
     sooner: Notify,
     /// When the store is next asked whether something got lost.
@@ -123,6 +128,7 @@ impl Jobs {
         let limits = Limits::default();
         Jobs {
             dispatch: if is_alone { Dispatch::alone(limits) } else { Dispatch::new(limits) },
+            tallies: Tallies::default(),
             sooner: Notify::new(),
             sweep_at: AtomicI64::new(0),
             closed: CancellationToken::new(),
@@ -155,11 +161,17 @@ impl Runtime {
         self.load_wakes().await
     }
 
+    pub(crate) fn tallies(&self) -> &Tallies {
+        &self.jobs().tallies
+    }
+
     /// These changes of jobs have become durable.
     pub(crate) fn committed_jobs(&self, changes: &[JobChange]) {
+        self.calendar().jobs_moved(changes);
         let (open, ended): (Vec<_>, Vec<_>) = changes.iter().partition(|change| change.job.is_open());
         let ended = ended.into_iter().map(|change| (change.job.id, change.expected_rev.saturating_add(1)));
         self.jobs().dispatch.ended(ended);
+        self.tallies().changed(changes, self.clock().now());
         if !open.is_empty() {
             self.jobs().heard(open.into_iter().cloned().map(written));
         }

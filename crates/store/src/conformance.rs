@@ -12,8 +12,10 @@ pub mod commits;
 pub mod flows;
 pub mod jobs;
 pub mod keys;
+pub mod letters;
 pub mod lists;
 pub mod outboxes;
+pub mod queues;
 pub mod records;
 pub mod replays;
 pub mod retention;
@@ -100,6 +102,7 @@ macro_rules! conformance {
                 a_key_can_stay_taken_for_a_while
                 the_same_key_in_another_queue_is_another_key
                 two_jobs_of_one_commit_cannot_share_a_key
+                all_duplicates_of_a_commit_are_told_at_once
                 a_replayed_job_takes_its_key_back_only_if_it_is_free
                 hundred_concurrent_creates_with_one_dedup_key_make_one_job
                 ready_jobs_come_by_priority_then_due_time_then_id
@@ -118,6 +121,16 @@ macro_rules! conformance {
                 keys_are_told_of_queued_jobs_that_nobody_is_given
                 ready_jobs_match_by_queue_and_service_together
                 what_workers_have_of_a_queue_is_known
+            ]
+            letters: [
+                dead_letters_are_grouped_by_what_went_wrong
+                what_is_no_dead_letter_any_more_is_in_no_group
+                dead_letters_of_a_group_come_in_order_of_creation
+                jobs_are_found_by_who_has_them
+            ]
+            queues: [
+                depths_follow_whatever_happens_to_jobs
+                a_queue_with_nothing_in_it_is_not_counted
             ]
             accounts: [
                 a_balance_is_the_sum_of_its_ledger
@@ -158,6 +171,7 @@ macro_rules! conformance {
                 servers_beat_and_an_old_epoch_is_refused
                 workers_register_beat_and_are_found
                 an_unknown_worker_is_told_to_register
+                a_worker_drains_until_it_registers_again
                 workers_not_heard_of_for_long_are_forgotten
                 prices_and_queue_settings_are_replaced
                 the_audit_is_numbered_in_order

@@ -6,6 +6,7 @@ use windlass_engine::id::{FlowId, JobId, RunId, ScheduleId, ServerId, VersionId}
 use windlass_engine::money::LedgerFault;
 use windlass_engine::schedule::Firing;
 
+use crate::job::JobStatus;
 use crate::outbox::MessageId;
 
 /// Why the store did not do what was asked. Whatever the variant: nothing of it was written, except that
@@ -41,9 +42,9 @@ pub enum Refusal {
         /// What to give as [`crate::commit::Unmoved`] when the calls are parked because of it.
         revision: u64,
     },
-    /// Answer with the job that is there.
-    #[error("{existing} of queue `{queue}` already has the key `{key}`")]
-    Duplicate { queue: String, key: String, existing: JobId },
+    /// Answer with the jobs that are there; what is left can be committed without these.
+    #[error("{}", taken(.0))]
+    Duplicates(Vec<Duplicate>),
     /// Answer with the run that is there if `same_request`, else refuse the request.
     #[error("request `{request}` already made {existing}")]
     RequestTaken { request: String, existing: RunId, same_request: bool },
@@ -80,6 +81,28 @@ pub enum Refusal {
     /// A mistake in the program that made the commit: stop, and report it.
     #[error("the commit contradicts itself: {0}")]
     Malformed(&'static str),
+}
+
+/// A job that was to be created or opened again although another one has its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Duplicate {
+    /// The one that was to be written.
+    pub job: JobId,
+    pub queue: String,
+    pub key: String,
+    /// The one that has the key: a stored one, or an earlier one of the same commit.
+    pub existing: JobId,
+    /// Where the existing one stands, or would.
+    pub status: JobStatus,
+}
+
+/// The first of them, and how many more there are.
+fn taken(duplicates: &[Duplicate]) -> String {
+    let Some((Duplicate { queue, key, existing, .. }, more)) = duplicates.split_first() else {
+        return "no key is taken".to_owned();
+    };
+    let first = format!("{existing} of queue `{queue}` already has the key `{key}`");
+    if more.is_empty() { first } else { format!("{first}, and {} more keys are taken", more.len()) }
 }
 
 /// What has moved on.

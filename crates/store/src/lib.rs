@@ -35,7 +35,7 @@ pub mod sqlite;
 
 pub mod conformance;
 
-pub use error::{Refusal, StoreError};
+pub use error::{Duplicate, Refusal, StoreError};
 pub use memory::Memory;
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;

@@ -1,9 +1,13 @@
 //! What people do to a job.
 
 use windlass_engine::id::JobId;
-use windlass_engine::job::JobRefusal;
+use windlass_engine::job::{JobInput, JobRefusal};
 use windlass_store::job::JobRow;
+use windlass_store::{Refusal, StoreError};
 
+use super::change::moved;
+use super::finish::{AGAIN, TRIES};
+use super::written;
 use crate::{Runtime, RuntimeError};
 
 /// Why a job stays as it is.
@@ -18,14 +22,58 @@ pub enum JobError {
     Runtime(#[from] RuntimeError),
 }
 
+impl From<StoreError> for JobError {
+    fn from(error: StoreError) -> Self {
+        JobError::Runtime(error.into())
+    }
+}
+
 impl Runtime {
     /// Cancels a job; one that somebody works on is cancelled when they have stopped, or had the time to.
-    pub async fn cancel_job(&self, _job: JobId) -> Result<JobRow, JobError> {
-        unimplemented!()
+    pub async fn cancel_job(&self, job: JobId) -> Result<JobRow, JobError> {
+        self.act(job, JobInput::Cancel).await
     }
 
     /// Ends the wait of a job, or opens a failed or cancelled one again.
-    pub async fn retry_job(&self, _job: JobId) -> Result<JobRow, JobError> {
-        unimplemented!()
+    pub async fn retry_job(&self, job: JobId) -> Result<JobRow, JobError> {
+        self.act(job, JobInput::RetryNow).await
+    }
+
+    async fn act(&self, job: JobId, input: JobInput) -> Result<JobRow, JobError> {
+        self.admit()?;
+        let runtime = self.clone();
+        self.to_the_end(async move { runtime.act_on_stored(job, input).await }).await?
+    }
+
+    /// Always on what is stored: a no is never said without looking.
+    async fn act_on_stored(&self, job: JobId, input: JobInput) -> Result<JobRow, JobError> {
+        for _ in 0..TRIES {
+            let row = self.reload(job).await?.ok_or(JobError::Unknown(job))?;
+            if row.origin.call.is_some() || row.job.spec.run.is_some() {
+                return Err(JobRefusal::BelongsToRun.into());
+            }
+            let Some(change) = moved(&row, input.clone(), self.clock().now())? else {
+                return Ok((*row).clone());
+            };
+            match self.commit_jobs(vec![change.clone()]).await.pop().unwrap_or(Ok(())) {
+                Ok(()) => return Ok(written(change)),
+                Err(StoreError::Conflict { .. }) => {}
+                Err(error) => return Err(refused(error)),
+            }
+        }
+        Err(RuntimeError::Busy { retry_after: AGAIN }.into())
+    }
+}
+
+/// A job that is opened again although another one has its key says so itself.
+fn refused(error: StoreError) -> JobError {
+    match error {
+        StoreError::Refused(Refusal::Duplicates(duplicates)) if duplicates.len() == 1 => {
+            let taken = duplicates
+                .into_iter()
+                .map(|one| JobRefusal::KeyTaken { key: one.key, existing: one.existing });
+            taken.map(JobError::Refused).next().unwrap_or(JobError::Runtime(RuntimeError::Broken))
+        }
+        other => other.into(),
     }
 }

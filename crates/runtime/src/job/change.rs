@@ -27,6 +27,11 @@ pub(super) fn moved(row: &JobRow, input: JobInput, now: Timestamp) -> Result<Opt
     Ok(Some(JobChange { expected_rev: row.rev, job, origin: row.origin.clone() }))
 }
 
+/// A command that nobody has given before.
+pub(super) fn new_command() -> CommandId {
+    CommandId::new(Uuid::now_v7())
+}
+
 /// What became of a change that somebody waits for.
 pub(super) enum Ended {
     Yes,
@@ -46,26 +51,51 @@ impl Runtime {
         let n = changes.len();
         match self.commit_all(vec![changes.clone()]).await.pop().unwrap_or(Ok(())) {
             Ok(()) => {
+                self.calendar().jobs_moved(&changes);
+                self.tallies().changed(&changes, self.clock().now());
                 self.jobs().heard(changes.into_iter().map(written));
                 std::iter::repeat_with(|| Ok(())).take(n).collect()
             }
             Err(StoreError::Conflict { .. } | StoreError::Refused(_)) if n > 1 => {
                 let answers = self.commit_all(changes.iter().map(|one| vec![one.clone()]).collect()).await;
                 let done = changes.into_iter().zip(&answers).filter(|(_, answer)| answer.is_ok());
-                self.jobs().heard(done.map(|(change, _)| written(change)));
+                let done: Vec<JobChange> = done.map(|(change, _)| change).collect();
+                self.calendar().jobs_moved(&done);
+                self.tallies().changed(&done, self.clock().now());
+                self.jobs().heard(done.into_iter().map(written));
                 answers
             }
             Err(error) => (0..n).map(|_| Err(same(&error))).collect(),
         }
     }
 
-    /// Writes these commits in one transaction. An unknown outcome is looked up, never guessed.
+    /// Writes the changes together or not at all, as this command. Whoever calls this tells the index.
+    pub(super) async fn commit_once(
+        &self,
+        command: CommandId,
+        changes: Vec<JobChange>,
+    ) -> Result<(), StoreError> {
+        self.commit_parts(vec![(command, changes)]).await.pop().unwrap_or(Ok(()))
+    }
+
+    /// Does it to its end, whether or not whoever asked is still there: what is written is told to the index.
+    pub(crate) async fn to_the_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, RuntimeError> {
+        self.tasks().spawn(work).await.map_err(|_| RuntimeError::Broken)
+    }
+
+    /// Writes these commits in one transaction.
     async fn commit_all(&self, parts: Vec<Vec<JobChange>>) -> Vec<Result<(), StoreError>> {
+        self.commit_parts(parts.into_iter().map(|jobs| (new_command(), jobs)).collect()).await
+    }
+
+    /// The same, each as its command. An unknown outcome is looked up, never guessed.
+    async fn commit_parts(&self, parts: Vec<(CommandId, Vec<JobChange>)>) -> Vec<Result<(), StoreError>> {
         let now = self.clock().now();
-        let commits: Vec<Commit> = parts
-            .into_iter()
-            .map(|jobs| Commit { jobs, ..Commit::new(CommandId::new(Uuid::now_v7()), now) })
-            .collect();
+        let commits: Vec<Commit> =
+            parts.into_iter().map(|(command, jobs)| Commit { jobs, ..Commit::new(command, now) }).collect();
         let commands: Vec<CommandId> = commits.iter().map(|commit| commit.command).collect();
         let mut answers = Vec::with_capacity(commands.len());
         for (command, answer) in commands.into_iter().zip(self.store().commit(commits).await) {

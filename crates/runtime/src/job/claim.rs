@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use windlass_engine::id::JobId;
 use windlass_engine::job::{JobInput, State};
@@ -12,7 +12,7 @@ use windlass_engine::time::Timestamp;
 use windlass_queue::{Answer, Fill, Query, Question, Take, Taken, Waiter};
 use windlass_store::StoreError;
 use windlass_store::commit::JobChange;
-use windlass_store::job::JobRow;
+use windlass_store::job::{JobRow, due_at};
 
 use super::change::moved;
 use super::{CLAIM_MAX, CLAIM_NAMES_MAX, Claim, Claimed, WAIT_MAX};
@@ -26,8 +26,18 @@ const UNSURE: Duration = Duration::from_secs(1);
 /// limit keys.
 const FILLS_MAX: usize = 1_000;
 
+/// How a wait for jobs ended.
+enum Waited {
+    /// It is too late.
+    InVain,
+    /// There may be something.
+    Enough,
+    /// Some worker is to go, perhaps this one.
+    ToGo,
+}
+
 impl Runtime {
-    /// Hands out jobs; waits for some when there are none.
+    /// Hands out jobs; waits for some when there are none. A worker that is to go gets none, at once.
     pub async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, RuntimeError> {
         let begun = Instant::now();
         let until = begun + claim.wait.min(WAIT_MAX);
@@ -39,9 +49,14 @@ impl Runtime {
         let max = claim.max.clamp(1, CLAIM_MAX);
         let lease_ms = u64::try_from(claim.lease.as_millis()).unwrap_or(u64::MAX);
         let (mut ticket, mut may_fill, mut n_fills) = (None, true, 0usize);
+        let (mut drained, mut may_go) = (self.registry().drained(), true);
         loop {
             if self.jobs().closed.is_cancelled() {
                 return Err(RuntimeError::Draining);
+            }
+            // Whoever was woken for a job takes it: nobody else is told of it.
+            if std::mem::take(&mut may_go) && self.is_worker_draining(&claim.worker) {
+                return Ok(Vec::new());
             }
             match self.jobs().dispatch.take(&query, max, may_fill, ticket, self.clock().now()) {
                 Take::Jobs(Taken { rows, is_sooner }) => {
@@ -69,8 +84,10 @@ impl Runtime {
                     ticket = Some(waiter.ticket());
                     // Nobody is sent away while somebody else reads what there is.
                     let until = if waiter.is_sure() { until } else { until.max(begun + UNSURE) };
-                    if !self.wait_for_jobs(waiter, until).await {
-                        return Ok(Vec::new());
+                    match self.wait_for_jobs(waiter, until, &mut drained).await {
+                        Waited::InVain => return Ok(Vec::new()),
+                        Waited::Enough => {}
+                        Waited::ToGo => may_go = true,
                     }
                     may_fill = true;
                 }
@@ -80,16 +97,24 @@ impl Runtime {
         }
     }
 
-    /// Waits until there may be something; `false` = it is too late for that.
-    async fn wait_for_jobs(&self, mut waiter: Waiter<'_>, until: Instant) -> bool {
+    /// Waits until there may be something.
+    async fn wait_for_jobs(
+        &self,
+        mut waiter: Waiter<'_>,
+        until: Instant,
+        drained: &mut watch::Receiver<()>,
+    ) -> Waited {
         if Instant::now() >= until {
-            return false;
+            return Waited::InVain;
         }
         let again = if waiter.is_sure() { until } else { until.min(Instant::now() + UNSURE) };
         tokio::select! {
-            () = waiter.woken() => true,
-            () = tokio::time::sleep_until(again) => again < until,
-            () = self.jobs().closed.cancelled() => true,
+            biased;
+            // Dropped without having heard, the waiter leaves its job to another. The sender lives as long as the server.
+            _ = drained.changed() => Waited::ToGo,
+            () = waiter.woken() => Waited::Enough,
+            () = self.jobs().closed.cancelled() => Waited::Enough,
+            () = tokio::time::sleep_until(again) => if again < until { Waited::Enough } else { Waited::InVain },
         }
     }
 
@@ -154,10 +179,14 @@ impl Runtime {
                 None => stale.push(row),
             }
         }
-        let (mut done, mut trouble) = (Vec::new(), None);
+        let (mut done, mut started, mut trouble) = (Vec::new(), Vec::new(), None);
         for ((row, claimed), answer) in claims.into_iter().zip(self.commit_jobs(changes).await) {
             match answer {
-                Ok(()) => done.push(claimed),
+                Ok(()) => {
+                    let wait_ms = due_at(&row.job).map_or(0, |due| now.since(due));
+                    started.push((row.job.spec.queue.as_str(), wait_ms));
+                    done.push(claimed);
+                }
                 Err(StoreError::Conflict { .. }) => stale.push(row),
                 Err(error) => {
                     self.jobs().dispatch.put_back(std::slice::from_ref(row));
@@ -165,6 +194,7 @@ impl Runtime {
                 }
             }
         }
+        self.tallies().started(started, now);
         for row in stale {
             // What cannot be read now is handed out again, in vain, and read then.
             if let Err(error) = self.reload(row.id()).await {

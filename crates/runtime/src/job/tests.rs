@@ -1,5 +1,10 @@
 //! Plain jobs on real stores. Those of runs are in `tests/jobs.rs`.
 
+mod act;
+mod create;
+mod letters;
+mod queues;
+mod retries;
 mod time;
 mod workers;
 
@@ -50,7 +55,7 @@ fn done(claimed: &Claimed, value: Value) -> Finish {
 }
 
 fn end(claimed: &Claimed, outcome: Outcome) -> Finish {
-    Finish { job: claimed.job, fence: claimed.fence, outcome, worker: None, log: None }
+    Finish { job: claimed.job, fence: claimed.fence, outcome, worker: None, log: None, retry_after_ms: None }
 }
 
 impl Runtime {

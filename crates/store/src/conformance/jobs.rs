@@ -9,6 +9,7 @@ use windlass_engine::retry::{Fault, FaultKind};
 use super::bench::{Bench, at, job_id};
 use super::side_by_side;
 use crate::commit::Commit;
+use crate::error::Duplicate;
 use crate::job::{JobQuery, JobStatus, ReadyQuery};
 use crate::queue::{QueueLimits, QueueSettings};
 use crate::record::Record;
@@ -33,7 +34,7 @@ fn failed(fence: u64) -> JobInput {
 
 fn is_duplicate_of<T>(answer: &Result<T, crate::StoreError>, n: u64) -> bool {
     let refusal = answer.as_ref().err().and_then(crate::StoreError::refusal);
-    matches!(refusal, Some(Refusal::Duplicate { existing, .. }) if *existing == job_id(n))
+    matches!(refusal, Some(Refusal::Duplicates(all)) if matches!(&all[..], [one] if one.existing == job_id(n)))
 }
 
 async fn ready(store: &dyn Store, queues: &[&str], services: &[&str], now: i64) -> Vec<u64> {
@@ -124,6 +125,34 @@ pub async fn two_jobs_of_one_commit_cannot_share_a_key(store: &dyn Store) {
     let group = vec![bench.job(3, keyed("default", "k"), at(1)), bench.job(4, keyed("default", "k"), at(1))];
     let answers = store.commit(group).await;
     assert!(answers[0].is_ok() && is_duplicate_of(&answers[1], 3));
+}
+
+pub async fn all_duplicates_of_a_commit_are_told_at_once(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    bench.create_job(1, keyed("default", "a"), at(1)).await.unwrap();
+    bench.tell(1, claim(), at(2)).await.unwrap();
+    let later = JobSpec { run_at: Some(at(900)), ..keyed("default", "b") };
+    let mut commit = bench.job(2, later, at(3));
+    for (n, key) in [(3, "a"), (4, "b"), (5, ""), (6, "c"), (7, "a")] {
+        commit.jobs.extend(bench.job(n, keyed("default", key), at(3)).jobs);
+    }
+    let refused = bench.commit(commit.clone()).await.unwrap_err();
+    let duplicate = |n, key: &str, existing, status| Duplicate {
+        job: job_id(n),
+        queue: "default".to_owned(),
+        key: key.to_owned(),
+        existing: job_id(existing),
+        status,
+    };
+    let expected = vec![
+        duplicate(3, "a", 1, JobStatus::Running),
+        duplicate(4, "b", 2, JobStatus::Pending),
+        duplicate(7, "a", 1, JobStatus::Running),
+    ];
+    assert_eq!(refused.refusal(), Some(&Refusal::Duplicates(expected)));
+    commit.jobs.retain(|change| [2, 5, 6].map(job_id).contains(&change.job.id));
+    bench.commit(Commit { command: bench.command(), ..commit }).await.unwrap();
+    assert_eq!(store.jobs(JobQuery::default()).await.unwrap().items.len(), 4);
 }
 
 pub async fn a_replayed_job_takes_its_key_back_only_if_it_is_free(store: &dyn Store) {

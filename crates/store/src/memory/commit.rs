@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use windlass_engine::id::{CommandId, JobId};
+use windlass_engine::id::CommandId;
+use windlass_engine::job::Job;
 use windlass_engine::money::{Account, Movement};
 use windlass_engine::time::Timestamp;
 
 use super::state::{State, StoredRun};
 use crate::account::{self, LedgerRow, Posting};
 use crate::commit::{Commit, Committed, JobChange, RunChange, ScheduleChange, Unmoved};
-use crate::error::{Refusal, StoreError, Subject};
-use crate::job::JobRow;
+use crate::error::{Duplicate, Refusal, StoreError, Subject};
+use crate::job::{JobRow, JobStatus};
 use crate::outbox::{Message, MessageId};
 use crate::run::{RunRow, Snapshot};
 use crate::schedule::FiringRow;
@@ -71,7 +72,8 @@ impl State {
     }
 
     fn check_jobs(&self, changes: &[JobChange], now: Timestamp) -> Result<(), StoreError> {
-        let mut taken: BTreeMap<(&str, &str), JobId> = BTreeMap::new();
+        let mut taken: BTreeMap<(&str, &str), &Job> = BTreeMap::new();
+        let mut duplicates = Vec::new();
         for JobChange { expected_rev, job, .. } in changes {
             let before = self.jobs.get(&job.id);
             guard(|| Subject::Job(job.id), *expected_rev, before.map_or(0, |row| row.rev))?;
@@ -83,14 +85,20 @@ impl State {
             }
             let holder = self.keys.get(&(queue.to_owned(), key.to_owned()));
             let holder = holder.and_then(|id| self.jobs.get(id)).filter(|row| row.job.holds_key(now));
-            let holder = holder.map(JobRow::id).or_else(|| taken.get(&(queue, key)).copied());
-            if let Some(existing) = holder.filter(|id| *id != job.id) {
-                let (queue, key) = (queue.to_owned(), key.to_owned());
-                return Err(Refusal::Duplicate { queue, key, existing }.into());
+            let holder = holder.map(|row| &row.job).or_else(|| taken.get(&(queue, key)).copied());
+            if let Some(existing) = holder.filter(|holder| holder.id != job.id) {
+                duplicates.push(Duplicate {
+                    job: job.id,
+                    queue: queue.to_owned(),
+                    key: key.to_owned(),
+                    existing: existing.id,
+                    status: JobStatus::of(existing),
+                });
+                continue;
             }
-            taken.insert((queue, key), job.id);
+            taken.insert((queue, key), job);
         }
-        Ok(())
+        if duplicates.is_empty() { Ok(()) } else { Err(Refusal::Duplicates(duplicates).into()) }
     }
 
     fn account_row(&self, id: &str) -> Result<&account::AccountRow, Refusal> {

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row, params};
 
 use super::column::{Columns, bound, json};
-use super::{account, job, log, queue, schedule, server, worker};
+use super::{account, job, letter, log, queue, schedule, server, worker};
 use crate::error::StoreError;
 use crate::record::{AuditRow, Record, RecordQuery, Records};
 
@@ -16,6 +16,7 @@ pub(super) fn save(db: &Connection, record: &Record) -> Result<(), StoreError> {
         Record::Server(row) => server::save(db, row),
         Record::Worker(row) => worker::save(db, row),
         Record::WorkerBeat(beat) => worker::beat(db, beat),
+        Record::WorkerDrain { id, is_draining } => worker::drain(db, id, *is_draining),
         Record::WorkersGone { before } => worker::forget(db, *before),
         Record::Account { id, name, now } => account::open(db, id, name, *now),
         Record::Price(row) => account::set_price(db, row),
@@ -32,7 +33,7 @@ pub(super) fn records(db: &Connection, query: &RecordQuery) -> Result<Records, S
         RecordQuery::Prices => Records::Prices(account::prices(db)?),
         RecordQuery::Queues { now } => Records::Queues(queue::depths(db, *now)?),
         RecordQuery::Held { queue } => Records::Held(job::held(db, queue)?),
-        RecordQuery::LetterGroups { queue: _ } => Records::LetterGroups(Vec::new()),
+        RecordQuery::LetterGroups { queue } => Records::LetterGroups(letter::groups(db, queue)?),
         RecordQuery::Schedules(id) => Records::Schedules(schedule::schedules(db, *id)?),
         RecordQuery::Audit { after, limit } => Records::Audit(audit(db, *after, *limit)?),
         RecordQuery::Logs { run, fence } => Records::Logs(log::logs(db, *run, *fence)?),

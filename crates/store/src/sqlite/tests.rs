@@ -7,7 +7,7 @@ async fn sqlite() -> Sqlite {
 crate::conformance!(sqlite);
 
 /// Every statement with a text of its own.
-const ALL: [&[&str]; 21] = [
+const ALL: [&[&str]; 23] = [
     schema::ALL,
     flow::ALL,
     desk::ALL,
@@ -19,6 +19,8 @@ const ALL: [&[&str]; 21] = [
     job::CHANGES,
     job::READY,
     job::KEYS,
+    depth::ALL,
+    letter::ALL,
     queue::ALL,
     account::ALL,
     outbox::ALL,
