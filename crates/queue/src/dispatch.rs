@@ -173,6 +173,7 @@ impl Dispatch {
         now: Timestamp,
     ) -> Take<'_> {
         let mut state = self.lock();
+        state.index.open(now);
         if may_fill && let Some(fill) = self.fill(&mut state, query, 1) {
             return Take::Fill(fill);
         }

@@ -248,9 +248,10 @@ impl Gate {
     /// A ready job is left to the store.
     pub(crate) fn cut(&mut self, limit_key: &str, service: &str, key: Key) {
         let lane = self.lane(limit_key);
-        self.all.cut(&lane, key);
+        let standing = self.standing(&lane);
+        self.all.cut(&lane, key, standing);
         if let Some(view) = self.services.get_mut(service) {
-            view.cut(&lane, key);
+            view.cut(&lane, key, standing);
         }
     }
 

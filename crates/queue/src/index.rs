@@ -177,7 +177,6 @@ impl Index {
 
     /// Takes ready jobs in order, as far as limits allow. It may stop early where the store has to be asked first.
     pub(crate) fn take(&mut self, query: &Query, max: usize, now: Timestamp) -> Vec<Arc<JobRow>> {
-        self.open(now);
         let gated = self.gated(query);
         let mut taken = Vec::new();
         let mut bytes = 0usize;

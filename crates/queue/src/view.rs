@@ -1,7 +1,8 @@
 //! The ready jobs of a queue with limits, or of one service in it: a lane for each limit key, and whose turn it is.
 //!
-//! A lane has jobs that are known to be the next of its key; one without is no lane. What is in no lane is known as
-//! far as the view says, and whoever gets that far asks the store.
+//! A lane has jobs that are known to be the next of its key. One without jobs is no lane, unless its key may hand out
+//! nothing now: what there is of it need not be known before it may. What is in no lane is known as far as the view
+//! says, and whoever gets that far asks the store.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -116,11 +117,14 @@ impl View {
     }
 
     /// From this job on, the store may have more.
-    pub(crate) fn cut(&mut self, limit_key: &str, key: Key) {
+    pub(crate) fn cut(&mut self, limit_key: &Arc<str>, key: Key, standing: Standing) {
         let known = Known::Before(Mark::at(key));
         match self.lanes.get_mut(limit_key) {
             Some(lane) => lane.known = lane.known.min(known),
-            None => self.lower_others(known),
+            None if standing.is_open => self.lower_others(known),
+            None => {
+                self.lanes.insert(limit_key.clone(), Lane::new(known.min(self.others)));
+            }
         }
         self.lower_filling(known);
     }
@@ -131,22 +135,26 @@ impl View {
         if let Some(place) = lane.place.take() {
             self.order.remove(&place);
         }
-        let Some(first) = lane.ready.first().copied() else {
+        if !standing.is_open {
+            return;
+        }
+        if let Some(first) = lane.ready.first().copied() {
+            let place = ((first.urgency(), standing.turn, Mark::at(first)), first);
+            lane.place = Some(place);
+            self.order.insert(place);
+        } else {
             let known = lane.known;
             self.lanes.remove(limit_key);
             self.lower_others(known);
             self.lower_filling(known);
-            return;
-        };
-        if standing.is_open {
-            let place = ((first.urgency(), standing.turn, Mark::at(first)), first);
-            lane.place = Some(place);
-            self.order.insert(place);
         }
     }
 
-    /// Nothing is known any more of what is in no lane.
+    /// Nothing is known any more of what is in no lane, or in one without jobs.
     pub(crate) fn doubt(&mut self) {
+        for lane in self.lanes.values_mut().filter(|lane| lane.ready.is_empty()) {
+            lane.known = Known::Nothing;
+        }
         self.lower_others(Known::Nothing);
         self.lower_filling(Known::Nothing);
     }
@@ -181,6 +189,33 @@ impl View {
 
     fn lower_filling(&mut self, known: Known) {
         self.filling = self.filling.map(|filling| filling.min(known));
+    }
+}
+
+#[cfg(test)]
+impl View {
+    pub(crate) fn describe(&self) -> String {
+        let lanes: Vec<String> = self
+            .lanes
+            .iter()
+            .map(|(k, l)| {
+                format!(
+                    "{k}: {} jobs from {:?} known {:?} place {:?}",
+                    l.ready.len(),
+                    l.ready.first(),
+                    l.known,
+                    l.place.is_some()
+                )
+            })
+            .collect();
+        format!(
+            "others {:?} turn {} after {:?} filling {:?}\n    {}",
+            self.others,
+            self.others_turn,
+            self.after,
+            self.filling,
+            lanes.join("\n    ")
+        )
     }
 }
 

@@ -85,16 +85,16 @@ impl Index {
     }
 
     fn learn(&mut self, queue: &str, service: Option<&str>, read: Read, still: Known) {
-        let Read { lanes, mut others, after } = read;
+        let Read { mut lanes, mut others, after } = read;
+        // What may be handed out goes first: there may not be room for all.
+        if let Some(gate) = self.gates.get(queue) {
+            lanes.sort_by_key(|(limit_key, ..)| !gate.standing(limit_key).is_open);
+        }
         let (mut n, mut bytes) = (0usize, 0usize);
         for (limit_key, known, rows) in lanes {
-            // What there is no room for is not known; one is always added, so that whoever asked gets on.
-            let mut known = known.min(still);
-            for row in &rows {
-                let is_full = n > 0 && self.is_overfull(n, bytes);
-                known = if is_full { known.min(Known::Before(Mark::at(Key::of(row)))) } else { known };
-                (n, bytes) = (n + 1, bytes.saturating_add(weight_of(row)));
-            }
+            let known = self.fitting(known.min(still), &rows, n > 0);
+            n += rows.len();
+            bytes = rows.iter().map(weight_of).fold(bytes, usize::saturating_add);
             let Some(gate) = self.gates.get_mut(queue) else { return };
             let lane = gate.lane(&limit_key);
             gate.view_mut(service).learn(&lane, known);
@@ -111,6 +111,21 @@ impl Index {
         let turn = gate.next_turn();
         gate.view_mut(service).learn_others(others.min(still), turn, after);
         self.bytes_per_row = bytes.checked_div(n).unwrap_or(self.bytes_per_row);
+    }
+
+    /// How much of a lane will be known: what there is no room for is not. One is always added, so that whoever asked
+    /// gets on.
+    fn fitting(&self, known: Known, rows: &[JobRow], may_be_none: bool) -> Known {
+        let rows_max = self.limits.rows.saturating_add(self.limits.fill_rows);
+        let (mut n, mut bytes) = (self.ready.n, self.ready.bytes);
+        for (at, row) in rows.iter().enumerate() {
+            let is_full = n >= rows_max || bytes >= self.limits.bytes;
+            if is_full && (at > 0 || may_be_none) {
+                return known.min(Known::Before(Mark::at(Key::of(row))));
+            }
+            (n, bytes) = (n + 1, bytes.saturating_add(weight_of(row)));
+        }
+        known
     }
 
     fn learn_row(&mut self, row: JobRow, known: Known) {
@@ -131,13 +146,6 @@ impl Index {
         {
             gate.insert(&row.job.spec.limit_key, &row.job.spec.name, key);
         }
-    }
-
-    /// Whether there is no room for more than so many that were read.
-    fn is_overfull(&self, n: usize, bytes: usize) -> bool {
-        let rows_max = self.limits.rows.saturating_add(self.limits.fill_rows);
-        self.ready.n.saturating_add(n) >= rows_max
-            || self.ready.bytes.saturating_add(bytes) >= self.limits.bytes
     }
 }
 

@@ -1,5 +1,7 @@
 //! The index against a list that is searched from front to back, with limits so small that everything overflows.
 
+mod limits;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -44,8 +46,10 @@ impl Index {
                 list.is_some_and(|list| list.keys().any(|key| key == Key::of(&slot.row)))
             };
             let is_ready = slot.place == Place::Ready;
+            let by_service =
+                is_ready && !self.paused.contains(&spec.queue) && !self.gates.contains_key(&spec.queue);
             has(self.queues.named(&spec.queue)) == is_ready
-                && has(self.services.named(&spec.name)) == (is_ready && !self.paused.contains(&spec.queue))
+                && has(self.services.named(&spec.name)) == by_service
         };
         let n_listed: usize = self.queues.all().map(|(_, list)| list.len()).sum();
         count(Place::Ready) == self.ready.n

@@ -2,6 +2,7 @@
 
 use windlass_store::job::JobQuery;
 use windlass_store::page::Part;
+use windlass_store::record::Record;
 
 use super::*;
 

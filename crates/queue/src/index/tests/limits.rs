@@ -1,0 +1,415 @@
+//! Queues with limits against a store in memory that is searched from front to back.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use windlass_engine::id::CommandId;
+use windlass_engine::limit::Bucket;
+use windlass_store::Memory;
+use windlass_store::commit::{Commit, JobChange};
+use windlass_store::job::{JobQuery, KeyQuery, ReadyQuery};
+use windlass_store::page::Part;
+use windlass_store::queue::{QueueLimits, Rate};
+use windlass_store::record::{RecordQuery, Records};
+
+use super::*;
+
+/// One key is passed by another at most so often while it could have a turn: once in their order, once because it
+/// was only in the store, and once for each of the two ways to ask.
+const PASSES_MAX: usize = 4;
+
+/// The limits of the queue `a`, and what has been used of them.
+struct Model {
+    limits: QueueLimits,
+    bucket: Option<Bucket>,
+    keys: HashMap<String, Bucket>,
+}
+
+fn bucket(rate: Rate, now: Timestamp) -> Bucket {
+    Bucket::new(rate.count, rate.per_ms, rate.burst.unwrap_or(rate.count), now)
+}
+
+impl Model {
+    fn set(&mut self, limits: QueueLimits, now: Timestamp) {
+        if limits == self.limits {
+            return;
+        }
+        let reshaped = |before: Option<Bucket>, rate: Rate| match before {
+            Some(mut before) => {
+                before.reshape(rate.count, rate.per_ms, rate.burst.unwrap_or(rate.count), now);
+                before
+            }
+            None => bucket(rate, now),
+        };
+        self.bucket = limits.rate.map(|rate| reshaped(self.bucket.take(), rate));
+        let keys = std::mem::take(&mut self.keys).into_iter();
+        self.keys =
+            keys.filter_map(|(key, one)| Some((key, reshaped(Some(one), limits.key_rate?)))).collect();
+        self.limits = limits;
+    }
+
+    fn takes_turns(&self) -> bool {
+        self.limits.fair || self.limits.key_concurrency.is_some() || self.limits.key_rate.is_some()
+    }
+
+    fn allows(&self, key: &str, held: &[String], now: Timestamp) -> bool {
+        let n_of_key = held.iter().filter(|held| *held == key).count();
+        let has_token = |bucket: Option<&Bucket>| bucket.is_none_or(|bucket| bucket.available(now) > 0);
+        self.limits.concurrency.is_none_or(|max| held.len() < usize::try_from(max).unwrap())
+            && has_token(self.bucket.as_ref())
+            && (key.is_empty()
+                || (self.limits.key_concurrency.is_none_or(|max| n_of_key < usize::try_from(max).unwrap())
+                    && has_token(self.keys.get(key))))
+    }
+
+    fn spend(&mut self, key: &str, now: Timestamp) {
+        if let Some(bucket) = &mut self.bucket {
+            bucket.take(now, 1).unwrap();
+        }
+        if let Some(rate) = self.limits.key_rate.filter(|_| !key.is_empty()) {
+            let of_key = self.keys.entry(key.to_owned()).or_insert_with(|| bucket(rate, now));
+            of_key.take(now, 1).unwrap();
+        }
+    }
+}
+
+/// Something that was read and not told yet.
+enum Told {
+    Lists(Query, Vec<JobRow>, usize),
+    View(Want, Heard),
+    Held(Want, Vec<windlass_store::job::HeldRow>),
+}
+
+struct World {
+    store: Memory,
+    index: Index,
+    model: Model,
+    taken: Vec<Arc<JobRow>>,
+    running: Vec<JobId>,
+    reading: Vec<Told>,
+    /// How often a key was passed by another.
+    passes: HashMap<(String, String), usize>,
+    n_made: u128,
+    n_commands: u128,
+    now: i64,
+}
+
+const QUEUES: [&str; 2] = ["a", "b"];
+const SERVICES: [&str; 2] = ["s", "t"];
+
+impl World {
+    fn new() -> Self {
+        World {
+            store: Memory::new(),
+            index: Index::new(LIMITS, true),
+            model: Model { limits: QueueLimits::default(), bucket: None, keys: HashMap::new() },
+            taken: Vec::new(),
+            running: Vec::new(),
+            reading: Vec::new(),
+            passes: HashMap::new(),
+            n_made: 0,
+            n_commands: 0,
+            now: 0,
+        }
+    }
+
+    fn row(&self, id: JobId) -> JobRow {
+        self.store.job_now(id).unwrap().unwrap()
+    }
+
+    fn write(&mut self, row: JobRow) {
+        self.n_commands += 1;
+        let command = CommandId::new(Uuid::from_u128(self.n_commands));
+        let change =
+            JobChange { expected_rev: row.rev - 1, job: row.job.clone(), origin: row.origin.clone() };
+        let commit = Commit { jobs: vec![change], ..Commit::new(command, Timestamp(self.now)) };
+        self.store.commit_now(vec![commit]).pop().unwrap().unwrap();
+        if row.job.is_open() {
+            self.index.offer(Arc::new(row));
+        } else {
+            self.index.forget(row.id(), row.rev);
+        }
+    }
+
+    /// The limit keys of jobs of `a` that somebody has.
+    fn held(&self) -> Vec<String> {
+        let taken = self.taken.iter().map(|row| (**row).clone());
+        let all = taken.chain(self.running.iter().map(|id| self.row(*id)));
+        all.filter(|row| row.job.spec.queue == "a").map(|row| row.job.spec.limit_key.clone()).collect()
+    }
+
+    /// What could be handed out now.
+    fn claimable(&self, query: &Query) -> Vec<JobRow> {
+        let (taken, held) = (self.taken.iter().map(|row| row.id()).collect::<BTreeSet<_>>(), self.held());
+        let part = Part { limit: 1_000, ..Part::default() };
+        let all = self.store.jobs_now(JobQuery { part, ..JobQuery::default() }).unwrap().items;
+        let can_be = |row: &JobRow| {
+            let spec = &row.job.spec;
+            matches!(row.job.state, State::Queued { .. })
+                && (query.queues.contains(&spec.queue) || query.services.contains(&spec.name))
+                && !taken.contains(&row.id())
+                && !self.index.paused.contains(&spec.queue)
+                && (spec.queue != "a" || self.model.allows(&spec.limit_key, &held, Timestamp(self.now)))
+        };
+        all.into_iter().filter(can_be).collect()
+    }
+
+    fn begin_reading(&mut self, query: &Query, n: usize) -> bool {
+        let now = Timestamp(self.now);
+        let wants = self.index.begin_filling(query, n);
+        let is_any = !wants.is_empty();
+        for want in wants {
+            let told = match &want {
+                Want::Lists { query: Query { queues, services }, except, limit } => {
+                    let (queues, services) = (queues.clone(), services.clone());
+                    let query = Query { queues: queues.clone(), services: services.clone() };
+                    let (except, limit) = (except.clone(), *limit);
+                    let ready = ReadyQuery { queues, services, except, now, limit, ..ReadyQuery::default() };
+                    Told::Lists(query, self.store.ready_now(ready).unwrap(), limit)
+                }
+                Want::View(filling) => {
+                    let heard = match filling.question() {
+                        Asked::InOrder(query) => {
+                            Heard::InOrder(self.store.ready_now(ReadyQuery { now, ..query }).unwrap())
+                        }
+                        Asked::ByKey(query) => {
+                            Heard::ByKey(self.store.ready_by_key_now(KeyQuery { now, ..query }).unwrap())
+                        }
+                    };
+                    Told::View(want, heard)
+                }
+                Want::Held(counting) => {
+                    let query = RecordQuery::Held { queue: counting.queue.clone() };
+                    let Records::Held(held) = self.store.records_now(query).unwrap() else { panic!() };
+                    Told::Held(want, held)
+                }
+            };
+            self.reading.push(told);
+        }
+        is_any
+    }
+
+    fn end_reading(&mut self) {
+        for told in std::mem::take(&mut self.reading) {
+            match told {
+                Told::Lists(query, rows, limit) => self.index.filled(&query, Some((rows, limit))),
+                Told::View(Want::View(filling), heard) => self.index.heard(&filling, Some(heard)),
+                Told::Held(Want::Held(counting), held) => self.index.counted(&counting, Some(held)),
+                Told::View(..) | Told::Held(..) => panic!("it was asked otherwise"),
+            }
+        }
+    }
+
+    /// Takes as a claim does, and checks each job that it got.
+    fn take(&mut self, query: &Query, max: usize) {
+        self.end_reading();
+        self.index.open(Timestamp(self.now));
+        let mut rows = Vec::new();
+        for _ in 0..100 {
+            let is_read = self.begin_reading(query, 1);
+            self.end_reading();
+            rows = self.index.take(query, max, Timestamp(self.now));
+            if !rows.is_empty() || !is_read {
+                break;
+            }
+        }
+        if rows.is_empty() {
+            let left = self.claimable(query);
+            assert!(left.is_empty(), "nothing was handed out, but {left:#?} could be");
+        }
+        for row in rows {
+            self.check(query, &row);
+            self.model_grant(&row);
+        }
+    }
+
+    fn model_grant(&mut self, row: &Arc<JobRow>) {
+        if row.job.spec.queue == "a" {
+            self.model.spend(&row.job.spec.limit_key, Timestamp(self.now));
+        }
+        self.taken.push(row.clone());
+    }
+
+    fn check(&mut self, query: &Query, row: &JobRow) {
+        let (claimable, spec) = (self.claimable(query), &row.job.spec);
+        assert!(claimable.iter().any(|one| one.id() == row.id()), "{row:?} must not be handed out");
+        let highest = claimable.iter().map(|one| one.job.spec.priority).max();
+        assert_eq!(Some(spec.priority), highest, "something more urgent could be handed out");
+        let takes_turns = spec.queue == "a" && self.model.takes_turns();
+        // Whoever asks by service is given the first of each key and service.
+        let by_service = takes_turns && !query.queues.contains(&spec.queue);
+        let is_alike = |one: &&JobRow| {
+            one.job.spec.queue == spec.queue
+                && (!takes_turns || one.job.spec.limit_key == spec.limit_key)
+                && (!by_service || one.job.spec.name == spec.name)
+        };
+        let first = claimable.iter().filter(is_alike).map(Key::of).min();
+        assert_eq!(first, Some(Key::of(row)), "something came earlier");
+        if !takes_turns {
+            return self.passes.clear();
+        }
+        let waiting: BTreeSet<String> = claimable
+            .iter()
+            .filter(|one| one.job.spec.queue == "a" && one.job.spec.priority == spec.priority)
+            .map(|one| one.job.spec.limit_key.clone())
+            .filter(|key| *key != spec.limit_key)
+            .collect();
+        self.passes.retain(|(key, _), _| waiting.contains(key));
+        for key in waiting {
+            let n = self.passes.entry((key.clone(), spec.limit_key.clone())).or_default();
+            *n += 1;
+            assert!(*n <= PASSES_MAX, "`{}` passed `{key}` {n} times", spec.limit_key);
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        self.now += 1;
+        let now = Timestamp(self.now);
+        match step {
+            Step::Make { queue, service, key, priority } => {
+                self.n_made += 1;
+                let limit_key = if *key == 0 { String::new() } else { format!("k{key}") };
+                let (priority, id) = (*priority, JobId::new(Uuid::from_u128(self.n_made)));
+                let spec =
+                    JobSpec { priority, limit_key, ..JobSpec::new(SERVICES[*service], QUEUES[*queue]) };
+                let (job, _) = Job::create(id, spec, now).unwrap();
+                self.write(JobRow { rev: 1, job, origin: Default::default() });
+            }
+            Step::Take { queues, services, max } => self.take(&asked(*queues, *services), *max),
+            Step::Read { queues, services } => {
+                if self.reading.is_empty() {
+                    self.begin_reading(&asked(*queues, *services), 3);
+                }
+            }
+            Step::Tell => self.end_reading(),
+            Step::PutBack => self.index.put_back(&std::mem::take(&mut self.taken)),
+            Step::Claim => {
+                for row in std::mem::take(&mut self.taken) {
+                    let claim = JobInput::Claim { worker: "w".to_owned(), lease_ms: 0 };
+                    self.running.push(row.id());
+                    self.write(moved(&row, claim, now));
+                }
+            }
+            Step::Finish { done } => {
+                let Some(id) = self.running.pop() else { return };
+                let row = self.row(id);
+                let input = if *done {
+                    JobInput::Finish { fence: row.job.fence, outcome: Outcome::Done { result: 1.into() } }
+                } else {
+                    JobInput::Release { fence: row.job.fence }
+                };
+                self.write(moved(&row, input, now));
+            }
+            Step::Wait { ms } => self.now += ms,
+            Step::Limit(limits) => {
+                self.passes.clear();
+                self.index.limit("a", limits.clone(), now);
+                self.model.set(limits.clone(), now);
+            }
+            Step::Forget => {
+                // As after a restart: what was handed out and did not become durable is nobody's.
+                self.reading.clear();
+                self.taken.clear();
+                self.passes.clear();
+                self.index = Index::new(LIMITS, true);
+                self.model.bucket = None;
+                self.model.keys.clear();
+                let limits = std::mem::take(&mut self.model.limits);
+                self.index.limit("a", limits.clone(), now);
+                self.model.set(limits, now);
+                self.index.doubt_queues(&QUEUES.map(str::to_owned));
+            }
+            Step::Doubt => self.index.doubt(),
+        }
+        let n_slots = self.held().len();
+        let counts = self.index.gates.get("a").is_some_and(|gate| gate.counts() && gate.is_counted);
+        assert!(!counts || self.index.slots.len() == n_slots, "{n_slots} are held: {:?}", self.index.slots);
+        assert!(self.index.is_consistent(), "after {step:?}");
+    }
+}
+
+fn asked(queues: u8, services: u8) -> Query {
+    let named = |names: &[&str], bits: u8| -> Vec<String> {
+        let chosen = names.iter().enumerate().filter(|(at, _)| bits & (1 << at) != 0);
+        chosen.map(|(_, name)| (*name).to_owned()).collect()
+    };
+    Query { queues: named(&QUEUES, queues), services: named(&SERVICES, services) }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Make { queue: usize, service: usize, key: u8, priority: i32 },
+    Take { queues: u8, services: u8, max: usize },
+    Read { queues: u8, services: u8 },
+    Tell,
+    PutBack,
+    Claim,
+    Finish { done: bool },
+    Wait { ms: i64 },
+    Limit(QueueLimits),
+    Forget,
+    Doubt,
+}
+
+fn limits() -> impl Strategy<Value = QueueLimits> {
+    let rate = || {
+        let rate = (1..4u32, 1..40u32).prop_map(|(count, per_ms)| Rate { count, per_ms, burst: None });
+        proptest::option::of(rate)
+    };
+    let parts = (proptest::option::of(1..4u32), rate(), proptest::option::of(1..3u32), rate(), any::<bool>());
+    parts.prop_map(|(concurrency, rate, key_concurrency, key_rate, fair)| QueueLimits {
+        concurrency,
+        rate,
+        key_concurrency,
+        key_rate,
+        fair,
+    })
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    let key = prop_oneof![3 => 0..4u8, 1 => 0..30u8];
+    let make = (prop_oneof![4 => Just(0usize), 1 => Just(1)], 0..2usize, key, -1..2i32);
+    prop_oneof![
+        10 => make.prop_map(|(queue, service, key, priority)| Step::Make { queue, service, key, priority }),
+        6 => (0..4u8, 0..4u8, 1..4usize).prop_map(|(queues, services, max)| Step::Take { queues, services, max }),
+        2 => (0..4u8, 0..4u8).prop_map(|(queues, services)| Step::Read { queues, services }),
+        1 => Just(Step::Tell),
+        1 => Just(Step::PutBack),
+        3 => Just(Step::Claim),
+        5 => any::<bool>().prop_map(|done| Step::Finish { done }),
+        2 => (1..30i64).prop_map(|ms| Step::Wait { ms }),
+        1 => limits().prop_map(Step::Limit),
+        1 => Just(Step::Forget),
+        1 => Just(Step::Doubt),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+    #[test]
+    fn limits_are_never_exceeded_and_nothing_that_may_be_handed_out_is_kept_back(
+        first in limits(), steps in proptest::collection::vec(steps(), 1..200)
+    ) {
+        let mut world = World::new();
+        world.step(&Step::Limit(first));
+        for step in &steps {
+            world.step(step);
+        }
+    }
+}
+
+#[test]
+fn a_key_with_many_jobs_waits_for_its_turn() {
+    let mut world = World::new();
+    world.step(&Step::Limit(QueueLimits { fair: true, ..QueueLimits::default() }));
+    for key in [1; 30].into_iter().chain([2; 3]).chain([0; 2]) {
+        world.step(&Step::Make { queue: 0, service: 0, key, priority: 0 });
+    }
+    for _ in 0..8 {
+        world.step(&Step::Take { queues: 1, services: 0, max: 1 });
+    }
+    let counts = world.taken.iter().fold(BTreeMap::new(), |mut counts, row| {
+        *counts.entry(row.job.spec.limit_key.as_str()).or_insert(0) += 1;
+        counts
+    });
+    assert_eq!(counts, BTreeMap::from([("", 2), ("k1", 3), ("k2", 3)]));
+}
