@@ -192,33 +192,6 @@ impl View {
     }
 }
 
-#[cfg(test)]
-impl View {
-    pub(crate) fn describe(&self) -> String {
-        let lanes: Vec<String> = self
-            .lanes
-            .iter()
-            .map(|(k, l)| {
-                format!(
-                    "{k}: {} jobs from {:?} known {:?} place {:?}",
-                    l.ready.len(),
-                    l.ready.first(),
-                    l.known,
-                    l.place.is_some()
-                )
-            })
-            .collect();
-        format!(
-            "others {:?} turn {} after {:?} filling {:?}\n    {}",
-            self.others,
-            self.others_turn,
-            self.after,
-            self.filling,
-            lanes.join("\n    ")
-        )
-    }
-}
-
 impl Lane {
     fn new(known: Known) -> Self {
         Lane { ready: BTreeSet::new(), known, place: None }

@@ -1,12 +1,13 @@
 //! Queues with limits: what is counted, what is spent, and who is woken when something opens.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use windlass_engine::id::JobId;
 use windlass_engine::job::State;
 use windlass_engine::time::Timestamp;
 use windlass_store::job::{HeldRow, JobRow};
-use windlass_store::queue::QueueLimits;
+use windlass_store::queue::{QueueLimits, Spent};
 
 use super::{Hold, Index, Place};
 use crate::dispatch::Query;
@@ -106,6 +107,32 @@ impl Index {
         let openings = gate.spend(&spec.limit_key, now).into_iter().flatten();
         self.openings.extend(openings.map(|(at, lane)| (at, spec.queue.clone(), lane)));
         self.occupy(row.id(), row.rev, &spec.queue, &spec.limit_key);
+    }
+
+    /// What is used up of the rates that these jobs count for.
+    pub(crate) fn spent(&self, rows: &[Arc<JobRow>]) -> Vec<Spent> {
+        if self.gates.is_empty() {
+            return Vec::new();
+        }
+        let mut spent: HashMap<(&str, String), Timestamp> = HashMap::new();
+        for spec in rows.iter().map(|row| &row.job.spec) {
+            let Some(gate) = self.gates.get(&spec.queue) else { continue };
+            for (limit_key, full_at) in gate.full_at(&spec.limit_key).into_iter().flatten() {
+                spent.insert((&spec.queue, limit_key), full_at);
+            }
+        }
+        let spent = spent.into_iter();
+        spent
+            .map(|((queue, limit_key), full_at)| Spent { queue: queue.to_owned(), limit_key, full_at })
+            .collect()
+    }
+
+    /// So much of a rate was used up before.
+    pub(crate) fn restore(&mut self, spent: &Spent, now: Timestamp) {
+        let Some(gate) = self.gates.get_mut(&spent.queue) else { return };
+        if let Some((at, lane)) = gate.restore(&spent.limit_key, spent.full_at, now) {
+            self.openings.insert((at, spent.queue.clone(), lane));
+        }
     }
 
     /// When there are tokens again for somebody.
