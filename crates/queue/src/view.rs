@@ -62,6 +62,11 @@ impl View {
         self.lanes.contains_key(limit_key)
     }
 
+    /// Whether the store has nothing that is not here.
+    pub(crate) fn is_known(&self) -> bool {
+        self.others == Known::All && self.lanes.values().all(|lane| lane.known == Known::All)
+    }
+
     /// The keys that have a lane.
     pub(crate) fn keys(&self) -> HashSet<Arc<str>> {
         self.lanes.keys().cloned().collect()

@@ -12,7 +12,7 @@ fn at_once(concurrency: u32) -> QueueLimits {
 
 /// A queue with these limits and jobs, of which everything is known; workers have those that are `held`.
 fn limited(limits: QueueLimits, rows: Vec<JobRow>, held: Vec<HeldRow>) -> Dispatch {
-    let dispatch = Dispatch::alone(Limits::default());
+    let dispatch = Dispatch::new(Limits::default());
     dispatch.limit("q", limits, Timestamp(5));
     let Take::Fill(mut fill) = attempt(&dispatch, &of_queue("q"), 1) else { panic!("nothing to fill") };
     while let Some(question) = fill.question(Timestamp(5)) {
