@@ -122,6 +122,14 @@ impl RunId {
     }
 }
 
+/// An id for what `from` makes at a moment: its head is that moment, so that such ids sort by it. `n` tells several of
+/// one moment apart.
+pub(crate) fn derive_at(from: Uuid, at_ms: i64, n: u64) -> Uuid {
+    let (high, low) = from.as_u64_pair();
+    let head = at_ms.max(0).unsigned_abs() << 16;
+    derive(Uuid::from_u64_pair(head, low ^ mix(high)), n ^ mix(at_ms.unsigned_abs()))
+}
+
 /// Mixes a number into a UUID and keeps the result a valid version 8 UUID; the time-ordered head is kept.
 fn derive(from: Uuid, n: u64) -> Uuid {
     let (high, low) = from.as_u64_pair();

@@ -11,7 +11,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::ScheduleId;
+use crate::id::{JobId, RunId, ScheduleId, derive_at};
 use crate::time::Timestamp;
 
 pub use cron::{Cron, Dst};
@@ -85,6 +85,18 @@ pub struct Firing {
     pub manual: bool,
 }
 
+impl Firing {
+    /// The job that it starts: the same firing always has the same job.
+    pub fn job(&self) -> JobId {
+        JobId::new(derive_at(self.schedule.uuid(), self.slot.0, u64::from(self.manual)))
+    }
+
+    /// The run that it starts: the same firing always has the same run.
+    pub fn run(&self) -> RunId {
+        RunId::new(derive_at(self.schedule.uuid(), self.slot.0, 2 + u64::from(self.manual)))
+    }
+}
+
 impl fmt::Display for Firing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}{}", self.schedule, self.slot, if self.manual { "!" } else { "" })
@@ -104,6 +116,19 @@ pub struct Decision {
     pub progress: Progress,
     /// When to ask again; also whenever something that it started ends, if slots are waiting.
     pub next_at: Option<Timestamp>,
+}
+
+impl Decision {
+    /// What is to be remembered, and when to ask again, once the first `n` firings have happened and the others have
+    /// not: for whoever cannot start all of them in one transaction. `before` is what was remembered so far.
+    pub fn after(&self, before: &Progress, n: usize) -> (Progress, Option<Timestamp>) {
+        let (done, rest) = self.fire.split_at(n.min(self.fire.len()));
+        let Some(next) = rest.first() else { return (self.progress.clone(), self.next_at) };
+        let is_open = |slot: &&Timestamp| rest.iter().any(|firing| firing.slot == **slot);
+        let waiting = before.waiting.iter().filter(is_open).copied().collect();
+        let last_slot = done.iter().map(|firing| firing.slot).max().max(before.last_slot);
+        (Progress { last_slot, waiting }, Some(next.slot))
+    }
 }
 
 impl Schedule {

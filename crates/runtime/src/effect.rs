@@ -12,6 +12,7 @@ use windlass_engine::plan::Exec;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_store::record::Record;
 use windlass_store::run::RunStatus;
+use windlass_store::schedule::Started;
 
 use crate::Runtime;
 use crate::call::Reported;
@@ -81,6 +82,7 @@ impl Runtime {
             });
             if !standing.status.is_open() {
                 self.feed().ended(run, standing.status);
+                self.calendar().ended(Started::Run(run));
             }
         }
         if !jobs.is_empty() {

@@ -12,7 +12,7 @@ mod create;
 mod extend;
 mod finish;
 mod letter;
-mod many;
+pub(crate) mod many;
 mod reap;
 
 use std::sync::Arc;
@@ -94,6 +94,8 @@ pub struct Finish {
     pub outcome: Outcome,
     pub worker: Option<String>,
     pub log: Option<String>,
+    /// Of a plain job that failed: the next attempt begins not before so long.
+    pub retry_after_ms: Option<u64>,
 }
 
 /// What becomes of a claim, in a word for whoever holds it.
@@ -175,6 +177,7 @@ impl Runtime {
 
     /// These changes of jobs have become durable.
     pub(crate) fn committed_jobs(&self, changes: &[JobChange]) {
+        self.calendar().jobs_moved(changes);
         let (open, ended): (Vec<_>, Vec<_>) = changes.iter().partition(|change| change.job.is_open());
         let ended = ended.into_iter().map(|change| (change.job.id, change.expected_rev.saturating_add(1)));
         self.jobs().dispatch.ended(ended);

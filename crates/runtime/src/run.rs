@@ -11,9 +11,10 @@ use windlass_engine::id::{FlowId, RunId, ScheduleId, VersionId};
 use windlass_engine::input::{Input, Refusal};
 use windlass_engine::plan::Plan;
 use windlass_engine::run::Run;
-use windlass_store::commit::JobChange;
+use windlass_store::commit::{Commit, JobChange, ScheduleChange};
 use windlass_store::outbox::MessageId;
 use windlass_store::run::{Origin, Request, RunRef, RunRow, RunStatus};
+use windlass_store::schedule::FiringRow;
 
 use crate::feed::Change;
 use crate::mailbox::Told;
@@ -67,6 +68,24 @@ pub struct Along {
     pub create: Option<Origin>,
     pub jobs: Vec<JobChange>,
     pub delivered: Vec<MessageId>,
+    pub schedules: Vec<ScheduleChange>,
+    pub firings: Vec<FiringRow>,
+}
+
+impl Along {
+    /// Whether there is something that is not about the run itself.
+    pub(crate) fn has_company(&self) -> bool {
+        let Along { create: _, jobs, delivered, schedules, firings } = self;
+        !(jobs.is_empty() && delivered.is_empty() && schedules.is_empty() && firings.is_empty())
+    }
+
+    /// Puts it into the commit that it goes along with.
+    pub(crate) fn join(&self, commit: &mut Commit) {
+        commit.jobs.extend(self.jobs.iter().cloned());
+        commit.delivered.extend(self.delivered.iter().cloned());
+        commit.schedules.extend(self.schedules.iter().cloned());
+        commit.firings.extend(self.firings.iter().cloned());
+    }
 }
 
 /// A run as it is stored: its row, its plan, and its state folded from the journal.

@@ -21,6 +21,7 @@ use crate::job::Jobs;
 use crate::mailbox::Mailboxes;
 use crate::outbox::Outbox;
 use crate::recovery::Life;
+use crate::schedule::Calendar;
 use crate::timer::Timers;
 use crate::worker::Registry;
 use crate::{RuntimeError, Settings};
@@ -50,6 +51,7 @@ pub(crate) struct Inner {
     outbox: Outbox,
     calls: Calls,
     jobs: Jobs,
+    calendar: Calendar,
     registry: Registry,
     caller: Caller,
     tasks: TaskTracker,
@@ -78,6 +80,7 @@ impl Runtime {
             outbox: Outbox::default(),
             calls: Calls::default(),
             jobs: Jobs::new(settings.is_alone),
+            calendar: Calendar::default(),
             registry: Registry::new(&settings),
             caller: Caller::new(&settings),
             tasks: TaskTracker::new(),
@@ -97,6 +100,7 @@ impl Runtime {
         self.tasks().spawn(self.clone().keep_time());
         self.tasks().spawn(self.clone().look_ahead());
         self.tasks().spawn(self.clone().keep_jobs());
+        self.tasks().spawn(self.clone().keep_schedules());
         self.tasks().spawn(self.clone().look_for_messages());
         self.tasks().spawn(self.clone().tidy_up());
         self.tasks().spawn(self.clone().look_at_workers());
@@ -208,6 +212,10 @@ impl Runtime {
 
     pub(crate) fn jobs(&self) -> &Jobs {
         &self.inner.jobs
+    }
+
+    pub(crate) fn calendar(&self) -> &Calendar {
+        &self.inner.calendar
     }
 
     pub(crate) fn tasks(&self) -> &TaskTracker {

@@ -236,7 +236,7 @@ impl Runtime {
             Out::Job(id) => letter.along.jobs.iter().any(|change| change.job.id == *id),
             Out::Delivered(id) => letter.along.delivered.contains(id),
             Out::Request { .. } => letter.along.create.is_some(),
-            Out::Company => !letter.along.jobs.is_empty() || !letter.along.delivered.is_empty(),
+            Out::Company => letter.along.has_company(),
         };
         let (gone, rest): (Vec<Letter>, Vec<Letter>) = letters.into_iter().partition(concerns);
         self.answer(run, gone, |_| match out {

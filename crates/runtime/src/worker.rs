@@ -10,7 +10,7 @@ mod waiting;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, watch};
 use windlass_engine::limits::NAME_BYTES;
 use windlass_engine::time::Timestamp;
 use windlass_store::record::Record;
@@ -53,6 +53,11 @@ impl From<StoreError> for RegisterError {
 pub(crate) struct Registry {
     loaded: OnceCell<()>,
     desk: Mutex<Desk>,
+    /// Held by whoever reads all workers or drains one, so that what was read before does not undo what was written
+    /// meanwhile.
+    reading: tokio::sync::Mutex<()>,
+    /// Somebody is to go: whoever waits for work asks whether it is meant.
+    drained: watch::Sender<()>,
 }
 
 impl Registry {
@@ -63,7 +68,17 @@ impl Registry {
             worker_calls: settings.worker_calls_max,
             ttl_ms: ttl_ms(settings),
         };
-        Registry { loaded: OnceCell::new(), desk: Mutex::new(Desk::new(limits)) }
+        Registry {
+            loaded: OnceCell::new(),
+            desk: Mutex::new(Desk::new(limits)),
+            reading: tokio::sync::Mutex::new(()),
+            drained: watch::Sender::new(()),
+        }
+    }
+
+    /// Hears of workers that are to go.
+    pub(crate) fn drained(&self) -> watch::Receiver<()> {
+        self.drained.subscribe()
     }
 
     /// Everything under the lock is whole between two statements that can panic: there are none.
@@ -117,6 +132,25 @@ impl Runtime {
         Ok(true)
     }
 
+    /// Gives a worker no more work, so that it goes when it is done with what it has; or gives it work again. Registering
+    /// again does so too. `false` = nobody of that id is registered.
+    pub async fn drain_worker(&self, id: &str, is_draining: bool) -> Result<bool, RuntimeError> {
+        let _nobody_reads = self.registry().reading.lock().await;
+        match self.store().save(Record::WorkerDrain { id: id.to_owned(), is_draining }).await {
+            Ok(()) => {}
+            Err(StoreError::Refused(Refusal::UnknownWorker(_))) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        self.registry().desk().drain(id, is_draining, self.clock().now());
+        self.registry().drained.send_replace(());
+        Ok(true)
+    }
+
+    /// Whether a worker is to go, as far as this server knows.
+    pub fn is_worker_draining(&self, id: &str) -> bool {
+        self.registry().desk().worker(id).is_some_and(|row| row.is_draining)
+    }
+
     /// Workers that match, dead or alive, by id.
     pub async fn workers(&self, query: WorkerQuery) -> Result<Vec<WorkerRow>, RuntimeError> {
         Ok(self.store().workers(query).await?)
@@ -137,14 +171,24 @@ impl Runtime {
     }
 
     async fn read_workers(&self) -> Result<(), RuntimeError> {
+        let reading = self.registry().reading.lock().await;
         let now = self.clock().now();
         let alive_since = Timestamp(now.0.saturating_sub_unsigned(ttl_ms(self.settings())));
         let query = WorkerQuery { alive_since: Some(alive_since), ..WorkerQuery::default() };
         let rows = self.store().workers(query).await?;
         let n_alive = rows.len();
         let mut desk = self.registry().desk();
+        let is_told = |row: &WorkerRow, desk: &Desk| {
+            row.is_draining && desk.worker(&row.id).is_some_and(|known| !known.is_draining)
+        };
+        // Another server may have told one to go.
+        if rows.iter().any(|row| is_told(row, &desk)) {
+            self.registry().drained.send_replace(());
+        }
         let n_known = rows.into_iter().map(|row| desk.put(row, now)).filter(|known| *known).count();
         desk.tidy(now);
+        drop(desk);
+        drop(reading);
         if n_known < n_alive {
             tracing::warn!(
                 n_alive,

@@ -158,8 +158,9 @@ impl Worker {
         self
     }
 
-    /// Works until `shutdown` is cancelled; then takes nothing new, lets what it has end, and comes back. Servers that
-    /// come and go are waited for.
+    /// Works until `shutdown` is cancelled or the server wants this worker to go; then takes nothing new, lets what it
+    /// has end, and comes back. Servers that come and go are waited for. Whoever is sent away by the server has all the
+    /// time it needs; after `shutdown`, the time of its grace.
     pub async fn run(self, shutdown: CancellationToken) -> io::Result<()> {
         let Worker { client, id, services, slots, lease, grace, beat, pull, push } = self;
         let desk = Arc::new(push::Desk::new(services.clone(), slots));
@@ -169,23 +170,31 @@ impl Worker {
         // Signs of life go on while the worker drains: it is busy, not dead.
         let drained = CancellationToken::new();
         let load = load_of(&desk, &held);
-        tokio::spawn(beat::run(client.clone(), card, beat, load, drained.clone()));
+        let leave = shutdown.child_token();
+        tokio::spawn(beat::run(client.clone(), card, beat, load, leave.clone(), drained.clone()));
         let working = TaskTracker::new();
         let mut serving = None;
         if let Some((listener, _)) = push {
-            serving = Some(working.spawn(push::serve(listener, Arc::clone(&desk), shutdown.clone())));
+            serving = Some(working.spawn(push::serve(listener, Arc::clone(&desk), leave.clone())));
         }
         if pull {
             let (held, end) = (Arc::clone(&held), drained.clone());
             let puller = pull::Puller { client, id, services, lease, held, end };
-            working.spawn(puller.run(slots, shutdown.clone()));
+            working.spawn(puller.run(slots, leave.clone()));
         }
         let outcome = tokio::select! {
-            () = shutdown.cancelled() => Ok(()),
+            () = leave.cancelled() => Ok(()),
             ended = ended(&mut serving) => ended,
         };
-        shutdown.cancel();
+        let is_broken = !leave.is_cancelled();
+        leave.cancel();
         working.close();
+        if !is_broken {
+            tokio::select! {
+                () = working.wait() => {}
+                () = shutdown.cancelled() => {}
+            }
+        }
         if tokio::time::timeout(grace, working.wait()).await.is_err() {
             held.cancel_all();
             // What was cancelled has a moment to say so; what does not listen is left behind.

@@ -525,7 +525,7 @@ CREATE TABLE schedules (
     next_at INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+, history TEXT NOT NULL DEFAULT '{}') STRICT, WITHOUT ROWID;
 
 CREATE INDEX schedules_by_next ON schedules (next_at, id) WHERE next_at IS NOT NULL;
 

@@ -163,6 +163,7 @@ macro_rules! conformance {
                 servers_beat_and_an_old_epoch_is_refused
                 workers_register_beat_and_are_found
                 an_unknown_worker_is_told_to_register
+                a_worker_drains_until_it_registers_again
                 workers_not_heard_of_for_long_are_forgotten
                 prices_and_queue_settings_are_replaced
                 the_audit_is_numbered_in_order

@@ -19,6 +19,12 @@ pub enum Record {
     Server(ServerRow),
     Worker(WorkerRow),
     WorkerBeat(WorkerBeat),
+    /// Whether a worker is on its way out: it stays so whatever signs of life it gives, until it registers again. An
+    /// unknown one is refused.
+    WorkerDrain {
+        id: String,
+        is_draining: bool,
+    },
     /// Forgets workers that were last heard of before: whoever of them comes back registers again.
     WorkersGone {
         before: Timestamp,

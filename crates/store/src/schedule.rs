@@ -16,8 +16,33 @@ pub struct ScheduleRow {
     pub progress: Progress,
     /// When to ask it again; `None` = never.
     pub next_at: Option<Timestamp>,
+    #[serde(default)]
+    pub history: History,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+/// What became of the slots of a schedule so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct History {
+    /// Firings that started something, also those that somebody asked for.
+    pub n_fired: u64,
+    /// Slots that passed without starting anything, for whatever reason.
+    pub n_passed: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<FiringRow>,
+    /// Why the latest slot that should have started something did not; nothing once a later one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<Misfire>,
+}
+
+/// A slot that should have started something, and why it did not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Misfire {
+    pub slot: Timestamp,
+    pub at: Timestamp,
+    pub reason: String,
 }
 
 impl ScheduleRow {

@@ -1,5 +1,7 @@
 //! What can be asked of a job, what happened to it, and why something was refused.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -82,7 +84,7 @@ pub enum JobInput {
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum JobEvent {
     Created {
-        spec: Box<JobSpec>,
+        spec: Arc<JobSpec>,
         /// Not before; absent = at once.
         due: Option<Timestamp>,
     },

@@ -133,6 +133,43 @@ fn a_person_can_always_start_one() {
     assert_ne!(firing.to_string(), slot.to_string());
 }
 
+#[test]
+fn a_firing_always_starts_the_same_and_no_other_starts_it() {
+    let schedule = hourly(Overlap::Skip, Catchup::None).id;
+    let other = ScheduleId::new(Uuid::from_u128(2));
+    let firing = Firing { schedule, slot: Timestamp(HOUR), manual: false };
+    assert_eq!(firing.job(), Firing { ..firing }.job());
+    let others = [
+        Firing { manual: true, ..firing },
+        Firing { slot: Timestamp(HOUR + 1), ..firing },
+        Firing { schedule: other, ..firing },
+    ];
+    let jobs: BTreeSet<_> = others.iter().chain([&firing]).map(Firing::job).collect();
+    let runs: BTreeSet<_> = others.iter().chain([&firing]).map(Firing::run).collect();
+    assert_eq!((jobs.len(), runs.len()), (4, 4));
+    assert_ne!(firing.job().uuid(), firing.run().uuid());
+    assert!(Firing { slot: Timestamp(2 * HOUR), ..firing }.job() > firing.job());
+}
+
+#[test]
+fn whoever_is_interrupted_goes_on_where_it_was() {
+    let schedule = hourly(Overlap::Allow, Catchup::All);
+    let before = Progress {
+        last_slot: Some(Timestamp(3 * HOUR)),
+        waiting: vec![Timestamp(HOUR), Timestamp(2 * HOUR)],
+    };
+    let now = Timestamp(5 * HOUR + 7);
+    let whole = schedule.plan(&before, now, 0);
+    assert_eq!(hours(&whole), [1, 2, 4, 5]);
+    for n in 0..=whole.fire.len() {
+        let (progress, next_at) = whole.after(&before, n);
+        let rest = schedule.plan(&progress, now, 0);
+        assert_eq!(rest.fire, whole.fire[n..], "after {n}");
+        assert_eq!(rest.progress, whole.progress);
+        assert_eq!(next_at.is_some_and(|at| at <= now), n < whole.fire.len());
+    }
+}
+
 proptest! {
     #[test]
     fn no_slot_ever_fires_twice_and_allow_with_all_fires_every_one(

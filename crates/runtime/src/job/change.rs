@@ -51,6 +51,7 @@ impl Runtime {
         let n = changes.len();
         match self.commit_all(vec![changes.clone()]).await.pop().unwrap_or(Ok(())) {
             Ok(()) => {
+                self.calendar().jobs_moved(&changes);
                 self.tallies().changed(&changes, self.clock().now());
                 self.jobs().heard(changes.into_iter().map(written));
                 std::iter::repeat_with(|| Ok(())).take(n).collect()
@@ -59,6 +60,7 @@ impl Runtime {
                 let answers = self.commit_all(changes.iter().map(|one| vec![one.clone()]).collect()).await;
                 let done = changes.into_iter().zip(&answers).filter(|(_, answer)| answer.is_ok());
                 let done: Vec<JobChange> = done.map(|(change, _)| change).collect();
+                self.calendar().jobs_moved(&done);
                 self.tallies().changed(&done, self.clock().now());
                 self.jobs().heard(done.into_iter().map(written));
                 answers
@@ -77,7 +79,7 @@ impl Runtime {
     }
 
     /// Does it to its end, whether or not whoever asked is still there: what is written is told to the index.
-    pub(super) async fn to_the_end<T: Send + 'static>(
+    pub(crate) async fn to_the_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, RuntimeError> {

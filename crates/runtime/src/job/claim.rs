@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use windlass_engine::id::JobId;
 use windlass_engine::job::{JobInput, State};
@@ -23,8 +23,18 @@ const CROWDED: Duration = Duration::from_secs(1);
 /// When to look again although nobody said anything, while the store may have something.
 const UNSURE: Duration = Duration::from_secs(1);
 
+/// How a wait for jobs ended.
+enum Waited {
+    /// It is too late.
+    InVain,
+    /// There may be something.
+    Enough,
+    /// Some worker is to go, perhaps this one.
+    ToGo,
+}
+
 impl Runtime {
-    /// Hands out jobs; waits for some when there are none.
+    /// Hands out jobs; waits for some when there are none. A worker that is to go gets none, at once.
     pub async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, RuntimeError> {
         let begun = Instant::now();
         let until = begun + claim.wait.min(WAIT_MAX);
@@ -36,9 +46,14 @@ impl Runtime {
         let max = claim.max.clamp(1, CLAIM_MAX);
         let lease_ms = u64::try_from(claim.lease.as_millis()).unwrap_or(u64::MAX);
         let (mut ticket, mut may_fill) = (None, true);
+        let (mut drained, mut may_go) = (self.registry().drained(), true);
         loop {
             if self.jobs().closed.is_cancelled() {
                 return Err(RuntimeError::Draining);
+            }
+            // Whoever was woken for a job takes it: nobody else is told of it.
+            if std::mem::take(&mut may_go) && self.is_worker_draining(&claim.worker) {
+                return Ok(Vec::new());
             }
             match self.jobs().dispatch.take(&query, max, may_fill, ticket) {
                 Take::Jobs(rows) => {
@@ -59,8 +74,10 @@ impl Runtime {
                     ticket = Some(waiter.ticket());
                     // Nobody is sent away while somebody else reads what there is.
                     let until = if waiter.is_sure() { until } else { until.max(begun + UNSURE) };
-                    if !self.wait_for_jobs(waiter, until).await {
-                        return Ok(Vec::new());
+                    match self.wait_for_jobs(waiter, until, &mut drained).await {
+                        Waited::InVain => return Ok(Vec::new()),
+                        Waited::Enough => {}
+                        Waited::ToGo => may_go = true,
                     }
                     may_fill = true;
                 }
@@ -70,16 +87,24 @@ impl Runtime {
         }
     }
 
-    /// Waits until there may be something; `false` = it is too late for that.
-    async fn wait_for_jobs(&self, mut waiter: Waiter<'_>, until: Instant) -> bool {
+    /// Waits until there may be something.
+    async fn wait_for_jobs(
+        &self,
+        mut waiter: Waiter<'_>,
+        until: Instant,
+        drained: &mut watch::Receiver<()>,
+    ) -> Waited {
         if Instant::now() >= until {
-            return false;
+            return Waited::InVain;
         }
         let again = if waiter.is_sure() { until } else { until.min(Instant::now() + UNSURE) };
         tokio::select! {
-            () = waiter.woken() => true,
-            () = tokio::time::sleep_until(again) => again < until,
-            () = self.jobs().closed.cancelled() => true,
+            biased;
+            // Dropped without having heard, the waiter leaves its job to another. The sender lives as long as the server.
+            _ = drained.changed() => Waited::ToGo,
+            () = waiter.woken() => Waited::Enough,
+            () = self.jobs().closed.cancelled() => Waited::Enough,
+            () = tokio::time::sleep_until(again) => if again < until { Waited::Enough } else { Waited::InVain },
         }
     }
 

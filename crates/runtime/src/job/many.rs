@@ -5,7 +5,7 @@ use std::future::Future;
 use tokio::task::JoinSet;
 
 /// Does this with each item, so many at once; `None` where it panicked.
-pub(super) async fn each<T, R, F>(items: Vec<T>, at_once: usize, work: impl Fn(T) -> F) -> Vec<Option<R>>
+pub(crate) async fn each<T, R, F>(items: Vec<T>, at_once: usize, work: impl Fn(T) -> F) -> Vec<Option<R>>
 where
     F: Future<Output = R> + Send + 'static,
     R: Send + 'static,

@@ -82,8 +82,7 @@ impl Runtime {
         if step.events.is_empty() {
             let mut commit = Commit::new(command, now);
             for along in joins(letters, refusals) {
-                commit.jobs.extend(along.jobs.iter().cloned());
-                commit.delivered.extend(along.delivered.iter().cloned());
+                along.join(&mut commit);
             }
             let after = After { jobs: commit.jobs.clone(), ..After::default() };
             return Ok(Draft { commit, after });
@@ -97,8 +96,7 @@ impl Runtime {
             change.snapshot = hot.snapshot();
         }
         for along in joins(letters, refusals) {
-            commit.jobs.extend(along.jobs.iter().cloned());
-            commit.delivered.extend(along.delivered.iter().cloned());
+            along.join(&mut commit);
         }
         if !cancel.is_empty() {
             let own: BTreeSet<JobId> = commit.jobs.iter().map(|change| change.job.id).collect();
@@ -124,6 +122,9 @@ impl Runtime {
                 Written::Without(Out::Request { run: existing, same_request })
             }
             Err(StoreError::Refused(Forbidden::AlreadyDelivered(id))) => Written::Without(Out::Delivered(id)),
+            Err(StoreError::Refused(Forbidden::AlreadyFired(_) | Forbidden::UnknownSchedule(_))) => {
+                Written::Without(Out::Company)
+            }
             Err(StoreError::Conflict { what: Subject::Run(_) | Subject::Account(_), .. }) => Written::Again,
             Err(StoreError::Conflict { what: Subject::Job(id), .. }) => Written::Without(Out::Job(id)),
             Err(StoreError::Conflict { what: Subject::Schedule(_) | Subject::Server(_), .. }) => {
@@ -153,7 +154,5 @@ pub(super) fn joins<'a>(
     refusals: &'a [Option<Refusal>],
 ) -> impl Iterator<Item = &'a Along> {
     let taken = letters.iter().zip(refusals).filter(|(_, refusal)| refusal.is_none());
-    taken
-        .map(|(letter, _)| &letter.along)
-        .filter(|along| !along.jobs.is_empty() || !along.delivered.is_empty())
+    taken.map(|(letter, _)| &letter.along).filter(|along| along.has_company())
 }

@@ -185,12 +185,20 @@ impl Desk {
         true
     }
 
+    /// A worker is on its way out, or back.
+    pub(super) fn drain(&mut self, id: &str, is_draining: bool, now: Timestamp) {
+        let Some(entry) = self.workers.get_mut(id) else { return };
+        entry.row.is_draining = is_draining;
+        let services = entry.row.services.clone();
+        self.serve_all(&services, now);
+    }
+
     /// The least loaded live worker of a service, whether it is called or claims; the one not chosen for longest if
     /// there are several.
     pub(super) fn allocate(&mut self, service: &str, now: Timestamp) -> Option<WorkerRow> {
         let members = &self.services.get(service)?.members;
         let entries = members.iter().filter_map(|id| self.workers.get(id));
-        let live = entries.filter(|entry| entry.is_alive(self.limits, now));
+        let live = entries.filter(|entry| entry.takes_work(self.limits, now));
         let id = live.min_by(|a, b| a.by_load(b))?.row.id.clone();
         self.n_choices += 1;
         let entry = self.workers.get_mut(&id)?;

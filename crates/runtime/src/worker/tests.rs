@@ -162,3 +162,26 @@ async fn a_call_after_an_outage_waits_for_the_sign_of_life_of_its_worker() {
     let unknown = windlass_engine::effect::Order { service: "t".to_owned(), ..known };
     assert!(matches!(Place::ask(&after, &unknown).await.unwrap(), Err(Nobody::Alive)));
 }
+
+#[tokio::test]
+async fn a_worker_that_is_to_go_is_not_called_any_more() {
+    let store = Arc::new(Memory::new());
+    let runtime = server(&store, Settings::default()).await;
+    runtime.register(row(&runtime, "a", "s")).await.unwrap();
+    runtime.register(row(&runtime, "b", "s")).await.unwrap();
+    assert!(runtime.drain_worker("a", true).await.unwrap());
+    runtime.beat(beat(&runtime, "a")).await.unwrap();
+    let order = windlass_engine::effect::Order {
+        service: "s".to_owned(),
+        ..order(windlass_engine::plan::Exec::Http)
+    };
+    for _ in 0..3 {
+        assert_eq!(runtime.allocate("s").await.unwrap().unwrap().id, "b");
+        let mut place = Place::ask(&runtime, &order).await.unwrap().unwrap();
+        assert_eq!(place.worker().await.unwrap().id, "b");
+    }
+    assert!(runtime.drain_worker("b", true).await.unwrap());
+    assert!(matches!(Place::ask(&runtime, &order).await.unwrap(), Err(Nobody::Alive)));
+    assert!(runtime.drain_worker("a", false).await.unwrap());
+    assert_eq!(runtime.allocate("s").await.unwrap().unwrap().id, "a");
+}

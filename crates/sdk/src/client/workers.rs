@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Client, Repeat};
 use crate::error::ClientError;
-use crate::types::{Examination, Examine, Health, Readiness, Workers};
+use crate::types::{Examination, Examine, Health, NoBody, Readiness, Worker, Workers};
 
 /// How long a server with many open runs may take to look at them all.
 const EXAMINE: Duration = Duration::from_secs(600);
@@ -37,26 +37,39 @@ struct Beat<'a> {
     load: usize,
 }
 
-/// The answer is a word of assent nobody needs.
+/// The answer is a word of assent nobody needs, and, now and then, a request.
 #[derive(Deserialize)]
-struct Noted {}
+struct Noted {
+    #[serde(default)]
+    draining: bool,
+}
 
 impl Client {
     /// Registers a worker, or again.
     pub async fn register(&self, worker: &Registration) -> Result<(), ClientError> {
         let url = self.url(&["api", "workers", "register"], &[]);
-        self.post(url, worker, Repeat::Harmless).await.map(|Noted {}| ())
+        self.post(url, worker, Repeat::Harmless).await.map(|Noted { .. }| ())
     }
 
-    /// A sign of life; `not_found` = register again.
-    pub async fn heartbeat(&self, id: &str, url: &str, load: usize) -> Result<(), ClientError> {
+    /// A sign of life; `not_found` = register again. `true` = the worker is to finish what it has and go.
+    pub async fn heartbeat(&self, id: &str, url: &str, load: usize) -> Result<bool, ClientError> {
         let to = self.url(&["api", "workers", "heartbeat"], &[]);
-        self.post(to, &Beat { id, url, load }, Repeat::Never).await.map(|Noted {}| ())
+        self.post(to, &Beat { id, url, load }, Repeat::Never).await.map(|Noted { draining }| draining)
     }
 
     /// Everyone that is known, dead or alive.
     pub async fn workers(&self) -> Result<Workers, ClientError> {
         self.get(self.url(&["api", "v1", "workers"], &[])).await
+    }
+
+    /// Gives a worker no more work; it goes when it is done with what it has.
+    pub async fn drain_worker(&self, id: &str) -> Result<Worker, ClientError> {
+        self.word(&["workers", id, "drain"], &NoBody {}).await
+    }
+
+    /// Gives a worker work again.
+    pub async fn undrain_worker(&self, id: &str) -> Result<Worker, ClientError> {
+        self.word(&["workers", id, "undrain"], &NoBody {}).await
     }
 
     /// Whether the server is there.

@@ -30,6 +30,9 @@ pub struct Claim {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Claimed {
     pub jobs: Vec<ClaimedJob>,
+    /// The worker is to finish what it has and go; it gets no more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub draining: bool,
 }
 
 /// A job that somebody has now.
@@ -105,6 +108,9 @@ pub struct JobResult {
     /// Whether trying again can help; absent = yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
+    /// With `failed`, of a plain job: the next attempt begins not before so long, whatever the backoff says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub memo: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]

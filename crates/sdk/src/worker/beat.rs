@@ -32,16 +32,18 @@ impl Card {
     }
 }
 
+/// Gives signs of life until `stop`; cancels `drain` when the server wants the worker to go.
 pub(super) async fn run(
     client: Client,
     card: Card,
     every: Duration,
     load: impl Fn() -> usize + Send,
+    drain: CancellationToken,
     stop: CancellationToken,
 ) {
     let mut known = false;
     loop {
-        known = beat(&client, &card.0, load(), known).await;
+        known = beat(&client, &card.0, load(), known, &drain).await;
         let pause = if known { every } else { AGAIN };
         if stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
             return;
@@ -50,10 +52,20 @@ pub(super) async fn run(
 }
 
 /// One sign of life; whether the server knows the worker now.
-async fn beat(client: &Client, card: &Registration, load: usize, known: bool) -> bool {
+async fn beat(
+    client: &Client,
+    card: &Registration,
+    load: usize,
+    known: bool,
+    drain: &CancellationToken,
+) -> bool {
     if known {
         match client.heartbeat(&card.id, &card.url, load).await {
-            Ok(()) => return true,
+            Ok(false) => return true,
+            Ok(true) => {
+                drain.cancel();
+                return true;
+            }
             Err(error) if error.is_not_found() => {
                 tracing::info!(worker = %card.id, "the server does not know this worker any more: registering again");
             }

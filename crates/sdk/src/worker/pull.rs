@@ -11,7 +11,7 @@ use super::Services;
 use super::handler::{Call, Outcome};
 use super::held::{ClaimId, Held};
 use super::tell::{Ended, Teller};
-use crate::types::{Claim, ClaimedJob, Extend, Verdict};
+use crate::types::{Claim, Claimed, ClaimedJob, Extend, Verdict};
 use crate::{Client, ClientError};
 
 /// Jobs that are asked for, extended or finished at once.
@@ -36,7 +36,8 @@ pub(super) struct Puller {
 }
 
 impl Puller {
-    /// Works until `shutdown`, and then on until everything that was claimed is handed in.
+    /// Works until `shutdown`, and then on until everything that was claimed is handed in. When the server wants the
+    /// worker to go, it cancels `shutdown` itself.
     pub(super) async fn run(self, slots: usize, shutdown: CancellationToken) {
         let this = Arc::new(self);
         let (ended, results) = mpsc::channel(slots.min(BATCH));
@@ -49,9 +50,13 @@ impl Puller {
         while let Some(permit) = shutdown.run_until_cancelled(free(&slots)).await {
             match this.claim_until(permit.num_permits(), &shutdown).await {
                 None => break,
-                Some(Ok(claimed)) => {
+                Some(Ok(Claimed { jobs: claimed, draining })) => {
                     pause = PAUSE;
                     this.take_all(claimed, permit, &jobs, &ended);
+                    if draining {
+                        tracing::info!(worker = %this.id, "the server wants this worker to go: it claims no more");
+                        shutdown.cancel();
+                    }
                 }
                 Some(Err(error)) => {
                     tracing::warn!(worker = %this.id, %error, "no jobs could be claimed, will try again");
@@ -85,7 +90,7 @@ impl Puller {
         &self,
         max: usize,
         shutdown: &CancellationToken,
-    ) -> Option<Result<Vec<ClaimedJob>, ClientError>> {
+    ) -> Option<Result<Claimed, ClientError>> {
         let mut claim = Box::pin(self.claim(max));
         match shutdown.run_until_cancelled(&mut claim).await {
             Some(claimed) => Some(claimed),
@@ -93,7 +98,7 @@ impl Puller {
         }
     }
 
-    async fn claim(&self, max: usize) -> Result<Vec<ClaimedJob>, ClientError> {
+    async fn claim(&self, max: usize) -> Result<Claimed, ClientError> {
         let claim = Claim {
             worker_id: self.id.clone(),
             queues: self.services.queues.keys().cloned().collect(),
@@ -102,7 +107,7 @@ impl Puller {
             wait_ms: Some(WAIT_MS),
             lease_ms: Some(millis(self.lease)),
         };
-        Ok(self.client.claim(&claim).await?.jobs)
+        self.client.claim(&claim).await
     }
 
     fn take_all(

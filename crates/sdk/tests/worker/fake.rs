@@ -33,6 +33,8 @@ pub(crate) struct Told {
     pub(crate) doubtful: BTreeSet<String>,
     /// Bytes of the results of one request above which it is too large; 0 = never.
     pub(crate) finish_bytes_max: usize,
+    /// Whether workers are told to go.
+    pub(crate) draining: bool,
     /// Claims that wait for work now.
     pub(crate) n_waiting: usize,
     n_put: usize,
@@ -93,6 +95,12 @@ impl Fake {
         self.changed.send_replace(());
     }
 
+    /// Tells workers to go.
+    pub(crate) fn drain(&self) {
+        self.change(|told| told.draining = true);
+        self.work.notify_one();
+    }
+
     /// Waits until what was told satisfies the condition.
     pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Told) -> bool) {
         let mut changes = self.changed.subscribe();
@@ -125,13 +133,13 @@ async fn claim(State(fake): State<Shared>, Json(claim): Json<Claim>) -> Json<Cla
     fake.change(|told| told.n_waiting += 1);
     let _waiting = Waiting(&fake);
     loop {
-        let jobs: Vec<ClaimedJob> = {
+        let (jobs, draining): (Vec<ClaimedJob>, bool) = {
             let mut told = fake.told.lock().unwrap();
-            let n = told.ready.len().min(claim.max.unwrap_or(1));
-            told.ready.drain(..n).collect()
+            let n = if told.draining { 0 } else { told.ready.len().min(claim.max.unwrap_or(1)) };
+            (told.ready.drain(..n).collect(), told.draining)
         };
-        if !jobs.is_empty() {
-            return Json(Claimed { jobs });
+        if draining || !jobs.is_empty() {
+            return Json(Claimed { jobs, draining });
         }
         fake.work.notified().await;
     }
@@ -200,7 +208,9 @@ async fn register(State(fake): State<Shared>, Json(worker): Json<Value>) -> Json
 }
 
 async fn heartbeat(State(fake): State<Shared>, Json(_beat): Json<Value>) -> (StatusCode, Json<Value>) {
-    match fake.told.lock().unwrap().known {
+    let told = fake.told.lock().unwrap();
+    match told.known {
+        true if told.draining => (StatusCode::OK, Json(json!({ "ok": "1", "draining": true }))),
         true => (StatusCode::OK, Json(json!({ "ok": "1" }))),
         false => (StatusCode::NOT_FOUND, Json(json!({ "error": "unknown worker" }))),
     }

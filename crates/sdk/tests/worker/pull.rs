@@ -279,3 +279,63 @@ async fn a_queue_answers_for_services_nobody_offers() {
     assert_eq!(told.registered[0]["queues"], json!(["default"]));
     assert_eq!(told.registered[0]["capacity"], 64);
 }
+
+/// Works until the gate opens, and says when it begins.
+fn gated(begun: &Arc<Semaphore>, gate: &Arc<Semaphore>) -> impl Fn(Call) -> Gated + Send + Sync + 'static {
+    let (begun, gate) = (Arc::clone(begun), Arc::clone(gate));
+    move |call: Call| {
+        let (begun, gate) = (Arc::clone(&begun), Arc::clone(&gate));
+        Box::pin(async move {
+            begun.add_permits(1);
+            tokio::select! {
+                permit = gate.acquire() => {
+                    permit.unwrap().forget();
+                    Outcome::Done(json!("done"))
+                }
+                () = call.cancel.cancelled() => Outcome::failed("stopped"),
+            }
+        })
+    }
+}
+
+type Gated = std::pin::Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+#[tokio::test]
+async fn a_worker_that_is_told_to_go_finishes_what_it_has_and_goes() {
+    // One learns of it from its claim, the other, which has no free slot to claim for, from its sign of life.
+    for slots in [2, 1] {
+        let (fake, client) = Fake::start().await;
+        fake.put("slow", json!(1));
+        let (begun, gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let worker = Worker::new(client, "w-1").slots(slots).service("slow", gated(&begun, &gate));
+        let worker = worker.grace(Duration::ZERO).beat_every(Duration::from_millis(10));
+        let (shutdown, mut running) = start(worker);
+        begun.acquire().await.unwrap().forget();
+        fake.drain();
+        fake.until("nobody claims", |told| told.n_waiting == 0).await;
+        fake.put("slow", json!(2));
+        let early = tokio::time::timeout(Duration::from_millis(50), &mut running).await;
+        assert!(early.is_err(), "it has all the time it needs");
+        gate.add_permits(2);
+        tokio::time::timeout(Duration::from_secs(10), running).await.unwrap().unwrap().unwrap();
+        assert!(!shutdown.is_cancelled(), "others that this program does go on");
+        let told = fake.told.lock().unwrap();
+        let results: Vec<&Value> = told.finished.iter().map(|end| &end.result).collect();
+        assert_eq!((results, told.ready.len()), (vec![&json!("done")], 1));
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_goes_can_still_be_hurried() {
+    let (fake, client) = Fake::start().await;
+    fake.put("slow", json!(1));
+    let (begun, gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let worker = Worker::new(client, "w-1").service("slow", gated(&begun, &gate));
+    let (shutdown, running) = start(worker.grace(Duration::ZERO));
+    begun.acquire().await.unwrap().forget();
+    fake.drain();
+    fake.until("nobody claims", |told| told.n_waiting == 0).await;
+    shutdown.cancel();
+    tokio::time::timeout(Duration::from_secs(10), running).await.unwrap().unwrap().unwrap();
+    assert_eq!(fake.told.lock().unwrap().finished[0].error.as_deref(), Some("stopped"));
+}

@@ -49,7 +49,13 @@ pub(super) async fn heartbeat(State(surface): State<Surface>, ask: Ask) -> Answe
     let id = ask.required("id")?.to_owned();
     let load = ask.whole("load")?.map(|load| load.max(0));
     let beat = WorkerBeat { id: id.clone(), url: url_of(&ask)?, load, at: surface.runtime.clock().now() };
-    if surface.runtime.beat(beat).await? { ok() } else { Err(Failure::unknown("worker", &id)) }
+    if !surface.runtime.beat(beat).await? {
+        return Err(Failure::unknown("worker", &id));
+    }
+    if surface.runtime.is_worker_draining(&id) {
+        return Ok(Json(json!({ "ok": "1", "draining": true })));
+    }
+    ok()
 }
 
 fn url_of(ask: &Ask) -> Result<Option<String>, Failure> {

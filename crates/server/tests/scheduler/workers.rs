@@ -86,3 +86,23 @@ async fn a_worker_that_makes_no_sense_is_refused() {
         assert_eq!(client.get("/workers/list?ttl=soon").await.status, 400);
     }
 }
+
+#[tokio::test]
+async fn a_worker_that_is_to_go_hears_it() {
+    for client in clients().await {
+        register(&client, "/workers/register", "w1", &["transform"]).await;
+        let beat = || client.posted("/workers/heartbeat", json!({"id": "w1"}));
+        assert_eq!(beat().await, json!({"ok": "1"}));
+        client.runtime.drain_worker("w1", true).await.unwrap();
+        assert_eq!(beat().await, json!({"ok": "1", "draining": true}));
+        let none = client.get("/workers/allocate?service=transform").await;
+        assert_eq!((none.status, none.body), (404, json!({"error": "no worker"})));
+        if client.is_first() {
+            let claim = json!({"worker_id": "w1", "services": ["transform"], "wait_ms": 60_000});
+            let claimed = client.posted("/api/v1/jobs/claim", claim).await;
+            assert_eq!(claimed, json!({"jobs": [], "draining": true}));
+        }
+        register(&client, "/workers/register", "w1", &["transform"]).await;
+        assert_eq!(beat().await, json!({"ok": "1"}));
+    }
+}

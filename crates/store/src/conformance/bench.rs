@@ -136,6 +136,7 @@ pub(super) fn schedule_row(n: u64, next_at: Option<Timestamp>, now: Timestamp) -
         target: json!({ "queue": "default" }),
         progress: Progress::default(),
         next_at,
+        history: Default::default(),
         created_at: now,
         updated_at: now,
     }

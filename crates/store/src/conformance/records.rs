@@ -73,6 +73,28 @@ pub async fn an_unknown_worker_is_told_to_register(store: &dyn Store) {
     assert!(store.workers(WorkerQuery::default()).await.unwrap().is_empty());
 }
 
+pub async fn a_worker_drains_until_it_registers_again(store: &dyn Store) {
+    let drain = |id: &str, is_draining| Record::WorkerDrain { id: id.to_owned(), is_draining };
+    let is_draining = || async {
+        let rows = store.workers(WorkerQuery::default()).await.unwrap();
+        rows.iter().map(|row| row.is_draining).collect::<Vec<_>>()
+    };
+    for id in ["a", "b"] {
+        store.save(Record::Worker(worker(id, &["sum"], 1))).await.unwrap();
+    }
+    store.save(drain("b", true)).await.unwrap();
+    let beat = WorkerBeat { id: "b".to_owned(), url: Some("push/c".to_owned()), load: Some(3), at: at(30) };
+    store.save(Record::WorkerBeat(beat)).await.unwrap();
+    assert_eq!(is_draining().await, [false, true]);
+    store.save(Record::Worker(worker("b", &["sum"], 40))).await.unwrap();
+    assert_eq!(is_draining().await, [false, false]);
+    store.save(drain("a", true)).await.unwrap();
+    store.save(drain("a", false)).await.unwrap();
+    assert_eq!(is_draining().await, [false, false]);
+    let refused = store.save(drain("x", true)).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::UnknownWorker("x".to_owned())));
+}
+
 pub async fn workers_not_heard_of_for_long_are_forgotten(store: &dyn Store) {
     for (id, beat_at) in [("a", 10), ("b", 20), ("c", 5)] {
         store.save(Record::Worker(worker(id, &["sum"], beat_at))).await.unwrap();

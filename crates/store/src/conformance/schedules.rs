@@ -6,7 +6,7 @@ use windlass_engine::schedule::{Firing, Progress};
 use super::bench::{Bench, at, job_id, run_id, schedule_id, schedule_row};
 use crate::commit::{Commit, ScheduleChange};
 use crate::run::RunStatus;
-use crate::schedule::{FiringRow, ScheduleRow, Started};
+use crate::schedule::{FiringRow, History, Misfire, ScheduleRow, Started};
 use crate::{Refusal, Store};
 
 async fn save(bench: &Bench<'_>, expected_rev: u64, row: ScheduleRow) -> Result<(), crate::StoreError> {
@@ -48,6 +48,12 @@ pub async fn a_schedule_change_needs_the_right_revision(store: &dyn Store) {
     save(&bench, 0, row.clone()).await.unwrap();
     row.progress = Progress { last_slot: Some(at(10)), waiting: vec![at(10)] };
     row.next_at = None;
+    row.history = History {
+        n_fired: 3,
+        n_passed: 4,
+        last: Some(FiringRow { firing: firing(1, 10), started: Started::Job(job_id(7)) }),
+        last_error: Some(Misfire { slot: at(10), at: at(11), reason: "no version".to_owned() }),
+    };
     assert!(save(&bench, 0, row.clone()).await.unwrap_err().is_conflict());
     assert!(save(&bench, 2, row.clone()).await.unwrap_err().is_conflict());
     save(&bench, 1, row.clone()).await.unwrap();

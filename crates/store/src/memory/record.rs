@@ -27,6 +27,10 @@ impl State {
                 Ok(())
             }
             Record::WorkerBeat(beat) => Ok(self.beat(beat)?),
+            Record::WorkerDrain { id, is_draining } => {
+                self.workers.get_mut(&id).ok_or(Refusal::UnknownWorker(id))?.is_draining = is_draining;
+                Ok(())
+            }
             Record::WorkersGone { before } => {
                 self.workers.retain(|_, row| row.beat_at >= before);
                 Ok(())

@@ -4,6 +4,7 @@ mod change;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::id::{JobId, RunId};
@@ -91,7 +92,18 @@ fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<JobRow> {
     let (created_at, updated_at) = (columns.time()?, columns.time()?);
     let mut spec: JobSpec = columns.json()?;
     spec.payload = columns.json()?;
-    let job = Job { id, spec, state, fence, round, attempts, memo, replays, created_at, updated_at };
+    let job = Job {
+        id,
+        spec: Arc::new(spec),
+        state,
+        fence,
+        round,
+        attempts,
+        memo,
+        replays,
+        created_at,
+        updated_at,
+    };
     Ok(JobRow { rev, job, origin })
 }
 

@@ -16,6 +16,7 @@ pub(super) fn save(db: &Connection, record: &Record) -> Result<(), StoreError> {
         Record::Server(row) => server::save(db, row),
         Record::Worker(row) => worker::save(db, row),
         Record::WorkerBeat(beat) => worker::beat(db, beat),
+        Record::WorkerDrain { id, is_draining } => worker::drain(db, id, *is_draining),
         Record::WorkersGone { before } => worker::forget(db, *before),
         Record::Account { id, name, now } => account::open(db, id, name, *now),
         Record::Price(row) => account::set_price(db, row),

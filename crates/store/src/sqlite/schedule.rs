@@ -14,7 +14,7 @@ use crate::schedule::{FiringRow, RUNNING_MAX, ScheduleRow, Scheduled, Started};
 macro_rules! schedules {
     ($rest:literal) => {
         concat!(
-            "SELECT rev, rule, name, target, progress, next_at, created_at, updated_at FROM schedules ",
+            "SELECT rev, rule, name, target, progress, next_at, history, created_at, updated_at FROM schedules ",
             $rest
         )
     };
@@ -25,7 +25,7 @@ const ALL_OF_THEM: &str = schedules!("ORDER BY created_at, id");
 const DUE: &str = schedules!("WHERE next_at <= ?1 ORDER BY next_at, id LIMIT ?2");
 const REV: &str = "SELECT rev FROM schedules WHERE id = ?1";
 const SAVE: &str = "INSERT OR REPLACE INTO schedules (id, rev, name, rule, target, progress, next_at, \
-     created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+     history, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 const DELETE: &str = "DELETE FROM schedules WHERE id = ?1";
 const FIRED: &str = "SELECT 1 FROM firings WHERE schedule = ?1 AND slot = ?2 AND is_manual = ?3";
 const FIRE: &str = "INSERT INTO firings (schedule, slot, is_manual, is_run, started, is_running) \
@@ -72,11 +72,11 @@ pub(super) fn write(db: &Connection, change: &ScheduleChange) -> Result<(), Stor
         db.prepare_cached(DELETE)?.execute([row.id().key()])?;
         return Ok(());
     }
-    let ScheduleRow { schedule, name, target, progress, next_at, created_at, updated_at } = row;
+    let ScheduleRow { schedule, name, target, progress, next_at, history, created_at, updated_at } = row;
     let (id, rev, next_at) =
         (schedule.id.key(), stored(expected_rev.saturating_add(1)), next_at.map(|at| at.0));
-    let (rule, target, progress) = (json(schedule), json(target), json(progress));
-    let row = params![id, rev, name, rule, target, progress, next_at, created_at.0, updated_at.0];
+    let (rule, target, progress, history) = (json(schedule), json(target), json(progress), json(history));
+    let row = params![id, rev, name, rule, target, progress, next_at, history, created_at.0, updated_at.0];
     db.prepare_cached(SAVE)?.execute(row)?;
     Ok(())
 }
@@ -127,6 +127,7 @@ fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<Scheduled> {
         target: columns.json()?,
         progress: columns.json()?,
         next_at: columns.time_or_none()?,
+        history: columns.json()?,
         created_at: columns.time()?,
         updated_at: columns.time()?,
     };

@@ -11,6 +11,7 @@ const SAVE: &str = "INSERT OR REPLACE INTO registrations (id, name, url, kind, s
      is_draining, registered_at, beat_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
 const BEAT: &str = "UPDATE registrations SET url = coalesce(?2, url), load = coalesce(?3, load), \
      beat_at = max(beat_at, ?4) WHERE id = ?1";
+const DRAIN: &str = "UPDATE registrations SET is_draining = ?2 WHERE id = ?1";
 const FORGET: &str = "DELETE FROM registrations WHERE beat_at < ?1";
 const WORKERS: &str = "SELECT id, name, url, kind, services, queues, load, capacity, is_draining, \
      registered_at, beat_at FROM registrations ORDER BY id";
@@ -30,6 +31,13 @@ pub(super) fn beat(db: &Connection, beat: &WorkerBeat) -> Result<(), StoreError>
     let WorkerBeat { id, url, load, at } = beat;
     match db.prepare_cached(BEAT)?.execute(params![id, url, load, at.0])? {
         0 => Err(Refusal::UnknownWorker(id.clone()).into()),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn drain(db: &Connection, id: &str, is_draining: bool) -> Result<(), StoreError> {
+    match db.prepare_cached(DRAIN)?.execute(params![id, is_draining])? {
+        0 => Err(Refusal::UnknownWorker(id.to_owned()).into()),
         _ => Ok(()),
     }
 }
@@ -63,4 +71,4 @@ fn read(row: &Row<'_>) -> rusqlite::Result<WorkerRow> {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[SAVE, BEAT, FORGET, WORKERS];
+pub(super) const ALL: &[&str] = &[SAVE, BEAT, DRAIN, FORGET, WORKERS];

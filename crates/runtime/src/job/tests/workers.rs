@@ -108,3 +108,83 @@ async fn two_ends_race_and_one_wins() {
         assert!(verdicts == [Verdict::Ok, Verdict::Lost] || verdicts == [Verdict::Lost, Verdict::Ok]);
     }
 }
+
+fn puller(server: &Runtime, id: &str) -> windlass_store::worker::WorkerRow {
+    let now = server.clock().now();
+    windlass_store::worker::WorkerRow {
+        id: id.to_owned(),
+        name: id.to_owned(),
+        url: String::new(),
+        kind: "async".to_owned(),
+        services: Vec::new(),
+        queues: vec!["q".to_owned()],
+        load: 0,
+        capacity: 0,
+        is_draining: false,
+        registered_at: now,
+        beat_at: now,
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_is_to_go_gets_no_more_and_keeps_what_it_has() {
+    let server = on_disk().await;
+    assert!(!server.drain_worker("w", true).await.unwrap(), "nobody is registered");
+    server.register(puller(&server, "w")).await.unwrap();
+    let ids = server.add([spec("q"), spec("q")]).await;
+    let claimed = server.take_one("q").await;
+    assert!(server.drain_worker("w", true).await.unwrap());
+    assert!(server.is_worker_draining("w"));
+    assert!(server.claim(claim_of("q", 1, PATIENCE)).await.unwrap().is_empty(), "it is told at once");
+    assert_eq!(server.keep(&claimed, LEASE).await, Verdict::Ok);
+    assert_eq!(server.say(done(&claimed, json!(1))).await, Verdict::Ok);
+    let other = Claim { worker: "v".to_owned(), ..claim_of("q", 9, Duration::ZERO) };
+    assert_eq!(server.claim(other).await.unwrap()[0].job, ids[1]);
+    server.refresh_workers().await;
+    assert!(server.is_worker_draining("w"));
+    server.drain_worker("w", false).await.unwrap();
+    let more = server.add([spec("q")]).await;
+    assert_eq!(server.take_one("q").await.job, more[0]);
+    server.drain_worker("w", true).await.unwrap();
+    server.register(puller(&server, "w")).await.unwrap();
+    assert!(!server.is_worker_draining("w"), "whoever registers again begins anew");
+}
+
+#[tokio::test]
+async fn whoever_waits_and_is_to_go_is_sent_away_and_another_gets_the_job() {
+    let server = server().await;
+    server.register(puller(&server, "w")).await.unwrap();
+    let mut waiting = Box::pin(server.claim(claim_of("q", 1, PATIENCE)));
+    let other = Claim { worker: "v".to_owned(), ..claim_of("q", 1, PATIENCE) };
+    let mut other = Box::pin(server.claim(other));
+    for claim in [&mut waiting, &mut other] {
+        // Each is in the line, in this order; the index of a server that is alone knows that there is nothing.
+        for _ in 0..3 {
+            let begun = std::future::poll_fn(|context| Poll::Ready(claim.as_mut().poll(context)));
+            assert!(begun.await.is_pending());
+            tokio::task::yield_now().await;
+        }
+    }
+    server.drain_worker("w", true).await.unwrap();
+    let ids = server.add([spec("q")]).await;
+    assert!(waiting.await.unwrap().is_empty());
+    assert_eq!(other.await.unwrap()[0].job, ids[0]);
+}
+
+#[tokio::test]
+async fn what_another_server_was_told_about_a_worker_is_learned() {
+    let store = Arc::new(Memory::new());
+    let settings = || Settings { is_alone: false, ..Settings::default() };
+    let first = Runtime::start_up(store.clone(), settings()).await.unwrap();
+    let second = Runtime::start_up(store, settings()).await.unwrap();
+    first.register(puller(&first, "w")).await.unwrap();
+    second.refresh_workers().await;
+    let waiting = {
+        let second = second.clone();
+        tokio::spawn(async move { second.claim(claim_of("q", 1, PATIENCE)).await })
+    };
+    assert!(first.drain_worker("w", true).await.unwrap());
+    second.refresh_workers().await;
+    let waited = tokio::time::timeout(PATIENCE / 2, waiting).await.unwrap();
+    assert!(waited.unwrap().unwrap().is_empty() && second.is_worker_draining("w"));
+}

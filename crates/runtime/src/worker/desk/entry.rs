@@ -31,8 +31,13 @@ impl Entry {
         now.since(self.row.beat_at) <= limits.ttl_ms
     }
 
+    /// Whether it lives and is not on its way out.
+    pub(super) fn takes_work(&self, limits: Limits, now: Timestamp) -> bool {
+        self.is_alive(limits, now) && !self.row.is_draining
+    }
+
     pub(super) fn can_be_called(&self, limits: Limits, now: Timestamp) -> bool {
-        is_called(&self.row.kind) && !self.row.url.is_empty() && self.is_alive(limits, now)
+        is_called(&self.row.kind) && !self.row.url.is_empty() && self.takes_work(limits, now)
     }
 
     /// Of a worker with several services, one alone gets at most three quarters: a slow service leaves room for the
