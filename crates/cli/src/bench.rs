@@ -4,9 +4,11 @@
 //! `steps` measures runs in this process, `remote` runs and workers in processes of their own, `report` counts.
 
 mod disk;
+mod jobs;
 mod remote;
 mod report;
 mod steps;
+mod wire;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,6 +36,16 @@ pub(crate) enum Row {
     Bytes,
     /// Runs of three steps made by a pull worker in another process, over HTTP.
     Worker,
+    /// Jobs created over HTTP, one a call.
+    Enqueue,
+    /// Jobs created over HTTP, many a call.
+    Bulk,
+    /// Jobs claimed, worked on and finished over HTTP, with limits off and on, and one at a time.
+    Process,
+    /// From the creation of a job to its end, while nothing else happens.
+    JobLatency,
+    /// Claims from a short queue and from a very long one.
+    Backlog,
     /// Memory of a server, idle and under load.
     Memory,
     /// How long a server takes to be ready, with an empty store and with a history.
@@ -58,6 +70,9 @@ pub(crate) struct BenchArgs {
     /// Finished runs in the store before its start is measured.
     #[arg(long, default_value_t = 50_000)]
     history: u32,
+    /// Jobs in the long queue.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(400_000..=20_000_000))]
+    backlog: u32,
     /// Everything small and once: to see that it works, not how fast.
     #[arg(long)]
     short: bool,
@@ -82,6 +97,9 @@ pub(crate) struct Plan {
     pub(crate) n_singles: usize,
     pub(crate) n_items: usize,
     pub(crate) n_history: usize,
+    /// Jobs of one round, and in the long queue.
+    pub(crate) n_jobs: usize,
+    pub(crate) n_backlog: usize,
 }
 
 impl BenchArgs {
@@ -91,6 +109,7 @@ impl BenchArgs {
         if self.short {
             let round = Duration::from_millis(300);
             let (n_singles, n_items, n_history) = (20, 200, 200);
+            let (n_jobs, n_backlog) = (1_000, 5_000);
             return Plan {
                 durability,
                 dir,
@@ -100,10 +119,14 @@ impl BenchArgs {
                 n_singles,
                 n_items,
                 n_history,
+                n_jobs,
+                n_backlog,
             };
         }
         let round = Duration::from_secs(4);
-        Plan { durability, dir, at_once, rounds: 3, round, n_singles: 500, n_items: 100_000, n_history }
+        let (n_singles, n_items) = (500, 100_000);
+        let (n_jobs, n_backlog) = (100_000, self.backlog as usize);
+        Plan { durability, dir, at_once, rounds: 3, round, n_singles, n_items, n_history, n_jobs, n_backlog }
     }
 
     fn wants(&self, row: Row) -> bool {
@@ -159,6 +182,21 @@ async fn measure(args: &BenchArgs, plan: &Plan) -> Result<Report> {
     }
     if begin(Row::Worker) {
         report.add(remote::worker(plan).await?);
+    }
+    if begin(Row::Enqueue) {
+        report.add(jobs::enqueue(plan).await?);
+    }
+    if begin(Row::Bulk) {
+        report.add(jobs::bulk(plan).await?);
+    }
+    if begin(Row::Process) {
+        report.extend(jobs::process(plan).await?);
+    }
+    if begin(Row::JobLatency) {
+        report.extend(jobs::latency(plan).await?);
+    }
+    if begin(Row::Backlog) {
+        report.extend(jobs::backlog(plan).await?);
     }
     if begin(Row::Memory) {
         report.extend(remote::memory(plan).await?);

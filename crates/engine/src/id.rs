@@ -104,6 +104,17 @@ impl JobId {
     }
 }
 
+impl CommandId {
+    /// The command of a request that names itself: the same text always has the same command.
+    pub fn of_text(text: &str) -> Self {
+        // FNV-1a: whoever chose the text can only mislead themselves.
+        let start = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
+        let fold =
+            |hash: u128, byte: u8| (hash ^ u128::from(byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b);
+        Self(uuid::Builder::from_custom_bytes(text.bytes().fold(start, fold).to_be_bytes()).into_uuid())
+    }
+}
+
 impl RunId {
     /// The child run that a call of `parent` starts: the same call always has the same child.
     pub fn of_call(parent: RunId, fence: u64) -> Self {
@@ -154,6 +165,15 @@ mod tests {
         assert_eq!(error.prefix, "run");
         assert!("run_7".parse::<RunId>().is_err());
         assert!("".parse::<RunId>().is_err());
+    }
+
+    #[test]
+    fn a_text_always_has_the_same_command() {
+        assert_eq!(CommandId::of_text("replay 1"), CommandId::of_text("replay 1"));
+        let some: std::collections::BTreeSet<_> =
+            (0..10_000).map(|n| CommandId::of_text(&format!("replay {n}"))).collect();
+        assert_eq!(some.len(), 10_000);
+        assert_eq!(CommandId::of_text("").uuid().get_version_num(), 8);
     }
 
     #[test]

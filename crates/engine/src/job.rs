@@ -14,6 +14,8 @@ mod decide;
 mod event;
 mod spec;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -41,7 +43,8 @@ pub const REMEMBERED: usize = 100;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     pub id: JobId,
-    pub spec: JobSpec,
+    /// Shared: a job is copied at every change, and what it asks for hardly ever changes.
+    pub spec: Arc<JobSpec>,
     pub state: State,
     /// The last grant's; 0 before the first. Never reset.
     pub fence: u64,
@@ -121,7 +124,7 @@ impl Job {
     pub fn create(id: JobId, spec: JobSpec, now: Timestamp) -> Result<(Job, Vec<JobEvent>), Vec<Problem>> {
         let job = Job::made(id, spec, now)?;
         let due = job.spec.run_at.filter(|at| *at > now);
-        let created = JobEvent::Created { spec: Box::new(job.spec.clone()), due };
+        let created = JobEvent::Created { spec: job.spec.clone(), due };
         Ok((job, vec![created]))
     }
 
@@ -132,20 +135,20 @@ impl Job {
             return Err(problems);
         }
         let due = spec.run_at.filter(|at| *at > now);
-        Ok(Job::begin(id, spec, due, now))
+        Ok(Job::begin(id, Arc::new(spec), due, now))
     }
 
     /// The job that `journal` tells of; `None` if it does not begin with a creation.
     pub fn replay(id: JobId, journal: &[(JobEvent, Timestamp)]) -> Option<Job> {
         let ((JobEvent::Created { spec, due }, at), rest) = journal.split_first()? else { return None };
-        let mut job = Job::begin(id, (**spec).clone(), *due, *at);
+        let mut job = Job::begin(id, spec.clone(), *due, *at);
         for (event, at) in rest {
             job.apply(event, *at);
         }
         Some(job)
     }
 
-    fn begin(id: JobId, spec: JobSpec, due: Option<Timestamp>, now: Timestamp) -> Job {
+    fn begin(id: JobId, spec: Arc<JobSpec>, due: Option<Timestamp>, now: Timestamp) -> Job {
         Job {
             id,
             spec,

@@ -1,5 +1,7 @@
 //! When to try again, and what kind of failure it was.
 
+mod fingerprint;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

@@ -83,7 +83,7 @@ async fn take(server: &Runtime) -> Claimed {
 }
 
 fn end(claimed: &Claimed, outcome: Outcome) -> Finish {
-    Finish { job: claimed.job, fence: claimed.fence, outcome, worker: None, log: None }
+    Finish { job: claimed.job, fence: claimed.fence, outcome, worker: None, log: None, retry_after_ms: None }
 }
 
 fn done(claimed: &Claimed, value: Value) -> Finish {

@@ -1,9 +1,12 @@
-//! The typed client of the native surface. One client holds one pool of connections; clones share it.
+//! The typed client of the native surface and of the queue platform surface. One client holds one pool of connections; clones share it.
 
 mod events;
 mod flows;
 mod jobs;
+mod queues;
 mod runs;
+mod schedules;
+mod tasks;
 mod workers;
 
 use std::sync::Arc;

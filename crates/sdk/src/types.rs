@@ -1,4 +1,4 @@
-//! The words of the native HTTP surface, as types: what is sent, what is answered. The server and its clients share
+//! The words of the native HTTP surface and of the queue platform surface, as types: what is sent, what is answered. The server and its clients share
 //! them, and the OpenAPI document is made from them.
 //!
 //! Requests refuse fields that nobody knows. Answers may get more fields with time; whoever reads them ignores what
@@ -10,7 +10,10 @@ mod flow;
 mod job;
 mod problem;
 mod query;
+mod queue;
 mod run;
+mod schedule;
+mod task;
 mod time;
 mod trace;
 mod worker;
@@ -28,15 +31,28 @@ pub use job::{
     CallReport, Claim, Claimed, ClaimedJob, Extend, ExtendVerdict, Extended, Finish, FinishVerdict, Finished,
     JobResult, Outcome, Reported, Verdict,
 };
-pub use problem::{FieldError, Problem};
+pub use problem::{FieldError, PlatformProblem, Problem};
 pub use query::{ApprovalsQuery, DiffQuery, FlowsQuery, PageQuery, RunsQuery, StartQuery, StateQuery};
+pub use queue::{
+    DeadLetter, DeadLetters, DiscardLetters, Letter, LetterGroup, LetterGroups, LetterRefused, LettersMoved,
+    LettersQuery, Queue, QueueChange, QueueLimits, QueueStats, Queues, Rate, Rates, ReplayLetters, Spread,
+    Stretch,
+};
 pub use run::{
     Branches, Cost, ExecMode, Fault, NewRun, NodeState, OnShortBalance, Parent, Priority, Run, RunState,
     RunStatus, RunSummary, Started,
 };
+pub use schedule::{
+    Begun, Catchup, Dst, NewSchedule, NextQuery, NextRuns, Overlap, Preview, Schedule, ScheduleChange,
+    ScheduleDeleted, Schedules, Toggle, Triggered,
+};
+pub use task::{
+    BackoffKind, NewTask, Task, TaskBackoff, TaskCreated, TaskDetail, TaskList, TaskRun, TaskRuns,
+    TaskSummary, TaskType, TasksCreated, TasksQuery,
+};
 pub use time::Time;
 pub use trace::{Attempt, ChangeEvent, EndEvent, JournalEntry, LogLine, Reason, Why};
-pub use worker::{Health, Readiness, Worker, Workers};
+pub use worker::{Health, Readiness, Worker, WorkerTask, Workers};
 
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

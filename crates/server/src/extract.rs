@@ -71,7 +71,8 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     }
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+/// Reads JSON, and says what is wrong about it.
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     axum::Json::from_bytes(bytes).map(|axum::Json(body)| body).map_err(|rejection| match rejection {
         JsonRejection::JsonDataError(error) => {
             let text = innermost(&error);

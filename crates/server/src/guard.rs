@@ -26,6 +26,9 @@ const DRAIN_BYTES: usize = 64 << 20;
 const DRAIN: Duration = Duration::from_secs(10);
 /// What a body may hold before it counts against what all bodies may hold together.
 const SMALL_BYTES: usize = 64 << 10;
+/// Tasks come in batches of ten thousand, and their body may be so many times as large as another.
+const BATCH: &str = "/api/v1/tasks/batch";
+const BATCH_TIMES: usize = 16;
 /// What all bodies that are not small may hold together, in KiB.
 const ALL_KIB: usize = 256 << 10;
 
@@ -68,21 +71,22 @@ impl Guard {
         &self,
         headers: &HeaderMap,
         body: Body,
+        most: usize,
     ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), ApiError> {
         let declared =
             headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
         let mut body = body;
-        if declared.is_some_and(|length| length > self.body_bytes_max) {
+        if declared.is_some_and(|length| length > most) {
             drain(&mut body, self.silence).await;
-            return Err(self.too_large());
+            return Err(too_large(most));
         }
         let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(SMALL_BYTES));
         let mut held: Option<OwnedSemaphorePermit> = None;
         while let Some(frame) = next(&mut body, self.silence).await? {
             let Ok(data) = frame.into_data() else { continue };
-            if bytes.len().saturating_add(data.len()) > self.body_bytes_max {
+            if bytes.len().saturating_add(data.len()) > most {
                 drain(&mut body, self.silence).await;
-                return Err(self.too_large());
+                return Err(too_large(most));
             }
             bytes.extend_from_slice(&data);
             if bytes.len() > SMALL_BYTES {
@@ -105,30 +109,30 @@ impl Guard {
         }
         Ok(())
     }
+}
 
-    fn too_large(&self) -> ApiError {
-        let detail =
-            format!("the body is larger than {} bytes: send less, or a reference to it", self.body_bytes_max);
-        ApiError::new(Code::TooLarge, detail)
-    }
+fn too_large(most: usize) -> ApiError {
+    let detail = format!("the body is larger than {most} bytes: send less, or a reference to it");
+    ApiError::new(Code::TooLarge, detail)
 }
 
 /// Lets a request through, or answers it.
 pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    let native = is_native(request.uri().path());
-    let refuse = |error: ApiError| if native { error.into_response() } else { error.plain() };
+    let form = Form::of(request.uri().path());
+    let is_batch = request.uri().path() == BATCH;
     if guard.is_foreign(request.method(), request.headers()) {
         let detail = "the request comes from a page of another origin: allow it with the setting `cors`";
-        return refuse(ApiError::new(Code::CrossOrigin, detail));
+        return form.refuse(&ApiError::new(Code::CrossOrigin, detail));
     }
     let (parts, body) = request.into_parts();
     if body.is_end_stream() {
-        return next.run(Request::from_parts(parts, Body::empty())).await;
+        return form.restate(next.run(Request::from_parts(parts, Body::empty())).await);
     }
-    match guard.read(&parts.headers, body).await {
+    let most = guard.body_bytes_max.saturating_mul(if is_batch { BATCH_TIMES } else { 1 });
+    match guard.read(&parts.headers, body, most).await {
         // Room is given back when the request has been answered: until then its body is in memory.
-        Ok((bytes, _held)) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
-        Err(error) => refuse(error),
+        Ok((bytes, _held)) => form.restate(next.run(Request::from_parts(parts, Body::from(bytes))).await),
+        Err(error) => form.refuse(&error),
     }
 }
 
@@ -138,11 +142,12 @@ pub(crate) async fn check_query(
     request: Request,
     next: Next,
 ) -> Response {
-    let matched = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let query = request.uri().query().unwrap_or_default();
-    let is_read =
-        !matched.starts_with("/api/v1/") || asking.contains(&format!("{} {matched}", request.method()));
-    if query.is_empty() || is_read {
+    if query.is_empty() {
+        return next.run(request).await;
+    }
+    let matched = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    if !matched.starts_with("/api/v1/") || asking.contains(&format!("{} {matched}", request.method())) {
         return next.run(request).await;
     }
     let name: String = query.split(['=', '&']).next().unwrap_or_default().chars().take(80).collect();
@@ -150,13 +155,57 @@ pub(crate) async fn check_query(
         .into_response()
 }
 
-/// Whether a path speaks the native surface: the others have their own form of errors.
-pub(crate) fn is_native(path: &str) -> bool {
-    const OTHER: [&str; 7] = ["/flows", "/tasks", "/workers", "/queue", "/register", "/heartbeat", "/list"];
-    let bare = path.strip_prefix("/api").unwrap_or(path);
-    let inside =
-        |prefix: &str| bare.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    !(OTHER.iter().any(|prefix| inside(prefix)) || inside("/allocate"))
+/// How a surface says what went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// `application/problem+json`.
+    Native,
+    /// The same with the text beside it.
+    Platform,
+    /// `{"error": "text"}`.
+    Scheduler,
+}
+
+/// Whether a path belongs to the queue platform surface.
+pub(crate) fn is_platform(path: &str) -> bool {
+    Form::of(path) == Form::Platform
+}
+
+impl Form {
+    /// The form of the surface that a path belongs to.
+    fn of(path: &str) -> Form {
+        const PLATFORM: [&str; 4] = ["/tasks", "/queues", "/schedules", "/workers"];
+        const SCHEDULER: [&str; 8] =
+            ["/flows", "/tasks", "/workers", "/queue", "/register", "/heartbeat", "/list", "/allocate"];
+        let is_in = |bare: &str, prefix: &str| {
+            bare.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        if let Some(bare) = path.strip_prefix("/api/v1").filter(|bare| bare.starts_with('/')) {
+            let is_platform = PLATFORM.iter().any(|prefix| is_in(bare, prefix));
+            return if is_platform { Form::Platform } else { Form::Native };
+        }
+        let bare = path.strip_prefix("/api").unwrap_or(path);
+        if SCHEDULER.iter().any(|prefix| is_in(bare, prefix)) { Form::Scheduler } else { Form::Native }
+    }
+
+    fn refuse(self, error: &ApiError) -> Response {
+        match self {
+            Form::Native => error.clone().into_response(),
+            Form::Platform => error.platform(),
+            Form::Scheduler => error.plain(),
+        }
+    }
+
+    /// A refusal in this form; every other answer as it is.
+    fn restate(self, mut response: Response) -> Response {
+        if self == Form::Native || response.status().is_success() {
+            return response;
+        }
+        match response.extensions_mut().remove::<ApiError>() {
+            Some(error) => self.refuse(&error),
+            None => response,
+        }
+    }
 }
 
 async fn next(body: &mut Body, silence: Duration) -> Result<Option<Frame<Bytes>>, ApiError> {
@@ -220,11 +269,16 @@ mod tests {
 
     #[test]
     fn every_surface_has_its_own_form_of_errors() {
-        for native in ["/api/v1/flows", "/healthz", "/docs", "/nowhere", "/tasksx"] {
-            assert!(is_native(native), "{native}");
+        for native in
+            ["/api/v1/flows", "/healthz", "/docs", "/nowhere", "/tasksx", "/api/v1/tasksx", "/api/v1"]
+        {
+            assert_eq!(Form::of(native), Form::Native, "{native}");
         }
-        for other in ["/api/flows", "/flows/version", "/tasks", "/api/queue/poll", "/list"] {
-            assert!(!is_native(other), "{other}");
+        for platform in ["/api/v1/tasks", "/api/v1/queues/a/dlq", "/api/v1/schedules/x", "/api/v1/workers"] {
+            assert_eq!(Form::of(platform), Form::Platform, "{platform}");
+        }
+        for other in ["/api/flows", "/flows/version", "/tasks", "/api/queue/poll", "/list", "/allocate"] {
+            assert_eq!(Form::of(other), Form::Scheduler, "{other}");
         }
     }
 
@@ -235,11 +289,11 @@ mod tests {
             ..Guard::new(&Options { body_bytes_max: 1 << 20, ..Options::default() })
         };
         let large = || Body::from(vec![b' '; 80 << 10]);
-        let first = guard.read(&HeaderMap::new(), large()).await.unwrap();
-        assert_eq!(guard.read(&HeaderMap::new(), large()).await.unwrap_err().code(), Code::Busy);
+        let first = guard.read(&HeaderMap::new(), large(), 1 << 20).await.unwrap();
+        assert_eq!(guard.read(&HeaderMap::new(), large(), 1 << 20).await.unwrap_err().code(), Code::Busy);
         drop(first);
-        assert!(guard.read(&HeaderMap::new(), large()).await.is_ok());
+        assert!(guard.read(&HeaderMap::new(), large(), 1 << 20).await.is_ok());
         let huge = Body::from(vec![b' '; (1 << 20) + 1]);
-        assert_eq!(guard.read(&HeaderMap::new(), huge).await.unwrap_err().code(), Code::TooLarge);
+        assert_eq!(guard.read(&HeaderMap::new(), huge, 1 << 20).await.unwrap_err().code(), Code::TooLarge);
     }
 }

@@ -1,5 +1,5 @@
-//! Listens. HTTP routes over the runtime: the native surface under `/api/v1`, and the surfaces that are compatible
-//! with others. Nothing is decided here and nothing is stored: a handler takes a request apart, asks the runtime or
+//! Listens. HTTP routes over the runtime: the native surface and the queue platform surface under `/api/v1`, and the
+//! scheduler surface. Nothing is decided here and nothing is stored: a handler takes a request apart, asks the runtime or
 //! the store, and puts the answer into words.
 
 mod app;
@@ -9,6 +9,7 @@ mod guard;
 mod listen;
 mod native;
 mod openapi;
+mod platform;
 pub mod problem;
 pub mod scheduler;
 mod shape;
@@ -26,7 +27,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use windlass_runtime::Runtime;
 
 use app::App;
-use guard::{Guard, is_native};
+use guard::Guard;
 use problem::{ApiError, Code};
 
 pub use listen::serve;
@@ -74,12 +75,12 @@ pub fn router(runtime: Runtime, options: Options) -> Router {
 
 /// The OpenAPI document of every surface.
 pub fn openapi() -> serde_json::Value {
-    openapi::document(native::routes().into_openapi())
+    openapi::document(native::routes().merge(platform::routes()).into_openapi())
 }
 
 fn build(runtime: Runtime, options: &Options, closing: CancellationToken) -> Router {
     let app = App::new(runtime.clone(), closing);
-    let (native, document) = native::routes().split_for_parts();
+    let (native, document) = native::routes().merge(platform::routes()).split_for_parts();
     let document = openapi::document(document);
     let asking = Arc::new(openapi::asking(&document));
     let router = native
@@ -114,13 +115,11 @@ fn cors(origins: &[String]) -> CorsLayer {
 
 async fn nowhere(request: Request) -> Response {
     let path: String = request.uri().path().chars().take(200).collect();
-    let error = ApiError::new(Code::UnknownRoute, format!("there is nothing at `{path}`: see /docs"));
-    if is_native(&path) { error.into_response() } else { error.plain() }
+    ApiError::new(Code::UnknownRoute, format!("there is nothing at `{path}`: see /docs")).into_response()
 }
 
 async fn wrong_method(request: Request) -> Response {
     let path: String = request.uri().path().chars().take(200).collect();
     let detail = format!("`{path}` does not take {}: see /docs", request.method());
-    let error = ApiError::new(Code::MethodNotAllowed, detail);
-    if is_native(&path) { error.into_response() } else { error.plain() }
+    ApiError::new(Code::MethodNotAllowed, detail).into_response()
 }

@@ -13,7 +13,6 @@ mod run;
 mod start;
 mod stream;
 mod trace;
-mod worker;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -66,7 +65,6 @@ fn work_routes() -> OpenApiRouter<App> {
         .routes(routes!(job::finish))
         .routes(routes!(job::extend))
         .routes(routes!(call::report))
-        .routes(routes!(worker::list))
         .routes(routes!(doctor::examine))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))

@@ -16,7 +16,9 @@ use axum::{Json, Router};
 use serde_json::{Map, Value, json};
 use utoipa::PartialSchema;
 use utoipa::openapi::OpenApi;
-use windlass_sdk::types::{FieldError, Problem};
+use windlass_sdk::types::{FieldError, PlatformProblem, Problem};
+
+use crate::guard;
 
 /// The document and the pages made from it.
 pub(crate) fn routes(document: Value) -> Router {
@@ -35,8 +37,8 @@ pub(crate) fn document(native: OpenApi) -> Value {
     document["info"] = json!({
         "title": "Windlass",
         "version": env!("CARGO_PKG_VERSION"),
-        "description": "Durable workflows and job queues in one server. The native surface is under /api/v1; \
-            the scheduler surface is under /api, and without a prefix in the spelling of its first era.",
+        "description": "Durable workflows and job queues in one server. The native surface and the queue \
+            platform surface (tasks, queues, schedules, workers) are under /api/v1; the scheduler surface is under /api, and without a prefix in the spelling of its first era.",
         "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
     });
     document["tags"] = json!([
@@ -44,23 +46,36 @@ pub(crate) fn document(native: OpenApi) -> Value {
         { "name": "runs", "description": "Starting runs, telling them something, looking at them" },
         { "name": "events", "description": "What happens, as it happens" },
         { "name": "jobs", "description": "What workers ask for and answer" },
+        { "name": "tasks", "description": "Jobs, one by one or in batches: a task of the queue platform surface is a job" },
+        { "name": "queues", "description": "How full queues are, how fast they go, and what holds them back" },
+        { "name": "dead letters", "description": "Tasks that failed for good: looking at them, replaying, discarding" },
+        { "name": "schedules", "description": "Tasks and runs that start by the clock" },
         { "name": "workers", "description": "Who does the work" },
         { "name": "server", "description": "Whether the server is there" },
         { "name": "scheduler", "description": "The scheduler surface: a task here is a run" },
     ]);
     let problem = serde_json::to_value(Problem::schema()).unwrap_or(Value::Null);
+    let platform = serde_json::to_value(PlatformProblem::schema()).unwrap_or(Value::Null);
     let field = serde_json::to_value(FieldError::schema()).unwrap_or(Value::Null);
     let schemas = object(&mut document["components"]["schemas"]);
     schemas.insert("Problem".to_owned(), problem);
+    schemas.insert("PlatformProblem".to_owned(), platform);
     schemas.insert("FieldError".to_owned(), field);
     schemas.extend(scheduler::schemas());
     let paths = object(&mut document["paths"]);
-    for operation in paths.values_mut().filter_map(Value::as_object_mut).flat_map(|item| item.values_mut()) {
-        let refused = json!({
-            "description": "A problem; its code is explained at /docs/errors",
-            "content": { "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } },
-        });
-        object(&mut operation["responses"]).entry("default").or_insert(refused);
+    for (path, item) in paths.iter_mut() {
+        let (kind, problem) = if guard::is_platform(path) {
+            ("application/json", "#/components/schemas/PlatformProblem")
+        } else {
+            ("application/problem+json", "#/components/schemas/Problem")
+        };
+        for operation in item.as_object_mut().into_iter().flat_map(|item| item.values_mut()) {
+            let refused = json!({
+                "description": "A problem; its code is explained at /docs/errors",
+                "content": { kind: { "schema": { "$ref": problem } } },
+            });
+            object(&mut operation["responses"]).entry("default").or_insert(refused);
+        }
     }
     paths.extend(own_paths());
     paths.extend(scheduler::paths());

@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use windlass_engine::problem::Problem as DefinitionProblem;
 use windlass_engine::problem::Severity;
-use windlass_sdk::types::{FieldError, Problem};
+use windlass_sdk::types::{FieldError, PlatformProblem, Problem};
 
 macro_rules! codes {
     ($($name:ident, $word:literal, $status:literal, $title:literal;)*) => {
@@ -49,6 +49,7 @@ codes! {
     BadQuery, "bad_query", 400, "the query has a parameter that is unknown or wrong";
     BadPath, "bad_path", 400, "the path cannot be read";
     BadCursor, "bad_cursor", 400, "the cursor is not one of this list";
+    InvalidFields, "invalid_fields", 400, "fields of the body are missing, wrong or unknown";
     CrossOrigin, "cross_origin", 403, "a page of another origin may not ask for this";
     UnknownRoute, "unknown_route", 404, "there is nothing at this path";
     UnknownFlow, "unknown_flow", 404, "there is no such flow";
@@ -56,6 +57,9 @@ codes! {
     UnknownRun, "unknown_run", 404, "there is no such run";
     UnknownCall, "unknown_call", 404, "there is no such call";
     UnknownEntry, "unknown_entry", 404, "the journal has no such entry";
+    UnknownTask, "unknown_task", 404, "there is no such task";
+    UnknownSchedule, "unknown_schedule", 404, "there is no such schedule";
+    UnknownWorker, "unknown_worker", 404, "there is no such worker";
     MethodNotAllowed, "method_not_allowed", 405, "the path does not take this method";
     SlowBody, "slow_body", 408, "the body came too slowly";
     NameTaken, "name_taken", 409, "another flow has the name";
@@ -67,6 +71,11 @@ codes! {
     RunEnded, "run_ended", 409, "the run has ended";
     RunOpen, "run_open", 409, "the run has not ended";
     RunCanceling, "run_canceling", 409, "the run is being cancelled";
+    TaskEnded, "task_ended", 409, "the task has ended";
+    TaskOpen, "task_open", 409, "the task has not ended";
+    TaskOfRun, "task_of_run", 409, "the task belongs to a run";
+    KeyTaken, "key_taken", 409, "another open task has the deduplication key";
+    NotDeadLetter, "not_dead_letter", 409, "the task is no dead letter";
     StaleLease, "stale_lease", 409, "somebody else has the call, or it is over";
     NotWaiting, "not_waiting", 409, "the node does not wait for this";
     NoApproval, "no_approval", 409, "no approval is open";
@@ -90,8 +99,11 @@ codes! {
     StoreUnavailable, "store_unavailable", 503, "the store cannot be reached";
 }
 
+/// Wrong places that are told in the text for people; programs get all of them.
+const TOLD: usize = 20;
+
 /// What comes back instead of an answer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ApiError {
     code: Code,
     detail: String,
@@ -169,6 +181,31 @@ impl ApiError {
         self.finish((self.code.status(), axum::Json(body)).into_response())
     }
 
+    /// The same for whoever speaks the queue platform surface: the text that its clients know, and the problem. What
+    /// is wrong about a body is always 400 there.
+    pub(crate) fn platform(&self) -> Response {
+        let status = match self.code.status() {
+            StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
+            other => other,
+        };
+        let problem = Problem { status: status.as_u16(), ..self.problem() };
+        let body = PlatformProblem { error: self.sentence(), problem };
+        self.finish((status, axum::Json(body)).into_response())
+    }
+
+    /// Everything that is wrong, in one line.
+    fn sentence(&self) -> String {
+        if self.errors.len() < 2 {
+            return self.detail.clone();
+        }
+        let told = self.errors.iter().take(TOLD).map(|error| format!("{}: {}", error.path, error.reason));
+        let mut sentence = told.collect::<Vec<_>>().join("; ");
+        if self.errors.len() > TOLD {
+            sentence.push_str(&format!("; and {} more", self.errors.len() - TOLD));
+        }
+        sentence
+    }
+
     fn finish(&self, mut response: Response) -> Response {
         if let Some(after) = self.retry_after {
             let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
@@ -182,7 +219,10 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = (self.code.status(), axum::Json(self.problem())).into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        self.finish(response)
+        let mut response = self.finish(response);
+        // Whoever speaks another surface is told in its own form.
+        response.extensions_mut().insert(self);
+        response
     }
 }
 

@@ -11,8 +11,10 @@ pub mod children;
 pub mod commits;
 pub mod flows;
 pub mod jobs;
+pub mod letters;
 pub mod lists;
 pub mod outboxes;
+pub mod queues;
 pub mod records;
 pub mod replays;
 pub mod retention;
@@ -111,6 +113,16 @@ macro_rules! conformance {
                 overdue_leases_and_waits_are_found_oldest_first
                 attempts_are_kept_longer_than_the_job_remembers
                 depths_count_open_jobs_and_dead_letters
+            ]
+            letters: [
+                dead_letters_are_grouped_by_what_went_wrong
+                what_is_no_dead_letter_any_more_is_in_no_group
+                dead_letters_of_a_group_come_in_order_of_creation
+                jobs_are_found_by_who_has_them
+            ]
+            queues: [
+                depths_follow_whatever_happens_to_jobs
+                a_queue_with_nothing_in_it_is_not_counted
             ]
             accounts: [
                 a_balance_is_the_sum_of_its_ledger

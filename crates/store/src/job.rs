@@ -74,6 +74,35 @@ pub fn due_at(job: &Job) -> Option<Timestamp> {
     }
 }
 
+/// The group of a dead letter; `None` if it is not one.
+pub fn fingerprint(job: &Job) -> Option<String> {
+    match &job.state {
+        State::Failed { reason, .. } if job.is_dead_letter() => Some(reason.fingerprint()),
+        State::Failed { .. }
+        | State::Pending { .. }
+        | State::Queued { .. }
+        | State::Running { .. }
+        | State::Suspended { .. }
+        | State::Retrying { .. }
+        | State::Succeeded
+        | State::Cancelled => None,
+    }
+}
+
+/// Whoever has the job now.
+fn holder(job: &Job) -> Option<&String> {
+    match &job.state {
+        State::Running { worker, .. } => Some(worker),
+        State::Pending { .. }
+        | State::Queued { .. }
+        | State::Suspended { .. }
+        | State::Retrying { .. }
+        | State::Succeeded
+        | State::Failed { .. }
+        | State::Cancelled => None,
+    }
+}
+
 /// Which jobs are asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobQuery {
@@ -138,6 +167,8 @@ impl JobRow {
             && query.name.as_ref().is_none_or(|name| *name == spec.name)
             && (query.run.is_none() || query.run == spec.run)
             && (query.schedule.is_none() || query.schedule == self.origin.schedule)
+            && (query.fingerprint.is_none() || query.fingerprint == fingerprint(job))
+            && (query.worker.is_none() || query.worker.as_ref() == holder(job))
             && query.is_dead_letter.is_none_or(|is| is == job.is_dead_letter())
             && query.since.is_none_or(|since| job.created_at >= since)
             && query.until.is_none_or(|until| job.created_at < until)

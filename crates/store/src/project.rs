@@ -282,7 +282,7 @@ fn job_of(order: &Order, now: Timestamp) -> JobChange {
     let id = JobId::of_call(order.run, order.fence);
     // Built from its creation rather than checked like a client's: the names in a plan were checked when it was
     // published, by rules of their own.
-    let created = JobEvent::Created { spec: Box::new(spec), due: None };
+    let created = JobEvent::Created { spec: Arc::new(spec), due: None };
     let mut job = Job::replay(id, &[(created, now)]).expect("a journal of one creation makes a job");
     job.memo = order.memo.as_deref().cloned();
     let call = CallRef { run: order.run, node: order.node.clone(), fence: order.fence };

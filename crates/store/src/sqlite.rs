@@ -25,7 +25,9 @@ mod journal;
 mod run;
 
 mod attempt;
+mod depth;
 mod job;
+mod letter;
 mod queue;
 
 mod account;

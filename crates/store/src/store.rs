@@ -130,7 +130,6 @@ macro_rules! typed {
                 | Records::Accounts(_)
                 | Records::Prices(_)
                 | Records::Queues(_)
-            | Records::LetterGroups(_)
                 | Records::LetterGroups(_)
                 | Records::Schedules(_)
                 | Records::Audit(_)

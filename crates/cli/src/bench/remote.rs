@@ -22,10 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const WAIT: Duration = Duration::from_secs(30);
 
 /// A process of this program, killed at the end.
-struct Process(Child);
+pub(super) struct Process(Child);
 
 impl Process {
-    fn start(args: &[&str]) -> Result<Process> {
+    pub(super) fn start(args: &[&str]) -> Result<Process> {
         let this = std::env::current_exe().context("this program cannot be found")?;
         let child = Command::new(this)
             .args(args)
@@ -56,15 +56,15 @@ impl Drop for Process {
 }
 
 /// A server, and a client that speaks to it.
-struct Server {
+pub(super) struct Server {
     process: Process,
-    client: Client,
-    url: String,
+    pub(super) client: Client,
+    pub(super) url: String,
     took: Duration,
 }
 
 impl Server {
-    async fn start(plan: &Plan, file: &Path) -> Result<Server> {
+    pub(super) async fn start(plan: &Plan, file: &Path) -> Result<Server> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let (listen, store) = (format!("127.0.0.1:{port}"), format!("sqlite:{}", file.display()));
         let url = format!("http://{listen}");

@@ -174,9 +174,9 @@ pub(super) async fn latency(plan: &Plan) -> Result<[Figure; 2]> {
         for _ in 0..plan.n_singles {
             took.push(bed.one(json!({"x": 1})).await?);
         }
-        took.sort();
-        half.push(milliseconds(took[took.len() / 2]));
-        most.push(milliseconds(took[took.len() * 99 / 100]));
+        let (middle, late) = percentiles(took);
+        half.push(middle);
+        most.push(late);
     }
     bed.close().await;
     let figure = |part, values| Figure::new(format!("run of 3 steps, one at a time, {part}"), "ms", values);
@@ -263,6 +263,13 @@ pub(super) fn size(file: &Path) -> Result<f64> {
     }
     ensure!(total > 0, "{} is not there", file.display());
     Ok(total as f64)
+}
+
+/// The middle of what things took, and what one of a hundred took longer than; in milliseconds.
+pub(super) fn percentiles(mut took: Vec<Duration>) -> (f64, f64) {
+    took.sort();
+    let at = |nth: usize| took.get(nth).copied().map_or(0.0, milliseconds);
+    (at(took.len() / 2), at(took.len() * 99 / 100))
 }
 
 fn milliseconds(took: Duration) -> f64 {

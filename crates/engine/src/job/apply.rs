@@ -1,6 +1,8 @@
 //! What an event does to a job. Decides nothing, and so cannot fail: an event that does not fit the job as it
 //! stands changes only what it can.
 
+use std::sync::Arc;
+
 use crate::time::Timestamp;
 
 use super::attempt::some;
@@ -61,9 +63,10 @@ impl Job {
             }
             JobEvent::Cancelled { outcome } => self.cancelled(outcome.as_ref(), at),
             JobEvent::Replayed { replay_id, priority, payload, due } => {
-                self.spec.priority = *priority;
+                let spec = Arc::make_mut(&mut self.spec);
+                spec.priority = *priority;
                 if let Some(payload) = payload {
-                    self.spec.payload = payload.clone();
+                    spec.payload = payload.clone();
                 }
                 self.replays.extend(replay_id.clone());
                 forget_oldest(&mut self.replays);

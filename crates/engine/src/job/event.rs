@@ -1,5 +1,7 @@
 //! What can be asked of a job, what happened to it, and why something was refused.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -82,7 +84,7 @@ pub enum JobInput {
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum JobEvent {
     Created {
-        spec: Box<JobSpec>,
+        spec: Arc<JobSpec>,
         /// Not before; absent = at once.
         due: Option<Timestamp>,
     },
@@ -166,7 +168,7 @@ pub enum JobRefusal {
     NotEnded { status: &'static str },
     #[error("the job is completed: create a new one to do the work again")]
     Completed,
-    #[error("the job is {status}: only a dead letter can be discarded")]
+    #[error("the job is {status}: only a dead letter can be replayed or discarded")]
     NotDead { status: &'static str },
     #[error("the job belongs to a run: cancel or retry it there")]
     BelongsToRun,

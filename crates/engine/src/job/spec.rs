@@ -8,6 +8,7 @@ use crate::limits;
 use crate::problem::{Problem, Problems};
 use crate::retry::{Backoff, CAP_MS_DEFAULT, Policy};
 use crate::time::{LATEST, Timestamp};
+use crate::weight::weigh;
 
 /// Attempts of a round unless the job says otherwise.
 pub const MAX_RETRIES_DEFAULT: u32 = 3;
@@ -128,6 +129,12 @@ impl JobSpec {
         if self.unique_for_ms > 0 && self.dedup_key.is_empty() {
             problems.error("$.unique_for_ms", "there is nothing to be unique by; set `dedup_key` as well");
         }
+        // Whoever claims it reads it inside an answer, and readers of JSON have limits. A call of a run was weighed there.
+        if self.run.is_none()
+            && let Err(excess) = weigh(&self.payload)
+        {
+            problems.error("$.payload", format!("it {excess}; send a reference to it"));
+        }
         if self.run_at.is_some_and(|at| at > LATEST || at.0 < -LATEST.0) {
             problems
                 .error("$.run_at", "the moment is outside the calendar, the years up to 9999 are allowed");
@@ -198,6 +205,14 @@ mod tests {
             "$.run_at",
         ];
         assert_eq!(paths, expected);
+    }
+
+    #[test]
+    fn a_payload_that_no_worker_could_read_is_refused() {
+        let deep = |n| (0..n).fold(serde_json::json!(1), |inner, _| serde_json::json!([inner]));
+        let spec = |n| JobSpec { payload: deep(n), ..JobSpec::new("a", "b") };
+        assert_eq!(spec(63).problems(), []);
+        assert_eq!(spec(64).problems()[0].path, "$.payload");
     }
 
     #[test]

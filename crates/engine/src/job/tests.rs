@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde_json::json;
 use uuid::Uuid;
 
@@ -217,7 +219,7 @@ fn a_lease_lives_as_long_as_its_worker_says_so() {
 #[test]
 fn three_losses_are_poison_even_if_attempts_remain() {
     let mut bench = Bench::plain();
-    bench.job.spec.max_retries = 10;
+    Arc::make_mut(&mut bench.job.spec).max_retries = 10;
     for _ in 0..3 {
         bench.claim();
         bench.wake();
@@ -235,7 +237,7 @@ fn three_losses_are_poison_even_if_attempts_remain() {
 #[test]
 fn a_slow_attempt_is_ended_though_its_worker_lives() {
     let mut bench = Bench::plain();
-    bench.job.spec.timeout_ms = 40_000;
+    Arc::make_mut(&mut bench.job.spec).timeout_ms = 40_000;
     let fence = bench.claim();
     bench.wait(20_000);
     bench.ask(JobInput::Extend { fence, lease_ms: 0 }).unwrap();

@@ -18,6 +18,9 @@ use super::{moves, random};
 
 /// Inputs that end any run of a random definition: far more than the largest of them has nodes.
 const INPUTS_TO_END: usize = 400;
+/// How often everything is told while a run goes on. A signal is not used up: one whose value leads back into a cycle
+/// leads back for ever, until it has another value.
+const TELL_EVERY: usize = 50;
 
 pub struct Game {
     pub world: World,
@@ -193,14 +196,16 @@ impl Game {
 
     /// Does everything the run could wait for: then it must end.
     fn finish(&mut self) -> Result<(), String> {
-        for _ in 0..INPUTS_TO_END {
+        for n in 1..=INPUTS_TO_END {
             let run = &self.world.run;
             let open = run.open_calls(&self.world.plan);
             let now = self.now;
             if run.status.is_ended() {
                 return Ok(());
             }
-            if run.status == Status::Paused {
+            if n % TELL_EVERY == 0 {
+                self.tell_everything()?;
+            } else if run.status == Status::Paused {
                 self.submit(&Input::Resume, &Given::at(now))?;
             } else if let Some((node, fence, _)) = open.into_iter().next() {
                 let outcome = Outcome::Done(json!({"v": 1, "cost": 2}).into());

@@ -27,6 +27,11 @@ pub(super) fn moved(row: &JobRow, input: JobInput, now: Timestamp) -> Result<Opt
     Ok(Some(JobChange { expected_rev: row.rev, job, origin: row.origin.clone() }))
 }
 
+/// A command that nobody has given before.
+pub(super) fn new_command() -> CommandId {
+    CommandId::new(Uuid::now_v7())
+}
+
 /// What became of a change that somebody waits for.
 pub(super) enum Ended {
     Yes,
@@ -47,6 +52,7 @@ impl Runtime {
         match self.commit_all(vec![changes.clone()]).await.pop().unwrap_or(Ok(())) {
             Ok(()) => {
                 self.calendar().jobs_moved(&changes);
+                self.tallies().changed(&changes, self.clock().now());
                 self.jobs().heard(changes.into_iter().map(written));
                 std::iter::repeat_with(|| Ok(())).take(n).collect()
             }
@@ -55,6 +61,7 @@ impl Runtime {
                 let done = changes.into_iter().zip(&answers).filter(|(_, answer)| answer.is_ok());
                 let done: Vec<JobChange> = done.map(|(change, _)| change).collect();
                 self.calendar().jobs_moved(&done);
+                self.tallies().changed(&done, self.clock().now());
                 self.jobs().heard(done.into_iter().map(written));
                 answers
             }
@@ -62,9 +69,13 @@ impl Runtime {
         }
     }
 
-    /// Writes the changes together or not at all. Whoever calls this tells the index.
-    pub(super) async fn commit_once(&self, changes: Vec<JobChange>) -> Result<(), StoreError> {
-        self.commit_all(vec![changes]).await.pop().unwrap_or(Ok(()))
+    /// Writes the changes together or not at all, as this command. Whoever calls this tells the index.
+    pub(super) async fn commit_once(
+        &self,
+        command: CommandId,
+        changes: Vec<JobChange>,
+    ) -> Result<(), StoreError> {
+        self.commit_parts(vec![(command, changes)]).await.pop().unwrap_or(Ok(()))
     }
 
     /// Does it to its end, whether or not whoever asked is still there: what is written is told to the index.
@@ -75,13 +86,16 @@ impl Runtime {
         self.tasks().spawn(work).await.map_err(|_| RuntimeError::Broken)
     }
 
-    /// Writes these commits in one transaction. An unknown outcome is looked up, never guessed.
+    /// Writes these commits in one transaction.
     async fn commit_all(&self, parts: Vec<Vec<JobChange>>) -> Vec<Result<(), StoreError>> {
+        self.commit_parts(parts.into_iter().map(|jobs| (new_command(), jobs)).collect()).await
+    }
+
+    /// The same, each as its command. An unknown outcome is looked up, never guessed.
+    async fn commit_parts(&self, parts: Vec<(CommandId, Vec<JobChange>)>) -> Vec<Result<(), StoreError>> {
         let now = self.clock().now();
-        let commits: Vec<Commit> = parts
-            .into_iter()
-            .map(|jobs| Commit { jobs, ..Commit::new(CommandId::new(Uuid::now_v7()), now) })
-            .collect();
+        let commits: Vec<Commit> =
+            parts.into_iter().map(|(command, jobs)| Commit { jobs, ..Commit::new(command, now) }).collect();
         let commands: Vec<CommandId> = commits.iter().map(|commit| commit.command).collect();
         let mut answers = Vec::with_capacity(commands.len());
         for (command, answer) in commands.into_iter().zip(self.store().commit(commits).await) {

@@ -13,6 +13,7 @@ use windlass_store::commit::JobChange;
 use windlass_store::job::{JobOrigin, JobStatus};
 use windlass_store::{Duplicate, Refusal, StoreError};
 
+use super::change::new_command;
 use super::finish::{AGAIN, TRIES};
 use super::written;
 use crate::{Runtime, RuntimeError};
@@ -135,7 +136,7 @@ impl Runtime {
     ) -> Result<HashMap<JobId, Duplicate>, RuntimeError> {
         let mut taken = HashMap::new();
         for _ in 0..TRIES {
-            match self.commit_once(changes.clone()).await {
+            match self.commit_once(new_command(), changes.clone()).await {
                 Ok(()) => {
                     self.tell_of(changes);
                     return Ok(taken);
@@ -153,7 +154,9 @@ impl Runtime {
         Err(RuntimeError::Busy { retry_after: AGAIN })
     }
 
-    fn tell_of(&self, changes: Vec<JobChange>) {
+    /// Tells the index of what was written, a part at a time.
+    pub(super) fn tell_of(&self, changes: Vec<JobChange>) {
+        self.tallies().changed(&changes, self.clock().now());
         let mut rows = changes.into_iter().map(written).peekable();
         while rows.peek().is_some() {
             self.jobs().heard(rows.by_ref().take(TOLD_MAX));

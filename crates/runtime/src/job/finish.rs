@@ -105,12 +105,13 @@ impl Runtime {
 }
 
 fn asked(row: &JobRow, end: &Finish) -> JobInput {
-    JobInput::Finish { fence: end.fence, outcome: recorded(&end.outcome, row.origin.call.is_some()) }
+    let outcome = recorded(&end.outcome, row.origin.call.is_some(), end.retry_after_ms);
+    JobInput::Finish { fence: end.fence, outcome }
 }
 
 /// The outcome as the job keeps it. Of a call, the run alone decides about trying again or asking again, so the job
 /// is over.
-fn recorded(outcome: &Outcome, is_call: bool) -> JobOutcome {
+fn recorded(outcome: &Outcome, is_call: bool, retry_after_ms: Option<u64>) -> JobOutcome {
     match outcome {
         Outcome::Done(value) => JobOutcome::Done { result: (**value).clone() },
         Outcome::Suspended { memo, .. } if is_call => JobOutcome::Done { result: memo.clone() },
@@ -120,7 +121,7 @@ fn recorded(outcome: &Outcome, is_call: bool) -> JobOutcome {
         }
         Outcome::Failed(fault) => {
             let fault = if is_call { fault.clone().permanent() } else { fault.clone() };
-            JobOutcome::Failed { fault, retry_after_ms: None }
+            JobOutcome::Failed { fault, retry_after_ms }
         }
         Outcome::Canceled | Outcome::WorkerLost | Outcome::ServerLost => {
             let fault = Fault::new(FaultKind::Canceled, "cancelled").permanent();

@@ -2,6 +2,9 @@
 
 mod act;
 mod create;
+mod letters;
+mod queues;
+mod retries;
 mod time;
 mod workers;
 
@@ -52,7 +55,7 @@ fn done(claimed: &Claimed, value: Value) -> Finish {
 }
 
 fn end(claimed: &Claimed, outcome: Outcome) -> Finish {
-    Finish { job: claimed.job, fence: claimed.fence, outcome, worker: None, log: None }
+    Finish { job: claimed.job, fence: claimed.fence, outcome, worker: None, log: None, retry_after_ms: None }
 }
 
 impl Runtime {

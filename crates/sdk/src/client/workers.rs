@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Client, Repeat};
 use crate::error::ClientError;
-use crate::types::{Examination, Examine, Health, Readiness, Workers};
+use crate::types::{Examination, Examine, Health, NoBody, Readiness, Worker, Workers};
 
 /// How long a server with many open runs may take to look at them all.
 const EXAMINE: Duration = Duration::from_secs(600);
@@ -60,6 +60,16 @@ impl Client {
     /// Everyone that is known, dead or alive.
     pub async fn workers(&self) -> Result<Workers, ClientError> {
         self.get(self.url(&["api", "v1", "workers"], &[])).await
+    }
+
+    /// Gives a worker no more work; it goes when it is done with what it has.
+    pub async fn drain_worker(&self, id: &str) -> Result<Worker, ClientError> {
+        self.word(&["workers", id, "drain"], &NoBody {}).await
+    }
+
+    /// Gives a worker work again.
+    pub async fn undrain_worker(&self, id: &str) -> Result<Worker, ClientError> {
+        self.word(&["workers", id, "undrain"], &NoBody {}).await
     }
 
     /// Whether the server is there.

@@ -108,6 +108,9 @@ pub struct JobResult {
     /// Whether trying again can help; absent = yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
+    /// With `failed`, of a plain job: the next attempt begins not before so long, whatever the backoff says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub memo: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -23,6 +23,15 @@ pub struct Problem {
     pub errors: Vec<FieldError>,
 }
 
+/// Why a request of the queue platform surface was not fulfilled: what its clients know, and the problem.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct PlatformProblem {
+    /// Everything that is wrong, for people.
+    pub error: String,
+    #[serde(flatten)]
+    pub problem: Problem,
+}
+
 /// One place that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct FieldError {

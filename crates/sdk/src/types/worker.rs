@@ -30,6 +30,23 @@ pub struct Worker {
     /// `http`, `async` or `local`.
     #[serde(default, rename = "type")]
     pub kind: String,
+    /// It gets no more work, and goes when it is done with what it has.
+    #[serde(default)]
+    pub is_draining: bool,
+    /// Jobs that it has now, oldest first; at most 100.
+    #[serde(default)]
+    pub tasks: Vec<WorkerTask>,
+}
+
+/// A job that a worker has now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkerTask {
+    pub task_id: String,
+    pub name: String,
+    pub queue_name: String,
+    pub attempt: u32,
+    /// When it was claimed.
+    pub since: Time,
 }
 
 /// The server is there.

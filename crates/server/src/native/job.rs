@@ -101,12 +101,13 @@ pub(crate) async fn finish(State(app): State<App>, Body(finish): Body<Finish>) -
 
 /// The end of one job; `None` if its lease cannot be one of this job.
 fn end(at: usize, result: JobResult) -> Answer<Option<End>> {
-    let JobResult { id, lease, outcome, result, error, retryable, memo, recheck_ms, log } = result;
+    let JobResult { id, lease, outcome, result, error, retryable, retry_after_ms, memo, recheck_ms, log } =
+        result;
     let outcome = ended(&format!("results[{at}]."), outcome, result, error, retryable, memo, recheck_ms)?;
     let Some((job, fence)) = read_lease(&lease).filter(|(job, _)| job.to_string() == id) else {
         return Ok(None);
     };
-    Ok(Some(End { job, fence, outcome, worker: None, log }))
+    Ok(Some(End { job, fence, outcome, worker: None, log, retry_after_ms }))
 }
 
 /// Keeps claims alive, each for itself, and says which of them nobody wants any more. One that the server could not

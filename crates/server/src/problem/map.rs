@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use windlass_engine::input::Refusal;
+use windlass_engine::job::JobRefusal;
 use windlass_runtime::flow::PublishError;
+use windlass_runtime::job::{CreateError, JobError};
 use windlass_runtime::run::StartError;
+use windlass_runtime::schedule::ScheduleError;
 use windlass_runtime::{RuntimeError, SubmitError};
 use windlass_store::{Refusal as StoreRefusal, StoreError};
 
@@ -125,6 +128,50 @@ impl From<PublishError> for ApiError {
         match error {
             PublishError::Problems(problems) => ApiError::problems(Code::InvalidDefinition, problems),
             PublishError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<JobRefusal> for ApiError {
+    fn from(refusal: JobRefusal) -> Self {
+        let code = match &refusal {
+            JobRefusal::Stale { .. } => Code::StaleLease,
+            JobRefusal::NotQueued { .. } => Code::Conflict,
+            JobRefusal::Ended { .. } | JobRefusal::Completed => Code::TaskEnded,
+            JobRefusal::NotEnded { .. } => Code::TaskOpen,
+            JobRefusal::NotDead { .. } => Code::NotDeadLetter,
+            JobRefusal::BelongsToRun => Code::TaskOfRun,
+            JobRefusal::KeyTaken { .. } => Code::KeyTaken,
+        };
+        ApiError::new(code, refusal.to_string())
+    }
+}
+
+impl From<JobError> for ApiError {
+    fn from(error: JobError) -> Self {
+        match error {
+            JobError::Unknown(_) => ApiError::new(Code::UnknownTask, error.to_string()),
+            JobError::Refused(refusal) => refusal.into(),
+            JobError::Runtime(error) => error.into(),
+        }
+    }
+}
+
+impl From<CreateError> for ApiError {
+    fn from(error: CreateError) -> Self {
+        match error {
+            CreateError::Problems(problems) => ApiError::problems(Code::InvalidFields, problems),
+            CreateError::Runtime(error) => error.into(),
+        }
+    }
+}
+
+impl From<ScheduleError> for ApiError {
+    fn from(error: ScheduleError) -> Self {
+        match error {
+            ScheduleError::Unknown(_) => ApiError::new(Code::UnknownSchedule, error.to_string()),
+            ScheduleError::Problems(problems) => ApiError::problems(Code::InvalidFields, problems),
+            ScheduleError::Runtime(error) => error.into(),
         }
     }
 }

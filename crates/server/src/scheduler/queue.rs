@@ -91,7 +91,14 @@ pub(super) async fn complete(State(surface): State<Surface>, ask: Ask) -> Answer
     if surface.runtime.store().job(job).await?.is_none() {
         return Err(unknown());
     }
-    let finish = Finish { job, fence, outcome, worker: ask.text("worker_id")?.map(str::to_owned), log };
+    let finish = Finish {
+        job,
+        fence,
+        outcome,
+        worker: ask.text("worker_id")?.map(str::to_owned),
+        log,
+        retry_after_ms: None,
+    };
     let verdict = surface.runtime.finish(vec![finish]).await.into_iter().next();
     match verdict.ok_or_else(unknown)?? {
         Verdict::Ok => ok(),

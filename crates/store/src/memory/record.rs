@@ -1,14 +1,16 @@
 //! Small rows.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use windlass_engine::id::ScheduleId;
+use windlass_engine::job::{Job, State as JobState};
 use windlass_engine::time::Timestamp;
 
 use super::state::{State, StoredAccount};
 use crate::account::AccountRow;
 use crate::error::{Refusal, StoreError, Subject};
-use crate::job::{JobStatus, due_at};
+use crate::job::{GROUPS_MAX, JobStatus, LetterGroup, due_at, fingerprint};
 use crate::log::{LOGS_MAX, LogRow};
 use crate::queue::QueueDepth;
 use crate::record::{Record, RecordQuery, Records};
@@ -98,7 +100,7 @@ impl State {
             }
             RecordQuery::Prices => Records::Prices(self.prices.values().cloned().collect()),
             RecordQuery::Queues { now } => Records::Queues(self.depths(now)),
-            RecordQuery::LetterGroups { queue: _ } => Records::LetterGroups(Vec::new()),
+            RecordQuery::LetterGroups { queue } => Records::LetterGroups(self.letter_groups(&queue)),
             RecordQuery::Schedules(id) => Records::Schedules(self.all_scheduled(id)),
             RecordQuery::Audit { after, limit } => {
                 let rows = (1..).zip(&self.audit).filter(|(seq, _)| *seq > after).take(limit);
@@ -110,6 +112,32 @@ impl State {
                 Records::Logs(rows.map(|(_, row)| row.clone()).collect())
             }
         })
+    }
+
+    fn letter_groups(&self, queue: &str) -> Vec<LetterGroup> {
+        let mut groups: BTreeMap<String, LetterGroup> = BTreeMap::new();
+        let mut letters: Vec<&Job> = self.jobs.values().map(|row| &row.job).collect();
+        letters.retain(|job| job.spec.queue == queue && job.is_dead_letter());
+        letters.sort_by_key(|job| (job.updated_at, job.id));
+        for job in letters {
+            let (JobState::Failed { reason, .. }, Some(fingerprint)) = (&job.state, fingerprint(job)) else {
+                continue;
+            };
+            let at = job.updated_at;
+            let group = groups.entry(fingerprint.clone()).or_insert_with(|| LetterGroup {
+                fingerprint,
+                n: 0,
+                reason: reason.clone(),
+                latest: job.id,
+                first_at: at,
+                last_at: at,
+            });
+            (group.n, group.reason, group.latest, group.last_at) = (group.n + 1, reason.clone(), job.id, at);
+        }
+        let mut groups: Vec<LetterGroup> = groups.into_values().collect();
+        groups.sort_by_key(|group| (Reverse(group.n), Reverse(group.last_at)));
+        groups.truncate(GROUPS_MAX);
+        groups
     }
 
     fn all_scheduled(&self, id: Option<ScheduleId>) -> Vec<Scheduled> {

@@ -73,7 +73,7 @@ impl State {
         let Some(row) = self.jobs.remove(&id) else { return };
         self.open_jobs.remove(&id);
         self.attempts.retain(|(job, _), _| *job != id);
-        let key = (row.job.spec.queue, row.job.spec.dedup_key);
+        let key = (row.job.spec.queue.clone(), row.job.spec.dedup_key.clone());
         if self.keys.get(&key) == Some(&id) {
             self.keys.remove(&key);
         }

@@ -22,8 +22,12 @@ const WRITE: &str = "INSERT OR REPLACE INTO attempts (job, number, fence, status
 
 /// Writes the attempts that may have changed: the one that was the last, and those after it.
 pub(super) fn write(db: &Connection, job: &Job, exists: bool) -> Result<(), StoreError> {
-    let last: Option<u32> =
-        if exists { db.prepare_cached(LAST)?.query_row([job.id.key()], |row| row.get(0))? } else { None };
+    // Most jobs have one attempt, and then there is nothing to ask.
+    let last: Option<u32> = if exists && job.attempts.len() > 1 {
+        db.prepare_cached(LAST)?.query_row([job.id.key()], |row| row.get(0))?
+    } else {
+        None
+    };
     for attempt in job.attempts.iter().filter(|attempt| last.is_none_or(|last| attempt.number >= last)) {
         let Attempt { number, fence, status, worker, created_at, started_at, .. } = attempt;
         let Attempt { finished_at, result, error, next_retry_at, .. } = attempt;

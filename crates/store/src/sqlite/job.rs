@@ -4,6 +4,7 @@ mod change;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::id::{JobId, RunId};
@@ -91,7 +92,18 @@ fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<JobRow> {
     let (created_at, updated_at) = (columns.time()?, columns.time()?);
     let mut spec: JobSpec = columns.json()?;
     spec.payload = columns.json()?;
-    let job = Job { id, spec, state, fence, round, attempts, memo, replays, created_at, updated_at };
+    let job = Job {
+        id,
+        spec: Arc::new(spec),
+        state,
+        fence,
+        round,
+        attempts,
+        memo,
+        replays,
+        created_at,
+        updated_at,
+    };
     Ok(JobRow { rev, job, origin })
 }
 
@@ -107,6 +119,15 @@ pub(super) fn jobs(db: &Connection, query: &JobQuery) -> Result<Page<JobRow>, St
     conditions.equal("name", query.name.clone());
     conditions.equal("run", query.run.map(key));
     conditions.equal("schedule", query.schedule.map(key));
+    if let Some(fingerprint) = &query.fingerprint {
+        // Only dead letters have one, and their index has to be told so.
+        conditions.add("fingerprint = ? AND is_dead_letter = 1", [fingerprint.clone().into()]);
+    }
+    if let Some(worker) = &query.worker {
+        // What runs has a wake-up: its lease ends. So not all jobs are looked through, but those that time will move.
+        let held = "status = 'running' AND wake_at IS NOT NULL AND state ->> '$.worker' = ?";
+        conditions.add(held, [worker.clone().into()]);
+    }
     if let Some(is) = query.is_dead_letter {
         // Not a value, so that the small index of dead letters can be used.
         conditions.add(if is { "is_dead_letter = 1" } else { "is_dead_letter = 0" }, []);

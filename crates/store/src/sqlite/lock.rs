@@ -8,7 +8,14 @@ use std::path::{Path, PathBuf};
 use crate::error::StoreError;
 
 #[derive(Debug)]
-pub(super) struct Lock(#[expect(dead_code, reason = "it is held, not used")] File);
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    /// Closing the file is not enough: a process that is just being started has it open too, until it is itself.
+    fn drop(&mut self) {
+        drop(self.0.unlock());
+    }
+}
 
 #[derive(Debug, thiserror::Error)]
 enum LockError {

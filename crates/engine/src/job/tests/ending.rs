@@ -1,5 +1,7 @@
 //! Cancelling, trying again and giving up.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::*;
@@ -56,8 +58,8 @@ fn what_has_ended_cannot_be_cancelled() {
 #[test]
 fn a_replay_opens_a_round_once_per_id() {
     let mut bench = Bench::plain();
-    bench.job.spec.max_retries = 2;
-    bench.job.spec.payload = json!({"a": 1, "b": {"c": 2, "d": 3}});
+    Arc::make_mut(&mut bench.job.spec).max_retries = 2;
+    Arc::make_mut(&mut bench.job.spec).payload = json!({"a": 1, "b": {"c": 2, "d": 3}});
     for _ in 0..2 {
         let fence = bench.claim();
         bench.finish(fence, failed("no")).unwrap();
@@ -105,7 +107,7 @@ fn a_discarded_letter_is_gone_but_can_be_replayed() {
     let mut bench = Bench::plain();
     let discard = || JobInput::Discard { reason: "known".to_owned() };
     assert_eq!(bench.ask(discard()), Err(JobRefusal::NotDead { status: "queued" }));
-    bench.job.spec.max_retries = 0;
+    Arc::make_mut(&mut bench.job.spec).max_retries = 0;
     let fence = bench.claim();
     bench.finish(fence, failed("x")).unwrap();
     assert!(bench.job.is_dead_letter());

@@ -10,21 +10,22 @@ use windlass_engine::time::Timestamp;
 use super::word;
 use crate::commit::JobChange;
 use crate::error::{Duplicate, Refusal, StoreError, Subject};
-use crate::job::{JobOrigin, JobStatus, due_at};
+use crate::job::{JobOrigin, JobStatus, due_at, fingerprint};
 use crate::schedule::Started;
 use crate::sqlite::column::{Columns, Id, json, stored};
+use crate::sqlite::depth::Place;
 use crate::sqlite::desk::Desk;
 use crate::sqlite::{attempt, guard, schedule};
 
-const HEAD: &str = "SELECT rowid, rev, is_open, replays FROM jobs WHERE id = ?1";
+const HEAD: &str = "SELECT rowid, rev, is_open, replays, status, is_dead_letter FROM jobs WHERE id = ?1";
 const HOLDER: &str = "SELECT jobs.id, jobs.status FROM job_keys JOIN jobs ON jobs.id = job_keys.job \
      WHERE job_keys.queue = ?1 AND job_keys.key = ?2 AND (jobs.is_open = 1 OR jobs.key_until > ?3)";
 const TAKE_KEY: &str = "INSERT INTO job_keys (queue, key, job) VALUES (?1, ?2, ?3) \
      ON CONFLICT (queue, key) DO UPDATE SET job = excluded.job";
 const INSERT: &str = "INSERT INTO jobs (rev, status, due_at, wake_at, state, fence, round, attempts_from, memo, \
-     updated_at, is_open, is_dead_letter, priority, replays, id, queue, name, key_until, run, created_at, call_run, \
+     updated_at, is_open, is_dead_letter, fingerprint, priority, replays, id, queue, name, key_until, run, created_at, call_run, \
      call_node, call_fence, schedule) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, \
-     ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)";
+     ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)";
 
 // An index is written again when a column of it is set, changed or not: hence three of them.
 macro_rules! update {
@@ -41,9 +42,10 @@ macro_rules! update {
 /// It is open and stays so.
 const STEP: &str = update!("", "?11");
 /// It ends, or what has ended is looked after.
-const END: &str = update!(", is_open = ?11, is_dead_letter = ?12", "?13");
+const END: &str = update!(", is_open = ?11, is_dead_letter = ?12, fingerprint = ?13", "?14");
 /// It is opened again, or replayed: what is asked for may be another thing.
-const REOPEN: &str = update!(", is_open = ?11, is_dead_letter = ?12, priority = ?13, replays = ?14", "?15");
+const REOPEN: &str =
+    update!(", is_open = ?11, is_dead_letter = ?12, fingerprint = ?13, priority = ?14, replays = ?15", "?16");
 const INSERT_SPEC: &str = "INSERT INTO job_specs (job, spec, payload) VALUES (?1, ?2, ?3)";
 const UPDATE_SPEC: &str = "UPDATE job_specs SET spec = ?2, payload = ?3 WHERE job = ?1";
 
@@ -54,6 +56,7 @@ pub(in crate::sqlite) struct Texts {
     round: String,
     memo: Option<String>,
     replays: String,
+    fingerprint: Option<String>,
     /// What is asked for, if it is new.
     spec: Option<(String, String)>,
 }
@@ -66,6 +69,7 @@ impl Texts {
             round: json(round),
             memo: memo.as_ref().map(json),
             replays: json(replays),
+            fingerprint: fingerprint(&change.job),
             spec: (change.expected_rev == 0).then(|| spec_texts(spec)),
         }
     }
@@ -80,6 +84,15 @@ pub(in crate::sqlite) struct Before {
     row: Option<i64>,
     is_open: bool,
     replays: String,
+    place: Option<Place>,
+}
+
+impl Before {
+    fn read(columns: &mut Columns<'_>, row: i64) -> rusqlite::Result<Self> {
+        let (is_open, replays) = (columns.value()?, columns.value()?);
+        let place = Place::of(columns.word()?, columns.value()?);
+        Ok(Before { row: Some(row), is_open, replays, place })
+    }
 }
 
 /// Whether the changes may be made; what each of them finds.
@@ -94,9 +107,9 @@ pub(in crate::sqlite) fn check(
         let head = db.prepare_cached(HEAD)?.query_row([job.id.key()], |row| {
             let mut columns = Columns::of(row);
             let (row, rev) = (columns.value()?, columns.number()?);
-            Ok((rev, Before { row: Some(row), is_open: columns.value()?, replays: columns.value()? }))
+            Ok((rev, Before::read(&mut columns, row)?))
         });
-        let nobody = || (0, Before { row: None, is_open: false, replays: String::new() });
+        let nobody = || (0, Before { row: None, is_open: false, replays: String::new(), place: None });
         let (rev, before) = head.optional()?.unwrap_or_else(nobody);
         guard(|| Subject::Job(job.id), *expected_rev, rev)?;
         let is_open = before.is_open;
@@ -132,6 +145,8 @@ pub(in crate::sqlite) fn write(
     let is_open = job.is_open();
     write_row(desk, change, texts, before)?;
     attempt::write(desk, job, before.row.is_some())?;
+    let place = Place::of(JobStatus::of(job), job.is_dead_letter());
+    desk.depths().note(&job.spec.queue, before.place, place);
     if is_open && !before.is_open && !job.spec.dedup_key.is_empty() {
         let taken = params![job.spec.queue, job.spec.dedup_key, job.id.key()];
         desk.prepare_cached(TAKE_KEY)?.execute(taken)?;
@@ -149,9 +164,9 @@ fn write_row(db: &Connection, change: &JobChange, texts: &Texts, before: &Before
     let status = word(JobStatus::of(job));
     let (due_at, wake_at) = (due_at(job).map(|at| at.0), job.wake_at().map(|at| at.0));
     let attempts_from = attempts.first().map_or(u32::MAX, |attempt| attempt.number);
-    let Texts { state, round, memo, replays, .. } = texts;
+    let Texts { state, round, memo, replays, fingerprint, .. } = texts;
     let step = params![rev, status, due_at, wake_at, state, fence, round, attempts_from, memo, updated_at.0];
-    let end = params![job.is_open(), job.is_dead_letter()];
+    let end = params![job.is_open(), job.is_dead_letter(), fingerprint];
     let asked = params![spec.priority, replays];
     let Some(row) = before.row else { return insert(db, job, texts, origin, [step, end, asked].concat()) };
     if !before.is_open || before.replays != *replays {

@@ -285,7 +285,7 @@ fn the_task_queue_is_the_jobs_of_runs() {
                     "input": payload["input"], "params": payload["params"],
                     "run_id": format!("{task}.{}", call.fence),
                 });
-                (ids, job.spec.name, worker.unwrap_or_default(), input.to_string())
+                (ids, job.spec.name.clone(), worker.unwrap_or_default(), input.to_string())
             })
             .collect();
         rows.sort();

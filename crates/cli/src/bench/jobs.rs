@@ -1,0 +1,243 @@
+//! Plain jobs over HTTP: created, handed out and finished.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::remote::{Process, Server};
+use super::report::Figure;
+use super::steps::percentiles;
+use super::wire::Wire;
+use super::{Plan, rounds};
+
+/// Callers that create single jobs at once.
+const CALLERS: usize = 16;
+/// Jobs of one call that creates many, and of one claim.
+const BATCH: usize = 500;
+/// Callers that create many at once.
+const BULK_CALLERS: usize = 4;
+/// How often it is looked whether a queue has become empty.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a queue may take to become empty.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+fn task(queue: &str, n: u64) -> Value {
+    json!({"name": "noop", "type": "immediate", "queue_name": queue, "payload": {"n": n}})
+}
+
+/// Jobs created per second, one a call.
+pub(super) async fn enqueue(plan: &Plan) -> Result<Figure> {
+    let server = Server::start(plan, &plan.dir.join("enqueue.db")).await?;
+    let body = task("single", 1).to_string();
+    let what = format!("jobs created one a call, {CALLERS} callers");
+    rounds(plan, &what, "jobs/s", |_| {
+        hammer(&server.url, "/api/v1/tasks", body.as_bytes(), CALLERS, 1, plan.round)
+    })
+    .await
+}
+
+/// Jobs created per second, many a call.
+pub(super) async fn bulk(plan: &Plan) -> Result<Figure> {
+    let server = Server::start(plan, &plan.dir.join("bulk.db")).await?;
+    let body = many("bulk", BATCH);
+    let what = format!("jobs created {BATCH} a call, {BULK_CALLERS} callers");
+    rounds(plan, &what, "jobs/s", |_| {
+        hammer(&server.url, "/api/v1/tasks/batch", body.as_bytes(), BULK_CALLERS, BATCH, plan.round)
+    })
+    .await
+}
+
+fn many(queue: &str, n: usize) -> String {
+    Value::Array((0..n as u64).map(|n| task(queue, n)).collect()).to_string()
+}
+
+/// The same call again and again, by so many, for so long; how much of `worth` each is done per second.
+async fn hammer(
+    url: &str,
+    path: &'static str,
+    body: &[u8],
+    callers: usize,
+    worth: usize,
+    at_least: Duration,
+) -> Result<f64> {
+    let (done, begun, body) = (Arc::new(AtomicU64::new(0)), Instant::now(), Arc::new(body.to_vec()));
+    let mut tasks = JoinSet::new();
+    for _ in 0..callers {
+        let (mut wire, done, body) = (Wire::to(url).await?, done.clone(), body.clone());
+        tasks.spawn(async move {
+            while begun.elapsed() < at_least {
+                wire.post(path, &body).await?;
+                done.fetch_add(worth as u64, Ordering::Relaxed);
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(task) = tasks.join_next().await {
+        task??;
+    }
+    Ok(done.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64())
+}
+
+/// Puts so many jobs into a queue.
+async fn fill(server: &Server, queue: &str, n: usize) -> Result<()> {
+    let mut wire = Wire::to(&server.url).await?;
+    let mut left = n;
+    while left > 0 {
+        let some = left.min(10 * BATCH);
+        wire.post("/api/v1/tasks/batch", many(queue, some).as_bytes()).await?;
+        left -= some;
+    }
+    Ok(())
+}
+
+/// Jobs claimed, worked on and finished per second by one worker in another process: many at a time, and one at a
+/// time by several; then many at a time with every kind of limit on.
+pub(super) async fn process(plan: &Plan) -> Result<[Figure; 3]> {
+    let server = Server::start(plan, &plan.dir.join("process.db")).await?;
+    let n = plan.n_jobs;
+    let free = format!("{n} jobs processed by one worker process, {BATCH} a claim, limits off");
+    let held = format!("{n} jobs processed by one worker process, {BATCH} a claim, limits on");
+    let limits = json!({"limits": {
+        "concurrency": 5_000, "rate": {"count": 1_000_000, "per_ms": 1_000},
+        "key_concurrency": 5_000, "key_rate": {"count": 1_000_000, "per_ms": 1_000},
+    }});
+    server.client.raw("PATCH", "/api/v1/queues/held", Some(&limits)).await?;
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    // In turns, so that both meet the same machine.
+    for _ in 0..plan.rounds {
+        without.push(drain(&server, "free", n).await?);
+        with.push(drain(&server, "held", n).await?);
+    }
+    let one = format!("jobs processed one a claim, {CALLERS} at once");
+    let unbatched = rounds(plan, &one, "jobs/s", |_| one_by_one(&server, plan)).await?;
+    Ok([Figure::new(&free, "jobs/s", without), Figure::new(&held, "jobs/s", with), unbatched])
+}
+
+/// How fast a worker process empties a queue of so many jobs.
+async fn drain(server: &Server, queue: &str, n: usize) -> Result<f64> {
+    pause(server, queue, true).await?;
+    fill(server, queue, n).await?;
+    let worker = ["worker", "--pull-only", "--demo", "--slots", "2000", "--queues", queue];
+    let _worker = Process::start(&[&worker[..], &["--server", &server.url]].concat())?;
+    // It waits at the queue before the clock starts.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let begun = Instant::now();
+    pause(server, queue, false).await?;
+    while open(server, queue).await? > 0 {
+        ensure!(begun.elapsed() < PATIENCE, "the queue `{queue}` does not become empty");
+        tokio::time::sleep(LOOK).await;
+    }
+    Ok(n as f64 / begun.elapsed().as_secs_f64())
+}
+
+async fn pause(server: &Server, queue: &str, is_paused: bool) -> Result<()> {
+    let word = if is_paused { "pause" } else { "resume" };
+    let (status, text) = server.client.raw("POST", &format!("/api/v1/queues/{queue}/{word}"), None).await?;
+    ensure!(status == 200, "the queue `{queue}`: {text}");
+    Ok(())
+}
+
+/// Jobs of a queue that have not ended.
+async fn open(server: &Server, queue: &str) -> Result<u64> {
+    let view = server.client.queue(queue).await?;
+    Ok(view.open)
+}
+
+async fn one_by_one(server: &Server, plan: &Plan) -> Result<f64> {
+    let (done, begun, at_least) = (Arc::new(AtomicU64::new(0)), Instant::now(), plan.round);
+    fill(server, "one", plan.n_jobs).await?;
+    let mut tasks = JoinSet::new();
+    for nth in 0..CALLERS {
+        let (mut wire, done) = (Wire::to(&server.url).await?, done.clone());
+        tasks.spawn(async move {
+            let claim = json!({"worker_id": format!("bench-{nth}"), "queues": ["one"], "max": 1});
+            while begun.elapsed() < at_least && claim_and_finish(&mut wire, &claim).await? {
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(task) = tasks.join_next().await {
+        task??;
+    }
+    Ok(done.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64())
+}
+
+/// Takes one claim to its end; `false` when there was nothing.
+async fn claim_and_finish(wire: &mut Wire, claim: &Value) -> Result<bool> {
+    let claimed = wire.json("/api/v1/jobs/claim", claim).await?;
+    let jobs = claimed["jobs"].as_array().context("no jobs in the answer")?;
+    if jobs.is_empty() {
+        return Ok(false);
+    }
+    let end = |job: &Value| json!({"id": job["id"], "lease": job["lease"], "outcome": "done"});
+    let results: Vec<Value> = jobs.iter().map(end).collect();
+    let finished = wire.json("/api/v1/jobs/finish", &json!({"results": results})).await?;
+    ensure!(finished["results"][0]["verdict"] == "ok", "not taken: {finished}");
+    Ok(true)
+}
+
+/// From the creation of a job until its end is durable, while nothing else happens.
+pub(super) async fn latency(plan: &Plan) -> Result<[Figure; 2]> {
+    let server = Server::start(plan, &plan.dir.join("idle.db")).await?;
+    let (mut creating, mut working) = (Wire::to(&server.url).await?, Wire::to(&server.url).await?);
+    let body = task("idle", 1).to_string();
+    let claim = json!({"worker_id": "bench", "queues": ["idle"], "max": 1, "wait_ms": 10_000});
+    let (mut p50, mut p99) = (Vec::new(), Vec::new());
+    for _ in 0..plan.rounds {
+        let mut took = Vec::with_capacity(plan.n_singles);
+        for _ in 0..plan.n_singles {
+            // The worker waits before the job is there, as it would.
+            let (begun, ended) = tokio::join!(
+                async {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    let begun = Instant::now();
+                    creating.post("/api/v1/tasks", body.as_bytes()).await?;
+                    anyhow::Ok(begun)
+                },
+                async {
+                    claim_and_finish(&mut working, &claim).await?;
+                    anyhow::Ok(Instant::now())
+                }
+            );
+            took.push(ended?.duration_since(begun?));
+        }
+        let (middle, late) = percentiles(took);
+        p50.push(middle);
+        p99.push(late);
+    }
+    let what = |p: &str| format!("job at idle, created to completed, {p}");
+    Ok([Figure::new(&what("p50"), "ms", p50), Figure::new(&what("p99"), "ms", p99)])
+}
+
+/// Claims of the first jobs of a queue, with nothing behind them and with very many.
+pub(super) async fn backlog(plan: &Plan) -> Result<[Figure; 2]> {
+    let server = Server::start(plan, &plan.dir.join("backlog.db")).await?;
+    let n = plan.n_jobs;
+    fill(&server, "behind", plan.n_backlog).await?;
+    let (mut alone, mut behind) = (Vec::new(), Vec::new());
+    for nth in 0..plan.rounds {
+        let queue = format!("alone-{nth}");
+        fill(&server, &queue, n).await?;
+        alone.push(take(&server, &queue, n).await?);
+        behind.push(take(&server, "behind", n).await?);
+    }
+    let long = format!("claim and finish, {BATCH} a call, queue of {}", plan.n_backlog);
+    let short = format!("claim and finish, {BATCH} a call, queue of {n}");
+    Ok([Figure::new(&short, "jobs/s", alone), Figure::new(&long, "jobs/s", behind)])
+}
+
+/// Claims and finishes so many jobs of a queue, one call after the other.
+async fn take(server: &Server, queue: &str, n: usize) -> Result<f64> {
+    let mut wire = Wire::to(&server.url).await?;
+    let claim = json!({"worker_id": "bench", "queues": [queue], "max": BATCH});
+    let begun = Instant::now();
+    for _ in 0..n.div_ceil(BATCH) {
+        ensure!(claim_and_finish(&mut wire, &claim).await?, "the queue `{queue}` is empty too soon");
+    }
+    Ok(n as f64 / begun.elapsed().as_secs_f64())
+}

@@ -1,0 +1,224 @@
+//! Dead letters.
+
+use windlass_engine::job::{JobRefusal, State};
+use windlass_store::job::JobQuery;
+use windlass_store::page::{Order, Part};
+
+use super::*;
+
+fn replay(letters: Letters, id: &str) -> Replay {
+    let queue = "q".to_owned();
+    Replay { queue, letters, id: id.to_owned(), priority: None, patch: None, per_second: None }
+}
+
+fn one_try() -> JobSpec {
+    JobSpec { max_retries: 1, ..spec("q") }
+}
+
+impl Runtime {
+    /// Jobs that have failed for good, in order.
+    async fn dead_ones(&self, n: usize, spec: JobSpec, reason: &str) -> Vec<JobId> {
+        let created = self.create_jobs((0..n).map(|_| spec.clone()).collect()).await.unwrap();
+        let claimed = self.take(&spec.queue, n).await;
+        assert_eq!(claimed.len(), n);
+        let fault = Fault::new(FaultKind::Error, reason);
+        let ends = claimed.iter().map(|claimed| end(claimed, Outcome::Failed(fault.clone()))).collect();
+        assert!(self.finish(ends).await.into_iter().all(|answer| answer.unwrap() == Verdict::Ok));
+        created.into_iter().map(|created| created.job).collect()
+    }
+
+    async fn letters(&self, queue: &str) -> Vec<JobId> {
+        let part = Part { order: Order::Oldest, limit: 1_000, ..Part::default() };
+        let is_dead_letter = Some(true);
+        let query = JobQuery { queue: Some(queue.to_owned()), is_dead_letter, part, ..JobQuery::default() };
+        self.store().jobs(query).await.unwrap().items.iter().map(JobRow::id).collect()
+    }
+
+    async fn state(&self, job: JobId) -> State {
+        self.store().job(job).await.unwrap().unwrap().job.state
+    }
+}
+
+#[tokio::test]
+async fn the_oldest_letters_are_tried_again_as_asked() {
+    let server = on_disk().await;
+    let dead = server.dead_ones(5, one_try(), "no").await;
+    assert_eq!(server.letters("q").await, dead);
+    let patch = Some(json!({"n": null, "extra": {"deep": true}}));
+    let replay = Replay { priority: Some(7), patch, ..replay(Letters::Oldest(3), "r") };
+    let moved = server.replay_letters(replay).await.unwrap();
+    assert_eq!(moved, Moved { moved: dead[..3].to_vec(), refused: Vec::new() });
+    assert_eq!(server.letters("q").await, dead[3..]);
+    let claimed = server.take("q", 9).await;
+    assert_eq!(claimed.iter().map(|claimed| claimed.job).collect::<Vec<_>>(), dead[..3]);
+    assert_eq!((claimed[0].attempt, claimed[0].fence, claimed[0].priority), (2, 2, 7));
+    assert_eq!(*claimed[0].input, json!({"extra": {"deep": true}}));
+    assert_eq!(server.say(done(&claimed[0], json!("now"))).await, Verdict::Ok);
+    let attempts = server.store().attempts(dead[0], 0, 9).await.unwrap();
+    assert_eq!(
+        attempts.iter().map(|attempt| attempt.status.word()).collect::<Vec<_>>(),
+        ["failed", "succeeded"]
+    );
+}
+
+#[tokio::test]
+async fn the_same_replay_again_moves_nothing_again() {
+    let server = on_disk().await;
+    let dead = server.dead_ones(3, one_try(), "no").await;
+    let moved = server.replay_letters(replay(Letters::Oldest(2), "r")).await.unwrap();
+    assert_eq!(moved.moved, dead[..2]);
+    let again = server.replay_letters(replay(Letters::Oldest(2), "r")).await.unwrap();
+    assert_eq!(again, Moved::default());
+    assert_eq!(server.letters("q").await, dead[2..], "not the next ones either");
+    let ids = || replay(Letters::Ids(vec![dead[2], dead[2]]), "s");
+    assert_eq!(server.replay_letters(ids()).await.unwrap().moved, dead[2..]);
+    let claimed = server.take("q", 9).await;
+    let failed = Outcome::Failed(Fault::new(FaultKind::Error, "again"));
+    server.finish(claimed.iter().map(|claimed| end(claimed, failed.clone())).collect()).await;
+    assert_eq!(server.letters("q").await, dead, "they died again");
+    assert_eq!(server.replay_letters(ids()).await.unwrap(), Moved::default());
+    assert_eq!(server.replay_letters(replay(Letters::Oldest(9), "t")).await.unwrap().moved, dead);
+}
+
+#[tokio::test]
+async fn a_replay_that_was_cut_short_goes_on_where_it_stopped() {
+    let server = on_disk().await;
+    let dead = server.dead_ones(260, one_try(), "no").await;
+    let request = || replay(Letters::Oldest(230), "r");
+    // What a server does that dies after the first part.
+    let mut first = Moved::default();
+    let deed = super::super::letter::Deed::Replay { replay: request(), since: server.clock().now() };
+    let mut rows = Vec::new();
+    for id in &dead[..100] {
+        rows.extend(server.store().job(*id).await.unwrap());
+    }
+    server.move_part(rows, &deed, deed.command("0"), &mut first).await.unwrap();
+    assert_eq!(first.moved, dead[..100]);
+    let rest = server.replay_letters(request()).await.unwrap();
+    assert_eq!(rest.moved, dead[100..230]);
+    assert_eq!(server.letters("q").await, dead[230..]);
+    assert_eq!(server.replay_letters(request()).await.unwrap(), Moved::default());
+}
+
+#[tokio::test]
+async fn letters_that_are_named_are_looked_at_one_by_one() {
+    let server = on_disk().await;
+    let dead = server.dead_ones(3, one_try(), "no").await;
+    let elsewhere = server.dead_ones(1, JobSpec { max_retries: 1, ..spec("other") }, "no").await[0];
+    let queued = server.create_job(spec("q")).await.unwrap().job;
+    let cancelled = server.create_job(spec("q")).await.unwrap().job;
+    server.cancel_job(cancelled).await.unwrap();
+    let unknown = JobId::new(Uuid::now_v7());
+    server.discard_letters("q", Letters::Ids(vec![dead[1]]), "no use").await.unwrap();
+    let ids = vec![dead[2], elsewhere, queued, unknown, cancelled, dead[1], dead[0]];
+    let moved = server.replay_letters(replay(Letters::Ids(ids), "r")).await.unwrap();
+    assert_eq!(moved.moved, [dead[2], dead[0]]);
+    let not_dead = |status| Some(JobRefusal::NotDead { status });
+    let mut expected = vec![
+        (elsewhere, None),
+        (unknown, None),
+        (queued, Some(JobRefusal::NotEnded { status: "queued" })),
+        (cancelled, not_dead("cancelled")),
+        (dead[1], not_dead("failed")),
+    ];
+    let mut refused = moved.refused;
+    expected.sort_by_key(|(id, _)| *id);
+    refused.sort_by_key(|(id, _)| *id);
+    assert_eq!(refused, expected);
+    assert_eq!(server.status(cancelled).await, JobStatus::Cancelled);
+    assert_eq!(server.letters("other").await, [elsewhere]);
+}
+
+#[tokio::test]
+async fn a_group_is_replayed_without_the_others() {
+    let server = on_disk().await;
+    let full = server.dead_ones(3, one_try(), "disk 7 is full").await;
+    let slow = server.dead_ones(1, one_try(), "disk is slow").await;
+    let more = server.dead_ones(1, one_try(), "disk 12 is full").await;
+    let groups = server.letter_groups("q").await.unwrap();
+    assert_eq!(groups.iter().map(|group| group.n).collect::<Vec<_>>(), [4, 1]);
+    assert_eq!((groups[0].latest, groups[0].reason.message.as_str()), (more[0], "disk 12 is full"));
+    let fingerprint = groups[0].fingerprint.clone();
+    let group = |max| Letters::Group { fingerprint: fingerprint.clone(), max };
+    let moved = server.replay_letters(replay(group(2), "r")).await.unwrap();
+    assert_eq!(moved.moved, full[..2]);
+    let moved = server.replay_letters(replay(group(99), "s")).await.unwrap();
+    assert_eq!(moved.moved, [full[2], more[0]]);
+    assert_eq!(server.letters("q").await, slow);
+}
+
+#[tokio::test]
+async fn a_slow_replay_is_spread_over_time() {
+    let server = on_disk().await;
+    let dead = server.dead_ones(120, one_try(), "no").await;
+    let begun = server.clock().now();
+    let slow = Replay { per_second: Some(10), ..replay(Letters::Oldest(120), "r") };
+    assert_eq!(server.replay_letters(slow).await.unwrap().moved, dead);
+    let ended = server.clock().now();
+    assert!(matches!(server.state(dead[0]).await, State::Queued { .. }));
+    for (n, id) in dead.iter().enumerate().skip(100) {
+        let State::Pending { until } = server.state(*id).await else { panic!("it is to wait") };
+        let after = n as u64 * 100;
+        assert!(begun.after(after) <= until && until <= ended.after(after), "{n}");
+    }
+    let claimed = server.take_one("q").await;
+    assert_eq!(claimed.job, dead[0]);
+    let next = server.take_one("q").await;
+    assert!(next.job == dead[1] && next.started_at >= begun.after(100));
+}
+
+#[tokio::test]
+async fn a_letter_whose_key_is_taken_stays_a_letter() {
+    let server = on_disk().await;
+    let keyed = || JobSpec { dedup_key: "k".to_owned(), ..one_try() };
+    let first = server.dead_ones(1, keyed(), "no").await[0];
+    let second = server.dead_ones(1, keyed(), "no").await[0];
+    let free = server.dead_ones(1, one_try(), "no").await[0];
+    // Of two letters with one key the older one gets it.
+    let moved = server.replay_letters(replay(Letters::Oldest(9), "r")).await.unwrap();
+    assert_eq!(moved.moved, [first, free]);
+    let taken = JobRefusal::KeyTaken { key: "k".to_owned(), existing: first };
+    assert_eq!(moved.refused, [(second, Some(taken))]);
+    assert_eq!(server.letters("q").await, [second]);
+    server.cancel_job(first).await.unwrap();
+    assert_eq!(server.replay_letters(replay(Letters::Oldest(9), "s")).await.unwrap().moved, [second]);
+}
+
+#[tokio::test]
+async fn letters_are_given_up_for_a_reason() {
+    let server = on_disk().await;
+    let dead = server.dead_ones(3, one_try(), "no").await;
+    let moved = server.discard_letters("q", Letters::Oldest(2), "nobody needs them").await.unwrap();
+    assert_eq!(moved.moved, dead[..2]);
+    let State::Failed { discarded, reason } = server.state(dead[0]).await else { panic!() };
+    assert_eq!((discarded.as_deref(), reason.message.as_str()), (Some("nobody needs them"), "no"));
+    assert_eq!(server.letters("q").await, dead[2..]);
+    let queued = server.create_job(spec("q")).await.unwrap().job;
+    let moved = server.discard_letters("q", Letters::Ids(vec![queued, dead[2]]), "x").await.unwrap();
+    assert_eq!(moved.moved, dead[2..]);
+    assert_eq!(moved.refused, [(queued, Some(JobRefusal::NotDead { status: "queued" }))]);
+    assert_eq!(server.letter_groups("q").await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replays_that_race_move_each_letter_once() {
+    let server = on_disk().await;
+    let dead = server.dead_ones(250, one_try(), "no").await;
+    let race = |n: usize| {
+        let server = server.clone();
+        tokio::spawn(
+            async move { server.replay_letters(replay(Letters::Oldest(250), &format!("r{n}"))).await },
+        )
+    };
+    let racers: Vec<_> = (0..6).map(race).collect();
+    let mut moved = Vec::new();
+    for racer in racers {
+        moved.extend(racer.await.unwrap().unwrap().moved);
+    }
+    moved.sort();
+    assert_eq!(moved, dead, "each once");
+    assert!(server.letters("q").await.is_empty());
+    let claimed = server.take("q", 500).await;
+    assert_eq!(claimed.len(), 250);
+    assert!(claimed.iter().all(|claimed| claimed.attempt == 2));
+}

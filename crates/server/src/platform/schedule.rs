@@ -1,0 +1,221 @@
+//! Schedules: making them, looking at them, and when they are due.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::StatusCode;
+use windlass_engine::problem::Problems;
+use windlass_engine::schedule::{Catchup as C, Cron, Dst as D, Overlap as O, WINDOW_MS_DEFAULT};
+use windlass_engine::time::Timestamp;
+use windlass_runtime::schedule::{Draft, Target, draft_of};
+use windlass_sdk::types::{
+    Begun, Catchup, Dst, NewSchedule, NextQuery, NextRuns, Overlap, Preview, Schedule, Schedules,
+};
+use windlass_store::flow::FlowRef;
+use windlass_store::schedule::{Scheduled, Started};
+
+use super::draft::{DSTS, Said};
+use super::fields::{Fields, refused, settled};
+use super::shape;
+use crate::app::App;
+use crate::extract::{Asked, At};
+use crate::problem::{Answer, ApiError, Code};
+use crate::shape::time;
+
+/// Slots that are told unless somebody asks for more.
+const NEXT_DEFAULT: usize = 5;
+const NEXT_MAX: usize = 1_000;
+
+/// Makes a schedule.
+#[utoipa::path(post, path = "/api/v1/schedules", operation_id = "create_schedule", tag = "schedules",
+    request_body = NewSchedule, responses((status = 201, description = "The schedule", body = Schedule)))]
+pub(crate) async fn create(State(app): State<App>, bytes: Bytes) -> Answer<(StatusCode, Json<Schedule>)> {
+    let said = Said::read(&app, Fields::of_body(&bytes)?, true).await?;
+    let Some(target) = said.target.clone() else {
+        return Err(ApiError::field(Code::InvalidFields, "$", "it does not say what to start"));
+    };
+    let name = match &target {
+        Target::Job(spec) => spec.name.clone(),
+        Target::Flow { flow, .. } => flow_name(&app, FlowRef::Id(*flow)).await?,
+    };
+    let usual = Draft {
+        name,
+        cron_expr: String::new(),
+        timezone: String::new(),
+        dst: D::default(),
+        enabled: true,
+        overlap: O::default(),
+        catchup: C::default(),
+        window_ms: 0,
+        target,
+    };
+    let made = app.runtime.create_schedule(said.over(usual)).await?;
+    Ok((StatusCode::CREATED, Json(shown(&app, made, NEXT_DEFAULT).await?)))
+}
+
+/// Lists all schedules, oldest first, each with its next slot.
+#[utoipa::path(get, path = "/api/v1/schedules", operation_id = "list_schedules", tag = "schedules",
+    responses((status = 200, description = "All schedules", body = Schedules)))]
+pub(crate) async fn list(State(app): State<App>) -> Answer<Json<Schedules>> {
+    let mut schedules = Vec::new();
+    for scheduled in app.runtime.schedules(None).await? {
+        schedules.push(shown(&app, scheduled, 1).await?);
+    }
+    Ok(Json(Schedules { count: schedules.len(), schedules }))
+}
+
+/// Shows a schedule.
+#[utoipa::path(get, path = "/api/v1/schedules/{id}", operation_id = "show_schedule", tag = "schedules",
+    params(("id" = String, Path, description = "The id of the schedule")),
+    responses((status = 200, description = "The schedule", body = Schedule)))]
+pub(crate) async fn show(State(app): State<App>, At(id): At<String>) -> Answer<Json<Schedule>> {
+    let scheduled = find(&app, &id).await?;
+    Ok(Json(shown(&app, scheduled, NEXT_DEFAULT).await?))
+}
+
+/// Says when a schedule is due next, whether or not it is enabled.
+#[utoipa::path(get, path = "/api/v1/schedules/{id}/next", operation_id = "show_next_runs", tag = "schedules",
+    params(("id" = String, Path, description = "The id of the schedule"), NextQuery),
+    responses((status = 200, description = "Its next slots", body = NextRuns)))]
+pub(crate) async fn next(
+    State(app): State<App>,
+    At(id): At<String>,
+    Asked(asked): Asked<NextQuery>,
+) -> Answer<Json<NextRuns>> {
+    let count = match asked.count {
+        None => NEXT_DEFAULT,
+        Some(count @ 1..=NEXT_MAX) => count,
+        Some(_) => return Err(ApiError::field(Code::BadQuery, "?count", format!("give 1 to {NEXT_MAX}"))),
+    };
+    let scheduled = find(&app, &id).await?;
+    Ok(Json(slots(&scheduled.row.schedule.cron, app.runtime.clock().now(), count)))
+}
+
+/// Says when a cron expression would be due.
+#[utoipa::path(post, path = "/api/v1/schedules/preview", operation_id = "preview_schedule", tag = "schedules",
+    request_body = Preview, responses((status = 200, description = "The next slots", body = NextRuns)))]
+pub(crate) async fn preview(State(app): State<App>, bytes: Bytes) -> Answer<Json<NextRuns>> {
+    let mut problems = Problems::default();
+    let mut body = Fields::of_body(&bytes)?;
+    let expr = body.required("cron_expr", &mut problems);
+    let zone = body.text("timezone", &mut problems).unwrap_or_default();
+    let dst = body.word("dst", &DSTS, &mut problems).unwrap_or_default();
+    let count = body.whole("count", 1, NEXT_MAX as u64, &mut problems);
+    body.done(&mut problems);
+    let parsed = expr.map(|expr| Cron::parse(&expr, &zone));
+    match parsed {
+        Some(Ok(cron)) if !problems.has_errors() => {
+            let count = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(NEXT_DEFAULT);
+            Ok(Json(slots(&cron.with_dst(dst), app.runtime.clock().now(), count)))
+        }
+        Some(Err(problem)) => {
+            let mut all = problems.into_list();
+            all.push(problem);
+            Err(refused(all))
+        }
+        Some(Ok(_)) | None => Err(settled(problems).err().unwrap_or_else(|| refused(Vec::new()))),
+    }
+}
+
+fn slots(cron: &Cron, now: Timestamp, count: usize) -> NextRuns {
+    let slots = cron.upcoming(now, count);
+    NextRuns {
+        cron_expr: cron.expr().to_owned(),
+        timezone: cron.zone().to_owned(),
+        local: slots.iter().map(|slot| local(*slot, cron.zone())).collect(),
+        count: slots.len(),
+        next_runs: slots.into_iter().map(time).collect(),
+    }
+}
+
+/// A moment on the clocks of a zone.
+fn local(at: Timestamp, zone: &str) -> String {
+    let moment = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::MAX);
+    let zone = jiff::tz::TimeZone::get(zone).unwrap_or(jiff::tz::TimeZone::UTC);
+    moment.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+}
+
+/// The schedule that the path names.
+pub(super) async fn find(app: &App, text: &str) -> Answer<Scheduled> {
+    let id = shape::schedule_id(text)?;
+    app.runtime.schedules(Some(id)).await?.pop().ok_or_else(|| shape::unknown_schedule(text))
+}
+
+async fn flow_name(app: &App, flow: FlowRef) -> Answer<String> {
+    Ok(app.store().flow(flow).await?.map(|flow| flow.name).unwrap_or_default())
+}
+
+/// A schedule in the words of this surface, with so many of its next slots.
+pub(super) async fn shown(app: &App, scheduled: Scheduled, n_next: usize) -> Answer<Schedule> {
+    let draft = draft_of(&scheduled);
+    let Scheduled { row, running, .. } = scheduled;
+    let now = app.runtime.clock().now();
+    let next_runs = match (draft.enabled, n_next) {
+        (false, _) => Vec::new(),
+        // It is known; to work it out for every schedule of a long list would take its time.
+        (true, 1) => row.next_at.into_iter().map(time).collect(),
+        (true, n) => row.schedule.cron.upcoming(now, n).into_iter().map(time).collect(),
+    };
+    let mut schedule = Schedule {
+        id: shape::uuid(row.schedule.id.uuid()),
+        name: draft.name,
+        cron_expr: draft.cron_expr,
+        timezone: draft.timezone,
+        enabled: draft.enabled,
+        overlap: overlap(draft.overlap),
+        catchup: catchup(draft.catchup),
+        dst: dst(draft.dst),
+        window_ms: if draft.window_ms == 0 { WINDOW_MS_DEFAULT } else { draft.window_ms },
+        task: None,
+        flow: None,
+        version: None,
+        params: None,
+        account: None,
+        next_runs,
+        running: running.into_iter().map(begun).collect(),
+        waiting: row.progress.waiting.into_iter().map(time).collect(),
+        decided_until: row.progress.last_slot.map(time),
+        created_at: time(row.created_at),
+        updated_at: time(row.updated_at),
+    };
+    match draft.target {
+        Target::Job(spec) => schedule.task = Some(shape::new_task(*spec)),
+        Target::Flow { flow, version, params, account } => {
+            schedule.flow = Some(flow_name(app, FlowRef::Id(flow)).await?);
+            (schedule.version, schedule.params, schedule.account) = (version, Some(params), account);
+        }
+    }
+    Ok(schedule)
+}
+
+pub(super) fn begun(started: Started) -> Begun {
+    match started {
+        Started::Job(job) => Begun::TaskId(shape::uuid(job.uuid())),
+        Started::Run(run) => Begun::RunId(run.to_string()),
+    }
+}
+
+fn overlap(overlap: O) -> Overlap {
+    match overlap {
+        O::Skip => Overlap::Skip,
+        O::Queue => Overlap::Queue,
+        O::Cancel => Overlap::Cancel,
+        O::Allow => Overlap::Allow,
+    }
+}
+
+fn catchup(catchup: C) -> Catchup {
+    match catchup {
+        C::None => Catchup::None,
+        C::Last => Catchup::Last,
+        C::All => Catchup::All,
+    }
+}
+
+fn dst(dst: D) -> Dst {
+    match dst {
+        D::Shift => Dst::Shift,
+        D::Skip => Dst::Skip,
+        D::Twice => Dst::Twice,
+    }
+}

@@ -1,0 +1,231 @@
+//! From rows to the words of the queue platform surface.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+use windlass_engine::id::{JobId, ScheduleId};
+use windlass_engine::job::{Attempt, Job, JobSpec, State};
+use windlass_engine::retry::{Backoff, Fault as EngineFault};
+use windlass_engine::time::Timestamp;
+use windlass_sdk::types::{
+    BackoffKind, Fault, NewTask, Task, TaskBackoff, TaskDetail, TaskRun, TaskSummary, TaskType, Time,
+};
+use windlass_store::job::JobRow;
+
+use crate::problem::{Answer, ApiError, Code};
+use crate::shape::time;
+
+/// An id as this surface writes it.
+pub(super) fn uuid(id: Uuid) -> String {
+    id.hyphenated().to_string()
+}
+
+/// The job that a text names: a bare UUID, or as the native surface writes it.
+pub(super) fn job_id(text: &str) -> Option<JobId> {
+    text.parse().ok().or_else(|| Uuid::try_parse(text).ok().map(JobId::new))
+}
+
+/// The task that the path names.
+pub(super) fn task_id(text: &str) -> Answer<JobId> {
+    job_id(text).ok_or_else(|| unknown_task(text))
+}
+
+pub(super) fn unknown_task(text: &str) -> ApiError {
+    let shown: String = text.chars().take(80).collect();
+    ApiError::new(Code::UnknownTask, format!("there is no task `{shown}`: list tasks with GET /api/v1/tasks"))
+}
+
+/// The schedule that the path names.
+pub(super) fn schedule_id(text: &str) -> Answer<ScheduleId> {
+    let id = text.parse().ok().or_else(|| Uuid::try_parse(text).ok().map(ScheduleId::new));
+    id.ok_or_else(|| unknown_schedule(text))
+}
+
+pub(super) fn unknown_schedule(text: &str) -> ApiError {
+    let shown: String = text.chars().take(80).collect();
+    let detail = format!("there is no schedule `{shown}`: list schedules with GET /api/v1/schedules");
+    ApiError::new(Code::UnknownSchedule, detail)
+}
+
+/// The id of an attempt.
+pub(super) fn run_id(job: JobId, number: u32) -> String {
+    format!("{}.{number}", job.uuid().hyphenated())
+}
+
+/// The name of a queue from the path: one that a task could have.
+pub(super) fn queue_name(text: String) -> Answer<String> {
+    let spec = JobSpec::new("any", text);
+    match spec.problems().into_iter().next() {
+        None => Ok(spec.queue),
+        Some(problem) => {
+            Err(ApiError::new(Code::BadPath, format!("the name of the queue: {}", problem.reason)))
+        }
+    }
+}
+
+pub(super) fn fault(fault: &EngineFault) -> Fault {
+    Fault {
+        node: None,
+        message: fault.message.clone(),
+        kind: fault.kind.word().to_owned(),
+        retryable: fault.retryable,
+    }
+}
+
+pub(super) fn detail(row: JobRow) -> TaskDetail {
+    TaskDetail {
+        latest_run: latest(&row.job),
+        display_status: row.job.display_status().to_owned(),
+        task: task(row),
+    }
+}
+
+fn task(row: JobRow) -> Task {
+    let JobRow { job, origin, .. } = row;
+    let (status, is_dead_letter) = (job.status().to_owned(), job.is_dead_letter());
+    let cancel_requested = job.cancel_requested();
+    let (error, discarded) = match job.state {
+        State::Failed { reason, discarded } => (Some(fault(&reason)), discarded),
+        State::Pending { .. }
+        | State::Queued { .. }
+        | State::Running { .. }
+        | State::Suspended { .. }
+        | State::Retrying { .. }
+        | State::Succeeded
+        | State::Cancelled => (None, None),
+    };
+    let spec = Arc::unwrap_or_clone(job.spec);
+    Task {
+        id: uuid(job.id.uuid()),
+        kind: kind(&spec, origin.schedule),
+        backoff: backoff(&spec),
+        name: spec.name,
+        queue_name: spec.queue,
+        priority: spec.priority,
+        payload: spec.payload,
+        max_retries: spec.max_retries,
+        status,
+        dedup_key: spec.dedup_key,
+        created_at: time(job.created_at),
+        updated_at: time(job.updated_at),
+        run_at: spec.run_at.map(time),
+        timeout_ms: Some(spec.timeout_ms).filter(|ms| *ms > 0),
+        unique_for_ms: Some(spec.unique_for_ms).filter(|ms| *ms > 0),
+        limit_key: spec.limit_key,
+        account: spec.account,
+        memo: job.memo,
+        error,
+        is_dead_letter,
+        discarded,
+        cancel_requested,
+        schedule_id: origin.schedule.map(|schedule| uuid(schedule.uuid())),
+        run_id: spec.run.map(|run| run.to_string()),
+    }
+}
+
+fn kind(spec: &JobSpec, schedule: Option<ScheduleId>) -> TaskType {
+    if spec.run_at.is_some() || schedule.is_some() { TaskType::Scheduled } else { TaskType::Immediate }
+}
+
+fn backoff(spec: &JobSpec) -> TaskBackoff {
+    TaskBackoff {
+        kind: Some(match spec.backoff.kind {
+            Backoff::Fixed => BackoffKind::Fixed,
+            Backoff::Exponential => BackoffKind::Exponential,
+        }),
+        base_ms: Some(spec.backoff.base_ms),
+        cap_ms: Some(spec.backoff.cap_ms),
+        jitter: Some(spec.backoff.jitter),
+    }
+}
+
+/// When a job can be claimed, while it waits for a moment.
+fn waits_until(job: &Job) -> Option<Timestamp> {
+    match job.state {
+        State::Pending { until } | State::Suspended { until } | State::Retrying { until } => Some(until),
+        State::Queued { .. }
+        | State::Running { .. }
+        | State::Succeeded
+        | State::Failed { .. }
+        | State::Cancelled => None,
+    }
+}
+
+/// The latest attempt. While it waits between two attempts, that is the next one, and it says when.
+fn latest(job: &Job) -> TaskRun {
+    let mut latest = run(job.id, job.latest().clone());
+    if let State::Retrying { until } = job.state {
+        latest.next_retry_at = Some(time(until));
+    }
+    latest
+}
+
+pub(super) fn run(job: JobId, attempt: Attempt) -> TaskRun {
+    TaskRun {
+        id: run_id(job, attempt.number),
+        task_id: uuid(job.uuid()),
+        attempt: attempt.number,
+        status: attempt.status.word().to_owned(),
+        worker_id: attempt.worker,
+        started_at: attempt.started_at.map(time),
+        finished_at: attempt.finished_at.map(time),
+        result: attempt.result,
+        next_retry_at: attempt.next_retry_at.map(time),
+        created_at: time(attempt.created_at),
+        error: attempt.error.as_ref().map(fault),
+    }
+}
+
+pub(super) fn summary(row: JobRow) -> TaskSummary {
+    let JobRow { job, origin, .. } = row;
+    // While it waits for the next attempt, what went wrong is told by the one before.
+    let error = job.attempts.iter().rev().take(2).find_map(|attempt| attempt.error.as_ref());
+    TaskSummary {
+        id: uuid(job.id.uuid()),
+        kind: kind(&job.spec, origin.schedule),
+        max_retries: job.spec.max_retries,
+        priority: job.spec.priority,
+        status: job.status().to_owned(),
+        display_status: job.display_status().to_owned(),
+        attempt: job.latest().number,
+        worker_id: job.latest().worker.clone(),
+        next_run_at: waits_until(&job).map(time),
+        error: match &job.state {
+            State::Failed { reason, .. } => Some(fault(reason)),
+            State::Retrying { .. } => error.map(fault),
+            State::Pending { .. }
+            | State::Queued { .. }
+            | State::Running { .. }
+            | State::Suspended { .. }
+            | State::Succeeded
+            | State::Cancelled => None,
+        },
+        is_dead_letter: job.is_dead_letter(),
+        schedule_id: origin.schedule.map(|schedule| uuid(schedule.uuid())),
+        run_id: job.spec.run.map(|run| run.to_string()),
+        created_at: time(job.created_at),
+        updated_at: time(job.updated_at),
+        name: job.spec.name.clone(),
+        queue_name: job.spec.queue.clone(),
+        dedup_key: job.spec.dedup_key.clone(),
+    }
+}
+
+/// A task as somebody would ask for it again.
+pub(super) fn new_task(spec: JobSpec) -> NewTask {
+    NewTask {
+        kind: Some(if spec.run_at.is_some() { TaskType::Scheduled } else { TaskType::Immediate }),
+        backoff: Some(backoff(&spec)),
+        name: spec.name,
+        queue_name: spec.queue,
+        priority: spec.priority,
+        payload: spec.payload,
+        dedup_key: spec.dedup_key,
+        unique_for_ms: Some(spec.unique_for_ms).filter(|ms| *ms > 0),
+        limit_key: spec.limit_key,
+        max_retries: Some(spec.max_retries),
+        run_at: spec.run_at.map(|at| Time(at.0)),
+        timeout_ms: Some(spec.timeout_ms).filter(|ms| *ms > 0),
+        account: spec.account,
+    }
+}

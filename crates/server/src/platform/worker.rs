@@ -1,0 +1,126 @@
+//! Who is there to do the work, what each of them has, and sending them away.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use windlass_engine::time::Timestamp;
+use windlass_sdk::types::{NoBody, Worker, WorkerTask, Workers};
+use windlass_store::job::{JobQuery, JobStatus};
+use windlass_store::page::{Order, PAGE_MAX, Part};
+use windlass_store::worker::{WorkerQuery, WorkerRow};
+
+use super::shape;
+use crate::app::App;
+use crate::extract::{At, Body};
+use crate::problem::{Answer, ApiError, Code};
+use crate::shape::time;
+
+/// A worker that only comes for work is heard of when it comes; it says that it lives every ten seconds.
+const PULL_TTL: Duration = Duration::from_secs(30);
+/// Jobs that are told of one worker.
+const TASKS_MAX: usize = 100;
+
+/// Lists workers, dead or alive, by id, with what they have now.
+#[utoipa::path(get, path = "/api/v1/workers", operation_id = "list_workers", tag = "workers",
+    responses((status = 200, description = "All workers", body = Workers)))]
+pub(crate) async fn list(State(app): State<App>) -> Answer<Json<Workers>> {
+    let rows = app.runtime.workers(WorkerQuery::default()).await?;
+    let mut busy = if rows.is_empty() { HashMap::new() } else { busy(&app, None).await? };
+    let workers = rows.into_iter().map(|row| {
+        let tasks = busy.remove(&row.id).unwrap_or_default();
+        worker(&app, row, tasks)
+    });
+    let workers: Vec<Worker> = workers.collect();
+    Ok(Json(Workers { count: workers.len(), workers }))
+}
+
+/// Gives a worker no more work; it goes when it is done with what it has.
+#[utoipa::path(post, path = "/api/v1/workers/{id}/drain", operation_id = "drain_worker", tag = "workers",
+    request_body = NoBody, params(("id" = String, Path, description = "The id of the worker")),
+    responses((status = 200, description = "The worker", body = Worker)))]
+pub(crate) async fn drain(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(NoBody {}): Body<NoBody>,
+) -> Answer<Json<Worker>> {
+    set(&app, id, true).await
+}
+
+/// Gives a worker work again.
+#[utoipa::path(post, path = "/api/v1/workers/{id}/undrain", operation_id = "undrain_worker", tag = "workers",
+    request_body = NoBody, params(("id" = String, Path, description = "The id of the worker")),
+    responses((status = 200, description = "The worker", body = Worker)))]
+pub(crate) async fn undrain(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(NoBody {}): Body<NoBody>,
+) -> Answer<Json<Worker>> {
+    set(&app, id, false).await
+}
+
+async fn set(app: &App, id: String, is_draining: bool) -> Answer<Json<Worker>> {
+    let unknown = || {
+        let shown: String = id.chars().take(80).collect();
+        let detail = format!("there is no worker `{shown}`: list workers with GET /api/v1/workers");
+        ApiError::new(Code::UnknownWorker, detail)
+    };
+    if !app.runtime.drain_worker(&id, is_draining).await? {
+        return Err(unknown());
+    }
+    let query = WorkerQuery { id: Some(id.clone()), ..WorkerQuery::default() };
+    let row = app.runtime.workers(query).await?.pop().ok_or_else(unknown)?;
+    let tasks = busy(app, Some(&id)).await?.remove(&id).unwrap_or_default();
+    Ok(Json(worker(app, row, tasks)))
+}
+
+/// What workers have now, or one of them, oldest first.
+async fn busy(app: &App, worker: Option<&str>) -> Answer<HashMap<String, Vec<WorkerTask>>> {
+    let query = JobQuery {
+        statuses: vec![JobStatus::Running],
+        worker: worker.map(str::to_owned),
+        part: Part { order: Order::Oldest, limit: PAGE_MAX, ..Part::default() },
+        ..JobQuery::default()
+    };
+    let mut busy: HashMap<String, Vec<WorkerTask>> = HashMap::new();
+    for row in app.store().jobs(query).await?.items {
+        let latest = row.job.latest();
+        let Some(worker) = latest.worker.clone() else { continue };
+        let (attempt, since) = (latest.number, time(latest.started_at.unwrap_or(row.job.updated_at)));
+        let tasks = busy.entry(worker).or_default();
+        if tasks.len() < TASKS_MAX {
+            tasks.push(WorkerTask {
+                task_id: shape::uuid(row.job.id.uuid()),
+                name: row.job.spec.name.clone(),
+                queue_name: row.job.spec.queue.clone(),
+                attempt,
+                since,
+            });
+        }
+    }
+    Ok(busy)
+}
+
+fn worker(app: &App, row: WorkerRow, tasks: Vec<WorkerTask>) -> Worker {
+    Worker {
+        status: if is_online(app, &row, app.runtime.clock().now()) { "online" } else { "offline" }.to_owned(),
+        id: row.id,
+        name: row.name,
+        queues: row.queues,
+        services: row.services,
+        heartbeat_at: time(row.beat_at),
+        capacity: row.capacity,
+        load: row.load,
+        url: row.url,
+        kind: row.kind,
+        is_draining: row.is_draining,
+        tasks,
+    }
+}
+
+fn is_online(app: &App, row: &WorkerRow, now: Timestamp) -> bool {
+    let ttl = app.runtime.settings().worker_ttl;
+    let ttl = if row.url.is_empty() { ttl.max(PULL_TTL) } else { ttl };
+    now.since(row.beat_at) <= u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)
+}

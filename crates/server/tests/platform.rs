@@ -1,0 +1,21 @@
+//! The queue platform surface, route by route, on a store on disk.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test that cannot go on fails")]
+
+#[path = "platform/bad_fields.rs"]
+mod bad_fields;
+#[allow(dead_code, reason = "the tests of the native surface use the rest")]
+#[path = "native/host.rs"]
+mod host;
+#[path = "platform/letters.rs"]
+mod letters;
+#[path = "platform/queues.rs"]
+mod queues;
+#[path = "platform/schedules.rs"]
+mod schedules;
+#[path = "platform/support.rs"]
+mod support;
+#[path = "platform/tasks.rs"]
+mod tasks;
+#[path = "platform/workers.rs"]
+mod workers;

@@ -1,0 +1,158 @@
+//! Schedules: made, shown, changed, triggered, deleted.
+
+use serde_json::{Value, json};
+
+use crate::host::{Host, upper};
+use crate::support::{task, with};
+
+const SCHEDULES: &str = "/api/v1/schedules";
+
+fn daily(more: Value) -> Value {
+    let mut body = json!({ "cron_expr": "0 9 * * *", "timezone": "Europe/Berlin" });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body
+}
+
+async fn made(host: &Host, body: Value) -> (String, Value) {
+    let told = host.post(SCHEDULES, body).await;
+    assert_eq!(told.status, 201, "{}", told.json());
+    (told.json()["id"].as_str().unwrap().to_owned(), told.json())
+}
+
+#[tokio::test]
+async fn a_schedule_of_a_task_is_made_shown_changed_and_deleted() {
+    let host = Host::new().await;
+    let task = json!({ "name": "report", "queue_name": "default", "payload": { "k": 1 }, "max_retries": 5 });
+    let (id, shown) =
+        made(&host, daily(json!({ "task": task, "overlap": "queue", "catchup": "last" }))).await;
+    assert_eq!((&shown["name"], &shown["enabled"]), (&json!("report"), &json!(true)));
+    assert_eq!(
+        (&shown["overlap"], &shown["catchup"], &shown["dst"]),
+        (&json!("queue"), &json!("last"), &json!("shift"))
+    );
+    assert_eq!((&shown["task"]["payload"], &shown["task"]["max_retries"]), (&json!({ "k": 1 }), &json!(5)));
+    assert_eq!(shown["next_runs"].as_array().unwrap().len(), 5);
+    assert_eq!(host.get(&format!("{SCHEDULES}/{id}")).await.ok()["id"], id.as_str());
+    let all = host.get(SCHEDULES).await.ok();
+    assert_eq!((&all["count"], &all["schedules"][0]["id"]), (&json!(1), &json!(id)));
+    let path = format!("{SCHEDULES}/{id}");
+    let change =
+        json!({ "name": "evening", "cron_expr": "30 0 18 * * *", "timezone": "UTC", "overlap": "cancel" });
+    let told = host.raw("PATCH", &path, change.to_string()).await.ok();
+    assert_eq!(
+        (&told["name"], &told["cron_expr"], &told["catchup"]),
+        (&json!("evening"), &json!("30 0 18 * * *"), &json!("last"))
+    );
+    assert!(told["next_runs"][0].as_str().unwrap().ends_with("T18:00:30.000Z"), "{told}");
+    let told = host.post(&format!("{path}/toggle"), json!({})).await.ok();
+    assert_eq!((&told["enabled"], &told["next_runs"]), (&json!(false), &json!([])));
+    assert_eq!(
+        host.post(&format!("{path}/toggle"), json!({ "enabled": false })).await.ok()["enabled"],
+        false
+    );
+    assert_eq!(host.post(&format!("{path}/toggle"), json!({})).await.ok()["enabled"], true);
+    assert_eq!(host.raw("DELETE", &path, "").await.ok(), json!({ "id": id, "deleted": true }));
+    host.get(&path).await.no(404, "unknown_schedule");
+}
+
+#[tokio::test]
+async fn a_schedule_is_triggered_and_starts_what_it_starts() {
+    let host = Host::new().await;
+    let (id, _) = made(&host, daily(json!({ "task": { "name": "report", "queue_name": "default" } }))).await;
+    let told = host.post(&format!("{SCHEDULES}/{id}/trigger"), json!({})).await.ok();
+    assert_eq!(told["schedule_id"], id.as_str());
+    let task = told["task_id"].as_str().unwrap();
+    let shown = host.task(task).await;
+    assert_eq!((&shown["task"]["name"], &shown["task"]["schedule_id"]), (&json!("report"), &json!(id)));
+    let running = host.get(&format!("{SCHEDULES}/{id}")).await.ok();
+    assert_eq!(running["running"], json!([{ "task_id": task }]));
+    let listed = host.get(&format!("/api/v1/tasks?schedule={id}")).await.ok();
+    assert_eq!((&listed["count"], &listed["tasks"][0]["id"]), (&json!(1), &json!(task)));
+    host.publish("greet", upper()).await;
+    let body = daily(json!({ "flow": "greet", "params": { "text": "hello" } }));
+    let (id, shown) = made(&host, body).await;
+    assert_eq!(
+        (&shown["name"], &shown["flow"], &shown["params"]),
+        (&json!("greet"), &json!("greet"), &json!({ "text": "hello" }))
+    );
+    let told = host.post(&format!("{SCHEDULES}/{id}/trigger"), json!({})).await.ok();
+    let run = host.ended(told["run_id"].as_str().unwrap()).await;
+    assert_eq!(run["shared"]["loud"], "HELLO");
+}
+
+#[tokio::test]
+async fn a_task_is_the_template_of_others() {
+    let host = Host::new().await;
+    let body = json!({
+        "name": "report", "type": "scheduled", "queue_name": "default", "run_at": "2199-01-01T00:00:00Z", "priority": 4
+    });
+    let id = host.create(body).await;
+    let (schedule, shown) = made(&host, daily(json!({ "task_template_id": id }))).await;
+    assert_eq!((&shown["task"]["priority"], &shown["task"]["run_at"]), (&json!(4), &Value::Null));
+    let told = host.post(&format!("{SCHEDULES}/{schedule}/trigger"), json!({})).await.ok();
+    let made = host.task(told["task_id"].as_str().unwrap()).await;
+    assert_eq!(made["display_status"], "queued");
+}
+
+#[tokio::test]
+async fn slots_can_be_seen_before_they_come() {
+    let host = Host::new().await;
+    let (id, _) =
+        made(&host, daily(json!({ "task": { "name": "a", "queue_name": "default" }, "enabled": false })))
+            .await;
+    let told = host.get(&format!("{SCHEDULES}/{id}/next?count=3")).await.ok();
+    assert_eq!((&told["count"], &told["timezone"]), (&json!(3), &json!("Europe/Berlin")));
+    assert!(told["local"][0].as_str().unwrap().contains("T09:00:00+0"), "{told}");
+    assert_eq!(host.get(&format!("{SCHEDULES}/{id}/next?count=0")).await.no(400, "bad_query"), ["?count"]);
+    let preview = async |body: Value| host.post(&format!("{SCHEDULES}/preview"), body).await;
+    let told = preview(json!({ "cron_expr": "0 0 29 2 *", "count": 2 })).await.ok();
+    assert!(
+        told["next_runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|slot| slot.as_str().unwrap().contains("-02-29T00:00:00"))
+    );
+    assert_eq!(
+        preview(json!({ "cron_expr": "61 * * * *" })).await.no(400, "invalid_fields"),
+        ["$.cron_expr"]
+    );
+    let bad = json!({ "cron_expr": "* * * * *", "timezone": "Mars/Base", "dst": "never" });
+    assert_eq!(preview(bad).await.no(400, "invalid_fields"), ["$.dst", "$.timezone"]);
+    assert_eq!(preview(json!({ "count": 0 })).await.no(400, "invalid_fields"), ["$.cron_expr", "$.count"]);
+}
+
+#[tokio::test]
+async fn everything_that_is_wrong_with_a_schedule_is_named() {
+    let host = Host::new().await;
+    let refused = async |body: Value| host.post(SCHEDULES, body).await.no(400, "invalid_fields");
+    assert_eq!(refused(json!({})).await, ["$.cron_expr", "$"]);
+    let task = task("a");
+    assert_eq!(refused(json!({ "cron_expr": "* * *", "task": task })).await, ["$.cron_expr"]);
+    assert_eq!(refused(json!({ "cron_expr": "0 0 30 2 *", "task": task })).await, ["$.cron_expr"]);
+    assert_eq!(refused(daily(json!({ "task": task, "timezone": "Mars/Base" }))).await, ["$.timezone"]);
+    assert_eq!(refused(daily(json!({ "task": task, "flow": "a" }))).await, ["$.flow"]);
+    assert_eq!(refused(daily(json!({ "flow": "nowhere" }))).await, ["$.flow"]);
+    assert_eq!(refused(daily(json!({ "task_template_id": "x" }))).await, ["$.task_template_id"]);
+    assert_eq!(refused(daily(json!({ "task": task, "params": {} }))).await, ["$.params"]);
+    let body = daily(
+        json!({ "task": task, "overlap": "skp", "catchup": 1, "dst": "", "enabled": 1, "window_ms": -1, "crn": 1 }),
+    );
+    assert_eq!(refused(body).await, ["$.dst", "$.enabled", "$.overlap", "$.catchup", "$.window_ms", "$.crn"]);
+    let body = daily(
+        json!({ "task": { "name": "", "queue_name": "a b", "prio": 1, "run_at": "2199-01-01T00:00:00Z" } }),
+    );
+    assert_eq!(refused(body).await, ["$.task.run_at", "$.task.prio", "$.task.name", "$.task.queue_name"]);
+    let body = daily(json!({ "task": with("a", json!({ "type": "scheduled" })) }));
+    assert_eq!(refused(body).await, ["$.task.type"]);
+    let unknown = "00000000-0000-0000-0000-000000000001";
+    for id in [unknown, "x", "%00"] {
+        host.get(&format!("{SCHEDULES}/{id}")).await.no(404, "unknown_schedule");
+        host.get(&format!("{SCHEDULES}/{id}/next")).await.no(404, "unknown_schedule");
+        host.raw("PATCH", &format!("{SCHEDULES}/{id}"), "{}").await.no(404, "unknown_schedule");
+        host.raw("DELETE", &format!("{SCHEDULES}/{id}"), "").await.no(404, "unknown_schedule");
+        host.post(&format!("{SCHEDULES}/{id}/toggle"), json!({})).await.no(404, "unknown_schedule");
+        host.post(&format!("{SCHEDULES}/{id}/trigger"), json!({})).await.no(404, "unknown_schedule");
+    }
+    assert_eq!(host.get(SCHEDULES).await.ok()["count"], 0);
+}

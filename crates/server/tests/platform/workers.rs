@@ -1,0 +1,56 @@
+//! Workers: who is there, what each has, and sending them away.
+
+use serde_json::{Value, json};
+
+use crate::host::Host;
+use crate::support::task;
+
+async fn registered(host: &Host) {
+    let worker =
+        json!({ "id": "w-1", "type": "async", "services": ["press"], "queues": ["default"], "capacity": 4 });
+    host.post("/api/workers/register", worker).await.ok();
+}
+
+#[tokio::test]
+async fn a_worker_is_told_with_what_it_has() {
+    let host = Host::new().await;
+    assert_eq!(host.get("/api/v1/workers").await.ok(), json!({ "workers": [], "count": 0 }));
+    registered(&host).await;
+    let id = host.create(task("press")).await;
+    let job = host.claim().await;
+    let told = host.get("/api/v1/workers").await.ok();
+    assert_eq!(told["count"], 1);
+    let worker = &told["workers"][0];
+    for (field, value) in [
+        ("id", json!("w-1")),
+        ("queues", json!(["default"])),
+        ("services", json!(["press"])),
+        ("status", json!("online")),
+        ("capacity", json!(4)),
+        ("load", json!(0)),
+        ("is_draining", json!(false)),
+    ] {
+        assert_eq!(worker[field], value, "{field}");
+    }
+    assert!(worker["heartbeat_at"].is_string() && worker["name"].is_string());
+    assert_eq!((&worker["tasks"][0]["task_id"], &worker["tasks"][0]["attempt"]), (&json!(id), &json!(1)));
+    host.finish(&job, json!({ "outcome": "done" })).await;
+    assert_eq!(host.get("/api/v1/workers").await.ok()["workers"][0]["tasks"], json!([]));
+}
+
+#[tokio::test]
+async fn a_worker_that_drains_gets_nothing() {
+    let host = Host::new().await;
+    registered(&host).await;
+    let told = host.post("/api/v1/workers/w-1/drain", json!({})).await.ok();
+    assert_eq!((&told["id"], &told["is_draining"]), (&json!("w-1"), &json!(true)));
+    host.create(task("press")).await;
+    let claim = json!({ "worker_id": "w-1", "queues": ["default"] });
+    let told = host.post("/api/v1/jobs/claim", claim.clone()).await.ok();
+    assert_eq!((&told["jobs"], &told["draining"]), (&json!([]), &json!(true)));
+    assert_eq!(host.post("/api/v1/workers/w-1/undrain", json!({})).await.ok()["is_draining"], false);
+    let told = host.post("/api/v1/jobs/claim", claim).await.ok();
+    assert_eq!((told["jobs"].as_array().map(Vec::len), &told["draining"]), (Some(1), &Value::Null));
+    host.post("/api/v1/workers/nobody/drain", json!({})).await.no(404, "unknown_worker");
+    host.post("/api/v1/workers/nobody/undrain", json!({})).await.no(404, "unknown_worker");
+}
