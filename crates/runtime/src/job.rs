@@ -33,6 +33,7 @@ use windlass_store::queue::{QueueDepth, QueueLimits, QueueSettings};
 use windlass_store::record::Record;
 
 use crate::mailbox::Letter;
+use crate::queue::Tallies;
 use crate::{Runtime, RuntimeError};
 
 pub use act::JobError;
@@ -110,6 +111,8 @@ pub enum Verdict {
 /// What is kept about jobs.
 pub(crate) struct Jobs {
     dispatch: Dispatch,
+    /// How queues went lately.
+    tallies: Tallies,
     /// The next wake-up is earlier than it was.
     sooner: Notify,
     /// When the store is next asked whether something got lost.
@@ -124,6 +127,7 @@ impl Jobs {
         let limits = Limits::default();
         Jobs {
             dispatch: if is_alone { Dispatch::alone(limits) } else { Dispatch::new(limits) },
+            tallies: Tallies::default(),
             sooner: Notify::new(),
             sweep_at: AtomicI64::new(0),
             closed: CancellationToken::new(),
@@ -167,12 +171,17 @@ impl Runtime {
         self.load_wakes().await
     }
 
+    pub(crate) fn tallies(&self) -> &Tallies {
+        &self.jobs().tallies
+    }
+
     /// These changes of jobs have become durable.
     pub(crate) fn committed_jobs(&self, changes: &[JobChange]) {
         self.calendar().jobs_moved(changes);
         let (open, ended): (Vec<_>, Vec<_>) = changes.iter().partition(|change| change.job.is_open());
         let ended = ended.into_iter().map(|change| (change.job.id, change.expected_rev.saturating_add(1)));
         self.jobs().dispatch.ended(ended);
+        self.tallies().changed(changes, self.clock().now());
         if !open.is_empty() {
             self.jobs().heard(open.into_iter().cloned().map(written));
         }

@@ -1,6 +1,12 @@
 //! Queues: how full they are, how fast they go, and what holds them back.
 
+mod ring;
+mod spread;
+mod tally;
+
 use windlass_store::queue::{QueueDepth, QueueLimits};
+
+pub(crate) use tally::Tallies;
 
 use crate::{Runtime, RuntimeError};
 
@@ -48,12 +54,18 @@ pub struct Spread {
 impl Runtime {
     /// All queues that have settings, open jobs or dead letters, by name.
     pub async fn queues(&self) -> Result<Vec<QueueView>, RuntimeError> {
-        unimplemented!()
+        let now = self.clock().now();
+        let depths = self.store().queues(now).await?;
+        let view = |depth: QueueDepth| QueueView { stats: self.tallies().of(&depth.name, now), depth };
+        Ok(depths.into_iter().map(view).collect())
     }
 
     /// One queue; one that nobody has used is empty.
-    pub async fn queue(&self, _name: &str) -> Result<QueueView, RuntimeError> {
-        unimplemented!()
+    pub async fn queue(&self, name: &str) -> Result<QueueView, RuntimeError> {
+        let now = self.clock().now();
+        let depth = self.store().queues(now).await?.into_iter().find(|depth| depth.name == name);
+        let nothing = || QueueDepth { name: name.to_owned(), ..QueueDepth::default() };
+        Ok(QueueView { stats: self.tallies().of(name, now), depth: depth.unwrap_or_else(nothing) })
     }
 
     /// Sets what holds a queue back; what was handed out before goes on.

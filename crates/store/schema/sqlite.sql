@@ -206,14 +206,12 @@ CREATE INDEX jobs_by_schedule ON jobs (schedule, created_at) WHERE schedule IS N
 
 CREATE INDEX jobs_by_wake ON jobs (wake_at) WHERE wake_at IS NOT NULL;
 
-CREATE INDEX jobs_by_worker ON jobs (state ->> '$.worker') WHERE status = 'running';
-
 CREATE INDEX jobs_dead ON jobs (queue, created_at, id) WHERE is_dead_letter = 1;
 
 CREATE INDEX jobs_dead_by_fingerprint ON jobs (queue, fingerprint, created_at, id, updated_at)
 WHERE is_dead_letter = 1;
 
-CREATE INDEX jobs_open ON jobs (queue) WHERE is_open = 1;
+CREATE INDEX jobs_due ON jobs (queue, due_at) WHERE due_at IS NOT NULL;
 
 CREATE INDEX jobs_ready_by_name ON jobs (name, priority DESC, due_at, id) WHERE due_at IS NOT NULL;
 
@@ -413,6 +411,16 @@ CREATE TABLE prices (
     service TEXT NOT NULL PRIMARY KEY,
     price TEXT NOT NULL,
     updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE queue_depths (
+    queue TEXT NOT NULL PRIMARY KEY,
+    pending INTEGER NOT NULL,
+    queued INTEGER NOT NULL,
+    running INTEGER NOT NULL,
+    suspended INTEGER NOT NULL,
+    retrying INTEGER NOT NULL,
+    dead INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE queues (

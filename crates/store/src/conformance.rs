@@ -14,6 +14,7 @@ pub mod jobs;
 pub mod letters;
 pub mod lists;
 pub mod outboxes;
+pub mod queues;
 pub mod records;
 pub mod replays;
 pub mod retention;
@@ -118,6 +119,10 @@ macro_rules! conformance {
                 what_is_no_dead_letter_any_more_is_in_no_group
                 dead_letters_of_a_group_come_in_order_of_creation
                 jobs_are_found_by_who_has_them
+            ]
+            queues: [
+                depths_follow_whatever_happens_to_jobs
+                a_queue_with_nothing_in_it_is_not_counted
             ]
             accounts: [
                 a_balance_is_the_sum_of_its_ledger

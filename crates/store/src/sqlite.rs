@@ -25,6 +25,7 @@ mod journal;
 mod run;
 
 mod attempt;
+mod depth;
 mod job;
 mod letter;
 mod queue;

@@ -52,6 +52,7 @@ impl Runtime {
         match self.commit_all(vec![changes.clone()]).await.pop().unwrap_or(Ok(())) {
             Ok(()) => {
                 self.calendar().jobs_moved(&changes);
+                self.tallies().changed(&changes, self.clock().now());
                 self.jobs().heard(changes.into_iter().map(written));
                 std::iter::repeat_with(|| Ok(())).take(n).collect()
             }
@@ -60,6 +61,7 @@ impl Runtime {
                 let done = changes.into_iter().zip(&answers).filter(|(_, answer)| answer.is_ok());
                 let done: Vec<JobChange> = done.map(|(change, _)| change).collect();
                 self.calendar().jobs_moved(&done);
+                self.tallies().changed(&done, self.clock().now());
                 self.jobs().heard(done.into_iter().map(written));
                 answers
             }

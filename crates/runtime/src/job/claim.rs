@@ -12,7 +12,7 @@ use windlass_engine::time::Timestamp;
 use windlass_queue::{Query, Take, Waiter};
 use windlass_store::StoreError;
 use windlass_store::commit::JobChange;
-use windlass_store::job::JobRow;
+use windlass_store::job::{JobRow, due_at};
 
 use super::change::moved;
 use super::{CLAIM_MAX, CLAIM_NAMES_MAX, Claim, Claimed, WAIT_MAX};
@@ -158,10 +158,14 @@ impl Runtime {
                 None => stale.push(row),
             }
         }
-        let (mut done, mut trouble) = (Vec::new(), None);
+        let (mut done, mut started, mut trouble) = (Vec::new(), Vec::new(), None);
         for ((row, claimed), answer) in claims.into_iter().zip(self.commit_jobs(changes).await) {
             match answer {
-                Ok(()) => done.push(claimed),
+                Ok(()) => {
+                    let wait_ms = due_at(&row.job).map_or(0, |due| now.since(due));
+                    started.push((row.job.spec.queue.as_str(), wait_ms));
+                    done.push(claimed);
+                }
                 Err(StoreError::Conflict { .. }) => stale.push(row),
                 Err(error) => {
                     self.jobs().dispatch.put_back(std::slice::from_ref(row));
@@ -169,6 +173,7 @@ impl Runtime {
                 }
             }
         }
+        self.tallies().started(started, now);
         for row in stale {
             // What cannot be read now is handed out again, in vain, and read then.
             if let Err(error) = self.reload(row.id()).await {

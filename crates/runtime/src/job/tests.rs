@@ -3,6 +3,8 @@
 mod act;
 mod create;
 mod letters;
+mod queues;
+mod retries;
 mod time;
 mod workers;
 

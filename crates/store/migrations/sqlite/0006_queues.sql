@@ -8,6 +8,22 @@ ALTER TABLE jobs ADD COLUMN fingerprint TEXT;
 -- Serves a group in order of creation, and counts the groups without reading a row.
 CREATE INDEX jobs_dead_by_fingerprint ON jobs (queue, fingerprint, created_at, id, updated_at)
 WHERE is_dead_letter = 1;
--- What a worker has in its hands.
-CREATE INDEX jobs_by_worker ON jobs (state ->> '$.worker') WHERE status = 'running';
 ALTER TABLE schedules ADD COLUMN history TEXT NOT NULL DEFAULT '{}';
+-- How full queues are, counted as jobs are written: pages ask every few seconds, and a million jobs are not counted in
+-- that time. A queue with nothing in it has no row.
+CREATE TABLE queue_depths (
+    queue TEXT NOT NULL PRIMARY KEY,
+    pending INTEGER NOT NULL,
+    queued INTEGER NOT NULL,
+    running INTEGER NOT NULL,
+    suspended INTEGER NOT NULL,
+    retrying INTEGER NOT NULL,
+    dead INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO queue_depths
+SELECT queue, sum(status = 'pending'), sum(status = 'queued'), sum(status = 'running'), sum(status = 'suspended'),
+    sum(status = 'retrying'), sum(is_dead_letter)
+FROM jobs WHERE is_open = 1 OR is_dead_letter = 1 GROUP BY queue;
+-- Nobody counts open jobs one by one any more; the one that waits longest is found at once.
+DROP INDEX jobs_open;
+CREATE INDEX jobs_due ON jobs (queue, due_at) WHERE due_at IS NOT NULL;

@@ -15,6 +15,7 @@ use windlass_engine::id::{FlowId, RunId, VersionId};
 use windlass_engine::time::Timestamp;
 
 use super::column::{Columns, Id};
+use super::depth::Depths;
 use crate::error::StoreError;
 use crate::run::Owner;
 
@@ -43,6 +44,7 @@ pub(super) struct Desk {
     versions: RefCell<HashMap<VersionId, FlowId>>,
     /// Whether a schedule has ever fired: without, nothing that ends has to be looked for there.
     has_fired: Cell<Option<bool>>,
+    depths: Depths,
     n_logged: Arc<AtomicU32>,
 }
 
@@ -64,7 +66,7 @@ impl Desk {
             count.store(u32::try_from(pages).unwrap_or(0), Ordering::Relaxed);
             Ok(())
         }))?;
-        Ok(Desk { db, heads, versions, has_fired: Cell::new(None), n_logged })
+        Ok(Desk { db, heads, versions, has_fired: Cell::new(None), depths: Depths::default(), n_logged })
     }
 
     /// Pages in the log since it last began anew.
@@ -77,6 +79,12 @@ impl Desk {
         self.heads.borrow_mut().clear();
         self.versions.borrow_mut().clear();
         self.has_fired.set(None);
+        self.depths.forget();
+    }
+
+    /// What this transaction changes about how full queues are.
+    pub(super) fn depths(&self) -> &Depths {
+        &self.depths
     }
 
     /// How a run stands, if there is one.

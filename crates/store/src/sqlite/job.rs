@@ -124,7 +124,9 @@ pub(super) fn jobs(db: &Connection, query: &JobQuery) -> Result<Page<JobRow>, St
         conditions.add("fingerprint = ? AND is_dead_letter = 1", [fingerprint.clone().into()]);
     }
     if let Some(worker) = &query.worker {
-        conditions.add("status = 'running' AND state ->> '$.worker' = ?", [worker.clone().into()]);
+        // What runs has a wake-up: its lease ends. So not all jobs are looked through, but those that time will move.
+        let held = "status = 'running' AND wake_at IS NOT NULL AND state ->> '$.worker' = ?";
+        conditions.add(held, [worker.clone().into()]);
     }
     if let Some(is) = query.is_dead_letter {
         // Not a value, so that the small index of dead letters can be used.

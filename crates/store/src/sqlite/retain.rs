@@ -4,7 +4,9 @@ use rusqlite::{Connection, params};
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::time::Timestamp;
 
-use super::column::{Id, Key, bound};
+use super::column::{Columns, Id, Key, bound};
+use super::depth::Place;
+use super::desk::Desk;
 use super::{outbox, schedule};
 use crate::error::StoreError;
 use crate::outbox::Party;
@@ -17,6 +19,7 @@ const OLD_JOBS: &str = "SELECT id FROM jobs WHERE is_open = 0 AND is_dead_letter
 const OLD_COMMANDS: &str = "DELETE FROM commands WHERE id IN \
      (SELECT id FROM commands WHERE at < ?1 ORDER BY at LIMIT ?2)";
 const JOBS_OF_RUN: &str = "SELECT id FROM jobs WHERE run = ?1";
+const OPEN_OF_RUN: &str = "SELECT queue, status FROM jobs WHERE run = ?1 AND is_open = 1";
 const FORGET_MESSAGES: &str = "DELETE FROM outbox WHERE sender = ?1 AND is_delivered = 1";
 const FORGET_JOURNAL: &str = "DELETE FROM journal WHERE run = (SELECT no FROM runs WHERE id = ?1)";
 const FORGET_SNAPSHOT: &str = "DELETE FROM snapshots WHERE run = ?1";
@@ -27,7 +30,7 @@ const FORGET_SPEC: &str = "DELETE FROM job_specs WHERE job = ?1";
 const FORGET_KEY: &str = "DELETE FROM job_keys WHERE job = ?1";
 const FORGET_JOB: &str = "DELETE FROM jobs WHERE id = ?1";
 
-pub(super) fn retain(db: &Connection, before: Timestamp, limit: usize) -> Result<Retained, StoreError> {
+pub(super) fn retain(db: &Desk, before: Timestamp, limit: usize) -> Result<Retained, StoreError> {
     let mut retained = Retained::default();
     for run in keys(db, OLD_RUNS, params![before.0, bound(limit)])? {
         let (n_jobs, n_commands) = forget_run(db, run)?;
@@ -51,7 +54,14 @@ fn keys(db: &Connection, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<V
 }
 
 /// Deletes a run with everything that belongs to it, and says how many jobs and commands that were.
-fn forget_run(db: &Connection, run: Key) -> Result<(usize, usize), StoreError> {
+fn forget_run(db: &Desk, run: Key) -> Result<(usize, usize), StoreError> {
+    let mut open = db.prepare_cached(OPEN_OF_RUN)?;
+    let mut rows = open.query([run])?;
+    while let Some(row) = rows.next()? {
+        let mut columns = Columns::of(row);
+        let queue: String = columns.value()?;
+        db.depths().note(&queue, Place::of(columns.word()?, false), None);
+    }
     let jobs = keys(db, JOBS_OF_RUN, params![run])?;
     for job in &jobs {
         forget_job(db, *job)?;
@@ -80,6 +90,7 @@ pub(super) const ALL: &[&str] = &[
     OLD_JOBS,
     OLD_COMMANDS,
     JOBS_OF_RUN,
+    OPEN_OF_RUN,
     FORGET_MESSAGES,
     FORGET_JOURNAL,
     FORGET_SNAPSHOT,

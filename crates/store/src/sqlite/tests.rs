@@ -7,7 +7,7 @@ async fn sqlite() -> Sqlite {
 crate::conformance!(sqlite);
 
 /// Every statement with a text of its own.
-const ALL: [&[&str]; 20] = [
+const ALL: [&[&str]; 21] = [
     schema::ALL,
     flow::ALL,
     desk::ALL,
@@ -17,6 +17,7 @@ const ALL: [&[&str]; 20] = [
     attempt::ALL,
     job::ALL,
     job::CHANGES,
+    depth::ALL,
     letter::ALL,
     queue::ALL,
     account::ALL,

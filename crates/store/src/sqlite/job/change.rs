@@ -13,10 +13,11 @@ use crate::error::{Duplicate, Refusal, StoreError, Subject};
 use crate::job::{JobOrigin, JobStatus, due_at, fingerprint};
 use crate::schedule::Started;
 use crate::sqlite::column::{Columns, Id, json, stored};
+use crate::sqlite::depth::Place;
 use crate::sqlite::desk::Desk;
 use crate::sqlite::{attempt, guard, schedule};
 
-const HEAD: &str = "SELECT rowid, rev, is_open, replays FROM jobs WHERE id = ?1";
+const HEAD: &str = "SELECT rowid, rev, is_open, replays, status, is_dead_letter FROM jobs WHERE id = ?1";
 const HOLDER: &str = "SELECT jobs.id, jobs.status FROM job_keys JOIN jobs ON jobs.id = job_keys.job \
      WHERE job_keys.queue = ?1 AND job_keys.key = ?2 AND (jobs.is_open = 1 OR jobs.key_until > ?3)";
 const TAKE_KEY: &str = "INSERT INTO job_keys (queue, key, job) VALUES (?1, ?2, ?3) \
@@ -83,6 +84,15 @@ pub(in crate::sqlite) struct Before {
     row: Option<i64>,
     is_open: bool,
     replays: String,
+    place: Option<Place>,
+}
+
+impl Before {
+    fn read(columns: &mut Columns<'_>, row: i64) -> rusqlite::Result<Self> {
+        let (is_open, replays) = (columns.value()?, columns.value()?);
+        let place = Place::of(columns.word()?, columns.value()?);
+        Ok(Before { row: Some(row), is_open, replays, place })
+    }
 }
 
 /// Whether the changes may be made; what each of them finds.
@@ -97,9 +107,9 @@ pub(in crate::sqlite) fn check(
         let head = db.prepare_cached(HEAD)?.query_row([job.id.key()], |row| {
             let mut columns = Columns::of(row);
             let (row, rev) = (columns.value()?, columns.number()?);
-            Ok((rev, Before { row: Some(row), is_open: columns.value()?, replays: columns.value()? }))
+            Ok((rev, Before::read(&mut columns, row)?))
         });
-        let nobody = || (0, Before { row: None, is_open: false, replays: String::new() });
+        let nobody = || (0, Before { row: None, is_open: false, replays: String::new(), place: None });
         let (rev, before) = head.optional()?.unwrap_or_else(nobody);
         guard(|| Subject::Job(job.id), *expected_rev, rev)?;
         let is_open = before.is_open;
@@ -135,6 +145,8 @@ pub(in crate::sqlite) fn write(
     let is_open = job.is_open();
     write_row(desk, change, texts, before)?;
     attempt::write(desk, job, before.row.is_some())?;
+    let place = Place::of(JobStatus::of(job), job.is_dead_letter());
+    desk.depths().note(&job.spec.queue, before.place, place);
     if is_open && !before.is_open && !job.spec.dedup_key.is_empty() {
         let taken = params![job.spec.queue, job.spec.dedup_key, job.id.key()];
         desk.prepare_cached(TAKE_KEY)?.execute(taken)?;

@@ -3,8 +3,10 @@
 use rusqlite::Connection;
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::journal::Entry;
+use windlass_engine::time::Timestamp;
 
 use crate::conformance::block_on;
+use crate::job::JobStatus;
 use crate::run::{RunRef, RunStatus, Since};
 use crate::sqlite::{Durability, Sqlite, Temporary, schema};
 use crate::store::Store;
@@ -71,6 +73,12 @@ fn a_file_with_the_first_tables_is_brought_up_to_date() {
     assert_eq!((committed.run, committed.balances["payer"]), (Some((run(1), 1)), 70));
     assert_eq!(block_on(store.command(command(12))).unwrap().unwrap().run, Some((run(2), 1)));
     assert_eq!(block_on(store.command(command(14))).unwrap().unwrap().run, None);
+    let depths = block_on((&store as &dyn Store).queues(Timestamp(10))).unwrap();
+    assert_eq!(
+        (depths.len(), depths[0].name.as_str(), depths[0].oldest_due_at),
+        (1, "q", Some(Timestamp(3)))
+    );
+    assert_eq!(depths[0].open, [(JobStatus::Queued, 1)].into());
     drop(store);
     assert_eq!(n_jobs(&Connection::open(&path).unwrap()), 1);
 }
