@@ -2,6 +2,8 @@
 //!
 //! Data goes to stdout, messages to stderr, both only through `output`.
 
+mod asking;
+mod help;
 mod output;
 mod session;
 mod trouble;
@@ -15,6 +17,11 @@ mod dev;
 mod approvals;
 mod flow;
 mod run;
+
+mod dlq;
+mod job;
+mod queue;
+mod schedule;
 
 mod api;
 mod bench;
@@ -37,11 +44,12 @@ const HELP: &str = "Examples:
   windlass serve --store sqlite:windlass.db
   windlass flow validate examples/graph/branching.json
   windlass run start graph/branching -p name=Ada -p age=36 --watch
+  windlass job create thumbnail --payload '{\"file\": \"cat.png\"}' --wait
 
 Exit codes:
   0    everything is as it should be
   1    something did not end as it should, or could not be done
-  2    a definition has errors, the run was canceled, or the command line was not understood
+  2    a definition has errors, the run or the job was cancelled, or the command line was not understood
   3    the server could not be asked: it is not there, or takes nothing now
   124  it did not end in time";
 
@@ -98,15 +106,17 @@ enum Command {
         "Exit codes:\n  0  both branches completed\n  1  one did not, or there is no server or no worker",
     ))]
     Demo(demo::Flags),
-    /// Runs the standard worker: transform, sum and route, or other built-in functions.
-    #[command(after_help = concat!(
+    /// Runs the standard worker: transform, sum and route, or other built-in functions; or looks after workers.
+    #[command(args_conflicts_with_subcommands = true, after_help = concat!(
         "Examples:\n",
         "  windlass worker\n",
         "  windlass worker --server http://127.0.0.1:8070 --url http://127.0.0.1:8080 --services all\n",
-        "  windlass worker --pull-only --queues default --demo\n\n",
+        "  windlass worker --demo\n",
+        "  windlass worker --pull-only --queues mail,reports\n",
+        "  windlass worker list\n\n",
         "Exit codes:\n  0  it was told to stop, and did\n  1  it could not start",
     ))]
-    Worker(worker::Flags),
+    Worker(Box<worker::Flags>),
     /// Definitions on this machine, and flows on the server.
     #[command(after_help = "Example:\n  windlass flow validate examples/graph/branching.json")]
     Flow {
@@ -124,6 +134,34 @@ enum Command {
     Approvals {
         #[command(subcommand)]
         command: approvals::Command,
+    },
+    /// Jobs: creating them, looking at them, waiting for them.
+    #[command(
+        after_help = "Example:\n  windlass job create thumbnail --payload '{\"file\": \"cat.png\"}' --wait"
+    )]
+    Job {
+        #[command(subcommand)]
+        command: job::Command,
+    },
+    /// Queues: how full they are, how fast they go, what holds them back.
+    #[command(after_help = "Example:\n  windlass queue limit mail --concurrency 5 --rate 10/s")]
+    Queue {
+        #[command(subcommand)]
+        command: queue::Command,
+    },
+    /// Dead letters: jobs that failed for good, until somebody replays or discards them.
+    #[command(after_help = "Example:\n  windlass dlq replay default --count 1 --priority 2")]
+    Dlq {
+        #[command(subcommand)]
+        command: dlq::Command,
+    },
+    /// Schedules: jobs and runs that start by the clock.
+    #[command(
+        after_help = "Example:\n  windlass schedule create --cron '0 9 * * 1-5' --tz Europe/Berlin --job report"
+    )]
+    Schedule {
+        #[command(subcommand)]
+        command: schedule::Command,
     },
     /// Looks for what may be wrong: the way to the server, its clock, its workers, runs that nothing will wake.
     #[command(after_help = concat!(
@@ -179,14 +217,58 @@ fn execute(cli: Cli) -> Result<ExitCode> {
             Command::CheckConfig(flags) => serve::check_config(*flags, options),
             Command::Dev(flags) => dev::run(&flags, options).await,
             Command::Demo(flags) => demo::run(&flags, options).await,
-            Command::Worker(flags) => worker::run(flags, options).await,
+            Command::Worker(flags) => worker::run(*flags, options).await,
             Command::Flow { command } => flow::run(command, options).await,
             Command::Run { command } => run::run(command, options).await,
             Command::Approvals { command } => approvals::run(command, options).await,
+            Command::Job { command } => job::run(command, options).await,
+            Command::Queue { command } => queue::run(command, options).await,
+            Command::Dlq { command } => dlq::run(command, options).await,
+            Command::Schedule { command } => schedule::run(command, options).await,
             Command::Bench(args) => bench::run(&args, &options.print()).await,
             Command::Doctor(flags) => doctor::run(&flags, options).await,
             Command::Api(api) => api::run(api, options).await,
             Command::Completions(flags) => completions::run(&flags),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::Cli;
+
+    #[test]
+    fn the_commands_are_put_together_soundly() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_worker_is_run_or_looked_after_never_both() {
+        let read = |line: &str| Cli::try_parse_from(line.split_whitespace()).map(|_| ());
+        for line in [
+            "windlass worker --demo",
+            "windlass worker list -o json",
+            "windlass worker",
+            "windlass -q worker drain w",
+        ] {
+            assert!(read(line).is_ok(), "{line}: {:?}", read(line));
+        }
+        for line in ["windlass worker --demo list", "windlass worker drain"] {
+            assert!(read(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn dead_letters_are_chosen_in_one_way() {
+        let read = |line: &str| Cli::try_parse_from(line.split_whitespace()).map(|_| ());
+        for how in ["--count 3", "--all", "--group f", "a b"] {
+            assert!(read(&format!("windlass dlq replay default {how}")).is_ok(), "{how}");
+        }
+        for how in ["", "--all --count 3", "a --all", "--count 0", "--count 10001"] {
+            assert!(read(&format!("windlass dlq replay default {how}")).is_err(), "{how}");
+        }
+        assert!(read("windlass dlq discard default --all").is_err(), "without a reason");
+    }
 }

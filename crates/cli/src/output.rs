@@ -141,11 +141,13 @@ impl Output {
 
 fn status_color(word: &str) -> Option<Color> {
     match word {
-        "completed" | "ok" | "online" | "yes" => Some(Color::Green),
+        "completed" | "succeeded" | "ok" | "online" | "enabled" | "yes" => Some(Color::Green),
         "failed" | "error" | "offline" | "NO" => Some(Color::Red),
-        "waiting" | "paused" | "suspended" | "retrying" | "parked" | "warning" => Some(Color::Yellow),
+        "waiting" | "paused" | "suspended" | "retrying" | "parked" | "draining" | "warning" => {
+            Some(Color::Yellow)
+        }
         "running" | "queued" => Some(Color::Cyan),
-        "canceled" | "canceling" | "skipped" | "pending" => Some(Color::DarkGrey),
+        "canceled" | "canceling" | "cancelled" | "skipped" | "pending" | "disabled" => Some(Color::DarkGrey),
         _ => None,
     }
 }
@@ -154,6 +156,13 @@ fn yaml<T: Serialize>(value: &T) -> Result<()> {
     // By way of JSON, so that numbers and keys read the same in both.
     let text = serde_saphyr::to_string(&serde_json::to_value(value)?)?;
     line(text.trim_end())
+}
+
+/// What is known of one thing, a fact a line; what is empty is left out.
+pub(crate) fn facts<const N: usize>(facts: [(&str, String); N]) -> String {
+    let known = facts.iter().filter(|(_, value)| !value.is_empty());
+    let width = known.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
+    known.map(|(name, value)| format!("{name:width$}  {value}\n")).collect()
 }
 
 /// Prints one line of data.
@@ -178,6 +187,13 @@ pub(crate) fn message(text: &str) {
     let _gone = writeln!(io::stderr().lock(), "{text}");
 }
 
+/// Asks a person something, on the line that the answer will stand on.
+pub(crate) fn ask(question: &str) {
+    let mut out = io::stderr().lock();
+    // Nobody is left to be asked when stderr is gone.
+    let _gone = write!(out, "{question}").and_then(|()| out.flush());
+}
+
 fn written(outcome: io::Result<()>) -> Result<()> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -196,6 +212,12 @@ mod tests {
         let rows = [["größe".to_owned(), "b".to_owned()], ["漢字".to_owned(), String::new()]];
         let text = PLAIN.table_text(["a", "b"], &rows);
         assert_eq!(text.lines().collect::<Vec<_>>(), ["A      B", "größe  b", "漢字"]);
+    }
+
+    #[test]
+    fn only_what_is_known_is_told() {
+        let told = facts([("queue", "mail".to_owned()), ("error", String::new()), ("to", "ann".to_owned())]);
+        assert_eq!(told, "queue  mail\nto     ann\n");
     }
 
     #[test]

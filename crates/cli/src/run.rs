@@ -1,7 +1,6 @@
 //! `windlass run`: starting runs, looking at them, telling them something.
 
 mod act;
-mod asking;
 mod look;
 mod picture;
 mod start;
@@ -15,12 +14,11 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 use windlass_sdk::types::RunStatus;
 
+use crate::help::help;
 use crate::session::{Options, duration};
 
 pub(crate) use act::{told, who};
-
-/// What a wait that was too long ends a command with.
-const TIMED_OUT: u8 = 124;
+pub(crate) use start::key_value;
 
 const ENDS: &str = "Exit codes:
   0    the run completed
@@ -33,17 +31,6 @@ const ACTS: &str = "Exit codes:
   0  done
   1  the run refused, or there is no such run
   3  the server could not be asked";
-
-macro_rules! help {
-    ($example:literal, $codes:expr) => {
-        const_format(&[concat!("Examples:\n", $example, "\n\n"), $codes])
-    };
-}
-
-/// Texts one after the other: `concat!` takes no constants.
-fn const_format(parts: &[&str]) -> String {
-    parts.concat()
-}
 
 #[derive(Subcommand)]
 pub(crate) enum Command {

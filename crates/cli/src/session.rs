@@ -1,9 +1,11 @@
 //! What every command that speaks to a server has: the server, and how to print.
 
+mod naming;
+
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use windlass_sdk::types::RunsQuery;
+use windlass_sdk::types::{RunsQuery, Time};
 use windlass_sdk::{Client, ClientError};
 
 use crate::output::{Format, Output};
@@ -73,19 +75,13 @@ impl Session {
             (Some(first), Some(second)) => {
                 bail!("several runs begin with `{text}`, such as {first} and {second}: write more of it")
             }
-            (None, _) => Err(not_found(text).into()),
+            (None, _) => Err(not_found("unknown_run", format!("there is no run `{text}`")).into()),
         }
     }
 }
 
-fn not_found(text: &str) -> ClientError {
-    ClientError {
-        status: Some(404),
-        code: "unknown_run".to_owned(),
-        detail: format!("there is no run `{text}`"),
-        errors: Vec::new(),
-        retry_after: None,
-    }
+fn not_found(code: &str, detail: String) -> ClientError {
+    ClientError { status: Some(404), code: code.to_owned(), detail, errors: Vec::new(), retry_after: None }
 }
 
 /// A length of time as people write it: `90s`, `15m`, `2h`, `7d`, `250ms`.
@@ -114,6 +110,25 @@ pub(crate) fn in_words(ms: i64) -> String {
         60_000..3_600_000 => format!("{}m {:02}s", ms / 60_000, ms % 60_000 / 1_000),
         3_600_000..172_800_000 => format!("{}h {:02}m", ms / 3_600_000, ms % 3_600_000 / 60_000),
         _ => format!("{}d {:02}h", ms / 86_400_000, ms % 86_400_000 / 3_600_000),
+    }
+}
+
+/// A length of time in whole milliseconds; what is longer than that can say is for ever.
+pub(crate) fn in_ms(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The moment so long ago.
+pub(crate) fn ago(length: Duration) -> Time {
+    let ms = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
+    Time(now_ms().saturating_sub(ms).max(0))
+}
+
+/// How long ago a moment was, or how far ahead it is.
+pub(crate) fn from_now(at: Time) -> String {
+    match at.0.saturating_sub(now_ms()) {
+        ahead @ 1.. => format!("in {}", in_words(ahead)),
+        behind => format!("{} ago", in_words(behind.saturating_neg())),
     }
 }
 
@@ -153,6 +168,14 @@ mod tests {
         assert_eq!(in_words(9_100), "9.1s");
         assert_eq!(in_words(-5), "0ms");
         assert_eq!(in_words(i64::MAX).chars().last(), Some('h'));
+    }
+
+    #[test]
+    fn moments_are_told_from_now() {
+        assert!(from_now(Time(now_ms() + 61_500)).starts_with("in 1m 0"));
+        assert!(from_now(Time(now_ms() - 61_500)).ends_with(" ago"));
+        assert!(from_now(Time(i64::MIN)).ends_with(" ago"));
+        assert_eq!(ago(Duration::MAX), Time(0));
     }
 
     #[test]

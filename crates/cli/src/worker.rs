@@ -1,9 +1,12 @@
-//! `windlass worker`: the standard worker, with the functions that are built in.
+//! `windlass worker`: the standard worker, with the functions that are built in; and who works besides.
+
+mod roster;
 
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass_engine::function;
 use windlass_engine::problem::did_you_mean;
@@ -19,8 +22,13 @@ const STANDARD: [&str; 3] = ["transform", "sum", "route"];
 /// Where the standard worker is called unless told otherwise.
 const URL: &str = "http://127.0.0.1:8080";
 
+/// The queue that the demonstration serves unless told otherwise.
+const DEMO_QUEUE: &str = "default";
+
 #[derive(Args)]
 pub(crate) struct Flags {
+    #[command(subcommand)]
+    command: Option<roster::Command>,
     /// Where the server calls this worker; a free port is taken when this one is not free.
     #[arg(long, value_name = "URL", env = "WORKER_URL", default_value = URL)]
     url: String,
@@ -36,7 +44,9 @@ pub(crate) struct Flags {
     /// Take the jobs of these queues too, with commas between.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     queues: Vec<String>,
-    /// Fail the first attempt of every job of an odd priority, to see it tried again.
+    /// Fail the first attempt of every job of an odd priority, to see it tried again; all others succeed.
+    ///
+    /// Serves the queue `default` unless --queues names others.
     #[arg(long)]
     demo: bool,
     /// How the worker is called; its machine, its process and chance unless given.
@@ -48,6 +58,13 @@ pub(crate) struct Flags {
 }
 
 pub(crate) async fn run(flags: Flags, options: &Options) -> Result<ExitCode> {
+    match flags.command {
+        Some(command) => roster::run(command, options).await,
+        None => work(flags, options).await,
+    }
+}
+
+async fn work(flags: Flags, options: &Options) -> Result<ExitCode> {
     let server = options.server(&["REGISTRY_URL", "SCHEDULER_BASE"]);
     let services = chosen(&flags.services)?;
     let id = flags.id.unwrap_or_else(|| unique_id("worker"));
@@ -56,7 +73,8 @@ pub(crate) async fn run(flags: Flags, options: &Options) -> Result<ExitCode> {
     for service in &services {
         worker = worker.service(*service, move |call| answer(call, demo));
     }
-    for queue in &flags.queues {
+    let queues = served(flags.queues, demo && !flags.push_only);
+    for queue in &queues {
         worker = worker.queue(queue, move |call| answer(call, demo));
     }
     let mut place = "asks for jobs".to_owned();
@@ -69,11 +87,16 @@ pub(crate) async fn run(flags: Flags, options: &Options) -> Result<ExitCode> {
     if flags.push_only {
         worker = worker.push_only();
     }
-    output::message(&format!("worker {id} {place}, for {server}: {}", services.join(", ")));
+    let queues = if queues.is_empty() { String::new() } else { format!("; queues {}", queues.join(", ")) };
+    output::message(&format!("worker {id} {place}, for {server}: {}{queues}", services.join(", ")));
     let stop = CancellationToken::new();
     stop_on_signals(stop.clone())?;
     worker.run(stop).await.context("the worker broke")?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn served(queues: Vec<String>, is_demonstration: bool) -> Vec<String> {
+    if queues.is_empty() && is_demonstration { vec![DEMO_QUEUE.to_owned()] } else { queues }
 }
 
 fn chosen(names: &[String]) -> Result<Vec<&'static str>> {
@@ -101,7 +124,7 @@ async fn answer(call: Call, demo: bool) -> Outcome {
     let is_plain_job = call.queue.is_some() && call.run.is_none();
     match built_in(&call) {
         Some(outcome) => outcome,
-        None if is_plain_job && demo => Outcome::Done(call.input),
+        None if is_plain_job && demo => Outcome::Done(Value::Null),
         None => Outcome::failed(format!("the standard worker does not know how to `{}`", call.service)),
     }
 }
@@ -131,5 +154,12 @@ mod tests {
         assert_eq!(chosen(&names(&["all"])).unwrap().len(), function::NAMES.len());
         let error = chosen(&names(&["tranform"])).unwrap_err().to_string();
         assert!(error.contains("did you mean `transform`?"), "{error}");
+    }
+
+    #[test]
+    fn the_demonstration_serves_the_default_queue_unless_told_otherwise() {
+        assert_eq!(served(Vec::new(), true), ["default"]);
+        assert_eq!(served(vec!["mail".to_owned()], true), ["mail"]);
+        assert!(served(Vec::new(), false).is_empty());
     }
 }

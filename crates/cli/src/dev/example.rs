@@ -21,6 +21,8 @@ const DEPTH: usize = 8;
 /// The examples that came with this program: the path of each file, and what stands in it.
 const BUILT_IN: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/examples.rs"));
 const SCRIPT_SUFFIX: &str = ".run.json";
+/// Descriptions of jobs and schedules, which are played by the scripts beside them.
+const NO_FLOWS: [&str; 2] = [".task.json", ".schedule.json"];
 
 /// Everything in a directory of examples.
 #[derive(Default)]
@@ -280,7 +282,9 @@ fn is_script(file: &Path) -> bool {
 
 fn is_definition(file: &Path) -> bool {
     let ending = file.extension().and_then(|ending| ending.to_str());
-    matches!(ending, Some("json" | "yaml" | "yml")) && !is_script(file)
+    let name = file.to_string_lossy();
+    let is_flow = !is_script(file) && !NO_FLOWS.iter().any(|suffix| name.ends_with(suffix));
+    matches!(ending, Some("json" | "yaml" | "yml")) && is_flow
 }
 
 fn name_of(file: &Path, dir: &Path) -> String {

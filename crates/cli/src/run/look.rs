@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use windlass_sdk::types::{Attempt, PageQuery, Reason, RunSummary, RunsQuery, StateQuery, Time};
+use windlass_sdk::types::{Attempt, PageQuery, Reason, RunSummary, RunsQuery, StateQuery};
 
-use super::{TIMED_OUT, Which, code_of, picture};
+use super::{Which, code_of, picture};
+use crate::asking::TIMED_OUT;
 use crate::output;
-use crate::session::{Session, cut, duration, in_words, now_ms};
+use crate::session::{Session, ago, cut, duration, in_words, now_ms};
 
 /// Rows on one page.
 const PAGE: usize = 1_000;
@@ -43,13 +44,12 @@ pub(crate) struct List {
 
 pub(super) async fn list(list: List, session: &Session) -> Result<ExitCode> {
     let limit = list.limit as usize;
-    let ago = |since: Duration| i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
     let mut query = RunsQuery {
         flow: list.flow,
         status: list.status,
         account: list.account,
         label: list.label,
-        since: list.since.map(|since| Time(now_ms().saturating_sub(ago(since)).max(0))),
+        since: list.since.map(ago),
         q: list.search,
         ..RunsQuery::default()
     };

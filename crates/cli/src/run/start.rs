@@ -102,7 +102,8 @@ fn object(text: &str) -> Result<Map<String, Value>> {
     }
 }
 
-fn key_value(text: &str) -> Result<(String, Value), String> {
+/// `key=value`, the value JSON or text.
+pub(crate) fn key_value(text: &str) -> Result<(String, Value), String> {
     let (key, value) = label(text)?;
     let value = json_or_text(&value).unwrap_or_default();
     Ok((key, value))

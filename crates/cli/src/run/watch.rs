@@ -9,8 +9,8 @@ use windlass_sdk::client::EventStream;
 use windlass_sdk::types::{JournalEntry, PageQuery, Run, RunStatus};
 use windlass_sdk::{Client, ClientError};
 
-use super::asking::Asking;
-use super::{TIMED_OUT, Which, code_of, picture};
+use super::{Which, code_of, picture};
+use crate::asking::{Asking, TIMED_OUT};
 use crate::output::{self, Format, Output};
 use crate::session::Session;
 
@@ -22,11 +22,11 @@ const GATHER: Duration = Duration::from_millis(40);
 const PAGE: usize = 1_000;
 
 pub(super) async fn watch(id: &str, timeout: Option<Duration>, session: &Session) -> Result<ExitCode> {
-    let mut asking = Asking::new(&session.client, id, timeout);
+    let mut asking = Asking::new(timeout);
     let mut bell = Bell::default();
     let mut screen = Screen { out: session.out, n_lines: 0, seen: BTreeMap::new(), status: None };
     loop {
-        let run = asking.look().await?;
+        let run = asking.look(async || session.client.run(id).await).await?;
         screen.show(&run)?;
         if run.summary.status.is_ended() {
             return Ok(code_of(run.summary.status));
@@ -169,11 +169,12 @@ pub(super) async fn events(which: &Which, follow: bool, session: &Session) -> Re
 }
 
 async fn follow_events(run: &str, session: &Session) -> Result<ExitCode> {
-    let mut asking = Asking::new(&session.client, run, None);
+    let mut asking = Asking::new(None);
     let mut last: Option<String> = None;
     loop {
         // What ended before the stream was opened has told everything when the stream ends.
-        let has_ended = asking.look().await?.summary.status.is_ended();
+        let seen = asking.look(async || session.client.run(run).await).await?;
+        let has_ended = seen.summary.status.is_ended();
         match tell_events(run, &mut last, session).await {
             Ok(()) if has_ended => return Ok(ExitCode::SUCCESS),
             Ok(()) => {}

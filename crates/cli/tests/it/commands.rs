@@ -1,77 +1,12 @@
 //! Commands against a running server, as a person and as a pipe would use them.
 
 use std::io::Write;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::server::{PATIENCE, Place, Server};
-
-/// A person's shell beside a server.
-struct Desk {
-    server: Server,
-    place: Place,
-}
-
-impl Desk {
-    async fn open() -> Self {
-        Desk { server: Server::start(&[]).await, place: Place::new() }
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
-        command
-            .args(arguments)
-            .current_dir(self.place.path())
-            .env_clear()
-            .env("SCHEDULER_BASE", self.server.url())
-            .env("USER", "ann")
-            .stdin(Stdio::null());
-        command
-    }
-
-    /// Runs a command that must end with this code; what it printed.
-    #[track_caller]
-    fn code(&self, arguments: &[&str], code: i32) -> Output {
-        let output = self.command(arguments).output().unwrap();
-        let (out, err) = (text(&output.stdout), text(&output.stderr));
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}\n{out}\n{err}");
-        output
-    }
-
-    #[track_caller]
-    fn text(&self, arguments: &[&str]) -> String {
-        text(&self.code(arguments, 0).stdout).trim_end().to_owned()
-    }
-
-    #[track_caller]
-    fn json(&self, arguments: &[&str]) -> Value {
-        serde_json::from_str(&self.text(arguments)).unwrap()
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.place.path().join(name), text).unwrap();
-    }
-
-    /// A standard worker; killed with what is returned.
-    fn worker(&self, arguments: &[&str]) -> Ended {
-        let arguments = [&["worker", "--url", "http://127.0.0.1:0"], arguments].concat();
-        Ended(self.command(&arguments).stderr(Stdio::null()).spawn().unwrap())
-    }
-}
-
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
+use crate::desk::{Desk, text};
+use crate::server::{PATIENCE, Server};
 
 const LOCAL: &str = r#"{"start": "a", "nodes": {"a": {"kind": "local", "func": "upper",
     "prep": {"input_key": "$params.word"}, "post": {"output_key": "out"}}}, "edges": []}"#;

@@ -3,12 +3,18 @@
 
 mod cancel;
 mod commands;
+mod desk;
+mod examples;
 mod fold;
 mod full;
+mod jobs;
 mod kill;
 mod kinds;
 mod nonsense;
+mod platform;
+mod queues;
 mod races;
 mod routes;
+mod schedules;
 mod server;
 mod talk;

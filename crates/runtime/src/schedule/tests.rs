@@ -129,7 +129,7 @@ async fn a_slot_starts_one_job_and_says_so() {
     assert!(server.fire_due(first.after(5)).await);
     let jobs = server.scheduled_jobs(id).await;
     assert_eq!(jobs.len(), 1);
-    assert_eq!((jobs[0].id(), &jobs[0].job.spec), (slot(id, first).job(), &spec()));
+    assert_eq!((jobs[0].id(), &*jobs[0].job.spec), (slot(id, first).job(), &spec()));
     assert_eq!(jobs[0].origin.schedule, Some(id));
     let seen = server.schedule_seen(id).await;
     assert_eq!(seen.running, [Started::Job(jobs[0].id())]);

@@ -21,7 +21,14 @@ impl Runtime {
 
     async fn end_scheduled(&self, claimed: &Claimed) {
         let outcome = windlass_engine::input::Outcome::Done(Arc::new(json!(1)));
-        let end = Finish { job: claimed.job, fence: claimed.fence, outcome, worker: None, log: None };
+        let end = Finish {
+            job: claimed.job,
+            fence: claimed.fence,
+            outcome,
+            worker: None,
+            log: None,
+            retry_after_ms: None,
+        };
         self.finish(vec![end]).await.pop().unwrap().unwrap();
     }
 }

@@ -1,43 +1,46 @@
-//! Looking at a run again and again, past a server that restarts.
+//! Looking at something again and again, past a server that restarts.
 
 use std::time::{Duration, Instant};
 
-use windlass_sdk::types::Run;
-use windlass_sdk::{Client, ClientError};
+use windlass_sdk::ClientError;
 
 use crate::output;
+
+/// What a wait that was too long ends a command with.
+pub(crate) const TIMED_OUT: u8 = 124;
 
 /// How long to wait before a server that could not be asked is asked again.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Somebody who looks at one run until it ends or patience does.
-pub(super) struct Asking<'c> {
-    client: &'c Client,
-    run: &'c str,
+/// Somebody who looks until something has ended or patience has.
+pub(crate) struct Asking {
     began: Instant,
     timeout: Option<Duration>,
     has_answered: bool,
 }
 
-impl<'c> Asking<'c> {
-    pub(super) fn new(client: &'c Client, run: &'c str, timeout: Option<Duration>) -> Self {
-        Asking { client, run, began: Instant::now(), timeout, has_answered: false }
+impl Asking {
+    pub(crate) fn new(timeout: Option<Duration>) -> Self {
+        Asking { began: Instant::now(), timeout, has_answered: false }
     }
 
     /// What is left of the patience; `None` = it has no end.
-    pub(super) fn left(&self) -> Option<Duration> {
+    pub(crate) fn left(&self) -> Option<Duration> {
         self.timeout.map(|timeout| timeout.saturating_sub(self.began.elapsed()))
     }
 
-    /// The run. A server that cannot be asked is waited for as long as patience lasts; one that never answered only if
-    /// somebody said how long.
-    pub(super) async fn look(&mut self) -> Result<Run, ClientError> {
+    /// What there is to see. A server that cannot be asked is waited for as long as patience lasts; one that never
+    /// answered only if somebody said how long.
+    pub(crate) async fn look<T>(
+        &mut self,
+        ask: impl AsyncFn() -> Result<T, ClientError>,
+    ) -> Result<T, ClientError> {
         let mut is_told = false;
         loop {
-            let error = match self.client.run(self.run).await {
-                Ok(run) => {
+            let error = match ask().await {
+                Ok(seen) => {
                     self.has_answered = true;
-                    return Ok(run);
+                    return Ok(seen);
                 }
                 Err(error) => error,
             };

@@ -1,0 +1,152 @@
+//! Looking at schedules.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::json;
+use windlass_sdk::types::{Begun, Dst, NextRuns, Preview, Schedule, Triggered};
+
+use super::make::word;
+use crate::output;
+use crate::session::{Session, from_now, in_words};
+
+#[derive(Args)]
+pub(crate) struct PreviewFlags {
+    /// Five fields, six with seconds first, or a word such as @daily.
+    cron: String,
+    /// The time zone, such as Europe/Berlin; UTC unless named.
+    #[arg(long = "timezone", visible_alias = "tz", value_name = "ZONE")]
+    timezone: Option<String>,
+    /// What happens when clocks change: shift, skip or twice.
+    #[arg(long, value_name = "POLICY", value_parser = word::<Dst>)]
+    dst: Option<Dst>,
+    /// So many.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    count: u32,
+}
+
+pub(super) async fn preview(flags: PreviewFlags, session: &Session) -> Result<ExitCode> {
+    let preview = Preview {
+        cron_expr: flags.cron,
+        timezone: flags.timezone,
+        dst: flags.dst,
+        count: Some(flags.count as usize),
+    };
+    slots(&session.client.preview_schedule(&preview).await?, session)
+}
+
+/// Slots, each on the clocks of the time zone and in UTC.
+pub(super) fn slots(next: &NextRuns, session: &Session) -> Result<ExitCode> {
+    let id = next.next_runs.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    session.out.value(next, &id, || {
+        let local = next.local.iter().cloned().chain(std::iter::repeat(String::new()));
+        let rows: Vec<[String; 3]> = next
+            .next_runs
+            .iter()
+            .zip(local)
+            .map(|(at, local)| [at.to_string(), local, from_now(*at)])
+            .collect();
+        if rows.is_empty() {
+            return "it is never due again".to_owned();
+        }
+        session.out.table_text(["due", &format!("in {}", next.timezone), ""], &rows)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn list(session: &Session) -> Result<ExitCode> {
+    let schedules = session.client.schedules().await?.schedules;
+    session.out.list(
+        ["id", "name", "cron", "timezone", "state", "starts", "next", "running"],
+        &schedules,
+        |schedule| schedule.id.clone(),
+        row,
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(schedule: &Schedule) -> [String; 8] {
+    [
+        schedule.id.clone(),
+        schedule.name.clone(),
+        schedule.cron_expr.clone(),
+        schedule.timezone.clone(),
+        state(schedule).to_owned(),
+        starts(schedule),
+        schedule.next_runs.first().map(|at| from_now(*at)).unwrap_or_default(),
+        schedule.running.len().to_string(),
+    ]
+}
+
+fn state(schedule: &Schedule) -> &'static str {
+    if schedule.enabled { "enabled" } else { "disabled" }
+}
+
+fn starts(schedule: &Schedule) -> String {
+    match (&schedule.task, &schedule.flow) {
+        (Some(task), _) => format!("job {} in {}", task.name, task.queue_name),
+        (None, Some(flow)) => {
+            format!("flow {flow}{}", schedule.version.map(|n| format!(" v{n}")).unwrap_or_default())
+        }
+        (None, None) => String::new(),
+    }
+}
+
+/// Shows one schedule.
+pub(super) fn shown(schedule: &Schedule, session: &Session) -> Result<ExitCode> {
+    session.out.value(schedule, &schedule.id, || {
+        let state = state(schedule);
+        let given = match (&schedule.task, &schedule.params) {
+            (Some(task), _) => task.payload.to_string(),
+            (None, Some(params)) => json!(params).to_string(),
+            (None, None) => String::new(),
+        };
+        let moments = |list: &[_]| {
+            let each = |at: &windlass_sdk::types::Time| format!("{at} ({})", from_now(*at));
+            list.iter().map(each).collect::<Vec<_>>().join("\n          ")
+        };
+        let running: Vec<String> = schedule.running.iter().map(begun).collect();
+        let heading = format!("{}  {}  {}\n", schedule.id, schedule.name, session.out.painted(state, state));
+        let window = i64::try_from(schedule.window_ms).unwrap_or(i64::MAX);
+        heading
+            + &output::facts([
+                ("cron    ", format!("{} in {}", schedule.cron_expr, schedule.timezone)),
+                ("starts", starts(schedule)),
+                ("given", given),
+                ("overlap", written(&schedule.overlap)),
+                ("catchup", format!("{} within {}", written(&schedule.catchup), in_words(window))),
+                ("dst", written(&schedule.dst)),
+                ("running", running.join(", ")),
+                ("waiting", moments(&schedule.waiting)),
+                ("next", moments(&schedule.next_runs)),
+            ])
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A word as the server writes it.
+fn written(value: &impl serde::Serialize) -> String {
+    json!(value).as_str().unwrap_or_default().to_owned()
+}
+
+fn begun(what: &Begun) -> String {
+    match what {
+        Begun::TaskId(id) => format!("job {id}"),
+        Begun::RunId(id) => format!("run {id}"),
+    }
+}
+
+pub(super) fn triggered(triggered: &Triggered, session: &Session) -> Result<ExitCode> {
+    let id = match &triggered.started {
+        Begun::TaskId(id) | Begun::RunId(id) => id,
+    };
+    session.out.value(triggered, id, || format!("{} started", begun(&triggered.started)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn deleted(schedule: &Schedule, session: &Session) -> Result<ExitCode> {
+    let gone = json!({ "id": schedule.id, "deleted": true });
+    session.out.value(&gone, &schedule.id, || format!("{} ({}) deleted", schedule.id, schedule.name))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,11 @@
+#!/bin/sh
+# A job that is due in a second: pending until then, never early.
+# needs: windlass serve, windlass worker --demo
+# expect: pending, then completed
+set -eu
+
+job=$(windlass job create reminder --in 1s --payload '{"text": "tea"}' -q)
+windlass job show "$job" -o table
+windlass job list --status pending -q | grep -q "$job"
+windlass job wait "$job" --timeout 30s -o table
+echo "pending, then completed"

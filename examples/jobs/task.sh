@@ -1,0 +1,12 @@
+#!/bin/sh
+# One job: created from a file, awaited, shown. A second one differs by flags.
+# needs: windlass serve, windlass worker --demo
+# expect: completed
+set -eu
+cd "$(dirname "$0")"
+
+windlass job create -f thumbnail.task.json --wait --timeout 30s -o table
+job=$(windlass job create -f thumbnail.task.json --payload '{"file": "dog.png"}' --priority 2 -q)
+windlass job wait "$job" --timeout 30s -q
+windlass job attempts "$job" -o table
+echo completed
