@@ -118,7 +118,7 @@ pub(crate) fn facts_of(job: &TaskDetail, session: &Session) -> String {
         (Some(started), None) => format!("began {}", from_now(started)),
         (None, _) => String::new(),
     };
-    let due = run.next_retry_at.or(task.run_at.filter(|_| run.started_at.is_none()));
+    let due = run.next_retry_at.or(task.run_at.filter(|_| task.status == "pending"));
     text += &output::facts([
         ("queue", format!("{}, priority {}", task.queue_name, task.priority)),
         ("created", format!("{} ({})", task.created_at, from_now(task.created_at))),
