@@ -41,9 +41,21 @@ pub enum Bug {
     BranchMixUp,
     /// Calls ordered before a cancel are granted again after it.
     CancelForgotten,
+    /// The reaper takes jobs from whoever has them now, because of what it remembers of them.
+    ReaperIgnoresFence,
+    /// A slot is written before the job that it starts.
+    FiringApart,
+    /// Slots fire half a second early.
+    EarlyFiring,
+    /// Of the slots that were missed, only the latest is thought of.
+    SlotsForgotten,
+    /// What a schedule has running is not looked at.
+    OverlapIgnored,
+    /// A dead letter is given up first and added again afterwards when it is replayed.
+    ReplayInTwo,
 }
 
-pub const ALL: [Bug; 18] = [
+pub const ALL: [Bug; 24] = [
     Bug::FenceIgnored,
     Bug::AttemptAsFence,
     Bug::NoLengthGuard,
@@ -62,6 +74,12 @@ pub const ALL: [Bug; 18] = [
     Bug::TornJournal,
     Bug::BranchMixUp,
     Bug::CancelForgotten,
+    Bug::ReaperIgnoresFence,
+    Bug::FiringApart,
+    Bug::EarlyFiring,
+    Bug::SlotsForgotten,
+    Bug::OverlapIgnored,
+    Bug::ReplayInTwo,
 ];
 
 impl FromStr for Bug {

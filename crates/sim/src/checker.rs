@@ -3,6 +3,7 @@
 //!
 //! Outcomes that a client could not learn stay unknown: they may have happened or not.
 
+mod jobs;
 mod money;
 mod record;
 
@@ -18,6 +19,7 @@ use windlass_engine::run::Run;
 use windlass_engine::time::Timestamp;
 use windlass_store::outbox::MessageId;
 
+pub use jobs::Jobs;
 pub use money::Money;
 use record::Record;
 
@@ -43,6 +45,7 @@ pub struct Checker {
     /// Signals that were acknowledged.
     signals: BTreeSet<(RunId, String)>,
     pub money: Money,
+    pub jobs: Jobs,
 }
 
 impl Checker {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 use windlass_engine::event::Event;
-use windlass_engine::id::{RunId, ServerId};
+use windlass_engine::id::{JobId, RunId, ScheduleId, ServerId};
 use windlass_engine::input::{Given, Input, Refusal};
 use windlass_engine::money::{Kind, Movement, node_of_key};
 use windlass_engine::path::NodePath;
@@ -15,9 +15,11 @@ use windlass_engine::time::Timestamp;
 use windlass_store::account::Posting;
 use windlass_store::commit::{Commit, Committed, JobChange, Unmoved};
 use windlass_store::error::Subject;
+use windlass_store::job::JobRow;
 use windlass_store::outbox::MessageId;
 use windlass_store::project::{Projection, cancelled, project};
 use windlass_store::run::{Origin, Owner};
+use windlass_store::schedule::Scheduled;
 use windlass_store::{Refusal as Forbidden, StoreError};
 
 use crate::bug::Bug;
@@ -36,6 +38,9 @@ pub struct Server {
     pub is_up: bool,
     pub last_beat: Timestamp,
     pub hot: BTreeMap<RunId, Hot>,
+    /// Plain jobs and schedules as it last heard of them.
+    pub jobs: BTreeMap<JobId, JobRow>,
+    pub schedules: BTreeMap<ScheduleId, Scheduled>,
 }
 
 /// A run in memory, as it was when this server last heard of it.
@@ -50,7 +55,23 @@ pub struct Hot {
 impl Server {
     pub fn new(number: u64) -> Self {
         let id = ServerId::new(Uuid::from_u128(u128::from(number) + 1));
-        Server { id, life: 0, is_up: false, last_beat: Timestamp(0), hot: BTreeMap::new() }
+        Server {
+            id,
+            life: 0,
+            is_up: false,
+            last_beat: Timestamp(0),
+            hot: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            schedules: BTreeMap::new(),
+        }
+    }
+
+    /// It dies, and with it what it kept in memory.
+    pub fn die(&mut self) {
+        self.is_up = false;
+        self.hot.clear();
+        self.jobs.clear();
+        self.schedules.clear();
     }
 
     pub fn owner(&self) -> Owner {

@@ -5,7 +5,9 @@ mod client;
 mod deliver;
 mod effects;
 mod jobs;
+mod plain;
 mod rest;
+mod schedules;
 mod ticks;
 
 use std::cmp::Reverse;
@@ -74,6 +76,7 @@ pub struct World {
     n_bytes: u64,
     heal_at: Timestamp,
     clients: Vec<client::Client>,
+    plain: plain::Plain,
 }
 
 /// Something that happens at a time. The order of variants is only a tie-breaker.
@@ -102,6 +105,8 @@ enum Happening {
     Extend { job: JobId, fence: u64 },
     /// A pull worker is done.
     Finish { job: JobId, fence: u64, outcome: Boxed<Outcome> },
+    /// Something happens to plain jobs.
+    Plain(plain::Deed),
 }
 
 /// Something that is carried along and does not take part in the order.
@@ -167,6 +172,7 @@ impl World {
             n_bytes: 0,
             heal_at: setup.heal_at,
             clients: Vec::new(),
+            plain: plain::Plain::new(setup.seed),
             rng,
         };
         world.publish();
@@ -180,6 +186,7 @@ impl World {
         for number in 0..setup.n_runs {
             world.new_client(number);
         }
+        world.begin_plain();
         world
     }
 
@@ -212,6 +219,7 @@ impl World {
                 Ok(())
             }
             Happening::Finish { job, fence, outcome } => self.finish(job, fence, *outcome.0),
+            Happening::Plain(deed) => self.do_plain(deed),
         }
     }
 
@@ -228,10 +236,13 @@ impl World {
 
     /// A server dies: its memory and its connections are gone.
     pub(crate) fn crash(&mut self, server: usize) {
-        self.notes.push(format!("{} server {server} dies", self.now.0));
-        self.servers[server].is_up = false;
-        self.servers[server].hot.clear();
         let ms = self.rng.between(100, 20_000);
+        self.crash_for(server, ms);
+    }
+
+    fn crash_for(&mut self, server: usize, ms: u64) {
+        self.notes.push(format!("{} server {server} dies", self.now.0));
+        self.servers[server].die();
         self.after(ms, Happening::Start(server));
     }
 

@@ -103,8 +103,11 @@ impl World {
     }
 
     /// A job whose time has come: its lease, its limit or the grace of its cancel is over.
-    pub(super) fn reap(&mut self, job: JobId) -> Result<(), Violation> {
+    pub(super) fn reap(&mut self, server: usize, job: JobId) -> Result<(), Violation> {
         let Some(row) = self.disk.job(job) else { return Ok(()) };
+        if row.origin.call.is_none() {
+            return self.reap_plain(server, job);
+        }
         let Some(input) = row.job.overdue(self.now) else { return Ok(()) };
         let outcome = match &input {
             JobInput::LeaseExpired { .. } => Outcome::WorkerLost,
@@ -119,7 +122,7 @@ impl World {
 }
 
 /// The job after an input; `None` when it is refused or no news.
-fn moved(row: &JobRow, input: JobInput, now: Timestamp) -> Option<JobChange> {
+pub(super) fn moved(row: &JobRow, input: JobInput, now: Timestamp) -> Option<JobChange> {
     let events = row.job.decide(input, now).ok().filter(|events| !events.is_empty())?;
     let mut job = row.job.clone();
     for event in &events {

@@ -36,7 +36,10 @@ impl World {
         let end = self.now.after(PATIENCE_MS);
         self.live_until(self.now.after(TAKE_OVER_MS))?;
         self.check_taken_over()?;
-        while self.now < end && !(self.open_runs().is_empty() && self.unsaid().is_empty()) {
+        self.end_schedules()?;
+        while self.now < end
+            && !(self.open_runs().is_empty() && self.unsaid().is_empty() && self.no_plain_is_open())
+        {
             self.help()?;
             let until = self.now.after(ROUND_MS);
             self.live_until(until)?;
@@ -52,6 +55,7 @@ impl World {
             }
         }
         self.checker.at_rest(&self.stored(), &self.unsaid())?;
+        self.checker.jobs.at_rest(|job| self.disk.job(job))?;
         self.check_accounts()
     }
 
@@ -64,6 +68,7 @@ impl World {
             match what {
                 // Clients have what they wanted.
                 Happening::Client(_) => {}
+                Happening::Plain(deed) if deed.is_wish() => {}
                 other => self.happen(other)?,
             }
         }

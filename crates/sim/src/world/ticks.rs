@@ -33,6 +33,7 @@ impl World {
         }
         self.wake_runs(server)?;
         self.wake_jobs(server)?;
+        self.fire_schedules(server)?;
         self.deliver(server)?;
         self.recover(server)
     }
@@ -68,7 +69,7 @@ impl World {
             if !self.servers[server].is_up {
                 return Ok(());
             }
-            self.reap(wake.id)?;
+            self.reap(server, wake.id)?;
         }
         Ok(())
     }
