@@ -9,7 +9,8 @@ use windlass_engine::schedule::{Catchup as C, Cron, Dst as D, Overlap as O, WIND
 use windlass_engine::time::Timestamp;
 use windlass_runtime::schedule::{Draft, Target, draft_of};
 use windlass_sdk::types::{
-    Begun, Catchup, Dst, NewSchedule, NextQuery, NextRuns, Overlap, Preview, Schedule, Schedules,
+    Begun, Catchup, Dst, LastRun, Misfire, NewSchedule, NextQuery, NextRuns, Overlap, Preview, Schedule,
+    Schedules,
 };
 use windlass_store::flow::FlowRef;
 use windlass_store::schedule::{Scheduled, Started};
@@ -175,6 +176,18 @@ pub(super) async fn shown(app: &App, scheduled: Scheduled, n_next: usize) -> Ans
         running: running.into_iter().map(begun).collect(),
         waiting: row.progress.waiting.into_iter().map(time).collect(),
         decided_until: row.progress.last_slot.map(time),
+        fired: row.history.n_fired,
+        passed: row.history.n_passed,
+        last_run: row.history.last.map(|last| LastRun {
+            slot: time(last.firing.slot),
+            manual: last.firing.manual,
+            started: begun(last.started),
+        }),
+        last_error: row.history.last_error.map(|missed| Misfire {
+            slot: time(missed.slot),
+            at: time(missed.at),
+            reason: missed.reason,
+        }),
         created_at: time(row.created_at),
         updated_at: time(row.updated_at),
     };

@@ -66,6 +66,11 @@ async fn a_schedule_is_triggered_and_starts_what_it_starts() {
     assert_eq!((&shown["task"]["name"], &shown["task"]["schedule_id"]), (&json!("report"), &json!(id)));
     let running = host.get(&format!("{SCHEDULES}/{id}")).await.ok();
     assert_eq!(running["running"], json!([{ "task_id": task }]));
+    let last = &running["last_run"];
+    assert_eq!(
+        (&last["task_id"], &last["manual"], &running["fired"]),
+        (&json!(task), &json!(true), &json!(1))
+    );
     let listed = host.get(&format!("/api/v1/tasks?schedule={id}")).await.ok();
     assert_eq!((&listed["count"], &listed["tasks"][0]["id"]), (&json!(1), &json!(task)));
     host.publish("greet", upper()).await;

@@ -115,6 +115,10 @@ pub(super) fn jobs(db: &Connection, query: &JobQuery) -> Result<Page<JobRow>, St
     let mut conditions = Conditions::default();
     let words: Vec<&str> = query.statuses.iter().map(|status| word(*status)).collect();
     conditions.one_of("status", &words);
+    if query.statuses == [JobStatus::Running] {
+        // What runs has a wake-up: its lease ends. So not all jobs are looked through, but those that time will move.
+        conditions.add("wake_at IS NOT NULL", []);
+    }
     conditions.equal("queue", query.queue.clone());
     conditions.equal("name", query.name.clone());
     conditions.equal("run", query.run.map(key));
@@ -124,7 +128,7 @@ pub(super) fn jobs(db: &Connection, query: &JobQuery) -> Result<Page<JobRow>, St
         conditions.add("fingerprint = ? AND is_dead_letter = 1", [fingerprint.clone().into()]);
     }
     if let Some(worker) = &query.worker {
-        // What runs has a wake-up: its lease ends. So not all jobs are looked through, but those that time will move.
+        // As above.
         let held = "status = 'running' AND wake_at IS NOT NULL AND state ->> '$.worker' = ?";
         conditions.add(held, [worker.clone().into()]);
     }
