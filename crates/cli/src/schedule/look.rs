@@ -9,7 +9,10 @@ use windlass_sdk::types::{Begun, Dst, NextRuns, Preview, Schedule, Triggered};
 
 use super::make::word;
 use crate::output;
-use crate::session::{Session, from_now, in_words};
+use crate::session::{Session, cut, from_now, in_words};
+
+/// Characters of a reason that a row shows.
+const REASON_CHARS: usize = 60;
 
 #[derive(Args)]
 pub(crate) struct PreviewFlags {
@@ -58,7 +61,7 @@ pub(super) fn slots(next: &NextRuns, session: &Session) -> Result<ExitCode> {
 pub(super) async fn list(session: &Session) -> Result<ExitCode> {
     let schedules = session.client.schedules().await?.schedules;
     session.out.list(
-        ["id", "name", "cron", "timezone", "state", "starts", "next", "running"],
+        ["id", "name", "cron", "timezone", "state", "starts", "next", "last", "running"],
         &schedules,
         |schedule| schedule.id.clone(),
         row,
@@ -66,7 +69,13 @@ pub(super) async fn list(session: &Session) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(schedule: &Schedule) -> [String; 8] {
+fn row(schedule: &Schedule) -> [String; 9] {
+    // What went wrong last matters more than what went well before.
+    let last = match (&schedule.last_error, &schedule.last_run) {
+        (Some(misfire), _) => cut(&misfire.reason, REASON_CHARS),
+        (None, Some(last)) => from_now(last.slot),
+        (None, None) => String::new(),
+    };
     [
         schedule.id.clone(),
         schedule.name.clone(),
@@ -75,6 +84,7 @@ fn row(schedule: &Schedule) -> [String; 8] {
         state(schedule).to_owned(),
         starts(schedule),
         schedule.next_runs.first().map(|at| from_now(*at)).unwrap_or_default(),
+        last,
         schedule.running.len().to_string(),
     ]
 }
@@ -108,6 +118,11 @@ pub(super) fn shown(schedule: &Schedule, session: &Session) -> Result<ExitCode> 
         };
         let running: Vec<String> = schedule.running.iter().map(begun).collect();
         let heading = format!("{}  {}  {}\n", schedule.id, schedule.name, session.out.painted(state, state));
+        let last = schedule.last_run.as_ref().map(|last| {
+            let by = if last.manual { ", asked for" } else { "" };
+            format!("{} at {} ({}{by})", begun(&last.started), last.slot, from_now(last.slot))
+        });
+        let misfire = schedule.last_error.as_ref();
         let window = i64::try_from(schedule.window_ms).unwrap_or(i64::MAX);
         heading
             + &output::facts([
@@ -117,6 +132,14 @@ pub(super) fn shown(schedule: &Schedule, session: &Session) -> Result<ExitCode> 
                 ("overlap", written(&schedule.overlap)),
                 ("catchup", format!("{} within {}", written(&schedule.catchup), in_words(window))),
                 ("dst", written(&schedule.dst)),
+                ("slots", format!("{} fired, {} passed", schedule.fired, schedule.passed)),
+                ("last", last.unwrap_or_default()),
+                (
+                    "misfire",
+                    misfire
+                        .map(|misfire| format!("{} at {}", misfire.reason, misfire.slot))
+                        .unwrap_or_default(),
+                ),
                 ("running", running.join(", ")),
                 ("waiting", moments(&schedule.waiting)),
                 ("next", moments(&schedule.next_runs)),
