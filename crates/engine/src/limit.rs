@@ -49,6 +49,13 @@ impl Bucket {
         u32::try_from(filled.parts / u64::from(filled.window_ms)).unwrap_or(u32::MAX)
     }
 
+    /// Whether nothing of it is used up at `now`.
+    pub fn is_full(&self, now: Timestamp) -> bool {
+        let mut filled = self.clone();
+        filled.fill(now);
+        filled.parts == filled.parts_max()
+    }
+
     /// Changes the limit and keeps what has been used up.
     pub fn reshape(&mut self, rate: u32, window_ms: u32, burst: u32, now: Timestamp) {
         self.fill(now);

@@ -1,14 +1,19 @@
 //! What others call: one lock around the index, and a future for whoever waits.
 
+mod fill;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 use windlass_engine::id::JobId;
 use windlass_engine::time::Timestamp;
-use windlass_store::job::{JobRow, ReadyQuery};
+use windlass_store::job::JobRow;
+use windlass_store::queue::QueueLimits;
 
 use crate::index::Index;
 use crate::timers::Timers;
+
+pub use fill::{Answer, Fill, Question};
 
 /// Whose jobs somebody asks for: a job matches by its queue or by its name as a service.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -68,18 +73,32 @@ struct State {
     timers: Timers,
 }
 
+impl State {
+    fn next_wake(&self) -> Option<Timestamp> {
+        [self.timers.next(), self.index.next_opening()].into_iter().flatten().min()
+    }
+}
+
 /// What became of an attempt to take jobs.
 #[derive(Debug)]
 pub enum Take<'a> {
     /// They are nobody else's until the claim is reported: by [`Dispatch::offer`] with what became of each, or by
     /// [`Dispatch::put_back`].
-    Jobs(Vec<Arc<JobRow>>),
+    Jobs(Taken),
     /// The store may have more: read it, say so, and take again.
     Fill(Fill<'a>),
     /// There is nothing; something will be said when there is.
     Wait(Waiter<'a>),
     /// There is nothing, and too many wait for something already.
     Crowded,
+}
+
+/// Jobs that somebody is given.
+#[derive(Debug)]
+pub struct Taken {
+    pub rows: Vec<Arc<JobRow>>,
+    /// The next wake-up is earlier than before: somebody else waits for what a limit will allow.
+    pub is_sooner: bool,
 }
 
 impl Dispatch {
@@ -141,16 +160,26 @@ impl Dispatch {
         self.lock().index.row(id).cloned()
     }
 
-    /// Takes jobs in order: higher priority first, then the earlier due, then the smaller id. With `may_fill`, what
-    /// the store may have is asked for before others are. `ticket` is that of an earlier wait of the same claim.
-    pub fn take(&self, query: &Arc<Query>, max: usize, may_fill: bool, ticket: Option<u64>) -> Take<'_> {
+    /// Takes jobs in order: higher priority first, then the earlier due, then the smaller id; of a queue whose limit
+    /// keys take turns, the key that had its turn longest ago. Never more than the limits of their queues allow, as
+    /// long as everybody who hands out its jobs does it here. With `may_fill`, what the store may have is asked for
+    /// before others are. `ticket` is that of an earlier wait of the same claim.
+    pub fn take(
+        &self,
+        query: &Arc<Query>,
+        max: usize,
+        may_fill: bool,
+        ticket: Option<u64>,
+        now: Timestamp,
+    ) -> Take<'_> {
         let mut state = self.lock();
         if may_fill && let Some(fill) = self.fill(&mut state, query, 1) {
             return Take::Fill(fill);
         }
-        let taken = state.index.take(query, max);
-        if !taken.is_empty() {
-            return Take::Jobs(taken);
+        let before = state.next_wake();
+        let rows = state.index.take(query, max, now);
+        if !rows.is_empty() {
+            return Take::Jobs(Taken { rows, is_sooner: is_earlier(state.next_wake(), before) });
         }
         if state.index.line.len() >= self.waiters_max {
             return Take::Crowded;
@@ -171,8 +200,8 @@ impl Dispatch {
     }
 
     fn fill(&self, state: &mut State, query: &Query, n: usize) -> Option<Fill<'_>> {
-        let wanted = state.index.begin_filling(query, n)?;
-        Some(Fill { dispatch: self, wanted: Some(wanted), limit: state.index.n_to_read() })
+        let wants = state.index.begin_filling(query, n);
+        (!wants.is_empty()).then(|| Fill::new(self, wants))
     }
 
     /// The claims of these came to nothing.
@@ -183,6 +212,17 @@ impl Dispatch {
     /// Pauses a queue or resumes it. The store must know already.
     pub fn pause(&self, queue: &str, is_paused: bool) {
         self.lock().index.pause(queue, is_paused);
+    }
+
+    /// Sets what holds a queue back; nothing by default. The store must know already. What is handed out counts, and
+    /// what was before is asked of the store by whoever claims next.
+    pub fn limit(&self, queue: &str, limits: QueueLimits, now: Timestamp) {
+        self.lock().index.limit(queue, limits, now);
+    }
+
+    /// Wakes whoever waits for what limits allow by now.
+    pub fn open_limits(&self, now: Timestamp) {
+        self.lock().index.open(now);
     }
 
     /// Something may have got lost: where there is nothing, the store is asked again.
@@ -197,7 +237,7 @@ impl Dispatch {
 
     /// When time will change something, as far as anybody knows.
     pub fn next_wake(&self) -> Option<Timestamp> {
-        self.lock().timers.next()
+        self.lock().next_wake()
     }
 
     /// Jobs that time asks something of. Each is named once: whoever looks at it says what comes next, by
@@ -232,37 +272,6 @@ fn is_earlier(now: Option<Timestamp>, before: Option<Timestamp>) -> bool {
         (Some(now), Some(before)) => now < before,
         (Some(_), None) => true,
         (None, _) => false,
-    }
-}
-
-/// Something to be read from the store. Dropped without an answer, it is left to the next who asks.
-#[derive(Debug)]
-pub struct Fill<'a> {
-    dispatch: &'a Dispatch,
-    wanted: Option<Query>,
-    limit: usize,
-}
-
-impl Fill<'_> {
-    /// What to ask the store.
-    pub fn question(&self, now: Timestamp) -> ReadyQuery {
-        let Query { queues, services } = self.wanted.clone().unwrap_or_default();
-        ReadyQuery { queues, services, now, limit: self.limit }
-    }
-
-    /// What the store answered.
-    pub fn answered(mut self, rows: Vec<JobRow>) {
-        if let Some(wanted) = self.wanted.take() {
-            self.dispatch.lock().index.filled(&wanted, Some((rows, self.limit)));
-        }
-    }
-}
-
-impl Drop for Fill<'_> {
-    fn drop(&mut self) {
-        if let Some(wanted) = self.wanted.take() {
-            self.dispatch.lock().index.filled(&wanted, None);
-        }
     }
 }
 

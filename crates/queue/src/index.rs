@@ -5,20 +5,24 @@
 //! held ones are bounded in number and in size; what does not fit is left to the store, and the lists remember that.
 
 mod fill;
+mod limit;
 mod pause;
+mod read;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
 use windlass_engine::id::JobId;
-use windlass_engine::job::State;
+use windlass_engine::job::{JobSpec, State};
+use windlass_engine::time::Timestamp;
 use windlass_engine::weight;
 use windlass_store::job::JobRow;
 
 use crate::dispatch::{Limits, Query};
+use crate::gate::Gate;
 use crate::line::Line;
-use crate::list::{Head, Key, Known, List};
+use crate::list::{Head, Key, Known, List, Mark};
 use crate::lists::Lists;
 
 /// The bytes of a job beside its payload, about.
@@ -28,12 +32,22 @@ const BYTES_PER_ROW: usize = 128 << 10;
 /// Ends that are remembered while somebody reads: more than come in the time of a reading.
 const GONE_MAX: usize = 100_000;
 
+pub(crate) use fill::Want;
+pub(crate) use read::{Asked, Heard};
+
 #[derive(Debug)]
 pub(crate) struct Index {
     rows: HashMap<JobId, Slot>,
     queues: Lists,
     services: Lists,
     paused: HashSet<String>,
+    /// Queues with limits. Their jobs are in no list of a service.
+    gates: HashMap<String, Gate>,
+    n_gates_made: u64,
+    /// Jobs that somebody has, of queues that count them.
+    slots: HashMap<JobId, Hold>,
+    /// When queues, or keys in them, have tokens again.
+    openings: BTreeSet<(Timestamp, String, Option<Arc<str>>)>,
     ready: Load,
     held: Load,
     n_taken: usize,
@@ -42,6 +56,8 @@ pub(crate) struct Index {
     bytes_per_row: usize,
     /// Jobs that are no longer kept, while somebody reads from the store: what they read may be this old.
     gone: HashMap<JobId, u64>,
+    /// How often they were too many.
+    n_gone_lost: u64,
     limits: Limits,
     pub(crate) line: Line,
 }
@@ -51,6 +67,14 @@ struct Slot {
     row: Arc<JobRow>,
     place: Place,
     bytes: usize,
+}
+
+/// Where somebody has a job.
+#[derive(Debug)]
+struct Hold {
+    queue: String,
+    limit_key: String,
+    rev: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,12 +116,17 @@ impl Index {
             queues: Lists::new(others),
             services: Lists::new(others),
             paused: HashSet::new(),
+            gates: HashMap::new(),
+            n_gates_made: 0,
+            slots: HashMap::new(),
+            openings: BTreeSet::new(),
             ready: Load::default(),
             held: Load::default(),
             n_taken: 0,
             n_filling: 0,
             bytes_per_row: BYTES_PER_ROW,
             gone: HashMap::new(),
+            n_gone_lost: 0,
             limits,
             line: Line::default(),
         }
@@ -114,6 +143,7 @@ impl Index {
             return false;
         }
         self.remove(row.id());
+        let freed = self.count(&row);
         match row.job.state {
             State::Queued { .. } => self.insert_ready(row),
             State::Pending { .. }
@@ -122,6 +152,7 @@ impl Index {
             | State::Retrying { .. } => self.hold(row),
             State::Succeeded | State::Failed { .. } | State::Cancelled => self.bury(row.id(), row.rev),
         }
+        self.stir_freed(freed);
         true
     }
 
@@ -131,30 +162,40 @@ impl Index {
         if is_news {
             self.remove(id);
             self.bury(id, rev);
+            let freed = self.free(id);
+            self.stir_freed(freed);
         }
         is_news
     }
 
     /// Whether everything that the query asks for is known here.
     pub(crate) fn is_sure(&self, query: &Query) -> bool {
-        let n_lists = query.queues.len() + query.services.len();
-        (0..n_lists).all(|at| matches!(self.head(query, at), Some(Head::Job(_)) | None))
+        let gated = self.gated(query);
+        let n_lists = query.queues.len() + query.services.len() + gated.len();
+        (0..n_lists).all(|at| matches!(self.head(query, &gated, at), Some(Head::Job(_)) | None))
     }
 
-    /// Takes ready jobs in order. It may stop early where the store has to be asked first.
-    pub(crate) fn take(&mut self, query: &Query, max: usize) -> Vec<Arc<JobRow>> {
+    /// Takes ready jobs in order, as far as limits allow. It may stop early where the store has to be asked first.
+    pub(crate) fn take(&mut self, query: &Query, max: usize, now: Timestamp) -> Vec<Arc<JobRow>> {
+        self.open(now);
+        let gated = self.gated(query);
         let mut taken = Vec::new();
         let mut bytes = 0usize;
         let mut heads: BinaryHeap<Reverse<(Head, usize)>> = BinaryHeap::new();
-        let n_lists = query.queues.len() + query.services.len();
-        heads.extend((0..n_lists).filter_map(|at| Some(Reverse((self.head(query, at)?, at)))));
+        let n_lists = query.queues.len() + query.services.len() + gated.len();
+        heads.extend((0..n_lists).filter_map(|at| Some(Reverse((self.head(query, &gated, at)?, at)))));
         while taken.len() < max && bytes < self.limits.take_bytes {
             let Some(Reverse((Head::Job(key), at))) = heads.pop() else { break };
-            // It may be gone already: a job is in two lists.
-            if self.rows.get(&key.id).is_some_and(|slot| slot.place == Place::Ready) {
-                bytes = bytes.saturating_add(self.reserve(key, &mut taken));
+            // It may be gone already: a job is in two lists, and what was handed out may have used up a limit.
+            let is_ready = self.rows.get(&key.id).is_some_and(|slot| slot.place == Place::Ready);
+            let is_next = self.gates.is_empty() || self.head(query, &gated, at) == Some(Head::Job(key));
+            if is_ready && is_next {
+                bytes = bytes.saturating_add(self.reserve(key, now, &mut taken));
             }
-            heads.extend(self.head(query, at).map(|head| Reverse((head, at))));
+            heads.extend(self.head(query, &gated, at).map(|head| Reverse((head, at))));
+        }
+        if !taken.is_empty() {
+            self.pass_on(query, &gated);
         }
         taken
     }
@@ -165,25 +206,36 @@ impl Index {
             let is_same = |slot: &Slot| slot.place == Place::Taken && slot.row.rev == row.rev;
             if self.rows.get(&row.id()).is_some_and(is_same) {
                 self.remove(row.id());
+                let freed = self.free(row.id());
                 self.insert_ready(row.clone());
+                self.stir_freed(freed);
             }
         }
     }
 
     /// What comes next in the list that is number `at` in the query; `None` = nothing, nor in the store.
-    fn head(&self, query: &Query, at: usize) -> Option<Head> {
-        match query.queues.get(at) {
-            Some(queue) if self.paused.contains(queue) => None,
-            Some(queue) => self.queues.head(queue),
-            None => self.services.head(query.services.get(at - query.queues.len())?),
+    fn head(&self, query: &Query, gated: &[(String, usize)], at: usize) -> Option<Head> {
+        let (n_queues, n_services) = (query.queues.len(), query.services.len());
+        if let Some(queue) = query.queues.get(at) {
+            return match self.gates.get(queue) {
+                _ if self.paused.contains(queue) => None,
+                Some(gate) => gate.head(None),
+                None => self.queues.head(queue),
+            };
         }
+        if let Some(service) = query.services.get(at - n_queues) {
+            return self.services.head(service);
+        }
+        let (queue, service) = gated.get(at - n_queues - n_services)?;
+        self.gates.get(queue)?.head(query.services.get(*service).map(String::as_str))
     }
 
     /// Makes a ready job a taken one; how large it is.
-    fn reserve(&mut self, key: Key, taken: &mut Vec<Arc<JobRow>>) -> usize {
+    fn reserve(&mut self, key: Key, now: Timestamp, taken: &mut Vec<Arc<JobRow>>) -> usize {
         let Some(Slot { row, bytes, .. }) = self.remove(key.id) else { return 0 };
         taken.push(row.clone());
         self.n_taken += 1;
+        self.spend(&row, now);
         self.rows.insert(key.id, Slot { row, place: Place::Taken, bytes });
         bytes
     }
@@ -191,6 +243,7 @@ impl Index {
     fn is_old(&self, id: JobId, rev: u64) -> bool {
         self.rows.get(&id).is_some_and(|slot| slot.row.rev >= rev)
             || self.gone.get(&id).is_some_and(|gone| *gone >= rev)
+            || self.slots.get(&id).is_some_and(|held| held.rev >= rev)
     }
 
     /// Remembers what is not kept for as long as somebody may read from before it.
@@ -199,6 +252,7 @@ impl Index {
             // Some are always being read: then it is left to the store to refuse what is handed out in vain.
             if self.gone.len() >= GONE_MAX {
                 self.gone.clear();
+                self.n_gone_lost += 1;
             }
             self.gone.insert(id, rev);
         }
@@ -222,25 +276,31 @@ impl Index {
             let Some(last) = last.filter(|last| *last > key) else { break };
             self.leave_to_store(last);
         }
-        if self.ready.is_full(&self.limits) {
+        if self.ready.is_full(&self.limits) || !self.add_ready(row.clone()) {
             self.cut(&row, key);
-        } else {
-            self.add_ready(row.clone());
         }
-        if !self.paused.contains(&row.job.spec.queue) {
-            self.line.wake(&row.job.spec.queue, &row.job.spec.name);
+        let JobSpec { queue, name, limit_key, .. } = &*row.job.spec;
+        let is_open = |gate: &Gate| gate.is_open_for(limit_key);
+        if !self.paused.contains(queue) && self.gates.get(queue).is_none_or(is_open) {
+            self.line.wake(queue, name);
         }
     }
 
-    fn add_ready(&mut self, row: Arc<JobRow>) {
+    /// Adds a ready job; `false` = its queue has limits, and the store may have some before it.
+    fn add_ready(&mut self, row: Arc<JobRow>) -> bool {
         let (key, bytes) = (Key::of(&row), weight_of(&row));
         let spec = &row.job.spec;
-        self.queues.of(&spec.queue).insert(key);
-        if !self.paused.contains(&spec.queue) {
+        if let Some(gate) = self.gates.get_mut(&spec.queue) {
+            if !gate.insert(&spec.limit_key, &spec.name, key) {
+                return false;
+            }
+        } else if !self.paused.contains(&spec.queue) {
             self.services.of(&spec.name).insert(key);
         }
+        self.queues.of(&spec.queue).insert(key);
         self.ready.add(bytes);
         self.rows.insert(key.id, Slot { row, place: Place::Ready, bytes });
+        true
     }
 
     /// Drops a ready job; whoever gets that far in its lists asks the store.
@@ -252,10 +312,13 @@ impl Index {
 
     /// A ready job is not kept.
     fn cut(&mut self, row: &JobRow, key: Key) {
-        let known = Known::Before(key);
+        let (known, spec) = (Known::Before(Mark::at(key)), &row.job.spec);
         self.bury(key.id, row.rev.saturating_sub(1));
-        self.queues.of(&row.job.spec.queue).cut(known);
-        self.services.of(&row.job.spec.name).cut(known);
+        if let Some(gate) = self.gates.get_mut(&spec.queue) {
+            return gate.cut(&spec.limit_key, &spec.name, key);
+        }
+        self.queues.of(&spec.queue).cut(known);
+        self.services.of(&spec.name).cut(known);
     }
 
     fn remove(&mut self, id: JobId) -> Option<Slot> {
@@ -264,10 +327,18 @@ impl Index {
             Place::Ready => {
                 let (key, spec) = (Key::of(&slot.row), &slot.row.job.spec);
                 self.queues.of(&spec.queue).remove(key);
-                self.services.of(&spec.name).remove(key);
+                match self.gates.get_mut(&spec.queue) {
+                    Some(gate) => gate.remove(&spec.limit_key, &spec.name, key),
+                    None => self.services.of(&spec.name).remove(key),
+                }
                 self.ready.subtract(slot.bytes);
             }
-            Place::Taken => self.n_taken -= 1,
+            Place::Taken => {
+                self.n_taken -= 1;
+                if let Some(gate) = self.gates.get_mut(&slot.row.job.spec.queue) {
+                    gate.taken.remove(&id);
+                }
+            }
             Place::Held => self.held.subtract(slot.bytes),
         }
         Some(slot)

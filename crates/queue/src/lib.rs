@@ -11,8 +11,11 @@ mod line;
 mod list;
 mod lists;
 
+mod gate;
+mod view;
+
 mod index;
 
 mod dispatch;
 
-pub use dispatch::{Dispatch, Fill, Limits, Query, Take, Waiter};
+pub use dispatch::{Answer, Dispatch, Fill, Limits, Query, Question, Take, Taken, Waiter};

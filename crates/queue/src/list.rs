@@ -20,6 +20,47 @@ impl Key {
         let job = &row.job;
         Key { urgency: Reverse(job.spec.priority), due: due_at(job).unwrap_or(job.updated_at), id: job.id }
     }
+
+    pub(crate) fn urgency(self) -> Reverse<i32> {
+        self.urgency
+    }
+}
+
+/// A place between jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Mark {
+    pub(crate) urgency: Reverse<i32>,
+    within: Within,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Within {
+    Start,
+    /// At the job, or right after it.
+    Near(Timestamp, JobId, bool),
+    End,
+}
+
+impl Mark {
+    /// Right before a job.
+    pub(crate) fn at(key: Key) -> Self {
+        Mark { urgency: key.urgency, within: Within::Near(key.due, key.id, false) }
+    }
+
+    /// Right after a job.
+    pub(crate) fn after(key: Key) -> Self {
+        Mark { urgency: key.urgency, within: Within::Near(key.due, key.id, true) }
+    }
+
+    /// Before all jobs of a priority.
+    pub(crate) fn start_of(priority: i32) -> Self {
+        Mark { urgency: Reverse(priority), within: Within::Start }
+    }
+
+    /// After all jobs of a priority.
+    pub(crate) fn end_of(priority: i32) -> Self {
+        Mark { urgency: Reverse(priority), within: Within::End }
+    }
 }
 
 /// How much of what is ready in the store is known here.
@@ -28,7 +69,7 @@ pub(crate) enum Known {
     #[default]
     Nothing,
     /// Everything that comes before this.
-    Before(Key),
+    Before(Mark),
     All,
 }
 
@@ -36,7 +77,7 @@ impl Known {
     pub(crate) fn covers(self, key: Key) -> bool {
         match self {
             Known::Nothing => false,
-            Known::Before(end) => key < end,
+            Known::Before(end) => Mark::at(key) < end,
             Known::All => true,
         }
     }
@@ -46,16 +87,16 @@ impl Known {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Head {
     AskStore,
-    AskStoreAt(Key),
+    AskStoreAt(Mark),
     Job(Key),
 }
 
 impl Head {
-    fn place(&self) -> (Option<Key>, bool) {
+    fn place(&self) -> (Option<Mark>, bool) {
         match self {
             Head::AskStore => (None, false),
-            Head::AskStoreAt(key) => (Some(*key), false),
-            Head::Job(key) => (Some(*key), true),
+            Head::AskStoreAt(mark) => (Some(*mark), false),
+            Head::Job(key) => (Some(Mark::at(*key)), true),
         }
     }
 }

@@ -58,6 +58,13 @@ impl Lists {
         }
     }
 
+    /// Somebody begins to read these from the store.
+    pub(crate) fn begin_filling(&mut self, names: &[String]) {
+        for name in names {
+            self.of(name).begin_filling();
+        }
+    }
+
     /// Nothing is known any more.
     pub(crate) fn doubt(&mut self) {
         self.others = Known::Nothing;

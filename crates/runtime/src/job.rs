@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 use windlass_engine::id::JobId;
 use windlass_engine::input::{Input, Outcome};
@@ -29,8 +29,7 @@ use windlass_engine::time::Timestamp;
 use windlass_queue::{Dispatch, Limits};
 use windlass_store::commit::JobChange;
 use windlass_store::job::{CallRef, JobRow};
-use windlass_store::queue::{QueueDepth, QueueLimits, QueueSettings};
-use windlass_store::record::Record;
+use windlass_store::queue::QueueDepth;
 
 use crate::mailbox::Letter;
 use crate::queue::Tallies;
@@ -110,7 +109,7 @@ pub enum Verdict {
 
 /// What is kept about jobs.
 pub(crate) struct Jobs {
-    dispatch: Dispatch,
+    pub(crate) dispatch: Dispatch,
     /// How queues went lately.
     tallies: Tallies,
     /// The next wake-up is earlier than it was.
@@ -119,6 +118,8 @@ pub(crate) struct Jobs {
     sweep_at: AtomicI64,
     /// Claims end at once, and there are no more.
     closed: CancellationToken,
+    /// Held by whoever changes the settings of queues: each changes a part and writes all.
+    pub(crate) settings: Mutex<()>,
 }
 
 impl Jobs {
@@ -131,6 +132,7 @@ impl Jobs {
             sooner: Notify::new(),
             sweep_at: AtomicI64::new(0),
             closed: CancellationToken::new(),
+            settings: Mutex::new(()),
         }
     }
 
@@ -148,24 +150,12 @@ impl Jobs {
 }
 
 impl Runtime {
-    /// Pauses a queue or resumes it. What was handed out before goes on.
-    pub async fn pause_queue(&self, queue: &str, is_paused: bool) -> Result<(), RuntimeError> {
-        let settings = QueueSettings {
-            name: queue.to_owned(),
-            is_paused,
-            limits: QueueLimits::default(),
-            updated_at: self.clock().now(),
-        };
-        self.store().save(Record::Queue(settings)).await?;
-        self.jobs().dispatch.pause(queue, is_paused);
-        Ok(())
-    }
-
     /// Reads what has to be known before jobs are handed out. Ready ones are read when somebody asks for them.
     pub(crate) async fn load_jobs(&self) -> Result<(), RuntimeError> {
         let queues = self.store().queues(self.clock().now()).await?;
-        for queue in queues.iter().filter(|queue| queue.is_paused) {
-            self.jobs().dispatch.pause(&queue.name, true);
+        for QueueDepth { name, is_paused, limits, .. } in &queues {
+            self.jobs().dispatch.limit(name, limits.clone(), self.clock().now());
+            self.jobs().dispatch.pause(name, *is_paused);
         }
         self.jobs().dispatch.doubt_queues(&with_ready_jobs(queues));
         self.load_wakes().await

@@ -1,10 +1,13 @@
 //! Queues: how full they are, how fast they go, and what holds them back.
 
+mod limit;
 mod ring;
 mod spread;
 mod tally;
 
-use windlass_store::queue::{QueueDepth, QueueLimits};
+use windlass_store::queue::QueueDepth;
+
+pub use limit::{LimitError, RATE_MS_MAX};
 
 pub(crate) use tally::Tallies;
 
@@ -66,10 +69,5 @@ impl Runtime {
         let depth = self.store().queues(now).await?.into_iter().find(|depth| depth.name == name);
         let nothing = || QueueDepth { name: name.to_owned(), ..QueueDepth::default() };
         Ok(QueueView { stats: self.tallies().of(name, now), depth: depth.unwrap_or_else(nothing) })
-    }
-
-    /// Sets what holds a queue back; what was handed out before goes on.
-    pub async fn limit_queue(&self, _name: &str, _limits: QueueLimits) -> Result<(), RuntimeError> {
-        unimplemented!()
     }
 }

@@ -93,7 +93,7 @@ impl Disk {
     }
 
     pub fn ready(&self, services: Vec<String>, now: Timestamp) -> Vec<JobRow> {
-        let query = ReadyQuery { queues: Vec::new(), services, now, limit: 10 };
+        let query = ReadyQuery { queues: Vec::new(), services, now, limit: 10, ..ReadyQuery::default() };
         self.memory.ready_now(query).expect(WORKS)
     }
 

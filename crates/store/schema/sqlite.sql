@@ -213,9 +213,10 @@ WHERE is_dead_letter = 1;
 
 CREATE INDEX jobs_due ON jobs (queue, due_at) WHERE due_at IS NOT NULL;
 
-CREATE INDEX jobs_ready_by_name ON jobs (name, priority DESC, due_at, id) WHERE due_at IS NOT NULL;
+CREATE INDEX jobs_ready_by_name ON jobs (name, queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND limit_key = '';
 
-CREATE INDEX jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id) WHERE due_at IS NOT NULL;
+CREATE INDEX jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id) WHERE due_at IS NOT NULL AND limit_key = '';
 
 CREATE TABLE "journal" (
     no INTEGER PRIMARY KEY,
@@ -235,6 +236,15 @@ CREATE TABLE "journal" (
 CREATE UNIQUE INDEX journal_by_command ON journal (command);
 
 CREATE UNIQUE INDEX journal_by_run ON journal (run, seq);
+
+CREATE INDEX keyed_jobs_by_key ON jobs (queue, priority DESC, limit_key, due_at, id, name)
+    WHERE status = 'queued' AND limit_key <> '';
+
+CREATE INDEX keyed_jobs_ready_by_name ON jobs (name, queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND limit_key <> '';
+
+CREATE INDEX keyed_jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND limit_key <> '';
 
 CREATE TABLE ledger (
     account TEXT NOT NULL,

@@ -11,6 +11,7 @@ pub mod children;
 pub mod commits;
 pub mod flows;
 pub mod jobs;
+pub mod keys;
 pub mod letters;
 pub mod lists;
 pub mod outboxes;
@@ -113,6 +114,13 @@ macro_rules! conformance {
                 overdue_leases_and_waits_are_found_oldest_first
                 attempts_are_kept_longer_than_the_job_remembers
                 depths_count_open_jobs_and_dead_letters
+            ]
+            keys: [
+                a_key_with_many_jobs_hides_no_other_key
+                of_too_many_keys_the_question_goes_on_where_it_ended
+                keys_are_told_of_queued_jobs_that_nobody_is_given
+                ready_jobs_match_by_queue_and_service_together
+                what_workers_have_of_a_queue_is_known
             ]
             letters: [
                 dead_letters_are_grouped_by_what_went_wrong
@@ -271,6 +279,7 @@ mod tests {
             include_str!("conformance/commits.rs"),
             include_str!("conformance/flows.rs"),
             include_str!("conformance/jobs.rs"),
+            include_str!("conformance/keys.rs"),
             include_str!("conformance/lists.rs"),
             include_str!("conformance/outboxes.rs"),
             include_str!("conformance/records.rs"),

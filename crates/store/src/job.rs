@@ -9,6 +9,8 @@ use windlass_engine::time::Timestamp;
 
 use crate::page::Part;
 
+pub use crate::ready::{HeldRow, KeyQuery, KeyRows, KeyTurn, ReadyQuery};
+
 /// A job, how often it was written, and what it is for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobRow {
@@ -143,16 +145,6 @@ pub struct LetterGroup {
     pub last_at: Timestamp,
 }
 
-/// Who asks for work.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReadyQuery {
-    /// A job matches by its queue, or by its name as a service.
-    pub queues: Vec<String>,
-    pub services: Vec<String>,
-    pub now: Timestamp,
-    pub limit: usize,
-}
-
 impl JobRow {
     /// The id of the job.
     pub fn id(&self) -> JobId {
@@ -172,12 +164,5 @@ impl JobRow {
             && query.is_dead_letter.is_none_or(|is| is == job.is_dead_letter())
             && query.since.is_none_or(|since| job.created_at >= since)
             && query.until.is_none_or(|until| job.created_at < until)
-    }
-
-    /// Whether it can be claimed by whoever asks; a paused queue aside.
-    pub fn is_ready(&self, query: &ReadyQuery) -> bool {
-        let spec = &self.job.spec;
-        (query.queues.contains(&spec.queue) || query.services.contains(&spec.name))
-            && due_at(&self.job).is_some_and(|due| due <= query.now)
     }
 }

@@ -14,6 +14,7 @@ pub mod run;
 
 pub mod job;
 pub mod queue;
+pub mod ready;
 
 pub mod account;
 pub mod outbox;

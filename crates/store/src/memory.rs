@@ -6,6 +6,7 @@
 
 mod commit;
 mod flow;
+mod keys;
 mod read;
 mod record;
 mod retain;
@@ -22,7 +23,7 @@ use crate::account::{LedgerQuery, LedgerRow};
 use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
-use crate::job::{JobQuery, JobRow, ReadyQuery};
+use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, ReadyQuery};
 use crate::outbox::Message;
 use crate::page::Page;
 use crate::record::{Record, RecordQuery, Records};
@@ -93,6 +94,7 @@ forward! {
     jobs / jobs_now(query: JobQuery) -> Result<Page<JobRow>, StoreError>;
     attempts / attempts_now(job: JobId, after: u32, limit: usize) -> Result<Vec<Attempt>, StoreError>;
     ready / ready_now(query: ReadyQuery) -> Result<Vec<JobRow>, StoreError>;
+    ready_by_key / ready_by_key_now(query: KeyQuery) -> Result<KeyRows, StoreError>;
     outbox / outbox_now(now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError>;
     ledger / ledger_now(query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError>;
     save / save_now(record: Record) -> Result<(), StoreError>;

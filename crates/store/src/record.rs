@@ -6,7 +6,7 @@ use windlass_engine::id::{RunId, ScheduleId};
 use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, PriceRow};
-use crate::job::LetterGroup;
+use crate::job::{HeldRow, LetterGroup};
 use crate::log::LogRow;
 use crate::queue::{QueueDepth, QueueSettings};
 use crate::schedule::Scheduled;
@@ -59,6 +59,8 @@ pub enum RecordQuery {
     Prices,
     /// By name; open jobs that can be claimed at `now` count as due.
     Queues { now: Timestamp },
+    /// Jobs of a queue that workers have, in no order. Costs what is waited for: asked when a limit is first kept.
+    Held { queue: String },
     /// Dead letters of a queue by what went wrong, the largest group first, then the latest; at most
     /// [`crate::job::GROUPS_MAX`].
     LetterGroups { queue: String },
@@ -78,6 +80,7 @@ pub enum Records {
     Accounts(Vec<AccountRow>),
     Prices(Vec<PriceRow>),
     Queues(Vec<QueueDepth>),
+    Held(Vec<HeldRow>),
     LetterGroups(Vec<LetterGroup>),
     Schedules(Vec<Scheduled>),
     Audit(Vec<(u64, AuditRow)>),

@@ -56,7 +56,7 @@ use crate::account::{LedgerQuery, LedgerRow};
 use crate::commit::{Commit, Committed};
 use crate::error::{StoreError, Subject};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
-use crate::job::{JobQuery, JobRow, ReadyQuery};
+use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, ReadyQuery};
 use crate::outbox::Message;
 use crate::page::Page;
 use crate::record::{Record, RecordQuery, Records};
@@ -242,6 +242,10 @@ impl Store for Sqlite {
 
     async fn ready(&self, query: ReadyQuery) -> Result<Vec<JobRow>, StoreError> {
         self.read(move |db| job::ready(db, &query)).await
+    }
+
+    async fn ready_by_key(&self, query: KeyQuery) -> Result<KeyRows, StoreError> {
+        self.read(move |db| job::ready_by_key(db, &query)).await
     }
 
     async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {

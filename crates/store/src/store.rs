@@ -9,7 +9,7 @@ use crate::account::{AccountRow, LedgerQuery, LedgerRow, PriceRow};
 use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRef, FlowRow, Publication, Published, VersionRef, VersionRow};
-use crate::job::{JobQuery, JobRow, LetterGroup, ReadyQuery};
+use crate::job::{HeldRow, JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyQuery};
 use crate::log::LogRow;
 use crate::outbox::Message;
 use crate::page::{Order, Page, Part};
@@ -96,6 +96,9 @@ pub trait Store: Send + Sync {
     /// then the smaller id. Paused queues have none. Nothing is claimed by asking.
     async fn ready(&self, query: ReadyQuery) -> Result<Vec<JobRow>, StoreError>;
 
+    /// Jobs of one queue that can be claimed, limit key by limit key. A paused queue has none.
+    async fn ready_by_key(&self, query: KeyQuery) -> Result<KeyRows, StoreError>;
+
     /// Messages that were not delivered and may be by now, oldest first.
     async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError>;
 
@@ -130,6 +133,7 @@ macro_rules! typed {
                 | Records::Accounts(_)
                 | Records::Prices(_)
                 | Records::Queues(_)
+                | Records::Held(_)
                 | Records::LetterGroups(_)
                 | Records::Schedules(_)
                 | Records::Audit(_)
@@ -160,6 +164,9 @@ impl dyn Store + '_ {
         /// Queues and how full they are, by name.
         queues(now: Timestamp) -> QueueDepth, RecordQuery::Queues { now }, Queues);
     typed!(
+        /// Jobs of a queue that workers have.
+        held(queue: String) -> HeldRow, RecordQuery::Held { queue }, Held);
+    typed!(
         /// Dead letters of a queue by what went wrong.
         letter_groups(queue: String) -> LetterGroup, RecordQuery::LetterGroups { queue }, LetterGroups);
     typed!(
@@ -180,6 +187,7 @@ impl dyn Store + '_ {
             | Records::Workers(_)
             | Records::Prices(_)
             | Records::Queues(_)
+            | Records::Held(_)
             | Records::LetterGroups(_)
             | Records::Schedules(_)
             | Records::Audit(_)

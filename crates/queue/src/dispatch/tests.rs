@@ -1,5 +1,6 @@
 use uuid::Uuid;
 use windlass_engine::job::{Job, JobInput, JobSpec};
+use windlass_store::job::ReadyQuery;
 
 use super::*;
 
@@ -23,21 +24,32 @@ fn known(queues: &[&str]) -> Dispatch {
 }
 
 fn fill(dispatch: &Dispatch, queue: &str, rows: Vec<JobRow>) {
-    let Take::Fill(fill) = dispatch.take(&of_queue(queue), 1, true, None) else { panic!("nothing to fill") };
-    assert_eq!(fill.question(Timestamp(5)).queues, [queue]);
-    fill.answered(rows);
+    let Take::Fill(mut fill) = attempt(dispatch, &of_queue(queue), 1) else { panic!("nothing to fill") };
+    assert_eq!(asked(&fill).queues, [queue]);
+    fill.answered(Answer::Ready(rows));
+}
+
+fn asked(fill: &Fill<'_>) -> ReadyQuery {
+    match fill.question(Timestamp(5)) {
+        Some(Question::Ready(query)) => query,
+        other @ (Some(Question::ReadyByKey(_) | Question::Held(_)) | None) => panic!("{other:?}"),
+    }
+}
+
+fn attempt<'a>(dispatch: &'a Dispatch, query: &Arc<Query>, max: usize) -> Take<'a> {
+    dispatch.take(query, max, true, None, Timestamp(5))
 }
 
 fn wait<'a>(dispatch: &'a Dispatch, queue: &str) -> Waiter<'a> {
-    match dispatch.take(&of_queue(queue), 1, true, None) {
+    match attempt(dispatch, &of_queue(queue), 1) {
         Take::Wait(waiter) => waiter,
         other @ (Take::Jobs(_) | Take::Fill(_) | Take::Crowded) => panic!("{other:?}"),
     }
 }
 
 fn take(dispatch: &Dispatch, queue: &str) -> Vec<Arc<JobRow>> {
-    match dispatch.take(&of_queue(queue), 9, true, None) {
-        Take::Jobs(rows) => rows,
+    match attempt(dispatch, &of_queue(queue), 9) {
+        Take::Jobs(taken) => taken.rows,
         Take::Wait(_) => Vec::new(),
         other @ (Take::Fill(_) | Take::Crowded) => panic!("{other:?}"),
     }
@@ -122,7 +134,7 @@ fn a_claim_that_became_durable_is_over() {
 #[test]
 fn a_reading_that_came_to_nothing_is_left_to_the_next() {
     let dispatch = Dispatch::new(Limits::default());
-    let Take::Fill(first) = dispatch.take(&of_queue("q"), 1, true, None) else { panic!("nothing to fill") };
+    let Take::Fill(first) = attempt(&dispatch, &of_queue("q"), 1) else { panic!("nothing to fill") };
     let mut waiter = wait(&dispatch, "q");
     assert!(!waiter.is_sure());
     drop(first);
@@ -134,9 +146,9 @@ fn a_reading_that_came_to_nothing_is_left_to_the_next() {
 #[test]
 fn everybody_who_waited_for_a_reading_gets_a_job_of_it() {
     let dispatch = Dispatch::new(Limits::default());
-    let Take::Fill(reading) = dispatch.take(&of_queue("q"), 1, true, None) else { panic!("nothing to fill") };
+    let Take::Fill(mut reading) = attempt(&dispatch, &of_queue("q"), 1) else { panic!("nothing to fill") };
     let mut waiters = [wait(&dispatch, "q"), wait(&dispatch, "q"), wait(&dispatch, "q")];
-    reading.answered(vec![row(1, "q"), row(2, "q")]);
+    reading.answered(Answer::Ready(vec![row(1, "q"), row(2, "q")]));
     assert_eq!(waiters.each_mut().map(is_woken), [true, true, false]);
 }
 
@@ -145,12 +157,12 @@ fn a_paused_queue_hands_out_nothing_until_it_is_resumed() {
     let dispatch = known(&["q"]);
     dispatch.pause("q", true);
     let by_service = Arc::new(Query { queues: Vec::new(), services: vec!["service".to_owned()] });
-    let Take::Fill(reading) = dispatch.take(&by_service, 1, true, None) else { panic!("nothing to fill") };
-    reading.answered(Vec::new());
+    let Take::Fill(mut reading) = attempt(&dispatch, &by_service, 1) else { panic!("nothing to fill") };
+    reading.answered(Answer::Ready(Vec::new()));
     let mut waiter = wait(&dispatch, "q");
     dispatch.offer([row(1, "q")]);
     assert!(!is_woken(&mut waiter));
-    assert!(matches!(dispatch.take(&by_service, 1, true, None), Take::Wait(_)));
+    assert!(matches!(attempt(&dispatch, &by_service, 1), Take::Wait(_)));
     dispatch.pause("q", false);
     assert!(is_woken(&mut waiter));
     drop(waiter);
@@ -174,7 +186,7 @@ fn too_many_who_wait_are_told_so() {
     let dispatch = Dispatch::new(Limits { waiters: 1, ..Limits::default() });
     fill(&dispatch, "q", Vec::new());
     let _waiter = wait(&dispatch, "q");
-    assert!(matches!(dispatch.take(&of_queue("q"), 1, true, None), Take::Crowded));
+    assert!(matches!(attempt(&dispatch, &of_queue("q"), 1), Take::Crowded));
 }
 
 #[test]
@@ -196,15 +208,13 @@ fn more_is_read_before_somebody_has_to_wait_for_it() {
     let rows: Vec<JobRow> = (1..=20).map(|id| row(id, "q")).collect();
     fill(&dispatch, "q", rows);
     assert!(!dispatch.is_low(&of_queue("q")));
-    let Take::Jobs(taken) = dispatch.take(&of_queue("q"), 15, true, None) else {
-        panic!("nothing was taken")
-    };
-    assert_eq!(taken.len(), 15);
+    let Take::Jobs(taken) = attempt(&dispatch, &of_queue("q"), 15) else { panic!("nothing was taken") };
+    assert_eq!(taken.rows.len(), 15);
     assert!(dispatch.is_low(&of_queue("q")), "the last one that was read may not be the next");
-    let fill = dispatch.fill_ahead(&of_queue("q")).unwrap();
+    let mut fill = dispatch.fill_ahead(&of_queue("q")).unwrap();
     assert!(!dispatch.is_low(&of_queue("q")), "somebody reads already");
-    assert_eq!(fill.question(Timestamp(5)).limit, 35, "those that are taken are read again");
-    fill.answered((16..=30).map(|id| row(id, "q")).collect());
+    assert_eq!(asked(&fill).limit, 35, "those that are taken are read again");
+    fill.answered(Answer::Ready((16..=30).map(|id| row(id, "q")).collect()));
     assert_eq!(take(&dispatch, "q").len(), 9);
     assert_eq!(take(&dispatch, "q").len(), 6);
     assert!(take(&dispatch, "q").is_empty());

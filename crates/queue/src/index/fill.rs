@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use windlass_store::job::JobRow;
 
+use super::limit::Counting;
+use super::read::Filling;
 use super::{Index, weight_of};
 use crate::dispatch::Query;
-use crate::list::{Key, Known, List};
+use crate::gate::Gate;
+use crate::list::{Key, Known, List, Mark};
 use crate::lists::Lists;
 
 /// What is read at once may be this part of what is kept.
@@ -14,29 +17,45 @@ const READ_SHARE: usize = 4;
 /// However large they are: reading one by one would never catch up.
 const READ_ROWS_MIN: usize = 16;
 
+/// Something to be read from the store.
+#[derive(Debug)]
+pub(crate) enum Want {
+    /// Lists, so much of them, without the queues that have limits.
+    Lists { query: Query, except: Vec<String>, limit: usize },
+    /// A queue with limits, or one service in it.
+    View(Filling),
+    /// Who has jobs of a queue with limits.
+    Held(Counting),
+}
+
 impl Index {
     /// Of the lists that the query asks about, those that cannot give so many before the store is asked, and that
-    /// nobody reads already. Whoever is given some reads them and says so with [`Index::filled`].
-    pub(crate) fn begin_filling(&mut self, query: &Query, n: usize) -> Option<Query> {
-        if self.unfilled(query, n).is_empty() {
-            return None;
+    /// nobody reads already. Whoever is given some reads them and says so.
+    pub(crate) fn begin_filling(&mut self, query: &Query, n: usize) -> Vec<Want> {
+        if !self.is_low(query, n) {
+            return Vec::new();
         }
         // Before it begins: what is dropped while it goes on would not be known afterwards. It may have to come
         // out of the very lists that are asked about.
         self.make_room(self.limits.fill_rows);
-        let wanted = self.unfilled(query, n);
-        for queue in &wanted.queues {
-            self.queues.of(queue).begin_filling();
+        let mut wants = Vec::new();
+        let query_left = self.unfilled(query, n);
+        if !query_left.is_empty() {
+            self.queues.begin_filling(&query_left.queues);
+            self.services.begin_filling(&query_left.services);
+            self.n_filling += 1;
+            let except = self.gates.keys().cloned().collect();
+            wants.push(Want::Lists { query: query_left, except, limit: self.n_to_read() });
         }
-        for service in &wanted.services {
-            self.services.of(service).begin_filling();
+        for (queue, service) in self.unfilled_views(query, n) {
+            wants.extend(self.begin_counting(&queue).map(Want::Held));
+            wants.extend(self.begin_reading(&queue, service.as_deref(), n).map(Want::View));
         }
-        self.n_filling += 1;
-        Some(wanted)
+        wants
     }
 
     /// Jobs to be read: fewer of large ones, and more by those that are handed out just now, as they are no news.
-    pub(crate) fn n_to_read(&self) -> usize {
+    pub(super) fn n_to_read(&self) -> usize {
         let n_fitting = self.limits.bytes / READ_SHARE / self.bytes_per_row.max(1);
         n_fitting.clamp(READ_ROWS_MIN, self.limits.fill_rows.max(READ_ROWS_MIN)).saturating_add(self.n_taken)
     }
@@ -44,10 +63,7 @@ impl Index {
     /// What the store had for these lists, in order; `None` if it could not be asked.
     pub(crate) fn filled(&mut self, query: &Query, read: Option<(Vec<JobRow>, usize)>) {
         let known = read.map(|(rows, limit)| self.add_read(rows, limit));
-        self.n_filling -= 1;
-        if self.n_filling == 0 {
-            self.gone.clear();
-        }
+        self.end_reading();
         for queue in &query.queues {
             self.queues.of(queue).end_filling(known);
         }
@@ -57,9 +73,19 @@ impl Index {
         self.wake_for(query);
     }
 
+    pub(super) fn end_reading(&mut self) {
+        self.n_filling -= 1;
+        if self.n_filling == 0 {
+            self.gone.clear();
+        }
+    }
+
     /// Lists without jobs are asked of the store again the next time: something may have got lost.
     pub(crate) fn doubt(&mut self) {
         let (queues, services) = (self.queues.doubt_empty(), self.services.doubt_empty());
+        self.gates.values_mut().for_each(Gate::doubt_empty);
+        let gated: Vec<String> = self.gates.keys().cloned().collect();
+        gated.iter().for_each(|queue| self.stir(queue));
         self.wake_for(&Query { queues, services });
     }
 
@@ -73,7 +99,10 @@ impl Index {
             return;
         }
         for queue in &lost {
-            self.queues.of(queue).cut(Known::Nothing);
+            match self.gates.get_mut(queue) {
+                Some(gate) => gate.doubt(),
+                None => self.queues.of(queue).cut(Known::Nothing),
+            }
         }
         self.services.doubt();
         let services = self.line.services().cloned().collect();
@@ -86,7 +115,12 @@ impl Index {
         let n_wanted = |lists: &Lists, name: &str| {
             lists.named(name).map_or(0, List::len) + usize::from(lists.needs_filling(name, 1))
         };
+        let mut gated: Vec<String> = Vec::new();
         for queue in query.queues.iter().filter(|queue| !self.paused.contains(*queue)) {
+            if self.gates.contains_key(queue) {
+                gated.push(queue.clone());
+                continue;
+            }
             let mut n = n_wanted(&self.queues, queue);
             while n > 0 && self.line.wake_queue(queue) {
                 n -= 1;
@@ -98,12 +132,14 @@ impl Index {
                 n -= 1;
             }
         }
+        gated.extend(self.gated(query).into_iter().map(|(queue, _)| queue));
+        gated.iter().for_each(|queue| self.stir(queue));
     }
 
     /// Adds what was read, as far as there is room; how much of what the store has is known then.
     fn add_read(&mut self, rows: Vec<JobRow>, limit: usize) -> Known {
         let known = match rows.last() {
-            Some(last) if rows.len() >= limit => Known::Before(Key::of(last)),
+            Some(last) if rows.len() >= limit => Known::Before(Mark::at(Key::of(last))),
             Some(_) | None => Known::All,
         };
         let (n, mut bytes) = (rows.len(), 0usize);
@@ -112,10 +148,11 @@ impl Index {
             let is_full = self.ready.n >= rows_max || self.ready.bytes >= self.limits.bytes;
             // One is always added, so that whoever asked gets on.
             if is_full && at > 0 {
-                return Known::Before(Key::of(&row));
+                return Known::Before(Mark::at(Key::of(&row)));
             }
             bytes = bytes.saturating_add(weight_of(&row));
-            if !self.is_old(row.id(), row.rev) {
+            // One whose queue has got limits since is read by itself.
+            if !self.gates.contains_key(&row.job.spec.queue) && !self.is_old(row.id(), row.rev) {
                 self.remove(row.id());
                 // The store counts a job as ready as soon as its wait is over, before anybody said so.
                 self.add_ready(Arc::new(row));
@@ -127,14 +164,29 @@ impl Index {
 
     /// Whether the store has to be asked before so many can be handed out, and nobody does.
     pub(crate) fn is_low(&self, query: &Query, n: usize) -> bool {
-        !self.unfilled(query, n).is_empty()
+        !self.unfilled(query, n).is_empty() || !self.unfilled_views(query, n).is_empty()
     }
 
     fn unfilled(&self, query: &Query, n: usize) -> Query {
-        let queues = query.queues.iter();
-        let queues = queues.filter(|name| !self.paused.contains(*name) && self.queues.needs_filling(name, n));
+        let is_plain = |name: &&String| !self.paused.contains(*name) && !self.gates.contains_key(*name);
+        let queues = query.queues.iter().filter(is_plain).filter(|name| self.queues.needs_filling(name, n));
         let services = query.services.iter().filter(|name| self.services.needs_filling(name, n));
         Query { queues: queues.cloned().collect(), services: services.cloned().collect() }
+    }
+
+    /// Queues with limits, whole or one service in them.
+    fn unfilled_views(&self, query: &Query, n: usize) -> Vec<(String, Option<String>)> {
+        if self.gates.is_empty() {
+            return Vec::new();
+        }
+        let whole = query.queues.iter().filter(|queue| !self.paused.contains(*queue));
+        let whole = whole.map(|queue| (queue.clone(), None));
+        let gated = self.gated(query).into_iter();
+        let parts = gated.filter_map(|(queue, at)| Some((queue, Some(query.services.get(at)?.clone()))));
+        let is_low = |(queue, service): &(String, Option<String>)| {
+            self.gates.get(queue).is_some_and(|gate| gate.needs_filling(service.as_deref(), n))
+        };
+        whole.chain(parts).filter(is_low).collect()
     }
 
     /// Makes room for so many: long queues are shortened to their share, and the store has the rest.

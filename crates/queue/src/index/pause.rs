@@ -14,8 +14,13 @@ impl Index {
         } else if self.paused.remove(queue) {
             self.each_of(queue, List::insert);
             // While it was paused, the store did not tell of its jobs.
-            self.queues.of(queue).cut(Known::Nothing);
-            self.services.doubt();
+            match self.gates.get_mut(queue) {
+                Some(gate) => gate.doubt(),
+                None => {
+                    self.queues.of(queue).cut(Known::Nothing);
+                    self.services.doubt();
+                }
+            }
             let services = self.line.services().cloned().collect();
             self.wake_for(&Query { queues: vec![queue.to_owned()], services });
         }
@@ -23,6 +28,9 @@ impl Index {
 
     /// Does this to the list of its service for each ready job of the queue.
     fn each_of(&mut self, queue: &str, act: impl Fn(&mut List, Key)) {
+        if self.gates.contains_key(queue) {
+            return;
+        }
         for key in self.queues.named(queue).into_iter().flat_map(List::keys) {
             if let Some(slot) = self.rows.get(&key.id) {
                 act(self.services.of(&slot.row.job.spec.name), key);

@@ -64,7 +64,7 @@ struct World {
     taken: Vec<Arc<JobRow>>,
     running: Vec<JobId>,
     /// A reading of the store that has not been told yet.
-    reading: Option<(Query, Vec<JobRow>, usize)>,
+    reading: Vec<(Want, Vec<JobRow>)>,
     n_made: u128,
     now: i64,
 }
@@ -85,7 +85,7 @@ impl World {
             index,
             taken: Vec::new(),
             running: Vec::new(),
-            reading: None,
+            reading: Vec::new(),
             n_made: n_before,
             now: 0,
         }
@@ -114,18 +114,19 @@ impl World {
     }
 
     fn begin_reading(&mut self, query: &Query, max: usize) {
-        if self.reading.is_none()
-            && let Some(wanted) = self.index.begin_filling(query, max)
-        {
-            let limit = self.index.n_to_read();
-            let rows = self.ready(&wanted).into_iter().take(limit).cloned().collect();
-            self.reading = Some((wanted, rows, limit));
+        if self.reading.is_empty() {
+            for want in self.index.begin_filling(query, max) {
+                let Want::Lists { query, limit, .. } = &want else { panic!("nothing has limits") };
+                let rows = self.ready(query).into_iter().take(*limit).cloned().collect();
+                self.reading.push((want, rows));
+            }
         }
     }
 
     fn end_reading(&mut self) {
-        if let Some((wanted, rows, limit)) = self.reading.take() {
-            self.index.filled(&wanted, Some((rows, limit)));
+        for (want, rows) in std::mem::take(&mut self.reading) {
+            let Want::Lists { query, limit, .. } = want else { panic!("nothing has limits") };
+            self.index.filled(&query, Some((rows, limit)));
         }
     }
 
@@ -137,7 +138,7 @@ impl World {
         let taken: Vec<JobId> = self.taken.iter().map(|row| row.id()).collect();
         let free = |row: &&JobRow| !taken.contains(&row.id());
         let expected: Vec<JobId> = self.ready(query).into_iter().filter(free).map(JobRow::id).collect();
-        let rows = self.index.take(query, max);
+        let rows = self.index.take(query, max, Timestamp(self.now));
         let ids: Vec<JobId> = rows.iter().map(|row| row.id()).collect();
         assert!(expected.starts_with(&ids), "{ids:?} are not the first of {expected:?}");
         assert_eq!(ids.is_empty(), expected.is_empty(), "{expected:?}");

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use windlass_engine::id::JobId;
 use windlass_engine::job::{JobInput, State};
 use windlass_engine::time::Timestamp;
-use windlass_queue::{Query, Take, Waiter};
+use windlass_queue::{Answer, Fill, Query, Question, Take, Taken, Waiter};
 use windlass_store::StoreError;
 use windlass_store::commit::JobChange;
 use windlass_store::job::{JobRow, due_at};
@@ -22,6 +22,9 @@ use crate::{Runtime, RuntimeError};
 const CROWDED: Duration = Duration::from_secs(1);
 /// When to look again although nobody said anything, while the store may have something.
 const UNSURE: Duration = Duration::from_secs(1);
+/// Readings in a row by one claim, when nothing of what was read may be handed out: enough to go around a million
+/// limit keys.
+const FILLS_MAX: usize = 1_000;
 
 /// How a wait for jobs ended.
 enum Waited {
@@ -45,7 +48,7 @@ impl Runtime {
         let query = Arc::new(Query { queues: first(claim.queues), services: first(claim.services) });
         let max = claim.max.clamp(1, CLAIM_MAX);
         let lease_ms = u64::try_from(claim.lease.as_millis()).unwrap_or(u64::MAX);
-        let (mut ticket, mut may_fill) = (None, true);
+        let (mut ticket, mut may_fill, mut n_fills) = (None, true, 0usize);
         let (mut drained, mut may_go) = (self.registry().drained(), true);
         loop {
             if self.jobs().closed.is_cancelled() {
@@ -55,8 +58,11 @@ impl Runtime {
             if std::mem::take(&mut may_go) && self.is_worker_draining(&claim.worker) {
                 return Ok(Vec::new());
             }
-            match self.jobs().dispatch.take(&query, max, may_fill, ticket) {
-                Take::Jobs(rows) => {
+            match self.jobs().dispatch.take(&query, max, may_fill, ticket, self.clock().now()) {
+                Take::Jobs(Taken { rows, is_sooner }) => {
+                    if is_sooner {
+                        self.jobs().sooner.notify_one();
+                    }
                     self.read_ahead(&query);
                     let claimed = self.grant(rows, &claim.worker, lease_ms).await?;
                     if !claimed.is_empty() {
@@ -65,10 +71,14 @@ impl Runtime {
                     may_fill = true;
                 }
                 Take::Fill(fill) => {
-                    let rows = self.store().ready(fill.question(self.clock().now())).await?;
-                    fill.answered(rows);
+                    self.fill(fill).await?;
+                    n_fills += 1;
                     // Once is enough: what is there now is handed out before more is read.
                     may_fill = false;
+                }
+                // All that was read is held back by limits, and there is more.
+                Take::Wait(waiter) if !may_fill && !waiter.is_sure() && n_fills < FILLS_MAX => {
+                    (ticket, may_fill) = (Some(waiter.ticket()), true);
                 }
                 Take::Wait(waiter) => {
                     ticket = Some(waiter.ticket());
@@ -116,11 +126,22 @@ impl Runtime {
         let (runtime, query) = (self.clone(), query.clone());
         self.tasks().spawn(async move {
             let Some(fill) = runtime.jobs().dispatch.fill_ahead(&query) else { return };
-            match runtime.store().ready(fill.question(runtime.clock().now())).await {
-                Ok(rows) => fill.answered(rows),
-                Err(error) => tracing::warn!(%error, "ready jobs could not be read ahead of time"),
+            if let Err(error) = runtime.fill(fill).await {
+                tracing::warn!(%error, "ready jobs could not be read ahead of time");
             }
         });
+    }
+
+    /// Reads what has to be known before jobs can be handed out.
+    async fn fill(&self, mut fill: Fill<'_>) -> Result<(), StoreError> {
+        while let Some(question) = fill.question(self.clock().now()) {
+            fill.answered(match question {
+                Question::Ready(query) => Answer::Ready(self.store().ready(query).await?),
+                Question::ReadyByKey(query) => Answer::ReadyByKey(self.store().ready_by_key(query).await?),
+                Question::Held(queue) => Answer::Held(self.store().held(queue).await?),
+            });
+        }
+        Ok(())
     }
 
     /// Makes the claims durable. Whoever goes away meanwhile gets nothing, and what was theirs is given back.

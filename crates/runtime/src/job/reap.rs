@@ -60,6 +60,7 @@ impl Runtime {
     /// Does to jobs what time asks for; `false` = for some it could not be done.
     pub(super) async fn reap_due(&self) -> bool {
         let now = self.clock().now();
+        self.jobs().dispatch.open_limits(now);
         if self.jobs().sweep_at.load(Ordering::Relaxed) <= now.0 {
             self.look_for_jobs(now).await;
             self.look_for_wakes(now).await;

@@ -6,6 +6,7 @@ use windlass_engine::input::Refusal;
 use windlass_engine::job::JobRefusal;
 use windlass_runtime::flow::PublishError;
 use windlass_runtime::job::{CreateError, JobError};
+use windlass_runtime::queue::LimitError;
 use windlass_runtime::run::StartError;
 use windlass_runtime::schedule::ScheduleError;
 use windlass_runtime::{RuntimeError, SubmitError};
@@ -162,6 +163,15 @@ impl From<CreateError> for ApiError {
         match error {
             CreateError::Problems(problems) => ApiError::problems(Code::InvalidFields, problems),
             CreateError::Runtime(error) => error.into(),
+        }
+    }
+}
+
+impl From<LimitError> for ApiError {
+    fn from(error: LimitError) -> Self {
+        match error {
+            LimitError::Problems(problems) => ApiError::problems(Code::InvalidFields, problems),
+            LimitError::Runtime(error) => error.into(),
         }
     }
 }

@@ -207,7 +207,7 @@ impl World {
     fn poll_plain(&mut self, worker: usize) -> Result<(), Violation> {
         let Some(server) = self.plain_server() else { return Ok(()) };
         let queues = vec![QUEUE.to_owned()];
-        let query = ReadyQuery { queues, services: Vec::new(), now: self.now, limit: 3 };
+        let query = ReadyQuery { queues, now: self.now, limit: 3, ..ReadyQuery::default() };
         let ready = self.disk.memory.ready_now(query).unwrap_or_default();
         let Some(job) = self.plain.rng.pick(&ready).map(JobRow::id) else { return Ok(()) };
         let claim = JobInput::Claim { worker: format!("plain{worker}"), lease_ms: LEASE_MS };

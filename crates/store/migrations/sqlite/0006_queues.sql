@@ -27,3 +27,19 @@ FROM jobs WHERE is_open = 1 OR is_dead_letter = 1 GROUP BY queue;
 -- Nobody counts open jobs one by one any more; the one that waits longest is found at once.
 DROP INDEX jobs_open;
 CREATE INDEX jobs_due ON jobs (queue, due_at) WHERE due_at IS NOT NULL;
+
+-- What can be claimed. A job with a limit key is in indexes of its own: those without pay nothing for them, and are
+-- found without walking through the others. By service, queues are apart, so that one that hands out nothing now is
+-- stepped over at once.
+DROP INDEX jobs_ready_by_queue;
+DROP INDEX jobs_ready_by_name;
+CREATE INDEX jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id) WHERE due_at IS NOT NULL AND limit_key = '';
+CREATE INDEX jobs_ready_by_name ON jobs (name, queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND limit_key = '';
+CREATE INDEX keyed_jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND limit_key <> '';
+CREATE INDEX keyed_jobs_ready_by_name ON jobs (name, queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND limit_key <> '';
+-- Key by key. Only what is queued: keys that have nothing but a wait are not in the way.
+CREATE INDEX keyed_jobs_by_key ON jobs (queue, priority DESC, limit_key, due_at, id, name)
+    WHERE status = 'queued' AND limit_key <> '';

@@ -39,7 +39,13 @@ fn is_duplicate_of<T>(answer: &Result<T, crate::StoreError>, n: u64) -> bool {
 
 async fn ready(store: &dyn Store, queues: &[&str], services: &[&str], now: i64) -> Vec<u64> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    let query = ReadyQuery { queues: words(queues), services: words(services), now: at(now), limit: 100 };
+    let query = ReadyQuery {
+        queues: words(queues),
+        services: words(services),
+        now: at(now),
+        limit: 100,
+        ..ReadyQuery::default()
+    };
     let rows = store.ready(query).await.unwrap();
     let number = |id| (1..100).find(|n| job_id(*n) == id).unwrap();
     rows.iter().map(|row| number(row.id())).collect()
@@ -179,7 +185,13 @@ pub async fn ready_jobs_come_by_priority_then_due_time_then_id(store: &dyn Store
         bench.create_job(n, spec(priority), at(now)).await.unwrap();
     }
     assert_eq!(ready(store, &["default"], &[], 50).await, [3, 5, 1, 4, 2]);
-    let query = ReadyQuery { queues: vec!["default".to_owned()], services: vec![], now: at(50), limit: 2 };
+    let query = ReadyQuery {
+        queues: vec!["default".to_owned()],
+        services: vec![],
+        now: at(50),
+        limit: 2,
+        ..ReadyQuery::default()
+    };
     assert_eq!(store.ready(query).await.unwrap().len(), 2);
 }
 

@@ -69,7 +69,13 @@ pub async fn a_call_through_the_queue_makes_a_job_that_can_be_claimed(store: &dy
     let bench = Bench::new(store).await;
     let mut driver = Driver::new(&bench, 1, PULL).await;
     driver.start(given(json!({"w": 3})), 10).await;
-    let query = ReadyQuery { queues: vec![], services: vec!["resize".to_owned()], now: at(10), limit: 10 };
+    let query = ReadyQuery {
+        queues: vec![],
+        services: vec!["resize".to_owned()],
+        now: at(10),
+        limit: 10,
+        ..ReadyQuery::default()
+    };
     let ready = store.ready(query).await.unwrap();
     assert_eq!(ready.iter().map(|row| row.id()).collect::<Vec<_>>(), [JobId::of_call(run_id(1), 1)]);
     let call = ready[0].origin.call.clone().unwrap();

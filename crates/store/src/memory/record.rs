@@ -100,6 +100,7 @@ impl State {
             }
             RecordQuery::Prices => Records::Prices(self.prices.values().cloned().collect()),
             RecordQuery::Queues { now } => Records::Queues(self.depths(now)),
+            RecordQuery::Held { queue } => Records::Held(self.held(&queue)),
             RecordQuery::LetterGroups { queue } => Records::LetterGroups(self.letter_groups(&queue)),
             RecordQuery::Schedules(id) => Records::Schedules(self.all_scheduled(id)),
             RecordQuery::Audit { after, limit } => {

@@ -1,34 +1,40 @@
 //! Jobs as they are read; how they are written is in `change`.
 
-mod change;
-
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use rusqlite::{Connection, OptionalExtension, Row, params};
-use windlass_engine::id::{JobId, RunId};
-use windlass_engine::job::{Job, JobSpec};
-use windlass_engine::time::Timestamp;
-
-use super::attempt;
-use super::column::{Columns, Id, bound};
-use super::list::{self, Conditions, Source, key};
-use crate::error::StoreError;
-use crate::job::{CallRef, JobOrigin, JobQuery, JobRow, JobStatus, ReadyQuery, due_at};
-use crate::page::{Order, Page};
-use crate::run::Wake;
-
-#[cfg(test)]
-pub(super) use change::ALL as CHANGES;
-pub(super) use change::{Before, Texts, check, write};
-
 macro_rules! columns {
     () => {
         "SELECT id, rev, state, fence, round, attempts_from, memo, replays, call_run, call_node, call_fence, \
          schedule, created_at, updated_at, spec, payload FROM jobs JOIN job_specs ON job_specs.job = jobs.id"
     };
 }
+
+mod change;
+mod keys;
+mod ready;
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, Row};
+use windlass_engine::id::{JobId, RunId};
+use windlass_engine::job::{Job, JobSpec};
+use windlass_engine::time::Timestamp;
+
+use super::attempt;
+use super::column::{Columns, Id};
+use super::list::{self, Conditions, Source, key};
+use crate::error::StoreError;
+use crate::job::{CallRef, JobOrigin, JobQuery, JobRow, JobStatus};
+use crate::page::{Order, Page};
+use crate::run::Wake;
+
+#[cfg(test)]
+pub(super) use change::ALL as CHANGES;
+pub(super) use change::{Before, Texts, check, write};
+#[cfg(test)]
+pub(super) use keys::ALL as KEYS;
+pub(super) use keys::{held, ready_by_key};
+#[cfg(test)]
+pub(super) use ready::ALL as READY;
+pub(super) use ready::ready;
 
 const SOURCE: Source = Source {
     select: columns!(),
@@ -39,32 +45,6 @@ const SOURCE: Source = Source {
 };
 const BY_ID: &str = concat!(columns!(), " WHERE id = ?1");
 const DUE: &str = "SELECT wake_at, id FROM jobs WHERE wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2";
-
-// The paused queues are asked about per job, because a service may be in many.
-macro_rules! ready {
-    ($by:literal) => {
-        concat!(
-            columns!(),
-            " WHERE ",
-            $by,
-            " = ?1 AND priority = ?2 AND due_at <= ?3 AND NOT EXISTS \
-             (SELECT 1 FROM queues WHERE queues.name = jobs.queue AND is_paused = 1) ORDER BY due_at, id LIMIT ?4"
-        )
-    };
-}
-macro_rules! next_priority {
-    ($by:literal) => {
-        concat!(
-            "SELECT priority FROM jobs WHERE ",
-            $by,
-            " = ?1 AND priority < ?2 AND due_at IS NOT NULL ORDER BY priority DESC LIMIT 1"
-        )
-    };
-}
-const READY_BY_QUEUE: &str = ready!("jobs.queue");
-const READY_BY_NAME: &str = ready!("jobs.name");
-const PRIORITY_BY_QUEUE: &str = next_priority!("queue");
-const PRIORITY_BY_NAME: &str = next_priority!("name");
 
 pub(super) fn word(status: JobStatus) -> &'static str {
     match status {
@@ -149,43 +129,5 @@ pub(super) fn due(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<W
     super::wakes(db, DUE, now, limit)
 }
 
-pub(super) fn ready(db: &Connection, query: &ReadyQuery) -> Result<Vec<JobRow>, StoreError> {
-    let mut found: BTreeMap<(Reverse<i32>, Option<Timestamp>, JobId), JobRow> = BTreeMap::new();
-    let by_queue = query.queues.iter().map(|queue| (PRIORITY_BY_QUEUE, READY_BY_QUEUE, queue));
-    let by_name = query.services.iter().map(|name| (PRIORITY_BY_NAME, READY_BY_NAME, name));
-    for (priorities, ready, of) in by_queue.chain(by_name) {
-        let rows = ready_of(db, priorities, ready, of, query)?;
-        found.extend(
-            rows.into_iter().map(|row| ((Reverse(row.job.spec.priority), due_at(&row.job), row.id()), row)),
-        );
-    }
-    Ok(found.into_values().take(query.limit).collect())
-}
-
-/// Goes from priority to priority, so that jobs of a high one that are not due yet are not walked through.
-fn ready_of(
-    db: &Connection,
-    priorities: &str,
-    ready: &str,
-    of: &str,
-    query: &ReadyQuery,
-) -> Result<Vec<JobRow>, StoreError> {
-    let mut found: Vec<JobRow> = Vec::new();
-    let mut above = i64::MAX;
-    while found.len() < query.limit {
-        let next = db.prepare_cached(priorities)?.query_row(params![of, above], |row| row.get(0));
-        let Some(priority) = next.optional()? else { break };
-        let n_left = bound(query.limit - found.len());
-        let mut statement = db.prepare_cached(ready)?;
-        let rows = statement.query_map(params![of, priority, query.now.0, n_left], |row| read(db, row))?;
-        for row in rows {
-            found.push(row?);
-        }
-        above = priority;
-    }
-    Ok(found)
-}
-
 #[cfg(test)]
-pub(super) const ALL: &[&str] =
-    &[BY_ID, DUE, READY_BY_QUEUE, READY_BY_NAME, PRIORITY_BY_QUEUE, PRIORITY_BY_NAME];
+pub(super) const ALL: &[&str] = &[BY_ID, DUE];

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row, params};
 
 use super::column::{Columns, bound, json};
-use super::{account, letter, log, queue, schedule, server, worker};
+use super::{account, job, letter, log, queue, schedule, server, worker};
 use crate::error::StoreError;
 use crate::record::{AuditRow, Record, RecordQuery, Records};
 
@@ -32,6 +32,7 @@ pub(super) fn records(db: &Connection, query: &RecordQuery) -> Result<Records, S
         RecordQuery::Accounts(id) => Records::Accounts(account::accounts(db, id.as_deref())?),
         RecordQuery::Prices => Records::Prices(account::prices(db)?),
         RecordQuery::Queues { now } => Records::Queues(queue::depths(db, *now)?),
+        RecordQuery::Held { queue } => Records::Held(job::held(db, queue)?),
         RecordQuery::LetterGroups { queue } => Records::LetterGroups(letter::groups(db, queue)?),
         RecordQuery::Schedules(id) => Records::Schedules(schedule::schedules(db, *id)?),
         RecordQuery::Audit { after, limit } => Records::Audit(audit(db, *after, *limit)?),

@@ -7,7 +7,7 @@ async fn sqlite() -> Sqlite {
 crate::conformance!(sqlite);
 
 /// Every statement with a text of its own.
-const ALL: [&[&str]; 21] = [
+const ALL: [&[&str]; 23] = [
     schema::ALL,
     flow::ALL,
     desk::ALL,
@@ -17,6 +17,8 @@ const ALL: [&[&str]; 21] = [
     attempt::ALL,
     job::ALL,
     job::CHANGES,
+    job::READY,
+    job::KEYS,
     depth::ALL,
     letter::ALL,
     queue::ALL,
@@ -58,6 +60,26 @@ fn the_schema_is_the_one_on_record() {
     }
     let recorded = fs::read_to_string(&path).unwrap_or_default();
     assert!(recorded == dump, "the tables have changed: look at the difference after RECORD=1");
+}
+
+/// What a statement walks through, as SQLite explains it.
+fn plan_of(db: &Connection, sql: &str) -> String {
+    let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let steps = statement.raw_query().mapped(|row| row.get::<_, String>(3));
+    steps.map(|step| step.unwrap() + "; ").collect()
+}
+
+#[test]
+fn no_question_for_work_walks_through_jobs_it_does_not_want() {
+    let db = migrated();
+    for sql in job::READY.iter().chain(job::KEYS).filter(|sql| !sql.contains("jobs_by_wake")) {
+        let plan = plan_of(&db, sql);
+        // A scan is of what another step found.
+        assert!(!plan.contains("TEMP B-TREE") && !plan.contains("SCAN jobs"), "{plan}\n{sql}");
+        let equal = sql.matches("priority = ").count() + sql.matches("priority < ").count();
+        let used = plan.matches("priority=").count() + plan.matches("priority<").count();
+        assert_eq!(equal, used, "{plan}\n{sql}");
+    }
 }
 
 mod migrations;

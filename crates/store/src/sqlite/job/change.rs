@@ -24,8 +24,8 @@ const TAKE_KEY: &str = "INSERT INTO job_keys (queue, key, job) VALUES (?1, ?2, ?
      ON CONFLICT (queue, key) DO UPDATE SET job = excluded.job";
 const INSERT: &str = "INSERT INTO jobs (rev, status, due_at, wake_at, state, fence, round, attempts_from, memo, \
      updated_at, is_open, is_dead_letter, fingerprint, priority, replays, id, queue, name, key_until, run, created_at, call_run, \
-     call_node, call_fence, schedule) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, \
-     ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)";
+     call_node, call_fence, schedule, limit_key) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, \
+     ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)";
 
 // An index is written again when a column of it is set, changed or not: hence three of them.
 macro_rules! update {
@@ -207,7 +207,8 @@ fn insert(
         call_run,
         call_node,
         call_fence,
-        schedule
+        schedule,
+        spec.limit_key
     ];
     db.prepare_cached(INSERT)?.execute([&standing, origin].concat().as_slice())?;
     let (spec, payload) = texts.spec.clone().unwrap_or_else(|| spec_texts(spec));

@@ -1,0 +1,207 @@
+//! Queues with limits: what is counted, what is spent, and who is woken when something opens.
+
+use std::sync::Arc;
+
+use windlass_engine::id::JobId;
+use windlass_engine::job::State;
+use windlass_engine::time::Timestamp;
+use windlass_store::job::{HeldRow, JobRow};
+use windlass_store::queue::QueueLimits;
+
+use super::{Hold, Index, Place};
+use crate::dispatch::Query;
+use crate::gate::Gate;
+use crate::list::{Head, Key, Known, List};
+
+/// A queue of which somebody asks who has jobs.
+#[derive(Debug)]
+pub(crate) struct Counting {
+    pub(crate) queue: String,
+    /// Of the gate.
+    number: u64,
+    n_gone_lost: u64,
+}
+
+impl Index {
+    /// Sets what holds a queue back. Its ready jobs are left to the store, and who has some is asked anew.
+    pub(crate) fn limit(&mut self, queue: &str, limits: QueueLimits, now: Timestamp) {
+        let is_limited = limits != QueueLimits::default();
+        let is_same = |gate: &Gate| *gate.limits() == limits;
+        if self.gates.get(queue).map_or(!is_limited, is_same) {
+            return;
+        }
+        let ready: Vec<Key> = self.queues.named(queue).into_iter().flat_map(List::keys).collect();
+        for key in ready {
+            self.leave_to_store(key);
+        }
+        self.slots.retain(|_, hold| hold.queue != queue);
+        self.openings.retain(|(_, of, _)| of != queue);
+        let before = self.gates.remove(queue);
+        if is_limited {
+            self.n_gates_made += 1;
+            let gate = Gate::new(limits, before, self.n_gates_made, now);
+            self.openings.extend(gate.openings().map(|(at, lane)| (at, queue.to_owned(), lane)));
+            self.gates.insert(queue.to_owned(), gate);
+            self.count_taken(queue);
+            self.stir(queue);
+        } else {
+            self.queues.of(queue).cut(Known::Nothing);
+            self.services.doubt();
+            let services = self.line.services().cloned().collect();
+            self.wake_for(&Query { queues: vec![queue.to_owned()], services });
+        }
+    }
+
+    /// Jobs that are being handed out count before the store knows of it.
+    fn count_taken(&mut self, queue: &str) {
+        let is_taken = |slot: &&super::Slot| slot.place == Place::Taken && slot.row.job.spec.queue == queue;
+        let taken: Vec<Arc<JobRow>> =
+            self.rows.values().filter(is_taken).map(|slot| slot.row.clone()).collect();
+        for row in taken {
+            if let Some(gate) = self.gates.get_mut(queue) {
+                gate.taken.insert(row.id());
+            }
+            self.occupy(row.id(), row.rev, queue, &row.job.spec.limit_key);
+        }
+    }
+
+    /// Counts a job by what it is now; the queue, if it was somebody's and is not any more.
+    pub(super) fn count(&mut self, row: &JobRow) -> Option<String> {
+        if self.gates.is_empty() {
+            return None;
+        }
+        if let State::Running { .. } = row.job.state {
+            let spec = &row.job.spec;
+            self.occupy(row.id(), row.rev, &spec.queue, &spec.limit_key);
+            return None;
+        }
+        self.free(row.id())
+    }
+
+    /// Nobody has the job any more; the queue, if somebody had it.
+    pub(super) fn free(&mut self, id: JobId) -> Option<String> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let Hold { queue, limit_key, .. } = self.slots.remove(&id)?;
+        if let Some(gate) = self.gates.get_mut(&queue) {
+            gate.free(&limit_key);
+        }
+        Some(queue)
+    }
+
+    fn occupy(&mut self, id: JobId, rev: u64, queue: &str, limit_key: &str) {
+        let Some(gate) = self.gates.get_mut(queue).filter(|gate| gate.counts()) else { return };
+        let hold = Hold { queue: queue.to_owned(), limit_key: limit_key.to_owned(), rev };
+        if self.slots.insert(id, hold).is_none() {
+            gate.hold(limit_key);
+        }
+    }
+
+    /// Somebody is given the job.
+    pub(super) fn spend(&mut self, row: &JobRow, now: Timestamp) {
+        let spec = &row.job.spec;
+        let Some(gate) = self.gates.get_mut(&spec.queue) else { return };
+        gate.taken.insert(row.id());
+        let openings = gate.spend(&spec.limit_key, now).into_iter().flatten();
+        self.openings.extend(openings.map(|(at, lane)| (at, spec.queue.clone(), lane)));
+        self.occupy(row.id(), row.rev, &spec.queue, &spec.limit_key);
+    }
+
+    /// When there are tokens again for somebody.
+    pub(crate) fn next_opening(&self) -> Option<Timestamp> {
+        self.openings.first().map(|(at, ..)| *at)
+    }
+
+    /// Opens what has tokens again, and wakes whoever waits for it.
+    pub(crate) fn open(&mut self, now: Timestamp) {
+        while self.openings.first().is_some_and(|(at, ..)| *at <= now) {
+            let Some((_, queue, lane)) = self.openings.pop_first() else { return };
+            let Some(gate) = self.gates.get_mut(&queue) else { continue };
+            match gate.open(lane.as_ref(), now) {
+                // The clock went back.
+                Some(later) => {
+                    self.openings.insert((later.max(now.after(1)), queue, lane));
+                }
+                None => self.stir(&queue),
+            }
+        }
+    }
+
+    /// Somebody begins to ask the store who has jobs of a queue.
+    pub(super) fn begin_counting(&mut self, queue: &str) -> Option<Counting> {
+        let gate = self.gates.get_mut(queue).filter(|gate| !gate.is_counted && !gate.is_counting)?;
+        gate.is_counting = true;
+        self.n_filling += 1;
+        Some(Counting { queue: queue.to_owned(), number: gate.number, n_gone_lost: self.n_gone_lost })
+    }
+
+    /// Who had jobs of a queue when the store was asked; `None` if it could not be asked.
+    pub(crate) fn counted(&mut self, counting: &Counting, held: Option<Vec<HeldRow>>) {
+        let Counting { queue, number, n_gone_lost } = counting;
+        // If not every end since then is remembered, it is counted again: what ended would never be given back.
+        let held = held.filter(|_| *n_gone_lost == self.n_gone_lost);
+        if let Some(gate) = self.gates.get_mut(queue).filter(|gate| gate.number == *number) {
+            gate.is_counting = false;
+            gate.is_counted |= held.is_some();
+            for HeldRow { job, rev, limit_key } in held.into_iter().flatten() {
+                // What is newer was heard of since, and counted then.
+                let is_old = self.rows.get(&job).is_some_and(|slot| slot.row.rev > rev);
+                let is_gone = self.gone.get(&job).is_some_and(|gone| *gone >= rev);
+                if !is_old && !is_gone && !self.slots.contains_key(&job) {
+                    self.occupy(job, rev, queue, &limit_key);
+                }
+            }
+        }
+        self.end_reading();
+        self.stir(queue);
+    }
+
+    /// Of services that the query asks for, the queues with limits that may have some: in no list of the service.
+    pub(super) fn gated(&self, query: &Query) -> Vec<(String, usize)> {
+        if self.gates.is_empty() {
+            return Vec::new();
+        }
+        let is_asked = |queue: &&String| !self.paused.contains(*queue) && !query.queues.contains(queue);
+        let queues: Vec<&String> = self.gates.keys().filter(is_asked).collect();
+        let pairs = (0..query.services.len()).flat_map(|at| queues.iter().map(move |queue| (*queue, at)));
+        pairs.map(|(queue, at)| (queue.clone(), at)).collect()
+    }
+
+    /// Whoever took something and left something wakes another for it.
+    pub(super) fn pass_on(&mut self, query: &Query, gated: &[(String, usize)]) {
+        if self.gates.is_empty() || self.line.len() == 0 {
+            return;
+        }
+        for queue in query.queues.iter().chain(gated.iter().map(|(queue, _)| queue)) {
+            self.stir(queue);
+        }
+    }
+
+    pub(super) fn stir_freed(&mut self, freed: Option<String>) {
+        if let Some(queue) = freed {
+            self.stir(&queue);
+        }
+    }
+
+    /// Wakes one who waits for what a queue with limits may hand out now.
+    pub(super) fn stir(&mut self, queue: &str) {
+        if self.line.len() == 0 || self.paused.contains(queue) {
+            return;
+        }
+        let Some(gate) = self.gates.get(queue) else { return };
+        let is_woken = match gate.head(None) {
+            None => return,
+            Some(Head::Job(key)) => {
+                self.rows.get(&key.id).is_some_and(|slot| self.line.wake(queue, &slot.row.job.spec.name))
+            }
+            Some(Head::AskStore | Head::AskStoreAt(_)) => self.line.wake_queue(queue),
+        };
+        if is_woken {
+            return;
+        }
+        let services: Vec<String> =
+            self.line.services().filter(|service| gate.head(Some(service)).is_some()).cloned().collect();
+        let _is_woken = services.iter().any(|service| self.line.wake_service(service));
+    }
+}

@@ -1,0 +1,191 @@
+//! The ready jobs of a queue with limits, or of one service in it: a lane for each limit key, and whose turn it is.
+//!
+//! A lane has jobs that are known to be the next of its key; one without is no lane. What is in no lane is known as
+//! far as the view says, and whoever gets that far asks the store.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::list::{Head, Key, Known, Mark};
+
+/// Where a lane stands: by the priority of its next job, then by how long ago its key had a turn.
+type Place = (Reverse<i32>, u64, Mark);
+
+/// What a lane's key may do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Whether something of it may be handed out.
+    pub(crate) is_open: bool,
+    /// When it last had a turn; the smaller, the longer ago.
+    pub(crate) turn: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct View {
+    lanes: HashMap<Arc<str>, Lane>,
+    /// The lanes that are open.
+    order: BTreeSet<(Place, JobOf)>,
+    n_ready: usize,
+    /// What is known of jobs that are in no lane.
+    others: Known,
+    /// When the keys that are only in the store have their turn.
+    others_turn: u64,
+    /// While somebody reads from the store: how much of what they read will still be known.
+    filling: Option<Known>,
+    /// The key after which the store is asked for more.
+    after: Option<Arc<str>>,
+}
+
+/// The next job of a lane.
+type JobOf = Key;
+
+#[derive(Debug)]
+struct Lane {
+    ready: BTreeSet<Key>,
+    /// Always beyond the last of its jobs.
+    known: Known,
+    place: Option<(Place, JobOf)>,
+}
+
+impl View {
+    pub(crate) fn len(&self) -> usize {
+        self.n_ready
+    }
+
+    pub(crate) fn is_filling(&self) -> bool {
+        self.filling.is_some()
+    }
+
+    pub(crate) fn has_lane(&self, limit_key: &str) -> bool {
+        self.lanes.contains_key(limit_key)
+    }
+
+    /// The keys that have a lane.
+    pub(crate) fn keys(&self) -> HashSet<Arc<str>> {
+        self.lanes.keys().cloned().collect()
+    }
+
+    /// Where the next question to the store begins.
+    pub(crate) fn after(&self) -> Option<Arc<str>> {
+        self.after.clone()
+    }
+
+    /// What comes next; `None` = nothing that may be handed out, nor in the store.
+    pub(crate) fn head(&self) -> Option<Head> {
+        let first = self.order.first();
+        let (place, ask) = match self.others {
+            Known::All => return first.map(|(_, job)| Head::Job(*job)),
+            Known::Nothing => return Some(Head::AskStore),
+            Known::Before(end) => ((end.urgency, self.others_turn, end), Head::AskStoreAt(end)),
+        };
+        Some(match first {
+            Some((lane, job)) if *lane < place => Head::Job(*job),
+            Some(_) | None => ask,
+        })
+    }
+
+    /// Whether the store has to be asked before so many can be handed out, and nobody does.
+    pub(crate) fn needs_filling(&self, n: usize) -> bool {
+        let asks = || matches!(self.head(), Some(Head::AskStore | Head::AskStoreAt(_)));
+        !self.is_filling() && self.others != Known::All && (self.n_ready < n || asks())
+    }
+
+    /// Adds a job, unless the store may have some before it; whether it was added.
+    pub(crate) fn insert(&mut self, limit_key: &Arc<str>, key: Key, standing: Standing) -> bool {
+        let known = self.lanes.get(limit_key).map_or(self.others, |lane| lane.known);
+        if !known.covers(key) {
+            self.lower_filling(Known::Before(Mark::at(key)));
+            return false;
+        }
+        let lane = self.lanes.entry(limit_key.clone()).or_insert_with(|| Lane::new(known));
+        if lane.ready.insert(key) {
+            self.n_ready += 1;
+        }
+        self.place(limit_key, standing);
+        true
+    }
+
+    /// Takes a job out, if it is there.
+    pub(crate) fn remove(&mut self, limit_key: &str, key: Key, standing: Standing) {
+        let Some(lane) = self.lanes.get_mut(limit_key) else { return };
+        if lane.ready.remove(&key) {
+            self.n_ready -= 1;
+            self.place(limit_key, standing);
+        }
+    }
+
+    /// From this job on, the store may have more.
+    pub(crate) fn cut(&mut self, limit_key: &str, key: Key) {
+        let known = Known::Before(Mark::at(key));
+        match self.lanes.get_mut(limit_key) {
+            Some(lane) => lane.known = lane.known.min(known),
+            None => self.lower_others(known),
+        }
+        self.lower_filling(known);
+    }
+
+    /// Puts a lane where it belongs now, or ends it.
+    pub(crate) fn place(&mut self, limit_key: &str, standing: Standing) {
+        let Some(lane) = self.lanes.get_mut(limit_key) else { return };
+        if let Some(place) = lane.place.take() {
+            self.order.remove(&place);
+        }
+        let Some(first) = lane.ready.first().copied() else {
+            let known = lane.known;
+            self.lanes.remove(limit_key);
+            self.lower_others(known);
+            self.lower_filling(known);
+            return;
+        };
+        if standing.is_open {
+            let place = ((first.urgency(), standing.turn, Mark::at(first)), first);
+            lane.place = Some(place);
+            self.order.insert(place);
+        }
+    }
+
+    /// Nothing is known any more of what is in no lane.
+    pub(crate) fn doubt(&mut self) {
+        self.lower_others(Known::Nothing);
+        self.lower_filling(Known::Nothing);
+    }
+
+    /// Somebody begins to read from the store.
+    pub(crate) fn begin_filling(&mut self) {
+        self.filling = Some(Known::All);
+    }
+
+    /// The reading has ended: so much of what was read is still known.
+    pub(crate) fn end_filling(&mut self) -> Known {
+        self.filling.take().unwrap_or_default()
+    }
+
+    /// So much is known of a key, if it is more than before. Its jobs are added next.
+    pub(crate) fn learn(&mut self, limit_key: &Arc<str>, known: Known) {
+        let known = known.max(self.lanes.get(limit_key).map_or(self.others, |lane| lane.known));
+        let lane = self.lanes.entry(limit_key.clone()).or_insert_with(|| Lane::new(known));
+        lane.known = known;
+    }
+
+    /// So much is known of keys that have no lane, and they have their turn after this one. `after` is the last key
+    /// that was read.
+    pub(crate) fn learn_others(&mut self, known: Known, turn: u64, after: Option<Arc<str>>) {
+        self.others = self.others.max(known);
+        (self.others_turn, self.after) = (turn, after);
+    }
+
+    fn lower_others(&mut self, known: Known) {
+        self.others = self.others.min(known);
+    }
+
+    fn lower_filling(&mut self, known: Known) {
+        self.filling = self.filling.map(|filling| filling.min(known));
+    }
+}
+
+impl Lane {
+    fn new(known: Known) -> Self {
+        Lane { ready: BTreeSet::new(), known, place: None }
+    }
+}

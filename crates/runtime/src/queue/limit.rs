@@ -1,0 +1,127 @@
+//! What holds a queue back: a pause, and limits.
+//!
+//! Limits are kept by the index that hands out jobs, from what it is told anyway: which jobs workers have, and since
+//! when. They are exact for one server; servers that share a database each keep them for themselves.
+
+use windlass_engine::problem::{Problem, Problems};
+use windlass_store::queue::{QueueLimits, QueueSettings, Rate};
+use windlass_store::record::Record;
+
+use crate::{Runtime, RuntimeError};
+
+/// The longest time that a rate is for: a day. What comes less often is a schedule.
+pub const RATE_MS_MAX: u32 = 86_400_000;
+
+/// Why the limits of a queue stay as they are.
+#[derive(Debug, thiserror::Error)]
+pub enum LimitError {
+    /// Everything that is wrong; paths begin with `$.`.
+    #[error("the limits cannot be set: {}", list(.0))]
+    Problems(Vec<Problem>),
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+}
+
+fn list(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+impl Runtime {
+    /// Sets what holds a queue back; what was handed out before goes on, and counts.
+    pub async fn limit_queue(&self, name: &str, limits: QueueLimits) -> Result<(), LimitError> {
+        let problems = problems(&limits);
+        if !problems.is_empty() {
+            return Err(LimitError::Problems(problems));
+        }
+        Ok(self.change_queue(name, move |settings| settings.limits = limits).await?)
+    }
+
+    /// Pauses a queue or resumes it. What was handed out before goes on.
+    pub async fn pause_queue(&self, queue: &str, is_paused: bool) -> Result<(), RuntimeError> {
+        self.change_queue(queue, move |settings| settings.is_paused = is_paused).await
+    }
+
+    /// Changes a part of what is set for a queue; the rest stays. In a task of its own: whoever goes away meanwhile
+    /// leaves no difference between what is stored and what is kept.
+    async fn change_queue(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut QueueSettings) + Send + 'static,
+    ) -> Result<(), RuntimeError> {
+        let (runtime, name) = (self.clone(), name.to_owned());
+        let changed = self.tasks().spawn(async move { runtime.write_queue(name, change).await });
+        changed.await.unwrap_or(Err(RuntimeError::Broken))
+    }
+
+    async fn write_queue(
+        &self,
+        name: String,
+        change: impl FnOnce(&mut QueueSettings),
+    ) -> Result<(), RuntimeError> {
+        let _alone = self.jobs().settings.lock().await;
+        let now = self.clock().now();
+        let depth = self.store().queues(now).await?.into_iter().find(|depth| depth.name == name);
+        let (is_paused, limits) = depth.map(|depth| (depth.is_paused, depth.limits)).unwrap_or_default();
+        let mut settings = QueueSettings { name, is_paused, limits, updated_at: now };
+        change(&mut settings);
+        self.store().save(Record::Queue(settings.clone())).await?;
+        self.jobs().dispatch.limit(&settings.name, settings.limits, now);
+        self.jobs().dispatch.pause(&settings.name, settings.is_paused);
+        Ok(())
+    }
+}
+
+/// Everything that is wrong with the limits, each with the field as clients spell it and what is allowed.
+fn problems(limits: &QueueLimits) -> Vec<Problem> {
+    let mut problems = Problems::default();
+    let QueueLimits { concurrency, rate, key_concurrency, key_rate, fair: _ } = limits;
+    for (path, concurrency) in [("$.concurrency", concurrency), ("$.key_concurrency", key_concurrency)] {
+        if *concurrency == Some(0) {
+            problems.error(path, "it must be at least 1; pause the queue to hand out nothing");
+        }
+    }
+    for (path, rate) in [("$.rate", rate), ("$.key_rate", key_rate)] {
+        let Some(Rate { count, per_ms, burst }) = rate else { continue };
+        if *count == 0 {
+            problems
+                .error(format!("{path}.count"), "it must be at least 1; pause the queue to hand out nothing");
+        }
+        if *per_ms == 0 || *per_ms > RATE_MS_MAX {
+            let reason = format!("{per_ms} is out of range, 1 to {RATE_MS_MAX} (one day) are allowed");
+            problems.error(format!("{path}.per_ms"), reason);
+        }
+        if *burst == Some(0) {
+            problems.error(format!("{path}.burst"), "it must be at least 1; leave it out for `count`");
+        }
+    }
+    problems.into_list()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bad_limit_is_named_at_once() {
+        let rate = |count, per_ms, burst| Some(Rate { count, per_ms, burst });
+        let bad = QueueLimits {
+            concurrency: Some(0),
+            rate: rate(0, 0, Some(0)),
+            key_concurrency: Some(0),
+            key_rate: rate(1, RATE_MS_MAX + 1, None),
+            fair: true,
+        };
+        let paths: Vec<String> = problems(&bad).into_iter().map(|problem| problem.path).collect();
+        let expected = [
+            "$.concurrency",
+            "$.key_concurrency",
+            "$.rate.count",
+            "$.rate.per_ms",
+            "$.rate.burst",
+            "$.key_rate.per_ms",
+        ];
+        assert_eq!(paths, expected);
+        let good = QueueLimits { rate: rate(1, RATE_MS_MAX, Some(1)), ..QueueLimits::default() };
+        assert_eq!(problems(&good), []);
+    }
+}

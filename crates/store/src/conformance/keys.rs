@@ -1,0 +1,138 @@
+//! Limit keys: jobs by key, by queue and service together, and what workers have.
+
+use std::collections::BTreeSet;
+
+use windlass_engine::job::{JobInput, JobSpec, Outcome};
+
+use super::bench::{Bench, at, job_id};
+use crate::Store;
+use crate::job::{KeyQuery, KeyRows, ReadyQuery};
+use crate::queue::{QueueLimits, QueueSettings};
+use crate::record::Record;
+
+fn keyed(key: &str, priority: i32) -> JobSpec {
+    JobSpec { limit_key: key.to_owned(), priority, ..JobSpec::new("demo", "q") }
+}
+
+fn claim() -> JobInput {
+    JobInput::Claim { worker: "w".to_owned(), lease_ms: 1_000 }
+}
+
+fn query(limit: usize) -> KeyQuery {
+    KeyQuery { queue: "q".to_owned(), now: at(1_000), limit, ..KeyQuery::default() }
+}
+
+/// Key, priority, jobs by number, and whether those are all.
+fn told(rows: &KeyRows) -> Vec<(&str, i32, Vec<u64>, bool)> {
+    let number = |id| (1..100).find(|n| job_id(*n) == id).unwrap();
+    let turn = |turn: &crate::job::KeyTurn| turn.rows.iter().map(|row| number(row.id())).collect();
+    rows.turns.iter().map(|one| (one.key.as_str(), one.priority, turn(one), one.is_all)).collect()
+}
+
+async fn ready(store: &dyn Store, query: ReadyQuery) -> Vec<u64> {
+    let rows = store.ready(ReadyQuery { now: at(1_000), limit: 100, ..query }).await.unwrap();
+    let number = |id| (1..100).find(|n| job_id(*n) == id).unwrap();
+    rows.iter().map(|row| number(row.id())).collect()
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+pub async fn a_key_with_many_jobs_hides_no_other_key(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    for n in 1..=20 {
+        bench.create_job(n, keyed("big", 0), at(1)).await.unwrap();
+    }
+    bench.create_job(21, keyed("small", 0), at(2)).await.unwrap();
+    bench.create_job(22, keyed("", 0), at(3)).await.unwrap();
+    bench.create_job(23, keyed("urgent", 5), at(4)).await.unwrap();
+    let rows = store.ready_by_key(query(8)).await.unwrap();
+    let expected = [
+        ("urgent", 5, vec![23], true),
+        ("", 0, vec![22], true),
+        ("big", 0, vec![1, 2], false),
+        ("small", 0, vec![21], true),
+    ];
+    assert_eq!((told(&rows), rows.rest), (expected.to_vec(), None));
+    let without = KeyQuery { except: ["big", "urgent"].map(Into::into).into(), ..query(8) };
+    let rows = store.ready_by_key(without).await.unwrap();
+    assert_eq!(told(&rows), [("", 0, vec![22], true), ("small", 0, vec![21], true)]);
+}
+
+pub async fn of_too_many_keys_the_question_goes_on_where_it_ended(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    for (n, key) in (1..).zip(["a", "b", "c", "d", "e"]) {
+        bench.create_job(n, keyed(key, 0), at(1)).await.unwrap();
+    }
+    let first = store.ready_by_key(query(2)).await.unwrap();
+    assert_eq!((told(&first), first.rest), (vec![("a", 0, vec![1], true), ("b", 0, vec![2], true)], Some(0)));
+    let on = |after: &str| KeyQuery { after: Some(after.into()), ..query(4) };
+    let second = store.ready_by_key(on("b")).await.unwrap();
+    let keys = |rows: &KeyRows| rows.turns.iter().map(|turn| turn.key.clone()).collect::<Vec<_>>();
+    assert_eq!((keys(&second), second.rest), (names(&["c", "d", "e", "a"]), Some(0)));
+    let all = store.ready_by_key(KeyQuery { limit: 5, ..on("d") }).await.unwrap();
+    assert_eq!((keys(&all), all.rest), (names(&["e", "a", "b", "c", "d"]), None));
+}
+
+pub async fn keys_are_told_of_queued_jobs_that_nobody_is_given(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    for n in 1..=4 {
+        bench.create_job(n, keyed("k", 0), at(1)).await.unwrap();
+    }
+    bench.tell(1, claim(), at(2)).await.unwrap();
+    bench.create_job(5, JobSpec { run_at: Some(at(5_000)), ..keyed("later", 0) }, at(1)).await.unwrap();
+    bench.create_job(6, JobSpec { name: "else".to_owned(), ..keyed("k", 0) }, at(1)).await.unwrap();
+    bench.create_job(7, JobSpec { queue: "other".to_owned(), ..keyed("k", 0) }, at(1)).await.unwrap();
+    let taken = KeyQuery { taken: [job_id(3)].into(), ..query(9) };
+    let rows = store.ready_by_key(taken.clone()).await.unwrap();
+    assert_eq!(told(&rows), [("k", 0, vec![2, 4, 6], true)]);
+    let rows = store.ready_by_key(KeyQuery { service: Some("demo".to_owned()), ..taken }).await.unwrap();
+    assert_eq!(told(&rows), [("k", 0, vec![2, 4], true)]);
+    let settings = QueueSettings {
+        name: "q".to_owned(),
+        is_paused: true,
+        limits: QueueLimits::default(),
+        updated_at: at(1),
+    };
+    store.save(Record::Queue(settings)).await.unwrap();
+    assert_eq!(store.ready_by_key(query(9)).await.unwrap(), KeyRows::default());
+}
+
+pub async fn ready_jobs_match_by_queue_and_service_together(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let spec = |name: &str, queue: &str, key: &str| JobSpec {
+        limit_key: key.to_owned(),
+        ..JobSpec::new(name, queue)
+    };
+    bench.create_job(1, spec("s", "a", ""), at(1)).await.unwrap();
+    bench.create_job(2, spec("t", "a", "k"), at(2)).await.unwrap();
+    bench.create_job(3, spec("s", "a", "k"), at(3)).await.unwrap();
+    bench.create_job(4, spec("s", "b", "k"), at(4)).await.unwrap();
+    bench.create_job(5, spec("s", "c", ""), at(5)).await.unwrap();
+    let pairs = vec![("a".to_owned(), "s".to_owned())];
+    assert_eq!(ready(store, ReadyQuery { pairs, ..ReadyQuery::default() }).await, [1, 3]);
+    let services = ReadyQuery { services: names(&["s"]), ..ReadyQuery::default() };
+    assert_eq!(ready(store, services.clone()).await, [1, 3, 4, 5]);
+    let except = ReadyQuery { except: names(&["a", "x"]), ..services };
+    assert_eq!(ready(store, except.clone()).await, [4, 5]);
+    let and_queue = ReadyQuery { queues: names(&["a"]), ..except };
+    assert_eq!(ready(store, and_queue).await, [1, 2, 3, 4, 5]);
+}
+
+pub async fn what_workers_have_of_a_queue_is_known(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    for n in 1..=4 {
+        bench.create_job(n, keyed("k", 0), at(1)).await.unwrap();
+    }
+    bench.create_job(5, JobSpec { queue: "other".to_owned(), ..keyed("k", 0) }, at(1)).await.unwrap();
+    for n in [1, 2, 5] {
+        bench.tell(n, claim(), at(2)).await.unwrap();
+    }
+    let done = JobInput::Finish { fence: 1, outcome: Outcome::Done { result: 1.into() } };
+    bench.tell(2, done, at(3)).await.unwrap();
+    bench.tell(3, claim(), at(3)).await.unwrap();
+    let held = store.held("q".to_owned()).await.unwrap();
+    let held: BTreeSet<_> = held.iter().map(|row| (row.job, row.rev, row.limit_key.as_str())).collect();
+    assert_eq!(held, BTreeSet::from([(job_id(1), 2, "k"), (job_id(3), 2, "k")]));
+}

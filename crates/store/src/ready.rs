@@ -1,0 +1,80 @@
+//! Questions about jobs that can be claimed, and what workers have of a queue already.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use windlass_engine::id::JobId;
+use windlass_engine::time::Timestamp;
+
+use crate::job::{JobRow, due_at};
+
+/// Who asks for work.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReadyQuery {
+    /// A job matches by its queue, or by its name as a service.
+    pub queues: Vec<String>,
+    pub services: Vec<String>,
+    /// Or by both: the queue and the service.
+    pub pairs: Vec<(String, String)>,
+    /// Queues whose jobs do not match by their service alone.
+    pub except: Vec<String>,
+    pub now: Timestamp,
+    pub limit: usize,
+}
+
+/// A question about one queue, limit key by limit key: a key with a million jobs hides none of the others. Jobs
+/// without a key are those of the empty key. Only jobs that are queued count, not those whose wait has just ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeyQuery {
+    pub queue: String,
+    /// Only jobs of this service.
+    pub service: Option<String>,
+    /// Keys that are not asked about.
+    pub except: HashSet<Arc<str>>,
+    /// Jobs that are not asked about: somebody is being given them.
+    pub taken: HashSet<JobId>,
+    /// Among keys of one priority, begins after this one and goes around.
+    pub after: Option<Arc<str>>,
+    pub now: Timestamp,
+    /// Jobs at most, as many of each key as of any other.
+    pub limit: usize,
+}
+
+/// What there is, higher priorities first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct KeyRows {
+    pub turns: Vec<KeyTurn>,
+    /// There are more keys: of this priority some are missing, and of lower ones all.
+    pub rest: Option<i32>,
+}
+
+/// Jobs of one key and one priority, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyTurn {
+    pub key: String,
+    pub priority: i32,
+    /// Never empty.
+    pub rows: Vec<JobRow>,
+    /// There are no more of this key and this priority.
+    pub is_all: bool,
+}
+
+/// A job that a worker has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldRow {
+    pub job: JobId,
+    pub rev: u64,
+    pub limit_key: String,
+}
+
+impl JobRow {
+    /// Whether it can be claimed by whoever asks; a paused queue aside.
+    pub fn is_ready(&self, query: &ReadyQuery) -> bool {
+        let spec = &self.job.spec;
+        let is_pair = |(queue, service): &(String, String)| *queue == spec.queue && *service == spec.name;
+        let by_service = query.services.contains(&spec.name) && !query.except.contains(&spec.queue);
+        (query.queues.contains(&spec.queue) || by_service || query.pairs.iter().any(is_pair))
+            && due_at(&self.job).is_some_and(|due| due <= query.now)
+    }
+}
