@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
-use windlass_sdk::types::{Begun, Dst, NextRuns, Preview, Schedule, Triggered};
+use windlass_sdk::types::{Begun, Catchup, Dst, NextRuns, Preview, Schedule, Triggered};
 
 use super::make::word;
 use crate::output;
@@ -108,6 +108,7 @@ pub(super) fn shown(schedule: &Schedule, session: &Session) -> Result<ExitCode> 
     session.out.value(schedule, &schedule.id, || {
         let state = state(schedule);
         let given = match (&schedule.task, &schedule.params) {
+            (Some(task), _) if task.payload.is_null() => String::new(),
             (Some(task), _) => task.payload.to_string(),
             (None, Some(params)) => json!(params).to_string(),
             (None, None) => String::new(),
@@ -124,13 +125,19 @@ pub(super) fn shown(schedule: &Schedule, session: &Session) -> Result<ExitCode> 
         });
         let misfire = schedule.last_error.as_ref();
         let window = i64::try_from(schedule.window_ms).unwrap_or(i64::MAX);
+        let catchup = match schedule.catchup {
+            Catchup::None => written(&schedule.catchup),
+            Catchup::Last | Catchup::All => {
+                format!("{} within {}", written(&schedule.catchup), in_words(window))
+            }
+        };
         heading
             + &output::facts([
                 ("cron    ", format!("{} in {}", schedule.cron_expr, schedule.timezone)),
                 ("starts", starts(schedule)),
                 ("given", given),
                 ("overlap", written(&schedule.overlap)),
-                ("catchup", format!("{} within {}", written(&schedule.catchup), in_words(window))),
+                ("catchup", catchup),
                 ("dst", written(&schedule.dst)),
                 ("slots", format!("{} fired, {} passed", schedule.fired, schedule.passed)),
                 ("last", last.unwrap_or_default()),
