@@ -49,6 +49,24 @@ impl Bucket {
         u32::try_from(filled.parts / u64::from(filled.window_ms)).unwrap_or(u32::MAX)
     }
 
+    /// A bucket that will be full at `full_at` if nobody takes anything: how one is remembered.
+    pub fn full_by(rate: u32, window_ms: u32, burst: u32, full_at: Timestamp, now: Timestamp) -> Self {
+        let mut bucket = Self::new(rate, window_ms, burst, now);
+        let missing = full_at.since(now).saturating_mul(u64::from(rate));
+        bucket.parts = bucket.parts.saturating_sub(missing);
+        bucket
+    }
+
+    /// When it will be full if nobody takes anything; [`LATEST`] means never. Later with everything that is taken.
+    pub fn full_at(&self) -> Timestamp {
+        let missing = self.parts_max() - self.parts;
+        match missing.div_ceil(u64::from(self.rate.max(1))) {
+            0 => self.filled_at,
+            _ if self.rate == 0 => LATEST,
+            ms => self.filled_at.after(ms),
+        }
+    }
+
     /// Whether nothing of it is used up at `now`.
     pub fn is_full(&self, now: Timestamp) -> bool {
         let mut filled = self.clone();
@@ -182,6 +200,21 @@ mod tests {
         bucket.take(Timestamp(0), 8).unwrap();
         bucket.reshape(1, 500, 20, Timestamp(0));
         assert_eq!(bucket.available(Timestamp(0)), 12);
+    }
+
+    #[test]
+    fn a_remembered_bucket_gives_no_more_than_it_would_have() {
+        for n_taken in 0..=7 {
+            let mut bucket = Bucket::new(3, 1_000, 7, Timestamp(0));
+            bucket.take(Timestamp(0), n_taken).unwrap();
+            for now in [0, 1, 333, 334, 5_000].map(Timestamp) {
+                let again = Bucket::full_by(3, 1_000, 7, bucket.full_at(), now);
+                let (n, n_again) = (bucket.available(now), again.available(now));
+                assert!(n_again <= n && n_again + 1 >= n, "{n_taken} {now:?}: {n_again} of {n}");
+                assert!(again.full_at() <= bucket.full_at().max(now));
+            }
+        }
+        assert_eq!(Bucket::new(0, 5, 1, Timestamp(3)).full_at(), Timestamp(3));
     }
 
     #[test]

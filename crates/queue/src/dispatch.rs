@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use windlass_engine::id::JobId;
 use windlass_engine::time::Timestamp;
 use windlass_store::job::JobRow;
-use windlass_store::queue::QueueLimits;
+use windlass_store::queue::{QueueLimits, Spent};
 
 use crate::index::Index;
 use crate::timers::Timers;
@@ -97,6 +97,8 @@ pub enum Take<'a> {
 #[derive(Debug)]
 pub struct Taken {
     pub rows: Vec<Arc<JobRow>>,
+    /// What they used up of rates; to be written before anybody hears of them.
+    pub spent: Vec<Spent>,
     /// The next wake-up is earlier than before: somebody else waits for what a limit will allow.
     pub is_sooner: bool,
 }
@@ -180,7 +182,8 @@ impl Dispatch {
         let before = state.next_wake();
         let rows = state.index.take(query, max, now);
         if !rows.is_empty() {
-            return Take::Jobs(Taken { rows, is_sooner: is_earlier(state.next_wake(), before) });
+            let (spent, is_sooner) = (state.index.spent(&rows), is_earlier(state.next_wake(), before));
+            return Take::Jobs(Taken { rows, spent, is_sooner });
         }
         if state.index.line.len() >= self.waiters_max {
             return Take::Crowded;
@@ -219,6 +222,12 @@ impl Dispatch {
     /// what was before is asked of the store by whoever claims next.
     pub fn limit(&self, queue: &str, limits: QueueLimits, now: Timestamp) {
         self.lock().index.limit(queue, limits, now);
+    }
+
+    /// So much of the rates of queues was used up before.
+    pub fn restore(&self, spent: &[Spent], now: Timestamp) {
+        let mut state = self.lock();
+        spent.iter().for_each(|spent| state.index.restore(spent, now));
     }
 
     /// Wakes whoever waits for what limits allow by now.

@@ -68,6 +68,15 @@ impl Tap {
         self.look(now);
     }
 
+    /// As much is used up as was when somebody last said so, if that is more.
+    fn restore(&mut self, rate: Rate, full_at: Timestamp, now: Timestamp) {
+        if full_at > self.bucket.full_at() {
+            let burst = rate.burst.unwrap_or(rate.count);
+            self.bucket = Bucket::full_by(rate.count, rate.per_ms, burst, full_at, now);
+            self.look(now);
+        }
+    }
+
     fn spend(&mut self, now: Timestamp) {
         // It was open, so there is a token; one that is missing is waited for.
         let _token = self.bucket.take(now, 1);
@@ -304,6 +313,32 @@ impl Gate {
         let key_tap = self.keys.get(&lane).and_then(|state| state.tap.as_ref());
         let opening = |tap: Option<&Tap>, lane| Some((tap?.opens_at?, lane));
         [opening(self.tap.as_ref(), None), opening(key_tap, Some(lane))]
+    }
+
+    /// When all can be used again of the rates that a job with this limit key counts for; the empty key is that of the
+    /// whole queue.
+    pub(crate) fn full_at(&self, limit_key: &str) -> [Option<(String, Timestamp)>; 2] {
+        let full_at = |tap: Option<&Tap>| tap.map(|tap| tap.bucket.full_at());
+        let of_key = self.keys.get(limit_key).and_then(|state| state.tap.as_ref());
+        [
+            full_at(self.tap.as_ref()).map(|at| (String::new(), at)),
+            full_at(of_key).map(|at| (limit_key.to_owned(), at)),
+        ]
+    }
+
+    /// As much of a rate is used up as was when somebody last said so.
+    pub(crate) fn restore(&mut self, limit_key: &str, full_at: Timestamp, now: Timestamp) -> Option<Opening> {
+        if limit_key.is_empty() {
+            let (tap, rate) = (self.tap.as_mut()?, self.limits.rate?);
+            tap.restore(rate, full_at, now);
+            return Some((tap.opens_at?, None));
+        }
+        let (rate, lane) = (self.limits.key_rate?, self.lane(limit_key));
+        let tap = self.key(&lane).tap.get_or_insert_with(|| Tap::new(rate, now));
+        tap.restore(rate, full_at, now);
+        let opens_at = tap.opens_at;
+        self.place(&lane);
+        Some((opens_at?, Some(lane)))
     }
 
     /// All that opens again some time.

@@ -42,6 +42,11 @@ impl Lists {
         self.named.get_mut(name).expect("it was there or was just made")
     }
 
+    /// Whether everything of a name is known.
+    pub(crate) fn is_known(&self, name: &str) -> bool {
+        self.named.get(name).map_or(self.others == Known::All, List::is_known)
+    }
+
     /// What comes next of a name; `None` = nothing, nor in the store.
     pub(crate) fn head(&self, name: &str) -> Option<Head> {
         match self.named.get(name) {

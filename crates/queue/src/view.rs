@@ -62,6 +62,11 @@ impl View {
         self.lanes.contains_key(limit_key)
     }
 
+    /// Whether the store has nothing that is not here.
+    pub(crate) fn is_known(&self) -> bool {
+        self.others == Known::All && self.lanes.values().all(|lane| lane.known == Known::All)
+    }
+
     /// The keys that have a lane.
     pub(crate) fn keys(&self) -> HashSet<Arc<str>> {
         self.lanes.keys().cloned().collect()
@@ -189,33 +194,6 @@ impl View {
 
     fn lower_filling(&mut self, known: Known) {
         self.filling = self.filling.map(|filling| filling.min(known));
-    }
-}
-
-#[cfg(test)]
-impl View {
-    pub(crate) fn describe(&self) -> String {
-        let lanes: Vec<String> = self
-            .lanes
-            .iter()
-            .map(|(k, l)| {
-                format!(
-                    "{k}: {} jobs from {:?} known {:?} place {:?}",
-                    l.ready.len(),
-                    l.ready.first(),
-                    l.known,
-                    l.place.is_some()
-                )
-            })
-            .collect();
-        format!(
-            "others {:?} turn {} after {:?} filling {:?}\n    {}",
-            self.others,
-            self.others_turn,
-            self.after,
-            self.filling,
-            lanes.join("\n    ")
-        )
     }
 }
 

@@ -113,7 +113,7 @@ pub(crate) struct Jobs {
     /// How queues went lately.
     tallies: Tallies,
     /// The next wake-up is earlier than it was.
-    sooner: Notify,
+    pub(crate) sooner: Notify,
     /// When the store is next asked whether something got lost.
     sweep_at: AtomicI64,
     /// Claims end at once, and there are no more.
@@ -157,6 +157,7 @@ impl Runtime {
             self.jobs().dispatch.limit(name, limits.clone(), self.clock().now());
             self.jobs().dispatch.pause(name, *is_paused);
         }
+        self.jobs().dispatch.restore(&self.store().spent().await?, self.clock().now());
         self.jobs().dispatch.doubt_queues(&with_ready_jobs(queues));
         self.load_wakes().await
     }

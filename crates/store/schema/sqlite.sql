@@ -433,6 +433,16 @@ CREATE TABLE queue_depths (
     dead INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE queue_rates (
+    queue TEXT NOT NULL,
+    -- Empty for the rate of the whole queue.
+    limit_key TEXT NOT NULL,
+    full_at INTEGER NOT NULL,
+    PRIMARY KEY (queue, limit_key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX queue_rates_by_end ON queue_rates (full_at);
+
 CREATE TABLE queues (
     name TEXT NOT NULL PRIMARY KEY,
     is_paused INTEGER NOT NULL CHECK (is_paused IN (0, 1)),

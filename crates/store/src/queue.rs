@@ -49,6 +49,15 @@ pub struct Rate {
     pub burst: Option<u32>,
 }
 
+/// How much of a rate is used up: when all of it can be used again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    pub queue: String,
+    /// Empty for the rate of the whole queue.
+    pub limit_key: String,
+    pub full_at: Timestamp,
+}
+
 /// How full a queue is. There is one for every queue that has settings or a job that is open or a dead letter.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct QueueDepth {

@@ -8,7 +8,7 @@ use windlass_engine::time::Timestamp;
 use crate::account::{AccountRow, PriceRow};
 use crate::job::{HeldRow, LetterGroup};
 use crate::log::LogRow;
-use crate::queue::{QueueDepth, QueueSettings};
+use crate::queue::{QueueDepth, QueueSettings, Spent};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
@@ -37,6 +37,11 @@ pub enum Record {
     },
     Price(PriceRow),
     Queue(QueueSettings),
+    /// Of what is said about the same rate, the latest moment counts. What can be used again by now is forgotten.
+    Spent {
+        spent: Vec<Spent>,
+        now: Timestamp,
+    },
     /// The whole log of an attempt so far. Of a run that is not there nothing is kept: nobody would delete it.
     Log {
         run: RunId,
@@ -61,6 +66,8 @@ pub enum RecordQuery {
     Queues { now: Timestamp },
     /// Jobs of a queue that workers have, in no order. Costs what is waited for: asked when a limit is first kept.
     Held { queue: String },
+    /// By queue and limit key; what is not used up any more may be missing.
+    Spent,
     /// Dead letters of a queue by what went wrong, the largest group first, then the latest; at most
     /// [`crate::job::GROUPS_MAX`].
     LetterGroups { queue: String },
@@ -81,6 +88,7 @@ pub enum Records {
     Prices(Vec<PriceRow>),
     Queues(Vec<QueueDepth>),
     Held(Vec<HeldRow>),
+    Spent(Vec<Spent>),
     LetterGroups(Vec<LetterGroup>),
     Schedules(Vec<Scheduled>),
     Audit(Vec<(u64, AuditRow)>),

@@ -13,7 +13,7 @@ use crate::job::{HeldRow, JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, Read
 use crate::log::LogRow;
 use crate::outbox::Message;
 use crate::page::{Order, Page, Part};
-use crate::queue::QueueDepth;
+use crate::queue::{QueueDepth, Spent};
 use crate::record::{AuditRow, Record, RecordQuery, Records};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::schedule::Scheduled;
@@ -134,6 +134,7 @@ macro_rules! typed {
                 | Records::Prices(_)
                 | Records::Queues(_)
                 | Records::Held(_)
+                | Records::Spent(_)
                 | Records::LetterGroups(_)
                 | Records::Schedules(_)
                 | Records::Audit(_)
@@ -167,6 +168,9 @@ impl dyn Store + '_ {
         /// Jobs of a queue that workers have.
         held(queue: String) -> HeldRow, RecordQuery::Held { queue }, Held);
     typed!(
+        /// What is used up of rates, by queue and limit key.
+        spent() -> Spent, RecordQuery::Spent, Spent);
+    typed!(
         /// Dead letters of a queue by what went wrong.
         letter_groups(queue: String) -> LetterGroup, RecordQuery::LetterGroups { queue }, LetterGroups);
     typed!(
@@ -188,6 +192,7 @@ impl dyn Store + '_ {
             | Records::Prices(_)
             | Records::Queues(_)
             | Records::Held(_)
+            | Records::Spent(_)
             | Records::LetterGroups(_)
             | Records::Schedules(_)
             | Records::Audit(_)

@@ -1,3 +1,5 @@
+mod limits;
+
 use uuid::Uuid;
 use windlass_engine::job::{Job, JobInput, JobSpec};
 use windlass_store::job::ReadyQuery;

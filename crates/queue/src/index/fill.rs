@@ -32,6 +32,9 @@ impl Index {
     /// Of the lists that the query asks about, those that cannot give so many before the store is asked, and that
     /// nobody reads already. Whoever is given some reads them and says so.
     pub(crate) fn begin_filling(&mut self, query: &Query, n: usize) -> Vec<Want> {
+        if !self.gates.is_empty() {
+            self.know_services(query);
+        }
         if !self.is_low(query, n) {
             return Vec::new();
         }

@@ -1,12 +1,13 @@
 //! Queues with limits: what is counted, what is spent, and who is woken when something opens.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use windlass_engine::id::JobId;
 use windlass_engine::job::State;
 use windlass_engine::time::Timestamp;
 use windlass_store::job::{HeldRow, JobRow};
-use windlass_store::queue::QueueLimits;
+use windlass_store::queue::{QueueLimits, Spent};
 
 use super::{Hold, Index, Place};
 use crate::dispatch::Query;
@@ -23,17 +24,18 @@ pub(crate) struct Counting {
 }
 
 impl Index {
-    /// Sets what holds a queue back. Its ready jobs are left to the store, and who has some is asked anew.
+    /// Sets what holds a queue back. Who has jobs of it is asked anew.
     pub(crate) fn limit(&mut self, queue: &str, limits: QueueLimits, now: Timestamp) {
         let is_limited = limits != QueueLimits::default();
         let is_same = |gate: &Gate| *gate.limits() == limits;
         if self.gates.get(queue).map_or(!is_limited, is_same) {
             return;
         }
-        let ready: Vec<Key> = self.queues.named(queue).into_iter().flat_map(List::keys).collect();
-        for key in ready {
-            self.leave_to_store(key);
-        }
+        let is_known = match self.gates.get(queue) {
+            Some(gate) => gate.all.is_known(),
+            None => self.queues.is_known(queue),
+        };
+        let ready = self.clear(queue, is_limited && is_known);
         self.slots.retain(|_, hold| hold.queue != queue);
         self.openings.retain(|(_, of, _)| of != queue);
         let before = self.gates.remove(queue);
@@ -43,12 +45,58 @@ impl Index {
             self.openings.extend(gate.openings().map(|(at, lane)| (at, queue.to_owned(), lane)));
             self.gates.insert(queue.to_owned(), gate);
             self.count_taken(queue);
+            if is_limited && is_known {
+                self.know_all(queue, None, ready);
+            }
             self.stir(queue);
         } else {
             self.queues.of(queue).cut(Known::Nothing);
             self.services.doubt();
             let services = self.line.services().cloned().collect();
             self.wake_for(&Query { queues: vec![queue.to_owned()], services });
+        }
+    }
+
+    /// Takes out the ready jobs of a queue: they are given back, or left to the store.
+    fn clear(&mut self, queue: &str, gives_back: bool) -> Vec<Arc<JobRow>> {
+        let keys: Vec<Key> = self.queues.named(queue).into_iter().flat_map(List::keys).collect();
+        if gives_back {
+            return keys.into_iter().filter_map(|key| Some(self.remove(key.id)?.row)).collect();
+        }
+        keys.into_iter().for_each(|key| self.leave_to_store(key));
+        Vec::new()
+    }
+
+    /// A view has these jobs, and there are no others.
+    fn know_all(&mut self, queue: &str, service: Option<&str>, rows: Vec<Arc<JobRow>>) {
+        if let Some(gate) = self.gates.get_mut(queue) {
+            gate.view_mut(service).learn_others(Known::All, 0, None);
+        }
+        for row in rows {
+            let key = Key::of(&row);
+            if self.rows.contains_key(&key.id) {
+                if let Some(gate) = self.gates.get_mut(queue) {
+                    gate.insert(&row.job.spec.limit_key, &row.job.spec.name, key);
+                }
+            } else {
+                self.add_ready(row);
+            }
+        }
+    }
+
+    /// Of a queue that is wholly known, the services that the query asks for are known too: the store need not be
+    /// asked.
+    pub(super) fn know_services(&mut self, query: &Query) {
+        for (queue, at) in self.gated(query) {
+            let Some(service) = query.services.get(at) else { continue };
+            let is_unknown = |gate: &&Gate| gate.view(Some(service)).is_none() && gate.all.is_known();
+            if self.gates.get(&queue).filter(is_unknown).is_none() {
+                continue;
+            }
+            let keys = self.queues.named(&queue).into_iter().flat_map(List::keys);
+            let rows = keys.filter_map(|key| Some(&self.rows.get(&key.id)?.row));
+            let rows = rows.filter(|row| row.job.spec.name == *service).cloned().collect();
+            self.know_all(&queue, Some(service), rows);
         }
     }
 
@@ -106,6 +154,32 @@ impl Index {
         let openings = gate.spend(&spec.limit_key, now).into_iter().flatten();
         self.openings.extend(openings.map(|(at, lane)| (at, spec.queue.clone(), lane)));
         self.occupy(row.id(), row.rev, &spec.queue, &spec.limit_key);
+    }
+
+    /// What is used up of the rates that these jobs count for.
+    pub(crate) fn spent(&self, rows: &[Arc<JobRow>]) -> Vec<Spent> {
+        if self.gates.is_empty() {
+            return Vec::new();
+        }
+        let mut spent: HashMap<(&str, String), Timestamp> = HashMap::new();
+        for spec in rows.iter().map(|row| &row.job.spec) {
+            let Some(gate) = self.gates.get(&spec.queue) else { continue };
+            for (limit_key, full_at) in gate.full_at(&spec.limit_key).into_iter().flatten() {
+                spent.insert((&spec.queue, limit_key), full_at);
+            }
+        }
+        let spent = spent.into_iter();
+        spent
+            .map(|((queue, limit_key), full_at)| Spent { queue: queue.to_owned(), limit_key, full_at })
+            .collect()
+    }
+
+    /// So much of a rate was used up before.
+    pub(crate) fn restore(&mut self, spent: &Spent, now: Timestamp) {
+        let Some(gate) = self.gates.get_mut(&spent.queue) else { return };
+        if let Some((at, lane)) = gate.restore(&spent.limit_key, spent.full_at, now) {
+            self.openings.insert((at, spent.queue.clone(), lane));
+        }
     }
 
     /// When there are tokens again for somebody.

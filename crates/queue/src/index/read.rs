@@ -118,7 +118,9 @@ impl Index {
     fn fitting(&self, known: Known, rows: &[JobRow], may_be_none: bool) -> Known {
         let rows_max = self.limits.rows.saturating_add(self.limits.fill_rows);
         let (mut n, mut bytes) = (self.ready.n, self.ready.bytes);
-        for (at, row) in rows.iter().enumerate() {
+        // What is here already needs no room.
+        let news = rows.iter().filter(|row| !self.is_old(row.id(), row.rev));
+        for (at, row) in news.enumerate() {
             let is_full = n >= rows_max || bytes >= self.limits.bytes;
             if is_full && (at > 0 || may_be_none) {
                 return known.min(Known::Before(Mark::at(Key::of(row))));

@@ -13,6 +13,8 @@ use windlass_queue::{Answer, Fill, Query, Question, Take, Taken, Waiter};
 use windlass_store::StoreError;
 use windlass_store::commit::JobChange;
 use windlass_store::job::{JobRow, due_at};
+use windlass_store::queue::Spent;
+use windlass_store::record::Record;
 
 use super::change::moved;
 use super::{CLAIM_MAX, CLAIM_NAMES_MAX, Claim, Claimed, WAIT_MAX};
@@ -59,12 +61,12 @@ impl Runtime {
                 return Ok(Vec::new());
             }
             match self.jobs().dispatch.take(&query, max, may_fill, ticket, self.clock().now()) {
-                Take::Jobs(Taken { rows, is_sooner }) => {
-                    if is_sooner {
+                Take::Jobs(taken) => {
+                    if taken.is_sooner {
                         self.jobs().sooner.notify_one();
                     }
                     self.read_ahead(&query);
-                    let claimed = self.grant(rows, &claim.worker, lease_ms).await?;
+                    let claimed = self.grant(taken, &claim.worker, lease_ms).await?;
                     if !claimed.is_empty() {
                         return Ok(claimed);
                     }
@@ -145,16 +147,11 @@ impl Runtime {
     }
 
     /// Makes the claims durable. Whoever goes away meanwhile gets nothing, and what was theirs is given back.
-    async fn grant(
-        &self,
-        rows: Vec<Arc<JobRow>>,
-        worker: &str,
-        lease_ms: u64,
-    ) -> Result<Vec<Claimed>, RuntimeError> {
+    async fn grant(&self, taken: Taken, worker: &str, lease_ms: u64) -> Result<Vec<Claimed>, RuntimeError> {
         let (tell, heard) = oneshot::channel();
         let (runtime, worker) = (self.clone(), worker.to_owned());
         self.tasks().spawn(async move {
-            let granted = runtime.write_claims(&rows, &worker, lease_ms).await;
+            let granted = runtime.write_claims(taken, &worker, lease_ms).await;
             if let Err(Ok(claimed)) = tell.send(granted) {
                 runtime.release(claimed).await;
             }
@@ -164,13 +161,13 @@ impl Runtime {
 
     async fn write_claims(
         &self,
-        rows: &[Arc<JobRow>],
+        taken: Taken,
         worker: &str,
         lease_ms: u64,
     ) -> Result<Vec<Claimed>, RuntimeError> {
         let now = self.clock().now();
         let (mut changes, mut claims, mut stale) = (Vec::new(), Vec::new(), Vec::new());
-        for row in rows {
+        for row in &taken.rows {
             match granted(row, worker, lease_ms, now) {
                 Some(change) => {
                     claims.push((row, claimed(&change)));
@@ -180,7 +177,8 @@ impl Runtime {
             }
         }
         let (mut done, mut started, mut trouble) = (Vec::new(), Vec::new(), None);
-        for ((row, claimed), answer) in claims.into_iter().zip(self.commit_jobs(changes).await) {
+        let (answers, ()) = tokio::join!(self.commit_jobs(changes), self.save_spent(taken.spent, now));
+        for ((row, claimed), answer) in claims.into_iter().zip(answers) {
             match answer {
                 Ok(()) => {
                     let wait_ms = due_at(&row.job).map_or(0, |due| now.since(due));
@@ -205,6 +203,16 @@ impl Runtime {
         match trouble {
             Some(error) if done.is_empty() => Err(error.into()),
             Some(_) | None => Ok(done),
+        }
+    }
+
+    /// Writes what was used up of rates, so that a restart does not forgive it.
+    async fn save_spent(&self, spent: Vec<Spent>, now: Timestamp) {
+        if spent.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store().save(Record::Spent { spent, now }).await {
+            tracing::warn!(%error, "what was used up of a rate could not be written; a restart would forgive it");
         }
     }
 

@@ -67,6 +67,7 @@ impl Runtime {
         self.store().save(Record::Queue(settings.clone())).await?;
         self.jobs().dispatch.limit(&settings.name, settings.limits, now);
         self.jobs().dispatch.pause(&settings.name, settings.is_paused);
+        self.jobs().sooner.notify_one();
         Ok(())
     }
 }

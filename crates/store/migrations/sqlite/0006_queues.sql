@@ -43,3 +43,12 @@ CREATE INDEX keyed_jobs_ready_by_name ON jobs (name, queue, priority DESC, due_a
 -- Key by key. Only what is queued: keys that have nothing but a wait are not in the way.
 CREATE INDEX keyed_jobs_by_key ON jobs (queue, priority DESC, limit_key, due_at, id, name)
     WHERE status = 'queued' AND limit_key <> '';
+-- What is used up of rates, so that a restart forgives nothing; full again at the latest moment that was ever said.
+CREATE TABLE queue_rates (
+    queue TEXT NOT NULL,
+    -- Empty for the rate of the whole queue.
+    limit_key TEXT NOT NULL,
+    full_at INTEGER NOT NULL,
+    PRIMARY KEY (queue, limit_key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX queue_rates_by_end ON queue_rates (full_at);

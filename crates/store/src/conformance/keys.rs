@@ -7,7 +7,7 @@ use windlass_engine::job::{JobInput, JobSpec, Outcome};
 use super::bench::{Bench, at, job_id};
 use crate::Store;
 use crate::job::{KeyQuery, KeyRows, ReadyQuery};
-use crate::queue::{QueueLimits, QueueSettings};
+use crate::queue::{QueueLimits, QueueSettings, Spent};
 use crate::record::Record;
 
 fn keyed(key: &str, priority: i32) -> JobSpec {
@@ -135,4 +135,20 @@ pub async fn what_workers_have_of_a_queue_is_known(store: &dyn Store) {
     let held = store.held("q".to_owned()).await.unwrap();
     let held: BTreeSet<_> = held.iter().map(|row| (row.job, row.rev, row.limit_key.as_str())).collect();
     assert_eq!(held, BTreeSet::from([(job_id(1), 2, "k"), (job_id(3), 2, "k")]));
+}
+
+pub async fn what_is_used_up_of_a_rate_is_kept_until_it_is_not(store: &dyn Store) {
+    let spent = |queue: &str, limit_key: &str, full_at| Spent {
+        queue: queue.to_owned(),
+        limit_key: limit_key.to_owned(),
+        full_at: at(full_at),
+    };
+    let save =
+        async |spent: Vec<Spent>, now| store.save(Record::Spent { spent, now: at(now) }).await.unwrap();
+    save(vec![spent("q", "", 50), spent("q", "k", 30), spent("p", "", 90)], 10).await;
+    save(vec![spent("q", "", 40), spent("q", "k", 35)], 20).await;
+    let expected = [spent("p", "", 90), spent("q", "", 50), spent("q", "k", 35)];
+    assert_eq!(store.spent().await.unwrap(), expected);
+    save(Vec::new(), 50).await;
+    assert_eq!(store.spent().await.unwrap(), [spent("p", "", 90)]);
 }

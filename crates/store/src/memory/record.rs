@@ -12,7 +12,7 @@ use crate::account::AccountRow;
 use crate::error::{Refusal, StoreError, Subject};
 use crate::job::{GROUPS_MAX, JobStatus, LetterGroup, due_at, fingerprint};
 use crate::log::{LOGS_MAX, LogRow};
-use crate::queue::QueueDepth;
+use crate::queue::{QueueDepth, Spent};
 use crate::record::{Record, RecordQuery, Records};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
@@ -59,6 +59,14 @@ impl State {
                 self.queues.insert(settings.name.clone(), settings);
                 Ok(())
             }
+            Record::Spent { spent, now } => {
+                for Spent { queue, limit_key, full_at } in spent {
+                    let before = self.spent.entry((queue, limit_key)).or_insert(full_at);
+                    *before = full_at.max(*before);
+                }
+                self.spent.retain(|_, full_at| *full_at > now);
+                Ok(())
+            }
             Record::Log { run, fence, at, text } => {
                 if self.runs.contains_key(&run) {
                     self.logs.insert((run, fence), LogRow { run, fence, at, text });
@@ -101,6 +109,14 @@ impl State {
             RecordQuery::Prices => Records::Prices(self.prices.values().cloned().collect()),
             RecordQuery::Queues { now } => Records::Queues(self.depths(now)),
             RecordQuery::Held { queue } => Records::Held(self.held(&queue)),
+            RecordQuery::Spent => {
+                let spent = self.spent.iter().map(|((queue, limit_key), full_at)| Spent {
+                    queue: queue.clone(),
+                    limit_key: limit_key.clone(),
+                    full_at: *full_at,
+                });
+                Records::Spent(spent.collect())
+            }
             RecordQuery::LetterGroups { queue } => Records::LetterGroups(self.letter_groups(&queue)),
             RecordQuery::Schedules(id) => Records::Schedules(self.all_scheduled(id)),
             RecordQuery::Audit { after, limit } => {

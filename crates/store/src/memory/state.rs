@@ -54,6 +54,8 @@ pub(super) struct State {
     pub(super) workers: BTreeMap<String, WorkerRow>,
     pub(super) prices: BTreeMap<String, PriceRow>,
     pub(super) queues: BTreeMap<String, QueueSettings>,
+    /// By queue and limit key.
+    pub(super) spent: BTreeMap<(String, String), Timestamp>,
 }
 
 #[derive(Debug)]

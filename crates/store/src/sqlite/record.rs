@@ -21,6 +21,7 @@ pub(super) fn save(db: &Connection, record: &Record) -> Result<(), StoreError> {
         Record::Account { id, name, now } => account::open(db, id, name, *now),
         Record::Price(row) => account::set_price(db, row),
         Record::Queue(settings) => queue::save(db, settings),
+        Record::Spent { spent, now } => queue::spend(db, spent, *now),
         Record::Log { run, fence, at, text } => log::save(db, *run, *fence, *at, text),
     }
 }
@@ -33,6 +34,7 @@ pub(super) fn records(db: &Connection, query: &RecordQuery) -> Result<Records, S
         RecordQuery::Prices => Records::Prices(account::prices(db)?),
         RecordQuery::Queues { now } => Records::Queues(queue::depths(db, *now)?),
         RecordQuery::Held { queue } => Records::Held(job::held(db, queue)?),
+        RecordQuery::Spent => Records::Spent(queue::spent(db)?),
         RecordQuery::LetterGroups { queue } => Records::LetterGroups(letter::groups(db, queue)?),
         RecordQuery::Schedules(id) => Records::Schedules(schedule::schedules(db, *id)?),
         RecordQuery::Audit { after, limit } => Records::Audit(audit(db, *after, *limit)?),

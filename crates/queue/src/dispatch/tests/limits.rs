@@ -1,0 +1,140 @@
+//! Who is woken when a limit allows something.
+
+use windlass_engine::job::Outcome;
+use windlass_store::job::HeldRow;
+use windlass_store::queue::{QueueLimits, Rate};
+
+use super::*;
+
+fn at_once(concurrency: u32) -> QueueLimits {
+    QueueLimits { concurrency: Some(concurrency), ..QueueLimits::default() }
+}
+
+/// A queue with these limits and jobs, of which everything is known; workers have those that are `held`.
+fn limited(limits: QueueLimits, rows: Vec<JobRow>, held: Vec<HeldRow>) -> Dispatch {
+    let dispatch = Dispatch::new(Limits::default());
+    dispatch.limit("q", limits, Timestamp(5));
+    let Take::Fill(mut fill) = attempt(&dispatch, &of_queue("q"), 1) else { panic!("nothing to fill") };
+    while let Some(question) = fill.question(Timestamp(5)) {
+        fill.answered(match question {
+            Question::Ready(_) => Answer::Ready(rows.clone()),
+            Question::ReadyByKey(_) => Answer::ReadyByKey(Default::default()),
+            Question::Held(_) => Answer::Held(held.clone()),
+        });
+    }
+    drop(fill);
+    dispatch
+}
+
+fn changed(row: &JobRow, input: JobInput) -> JobRow {
+    let mut changed = JobRow { rev: row.rev + 1, ..row.clone() };
+    for event in row.job.decide(input, Timestamp(5)).unwrap() {
+        changed.job.apply(&event, Timestamp(5));
+    }
+    changed
+}
+
+fn claimed(row: &JobRow) -> JobRow {
+    changed(row, JobInput::Claim { worker: "w".to_owned(), lease_ms: 100 })
+}
+
+#[test]
+fn what_workers_had_before_counts() {
+    let running = claimed(&row(9, "q"));
+    let held = HeldRow { job: running.id(), rev: running.rev, limit_key: String::new() };
+    let dispatch = limited(at_once(2), vec![row(1, "q"), row(2, "q")], vec![held]);
+    assert_eq!(take(&dispatch, "q").len(), 1);
+    let mut waiter = wait(&dispatch, "q");
+    dispatch.ended([(running.id(), running.rev + 1)]);
+    assert!(is_woken(&mut waiter));
+    drop(waiter);
+    assert_eq!(take(&dispatch, "q").len(), 1);
+}
+
+#[test]
+fn a_place_is_free_again_whatever_became_of_the_job() {
+    type End = fn(&Dispatch, &Arc<JobRow>);
+    let ends: [End; 5] = [
+        |dispatch, taken| dispatch.put_back(std::slice::from_ref(taken)),
+        |dispatch, taken| dispatch.forget(taken.id()),
+        |dispatch, taken| dispatch.ended([(taken.id(), 9)]),
+        |dispatch, taken| {
+            let running = claimed(taken);
+            let released = changed(&running, JobInput::Release { fence: running.job.fence });
+            dispatch.offer([running, released]);
+        },
+        |dispatch, taken| {
+            let running = claimed(taken);
+            let suspended = Outcome::Suspended { memo: 1.into(), recheck_ms: 50 };
+            let finish = JobInput::Finish { fence: running.job.fence, outcome: suspended };
+            let suspended = changed(&running, finish);
+            dispatch.offer([running, suspended]);
+        },
+    ];
+    for end in ends {
+        let dispatch = limited(at_once(1), vec![row(1, "q"), row(2, "q")], Vec::new());
+        let [taken] = take(&dispatch, "q").try_into().unwrap();
+        let mut waiter = wait(&dispatch, "q");
+        assert!(!is_woken(&mut waiter));
+        end(&dispatch, &taken);
+        assert!(is_woken(&mut waiter));
+        drop(waiter);
+        assert_eq!(take(&dispatch, "q").len(), 1);
+        assert!(take(&dispatch, "q").is_empty());
+    }
+}
+
+#[test]
+fn a_new_job_wakes_nobody_while_nothing_may_be_handed_out() {
+    let dispatch = limited(at_once(1), vec![row(1, "q")], Vec::new());
+    assert_eq!(take(&dispatch, "q").len(), 1);
+    let mut waiter = wait(&dispatch, "q");
+    assert!(waiter.is_sure(), "the store need not be asked again");
+    dispatch.offer([row(2, "q")]);
+    assert!(!is_woken(&mut waiter));
+}
+
+#[test]
+fn a_token_wakes_who_waits_when_its_time_has_come() {
+    let rate = Rate { count: 1, per_ms: 100, burst: None };
+    let limits = QueueLimits { rate: Some(rate), ..QueueLimits::default() };
+    let dispatch = limited(limits, vec![row(1, "q"), row(2, "q")], Vec::new());
+    let Take::Jobs(taken) = attempt(&dispatch, &of_queue("q"), 9) else { panic!("nothing was taken") };
+    assert_eq!((taken.rows.len(), taken.is_sooner), (1, true));
+    assert_eq!(taken.spent[0].full_at, Timestamp(105));
+    let mut waiter = wait(&dispatch, "q");
+    assert_eq!(dispatch.next_wake(), Some(Timestamp(105)));
+    dispatch.open_limits(Timestamp(104));
+    assert!(!is_woken(&mut waiter));
+    dispatch.open_limits(Timestamp(105));
+    assert!(is_woken(&mut waiter));
+    assert_eq!(dispatch.next_wake(), None);
+}
+
+#[test]
+fn whoever_leaves_something_wakes_the_next() {
+    let rows = (1..=9).map(|id| row(id, "q")).collect();
+    let rate = Rate { count: 3, per_ms: 300, burst: None };
+    let limits = QueueLimits { rate: Some(rate), ..QueueLimits::default() };
+    let dispatch = limited(limits, rows, Vec::new());
+    assert_eq!(take(&dispatch, "q").len(), 3);
+    let (mut first, mut second) = (wait(&dispatch, "q"), wait(&dispatch, "q"));
+    // Two tokens have come by then, and one of those who wait is told.
+    dispatch.open_limits(Timestamp(205));
+    assert!(is_woken(&mut first) && !is_woken(&mut second));
+    let one = dispatch.take(&of_queue("q"), 1, true, None, Timestamp(205));
+    assert!(matches!(one, Take::Jobs(taken) if taken.rows.len() == 1));
+    assert!(is_woken(&mut second));
+}
+
+#[test]
+fn limits_that_are_lifted_hold_nobody_back() {
+    let dispatch = limited(at_once(1), vec![row(1, "q"), row(2, "q")], Vec::new());
+    assert_eq!(take(&dispatch, "q").len(), 1);
+    let mut waiter = wait(&dispatch, "q");
+    dispatch.limit("q", QueueLimits::default(), Timestamp(5));
+    assert!(is_woken(&mut waiter));
+    drop(waiter);
+    fill(&dispatch, "q", vec![row(1, "q"), row(2, "q")]);
+    assert_eq!(take(&dispatch, "q").len(), 1, "the other is being handed out");
+}
