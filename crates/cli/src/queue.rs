@@ -53,8 +53,8 @@ pub(crate) async fn run(command: Command, options: &Options) -> Result<ExitCode>
     match command {
         Command::List => list(session).await,
         Command::Show(Which { queue }) => shown(&client.queue(&queue).await?, session),
-        Command::Pause(Which { queue }) => shown(&client.pause_queue(&queue).await?, session),
-        Command::Resume(Which { queue }) => shown(&client.resume_queue(&queue).await?, session),
+        Command::Pause(Which { queue }) => told(&client.pause_queue(&queue).await?, session),
+        Command::Resume(Which { queue }) => told(&client.resume_queue(&queue).await?, session),
         Command::Limit(limit) => limit::limit(limit, session).await,
     }
 }
@@ -96,38 +96,45 @@ fn length(ms: Option<u64>) -> String {
     ms.map(|ms| in_words(i64::try_from(ms).unwrap_or(i64::MAX))).unwrap_or_default()
 }
 
-/// Shows one queue.
+/// Shows one queue as it is now.
+fn told(queue: &Queue, session: &Session) -> Result<ExitCode> {
+    session.out.value(queue, &queue.name, || facts_of(queue, session))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows one queue, and how it went lately.
 fn shown(queue: &Queue, session: &Session) -> Result<ExitCode> {
     session.out.value(queue, &queue.name, || {
-        let state = state(queue);
-        let depth: Vec<String> =
-            queue.depth.iter().filter(|(_, n)| **n > 0).map(|(state, n)| format!("{n} {state}")).collect();
-        let mut text = format!("{}  {}\n", queue.name, session.out.painted(state, state));
-        text += &output::facts([
-            ("jobs", if depth.is_empty() { "none".to_owned() } else { depth.join(", ") }),
-            ("oldest waits", length(queue.oldest_age_ms)),
-            ("dead letters", queue.dead_letters.to_string()),
-            ("limits", limit::words(&queue.limits)),
-        ]);
         let stats = &queue.stats;
         let rows = [("10 s", &stats.last_10s), ("minute", &stats.last_minute), ("hour", &stats.last_hour)];
-        text.push('\n');
-        text + &session.out.table_text(
-            [
-                "last",
-                "created",
-                "started",
-                "done",
-                "failed",
-                "dead",
-                "done/s",
-                "wait p50/95/99",
-                "work p50/95/99",
-            ],
-            &rows.map(|(name, stretch)| stretch_row(name, stretch)),
-        )
+        let heading = [
+            "last",
+            "created",
+            "started",
+            "done",
+            "failed",
+            "dead",
+            "done/s",
+            "wait p50/95/99",
+            "work p50/95/99",
+        ];
+        let table = session.out.table_text(heading, &rows.map(|(name, stretch)| stretch_row(name, stretch)));
+        format!("{}\n{table}", facts_of(queue, session))
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn facts_of(queue: &Queue, session: &Session) -> String {
+    let state = state(queue);
+    let depth = queue.depth.iter().filter(|(_, n)| **n > 0).map(|(state, n)| format!("{n} {state}"));
+    let depth: Vec<String> = depth.collect();
+    let facts = output::facts([
+        ("jobs", if depth.is_empty() { "none".to_owned() } else { depth.join(", ") }),
+        ("oldest waits", length(queue.oldest_age_ms)),
+        ("dead letters", queue.dead_letters.to_string()),
+        ("limits", limit::words(&queue.limits)),
+    ]);
+    format!("{}  {}\n{facts}", queue.name, session.out.painted(state, state))
 }
 
 fn stretch_row(name: &str, stretch: &Stretch) -> [String; 9] {

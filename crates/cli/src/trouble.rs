@@ -29,7 +29,9 @@ pub(crate) fn tell(error: &anyhow::Error) {
     let answered = error.chain().find_map(|cause| cause.downcast_ref::<ClientError>());
     let Some(answered) = answered else { return output::message(&format!("error: {error:#}")) };
     output::message(&format!("error: {} [{}]", answered.detail, answered.code));
-    for field in &answered.errors {
+    // The detail of a single error is that error, without what to do about it.
+    let is_told = matches!(answered.errors.as_slice(), [only] if answered.detail.contains(&only.reason) && only.hint.is_none());
+    for field in answered.errors.iter().filter(|_| !is_told) {
         let hint = field.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
         output::message(&format!("  {}: {}{hint}", field.path, field.reason));
     }
@@ -67,6 +69,7 @@ fn suggestion(code: &str) -> &'static str {
         "unknown_entry" => "windlass run events RUN",
         "run_open" | "not_waiting" | "run_canceling" | "not_started" => "windlass run why RUN",
         "run_ended" | "nothing_to_retry" | "unknown_node" | "not_run_yet" => "windlass run show RUN",
+        "invalid_fields" | "bad_query" => "the same command with --help",
         _ => "windlass --help",
     }
 }

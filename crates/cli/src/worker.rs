@@ -3,6 +3,7 @@
 mod roster;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -15,7 +16,7 @@ use windlass_sdk::{Client, Worker};
 
 use crate::output;
 use crate::serve::stop_on_signals;
-use crate::session::Options;
+use crate::session::{Options, duration};
 
 /// The services of the standard worker.
 const STANDARD: [&str; 3] = ["transform", "sum", "route"];
@@ -55,6 +56,16 @@ pub(crate) struct Flags {
     /// Calls answered at once.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     slots: u32,
+    /// How long a claim lasts unless it is extended: 30s, 5m.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = lease)]
+    lease: Duration,
+}
+
+/// What the server takes.
+fn lease(text: &str) -> Result<Duration, String> {
+    let lease = duration(text)?;
+    let allowed = Duration::from_secs(1)..=Duration::from_secs(3_600);
+    if allowed.contains(&lease) { Ok(lease) } else { Err("it must be from 1s to 1h".to_owned()) }
 }
 
 pub(crate) async fn run(flags: Flags, options: &Options) -> Result<ExitCode> {
@@ -69,7 +80,7 @@ async fn work(flags: Flags, options: &Options) -> Result<ExitCode> {
     let services = chosen(&flags.services)?;
     let id = flags.id.unwrap_or_else(|| unique_id("worker"));
     let demo = flags.demo;
-    let mut worker = Worker::new(Client::new(&server)?, &id).slots(flags.slots as usize);
+    let mut worker = Worker::new(Client::new(&server)?, &id).slots(flags.slots as usize).lease(flags.lease);
     for service in &services {
         worker = worker.service(*service, move |call| answer(call, demo));
     }
@@ -137,7 +148,7 @@ pub(crate) fn built_in(call: &Call) -> Option<Outcome> {
     Some(match outcome {
         function::Outcome::Done(value) => Outcome::Done(value),
         function::Outcome::Suspended { memo, recheck_ms } => {
-            Outcome::Suspended { memo, recheck: Some(std::time::Duration::from_millis(recheck_ms)) }
+            Outcome::Suspended { memo, recheck: Some(Duration::from_millis(recheck_ms)) }
         }
         function::Outcome::Failed { message, retryable } => Outcome::Failed { message, retryable },
     })
@@ -154,6 +165,14 @@ mod tests {
         assert_eq!(chosen(&names(&["all"])).unwrap().len(), function::NAMES.len());
         let error = chosen(&names(&["tranform"])).unwrap_err().to_string();
         assert!(error.contains("did you mean `transform`?"), "{error}");
+    }
+
+    #[test]
+    fn a_lease_is_what_the_server_takes() {
+        assert_eq!(lease("90s"), Ok(Duration::from_secs(90)));
+        for wrong in ["0s", "999ms", "2h", "soon"] {
+            assert!(lease(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

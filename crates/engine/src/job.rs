@@ -202,6 +202,16 @@ impl Job {
         }
     }
 
+    /// Whether nobody was ever given it and nothing came of it yet: then its one attempt says nothing that the job does
+    /// not.
+    pub fn is_untouched(&self) -> bool {
+        self.fence == 0 && self.round.number == 1 && self.is_waiting()
+    }
+
+    fn is_waiting(&self) -> bool {
+        matches!(self.state, State::Pending { .. } | State::Queued { .. })
+    }
+
     /// Whether it lies in the dead letter queue.
     pub fn is_dead_letter(&self) -> bool {
         self.spec.run.is_none() && matches!(self.state, State::Failed { discarded: None, .. })

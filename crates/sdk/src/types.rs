@@ -43,8 +43,8 @@ pub use run::{
     RunStatus, RunSummary, Started,
 };
 pub use schedule::{
-    Begun, Catchup, Dst, NewSchedule, NextQuery, NextRuns, Overlap, Preview, Schedule, ScheduleChange,
-    ScheduleDeleted, Schedules, Toggle, Triggered,
+    Begun, Catchup, Dst, LastRun, Misfire, NewSchedule, NextQuery, NextRuns, Overlap, Preview, Schedule,
+    ScheduleChange, ScheduleDeleted, Schedules, Toggle, Triggered,
 };
 pub use task::{
     BackoffKind, NewTask, Task, TaskBackoff, TaskCreated, TaskDetail, TaskList, TaskRun, TaskRuns,

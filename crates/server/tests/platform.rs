@@ -4,6 +4,8 @@
 
 #[path = "platform/bad_fields.rs"]
 mod bad_fields;
+#[path = "platform/client.rs"]
+mod client;
 #[allow(dead_code, reason = "the tests of the native surface use the rest")]
 #[path = "native/host.rs"]
 mod host;

@@ -211,7 +211,7 @@ pub(super) async fn latency(plan: &Plan) -> Result<[Figure; 2]> {
         p99.push(late);
     }
     let what = |p: &str| format!("job at idle, created to completed, {p}");
-    Ok([Figure::new(&what("p50"), "ms", p50), Figure::new(&what("p99"), "ms", p99)])
+    Ok([Figure::new(what("p50"), "ms", p50), Figure::new(what("p99"), "ms", p99)])
 }
 
 /// Claims of the first jobs of a queue, with nothing behind them and with very many.

@@ -118,7 +118,7 @@ pub(crate) fn facts_of(job: &TaskDetail, session: &Session) -> String {
         (Some(started), None) => format!("began {}", from_now(started)),
         (None, _) => String::new(),
     };
-    let due = run.next_retry_at.or(task.run_at.filter(|_| run.started_at.is_none()));
+    let due = run.next_retry_at.or(task.run_at.filter(|_| task.status == "pending"));
     text += &output::facts([
         ("queue", format!("{}, priority {}", task.queue_name, task.priority)),
         ("created", format!("{} ({})", task.created_at, from_now(task.created_at))),
@@ -178,7 +178,6 @@ pub(crate) fn attempt_row(attempt: &TaskRun) -> [String; 6] {
         (None, Some(result)) => result.to_string(),
         (None, None) => String::new(),
     };
-    let again = attempt.next_retry_at.map(|at| format!(" (again {})", from_now(at))).unwrap_or_default();
     let took = match (attempt.started_at, attempt.finished_at) {
         (Some(started), Some(finished)) => in_words(finished.0.saturating_sub(started.0)),
         (Some(_), None) | (None, _) => String::new(),
@@ -189,7 +188,7 @@ pub(crate) fn attempt_row(attempt: &TaskRun) -> [String; 6] {
         attempt.worker_id.clone().unwrap_or_default(),
         attempt.started_at.map(|at| at.to_string()).unwrap_or_default(),
         took,
-        cut(&result, VALUE_CHARS) + &again,
+        cut(&result, VALUE_CHARS),
     ]
 }
 

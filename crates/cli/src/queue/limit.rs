@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use windlass_sdk::types::{QueueLimits, Rate};
 
-use super::shown;
+use super::told;
 use crate::session::{Session, duration, in_ms, in_words};
 
 #[derive(Args)]
@@ -81,7 +81,7 @@ pub(super) async fn limit(limit: Limit, session: &Session) -> Result<ExitCode> {
     }
     let now = session.client.queue(&limit.queue).await?.limits;
     let limits = limit.over(now)?;
-    shown(&session.client.limit_queue(&limit.queue, &limits).await?, session)
+    told(&session.client.limit_queue(&limit.queue, &limits).await?, session)
 }
 
 /// Limits in a few words; none when there are none.
@@ -111,7 +111,11 @@ fn count(text: &str) -> Result<Said<u32>, String> {
     if text == "none" {
         return Ok(Said(None));
     }
-    text.parse().map(|n| Said(Some(n))).map_err(|_| "it must be a whole number or `none`".to_owned())
+    match text.parse() {
+        Ok(0) => Err("nothing would ever be handed out: use `windlass queue pause`, or `none`".to_owned()),
+        Ok(n) => Ok(Said(Some(n))),
+        Err(_) => Err("it must be a whole number or `none`".to_owned()),
+    }
 }
 
 /// So many in so long, as people write it: `10/s`, `5/250ms`.

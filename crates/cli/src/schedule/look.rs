@@ -5,11 +5,14 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
-use windlass_sdk::types::{Begun, Dst, NextRuns, Preview, Schedule, Triggered};
+use windlass_sdk::types::{Begun, Catchup, Dst, NextRuns, Preview, Schedule, Triggered};
 
 use super::make::word;
 use crate::output;
-use crate::session::{Session, from_now, in_words};
+use crate::session::{Session, cut, from_now, in_words};
+
+/// Characters of a reason that a row shows.
+const REASON_CHARS: usize = 60;
 
 #[derive(Args)]
 pub(crate) struct PreviewFlags {
@@ -58,7 +61,7 @@ pub(super) fn slots(next: &NextRuns, session: &Session) -> Result<ExitCode> {
 pub(super) async fn list(session: &Session) -> Result<ExitCode> {
     let schedules = session.client.schedules().await?.schedules;
     session.out.list(
-        ["id", "name", "cron", "timezone", "state", "starts", "next", "running"],
+        ["id", "name", "cron", "timezone", "state", "starts", "next", "last", "running"],
         &schedules,
         |schedule| schedule.id.clone(),
         row,
@@ -66,7 +69,13 @@ pub(super) async fn list(session: &Session) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(schedule: &Schedule) -> [String; 8] {
+fn row(schedule: &Schedule) -> [String; 9] {
+    // What went wrong last matters more than what went well before.
+    let last = match (&schedule.last_error, &schedule.last_run) {
+        (Some(misfire), _) => cut(&misfire.reason, REASON_CHARS),
+        (None, Some(last)) => from_now(last.slot),
+        (None, None) => String::new(),
+    };
     [
         schedule.id.clone(),
         schedule.name.clone(),
@@ -75,6 +84,7 @@ fn row(schedule: &Schedule) -> [String; 8] {
         state(schedule).to_owned(),
         starts(schedule),
         schedule.next_runs.first().map(|at| from_now(*at)).unwrap_or_default(),
+        last,
         schedule.running.len().to_string(),
     ]
 }
@@ -98,6 +108,7 @@ pub(super) fn shown(schedule: &Schedule, session: &Session) -> Result<ExitCode> 
     session.out.value(schedule, &schedule.id, || {
         let state = state(schedule);
         let given = match (&schedule.task, &schedule.params) {
+            (Some(task), _) if task.payload.is_null() => String::new(),
             (Some(task), _) => task.payload.to_string(),
             (None, Some(params)) => json!(params).to_string(),
             (None, None) => String::new(),
@@ -108,15 +119,34 @@ pub(super) fn shown(schedule: &Schedule, session: &Session) -> Result<ExitCode> 
         };
         let running: Vec<String> = schedule.running.iter().map(begun).collect();
         let heading = format!("{}  {}  {}\n", schedule.id, schedule.name, session.out.painted(state, state));
+        let last = schedule.last_run.as_ref().map(|last| {
+            let by = if last.manual { ", asked for" } else { "" };
+            format!("{} at {} ({}{by})", begun(&last.started), last.slot, from_now(last.slot))
+        });
+        let misfire = schedule.last_error.as_ref();
         let window = i64::try_from(schedule.window_ms).unwrap_or(i64::MAX);
+        let catchup = match schedule.catchup {
+            Catchup::None => written(&schedule.catchup),
+            Catchup::Last | Catchup::All => {
+                format!("{} within {}", written(&schedule.catchup), in_words(window))
+            }
+        };
         heading
             + &output::facts([
                 ("cron    ", format!("{} in {}", schedule.cron_expr, schedule.timezone)),
                 ("starts", starts(schedule)),
                 ("given", given),
                 ("overlap", written(&schedule.overlap)),
-                ("catchup", format!("{} within {}", written(&schedule.catchup), in_words(window))),
+                ("catchup", catchup),
                 ("dst", written(&schedule.dst)),
+                ("slots", format!("{} fired, {} passed", schedule.fired, schedule.passed)),
+                ("last", last.unwrap_or_default()),
+                (
+                    "misfire",
+                    misfire
+                        .map(|misfire| format!("{} at {}", misfire.reason, misfire.slot))
+                        .unwrap_or_default(),
+                ),
                 ("running", running.join(", ")),
                 ("waiting", moments(&schedule.waiting)),
                 ("next", moments(&schedule.next_runs)),

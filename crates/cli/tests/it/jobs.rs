@@ -82,8 +82,12 @@ async fn jobs_are_cancelled_and_tried_again() {
     desk.code(&["job", "wait", &id], 2);
     assert!(desk.text(&["job", "retry", &id, "-o", "table"]).ends_with("queued"));
     desk.text(&["job", "cancel", &id]);
-    let ended = text(&desk.code(&["job", "cancel", &id], 1).stderr);
-    assert!(ended.contains("[task_ended]") && ended.contains("windlass job show"), "{ended}");
+    let _worker = desk.worker(&["--demo"]);
+    let done = desk.text(&["job", "create", "now", "--wait", "--timeout", "30s", "-q"]);
+    for verb in ["cancel", "retry"] {
+        let ended = text(&desk.code(&["job", verb, &done], 1).stderr);
+        assert!(ended.contains("[task_ended]") && ended.contains("windlass job show"), "{ended}");
+    }
     for unknown in ["nope", "00000000-0000-7000-8000-000000000000", "ffff"] {
         let said = text(&desk.code(&["job", "show", unknown], 1).stderr);
         assert!(said.contains("[unknown_task]") && said.contains("windlass job list"), "{said}");

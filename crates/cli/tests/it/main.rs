@@ -10,6 +10,7 @@ mod full;
 mod jobs;
 mod kill;
 mod kinds;
+mod lost;
 mod nonsense;
 mod platform;
 mod queues;

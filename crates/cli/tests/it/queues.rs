@@ -52,7 +52,9 @@ async fn limits_are_set_one_by_one_and_lifted() {
     assert_eq!(desk.json(&["queue", "show", "mail"])["paused"], true);
     let none = text(&desk.code(&["queue", "limit", "mail"], 1).stderr);
     assert!(none.contains("--concurrency"), "{none}");
-    let zero = text(&desk.code(&["queue", "limit", "mail", "--concurrency", "0"], 1).stderr);
-    assert!(zero.contains("concurrency") && zero.contains("pause"), "{zero}");
+    let zero = text(&desk.code(&["queue", "limit", "mail", "--concurrency", "0"], 2).stderr);
+    assert!(zero.contains("windlass queue pause"), "{zero}");
+    let never = text(&desk.code(&["queue", "limit", "mail", "--rate", "0/s"], 1).stderr);
+    assert!(never.contains("$.limits.rate.count"), "{never}");
     desk.code(&["queue", "limit", "mail", "--rate", "often"], 2);
 }

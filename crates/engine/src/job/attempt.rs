@@ -50,6 +50,11 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// The attempt of a job that nobody was given yet.
+    pub fn first(created_at: Timestamp) -> Self {
+        Attempt::queued(1, created_at)
+    }
+
     pub(super) fn queued(number: u32, at: Timestamp) -> Self {
         Self {
             number,

@@ -149,7 +149,7 @@ mod tests {
             ("job 0190a1b2-c3d4-7000-8000-beefbeefbeef failed", "job # failed"),
             ("run_0190a1b2c3d470008000000000000001 failed", "run_# failed"),
             ("commit deadbeef is bad, facade is a word", "commit # is bad, facade is a word"),
-            ("cannot open '/tmp/a b.txt'", "cannot open \""),
+            ("cannot open '/var/spool/a b.txt'", "cannot open \""),
             ("no user \"it's me\" in `users`", "no user \" in \""),
             ("can't read users' files", "can't read users' files"),
             ("connect to 10.0.0.1:8080 failed", "connect to # failed"),

@@ -3,7 +3,7 @@
 use windlass_engine::id::JobId;
 use windlass_engine::job::{JobInput, JobRefusal};
 use windlass_store::job::JobRow;
-use windlass_store::{Refusal, StoreError};
+use windlass_store::{Duplicate, Refusal, StoreError};
 
 use super::change::moved;
 use super::finish::{AGAIN, TRIES};
@@ -68,12 +68,13 @@ impl Runtime {
 /// A job that is opened again although another one has its key says so itself.
 fn refused(error: StoreError) -> JobError {
     match error {
-        StoreError::Refused(Refusal::Duplicates(duplicates)) if duplicates.len() == 1 => {
-            let taken = duplicates
-                .into_iter()
-                .map(|one| JobRefusal::KeyTaken { key: one.key, existing: one.existing });
-            taken.map(JobError::Refused).next().unwrap_or(JobError::Runtime(RuntimeError::Broken))
-        }
-        other => other.into(),
+        StoreError::Refused(Refusal::Duplicates(mut duplicates)) => match duplicates.pop() {
+            Some(Duplicate { key, existing, .. }) => JobRefusal::KeyTaken { key, existing }.into(),
+            None => RuntimeError::Broken.into(),
+        },
+        error @ (StoreError::Conflict { .. }
+        | StoreError::Unavailable(_)
+        | StoreError::Corrupt(_)
+        | StoreError::Refused(_)) => error.into(),
     }
 }

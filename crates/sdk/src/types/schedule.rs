@@ -171,8 +171,41 @@ pub struct Schedule {
     pub waiting: Vec<Time>,
     /// Everything up to this moment is decided.
     pub decided_until: Option<Time>,
+    /// How often it started something.
+    #[serde(default)]
+    pub fired: u64,
+    /// Slots that passed without starting anything, for whatever reason.
+    #[serde(default)]
+    pub passed: u64,
+    /// What it started last.
+    #[serde(default)]
+    pub last_run: Option<LastRun>,
+    /// Why the latest slot that should have started something did not; absent once a later one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<Misfire>,
     pub created_at: Time,
     pub updated_at: Time,
+}
+
+/// What a schedule started last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LastRun {
+    /// The moment that it was due, or at which somebody asked for it.
+    pub slot: Time,
+    /// Somebody asked for it.
+    #[serde(default)]
+    pub manual: bool,
+    #[serde(flatten)]
+    pub started: Begun,
+}
+
+/// A slot that should have started something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Misfire {
+    pub slot: Time,
+    pub at: Time,
+    /// Why it did not.
+    pub reason: String,
 }
 
 /// What a schedule started: a task or a run.

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use windlass_engine::problem::{Problem, Problems};
-use windlass_engine::schedule::{Catchup, Dst, Overlap};
-use windlass_engine::weight::weigh;
+use windlass_engine::schedule::{Catchup, Cron, Dst, Overlap};
 use windlass_runtime::schedule::{Draft, Target};
 
 use super::fields::{Fields, refused};
@@ -74,7 +73,14 @@ impl Said {
         body.done(&mut problems);
         let mut all: Vec<Problem> = problems.into_list();
         all.extend(told);
-        if all.is_empty() { Ok(said) } else { Err(refused(all)) }
+        if all.is_empty() {
+            return Ok(said);
+        }
+        // What the runtime would refuse after this is told with it.
+        if let Some(expr) = &said.cron_expr {
+            all.extend(wrong_cron(expr, said.timezone.as_deref().unwrap_or_default()));
+        }
+        Err(refused(all))
     }
 
     /// The draft, changed as the body says.
@@ -91,6 +97,14 @@ impl Said {
             target: self.target.unwrap_or(draft.target),
         }
     }
+}
+
+/// What is wrong with a cron expression and its time zone, with both of them.
+pub(super) fn wrong_cron(expr: &str, zone: &str) -> Vec<Problem> {
+    let Err(problem) = Cron::parse(expr, zone) else { return Vec::new() };
+    // The zone is looked at last.
+    let zone = Cron::parse("* * * * *", zone).err().filter(|zone| zone.path != problem.path);
+    [Some(problem), zone].into_iter().flatten().collect()
 }
 
 /// What a schedule is to start, as the body names it.
@@ -163,20 +177,13 @@ async fn template(app: &App, text: &str, problems: &mut Problems) -> Answer<Opti
 
 impl AskedFlow {
     async fn find(self, app: &App, problems: &mut Problems) -> Answer<Option<Target>> {
-        let params = Value::Object(self.params);
-        if let Err(excess) = weigh(&params) {
-            problems.error("$.params", format!("it {excess}: give less"));
-        }
-        let params = match params {
-            Value::Object(params) => params,
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                Map::new()
-            }
-        };
         match app.flow(&self.flow).await {
-            Ok(flow) => {
-                Ok(Some(Target::Flow { flow: flow.id, version: self.version, params, account: self.account }))
-            }
+            Ok(flow) => Ok(Some(Target::Flow {
+                flow: flow.id,
+                version: self.version,
+                params: self.params,
+                account: self.account,
+            })),
             Err(error) if error.code() == Code::UnknownFlow => {
                 problems.error("$.flow", "there is no flow of this name or id: publish it first");
                 Ok(None)

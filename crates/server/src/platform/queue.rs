@@ -5,7 +5,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use windlass_engine::problem::Problems;
 use windlass_engine::time::Timestamp;
-use windlass_runtime::queue::{QueueView, Spread as SpreadSeen, Stretch as StretchSeen};
+use windlass_runtime::queue::{QueueView, RATE_MS_MAX, Spread as SpreadSeen, Stretch as StretchSeen};
 use windlass_sdk::types::{
     NoBody, Queue, QueueChange, QueueLimits, QueueStats, Queues, Rate, Rates, Spread, Stretch,
 };
@@ -147,7 +147,7 @@ fn rate(mut given: Fields, problems: &mut Problems) -> Option<StoredRate> {
         problems.error(given.at(name), "it is required and missing");
     }
     let count = given.whole("count", 1, u32::MAX, problems);
-    let per_ms = given.whole("per_ms", 1, u32::MAX, problems);
+    let per_ms = given.whole("per_ms", 1, RATE_MS_MAX, problems);
     let burst = given.whole("burst", 1, u32::MAX, problems);
     given.done(problems);
     Some(StoredRate { count: count?, per_ms: per_ms?, burst })

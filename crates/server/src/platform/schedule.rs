@@ -9,13 +9,14 @@ use windlass_engine::schedule::{Catchup as C, Cron, Dst as D, Overlap as O, WIND
 use windlass_engine::time::Timestamp;
 use windlass_runtime::schedule::{Draft, Target, draft_of};
 use windlass_sdk::types::{
-    Begun, Catchup, Dst, NewSchedule, NextQuery, NextRuns, Overlap, Preview, Schedule, Schedules,
+    Begun, Catchup, Dst, LastRun, Misfire, NewSchedule, NextQuery, NextRuns, Overlap, Preview, Schedule,
+    Schedules,
 };
 use windlass_store::flow::FlowRef;
 use windlass_store::schedule::{Scheduled, Started};
 
-use super::draft::{DSTS, Said};
-use super::fields::{Fields, refused, settled};
+use super::draft::{DSTS, Said, wrong_cron};
+use super::fields::{Fields, refused};
 use super::shape;
 use crate::app::App;
 use crate::extract::{Asked, At};
@@ -34,12 +35,8 @@ pub(crate) async fn create(State(app): State<App>, bytes: Bytes) -> Answer<(Stat
     let Some(target) = said.target.clone() else {
         return Err(ApiError::field(Code::InvalidFields, "$", "it does not say what to start"));
     };
-    let name = match &target {
-        Target::Job(spec) => spec.name.clone(),
-        Target::Flow { flow, .. } => flow_name(&app, FlowRef::Id(*flow)).await?,
-    };
     let usual = Draft {
-        name,
+        name: String::new(),
         cron_expr: String::new(),
         timezone: String::new(),
         dst: D::default(),
@@ -102,18 +99,14 @@ pub(crate) async fn preview(State(app): State<App>, bytes: Bytes) -> Answer<Json
     let dst = body.word("dst", &DSTS, &mut problems).unwrap_or_default();
     let count = body.whole("count", 1, NEXT_MAX as u64, &mut problems);
     body.done(&mut problems);
-    let parsed = expr.map(|expr| Cron::parse(&expr, &zone));
-    match parsed {
-        Some(Ok(cron)) if !problems.has_errors() => {
+    let mut all = problems.into_list();
+    all.extend(expr.iter().flat_map(|expr| wrong_cron(expr, &zone)));
+    match Cron::parse(expr.as_deref().unwrap_or_default(), &zone) {
+        Ok(cron) if all.is_empty() => {
             let count = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(NEXT_DEFAULT);
             Ok(Json(slots(&cron.with_dst(dst), app.runtime.clock().now(), count)))
         }
-        Some(Err(problem)) => {
-            let mut all = problems.into_list();
-            all.push(problem);
-            Err(refused(all))
-        }
-        Some(Ok(_)) | None => Err(settled(problems).err().unwrap_or_else(|| refused(Vec::new()))),
+        Ok(_) | Err(_) => Err(refused(all)),
     }
 }
 
@@ -175,6 +168,18 @@ pub(super) async fn shown(app: &App, scheduled: Scheduled, n_next: usize) -> Ans
         running: running.into_iter().map(begun).collect(),
         waiting: row.progress.waiting.into_iter().map(time).collect(),
         decided_until: row.progress.last_slot.map(time),
+        fired: row.history.n_fired,
+        passed: row.history.n_passed,
+        last_run: row.history.last.map(|last| LastRun {
+            slot: time(last.firing.slot),
+            manual: last.firing.manual,
+            started: begun(last.started),
+        }),
+        last_error: row.history.last_error.map(|missed| Misfire {
+            slot: time(missed.slot),
+            at: time(missed.at),
+            reason: missed.reason,
+        }),
         created_at: time(row.created_at),
         updated_at: time(row.updated_at),
     };

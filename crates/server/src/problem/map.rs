@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use windlass_engine::input::Refusal;
 use windlass_engine::job::JobRefusal;
+use windlass_engine::problem::Problem;
 use windlass_runtime::flow::PublishError;
 use windlass_runtime::job::{CreateError, JobError};
 use windlass_runtime::queue::LimitError;
@@ -170,7 +171,12 @@ impl From<CreateError> for ApiError {
 impl From<LimitError> for ApiError {
     fn from(error: LimitError) -> Self {
         match error {
-            LimitError::Problems(problems) => ApiError::problems(Code::InvalidFields, problems),
+            LimitError::Problems(problems) => {
+                // A body has them in a field of their own.
+                let inside =
+                    |problem: Problem| Problem { path: problem.path.replacen('$', "$.limits", 1), ..problem };
+                ApiError::problems(Code::InvalidFields, problems.into_iter().map(inside).collect())
+            }
             LimitError::Runtime(error) => error.into(),
         }
     }

@@ -66,6 +66,11 @@ async fn a_schedule_is_triggered_and_starts_what_it_starts() {
     assert_eq!((&shown["task"]["name"], &shown["task"]["schedule_id"]), (&json!("report"), &json!(id)));
     let running = host.get(&format!("{SCHEDULES}/{id}")).await.ok();
     assert_eq!(running["running"], json!([{ "task_id": task }]));
+    let last = &running["last_run"];
+    assert_eq!(
+        (&last["task_id"], &last["manual"], &running["fired"]),
+        (&json!(task), &json!(true), &json!(1))
+    );
     let listed = host.get(&format!("/api/v1/tasks?schedule={id}")).await.ok();
     assert_eq!((&listed["count"], &listed["tasks"][0]["id"]), (&json!(1), &json!(task)));
     host.publish("greet", upper()).await;
@@ -117,8 +122,8 @@ async fn slots_can_be_seen_before_they_come() {
         preview(json!({ "cron_expr": "61 * * * *" })).await.no(400, "invalid_fields"),
         ["$.cron_expr"]
     );
-    let bad = json!({ "cron_expr": "* * * * *", "timezone": "Mars/Base", "dst": "never" });
-    assert_eq!(preview(bad).await.no(400, "invalid_fields"), ["$.dst", "$.timezone"]);
+    let bad = json!({ "cron_expr": "* * *", "timezone": "Mars/Base", "dst": "never" });
+    assert_eq!(preview(bad).await.no(400, "invalid_fields"), ["$.dst", "$.cron_expr", "$.timezone"]);
     assert_eq!(preview(json!({ "count": 0 })).await.no(400, "invalid_fields"), ["$.cron_expr", "$.count"]);
 }
 
@@ -143,6 +148,8 @@ async fn everything_that_is_wrong_with_a_schedule_is_named() {
         json!({ "task": { "name": "", "queue_name": "a b", "prio": 1, "run_at": "2199-01-01T00:00:00Z" } }),
     );
     assert_eq!(refused(body).await, ["$.task.run_at", "$.task.prio", "$.task.name", "$.task.queue_name"]);
+    let body = json!({ "cron_expr": "* * *", "timezone": "Mars/Base", "task": task, "enabled": "yes" });
+    assert_eq!(refused(body).await, ["$.enabled", "$.cron_expr", "$.timezone"]);
     let body = daily(json!({ "task": with("a", json!({ "type": "scheduled" })) }));
     assert_eq!(refused(body).await, ["$.task.type"]);
     let unknown = "00000000-0000-0000-0000-000000000001";

@@ -1,6 +1,7 @@
-//! Attempts: a row each, because a job forgets and the store does not.
+//! Attempts: a row each, because a job forgets and the store does not. The first one of a job that nobody was given yet
+//! is no row: it would say nothing that the job does not, and every job would be written twice.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::id::JobId;
 use windlass_engine::job::{Attempt, Job};
 
@@ -16,12 +17,16 @@ macro_rules! columns {
 
 const REMEMBERED: &str = concat!(columns!(), " AND number >= ?2 ORDER BY number");
 const AFTER: &str = concat!(columns!(), " AND number > ?2 ORDER BY number LIMIT ?3");
+const UNTOUCHED: &str = "SELECT created_at FROM jobs WHERE id = ?1 AND fence = 0 AND is_open = 1";
 const LAST: &str = "SELECT max(number) FROM attempts WHERE job = ?1";
 const WRITE: &str = "INSERT OR REPLACE INTO attempts (job, number, fence, status, worker, created_at, started_at, \
      finished_at, result, error, next_retry_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
 
 /// Writes the attempts that may have changed: the one that was the last, and those after it.
 pub(super) fn write(db: &Connection, job: &Job, exists: bool) -> Result<(), StoreError> {
+    if job.is_untouched() {
+        return Ok(());
+    }
     // Most jobs have one attempt, and then there is nothing to ask.
     let last: Option<u32> = if exists && job.attempts.len() > 1 {
         db.prepare_cached(LAST)?.query_row([job.id.key()], |row| row.get(0))?
@@ -66,7 +71,12 @@ pub(super) fn after(
 ) -> Result<Vec<Attempt>, StoreError> {
     let mut statement = db.prepare_cached(AFTER)?;
     let rows = statement.query_map(params![job.key(), after, bound(limit)], read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    let rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    if !rows.is_empty() || after > 0 || limit == 0 {
+        return Ok(rows);
+    }
+    let created_at = db.prepare_cached(UNTOUCHED)?.query_row([job.key()], |row| Columns::of(row).time());
+    Ok(created_at.optional()?.map(Attempt::first).into_iter().collect())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Attempt> {
@@ -86,4 +96,4 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Attempt> {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[REMEMBERED, AFTER, LAST, WRITE];
+pub(super) const ALL: &[&str] = &[REMEMBERED, AFTER, UNTOUCHED, LAST, WRITE];

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, OptionalExtension, params};
-use windlass_engine::id::{FlowId, RunId, VersionId};
+use windlass_engine::id::{FlowId, JobId, RunId, VersionId};
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id};
+use super::column::{Columns, Id, Key};
 use super::depth::Depths;
 use crate::error::StoreError;
 use crate::run::Owner;
@@ -25,6 +25,7 @@ const KNOWN_MAX: usize = 16_384;
 const HEAD: &str =
     "SELECT no, len, ended_at IS NULL, wake_at, owner_server, owner_epoch FROM runs WHERE id = ?1";
 const VERSION: &str = "SELECT 1 FROM versions WHERE id = ?1 AND flow = ?2";
+const LAST_JOB: &str = "SELECT max(id) FROM jobs";
 const FIRED: &str = "SELECT EXISTS (SELECT 1 FROM firings)";
 
 /// What a change of a run has to know of it: its number, the length that guards it, and where it is in indexes.
@@ -45,6 +46,8 @@ pub(super) struct Desk {
     /// Whether a schedule has ever fired: without, nothing that ends has to be looked for there.
     has_fired: Cell<Option<bool>>,
     depths: Depths,
+    /// No job has an id after this one; ids are made in order of time, so that most new ones have not been seen.
+    last_job: Cell<Option<Key>>,
     n_logged: Arc<AtomicU32>,
 }
 
@@ -66,7 +69,15 @@ impl Desk {
             count.store(u32::try_from(pages).unwrap_or(0), Ordering::Relaxed);
             Ok(())
         }))?;
-        Ok(Desk { db, heads, versions, has_fired: Cell::new(None), depths: Depths::default(), n_logged })
+        Ok(Desk {
+            db,
+            heads,
+            versions,
+            has_fired: Cell::new(None),
+            depths: Depths::default(),
+            last_job: Cell::new(None),
+            n_logged,
+        })
     }
 
     /// Pages in the log since it last began anew.
@@ -80,6 +91,7 @@ impl Desk {
         self.versions.borrow_mut().clear();
         self.has_fired.set(None);
         self.depths.forget();
+        self.last_job.set(None);
     }
 
     /// What this transaction changes about how full queues are.
@@ -132,6 +144,20 @@ impl Desk {
         Ok(exists)
     }
 
+    /// Whether there cannot be such a job: its id comes after all that were ever written.
+    pub(super) fn is_new_job(&self, job: JobId) -> Result<bool, StoreError> {
+        if self.last_job.get().is_none() {
+            let last: Option<Key> = self.prepare_cached(LAST_JOB)?.query_row([], |row| row.get(0))?;
+            self.last_job.set(Some(last.unwrap_or_default()));
+        }
+        Ok(self.last_job.get().is_some_and(|last| job.key() > last))
+    }
+
+    /// Notes that there is such a job from now on.
+    pub(super) fn note_job(&self, job: JobId) {
+        self.last_job.set(self.last_job.get().map(|last| last.max(job.key())));
+    }
+
     /// Whether a schedule has ever fired.
     pub(super) fn has_fired(&self) -> Result<bool, StoreError> {
         if let Some(has_fired) = self.has_fired.get() {
@@ -149,4 +175,4 @@ impl Desk {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[HEAD, VERSION, FIRED];
+pub(super) const ALL: &[&str] = &[HEAD, VERSION, LAST_JOB, FIRED];

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row};
 use windlass_engine::id::{JobId, RunId};
-use windlass_engine::job::{Job, JobSpec};
+use windlass_engine::job::{Attempt, Job, JobSpec};
 use windlass_engine::time::Timestamp;
 
 use super::attempt;
@@ -63,7 +63,7 @@ fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<JobRow> {
     let mut columns = Columns::of(row);
     let (id, rev): (JobId, u64) = (columns.id()?, columns.number()?);
     let (state, fence, round) = (columns.json()?, columns.number()?, columns.json()?);
-    let attempts = attempt::remembered(db, id, columns.value()?)?;
+    let attempts_from: u32 = columns.value()?;
     let (memo, replays) = (columns.json_or_none()?, columns.json()?);
     let (run, node): (Option<RunId>, _) = (columns.id_or_none()?, columns.path_or_none()?);
     let call = run.zip(node).zip(columns.number_or_none()?);
@@ -72,18 +72,12 @@ fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<JobRow> {
     let (created_at, updated_at) = (columns.time()?, columns.time()?);
     let mut spec: JobSpec = columns.json()?;
     spec.payload = columns.json()?;
-    let job = Job {
-        id,
-        spec: Arc::new(spec),
-        state,
-        fence,
-        round,
-        attempts,
-        memo,
-        replays,
-        created_at,
-        updated_at,
-    };
+    let spec = Arc::new(spec);
+    let attempts = vec![Attempt::first(created_at)];
+    let mut job = Job { id, spec, state, fence, round, attempts, memo, replays, created_at, updated_at };
+    if !job.is_untouched() {
+        job.attempts = attempt::remembered(db, id, attempts_from)?;
+    }
     Ok(JobRow { rev, job, origin })
 }
 
@@ -95,6 +89,10 @@ pub(super) fn jobs(db: &Connection, query: &JobQuery) -> Result<Page<JobRow>, St
     let mut conditions = Conditions::default();
     let words: Vec<&str> = query.statuses.iter().map(|status| word(*status)).collect();
     conditions.one_of("status", &words);
+    if query.statuses == [JobStatus::Running] {
+        // What runs has a wake-up: its lease ends. So not all jobs are looked through, but those that time will move.
+        conditions.add("wake_at IS NOT NULL", []);
+    }
     conditions.equal("queue", query.queue.clone());
     conditions.equal("name", query.name.clone());
     conditions.equal("run", query.run.map(key));
@@ -104,7 +102,7 @@ pub(super) fn jobs(db: &Connection, query: &JobQuery) -> Result<Page<JobRow>, St
         conditions.add("fingerprint = ? AND is_dead_letter = 1", [fingerprint.clone().into()]);
     }
     if let Some(worker) = &query.worker {
-        // What runs has a wake-up: its lease ends. So not all jobs are looked through, but those that time will move.
+        // As above.
         let held = "status = 'running' AND wake_at IS NOT NULL AND state ->> '$.worker' = ?";
         conditions.add(held, [worker.clone().into()]);
     }

@@ -167,7 +167,7 @@ async fn of_many_who_create_one_key_at_once_one_does() {
     let create = |n: usize| {
         let server = server.clone();
         async move {
-            if n % 2 == 0 {
+            if n.is_multiple_of(2) {
                 vec![server.create_job(keyed("k")).await.unwrap()]
             } else {
                 server.create_jobs(vec![keyed("k"), keyed("other"), keyed("k")]).await.unwrap()

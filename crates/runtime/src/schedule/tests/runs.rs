@@ -61,7 +61,8 @@ async fn each_slot_starts_one_run_whoever_looks() {
         let runs = servers[0].scheduled_runs(id).await;
         let mut found: Vec<_> = runs.iter().map(|row| row.id).collect();
         let mut expected: Vec<_> = slots.iter().map(|at| slot(id, *at).run()).collect();
-        (found.sort(), expected.sort());
+        found.sort();
+        expected.sort();
         assert_eq!(found, expected);
         let view = servers[1].view(found[0]).await.unwrap().unwrap();
         assert_eq!((view.row.origin.flow, view.row.origin.schedule), (flow, Some(id)));

@@ -88,6 +88,10 @@ pub(in crate::sqlite) struct Before {
 }
 
 impl Before {
+    fn nothing() -> Self {
+        Before { row: None, is_open: false, replays: String::new(), place: None }
+    }
+
     fn read(columns: &mut Columns<'_>, row: i64) -> rusqlite::Result<Self> {
         let (is_open, replays) = (columns.value()?, columns.value()?);
         let place = Place::of(columns.word()?, columns.value()?);
@@ -97,21 +101,15 @@ impl Before {
 
 /// Whether the changes may be made; what each of them finds.
 pub(in crate::sqlite) fn check(
-    db: &Connection,
+    desk: &Desk,
     changes: &[JobChange],
     now: Timestamp,
 ) -> Result<Vec<Before>, StoreError> {
     let mut taken: BTreeMap<(&str, &str), (JobId, JobStatus)> = BTreeMap::new();
     let (mut found, mut duplicates) = (Vec::with_capacity(changes.len()), Vec::new());
     for JobChange { expected_rev, job, .. } in changes {
-        let head = db.prepare_cached(HEAD)?.query_row([job.id.key()], |row| {
-            let mut columns = Columns::of(row);
-            let (row, rev) = (columns.value()?, columns.number()?);
-            Ok((rev, Before::read(&mut columns, row)?))
-        });
-        let nobody = || (0, Before { row: None, is_open: false, replays: String::new(), place: None });
-        let (rev, before) = head.optional()?.unwrap_or_else(nobody);
-        guard(|| Subject::Job(job.id), *expected_rev, rev)?;
+        let is_new = *expected_rev == 0 && desk.is_new_job(job.id)?;
+        let before = if is_new { Before::nothing() } else { before(desk, job.id, *expected_rev)? };
         let is_open = before.is_open;
         found.push(before);
         // A key is taken when a job is created or opened again; while it is open nobody else can have it.
@@ -119,7 +117,7 @@ pub(in crate::sqlite) fn check(
         if is_open || !job.is_open() || key.is_empty() {
             continue;
         }
-        let holder = db.prepare_cached(HOLDER)?.query_row(params![queue, key, now.0], |row| {
+        let holder = desk.prepare_cached(HOLDER)?.query_row(params![queue, key, now.0], |row| {
             let mut columns = Columns::of(row);
             Ok((columns.id()?, columns.word()?))
         });
@@ -134,6 +132,18 @@ pub(in crate::sqlite) fn check(
     if duplicates.is_empty() { Ok(found) } else { Err(Refusal::Duplicates(duplicates).into()) }
 }
 
+/// What is there of a job, if it has this revision.
+fn before(desk: &Desk, job: JobId, expected_rev: u64) -> Result<Before, StoreError> {
+    let head = desk.prepare_cached(HEAD)?.query_row([job.key()], |row| {
+        let mut columns = Columns::of(row);
+        let (row, rev) = (columns.value()?, columns.number()?);
+        Ok((rev, Before::read(&mut columns, row)?))
+    });
+    let (rev, before) = head.optional()?.unwrap_or_else(|| (0, Before::nothing()));
+    guard(|| Subject::Job(job), expected_rev, rev)?;
+    Ok(before)
+}
+
 /// Makes a change.
 pub(in crate::sqlite) fn write(
     desk: &Desk,
@@ -144,6 +154,9 @@ pub(in crate::sqlite) fn write(
     let JobChange { job, .. } = change;
     let is_open = job.is_open();
     write_row(desk, change, texts, before)?;
+    if before.row.is_none() {
+        desk.note_job(job.id);
+    }
     attempt::write(desk, job, before.row.is_some())?;
     let place = Place::of(JobStatus::of(job), job.is_dead_letter());
     desk.depths().note(&job.spec.queue, before.place, place);
@@ -211,7 +224,14 @@ fn insert(
         spec.limit_key
     ];
     db.prepare_cached(INSERT)?.execute([&standing, origin].concat().as_slice())?;
-    let (spec, payload) = texts.spec.clone().unwrap_or_else(|| spec_texts(spec));
+    let made;
+    let (spec, payload) = match &texts.spec {
+        Some(texts) => texts,
+        None => {
+            made = spec_texts(spec);
+            &made
+        }
+    };
     db.prepare_cached(INSERT_SPEC)?.execute(params![id, spec, payload])?;
     Ok(())
 }
