@@ -216,11 +216,11 @@ impl Index {
     fn head(&self, query: &Query, gated: &[(String, usize)], at: usize) -> Option<Head> {
         let (n_queues, n_services) = (query.queues.len(), query.services.len());
         if let Some(queue) = query.queues.get(at) {
-            return match self.gates.get(queue) {
-                _ if self.paused.contains(queue) => None,
+            let head = || match self.gates.get(queue) {
                 Some(gate) => gate.head(None),
                 None => self.queues.head(queue),
             };
+            return if self.paused.contains(queue) { None } else { head() };
         }
         if let Some(service) = query.services.get(at - n_queues) {
             return self.services.head(service);

@@ -70,7 +70,9 @@ impl<'a> Fill<'a> {
             (Want::Lists { query, limit, .. }, Some(Answer::Ready(rows))) => {
                 index.filled(&query, Some((rows, limit)));
             }
-            (Want::Lists { query, .. }, _) => index.filled(&query, None),
+            (Want::Lists { query, .. }, Some(Answer::ReadyByKey(_) | Answer::Held(_)) | None) => {
+                index.filled(&query, None);
+            }
             (Want::View(filling), Some(Answer::Ready(rows))) => {
                 index.heard(&filling, Some(Heard::InOrder(rows)));
             }
@@ -79,7 +81,9 @@ impl<'a> Fill<'a> {
             }
             (Want::View(filling), Some(Answer::Held(_)) | None) => index.heard(&filling, None),
             (Want::Held(counting), Some(Answer::Held(held))) => index.counted(&counting, Some(held)),
-            (Want::Held(counting), _) => index.counted(&counting, None),
+            (Want::Held(counting), Some(Answer::Ready(_) | Answer::ReadyByKey(_)) | None) => {
+                index.counted(&counting, None);
+            }
         }
     }
 }
