@@ -32,14 +32,23 @@ pub(crate) struct View {
     others: Known,
     /// When the keys that are only in the store have their turn.
     others_turn: u64,
-    /// While somebody reads from the store: how much of what they read will still be known.
-    filling: Option<Known>,
+    filling: Option<Filling>,
     /// The key after which the store is asked for more.
     after: Option<Arc<str>>,
 }
 
 /// The next job of a lane.
 type JobOf = Key;
+
+/// While somebody reads from the store: how much of what they read will still be known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Filling {
+    pub(crate) lanes: Known,
+    /// Of keys that have no lane then.
+    pub(crate) others: Known,
+    /// Lanes are read as well, and not left out.
+    is_whole: bool,
+}
 
 #[derive(Debug)]
 struct Lane {
@@ -137,21 +146,22 @@ impl View {
     /// Puts a lane where it belongs now, or ends it.
     pub(crate) fn place(&mut self, limit_key: &str, standing: Standing) {
         let Some(lane) = self.lanes.get_mut(limit_key) else { return };
-        if let Some(place) = lane.place.take() {
-            self.order.remove(&place);
+        let place = |first: &Key| ((first.urgency(), standing.turn, Mark::at(*first)), *first);
+        let place = lane.ready.first().filter(|_| standing.is_open).map(place);
+        if lane.place != place {
+            if let Some(before) = std::mem::replace(&mut lane.place, place) {
+                self.order.remove(&before);
+            }
+            self.order.extend(place);
         }
-        if !standing.is_open {
-            return;
-        }
-        if let Some(first) = lane.ready.first().copied() {
-            let place = ((first.urgency(), standing.turn, Mark::at(first)), first);
-            lane.place = Some(place);
-            self.order.insert(place);
-        } else {
+        if standing.is_open && place.is_none() {
             let known = lane.known;
             self.lanes.remove(limit_key);
             self.lower_others(known);
-            self.lower_filling(known);
+            // Nobody reads what had a lane when they began.
+            if let Some(filling) = self.filling.as_mut().filter(|filling| !filling.is_whole) {
+                filling.others = filling.others.min(known);
+            }
         }
     }
 
@@ -165,13 +175,14 @@ impl View {
     }
 
     /// Somebody begins to read from the store.
-    pub(crate) fn begin_filling(&mut self) {
-        self.filling = Some(Known::All);
+    pub(crate) fn begin_filling(&mut self, is_whole: bool) {
+        self.filling = Some(Filling { lanes: Known::All, others: Known::All, is_whole });
     }
 
     /// The reading has ended: so much of what was read is still known.
-    pub(crate) fn end_filling(&mut self) -> Known {
-        self.filling.take().unwrap_or_default()
+    pub(crate) fn end_filling(&mut self) -> Filling {
+        let nothing = Filling { lanes: Known::Nothing, others: Known::Nothing, is_whole: false };
+        self.filling.take().unwrap_or(nothing)
     }
 
     /// So much is known of a key, if it is more than before. Its jobs are added next.
@@ -193,7 +204,9 @@ impl View {
     }
 
     fn lower_filling(&mut self, known: Known) {
-        self.filling = self.filling.map(|filling| filling.min(known));
+        if let Some(filling) = &mut self.filling {
+            (filling.lanes, filling.others) = (filling.lanes.min(known), filling.others.min(known));
+        }
     }
 }
 

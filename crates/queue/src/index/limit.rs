@@ -140,10 +140,13 @@ impl Index {
 
     fn occupy(&mut self, id: JobId, rev: u64, queue: &str, limit_key: &str) {
         let Some(gate) = self.gates.get_mut(queue).filter(|gate| gate.counts()) else { return };
-        let hold = Hold { queue: queue.to_owned(), limit_key: limit_key.to_owned(), rev };
-        if self.slots.insert(id, hold).is_none() {
-            gate.hold(limit_key);
+        if let Some(hold) = self.slots.get_mut(&id) {
+            hold.rev = rev;
+            return;
         }
+        let hold = Hold { queue: queue.to_owned(), limit_key: limit_key.to_owned(), rev };
+        self.slots.insert(id, hold);
+        gate.hold(limit_key);
     }
 
     /// Somebody is given the job.

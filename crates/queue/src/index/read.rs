@@ -7,6 +7,7 @@ use windlass_store::job::{JobRow, KeyQuery, KeyRows, ReadyQuery};
 use super::{Index, Place, weight_of};
 use crate::gate::Gate;
 use crate::list::{Key, Known, Mark};
+use crate::view;
 
 /// A view that somebody reads from the store.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ impl Index {
             let pairs = service.map(pair).into_iter().collect();
             Asked::InOrder(ReadyQuery { queues, pairs, limit, ..ReadyQuery::default() })
         };
-        view.begin_filling();
+        view.begin_filling(!takes_turns);
         self.n_filling += 1;
         Some(Filling { queue: queue.to_owned(), service: service.map(str::to_owned), number, question })
     }
@@ -84,7 +85,7 @@ impl Index {
         self.stir(queue);
     }
 
-    fn learn(&mut self, queue: &str, service: Option<&str>, read: Read, still: Known) {
+    fn learn(&mut self, queue: &str, service: Option<&str>, read: Read, still: view::Filling) {
         let Read { mut lanes, mut others, after } = read;
         // What may be handed out goes first: there may not be room for all.
         if let Some(gate) = self.gates.get(queue) {
@@ -92,7 +93,7 @@ impl Index {
         }
         let (mut n, mut bytes) = (0usize, 0usize);
         for (limit_key, known, rows) in lanes {
-            let known = self.fitting(known.min(still), &rows, n > 0);
+            let known = self.fitting(known.min(still.lanes), &rows, n > 0);
             n += rows.len();
             bytes = rows.iter().map(weight_of).fold(bytes, usize::saturating_add);
             let Some(gate) = self.gates.get_mut(queue) else { return };
@@ -109,7 +110,7 @@ impl Index {
         }
         let Some(gate) = self.gates.get_mut(queue) else { return };
         let turn = gate.next_turn();
-        gate.view_mut(service).learn_others(others.min(still), turn, after);
+        gate.view_mut(service).learn_others(others.min(still.others), turn, after);
         self.bytes_per_row = bytes.checked_div(n).unwrap_or(self.bytes_per_row);
     }
 
