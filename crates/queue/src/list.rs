@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use windlass_engine::id::JobId;
 use windlass_engine::time::Timestamp;
-use windlass_store::job::{JobRow, due_at};
+use windlass_store::job::{JobRow, ReadyPlace, due_at};
 
 /// The place of a job among others: higher priority first, then the earlier due, then the smaller id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +19,11 @@ impl Key {
     pub(crate) fn of(row: &JobRow) -> Self {
         let job = &row.job;
         Key { urgency: Reverse(job.spec.priority), due: due_at(job).unwrap_or(job.updated_at), id: job.id }
+    }
+
+    /// The same place as the store names it.
+    pub(crate) fn place(self) -> ReadyPlace {
+        ReadyPlace { priority: self.urgency.0, due_at: self.due, id: self.id }
     }
 
     pub(crate) fn urgency(self) -> Reverse<i32> {
@@ -60,6 +65,16 @@ impl Mark {
     /// After all jobs of a priority.
     pub(crate) fn end_of(priority: i32) -> Self {
         Mark { urgency: Reverse(priority), within: Within::End }
+    }
+}
+
+impl Mark {
+    /// The job that the place is at, if it is at one.
+    pub(crate) fn job(self) -> Option<Key> {
+        match self.within {
+            Within::Near(due, id, false) => Some(Key { urgency: self.urgency, due, id }),
+            Within::Near(_, _, true) | Within::Start | Within::End => None,
+        }
     }
 }
 
@@ -148,6 +163,14 @@ impl List {
 
     pub(crate) fn is_known(&self) -> bool {
         self.known == Known::All
+    }
+
+    /// From where on the store has to be read; `None` = from the start.
+    pub(crate) fn unknown_from(&self) -> Option<Key> {
+        match self.known {
+            Known::Before(mark) => mark.job(),
+            Known::Nothing | Known::All => None,
+        }
     }
 
     pub(crate) fn insert(&mut self, key: Key) {

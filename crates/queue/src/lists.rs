@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::list::{Head, Known, List};
+use crate::list::{Head, Key, Known, List};
 
 /// Lists that are remembered at least, whether or not there is anything in them.
 const EMPTY_LISTS_MAX: usize = 10_000;
@@ -61,6 +61,16 @@ impl Lists {
             Some(list) => !list.is_filling() && !list.suffices(n),
             None => self.others != Known::All,
         }
+    }
+
+    /// From where on the store has to be read for all of these; `None` = from the start.
+    pub(crate) fn unknown_from(&self, names: &[String]) -> Option<Option<Key>> {
+        let mut from = None;
+        for name in names {
+            let known = self.named.get(name).and_then(List::unknown_from)?;
+            from = Some(from.map_or(known, |from: Key| from.min(known)));
+        }
+        Some(from)
     }
 
     /// Somebody begins to read these from the store.

@@ -9,7 +9,7 @@ use windlass_engine::time::Timestamp;
 
 use crate::page::Part;
 
-pub use crate::ready::{HeldRow, KeyQuery, KeyRows, KeyTurn, ReadyQuery};
+pub use crate::ready::{HeldRow, KeyQuery, KeyRows, KeyTurn, ReadyPlace, ReadyQuery};
 
 /// A job, how often it was written, and what it is for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! Questions about jobs that can be claimed, and what workers have of a queue already.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -19,8 +20,24 @@ pub struct ReadyQuery {
     pub pairs: Vec<(String, String)>,
     /// Queues whose jobs do not match by their service alone.
     pub except: Vec<String>,
+    /// Not those that come before this place.
+    pub from: Option<ReadyPlace>,
     pub now: Timestamp,
     pub limit: usize,
+}
+
+/// A place among jobs that can be claimed: higher priority first, then the earlier due, then the smaller id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadyPlace {
+    pub priority: i32,
+    pub due_at: Timestamp,
+    pub id: JobId,
+}
+
+impl ReadyPlace {
+    fn order(self) -> (Reverse<i32>, Timestamp, JobId) {
+        (Reverse(self.priority), self.due_at, self.id)
+    }
 }
 
 /// A question about one queue, limit key by limit key: a key with a million jobs hides none of the others. Jobs
@@ -76,5 +93,10 @@ impl JobRow {
         let by_service = query.services.contains(&spec.name) && !query.except.contains(&spec.queue);
         (query.queues.contains(&spec.queue) || by_service || query.pairs.iter().any(is_pair))
             && due_at(&self.job).is_some_and(|due| due <= query.now)
+            && query.from.is_none_or(|from| self.place() >= from.order())
+    }
+
+    fn place(&self) -> (Reverse<i32>, Timestamp, JobId) {
+        (Reverse(self.job.spec.priority), due_at(&self.job).unwrap_or_default(), self.id())
     }
 }

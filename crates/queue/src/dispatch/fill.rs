@@ -41,10 +41,11 @@ impl<'a> Fill<'a> {
     /// What to ask next; `None` = that was all.
     pub fn question(&self, now: Timestamp) -> Option<Question> {
         Some(match self.wants.front()? {
-            Want::Lists { query, except, limit } => Question::Ready(ReadyQuery {
+            Want::Lists { query, except, from, limit } => Question::Ready(ReadyQuery {
                 queues: query.queues.clone(),
                 services: query.services.clone(),
                 except: except.clone(),
+                from: *from,
                 now,
                 limit: *limit,
                 ..ReadyQuery::default()

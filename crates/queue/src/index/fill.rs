@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass_store::job::JobRow;
+use windlass_store::job::{JobRow, ReadyPlace};
 
 use super::limit::Counting;
 use super::read::Filling;
@@ -21,7 +21,7 @@ const READ_ROWS_MIN: usize = 16;
 #[derive(Debug)]
 pub(crate) enum Want {
     /// Lists, so much of them, without the queues that have limits.
-    Lists { query: Query, except: Vec<String>, limit: usize },
+    Lists { query: Query, except: Vec<String>, from: Option<ReadyPlace>, limit: usize },
     /// A queue with limits, or one service in it.
     View(Filling),
     /// Who has jobs of a queue with limits.
@@ -48,13 +48,21 @@ impl Index {
             self.services.begin_filling(&query_left.services);
             self.n_filling += 1;
             let except = self.gates.keys().cloned().collect();
-            wants.push(Want::Lists { query: query_left, except, limit: self.n_to_read() });
+            let from = self.unknown_from(&query_left);
+            wants.push(Want::Lists { query: query_left, except, from, limit: self.n_to_read() });
         }
         for (queue, service) in self.unfilled_views(query, n) {
             wants.extend(self.begin_counting(&queue).map(Want::Held));
             wants.extend(self.begin_reading(&queue, service.as_deref(), n).map(Want::View));
         }
         wants
+    }
+
+    /// Where the first of these lists stops to be known; `None` = at its start.
+    fn unknown_from(&self, query: &Query) -> Option<ReadyPlace> {
+        let queues = self.queues.unknown_from(&query.queues)?;
+        let services = self.services.unknown_from(&query.services)?;
+        [queues, services].into_iter().flatten().min().map(Key::place)
     }
 
     /// Jobs to be read: fewer of large ones, and more by those that are handed out just now, as they are no news.

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use windlass_engine::id::JobId;
 use windlass_engine::job::{Job, JobInput, JobSpec, Outcome};
 use windlass_engine::time::Timestamp;
-use windlass_store::job::JobRow;
+use windlass_store::job::{JobRow, ReadyPlace};
 
 use super::*;
 
@@ -120,8 +120,16 @@ impl World {
     fn begin_reading(&mut self, query: &Query, max: usize) {
         if self.reading.is_empty() {
             for want in self.index.begin_filling(query, max) {
-                let Want::Lists { query, limit, .. } = &want else { panic!("nothing has limits") };
-                let rows = self.ready(query).into_iter().take(*limit).cloned().collect();
+                let Want::Lists { query, from, limit, .. } = &want else { panic!("nothing has limits") };
+                let ready = self.ready(query).into_iter();
+                let is_before = |row: &&JobRow| {
+                    let place = Key::of(row).place();
+                    from.is_some_and(|from| {
+                        let order = |at: ReadyPlace| (Reverse(at.priority), at.due_at, at.id);
+                        order(place) < order(from)
+                    })
+                };
+                let rows = ready.skip_while(is_before).take(*limit).cloned().collect();
                 self.reading.push((want, rows));
             }
         }

@@ -10,7 +10,7 @@ use super::bench::{Bench, at, job_id};
 use super::side_by_side;
 use crate::commit::Commit;
 use crate::error::Duplicate;
-use crate::job::{JobQuery, JobStatus, ReadyQuery};
+use crate::job::{JobQuery, JobStatus, ReadyPlace, ReadyQuery};
 use crate::queue::{QueueLimits, QueueSettings};
 use crate::record::Record;
 use crate::{Refusal, Store};
@@ -192,7 +192,17 @@ pub async fn ready_jobs_come_by_priority_then_due_time_then_id(store: &dyn Store
         limit: 2,
         ..ReadyQuery::default()
     };
-    assert_eq!(store.ready(query).await.unwrap().len(), 2);
+    assert_eq!(store.ready(query.clone()).await.unwrap().len(), 2);
+    let query = &query;
+    let from = |priority, due, n| async move {
+        let from = Some(ReadyPlace { priority, due_at: at(due), id: job_id(n) });
+        let rows = store.ready(ReadyQuery { from, limit: 9, ..query.clone() }).await.unwrap();
+        rows.into_iter().map(|row| row.id()).collect::<Vec<_>>()
+    };
+    assert_eq!(from(0, 20, 1).await, [1, 4, 2].map(job_id), "the place itself belongs to it");
+    assert_eq!(from(0, 15, 1).await, [1, 4, 2].map(job_id));
+    assert_eq!(from(-1, 6, 1).await, []);
+    assert_eq!(from(10, 0, 1).await, [3, 5, 1, 4, 2].map(job_id));
 }
 
 pub async fn ready_jobs_match_by_queue_or_by_service(store: &dyn Store) {

@@ -106,11 +106,19 @@ impl World {
         let is_any = !wants.is_empty();
         for want in wants {
             let told = match &want {
-                Want::Lists { query: Query { queues, services }, except, limit } => {
+                Want::Lists { query: Query { queues, services }, except, from, limit } => {
                     let (queues, services) = (queues.clone(), services.clone());
                     let query = Query { queues: queues.clone(), services: services.clone() };
                     let (except, limit) = (except.clone(), *limit);
-                    let ready = ReadyQuery { queues, services, except, now, limit, ..ReadyQuery::default() };
+                    let ready = ReadyQuery {
+                        queues,
+                        services,
+                        except,
+                        from: *from,
+                        now,
+                        limit,
+                        ..ReadyQuery::default()
+                    };
                     Told::Lists(query, self.store.ready_now(ready).unwrap(), limit)
                 }
                 Want::View(filling) => {

@@ -8,8 +8,8 @@ use windlass_engine::time::Timestamp;
 
 use super::read;
 use crate::error::StoreError;
-use crate::job::{JobRow, ReadyQuery};
-use crate::sqlite::column::{Key, bound};
+use crate::job::{JobRow, ReadyPlace, ReadyQuery};
+use crate::sqlite::column::{Id, Key, bound};
 
 const BY_ROW: &str = concat!(columns!(), " WHERE jobs.rowid = ?1");
 const IS_PAUSED: &str = "SELECT 1 FROM queues WHERE name = ?1 AND is_paused = 1";
@@ -77,8 +77,13 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(statements: Statements, queue: String, service: Option<String>) -> Self {
-        Stream { statements, queue, service, priority: i64::MAX, last: first(), chunk: VecDeque::new() }
+    fn new(statements: Statements, queue: String, service: Option<String>, from: Option<ReadyPlace>) -> Self {
+        let (priority, last) = from.map_or((i64::MAX, first()), |from| {
+            // Right before the place: what an id begins with comes before it.
+            let id = from.id.key();
+            (i64::from(from.priority), (from.due_at.0, id[..id.len() - 1].to_vec()))
+        });
+        Stream { statements, queue, service, priority, last, chunk: VecDeque::new() }
     }
 
     /// The next place, and the row. Goes from priority to priority, so that jobs of a high one that are not due yet
@@ -156,11 +161,11 @@ fn streams(db: &Connection, query: &ReadyQuery) -> Result<Vec<Stream>, StoreErro
     }
     // What a whole queue tells is not told again.
     pairs.retain(|(queue, _)| !queues.contains(queue.as_str()));
-    let of_queues = queues
-        .iter()
-        .flat_map(|queue| OF_QUEUE.map(|statements| Stream::new(statements, (*queue).to_owned(), None)));
+    let of_queues = queues.iter().flat_map(|queue| {
+        OF_QUEUE.map(|statements| Stream::new(statements, (*queue).to_owned(), None, query.from))
+    });
     let of_pairs = pairs.iter().flat_map(|(queue, service)| {
-        OF_PAIR.map(|statements| Stream::new(statements, queue.clone(), Some(service.clone())))
+        OF_PAIR.map(|statements| Stream::new(statements, queue.clone(), Some(service.clone()), query.from))
     });
     Ok(of_queues.chain(of_pairs).collect())
 }
