@@ -52,12 +52,13 @@ impl Conditions {
         }
     }
 
-    /// Adds that a column is one of these words, if there are any.
-    pub(super) fn one_of(&mut self, column: &str, words: &[&str]) {
-        if !words.is_empty() {
-            let places = vec!["?"; words.len()].join(", ");
-            let values = words.iter().map(|word| Value::Text((*word).to_owned()));
-            self.add(format!("{column} IN ({places})"), values);
+    /// Adds that a column is one of these words, if there are any. They are words of this program, and written out:
+    /// an index over the rows with one word is not used for a value that comes later.
+    pub(super) fn one_of(&mut self, column: &str, words: &[&'static str]) {
+        match words {
+            [] => {}
+            [word] => self.add(format!("{column} = '{word}'"), []),
+            words => self.add(format!("{column} IN ('{}')", words.join("', '")), []),
         }
     }
 

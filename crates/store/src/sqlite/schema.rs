@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::Durability;
@@ -41,8 +42,7 @@ pub(super) fn prepare_writer(db: &Connection, durability: Durability) -> Result<
         Durability::Strict => "FULL",
         Durability::Fast => "NORMAL",
     };
-    db.busy_timeout(BUSY)?;
-    db.set_prepared_statement_cache_capacity(STATEMENTS);
+    prepare_any(db)?;
     let mode: String = db.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode != "wal" {
         let error =
@@ -58,9 +58,17 @@ pub(super) fn prepare_writer(db: &Connection, durability: Durability) -> Result<
 }
 
 pub(super) fn prepare_reader(db: &Connection) -> Result<(), StoreError> {
+    prepare_any(db)?;
+    db.execute_batch("PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;")?;
+    Ok(())
+}
+
+fn prepare_any(db: &Connection) -> Result<(), StoreError> {
     db.busy_timeout(BUSY)?;
     db.set_prepared_statement_cache_capacity(STATEMENTS);
-    db.execute_batch("PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;")?;
+    // Otherwise a statement is compiled anew for every value that it is given, to see whether that value would let it
+    // use one of the indexes over a part of a table.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 

@@ -127,12 +127,13 @@ pub(in crate::sqlite) fn ready(db: &Connection, query: &ReadyQuery) -> Result<Ve
         heads.extend(stream.next(db, query.now)?.map(|(place, row)| Reverse((place, row, at))));
     }
     let (mut found, mut rows) = (HashSet::new(), Vec::new());
+    let mut by_row = db.prepare_cached(BY_ROW)?;
     while rows.len() < query.limit
         && let Some(Reverse((_, row, at))) = heads.pop()
     {
         // One that matches twice is in two streams.
         if found.insert(row) {
-            rows.push(db.prepare_cached(BY_ROW)?.query_row([row], |row| read(db, row))?);
+            rows.push(by_row.query_row([row], |row| read(db, row))?);
         }
         heads.extend(streams[at].next(db, query.now)?.map(|(place, row)| Reverse((place, row, at))));
     }
