@@ -15,6 +15,7 @@ use windlass_store::commit::{Commit, JobChange, ScheduleChange};
 use windlass_store::outbox::MessageId;
 use windlass_store::run::{Origin, Request, RunRef, RunRow, RunStatus};
 use windlass_store::schedule::FiringRow;
+use windlass_store::{Refusal as Forbidden, StoreError};
 
 use crate::feed::Change;
 use crate::mailbox::Told;
@@ -125,6 +126,9 @@ impl Runtime {
 
     async fn start_as(&self, run: RunId, new: NewRun) -> Result<Started, StartError> {
         self.admit()?;
+        if let Some(account) = &new.start.account {
+            self.check_account(account).await?;
+        }
         let request = new.request.as_ref().map(|request| request.id.clone());
         let origin = Origin {
             flow: new.flow,
@@ -147,6 +151,14 @@ impl Runtime {
             Told::Refused(refusal) => Err(StartError::Refused(refusal)),
             Told::Outdated | Told::UnknownRun => Err(RuntimeError::Broken.into()),
             Told::Trouble(error) => Err(StartError::Runtime(error)),
+        }
+    }
+
+    /// Refuses an account that nobody opened: what it is to pay for would fail at its first call.
+    async fn check_account(&self, account: &str) -> Result<(), RuntimeError> {
+        match self.store().account(account).await? {
+            Some(_) => Ok(()),
+            None => Err(StoreError::from(Forbidden::UnknownAccount(account.to_owned())).into()),
         }
     }
 

@@ -73,10 +73,7 @@ impl Cron {
             let reason = format!("`{expr}` has {n_fields} fields, expected 5, or 6 with seconds first");
             return Err(bad_cron(reason, Some("`0 9 * * 1-5` is nine o'clock on weekdays")));
         }
-        let pattern: Pattern = expr.parse().map_err(|error: croner::errors::CronError| {
-            let text = error.to_string();
-            bad_cron(format!("`{expr}` is not a cron expression: {}", text.trim_end_matches('.')), None)
-        })?;
+        let pattern: Pattern = expr.parse().map_err(|_| unreadable(expr))?;
         let zone = if zone.trim().is_empty() { "UTC" } else { zone.trim() };
         let tz = TimeZone::get(zone).map_err(|_| Problem {
             path: "$.timezone".to_owned(),
@@ -294,6 +291,34 @@ fn part(n: i8) -> u32 {
 
 fn civil_year(year: i16) -> DateTime {
     Date::new(year, 1, 1).unwrap_or(Date::MAX).to_datetime(Time::midnight())
+}
+
+/// What each field may say, seconds first.
+const FIELDS: [(&str, &str); 6] = [
+    ("second", "0-59"),
+    ("minute", "0-59"),
+    ("hour", "0-23"),
+    ("day of the month", "1-31, `L` for the last, `15W` for the weekday next to the 15th"),
+    ("month", "1-12 or JAN-DEC"),
+    ("day of the week", "0-7 or SUN-SAT, `5#2` for the second friday, `5L` for the last"),
+];
+
+/// Names the fields that cannot be read, each tried with nothing beside it.
+fn unreadable(expr: &str) -> Problem {
+    let words: Vec<&str> = expr.split_whitespace().collect();
+    let names = FIELDS.iter().skip(FIELDS.len().saturating_sub(words.len()));
+    let is_bad = |at: usize| {
+        let alone = (0..words.len()).map(|other| if other == at { words[at] } else { "*" });
+        alone.collect::<Vec<_>>().join(" ").parse::<Pattern>().is_err()
+    };
+    let bad = names.zip(&words).enumerate().filter(|(at, _)| is_bad(*at));
+    let told: Vec<String> = bad
+        .map(|(_, ((name, allowed), word))| format!("`{word}` is no {name} (allowed: {allowed})"))
+        .collect();
+    let hint = "in every field also `*`, lists `1,5`, ranges `1-5` and steps `*/5`; or one of @hourly, @daily, \
+                @weekly, @monthly, @yearly";
+    let why = if told.is_empty() { String::new() } else { format!(": {}", told.join("; ")) };
+    bad_cron(format!("`{expr}` is not a cron expression{why}"), Some(hint))
 }
 
 fn bad_cron(reason: String, hint: Option<&str>) -> Problem {

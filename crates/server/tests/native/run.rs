@@ -144,6 +144,7 @@ async fn what_cannot_be_started_is_refused() {
     let host = Host::new().await;
     host.publish("a", upper()).await;
     host.post("/api/v1/flows/nobody/runs", json!({})).await.refused(404, "unknown_flow");
+    host.post("/api/v1/flows/a/runs", json!({ "account": "nobody" })).await.refused(422, "unknown_account");
     host.post("/api/v1/flows/a/runs", json!({ "version": 9 })).await.refused(404, "unknown_version");
     host.post("/api/v1/flows/a/runs", json!({ "params": {}, "variables": {} }))
         .await

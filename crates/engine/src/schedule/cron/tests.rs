@@ -41,6 +41,10 @@ fn nonsense_is_refused_with_its_place() {
     {
         assert_eq!(Cron::parse(expr, "UTC").unwrap_err().path, "$.cron_expr", "{expr}");
     }
+    let problem = Cron::parse("61 * 40 * *", "UTC").unwrap_err();
+    assert!(problem.reason.contains("`61` is no minute (allowed: 0-59)"), "{problem}");
+    assert!(problem.reason.contains("`40` is no day of the month (allowed: 1-31"), "{problem}");
+    assert!(!problem.reason.contains("`*`"), "{problem}");
     let problem = Cron::parse("* * * * *", "Mars/Olympus").unwrap_err();
     assert_eq!(problem.path, "$.timezone");
     assert!(problem.reason.contains("Mars/Olympus"));
