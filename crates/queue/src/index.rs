@@ -37,6 +37,8 @@ pub(crate) use read::{Asked, Heard};
 
 #[derive(Debug)]
 pub(crate) struct Index {
+    /// Whether everything that changes is told here: then what is known stays known.
+    is_alone: bool,
     rows: HashMap<JobId, Slot>,
     queues: Lists,
     services: Lists,
@@ -112,6 +114,7 @@ impl Index {
     pub(crate) fn new(limits: Limits, is_all: bool) -> Self {
         let others = if is_all { Known::All } else { Known::Nothing };
         Index {
+            is_alone: is_all,
             rows: HashMap::new(),
             queues: Lists::new(others),
             services: Lists::new(others),

@@ -120,6 +120,9 @@ pub(crate) struct Jobs {
     closed: CancellationToken,
     /// Held by whoever changes the settings of queues: each changes a part and writes all.
     pub(crate) settings: Mutex<()>,
+    /// Dead letters are moved by one request at a time: the same one, sent again while the first still runs, would
+    /// take its commits for its own.
+    moving: Mutex<()>,
 }
 
 impl Jobs {
@@ -133,6 +136,7 @@ impl Jobs {
             sweep_at: AtomicI64::new(0),
             closed: CancellationToken::new(),
             settings: Mutex::new(()),
+            moving: Mutex::new(()),
         }
     }
 

@@ -163,6 +163,7 @@ macro_rules! conformance {
             schedules: [
                 a_slot_fires_once
                 a_manual_firing_is_not_a_slot
+                a_firing_is_forgotten_with_what_it_started
                 a_schedule_change_needs_the_right_revision
                 due_schedules_come_oldest_first_with_what_they_run
                 a_deleted_schedule_is_gone_and_its_slots_stay_fired

@@ -112,8 +112,8 @@ pub trait Store: Send + Sync {
     async fn records(&self, query: RecordQuery) -> Result<Records, StoreError>;
 
     /// Deletes at most `limit` runs that ended before, at most as many jobs of no run that did, and commands as old,
-    /// with everything that belongs to them. Never the ledger, the audit, dead letters, firings, or a message that
-    /// was not delivered.
+    /// with everything that belongs to them. Never the ledger, the audit, dead letters, or a message that was not
+    /// delivered.
     async fn retain(&self, before: Timestamp, limit: usize) -> Result<Retained, StoreError>;
 }
 

@@ -6,6 +6,7 @@ use crate::id::mix;
 use crate::limits;
 use crate::retry::{Fault, FaultKind};
 use crate::time::Timestamp;
+use crate::weight::weigh;
 
 use super::{
     CANCEL_GRACE_MS, Fate, Job, JobEvent, JobInput, JobRefusal, LEASE_MS_DEFAULT, LEASE_MS_MAX, LOSSES_MAX,
@@ -210,6 +211,9 @@ impl Job {
             State::Failed { .. } | State::Cancelled => {
                 let payload =
                     patch.filter(|patch| !patch.is_null()).map(|patch| merged(&self.spec.payload, patch, 0));
+                if let Some(Err(excess)) = payload.as_ref().map(weigh) {
+                    return Err(JobRefusal::PayloadTooMuch { excess });
+                }
                 let priority = priority.unwrap_or(self.spec.priority);
                 Ok(vec![JobEvent::Replayed { replay_id, priority, payload, due }])
             }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::id::JobId;
 use crate::retry::Fault;
 use crate::time::Timestamp;
+use crate::weight::Excess;
 
 use super::JobSpec;
 
@@ -170,6 +171,8 @@ pub enum JobRefusal {
     Completed,
     #[error("the job is {status}: only a dead letter can be replayed or discarded")]
     NotDead { status: &'static str },
+    #[error("the payload with the patch {excess}: patch it with less")]
+    PayloadTooMuch { excess: Excess },
     #[error("the job belongs to a run: cancel or retry it there")]
     BelongsToRun,
     /// Only whoever knows all jobs can say so.

@@ -60,6 +60,10 @@ impl Index {
 
     /// Where the first of these lists stops to be known; `None` = at its start.
     fn unknown_from(&self, query: &Query) -> Option<ReadyPlace> {
+        // Whoever is not alone is not told of what others put before it.
+        if !self.is_alone {
+            return None;
+        }
         let queues = self.queues.unknown_from(&query.queues)?;
         let services = self.services.unknown_from(&query.services)?;
         [queues, services].into_iter().flatten().min().map(Key::place)

@@ -194,11 +194,19 @@ impl Runtime {
         }
         self.tallies().started(started, now);
         for row in stale {
-            // What cannot be read now is handed out again, in vain, and read then.
-            if let Err(error) = self.reload(row.id()).await {
-                trouble = Some(error);
+            match self.reload(row.id()).await {
+                // It was handed out as something that the store never heard of.
+                Ok(Some(stored)) if stored.rev < row.rev => {
+                    self.jobs().dispatch.forget(row.id());
+                    self.jobs().heard([(*stored).clone()]);
+                }
+                Ok(_) => self.jobs().dispatch.put_back(std::slice::from_ref(row)),
+                // What cannot be read now is handed out again, in vain, and read then.
+                Err(error) => {
+                    trouble = Some(error);
+                    self.jobs().dispatch.put_back(std::slice::from_ref(row));
+                }
             }
-            self.jobs().dispatch.put_back(std::slice::from_ref(row));
         }
         match trouble {
             Some(error) if done.is_empty() => Err(error.into()),

@@ -126,6 +126,7 @@ impl Runtime {
     }
 
     async fn move_all(&self, mut pick: Pick, deed: Deed) -> Result<Moved, RuntimeError> {
+        let _alone = self.jobs().moving.lock().await;
         let mut moved = Moved::default();
         let end = deed.command("end");
         if self.was_done(end).await? {

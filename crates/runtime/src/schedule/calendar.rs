@@ -68,9 +68,16 @@ impl Calendar {
         // Whatever they waited for has ended.
         let at = if waits && running.is_empty() { Some(AT_ONCE_DUE) } else { row.next_at };
         let mut inside = self.inside();
-        if inside.known.get(&row.id()).is_some_and(|known| known.rev > *rev) {
+        let known = inside.known.get(&row.id()).copied();
+        if known.is_some_and(|known| known.rev > *rev) {
             return;
         }
+        // An end that was heard of since this was read is not forgotten.
+        let at = if waits && known.is_some_and(|known| known.at == Some(AT_ONCE_DUE)) {
+            Some(AT_ONCE_DUE)
+        } else {
+            at
+        };
         inside.put(row.id(), Known { rev: *rev, at, waits });
         if !waits {
             inside.watched.retain(|_, schedule| *schedule != row.id());

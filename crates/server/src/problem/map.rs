@@ -142,6 +142,7 @@ impl From<JobRefusal> for ApiError {
             JobRefusal::Ended { .. } | JobRefusal::Completed => Code::TaskEnded,
             JobRefusal::NotEnded { .. } => Code::TaskOpen,
             JobRefusal::NotDead { .. } => Code::NotDeadLetter,
+            JobRefusal::PayloadTooMuch { .. } => Code::InvalidFields,
             JobRefusal::BelongsToRun => Code::TaskOfRun,
             JobRefusal::KeyTaken { .. } => Code::KeyTaken,
         };

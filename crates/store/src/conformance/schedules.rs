@@ -42,6 +42,17 @@ pub async fn a_manual_firing_is_not_a_slot(store: &dyn Store) {
     fire(&bench, firing(1, 10), 2).await.unwrap();
 }
 
+pub async fn a_firing_is_forgotten_with_what_it_started(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    save(&bench, 0, schedule_row(1, Some(at(10)), at(1))).await.unwrap();
+    fire(&bench, firing(1, 10), 1).await.unwrap();
+    store.retain(at(40), 10).await.unwrap();
+    assert!(fire(&bench, firing(1, 10), 2).await.is_err(), "what is open is kept, and its firing too");
+    bench.tell(1, JobInput::Cancel, at(6)).await.unwrap();
+    assert_eq!(store.retain(at(40), 10).await.unwrap().n_jobs, 1);
+    fire(&bench, firing(1, 10), 3).await.unwrap();
+}
+
 pub async fn a_schedule_change_needs_the_right_revision(store: &dyn Store) {
     let bench = Bench::new(store).await;
     let mut row = schedule_row(1, Some(at(10)), at(1));

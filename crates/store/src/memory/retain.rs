@@ -6,6 +6,7 @@ use windlass_engine::time::Timestamp;
 use super::state::State;
 use crate::error::StoreError;
 use crate::outbox::{MessageId, Party};
+use crate::schedule::Started;
 use crate::store::Retained;
 
 impl State {
@@ -66,12 +67,14 @@ impl State {
             self.messages.remove(message);
         }
         self.logs.retain(|(run, _), _| *run != id);
+        self.firings.retain(|_, started| *started != Started::Run(id));
         jobs.len()
     }
 
     fn forget_job(&mut self, id: JobId) {
         let Some(row) = self.jobs.remove(&id) else { return };
         self.open_jobs.remove(&id);
+        self.firings.retain(|_, started| *started != Started::Job(id));
         self.attempts.retain(|(job, _), _| *job != id);
         let key = (row.job.spec.queue.clone(), row.job.spec.dedup_key.clone());
         if self.keys.get(&key) == Some(&id) {

@@ -11,8 +11,8 @@ use crate::job::{GROUPS_MAX, LetterGroup};
 const GROUPS: &str = "SELECT fingerprint, count(*) AS n, min(updated_at), max(updated_at) AS last_at FROM jobs \
      WHERE queue = ?1 AND is_dead_letter = 1 AND fingerprint IS NOT NULL \
      GROUP BY fingerprint ORDER BY n DESC, last_at DESC, fingerprint LIMIT ?2";
-const LATEST: &str = "SELECT id, state FROM jobs WHERE queue = ?1 AND fingerprint = ?2 AND is_dead_letter = 1 \
-     ORDER BY updated_at DESC, id DESC LIMIT 1";
+const LATEST: &str = "SELECT id, state FROM jobs WHERE rowid = (SELECT rowid FROM jobs WHERE queue = ?1 \
+     AND fingerprint = ?2 AND is_dead_letter = 1 ORDER BY updated_at DESC, id DESC LIMIT 1)";
 
 /// Costs what lies there, of which only an index is read, and one row for each group.
 pub(super) fn groups(db: &Connection, queue: &str) -> Result<Vec<LetterGroup>, StoreError> {

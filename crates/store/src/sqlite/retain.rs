@@ -70,6 +70,7 @@ fn forget_run(db: &Desk, run: Key) -> Result<(usize, usize), StoreError> {
     db.prepare_cached(FORGET_MESSAGES)?.execute([sender])?;
     // Every entry is what came of one command.
     let n_commands = db.prepare_cached(FORGET_JOURNAL)?.execute([run])?;
+    schedule::forget_firing(db, Started::Run(RunId::from_key(run)))?;
     for sql in [FORGET_SNAPSHOT, FORGET_LOGS, FORGET_RUN] {
         db.prepare_cached(sql)?.execute([run])?;
     }
@@ -77,7 +78,7 @@ fn forget_run(db: &Desk, run: Key) -> Result<(usize, usize), StoreError> {
 }
 
 fn forget_job(db: &Connection, job: Key) -> Result<(), StoreError> {
-    schedule::set_running(db, Started::Job(JobId::from_key(job)), false)?;
+    schedule::forget_firing(db, Started::Job(JobId::from_key(job)))?;
     for sql in [FORGET_ATTEMPTS, FORGET_SPEC, FORGET_KEY, FORGET_JOB] {
         db.prepare_cached(sql)?.execute([job])?;
     }

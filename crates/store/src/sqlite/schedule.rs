@@ -38,6 +38,8 @@ const RUNNING: &str = "SELECT is_run, started FROM firings INDEXED BY firings_ru
 const SET_RUNNING: &str = "UPDATE firings SET is_running = ?3 \
      WHERE started = ?1 AND is_run = ?2 AND is_running <> ?3";
 
+const FORGET: &str = "DELETE FROM firings WHERE started = ?1 AND is_run = ?2";
+
 /// Whether the changes and firings may be made.
 pub(super) fn check(
     db: &Connection,
@@ -103,6 +105,13 @@ pub(super) fn set_running(db: &Connection, started: Started, is_running: bool) -
     Ok(())
 }
 
+/// What was started is deleted. Its slot is decided all the same: the schedule's progress has passed it.
+pub(super) fn forget_firing(db: &Connection, started: Started) -> Result<(), StoreError> {
+    let (is_run, id) = columns(started);
+    db.prepare_cached(FORGET)?.execute(params![id, is_run])?;
+    Ok(())
+}
+
 pub(super) fn due(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<Scheduled>, StoreError> {
     let mut statement = db.prepare_cached(DUE)?;
     let rows = statement.query_map(params![now.0, bound(limit)], |row| read(db, row))?;
@@ -144,4 +153,4 @@ fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<Scheduled> {
 
 #[cfg(test)]
 pub(super) const ALL: &[&str] =
-    &[ONE, ALL_OF_THEM, DUE, REV, SAVE, DELETE, FIRED, FIRE, RUNNING, SET_RUNNING];
+    &[ONE, ALL_OF_THEM, DUE, REV, SAVE, DELETE, FIRED, FIRE, RUNNING, SET_RUNNING, FORGET];

@@ -116,3 +116,15 @@ fn a_discarded_letter_is_gone_but_can_be_replayed() {
     assert_eq!(bench.job.display_status(), "failed");
     assert_eq!(bench.ask(replay("r")), Ok(1));
 }
+
+#[test]
+fn a_patch_does_not_make_a_payload_larger_than_a_job_may_have() {
+    let mut bench = Bench::new(JobSpec { max_retries: 1, ..JobSpec::new("work", "q") });
+    let fence = bench.claim();
+    bench.finish(fence, failed("no")).unwrap();
+    let patch = Some(json!({"text": "x".repeat(crate::limits::SHARED_BYTES)}));
+    let replay = JobInput::Replay { replay_id: "r".to_owned(), priority: None, patch, due: None };
+    let refused = bench.job.decide(replay, bench.now);
+    assert_eq!(refused, Err(JobRefusal::PayloadTooMuch { excess: crate::weight::Excess::Large }));
+    assert!(bench.job.is_dead_letter());
+}
