@@ -114,7 +114,7 @@ pub struct Spread {
 pub struct QueueChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
-    /// All of them: a limit that is not named is lifted.
+    /// With PUT, a limit that is not named is lifted; with PATCH it stays, and null lifts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<QueueLimits>,
 }
@@ -206,7 +206,7 @@ pub struct LetterGroup {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayLetters {
-    /// At most so many, up to 10,000; absent = 1, or with a fingerprint all.
+    /// At most so many, up to 10,000; absent = 1, or with a fingerprint all, up to 10,000 a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
     /// These tasks.
@@ -235,7 +235,7 @@ pub struct ReplayLetters {
 pub struct DiscardLetters {
     /// Why.
     pub reason: String,
-    /// At most so many, up to 10,000; with a fingerprint, absent = all.
+    /// At most so many, up to 10,000; with a fingerprint, absent = all, up to 10,000 a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
     /// These tasks.
@@ -255,7 +255,8 @@ pub struct LettersMoved {
     /// Which.
     #[serde(default)]
     pub ids: Vec<String>,
-    /// Those that were asked for by id and stay as they are.
+    /// Those that stay as they are: asked for by id and no dead letters of this queue, or, however they were asked
+    /// for, with a deduplication key that another task has now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<LetterRefused>,
 }
