@@ -53,6 +53,21 @@ pub struct QueueLimits {
     pub fair: bool,
 }
 
+/// Limits that are to be different: what is absent stays, and `Some(None)` lifts a limit.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct LimitChange {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Option<u32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Option<Rate>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_concurrency: Option<Option<u32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_rate: Option<Option<Rate>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fair: Option<bool>,
+}
+
 /// So many in so long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
