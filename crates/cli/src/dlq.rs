@@ -15,7 +15,7 @@ const LOOKS: &str =
     "Exit codes:\n  0  shown\n  1  there is no such dead letter\n  3  the server could not be asked";
 const MOVES: &str = "Exit codes:
   0  done
-  1  refused, or some of the named ones stay as they are
+  1  refused, or some stay as they are: named ones that are no dead letters, or whose key another job has now
   3  the server could not be asked";
 
 #[derive(Subcommand)]

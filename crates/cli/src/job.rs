@@ -17,6 +17,7 @@ use windlass_sdk::types::TaskDetail;
 use crate::help::help;
 use crate::session::{Options, Session, duration};
 
+pub(crate) use create::{Push, push};
 pub(crate) use look::{attempt_of, attempt_row, every_attempt, facts_of};
 pub(crate) use spec::{Spec, task_of};
 
@@ -25,6 +26,13 @@ const ENDS: &str = "Exit codes:
   1    the job failed, or there is no such job
   2    the job was cancelled
   3    the server could not be asked; one that answered before is waited for, until --timeout
+  124  it did not end in time";
+
+pub(crate) const CREATES: &str = "Exit codes:
+  0    created, or there already; with --wait: completed
+  1    refused, or a file could not be read; with --wait: failed
+  2    with --wait: cancelled
+  3    the server could not be asked
   124  it did not end in time";
 
 const LOOKS: &str = "Exit codes:
@@ -48,9 +56,7 @@ pub(crate) enum Command {
            windlass job create report --queue nightly --in 30m --dedup-key report-7\n  \
            windlass job create -f job.json --wait --timeout 30s\n  \
            windlass job create --batch jobs.jsonl -q",
-        "Exit codes:\n  0  created, or there already; with --wait: completed\n  \
-           1  refused, or a file could not be read; with --wait: failed\n  2  with --wait: cancelled\n  \
-           3  the server could not be asked\n  124  it did not end in time"
+        CREATES
     ))]
     Create(Box<create::Create>),
     /// Lists jobs, newest first.

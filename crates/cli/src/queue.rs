@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use windlass_sdk::types::{Queue, Spread, Stretch};
 
 use crate::help::help;
+use crate::job::{self, CREATES, Push};
 use crate::output;
 use crate::session::{Options, Session, in_words};
 
@@ -24,6 +25,13 @@ pub(crate) enum Command {
     /// Shows a queue: what is in it, what limits it, and how it went lately.
     #[command(after_help = help!("  windlass queue show mail", LOOKS))]
     Show(Which),
+    /// Creates a job in a queue: `windlass job create` with the queue named first.
+    #[command(after_help = help!(
+        "  windlass queue push mail welcome --payload '{\"to\": \"ann\"}'\n  \
+           windlass queue push nightly report --in 30m --wait",
+        CREATES
+    ))]
+    Push(Box<Push>),
     /// Hands out nothing from a queue; what was handed out goes on.
     #[command(after_help = help!("  windlass queue pause mail", ACTS))]
     Pause(Which),
@@ -53,6 +61,7 @@ pub(crate) async fn run(command: Command, options: &Options) -> Result<ExitCode>
     match command {
         Command::List => list(session).await,
         Command::Show(Which { queue }) => shown(&client.queue(&queue).await?, session),
+        Command::Push(push) => job::push(*push, session).await,
         Command::Pause(Which { queue }) => told(&client.pause_queue(&queue).await?, session),
         Command::Resume(Which { queue }) => told(&client.resume_queue(&queue).await?, session),
         Command::Limit(limit) => limit::limit(limit, session).await,

@@ -51,13 +51,13 @@ pub(crate) enum Command {
     ))]
     Preview(look::PreviewFlags),
     /// Lets a schedule fire.
-    #[command(after_help = help!("  windlass schedule enable report", ACTS))]
+    #[command(visible_alias = "resume", after_help = help!("  windlass schedule enable report", ACTS))]
     Enable(Which),
     /// Lets a schedule fire no more; what it started goes on.
-    #[command(after_help = help!("  windlass schedule disable report", ACTS))]
+    #[command(visible_alias = "pause", after_help = help!("  windlass schedule disable report", ACTS))]
     Disable(Which),
     /// Starts what a schedule starts, now; its slots stay as they are.
-    #[command(after_help = help!("  windlass schedule trigger report", ACTS))]
+    #[command(visible_alias = "run-now", after_help = help!("  windlass schedule trigger report", ACTS))]
     Trigger(Which),
     /// Changes a schedule; what is not said stays.
     #[command(after_help = help!(

@@ -35,8 +35,8 @@ pub use problem::{FieldError, PlatformProblem, Problem};
 pub use query::{ApprovalsQuery, DiffQuery, FlowsQuery, PageQuery, RunsQuery, StartQuery, StateQuery};
 pub use queue::{
     DeadLetter, DeadLetters, DiscardLetters, Letter, LetterGroup, LetterGroups, LetterRefused, LettersMoved,
-    LettersQuery, Queue, QueueChange, QueueLimits, QueueStats, Queues, Rate, Rates, ReplayLetters, Spread,
-    Stretch,
+    LettersQuery, LimitChange, Queue, QueueChange, QueueLimits, QueueStats, Queues, Rate, Rates,
+    ReplayLetters, Spread, Stretch,
 };
 pub use run::{
     Branches, Cost, ExecMode, Fault, NewRun, NodeState, OnShortBalance, Parent, Priority, Run, RunState,

@@ -1,5 +1,6 @@
 //! Replaying and discarding dead letters.
 
+use std::collections::HashSet;
 use std::io::{BufRead, IsTerminal, Read};
 use std::process::ExitCode;
 
@@ -95,26 +96,29 @@ pub(super) async fn replay(replay: Replay, session: &Session) -> Result<ExitCode
     let Some((selection, n)) = agreed("replay", &queue, &chosen, &caution, session).await? else {
         return Ok(ExitCode::SUCCESS);
     };
-    // One id for all of it: what fails again meanwhile is not replayed again.
     let replay_id = replay_id.unwrap_or_else(|| unique_id("replay"));
-    let body = ReplayLetters {
+    let mut body = ReplayLetters {
         count: selection.count,
         ids: selection.ids,
         fingerprint: selection.fingerprint,
         override_priority: priority,
         patch,
         per_second: rate,
-        replay_id: Some(replay_id),
+        replay_id: Some(replay_id.clone()),
     };
     let mut all = LettersMoved { queue: queue.clone(), ..LettersMoved::default() };
-    loop {
-        let moved = session.client.replay(&queue, &body).await?;
-        let n_moved = moved.moved;
-        add(&mut all, moved);
-        if !chosen.all || n_moved == 0 || all.moved >= n {
-            break;
-        }
-        if rate.is_some() {
+    let Some(n) = n else {
+        add(&mut all, session.client.replay(&queue, &body).await?);
+        return told("replayed", &all, session);
+    };
+    for part in parts(n) {
+        let Some(count) = at_once(n, &all) else { break };
+        body.count = Some(count);
+        body.replay_id = Some(format!("{replay_id}-{part}"));
+        add(&mut all, session.client.replay(&queue, &body).await?);
+        if rate.is_some() && part > 1 {
+            // The next request would begin at once too, and twice as many would come in a second.
+            let n_moved = all.moved;
             output::message(&format!(
                 "{n_moved} are replayed at that rate: say the rest again when they are done"
             ));
@@ -129,38 +133,56 @@ pub(super) async fn discard(discard: Discard, session: &Session) -> Result<ExitC
     let Some((selection, n)) = agreed("discard", &queue, &chosen, &caution, session).await? else {
         return Ok(ExitCode::SUCCESS);
     };
-    let body = DiscardLetters {
+    let mut body = DiscardLetters {
         reason,
         count: selection.count,
         ids: selection.ids,
         fingerprint: selection.fingerprint,
     };
     let mut all = LettersMoved { queue: queue.clone(), ..LettersMoved::default() };
-    loop {
-        let moved = session.client.discard(&queue, &body).await?;
-        let n_moved = moved.moved;
-        add(&mut all, moved);
-        if !chosen.all || n_moved == 0 || all.moved >= n {
-            break;
-        }
+    let Some(n) = n else {
+        add(&mut all, session.client.discard(&queue, &body).await?);
+        return told("discarded", &all, session);
+    };
+    for _ in parts(n) {
+        let Some(count) = at_once(n, &all) else { break };
+        body.count = Some(count);
+        add(&mut all, session.client.discard(&queue, &body).await?);
     }
     told("discarded", &all, session)
+}
+
+/// The numbers of the requests that move `n` letters. They are counted down, so that a command that was broken off
+/// and is said again with the same id, when fewer are left, comes to the requests that have not been made.
+fn parts(n: usize) -> impl Iterator<Item = usize> {
+    (1..=n.div_ceil(AT_ONCE)).rev()
+}
+
+/// How many letters the next request is about: never more than were agreed to. `None` = no more.
+fn at_once(n: usize, so_far: &LettersMoved) -> Option<usize> {
+    let left = n.saturating_sub(so_far.moved);
+    (left > 0).then_some(left.min(AT_ONCE))
 }
 
 fn add(all: &mut LettersMoved, moved: LettersMoved) {
     all.moved += moved.moved;
     all.ids.extend(moved.ids);
-    all.refused.extend(moved.refused);
+    // What stays is the oldest, and so is looked at by each request.
+    let known: HashSet<&str> = all.refused.iter().map(|refused| refused.task_id.as_str()).collect();
+    let fresh: Vec<_> =
+        moved.refused.into_iter().filter(|refused| !known.contains(refused.task_id.as_str())).collect();
+    all.refused.extend(fresh);
 }
 
-/// What is to be moved, and how many there are, once whoever has to has agreed; `None` = nothing is to be done.
+/// What is to be moved, and how many there are if somebody had to agree to that many, once they have; `None` =
+/// nothing is to be done.
 async fn agreed(
     verb: &str,
     queue: &str,
     chosen: &Chosen,
     caution: &Caution,
     session: &Session,
-) -> Result<Option<(Selection, usize)>> {
+) -> Result<Option<(Selection, Option<usize>)>> {
     let selection = selected(queue, chosen, session).await?;
     if caution.dry_run {
         return would(verb, queue, chosen, &selection, session).await.map(|()| None);
@@ -175,16 +197,16 @@ async fn agreed(
             usize::try_from(session.client.queue(queue).await?.dead_letters).unwrap_or(usize::MAX)
         }
         // Whoever counted them or named them knows how many they are.
-        (None, false) => return Ok(Some((selection, 0))),
+        (None, false) => return Ok(Some((selection, None))),
     };
     if caution.yes || n == 0 {
-        return Ok(Some((selection, n)));
+        return Ok(Some((selection, Some(n))));
     }
     if !std::io::stdin().is_terminal() {
         bail!("nobody can be asked whether to {verb} {} of `{queue}`: say --yes", letters(n));
     }
     if asked(&format!("{verb} {} of `{queue}`? [y/N] ", letters(n)))? {
-        return Ok(Some((selection, n)));
+        return Ok(Some((selection, Some(n))));
     }
     output::message("nothing is done");
     Ok(None)
@@ -192,9 +214,7 @@ async fn agreed(
 
 async fn selected(queue: &str, chosen: &Chosen, session: &Session) -> Result<Selection> {
     let mut selection = Selection { fingerprint: chosen.group.clone(), ..Selection::default() };
-    if chosen.all {
-        selection.count = Some(AT_ONCE);
-    }
+    // All, and those of a group, are counted before they are asked for.
     if let Some(count) = chosen.count {
         selection.count = Some(count as usize);
     }
@@ -262,5 +282,39 @@ fn patch(text: &str) -> Result<Value, String> {
     match serde_json::from_str(text) {
         Ok(value @ Value::Object(_)) => Ok(value),
         Ok(_) | Err(_) => Err("it must be a JSON object such as {\"to\": \"ann\"}".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_sdk::types::LetterRefused;
+
+    use super::*;
+
+    #[test]
+    fn all_letters_are_moved_by_requests_of_their_own() {
+        let mut all = LettersMoved::default();
+        let mut asked = Vec::new();
+        for part in parts(25_000) {
+            let Some(count) = at_once(25_000, &all) else { break };
+            asked.push((part, count));
+            add(&mut all, LettersMoved { moved: count, ..LettersMoved::default() });
+        }
+        assert_eq!(asked, [(3, 10_000), (2, 10_000), (1, 5_000)]);
+        // Broken off after the first: the two that are left have the numbers that they had.
+        assert_eq!(parts(15_000).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(parts(0).count(), 0);
+    }
+
+    #[test]
+    fn what_stays_is_told_once() {
+        let stays = || LettersMoved {
+            moved: 1,
+            refused: vec![LetterRefused { task_id: "a".to_owned(), reason: "taken".to_owned() }],
+            ..LettersMoved::default()
+        };
+        let mut all = stays();
+        add(&mut all, stays());
+        assert_eq!((all.moved, all.refused.len()), (2, 1));
     }
 }

@@ -58,6 +58,23 @@ impl Create {
     }
 }
 
+/// A job, or many, for a queue that is named first.
+#[derive(Args)]
+#[command(mut_arg("queue", |arg| arg.hide(true).conflicts_with("into")))]
+pub(crate) struct Push {
+    /// The name of the queue.
+    #[arg(id = "into", value_name = "QUEUE")]
+    queue: String,
+    #[command(flatten)]
+    create: Create,
+}
+
+pub(crate) async fn push(push: Push, session: &Session) -> Result<ExitCode> {
+    let Push { queue, create: mut job } = push;
+    job.spec.queue = Some(queue);
+    create(job, session).await
+}
+
 pub(super) async fn create(create: Create, session: &Session) -> Result<ExitCode> {
     if let Some(file) = &create.batch {
         return batch::create(file, &|task| create.lay_over(task), session).await;
@@ -102,4 +119,25 @@ pub(super) fn open(file: &Path) -> Result<Box<dyn BufRead>> {
     }
     let open = File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
     Ok(Box::new(BufReader::new(open)))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        push: Push,
+    }
+
+    #[test]
+    fn a_job_is_pushed_into_the_queue_that_is_named_first() {
+        let line = Line::try_parse_from(["push", "mail", "welcome", "--payload", "1"]).unwrap();
+        assert_eq!((line.push.queue.as_str(), line.push.create.name.as_deref()), ("mail", Some("welcome")));
+        assert!(Line::try_parse_from(["push", "mail", "welcome", "--queue", "other"]).is_err());
+        assert!(Line::try_parse_from(["push", "mail"]).is_err());
+    }
 }

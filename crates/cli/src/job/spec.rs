@@ -16,7 +16,7 @@ const QUEUE: &str = "default";
 pub(crate) struct Spec {
     /// The queue; `default` unless named.
     #[arg(long, value_name = "NAME")]
-    queue: Option<String>,
+    pub(super) queue: Option<String>,
     /// Higher goes first; 0 unless given.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i32>,

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use windlass_sdk::types::{QueueLimits, Rate};
+use windlass_sdk::types::{LimitChange, QueueLimits, Rate};
 
 use super::told;
 use crate::session::{Session, duration, in_ms, in_words};
@@ -59,6 +59,23 @@ impl Limit {
         Ok(limits)
     }
 
+    /// What was said, and no more: others may change the rest meanwhile.
+    fn change(&self, now: QueueLimits) -> Result<LimitChange> {
+        let limits = self.over(now)?;
+        Ok(LimitChange {
+            concurrency: self.concurrency.is_some().then_some(limits.concurrency),
+            rate: (self.rate.is_some() || self.burst.is_some()).then_some(limits.rate),
+            key_concurrency: self.key_concurrency.is_some().then_some(limits.key_concurrency),
+            key_rate: (self.key_rate.is_some() || self.key_burst.is_some()).then_some(limits.key_rate),
+            fair: (self.fair || self.no_fair).then_some(limits.fair),
+        })
+    }
+
+    /// Whether a rate that is there is to burst.
+    fn bursts_alone(&self) -> bool {
+        self.burst.is_some() && self.rate.is_none() || self.key_burst.is_some() && self.key_rate.is_none()
+    }
+
     fn says_nothing(&self) -> bool {
         let is_limit = self.concurrency.is_some() || self.rate.is_some() || self.burst.is_some();
         let is_key_limit =
@@ -79,9 +96,12 @@ pub(super) async fn limit(limit: Limit, session: &Session) -> Result<ExitCode> {
     if limit.says_nothing() {
         bail!("say what is to limit `{}`, such as --concurrency 5 or --rate 10/s, or --clear", limit.queue);
     }
-    let now = session.client.queue(&limit.queue).await?.limits;
-    let limits = limit.over(now)?;
-    told(&session.client.limit_queue(&limit.queue, &limits).await?, session)
+    let (client, name) = (&session.client, &limit.queue);
+    if limit.clear {
+        return told(&client.limit_queue(name, &limit.over(QueueLimits::default())?).await?, session);
+    }
+    let now = if limit.bursts_alone() { client.queue(name).await?.limits } else { QueueLimits::default() };
+    told(&client.change_limits(name, &limit.change(now)?).await?, session)
 }
 
 /// Limits in a few words; none when there are none.
@@ -138,6 +158,7 @@ fn rate(text: &str) -> Result<Said<Rate>, String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use serde_json::json;
 
     use super::*;
 
@@ -162,6 +183,19 @@ mod tests {
         for wrong in ["10", "/s", "10/", "x/s", "10/fortnight", "-1/s", "1/999999d"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn only_what_is_named_is_sent() {
+        let change = |words: &str| {
+            let words = ["limit", "mail"].into_iter().chain(words.split_whitespace());
+            let limit = Line::try_parse_from(words).unwrap().limit;
+            serde_json::to_value(limit.change(QueueLimits::default()).unwrap()).unwrap()
+        };
+        assert_eq!(change("--concurrency 5 --rate none"), json!({ "concurrency": 5, "rate": null }));
+        assert_eq!(change("--no-fair"), json!({ "fair": false }));
+        let rate = json!({ "count": 1, "per_ms": 1_000, "burst": 3 });
+        assert_eq!(change("--key-rate 1/s --key-burst 3"), json!({ "key_rate": rate }));
     }
 
     #[test]

@@ -4,11 +4,14 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use windlass_sdk::types::Worker;
+use windlass_sdk::types::{Worker, WorkerTask};
 
 use crate::help::help;
+use crate::output;
 use crate::session::{Options, Session, from_now};
 
+const LOOKS: &str =
+    "Exit codes:\n  0  shown\n  1  there is no such worker\n  3  the server could not be asked";
 const ACTS: &str = "Exit codes:\n  0  done\n  1  there is no such worker\n  3  the server could not be asked";
 
 #[derive(Subcommand)]
@@ -22,6 +25,9 @@ pub(crate) enum Command {
         #[arg(long)]
         online: bool,
     },
+    /// Shows a worker and what it has.
+    #[command(after_help = help!("  windlass worker show worker-4711", LOOKS))]
+    Show(Which),
     /// Gives a worker no more work; it goes when it is done with what it has.
     #[command(after_help = help!("  windlass worker drain worker-4711", ACTS))]
     Drain(Which),
@@ -45,6 +51,7 @@ pub(super) async fn run(command: Command, options: &Options) -> Result<ExitCode>
             let listed = all.into_iter().filter(|worker| !online || worker.status == "online");
             return list(&listed.collect::<Vec<_>>(), session);
         }
+        Command::Show(Which { worker }) => return shown(&session.worker(&worker).await?, session),
         Command::Drain(Which { worker }) => {
             session.client.drain_worker(&session.worker(&worker).await?.id).await?
         }
@@ -85,6 +92,38 @@ fn list(workers: &[Worker], session: &Session) -> Result<ExitCode> {
         },
     )?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn shown(worker: &Worker, session: &Session) -> Result<ExitCode> {
+    session.out.value(worker, &worker.id, || {
+        let state = state(worker);
+        let facts = output::facts([
+            ("name", worker.name.clone()),
+            ("seen", from_now(worker.heartbeat_at)),
+            ("load", format!("{}/{}", worker.load, worker.capacity)),
+            ("queues", worker.queues.join(", ")),
+            ("services", worker.services.join(", ")),
+            ("url", worker.url.clone()),
+        ]);
+        let head = format!("{}  {}\n{facts}", worker.id, session.out.painted(state, state));
+        if worker.tasks.is_empty() {
+            return head;
+        }
+        let rows: Vec<[String; 5]> = worker.tasks.iter().map(row).collect();
+        let table = session.out.table_text(["job", "name", "queue", "attempt", "since"], &rows);
+        format!("{head}\n{table}")
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(task: &WorkerTask) -> [String; 5] {
+    [
+        task.task_id.clone(),
+        task.name.clone(),
+        task.queue_name.clone(),
+        task.attempt.to_string(),
+        from_now(task.since),
+    ]
 }
 
 fn state(worker: &Worker) -> &str {

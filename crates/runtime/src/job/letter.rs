@@ -56,7 +56,8 @@ pub struct Replay {
 pub struct Moved {
     /// In the order in which they were taken.
     pub moved: Vec<JobId>,
-    /// Those that were asked for by id and are not dead letters of this queue, or would not go; they stay as they are.
+    /// Those that stay as they are: asked for by id and not dead letters of this queue, or, however they were picked,
+    /// would not go, such as one whose deduplication key is taken.
     pub refused: Vec<(JobId, Option<JobRefusal>)>,
 }
 

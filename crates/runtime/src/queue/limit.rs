@@ -29,42 +29,56 @@ fn list(problems: &[Problem]) -> String {
 impl Runtime {
     /// Sets what holds a queue back; what was handed out before goes on, and counts.
     pub async fn limit_queue(&self, name: &str, limits: QueueLimits) -> Result<(), LimitError> {
-        let problems = problems(&limits);
-        if !problems.is_empty() {
-            return Err(LimitError::Problems(problems));
-        }
-        Ok(self.change_queue(name, move |settings| settings.limits = limits).await?)
+        self.change_queue(name, move |settings| settings.limits = limits).await
     }
 
     /// Pauses a queue or resumes it. What was handed out before goes on.
     pub async fn pause_queue(&self, queue: &str, is_paused: bool) -> Result<(), RuntimeError> {
-        self.change_queue(queue, move |settings| settings.is_paused = is_paused).await
+        let change = move |settings: &mut QueueSettings| {
+            settings.is_paused = is_paused;
+            Ok(())
+        };
+        self.set_queue(queue, change).await
     }
 
-    /// Changes a part of what is set for a queue; the rest stays. In a task of its own: whoever goes away meanwhile
-    /// leaves no difference between what is stored and what is kept.
-    async fn change_queue(
+    /// Changes a part of what is set for a queue, in one write; the rest stays, whoever else changes it meanwhile.
+    pub async fn change_queue(
         &self,
         name: &str,
         change: impl FnOnce(&mut QueueSettings) + Send + 'static,
-    ) -> Result<(), RuntimeError> {
-        let (runtime, name) = (self.clone(), name.to_owned());
-        let changed = self.tasks().spawn(async move { runtime.write_queue(name, change).await });
-        changed.await.unwrap_or(Err(RuntimeError::Broken))
+    ) -> Result<(), LimitError> {
+        let checked = move |settings: &mut QueueSettings| {
+            change(settings);
+            let problems = problems(&settings.limits);
+            if problems.is_empty() { Ok(()) } else { Err(LimitError::Problems(problems)) }
+        };
+        self.set_queue(name, checked).await
     }
 
-    async fn write_queue(
+    /// In a task of its own: whoever goes away meanwhile leaves no difference between what is stored and what is kept.
+    async fn set_queue<E: From<RuntimeError> + Send + 'static>(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut QueueSettings) -> Result<(), E> + Send + 'static,
+    ) -> Result<(), E> {
+        let (runtime, name) = (self.clone(), name.to_owned());
+        let changed = self.tasks().spawn(async move { runtime.write_queue(name, change).await });
+        changed.await.unwrap_or_else(|_broken| Err(RuntimeError::Broken.into()))
+    }
+
+    async fn write_queue<E: From<RuntimeError>>(
         &self,
         name: String,
-        change: impl FnOnce(&mut QueueSettings),
-    ) -> Result<(), RuntimeError> {
+        change: impl FnOnce(&mut QueueSettings) -> Result<(), E>,
+    ) -> Result<(), E> {
         let _alone = self.jobs().settings.lock().await;
         let now = self.clock().now();
-        let depth = self.store().queues(now).await?.into_iter().find(|depth| depth.name == name);
+        let depths = self.store().queues(now).await.map_err(RuntimeError::from)?;
+        let depth = depths.into_iter().find(|depth| depth.name == name);
         let (is_paused, limits) = depth.map(|depth| (depth.is_paused, depth.limits)).unwrap_or_default();
         let mut settings = QueueSettings { name, is_paused, limits, updated_at: now };
-        change(&mut settings);
-        self.store().save(Record::Queue(settings.clone())).await?;
+        change(&mut settings)?;
+        self.store().save(Record::Queue(settings.clone())).await.map_err(RuntimeError::from)?;
         self.jobs().dispatch.limit(&settings.name, settings.limits, now);
         self.jobs().dispatch.pause(&settings.name, settings.is_paused);
         self.jobs().sooner.notify_one();

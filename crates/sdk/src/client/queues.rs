@@ -7,8 +7,8 @@ use reqwest::Method;
 use super::{Client, Repeat, with_query};
 use crate::error::ClientError;
 use crate::types::{
-    DeadLetter, DeadLetters, DiscardLetters, LetterGroups, LettersMoved, LettersQuery, NoBody, Queue,
-    QueueChange, QueueLimits, Queues, ReplayLetters,
+    DeadLetter, DeadLetters, DiscardLetters, LetterGroups, LettersMoved, LettersQuery, LimitChange, NoBody,
+    Queue, QueueChange, QueueLimits, Queues, ReplayLetters,
 };
 
 /// How long a server may take to move ten thousand dead letters.
@@ -40,6 +40,13 @@ impl Client {
         let change = QueueChange { paused: None, limits: Some(limits.clone()) };
         let url = self.native(&["queues", name]);
         self.call(Method::PUT, url, Some(&change), Duration::ZERO, Repeat::Harmless).await
+    }
+
+    /// Changes some of what holds a queue back; the other limits stay, whoever else changes them meanwhile.
+    pub async fn change_limits(&self, name: &str, limits: &LimitChange) -> Result<Queue, ClientError> {
+        let url = self.native(&["queues", name]);
+        let change = serde_json::json!({ "limits": limits });
+        self.call(Method::PATCH, url, Some(&change), Duration::ZERO, Repeat::Harmless).await
     }
 
     /// Dead letters of a queue, oldest first.

@@ -53,6 +53,21 @@ pub struct QueueLimits {
     pub fair: bool,
 }
 
+/// Limits that are to be different: what is absent stays, and `Some(None)` lifts a limit.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct LimitChange {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Option<u32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Option<Rate>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_concurrency: Option<Option<u32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_rate: Option<Option<Rate>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fair: Option<bool>,
+}
+
 /// So many in so long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -114,7 +129,7 @@ pub struct Spread {
 pub struct QueueChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
-    /// All of them: a limit that is not named is lifted.
+    /// With PUT, a limit that is not named is lifted; with PATCH it stays, and null lifts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<QueueLimits>,
 }
@@ -206,7 +221,7 @@ pub struct LetterGroup {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayLetters {
-    /// At most so many, up to 10,000; absent = 1, or with a fingerprint all.
+    /// At most so many, up to 10,000; absent = 1, or with a fingerprint all, up to 10,000 a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
     /// These tasks.
@@ -235,7 +250,7 @@ pub struct ReplayLetters {
 pub struct DiscardLetters {
     /// Why.
     pub reason: String,
-    /// At most so many, up to 10,000; with a fingerprint, absent = all.
+    /// At most so many, up to 10,000; with a fingerprint, absent = all, up to 10,000 a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
     /// These tasks.
@@ -255,7 +270,8 @@ pub struct LettersMoved {
     /// Which.
     #[serde(default)]
     pub ids: Vec<String>,
-    /// Those that were asked for by id and stay as they are.
+    /// Those that stay as they are: asked for by id and no dead letters of this queue, or, however they were asked
+    /// for, with a deduplication key that another task has now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<LetterRefused>,
 }

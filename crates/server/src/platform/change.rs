@@ -3,15 +3,16 @@
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
+use windlass_engine::problem::Problems;
 use windlass_runtime::schedule::Draft;
 use windlass_sdk::types::{NoBody, Schedule, ScheduleChange, ScheduleDeleted, Toggle, Triggered};
 
 use super::draft::Said;
-use super::fields::Fields;
+use super::fields::{Fields, nothing, settled};
 use super::schedule::{begun, shown};
 use super::shape;
 use crate::app::App;
-use crate::extract::{At, Body};
+use crate::extract::At;
 use crate::problem::Answer;
 
 /// Slots that are told of a schedule that was changed.
@@ -49,9 +50,14 @@ pub(crate) async fn delete(State(app): State<App>, At(id): At<String>) -> Answer
 pub(crate) async fn toggle(
     State(app): State<App>,
     At(id): At<String>,
-    Body(toggle): Body<Toggle>,
+    bytes: Bytes,
 ) -> Answer<Json<Schedule>> {
-    let turn = move |draft: Draft| Draft { enabled: toggle.enabled.unwrap_or(!draft.enabled), ..draft };
+    let mut problems = Problems::default();
+    let mut body = Fields::of_body(&bytes)?;
+    let enabled = body.flag("enabled", &mut problems);
+    body.done(&mut problems);
+    settled(problems)?;
+    let turn = move |draft: Draft| Draft { enabled: enabled.unwrap_or(!draft.enabled), ..draft };
     let changed = app.runtime.change_schedule(shape::schedule_id(&id)?, turn).await?;
     Ok(Json(shown(&app, changed, NEXT).await?))
 }
@@ -63,8 +69,9 @@ pub(crate) async fn toggle(
 pub(crate) async fn trigger(
     State(app): State<App>,
     At(id): At<String>,
-    Body(NoBody {}): Body<NoBody>,
+    bytes: Bytes,
 ) -> Answer<Json<Triggered>> {
+    nothing(&bytes)?;
     let schedule = shape::schedule_id(&id)?;
     let started = app.runtime.trigger_schedule(schedule).await?;
     Ok(Json(Triggered { schedule_id: shape::uuid(schedule.uuid()), started: begun(started) }))

@@ -22,6 +22,8 @@ pub(super) const OVERLAPS: [(&str, Overlap); 4] = [
 pub(super) const CATCHUPS: [(&str, Catchup); 3] =
     [("none", Catchup::None), ("last", Catchup::Last), ("all", Catchup::All)];
 pub(super) const DSTS: [(&str, Dst); 3] = [("shift", Dst::Shift), ("skip", Dst::Skip), ("twice", Dst::Twice)];
+/// A cron expression that is never wrong, to look at a time zone alone.
+const ANY_MINUTE: &str = "* * * * *";
 /// How far back missed slots may be looked for: a year. Older ones nobody misses.
 const WINDOW_MS_MAX: u64 = 366 * 86_400_000;
 
@@ -77,9 +79,8 @@ impl Said {
             return Ok(said);
         }
         // What the runtime would refuse after this is told with it.
-        if let Some(expr) = &said.cron_expr {
-            all.extend(wrong_cron(expr, said.timezone.as_deref().unwrap_or_default()));
-        }
+        let expr = said.cron_expr.as_deref().unwrap_or(ANY_MINUTE);
+        all.extend(wrong_cron(expr, said.timezone.as_deref().unwrap_or_default()));
         Err(refused(all))
     }
 
@@ -103,7 +104,7 @@ impl Said {
 pub(super) fn wrong_cron(expr: &str, zone: &str) -> Vec<Problem> {
     let Err(problem) = Cron::parse(expr, zone) else { return Vec::new() };
     // The zone is looked at last.
-    let zone = Cron::parse("* * * * *", zone).err().filter(|zone| zone.path != problem.path);
+    let zone = Cron::parse(ANY_MINUTE, zone).err().filter(|zone| zone.path != problem.path);
     [Some(problem), zone].into_iter().flatten().collect()
 }
 

@@ -191,15 +191,14 @@ impl Fields {
 
     /// Names what is left: nobody knows it.
     pub(super) fn done(self, problems: &mut Problems) {
+        let allowed = match self.known.join("`, `") {
+            none if none.is_empty() => "leave it out, nothing is to be said here".to_owned(),
+            known => format!("allowed are `{known}`"),
+        };
         for name in self.left.keys() {
             let hint = did_you_mean(name, self.known.iter().copied());
             let name: String = name.chars().take(SHOWN_CHARS).collect();
-            let allowed = self.known.join("`, `");
-            problems.error_hint(
-                self.at(&name),
-                format!("nobody knows this field: allowed are `{allowed}`"),
-                hint,
-            );
+            problems.error_hint(self.at(&name), format!("nobody knows this field: {allowed}"), hint);
         }
     }
 
@@ -207,6 +206,13 @@ impl Fields {
         problems.error(self.at(name), format!("{} is not allowed: give {allowed}", shown(value)));
         None
     }
+}
+
+/// Reads the body of an action that has nothing to be told.
+pub(super) fn nothing(bytes: &Bytes) -> Answer<()> {
+    let mut problems = Problems::default();
+    Fields::of_body(bytes)?.done(&mut problems);
+    settled(problems)
 }
 
 /// Nothing, or everything that is wrong.

@@ -10,12 +10,12 @@ use windlass_sdk::types::{
     NoBody, Queue, QueueChange, QueueLimits, QueueStats, Queues, Rate, Rates, Spread, Stretch,
 };
 use windlass_store::job::JobStatus;
-use windlass_store::queue::{QueueLimits as StoredLimits, Rate as StoredRate};
+use windlass_store::queue::{QueueLimits as StoredLimits, QueueSettings, Rate as StoredRate};
 
-use super::fields::{Fields, settled};
+use super::fields::{Fields, nothing, settled};
 use super::shape;
 use crate::app::App;
-use crate::extract::{At, Body};
+use crate::extract::At;
 use crate::problem::Answer;
 
 /// Lists all queues that have settings, open tasks or dead letters, by name.
@@ -56,11 +56,8 @@ pub(crate) async fn patch(State(app): State<App>, At(name): At<String>, bytes: B
 #[utoipa::path(post, path = "/api/v1/queues/{name}/pause", operation_id = "pause_queue", tag = "queues",
     request_body = NoBody, params(("name" = String, Path, description = "The name of the queue")),
     responses((status = 200, description = "The queue", body = Queue)))]
-pub(crate) async fn pause(
-    State(app): State<App>,
-    At(name): At<String>,
-    Body(NoBody {}): Body<NoBody>,
-) -> Answer<Json<Queue>> {
+pub(crate) async fn pause(State(app): State<App>, At(name): At<String>, bytes: Bytes) -> Answer<Json<Queue>> {
+    nothing(&bytes)?;
     let name = shape::queue_name(name)?;
     app.runtime.pause_queue(&name, true).await?;
     answer(&app, &name).await
@@ -73,8 +70,9 @@ pub(crate) async fn pause(
 pub(crate) async fn resume(
     State(app): State<App>,
     At(name): At<String>,
-    Body(NoBody {}): Body<NoBody>,
+    bytes: Bytes,
 ) -> Answer<Json<Queue>> {
+    nothing(&bytes)?;
     let name = shape::queue_name(name)?;
     app.runtime.pause_queue(&name, false).await?;
     answer(&app, &name).await
@@ -99,46 +97,66 @@ async fn change(app: &App, name: String, bytes: &Bytes, which: Limits) -> Answer
     let mut problems = Problems::default();
     let mut body = Fields::of_body(bytes)?;
     let paused = body.flag("paused", &mut problems);
-    let given = body.within("limits", &mut problems);
-    let before = match (&given, which) {
-        (Some(_), Limits::Single) => app.runtime.queue(&name).await?.depth.limits,
-        (None, _) | (_, Limits::Whole) => StoredLimits::default(),
-    };
-    let limits = given.map(|given| limits(given, before, &mut problems));
-    if paused.is_none() && limits.is_none() && !problems.has_errors() {
+    let said = body.within("limits", &mut problems).map(|given| Said::read(given, &mut problems));
+    if paused.is_none() && said.is_none() && !problems.has_errors() {
         problems.error("$", "there is nothing to change: give `paused` or `limits`");
     }
     body.done(&mut problems);
     settled(problems)?;
-    if let Some(limits) = limits {
-        app.runtime.limit_queue(&name, limits).await?;
-    }
-    if let Some(paused) = paused {
-        app.runtime.pause_queue(&name, paused).await?;
-    }
+    let change = move |settings: &mut QueueSettings| {
+        settings.is_paused = paused.unwrap_or(settings.is_paused);
+        if let Some(said) = said {
+            if which == Limits::Whole {
+                settings.limits = StoredLimits::default();
+            }
+            said.lay_over(&mut settings.limits);
+        }
+    };
+    app.runtime.change_queue(&name, change).await?;
     answer(app, &name).await
 }
 
-fn limits(mut given: Fields, before: StoredLimits, problems: &mut Problems) -> StoredLimits {
-    let mut limits = before;
-    given.knows(&["concurrency", "rate", "key_concurrency", "key_rate", "fair"]);
-    if given.names("concurrency") {
-        limits.concurrency = given.whole("concurrency", 1, u32::MAX, problems);
+/// The limits that a body names; `Some(None)` = lifted.
+#[derive(Default)]
+struct Said {
+    concurrency: Option<Option<u32>>,
+    rate: Option<Option<StoredRate>>,
+    key_concurrency: Option<Option<u32>>,
+    key_rate: Option<Option<StoredRate>>,
+    fair: Option<bool>,
+}
+
+impl Said {
+    fn read(mut given: Fields, problems: &mut Problems) -> Said {
+        let mut said = Said::default();
+        given.knows(&["concurrency", "rate", "key_concurrency", "key_rate", "fair"]);
+        if given.names("concurrency") {
+            said.concurrency = Some(given.whole("concurrency", 1, u32::MAX, problems));
+        }
+        if given.names("rate") {
+            said.rate = Some(given.within("rate", problems).and_then(|within| rate(within, problems)));
+        }
+        if given.names("key_concurrency") {
+            said.key_concurrency = Some(given.whole("key_concurrency", 1, u32::MAX, problems));
+        }
+        if given.names("key_rate") {
+            said.key_rate =
+                Some(given.within("key_rate", problems).and_then(|within| rate(within, problems)));
+        }
+        if given.names("fair") {
+            said.fair = Some(given.flag("fair", problems).unwrap_or_default());
+        }
+        given.done(problems);
+        said
     }
-    if given.names("rate") {
-        limits.rate = given.within("rate", problems).and_then(|within| rate(within, problems));
+
+    fn lay_over(self, limits: &mut StoredLimits) {
+        limits.concurrency = self.concurrency.unwrap_or(limits.concurrency);
+        limits.rate = self.rate.unwrap_or(limits.rate);
+        limits.key_concurrency = self.key_concurrency.unwrap_or(limits.key_concurrency);
+        limits.key_rate = self.key_rate.unwrap_or(limits.key_rate);
+        limits.fair = self.fair.unwrap_or(limits.fair);
     }
-    if given.names("key_concurrency") {
-        limits.key_concurrency = given.whole("key_concurrency", 1, u32::MAX, problems);
-    }
-    if given.names("key_rate") {
-        limits.key_rate = given.within("key_rate", problems).and_then(|within| rate(within, problems));
-    }
-    if given.names("fair") {
-        limits.fair = given.flag("fair", problems).unwrap_or_default();
-    }
-    given.done(problems);
-    limits
 }
 
 fn rate(mut given: Fields, problems: &mut Problems) -> Option<StoredRate> {

@@ -1,6 +1,7 @@
 //! Tasks as they stand, and what people do to them.
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::State;
 use windlass_engine::id::ScheduleId;
 use windlass_engine::problem::did_you_mean;
@@ -9,9 +10,10 @@ use windlass_sdk::types::{NoBody, PageQuery, TaskDetail, TaskList, TaskRun, Task
 use windlass_store::job::{JobQuery, JobStatus};
 use windlass_store::page::PAGE_MAX;
 
+use super::fields::nothing;
 use super::shape;
 use crate::app::App;
-use crate::extract::{Asked, At, Body};
+use crate::extract::{Asked, At};
 use crate::problem::{Answer, ApiError, Code};
 use crate::shape::{counted, part};
 
@@ -111,8 +113,9 @@ pub(crate) async fn runs(
 pub(crate) async fn cancel(
     State(app): State<App>,
     At(id): At<String>,
-    Body(NoBody {}): Body<NoBody>,
+    bytes: Bytes,
 ) -> Answer<Json<TaskDetail>> {
+    nothing(&bytes)?;
     let row = app.runtime.cancel_job(shape::task_id(&id)?).await?;
     Ok(Json(shape::detail(row)))
 }
@@ -124,8 +127,9 @@ pub(crate) async fn cancel(
 pub(crate) async fn retry(
     State(app): State<App>,
     At(id): At<String>,
-    Body(NoBody {}): Body<NoBody>,
+    bytes: Bytes,
 ) -> Answer<Json<TaskDetail>> {
+    nothing(&bytes)?;
     let row = app.runtime.retry_job(shape::task_id(&id)?).await?;
     Ok(Json(shape::detail(row)))
 }

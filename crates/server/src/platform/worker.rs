@@ -4,16 +4,18 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::State;
 use windlass_engine::time::Timestamp;
 use windlass_sdk::types::{NoBody, Worker, WorkerTask, Workers};
-use windlass_store::job::{JobQuery, JobStatus};
+use windlass_store::job::{JobQuery, JobRow, JobStatus};
 use windlass_store::page::{Order, PAGE_MAX, Part};
 use windlass_store::worker::{WorkerQuery, WorkerRow};
 
+use super::fields::nothing;
 use super::shape;
 use crate::app::App;
-use crate::extract::{At, Body};
+use crate::extract::At;
 use crate::problem::{Answer, ApiError, Code};
 use crate::shape::time;
 
@@ -40,11 +42,8 @@ pub(crate) async fn list(State(app): State<App>) -> Answer<Json<Workers>> {
 #[utoipa::path(post, path = "/api/v1/workers/{id}/drain", operation_id = "drain_worker", tag = "workers",
     request_body = NoBody, params(("id" = String, Path, description = "The id of the worker")),
     responses((status = 200, description = "The worker", body = Worker)))]
-pub(crate) async fn drain(
-    State(app): State<App>,
-    At(id): At<String>,
-    Body(NoBody {}): Body<NoBody>,
-) -> Answer<Json<Worker>> {
+pub(crate) async fn drain(State(app): State<App>, At(id): At<String>, bytes: Bytes) -> Answer<Json<Worker>> {
+    nothing(&bytes)?;
     set(&app, id, true).await
 }
 
@@ -55,8 +54,9 @@ pub(crate) async fn drain(
 pub(crate) async fn undrain(
     State(app): State<App>,
     At(id): At<String>,
-    Body(NoBody {}): Body<NoBody>,
+    bytes: Bytes,
 ) -> Answer<Json<Worker>> {
+    nothing(&bytes)?;
     set(&app, id, false).await
 }
 
@@ -75,31 +75,43 @@ async fn set(app: &App, id: String, is_draining: bool) -> Answer<Json<Worker>> {
     Ok(Json(worker(app, row, tasks)))
 }
 
-/// What workers have now, or one of them, oldest first.
+/// What workers have now, or one of them, oldest first. One walk over all that is running, however many workers there
+/// are; what is kept of it is bounded by worker.
 async fn busy(app: &App, worker: Option<&str>) -> Answer<HashMap<String, Vec<WorkerTask>>> {
-    let query = JobQuery {
+    let limit = if worker.is_some() { TASKS_MAX } else { PAGE_MAX };
+    let mut query = JobQuery {
         statuses: vec![JobStatus::Running],
         worker: worker.map(str::to_owned),
-        part: Part { order: Order::Oldest, limit: PAGE_MAX, ..Part::default() },
+        part: Part { order: Order::Oldest, limit, ..Part::default() },
         ..JobQuery::default()
     };
     let mut busy: HashMap<String, Vec<WorkerTask>> = HashMap::new();
-    for row in app.store().jobs(query).await?.items {
-        let latest = row.job.latest();
-        let Some(worker) = latest.worker.clone() else { continue };
-        let (attempt, since) = (latest.number, time(latest.started_at.unwrap_or(row.job.updated_at)));
-        let tasks = busy.entry(worker).or_default();
-        if tasks.len() < TASKS_MAX {
-            tasks.push(WorkerTask {
-                task_id: shape::uuid(row.job.id.uuid()),
-                name: row.job.spec.name.clone(),
-                queue_name: row.job.spec.queue.clone(),
-                attempt,
-                since,
-            });
+    loop {
+        let page = app.store().jobs(query.clone()).await?;
+        for row in page.items {
+            let Some(holder) = row.job.latest().worker.clone() else { continue };
+            let tasks = busy.entry(holder).or_default();
+            if tasks.len() < TASKS_MAX {
+                tasks.push(held(&row));
+            }
+        }
+        let is_full = worker.and_then(|id| busy.get(id)).is_some_and(|tasks| tasks.len() >= TASKS_MAX);
+        match page.next {
+            Some(next) if !is_full => query.part.cursor = Some(next),
+            Some(_) | None => return Ok(busy),
         }
     }
-    Ok(busy)
+}
+
+fn held(row: &JobRow) -> WorkerTask {
+    let latest = row.job.latest();
+    WorkerTask {
+        task_id: shape::uuid(row.job.id.uuid()),
+        name: row.job.spec.name.clone(),
+        queue_name: row.job.spec.queue.clone(),
+        attempt: latest.number,
+        since: time(latest.started_at.unwrap_or(row.job.updated_at)),
+    }
 }
 
 fn worker(app: &App, row: WorkerRow, tasks: Vec<WorkerTask>) -> Worker {

@@ -224,3 +224,36 @@ async fn no_query_makes_the_server_stumble() {
     assert_eq!(host.get("/api/v1/tasks?status=faild").await.no(400, "bad_query"), ["?status"]);
     assert_eq!(host.get("/api/v1/queues?verbose=1").await.no(400, "bad_query"), ["?verbose"]);
 }
+
+#[tokio::test]
+async fn an_action_names_everything_that_it_does_not_know() {
+    let host = Host::new().await;
+    let id = "3f1d2c9a-0000-7000-8000-000000000000";
+    for action in [
+        format!("tasks/{id}/cancel"),
+        format!("tasks/{id}/retry"),
+        format!("schedules/{id}/trigger"),
+        format!("schedules/{id}/toggle"),
+        "queues/a/pause".to_owned(),
+        "queues/a/resume".to_owned(),
+        "workers/w/drain".to_owned(),
+        "workers/w/undrain".to_owned(),
+    ] {
+        let path = format!("/api/v1/{action}");
+        let told = host.post(&path, json!({ "a": 1, "b": 2 })).await;
+        assert_eq!(told.no(400, "invalid_fields"), ["$.a", "$.b"], "{action}");
+        assert_eq!(host.post(&path, json!([])).await.no(400, "invalid_fields"), ["$"], "{action}");
+    }
+    let toggle = format!("/api/v1/schedules/{id}/toggle");
+    let told = host.post(&toggle, json!({ "enabled": "yes", "enabld": true })).await;
+    assert_eq!(told.no(400, "invalid_fields"), ["$.enabled", "$.enabld"]);
+}
+
+#[tokio::test]
+async fn a_time_zone_is_looked_at_without_a_cron_expression_too() {
+    let host = Host::new().await;
+    let path = "/api/v1/schedules/3f1d2c9a-0000-7000-8000-000000000000";
+    let body = json!({ "dst": "never", "timezone": "Mars/Olympus" });
+    let told = host.raw("PATCH", path, body.to_string()).await;
+    assert_eq!(told.no(400, "invalid_fields"), ["$.dst", "$.timezone"]);
+}

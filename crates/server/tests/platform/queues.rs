@@ -68,6 +68,26 @@ async fn limits_are_set_as_a_whole_or_one_by_one() {
 }
 
 #[tokio::test]
+async fn limits_that_are_changed_at_once_are_all_kept() {
+    let host = Host::new().await;
+    let path = "/api/v1/queues/default";
+    let patch = async |body: Value| host.raw("PATCH", path, body.to_string()).await.ok();
+    let rate = json!({ "count": 10, "per_ms": 1_000 });
+    for n in 1..=20 {
+        tokio::join!(
+            patch(json!({ "limits": { "concurrency": n } })),
+            patch(json!({ "limits": { "key_concurrency": n } })),
+            patch(json!({ "limits": { "rate": rate }, "paused": true })),
+            patch(json!({ "limits": { "fair": true } })),
+        );
+        let told = host.get(path).await.ok();
+        let expected = json!({ "concurrency": n, "key_concurrency": n, "rate": rate, "fair": true });
+        assert_eq!((&told["limits"], &told["paused"]), (&expected, &json!(true)));
+        host.raw("PUT", path, json!({ "limits": {}, "paused": false }).to_string()).await.ok();
+    }
+}
+
+#[tokio::test]
 async fn a_limit_holds_a_queue_back() {
     let host = Host::new().await;
     let limits = json!({ "limits": { "concurrency": 1 } }).to_string();
