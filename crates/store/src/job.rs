@@ -64,6 +64,30 @@ impl JobStatus {
             State::Cancelled => JobStatus::Cancelled,
         }
     }
+
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            JobStatus::Pending => "pending",
+            JobStatus::Queued => "queued",
+            JobStatus::Running => "running",
+            JobStatus::Suspended => "suspended",
+            JobStatus::Retrying => "retrying",
+            JobStatus::Completed => "completed",
+            JobStatus::Failed => "failed",
+            JobStatus::Cancelled => "cancelled",
+        }
+    }
+
+    /// The word for the job as a whole: queued from its time until it ends.
+    pub fn whole_word(self) -> &'static str {
+        match self {
+            JobStatus::Queued | JobStatus::Running | JobStatus::Suspended | JobStatus::Retrying => "queued",
+            JobStatus::Pending | JobStatus::Completed | JobStatus::Failed | JobStatus::Cancelled => {
+                self.word()
+            }
+        }
+    }
 }
 
 /// From when on a job can be claimed, unless something else happens to it before: the moment it was queued, or the

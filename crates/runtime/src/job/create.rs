@@ -10,7 +10,7 @@ use windlass_engine::id::JobId;
 use windlass_engine::job::{Job, JobSpec};
 use windlass_engine::problem::{Problem, Problems};
 use windlass_store::commit::JobChange;
-use windlass_store::job::{JobOrigin, JobStatus};
+use windlass_store::job::JobOrigin;
 use windlass_store::{Duplicate, Refusal, StoreError};
 
 use super::change::new_command;
@@ -179,20 +179,9 @@ fn answer(created: Created, taken: &HashMap<JobId, Duplicate>) -> Created {
     let mut told = created;
     // A job gives way to an earlier one of its batch or to a stored one, so that this ends.
     while let Some(duplicate) = taken.get(&told.job) {
-        told = Created { job: duplicate.existing, status: whole(duplicate.status), created: false };
+        told = Created { job: duplicate.existing, status: duplicate.status.whole_word(), created: false };
     }
     told
-}
-
-/// The status of the job as a whole.
-fn whole(status: JobStatus) -> &'static str {
-    match status {
-        JobStatus::Pending => "pending",
-        JobStatus::Queued | JobStatus::Running | JobStatus::Suspended | JobStatus::Retrying => "queued",
-        JobStatus::Completed => "completed",
-        JobStatus::Failed => "failed",
-        JobStatus::Cancelled => "cancelled",
-    }
 }
 
 fn unknown_account(problems: &mut Problems, at: &str, account: &str) {

@@ -9,7 +9,6 @@ use windlass_runtime::queue::{QueueView, RATE_MS_MAX, Spread as SpreadSeen, Stre
 use windlass_sdk::types::{
     NoBody, Queue, QueueChange, QueueLimits, QueueStats, Queues, Rate, Rates, Spread, Stretch,
 };
-use windlass_store::job::JobStatus;
 use windlass_store::queue::{QueueLimits as StoredLimits, QueueSettings, Rate as StoredRate};
 
 use super::fields::{Fields, nothing, settled};
@@ -178,7 +177,7 @@ fn queue(seen: QueueView, now: Timestamp) -> Queue {
         name: depth.name,
         paused: depth.is_paused,
         open: depth.open.values().sum(),
-        depth: depth.open.into_iter().map(|(status, n)| (word(status).to_owned(), n)).collect(),
+        depth: depth.open.into_iter().map(|(status, n)| (status.word().to_owned(), n)).collect(),
         dead_letters: depth.n_dead_letters,
         oldest_age_ms: depth.oldest_due_at.map(|since| now.since(since)),
         limits: QueueLimits {
@@ -198,19 +197,6 @@ fn queue(seen: QueueView, now: Timestamp) -> Queue {
 
 fn shown(rate: StoredRate) -> Rate {
     Rate { count: rate.count, per_ms: rate.per_ms, burst: rate.burst }
-}
-
-fn word(status: JobStatus) -> &'static str {
-    match status {
-        JobStatus::Pending => "pending",
-        JobStatus::Queued => "queued",
-        JobStatus::Running => "running",
-        JobStatus::Suspended => "suspended",
-        JobStatus::Retrying => "retrying",
-        JobStatus::Completed => "completed",
-        JobStatus::Failed => "failed",
-        JobStatus::Cancelled => "cancelled",
-    }
 }
 
 fn stretch(seen: &StretchSeen, seconds: f64) -> Stretch {

@@ -46,19 +46,6 @@ const SOURCE: Source = Source {
 const BY_ID: &str = concat!(columns!(), " WHERE id = ?1");
 const DUE: &str = "SELECT wake_at, id FROM jobs WHERE wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2";
 
-pub(super) fn word(status: JobStatus) -> &'static str {
-    match status {
-        JobStatus::Pending => "pending",
-        JobStatus::Queued => "queued",
-        JobStatus::Running => "running",
-        JobStatus::Suspended => "suspended",
-        JobStatus::Retrying => "retrying",
-        JobStatus::Completed => "completed",
-        JobStatus::Failed => "failed",
-        JobStatus::Cancelled => "cancelled",
-    }
-}
-
 fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<JobRow> {
     let mut columns = Columns::of(row);
     let (id, rev): (JobId, u64) = (columns.id()?, columns.number()?);
@@ -87,7 +74,7 @@ pub(super) fn job(db: &Connection, job: JobId) -> Result<Option<JobRow>, StoreEr
 
 pub(super) fn jobs(db: &Connection, query: &JobQuery) -> Result<Page<JobRow>, StoreError> {
     let mut conditions = Conditions::default();
-    let words: Vec<&str> = query.statuses.iter().map(|status| word(*status)).collect();
+    let words: Vec<&str> = query.statuses.iter().map(|status| status.word()).collect();
     conditions.one_of("status", &words);
     if query.statuses == [JobStatus::Running] {
         // What runs has a wake-up: its lease ends. So not all jobs are looked through, but those that time will move.

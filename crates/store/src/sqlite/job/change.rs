@@ -7,7 +7,6 @@ use windlass_engine::id::JobId;
 use windlass_engine::job::{Job, JobSpec};
 use windlass_engine::time::Timestamp;
 
-use super::word;
 use crate::commit::JobChange;
 use crate::error::{Duplicate, Refusal, StoreError, Subject};
 use crate::job::{JobOrigin, JobStatus, due_at, fingerprint};
@@ -174,7 +173,7 @@ fn write_row(db: &Connection, change: &JobChange, texts: &Texts, before: &Before
     let JobChange { expected_rev, job, origin } = change;
     let Job { id, spec, fence, attempts, updated_at, .. } = job;
     let (id, rev, fence) = (id.key(), stored(expected_rev.saturating_add(1)), stored(*fence));
-    let status = word(JobStatus::of(job));
+    let status = JobStatus::of(job).word();
     let (due_at, wake_at) = (due_at(job).map(|at| at.0), job.wake_at().map(|at| at.0));
     let attempts_from = attempts.first().map_or(u32::MAX, |attempt| attempt.number);
     let Texts { state, round, memo, replays, fingerprint, .. } = texts;
