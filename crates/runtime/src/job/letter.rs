@@ -81,6 +81,13 @@ impl Deed {
         }
     }
 
+    /// A part was moved by the same request before: its letters keep their place in time.
+    fn pass_over(&mut self) {
+        if let Deed::Replay { replay: Replay { per_second: Some(rate), .. }, since } = self {
+            *since = since.after(PART_MAX as u64 * 1_000 / u64::from((*rate).max(1)));
+        }
+    }
+
     /// The name of the command that moves a part, or that ends it all, if it has one. Letters that are named remember
     /// themselves that they were replayed.
     pub(super) fn command(&self, part: &str) -> Option<CommandId> {
@@ -126,7 +133,7 @@ impl Runtime {
         self.to_the_end(async move { runtime.move_all(pick, deed).await }).await?
     }
 
-    async fn move_all(&self, mut pick: Pick, deed: Deed) -> Result<Moved, RuntimeError> {
+    async fn move_all(&self, mut pick: Pick, mut deed: Deed) -> Result<Moved, RuntimeError> {
         let _alone = self.jobs().moving.lock().await;
         let mut moved = Moved::default();
         let end = deed.command("end");
@@ -137,6 +144,7 @@ impl Runtime {
             let command = deed.command(&part.to_string());
             if self.was_done(command).await? {
                 pick.pass_over();
+                deed.pass_over();
                 continue;
             }
             let Some(rows) = pick.next(self, &mut moved).await? else { break };

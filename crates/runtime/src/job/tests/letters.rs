@@ -84,7 +84,7 @@ async fn the_same_replay_again_moves_nothing_again() {
 async fn a_replay_that_was_cut_short_goes_on_where_it_stopped() {
     let server = on_disk().await;
     let dead = server.dead_ones(260, one_try(), "no").await;
-    let request = || replay(Letters::Oldest(230), "r");
+    let request = || Replay { per_second: Some(100), ..replay(Letters::Oldest(230), "r") };
     // What a server does that dies after the first part.
     let mut first = Moved::default();
     let deed = super::super::letter::Deed::Replay { replay: request(), since: server.clock().now() };
@@ -94,8 +94,11 @@ async fn a_replay_that_was_cut_short_goes_on_where_it_stopped() {
     }
     server.move_part(rows, &deed, deed.command("0"), &mut first).await.unwrap();
     assert_eq!(first.moved, dead[..100]);
+    let begun = server.clock().now();
     let rest = server.replay_letters(request()).await.unwrap();
     assert_eq!(rest.moved, dead[100..230]);
+    let State::Pending { until } = server.state(dead[100]).await else { panic!("it is to wait") };
+    assert!(until >= begun.after(1_000), "those that were moved before have their second");
     assert_eq!(server.letters("q").await, dead[230..]);
     assert_eq!(server.replay_letters(request()).await.unwrap(), Moved::default());
 }
@@ -156,6 +159,7 @@ async fn a_slow_replay_is_spread_over_time() {
     assert_eq!(server.replay_letters(slow).await.unwrap().moved, dead);
     let ended = server.clock().now();
     assert!(matches!(server.state(dead[0]).await, State::Queued { .. }));
+    // Those whose moment is ten seconds away: the first ones may be due by now.
     for (n, id) in dead.iter().enumerate().skip(100) {
         let State::Pending { until } = server.state(*id).await else { panic!("it is to wait") };
         let after = n as u64 * 100;
@@ -202,15 +206,23 @@ async fn letters_are_given_up_for_a_reason() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replays_that_race_move_each_letter_once() {
+    race(["a", "b", "c", "d", "e", "f"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_replay_sent_while_it_runs_moves_each_letter_once() {
+    race(["a"; 6]).await;
+}
+
+/// Replays of everything under these ids, all at once.
+async fn race(ids: [&'static str; 6]) {
     let server = on_disk().await;
     let dead = server.dead_ones(250, one_try(), "no").await;
-    let race = |n: usize| {
+    let begin = |id| {
         let server = server.clone();
-        tokio::spawn(
-            async move { server.replay_letters(replay(Letters::Oldest(250), &format!("r{n}"))).await },
-        )
+        tokio::spawn(async move { server.replay_letters(replay(Letters::Oldest(250), id)).await })
     };
-    let racers: Vec<_> = (0..6).map(race).collect();
+    let racers: Vec<_> = ids.into_iter().map(begin).collect();
     let mut moved = Vec::new();
     for racer in racers {
         moved.extend(racer.await.unwrap().unwrap().moved);
