@@ -602,8 +602,8 @@ CREATE VIEW task_runs AS
 SELECT shown.job,
     lower(
         hex(substr(shown.job, 1, 4)) || '-' || hex(substr(shown.job, 5, 2)) || '-' || hex(substr(shown.job, 7, 2))
-        || '-' || hex(substr(shown.job, 9, 2)) || '-' || hex(substr(shown.job, 11))
-    ) || '.' || shown.number AS id,
+        || '-' || hex(substr(shown.job, 9, 2)) || '-' || hex(substr(shown.job, 11, 2)) || printf('%08x', shown.number)
+    ) AS id,
     lower(
         hex(substr(shown.job, 1, 4)) || '-' || hex(substr(shown.job, 5, 2)) || '-' || hex(substr(shown.job, 7, 2))
         || '-' || hex(substr(shown.job, 9, 2)) || '-' || hex(substr(shown.job, 11))

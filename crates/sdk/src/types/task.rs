@@ -190,8 +190,8 @@ pub struct Task {
 /// One attempt at a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TaskRun {
-    /// The id of the task, a full stop and the number of the attempt.
-    #[schema(example = "f2841987-0cf0-42e4-bb69-066ad5978c56.1")]
+    /// A UUID: that of the task, with the number of the attempt in the place of its last eight digits.
+    #[schema(example = "f2841987-0cf0-42e4-bb69-066a00000001")]
     pub id: String,
     pub task_id: String,
     /// From 1.

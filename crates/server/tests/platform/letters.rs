@@ -16,7 +16,7 @@ async fn dead_letters_are_told_as_the_document_has_them() {
     assert_eq!((&told["queue"], &told["count"]), (&json!("default"), &json!(1)));
     let item: Value = serde_json::from_str(told["items"][0].as_str().unwrap()).unwrap();
     let expected = json!({
-        "task_run_id": format!("{id}.1"), "task_id": id, "attempt": 1, "payload": { "k": "v" }, "priority": 1,
+        "task_run_id": format!("{}00000001", &id[..28]), "task_id": id, "attempt": 1, "payload": { "k": "v" }, "priority": 1,
         "queue_name": "default", "max_retries": 1,
         "error": { "message": "odd", "kind": "error", "retryable": false }
     });

@@ -309,6 +309,10 @@ fn task_runs_are_the_attempts_at_jobs() {
     });
     assert!(rows.len() > 100);
     assert_eq!(rows.len(), expected.len());
+    let ids = filled.rows("SELECT id, attempt FROM task_runs", |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?))
+    });
+    assert!(ids.iter().all(|(id, n)| id.len() == 36 && id.ends_with(&format!("{n:08x}"))), "{ids:?}");
     for ((number, status, worker, times), attempt) in rows.into_iter().zip(expected) {
         assert_eq!(
             (number, status.as_str(), worker),

@@ -1,0 +1,29 @@
+-- What people ask with any SQLite, in the words of the documents that they know.
+
+-- An attempt at a job has a UUID: that of its job, with its number in the place of the last 32 bits.
+DROP VIEW task_runs;
+CREATE VIEW task_runs AS
+SELECT shown.job,
+    lower(
+        hex(substr(shown.job, 1, 4)) || '-' || hex(substr(shown.job, 5, 2)) || '-' || hex(substr(shown.job, 7, 2))
+        || '-' || hex(substr(shown.job, 9, 2)) || '-' || hex(substr(shown.job, 11, 2)) || printf('%08x', shown.number)
+    ) AS id,
+    lower(
+        hex(substr(shown.job, 1, 4)) || '-' || hex(substr(shown.job, 5, 2)) || '-' || hex(substr(shown.job, 7, 2))
+        || '-' || hex(substr(shown.job, 9, 2)) || '-' || hex(substr(shown.job, 11))
+    ) AS task_id,
+    shown.number AS attempt,
+    shown.status,
+    shown.worker AS worker_id,
+    strftime('%Y-%m-%dT%H:%M:%fZ', shown.started_at / 1000.0, 'unixepoch') AS started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', shown.finished_at / 1000.0, 'unixepoch') AS finished_at,
+    shown.result,
+    shown.error ->> '$.message' AS error,
+    strftime('%Y-%m-%dT%H:%M:%fZ', shown.next_retry_at / 1000.0, 'unixepoch') AS next_retry_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', shown.created_at / 1000.0, 'unixepoch') AS created_at
+FROM (
+    SELECT job, number, status, worker, created_at, started_at, finished_at, result, error, next_retry_at FROM attempts
+    UNION ALL
+    SELECT id, 1, 'queued', NULL, created_at, NULL, NULL, NULL, NULL, NULL FROM jobs
+    WHERE fence = 0 AND is_open = 1 AND NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.job = jobs.id)
+) AS shown;
