@@ -306,6 +306,7 @@ const FIELDS: [(&str, &str); 6] = [
 /// Names the fields that cannot be read, each tried with nothing beside it.
 fn unreadable(expr: &str) -> Problem {
     let words: Vec<&str> = expr.split_whitespace().collect();
+    // Five fields begin with the minute.
     let names = FIELDS.iter().skip(FIELDS.len().saturating_sub(words.len()));
     let is_bad = |at: usize| {
         let alone = (0..words.len()).map(|other| if other == at { words[at] } else { "*" });

@@ -257,7 +257,9 @@ fn noted(what: &str, done: Result<(), RuntimeError>) -> bool {
 #[cfg(test)]
 mod tests {
     use uuid::Uuid;
-    use windlass_engine::id::RunId;
+    use windlass_engine::id::{JobId, RunId};
+    use windlass_engine::schedule::{Catchup, Cron, Overlap, Progress, Schedule};
+    use windlass_store::schedule::{History, ScheduleRow};
 
     use super::*;
 
@@ -292,5 +294,36 @@ mod tests {
         assert_eq!(calendar.take_due(Timestamp(0)), [id(1)]);
         calendar.ended(run);
         assert_eq!(calendar.take_due(Timestamp(0)), []);
+    }
+    #[test]
+    fn an_end_that_is_heard_while_the_schedule_is_written_is_not_forgotten() {
+        let (calendar, job) = (Calendar::default(), Started::Job(JobId::new(Uuid::from_u128(7))));
+        let cron = Cron::parse("0 0 * * *", "UTC").unwrap();
+        let schedule = Schedule {
+            id: id(1),
+            cron,
+            enabled: true,
+            overlap: Overlap::Queue,
+            catchup: Catchup::None,
+            window_ms: 0,
+        };
+        let row = ScheduleRow {
+            schedule,
+            name: String::new(),
+            target: serde_json::Value::Null,
+            progress: Progress { last_slot: None, waiting: vec![Timestamp(5)] },
+            next_at: Some(Timestamp(1_000)),
+            history: History::default(),
+            created_at: Timestamp(0),
+            updated_at: Timestamp(0),
+        };
+        let read = Scheduled { rev: 1, row, running: vec![job] };
+        calendar.set(&read);
+        calendar.watch(id(1), [job]);
+        calendar.ended(job);
+        calendar.set(&read);
+        assert_eq!(calendar.take_due(Timestamp(0)), [id(1)]);
+        calendar.set(&read);
+        assert_eq!(calendar.take_due(Timestamp(0)), [], "it was looked at since");
     }
 }
