@@ -94,7 +94,7 @@ impl Runtime {
             .iter()
             .filter_map(|effect| match effect {
                 Effect::Cancel { fence, .. } => Some(*fence),
-                Effect::Call(_) | Effect::Move { .. } | Effect::Tell { .. } => None,
+                Effect::Call(_) | Effect::Move { .. } | Effect::Tell { .. } | Effect::Bill { .. } => None,
             })
             .collect();
         for effect in effects {
@@ -103,7 +103,7 @@ impl Runtime {
                 Effect::Call(order) => own.extend(self.make(*order)),
                 Effect::Cancel { fence, .. } => self.calls().cancel(run, fence),
                 // These were rows of the commit.
-                Effect::Move { .. } | Effect::Tell { .. } => {}
+                Effect::Move { .. } | Effect::Tell { .. } | Effect::Bill { .. } => {}
             }
         }
         own

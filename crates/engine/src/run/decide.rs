@@ -1,6 +1,7 @@
 //! From an input to events. Nothing here changes anything; one file per family of inputs.
 
 pub mod call;
+mod child;
 pub mod control;
 mod node;
 pub mod outside;
@@ -33,6 +34,9 @@ impl Run {
             Input::Start(_) => Err(Refusal::AlreadyStarted),
             Input::CallEnded { node, fence, outcome, worker } => {
                 decider.call_ended(node, *fence, outcome, worker.as_deref())
+            }
+            Input::ChildEnded { node, fence, outcome, bill } => {
+                decider.child_ended(node, *fence, outcome.as_ref(), *bill)
             }
             Input::TimePassed => Ok(decider.time_passed()),
             Input::Signal { id, key, value, by } => decider.signal(id.as_deref(), key, value, by.as_deref()),

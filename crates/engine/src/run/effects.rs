@@ -61,7 +61,13 @@ impl Run {
                 };
                 let result = result.clone().unwrap_or_else(shared);
                 let error = error.as_ref().map(|error| format!("`{}`: {}", error.node, error.fault.message));
-                out.push(Effect::Tell { parent, status: *status, result, error });
+                let bill = self.billed().beyond(self.told);
+                out.push(Effect::Tell { parent, status: *status, result, error, bill });
+            }
+            Event::Billed { bill, .. } => {
+                // While the run is open, its own end will tell.
+                let parent = self.start.parent.clone().filter(|_| self.status.is_ended() && !bill.is_zero());
+                out.extend(parent.map(|parent| Effect::Bill { parent, bill: *bill }));
             }
             Event::Started(_)
             | Event::Entered { .. }

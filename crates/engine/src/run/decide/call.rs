@@ -43,7 +43,7 @@ impl Decider<'_> {
             }
         }
         let charge = match work {
-            Some(work) if !matches!(work.stage, Stage::Parked { .. }) => None,
+            Some(work) if work.charge.is_some() || !matches!(work.stage, Stage::Parked { .. }) => None,
             Some(_) | None => match self.price(spot, path, call, &mut events) {
                 Ok(charge) => charge,
                 Err(stop) => {
@@ -51,6 +51,13 @@ impl Decider<'_> {
                     return events;
                 }
             },
+        };
+        let budget = match self.reserve(path, call, charge) {
+            Ok(budget) => budget,
+            Err(wait) => {
+                events.push(*wait);
+                return events;
+            }
         };
         let again = work.is_some_and(|w| matches!(w.stage, Stage::Suspended { .. }));
         let attempt = work.map_or(0, |w| w.attempt) + u32::from(!again);
@@ -65,6 +72,7 @@ impl Decider<'_> {
             input: own.map(|_| spot.input(self.run)),
             deadline,
             charge,
+            budget,
             again,
             by: self.given.life,
         });
@@ -100,6 +108,9 @@ impl Decider<'_> {
         }
         let borne = run.cost.borne();
         let over_budget = run.budget.is_some_and(|budget| borne.saturating_add(amount) > budget);
+        if !over_budget && self.is_held_by_children(amount) {
+            return Err(Box::new(Event::Waiting { node: path.clone(), wait: Waiting::Budget { amount } }));
+        }
         if !over_budget && !self.given.short.contains(path) {
             return Ok(Some(amount));
         }
