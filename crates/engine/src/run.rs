@@ -12,6 +12,7 @@ pub mod decide;
 mod effects;
 pub(crate) mod facts;
 mod place;
+mod preview;
 pub mod state;
 pub(crate) mod view;
 mod waits;
@@ -34,6 +35,7 @@ use crate::time::Timestamp;
 
 use agenda::Agenda;
 pub use place::Place;
+pub use preview::{Expense, Fate, PLACES_MAX, Planned, PlannedCall, Preview};
 use state::{ScopeState, Status};
 use waits::{Look, Waits};
 pub use why::{Cause, Reason};

@@ -8,6 +8,7 @@ use windlass_engine::input::{Given, Input, Outcome};
 use windlass_engine::money::Bill;
 use windlass_engine::path::NodePath;
 use windlass_engine::retry::{Fault, FaultKind};
+use windlass_engine::run::{Expense, Planned, Preview};
 use windlass_engine::time::Timestamp;
 
 use super::world::World;
@@ -333,9 +334,32 @@ fn about_run(world: &World, claim: &str) -> Result<(), String> {
             });
             if found { Ok(()) } else { Err("nothing of the kind was logged".to_owned()) }
         }
+        "plan" => {
+            let (input, wanted) =
+                rest.split_once(" => ").ok_or("= plan INPUT => NODE FATE, … | calls | cost")?;
+            let given = Given::at(run.updated_at);
+            let now = match run.preview(&world.plan, &parse_input(world, input)?, &given) {
+                Ok(preview) => shown_preview(&preview),
+                Err(refusal) => format!("refused: {refusal}"),
+            };
+            if now == wanted { Ok(()) } else { Err(format!("it is {now}")) }
+        }
         "ledger" | "told" | "order" | "stops" | "refused" | "nothing" => about_effects(world, word, rest),
         other => Err(format!("unknown claim `{other}`")),
     }
+}
+
+/// `a runs, f/* may_run*3 | calls 1-4 | cost 5-20+1`, where the last number counts prices that are not known.
+fn shown_preview(preview: &Preview) -> String {
+    let place = |planned: &Planned| {
+        let times = planned.times.map(|n| format!("*{n}")).unwrap_or_default();
+        format!("{} {}{times}", planned.node, planned.fate.word())
+    };
+    let places: Vec<String> = preview.places.iter().map(place).collect();
+    let Expense { estimated, at_most, n_unknown } = preview.cost;
+    let (n, possible) = (preview.n_calls, preview.n_calls_possible);
+    let left = preview.budget_left.map(|left| format!(" | left {left}")).unwrap_or_default();
+    format!("{} | calls {n}-{possible} | cost {estimated}-{at_most}+{n_unknown}{left}", places.join(", "))
 }
 
 /// What was asked of the world: `ledger` all movements, `told` what the parent heard last, `order` fields of the

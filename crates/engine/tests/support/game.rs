@@ -9,8 +9,8 @@ use windlass_engine::input::{Given, Input, Outcome, Refusal};
 use windlass_engine::money::{Bill, Kind, Movement};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Exec;
-use windlass_engine::run::Step;
 use windlass_engine::run::state::Status;
+use windlass_engine::run::{Fate, Preview, Step};
 use windlass_engine::time::Timestamp;
 
 use super::dice::Dice;
@@ -77,8 +77,13 @@ impl Game {
 
     fn checked(&mut self, input: &Input, given: &Given) -> Result<(), String> {
         let before = picture(&self.world.run);
+        let opens = matches!(input, Input::Retry | Input::Rerun { .. });
+        let preview = opens.then(|| self.world.run.preview(&self.world.plan, input, given));
         match self.world.submit(input, given) {
-            Ok(step) => self.look_at(&step, input, given)?,
+            Ok(step) => {
+                look_at_preview(preview.as_ref(), &step)?;
+                self.look_at(&step, input, given)?;
+            }
             Err(_) => ensure(picture(&self.world.run) == before, || "a refusal changed the run".to_owned())?,
         }
         self.world.check()?;
@@ -268,6 +273,25 @@ impl Game {
         }
         self.submit(&Input::BalanceChanged { budget: Some(1_000_000) }, &given)
     }
+}
+
+/// What was told to be kept or skipped is not entered.
+fn look_at_preview(preview: Option<&Result<Preview, Refusal>>, step: &Step) -> Result<(), String> {
+    let Some(preview) = preview else { return Ok(()) };
+    let preview =
+        preview.as_ref().map_err(|refusal| format!("taken, but its plan was refused: {refusal}"))?;
+    let entered = step.events.iter().filter_map(|event| match event {
+        Event::Entered { node, .. } | Event::Granted { node, .. } => Some(node),
+        _ => None,
+    });
+    for node in entered {
+        let left_out = preview
+            .places
+            .iter()
+            .find(|planned| matches!(planned.fate, Fate::Kept | Fate::Skipped) && planned.node.holds(node));
+        ensure(left_out.is_none(), || format!("{node} was entered, though the plan said {left_out:?}"))?;
+    }
+    Ok(())
 }
 
 fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {

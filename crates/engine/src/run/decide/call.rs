@@ -12,6 +12,7 @@ use crate::input::{Outcome, Refusal};
 use crate::path::NodePath;
 use crate::plan::{Call, Exec, Prep, Temporary};
 use crate::retry::{Fault, FaultKind};
+use crate::run::Run;
 use crate::run::state::{Stage, Status, Work};
 use crate::run::view::Spot;
 use crate::time::Timestamp;
@@ -94,7 +95,7 @@ impl Decider<'_> {
             return Ok(None);
         }
         let input = spot.input(run);
-        let view = self.call_view(spot, &input);
+        let view = view_of(self.run, spot, &input);
         let amount = match crate::money::estimate(call.cost.as_ref(), price, &view) {
             Ok(Some(amount)) => amount,
             Ok(None) => return Ok(None),
@@ -128,15 +129,6 @@ impl Decider<'_> {
             Fault::new(FaultKind::Balance, message).permanent()
         };
         Err(Box::new(self.failed(spot, path, 0, fault, None)))
-    }
-
-    /// Facts for prices: the call's own params are `$params`.
-    fn call_view<'v>(&'v self, spot: &'v Spot<'_, '_>, input: &'v Value) -> crate::run::facts::View<'v> {
-        let mut view = spot.view(self.run, input);
-        if let Some(params) = super::super::effects::resolved_params(spot, input) {
-            view.params = params.into();
-        }
-        view
     }
 
     /// When one attempt given out now is too late. Jobs are timed from their claim, child runs not at all.
@@ -221,7 +213,7 @@ impl Decider<'_> {
         }
         let actual = work.charge.map(|estimate| {
             let input = spot.input(self.run);
-            let mut view = self.call_view(spot, &input);
+            let mut view = view_of(self.run, spot, &input);
             view.result = Some(value);
             let price = self.run.start.prices.get(spot.service().unwrap_or_default());
             // An actual cost that makes no sense is no reason to lose the result: the estimate stands.
@@ -371,6 +363,19 @@ impl Decider<'_> {
             format!("it is not known whether the call was executed ({}); never made twice", fault.message);
         self.failed(spot, path, fence, Fault::new(FaultKind::Unknown, message).permanent(), worker)
     }
+}
+
+/// Facts for prices: the call's own params are `$params`.
+pub(super) fn view_of<'v>(
+    run: &'v Run,
+    spot: &'v Spot<'_, '_>,
+    input: &'v Value,
+) -> crate::run::facts::View<'v> {
+    let mut view = spot.view(run, input);
+    if let Some(params) = super::super::effects::resolved_params(spot, input) {
+        view.params = params.into();
+    }
+    view
 }
 
 /// Whether a suspended call is reported as suspended once more, with nothing new: a report that came twice.
