@@ -11,6 +11,7 @@ mod work;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+pub(super) use scope::chosen;
 pub(super) use settle::collected;
 
 use super::state::{Activity, LoopState, Nest, NodeState, Phase, Slot, Status, Work};

@@ -103,6 +103,9 @@ pub struct NodeState {
     /// Attempts made in this visit.
     #[serde(default)]
     pub attempts: u32,
+    /// The last grant of its call in this visit; 0 = none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub fence: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entered_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -368,4 +371,9 @@ impl ScopeState {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_zero(value: &u32) -> bool {
     *value == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_none(fence: &u64) -> bool {
+    *fence == 0
 }

@@ -82,7 +82,7 @@ impl Run {
                 *other = Phase::Open(Activity::Call(Box::new(work)));
             }
         }
-        self.note_attempts(plan, path, *attempt);
+        self.note_attempts(plan, path, *attempt, *fence);
         self.note_visit(plan, path, *visit, input.as_ref());
         self.wake_work(plan, path);
     }
@@ -149,7 +149,7 @@ impl Run {
         self.set_wake(plan, path, wake);
     }
 
-    fn note_attempts(&mut self, plan: &Plan, path: &NodePath, attempt: u32) {
+    fn note_attempts(&mut self, plan: &Plan, path: &NodePath, attempt: u32, fence: u64) {
         match self.spot(plan, path).map(|spot| spot.branch.is_some()) {
             Some(true) => {
                 if let Some(slot) = self.slot_mut(plan, path) {
@@ -158,7 +158,7 @@ impl Run {
             }
             Some(false) => {
                 if let Some(node) = self.node_mut(plan, path) {
-                    node.attempts = attempt;
+                    (node.attempts, node.fence) = (attempt, fence);
                 }
             }
             None => {}
