@@ -58,6 +58,23 @@ pub fn line(event: &Event) -> Option<Line> {
     Some(Line { level, node, message, data: data(event) })
 }
 
+/// The attempt that an event gives out, and where.
+pub fn begun(event: &Event) -> Option<(&NodePath, u64)> {
+    if let Event::Granted { node, fence, .. } = event { Some((node, *fence)) } else { None }
+}
+
+/// The attempt that an event is the end of.
+pub fn ended(event: &Event) -> Option<u64> {
+    if let Event::Suspended { fence, .. }
+    | Event::Deferred { fence, .. }
+    | Event::Done { fence, .. }
+    | Event::Failed { fence, .. } = event
+    {
+        return Some(*fence);
+    }
+    None
+}
+
 fn said(event: &Event) -> Option<(Level, String)> {
     let info = |text: &str| Some((Level::Info, text.to_owned()));
     let warn = |text: &str| Some((Level::Warn, text.to_owned()));
@@ -168,10 +185,7 @@ mod tests {
         let line = line(&done).unwrap();
         assert_eq!((line.level, line.message.as_str()), (Level::Info, "done"));
         assert_eq!(line.node, Some("a/b".into()));
-        assert_eq!(
-            Value::Object(line.data),
-            json!({"fence": 3, "action": "ok", "actual": 7, "worker": "w"})
-        );
+        assert_eq!(Value::Object(line.data), json!({"fence": 3, "action": "ok", "actual": 7, "worker": "w"}));
     }
 
     #[test]

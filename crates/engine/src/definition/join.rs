@@ -51,7 +51,8 @@ pub(super) fn check(nodes: &mut [Node], paths: &[String], early: Early, reader: 
             let reason = format!("`{name}` cannot have run before this node: it comes after it");
             (reason, format!("read the result of a node that comes before, or turn the edges to `{name}`"))
         } else {
-            let reason = format!("`{name}` need not have run before this node: its result may be missing here");
+            let reason =
+                format!("`{name}` need not have run before this node: its result may be missing here");
             (reason, format!("let this node depend on `{name}`"))
         };
         reader.out_of_order(path, reason, Some(hint), early);

@@ -182,9 +182,13 @@ fn what_comes_after_cannot_be_read_and_what_stands_beside_only_for_its_status() 
 
 #[test]
 fn how_often_a_call_is_asked_again_has_bounds() {
-    let with = |ms: serde_json::Value| json!({"nodes": [{"id": "a", "type": "x", "recheck_ms": ms}], "edges": []});
+    let with =
+        |ms: serde_json::Value| json!({"nodes": [{"id": "a", "type": "x", "recheck_ms": ms}], "edges": []});
     for bad in [json!(0), json!(99), json!(86_400_001), json!(-1), json!(1.5), json!("soon")] {
-        has(&problems(&with(bad)), &["$.nodes[0].recheck_ms: error: must be a whole number from 100 to 86400000"]);
+        has(
+            &problems(&with(bad)),
+            &["$.nodes[0].recheck_ms: error: must be a whole number from 100 to 86400000"],
+        );
     }
     assert!(problems(&with(json!(100))).is_empty());
 }

@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::Decider;
 use super::outside::is_reserved;
+use crate::definition::of_node;
 use crate::event::{Event, ExecMode, Level, Start};
 use crate::input::Refusal;
+use crate::path::NodePath;
 use crate::plan::{Form, Kind, Plan, Routing, Variable, VariableKind};
 use crate::problem::{Problem, Problems, did_you_mean};
-use crate::definition::of_node;
-use crate::path::NodePath;
 use crate::run::apply::chosen;
 use crate::run::state::Status;
 use crate::text::type_name;
@@ -33,6 +33,11 @@ impl Decider<'_> {
             if let (false, Some(default)) = (start.params.contains_key(name), &variable.default) {
                 start.params.insert(name.clone(), default.clone());
             }
+        }
+        if !start.rechecks.is_empty()
+            && let Some(called) = self.plan.services()
+        {
+            start.rechecks.retain(|service, _| called.contains(service.as_str()));
         }
         let missed = missed(self.plan, &start);
         let mut events = vec![Event::Started(Box::new(start))];
