@@ -22,6 +22,7 @@ mod dlq;
 mod job;
 mod queue;
 mod schedule;
+mod service;
 
 mod api;
 mod bench;
@@ -149,6 +150,12 @@ enum Command {
         #[command(subcommand)]
         command: queue::Command,
     },
+    /// Services: what workers can do, and what is set for it.
+    #[command(after_help = "Example:\n  windlass service set video_motion --recheck-ms 5000")]
+    Service {
+        #[command(subcommand)]
+        command: service::Command,
+    },
     /// Dead letters: jobs that failed for good, until somebody replays or discards them.
     #[command(after_help = "Example:\n  windlass dlq replay default --count 1 --priority 2")]
     Dlq {
@@ -224,6 +231,7 @@ fn execute(cli: Cli) -> Result<ExitCode> {
             Command::Job { command } => job::run(command, options).await,
             Command::Queue { command } => queue::run(command, options).await,
             Command::Dlq { command } => dlq::run(command, options).await,
+            Command::Service { command } => service::run(command, options).await,
             Command::Schedule { command } => schedule::run(command, options).await,
             Command::Bench(args) => bench::run(&args, &options.print()).await,
             Command::Doctor(flags) => doctor::run(&flags, options).await,

@@ -1,6 +1,7 @@
 //! `windlass run`: starting runs, looking at them, telling them something.
 
 mod act;
+mod logs;
 mod look;
 mod picture;
 mod start;
@@ -79,6 +80,12 @@ pub(crate) enum Command {
         #[arg(long)]
         follow: bool,
     },
+    /// Prints what happened to a run in words, and what those said who worked for it.
+    #[command(after_help = help!(
+        "  windlass run logs run_0190a1b2\n  windlass run logs run_0190a1b2 --level warn --node render\n  \
+           windlass run logs run_0190a1b2 --follow", ACTS
+    ))]
+    Logs(logs::Logs),
     /// Gives a run a value from outside.
     #[command(after_help = help!(
         "  windlass run signal run_0190a1b2 payment '{\"receipt\": \"R-7\"}'\n  \
@@ -184,6 +191,7 @@ pub(crate) async fn run(command: Command, options: &Options) -> Result<ExitCode>
         }
         Command::State { which, at } => look::state(&which, at, session).await,
         Command::Events { which, follow } => watch::events(&which, follow, session).await,
+        Command::Logs(logs) => logs::logs(logs, session).await,
         Command::Wait(Wait { which, timeout }) => {
             let run = session.run_id(&which.run).await?;
             look::wait(&run, timeout, session).await

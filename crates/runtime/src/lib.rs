@@ -14,10 +14,13 @@ pub mod run;
 pub mod job;
 pub mod queue;
 pub mod schedule;
+pub mod service;
 pub mod worker;
 
 pub mod call;
 pub mod function;
+mod handler;
+pub mod log;
 
 pub mod doctor;
 pub mod feed;

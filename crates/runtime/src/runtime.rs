@@ -1,7 +1,7 @@
 //! One server: everything it holds, and how it starts and stops.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -46,10 +46,13 @@ pub(crate) struct Inner {
     feed: Feed,
     plans: Plans,
     prices: RwLock<Arc<BTreeMap<String, Price>>>,
+    rechecks: RwLock<Arc<BTreeMap<String, u64>>>,
     mailboxes: Mailboxes,
     timers: Timers,
     outbox: Outbox,
     calls: Calls,
+    /// Handlers at work.
+    handling: AtomicUsize,
     jobs: Jobs,
     calendar: Calendar,
     registry: Registry,
@@ -75,10 +78,12 @@ impl Runtime {
             feed: Feed::new(),
             plans: Plans::default(),
             prices: RwLock::default(),
+            rechecks: RwLock::default(),
             mailboxes: Mailboxes::new(),
             timers: Timers::default(),
             outbox: Outbox::default(),
             calls: Calls::default(),
+            handling: AtomicUsize::new(0),
             jobs: Jobs::new(settings.is_alone),
             calendar: Calendar::default(),
             registry: Registry::new(&settings),
@@ -90,6 +95,7 @@ impl Runtime {
         };
         let runtime = Runtime { inner: Arc::new(inner) };
         runtime.load_prices().await?;
+        runtime.load_services().await?;
         runtime.load_jobs().await?;
         runtime.begin_loops();
         Ok(runtime)
@@ -104,6 +110,7 @@ impl Runtime {
         self.tasks().spawn(self.clone().look_for_messages());
         self.tasks().spawn(self.clone().tidy_up());
         self.tasks().spawn(self.clone().look_at_workers());
+        self.tasks().spawn(self.clone().serve_handlers());
         self.tasks().spawn(self.clone().forget_now_and_then());
         let runtime = self.clone();
         // What the server before left behind; the new one is ready meanwhile.
@@ -134,6 +141,7 @@ impl Runtime {
     async fn look_at_workers(self) {
         loop {
             self.refresh_workers().await;
+            self.refresh_services().await;
             tokio::select! {
                 () = tokio::time::sleep(self.settings().worker_refresh) => {}
                 () = self.stopped() => return,
@@ -184,6 +192,14 @@ impl Runtime {
 
     pub(crate) fn prices(&self) -> &RwLock<Arc<BTreeMap<String, Price>>> {
         &self.inner.prices
+    }
+
+    pub(crate) fn rechecks(&self) -> &RwLock<Arc<BTreeMap<String, u64>>> {
+        &self.inner.rechecks
+    }
+
+    pub(crate) fn handling(&self) -> &AtomicUsize {
+        &self.inner.handling
     }
 
     pub(crate) fn mailboxes(&self) -> &Mailboxes {
@@ -257,8 +273,8 @@ impl Runtime {
         self.inner.is_draining.store(true, Ordering::Relaxed);
         self.inner.jobs.close();
         let begun = tokio::time::Instant::now();
-        while begun.elapsed() < grace && (self.inner.calls.len() > 0 || self.inner.mailboxes.n_waiting() > 0)
-        {
+        let works = || self.inner.calls.len() > 0 || self.inner.handling.load(Ordering::Relaxed) > 0;
+        while begun.elapsed() < grace && (works() || self.inner.mailboxes.n_waiting() > 0) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         self.stop();

@@ -6,6 +6,7 @@ mod jobs;
 mod queues;
 mod runs;
 mod schedules;
+mod services;
 mod tasks;
 mod workers;
 

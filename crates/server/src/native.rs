@@ -9,9 +9,12 @@ mod doctor;
 mod flow;
 mod health;
 mod job;
+mod log;
 mod run;
+mod service;
 mod start;
 mod stream;
+mod template;
 mod trace;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -33,6 +36,7 @@ fn flow_routes() -> OpenApiRouter<App> {
         .routes(routes!(flow::versions, flow::publish))
         .routes(routes!(flow::version))
         .routes(routes!(diff::diff))
+        .routes(routes!(template::instantiate))
         .routes(routes!(start::start))
 }
 
@@ -43,7 +47,7 @@ fn run_routes() -> OpenApiRouter<App> {
         .routes(routes!(run::state))
         .routes(routes!(trace::attempts))
         .routes(routes!(trace::journal))
-        .routes(routes!(trace::logs))
+        .routes(routes!(log::list))
         .routes(routes!(trace::why))
         .routes(routes!(stream::run_events))
         .routes(routes!(stream::events))
@@ -65,6 +69,8 @@ fn work_routes() -> OpenApiRouter<App> {
         .routes(routes!(job::finish))
         .routes(routes!(job::extend))
         .routes(routes!(call::report))
+        .routes(routes!(service::list))
+        .routes(routes!(service::show, service::set))
         .routes(routes!(doctor::examine))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))

@@ -43,6 +43,7 @@ pub(super) async fn act(command: Command, session: &Session) -> Result<ExitCode>
         | Command::Watch(_)
         | Command::State { .. }
         | Command::Events { .. }
+        | Command::Logs(_)
         | Command::Wait(_)
         | Command::Why(_) => bail!("this command only looks"),
     };

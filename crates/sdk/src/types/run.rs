@@ -264,7 +264,7 @@ pub struct NodeState {
     pub action: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Fault>,
-    /// The job that carries its call now.
+    /// The job that carries its call, or carried it last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
     /// The call that may be reported now: `/api/v1/calls/{call}/report`.
