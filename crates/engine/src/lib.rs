@@ -34,3 +34,4 @@ pub mod money;
 pub mod recovery;
 pub mod retry;
 pub mod schedule;
+pub mod share;

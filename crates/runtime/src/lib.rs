@@ -31,6 +31,7 @@ mod retain;
 mod runtime;
 mod submit;
 mod timer;
+mod waiting;
 
 pub use error::{RuntimeError, SubmitError};
 pub use runtime::Runtime;
