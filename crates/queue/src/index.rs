@@ -23,7 +23,7 @@ use windlass_store::job::JobRow;
 use crate::dispatch::{Limits, Query};
 use crate::gate::Gate;
 use crate::line::Line;
-use crate::list::{Head, Key, Known, List, Mark};
+use crate::list::{Head, Key, Known, Mark};
 use crate::lists::Lists;
 
 /// The bytes of a job beside its payload, about.

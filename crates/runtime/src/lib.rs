@@ -14,6 +14,7 @@ pub mod run;
 pub mod job;
 pub mod queue;
 pub mod schedule;
+pub mod stats;
 pub mod worker;
 
 pub mod call;

@@ -6,6 +6,7 @@ mod jobs;
 mod queues;
 mod runs;
 mod schedules;
+mod stats;
 mod tasks;
 mod workers;
 

@@ -13,6 +13,7 @@ mod query;
 mod queue;
 mod run;
 mod schedule;
+mod stats;
 mod task;
 mod time;
 mod trace;
@@ -45,6 +46,10 @@ pub use run::{
 pub use schedule::{
     Begun, Catchup, Dst, LastRun, Misfire, NewSchedule, NextQuery, NextRuns, Overlap, Preview, Schedule,
     ScheduleChange, ScheduleDeleted, Schedules, Toggle, Triggered,
+};
+pub use stats::{
+    FlowStats, Level, Load, NodeDurations, NodePace, NodeStretch, Parallelism, ProcessStats, RunPace,
+    RunStats, RunStretch, ServerStats, Stats,
 };
 pub use task::{
     BackoffKind, NewTask, Task, TaskBackoff, TaskCreated, TaskDetail, TaskList, TaskRun, TaskRuns,

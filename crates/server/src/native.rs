@@ -9,8 +9,10 @@ mod doctor;
 mod flow;
 mod health;
 mod job;
+mod metrics;
 mod run;
 mod start;
+mod stats;
 mod stream;
 mod trace;
 
@@ -34,6 +36,7 @@ fn flow_routes() -> OpenApiRouter<App> {
         .routes(routes!(flow::version))
         .routes(routes!(diff::diff))
         .routes(routes!(start::start))
+        .routes(routes!(stats::flow))
 }
 
 fn run_routes() -> OpenApiRouter<App> {
@@ -45,6 +48,7 @@ fn run_routes() -> OpenApiRouter<App> {
         .routes(routes!(trace::journal))
         .routes(routes!(trace::logs))
         .routes(routes!(trace::why))
+        .routes(routes!(stats::run))
         .routes(routes!(stream::run_events))
         .routes(routes!(stream::events))
         .routes(routes!(action::cancel))
@@ -68,4 +72,6 @@ fn work_routes() -> OpenApiRouter<App> {
         .routes(routes!(doctor::examine))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
+        .routes(routes!(stats::server))
+        .routes(routes!(metrics::metrics))
 }

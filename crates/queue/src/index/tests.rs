@@ -15,6 +15,7 @@ use windlass_engine::time::Timestamp;
 use windlass_store::job::{JobRow, ReadyPlace};
 
 use super::*;
+use crate::list::List;
 
 const LIMITS: Limits =
     Limits { rows: 6, bytes: 1 << 20, fill_rows: 4, take_bytes: 1 << 20, timers: 9, waiters: 9 };
