@@ -44,6 +44,7 @@ pub(super) async fn act(command: Command, session: &Session) -> Result<ExitCode>
         | Command::State { .. }
         | Command::Events { .. }
         | Command::Wait(_)
+        | Command::Stats(_)
         | Command::Why(_) => bail!("this command only looks"),
     };
     told(&run, session)
