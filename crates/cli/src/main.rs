@@ -28,6 +28,7 @@ mod api;
 mod bench;
 mod completions;
 mod doctor;
+mod stats;
 
 use std::process::ExitCode;
 
@@ -176,6 +177,12 @@ enum Command {
         "Exit codes:\n  0  nothing is wrong (there may be warnings)\n  1  something is, and was not repaired",
     ))]
     Doctor(doctor::Flags),
+    /// Says how the server went, or one of its flows: how many calls at once, how long, how many a second.
+    #[command(after_help = concat!(
+        "Examples:\n  windlass stats\n  windlass stats orders -o json\n\n",
+        "Exit codes:\n  0  said\n  1  there is no such flow\n  3  the server could not be asked",
+    ))]
+    Stats(stats::Flags),
     /// Measures how fast this is on this machine, next to what its disk can do.
     ///
     /// Starts what it needs in a directory of its own. Every figure is taken three times: median and spread.
@@ -235,6 +242,7 @@ fn execute(cli: Cli) -> Result<ExitCode> {
             Command::Schedule { command } => schedule::run(command, options).await,
             Command::Bench(args) => bench::run(&args, &options.print()).await,
             Command::Doctor(flags) => doctor::run(&flags, options).await,
+            Command::Stats(flags) => stats::run(&flags, options).await,
             Command::Api(api) => api::run(api, options).await,
             Command::Completions(flags) => completions::run(&flags),
         }

@@ -17,6 +17,7 @@ use windlass_sdk::types::RunStatus;
 
 use crate::help::help;
 use crate::session::{Options, duration};
+use crate::stats;
 
 pub(crate) use act::{told, who};
 pub(crate) use start::key_value;
@@ -155,6 +156,9 @@ pub(crate) enum Command {
     /// Waits until a run has ended and shows it.
     #[command(after_help = help!("  windlass run wait run_0190a1b2 --timeout 5m -o json", ENDS))]
     Wait(Wait),
+    /// Says how many calls of a run went on at once, and how long its nodes took.
+    #[command(after_help = help!("  windlass run stats run_0190a1b2", ACTS))]
+    Stats(Which),
     /// Says what a run waits for, and what would clear it.
     #[command(after_help = help!("  windlass run why run_0190a1b2", ACTS))]
     Why(Which),
@@ -196,6 +200,7 @@ pub(crate) async fn run(command: Command, options: &Options) -> Result<ExitCode>
             let run = session.run_id(&which.run).await?;
             look::wait(&run, timeout, session).await
         }
+        Command::Stats(which) => stats::of_run(&which.run, session).await,
         Command::Why(which) => look::why(&which, session).await,
         act => act::act(act, session).await,
     }

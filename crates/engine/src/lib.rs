@@ -32,6 +32,8 @@ pub mod function;
 pub mod job;
 pub mod limit;
 pub mod money;
+pub mod parallelism;
 pub mod recovery;
 pub mod retry;
 pub mod schedule;
+pub mod share;

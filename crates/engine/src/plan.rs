@@ -3,6 +3,7 @@
 //! definition.
 
 mod call;
+mod pattern;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

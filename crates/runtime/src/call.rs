@@ -8,11 +8,11 @@ mod answer;
 mod http;
 mod output;
 mod script;
+mod turns;
 
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use windlass_engine::effect::Order;
@@ -25,6 +25,7 @@ use crate::log::Log;
 use crate::{Runtime, Settings};
 
 use address::Policy;
+use turns::Turns;
 
 /// How much earlier than the run's own time limit a call gives up, at most: the run then learns who was too slow,
 /// and not only that somebody was.
@@ -56,14 +57,14 @@ pub(crate) struct Reported {
 /// What calls are made with.
 pub(crate) struct Caller {
     client: reqwest::Client,
-    scripts: Semaphore,
+    scripts: Turns,
 }
 
 impl Caller {
     pub(crate) fn new(settings: &Settings) -> Self {
         Caller {
             client: http::client(Policy::of(settings), settings.worker_calls_max),
-            scripts: Semaphore::new(SCRIPTS_MAX),
+            scripts: Turns::new(SCRIPTS_MAX),
         }
     }
 }

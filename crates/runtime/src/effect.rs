@@ -66,13 +66,14 @@ impl Calls {
 impl Runtime {
     /// Does what follows from a commit; answers with what quick functions said.
     pub(crate) fn carry_out(&self, hot: &Hot, after: After) -> Vec<Letter> {
-        let After { effects, standing, jobs, messages } = after;
+        let After { effects, standing, jobs, messages, moments } = after;
         let run = hot.run.id;
         let mut own = Vec::new();
         if let Some(standing) = standing {
             if standing.status == RunStatus::Canceling {
                 own.extend(unclaimed(&jobs));
             }
+            self.stats().follow(hot, &moments, standing.updated_at);
             self.timers().set(run, standing.wake_at, self.clock().now());
             self.feed().tell(|| Change {
                 run,

@@ -15,6 +15,7 @@ pub mod job;
 pub mod queue;
 pub mod schedule;
 pub mod service;
+pub mod stats;
 pub mod worker;
 
 pub mod call;
@@ -34,6 +35,7 @@ mod retain;
 mod runtime;
 mod submit;
 mod timer;
+mod waiting;
 
 pub use error::{RuntimeError, SubmitError};
 pub use runtime::Runtime;

@@ -22,6 +22,7 @@ use crate::mailbox::Mailboxes;
 use crate::outbox::Outbox;
 use crate::recovery::Life;
 use crate::schedule::Calendar;
+use crate::stats::Stats;
 use crate::timer::Timers;
 use crate::worker::Registry;
 use crate::{RuntimeError, Settings};
@@ -56,6 +57,7 @@ pub(crate) struct Inner {
     jobs: Jobs,
     calendar: Calendar,
     registry: Registry,
+    stats: Stats,
     caller: Caller,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -72,6 +74,7 @@ impl Runtime {
         }
         let life = Life::begin(&*store, &settings.name, settings.is_alone, clock.now()).await?;
         let inner = Inner {
+            stats: Stats::new(clock.now()),
             store,
             clock,
             life,
@@ -224,6 +227,10 @@ impl Runtime {
 
     pub(crate) fn caller(&self) -> &Caller {
         &self.inner.caller
+    }
+
+    pub(crate) fn stats(&self) -> &Stats {
+        &self.inner.stats
     }
 
     pub(crate) fn jobs(&self) -> &Jobs {

@@ -7,6 +7,7 @@ mod queues;
 mod runs;
 mod schedules;
 mod services;
+mod stats;
 mod tasks;
 mod workers;
 

@@ -14,6 +14,7 @@ mod queue;
 mod run;
 mod schedule;
 mod service;
+mod stats;
 mod task;
 mod time;
 mod trace;
@@ -50,6 +51,10 @@ pub use schedule::{
     ScheduleChange, ScheduleDeleted, Schedules, Toggle, Triggered,
 };
 pub use service::{Service, ServiceChange};
+pub use stats::{
+    FlowStats, Level, Load, NodeDurations, NodePace, NodeStretch, Parallelism, ProcessStats, RunPace,
+    RunStats, RunStretch, ServerStats, Stats,
+};
 pub use task::{
     BackoffKind, NewTask, Task, TaskBackoff, TaskCreated, TaskDetail, TaskList, TaskRun, TaskRuns,
     TaskSummary, TaskType, TasksCreated, TasksQuery,

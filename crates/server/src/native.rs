@@ -10,9 +10,11 @@ mod flow;
 mod health;
 mod job;
 mod log;
+mod metrics;
 mod run;
 mod service;
 mod start;
+mod stats;
 mod stream;
 mod template;
 mod trace;
@@ -38,6 +40,7 @@ fn flow_routes() -> OpenApiRouter<App> {
         .routes(routes!(diff::diff))
         .routes(routes!(template::instantiate))
         .routes(routes!(start::start))
+        .routes(routes!(stats::flow))
 }
 
 fn run_routes() -> OpenApiRouter<App> {
@@ -49,6 +52,7 @@ fn run_routes() -> OpenApiRouter<App> {
         .routes(routes!(trace::journal))
         .routes(routes!(log::list))
         .routes(routes!(trace::why))
+        .routes(routes!(stats::run))
         .routes(routes!(stream::run_events))
         .routes(routes!(stream::events))
         .routes(routes!(action::cancel))
@@ -74,4 +78,6 @@ fn work_routes() -> OpenApiRouter<App> {
         .routes(routes!(doctor::examine))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
+        .routes(routes!(stats::server))
+        .routes(routes!(metrics::metrics))
 }

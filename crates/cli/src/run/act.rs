@@ -45,6 +45,7 @@ pub(super) async fn act(command: Command, session: &Session) -> Result<ExitCode>
         | Command::Events { .. }
         | Command::Logs(_)
         | Command::Wait(_)
+        | Command::Stats(_)
         | Command::Why(_) => bail!("this command only looks"),
     };
     told(&run, session)

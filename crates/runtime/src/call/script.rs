@@ -58,7 +58,8 @@ impl Runtime {
             let message = "scripts are off: start the server with --allow-scripts";
             return (failed_for_good(FaultKind::Error, message), Log::default());
         }
-        let turn = tokio::time::timeout_at(limit.ends_at, self.caller().scripts.acquire()).await;
+        let turn = self.caller().scripts.wait(order.priority);
+        let turn = tokio::time::timeout_at(limit.ends_at, turn).await;
         let Ok(_place) = turn else {
             let message = format!("so many scripts run that this one had no turn within {} ms", limit.ms());
             return (failed(FaultKind::Timeout, message), Log::default());

@@ -119,6 +119,7 @@ fn node_state(run: RunId, found: &Found<'_>) -> NodeState {
         Found::Node { node, state: inner } => NodeState {
             title: node.title.clone(),
             kind: node.label.clone(),
+            task_id: node.task_id.clone(),
             output: inner.output.as_deref().cloned(),
             action: inner.action.clone(),
             error: inner.fault.as_ref().map(|fault| shape_fault(fault, None)),
