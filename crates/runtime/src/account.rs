@@ -291,7 +291,12 @@ fn affordable(rows: Vec<InNeed>, balance: i64, told: &mut BTreeSet<RunId>) -> Ve
 }
 
 /// The answer to a deposit whose key was used before.
-fn repeated(account: AccountRow, entry: LedgerRow, amount: i64, key: &str) -> Result<Deposited, AccountError> {
+fn repeated(
+    account: AccountRow,
+    entry: LedgerRow,
+    amount: i64,
+    key: &str,
+) -> Result<Deposited, AccountError> {
     let first = entry.posting.movement.amount;
     if first != amount {
         return Err(AccountError::KeyTaken { key: key.to_owned(), amount: first });

@@ -64,6 +64,8 @@ pub enum RecordQuery {
     Workers(WorkerQuery),
     /// By id; all, or one.
     Accounts(Option<String>),
+    /// By id, after this one.
+    AccountsAfter { after: Option<String>, limit: usize },
     /// Those with runs that wait for money, by id.
     AccountsInNeed,
     /// Runs of an account whose calls wait for money and could go with so much of it, oldest first.

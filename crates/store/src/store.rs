@@ -160,6 +160,10 @@ impl dyn Store + '_ {
         /// Accounts, by id.
         accounts() -> AccountRow, RecordQuery::Accounts(None), Accounts);
     typed!(
+        /// Accounts after this one, by id.
+        accounts_after(after: Option<String>, limit: usize) -> AccountRow,
+        RecordQuery::AccountsAfter { after, limit }, Accounts);
+    typed!(
         /// Accounts with runs that wait for money, by id.
         accounts_in_need() -> AccountRow, RecordQuery::AccountsInNeed, Accounts);
     typed!(

@@ -162,7 +162,9 @@ mod tests {
 
     #[test]
     fn a_result_that_says_nothing_sensible_costs_the_estimate() {
-        for result in [json!(null), json!({"seconds": -1}), json!({"seconds": "many"}), json!({"seconds": 99})] {
+        for result in
+            [json!(null), json!({"seconds": -1}), json!({"seconds": "many"}), json!({"seconds": 99})]
+        {
             let mut bench = Bench::new(json!({"seconds": 10}));
             bench.finish(Outcome::Done { result: result.clone() });
             assert_eq!(bench.money(), (30, 0), "{result}");

@@ -59,31 +59,45 @@ impl Sums {
 
 impl Runtime {
     pub(super) async fn examine_accounts(&self, found: &mut Examination) -> Result<(), RuntimeError> {
-        for account in self.store().accounts().await? {
-            found.n_accounts += 1;
-            let sums = self.add_up(&account, found).await?;
-            let mut told = |what: String| {
-                let (subject, node) = (account.id.clone(), None);
-                found.findings.push(Finding { subject, node, what, repaired: false });
-            };
-            if sums.balance != i128::from(account.balance) {
-                told(format!("its balance is {}, its ledger adds up to {}", account.balance, sums.balance));
+        let mut after = None;
+        loop {
+            let accounts = self.store().accounts_after(after, AT_ONCE).await?;
+            let Some(last) = accounts.last() else { return Ok(()) };
+            after = Some(last.id.clone());
+            for account in accounts {
+                self.examine_account(account, found).await?;
             }
-            if sums.held != i128::from(account.held) {
-                told(format!("it holds {}, its open charges add up to {}", account.held, sums.held));
+        }
+    }
+
+    async fn examine_account(
+        &self,
+        account: AccountRow,
+        found: &mut Examination,
+    ) -> Result<(), RuntimeError> {
+        found.n_accounts += 1;
+        let sums = self.add_up(&account, found).await?;
+        let mut told = |what: String| {
+            let (subject, node) = (account.id.clone(), None);
+            found.findings.push(Finding { subject, node, what, repaired: false });
+        };
+        if sums.balance != i128::from(account.balance) {
+            told(format!("its balance is {}, its ledger adds up to {}", account.balance, sums.balance));
+        }
+        if sums.held != i128::from(account.held) {
+            told(format!("it holds {}, its open charges add up to {}", account.held, sums.held));
+        }
+        for (subject, charge) in sums.open {
+            if found.findings.len() >= FINDINGS {
+                return Ok(());
             }
-            for (subject, charge) in sums.open {
-                if found.findings.len() >= FINDINGS {
-                    return Ok(());
-                }
-                if self.is_left_open(&account.id, &subject, &charge).await? {
-                    found.findings.push(Finding {
-                        subject: account.id.clone(),
-                        node: None,
-                        what: format!("`{subject}` has ended, and its charge of {} is open", charge.held),
-                        repaired: false,
-                    });
-                }
+            if self.is_left_open(&account.id, &subject, &charge).await? {
+                found.findings.push(Finding {
+                    subject: account.id.clone(),
+                    node: None,
+                    what: format!("`{subject}` has ended, and its charge of {} is open", charge.held),
+                    repaired: false,
+                });
             }
         }
         Ok(())
@@ -93,12 +107,8 @@ impl Runtime {
     async fn add_up(&self, account: &AccountRow, found: &mut Examination) -> Result<Sums, RuntimeError> {
         let (mut sums, mut after) = (Sums::default(), 0);
         while after < account.revision {
-            let query = LedgerQuery {
-                account: account.id.clone(),
-                after,
-                limit: AT_ONCE,
-                ..LedgerQuery::default()
-            };
+            let query =
+                LedgerQuery { account: account.id.clone(), after, limit: AT_ONCE, ..LedgerQuery::default() };
             let rows = self.store().ledger(query).await?;
             let Some(last) = rows.last() else { break };
             after = last.seq;
@@ -113,7 +123,12 @@ impl Runtime {
     }
 
     /// Whether what a charge is for has ended without closing it.
-    async fn is_left_open(&self, account: &str, subject: &str, charge: &Charge) -> Result<bool, RuntimeError> {
+    async fn is_left_open(
+        &self,
+        account: &str,
+        subject: &str,
+        charge: &Charge,
+    ) -> Result<bool, RuntimeError> {
         let is_open = match charge.run {
             Some(run) => {
                 let row = self.store().run(RunRef::Id(run)).await?;
@@ -151,12 +166,7 @@ mod tests {
         let mut sums = Sums::default();
         let rows = movements.iter().zip(1..).map(|((movement, balance_after), seq)| LedgerRow {
             seq,
-            posting: Posting {
-                account: "a".to_owned(),
-                movement: movement.clone(),
-                run: None,
-                node: None,
-            },
+            posting: Posting { account: "a".to_owned(), movement: movement.clone(), run: None, node: None },
             balance_after: *balance_after,
             at: Timestamp(0),
         });

@@ -187,7 +187,8 @@ fn short(error: RuntimeError, place: impl Fn(JobId) -> String) -> CreateError {
     };
     let mut problems = Problems::default();
     for job in keys.iter().filter_map(|key| job_of_key(key)) {
-        problems.error(format!("{}account", place(job)), format!("account `{account}` cannot bear it as well"));
+        problems
+            .error(format!("{}account", place(job)), format!("account `{account}` cannot bear it as well"));
     }
     CreateError::Short { account, needed, balance, places: problems.into_list() }
 }

@@ -134,6 +134,13 @@ pub async fn opening_an_account_again_keeps_its_money(store: &dyn Store) {
     bench.account("other", 0).await;
     let rows = store.accounts().await.unwrap();
     assert_eq!(rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["other", "payer"]);
+    let page = async |after: Option<&str>, limit| {
+        let rows = store.accounts_after(after.map(str::to_owned), limit).await.unwrap();
+        rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
+    };
+    assert_eq!(page(None, 1).await, ["other"]);
+    assert_eq!(page(Some("other"), 9).await, ["payer"]);
+    assert!(page(Some("payer"), 9).await.is_empty());
     assert_eq!((rows[1].name.as_str(), rows[1].balance, rows[1].created_at), ("PAYER", 10, at(0)));
 }
 

@@ -114,6 +114,11 @@ impl State {
                 let asked = rows.filter(|row| id.as_ref().is_none_or(|id| *id == row.id));
                 Records::Accounts(asked.cloned().collect())
             }
+            RecordQuery::AccountsAfter { after, limit } => {
+                let rows = self.accounts.values().map(|stored| &stored.row);
+                let asked = rows.filter(|row| after.as_ref().is_none_or(|after| row.id > *after));
+                Records::Accounts(asked.take(limit).cloned().collect())
+            }
             RecordQuery::AccountsInNeed => {
                 let ids: BTreeSet<&str> = self.runs_in_need().map(|(account, _)| account).collect();
                 let rows = ids.into_iter().filter_map(|id| self.accounts.get(id));

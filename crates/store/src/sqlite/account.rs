@@ -30,6 +30,7 @@ macro_rules! ledger {
 
 const ACCOUNT: &str = accounts!("WHERE id = ?1");
 const ACCOUNTS: &str = accounts!("ORDER BY id");
+const ACCOUNTS_AFTER: &str = accounts!("WHERE id > ?1 ORDER BY id LIMIT ?2");
 const ACCOUNTS_IN_NEED: &str = accounts!(
     "WHERE id IN (SELECT account FROM runs INDEXED BY runs_in_need WHERE needs IS NOT NULL) ORDER BY id"
 );
@@ -42,8 +43,9 @@ const LEDGER_BACK: &str = ledger!("WHERE account = ?1 AND seq < ?2 ORDER BY seq 
 // The index is named because the primary key looks as good, and walks through the whole ledger.
 const LEDGER_OF_RUN: &str =
     ledger!("INDEXED BY ledger_by_run WHERE account = ?1 AND run = ?4 AND seq > ?2 ORDER BY seq LIMIT ?3");
-const LEDGER_OF_RUN_BACK: &str =
-    ledger!("INDEXED BY ledger_by_run WHERE account = ?1 AND run = ?4 AND seq < ?2 ORDER BY seq DESC LIMIT ?3");
+const LEDGER_OF_RUN_BACK: &str = ledger!(
+    "INDEXED BY ledger_by_run WHERE account = ?1 AND run = ?4 AND seq < ?2 ORDER BY seq DESC LIMIT ?3"
+);
 const OPEN: &str = "INSERT INTO accounts (id, name, balance, held, revision, created_at) \
      VALUES (?1, ?2, 0, 0, 0, ?3) ON CONFLICT (id) DO NOTHING";
 const POST: &str = "INSERT INTO ledger (account, seq, kind, amount, key, held, borne_by_platform, run, node, \
@@ -130,6 +132,17 @@ pub(super) fn open(db: &Connection, id: &str, name: &str, now: Timestamp) -> Res
     Ok(())
 }
 
+/// Accounts after this one; no id comes before the empty one, and none is empty.
+pub(super) fn accounts_after(
+    db: &Connection,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<AccountRow>, StoreError> {
+    let mut statement = db.prepare_cached(ACCOUNTS_AFTER)?;
+    let rows = statement.query_map(params![after.unwrap_or_default(), bound(limit)], read)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
 /// Accounts with runs that wait for money.
 pub(super) fn accounts_in_need(db: &Connection) -> Result<Vec<AccountRow>, StoreError> {
     Ok(db.prepare_cached(ACCOUNTS_IN_NEED)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
@@ -169,7 +182,10 @@ pub(super) fn ledger(db: &Connection, query: &LedgerQuery) -> Result<Vec<LedgerR
     let account = &query.account;
     if let Some(key) = &query.key {
         let found = db.prepare_cached(KNOWN)?.query_row([account, key], read_ledger).optional()?;
-        return Ok(found.into_iter().filter(|row| query.run.is_none() || query.run == row.posting.run).collect());
+        return Ok(found
+            .into_iter()
+            .filter(|row| query.run.is_none() || query.run == row.posting.run)
+            .collect());
     }
     let (all, of_run, after) = match query.order {
         LedgerOrder::Oldest => (LEDGER, LEDGER_OF_RUN, query.after),
@@ -247,6 +263,7 @@ fn read_ledger(row: &Row<'_>) -> rusqlite::Result<LedgerRow> {
 pub(super) const ALL: &[&str] = &[
     ACCOUNT,
     ACCOUNTS,
+    ACCOUNTS_AFTER,
     ACCOUNTS_IN_NEED,
     IN_NEED,
     KNOWN,

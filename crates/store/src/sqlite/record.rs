@@ -32,6 +32,9 @@ pub(super) fn records(db: &Connection, query: &RecordQuery) -> Result<Records, S
         RecordQuery::Servers => Records::Servers(server::servers(db)?),
         RecordQuery::Workers(query) => Records::Workers(worker::workers(db, query)?),
         RecordQuery::Accounts(id) => Records::Accounts(account::accounts(db, id.as_deref())?),
+        RecordQuery::AccountsAfter { after, limit } => {
+            Records::Accounts(account::accounts_after(db, after.as_deref(), *limit)?)
+        }
         RecordQuery::AccountsInNeed => Records::Accounts(account::accounts_in_need(db)?),
         RecordQuery::InNeed { account, within, limit } => {
             Records::InNeed(account::in_need(db, account, *within, *limit)?)
