@@ -1,12 +1,12 @@
-//! The examples of jobs do what they say.
+//! The examples of jobs and of money do what they say.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::desk::{Desk, Ended, text};
 
-fn examples() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/jobs").canonicalize().unwrap()
+fn examples(of: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(of).canonicalize().unwrap()
 }
 
 /// What a script says after this word in its head.
@@ -36,7 +36,8 @@ async fn every_script_ends_as_it_says() {
     let desk = Desk::open().await;
     let _worker = desk.worker(&["--demo", "--queues", "default,limits-example"]);
     let mut n_played = 0;
-    for entry in std::fs::read_dir(examples()).unwrap() {
+    let scripts = ["jobs", "money"].map(|of| std::fs::read_dir(examples(of)).unwrap());
+    for entry in scripts.into_iter().flatten() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|ending| ending != "sh") {
             continue;
@@ -49,7 +50,7 @@ async fn every_script_ends_as_it_says() {
         assert_eq!(out.lines().last(), Some(said(&script, "expect").as_str()), "{}\n{out}", path.display());
         n_played += 1;
     }
-    assert!(n_played >= 6, "only {n_played} scripts");
+    assert!(n_played >= 7, "only {n_played} scripts");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,7 +62,7 @@ async fn the_worker_in_python_works() {
         return;
     }
     let desk = Desk::open().await;
-    let mut command = program(&desk, "python3", &examples().join("worker.py"));
+    let mut command = program(&desk, "python3", &examples("jobs").join("worker.py"));
     let mut worker = Ended(command.arg("pictures").stdout(Stdio::null()).spawn().unwrap());
     let create = ["job", "create", "thumbnail", "--queue", "pictures", "--wait", "--timeout", "30s"];
     let done = desk.json(&[&create[..], &["--payload", r#"{"file": "cat.png"}"#]].concat());

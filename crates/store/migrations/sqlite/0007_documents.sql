@@ -222,3 +222,7 @@ FROM runs JOIN json_each((
     ))
     FROM wrote LEFT JOIN granted ON granted.fence = wrote.fence
 )) AS one;
+
+-- What a run's account must have before any of its calls that wait for money can go.
+ALTER TABLE runs ADD COLUMN needs INTEGER;
+CREATE INDEX runs_in_need ON runs (account, needs) WHERE needs IS NOT NULL;
