@@ -11,6 +11,7 @@ mod job;
 mod problem;
 mod query;
 mod queue;
+mod round;
 mod run;
 mod schedule;
 mod task;
@@ -38,9 +39,12 @@ pub use queue::{
     LettersQuery, LimitChange, Queue, QueueChange, QueueLimits, QueueStats, Queues, Rate, Rates,
     ReplayLetters, Spread, Stretch,
 };
+pub use round::{
+    PlanQuery, PlannedCalls, PlannedCost, PlannedNode, RoundAnswer, RoundPlan, StateDiff, StateDiffQuery,
+};
 pub use run::{
-    Branches, Cost, ExecMode, Fault, NewRun, NodeState, OnShortBalance, Parent, Priority, Run, RunState,
-    RunStatus, RunSummary, Started,
+    Branches, Cost, ExecMode, Fault, NewRun, NodeState, OnShortBalance, OwnCost, Parent, Priority, Run,
+    RunState, RunStatus, RunSummary, Started,
 };
 pub use schedule::{
     Begun, Catchup, Dst, LastRun, Misfire, NewSchedule, NextQuery, NextRuns, Overlap, Preview, Schedule,

@@ -9,6 +9,7 @@ mod doctor;
 mod flow;
 mod health;
 mod job;
+mod round;
 mod run;
 mod start;
 mod stream;
@@ -40,7 +41,8 @@ fn run_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(run::list))
         .routes(routes!(run::show))
-        .routes(routes!(run::state))
+        .routes(routes!(round::state))
+        .routes(routes!(round::state_diff))
         .routes(routes!(trace::attempts))
         .routes(routes!(trace::journal))
         .routes(routes!(trace::logs))
@@ -51,11 +53,11 @@ fn run_routes() -> OpenApiRouter<App> {
         .routes(routes!(action::pause))
         .routes(routes!(action::resume))
         .routes(routes!(action::step))
-        .routes(routes!(action::retry))
+        .routes(routes!(round::retry))
         .routes(routes!(action::continue_node))
         .routes(routes!(action::signal))
         .routes(routes!(action::decide))
-        .routes(routes!(action::rerun))
+        .routes(routes!(round::rerun))
         .routes(routes!(approval::list))
 }
 

@@ -3,6 +3,7 @@
 mod flow;
 mod node;
 mod page;
+mod round;
 mod run;
 mod trace;
 mod why;
@@ -13,6 +14,7 @@ use windlass_sdk::types::Time;
 pub(crate) use flow::{definition, flow, form, severity_problems, version, version_summary};
 pub(crate) use node::{Found, each_node};
 pub(crate) use page::{counted, label, limit, list, part, slice};
+pub(crate) use round::round_plan;
 pub(crate) use run::{priority, run, run_state, status, summary};
 pub(crate) use trace::{attempt, entry};
 pub(crate) use why::reason;
