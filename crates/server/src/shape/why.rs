@@ -68,8 +68,12 @@ pub(crate) fn reason(reason: EngineReason) -> Reason {
         Cause::Balance { amount } => {
             Reason { amount: Some(amount), ..words("balance", format!("the account is short of {amount}")) }
         }
-        Cause::Budget { amount } => {
-            let text = format!("a call of {amount} would pass the budget");
+        Cause::Budget { amount, held } => {
+            let text = if held > 0 {
+                format!("child runs may still spend {held} of the budget: it goes on when they have ended")
+            } else {
+                format!("a call of {amount} would pass the budget")
+            };
             Reason { amount: Some(amount), ..words("budget", text) }
         }
     }
