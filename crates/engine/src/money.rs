@@ -5,6 +5,7 @@
 
 mod bill;
 pub mod ledger;
+mod price;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,7 +14,8 @@ use crate::reference::{Facts, Template};
 
 pub use bill::Bill;
 pub use ledger::{
-    Account, Book, Kind, LedgerFault, Movement, Posted, Settlement, charge_key, node_of_key, settle,
+    Account, Book, Kind, LedgerFault, Movement, Posted, Settlement, charge_key, job_charge_key, job_of_key,
+    node_of_key, settle,
 };
 
 /// What a call costs, as its definition says.

@@ -22,6 +22,9 @@ pub(super) async fn act(command: Command, session: &Session) -> Result<ExitCode>
         Command::Pause(which) => client.pause(&session.run_id(&which.run).await?).await?,
         Command::Resume(which) => client.resume(&session.run_id(&which.run).await?).await?,
         Command::Step(which) => client.step(&session.run_id(&which.run).await?).await?,
+        Command::Budget { which, amount } => {
+            client.set_budget(&session.run_id(&which.run).await?, amount).await?
+        }
         Command::Continue { which, node, result } => {
             let body = Continue { node, result };
             client.continue_node(&session.run_id(&which.run).await?, &body).await?

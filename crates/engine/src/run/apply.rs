@@ -65,9 +65,10 @@ impl Run {
             Event::Rerun { round, from, shared } => self.rerun(plan, *round, from, shared.as_ref(), at),
             Event::Funded { budget } => {
                 self.budget = budget.or(self.budget);
-                self.look_at_parked(|_| true);
+                let waiting = self.parked.paths().cloned().map(Todo::Begin).collect();
+                self.look_again(waiting);
             }
-            Event::Billed { fence, bill, .. } => self.billed_by_child(plan, *fence, *bill),
+            Event::Billed { fence, bill, .. } => self.billed_by_child(*fence, *bill),
             Event::Decided { .. } | Event::Logged { .. } => {}
             Event::Ended { status, error, result } => self.ended(*status, error.as_ref(), result.clone(), at),
         }

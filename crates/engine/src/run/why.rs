@@ -195,7 +195,10 @@ impl Run {
                 let account = self.start.account.as_deref().unwrap_or_default();
                 if *over_budget {
                     let held = self.reserved();
-                    (Cause::Budget { amount: *amount, held }, Some(format!("windlass run budget {id} AMOUNT")))
+                    (
+                        Cause::Budget { amount: *amount, held },
+                        Some(format!("windlass run budget {id} AMOUNT")),
+                    )
                 } else {
                     let command = format!("windlass account deposit {account} {amount}");
                     (Cause::Balance { amount: *amount }, Some(command))
