@@ -13,6 +13,7 @@ mod price;
 mod problem;
 mod query;
 mod queue;
+mod round;
 mod run;
 mod schedule;
 mod service;
@@ -46,9 +47,12 @@ pub use queue::{
     LettersQuery, LimitChange, Queue, QueueChange, QueueLimits, QueueStats, Queues, Rate, Rates,
     ReplayLetters, Spread, Stretch,
 };
+pub use round::{
+    PlanQuery, PlannedCalls, PlannedCost, PlannedNode, RoundAnswer, RoundPlan, StateDiff, StateDiffQuery,
+};
 pub use run::{
-    Branches, Cost, ExecMode, Fault, NewRun, NodeState, OnShortBalance, Parent, Priority, Run, RunState,
-    RunStatus, RunSummary, Started,
+    Branches, Cost, ExecMode, Fault, NewRun, NodeState, OnShortBalance, OwnCost, Parent, Priority, Run,
+    RunState, RunStatus, RunSummary, Started,
 };
 pub use schedule::{
     Begun, Catchup, Dst, LastRun, Misfire, NewSchedule, NextQuery, NextRuns, Overlap, Preview, Schedule,

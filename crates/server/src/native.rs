@@ -13,6 +13,7 @@ mod job;
 mod log;
 mod metrics;
 mod price;
+mod round;
 mod run;
 mod service;
 mod start;
@@ -49,7 +50,8 @@ fn run_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(run::list))
         .routes(routes!(run::show))
-        .routes(routes!(run::state))
+        .routes(routes!(round::state))
+        .routes(routes!(round::state_diff))
         .routes(routes!(trace::attempts))
         .routes(routes!(trace::journal))
         .routes(routes!(log::list))
@@ -61,11 +63,11 @@ fn run_routes() -> OpenApiRouter<App> {
         .routes(routes!(action::pause))
         .routes(routes!(action::resume))
         .routes(routes!(action::step))
-        .routes(routes!(action::retry))
+        .routes(routes!(round::retry))
         .routes(routes!(action::continue_node))
         .routes(routes!(action::signal))
         .routes(routes!(action::decide))
-        .routes(routes!(action::rerun))
+        .routes(routes!(round::rerun))
         .routes(routes!(action::budget))
         .routes(routes!(approval::list))
 }

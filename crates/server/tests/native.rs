@@ -4,6 +4,8 @@
 
 #[path = "native/action.rs"]
 mod action;
+#[path = "native/children.rs"]
+mod children;
 #[path = "native/document.rs"]
 mod document;
 #[path = "native/flow.rs"]
@@ -16,6 +18,8 @@ mod hostile;
 mod money;
 #[path = "native/refunds.rs"]
 mod refunds;
+#[path = "native/round.rs"]
+mod round;
 #[path = "native/run.rs"]
 mod run;
 #[path = "native/stream.rs"]
