@@ -7,6 +7,7 @@
 pub mod attempts;
 mod flights;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -124,10 +125,15 @@ pub fn project(
     let ends = step.events.iter().zip(first + 1..).filter(|(event, _)| is_end(event));
     // Every end of a run with a parent tells, so that the numbers of the ends are those of the messages.
     let mut ends = ends.map(|(_, number)| number);
+    let (mut made, mut gone) = (BTreeMap::new(), BTreeSet::new());
     for effect in &step.effects {
         match effect {
             Effect::Call(order) => match &order.exec {
-                Exec::Queue => rows.jobs.push(job_of(order, now)),
+                Exec::Queue => {
+                    let change = job_of(order, now);
+                    made.insert(change.job.id, rows.jobs.len());
+                    rows.jobs.push(change);
+                }
                 Exec::Flow { flow, version } => {
                     let note = Note::StartChild(Box::new(child_of(order, flow, *version)));
                     rows.tell_child(run, order.fence, note, now);
@@ -135,7 +141,16 @@ pub fn project(
                 Exec::Http | Exec::Func { .. } | Exec::Script(_) => {}
             },
             Effect::Cancel { fence, exec, .. } => match exec {
-                Exec::Queue => rows.cancel_job(JobId::of_call(run.id, *fence), now),
+                Exec::Queue => {
+                    let id = JobId::of_call(run.id, *fence);
+                    // A job that was to be created only now is created cancelled, so that whoever watches it sees
+                    // its end.
+                    match made.get(&id).and_then(|at| rows.jobs.get_mut(*at)) {
+                        Some(change) => cancel(&mut change.job, now),
+                        None if gone.insert(id) => rows.cancel.push(id),
+                        None => {}
+                    }
+                }
                 Exec::Flow { .. } => rows.tell_child(run, *fence, Note::CancelChild, now),
                 Exec::Http | Exec::Func { .. } | Exec::Script(_) => {}
             },
@@ -166,19 +181,6 @@ pub fn project(
 }
 
 impl Rows {
-    /// A job that was to be created only now is created cancelled, so that whoever watches it sees its end.
-    fn cancel_job(&mut self, id: JobId, now: Timestamp) {
-        match self.jobs.iter_mut().find(|change| change.job.id == id) {
-            Some(change) => {
-                for event in change.job.decide(JobInput::Cancel, now).unwrap_or_default() {
-                    change.job.apply(&event, now);
-                }
-            }
-            None if self.cancel.contains(&id) => {}
-            None => self.cancel.push(id),
-        }
-    }
-
     /// Messages to children are numbered by the end of their commit: what one event does to many, and what is done to
     /// one child, keeps its order. Part 0 is left to what the end of the run itself says.
     fn tell_child(&mut self, run: &Run, fence: u64, note: Note, now: Timestamp) {
@@ -211,6 +213,12 @@ impl Rows {
             messages: self.messages,
             ..Commit::new(command, now)
         }
+    }
+}
+
+fn cancel(job: &mut Job, now: Timestamp) {
+    for event in job.decide(JobInput::Cancel, now).unwrap_or_default() {
+        job.apply(&event, now);
     }
 }
 
