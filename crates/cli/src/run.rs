@@ -132,6 +132,15 @@ pub(crate) enum Command {
     /// Tries again what failed or was canceled in a run that has ended; what is done stays done.
     #[command(after_help = help!("  windlass run retry run_0190a1b2", ACTS))]
     Retry(Which),
+    /// Sets what a run may spend; calls that wait for a larger budget are looked at again.
+    #[command(after_help = help!("  windlass run budget run_0190a1b2 5000", ACTS))]
+    Budget {
+        #[command(flatten)]
+        which: Which,
+        /// What the estimates of all its calls together may reach, in whole minor units.
+        #[arg(value_parser = clap::value_parser!(i64).range(0..))]
+        amount: i64,
+    },
     /// Ends a suspended or waiting node with a result.
     #[command(after_help = help!(
         "  windlass run continue run_0190a1b2 render '{\"urls\": [\"asset://film.mp4\"]}'", ACTS

@@ -4,6 +4,7 @@
 //! What then happens to an account is in `ledger`.
 
 pub mod ledger;
+mod price;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,7 +12,8 @@ use serde_json::Value;
 use crate::reference::{Facts, Template};
 
 pub use ledger::{
-    Account, Book, Kind, LedgerFault, Movement, Posted, Settlement, charge_key, node_of_key, settle,
+    Account, Book, Kind, LedgerFault, Movement, Posted, Settlement, charge_key, job_charge_key, job_of_key,
+    node_of_key, settle,
 };
 
 /// What a call costs, as its definition says.

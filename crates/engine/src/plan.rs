@@ -3,6 +3,7 @@
 //! definition.
 
 mod call;
+mod services;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

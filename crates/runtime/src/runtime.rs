@@ -1,17 +1,16 @@
 //! One server: everything it holds, and how it starts and stops.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use windlass_engine::money::Price;
 use windlass_engine::recovery::DEAD_MS;
 use windlass_store::Store;
 use windlass_store::run::Owner;
 
+use crate::account::Needy;
 use crate::call::Caller;
 use crate::clock::Clock;
 use crate::effect::Calls;
@@ -20,6 +19,7 @@ use crate::flow::Plans;
 use crate::job::Jobs;
 use crate::mailbox::Mailboxes;
 use crate::outbox::Outbox;
+use crate::price::Prices;
 use crate::recovery::Life;
 use crate::schedule::Calendar;
 use crate::timer::Timers;
@@ -45,7 +45,8 @@ pub(crate) struct Inner {
     life: Life,
     feed: Feed,
     plans: Plans,
-    prices: RwLock<Arc<BTreeMap<String, Price>>>,
+    prices: Prices,
+    needy: Needy,
     mailboxes: Mailboxes,
     timers: Timers,
     outbox: Outbox,
@@ -74,7 +75,8 @@ impl Runtime {
             life,
             feed: Feed::new(),
             plans: Plans::default(),
-            prices: RwLock::default(),
+            prices: Prices::default(),
+            needy: Needy::default(),
             mailboxes: Mailboxes::new(),
             timers: Timers::default(),
             outbox: Outbox::default(),
@@ -182,8 +184,12 @@ impl Runtime {
         &self.inner.plans
     }
 
-    pub(crate) fn prices(&self) -> &RwLock<Arc<BTreeMap<String, Price>>> {
+    pub(crate) fn prices(&self) -> &Prices {
         &self.inner.prices
+    }
+
+    pub(crate) fn needy(&self) -> &Needy {
+        &self.inner.needy
     }
 
     pub(crate) fn mailboxes(&self) -> &Mailboxes {

@@ -4,10 +4,12 @@
 //! Requests refuse fields that nobody knows. Answers may get more fields with time; whoever reads them ignores what
 //! it does not know.
 
+mod account;
 mod action;
 mod doctor;
 mod flow;
 mod job;
+mod price;
 mod problem;
 mod query;
 mod queue;
@@ -21,6 +23,7 @@ mod worker;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+pub use account::{Account, Budget, Deposit, Deposited, LedgerEntry, LedgerOrder, LedgerQuery, NewAccount};
 pub use action::{Approval, Cancel, Continue, Decide, NoBody, Rerun, Signal};
 pub use doctor::{Examination, Examine, Finding};
 pub use flow::{
@@ -31,6 +34,7 @@ pub use job::{
     CallReport, Claim, Claimed, ClaimedJob, Extend, ExtendVerdict, Extended, Finish, FinishVerdict, Finished,
     JobResult, Outcome, Reported, Verdict,
 };
+pub use price::{NewPrice, Price, PriceDeleted};
 pub use problem::{FieldError, PlatformProblem, Problem};
 pub use query::{ApprovalsQuery, DiffQuery, FlowsQuery, PageQuery, RunsQuery, StartQuery, StateQuery};
 pub use queue::{

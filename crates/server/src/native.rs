@@ -1,5 +1,6 @@
 //! The native surface: what the console, the command line and the SDK speak.
 
+mod account;
 mod action;
 mod approval;
 mod call;
@@ -9,6 +10,7 @@ mod doctor;
 mod flow;
 mod health;
 mod job;
+mod price;
 mod run;
 mod start;
 mod stream;
@@ -21,7 +23,7 @@ use crate::app::App;
 
 /// Every route, with its place in the OpenAPI document.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().merge(flow_routes()).merge(run_routes()).merge(work_routes())
+    OpenApiRouter::new().merge(flow_routes()).merge(run_routes()).merge(money_routes()).merge(work_routes())
 }
 
 fn flow_routes() -> OpenApiRouter<App> {
@@ -56,7 +58,18 @@ fn run_routes() -> OpenApiRouter<App> {
         .routes(routes!(action::signal))
         .routes(routes!(action::decide))
         .routes(routes!(action::rerun))
+        .routes(routes!(action::budget))
         .routes(routes!(approval::list))
+}
+
+fn money_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(account::list, account::open))
+        .routes(routes!(account::show))
+        .routes(routes!(account::deposit))
+        .routes(routes!(account::ledger))
+        .routes(routes!(price::list))
+        .routes(routes!(price::show, price::set, price::delete))
 }
 
 fn work_routes() -> OpenApiRouter<App> {

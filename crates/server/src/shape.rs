@@ -1,5 +1,6 @@
 //! From rows and states to the words of the native surface.
 
+mod account;
 mod flow;
 mod node;
 mod page;
@@ -10,6 +11,7 @@ mod why;
 use windlass_engine::time::Timestamp;
 use windlass_sdk::types::Time;
 
+pub(crate) use account::{account, ledger_entry};
 pub(crate) use flow::{definition, flow, form, severity_problems, version, version_summary};
 pub(crate) use node::{Found, each_node};
 pub(crate) use page::{counted, label, limit, list, part, slice};

@@ -494,7 +494,7 @@ CREATE TABLE "runs" (
     shared TEXT,
     result TEXT,
     updated_at INTEGER NOT NULL,
-    ended_at INTEGER,
+    ended_at INTEGER, needs INTEGER,
     CHECK (
         CASE status
             WHEN 'running' THEN ended_at IS NULL
@@ -530,6 +530,8 @@ CREATE INDEX runs_by_schedule ON runs (schedule, created_at) WHERE schedule IS N
 CREATE INDEX runs_by_wake ON runs (wake_at) WHERE wake_at IS NOT NULL;
 
 CREATE INDEX runs_failed ON runs (created_at) WHERE status = 'failed';
+
+CREATE INDEX runs_in_need ON runs (account, needs) WHERE needs IS NOT NULL;
 
 CREATE INDEX runs_open ON runs (created_at) WHERE ended_at IS NULL;
 

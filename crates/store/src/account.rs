@@ -46,10 +46,28 @@ pub struct LedgerRow {
 pub struct LedgerQuery {
     pub account: String,
     pub run: Option<RunId>,
-    /// Rows after this one.
+    /// The one movement with this key.
+    pub key: Option<String>,
+    pub order: LedgerOrder,
+    /// Rows past this one, in the order that is asked for; 0 = from the beginning.
     pub after: u64,
     /// 0 = the default of a page; never more than a page.
     pub limit: usize,
+}
+
+/// How a ledger is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LedgerOrder {
+    #[default]
+    Oldest,
+    Newest,
+}
+
+/// A run with calls that wait for money, and what its account must have before any of them can go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InNeed {
+    pub run: RunId,
+    pub needs: i64,
 }
 
 /// What a service asks, as somebody set it.

@@ -18,7 +18,7 @@ use windlass_engine::time::Timestamp;
 #[serde(rename_all = "snake_case")]
 pub enum Party {
     Run(RunId),
-    /// All open runs of the account.
+    /// The runs of the account that wait for money.
     Account(String),
 }
 

@@ -232,6 +232,15 @@ pub fn cancelled(jobs: Vec<JobRow>, now: Timestamp) -> Vec<JobChange> {
     jobs.into_iter().filter_map(cancel).collect()
 }
 
+/// What accounts have to hear of plain jobs as they stand. What they have heard before is no news to them.
+pub fn job_postings(changes: &[JobChange]) -> Vec<Posting> {
+    let posting = |change: &JobChange| {
+        let (account, movement) = (change.job.spec.account.clone()?, change.job.movement()?);
+        Some(Posting { account, movement, run: None, node: None })
+    };
+    changes.iter().filter_map(posting).collect()
+}
+
 /// The status as everybody sees it.
 pub fn status(run: &Run) -> RunStatus {
     match run.status {
@@ -263,6 +272,7 @@ fn standing(projection: &Projection, run: &Run, by: Option<Owner>) -> Standing {
         wake_at: run.wake_at(),
         owner: by.filter(|_| !ended && projection.flights.n_direct() > 0),
         cost: run.cost,
+        needs: run.needs(),
         error: run.error.clone(),
         shared: ended.then(shared),
         result: run.result.clone().filter(|_| ended),

@@ -32,6 +32,9 @@ pub(super) async fn act(command: Command, session: &Session) -> Result<ExitCode>
             };
             client.rerun(&session.run_id(&which.run).await?, &Rerun { from, shared }).await?
         }
+        Command::Budget { which, amount } => {
+            client.set_budget(&session.run_id(&which.run).await?, amount).await?
+        }
         Command::Continue { which, node, result } => {
             let body = Continue { node, result };
             client.continue_node(&session.run_id(&which.run).await?, &body).await?

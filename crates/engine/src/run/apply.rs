@@ -63,7 +63,7 @@ impl Run {
             Event::Funded { budget } => {
                 self.budget = budget.or(self.budget);
                 // A paused run still has those that were funded before on its agenda.
-                let parked = self.parked.iter().cloned().map(Todo::Begin);
+                let parked = self.parked.paths().cloned().map(Todo::Begin);
                 let fresh: Vec<Todo> = parked.filter(|todo| !self.agenda.contains(todo)).collect();
                 self.agenda.extend(fresh);
             }

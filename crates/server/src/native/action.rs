@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use windlass_engine::input::Input;
-use windlass_sdk::types::{Cancel, Continue, Decide, NoBody, Rerun, RunSummary, Signal};
+use windlass_sdk::types::{Budget, Cancel, Continue, Decide, NoBody, Rerun, RunSummary, Signal};
 
 use crate::app::{App, run_id};
 use crate::check;
@@ -106,6 +106,19 @@ pub(crate) async fn signal(
     check::name_if_given("id", body.id.as_deref())?;
     check::name_if_given("by", body.by.as_deref())?;
     tell(&app, &id, Input::Signal { id: body.id, key: body.key, value: body.value, by: body.by }).await
+}
+
+/// Sets what a run may spend. Calls that wait for a larger budget are looked at again.
+#[utoipa::path(post, path = "/api/v1/runs/{id}/budget", operation_id = "set_budget", tag = "runs", request_body = Budget,
+    params(("id" = String, Path, description = "The id of the run")),
+    responses((status = 200, description = "The run", body = RunSummary)))]
+pub(crate) async fn budget(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(Budget { budget }): Body<Budget>,
+) -> Answer<Json<RunSummary>> {
+    check::within("budget", budget, 0, i64::MAX)?;
+    tell(&app, &id, Input::BalanceChanged { budget: Some(budget) }).await
 }
 
 /// Decides an approval.

@@ -27,3 +27,7 @@ FROM (
     SELECT id, 1, 'queued', NULL, created_at, NULL, NULL, NULL, NULL, NULL FROM jobs
     WHERE fence = 0 AND is_open = 1 AND NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.job = jobs.id)
 ) AS shown;
+
+-- What a run's account must have before any of its calls that wait for money can go.
+ALTER TABLE runs ADD COLUMN needs INTEGER;
+CREATE INDEX runs_in_need ON runs (account, needs) WHERE needs IS NOT NULL;

@@ -109,7 +109,7 @@ impl Run {
     }
 
     pub(super) fn park(&mut self, plan: &Plan, path: &NodePath, amount: i64, over_budget: bool) {
-        self.parked.insert(path.clone());
+        self.parked.insert(path.clone(), amount, over_budget);
         let Some((phase, _)) = self.site_mut(plan, path) else { return };
         let stage = Stage::Parked { amount, over_budget };
         match phase {

@@ -9,6 +9,7 @@ use crate::event::Event;
 use crate::input::Refusal;
 use crate::path::NodePath;
 use crate::plan::Kind;
+use crate::run::Todo;
 use crate::run::state::{Activity, Phase, Stage, Status};
 use crate::run::view::Spot;
 use crate::weight::weigh;
@@ -191,7 +192,12 @@ impl Decider<'_> {
 
     pub(super) fn balance_changed(&self, budget: Option<i64>) -> Result<Vec<Event>, Refusal> {
         self.open()?;
-        if self.run.parked.is_empty() && budget.is_none() {
+        if budget.is_some_and(|budget| budget < 0) {
+            return Err(bad("$.budget", "must not be negative".to_owned()));
+        }
+        // While a run is paused, those that were funded before are still on its agenda.
+        let is_new = |path: &NodePath| !self.run.agenda.contains(&Todo::Begin(path.clone()));
+        if budget.is_none() && !self.run.parked.paths().any(is_new) {
             return Ok(Vec::new());
         }
         Ok(vec![Event::Funded { budget }])

@@ -26,6 +26,12 @@ impl Decider<'_> {
                 start.params.insert(name.clone(), default.clone());
             }
         }
+        // A run carries the prices that it can need, however many there are.
+        if !start.prices.is_empty()
+            && let Some(services) = self.plan.services()
+        {
+            start.prices.retain(|service, _| services.contains(service.as_str()));
+        }
         Ok(vec![Event::Started(Box::new(start))])
     }
 }
