@@ -42,7 +42,7 @@ fn play(desk: &Desk, path: &Path, settings: &[(&str, &str)]) -> String {
     out
 }
 
-fn has_python() -> bool {
+pub(crate) fn has_python() -> bool {
     let asked = Command::new("python3").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     let found = asked.is_ok_and(|status| status.success());
     if !found {

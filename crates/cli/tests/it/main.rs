@@ -11,6 +11,7 @@ mod jobs;
 mod kill;
 mod kinds;
 mod lost;
+mod money;
 mod nonsense;
 mod platform;
 mod queues;
