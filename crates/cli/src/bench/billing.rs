@@ -4,14 +4,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use windlass_engine::id::CommandId;
-use windlass_engine::money::{Movement, Price};
-use windlass_engine::time::Timestamp;
-use windlass_store::Store;
-use windlass_store::account::{Posting, PriceRow};
-use windlass_store::commit::Commit;
-use windlass_store::record::Record;
-use windlass_store::sqlite::Sqlite;
+use windlass_engine::money::Price;
+use windlass_runtime::Runtime;
 
 use super::Plan;
 use super::report::Figure;
@@ -38,27 +32,21 @@ fn account(nth: usize) -> String {
 }
 
 /// Opens the accounts and sets the price.
-async fn open(store: &dyn Store) -> Result<()> {
-    let now = Timestamp(1);
+async fn open(runtime: &Runtime) -> Result<()> {
     // Estimated as one unit and settled as one, so that a call is a charge and a settlement.
     let price = Price { unit_price: 2, min_unit: 1, units: json!(1), actual_units: None };
-    store.save(Record::Price(PriceRow { service: "paid".to_owned(), price, updated_at: now })).await?;
+    runtime.set_price("paid", price).await?;
     for nth in 0..ACCOUNTS {
-        store.save(Record::Account { id: account(nth), name: String::new(), now }).await?;
-        let movement = Movement::deposit(&format!("bench-{nth}"), DEPOSIT);
-        let posting = Posting { account: account(nth), movement, run: None, node: None };
-        let command: CommandId = format!("cmd_{:032x}", nth + 1).parse()?;
-        let commit = Commit { postings: vec![posting], ..Commit::new(command, now) };
-        store.commit_one(commit).await?;
+        runtime.open_account(&account(nth), None).await?;
+        runtime.deposit(&account(nth), DEPOSIT, "bench").await?;
     }
     Ok(())
 }
 
 /// Commits per second of runs that are paid for and of runs that are free, in turns on one store, and the ratio.
 pub(super) async fn billing(plan: &Plan) -> Result<[Figure; 3]> {
-    let store = Sqlite::open(plan.dir.join("billing.db"), plan.durability)?;
-    open(&store).await?;
-    let free = Bed::on(Arc::new(store), "free", &three("step")).await?;
+    let free = Bed::make(plan, &plan.dir.join("billing.db"), "free", &three("step")).await?;
+    open(free.runtime()).await?;
     let paid = free.beside("paid", &three("paid")).await?.paid_by((0..ACCOUNTS).map(account).collect());
     let (free, paid) = (Arc::new(free), Arc::new(paid));
     for bed in [&free, &paid] {

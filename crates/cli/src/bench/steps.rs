@@ -15,7 +15,6 @@ use windlass_runtime::flow::{NewFlow, NewVersion};
 use windlass_runtime::function::{FunctionCall, Functions};
 use windlass_runtime::run::NewRun;
 use windlass_runtime::{Runtime, Settings};
-use windlass_store::Store;
 use windlass_store::flow::VersionStatus;
 use windlass_store::run::RunStatus;
 use windlass_store::sqlite::Sqlite;
@@ -53,16 +52,17 @@ pub(super) struct Bed {
 
 impl Bed {
     pub(super) async fn make(plan: &Plan, file: &Path, name: &str, definition: &Value) -> Result<Bed> {
-        Bed::on(Arc::new(Sqlite::open(file, plan.durability)?), name, definition).await
-    }
-
-    pub(super) async fn on(store: Arc<dyn Store>, name: &str, definition: &Value) -> Result<Bed> {
+        let store = Sqlite::open(file, plan.durability)?;
         // Functions of a program that embeds the server: nothing is known about them, so every step is durable
         // before the next begins.
         let step = |call: &FunctionCall| Outcome::Done(call.input.clone());
         let functions = Functions::built_in().with_quick("step", step).with_quick("paid", step);
         let settings = Settings { functions, ..Settings::default() };
-        Bed::of(Runtime::start_up(store, settings).await?, name, definition).await
+        Bed::of(Runtime::start_up(Arc::new(store), settings).await?, name, definition).await
+    }
+
+    pub(super) fn runtime(&self) -> &Runtime {
+        &self.runtime
     }
 
     /// Another flow in the same server.
