@@ -97,7 +97,7 @@ impl Runtime {
             .iter()
             .filter_map(|effect| match effect {
                 Effect::Cancel { fence, .. } => Some(*fence),
-                Effect::Call(_) | Effect::Move { .. } | Effect::Tell { .. } => None,
+                Effect::Call(_) | Effect::Move { .. } | Effect::Tell { .. } | Effect::Bill { .. } => None,
             })
             .collect();
         for effect in effects {
@@ -108,7 +108,7 @@ impl Runtime {
                 // A row of the commit; others may wait for what came back.
                 Effect::Move { account, movement } if movement.amount > 0 => self.credited(&account),
                 // These were rows of the commit.
-                Effect::Move { .. } | Effect::Tell { .. } => {}
+                Effect::Move { .. } | Effect::Tell { .. } | Effect::Bill { .. } => {}
             }
         }
         own

@@ -12,6 +12,10 @@ mod flow;
 mod host;
 #[path = "native/hostile.rs"]
 mod hostile;
+#[path = "native/money.rs"]
+mod money;
+#[path = "native/refunds.rs"]
+mod refunds;
 #[path = "native/run.rs"]
 mod run;
 #[path = "native/stream.rs"]

@@ -51,6 +51,14 @@ pub struct Rows {
     pub messages: Vec<Message>,
 }
 
+/// The jobs that a step makes and cancels, so that none has to be looked for among all of them.
+#[derive(Default)]
+struct Seen {
+    /// Where each stands among those to be created.
+    made: BTreeMap<JobId, usize>,
+    gone: BTreeSet<JobId>,
+}
+
 impl Projection {
     /// The projection of a run that was loaded, from what its row says.
     pub fn resume(plan: &Plan, run: &Run, standing: &Standing) -> Self {
@@ -96,6 +104,7 @@ impl Projection {
                 | Event::Retried { .. }
                 | Event::Rerun { .. }
                 | Event::Funded { .. }
+                | Event::Billed { .. }
                 | Event::Logged { .. }
                 | Event::Ended { .. } => {}
             }
@@ -125,32 +134,19 @@ pub fn project(
     let ends = step.events.iter().zip(first + 1..).filter(|(event, _)| is_end(event));
     // Every end of a run with a parent tells, so that the numbers of the ends are those of the messages.
     let mut ends = ends.map(|(_, number)| number);
-    let (mut made, mut gone) = (BTreeMap::new(), BTreeSet::new());
+    let mut seen = Seen::default();
     for effect in &step.effects {
         match effect {
             Effect::Call(order) => match &order.exec {
-                Exec::Queue => {
-                    let change = job_of(order, now);
-                    made.insert(change.job.id, rows.jobs.len());
-                    rows.jobs.push(change);
-                }
+                Exec::Queue => rows.make_job(&mut seen, job_of(order, now)),
                 Exec::Flow { flow, version } => {
-                    let note = Note::StartChild(Box::new(child_of(order, flow, *version)));
+                    let note = Note::StartChild(Box::new(child_of(run, order, flow, *version)));
                     rows.tell_child(run, order.fence, note, now);
                 }
                 Exec::Http | Exec::Func { .. } | Exec::Script(_) => {}
             },
             Effect::Cancel { fence, exec, .. } => match exec {
-                Exec::Queue => {
-                    let id = JobId::of_call(run.id, *fence);
-                    // A job that was to be created only now is created cancelled, so that whoever watches it sees
-                    // its end.
-                    match made.get(&id).and_then(|at| rows.jobs.get_mut(*at)) {
-                        Some(change) => cancel(&mut change.job, now),
-                        None if gone.insert(id) => rows.cancel.push(id),
-                        None => {}
-                    }
-                }
+                Exec::Queue => rows.cancel_job(&mut seen, JobId::of_call(run.id, *fence), now),
                 Exec::Flow { .. } => rows.tell_child(run, *fence, Note::CancelChild, now),
                 Exec::Http | Exec::Func { .. } | Exec::Script(_) => {}
             },
@@ -160,7 +156,7 @@ pub fn project(
                 run: Some(run.id),
                 node: node_of_key(&movement.key),
             }),
-            Effect::Tell { parent, status, result, error } => {
+            Effect::Tell { parent, status, result, error, bill } => {
                 let seq = ends.next().unwrap_or(run.length);
                 rows.messages.push(Message {
                     id: MessageId::new(Party::Run(run.id), seq),
@@ -172,8 +168,13 @@ pub fn project(
                         ending: *status,
                         result: result.clone(),
                         error: error.clone(),
+                        bill: *bill,
                     },
                 });
+            }
+            Effect::Bill { parent, bill } => {
+                let (node, fence) = (parent.node.clone(), parent.fence);
+                rows.tell_run(run, parent.run, Note::Billed { node, fence, bill: *bill }, now);
             }
         }
     }
@@ -181,12 +182,34 @@ pub fn project(
 }
 
 impl Rows {
-    /// Messages to children are numbered by the end of their commit: what one event does to many, and what is done to
-    /// one child, keeps its order. Part 0 is left to what the end of the run itself says.
+    fn make_job(&mut self, seen: &mut Seen, change: JobChange) {
+        seen.made.insert(change.job.id, self.jobs.len());
+        self.jobs.push(change);
+    }
+
+    /// A job that was to be created only now is created cancelled, so that whoever watches it sees its end.
+    fn cancel_job(&mut self, seen: &mut Seen, id: JobId, now: Timestamp) {
+        match seen.made.get(&id).and_then(|at| self.jobs.get_mut(*at)) {
+            Some(change) => {
+                for event in change.job.decide(JobInput::Cancel, now).unwrap_or_default() {
+                    change.job.apply(&event, now);
+                }
+            }
+            None if seen.gone.insert(id) => self.cancel.push(id),
+            None => {}
+        }
+    }
+
     fn tell_child(&mut self, run: &Run, fence: u64, note: Note, now: Timestamp) {
+        self.tell_run(run, RunId::of_call(run.id, fence), note, now);
+    }
+
+    /// Messages to other runs are numbered by the end of their commit: what one event does to many, and what is done
+    /// to one child, keeps its order. Part 0 is left to what the end of the run itself says.
+    fn tell_run(&mut self, run: &Run, to: RunId, note: Note, now: Timestamp) {
         let part = u32::try_from(self.messages.len()).unwrap_or(u32::MAX).saturating_add(1);
         let id = MessageId { part, ..MessageId::new(Party::Run(run.id), run.length) };
-        self.messages.push(Message { id, to: Party::Run(RunId::of_call(run.id, fence)), at: now, note });
+        self.messages.push(Message { id, to: Party::Run(to), at: now, note });
     }
 
     /// The commit that appends `step` to the journal with these rows. Jobs to be cancelled are not in it.
@@ -213,12 +236,6 @@ impl Rows {
             messages: self.messages,
             ..Commit::new(command, now)
         }
-    }
-}
-
-fn cancel(job: &mut Job, now: Timestamp) {
-    for event in job.decide(JobInput::Cancel, now).unwrap_or_default() {
-        job.apply(&event, now);
     }
 }
 
@@ -308,13 +325,19 @@ fn job_of(order: &Order, now: Timestamp) -> JobChange {
 }
 
 /// The child run that makes a call.
-fn child_of(order: &Order, flow: &str, version: Option<u32>) -> Child {
+fn child_of(run: &Run, order: &Order, flow: &str, version: Option<u32>) -> Child {
+    let start = &run.start;
     Child {
         child: RunId::of_call(order.run, order.fence),
         flow: flow.to_owned(),
         version,
         params: (*order.params.merged()).clone(),
         parent: Parent { run: order.run, node: order.node.clone(), fence: order.fence, depth: order.depth },
+        account: start.account.clone(),
+        budget: run.reserve_of(order.fence),
+        on_short_balance: start.on_short_balance,
+        priority: start.priority,
+        chain: start.chain.iter().cloned().chain([flow.to_owned()]).collect(),
     }
 }
 

@@ -56,7 +56,8 @@ async fn every_script_ends_as_it_says() {
     let desk = Desk::open().await;
     let _worker = desk.worker(&["--demo", "--queues", "default,limits-example"]);
     let mut n_played = 0;
-    for entry in std::fs::read_dir(examples("jobs")).unwrap() {
+    let scripts = ["jobs", "money"].map(|of| std::fs::read_dir(examples(of)).unwrap());
+    for entry in scripts.into_iter().flatten() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|ending| ending != "sh") {
             continue;
@@ -64,7 +65,7 @@ async fn every_script_ends_as_it_says() {
         play(&desk, &path, &[]);
         n_played += 1;
     }
-    assert!(n_played >= 6, "only {n_played} scripts");
+    assert!(n_played >= 7, "only {n_played} scripts");
 }
 
 #[tokio::test(flavor = "multi_thread")]

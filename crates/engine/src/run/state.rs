@@ -103,6 +103,9 @@ pub struct NodeState {
     /// Attempts made in this visit.
     #[serde(default)]
     pub attempts: u32,
+    /// The fence under which the newest of them started a child run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entered_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -256,6 +259,9 @@ pub struct Slot {
     pub wake: Option<Timestamp>,
     #[serde(default)]
     pub attempts: u32,
+    /// The fence under which the newest of them started a child run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<u64>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -192,7 +192,7 @@ pub(super) fn chosen(scope: &Scope, start: &Start) -> Option<Chosen> {
 }
 
 /// These nodes and everything their edges lead to.
-pub(super) fn reachable(scope: &Scope, from: &BTreeSet<NodeIx>) -> BTreeSet<NodeIx> {
+pub(in super::super) fn reachable(scope: &Scope, from: &BTreeSet<NodeIx>) -> BTreeSet<NodeIx> {
     let mut found = from.clone();
     let mut open: Vec<NodeIx> = from.iter().copied().collect();
     while let Some(ix) = open.pop() {

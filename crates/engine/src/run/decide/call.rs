@@ -12,6 +12,7 @@ use crate::input::{Outcome, Refusal};
 use crate::path::NodePath;
 use crate::plan::{Call, Exec, Prep, Temporary};
 use crate::retry::{Fault, FaultKind};
+use crate::run::Run;
 use crate::run::state::{Stage, Status, Work};
 use crate::run::view::Spot;
 use crate::time::Timestamp;
@@ -43,7 +44,7 @@ impl Decider<'_> {
             }
         }
         let charge = match work {
-            Some(work) if !matches!(work.stage, Stage::Parked { .. }) => None,
+            Some(work) if work.charge.is_some() || !matches!(work.stage, Stage::Parked { .. }) => None,
             Some(_) | None => match self.price(spot, path, call, &mut events) {
                 Ok(charge) => charge,
                 Err(stop) => {
@@ -51,6 +52,13 @@ impl Decider<'_> {
                     return events;
                 }
             },
+        };
+        let budget = match self.reserve(path, call, charge) {
+            Ok(budget) => budget,
+            Err(wait) => {
+                events.push(*wait);
+                return events;
+            }
         };
         let again = work.is_some_and(|w| matches!(w.stage, Stage::Suspended { .. }));
         let attempt = work.map_or(0, |w| w.attempt) + u32::from(!again);
@@ -65,6 +73,7 @@ impl Decider<'_> {
             input: own.map(|_| spot.input(self.run)),
             deadline,
             charge,
+            budget,
             again,
             by: self.given.life,
         });
@@ -86,7 +95,7 @@ impl Decider<'_> {
             return Ok(None);
         }
         let input = spot.input(run);
-        let view = self.call_view(spot, &input);
+        let view = view_of(self.run, spot, &input);
         let amount = match crate::money::estimate(call.cost.as_ref(), price, &view) {
             Ok(Some(amount)) => amount,
             Ok(None) => return Ok(None),
@@ -100,6 +109,9 @@ impl Decider<'_> {
         }
         let borne = run.cost.borne();
         let over_budget = run.budget.is_some_and(|budget| borne.saturating_add(amount) > budget);
+        if !over_budget && self.is_held_by_children(amount) {
+            return Err(Box::new(Event::Waiting { node: path.clone(), wait: Waiting::Budget { amount } }));
+        }
         if !over_budget && !self.given.short.contains(path) {
             return Ok(Some(amount));
         }
@@ -117,15 +129,6 @@ impl Decider<'_> {
             Fault::new(FaultKind::Balance, message).permanent()
         };
         Err(Box::new(self.failed(spot, path, 0, fault, None)))
-    }
-
-    /// Facts for prices: the call's own params are `$params`.
-    fn call_view<'v>(&'v self, spot: &'v Spot<'_, '_>, input: &'v Value) -> crate::run::facts::View<'v> {
-        let mut view = spot.view(self.run, input);
-        if let Some(params) = super::super::effects::resolved_params(spot, input) {
-            view.params = params.into();
-        }
-        view
     }
 
     /// When one attempt given out now is too late. Jobs are timed from their claim, child runs not at all.
@@ -210,7 +213,7 @@ impl Decider<'_> {
         }
         let actual = work.charge.map(|estimate| {
             let input = spot.input(self.run);
-            let mut view = self.call_view(spot, &input);
+            let mut view = view_of(self.run, spot, &input);
             view.result = Some(value);
             let price = self.run.start.prices.get(spot.service().unwrap_or_default());
             // An actual cost that makes no sense is no reason to lose the result: the estimate stands.
@@ -360,6 +363,19 @@ impl Decider<'_> {
             format!("it is not known whether the call was executed ({}); never made twice", fault.message);
         self.failed(spot, path, fence, Fault::new(FaultKind::Unknown, message).permanent(), worker)
     }
+}
+
+/// Facts for prices: the call's own params are `$params`.
+pub(super) fn view_of<'v>(
+    run: &'v Run,
+    spot: &'v Spot<'_, '_>,
+    input: &'v Value,
+) -> crate::run::facts::View<'v> {
+    let mut view = spot.view(run, input);
+    if let Some(params) = super::super::effects::resolved_params(spot, input) {
+        view.params = params.into();
+    }
+    view
 }
 
 /// Whether a suspended call is reported as suspended once more, with nothing new: a report that came twice.

@@ -60,11 +60,22 @@ pub fn check(plan: &Plan, start: &Start) -> Vec<Problem> {
         problems.error("$.budget", "must not be negative");
     }
     if start.parent.as_ref().is_some_and(|parent| parent.depth as usize > crate::limits::DEPTH) {
-        let reason =
-            format!("flows call flows more than {} deep: a flow that calls itself?", crate::limits::DEPTH);
-        problems.error("$.parent", reason);
+        problems.error("$.parent", too_deep(&start.chain));
     }
     problems.into_list()
+}
+
+/// Says who called whom, in the middle no more than that it went on.
+fn too_deep(chain: &[String]) -> String {
+    let limit = crate::limits::DEPTH;
+    let shown: Vec<&str> = match chain {
+        [] => return format!("flows call flows more than {limit} deep: a flow that calls itself?"),
+        [first, second, third, .., before, last] if chain.len() > 6 => {
+            vec![first, second, third, "…", before, last]
+        }
+        few => few.iter().map(String::as_str).collect(),
+    };
+    format!("flows call flows more than {limit} deep: {}", shown.join(" → "))
 }
 
 fn check_variables(plan: &Plan, start: &Start, problems: &mut Problems) {
