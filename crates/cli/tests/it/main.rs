@@ -12,6 +12,7 @@ mod jobs;
 mod kill;
 mod kinds;
 mod lost;
+mod money;
 mod nonsense;
 mod platform;
 mod queues;
