@@ -750,6 +750,7 @@ SELECT told.run, 'run_' || lower(hex(told.run)) || '.' || told.seq || '.' || tol
         WHEN 'rerun' THEN
             'run again from ' || (told.event ->> '$.from') || ', round ' || (told.event ->> '$.round')
         WHEN 'funded' THEN 'money or a larger budget came'
+        WHEN 'billed' THEN 'the child run said what it cost'
         WHEN 'logged' THEN told.event ->> '$.message'
         WHEN 'ended' THEN CASE told.event ->> '$.status'
             WHEN 'completed' THEN 'the run completed'
