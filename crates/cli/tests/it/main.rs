@@ -12,6 +12,7 @@ mod kill;
 mod kinds;
 mod lost;
 mod nonsense;
+mod paid;
 mod platform;
 mod queues;
 mod races;
