@@ -128,7 +128,8 @@ async fn paid_jobs_are_charged_and_closed_once_whoever_is_killed() {
         created.unwrap();
     }
     let open = TasksQuery { status: Some("open".to_owned()), ..TasksQuery::default() };
-    seen("the end of all jobs", async || client.tasks(&open).await.ok().filter(|list| list.count == 0)).await;
+    let none_open = || async { client.tasks(&open).await.ok().filter(|list| list.count == 0) };
+    seen("the end of all jobs", none_open).await;
     stop.cancel();
     working.await.unwrap().unwrap();
     let query =

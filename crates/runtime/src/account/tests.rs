@@ -78,7 +78,7 @@ impl Runtime {
         claimed
     }
 
-    async fn answer(&self, claimed: &Claimed, value: Value) {
+    async fn says(&self, claimed: &Claimed, value: Value) {
         let outcome = windlass_engine::input::Outcome::Done(Arc::new(value));
         let (job, fence) = (claimed.job, claimed.fence);
         let end = Finish { job, fence, outcome, worker: None, log: None, retry_after_ms: None };
@@ -110,7 +110,7 @@ async fn what_nobody_followed_up_is_followed_up_by_the_next_server() {
         comes_in(&store, 50, with_message).await;
         let after = server(&store, true).await;
         let job = after.job_of(run).await;
-        after.answer(&job, json!({ "n": 1 })).await;
+        after.says(&job, json!({ "n": 1 })).await;
         assert_eq!(after.wait_ended(run, PATIENCE).await.unwrap(), Some(RunStatus::Completed));
         assert_eq!(after.account("acme").await.unwrap().balance, 0);
         assert!(after.store().accounts_in_need().await.unwrap().is_empty());
@@ -125,9 +125,9 @@ async fn what_a_settlement_gives_back_lets_the_next_one_go() {
     let first = server.start(new.clone()).await.unwrap().run;
     let second = server.waits(&new).await;
     let job = server.job_of(first).await;
-    server.answer(&job, json!({ "n": 0 })).await;
+    server.says(&job, json!({ "n": 0 })).await;
     let job = server.job_of(second).await;
-    server.answer(&job, json!({ "n": 1 })).await;
+    server.says(&job, json!({ "n": 1 })).await;
     assert_eq!(server.wait_ended(second, PATIENCE).await.unwrap(), Some(RunStatus::Completed));
     assert_eq!(server.account("acme").await.unwrap().balance, 20);
 }
@@ -169,7 +169,7 @@ async fn money_and_prices_are_the_same_on_every_server() {
     let run = other.waits(&new).await;
     one.deposit("acme", 50, "elsewhere").await.unwrap();
     let job = one.job_of(run).await;
-    one.answer(&job, json!({ "n": 1 })).await;
+    one.says(&job, json!({ "n": 1 })).await;
     other.set_price("tts", price(7)).await.unwrap();
     one.deposit("acme", 7, "more").await.unwrap();
     let cheap = one.start(new.clone()).await.unwrap().run;
