@@ -14,6 +14,7 @@ mod kinds;
 mod lost;
 mod money;
 mod nonsense;
+mod paid;
 mod platform;
 mod queues;
 mod races;
