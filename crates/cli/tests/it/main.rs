@@ -5,6 +5,7 @@ mod cancel;
 mod commands;
 mod desk;
 mod examples;
+mod extend;
 mod fold;
 mod full;
 mod jobs;
