@@ -28,3 +28,5 @@ mod stream;
 mod template;
 #[path = "native/trouble.rs"]
 mod trouble;
+#[path = "native/work.rs"]
+mod work;
