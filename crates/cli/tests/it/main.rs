@@ -6,6 +6,7 @@ mod children;
 mod commands;
 mod desk;
 mod examples;
+mod extend;
 mod fold;
 mod full;
 mod jobs;
