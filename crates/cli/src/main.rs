@@ -18,10 +18,14 @@ mod approvals;
 mod flow;
 mod run;
 
+mod account;
+mod price;
+
 mod dlq;
 mod job;
 mod queue;
 mod schedule;
+mod service;
 
 mod api;
 mod bench;
@@ -150,6 +154,12 @@ enum Command {
         #[command(subcommand)]
         command: queue::Command,
     },
+    /// Services: what workers can do, and what is set for it.
+    #[command(after_help = "Example:\n  windlass service set video_motion --recheck-ms 5000")]
+    Service {
+        #[command(subcommand)]
+        command: service::Command,
+    },
     /// Dead letters: jobs that failed for good, until somebody replays or discards them.
     #[command(after_help = "Example:\n  windlass dlq replay default --count 1 --priority 2")]
     Dlq {
@@ -163,6 +173,18 @@ enum Command {
     Schedule {
         #[command(subcommand)]
         command: schedule::Command,
+    },
+    /// Accounts: who pays, what they have, what happened to it.
+    #[command(after_help = "Example:\n  windlass account deposit acme 5000")]
+    Account {
+        #[command(subcommand)]
+        command: account::Command,
+    },
+    /// Prices: what services ask.
+    #[command(after_help = "Example:\n  windlass price set audio_tts 2 --units '$params.seconds'")]
+    Price {
+        #[command(subcommand)]
+        command: price::Command,
     },
     /// Looks for what may be wrong: the way to the server, its clock, its workers, runs that nothing will wake.
     #[command(after_help = concat!(
@@ -231,7 +253,10 @@ fn execute(cli: Cli) -> Result<ExitCode> {
             Command::Job { command } => job::run(command, options).await,
             Command::Queue { command } => queue::run(command, options).await,
             Command::Dlq { command } => dlq::run(command, options).await,
+            Command::Service { command } => service::run(command, options).await,
             Command::Schedule { command } => schedule::run(command, options).await,
+            Command::Account { command } => account::run(command, options).await,
+            Command::Price { command } => price::run(command, options).await,
             Command::Bench(args) => bench::run(&args, &options.print()).await,
             Command::Doctor(flags) => doctor::run(&flags, options).await,
             Command::Stats(flags) => stats::run(&flags, options).await,

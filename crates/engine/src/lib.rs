@@ -23,6 +23,7 @@ pub mod effect;
 pub mod event;
 pub mod input;
 pub mod journal;
+pub mod log;
 pub mod run;
 
 pub mod compute;

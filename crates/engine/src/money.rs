@@ -3,15 +3,19 @@
 //! A definition may say what a node costs (`Cost`), a service may have a price (`Price`); the node's word wins.
 //! What then happens to an account is in `ledger`.
 
+mod bill;
 pub mod ledger;
+mod price;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::reference::{Facts, Template};
 
+pub use bill::Bill;
 pub use ledger::{
-    Account, Book, Kind, LedgerFault, Movement, Posted, Settlement, charge_key, node_of_key, settle,
+    Account, Book, Kind, LedgerFault, Movement, Posted, Settlement, charge_key, job_charge_key, job_of_key,
+    node_of_key, settle,
 };
 
 /// What a call costs, as its definition says.

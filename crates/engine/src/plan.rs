@@ -4,6 +4,7 @@
 
 mod call;
 mod pattern;
+mod services;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -11,7 +11,9 @@ pub(crate) mod apply;
 pub mod decide;
 mod effects;
 pub(crate) mod facts;
+mod parked;
 mod place;
+mod preview;
 pub mod state;
 pub(crate) mod view;
 mod waits;
@@ -27,12 +29,15 @@ use crate::effect::Effect;
 use crate::event::{Event, RunFault, Start};
 use crate::id::RunId;
 use crate::input::{Given, Input, Refusal};
+use crate::money::Bill;
 use crate::path::NodePath;
 use crate::plan::{Plan, Priority};
 use crate::time::Timestamp;
 
 use agenda::Agenda;
+use parked::Parked;
 pub use place::Place;
+pub use preview::{Expense, Fate, PLACES_MAX, Planned, PlannedCall, Preview};
 use state::{ScopeState, Status};
 use waits::{Look, Waits};
 pub use why::{Cause, Reason};
@@ -65,6 +70,15 @@ pub struct Run {
     pub result: Option<Arc<Value>>,
     pub cost: Totals,
     pub budget: Option<i64>,
+    /// The part of `cost` that child runs told.
+    #[serde(default, skip_serializing_if = "Bill::is_zero")]
+    pub children: Bill,
+    /// The part of `cost` that the run's own parent was told.
+    #[serde(default, skip_serializing_if = "Bill::is_zero")]
+    pub(crate) told: Bill,
+    /// What open child runs may spend of the budget, by the fence of the call that started them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) reserves: BTreeMap<u64, i64>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub ended_at: Option<Timestamp>,
@@ -77,9 +91,9 @@ pub struct Run {
     /// Nodes that wait for a signal or an approval.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) waits: Waits,
-    /// Calls parked for want of money.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub(crate) parked: BTreeSet<NodePath>,
+    /// Calls parked for want of money, each with what it needs.
+    #[serde(default, skip_serializing_if = "Parked::is_empty")]
+    pub(crate) parked: Parked,
     /// Nodes that may be entered although the run is paused or advanced by hand.
     #[serde(default)]
     pub(crate) allowance: u32,
@@ -166,13 +180,16 @@ impl Run {
             result: None,
             cost: Totals::default(),
             budget: None,
+            children: Bill::default(),
+            told: Bill::default(),
+            reserves: BTreeMap::new(),
             created_at: Timestamp(0),
             updated_at: Timestamp(0),
             ended_at: None,
             agenda: Agenda::default(),
             wakes: BTreeSet::new(),
             waits: Waits::new(),
-            parked: BTreeSet::new(),
+            parked: Parked::default(),
             allowance: 0,
             n_granted: 0,
             look: Look::default(),

@@ -11,14 +11,20 @@ pub mod settings;
 pub mod flow;
 pub mod run;
 
+pub mod account;
+pub mod price;
+
 pub mod job;
 pub mod queue;
 pub mod schedule;
+pub mod service;
 pub mod stats;
 pub mod worker;
 
 pub mod call;
 pub mod function;
+mod handler;
+pub mod log;
 
 pub mod doctor;
 pub mod feed;

@@ -1,17 +1,17 @@
 //! One server: everything it holds, and how it starts and stops.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use windlass_engine::money::Price;
 use windlass_engine::recovery::DEAD_MS;
 use windlass_store::Store;
 use windlass_store::run::Owner;
 
+use crate::account::Needy;
 use crate::call::Caller;
 use crate::clock::Clock;
 use crate::effect::Calls;
@@ -20,6 +20,7 @@ use crate::flow::Plans;
 use crate::job::Jobs;
 use crate::mailbox::Mailboxes;
 use crate::outbox::Outbox;
+use crate::price::Prices;
 use crate::recovery::Life;
 use crate::schedule::Calendar;
 use crate::stats::Stats;
@@ -46,11 +47,15 @@ pub(crate) struct Inner {
     life: Life,
     feed: Feed,
     plans: Plans,
-    prices: RwLock<Arc<BTreeMap<String, Price>>>,
+    rechecks: RwLock<Arc<BTreeMap<String, u64>>>,
+    prices: Prices,
+    needy: Needy,
     mailboxes: Mailboxes,
     timers: Timers,
     outbox: Outbox,
     calls: Calls,
+    /// Handlers at work.
+    handling: AtomicUsize,
     jobs: Jobs,
     calendar: Calendar,
     registry: Registry,
@@ -77,11 +82,14 @@ impl Runtime {
             life,
             feed: Feed::new(),
             plans: Plans::default(),
-            prices: RwLock::default(),
+            rechecks: RwLock::default(),
+            prices: Prices::default(),
+            needy: Needy::default(),
             mailboxes: Mailboxes::new(),
             timers: Timers::default(),
             outbox: Outbox::default(),
             calls: Calls::default(),
+            handling: AtomicUsize::new(0),
             jobs: Jobs::new(settings.is_alone),
             calendar: Calendar::default(),
             registry: Registry::new(&settings),
@@ -93,6 +101,7 @@ impl Runtime {
         };
         let runtime = Runtime { inner: Arc::new(inner) };
         runtime.load_prices().await?;
+        runtime.load_services().await?;
         runtime.load_jobs().await?;
         runtime.begin_loops();
         Ok(runtime)
@@ -107,6 +116,7 @@ impl Runtime {
         self.tasks().spawn(self.clone().look_for_messages());
         self.tasks().spawn(self.clone().tidy_up());
         self.tasks().spawn(self.clone().look_at_workers());
+        self.tasks().spawn(self.clone().serve_handlers());
         self.tasks().spawn(self.clone().forget_now_and_then());
         let runtime = self.clone();
         // What the server before left behind; the new one is ready meanwhile.
@@ -137,6 +147,7 @@ impl Runtime {
     async fn look_at_workers(self) {
         loop {
             self.refresh_workers().await;
+            self.refresh_services().await;
             tokio::select! {
                 () = tokio::time::sleep(self.settings().worker_refresh) => {}
                 () = self.stopped() => return,
@@ -185,8 +196,20 @@ impl Runtime {
         &self.inner.plans
     }
 
-    pub(crate) fn prices(&self) -> &RwLock<Arc<BTreeMap<String, Price>>> {
+    pub(crate) fn prices(&self) -> &Prices {
         &self.inner.prices
+    }
+
+    pub(crate) fn rechecks(&self) -> &RwLock<Arc<BTreeMap<String, u64>>> {
+        &self.inner.rechecks
+    }
+
+    pub(crate) fn handling(&self) -> &AtomicUsize {
+        &self.inner.handling
+    }
+
+    pub(crate) fn needy(&self) -> &Needy {
+        &self.inner.needy
     }
 
     pub(crate) fn mailboxes(&self) -> &Mailboxes {
@@ -264,8 +287,8 @@ impl Runtime {
         self.inner.is_draining.store(true, Ordering::Relaxed);
         self.inner.jobs.close();
         let begun = tokio::time::Instant::now();
-        while begun.elapsed() < grace && (self.inner.calls.len() > 0 || self.inner.mailboxes.n_waiting() > 0)
-        {
+        let works = || self.inner.calls.len() > 0 || self.inner.handling.load(Ordering::Relaxed) > 0;
+        while begun.elapsed() < grace && (works() || self.inner.mailboxes.n_waiting() > 0) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         self.stop();

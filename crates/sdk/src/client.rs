@@ -1,11 +1,13 @@
 //! The typed client of the native surface and of the queue platform surface. One client holds one pool of connections; clones share it.
 
+mod accounts;
 mod events;
 mod flows;
 mod jobs;
 mod queues;
 mod runs;
 mod schedules;
+mod services;
 mod stats;
 mod tasks;
 mod workers;

@@ -4,6 +4,8 @@
 
 #[path = "native/action.rs"]
 mod action;
+#[path = "native/children.rs"]
+mod children;
 #[path = "native/document.rs"]
 mod document;
 #[path = "native/flow.rs"]
@@ -12,6 +14,12 @@ mod flow;
 mod host;
 #[path = "native/hostile.rs"]
 mod hostile;
+#[path = "native/money.rs"]
+mod money;
+#[path = "native/refunds.rs"]
+mod refunds;
+#[path = "native/round.rs"]
+mod round;
 #[path = "native/run.rs"]
 mod run;
 #[path = "native/stream.rs"]

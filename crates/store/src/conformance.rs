@@ -144,6 +144,7 @@ macro_rules! conformance {
                 an_account_that_moved_is_a_conflict_for_who_relied_on_it
                 opening_an_account_again_keeps_its_money
                 the_ledger_comes_in_parts_and_by_run
+                runs_that_wait_for_money_are_found_by_what_they_need
             ]
             outboxes: [
                 a_message_is_sent_with_the_commit_of_its_sender
@@ -176,6 +177,7 @@ macro_rules! conformance {
                 a_worker_drains_until_it_registers_again
                 workers_not_heard_of_for_long_are_forgotten
                 prices_and_queue_settings_are_replaced
+                what_is_set_for_services_is_replaced
                 the_audit_is_numbered_in_order
                 of_the_log_of_an_attempt_the_last_word_counts
                 logs_of_a_run_come_by_fence_and_of_nobody_are_not_kept

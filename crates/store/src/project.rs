@@ -8,6 +8,7 @@ pub mod attempts;
 mod flights;
 pub mod moments;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -49,6 +50,14 @@ pub struct Rows {
     pub cancel: Vec<JobId>,
     pub postings: Vec<Posting>,
     pub messages: Vec<Message>,
+}
+
+/// The jobs that a step makes and cancels, so that none has to be looked for among all of them.
+#[derive(Default)]
+struct Seen {
+    /// Where each stands among those to be created.
+    made: BTreeMap<JobId, usize>,
+    gone: BTreeSet<JobId>,
 }
 
 impl Projection {
@@ -96,6 +105,7 @@ impl Projection {
                 | Event::Retried { .. }
                 | Event::Rerun { .. }
                 | Event::Funded { .. }
+                | Event::Billed { .. }
                 | Event::Logged { .. }
                 | Event::Ended { .. } => {}
             }
@@ -125,18 +135,19 @@ pub fn project(
     let ends = step.events.iter().zip(first + 1..).filter(|(event, _)| is_end(event));
     // Every end of a run with a parent tells, so that the numbers of the ends are those of the messages.
     let mut ends = ends.map(|(_, number)| number);
+    let mut seen = Seen::default();
     for effect in &step.effects {
         match effect {
             Effect::Call(order) => match &order.exec {
-                Exec::Queue => rows.jobs.push(job_of(order, now)),
+                Exec::Queue => rows.make_job(&mut seen, job_of(order, now)),
                 Exec::Flow { flow, version } => {
-                    let note = Note::StartChild(Box::new(child_of(order, flow, *version)));
+                    let note = Note::StartChild(Box::new(child_of(run, order, flow, *version)));
                     rows.tell_child(run, order.fence, note, now);
                 }
                 Exec::Http | Exec::Func { .. } | Exec::Script(_) => {}
             },
             Effect::Cancel { fence, exec, .. } => match exec {
-                Exec::Queue => rows.cancel_job(JobId::of_call(run.id, *fence), now),
+                Exec::Queue => rows.cancel_job(&mut seen, JobId::of_call(run.id, *fence), now),
                 Exec::Flow { .. } => rows.tell_child(run, *fence, Note::CancelChild, now),
                 Exec::Http | Exec::Func { .. } | Exec::Script(_) => {}
             },
@@ -146,7 +157,7 @@ pub fn project(
                 run: Some(run.id),
                 node: node_of_key(&movement.key),
             }),
-            Effect::Tell { parent, status, result, error } => {
+            Effect::Tell { parent, status, result, error, bill } => {
                 let seq = ends.next().unwrap_or(run.length);
                 rows.messages.push(Message {
                     id: MessageId::new(Party::Run(run.id), seq),
@@ -158,8 +169,13 @@ pub fn project(
                         ending: *status,
                         result: result.clone(),
                         error: error.clone(),
+                        bill: *bill,
                     },
                 });
+            }
+            Effect::Bill { parent, bill } => {
+                let (node, fence) = (parent.node.clone(), parent.fence);
+                rows.tell_run(run, parent.run, Note::Billed { node, fence, bill: *bill }, now);
             }
         }
     }
@@ -167,25 +183,34 @@ pub fn project(
 }
 
 impl Rows {
+    fn make_job(&mut self, seen: &mut Seen, change: JobChange) {
+        seen.made.insert(change.job.id, self.jobs.len());
+        self.jobs.push(change);
+    }
+
     /// A job that was to be created only now is created cancelled, so that whoever watches it sees its end.
-    fn cancel_job(&mut self, id: JobId, now: Timestamp) {
-        match self.jobs.iter_mut().find(|change| change.job.id == id) {
+    fn cancel_job(&mut self, seen: &mut Seen, id: JobId, now: Timestamp) {
+        match seen.made.get(&id).and_then(|at| self.jobs.get_mut(*at)) {
             Some(change) => {
                 for event in change.job.decide(JobInput::Cancel, now).unwrap_or_default() {
                     change.job.apply(&event, now);
                 }
             }
-            None if self.cancel.contains(&id) => {}
-            None => self.cancel.push(id),
+            None if seen.gone.insert(id) => self.cancel.push(id),
+            None => {}
         }
     }
 
-    /// Messages to children are numbered by the end of their commit: what one event does to many, and what is done to
-    /// one child, keeps its order. Part 0 is left to what the end of the run itself says.
     fn tell_child(&mut self, run: &Run, fence: u64, note: Note, now: Timestamp) {
+        self.tell_run(run, RunId::of_call(run.id, fence), note, now);
+    }
+
+    /// Messages to other runs are numbered by the end of their commit: what one event does to many, and what is done
+    /// to one child, keeps its order. Part 0 is left to what the end of the run itself says.
+    fn tell_run(&mut self, run: &Run, to: RunId, note: Note, now: Timestamp) {
         let part = u32::try_from(self.messages.len()).unwrap_or(u32::MAX).saturating_add(1);
         let id = MessageId { part, ..MessageId::new(Party::Run(run.id), run.length) };
-        self.messages.push(Message { id, to: Party::Run(RunId::of_call(run.id, fence)), at: now, note });
+        self.messages.push(Message { id, to: Party::Run(to), at: now, note });
     }
 
     /// The commit that appends `step` to the journal with these rows. Jobs to be cancelled are not in it.
@@ -225,6 +250,15 @@ pub fn cancelled(jobs: Vec<JobRow>, now: Timestamp) -> Vec<JobChange> {
     jobs.into_iter().filter_map(cancel).collect()
 }
 
+/// What accounts have to hear of plain jobs as they stand. What they have heard before is no news to them.
+pub fn job_postings(changes: &[JobChange]) -> Vec<Posting> {
+    let posting = |change: &JobChange| {
+        let (account, movement) = (change.job.spec.account.clone()?, change.job.movement()?);
+        Some(Posting { account, movement, run: None, node: None })
+    };
+    changes.iter().filter_map(posting).collect()
+}
+
 /// The status as everybody sees it.
 pub fn status(run: &Run) -> RunStatus {
     match run.status {
@@ -256,6 +290,7 @@ fn standing(projection: &Projection, run: &Run, by: Option<Owner>) -> Standing {
         wake_at: run.wake_at(),
         owner: by.filter(|_| !ended && projection.flights.n_direct() > 0),
         cost: run.cost,
+        needs: run.needs(),
         error: run.error.clone(),
         shared: ended.then(shared),
         result: run.result.clone().filter(|_| ended),
@@ -291,13 +326,19 @@ fn job_of(order: &Order, now: Timestamp) -> JobChange {
 }
 
 /// The child run that makes a call.
-fn child_of(order: &Order, flow: &str, version: Option<u32>) -> Child {
+fn child_of(run: &Run, order: &Order, flow: &str, version: Option<u32>) -> Child {
+    let start = &run.start;
     Child {
         child: RunId::of_call(order.run, order.fence),
         flow: flow.to_owned(),
         version,
         params: (*order.params.merged()).clone(),
         parent: Parent { run: order.run, node: order.node.clone(), fence: order.fence, depth: order.depth },
+        account: start.account.clone(),
+        budget: run.reserve_of(order.fence),
+        on_short_balance: start.on_short_balance,
+        priority: start.priority,
+        chain: start.chain.iter().cloned().chain([flow.to_owned()]).collect(),
     }
 }
 

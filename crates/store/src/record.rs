@@ -5,12 +5,13 @@ use serde_json::Value;
 use windlass_engine::id::{RunId, ScheduleId};
 use windlass_engine::time::Timestamp;
 
-use crate::account::{AccountRow, PriceRow};
+use crate::account::{AccountRow, InNeed, PriceRow};
 use crate::job::{HeldRow, LetterGroup};
 use crate::log::LogRow;
 use crate::queue::{QueueDepth, QueueSettings, Spent};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
+use crate::service::ServiceRow;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 /// A row to be written.
@@ -29,26 +30,27 @@ pub enum Record {
     WorkersGone {
         before: Timestamp,
     },
-    /// Opens an account; one that is there keeps its money and gets the name.
+    /// Opens an account. One that is there and has the name is no news; one that has another name is refused.
     Account {
         id: String,
         name: String,
         now: Timestamp,
     },
     Price(PriceRow),
+    /// Asks nothing for a service any more; one that had no price is no news.
+    PriceGone {
+        service: String,
+    },
     Queue(QueueSettings),
     /// Of what is said about the same rate, the latest moment counts. What can be used again by now is forgotten.
     Spent {
         spent: Vec<Spent>,
         now: Timestamp,
     },
+    /// What is set for a service; the whole of it.
+    Service(ServiceRow),
     /// The whole log of an attempt so far. Of a run that is not there nothing is kept: nobody would delete it.
-    Log {
-        run: RunId,
-        fence: u64,
-        at: Timestamp,
-        text: String,
-    },
+    Log(LogRow),
 }
 
 /// Rows to be read.
@@ -60,8 +62,16 @@ pub enum RecordQuery {
     Workers(WorkerQuery),
     /// By id; all, or one.
     Accounts(Option<String>),
+    /// By id, after this one.
+    AccountsAfter { after: Option<String>, limit: usize },
+    /// Those with runs that wait for money, by id.
+    AccountsInNeed,
+    /// Runs of an account whose calls wait for money and could go with so much of it, oldest first.
+    InNeed { account: String, within: i64, limit: usize },
     /// By service.
     Prices,
+    /// By name.
+    Services,
     /// By name; open jobs that can be claimed at `now` count as due.
     Queues { now: Timestamp },
     /// Jobs of a queue that workers have, in no order. Costs what is waited for: asked when a limit is first kept.
@@ -85,7 +95,9 @@ pub enum Records {
     Servers(Vec<ServerRow>),
     Workers(Vec<WorkerRow>),
     Accounts(Vec<AccountRow>),
+    InNeed(Vec<InNeed>),
     Prices(Vec<PriceRow>),
+    Services(Vec<ServiceRow>),
     Queues(Vec<QueueDepth>),
     Held(Vec<HeldRow>),
     Spent(Vec<Spent>),

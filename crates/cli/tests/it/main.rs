@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
 mod cancel;
+mod children;
 mod commands;
 mod desk;
 mod examples;
@@ -11,6 +12,7 @@ mod jobs;
 mod kill;
 mod kinds;
 mod lost;
+mod money;
 mod nonsense;
 mod platform;
 mod queues;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::RunId;
+use crate::id::{JobId, RunId};
 use crate::path::NodePath;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -56,6 +56,18 @@ pub fn node_of_key(key: &str) -> Option<NodePath> {
     let (_, place) = subject.split_once('/')?;
     let (path, _) = place.rsplit_once('/')?;
     Some(NodePath::from(path))
+}
+
+/// The key of the charge for one round of a plain job.
+pub fn job_charge_key(job: JobId, round: u32) -> String {
+    format!("charge:{job}/{round}")
+}
+
+/// The job that a charge and what closes it are about, from a key made by [`job_charge_key`].
+pub fn job_of_key(key: &str) -> Option<JobId> {
+    let (_, subject) = key.split_once(':')?;
+    let (job, _) = subject.split_once('/')?;
+    job.parse().ok()
 }
 
 /// How a charge ends when its call is done.
@@ -184,6 +196,11 @@ pub struct Book {
 }
 
 impl Book {
+    /// An account with those of its movements that decide about others, by their keys.
+    pub fn of(account: Account, movements: BTreeMap<String, Movement>) -> Self {
+        Book { account, movements }
+    }
+
     pub fn account(&self) -> Account {
         self.account
     }
@@ -285,6 +302,15 @@ mod tests {
         assert_eq!(node_of_key(&key(17)), Some(NodePath::from("tts/3")));
         assert_eq!(node_of_key(&Movement::refund(&key(1), 5).key), Some(NodePath::from("tts/3")));
         assert_eq!((node_of_key("deposit:first"), node_of_key("")), (None, None));
+    }
+
+    #[test]
+    fn the_job_of_a_movement_is_in_its_key() {
+        let job = JobId::new(Uuid::from_u128(7));
+        let charge = job_charge_key(job, 2);
+        assert_eq!(charge, "charge:job_00000000000000000000000000000007/2");
+        assert_eq!(job_of_key(&Movement::settle(&charge, 5, 3).key), Some(job));
+        assert_eq!((job_of_key(&key(1)), node_of_key(&charge)), (None, None));
     }
 
     #[test]

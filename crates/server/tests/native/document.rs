@@ -24,6 +24,7 @@ const NATIVE: &[&str] = &[
     "GET /api/v1/runs/{id}/journal",
     "GET /api/v1/runs/{id}/logs",
     "GET /api/v1/runs/{id}/state",
+    "GET /api/v1/runs/{id}/state/diff",
     "GET /api/v1/runs/{id}/why",
     "GET /api/v1/runs/{id}/events",
     "POST /api/v1/runs/{id}/cancel",

@@ -49,6 +49,7 @@ fn moment(event: &Event) -> Option<Moment> {
         | Event::Resumed
         | Event::Stepped
         | Event::Funded { .. }
+        | Event::Billed { .. }
         | Event::Logged { .. } => return None,
     })
 }

@@ -8,7 +8,7 @@ use windlass_engine::time::Timestamp;
 
 use super::column::{Columns, Id, bound, json, stored};
 use super::guard;
-use crate::account::{self, AccountRow, LedgerQuery, LedgerRow, Posting, PriceRow};
+use crate::account::{self, AccountRow, InNeed, LedgerOrder, LedgerQuery, LedgerRow, Posting, PriceRow};
 use crate::commit::Unmoved;
 use crate::error::{Refusal, StoreError, Subject};
 use crate::page::Part;
@@ -30,17 +30,29 @@ macro_rules! ledger {
 
 const ACCOUNT: &str = accounts!("WHERE id = ?1");
 const ACCOUNTS: &str = accounts!("ORDER BY id");
+const ACCOUNTS_AFTER: &str = accounts!("WHERE id > ?1 ORDER BY id LIMIT ?2");
+const ACCOUNTS_IN_NEED: &str = accounts!(
+    "WHERE id IN (SELECT account FROM runs INDEXED BY runs_in_need WHERE needs IS NOT NULL) ORDER BY id"
+);
+// The index is named because the order looks cheaper elsewhere, and costs all runs there are.
+const IN_NEED: &str = "SELECT id, needs FROM runs INDEXED BY runs_in_need \
+     WHERE needs IS NOT NULL AND account = ?1 AND needs <= ?2 ORDER BY no LIMIT ?3";
 const KNOWN: &str = ledger!("WHERE account = ?1 AND key = ?2");
 const LEDGER: &str = ledger!("WHERE account = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
+const LEDGER_BACK: &str = ledger!("WHERE account = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3");
 // The index is named because the primary key looks as good, and walks through the whole ledger.
 const LEDGER_OF_RUN: &str =
     ledger!("INDEXED BY ledger_by_run WHERE account = ?1 AND run = ?4 AND seq > ?2 ORDER BY seq LIMIT ?3");
+const LEDGER_OF_RUN_BACK: &str = ledger!(
+    "INDEXED BY ledger_by_run WHERE account = ?1 AND run = ?4 AND seq < ?2 ORDER BY seq DESC LIMIT ?3"
+);
 const OPEN: &str = "INSERT INTO accounts (id, name, balance, held, revision, created_at) \
-     VALUES (?1, ?2, 0, 0, 0, ?3) ON CONFLICT (id) DO UPDATE SET name = excluded.name";
+     VALUES (?1, ?2, 0, 0, 0, ?3) ON CONFLICT (id) DO NOTHING";
 const POST: &str = "INSERT INTO ledger (account, seq, kind, amount, key, held, borne_by_platform, run, node, \
      balance_after, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
 const MOVE: &str = "UPDATE accounts SET balance = ?2, held = ?3, revision = ?4 WHERE id = ?1";
 const SET_PRICE: &str = "INSERT OR REPLACE INTO prices (service, price, updated_at) VALUES (?1, ?2, ?3)";
+const FORGET_PRICE: &str = "DELETE FROM prices WHERE service = ?1";
 const PRICES: &str = "SELECT service, price, updated_at FROM prices ORDER BY service";
 
 /// What posting to one account leads to.
@@ -66,26 +78,16 @@ pub(super) fn check(db: &Connection, postings: &[Posting]) -> Result<BTreeMap<St
     let mut posted = BTreeMap::new();
     for (id, postings) in by_account {
         let row = required(db, id)?;
-        let movements: Vec<Movement> = postings.iter().map(|posting| posting.movement.clone()).collect();
-        let (account, fresh) = account::post(&row, known(db, id, &movements)?, &movements)?;
-        let posting_of = |movement: &Movement| {
-            let mut found = postings.iter().filter(|posting| posting.movement == *movement);
-            (*found.next().expect("what is new was posted")).clone()
-        };
-        let rows = fresh.iter().map(|(movement, after)| (posting_of(movement), *after)).collect();
+        let (account, rows) = account::post(&row, known(db, id, &postings)?, &postings)?;
         posted.insert(id.to_owned(), Posted { account, revision: row.revision, rows });
     }
     Ok(posted)
 }
 
 /// The rows of the ledger that decide about these movements.
-fn known(
-    db: &Connection,
-    id: &str,
-    movements: &[Movement],
-) -> Result<BTreeMap<String, Movement>, StoreError> {
+fn known(db: &Connection, id: &str, postings: &[&Posting]) -> Result<BTreeMap<String, Movement>, StoreError> {
     let mut known = BTreeMap::new();
-    for key in movements.iter().flat_map(account::related_keys) {
+    for key in postings.iter().flat_map(|posting| account::related_keys(&posting.movement)) {
         let found = db.prepare_cached(KNOWN)?.query_row([id, &key], read_movement);
         known.extend(found.optional()?.map(|movement| (key, movement)));
     }
@@ -109,10 +111,47 @@ pub(super) fn write(db: &Connection, id: &str, posted: &Posted, at: Timestamp) -
     Ok(())
 }
 
-/// Opens an account, or renames it.
+/// Opens an account; one that is there has to have the name.
 pub(super) fn open(db: &Connection, id: &str, name: &str, now: Timestamp) -> Result<(), StoreError> {
-    db.prepare_cached(OPEN)?.execute(params![id, name, now.0])?;
+    if db.prepare_cached(OPEN)?.execute(params![id, name, now.0])? == 0 {
+        let taken = required(db, id)?.name;
+        if taken != name {
+            return Err(Refusal::AccountTaken { id: id.to_owned(), name: taken }.into());
+        }
+    }
     Ok(())
+}
+
+/// Accounts after this one; no id comes before the empty one, and none is empty.
+pub(super) fn accounts_after(
+    db: &Connection,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<AccountRow>, StoreError> {
+    let mut statement = db.prepare_cached(ACCOUNTS_AFTER)?;
+    let rows = statement.query_map(params![after.unwrap_or_default(), bound(limit)], read)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Accounts with runs that wait for money.
+pub(super) fn accounts_in_need(db: &Connection) -> Result<Vec<AccountRow>, StoreError> {
+    Ok(db.prepare_cached(ACCOUNTS_IN_NEED)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Runs of an account that could go with so much money.
+pub(super) fn in_need(
+    db: &Connection,
+    account: &str,
+    within: i64,
+    limit: usize,
+) -> Result<Vec<InNeed>, StoreError> {
+    let read = |row: &Row<'_>| {
+        let mut columns = Columns::of(row);
+        Ok(InNeed { run: columns.id()?, needs: columns.value()? })
+    };
+    let mut statement = db.prepare_cached(IN_NEED)?;
+    let rows = statement.query_map(params![account, within, bound(limit)], read)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 fn required(db: &Connection, id: &str) -> Result<AccountRow, StoreError> {
@@ -130,14 +169,27 @@ pub(super) fn accounts(db: &Connection, id: Option<&str>) -> Result<Vec<AccountR
 
 pub(super) fn ledger(db: &Connection, query: &LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
     let size = bound(Part { limit: query.limit, ..Part::default() }.size());
-    let (account, after) = (&query.account, bound(query.after));
+    let account = &query.account;
+    if let Some(key) = &query.key {
+        let found = db.prepare_cached(KNOWN)?.query_row([account, key], read_ledger).optional()?;
+        return Ok(found
+            .into_iter()
+            .filter(|row| query.run.is_none() || query.run == row.posting.run)
+            .collect());
+    }
+    let (all, of_run, after) = match query.order {
+        LedgerOrder::Oldest => (LEDGER, LEDGER_OF_RUN, query.after),
+        LedgerOrder::Newest if query.after == 0 => (LEDGER_BACK, LEDGER_OF_RUN_BACK, u64::MAX),
+        LedgerOrder::Newest => (LEDGER_BACK, LEDGER_OF_RUN_BACK, query.after),
+    };
+    let after = bound(after);
     let rows = match query.run {
         Some(run) => {
-            let mut statement = db.prepare_cached(LEDGER_OF_RUN)?;
+            let mut statement = db.prepare_cached(of_run)?;
             statement.query_map(params![account, after, size, run.key()], read_ledger)?.collect()
         }
         None => {
-            let mut statement = db.prepare_cached(LEDGER)?;
+            let mut statement = db.prepare_cached(all)?;
             statement.query_map(params![account, after, size], read_ledger)?.collect::<rusqlite::Result<_>>()
         }
     };
@@ -147,6 +199,11 @@ pub(super) fn ledger(db: &Connection, query: &LedgerQuery) -> Result<Vec<LedgerR
 pub(super) fn set_price(db: &Connection, row: &PriceRow) -> Result<(), StoreError> {
     let PriceRow { service, price, updated_at } = row;
     db.prepare_cached(SET_PRICE)?.execute(params![service, json(price), updated_at.0])?;
+    Ok(())
+}
+
+pub(super) fn forget_price(db: &Connection, service: &str) -> Result<(), StoreError> {
+    db.prepare_cached(FORGET_PRICE)?.execute([service])?;
     Ok(())
 }
 
@@ -193,5 +250,21 @@ fn read_ledger(row: &Row<'_>) -> rusqlite::Result<LedgerRow> {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] =
-    &[ACCOUNT, ACCOUNTS, KNOWN, LEDGER, LEDGER_OF_RUN, OPEN, POST, MOVE, SET_PRICE, PRICES];
+pub(super) const ALL: &[&str] = &[
+    ACCOUNT,
+    ACCOUNTS,
+    ACCOUNTS_AFTER,
+    ACCOUNTS_IN_NEED,
+    IN_NEED,
+    KNOWN,
+    LEDGER,
+    LEDGER_BACK,
+    LEDGER_OF_RUN,
+    LEDGER_OF_RUN_BACK,
+    OPEN,
+    POST,
+    MOVE,
+    SET_PRICE,
+    FORGET_PRICE,
+    PRICES,
+];

@@ -23,7 +23,7 @@ use crate::run::Owner;
 const KNOWN_MAX: usize = 16_384;
 
 const HEAD: &str =
-    "SELECT no, len, ended_at IS NULL, wake_at, owner_server, owner_epoch FROM runs WHERE id = ?1";
+    "SELECT no, len, ended_at IS NULL, wake_at, owner_server, owner_epoch, needs FROM runs WHERE id = ?1";
 const VERSION: &str = "SELECT 1 FROM versions WHERE id = ?1 AND flow = ?2";
 const LAST_JOB: &str = "SELECT max(id) FROM jobs";
 const FIRED: &str = "SELECT EXISTS (SELECT 1 FROM firings)";
@@ -36,6 +36,7 @@ pub(super) struct Head {
     pub(super) is_open: bool,
     pub(super) wake_at: Option<Timestamp>,
     pub(super) owner: Option<Owner>,
+    pub(super) needs: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -110,7 +111,7 @@ impl Desk {
             let (wake_at, owner) = (columns.time_or_none()?, columns.id_or_none()?);
             let owner = owner.zip(columns.number_or_none()?);
             let owner = owner.map(|(server, epoch)| Owner { server, epoch });
-            Ok(Head { no, len, is_open, wake_at, owner })
+            Ok(Head { no, len, is_open, wake_at, owner, needs: columns.value()? })
         });
         Ok(found.optional()?)
     }

@@ -238,7 +238,7 @@ fn insert(
 /// The payload is kept apart: inside, it would be nested deeper than the reader of JSON follows.
 fn without_payload(spec: &JobSpec) -> JobSpec {
     let JobSpec { name, queue, priority, payload: _, dedup_key, unique_for_ms, .. } = spec;
-    let JobSpec { limit_key, max_retries, run_at, timeout_ms, backoff, account, run, .. } = spec;
+    let JobSpec { limit_key, max_retries, run_at, timeout_ms, backoff, account, price, run, .. } = spec;
     JobSpec {
         name: name.clone(),
         queue: queue.clone(),
@@ -252,6 +252,7 @@ fn without_payload(spec: &JobSpec) -> JobSpec {
         timeout_ms: *timeout_ms,
         backoff: *backoff,
         account: account.clone(),
+        price: price.clone(),
         run: *run,
     }
 }
