@@ -23,6 +23,7 @@ const ALL: [&[&str]; 24] = [
     letter::ALL,
     queue::ALL,
     account::ALL,
+    purse::ALL,
     outbox::ALL,
     schedule::ALL,
     log::ALL,
