@@ -14,6 +14,7 @@ use windlass_engine::input::Outcome;
 use windlass_engine::job::{JobBackoff, JobSpec, LOSSES_MAX};
 use windlass_engine::retry::Backoff;
 use windlass_runtime::job::{Claim, Claimed, Finish, Verdict};
+use windlass_runtime::log::Log;
 use windlass_runtime::queue::LimitError;
 use windlass_runtime::{Runtime, Settings};
 use windlass_store::Store;
@@ -56,7 +57,14 @@ async fn take(server: &Runtime, max: usize) -> Vec<Claimed> {
 
 fn done(claimed: &Claimed) -> Finish {
     let outcome = Outcome::Done(Arc::new(json!(1)));
-    Finish { job: claimed.job, fence: claimed.fence, outcome, worker: None, log: None, retry_after_ms: None }
+    Finish {
+        job: claimed.job,
+        fence: claimed.fence,
+        outcome,
+        worker: None,
+        log: Log::default(),
+        retry_after_ms: None,
+    }
 }
 
 async fn finish(server: &Runtime, claimed: &[Claimed]) {

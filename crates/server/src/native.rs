@@ -10,10 +10,16 @@ mod doctor;
 mod flow;
 mod health;
 mod job;
+mod log;
+mod metrics;
 mod price;
+mod round;
 mod run;
+mod service;
 mod start;
+mod stats;
 mod stream;
+mod template;
 mod trace;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -35,29 +41,33 @@ fn flow_routes() -> OpenApiRouter<App> {
         .routes(routes!(flow::versions, flow::publish))
         .routes(routes!(flow::version))
         .routes(routes!(diff::diff))
+        .routes(routes!(template::instantiate))
         .routes(routes!(start::start))
+        .routes(routes!(stats::flow))
 }
 
 fn run_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(run::list))
         .routes(routes!(run::show))
-        .routes(routes!(run::state))
+        .routes(routes!(round::state))
+        .routes(routes!(round::state_diff))
         .routes(routes!(trace::attempts))
         .routes(routes!(trace::journal))
-        .routes(routes!(trace::logs))
+        .routes(routes!(log::list))
         .routes(routes!(trace::why))
+        .routes(routes!(stats::run))
         .routes(routes!(stream::run_events))
         .routes(routes!(stream::events))
         .routes(routes!(action::cancel))
         .routes(routes!(action::pause))
         .routes(routes!(action::resume))
         .routes(routes!(action::step))
-        .routes(routes!(action::retry))
+        .routes(routes!(round::retry))
         .routes(routes!(action::continue_node))
         .routes(routes!(action::signal))
         .routes(routes!(action::decide))
-        .routes(routes!(action::rerun))
+        .routes(routes!(round::rerun))
         .routes(routes!(action::budget))
         .routes(routes!(approval::list))
 }
@@ -78,7 +88,11 @@ fn work_routes() -> OpenApiRouter<App> {
         .routes(routes!(job::finish))
         .routes(routes!(job::extend))
         .routes(routes!(call::report))
+        .routes(routes!(service::list))
+        .routes(routes!(service::show, service::set))
         .routes(routes!(doctor::examine))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
+        .routes(routes!(stats::server))
+        .routes(routes!(metrics::metrics))
 }

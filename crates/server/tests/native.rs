@@ -4,8 +4,14 @@
 
 #[path = "native/action.rs"]
 mod action;
+#[path = "native/children.rs"]
+mod children;
+#[path = "native/dag.rs"]
+mod dag;
 #[path = "native/document.rs"]
 mod document;
+#[path = "native/fault.rs"]
+mod fault;
 #[path = "native/flow.rs"]
 mod flow;
 #[path = "native/host.rs"]
@@ -16,9 +22,19 @@ mod hostile;
 mod money;
 #[path = "native/refunds.rs"]
 mod refunds;
+#[path = "native/round.rs"]
+mod round;
+#[path = "native/log.rs"]
+mod log;
 #[path = "native/run.rs"]
 mod run;
+#[path = "native/service.rs"]
+mod service;
 #[path = "native/stream.rs"]
 mod stream;
+#[path = "native/template.rs"]
+mod template;
 #[path = "native/trouble.rs"]
 mod trouble;
+#[path = "native/work.rs"]
+mod work;

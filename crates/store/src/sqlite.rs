@@ -32,11 +32,13 @@ mod queue;
 
 mod account;
 mod outbox;
+mod purse;
 mod schedule;
 
 mod log;
 mod record;
 mod server;
+mod service;
 mod worker;
 
 mod commit;

@@ -2,15 +2,18 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
 mod cancel;
+mod children;
 mod commands;
 mod desk;
 mod examples;
+mod extend;
 mod fold;
 mod full;
 mod jobs;
 mod kill;
 mod kinds;
 mod lost;
+mod money;
 mod nonsense;
 mod paid;
 mod platform;
@@ -19,4 +22,5 @@ mod races;
 mod routes;
 mod schedules;
 mod server;
+mod steps;
 mod talk;

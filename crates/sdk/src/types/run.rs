@@ -212,9 +212,19 @@ pub struct Fault {
     pub retryable: bool,
 }
 
-/// What the calls of a run were estimated to cost and did cost, in minor units.
+/// What a run was estimated to cost and did cost, in minor units, with all its child runs that have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Cost {
+    pub estimated: i64,
+    pub actual: i64,
+    /// The part of its own calls, where child runs cost something too. Not shown in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnCost>,
+}
+
+/// What the calls of a run itself were estimated to cost and did cost, in minor units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct OwnCost {
     pub estimated: i64,
     pub actual: i64,
 }
@@ -258,18 +268,24 @@ pub struct NodeState {
     /// The type as the definition spells it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
+    /// Steps form: where it is among the branches around it, `{parallel}_b{branch}_s{step}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Fault>,
-    /// The job that carries its call now.
+    /// The job that carries its call, or carried it last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
     /// The call that may be reported now: `/api/v1/calls/{call}/report`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
+    /// The child run that makes its call, or made it last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<String>,
     /// Attempts made in this visit.
     #[serde(default)]
     pub attempts: u32,

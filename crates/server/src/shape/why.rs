@@ -54,8 +54,12 @@ pub(crate) fn reason(reason: EngineReason) -> Reason {
             let text = format!("a call of {amount} is more than the account has");
             Reason { amount: Some(amount), ..words("balance", text) }
         }
-        Cause::Budget { amount } => {
-            let text = format!("a call of {amount} would pass the budget");
+        Cause::Budget { amount, held } => {
+            let text = if held > 0 {
+                format!("child runs may still spend {held} of the budget: it goes on when they have ended")
+            } else {
+                format!("a call of {amount} would pass the budget")
+            };
             Reason { amount: Some(amount), ..words("budget", text) }
         }
     }

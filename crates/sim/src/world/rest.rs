@@ -59,6 +59,11 @@ impl World {
         }
         self.checker.at_rest(&self.stored(), &self.unsaid())?;
         self.checker.jobs.at_rest(|job| self.disk.job(job))?;
+        let costs = self.disk.rows().into_iter().map(|row| {
+            let parent = row.origin.parent.as_ref().map(|parent| parent.run);
+            (row.id, (parent, row.standing.cost.actual))
+        });
+        self.checker.money.rolled_up(&costs.collect())?;
         self.check_accounts()
     }
 
