@@ -842,7 +842,8 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
                         WHERE jobs.run = runs.id AND jobs.call_fence = judged.fence AND jobs.call_node = judged.node
                     ),
                     'error', iif(status = 'failed', last ->> '$.fault.message', NULL),
-                    'startedAt', strftime('%Y-%m-%dT%H:%M:%fZ', entered_at / 1000.0, 'unixepoch'),
+                    'startedAt', iif(status = 'pending', NULL,
+                        strftime('%Y-%m-%dT%H:%M:%fZ', entered_at / 1000.0, 'unixepoch')),
                     'completedAt', iif(status IN ('pending', 'running'), NULL, strftime('%Y-%m-%dT%H:%M:%fZ', iif(
                         last ->> '$.e' IN ('done', 'failed', 'skipped', 'dropped'), at, runs.ended_at
                     ) / 1000.0, 'unixepoch'))
