@@ -1,5 +1,6 @@
 //! From an input to events. Nothing here changes anything; one file per family of inputs.
 
+mod again;
 pub mod call;
 mod child;
 pub mod control;
