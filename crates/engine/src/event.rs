@@ -188,6 +188,9 @@ pub enum Event {
     Funded {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<i64>,
+        /// Those that are; empty = all of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        nodes: Vec<NodePath>,
     },
     /// The child run that was started under this fence has ended and told what it cost since it last did; what it
     /// held of the budget is free again. It may come when the call is long over.
@@ -239,6 +242,9 @@ pub struct Start {
     /// Prices of the services this plan uses, as they were at the start.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, Price>,
+    /// How often calls of services are asked again, where somebody set it, as it was at the start.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub rechecks: BTreeMap<String, u64>,
     /// The server's default time limit of one push, local or script attempt; 0 = none.
     #[serde(skip_serializing_if = "is_zero")]
     pub call_timeout_ms: u64,
@@ -328,6 +334,17 @@ pub enum Level {
     Info,
     Warn,
     Error,
+}
+
+impl Level {
+    /// The word used on the wire.
+    pub fn word(self) -> &'static str {
+        match self {
+            Level::Info => "info",
+            Level::Warn => "warn",
+            Level::Error => "error",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 //! definition.
 
 mod call;
+mod pattern;
 mod services;
 
 use std::collections::BTreeMap;

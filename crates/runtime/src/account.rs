@@ -258,9 +258,9 @@ impl Runtime {
             let rows = self.store().in_need(account.to_owned(), row.balance, limit).await?;
             let is_last = rows.len() < limit;
             let fits = affordable(rows, row.balance, &mut told);
-            let tell = |run| {
+            let tell = |(run, left)| {
                 let runtime = self.clone();
-                let input = Input::BalanceChanged { budget: None };
+                let input = Input::BalanceChanged { budget: None, balance: Some(left) };
                 async move { runtime.tell(run, input, Along::default()).await }
             };
             for told in each(fits, TOLD_AT_ONCE, tell).await.into_iter().flatten() {
@@ -277,14 +277,14 @@ impl Runtime {
     }
 }
 
-/// Those that the balance bears together, in order; each is told once.
-fn affordable(rows: Vec<InNeed>, balance: i64, told: &mut BTreeSet<RunId>) -> Vec<RunId> {
+/// Those that the balance bears together, in order, each with what is left for it; each is told once.
+fn affordable(rows: Vec<InNeed>, balance: i64, told: &mut BTreeSet<RunId>) -> Vec<(RunId, i64)> {
     let mut left = balance;
     let mut fits = Vec::new();
     for InNeed { run, needs } in rows {
         if needs <= left && told.insert(run) {
+            fits.push((run, left));
             left = left.saturating_sub(needs);
-            fits.push(run);
         }
     }
     fits

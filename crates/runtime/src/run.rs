@@ -1,7 +1,7 @@
 //! Runs: starting them, telling them something, looking at them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::broadcast;
@@ -174,6 +174,7 @@ impl Runtime {
         if start.account.is_some() {
             start.prices = (*self.price_list().await?).clone();
         }
+        start.rechecks = (*self.rechecks().read().unwrap_or_else(PoisonError::into_inner)).as_ref().clone();
         Ok(start)
     }
 

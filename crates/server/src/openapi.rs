@@ -43,6 +43,7 @@ pub(crate) fn document(native: OpenApi) -> Value {
     });
     document["tags"] = json!([
         { "name": "flows", "description": "Flows, their versions, and what is wrong with a definition" },
+        { "name": "services", "description": "What workers can do, and what is set for it" },
         { "name": "runs", "description": "Starting runs, telling them something, looking at them" },
         { "name": "money", "description": "Accounts, what is put into them, what happened to them, and what services ask" },
         { "name": "events", "description": "What happens, as it happens" },

@@ -6,6 +6,7 @@ mod node;
 mod page;
 mod round;
 mod run;
+mod stats;
 mod trace;
 mod why;
 
@@ -18,6 +19,7 @@ pub(crate) use node::{Found, each_node};
 pub(crate) use page::{counted, label, limit, list, part, slice};
 pub(crate) use round::round_plan;
 pub(crate) use run::{priority, run, run_state, status, summary};
+pub(crate) use stats::{node_durations, node_pace, parallelism, quotient, run_pace, spread, spread_of};
 pub(crate) use trace::{attempt, entry};
 pub(crate) use why::reason;
 

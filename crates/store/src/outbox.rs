@@ -182,7 +182,7 @@ impl Note {
             Note::Billed { node, fence, bill } => {
                 Input::ChildEnded { node: node.clone(), fence: *fence, outcome: None, bill: *bill }
             }
-            Note::BalanceChanged => Input::BalanceChanged { budget: None },
+            Note::BalanceChanged => Input::BalanceChanged { budget: None, balance: None },
             Note::CancelChild => Input::Cancel { reason: Some("its parent stopped it".to_owned()), by: None },
             Note::StartChild(child) => return Delivery::Create(child.clone()),
         })

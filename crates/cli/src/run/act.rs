@@ -37,7 +37,9 @@ pub(super) async fn act(command: Command, session: &Session) -> Result<ExitCode>
         | Command::State { .. }
         | Command::Diff { .. }
         | Command::Events { .. }
+        | Command::Logs(_)
         | Command::Wait(_)
+        | Command::Stats(_)
         | Command::Why(_) => bail!("this command only looks"),
         Command::Retry(_) | Command::Rerun(_) => bail!("this command opens a round"),
     };

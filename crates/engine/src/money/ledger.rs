@@ -196,6 +196,11 @@ pub struct Book {
 }
 
 impl Book {
+    /// An account with those of its movements that decide about others, by their keys.
+    pub fn of(account: Account, movements: BTreeMap<String, Movement>) -> Self {
+        Book { account, movements }
+    }
+
     pub fn account(&self) -> Account {
         self.account
     }

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub(super) use round::reopen;
-pub(super) use scope::reachable;
+pub(super) use scope::{chosen, reachable};
 pub(super) use settle::collected;
 
 use super::state::{Activity, LoopState, Nest, NodeState, Phase, Slot, Status, Work};
@@ -63,10 +63,11 @@ impl Run {
             Event::Stepped => self.allowance += 1,
             Event::Retried { round } => self.retried(plan, *round, at),
             Event::Rerun { round, from, shared } => self.rerun(plan, *round, from, shared.as_ref(), at),
-            Event::Funded { budget } => {
+            Event::Funded { budget, nodes } => {
                 self.budget = budget.or(self.budget);
-                let waiting = self.parked.paths().cloned().map(Todo::Begin).collect();
-                self.look_again(waiting);
+                let nodes =
+                    if nodes.is_empty() { self.parked.paths().cloned().collect() } else { nodes.clone() };
+                self.look_at_parked(nodes);
             }
             Event::Billed { fence, bill, .. } => self.billed_by_child(*fence, *bill),
             Event::Decided { .. } | Event::Logged { .. } => {}

@@ -4,25 +4,35 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::Run;
+use super::{Run, Todo};
 use crate::path::NodePath;
 
 /// Parked calls by their place.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Stored")]
 pub(crate) struct Parked {
-    /// What the account would have to have; nothing for a call that waits for a larger budget.
-    needs: BTreeMap<NodePath, Option<i64>>,
-    /// The same amounts in order: what the least of them needs is asked after every input.
+    needs: BTreeMap<NodePath, Need>,
+    /// Those that wait for a balance, the smallest amount first: money that comes in is looked at for these.
     #[serde(skip)]
-    amounts: BTreeMap<i64, usize>,
+    of_balance: BTreeSet<(i64, NodePath)>,
+    /// Those that wait for a budget.
+    #[serde(skip)]
+    of_budget: BTreeSet<(i64, NodePath)>,
+}
+
+/// What a parked call waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Need {
+    amount: i64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    over_budget: bool,
 }
 
 /// What a snapshot holds: those of earlier releases have no amounts.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Stored {
-    Needs { needs: BTreeMap<NodePath, Option<i64>> },
+    Needs { needs: BTreeMap<NodePath, Need> },
     Paths(BTreeSet<NodePath>),
 }
 
@@ -31,11 +41,13 @@ impl From<Stored> for Parked {
         let needs = match stored {
             Stored::Needs { needs } => needs,
             // Any money may be enough: they are looked at once too often rather than never.
-            Stored::Paths(paths) => paths.into_iter().map(|path| (path, Some(0))).collect(),
+            Stored::Paths(paths) => {
+                paths.into_iter().map(|path| (path, Need { amount: 0, over_budget: false })).collect()
+            }
         };
         let mut parked = Parked::default();
-        for (path, need) in needs {
-            parked.put(path, need);
+        for (path, Need { amount, over_budget }) in needs {
+            parked.insert(path, amount, over_budget);
         }
         parked
     }
@@ -50,18 +62,20 @@ impl Parked {
         self.needs.keys()
     }
 
-    /// Those that wait for a larger budget, or for what child runs hold of it.
-    pub(crate) fn for_budget(&self) -> impl Iterator<Item = &NodePath> {
-        self.needs.iter().filter(|(_, need)| need.is_none()).map(|(path, _)| path)
+    /// Those that wait for a budget, whatever they need.
+    pub(crate) fn over_budget(&self) -> impl Iterator<Item = &NodePath> {
+        self.of_budget.iter().map(|(_, path)| path)
     }
 
     pub(crate) fn insert(&mut self, path: NodePath, amount: i64, over_budget: bool) {
-        self.put(path, (!over_budget).then_some(amount));
+        self.remove(&path);
+        self.needs.insert(path.clone(), Need { amount, over_budget });
+        self.of(over_budget).insert((amount, path));
     }
 
     pub(crate) fn remove(&mut self, path: &NodePath) {
-        if let Some(Some(amount)) = self.needs.remove(path) {
-            self.take(amount);
+        if let Some(Need { amount, over_budget }) = self.needs.remove(path) {
+            self.of(over_budget).remove(&(amount, path.clone()));
         }
     }
 
@@ -69,29 +83,52 @@ impl Parked {
         *self = Parked::default();
     }
 
-    fn put(&mut self, path: NodePath, need: Option<i64>) {
-        if let Some(Some(before)) = self.needs.insert(path, need) {
-            self.take(before);
-        }
-        if let Some(amount) = need {
-            *self.amounts.entry(amount).or_default() += 1;
-        }
+    fn of(&mut self, over_budget: bool) -> &mut BTreeSet<(i64, NodePath)> {
+        if over_budget { &mut self.of_budget } else { &mut self.of_balance }
     }
+}
 
-    fn take(&mut self, amount: i64) {
-        if let Some(n) = self.amounts.get_mut(&amount) {
-            *n = n.saturating_sub(1);
-            if *n == 0 {
-                self.amounts.remove(&amount);
-            }
-        }
-    }
+/// Those that this much bears together, the smallest first: costs what goes, not what waits.
+fn borne(needs: &BTreeSet<(i64, NodePath)>, by: i64) -> impl Iterator<Item = &NodePath> {
+    let mut left = by;
+    let fits = move |(amount, _): &&(i64, NodePath)| {
+        left = left.saturating_sub(*amount);
+        left >= 0
+    };
+    needs.iter().take_while(fits).map(|(_, path)| path)
 }
 
 impl Run {
     /// What its account must have before any of its calls that wait for money can go; `None` = none of them waits.
     pub fn needs(&self) -> Option<i64> {
-        self.parked.amounts.keys().next().copied()
+        self.parked.of_balance.first().map(|(amount, _)| *amount)
+    }
+
+    /// Parked calls that are to be looked at again now that the account has so much; all of them if that is not known.
+    /// While the run is paused, those of before are still on its agenda.
+    pub(super) fn funded_by(&self, balance: Option<i64>) -> Vec<NodePath> {
+        let is_new = |path: &&NodePath| !self.agenda.contains(&Todo::Begin((*path).clone()));
+        match balance {
+            Some(balance) => borne(&self.parked.of_balance, balance).filter(is_new).cloned().collect(),
+            None => self.parked.paths().filter(is_new).cloned().collect(),
+        }
+    }
+
+    /// Parked calls that fit into what is left of the budget.
+    pub(super) fn within_budget(&self) -> Vec<NodePath> {
+        let Some(budget) = self.budget.filter(|_| !self.parked.of_budget.is_empty()) else {
+            return Vec::new();
+        };
+        let left = budget.saturating_sub(self.cost.borne()).saturating_sub(self.reserved());
+        borne(&self.parked.of_budget, left).cloned().collect()
+    }
+
+    /// Calls that wait for money may go now: they are decided again.
+    pub(super) fn look_at_parked(&mut self, paths: Vec<NodePath>) {
+        // A paused run still has those that were funded before on its agenda.
+        let todos = paths.into_iter().filter(|path| self.parked.needs.contains_key(path)).map(Todo::Begin);
+        let fresh: Vec<Todo> = todos.filter(|todo| !self.agenda.contains(todo)).collect();
+        self.agenda.extend(fresh);
     }
 }
 
@@ -108,7 +145,7 @@ mod tests {
     }
 
     fn least(parked: &Parked) -> Option<i64> {
-        parked.amounts.keys().next().copied()
+        parked.of_balance.first().map(|(amount, _)| *amount)
     }
 
     #[test]
@@ -126,10 +163,18 @@ mod tests {
     }
 
     #[test]
+    fn as_many_go_as_the_money_bears() {
+        let parked = parked(&[("a", 30, false), ("b", 10, false), ("c", 20, false), ("d", 1, true)]);
+        let go = |by| borne(&parked.of_balance, by).map(NodePath::as_str).collect::<Vec<_>>().concat();
+        assert_eq!([9, 10, 29, 30, 60].map(go), ["", "b", "b", "bc", "bca"]);
+        assert_eq!((go(i64::MIN), go(i64::MAX)), (String::new(), "bca".to_owned()));
+    }
+
+    #[test]
     fn snapshots_keep_it_and_older_ones_are_read() {
         let parked = parked(&[("a", 30, false), ("d", 1, true)]);
         let text = serde_json::to_string(&parked).unwrap();
-        assert_eq!(text, r#"{"needs":{"a":30,"d":null}}"#);
+        assert_eq!(text, r#"{"needs":{"a":{"amount":30},"d":{"amount":1,"over_budget":true}}}"#);
         assert_eq!(serde_json::from_str::<Parked>(&text).unwrap(), parked);
         let older: Parked = serde_json::from_str(r#"["a","b"]"#).unwrap();
         assert_eq!((older.paths().count(), least(&older)), (2, Some(0)));

@@ -133,19 +133,7 @@ fn parse_input(world: &World, text: &str) -> Result<Input, String> {
         "lost" => call(|_| Ok(Outcome::WorkerLost))?,
         "server_lost" => call(|_| Ok(Outcome::ServerLost))?,
         "canceled" => call(|_| Ok(Outcome::Canceled))?,
-        "child" => {
-            let [target, estimated, actual, how] = *rest.splitn(4, ' ').collect::<Vec<_>>() else {
-                return Err("child NODE ESTIMATED ACTUAL done|fail|canceled|- …".to_owned());
-            };
-            let amount = |text: &str| text.parse::<i64>().map_err(show);
-            let bill = Bill { estimated: amount(estimated)?, actual: amount(actual)? };
-            let (word, rest) = how.split_once(' ').unwrap_or((how, ""));
-            let told = parse_input(world, &format!("{} {target} {rest}", word.replace('-', "canceled")))?;
-            let Input::CallEnded { node, fence, outcome, .. } = told else {
-                return Err("no end of a call".to_owned());
-            };
-            Input::ChildEnded { node, fence, outcome: (word != "-").then_some(outcome), bill }
-        }
+        "child" => child_ended(world, rest)?,
         "time" => Input::TimePassed,
         "signal" => {
             let (key, rest) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -178,9 +166,25 @@ fn parse_input(world: &World, text: &str) -> Result<Input, String> {
             let (node, rest) = rest.split_once(' ').unwrap_or((rest, ""));
             Input::Continue { node: NodePath::from(node), value: value(rest)? }
         }
-        "funded" => Input::BalanceChanged { budget: rest.parse().ok() },
+        "funded" => Input::BalanceChanged { budget: rest.parse().ok(), balance: None },
+        "balance" => Input::BalanceChanged { budget: None, balance: rest.parse().ok() },
         other => return Err(format!("unknown input `{other}`")),
     })
+}
+
+/// `NODE ESTIMATED ACTUAL done|fail|canceled …`, or `-` for a bill without an end.
+fn child_ended(world: &World, text: &str) -> Result<Input, String> {
+    let [target, estimated, actual, how] = *text.splitn(4, ' ').collect::<Vec<_>>() else {
+        return Err("child NODE ESTIMATED ACTUAL done|fail|canceled|- …".to_owned());
+    };
+    let amount = |text: &str| text.parse::<i64>().map_err(show);
+    let bill = Bill { estimated: amount(estimated)?, actual: amount(actual)? };
+    let (word, rest) = how.split_once(' ').unwrap_or((how, ""));
+    let told = parse_input(world, &format!("{} {target} {rest}", word.replace('-', "canceled")))?;
+    let Input::CallEnded { node, fence, outcome, .. } = told else {
+        return Err("no end of a call".to_owned());
+    };
+    Ok(Input::ChildEnded { node, fence, outcome: (word != "-").then_some(outcome), bill })
 }
 
 fn current_fence(world: &World, node: &str) -> u64 {

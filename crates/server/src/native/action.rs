@@ -106,7 +106,7 @@ pub(crate) async fn budget(
     Body(Budget { budget }): Body<Budget>,
 ) -> Answer<Json<RunSummary>> {
     check::within("budget", budget, 0, i64::MAX)?;
-    tell(&app, &id, Input::BalanceChanged { budget: Some(budget) }).await
+    tell(&app, &id, Input::BalanceChanged { budget: Some(budget), balance: None }).await
 }
 
 /// Decides an approval.

@@ -78,26 +78,16 @@ pub(super) fn check(db: &Connection, postings: &[Posting]) -> Result<BTreeMap<St
     let mut posted = BTreeMap::new();
     for (id, postings) in by_account {
         let row = required(db, id)?;
-        let movements: Vec<Movement> = postings.iter().map(|posting| posting.movement.clone()).collect();
-        let (account, fresh) = account::post(&row, known(db, id, &movements)?, &movements)?;
-        let posting_of = |movement: &Movement| {
-            let mut found = postings.iter().filter(|posting| posting.movement == *movement);
-            (*found.next().expect("what is new was posted")).clone()
-        };
-        let rows = fresh.iter().map(|(movement, after)| (posting_of(movement), *after)).collect();
+        let (account, rows) = account::post(&row, known(db, id, &postings)?, &postings)?;
         posted.insert(id.to_owned(), Posted { account, revision: row.revision, rows });
     }
     Ok(posted)
 }
 
 /// The rows of the ledger that decide about these movements.
-fn known(
-    db: &Connection,
-    id: &str,
-    movements: &[Movement],
-) -> Result<BTreeMap<String, Movement>, StoreError> {
+fn known(db: &Connection, id: &str, postings: &[&Posting]) -> Result<BTreeMap<String, Movement>, StoreError> {
     let mut known = BTreeMap::new();
-    for key in movements.iter().flat_map(account::related_keys) {
+    for key in postings.iter().flat_map(|posting| account::related_keys(&posting.movement)) {
         let found = db.prepare_cached(KNOWN)?.query_row([id, &key], read_movement);
         known.extend(found.optional()?.map(|movement| (key, movement)));
     }

@@ -1,7 +1,7 @@
 //! Child runs: what they cost, and what they hold of the budget.
 
+use super::super::Run;
 use super::super::state::Status;
-use super::super::{Run, Todo};
 use crate::money::Bill;
 
 impl Run {
@@ -35,8 +35,8 @@ impl Run {
         let freed = self.reserves.remove(&fence);
         match self.status {
             Status::Running | Status::Paused if freed.is_some() => {
-                let waiting = self.parked.for_budget().cloned().map(Todo::Begin).collect();
-                self.look_again(waiting);
+                let parked = self.parked.over_budget().cloned().collect();
+                self.look_at_parked(parked);
             }
             Status::Completed | Status::Failed | Status::Canceled if self.start.parent.is_some() => {
                 self.told = self.told.plus(bill);
@@ -49,12 +49,5 @@ impl Run {
             | Status::Failed
             | Status::Canceled => {}
         }
-    }
-
-    /// Calls that wait for money may go now: they are decided again.
-    pub(super) fn look_again(&mut self, waiting: Vec<Todo>) {
-        // A paused run still has those that were funded before on its agenda.
-        let fresh: Vec<Todo> = waiting.into_iter().filter(|todo| !self.agenda.contains(todo)).collect();
-        self.agenda.extend(fresh);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::state::{Activity, Phase, Stage, Work};
+use super::super::state::{Activity, Phase, Stage, Status, Work};
 use super::super::{Run, Todo};
 use crate::event::{Event, Next};
 use crate::path::NodePath;
@@ -86,7 +86,7 @@ impl Run {
                 *other = Phase::Open(Activity::Call(Box::new(work)));
             }
         }
-        self.note_attempts(plan, path, *attempt, child);
+        self.note_attempts(plan, path, *attempt, *fence, child);
         self.note_visit(plan, path, *visit, input.as_ref());
         self.wake_work(plan, path);
     }
@@ -146,6 +146,15 @@ impl Run {
             self.drop_wait(kind, path);
         }
         self.set_wake(plan, path, None);
+        self.look_at_budget(charge.is_some());
+    }
+
+    /// What a call gave back may be what others of the run wait for.
+    fn look_at_budget(&mut self, was_charged: bool) {
+        if was_charged && matches!(self.status, Status::Running | Status::Paused) {
+            let paths = self.within_budget();
+            self.look_at_parked(paths);
+        }
     }
 
     fn wake_work(&mut self, plan: &Plan, path: &NodePath) {
@@ -153,7 +162,7 @@ impl Run {
         self.set_wake(plan, path, wake);
     }
 
-    fn note_attempts(&mut self, plan: &Plan, path: &NodePath, attempt: u32, child: Option<u64>) {
+    fn note_attempts(&mut self, plan: &Plan, path: &NodePath, attempt: u32, fence: u64, child: Option<u64>) {
         match self.spot(plan, path).map(|spot| spot.branch.is_some()) {
             Some(true) => {
                 if let Some(slot) = self.slot_mut(plan, path) {
@@ -163,8 +172,7 @@ impl Run {
             }
             Some(false) => {
                 if let Some(node) = self.node_mut(plan, path) {
-                    node.attempts = attempt;
-                    node.child = child;
+                    (node.attempts, node.fence, node.child) = (attempt, fence, child);
                 }
             }
             None => {}

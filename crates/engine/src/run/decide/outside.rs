@@ -9,7 +9,6 @@ use crate::event::Event;
 use crate::input::Refusal;
 use crate::path::NodePath;
 use crate::plan::Kind;
-use crate::run::Todo;
 use crate::run::state::{Activity, Phase, Stage, Status};
 use crate::run::view::Spot;
 use crate::weight::weigh;
@@ -190,17 +189,25 @@ impl Decider<'_> {
         })
     }
 
-    pub(super) fn balance_changed(&self, budget: Option<i64>) -> Result<Vec<Event>, Refusal> {
+    pub(super) fn balance_changed(
+        &self,
+        budget: Option<i64>,
+        balance: Option<i64>,
+    ) -> Result<Vec<Event>, Refusal> {
         self.open()?;
         if budget.is_some_and(|budget| budget < 0) {
             return Err(bad("$.budget", "must not be negative".to_owned()));
         }
-        // While a run is paused, those that were funded before are still on its agenda.
-        let is_new = |path: &NodePath| !self.run.agenda.contains(&Todo::Begin(path.clone()));
-        if budget.is_none() && !self.run.parked.paths().any(is_new) {
+        let nodes = self.run.funded_by(balance);
+        if budget.is_some() {
+            // All that wait are looked at.
+            return Ok(vec![Event::Funded { budget, nodes: Vec::new() }]);
+        }
+        if nodes.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(vec![Event::Funded { budget }])
+        let nodes = if balance.is_some() { nodes } else { Vec::new() };
+        Ok(vec![Event::Funded { budget, nodes }])
     }
 }
 
