@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{Job, JobSpec, State};
-use crate::money::{self, MoneyFault, Movement, job_charge_key};
+use crate::money::{self, Bill, MoneyFault, Movement, job_charge_key};
 use crate::reference::{Facts, Root};
 
 /// What one round is charged; nothing without a price, or without anybody who pays.
@@ -44,6 +44,22 @@ impl Job {
             State::Succeeded => Some(Movement::settle(&key, estimate, self.actual(estimate))),
             State::Failed { .. } | State::Cancelled => Some(Movement::refund(&key, estimate)),
         }
+    }
+
+    /// What its account was charged for this round, and what of that it has paid; `None` = nothing is asked for it.
+    pub fn cost(&self) -> Option<Bill> {
+        let estimated = self.round.charge?;
+        let actual = match &self.state {
+            State::Succeeded => self.actual(estimated).min(estimated),
+            State::Pending { .. }
+            | State::Queued { .. }
+            | State::Running { .. }
+            | State::Suspended { .. }
+            | State::Retrying { .. }
+            | State::Failed { .. }
+            | State::Cancelled => 0,
+        };
+        Some(Bill { estimated, actual })
     }
 
     /// What the round has cost. A result that says nothing sensible about it is no reason to lose the result: the
@@ -158,6 +174,7 @@ mod tests {
         assert_eq!(bench.money(), (30, 70));
         bench.finish(Outcome::Done { result: json!({"seconds": 4}) });
         assert_eq!(bench.money(), (72, 0));
+        assert_eq!(bench.job.cost(), Some(Bill { estimated: 70, actual: 28 }));
     }
 
     #[test]

@@ -46,6 +46,7 @@ async fn a_task_is_charged_when_it_is_created_and_settled_by_its_result() {
     let job = host.claim().await;
     host.finish(&job, json!({ "outcome": "done", "result": { "seconds": 5 } })).await;
     assert_eq!(host.money().await, (90, 0));
+    assert_eq!(host.task(&id).await["task"]["cost"], json!({ "estimated": 40, "actual": 10 }));
     let row = host.get("/api/v1/accounts/acme/ledger?limit=1").await.ok()["items"][0].clone();
     assert_eq!((&row["kind"], &row["task"], &row["run"]), (&json!("settle"), &json!(id), &Value::Null));
     // Without an account nobody pays, and without a price nothing is asked.

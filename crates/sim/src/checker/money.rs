@@ -45,6 +45,17 @@ impl Money {
         }
     }
 
+    /// The same of a movement that may have been posted before: of a job, what it implies is said at every change,
+    /// and the store takes it once.
+    pub fn posted_or_told_again(&mut self, account: &str, movement: &Movement) -> Verdict {
+        let subject = movement.key.split_once(':').map_or(movement.key.as_str(), |(_, subject)| subject);
+        match (movement.kind, self.charges.get(subject)) {
+            (Kind::Charge, Some((charged, _))) if *charged == -movement.amount => Ok(()),
+            (kind @ (Kind::Settle | Kind::Refund), Some((_, Some(by)))) if *by == kind => Ok(()),
+            _ => self.posted(account, movement),
+        }
+    }
+
     fn closed(&mut self, account: &str, movement: &Movement, key: &str) -> Verdict {
         let key = key.strip_prefix("charge:").unwrap_or(key);
         match self.charges.get_mut(key) {

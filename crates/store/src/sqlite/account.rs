@@ -7,6 +7,7 @@ use windlass_engine::money::{Account, Movement};
 use windlass_engine::time::Timestamp;
 
 use super::column::{Columns, Id, bound, json, stored};
+use super::desk::Desk;
 use super::guard;
 use crate::account::{self, AccountRow, InNeed, LedgerOrder, LedgerQuery, LedgerRow, Posting, PriceRow};
 use crate::commit::Unmoved;
@@ -28,7 +29,7 @@ macro_rules! ledger {
     };
 }
 
-const ACCOUNT: &str = accounts!("WHERE id = ?1");
+pub(super) const ACCOUNT: &str = accounts!("WHERE id = ?1");
 const ACCOUNTS: &str = accounts!("ORDER BY id");
 const ACCOUNTS_AFTER: &str = accounts!("WHERE id > ?1 ORDER BY id LIMIT ?2");
 const ACCOUNTS_IN_NEED: &str = accounts!(
@@ -50,7 +51,6 @@ const OPEN: &str = "INSERT INTO accounts (id, name, balance, held, revision, cre
      VALUES (?1, ?2, 0, 0, 0, ?3) ON CONFLICT (id) DO NOTHING";
 const POST: &str = "INSERT INTO ledger (account, seq, kind, amount, key, held, borne_by_platform, run, node, \
      balance_after, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-const MOVE: &str = "UPDATE accounts SET balance = ?2, held = ?3, revision = ?4 WHERE id = ?1";
 const SET_PRICE: &str = "INSERT OR REPLACE INTO prices (service, price, updated_at) VALUES (?1, ?2, ?3)";
 const FORGET_PRICE: &str = "DELETE FROM prices WHERE service = ?1";
 const PRICES: &str = "SELECT service, price, updated_at FROM prices ORDER BY service";
@@ -63,38 +63,45 @@ pub(super) struct Posted {
 }
 
 /// Whether nobody has moved the account since it was looked at.
-pub(super) fn check_unmoved(db: &Connection, unmoved: &Unmoved) -> Result<(), StoreError> {
+pub(super) fn check_unmoved(desk: &Desk, unmoved: &Unmoved) -> Result<(), StoreError> {
     let Unmoved { account, revision } = unmoved;
-    let found = required(db, account)?.revision;
+    let found = desk.purses().row(desk, account)?.revision;
     guard(|| Subject::Account(account.clone()), *revision, found)
 }
 
 /// What the postings lead to, by account.
-pub(super) fn check(db: &Connection, postings: &[Posting]) -> Result<BTreeMap<String, Posted>, StoreError> {
+pub(super) fn check(desk: &Desk, postings: &[Posting]) -> Result<BTreeMap<String, Posted>, StoreError> {
     let mut by_account: BTreeMap<&str, Vec<&Posting>> = BTreeMap::new();
     for posting in postings {
         by_account.entry(&posting.account).or_default().push(posting);
     }
     let mut posted = BTreeMap::new();
     for (id, postings) in by_account {
-        let row = required(db, id)?;
-        let (account, rows) = account::post(&row, known(db, id, &postings)?, &postings)?;
+        let row = desk.purses().row(desk, id)?;
+        let (account, rows) = account::post(&row, known(desk, id, &postings)?, &postings)?;
         posted.insert(id.to_owned(), Posted { account, revision: row.revision, rows });
     }
     Ok(posted)
 }
 
 /// The rows of the ledger that decide about these movements.
-fn known(db: &Connection, id: &str, postings: &[&Posting]) -> Result<BTreeMap<String, Movement>, StoreError> {
+fn known(desk: &Desk, id: &str, postings: &[&Posting]) -> Result<BTreeMap<String, Movement>, StoreError> {
     let mut known = BTreeMap::new();
-    for key in postings.iter().flat_map(|posting| account::related_keys(&posting.movement)) {
-        let found = db.prepare_cached(KNOWN)?.query_row([id, &key], read_movement);
-        known.extend(found.optional()?.map(|movement| (key, movement)));
+    for Posting { movement, .. } in postings {
+        // A charge that is known to be open has been closed by nobody.
+        if let Some(charge) = desk.purses().open_charge(id, movement) {
+            known.insert(charge.key.clone(), charge);
+            continue;
+        }
+        for key in account::related_keys(movement) {
+            let found = desk.prepare_cached(KNOWN)?.query_row([id, &key], read_movement);
+            known.extend(found.optional()?.map(|movement| (key, movement)));
+        }
     }
     Ok(known)
 }
 
-pub(super) fn write(db: &Connection, id: &str, posted: &Posted, at: Timestamp) -> Result<(), StoreError> {
+pub(super) fn write(desk: &Desk, id: &str, posted: &Posted, at: Timestamp) -> Result<(), StoreError> {
     let mut seq = posted.revision;
     for (posting, balance_after) in &posted.rows {
         seq = seq.saturating_add(1);
@@ -104,10 +111,9 @@ pub(super) fn write(db: &Connection, id: &str, posted: &Posted, at: Timestamp) -
         let (seq, kind) = (stored(seq), kind.word());
         let row =
             params![account, seq, kind, amount, key, held, borne_by_platform, run, node, balance_after, at.0];
-        db.prepare_cached(POST)?.execute(row)?;
+        desk.prepare_cached(POST)?.execute(row)?;
     }
-    let Account { balance, held } = posted.account;
-    db.prepare_cached(MOVE)?.execute(params![id, balance, held, stored(seq)])?;
+    desk.purses().note(id, posted.account, seq, &posted.rows);
     Ok(())
 }
 
@@ -215,7 +221,7 @@ pub(super) fn prices(db: &Connection) -> Result<Vec<PriceRow>, StoreError> {
     Ok(db.prepare_cached(PRICES)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<AccountRow> {
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<AccountRow> {
     let mut columns = Columns::of(row);
     Ok(AccountRow {
         id: columns.value()?,
@@ -263,7 +269,6 @@ pub(super) const ALL: &[&str] = &[
     LEDGER_OF_RUN_BACK,
     OPEN,
     POST,
-    MOVE,
     SET_PRICE,
     FORGET_PRICE,
     PRICES,

@@ -16,6 +16,7 @@ use windlass_engine::time::Timestamp;
 
 use super::column::{Columns, Id, Key};
 use super::depth::Depths;
+use super::purse::Purses;
 use crate::error::StoreError;
 use crate::run::Owner;
 
@@ -47,6 +48,7 @@ pub(super) struct Desk {
     /// Whether a schedule has ever fired: without, nothing that ends has to be looked for there.
     has_fired: Cell<Option<bool>>,
     depths: Depths,
+    purses: Purses,
     /// No job has an id after this one; ids are made in order of time, so that most new ones have not been seen.
     last_job: Cell<Option<Key>>,
     n_logged: Arc<AtomicU32>,
@@ -76,6 +78,7 @@ impl Desk {
             versions,
             has_fired: Cell::new(None),
             depths: Depths::default(),
+            purses: Purses::default(),
             last_job: Cell::new(None),
             n_logged,
         })
@@ -92,12 +95,18 @@ impl Desk {
         self.versions.borrow_mut().clear();
         self.has_fired.set(None);
         self.depths.forget();
+        self.purses.forget();
         self.last_job.set(None);
     }
 
     /// What this transaction changes about how full queues are.
     pub(super) fn depths(&self) -> &Depths {
         &self.depths
+    }
+
+    /// What is known of accounts.
+    pub(super) fn purses(&self) -> &Purses {
+        &self.purses
     }
 
     /// How a run stands, if there is one.
