@@ -135,7 +135,14 @@ async fn claim_all(servers: &[Runtime], n: usize) -> Vec<Claimed> {
 
 fn done(claimed: &Claimed, value: Value) -> Finish {
     let outcome = Outcome::Done(Arc::new(value));
-    Finish { job: claimed.job, fence: claimed.fence, outcome, worker: None, log: windlass_runtime::log::Log::default(), retry_after_ms: None }
+    Finish {
+        job: claimed.job,
+        fence: claimed.fence,
+        outcome,
+        worker: None,
+        log: windlass_runtime::log::Log::default(),
+        retry_after_ms: None,
+    }
 }
 
 /// What each node put out, by run and path.

@@ -18,14 +18,14 @@ mod flow;
 mod host;
 #[path = "native/hostile.rs"]
 mod hostile;
+#[path = "native/log.rs"]
+mod log;
 #[path = "native/money.rs"]
 mod money;
 #[path = "native/refunds.rs"]
 mod refunds;
 #[path = "native/round.rs"]
 mod round;
-#[path = "native/log.rs"]
-mod log;
 #[path = "native/run.rs"]
 mod run;
 #[path = "native/service.rs"]
