@@ -81,7 +81,14 @@ impl Runtime {
     async fn says(&self, claimed: &Claimed, value: Value) {
         let outcome = windlass_engine::input::Outcome::Done(Arc::new(value));
         let (job, fence) = (claimed.job, claimed.fence);
-        let end = Finish { job, fence, outcome, worker: None, log: None, retry_after_ms: None };
+        let end = Finish {
+            job,
+            fence,
+            outcome,
+            worker: None,
+            log: crate::log::Log::default(),
+            retry_after_ms: None,
+        };
         self.finish(vec![end]).await.pop().unwrap().unwrap();
     }
 }

@@ -87,7 +87,7 @@ fn task(row: JobRow) -> Task {
     let JobRow { job, origin, .. } = row;
     let (status, is_dead_letter) = (job.status().to_owned(), job.is_dead_letter());
     let cancel_requested = job.cancel_requested();
-    let cost = job.cost().map(|bill| Cost { estimated: bill.estimated, actual: bill.actual });
+    let cost = job.cost().map(|bill| Cost { estimated: bill.estimated, actual: bill.actual, own: None });
     let (error, discarded) = match job.state {
         State::Failed { reason, discarded } => (Some(fault(&reason)), discarded),
         State::Pending { .. }
