@@ -18,10 +18,6 @@ pub(crate) fn per_second() -> Value {
 }
 
 impl Host {
-    pub(crate) async fn put(&self, path: &str, body: Value) -> crate::host::Told {
-        self.raw("PUT", path, body.to_string()).await
-    }
-
     /// Opens an account with some money in it.
     pub(crate) async fn account(&self, id: &str, amount: i64) {
         self.post("/api/v1/accounts", json!({ "id": id })).await.ok();

@@ -189,3 +189,46 @@ async fn runs_of_one_account_never_overdraw_it_and_other_accounts_do_not_wait() 
     host.sound().await;
     tokio::time::timeout(Duration::from_secs(1), host.get("/api/v1/accounts")).await.unwrap().ok();
 }
+
+/// A flow that calls `speak`.
+fn caller() -> Value {
+    json!({ "nodes": [{ "id": "call", "type": "flow_ref", "config": { "flow": "speak", "params": { "seconds": 50 } } }], "edges": [] })
+}
+
+#[tokio::test]
+async fn what_a_child_run_was_charged_comes_back_when_it_fails_or_is_stopped() {
+    let host = host(&[("speak", speech()), ("caller", caller())]).await;
+    let run = host.start("caller", json!({ "account": "acme" })).await;
+    let job = host.claim_of("audio_tts").await;
+    assert_eq!(host.money("acme").await, (900, 100));
+    host.say(&job, json!({ "outcome": "failed", "error": "no", "retryable": false })).await;
+    assert_eq!(host.ended(&run).await["status"], "failed");
+    host.whole_again(1).await;
+    let run = host.start("caller", json!({ "account": "acme" })).await;
+    let job = host.claim_of("audio_tts").await;
+    host.post(&format!("/api/v1/runs/{run}/cancel"), json!({})).await.ok();
+    let child = job["run"].as_str().unwrap();
+    host.until(child, |run| run["status"] == "canceling").await;
+    host.say(&job, json!({ "outcome": "done", "result": { "seconds": 50 } })).await;
+    assert_eq!(host.ended(child).await["status"], "canceled");
+    assert_eq!(host.ended(&run).await["status"], "canceled");
+    host.whole_again(2).await;
+}
+
+#[tokio::test]
+async fn every_turn_of_a_loop_is_charged_and_settled() {
+    let turns = json!({ "title": "turns", "steps": [{
+        "id": "each", "operator": "@control/flow/loop", "parameters": { "mode": "limit", "limit": 3 },
+        "steps": [{ "id": "say", "operator": "audio_tts", "parameters": { "seconds": 50 } }]
+    }] });
+    let host = host(&[("turns", turns)]).await;
+    let run = host.start("turns", json!({ "account": "acme" })).await;
+    for n in 0..3 {
+        let job = host.claim_of("audio_tts").await;
+        assert_eq!(host.money("acme").await.1, 100);
+        host.say(&job, json!({ "outcome": "done", "result": { "seconds": 10 + n } })).await;
+    }
+    assert_eq!(host.ended(&run).await["status"], "completed");
+    assert_eq!(host.money("acme").await, (1_000 - 20 - 22 - 24, 0));
+    host.sound().await;
+}
