@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Decider;
 use super::again::RECHECK_MS;
 use super::node::action_of;
+use super::{Decider, view_of};
 use crate::event::{Event, Next};
 use crate::input::{Outcome, Refusal};
 use crate::path::NodePath;
 use crate::plan::{Call, Exec, Prep};
 use crate::retry::{Fault, FaultKind};
-use crate::run::Run;
 use crate::run::state::{Stage, Status, Work};
 use crate::run::view::Spot;
 use crate::time::Timestamp;
@@ -286,19 +285,6 @@ impl Decider<'_> {
             format!("it is not known whether the call was executed ({}); never made twice", fault.message);
         self.failed(spot, path, fence, Fault::new(FaultKind::Unknown, message).permanent(), worker)
     }
-}
-
-/// Facts for prices: the call's own params are `$params`.
-pub(super) fn view_of<'v>(
-    run: &'v Run,
-    spot: &'v Spot<'_, '_>,
-    input: &'v Value,
-) -> crate::run::facts::View<'v> {
-    let mut view = spot.view(run, input);
-    if let Some(params) = super::super::effects::resolved_params(spot, input) {
-        view.params = params.into();
-    }
-    view
 }
 
 /// Whether a suspended call is reported as suspended once more, with nothing new: a report that came twice.

@@ -1,7 +1,7 @@
 //! What a call is charged before it is made, and what happens when nobody can bear it.
 
 use super::Decider;
-use super::call::view_of;
+use super::view_of;
 use crate::event::{Event, Level, OnShort, Waiting};
 use crate::path::NodePath;
 use crate::plan::Call;
