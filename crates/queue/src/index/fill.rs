@@ -43,8 +43,7 @@ impl Index {
         // Before it begins: what is dropped while it goes on would not be known afterwards. It may have to come
         // out of the very lists that are asked about.
         self.make_room(self.limits.fill_rows);
-        // A little, and somebody may have waited for it longest.
-        let mut wants = self.unread_classes(query);
+        let mut wants = Vec::new();
         let query_left = self.unfilled(query, n);
         if !query_left.is_empty() {
             self.queues.begin_filling(&query_left.queues);
@@ -54,6 +53,7 @@ impl Index {
             let from = self.unknown_from(&query_left);
             wants.push(Want::Lists { query: query_left, except, from, limit: self.n_to_read() });
         }
+        wants.extend(self.unread_classes(query));
         for (queue, service) in self.unfilled_views(query, n) {
             wants.extend(self.begin_counting(&queue).map(Want::Held));
             wants.extend(self.begin_reading(&queue, service.as_deref(), n).map(Want::View));
