@@ -5,6 +5,7 @@ mod child;
 pub mod control;
 mod node;
 pub mod outside;
+mod price;
 mod settle;
 pub mod start;
 mod time;
