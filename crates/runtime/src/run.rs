@@ -156,8 +156,14 @@ impl Runtime {
 
     /// Refuses an account that nobody opened: what it is to pay for would fail at its first call.
     async fn check_account(&self, account: &str) -> Result<(), RuntimeError> {
+        if self.needy().is_opened(account) {
+            return Ok(());
+        }
         match self.store().account(account).await? {
-            Some(_) => Ok(()),
+            Some(_) => {
+                self.needy().note_opened(account);
+                Ok(())
+            }
             None => Err(StoreError::from(Forbidden::UnknownAccount(account.to_owned())).into()),
         }
     }
