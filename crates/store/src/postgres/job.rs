@@ -11,6 +11,20 @@ macro_rules! columns {
     };
 }
 
+/// The rows of jobs that were found as `wanted`, each by its id: how many there will be is anybody's guess, and a wrong
+/// one would read all that there are.
+macro_rules! rows_of {
+    ($($wanted:expr),*) => {
+        concat!(
+            "SELECT its.* FROM (",
+            $($wanted,)*
+            ") AS wanted, LATERAL (",
+            columns!(),
+            " WHERE jobs.id = wanted.id OFFSET 0) AS its"
+        )
+    };
+}
+
 mod change;
 mod keys;
 mod ready;

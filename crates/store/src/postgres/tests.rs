@@ -1,5 +1,5 @@
 use super::*;
-use crate::conformance::cluster::{Cluster, block_on, scratch, shared};
+use crate::conformance::cluster::{block_on, scratch};
 
 crate::conformance!(scratch, block_on);
 
@@ -41,3 +41,10 @@ fn every_statement_prepares_against_the_migrated_schema() {
         }
     });
 }
+
+mod bench;
+mod crashes;
+mod many;
+mod opening;
+mod plans;
+mod texts;

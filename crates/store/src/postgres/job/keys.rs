@@ -12,10 +12,10 @@ use crate::postgres::link::{Ask, Link};
 const IS_PAUSED: &str = "SELECT 1 FROM queues WHERE name = $1 AND is_paused";
 // The empty key is not in the index of keys; it is found where jobs without one are.
 const NEXT_PRIORITY: &str = "SELECT max(priority) FROM ( \
-     (SELECT priority FROM jobs WHERE queue = $1 AND priority < $2 AND status = 'queued' \
+     (SELECT priority FROM jobs WHERE queue = $1 AND priority < $2::bigint AND status = 'queued' \
          AND limit_key <> '' ORDER BY priority DESC LIMIT 1) \
-     UNION ALL (SELECT priority FROM jobs WHERE queue = $1 AND priority < $2 AND due_at IS NOT NULL \
-         AND limit_key = '' ORDER BY priority DESC LIMIT 1)) AS some";
+     UNION ALL (SELECT priority FROM jobs WHERE queue = $1 AND priority < $2::bigint AND due_at IS NOT NULL \
+         AND limit_key = '' ORDER BY priority DESC LIMIT 1)) AS few";
 
 macro_rules! without {
     () => {
@@ -49,22 +49,16 @@ const KEYS: &str = concat!(
     ") LIMIT $8"
 );
 const OF_KEY: &str = concat!(
-    columns!(),
-    " WHERE id IN (SELECT id ",
-    of_key!("$3"),
-    " ORDER BY due_at, id LIMIT $6) ORDER BY due_at, id"
+    rows_of!("SELECT due_at, id ", of_key!("$3"), " ORDER BY due_at, id LIMIT $6"),
+    " ORDER BY wanted.due_at, wanted.id"
 );
 const WITHOUT: &str = concat!(
-    columns!(),
-    " WHERE id IN (SELECT id ",
-    without!(),
-    " AND ($5::text IS NULL OR name = $5) ORDER BY due_at, id LIMIT $6) ORDER BY due_at, id"
+    rows_of!("SELECT due_at, id ", without!(), " AND $5::text IS NULL ORDER BY due_at, id LIMIT $6"),
+    " ORDER BY wanted.due_at, wanted.id"
 );
 const WITHOUT_OF_SERVICE: &str = concat!(
-    columns!(),
-    " WHERE id IN (SELECT id ",
-    without!(),
-    " AND name = $5 ORDER BY due_at, id LIMIT $6) ORDER BY due_at, id"
+    rows_of!("SELECT due_at, id ", without!(), " AND name = $5 ORDER BY due_at, id LIMIT $6"),
+    " ORDER BY wanted.due_at, wanted.id"
 );
 const HELD: &str = "SELECT id, rev, limit_key FROM jobs WHERE status = 'running' AND queue = $1";
 

@@ -31,9 +31,11 @@ macro_rules! due {
             $of,
             ".priority AND due_at <= $6 AND limit_key ",
             $keyed,
-            " AND (",
+            " AND (due_at, id) >= (CASE WHEN ",
             $of,
-            ".priority < $7 OR (due_at, id) >= ($8, $9))"
+            ".priority < $7 THEN '-9223372036854775808'::bigint ELSE $8 END, CASE WHEN ",
+            $of,
+            ".priority < $7 THEN '00000000-0000-0000-0000-000000000000'::uuid ELSE $9 END)"
         )
     };
 }
@@ -63,7 +65,7 @@ macro_rules! levels {
             $level,
             ", LATERAL (SELECT count(*) AS n FROM (SELECT 1 ",
             due!($level, $by, $keyed),
-            " LIMIT $10) AS some) AS seen, LATERAL (SELECT priority FROM jobs WHERE ",
+            " LIMIT $10) AS few) AS seen, LATERAL (SELECT priority FROM jobs WHERE ",
             $by!($level),
             " AND priority < ",
             $level,
@@ -144,9 +146,8 @@ const READY: &str = concat!(
     " UNION ALL ",
     places!("keyed_pair_level", by_pair, "<> ''"),
     ") ",
-    columns!(),
-    " WHERE id IN (SELECT id FROM place ORDER BY priority DESC, due_at, id LIMIT $10) \
-     ORDER BY jobs.priority DESC, jobs.due_at, jobs.id"
+    rows_of!("SELECT priority, due_at, id FROM place ORDER BY priority DESC, due_at, id LIMIT $10"),
+    " ORDER BY wanted.priority DESC, wanted.due_at, wanted.id"
 );
 
 /// Above every priority.
