@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::event::{Ending, Parent};
 use crate::id::RunId;
-use crate::money::Movement;
+use crate::money::{Bill, Movement};
 use crate::params::Params;
 use crate::path::NodePath;
 use crate::plan::{Exec, Priority};
@@ -23,7 +23,9 @@ pub enum Effect {
     /// Post this to the ledger, in the same commit.
     Move { account: String, movement: Movement },
     /// The run ended: tell the run that waits for it.
-    Tell { parent: Parent, status: Ending, result: Arc<Value>, error: Option<String> },
+    Tell { parent: Parent, status: Ending, result: Arc<Value>, error: Option<String>, bill: Bill },
+    /// A child of a run that had ended cost something after that: the run that waited for this one is told.
+    Bill { parent: Parent, bill: Bill },
 }
 
 /// One call, with everything its maker needs.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::id::RunId;
-use crate::money::Price;
+use crate::money::{Bill, Price};
 use crate::path::NodePath;
 use crate::plan::Priority;
 use crate::retry::Fault;
@@ -43,6 +43,9 @@ pub enum Event {
         deadline: Option<Timestamp>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         charge: Option<i64>,
+        /// What the child run that makes the call may spend of the run's budget.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<i64>,
         #[serde(default, skip_serializing_if = "is_false")]
         again: bool,
         /// The life of the server that makes the call: when it is dead, nobody will answer.
@@ -186,6 +189,14 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<i64>,
     },
+    /// The child run that was started under this fence has ended and told what it cost since it last did; what it
+    /// held of the budget is free again. It may come when the call is long over.
+    Billed {
+        node: NodePath,
+        fence: u64,
+        #[serde(default)]
+        bill: Bill,
+    },
     /// Something worth reading that changes nothing.
     Logged {
         level: Level,
@@ -228,12 +239,18 @@ pub struct Start {
     /// Prices of the services this plan uses, as they were at the start.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, Price>,
+    /// How often calls of services are asked again, where somebody set it, as it was at the start.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub rechecks: BTreeMap<String, u64>,
     /// The server's default time limit of one push, local or script attempt; 0 = none.
     #[serde(skip_serializing_if = "is_zero")]
     pub call_timeout_ms: u64,
     /// The call of another run that started this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
+    /// The flows whose calls led here, outermost first, this one last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub chain: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -314,6 +331,17 @@ pub enum Level {
     Info,
     Warn,
     Error,
+}
+
+impl Level {
+    /// The word used on the wire.
+    pub fn word(self) -> &'static str {
+        match self {
+            Level::Info => "info",
+            Level::Warn => "warn",
+            Level::Error => "error",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::event::Start;
+use crate::money::Bill;
 use crate::path::NodePath;
 use crate::problem::Problem;
 use crate::retry::Fault;
@@ -20,6 +21,13 @@ pub enum Input {
         fence: u64,
         outcome: Outcome,
         worker: Option<String>,
+    },
+    /// The child run that a call started says how it went and what it cost; without an outcome, only that.
+    ChildEnded {
+        node: NodePath,
+        fence: u64,
+        outcome: Option<Outcome>,
+        bill: Bill,
     },
     /// Something that was to happen at a time may be due.
     TimePassed,

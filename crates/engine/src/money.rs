@@ -3,6 +3,7 @@
 //! A definition may say what a node costs (`Cost`), a service may have a price (`Price`); the node's word wins.
 //! What then happens to an account is in `ledger`.
 
+mod bill;
 pub mod ledger;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use serde_json::Value;
 
 use crate::reference::{Facts, Template};
 
+pub use bill::Bill;
 pub use ledger::{
     Account, Book, Kind, LedgerFault, Movement, Posted, Settlement, charge_key, node_of_key, settle,
 };

@@ -12,6 +12,7 @@ pub mod decide;
 mod effects;
 pub(crate) mod facts;
 mod place;
+mod preview;
 pub mod state;
 pub(crate) mod view;
 mod waits;
@@ -27,12 +28,14 @@ use crate::effect::Effect;
 use crate::event::{Event, RunFault, Start};
 use crate::id::RunId;
 use crate::input::{Given, Input, Refusal};
+use crate::money::Bill;
 use crate::path::NodePath;
 use crate::plan::{Plan, Priority};
 use crate::time::Timestamp;
 
 use agenda::Agenda;
 pub use place::Place;
+pub use preview::{Expense, Fate, PLACES_MAX, Planned, PlannedCall, Preview};
 use state::{ScopeState, Status};
 use waits::{Look, Waits};
 pub use why::{Cause, Reason};
@@ -65,6 +68,15 @@ pub struct Run {
     pub result: Option<Arc<Value>>,
     pub cost: Totals,
     pub budget: Option<i64>,
+    /// The part of `cost` that child runs told.
+    #[serde(default, skip_serializing_if = "Bill::is_zero")]
+    pub children: Bill,
+    /// The part of `cost` that the run's own parent was told.
+    #[serde(default, skip_serializing_if = "Bill::is_zero")]
+    pub(crate) told: Bill,
+    /// What open child runs may spend of the budget, by the fence of the call that started them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) reserves: BTreeMap<u64, i64>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub ended_at: Option<Timestamp>,
@@ -166,6 +178,9 @@ impl Run {
             result: None,
             cost: Totals::default(),
             budget: None,
+            children: Bill::default(),
+            told: Bill::default(),
+            reserves: BTreeMap::new(),
             created_at: Timestamp(0),
             updated_at: Timestamp(0),
             ended_at: None,

@@ -27,7 +27,7 @@ use windlass_engine::plan::{Body, Branches, Kind, Plan, Scope};
 use windlass_engine::run::Run;
 use windlass_engine::time::Timestamp;
 
-const EVENTS: [&str; 25] = [
+const EVENTS: [&str; 26] = [
     "started",
     "entered",
     "granted",
@@ -51,6 +51,7 @@ const EVENTS: [&str; 25] = [
     "retried",
     "rerun",
     "funded",
+    "billed",
     "logged",
     "ended",
 ];
@@ -138,6 +139,7 @@ fn name(event: &Event) -> &'static str {
         Event::Retried { .. } => "retried",
         Event::Rerun { .. } => "rerun",
         Event::Funded { .. } => "funded",
+        Event::Billed { .. } => "billed",
         Event::Logged { .. } => "logged",
         Event::Ended { .. } => "ended",
     }

@@ -155,7 +155,7 @@ impl Runtime {
         Ok(sent.iter().any(|message| match &message.note {
             Note::StartChild(start) => start.child == child,
             Note::CallEnded { .. } => message.to == windlass_store::outbox::Party::Run(parent),
-            Note::BalanceChanged | Note::CancelChild => false,
+            Note::BalanceChanged | Note::Billed { .. } | Note::CancelChild => false,
         }))
     }
 

@@ -65,7 +65,8 @@ impl Outbox {
     fn next(&self, to: &Party) -> Vec<Message> {
         let mut lanes = self.lanes();
         let lane = lanes.entry(to.clone()).or_default();
-        let is_end = |message: &&Message| matches!(message.note, Note::CallEnded { .. });
+        let is_end =
+            |message: &&Message| matches!(message.note, Note::CallEnded { .. } | Note::Billed { .. });
         let mut next: Vec<Message> = lane.waiting.iter().take_while(is_end).take(TOGETHER).cloned().collect();
         if next.is_empty() {
             next.extend(lane.waiting.front().cloned());
@@ -260,7 +261,7 @@ impl Runtime {
             version: version.id,
             request: None,
             labels: BTreeMap::new(),
-            account: None,
+            account: child.account.clone(),
             parent: Some(child.parent.clone()),
             schedule: None,
             created_at: self.clock().now(),

@@ -24,6 +24,7 @@ pub mod schedule;
 pub mod log;
 pub mod record;
 pub mod server;
+pub mod service;
 pub mod worker;
 
 pub mod commit;

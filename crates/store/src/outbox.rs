@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use windlass_engine::event::{Ending, Parent, Start};
+use windlass_engine::event::{Ending, OnShort, Parent, Start};
 use windlass_engine::id::RunId;
 use windlass_engine::input::{Input, Outcome};
+use windlass_engine::money::Bill;
 use windlass_engine::path::NodePath;
+use windlass_engine::plan::Priority;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::time::Timestamp;
 
@@ -85,7 +87,12 @@ pub enum Note {
         result: Arc<Value>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// What it cost since it last told.
+        #[serde(default, skip_serializing_if = "Bill::is_zero")]
+        bill: Bill,
     },
+    /// A child run that has ended cost something after that: its own children were billed late.
+    Billed { node: NodePath, fence: u64, bill: Bill },
     /// Money came in.
     BalanceChanged,
     /// A call is made by a child run: it is to be created. Addressed to the child.
@@ -107,19 +114,43 @@ pub struct Child {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Value>,
     pub parent: Parent,
+    /// Who pays: whoever pays for the run that calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// What is left of the budget of the run that calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<i64>,
+    #[serde(default)]
+    pub on_short_balance: OnShort,
+    /// Absent: that of its own definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
+    /// The flows whose calls led here, outermost first, its own last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chain: Vec<String>,
 }
 
 impl Child {
     /// How it starts; the server adds what it gives to every run.
     pub fn start(&self) -> Start {
-        Start { params: self.params.clone(), parent: Some(self.parent.clone()), ..Start::default() }
+        Start {
+            params: self.params.clone(),
+            parent: Some(self.parent.clone()),
+            account: self.account.clone(),
+            budget: self.budget,
+            on_short_balance: self.on_short_balance,
+            priority: self.priority,
+            chain: self.chain.clone(),
+            ..Start::default()
+        }
     }
 
     /// What its parent is told when it cannot be created: the call has failed for good.
     pub fn refused(&self, reason: impl Into<String>) -> Input {
         let outcome = Outcome::Failed(Fault::new(FaultKind::Error, reason).permanent());
         let Parent { run: _, node, fence, depth: _ } = &self.parent;
-        Input::CallEnded { node: node.clone(), fence: *fence, outcome, worker: None }
+        let (node, outcome) = (node.clone(), Some(outcome));
+        Input::ChildEnded { node, fence: *fence, outcome, bill: Bill::default() }
     }
 }
 
@@ -136,7 +167,7 @@ impl Note {
     /// What whoever delivers it has to do.
     pub fn delivery(&self) -> Delivery {
         Delivery::Submit(match self {
-            Note::CallEnded { node, fence, ending, result, error } => {
+            Note::CallEnded { node, fence, ending, result, error, bill } => {
                 let outcome = match ending {
                     Ending::Completed => Outcome::Done(result.clone()),
                     Ending::Failed => {
@@ -145,7 +176,11 @@ impl Note {
                     }
                     Ending::Canceled => Outcome::Canceled,
                 };
-                Input::CallEnded { node: node.clone(), fence: *fence, outcome, worker: None }
+                let (node, outcome) = (node.clone(), Some(outcome));
+                Input::ChildEnded { node, fence: *fence, outcome, bill: *bill }
+            }
+            Note::Billed { node, fence, bill } => {
+                Input::ChildEnded { node: node.clone(), fence: *fence, outcome: None, bill: *bill }
             }
             Note::BalanceChanged => Input::BalanceChanged { budget: None },
             Note::CancelChild => Input::Cancel { reason: Some("its parent stopped it".to_owned()), by: None },

@@ -6,6 +6,7 @@
 
 pub mod attempts;
 mod flights;
+pub mod moments;
 
 use std::sync::Arc;
 
@@ -95,6 +96,7 @@ impl Projection {
                 | Event::Retried { .. }
                 | Event::Rerun { .. }
                 | Event::Funded { .. }
+                | Event::Billed { .. }
                 | Event::Logged { .. }
                 | Event::Ended { .. } => {}
             }
@@ -129,7 +131,7 @@ pub fn project(
             Effect::Call(order) => match &order.exec {
                 Exec::Queue => rows.jobs.push(job_of(order, now)),
                 Exec::Flow { flow, version } => {
-                    let note = Note::StartChild(Box::new(child_of(order, flow, *version)));
+                    let note = Note::StartChild(Box::new(child_of(run, order, flow, *version)));
                     rows.tell_child(run, order.fence, note, now);
                 }
                 Exec::Http | Exec::Func { .. } | Exec::Script(_) => {}
@@ -145,7 +147,7 @@ pub fn project(
                 run: Some(run.id),
                 node: node_of_key(&movement.key),
             }),
-            Effect::Tell { parent, status, result, error } => {
+            Effect::Tell { parent, status, result, error, bill } => {
                 let seq = ends.next().unwrap_or(run.length);
                 rows.messages.push(Message {
                     id: MessageId::new(Party::Run(run.id), seq),
@@ -157,8 +159,13 @@ pub fn project(
                         ending: *status,
                         result: result.clone(),
                         error: error.clone(),
+                        bill: *bill,
                     },
                 });
+            }
+            Effect::Bill { parent, bill } => {
+                let (node, fence) = (parent.node.clone(), parent.fence);
+                rows.tell_run(run, parent.run, Note::Billed { node, fence, bill: *bill }, now);
             }
         }
     }
@@ -179,12 +186,16 @@ impl Rows {
         }
     }
 
-    /// Messages to children are numbered by the end of their commit: what one event does to many, and what is done to
-    /// one child, keeps its order. Part 0 is left to what the end of the run itself says.
     fn tell_child(&mut self, run: &Run, fence: u64, note: Note, now: Timestamp) {
+        self.tell_run(run, RunId::of_call(run.id, fence), note, now);
+    }
+
+    /// Messages to other runs are numbered by the end of their commit: what one event does to many, and what is done
+    /// to one child, keeps its order. Part 0 is left to what the end of the run itself says.
+    fn tell_run(&mut self, run: &Run, to: RunId, note: Note, now: Timestamp) {
         let part = u32::try_from(self.messages.len()).unwrap_or(u32::MAX).saturating_add(1);
         let id = MessageId { part, ..MessageId::new(Party::Run(run.id), run.length) };
-        self.messages.push(Message { id, to: Party::Run(RunId::of_call(run.id, fence)), at: now, note });
+        self.messages.push(Message { id, to: Party::Run(to), at: now, note });
     }
 
     /// The commit that appends `step` to the journal with these rows. Jobs to be cancelled are not in it.
@@ -290,13 +301,19 @@ fn job_of(order: &Order, now: Timestamp) -> JobChange {
 }
 
 /// The child run that makes a call.
-fn child_of(order: &Order, flow: &str, version: Option<u32>) -> Child {
+fn child_of(run: &Run, order: &Order, flow: &str, version: Option<u32>) -> Child {
+    let start = &run.start;
     Child {
         child: RunId::of_call(order.run, order.fence),
         flow: flow.to_owned(),
         version,
         params: (*order.params.merged()).clone(),
         parent: Parent { run: order.run, node: order.node.clone(), fence: order.fence, depth: order.depth },
+        account: start.account.clone(),
+        budget: run.reserve_of(order.fence),
+        on_short_balance: start.on_short_balance,
+        priority: start.priority,
+        chain: start.chain.iter().cloned().chain([flow.to_owned()]).collect(),
     }
 }
 

@@ -37,6 +37,7 @@ mod schedule;
 mod log;
 mod record;
 mod server;
+mod service;
 mod worker;
 
 mod commit;

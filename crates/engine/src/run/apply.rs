@@ -2,6 +2,7 @@
 //! nothing. What an event leads to is put on the agenda.
 
 mod cancel;
+mod child;
 mod fan;
 mod round;
 mod scope;
@@ -11,6 +12,8 @@ mod work;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+pub(super) use round::reopen;
+pub(super) use scope::{chosen, reachable};
 pub(super) use settle::collected;
 
 use super::state::{Activity, LoopState, Nest, NodeState, Phase, Slot, Status, Work};
@@ -62,11 +65,9 @@ impl Run {
             Event::Rerun { round, from, shared } => self.rerun(plan, *round, from, shared.as_ref(), at),
             Event::Funded { budget } => {
                 self.budget = budget.or(self.budget);
-                // A paused run still has those that were funded before on its agenda.
-                let parked = self.parked.iter().cloned().map(Todo::Begin);
-                let fresh: Vec<Todo> = parked.filter(|todo| !self.agenda.contains(todo)).collect();
-                self.agenda.extend(fresh);
+                self.look_at_parked(|_| true);
             }
+            Event::Billed { fence, bill, .. } => self.billed_by_child(plan, *fence, *bill),
             Event::Decided { .. } | Event::Logged { .. } => {}
             Event::Ended { status, error, result } => self.ended(*status, error.as_ref(), result.clone(), at),
         }
@@ -210,6 +211,9 @@ impl Run {
         };
         self.error = error.cloned();
         self.result = result;
+        if self.start.parent.is_some() {
+            self.told = self.billed();
+        }
         self.ended_at = Some(at);
         self.root.ended = true;
         self.agenda.clear();

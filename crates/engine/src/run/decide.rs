@@ -1,6 +1,7 @@
 //! From an input to events. Nothing here changes anything; one file per family of inputs.
 
 pub mod call;
+mod child;
 pub mod control;
 mod node;
 pub mod outside;
@@ -8,10 +9,13 @@ mod settle;
 pub mod start;
 mod time;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::facts::View;
 use super::state::Status;
+use super::view::Spot;
 use super::waits::Look;
 use super::{Run, Todo};
 use crate::event::Event;
@@ -33,6 +37,9 @@ impl Run {
             Input::Start(_) => Err(Refusal::AlreadyStarted),
             Input::CallEnded { node, fence, outcome, worker } => {
                 decider.call_ended(node, *fence, outcome, worker.as_deref())
+            }
+            Input::ChildEnded { node, fence, outcome, bill } => {
+                decider.child_ended(node, *fence, outcome.as_ref(), *bill)
             }
             Input::TimePassed => Ok(decider.time_passed()),
             Input::Signal { id, key, value, by } => decider.signal(id.as_deref(), key, value, by.as_deref()),
@@ -78,6 +85,19 @@ impl Run {
         let decider = Decider { run: self, plan, given: &given };
         look.of(&self.waits).into_iter().filter_map(|path| decider.arrived(path)).collect()
     }
+}
+
+/// What a call would be charged if it were made now; `None` when nobody asks anything, or it cannot be told.
+pub(super) fn estimated(run: &Run, spot: &Spot<'_, '_>) -> Option<i64> {
+    let call = spot.call()?;
+    let price = run.start.prices.get(spot.service().unwrap_or_default());
+    let scope = &spot.level().state.input;
+    let prepared = match spot.branch {
+        Some(_) => None,
+        None => prepare(&spot.node.prep, &spot.view(run, scope)),
+    };
+    let input = prepared.map_or_else(|| spot.input(run), Arc::new);
+    crate::money::estimate(call.cost.as_ref(), price, &call::view_of(run, spot, &input)).ok().flatten()
 }
 
 /// One decision: the run as it is, its plan, and the facts that came with the input.

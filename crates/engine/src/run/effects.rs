@@ -11,8 +11,9 @@ use super::view::Spot;
 use crate::effect::{Effect, Order};
 use crate::event::Event;
 use crate::money::Movement;
+use crate::params::Params;
 use crate::path::NodePath;
-use crate::plan::{Body, Exec, Fan, Kind, Plan, Prep, Scope};
+use crate::plan::{Body, Call, Exec, Fan, Kind, Plan, Prep, Scope};
 use crate::retry::FaultKind;
 
 impl Run {
@@ -61,7 +62,13 @@ impl Run {
                 };
                 let result = result.clone().unwrap_or_else(shared);
                 let error = error.as_ref().map(|error| format!("`{}`: {}", error.node, error.fault.message));
-                out.push(Effect::Tell { parent, status: *status, result, error });
+                let bill = self.billed().beyond(self.told);
+                out.push(Effect::Tell { parent, status: *status, result, error, bill });
+            }
+            Event::Billed { bill, .. } => {
+                // While the run is open, its own end will tell.
+                let parent = self.start.parent.clone().filter(|_| self.status.is_ended() && !bill.is_zero());
+                out.extend(parent.map(|parent| Effect::Bill { parent, bill: *bill }));
             }
             Event::Started(_)
             | Event::Entered { .. }
@@ -143,7 +150,10 @@ impl Run {
         let prepared = spot.input(self);
         let (input, params) = match resolved_params(spot, &prepared) {
             Some(params) => (params.get("input").cloned().map_or(prepared, Arc::new), params.into()),
-            None => (prepared, spot.params()),
+            None => {
+                let params = with_fields(spot, call, &prepared);
+                (prepared, params)
+            }
         };
         Some(Effect::Call(Box::new(Order {
             run: self.id,
@@ -208,6 +218,24 @@ pub(crate) fn resolved_params(spot: &Spot<'_, '_>, input: &Value) -> Option<Map<
         return None;
     }
     Some(input.as_object().cloned().unwrap_or_default())
+}
+
+/// A flow has no input: what a graph prepares for one is given to it as params, over all others.
+fn with_fields(spot: &Spot<'_, '_>, call: &Call, input: &Value) -> Params {
+    let params = spot.params();
+    let prepared = match spot.node.prep {
+        Prep::Key(_) | Prep::Map(_) => matches!(call.exec, Exec::Flow { .. }),
+        Prep::Scope | Prep::Params(_) => false,
+    };
+    match input {
+        Value::Object(fields) if prepared => Params::layered(Arc::new(fields.clone()), params.merged()),
+        Value::Null => params,
+        other if prepared => {
+            let field = Map::from_iter([("input".to_owned(), other.clone())]);
+            Params::layered(Arc::new(field), params.merged())
+        }
+        _ => params,
+    }
 }
 
 /// Who performs the call; a function that got its name when the fan opened goes by that name.

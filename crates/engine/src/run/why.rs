@@ -199,7 +199,7 @@ impl Run {
     }
 }
 
-fn performer(exec: &Exec) -> &'static str {
+pub(super) fn performer(exec: &Exec) -> &'static str {
     match exec {
         Exec::Http => "push worker",
         Exec::Queue => "pull worker",

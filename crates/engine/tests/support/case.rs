@@ -5,8 +5,10 @@ use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::effect::Effect;
 use windlass_engine::event::{Event, Start};
 use windlass_engine::input::{Given, Input, Outcome};
+use windlass_engine::money::Bill;
 use windlass_engine::path::NodePath;
 use windlass_engine::retry::{Fault, FaultKind};
+use windlass_engine::run::{Expense, Planned, Preview};
 use windlass_engine::time::Timestamp;
 
 use super::world::World;
@@ -131,6 +133,19 @@ fn parse_input(world: &World, text: &str) -> Result<Input, String> {
         "lost" => call(|_| Ok(Outcome::WorkerLost))?,
         "server_lost" => call(|_| Ok(Outcome::ServerLost))?,
         "canceled" => call(|_| Ok(Outcome::Canceled))?,
+        "child" => {
+            let [target, estimated, actual, how] = *rest.splitn(4, ' ').collect::<Vec<_>>() else {
+                return Err("child NODE ESTIMATED ACTUAL done|fail|canceled|- …".to_owned());
+            };
+            let amount = |text: &str| text.parse::<i64>().map_err(show);
+            let bill = Bill { estimated: amount(estimated)?, actual: amount(actual)? };
+            let (word, rest) = how.split_once(' ').unwrap_or((how, ""));
+            let told = parse_input(world, &format!("{} {target} {rest}", word.replace('-', "canceled")))?;
+            let Input::CallEnded { node, fence, outcome, .. } = told else {
+                return Err("no end of a call".to_owned());
+            };
+            Input::ChildEnded { node, fence, outcome: (word != "-").then_some(outcome), bill }
+        }
         "time" => Input::TimePassed,
         "signal" => {
             let (key, rest) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -223,13 +238,14 @@ fn shown_effect(effect: &Effect) -> String {
         Effect::Move { account, movement } => {
             format!("move {account} {} {}", movement.kind.word(), movement.amount)
         }
-        Effect::Tell { parent, status, result, error } => {
-            format!(
-                "tell {} fence={} {status:?} {result} {}",
-                parent.node,
-                parent.fence,
-                error.as_deref().unwrap_or("")
-            )
+        Effect::Tell { parent, status, result, error, bill } => {
+            let error = error.as_deref().unwrap_or("");
+            let told = format!("tell {} fence={} {status:?} {result} {error}", parent.node, parent.fence);
+            let Bill { estimated, actual } = bill;
+            if bill.is_zero() { told } else { format!("{told} bill={estimated}/{actual}") }
+        }
+        Effect::Bill { parent, bill } => {
+            format!("bill {} fence={} {}/{}", parent.node, parent.fence, bill.estimated, bill.actual)
         }
     }
 }
@@ -286,6 +302,7 @@ fn about_run(world: &World, claim: &str) -> Result<(), String> {
         "shared" => equal(state["root"]["shared"].clone(), rest),
         "wake" => equal(json!(run.wake_at()), rest),
         "cost" => equal(json!([run.cost.estimated, run.cost.actual]), rest),
+        "own" => equal(json!([run.own_cost().estimated, run.own_cost().actual]), rest),
         "round" => equal(json!(run.round), rest),
         "granted" => equal(json!(run.n_granted), rest),
         "error" => {
@@ -317,9 +334,32 @@ fn about_run(world: &World, claim: &str) -> Result<(), String> {
             });
             if found { Ok(()) } else { Err("nothing of the kind was logged".to_owned()) }
         }
+        "plan" => {
+            let (input, wanted) =
+                rest.split_once(" => ").ok_or("= plan INPUT => NODE FATE, … | calls | cost")?;
+            let given = Given::at(run.updated_at);
+            let now = match run.preview(&world.plan, &parse_input(world, input)?, &given) {
+                Ok(preview) => shown_preview(&preview),
+                Err(refusal) => format!("refused: {refusal}"),
+            };
+            if now == wanted { Ok(()) } else { Err(format!("it is {now}")) }
+        }
         "ledger" | "told" | "order" | "stops" | "refused" | "nothing" => about_effects(world, word, rest),
         other => Err(format!("unknown claim `{other}`")),
     }
+}
+
+/// `a runs, f/* may_run*3 | calls 1-4 | cost 5-20+1`, where the last number counts prices that are not known.
+fn shown_preview(preview: &Preview) -> String {
+    let place = |planned: &Planned| {
+        let times = planned.times.map(|n| format!("*{n}")).unwrap_or_default();
+        format!("{} {}{times}", planned.node, planned.fate.word())
+    };
+    let places: Vec<String> = preview.places.iter().map(place).collect();
+    let Expense { estimated, at_most, n_unknown } = preview.cost;
+    let (n, possible) = (preview.n_calls, preview.n_calls_possible);
+    let left = preview.budget_left.map(|left| format!(" | left {left}")).unwrap_or_default();
+    format!("{} | calls {n}-{possible} | cost {estimated}-{at_most}+{n_unknown}{left}", places.join(", "))
 }
 
 /// What was asked of the world: `ledger` all movements, `told` what the parent heard last, `order` fields of the

@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 use windlass_engine::effect::Effect;
 use windlass_engine::event::{Event, Waiting};
 use windlass_engine::input::{Given, Input, Outcome, Refusal};
-use windlass_engine::money::{Kind, Movement};
+use windlass_engine::money::{Bill, Kind, Movement};
 use windlass_engine::path::NodePath;
-use windlass_engine::run::Step;
+use windlass_engine::plan::Exec;
 use windlass_engine::run::state::Status;
+use windlass_engine::run::{Fate, Preview, Step};
 use windlass_engine::time::Timestamp;
 
 use super::dice::Dice;
@@ -35,6 +36,8 @@ pub struct Game {
     charges: BTreeMap<String, (i64, Option<Kind>)>,
     estimated: i64,
     actual: i64,
+    /// Child runs that have not told their end, by fence.
+    children: BTreeMap<u64, NodePath>,
 }
 
 /// Plays a whole game from bytes. `Err` says which promise was broken.
@@ -53,6 +56,7 @@ pub fn play(bytes: &[u8]) -> Result<Game, String> {
         charges: BTreeMap::new(),
         estimated: 0,
         actual: 0,
+        children: BTreeMap::new(),
     };
     let told = |error: String| format!("{error}\n{definition}");
     let start = Input::Start(Box::new(moves::start(&mut dice)));
@@ -73,8 +77,13 @@ impl Game {
 
     fn checked(&mut self, input: &Input, given: &Given) -> Result<(), String> {
         let before = picture(&self.world.run);
+        let opens = matches!(input, Input::Retry | Input::Rerun { .. });
+        let preview = opens.then(|| self.world.run.preview(&self.world.plan, input, given));
         match self.world.submit(input, given) {
-            Ok(step) => self.look_at(&step, input, given)?,
+            Ok(step) => {
+                look_at_preview(preview.as_ref(), &step)?;
+                self.look_at(&step, input, given)?;
+            }
             Err(_) => ensure(picture(&self.world.run) == before, || "a refusal changed the run".to_owned())?,
         }
         self.world.check()?;
@@ -104,8 +113,12 @@ impl Game {
             self.look_at_event(event, input, given)?;
         }
         for effect in &step.effects {
-            if let Effect::Move { movement, .. } = effect {
-                self.look_at_movement(movement)?;
+            match effect {
+                Effect::Move { movement, .. } => self.look_at_movement(movement)?,
+                Effect::Call(order) if matches!(order.exec, Exec::Flow { .. }) => {
+                    self.children.insert(order.fence, order.node.clone());
+                }
+                Effect::Call(_) | Effect::Cancel { .. } | Effect::Tell { .. } | Effect::Bill { .. } => {}
             }
         }
         Ok(())
@@ -135,6 +148,11 @@ impl Game {
                 self.forget(node)
             }
             Event::Suspended { node, until: None, .. } => drop(self.due.remove(node)),
+            Event::Billed { fence, bill, .. } => {
+                self.children.remove(fence);
+                self.estimated += bill.estimated;
+                self.actual += bill.actual;
+            }
             Event::Retried { round } | Event::Rerun { round, .. } => self.round = *round,
             Event::Ended { .. } => {
                 let first = self.ended.insert(self.round);
@@ -200,6 +218,14 @@ impl Game {
             let run = &self.world.run;
             let open = run.open_calls(&self.world.plan);
             let now = self.now;
+            let orphan = self.children.iter().find(|(fence, _)| !open.iter().any(|(_, f, _)| f == *fence));
+            if let Some((&fence, node)) = orphan {
+                // Nobody waits for it any more, but what it cost counts.
+                let (node, outcome) = (node.clone(), Some(Outcome::Canceled));
+                let bill = Bill { estimated: 3, actual: 1 };
+                self.submit(&Input::ChildEnded { node, fence, outcome, bill }, &Given::at(now))?;
+                continue;
+            }
             if run.status.is_ended() {
                 return Ok(());
             }
@@ -207,8 +233,14 @@ impl Game {
                 self.tell_everything()?;
             } else if run.status == Status::Paused {
                 self.submit(&Input::Resume, &Given::at(now))?;
-            } else if let Some((node, fence, _)) = open.into_iter().next() {
+            } else if let Some((node, fence, exec)) = open.into_iter().next() {
                 let outcome = Outcome::Done(json!({"v": 1, "cost": 2}).into());
+                if matches!(exec, Exec::Flow { .. }) {
+                    let bill = Bill { estimated: 2, actual: 2 };
+                    let ended = Input::ChildEnded { node, fence, outcome: Some(outcome), bill };
+                    self.submit(&ended, &Given::at(now))?;
+                    continue;
+                }
                 self.submit(&Input::CallEnded { node, fence, outcome, worker: None }, &Given::at(now))?;
             } else if let Some(at) = run.wake_at() {
                 self.now = self.now.max(at);
@@ -241,6 +273,25 @@ impl Game {
         }
         self.submit(&Input::BalanceChanged { budget: Some(1_000_000) }, &given)
     }
+}
+
+/// What was told to be kept or skipped is not entered.
+fn look_at_preview(preview: Option<&Result<Preview, Refusal>>, step: &Step) -> Result<(), String> {
+    let Some(preview) = preview else { return Ok(()) };
+    let preview =
+        preview.as_ref().map_err(|refusal| format!("taken, but its plan was refused: {refusal}"))?;
+    let entered = step.events.iter().filter_map(|event| match event {
+        Event::Entered { node, .. } | Event::Granted { node, .. } => Some(node),
+        _ => None,
+    });
+    for node in entered {
+        let left_out = preview
+            .places
+            .iter()
+            .find(|planned| matches!(planned.fate, Fate::Kept | Fate::Skipped) && planned.node.holds(node));
+        ensure(left_out.is_none(), || format!("{node} was entered, though the plan said {left_out:?}"))?;
+    }
+    Ok(())
 }
 
 fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use windlass_engine::event::{OnShort, Start};
 use windlass_engine::input::{Given, Input, Outcome};
+use windlass_engine::money::Bill;
 use windlass_engine::path::NodePath;
+use windlass_engine::plan::Exec;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::time::Timestamp;
 
@@ -58,12 +60,23 @@ pub fn any(dice: &mut Dice<'_>, world: &World, now: &mut Timestamp) -> (Input, G
 fn call_ended(dice: &mut Dice<'_>, world: &World) -> Input {
     let open = world.run.open_calls(&world.plan);
     let (node, fence) = match open.get(dice.below(open.len())) {
+        Some((node, fence, Exec::Flow { .. })) => return child_ended(dice, node.clone(), *fence),
         Some((node, fence, _)) => (node.clone(), *fence),
         None => (place(dice, world), 1),
     };
     let fence = if dice.once_in(8) { fence.saturating_sub(1) } else { fence };
     let worker = dice.pick(&[None, Some("w1".to_owned())]);
     Input::CallEnded { node, fence, outcome: outcome(dice), worker }
+}
+
+fn child_ended(dice: &mut Dice<'_>, node: NodePath, fence: u64) -> Input {
+    let outcome = match dice.below(4) {
+        0 => Outcome::Failed(Fault::new(FaultKind::Error, "no")),
+        1 => Outcome::Canceled,
+        _ => Outcome::Done(Arc::new(json!({"v": 1}))),
+    };
+    let actual = i64::try_from(dice.below(3)).unwrap_or_default();
+    Input::ChildEnded { node, fence, outcome: Some(outcome), bill: Bill { estimated: 2, actual } }
 }
 
 fn outcome(dice: &mut Dice<'_>) -> Outcome {

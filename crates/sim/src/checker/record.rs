@@ -141,6 +141,7 @@ impl Record {
             | Event::Resumed
             | Event::Stepped
             | Event::Funded { .. }
+            | Event::Billed { .. }
             | Event::Logged { .. } => Ok(()),
         }
     }

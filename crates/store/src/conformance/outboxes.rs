@@ -1,8 +1,10 @@
 //! What one run does to another.
 
 use serde_json::json;
-use windlass_engine::event::{Ending, Parent};
+use windlass_engine::event::{Ending, OnShort, Parent};
+use windlass_engine::money::Bill;
 use windlass_engine::path::NodePath;
+use windlass_engine::plan::Priority;
 
 use super::bench::{Bench, at, run_id};
 use crate::commit::Commit;
@@ -21,6 +23,7 @@ fn message(sender: u64, seq: u64, ms: i64) -> Message {
             ending: Ending::Completed,
             result: json!({"n": 1}).into(),
             error: None,
+            bill: Bill { estimated: 5, actual: 3 },
         },
     }
 }
@@ -109,6 +112,11 @@ pub async fn what_is_said_under_one_number_is_told_apart_by_its_part(store: &dyn
         version: Some(2),
         params: json!({"n": 1}).as_object().cloned().unwrap(),
         parent: Parent { run: run_id(1), node: NodePath::from("call"), fence: 3, depth: 1 },
+        account: Some("acme".to_owned()),
+        budget: Some(40),
+        on_short_balance: OnShort::Wait,
+        priority: Some(Priority::High),
+        chain: vec!["a flow".to_owned()],
     };
     let part = |part: u32, note: Note| {
         let end = message(1, 7, 1);

@@ -234,6 +234,7 @@ impl<'p> Attempts<'p> {
             | Event::Resumed
             | Event::Stepped
             | Event::Funded { .. }
+            | Event::Billed { .. }
             | Event::Logged { .. } => {}
         }
     }

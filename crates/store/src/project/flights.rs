@@ -44,7 +44,7 @@ impl Flights {
                 Effect::Call(order) => {
                     orders.insert(order.fence, is_direct(&order.exec));
                 }
-                Effect::Cancel { .. } | Effect::Move { .. } | Effect::Tell { .. } => {}
+                Effect::Cancel { .. } | Effect::Move { .. } | Effect::Tell { .. } | Effect::Bill { .. } => {}
             }
         }
         for event in &step.events {
@@ -75,6 +75,7 @@ impl Flights {
                 | Event::Retried { .. }
                 | Event::Rerun { .. }
                 | Event::Funded { .. }
+                | Event::Billed { .. }
                 | Event::Logged { .. } => {}
             }
         }

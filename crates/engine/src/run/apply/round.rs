@@ -53,16 +53,21 @@ impl Run {
     ) {
         self.new_round(round);
         if let Some(shared) = shared {
-            let entries = shared.iter().map(|(key, value)| (key.clone(), Arc::new(value.clone())));
-            self.root.shared = Some(entries.collect());
-            self.root.shared_bytes = shared.values().map(super::scope::bytes).sum();
-            // What was taken out of shared is gone, also where a signal brought it.
-            self.signals.retain(|key, _| shared.contains_key(key));
+            self.give_shared(shared);
         }
         let mut reopened = Reopened::at(at, self.visits);
         let segments: Vec<&str> = from.segments().collect();
         reopened.from(&plan.root, &mut self.root, &NodePath::root(), &segments);
         self.take_up(plan, reopened, &NodePath::root());
+    }
+
+    /// Replaces the shared state of the run.
+    pub(in super::super) fn give_shared(&mut self, shared: &Map<String, Value>) {
+        let entries = shared.iter().map(|(key, value)| (key.clone(), Arc::new(value.clone())));
+        self.root.shared = Some(entries.collect());
+        self.root.shared_bytes = shared.values().map(super::scope::bytes).sum();
+        // What was taken out of shared is gone, also where a signal brought it.
+        self.signals.retain(|key, _| shared.contains_key(key));
     }
 
     fn new_round(&mut self, round: u32) {
@@ -89,6 +94,11 @@ impl Run {
             self.end_scope(plan, path);
         }
     }
+}
+
+/// Takes up a scope as a retry does, without going on with it.
+pub(in super::super) fn reopen(scope: &Scope, state: &mut ScopeState, path: &NodePath, at: Timestamp) {
+    Reopened::at(at, 0).scope(scope, state, path);
 }
 
 /// Collects what a new round has to do while the tree is walked.

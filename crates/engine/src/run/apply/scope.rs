@@ -170,7 +170,7 @@ pub(super) fn spare_entries(spot: &Spot<'_, '_>, n_turns: usize) -> u64 {
 }
 
 /// The part of the root scope that an exec mode runs.
-pub(super) fn chosen(scope: &Scope, start: &Start) -> Option<Chosen> {
+pub(in crate::run) fn chosen(scope: &Scope, start: &Start) -> Option<Chosen> {
     if start.exec_mode == ExecMode::All || !matches!(scope.routing, Routing::Join { .. }) {
         return None;
     }
@@ -192,7 +192,7 @@ pub(super) fn chosen(scope: &Scope, start: &Start) -> Option<Chosen> {
 }
 
 /// These nodes and everything their edges lead to.
-pub(super) fn reachable(scope: &Scope, from: &BTreeSet<NodeIx>) -> BTreeSet<NodeIx> {
+pub(in super::super) fn reachable(scope: &Scope, from: &BTreeSet<NodeIx>) -> BTreeSet<NodeIx> {
     let mut found = from.clone();
     let mut open: Vec<NodeIx> = from.iter().copied().collect();
     while let Some(ix) = open.pop() {

@@ -8,7 +8,7 @@ use super::super::state::{Activity, Phase, Stage, Work};
 use super::super::{Run, Todo};
 use crate::event::{Event, Next};
 use crate::path::NodePath;
-use crate::plan::Plan;
+use crate::plan::{Exec, Plan};
 use crate::time::Timestamp;
 
 impl Run {
@@ -54,13 +54,17 @@ impl Run {
     }
 
     fn granted(&mut self, plan: &Plan, path: &NodePath, event: &Event, at: Timestamp) {
-        let Event::Granted { fence, attempt, visit, input, deadline, charge, by, .. } = event else { return };
+        let Event::Granted { fence, attempt, visit, input, deadline, charge, budget, by, .. } = event else {
+            return;
+        };
         self.begun(plan, path);
         self.parked.remove(path);
         self.fence = self.fence.max(*fence);
         self.cost.estimated = self.cost.estimated.saturating_add(charge.unwrap_or(0));
-        let total =
-            self.spot(plan, path).and_then(|spot| spot.call()).map_or(0, |call| call.total_timeout_ms);
+        self.reserves.extend(budget.map(|budget| (*fence, budget)));
+        let call = self.spot(plan, path).and_then(|spot| spot.call());
+        let total = call.map_or(0, |call| call.total_timeout_ms);
+        let child = call.is_some_and(|call| matches!(call.exec, Exec::Flow { .. })).then_some(*fence);
         let was_granted = self.work_mut(plan, path).is_some_and(|w| matches!(w.stage, Stage::Granted { .. }));
         self.n_granted += usize::from(!was_granted);
         let Some((phase, _)) = self.site_mut(plan, path) else { return };
@@ -82,7 +86,7 @@ impl Run {
                 *other = Phase::Open(Activity::Call(Box::new(work)));
             }
         }
-        self.note_attempts(plan, path, *attempt);
+        self.note_attempts(plan, path, *attempt, *fence, child);
         self.note_visit(plan, path, *visit, input.as_ref());
         self.wake_work(plan, path);
     }
@@ -149,16 +153,17 @@ impl Run {
         self.set_wake(plan, path, wake);
     }
 
-    fn note_attempts(&mut self, plan: &Plan, path: &NodePath, attempt: u32) {
+    fn note_attempts(&mut self, plan: &Plan, path: &NodePath, attempt: u32, fence: u64, child: Option<u64>) {
         match self.spot(plan, path).map(|spot| spot.branch.is_some()) {
             Some(true) => {
                 if let Some(slot) = self.slot_mut(plan, path) {
                     slot.attempts = attempt;
+                    slot.child = child;
                 }
             }
             Some(false) => {
                 if let Some(node) = self.node_mut(plan, path) {
-                    node.attempts = attempt;
+                    (node.attempts, node.fence, node.child) = (attempt, fence, child);
                 }
             }
             None => {}

@@ -1,0 +1,71 @@
+//! Child runs: what they cost, and what they hold of the budget.
+
+use std::collections::BTreeSet;
+
+use super::super::state::{Stage, Status};
+use super::super::{Run, Todo};
+use crate::money::Bill;
+use crate::path::NodePath;
+use crate::plan::Plan;
+
+impl Run {
+    /// What the run cost so far, with its children.
+    pub(in super::super) fn billed(&self) -> Bill {
+        Bill { estimated: self.cost.estimated, actual: self.cost.actual }
+    }
+
+    /// What its own calls cost so far, without its children.
+    pub fn own_cost(&self) -> Bill {
+        self.billed().beyond(self.children)
+    }
+
+    /// What open child runs may still spend of the budget.
+    pub(in super::super) fn reserved(&self) -> i64 {
+        self.reserves.values().fold(0, |sum, reserve| sum.saturating_add(*reserve))
+    }
+
+    /// What the child run that was started under this fence may spend of the budget, while it is open.
+    pub fn reserve_of(&self, fence: u64) -> Option<i64> {
+        self.reserves.get(&fence).copied()
+    }
+
+    pub(super) fn billed_by_child(&mut self, plan: &Plan, fence: u64, bill: Bill) {
+        let Bill { estimated, actual } = bill;
+        self.children = self.children.plus(bill);
+        self.cost.estimated = self.cost.estimated.saturating_add(estimated);
+        // Whatever the child did is settled or refunded: the budget bears what it cost.
+        self.cost.settled = self.cost.settled.saturating_add(estimated);
+        self.cost.actual = self.cost.actual.saturating_add(actual);
+        let freed = self.reserves.remove(&fence);
+        match self.status {
+            Status::Running | Status::Paused if freed.is_some() => {
+                let over_budget = |run: &Run, path: &NodePath| {
+                    let spot = run.spot(plan, path);
+                    let stage = spot.and_then(|spot| Some(spot.phase().work()?.stage.clone()));
+                    matches!(stage, Some(Stage::Parked { over_budget: true, .. }))
+                };
+                let parked: BTreeSet<NodePath> =
+                    self.parked.iter().filter(|path| over_budget(self, path)).cloned().collect();
+                self.look_at_parked(|path| parked.contains(path));
+            }
+            Status::Completed | Status::Failed | Status::Canceled if self.start.parent.is_some() => {
+                self.told = self.told.plus(bill);
+            }
+            Status::Pending
+            | Status::Running
+            | Status::Paused
+            | Status::Canceling
+            | Status::Completed
+            | Status::Failed
+            | Status::Canceled => {}
+        }
+    }
+
+    /// Calls that wait for money may go now: they are decided again.
+    pub(super) fn look_at_parked(&mut self, which: impl Fn(&NodePath) -> bool) {
+        let parked = self.parked.iter().filter(|path| which(path)).cloned().map(Todo::Begin);
+        // A paused run still has those that were funded before on its agenda.
+        let fresh: Vec<Todo> = parked.filter(|todo| !self.agenda.contains(todo)).collect();
+        self.agenda.extend(fresh);
+    }
+}

@@ -1,0 +1,62 @@
+//! Child runs: what they may spend, and what comes of their end.
+
+use super::Decider;
+use crate::event::{Event, Waiting};
+use crate::input::{Outcome, Refusal};
+use crate::money::Bill;
+use crate::path::NodePath;
+use crate::plan::{Call, Exec};
+
+impl Decider<'_> {
+    /// What a child run may spend: all that is left of the budget when it is started. Nothing else of the run is
+    /// charged and no other child is started until it gives back what it did not spend, so that all together never
+    /// spend more. `Err` = the event that waits for that. A call that is charged itself has its part first.
+    pub(super) fn reserve(
+        &self,
+        path: &NodePath,
+        call: &Call,
+        charge: Option<i64>,
+    ) -> Result<Option<i64>, Box<Event>> {
+        let run = self.run;
+        let (Exec::Flow { .. }, Some(budget), Some(_)) = (&call.exec, run.budget, &run.start.account) else {
+            return Ok(None);
+        };
+        let amount = run.reserved();
+        if amount > 0 {
+            return Err(Box::new(Event::Waiting { node: path.clone(), wait: Waiting::Budget { amount } }));
+        }
+        let left = budget.saturating_sub(run.cost.borne()).saturating_sub(charge.unwrap_or(0));
+        Ok(Some(left.max(0)))
+    }
+
+    /// Whether this amount is within the budget, but open children may still need it.
+    pub(super) fn is_held_by_children(&self, amount: i64) -> bool {
+        let run = self.run;
+        let reserved = run.reserved();
+        let needed = run.cost.borne().saturating_add(reserved).saturating_add(amount);
+        reserved > 0 && run.budget.is_some_and(|budget| needed > budget)
+    }
+
+    /// A child run ended. What it cost counts whether or not anybody still waits for its result.
+    pub(super) fn child_ended(
+        &self,
+        path: &NodePath,
+        fence: u64,
+        outcome: Option<&Outcome>,
+        bill: Bill,
+    ) -> Result<Vec<Event>, Refusal> {
+        let counts = !bill.is_zero() || self.run.reserves.contains_key(&fence);
+        let mut events = Vec::new();
+        if counts {
+            events.push(Event::Billed { node: path.clone(), fence, bill });
+        }
+        match outcome.map(|outcome| self.call_ended(path, fence, outcome, None)) {
+            Some(Ok(ended)) => events.extend(ended),
+            // Nobody waits for it any more.
+            Some(Err(Refusal::Stale { .. })) if counts => {}
+            Some(Err(refusal)) => return Err(refusal),
+            None => {}
+        }
+        Ok(events)
+    }
+}
