@@ -33,6 +33,7 @@ mod schedule;
 mod log;
 mod record;
 mod server;
+mod service;
 mod worker;
 
 mod commit;
@@ -75,10 +76,14 @@ const SHARDS: i64 = 64;
 /// How often something small is done again because others got in between.
 const RACES_MAX: u32 = 8;
 
+/// An address as it may be shown: without its user and its password. One that cannot be used is refused.
+pub fn shown(address: &str) -> Result<String, StoreError> {
+    Ok(format!("postgres://{}", address::shown(&address::read(address)?)))
+}
+
 /// A store in a database.
 #[derive(Debug)]
 pub struct Postgres {
-    place: String,
     readers: Pool,
     writer: Writer,
     channel: Arc<Channel>,
@@ -112,17 +117,11 @@ impl Postgres {
         address::check(&db).await?;
         schema::migrate(&db).await?;
         drop(db);
-        let place = address::shown(&config);
         let channel = Arc::new(Channel::new(config));
         let chance = i64::from(Uuid::now_v7().as_bytes()[15]);
         let shards = std::array::from_fn(|n| (chance + bound(n)) % SHARDS);
         let writer = Writer::start(writers, readers.clone(), channel.clone(), shards);
-        Ok(Postgres { place, readers, writer, channel, shard: shards[0] })
-    }
-
-    /// Where it is, without what is secret in its address.
-    pub fn place(&self) -> &str {
-        &self.place
+        Ok(Postgres { readers, writer, channel, shard: shards[0] })
     }
 
     async fn link(&self) -> Result<Link, StoreError> {

@@ -264,6 +264,13 @@ CREATE TABLE prices (
     updated_at bigint NOT NULL
 );
 
+-- What is set for services.
+CREATE TABLE services (
+    name text COLLATE "C" PRIMARY KEY,
+    settings text COLLATE "C" NOT NULL,
+    updated_at bigint NOT NULL
+);
+
 CREATE TABLE outbox (
     sender bytea NOT NULL,
     seq bigint NOT NULL,
@@ -308,6 +315,8 @@ CREATE TABLE logs (
     fence bigint NOT NULL,
     at bigint NOT NULL,
     text text COLLATE "C" NOT NULL,
+    -- What was written line by line: `[{level, message, data}]`.
+    lines text COLLATE "C" NOT NULL,
     PRIMARY KEY (run, fence)
 );
 

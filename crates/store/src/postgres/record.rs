@@ -4,7 +4,7 @@ use tokio_postgres::Row;
 
 use super::column::{Columns, bound, cells, json, text, unnest};
 use super::link::{Ask, Link};
-use super::{account, job, letter, log, queue, schedule, server, worker};
+use super::{account, job, letter, log, queue, schedule, server, service, worker};
 use crate::error::StoreError;
 use crate::hint::Hint;
 use crate::record::{AuditRow, Record, RecordQuery, Records};
@@ -30,7 +30,8 @@ pub(super) async fn save(db: &Link, record: &Record) -> Result<(), StoreError> {
         Record::Price(row) => account::set_price(db, row).await,
         Record::Queue(settings) => queue::save(db, settings).await,
         Record::Spent { spent, now } => queue::spend(db, spent, *now).await,
-        Record::Log { run, fence, at, text } => log::save(db, *run, *fence, *at, text).await,
+        Record::Service(row) => service::save(db, row).await,
+        Record::Log(row) => log::save(db, row).await,
     }
 }
 
@@ -40,13 +41,14 @@ pub(super) fn hint(record: &Record) -> Option<Hint> {
         Record::Worker(_)
         | Record::WorkerDrain { .. }
         | Record::Price(_)
+        | Record::Service(_)
         | Record::Queue(_)
         | Record::Account { .. } => Some(Hint { settings: true, ..Hint::default() }),
         Record::Server(_)
         | Record::WorkerBeat(_)
         | Record::WorkersGone { .. }
         | Record::Spent { .. }
-        | Record::Log { .. } => None,
+        | Record::Log(_) => None,
     }
 }
 
@@ -56,6 +58,7 @@ pub(super) async fn records(db: &Link, query: &RecordQuery) -> Result<Records, S
         RecordQuery::Workers(query) => Records::Workers(worker::workers(db, query).await?),
         RecordQuery::Accounts(id) => Records::Accounts(account::accounts(db, id.as_deref()).await?),
         RecordQuery::Prices => Records::Prices(account::prices(db).await?),
+        RecordQuery::Services => Records::Services(service::services(db).await?),
         RecordQuery::Queues { now } => Records::Queues(queue::depths(db, *now).await?),
         RecordQuery::Held { queue } => Records::Held(job::held(db, queue).await?),
         RecordQuery::Spent => Records::Spent(queue::spent(db).await?),

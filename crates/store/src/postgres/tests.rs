@@ -4,7 +4,7 @@ use crate::conformance::cluster::{block_on, scratch};
 crate::conformance!(scratch, block_on);
 
 /// Every statement with a text of its own.
-const ALL: [&[&str]; 24] = [
+const ALL: [&[&str]; 25] = [
     address::ALL,
     schema::ALL,
     flow::ALL,
@@ -25,6 +25,7 @@ const ALL: [&[&str]; 24] = [
     log::ALL,
     record::ALL,
     server::ALL,
+    service::ALL,
     worker::ALL,
     listen::ALL,
     commit::ALL,

@@ -14,9 +14,10 @@ const COLUMNS: &str = "SELECT format('%s.%s %s%s%s', class.relname, attribute.at
      LEFT JOIN pg_collation AS sorting ON sorting.oid = attribute.attcollation \
      WHERE class.relnamespace = 'public'::regnamespace AND class.relkind = 'r' AND attribute.attnum > 0 \
      ORDER BY class.relname COLLATE \"C\", attribute.attnum";
-const RULES: &str = "SELECT format('%s: %s', class.relname, pg_get_constraintdef(rule.oid, true)) \
+const RULES: &str = "SELECT rule FROM (SELECT format('%s: %s', class.relname, pg_get_constraintdef(rule.oid, true)) \
      FROM pg_constraint AS rule JOIN pg_class AS class ON class.oid = rule.conrelid \
-     WHERE rule.connamespace = 'public'::regnamespace AND rule.contype IN ('c', 'f') ORDER BY 1 COLLATE \"C\"";
+     WHERE rule.connamespace = 'public'::regnamespace AND rule.contype IN ('c', 'f')) AS rules (rule) \
+     ORDER BY rule COLLATE \"C\"";
 const INDEXES: &str =
     "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY indexname COLLATE \"C\"";
 const VIEWS: &str = "SELECT format(E'VIEW %s\\n%s', viewname, definition) FROM pg_views \

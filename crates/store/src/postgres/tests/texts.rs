@@ -1,10 +1,12 @@
 //! What people write is kept as it was.
 
+use windlass_engine::event::Level;
 use windlass_engine::time::Timestamp;
 
 use super::bench::{commit, entry, id, publication};
 use super::{block_on, scratch};
 use crate::flow::{FlowChoice, FlowRef};
+use crate::log::{LogRow, Said};
 use crate::record::{AuditRow, Record};
 use crate::run::Since;
 use crate::store::Store;
@@ -53,9 +55,10 @@ fn texts_come_back_whatever_is_in_them() {
         commit(store, commits).await.unwrap();
         assert_eq!(store.audit(0, 10).await.unwrap(), [(1, written.audit[0].clone())]);
         let (run, at) = (id("run", 1), Timestamp(2));
-        let log = Record::Log { run, fence: u64::MAX, at, text: HOSTILE.to_owned() };
-        store.save(log).await.unwrap();
-        assert_eq!(store.logs(run, None).await.unwrap()[0].text, HOSTILE);
+        let said = Said { level: Level::Info, message: HOSTILE.to_owned(), data: serde_json::Value::Null };
+        let log = LogRow { run, fence: u64::MAX, at, text: HOSTILE.to_owned(), lines: vec![said] };
+        store.save(Record::Log(log.clone())).await.unwrap();
+        assert_eq!(store.logs(run, None).await.unwrap(), [log]);
         let journal = store.journal(run, Since::Entry(0), 10).await.unwrap();
         assert_eq!(journal.entries, [(1, written.run.unwrap().entry)]);
     });
