@@ -28,8 +28,8 @@ pub mod service;
 pub mod worker;
 
 pub mod commit;
-pub mod project;
 pub mod hint;
+pub mod project;
 pub mod store;
 
 pub mod memory;

@@ -179,8 +179,11 @@ impl Store for Postgres {
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
         let db = self.link().await?;
-        let (runs, jobs, schedules) =
-            tokio::try_join!(run::due(&db, now, limit), job::due(&db, now, limit), schedule::due(&db, now, limit))?;
+        let (runs, jobs, schedules) = tokio::try_join!(
+            run::due(&db, now, limit),
+            job::due(&db, now, limit),
+            schedule::due(&db, now, limit)
+        )?;
         Ok(Due { runs, jobs, schedules })
     }
 

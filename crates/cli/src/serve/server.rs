@@ -96,7 +96,9 @@ impl Server {
 async fn open(config: &Config) -> Result<Arc<dyn Store>> {
     let (place, durability) = (config.store.clone(), config.durability);
     let file = match place {
-        Place::Database(Address(address)) => return Ok(Arc::new(Postgres::open(&address, durability).await?)),
+        Place::Database(Address(address)) => {
+            return Ok(Arc::new(Postgres::open(&address, durability).await?));
+        }
         Place::File(path) => Some(path),
         Place::Temporary => None,
     };

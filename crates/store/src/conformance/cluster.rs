@@ -92,7 +92,13 @@ impl Cluster {
         let data = self.data();
         let made = self
             .command("initdb")
-            .args(["--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--no-instructions"])
+            .args([
+                "--username=postgres",
+                "--auth=trust",
+                "--no-sync",
+                "--encoding=UTF8",
+                "--no-instructions",
+            ])
             .arg("--pgdata")
             .arg(&data)
             .output()
@@ -141,7 +147,10 @@ impl Cluster {
     /// Runs a statement with the tool that comes with PostgreSQL; whether it worked.
     pub fn sql(&self, database: &str, sql: &str) -> bool {
         let mut command = self.command("psql");
-        command.args(["-X", "-q", "-U", "postgres", "-d", database, "-c", sql]).arg("-h").arg(&self.directory);
+        command
+            .args(["-X", "-q", "-U", "postgres", "-d", database, "-c", sql])
+            .arg("-h")
+            .arg(&self.directory);
         command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
     }
 
@@ -151,7 +160,13 @@ impl Cluster {
             .directory
             .to_string_lossy()
             .bytes()
-            .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+            .map(|byte| {
+                if byte.is_ascii_alphanumeric() {
+                    char::from(byte).to_string()
+                } else {
+                    format!("%{byte:02X}")
+                }
+            })
             .collect();
         format!("postgres://postgres@{place}/{database}")
     }
@@ -166,7 +181,11 @@ impl Cluster {
     /// Makes a database with the tables in it, a copy of one that was made before.
     pub fn copy(&self) -> String {
         let name = format!("copy_{}", self.n_databases.fetch_add(1, Ordering::Relaxed));
-        assert!(self.sql("postgres", &format!("CREATE DATABASE {name} TEMPLATE {TEMPLATE}")), "{}", self.log());
+        assert!(
+            self.sql("postgres", &format!("CREATE DATABASE {name} TEMPLATE {TEMPLATE}")),
+            "{}",
+            self.log()
+        );
         name
     }
 }
@@ -190,7 +209,10 @@ pub fn shared() -> &'static Cluster {
     static SHARED: OnceLock<Cluster> = OnceLock::new();
     SHARED.get_or_init(|| {
         let cluster = Cluster::start(false);
-        assert!(cluster.sql("postgres", &format!("CREATE DATABASE {TEMPLATE} TEMPLATE template0 ENCODING 'UTF8'")));
+        assert!(
+            cluster
+                .sql("postgres", &format!("CREATE DATABASE {TEMPLATE} TEMPLATE template0 ENCODING 'UTF8'"))
+        );
         let address = cluster.address(TEMPLATE);
         // A thread of its own: whoever asks may be in a runtime already.
         let made = std::thread::spawn(move || {

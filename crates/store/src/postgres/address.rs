@@ -21,7 +21,9 @@ pub(super) fn read(address: &str) -> Result<Config, StoreError> {
     let config: Config = address.parse().map_err(|error: Error| {
         // The address itself may hold a password, and is not repeated.
         let what = chain(&error);
-        Trouble::new(format!("the address is not one of PostgreSQL ({what}): write postgres://user@host/database"))
+        Trouble::new(format!(
+            "the address is not one of PostgreSQL ({what}): write postgres://user@host/database"
+        ))
     })?;
     if config.get_ssl_mode() == SslMode::Require {
         let what = "this release does not encrypt connections to PostgreSQL: leave `sslmode=require` out and reach \
@@ -60,12 +62,15 @@ pub(super) fn unreachable(config: &Config, error: Error) -> StoreError {
         let what = if is_io {
             format!("cannot reach the database at {place} ({told}): start it, or correct the address")
         } else {
-            format!("cannot talk to the database at {place} ({told}): look at what is there, and at the password")
+            format!(
+                "cannot talk to the database at {place} ({told}): look at what is there, and at the password"
+            )
         };
         return Trouble::new(what).into();
     };
     let message = error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned());
-    let remedy = if [SqlState::INVALID_PASSWORD, SqlState::INVALID_AUTHORIZATION_SPECIFICATION].contains(code) {
+    let remedy = if [SqlState::INVALID_PASSWORD, SqlState::INVALID_AUTHORIZATION_SPECIFICATION].contains(code)
+    {
         format!("look at the name and the password of `{user}`, and at pg_hba.conf")
     } else if *code == SqlState::INVALID_CATALOG_NAME {
         format!("create it with `createdb {database}`, or correct the address")
@@ -87,7 +92,8 @@ pub(super) async fn check(db: &Link) -> Result<(), StoreError> {
         return Err(Trouble::new("the database does not say what it is").into());
     };
     let mut columns = Columns::of(&row);
-    let (number, name, encoding): (i64, String, String) = (columns.value()?, columns.value()?, columns.value()?);
+    let (number, name, encoding): (i64, String, String) =
+        (columns.value()?, columns.value()?, columns.value()?);
     if number < OLDEST {
         return Err(Trouble::new(format!("PostgreSQL {name} is too old: use 13 or newer")).into());
     }

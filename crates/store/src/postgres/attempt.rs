@@ -6,7 +6,7 @@ use windlass_engine::id::JobId;
 use windlass_engine::job::Attempt;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id, back, bound, cells, json, read_word, stored, text, unreadable, unnest};
+use super::column::{Columns, Id, back, bound, cells, json, read_word, stored, text, unnest, unreadable};
 use super::link::{Ask, Link};
 use crate::error::StoreError;
 

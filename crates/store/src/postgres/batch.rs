@@ -127,7 +127,9 @@ impl<'c> Batch<'c> {
         let mut last_written = last;
         if !job.is_untouched() {
             // The one that was the last may have changed, and those after it.
-            for attempt in job.attempts.iter().filter(|attempt| last.is_none_or(|last| attempt.number >= last)) {
+            for attempt in
+                job.attempts.iter().filter(|attempt| last.is_none_or(|last| attempt.number >= last))
+            {
                 self.attempts.insert((id, attempt.number), attempt);
                 last_written = last_written.max(Some(attempt.number));
             }
@@ -187,7 +189,8 @@ impl<'c> Batch<'c> {
         if !self.entries.is_empty() {
             asks.push(journal::append(&self.entries));
         }
-        let snapshots: Vec<_> = self.snapshots.iter().map(|(run, (seq, state))| (*run, *seq, *state)).collect();
+        let snapshots: Vec<_> =
+            self.snapshots.iter().map(|(run, (seq, state))| (*run, *seq, *state)).collect();
         add(&mut asks, &snapshots, journal::keep_snapshots);
         if !self.recorded.is_empty() {
             asks.push(commit::record(&self.recorded));

@@ -54,9 +54,7 @@ pub(super) async fn journal(
     limit: usize,
 ) -> Result<Journal, StoreError> {
     match since {
-        Since::Entry(after) => {
-            Ok(Journal { snapshot: None, entries: entries(db, run, after, limit).await? })
-        }
+        Since::Entry(after) => Ok(Journal { snapshot: None, entries: entries(db, run, after, limit).await? }),
         // What came after a snapshot is there even if there is a newer one by now.
         Since::Snapshot => {
             let found = db.ask_one(SNAPSHOT, &cells![run.key()]).await?;
@@ -72,12 +70,7 @@ fn read_snapshot(row: &Row) -> Result<Snapshot, StoreError> {
     Ok(Snapshot { seq: columns.number()?, bytes: columns.value()? })
 }
 
-async fn entries(
-    db: &Link,
-    run: RunId,
-    after: u64,
-    limit: usize,
-) -> Result<Vec<(u64, Entry)>, StoreError> {
+async fn entries(db: &Link, run: RunId, after: u64, limit: usize) -> Result<Vec<(u64, Entry)>, StoreError> {
     let rows = db.ask(ENTRIES, &cells![run.key(), bound(after), bound(limit)]).await?;
     let mut entries = Vec::with_capacity(rows.len());
     for row in &rows {

@@ -65,7 +65,10 @@ pub(super) fn configure(mut config: Config) -> Config {
 }
 
 /// What a connection is told before it is used.
-pub(super) async fn prepare(client: &tokio_postgres::Client, durability: Durability) -> Result<(), tokio_postgres::Error> {
+pub(super) async fn prepare(
+    client: &tokio_postgres::Client,
+    durability: Durability,
+) -> Result<(), tokio_postgres::Error> {
     let level = match durability {
         Durability::Strict => STRICT,
         Durability::Fast => FAST,
@@ -118,7 +121,11 @@ impl Link {
     }
 
     /// Asks for one row at most.
-    pub(super) async fn ask_one(&self, sql: &'static str, cells: &[Cell<'_>]) -> Result<Option<Row>, StoreError> {
+    pub(super) async fn ask_one(
+        &self,
+        sql: &'static str,
+        cells: &[Cell<'_>],
+    ) -> Result<Option<Row>, StoreError> {
         Ok(self.ask(sql, cells).await?.into_iter().next())
     }
 
@@ -133,7 +140,11 @@ impl Link {
     }
 
     /// Asks with a text that was put together for this once; it is not kept.
-    pub(super) async fn ask_once(&self, sql: &str, values: &[(Cell<'_>, Type)]) -> Result<Vec<Row>, StoreError> {
+    pub(super) async fn ask_once(
+        &self,
+        sql: &str,
+        values: &[(Cell<'_>, Type)],
+    ) -> Result<Vec<Row>, StoreError> {
         let values: Vec<(&(dyn ToSql + Sync), Type)> =
             values.iter().map(|(cell, of)| (&**cell as &(dyn ToSql + Sync), of.clone())).collect();
         self.in_time(self.client().query_typed(sql, &values)).await
@@ -177,7 +188,8 @@ impl Link {
                     // if it has undone everything because of others.
                     let is_end = end.is_some() && at + 1 == n_answers;
                     let code = error.code().map_or("", |code| code.code());
-                    let is_certain = end.is_none() || (!code.is_empty() && (!is_end || code.starts_with("40")));
+                    let is_certain =
+                        end.is_none() || (!code.is_empty() && (!is_end || code.starts_with("40")));
                     return Ok(Piped::Failed { error: error.into(), is_certain });
                 }
             }

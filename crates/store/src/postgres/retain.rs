@@ -41,7 +41,8 @@ pub(super) async fn retain(
     limit: usize,
 ) -> Result<Retained, StoreError> {
     let runs = keys(db, OLD_RUNS, before, limit).await?;
-    let (mut retained, mut depths) = (Retained { n_runs: runs.len(), ..Retained::default() }, Depths::default());
+    let (mut retained, mut depths) =
+        (Retained { n_runs: runs.len(), ..Retained::default() }, Depths::default());
     if !runs.is_empty() {
         let mut jobs = Vec::new();
         for row in &db.ask(JOBS_OF_RUNS, &cells![&runs]).await? {
@@ -72,7 +73,12 @@ pub(super) async fn retain(
     Ok(retained)
 }
 
-async fn keys(db: &Link, sql: &'static str, before: Timestamp, limit: usize) -> Result<Vec<Uuid>, StoreError> {
+async fn keys(
+    db: &Link,
+    sql: &'static str,
+    before: Timestamp,
+    limit: usize,
+) -> Result<Vec<Uuid>, StoreError> {
     let rows = db.ask(sql, &cells![before.0, bound(limit)]).await?;
     rows.iter().map(|row| Columns::of(row).value()).collect()
 }

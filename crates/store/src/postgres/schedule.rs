@@ -78,7 +78,11 @@ pub(super) fn read_fired(row: &Row) -> Result<Firing, StoreError> {
 }
 
 /// Whether the changes and firings may be made.
-pub(super) fn check(desk: &Desk, changes: &[ScheduleChange], firings: &[FiringRow]) -> Result<(), StoreError> {
+pub(super) fn check(
+    desk: &Desk,
+    changes: &[ScheduleChange],
+    firings: &[FiringRow],
+) -> Result<(), StoreError> {
     let rev = |id: ScheduleId| desk.schedules.get(&id).copied();
     for ScheduleChange { expected_rev, row, .. } in changes {
         guard(|| Subject::Schedule(row.id()), *expected_rev, rev(row.id()).unwrap_or(0))?;

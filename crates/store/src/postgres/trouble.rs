@@ -112,9 +112,10 @@ fn told(error: &Arc<Error>) -> StoreError {
         (_, &SqlState::DISK_FULL) => {
             trouble(Kind::Other, "the disk of the database is full: free some space, nothing else is needed")
         }
-        (_, &SqlState::INSUFFICIENT_PRIVILEGE | &SqlState::INVALID_SCHEMA_NAME) => {
-            trouble(Kind::Other, "grant the user of the store all rights on its database and on the schema of its tables")
-        }
+        (_, &SqlState::INSUFFICIENT_PRIVILEGE | &SqlState::INVALID_SCHEMA_NAME) => trouble(
+            Kind::Other,
+            "grant the user of the store all rights on its database and on the schema of its tables",
+        ),
         (_, &SqlState::READ_ONLY_SQL_TRANSACTION) => {
             trouble(Kind::Other, "this is a copy that cannot be written: name the primary in --store")
         }

@@ -73,7 +73,9 @@ impl Writer {
         let (answer, answers) = oneshot::channel();
         match self.inbox.try_send(Call { drafts, answer }) {
             Ok(()) => answers.await.unwrap_or_else(|_| all("the store was closed before it answered")),
-            Err(mpsc::error::TrySendError::Full(_)) => all("too much is waiting for the store: ask again later"),
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                all("too much is waiting for the store: ask again later")
+            }
             Err(mpsc::error::TrySendError::Closed(_)) => all("the store is closed"),
         }
     }
@@ -172,7 +174,8 @@ async fn together(means: &Means, drafts: &[Draft], shard: i64) -> Result<Vec<Ans
             Kind::Race if n_races < RACES_MAX => {
                 n_races += 1;
                 // Not all at once again.
-                tokio::time::sleep(Duration::from_millis(u64::from(n_races) * shard.unsigned_abs() % 23)).await;
+                tokio::time::sleep(Duration::from_millis(u64::from(n_races) * shard.unsigned_abs() % 23))
+                    .await;
             }
             // The first connection may have been an old one, of before the database was started again.
             Kind::Lost if n_lost == 0 => n_lost += 1,

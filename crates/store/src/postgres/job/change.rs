@@ -161,7 +161,11 @@ impl Holder {
 }
 
 /// Whether the changes may be made.
-pub(in crate::postgres) fn check(desk: &Desk, changes: &[JobChange], now: Timestamp) -> Result<(), StoreError> {
+pub(in crate::postgres) fn check(
+    desk: &Desk,
+    changes: &[JobChange],
+    now: Timestamp,
+) -> Result<(), StoreError> {
     let mut taken: BTreeMap<(&str, &str), (JobId, JobStatus)> = BTreeMap::new();
     let mut duplicates = Vec::new();
     for JobChange { expected_rev, job, .. } in changes {

@@ -157,7 +157,11 @@ pub(in crate::postgres) async fn ready(db: &Link, query: &ReadyQuery) -> Result<
     let ReadyQuery { queues, services, pairs, except, from, now, limit } = query;
     let texts = |all: &[String]| all.iter().map(|one| text(one).into_owned()).collect::<Vec<_>>();
     let (of, names): (Vec<String>, Vec<String>) = pairs.iter().cloned().unzip();
-    let first = ReadyPlace { priority: TOP, due_at: windlass_engine::time::Timestamp(i64::MIN), id: JobId::new(uuid::Uuid::nil()) };
+    let first = ReadyPlace {
+        priority: TOP,
+        due_at: windlass_engine::time::Timestamp(i64::MIN),
+        id: JobId::new(uuid::Uuid::nil()),
+    };
     let from = from.unwrap_or(first);
     let cells = cells![
         texts(queues),

@@ -125,7 +125,10 @@ fn a_row_that_somebody_else_holds_keeps_only_its_own_commit_waiting() {
         }
         let other = Postgres::open(&scratch.address, Durability::Fast).await.unwrap();
         let held = other.link().await.unwrap();
-        let hold = format!("BEGIN; SELECT 1 FROM runs WHERE id = '{}' FOR UPDATE", id::<windlass_engine::id::RunId>("run", 1).uuid());
+        let hold = format!(
+            "BEGIN; SELECT 1 FROM runs WHERE id = '{}' FOR UPDATE",
+            id::<windlass_engine::id::RunId>("run", 1).uuid()
+        );
         held.say(&hold).await.unwrap();
         let waiting = commit(store, entry(1, 1, 1));
         let mut waiting = std::pin::pin!(waiting);

@@ -72,7 +72,8 @@ async fn charge(store: Arc<Postgres>, by: u64, accounts: [&'static str; 2]) -> [
     for n in 0..60u64 {
         let which = usize::try_from((by + n) % 2).unwrap();
         // Every second one moves both, in the other order than its neighbour would.
-        let names = if n % 3 == 0 { vec![accounts[which], accounts[1 - which]] } else { vec![accounts[which]] };
+        let names =
+            if n % 3 == 0 { vec![accounts[which], accounts[1 - which]] } else { vec![accounts[which]] };
         let amount = 1 + i64::try_from(n % 7).unwrap();
         let movement = || Movement::charge(format!("charge:{by}/{n}"), amount);
         let postings = names.iter().map(|name| posting(name, movement())).collect();
@@ -159,7 +160,9 @@ fn of_a_name_that_three_servers_want_one_gets_it() {
             for task in tasks {
                 match task.await.unwrap() {
                     Ok(published) => n_made += usize::from(published.created),
-                    Err(error) => assert!(matches!(error.refusal(), Some(Refusal::NameTaken { .. })), "{error:?}"),
+                    Err(error) => {
+                        assert!(matches!(error.refusal(), Some(Refusal::NameTaken { .. })), "{error:?}")
+                    }
                 }
             }
             assert_eq!(n_made, 1);
@@ -177,7 +180,9 @@ fn servers_that_start_at_once_make_the_tables_once() {
         let mut tasks = Vec::new();
         for _ in 0..6 {
             let address = address.clone();
-            tasks.push(tokio::spawn(async move { Postgres::open(&address, Durability::Fast).await.map(drop) }));
+            tasks.push(tokio::spawn(
+                async move { Postgres::open(&address, Durability::Fast).await.map(drop) },
+            ));
         }
         for task in tasks {
             task.await.unwrap().unwrap();
@@ -209,7 +214,9 @@ fn what_one_server_writes_another_hears_of() {
         assert_eq!(hints.next().await.unwrap(), Hint { settings: true, ..Hint::default() });
         // Its connection is lost, and made again.
         let db = scratch.store.link().await.unwrap();
-        db.say("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'").await.unwrap();
+        db.say("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
+            .await
+            .unwrap();
         drop(db);
         assert!(hints.next().await.unwrap().everything);
     });

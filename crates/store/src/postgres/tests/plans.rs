@@ -59,7 +59,9 @@ fn no_question_for_work_walks_through_jobs_it_does_not_want() {
         db.say(FILL).await.unwrap();
         for sql in job::READY.iter().chain(job::KEYS) {
             // As it is planned without knowing the values.
-            db.say(&format!("SET plan_cache_mode = force_generic_plan; PREPARE asked AS {sql}")).await.unwrap();
+            db.say(&format!("SET plan_cache_mode = force_generic_plan; PREPARE asked AS {sql}"))
+                .await
+                .unwrap();
             let n = (1..).take_while(|n| sql.contains(&format!("${n}"))).count();
             let values = if n == 0 { String::new() } else { format!("({})", vec!["NULL"; n].join(", ")) };
             let explain = format!("EXPLAIN EXECUTE asked{values}");

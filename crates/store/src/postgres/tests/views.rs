@@ -42,11 +42,13 @@ fn events_are_those_of_the_journals() {
         for scratch in filled().await {
             for run in scratch.store.runs(RunQuery::default()).await.unwrap().items {
                 let sql = format!(
-                    "SELECT seq::text, place::text, at::text, event FROM events WHERE run = '{}' ORDER BY seq, place",
+                    "SELECT seq::text, place::text, at::text, event FROM events WHERE run = '{}' ORDER BY events.seq, events.place",
                     run.id.uuid()
                 );
                 let mut expected = Vec::new();
-                for (seq, entry) in scratch.store.journal(run.id, Since::Entry(0), 10_000).await.unwrap().entries {
+                for (seq, entry) in
+                    scratch.store.journal(run.id, Since::Entry(0), 10_000).await.unwrap().entries
+                {
                     for (place, event) in entry.events.iter().enumerate() {
                         let event = serde_json::to_string(event).unwrap();
                         expected.push(vec![some(seq), some(place), some(entry.at.0), Some(event)]);
