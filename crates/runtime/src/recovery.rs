@@ -99,7 +99,7 @@ impl Runtime {
         }
     }
 
-    /// Gives the calls of dead servers to somebody else.
+    /// Gives the calls of dead servers to somebody else, and follows up what came back to accounts meanwhile.
     pub(crate) async fn recover(&self) -> Result<(), RuntimeError> {
         let mut after = None;
         loop {
@@ -120,7 +120,7 @@ impl Runtime {
                 self.report_lost(run, &alive).await;
             }
         }
-        Ok(())
+        self.fund_all().await
     }
 
     async fn lives_alive(&self) -> Result<BTreeSet<u64>, StoreError> {

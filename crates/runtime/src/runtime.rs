@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use windlass_engine::money::Price;
 use windlass_engine::recovery::DEAD_MS;
 use windlass_store::Store;
 use windlass_store::run::Owner;
 
+use crate::account::Needy;
 use crate::call::Caller;
 use crate::clock::Clock;
 use crate::effect::Calls;
@@ -20,6 +20,7 @@ use crate::flow::Plans;
 use crate::job::Jobs;
 use crate::mailbox::Mailboxes;
 use crate::outbox::Outbox;
+use crate::price::Prices;
 use crate::recovery::Life;
 use crate::schedule::Calendar;
 use crate::stats::Stats;
@@ -46,8 +47,9 @@ pub(crate) struct Inner {
     life: Life,
     feed: Feed,
     plans: Plans,
-    prices: RwLock<Arc<BTreeMap<String, Price>>>,
     rechecks: RwLock<Arc<BTreeMap<String, u64>>>,
+    prices: Prices,
+    needy: Needy,
     mailboxes: Mailboxes,
     timers: Timers,
     outbox: Outbox,
@@ -80,8 +82,9 @@ impl Runtime {
             life,
             feed: Feed::new(),
             plans: Plans::default(),
-            prices: RwLock::default(),
             rechecks: RwLock::default(),
+            prices: Prices::default(),
+            needy: Needy::default(),
             mailboxes: Mailboxes::new(),
             timers: Timers::default(),
             outbox: Outbox::default(),
@@ -193,7 +196,7 @@ impl Runtime {
         &self.inner.plans
     }
 
-    pub(crate) fn prices(&self) -> &RwLock<Arc<BTreeMap<String, Price>>> {
+    pub(crate) fn prices(&self) -> &Prices {
         &self.inner.prices
     }
 
@@ -203,6 +206,10 @@ impl Runtime {
 
     pub(crate) fn handling(&self) -> &AtomicUsize {
         &self.inner.handling
+    }
+
+    pub(crate) fn needy(&self) -> &Needy {
+        &self.inner.needy
     }
 
     pub(crate) fn mailboxes(&self) -> &Mailboxes {
