@@ -258,7 +258,8 @@ CREATE TABLE ledger (
     at bigint NOT NULL,
     PRIMARY KEY (account, seq)
 );
-CREATE UNIQUE INDEX ledger_by_key ON ledger (account, key);
+-- A key names a node by its whole path, which may be longer than an index can hold.
+CREATE UNIQUE INDEX ledger_by_key ON ledger (account, md5(key));
 CREATE INDEX ledger_by_run ON ledger (account, run, seq) WHERE run IS NOT NULL;
 
 CREATE TABLE prices (

@@ -41,9 +41,9 @@ const IN_NEED: &str = "SELECT id, needs FROM runs WHERE needs IS NOT NULL AND ac
 const HOLD: &str = accounts!("WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE");
 const KNOWN: &str = ledger!(
     "JOIN UNNEST($1::text[], $2::text[]) AS asked (account, key) \
-     ON asked.account = ledger.account AND asked.key = ledger.key"
+     ON asked.account = ledger.account AND md5(asked.key) = md5(ledger.key) AND asked.key = ledger.key"
 );
-const LEDGER_BY_KEY: &str = ledger!("WHERE account = $1 AND key = $2");
+const LEDGER_BY_KEY: &str = ledger!("WHERE account = $1 AND md5(key) = md5($2) AND key = $2");
 const LEDGER: &str = ledger!("WHERE account = $1 AND seq > $2 ORDER BY seq LIMIT $3");
 const LEDGER_BACK: &str = ledger!("WHERE account = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3");
 const LEDGER_OF_RUN: &str = ledger!("WHERE account = $1 AND run = $4 AND seq > $2 ORDER BY seq LIMIT $3");
