@@ -8,6 +8,8 @@ mod driver;
 
 pub mod accounts;
 pub mod children;
+#[cfg(feature = "postgres")]
+pub mod cluster;
 pub mod commits;
 pub mod flows;
 pub mod jobs;
