@@ -2,13 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::host::{Host, Told};
+use crate::host::Host;
 
 impl Host {
-    pub(crate) async fn put(&self, path: &str, body: Value) -> Told {
-        self.raw("PUT", path, body.to_string()).await
-    }
-
     /// Claims one job of a service, waiting for it.
     pub(crate) async fn claim(&self, service: &str) -> Value {
         let claim = json!({ "worker_id": "w", "services": [service], "wait_ms": 20_000 });
