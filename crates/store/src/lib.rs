@@ -27,6 +27,7 @@ pub mod worker;
 
 pub mod commit;
 pub mod project;
+pub mod hint;
 pub mod store;
 
 pub mod memory;

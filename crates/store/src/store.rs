@@ -9,6 +9,7 @@ use crate::account::{AccountRow, LedgerQuery, LedgerRow, PriceRow};
 use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRef, FlowRow, Publication, Published, VersionRef, VersionRow};
+use crate::hint::Hints;
 use crate::job::{HeldRow, JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyQuery};
 use crate::log::LogRow;
 use crate::outbox::Message;
@@ -115,6 +116,12 @@ pub trait Store: Send + Sync {
     /// with everything that belongs to them. Never the ledger, the audit, dead letters, or a message that was not
     /// delivered.
     async fn retain(&self, before: Timestamp, limit: usize) -> Result<Retained, StoreError>;
+
+    /// What others have written to the same store, as far as it is heard of, from now on. Only a hint: some of it may
+    /// never be heard. `None` = nobody else can write to it.
+    fn hints(&self) -> Option<Hints> {
+        None
+    }
 }
 
 /// A store that answers a question with the rows of another one is not a store.

@@ -1,0 +1,153 @@
+//! What somebody else has just written to the same store: where to look now instead of at the next look.
+//!
+//! A hint promises nothing. It may come late, twice or never, and may speak of what is no longer so: whoever needs
+//! certainty asks the store. What was not listened to in time is merged, so that listening slowly costs no memory.
+
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Poll, Waker};
+
+use windlass_engine::id::RunId;
+
+/// Runs, or queues, that a hint names; of more it says only that there are many.
+pub const NAMED_MAX: usize = 1_024;
+
+/// Where something has changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Hint {
+    /// Their journals have grown.
+    pub runs: BTreeSet<RunId>,
+    /// They have jobs that can be claimed, now or at some time.
+    pub queues: BTreeSet<String>,
+    /// A message waits to be delivered.
+    pub outbox: bool,
+    pub schedules: bool,
+    /// A price, the settings of a queue, or a worker.
+    pub settings: bool,
+    /// Something was missed, or there was too much to name: anything may have changed.
+    pub everything: bool,
+}
+
+impl Hint {
+    /// Whether there is nothing to look at.
+    pub fn is_empty(&self) -> bool {
+        *self == Hint::default()
+    }
+
+    /// Takes what another one says as well.
+    pub fn merge(&mut self, other: Hint) {
+        self.runs.extend(other.runs);
+        self.queues.extend(other.queues);
+        self.outbox |= other.outbox;
+        self.schedules |= other.schedules;
+        self.settings |= other.settings;
+        self.everything |= other.everything;
+        if self.runs.len() > NAMED_MAX || self.queues.len() > NAMED_MAX {
+            self.everything = true;
+            (self.runs, self.queues) = (BTreeSet::new(), BTreeSet::new());
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    hint: Hint,
+    waker: Option<Waker>,
+    is_over: bool,
+}
+
+/// One who listens.
+#[derive(Debug)]
+pub struct Hints(Arc<Mutex<State>>);
+
+fn open(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Hints {
+    /// Waits for something to look at; everything since the last time at once. `None` = the store is gone.
+    pub async fn next(&mut self) -> Option<Hint> {
+        poll_fn(|context| {
+            let mut state = open(&self.0);
+            if !state.hint.is_empty() {
+                return Poll::Ready(Some(std::mem::take(&mut state.hint)));
+            }
+            if state.is_over {
+                return Poll::Ready(None);
+            }
+            state.waker = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+/// Those who listen.
+#[derive(Debug, Default)]
+pub struct Listeners(Mutex<Vec<Weak<Mutex<State>>>>);
+
+impl Listeners {
+    /// One more.
+    pub fn add(&self) -> Hints {
+        let state = Arc::new(Mutex::new(State::default()));
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|one| one.strong_count() > 0);
+        all.push(Arc::downgrade(&state));
+        Hints(state)
+    }
+
+    /// Tells everybody.
+    pub fn tell(&self, hint: &Hint) {
+        self.each(|state| state.hint.merge(hint.clone()));
+    }
+
+    fn each(&self, change: impl Fn(&mut State)) {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for state in all.iter().filter_map(Weak::upgrade) {
+            let waker = {
+                let mut state = open(&state);
+                change(&mut state);
+                state.waker.take()
+            };
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+impl Drop for Listeners {
+    fn drop(&mut self) {
+        self.each(|state| state.is_over = true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::block_on;
+
+    fn of_run(n: usize) -> Hint {
+        let run: RunId = format!("run_{n:032x}").parse().unwrap();
+        Hint { runs: [run].into(), ..Hint::default() }
+    }
+
+    #[test]
+    fn what_was_not_listened_to_comes_at_once() {
+        let listeners = Listeners::default();
+        let (mut one, mut other) = (listeners.add(), listeners.add());
+        listeners.tell(&of_run(1));
+        listeners.tell(&Hint { outbox: true, ..of_run(2) });
+        let hint = block_on(one.next()).unwrap();
+        assert_eq!((hint.runs.len(), hint.outbox, hint.everything), (2, true, false));
+        assert_eq!(block_on(other.next()), Some(hint));
+        drop(listeners);
+        assert_eq!(block_on(one.next()), None);
+    }
+
+    #[test]
+    fn too_many_names_are_everything() {
+        let mut hint = Hint::default();
+        (0..=NAMED_MAX).for_each(|n| hint.merge(of_run(n)));
+        assert_eq!(hint, Hint { everything: true, ..Hint::default() });
+    }
+}
