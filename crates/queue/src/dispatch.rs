@@ -10,7 +10,7 @@ use windlass_engine::time::Timestamp;
 use windlass_store::job::JobRow;
 use windlass_store::queue::{QueueLimits, Spent};
 
-use crate::index::Index;
+use crate::index::{Index, Share};
 use crate::timers::Timers;
 
 pub use fill::{Answer, Fill, Question};
@@ -57,6 +57,9 @@ impl Default for Limits {
         }
     }
 }
+
+/// With fewer than this, whoever is not alone reads more before it is needed.
+const LOW_SHARED: usize = 64;
 
 /// Hands out jobs.
 #[derive(Debug)]
@@ -116,7 +119,9 @@ impl Dispatch {
     }
 
     fn begin(limits: Limits, is_all: bool) -> Self {
-        let (waiters_max, low) = (limits.waiters, limits.fill_rows / 4);
+        // Whoever is not alone never knows everything for long: with little left, it would read all the time.
+        let low = if is_all { limits.fill_rows / 4 } else { LOW_SHARED.min(limits.fill_rows / 4) };
+        let waiters_max = limits.waiters;
         let state = State { timers: Timers::new(limits.timers), index: Index::new(limits, is_all) };
         Dispatch { state: Mutex::new(state), waiters_max, low }
     }
@@ -243,6 +248,11 @@ impl Dispatch {
     /// The store has ready jobs of these queues: where none is known, it is asked.
     pub fn doubt_queues(&self, queues: &[String]) {
         self.lock().index.doubt_queues(queues);
+    }
+
+    /// So many servers hand out jobs of the store, and this one is number `at` of them: it begins with its share.
+    pub fn share(&self, at: usize, of: usize) {
+        self.lock().index.share = Share { at, of: of.max(1) };
     }
 
     /// When time will change something, as far as anybody knows.

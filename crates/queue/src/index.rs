@@ -8,6 +8,7 @@ mod fill;
 mod limit;
 mod pause;
 mod read;
+mod share;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
@@ -34,6 +35,7 @@ const GONE_MAX: usize = 100_000;
 
 pub(crate) use fill::Want;
 pub(crate) use read::{Asked, Heard};
+pub(crate) use share::Share;
 
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -61,6 +63,8 @@ pub(crate) struct Index {
     /// How often they were too many.
     n_gone_lost: u64,
     limits: Limits,
+    /// Which jobs are handed out here before others, if several servers hand them out.
+    pub(crate) share: Share,
     pub(crate) line: Line,
 }
 
@@ -131,6 +135,7 @@ impl Index {
             gone: HashMap::new(),
             n_gone_lost: 0,
             limits,
+            share: Share::default(),
             line: Line::default(),
         }
     }
@@ -192,6 +197,7 @@ impl Index {
             let is_ready = self.rows.get(&key.id).is_some_and(|slot| slot.place == Place::Ready);
             let is_next = self.gates.is_empty() || self.head(query, &gated, at) == Some(Head::Job(key));
             if is_ready && is_next {
+                let key = self.preferred(query, at, key);
                 bytes = bytes.saturating_add(self.reserve(key, now, &mut taken));
             }
             heads.extend(self.head(query, &gated, at).map(|head| Reverse((head, at))));

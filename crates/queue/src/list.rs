@@ -26,6 +26,10 @@ impl Key {
         ReadyPlace { priority: self.urgency.0, due_at: self.due, id: self.id }
     }
 
+    pub(crate) fn due(self) -> Timestamp {
+        self.due
+    }
+
     pub(crate) fn urgency(self) -> Reverse<i32> {
         self.urgency
     }
@@ -186,6 +190,11 @@ impl List {
         self.ready.iter().copied()
     }
 
+    /// Those of its jobs that can be handed out before the store is asked, in order.
+    pub(crate) fn known_keys(&self) -> impl Iterator<Item = Key> {
+        self.keys().take_while(|key| self.known.covers(*key))
+    }
+
     /// What comes next; `None` = nothing, nor in the store.
     pub(crate) fn head(&self) -> Option<Head> {
         match (self.ready.first(), self.known) {
@@ -210,6 +219,11 @@ impl List {
     pub(crate) fn cut(&mut self, known: Known) {
         self.known = self.known.min(known);
         self.filling = self.filling.map(|filling| filling.min(known));
+    }
+
+    /// The store may have more than is known here: it is asked when all of that is handed out.
+    pub(crate) fn doubt_rest(&mut self) {
+        self.cut(self.ready.last().map_or(Known::Nothing, |last| Known::Before(Mark::after(*last))));
     }
 
     /// Somebody begins to read it from the store.

@@ -16,7 +16,7 @@ pub(crate) mod many;
 mod reap;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -147,6 +147,12 @@ impl Jobs {
         }
     }
 
+    /// Asks the store at once what time does to jobs.
+    pub(crate) fn sweep_now(&self) {
+        self.sweep_at.store(0, Ordering::Relaxed);
+        self.sooner.notify_one();
+    }
+
     /// Hands out no more jobs, and sends away whoever waits for some.
     pub(crate) fn close(&self) {
         self.closed.cancel();
@@ -156,14 +162,22 @@ impl Jobs {
 impl Runtime {
     /// Reads what has to be known before jobs are handed out. Ready ones are read when somebody asks for them.
     pub(crate) async fn load_jobs(&self) -> Result<(), RuntimeError> {
+        let queues = self.load_queue_settings().await?;
+        self.jobs().dispatch.restore(&self.store().spent().await?, self.clock().now());
+        self.jobs().dispatch.doubt_queues(&with_ready_jobs(queues));
+        self.load_wakes().await
+    }
+
+    /// Reads what holds queues back.
+    pub(crate) async fn load_queue_settings(&self) -> Result<Vec<QueueDepth>, RuntimeError> {
+        // What somebody sets meanwhile is newer.
+        let _nobody_sets = self.jobs().settings.lock().await;
         let queues = self.store().queues(self.clock().now()).await?;
         for QueueDepth { name, is_paused, limits, .. } in &queues {
             self.jobs().dispatch.limit(name, limits.clone(), self.clock().now());
             self.jobs().dispatch.pause(name, *is_paused);
         }
-        self.jobs().dispatch.restore(&self.store().spent().await?, self.clock().now());
-        self.jobs().dispatch.doubt_queues(&with_ready_jobs(queues));
-        self.load_wakes().await
+        Ok(queues)
     }
 
     pub(crate) fn tallies(&self) -> &Tallies {

@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 use windlass_engine::money::Price;
 use windlass_engine::recovery::DEAD_MS;
 use windlass_store::Store;
+use windlass_store::hint::Hints;
 use windlass_store::run::Owner;
 
 use crate::call::Caller;
@@ -20,6 +21,7 @@ use crate::flow::Plans;
 use crate::job::Jobs;
 use crate::mailbox::Mailboxes;
 use crate::outbox::Outbox;
+use crate::peers::Peers;
 use crate::recovery::Life;
 use crate::schedule::Calendar;
 use crate::timer::Timers;
@@ -43,6 +45,7 @@ pub(crate) struct Inner {
     settings: Settings,
     clock: Clock,
     life: Life,
+    peers: Peers,
     feed: Feed,
     plans: Plans,
     prices: RwLock<Arc<BTreeMap<String, Price>>>,
@@ -63,6 +66,8 @@ impl Runtime {
     /// Starts a server on a store: takes over what was left behind, and wakes what is due.
     pub async fn start_up(store: Arc<dyn Store>, settings: Settings) -> Result<Runtime, RuntimeError> {
         let clock = Clock::default();
+        // Before anything is read, so that nothing is missed that is written meanwhile.
+        let hints = if settings.is_alone { None } else { store.hints() };
         for row in store.servers().await? {
             // What is stored may come from a clock that ran ahead.
             clock.not_before(row.beat_at);
@@ -71,8 +76,9 @@ impl Runtime {
         let inner = Inner {
             store,
             clock,
+            peers: Peers::new(life.row.owner.epoch),
             life,
-            feed: Feed::new(),
+            feed: Feed::new(settings.is_alone),
             plans: Plans::default(),
             prices: RwLock::default(),
             mailboxes: Mailboxes::new(),
@@ -91,11 +97,14 @@ impl Runtime {
         let runtime = Runtime { inner: Arc::new(inner) };
         runtime.load_prices().await?;
         runtime.load_jobs().await?;
-        runtime.begin_loops();
+        runtime.begin_loops(hints);
         Ok(runtime)
     }
 
-    fn begin_loops(&self) {
+    fn begin_loops(&self, hints: Option<Hints>) {
+        if !self.is_alone() {
+            self.tasks().spawn(self.clone().listen(hints));
+        }
         self.tasks().spawn(self.clone().stay_alive());
         self.tasks().spawn(self.clone().keep_time());
         self.tasks().spawn(self.clone().look_ahead());
@@ -130,12 +139,25 @@ impl Runtime {
         }
     }
 
+    /// Reads what somebody may have set through another server.
+    async fn refresh_settings(&self) -> Result<(), RuntimeError> {
+        self.load_prices().await?;
+        self.load_queue_settings().await?;
+        Ok(())
+    }
+
     /// Looks at who lives, again and again.
     async fn look_at_workers(self) {
         loop {
             self.refresh_workers().await;
+            if !self.is_alone()
+                && let Err(error) = self.refresh_settings().await
+            {
+                tracing::warn!(%error, "prices and the settings of queues could not be read, will try again");
+            }
             tokio::select! {
                 () = tokio::time::sleep(self.settings().worker_refresh) => {}
+                () = self.registry().look.notified() => {}
                 () = self.stopped() => return,
             }
         }
@@ -163,6 +185,10 @@ impl Runtime {
 
     pub(crate) fn life(&self) -> u64 {
         self.owner().epoch
+    }
+
+    pub(crate) fn peers(&self) -> &Peers {
+        &self.inner.peers
     }
 
     pub(crate) fn life_row(&self) -> &Life {
@@ -265,6 +291,9 @@ impl Runtime {
         self.inner.tasks.close();
         // What is being written is written to its end.
         drop(tokio::time::timeout(LAST_WORDS, self.inner.tasks.wait()).await);
+        if !self.is_alone() {
+            self.say_farewell().await;
+        }
     }
 
     pub(crate) fn stop(&self) {

@@ -26,8 +26,8 @@ pub mod server;
 pub mod worker;
 
 pub mod commit;
-pub mod project;
 pub mod hint;
+pub mod project;
 pub mod store;
 
 pub mod memory;

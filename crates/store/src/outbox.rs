@@ -92,11 +92,7 @@ pub enum Note {
         bill: Bill,
     },
     /// A child run that has ended cost something after that: its own children were billed late.
-    Billed {
-        node: NodePath,
-        fence: u64,
-        bill: Bill,
-    },
+    Billed { node: NodePath, fence: u64, bill: Bill },
     /// Money came in.
     BalanceChanged,
     /// A call is made by a child run: it is to be created. Addressed to the child.

@@ -92,6 +92,10 @@ impl Runtime {
             Ok(chosen) => chosen,
             Err(nobody) => return none_for(service, nobody),
         };
+        if !self.may_call() {
+            // It waited for so long that others may have made the call already.
+            return Outcome::ServerLost;
+        }
         let _ = worker.set(chosen.id.clone());
         self.ask(order, limit, &chosen).await
     }
