@@ -15,6 +15,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
+use windlass_sdk::types::FlowsQuery;
+
 use crate::session::Options;
 
 pub(crate) use publish::ensure;
@@ -74,10 +76,21 @@ pub(crate) enum Command {
         /// Only flows with this label: `key` or `key=value`.
         #[arg(long)]
         label: Option<String>,
+        /// Only templates.
+        #[arg(long)]
+        templates: bool,
         /// At most so many.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
     },
+    /// Makes a flow of a template, with values as the defaults of its variables.
+    #[command(after_help = concat!(
+        "Examples:\n",
+        "  windlass flow instantiate digital-human greeting --set text='Good morning'\n",
+        "  windlass flow list --templates\n\n",
+        "Exit codes:\n  0  made\n  1  refused, or there is no such template\n  3  the server could not be asked",
+    ))]
+    Instantiate(shelf::Instantiate),
     /// Shows a flow with its newest published definition, or with another one.
     #[command(after_help = concat!(
         "Examples:\n",
@@ -160,9 +173,16 @@ pub(crate) async fn run(command: Command, options: &Options) -> Result<ExitCode>
     match command {
         Command::Apply(apply) => publish::apply(&apply, &options.session()?).await,
         Command::Validate { files, lenient } => validate::validate(&files, lenient, &options.print()),
-        Command::List { search, label, limit } => {
-            shelf::list(search, label, limit, &options.session()?).await
+        Command::List { search, label, templates, limit } => {
+            let query = FlowsQuery {
+                q: search,
+                label,
+                is_template: templates.then_some(true),
+                ..FlowsQuery::default()
+            };
+            shelf::list(query, limit, &options.session()?).await
         }
+        Command::Instantiate(new) => shelf::instantiate(new, &options.session()?).await,
         Command::Show(which) => shelf::show(&which, &options.session()?).await,
         Command::Versions { flow } => shelf::versions(&flow, &options.session()?).await,
         Command::Diff { flow, from, to } => shelf::diff(&flow, from, to, &options.session()?).await,

@@ -22,11 +22,13 @@ mod dlq;
 mod job;
 mod queue;
 mod schedule;
+mod service;
 
 mod api;
 mod bench;
 mod completions;
 mod doctor;
+mod stats;
 
 use std::process::ExitCode;
 
@@ -149,6 +151,12 @@ enum Command {
         #[command(subcommand)]
         command: queue::Command,
     },
+    /// Services: what workers can do, and what is set for it.
+    #[command(after_help = "Example:\n  windlass service set video_motion --recheck-ms 5000")]
+    Service {
+        #[command(subcommand)]
+        command: service::Command,
+    },
     /// Dead letters: jobs that failed for good, until somebody replays or discards them.
     #[command(after_help = "Example:\n  windlass dlq replay default --count 1 --priority 2")]
     Dlq {
@@ -169,6 +177,12 @@ enum Command {
         "Exit codes:\n  0  nothing is wrong (there may be warnings)\n  1  something is, and was not repaired",
     ))]
     Doctor(doctor::Flags),
+    /// Says how the server went, or one of its flows: how many calls at once, how long, how many a second.
+    #[command(after_help = concat!(
+        "Examples:\n  windlass stats\n  windlass stats orders -o json\n\n",
+        "Exit codes:\n  0  said\n  1  there is no such flow\n  3  the server could not be asked",
+    ))]
+    Stats(stats::Flags),
     /// Measures how fast this is on this machine, next to what its disk can do.
     ///
     /// Starts what it needs in a directory of its own. Every figure is taken three times: median and spread.
@@ -224,9 +238,11 @@ fn execute(cli: Cli) -> Result<ExitCode> {
             Command::Job { command } => job::run(command, options).await,
             Command::Queue { command } => queue::run(command, options).await,
             Command::Dlq { command } => dlq::run(command, options).await,
+            Command::Service { command } => service::run(command, options).await,
             Command::Schedule { command } => schedule::run(command, options).await,
             Command::Bench(args) => bench::run(&args, &options.print()).await,
             Command::Doctor(flags) => doctor::run(&flags, options).await,
+            Command::Stats(flags) => stats::run(&flags, options).await,
             Command::Api(api) => api::run(api, options).await,
             Command::Completions(flags) => completions::run(&flags),
         }

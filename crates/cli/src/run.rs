@@ -1,6 +1,7 @@
 //! `windlass run`: starting runs, looking at them, telling them something.
 
 mod act;
+mod logs;
 mod look;
 mod picture;
 mod start;
@@ -16,6 +17,7 @@ use windlass_sdk::types::RunStatus;
 
 use crate::help::help;
 use crate::session::{Options, duration};
+use crate::stats;
 
 pub(crate) use act::{told, who};
 pub(crate) use start::key_value;
@@ -79,6 +81,12 @@ pub(crate) enum Command {
         #[arg(long)]
         follow: bool,
     },
+    /// Prints what happened to a run in words, and what those said who worked for it.
+    #[command(after_help = help!(
+        "  windlass run logs run_0190a1b2\n  windlass run logs run_0190a1b2 --level warn --node render\n  \
+           windlass run logs run_0190a1b2 --follow", ACTS
+    ))]
+    Logs(logs::Logs),
     /// Gives a run a value from outside.
     #[command(after_help = help!(
         "  windlass run signal run_0190a1b2 payment '{\"receipt\": \"R-7\"}'\n  \
@@ -148,6 +156,9 @@ pub(crate) enum Command {
     /// Waits until a run has ended and shows it.
     #[command(after_help = help!("  windlass run wait run_0190a1b2 --timeout 5m -o json", ENDS))]
     Wait(Wait),
+    /// Says how many calls of a run went on at once, and how long its nodes took.
+    #[command(after_help = help!("  windlass run stats run_0190a1b2", ACTS))]
+    Stats(Which),
     /// Says what a run waits for, and what would clear it.
     #[command(after_help = help!("  windlass run why run_0190a1b2", ACTS))]
     Why(Which),
@@ -184,10 +195,12 @@ pub(crate) async fn run(command: Command, options: &Options) -> Result<ExitCode>
         }
         Command::State { which, at } => look::state(&which, at, session).await,
         Command::Events { which, follow } => watch::events(&which, follow, session).await,
+        Command::Logs(logs) => logs::logs(logs, session).await,
         Command::Wait(Wait { which, timeout }) => {
             let run = session.run_id(&which.run).await?;
             look::wait(&run, timeout, session).await
         }
+        Command::Stats(which) => stats::of_run(&which.run, session).await,
         Command::Why(which) => look::why(&which, session).await,
         act => act::act(act, session).await,
     }

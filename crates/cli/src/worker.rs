@@ -150,7 +150,9 @@ pub(crate) fn built_in(call: &Call) -> Option<Outcome> {
         function::Outcome::Suspended { memo, recheck_ms } => {
             Outcome::Suspended { memo, recheck: Some(Duration::from_millis(recheck_ms)) }
         }
-        function::Outcome::Failed { message, retryable } => Outcome::Failed { message, retryable },
+        function::Outcome::Failed { message, retryable } => {
+            Outcome::Failed { message, retryable, temporary: false }
+        }
     })
 }
 

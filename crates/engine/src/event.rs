@@ -239,6 +239,9 @@ pub struct Start {
     /// Prices of the services this plan uses, as they were at the start.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, Price>,
+    /// How often calls of services are asked again, where somebody set it, as it was at the start.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub rechecks: BTreeMap<String, u64>,
     /// The server's default time limit of one push, local or script attempt; 0 = none.
     #[serde(skip_serializing_if = "is_zero")]
     pub call_timeout_ms: u64,
@@ -328,6 +331,17 @@ pub enum Level {
     Info,
     Warn,
     Error,
+}
+
+impl Level {
+    /// The word used on the wire.
+    pub fn word(self) -> &'static str {
+        match self {
+            Level::Info => "info",
+            Level::Warn => "warn",
+            Level::Error => "error",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -23,6 +23,7 @@ pub mod effect;
 pub mod event;
 pub mod input;
 pub mod journal;
+pub mod log;
 pub mod run;
 
 pub mod compute;
@@ -31,6 +32,8 @@ pub mod function;
 pub mod job;
 pub mod limit;
 pub mod money;
+pub mod parallelism;
 pub mod recovery;
 pub mod retry;
 pub mod schedule;
+pub mod share;

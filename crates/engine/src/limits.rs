@@ -27,5 +27,8 @@ pub const EXPRESSION_DEPTH: usize = 32;
 pub const PROBLEMS: usize = 200;
 /// Bytes of an error message that is kept with an attempt.
 pub const ERROR_BYTES: usize = 4_096;
+/// The soonest and the latest that a suspended call is asked again, where an author says when: often enough to follow,
+/// seldom enough not to be a burden, and within a day.
+pub const RECHECK_MS: std::ops::RangeInclusive<u64> = 100..=86_400_000;
 /// Signals remembered by id for deduplication, per run; the oldest are forgotten first.
 pub const SIGNAL_IDS: usize = 1_000;

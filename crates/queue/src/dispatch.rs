@@ -10,7 +10,7 @@ use windlass_engine::time::Timestamp;
 use windlass_store::job::JobRow;
 use windlass_store::queue::{QueueLimits, Spent};
 
-use crate::index::{Index, Share};
+use crate::index::{Index, Servers};
 use crate::timers::Timers;
 
 pub use fill::{Answer, Fill, Question};
@@ -252,7 +252,7 @@ impl Dispatch {
 
     /// So many servers hand out jobs of the store, and this one is number `at` of them: it begins with its share.
     pub fn share(&self, at: usize, of: usize) {
-        self.lock().index.share = Share { at, of: of.max(1) };
+        self.lock().index.servers = Servers { at, of: of.max(1) };
     }
 
     /// When time will change something, as far as anybody knows.

@@ -187,6 +187,12 @@ impl Gate {
         self.view(service).map_or(Some(Head::AskStore), View::head)
     }
 
+    /// The first job of a run below a priority, as far as is known; `None` if it may not be handed out now.
+    pub(crate) fn run_below(&self, service: Option<&str>, priority: i32) -> Option<Key> {
+        let is_open = self.is_counted && self.is_open() && self.standing("").is_open;
+        self.view(service).filter(|_| is_open)?.runs.below(priority)
+    }
+
     /// Whether the store has to be asked before so many can be handed out, and nobody does.
     pub(crate) fn needs_filling(&self, service: Option<&str>, n: usize) -> bool {
         if !self.is_counted {

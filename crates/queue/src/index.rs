@@ -8,6 +8,7 @@ mod fill;
 mod limit;
 mod pause;
 mod read;
+mod servers;
 mod share;
 
 use std::cmp::Reverse;
@@ -23,7 +24,7 @@ use windlass_store::job::JobRow;
 use crate::dispatch::{Limits, Query};
 use crate::gate::Gate;
 use crate::line::Line;
-use crate::list::{Head, Key, Known, List, Mark};
+use crate::list::{Head, Key, Known, Mark};
 use crate::lists::Lists;
 
 /// The bytes of a job beside its payload, about.
@@ -35,7 +36,8 @@ const GONE_MAX: usize = 100_000;
 
 pub(crate) use fill::Want;
 pub(crate) use read::{Asked, Heard};
-pub(crate) use share::Share;
+pub(crate) use servers::Servers;
+use share::Source;
 
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -64,7 +66,7 @@ pub(crate) struct Index {
     n_gone_lost: u64,
     limits: Limits,
     /// Which jobs are handed out here before others, if several servers hand them out.
-    pub(crate) share: Share,
+    pub(crate) servers: Servers,
     pub(crate) line: Line,
 }
 
@@ -135,7 +137,7 @@ impl Index {
             gone: HashMap::new(),
             n_gone_lost: 0,
             limits,
-            share: Share::default(),
+            servers: Servers::default(),
             line: Line::default(),
         }
     }
@@ -183,7 +185,7 @@ impl Index {
         (0..n_lists).all(|at| matches!(self.head(query, &gated, at), Some(Head::Job(_)) | None))
     }
 
-    /// Takes ready jobs in order, as far as limits allow. It may stop early where the store has to be asked first.
+    /// Takes ready jobs in order, as far as limits allow; jobs of runs leave some turns to those of lower classes. It may stop early where the store has to be asked first.
     pub(crate) fn take(&mut self, query: &Query, max: usize, now: Timestamp) -> Vec<Arc<JobRow>> {
         let gated = self.gated(query);
         let mut taken = Vec::new();
@@ -197,8 +199,11 @@ impl Index {
             let is_ready = self.rows.get(&key.id).is_some_and(|slot| slot.place == Place::Ready);
             let is_next = self.gates.is_empty() || self.head(query, &gated, at) == Some(Head::Job(key));
             if is_ready && is_next {
-                let key = self.preferred(query, at, key);
-                bytes = bytes.saturating_add(self.reserve(key, now, &mut taken));
+                let mut given = self.turn_of(query, &gated, at, key);
+                if given == key {
+                    given = self.preferred(query, &gated, at, key);
+                }
+                bytes = bytes.saturating_add(self.reserve(given, now, &mut taken));
             }
             heads.extend(self.head(query, &gated, at).map(|head| Reverse((head, at))));
         }
@@ -223,19 +228,11 @@ impl Index {
 
     /// What comes next in the list that is number `at` in the query; `None` = nothing, nor in the store.
     fn head(&self, query: &Query, gated: &[(String, usize)], at: usize) -> Option<Head> {
-        let (n_queues, n_services) = (query.queues.len(), query.services.len());
-        if let Some(queue) = query.queues.get(at) {
-            let head = || match self.gates.get(queue) {
-                Some(gate) => gate.head(None),
-                None => self.queues.head(queue),
-            };
-            return if self.paused.contains(queue) { None } else { head() };
+        match self.source(query, gated, at)? {
+            Source::Queue(queue) => self.queues.head(queue),
+            Source::Service(service) => self.services.head(service),
+            Source::Gate(queue, service) => self.gates.get(queue)?.head(service),
         }
-        if let Some(service) = query.services.get(at - n_queues) {
-            return self.services.head(service);
-        }
-        let (queue, service) = gated.get(at - n_queues - n_services)?;
-        self.gates.get(queue)?.head(query.services.get(*service).map(String::as_str))
     }
 
     /// Makes a ready job a taken one; how large it is.
@@ -278,9 +275,9 @@ impl Index {
 
     /// Adds a ready job and wakes somebody for it. When there is no room, the last of its queue is left to the store.
     fn insert_ready(&mut self, row: Arc<JobRow>) {
-        let key = Key::of(&row);
+        let (key, n_kept) = (Key::of(&row), self.n_kept(&row.job.spec.queue));
         while self.ready.is_full(&self.limits) {
-            let last = self.queues.named(&row.job.spec.queue).and_then(List::last);
+            let last = self.queues.named(&row.job.spec.queue).and_then(|list| list.spare(n_kept));
             let Some(last) = last.filter(|last| *last > key) else { break };
             self.leave_to_store(last);
         }

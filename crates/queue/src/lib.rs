@@ -10,6 +10,7 @@ mod timers;
 mod line;
 mod list;
 mod lists;
+mod runs;
 
 mod gate;
 mod view;

@@ -1,11 +1,13 @@
 //! The ready jobs of one queue or one service, in order, and how far the list can be relied on.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::id::JobId;
 use windlass_engine::time::Timestamp;
 use windlass_store::job::{JobRow, ReadyPlace, due_at};
+
+use crate::runs::Runs;
 
 /// The place of a job among others: higher priority first, then the earlier due, then the smaller id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,12 +15,23 @@ pub(crate) struct Key {
     urgency: Reverse<i32>,
     due: Timestamp,
     pub(crate) id: JobId,
+    /// Whether it is the job of a run. Says nothing about its place.
+    pub(crate) is_run: bool,
 }
 
 impl Key {
     pub(crate) fn of(row: &JobRow) -> Self {
         let job = &row.job;
-        Key { urgency: Reverse(job.spec.priority), due: due_at(job).unwrap_or(job.updated_at), id: job.id }
+        Key {
+            urgency: Reverse(job.spec.priority),
+            due: due_at(job).unwrap_or(job.updated_at),
+            id: job.id,
+            is_run: job.spec.run.is_some(),
+        }
+    }
+
+    pub(crate) fn priority(self) -> i32 {
+        self.urgency.0
     }
 
     /// The same place as the store names it.
@@ -28,6 +41,11 @@ impl Key {
 
     pub(crate) fn due(self) -> Timestamp {
         self.due
+    }
+
+    /// Before all jobs of a priority, whichever this one has.
+    pub(crate) fn start_of(self, priority: i32) -> ReadyPlace {
+        ReadyPlace { priority, due_at: Timestamp(i64::MIN), id: self.id }
     }
 
     pub(crate) fn urgency(self) -> Reverse<i32> {
@@ -76,7 +94,7 @@ impl Mark {
     /// The job that the place is at, if it is at one.
     pub(crate) fn job(self) -> Option<Key> {
         match self.within {
-            Within::Near(due, id, false) => Some(Key { urgency: self.urgency, due, id }),
+            Within::Near(due, id, false) => Some(Key { urgency: self.urgency, due, id, is_run: false }),
             Within::Near(_, _, true) | Within::Start | Within::End => None,
         }
     }
@@ -139,6 +157,7 @@ pub(crate) struct List {
     known: Known,
     /// While somebody reads it from the store: how much of what they read will still be known.
     filling: Option<Known>,
+    pub(crate) runs: Runs,
 }
 
 impl List {
@@ -179,10 +198,12 @@ impl List {
 
     pub(crate) fn insert(&mut self, key: Key) {
         self.ready.insert(key);
+        self.runs.insert(key);
     }
 
     pub(crate) fn remove(&mut self, key: Key) {
         self.ready.remove(&key);
+        self.runs.remove(key);
     }
 
     /// All of its jobs, in order.
@@ -207,6 +228,27 @@ impl List {
 
     pub(crate) fn last(&self) -> Option<Key> {
         self.ready.last().copied()
+    }
+
+    /// The last that can be spared, when so many of each class of runs are kept for their share.
+    pub(crate) fn spare(&self, n_kept: usize) -> Option<Key> {
+        let mut last = self.last();
+        while let Some(first) = last.and_then(|last| self.runs.few(last, n_kept)) {
+            last = self.ready.range(..first).next_back().copied();
+        }
+        last
+    }
+
+    /// All after the first so many, when so many of each class of runs are kept for their share.
+    pub(crate) fn spares(&self, n: usize, n_kept: usize) -> impl Iterator<Item = Key> {
+        let mut n_of_class = BTreeMap::<i32, usize>::new();
+        let mut is_kept = move |key: Key| {
+            let of_class = n_of_class.entry(key.priority()).or_default();
+            *of_class += usize::from(key.is_run);
+            key.is_run && *of_class <= n_kept
+        };
+        let keys = self.keys().map(move |key| (key, is_kept(key)));
+        keys.skip(n).filter(|(_, is_kept)| !is_kept).map(|(key, _)| key)
     }
 
     /// Whether so many can be taken from it before the store must be asked.

@@ -25,6 +25,15 @@ impl Lists {
         self.named.get(name)
     }
 
+    /// How many there are, whether or not there is anything in them.
+    pub(crate) fn len(&self) -> usize {
+        self.named.len()
+    }
+
+    pub(crate) fn named_mut(&mut self, name: &str) -> Option<&mut List> {
+        self.named.get_mut(name)
+    }
+
     pub(crate) fn all(&self) -> impl Iterator<Item = (&String, &List)> {
         self.named.iter()
     }

@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::list::{Head, Key, Known, Mark};
+use crate::runs::Runs;
 
 /// Where a lane stands: by the priority of its next job, then by how long ago its key had a turn.
 type Place = (Reverse<i32>, u64, Mark);
@@ -35,6 +36,8 @@ pub(crate) struct View {
     filling: Option<Filling>,
     /// The key after which the store is asked for more.
     after: Option<Arc<str>>,
+    /// Jobs of runs have no limit key, and are all in one lane.
+    pub(crate) runs: Runs,
 }
 
 /// The next job of a lane.
@@ -116,6 +119,7 @@ impl View {
         let lane = self.lanes.entry(limit_key.clone()).or_insert_with(|| Lane::new(known));
         if lane.ready.insert(key) {
             self.n_ready += 1;
+            self.runs.insert(key);
         }
         self.place(limit_key, standing);
         true
@@ -126,6 +130,7 @@ impl View {
         let Some(lane) = self.lanes.get_mut(limit_key) else { return };
         if lane.ready.remove(&key) {
             self.n_ready -= 1;
+            self.runs.remove(key);
             self.place(limit_key, standing);
         }
     }

@@ -8,11 +8,11 @@ mod answer;
 mod http;
 mod output;
 mod script;
+mod turns;
 
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use windlass_engine::effect::Order;
@@ -21,9 +21,11 @@ use windlass_engine::plan::Exec;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::time::Timestamp;
 
+use crate::log::Log;
 use crate::{Runtime, Settings};
 
 use address::Policy;
+use turns::Turns;
 
 /// How much earlier than the run's own time limit a call gives up, at most: the run then learns who was too slow,
 /// and not only that somebody was.
@@ -49,20 +51,20 @@ pub(crate) struct Reported {
     pub(crate) outcome: Outcome,
     pub(crate) worker: Option<String>,
     /// What it wrote beside its result.
-    pub(crate) log: Option<String>,
+    pub(crate) log: Log,
 }
 
 /// What calls are made with.
 pub(crate) struct Caller {
     client: reqwest::Client,
-    scripts: Semaphore,
+    scripts: Turns,
 }
 
 impl Caller {
     pub(crate) fn new(settings: &Settings) -> Self {
         Caller {
             client: http::client(Policy::of(settings), settings.worker_calls_max),
-            scripts: Semaphore::new(SCRIPTS_MAX),
+            scripts: Turns::new(SCRIPTS_MAX),
         }
     }
 }
@@ -74,20 +76,22 @@ impl Runtime {
         let limit = self.limit(order);
         if limit.left.is_zero() {
             let outcome = failed(FaultKind::Timeout, "no time was left to make the call");
-            return Reported { outcome, worker: None, log: None };
+            return Reported { outcome, worker: None, log: Log::default() };
         }
         // Whoever was chosen is named also when the call is given up halfway.
         let worker = OnceLock::new();
         let calling = async {
             match &order.exec {
-                Exec::Http => (self.call_worker(order, limit, &worker).await, None),
+                Exec::Http => self.call_worker(order, limit, &worker).await,
                 Exec::Script(script) => self.call_script(order, script, limit).await,
-                Exec::Func { .. } | Exec::Queue | Exec::Flow { .. } => (misdirected(&order.exec), None),
+                Exec::Func { .. } | Exec::Queue | Exec::Flow { .. } => {
+                    (misdirected(&order.exec), Log::default())
+                }
             }
         };
         let (mut outcome, log) = tokio::select! {
             biased;
-            () = cancel.cancelled() => (Outcome::Canceled, None),
+            () = cancel.cancelled() => (Outcome::Canceled, Log::default()),
             ended = calling => ended,
         };
         unhurry(&mut outcome);

@@ -10,6 +10,7 @@ use windlass_engine::id::RunId;
 use windlass_engine::input::{Input, Outcome};
 use windlass_engine::plan::Exec;
 use windlass_engine::retry::{Fault, FaultKind};
+use windlass_store::log::LogRow;
 use windlass_store::record::Record;
 use windlass_store::run::RunStatus;
 use windlass_store::schedule::Started;
@@ -20,6 +21,7 @@ use crate::feed::Change;
 use crate::function::{Function, FunctionCall};
 use crate::hot::Hot;
 use crate::job::unclaimed;
+use crate::log::Log;
 use crate::mailbox::Letter;
 use crate::submit::After;
 
@@ -64,13 +66,14 @@ impl Calls {
 impl Runtime {
     /// Does what follows from a commit; answers with what quick functions said.
     pub(crate) fn carry_out(&self, hot: &Hot, after: After) -> Vec<Letter> {
-        let After { effects, standing, jobs, messages } = after;
+        let After { effects, standing, jobs, messages, moments } = after;
         let run = hot.run.id;
         let mut own = Vec::new();
         if let Some(standing) = standing {
             if standing.status == RunStatus::Canceling {
                 own.extend(unclaimed(&jobs));
             }
+            self.stats().follow(hot, &moments, standing.updated_at);
             self.timers().set(run, standing.wake_at, self.clock().now());
             self.feed().tell(|| Change {
                 run,
@@ -156,11 +159,9 @@ impl Runtime {
             let Reported { outcome, worker, log } = made.unwrap_or_else(|_| Reported {
                 outcome: panicked(&order.service),
                 worker: None,
-                log: None,
+                log: Log::default(),
             });
-            if let Some(text) = log {
-                runtime.save_log(order.run, order.fence, text).await;
-            }
+            runtime.save_log(order.run, order.fence, log).await;
             runtime.calls().end(order.run, order.fence);
             runtime.post(order.run, ended(&order, outcome, worker));
         });
@@ -169,7 +170,11 @@ impl Runtime {
     async fn perform(&self, order: &Order, cancel: &CancellationToken) -> Reported {
         let Exec::Func { name } = &order.exec else { return self.call(order, cancel).await };
         let Some(Function::Slow(function)) = self.settings().functions.find(name) else {
-            return Reported { outcome: self.settings().functions.unknown(name), worker: None, log: None };
+            return Reported {
+                outcome: self.settings().functions.unknown(name),
+                worker: None,
+                log: Log::default(),
+            };
         };
         let limit = order.deadline.map(|at| self.clock().until(at));
         let late = async {
@@ -183,13 +188,30 @@ impl Runtime {
             () = cancel.cancelled() => Outcome::Canceled,
             () = late => Outcome::Failed(Fault::new(FaultKind::Timeout, format!("`{name}` took too long"))),
         };
-        Reported { outcome, worker: None, log: None }
+        Reported { outcome, worker: None, log: Log::default() }
+    }
+
+    /// Adds to what a call wrote, whoever says it: a call that was suspended may be reported by somebody else.
+    pub async fn add_to_log(&self, run: RunId, fence: u64, log: Log) {
+        if log.is_empty() {
+            return;
+        }
+        let before = self.store().logs(run, Some(fence)).await.unwrap_or_default().pop();
+        let Some(LogRow { text, lines, .. }) = before else {
+            return self.save_log(run, fence, log).await;
+        };
+        let all = Log::of_lines(lines.into_iter().chain(log.lines));
+        self.save_log(run, fence, Log { text: text + &log.text, ..all }).await;
     }
 
     /// Keeps what a call wrote beside its result. It is for reading: losing it loses no work.
-    pub(crate) async fn save_log(&self, run: RunId, fence: u64, text: String) {
-        let record = Record::Log { run, fence, at: self.clock().now(), text };
-        if let Err(error) = self.store().save(record).await {
+    pub(crate) async fn save_log(&self, run: RunId, fence: u64, log: Log) {
+        if log.is_empty() {
+            return;
+        }
+        let Log { text, lines } = log;
+        let row = LogRow { run, fence, at: self.clock().now(), text, lines };
+        if let Err(error) = self.store().save(Record::Log(row)).await {
             tracing::warn!(%run, fence, %error, "the log of a call could not be kept");
         }
     }

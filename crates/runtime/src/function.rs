@@ -1,10 +1,15 @@
 //! Functions that run in this process: the built-in ones, and those of programs that embed Windlass.
+//!
+//! A function that is only *added* is called by nodes that name it (`exec_type: local_func`). A handler that is
+//! *registered* is more: it also serves the service of its name, as a worker that lives in the server does, so that a
+//! node type of that name runs here without saying so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use windlass_engine::effect::Order;
@@ -19,8 +24,13 @@ use windlass_engine::time::Timestamp;
 /// What a function is called with.
 #[derive(Debug, Clone)]
 pub struct FunctionCall {
-    pub run: RunId,
-    pub node: NodePath,
+    /// The name it was called by.
+    pub service: String,
+    /// The run it belongs to; a plain job has none.
+    pub run: Option<RunId>,
+    /// The node of that run.
+    pub node: Option<NodePath>,
+    /// From 1.
     pub attempt: u32,
     /// The same for every attempt: what the world is asked to do once is filed under it.
     pub key: String,
@@ -28,14 +38,75 @@ pub struct FunctionCall {
     pub params: Params,
     /// What it left when it was suspended.
     pub memo: Option<Arc<Value>>,
+    /// An answer after this moment is too late.
     pub deadline: Option<Timestamp>,
+}
+
+/// How a handler answers: it is done, it will be asked again, or it failed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    Done(Value),
+    /// Not finished: asked again with `memo` after `recheck`; without one as its node or its service says, or when
+    /// somebody reports.
+    Suspended {
+        memo: Value,
+        recheck: Option<Duration>,
+    },
+    Failed(Fault),
+}
+
+impl Answer {
+    /// A failure that trying again may mend, as often as the node says.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Answer::Failed(Fault::new(FaultKind::Error, message))
+    }
+
+    /// A failure that comes again however often it is tried.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Answer::Failed(Fault::new(FaultKind::Error, message).permanent())
+    }
+
+    /// A fault of the network or of somebody who is busy. A node of the dag form is tried again within a second, then
+    /// suspended and asked again.
+    pub fn temporary(message: impl Into<String>) -> Self {
+        Answer::Failed(Fault::new(FaultKind::Transport, message))
+    }
+}
+
+impl From<Value> for Answer {
+    fn from(value: Value) -> Self {
+        Answer::Done(value)
+    }
+}
+
+impl<E: fmt::Display> From<Result<Value, E>> for Answer {
+    fn from(result: Result<Value, E>) -> Self {
+        match result {
+            Ok(value) => Answer::Done(value),
+            Err(error) => Answer::failed(error.to_string()),
+        }
+    }
+}
+
+impl From<Answer> for Outcome {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Done(value) => Outcome::Done(Arc::new(value)),
+            Answer::Suspended { memo, recheck } => {
+                let recheck_ms = recheck.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+                Outcome::Suspended { memo, recheck_ms }
+            }
+            Answer::Failed(fault) => Outcome::Failed(fault),
+        }
+    }
 }
 
 impl FunctionCall {
     pub(crate) fn of(order: &Order) -> Self {
         FunctionCall {
-            run: order.run,
-            node: order.node.clone(),
+            service: order.service.clone(),
+            run: Some(order.run),
+            node: Some(order.node.clone()),
             attempt: order.attempt,
             key: order.key.clone(),
             input: order.input.clone(),
@@ -61,6 +132,8 @@ pub(crate) enum Function {
 #[derive(Clone, Default)]
 pub struct Functions {
     named: Arc<BTreeMap<String, Function>>,
+    /// Those that serve the service of their name.
+    services: Arc<BTreeSet<String>>,
 }
 
 impl fmt::Debug for Functions {
@@ -97,6 +170,24 @@ impl Functions {
         self.with(name.into(), Function::Slow(Arc::new(move |call| Box::pin(function(call)))))
     }
 
+    /// Adds a handler that serves the service `name`: nodes of that type, steps with that operator and plain jobs of that
+    /// name run in this process, beside whatever workers serve it elsewhere. Nodes can name it as a function, too. One
+    /// of the same name is replaced.
+    #[must_use]
+    pub fn register<F, R>(mut self, name: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(FunctionCall) -> R + Send + Sync + 'static,
+        R: Future + Send + 'static,
+        R::Output: Into<Answer>,
+    {
+        let name = name.into();
+        Arc::make_mut(&mut self.services).insert(name.clone());
+        self.with_async(name, move |call| {
+            let answer = handler(call);
+            async move { answer.await.into().into() }
+        })
+    }
+
     fn with(mut self, name: String, function: Function) -> Self {
         Arc::make_mut(&mut self.named).insert(name, function);
         self
@@ -105,6 +196,11 @@ impl Functions {
     /// The names that can be called.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.named.keys().map(String::as_str)
+    }
+
+    /// The services that handlers serve.
+    pub fn services(&self) -> impl Iterator<Item = &str> {
+        self.services.iter().map(String::as_str)
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Function> {

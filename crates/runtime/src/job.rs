@@ -31,6 +31,7 @@ use windlass_store::commit::JobChange;
 use windlass_store::job::{CallRef, JobRow};
 use windlass_store::queue::QueueDepth;
 
+use crate::log::Log;
 use crate::mailbox::Letter;
 use crate::queue::Tallies;
 use crate::{Runtime, RuntimeError};
@@ -92,7 +93,8 @@ pub struct Finish {
     pub fence: u64,
     pub outcome: Outcome,
     pub worker: Option<String>,
-    pub log: Option<String>,
+    /// What was written beside the result; only of a run's call it is kept.
+    pub log: Log,
     /// Of a plain job that failed: the next attempt begins not before so long.
     pub retry_after_ms: Option<u64>,
 }

@@ -14,10 +14,14 @@ pub mod run;
 pub mod job;
 pub mod queue;
 pub mod schedule;
+pub mod service;
+pub mod stats;
 pub mod worker;
 
 pub mod call;
 pub mod function;
+mod handler;
+pub mod log;
 
 pub mod doctor;
 pub mod feed;
@@ -33,6 +37,7 @@ mod retain;
 mod runtime;
 mod submit;
 mod timer;
+mod waiting;
 
 pub use error::{RuntimeError, SubmitError};
 pub use runtime::Runtime;

@@ -9,7 +9,9 @@ use windlass_store::queue::QueueDepth;
 
 pub use limit::{LimitError, RATE_MS_MAX};
 
-pub(crate) use tally::Tallies;
+pub(crate) use ring::News;
+pub(crate) use spread::Times;
+pub(crate) use tally::{Tallies, Tally};
 
 use crate::{Runtime, RuntimeError};
 
@@ -48,6 +50,7 @@ pub struct Stretch {
 /// How long something took, over many; nothing when there was none.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Spread {
+    pub mean: Option<u64>,
     pub p50: Option<u64>,
     pub p95: Option<u64>,
     pub p99: Option<u64>,

@@ -174,6 +174,7 @@ impl Runtime {
             let prices = self.prices().read().unwrap_or_else(PoisonError::into_inner).clone();
             start.prices = (*prices).clone();
         }
+        start.rechecks = (*self.rechecks().read().unwrap_or_else(PoisonError::into_inner)).as_ref().clone();
         Ok(start)
     }
 

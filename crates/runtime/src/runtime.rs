@@ -1,7 +1,7 @@
 //! One server: everything it holds, and how it starts and stops.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use crate::outbox::Outbox;
 use crate::peers::Peers;
 use crate::recovery::Life;
 use crate::schedule::Calendar;
+use crate::stats::Stats;
 use crate::timer::Timers;
 use crate::worker::Registry;
 use crate::{RuntimeError, Settings};
@@ -49,13 +50,17 @@ pub(crate) struct Inner {
     feed: Feed,
     plans: Plans,
     prices: RwLock<Arc<BTreeMap<String, Price>>>,
+    rechecks: RwLock<Arc<BTreeMap<String, u64>>>,
     mailboxes: Mailboxes,
     timers: Timers,
     outbox: Outbox,
     calls: Calls,
+    /// Handlers at work.
+    handling: AtomicUsize,
     jobs: Jobs,
     calendar: Calendar,
     registry: Registry,
+    stats: Stats,
     caller: Caller,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -74,6 +79,7 @@ impl Runtime {
         }
         let life = Life::begin(&*store, &settings.name, settings.is_alone, clock.now()).await?;
         let inner = Inner {
+            stats: Stats::new(clock.now()),
             store,
             clock,
             peers: Peers::new(life.row.owner.epoch),
@@ -81,10 +87,12 @@ impl Runtime {
             feed: Feed::new(settings.is_alone),
             plans: Plans::default(),
             prices: RwLock::default(),
+            rechecks: RwLock::default(),
             mailboxes: Mailboxes::new(),
             timers: Timers::default(),
             outbox: Outbox::default(),
             calls: Calls::default(),
+            handling: AtomicUsize::new(0),
             jobs: Jobs::new(settings.is_alone),
             calendar: Calendar::default(),
             registry: Registry::new(&settings),
@@ -96,6 +104,7 @@ impl Runtime {
         };
         let runtime = Runtime { inner: Arc::new(inner) };
         runtime.load_prices().await?;
+        runtime.load_services().await?;
         runtime.load_jobs().await?;
         runtime.begin_loops(hints);
         Ok(runtime)
@@ -113,6 +122,7 @@ impl Runtime {
         self.tasks().spawn(self.clone().look_for_messages());
         self.tasks().spawn(self.clone().tidy_up());
         self.tasks().spawn(self.clone().look_at_workers());
+        self.tasks().spawn(self.clone().serve_handlers());
         self.tasks().spawn(self.clone().forget_now_and_then());
         let runtime = self.clone();
         // What the server before left behind; the new one is ready meanwhile.
@@ -142,6 +152,7 @@ impl Runtime {
     /// Reads what somebody may have set through another server.
     async fn refresh_settings(&self) -> Result<(), RuntimeError> {
         self.load_prices().await?;
+        self.load_services().await?;
         self.load_queue_settings().await?;
         Ok(())
     }
@@ -153,7 +164,7 @@ impl Runtime {
             if !self.is_alone()
                 && let Err(error) = self.refresh_settings().await
             {
-                tracing::warn!(%error, "prices and the settings of queues could not be read, will try again");
+                tracing::warn!(%error, "what was set at other servers could not be read, will try again");
             }
             tokio::select! {
                 () = tokio::time::sleep(self.settings().worker_refresh) => {}
@@ -212,6 +223,14 @@ impl Runtime {
         &self.inner.prices
     }
 
+    pub(crate) fn rechecks(&self) -> &RwLock<Arc<BTreeMap<String, u64>>> {
+        &self.inner.rechecks
+    }
+
+    pub(crate) fn handling(&self) -> &AtomicUsize {
+        &self.inner.handling
+    }
+
     pub(crate) fn mailboxes(&self) -> &Mailboxes {
         &self.inner.mailboxes
     }
@@ -234,6 +253,10 @@ impl Runtime {
 
     pub(crate) fn caller(&self) -> &Caller {
         &self.inner.caller
+    }
+
+    pub(crate) fn stats(&self) -> &Stats {
+        &self.inner.stats
     }
 
     pub(crate) fn jobs(&self) -> &Jobs {
@@ -283,8 +306,8 @@ impl Runtime {
         self.inner.is_draining.store(true, Ordering::Relaxed);
         self.inner.jobs.close();
         let begun = tokio::time::Instant::now();
-        while begun.elapsed() < grace && (self.inner.calls.len() > 0 || self.inner.mailboxes.n_waiting() > 0)
-        {
+        let works = || self.inner.calls.len() > 0 || self.inner.handling.load(Ordering::Relaxed) > 0;
+        while begun.elapsed() < grace && (works() || self.inner.mailboxes.n_waiting() > 0) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         self.stop();

@@ -35,6 +35,8 @@ pub struct Settings {
     pub is_alone: bool,
     /// Functions that flows can call in this process.
     pub functions: Functions,
+    /// Calls of registered handlers at once.
+    pub handlers_max: usize,
 }
 
 impl Default for Settings {
@@ -54,6 +56,7 @@ impl Default for Settings {
             retain_for: Some(Duration::from_secs(30 * 24 * 3_600)),
             is_alone: true,
             functions: Functions::built_in(),
+            handlers_max: 64,
         }
     }
 }

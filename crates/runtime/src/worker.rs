@@ -5,7 +5,6 @@
 
 mod desk;
 mod place;
-mod waiting;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -14,6 +14,7 @@ use windlass_engine::input::{Input, Outcome};
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_runtime::flow::{NewFlow, NewVersion};
 use windlass_runtime::job::{Claim, Claimed, Finish, Verdict};
+use windlass_runtime::log::Log;
 use windlass_runtime::run::NewRun;
 use windlass_runtime::{Runtime, Settings};
 use windlass_store::flow::VersionStatus;
@@ -83,7 +84,14 @@ async fn take(server: &Runtime) -> Claimed {
 }
 
 fn end(claimed: &Claimed, outcome: Outcome) -> Finish {
-    Finish { job: claimed.job, fence: claimed.fence, outcome, worker: None, log: None, retry_after_ms: None }
+    Finish {
+        job: claimed.job,
+        fence: claimed.fence,
+        outcome,
+        worker: None,
+        log: Log::default(),
+        retry_after_ms: None,
+    }
 }
 
 fn done(claimed: &Claimed, value: Value) -> Finish {
@@ -153,7 +161,7 @@ async fn the_run_tries_again_and_not_the_job() {
     let run = start(&server, row_of(&["a"], &retries), 1).await[0];
     let first = take(&server).await;
     let fault = Fault::new(FaultKind::Error, "no luck");
-    let failed = Finish { log: Some("what happened".to_owned()), ..end(&first, Outcome::Failed(fault)) };
+    let failed = Finish { log: Log::of_text("what happened"), ..end(&first, Outcome::Failed(fault)) };
     assert_eq!(say(&server, failed.clone()).await, Verdict::Ok);
     assert_eq!(say(&server, failed).await, Verdict::Ok);
     let second = take(&server).await;

@@ -56,7 +56,14 @@ async fn take(server: &Runtime, max: usize) -> Vec<Claimed> {
 
 fn done(claimed: &Claimed) -> Finish {
     let outcome = Outcome::Done(Arc::new(json!(1)));
-    Finish { job: claimed.job, fence: claimed.fence, outcome, worker: None, log: None, retry_after_ms: None }
+    Finish {
+        job: claimed.job,
+        fence: claimed.fence,
+        outcome,
+        worker: None,
+        log: windlass_runtime::log::Log::default(),
+        retry_after_ms: None,
+    }
 }
 
 async fn finish(server: &Runtime, claimed: &[Claimed]) {

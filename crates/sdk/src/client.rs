@@ -6,6 +6,8 @@ mod jobs;
 mod queues;
 mod runs;
 mod schedules;
+mod services;
+mod stats;
 mod tasks;
 mod workers;
 

@@ -13,6 +13,8 @@ mod query;
 mod queue;
 mod run;
 mod schedule;
+mod service;
+mod stats;
 mod task;
 mod time;
 mod trace;
@@ -24,15 +26,17 @@ use utoipa::ToSchema;
 pub use action::{Approval, Cancel, Continue, Decide, NoBody, Rerun, Signal};
 pub use doctor::{Examination, Examine, Finding};
 pub use flow::{
-    Change, ChangeKind, Definition, ExpandedTask, Expansion, Flow, FlowDetail, FlowDiff, NewFlow, NewVersion,
-    Published, Severity, Validation, ValidationProblem, Version, VersionSummary,
+    Change, ChangeKind, Definition, ExpandedTask, Expansion, Flow, FlowDetail, FlowDiff, Instantiate,
+    NewFlow, NewVersion, Published, Severity, Validation, ValidationProblem, Version, VersionSummary,
 };
 pub use job::{
     CallReport, Claim, Claimed, ClaimedJob, Extend, ExtendVerdict, Extended, Finish, FinishVerdict, Finished,
     JobResult, Outcome, Reported, Verdict,
 };
 pub use problem::{FieldError, PlatformProblem, Problem};
-pub use query::{ApprovalsQuery, DiffQuery, FlowsQuery, PageQuery, RunsQuery, StartQuery, StateQuery};
+pub use query::{
+    ApprovalsQuery, DiffQuery, FlowsQuery, LogsQuery, PageQuery, RunsQuery, StartQuery, StateQuery,
+};
 pub use queue::{
     DeadLetter, DeadLetters, DiscardLetters, Letter, LetterGroup, LetterGroups, LetterRefused, LettersMoved,
     LettersQuery, LimitChange, Queue, QueueChange, QueueLimits, QueueStats, Queues, Rate, Rates,
@@ -46,12 +50,17 @@ pub use schedule::{
     Begun, Catchup, Dst, LastRun, Misfire, NewSchedule, NextQuery, NextRuns, Overlap, Preview, Schedule,
     ScheduleChange, ScheduleDeleted, Schedules, Toggle, Triggered,
 };
+pub use service::{Service, ServiceChange};
+pub use stats::{
+    FlowStats, Level, Load, NodeDurations, NodePace, NodeStretch, Parallelism, ProcessStats, RunPace,
+    RunStats, RunStretch, ServerStats, Stats,
+};
 pub use task::{
     BackoffKind, NewTask, Task, TaskBackoff, TaskCreated, TaskDetail, TaskList, TaskRun, TaskRuns,
     TaskSummary, TaskType, TasksCreated, TasksQuery,
 };
 pub use time::Time;
-pub use trace::{Attempt, ChangeEvent, EndEvent, JournalEntry, LogLine, Reason, Why};
+pub use trace::{Attempt, ChangeEvent, EndEvent, JournalEntry, LogLevel, LogLine, Reason, Said, Why};
 pub use worker::{Health, Readiness, Worker, WorkerTask, Workers};
 
 /// One page of a list.

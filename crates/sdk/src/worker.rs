@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 use crate::Client;
 use handler::Handler;
 
-pub use handler::{Call, Outcome};
+pub use handler::{Call, Logger, Outcome};
 pub use name::unique_id;
 pub use push::bind;
 

@@ -9,9 +9,14 @@ mod doctor;
 mod flow;
 mod health;
 mod job;
+mod log;
+mod metrics;
 mod run;
+mod service;
 mod start;
+mod stats;
 mod stream;
+mod template;
 mod trace;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -33,7 +38,9 @@ fn flow_routes() -> OpenApiRouter<App> {
         .routes(routes!(flow::versions, flow::publish))
         .routes(routes!(flow::version))
         .routes(routes!(diff::diff))
+        .routes(routes!(template::instantiate))
         .routes(routes!(start::start))
+        .routes(routes!(stats::flow))
 }
 
 fn run_routes() -> OpenApiRouter<App> {
@@ -43,8 +50,9 @@ fn run_routes() -> OpenApiRouter<App> {
         .routes(routes!(run::state))
         .routes(routes!(trace::attempts))
         .routes(routes!(trace::journal))
-        .routes(routes!(trace::logs))
+        .routes(routes!(log::list))
         .routes(routes!(trace::why))
+        .routes(routes!(stats::run))
         .routes(routes!(stream::run_events))
         .routes(routes!(stream::events))
         .routes(routes!(action::cancel))
@@ -65,7 +73,11 @@ fn work_routes() -> OpenApiRouter<App> {
         .routes(routes!(job::finish))
         .routes(routes!(job::extend))
         .routes(routes!(call::report))
+        .routes(routes!(service::list))
+        .routes(routes!(service::show, service::set))
         .routes(routes!(doctor::examine))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
+        .routes(routes!(stats::server))
+        .routes(routes!(metrics::metrics))
 }

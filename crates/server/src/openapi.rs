@@ -43,6 +43,7 @@ pub(crate) fn document(native: OpenApi) -> Value {
     });
     document["tags"] = json!([
         { "name": "flows", "description": "Flows, their versions, and what is wrong with a definition" },
+        { "name": "services", "description": "What workers can do, and what is set for it" },
         { "name": "runs", "description": "Starting runs, telling them something, looking at them" },
         { "name": "events", "description": "What happens, as it happens" },
         { "name": "jobs", "description": "What workers ask for and answer" },

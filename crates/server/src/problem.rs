@@ -60,11 +60,13 @@ codes! {
     UnknownTask, "unknown_task", 404, "there is no such task";
     UnknownSchedule, "unknown_schedule", 404, "there is no such schedule";
     UnknownWorker, "unknown_worker", 404, "there is no such worker";
+    UnknownService, "unknown_service", 404, "nobody serves the service, and nothing is set for it";
     MethodNotAllowed, "method_not_allowed", 405, "the path does not take this method";
     SlowBody, "slow_body", 408, "the body came too slowly";
     NameTaken, "name_taken", 409, "another flow has the name";
     NumberTaken, "number_taken", 409, "another version has the number";
     RequestTaken, "request_taken", 409, "the request id was used for another body";
+    NotTemplate, "not_template", 409, "the flow is no template";
     NotPublished, "not_published", 409, "the version cannot be started";
     NotStarted, "not_started", 409, "the run has not been started";
     AlreadyStarted, "already_started", 409, "the run was already started";

@@ -4,6 +4,7 @@ mod flow;
 mod node;
 mod page;
 mod run;
+mod stats;
 mod trace;
 mod why;
 
@@ -14,6 +15,7 @@ pub(crate) use flow::{definition, flow, form, severity_problems, version, versio
 pub(crate) use node::{Found, each_node};
 pub(crate) use page::{counted, label, limit, list, part, slice};
 pub(crate) use run::{priority, run, run_state, status, summary};
+pub(crate) use stats::{node_durations, node_pace, parallelism, quotient, run_pace, spread, spread_of};
 pub(crate) use trace::{attempt, entry};
 pub(crate) use why::reason;
 

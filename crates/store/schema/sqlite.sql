@@ -269,7 +269,7 @@ CREATE TABLE logs (
     run BLOB NOT NULL,
     fence INTEGER NOT NULL,
     at INTEGER NOT NULL,
-    text TEXT NOT NULL,
+    text TEXT NOT NULL, lines TEXT NOT NULL DEFAULT '[]',
     PRIMARY KEY (run, fence)
 ) STRICT;
 
@@ -558,6 +558,12 @@ CREATE TABLE servers (
     beat_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE services (
+    name TEXT NOT NULL PRIMARY KEY,
+    settings TEXT NOT NULL,
+    updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE snapshots (
     run BLOB NOT NULL PRIMARY KEY,
     seq INTEGER NOT NULL,
@@ -685,4 +691,181 @@ SELECT id, name, url, kind, kind AS type, services, services AS services_json, q
     strftime('%Y-%m-%dT%H:%M:%fZ', beat_at / 1000.0, 'unixepoch') AS heartbeat_at,
     CASE WHEN beat_at / 1000 >= unixepoch('now') - 15 THEN 'online' ELSE 'offline' END AS status
 FROM registrations;
+
+CREATE VIEW workflow_logs AS
+SELECT told.run, 'run_' || lower(hex(told.run)) || '.' || told.seq || '.' || told.place AS id,
+    'run_' || lower(hex(told.run)) AS workflow_task_id,
+    CASE
+        WHEN told.kind = 'logged' THEN told.event ->> '$.level'
+        WHEN told.kind = 'failed' THEN iif(told.event ->> '$.route' IS NULL, 'error', 'warn')
+        WHEN told.kind = 'ended' THEN CASE told.event ->> '$.status'
+            WHEN 'completed' THEN 'info' WHEN 'failed' THEN 'error' ELSE 'warn'
+        END
+        WHEN told.kind = 'waiting' THEN iif(told.event ->> '$.wait.for' IN ('balance', 'budget'), 'warn', 'info')
+        WHEN told.kind IN ('deferred', 'expiring', 'dropped', 'canceling') THEN 'warn'
+        ELSE 'info'
+    END AS level,
+    told.node AS node_id,
+    CASE told.kind
+        WHEN 'started' THEN 'the run started'
+        WHEN 'entered' THEN 'entered'
+        WHEN 'granted' THEN
+            iif(told.event ->> '$.again', 'asked again', 'called, attempt ' || (told.event ->> '$.attempt'))
+        WHEN 'suspended' THEN
+            iif(told.event ->> '$.until' IS NULL, 'suspended until it is reported', 'suspended, asked again later')
+        WHEN 'deferred' THEN CASE told.event ->> '$.next'
+            WHEN 'retry' THEN 'failed, tried again'
+            WHEN 'failover' THEN 'failed, another worker is asked'
+            WHEN 'quick' THEN 'temporary fault, tried again at once'
+            WHEN 'recheck' THEN 'temporary faults go on, suspended and asked again later'
+            WHEN 'lost' THEN 'lost, given to another worker'
+            WHEN 'recovered' THEN 'lost with its server, called again'
+            WHEN 'restart' THEN 'failed, started again from its beginning'
+        END || ': ' || (told.event ->> '$.fault.message')
+        WHEN 'expiring' THEN 'took too long and was told to stop'
+        WHEN 'done' THEN 'done'
+        WHEN 'failed' THEN iif(told.event ->> '$.route' IS NULL, 'failed: ', 'failed, and an edge catches it: ')
+            || (told.event ->> '$.fault.message')
+        WHEN 'skipped' THEN 'skipped'
+        WHEN 'dropped' THEN 'canceled'
+        WHEN 'judged' THEN 'edges not taken: ' || json_array_length(told.event, '$.dead')
+        WHEN 'opened' THEN 'opened'
+        WHEN 'turned' THEN 'turn ' || (told.event ->> '$.index') || ' ended'
+        WHEN 'waiting' THEN CASE told.event ->> '$.wait.for'
+            WHEN 'timer' THEN 'waits for a time'
+            WHEN 'signal' THEN 'waits for a signal'
+            WHEN 'approval' THEN 'waits for a decision'
+            WHEN 'balance' THEN 'waits for money'
+            WHEN 'budget' THEN 'waits for a larger budget'
+        END
+        WHEN 'signaled' THEN 'signal: ' || (told.event ->> '$.key')
+        WHEN 'decided' THEN 'decided'
+        WHEN 'canceling' THEN 'cancel was asked for'
+        WHEN 'paused' THEN 'paused'
+        WHEN 'resumed' THEN 'resumed'
+        WHEN 'stepped' THEN 'one step was asked for'
+        WHEN 'retried' THEN 'retried, round ' || (told.event ->> '$.round')
+        WHEN 'rerun' THEN
+            'run again from ' || (told.event ->> '$.from') || ', round ' || (told.event ->> '$.round')
+        WHEN 'funded' THEN 'money or a larger budget came'
+        WHEN 'logged' THEN told.event ->> '$.message'
+        WHEN 'ended' THEN CASE told.event ->> '$.status'
+            WHEN 'completed' THEN 'the run completed'
+            WHEN 'failed' THEN 'the run failed: ' || coalesce(told.event ->> '$.error.message', '')
+            ELSE 'the run was canceled'
+        END
+        ELSE told.kind
+    END AS message,
+    CASE told.kind
+        WHEN 'logged' THEN '{}'
+        ELSE json_remove(told.event, '$.e', '$.node', '$.params', '$.prices', '$.rechecks', '$.input', '$.output',
+            '$.outputs', '$.memo', '$.result', '$.shared', '$.value', '$.names',
+            iif(told.kind = 'granted', '$.by', '$.e'))
+    END AS data,
+    strftime('%Y-%m-%dT%H:%M:%fZ', told.at / 1000.0, 'unixepoch') AS created_at
+FROM events AS told
+WHERE told.kind <> 'judged' OR json_array_length(told.event, '$.dead') > 0
+UNION ALL
+SELECT runs.id, 'run_' || lower(hex(runs.id)) || '.f' || (one.value ->> '$.fence') || '.' || (one.value ->> '$.n'),
+    'run_' || lower(hex(runs.id)), one.value ->> '$.level', one.value ->> '$.node', one.value ->> '$.message',
+    coalesce(nullif(one.value -> '$.data', 'null'), '{}'),
+    strftime('%Y-%m-%dT%H:%M:%fZ', (one.value ->> '$.at') / 1000.0, 'unixepoch')
+FROM runs JOIN json_each((
+    -- Run by run, so that finding the nodes of one does not read the journals of all.
+    WITH granted AS MATERIALIZED (
+        SELECT event ->> '$.fence' AS fence, node FROM events WHERE events.run = runs.id AND kind = 'granted'
+    ),
+    wrote AS (
+        SELECT fence, at, -1 AS n, json_object('level', 'info', 'message', text) AS line
+        FROM logs WHERE logs.run = runs.id AND text <> ''
+        UNION ALL
+        SELECT logs.fence, logs.at, line.key, line.value
+        FROM logs JOIN json_each(logs.lines) AS line WHERE logs.run = runs.id
+    )
+    SELECT json_group_array(json_object(
+        'fence', wrote.fence, 'n', wrote.n, 'at', wrote.at, 'node', granted.node, 'level', wrote.line ->> '$.level',
+        'message', wrote.line ->> '$.message', 'data', json(wrote.line -> '$.data')
+    ))
+    FROM wrote LEFT JOIN granted ON granted.fence = wrote.fence
+)) AS one;
+
+CREATE VIEW workflow_tasks AS
+SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS account_id,
+    'flow_' || lower(hex(runs.flow)) AS workflow_id,
+    coalesce(begun.event ->> '$.exec_mode', 'all') AS exec_mode,
+    coalesce(begun.event -> '$.start_node_ids', '[]') AS start_node_ids,
+    CASE WHEN runs.status IN ('waiting', 'paused', 'canceling') THEN 'running' ELSE runs.status END AS status,
+    (
+        WITH numbered AS (
+            SELECT at, kind, node, event, row_number() OVER (ORDER BY seq, place) AS n
+            FROM events WHERE events.run = runs.id
+        ),
+        seen AS (
+            SELECT node, max(n) AS n, max(at) AS at,
+                max(CASE kind WHEN 'entered' THEN at END) AS entered_at,
+                max(CASE kind WHEN 'granted' THEN event ->> '$.fence' END) AS fence,
+                -- The last of them, found by its number.
+                substr(max(printf('%019d', n) || event), 20) AS last
+            FROM numbered
+            WHERE kind IN ('entered', 'granted', 'opened', 'waiting', 'deferred', 'suspended', 'expiring', 'done',
+                'failed', 'skipped', 'dropped')
+            GROUP BY node
+        ),
+        judged AS (
+            SELECT *, CASE last ->> '$.e'
+                    WHEN 'done' THEN 'completed'
+                    WHEN 'skipped' THEN 'skipped'
+                    WHEN 'failed' THEN iif(n < retried, 'pending', 'failed')
+                    WHEN 'dropped' THEN iif(n < retried, 'pending', 'canceled')
+                    ELSE iif(runs.ended_at IS NULL, 'running', 'canceled')
+                END AS status
+            FROM seen, (SELECT coalesce(max(n), 0) AS retried FROM numbered WHERE kind = 'retried')
+        ),
+        stated AS (
+            SELECT node, status, last, json_patch('{}', json_object(
+                    'status', status,
+                    'taskId', (
+                        SELECT 'job_' || lower(hex(jobs.id)) FROM jobs
+                        WHERE jobs.run = runs.id AND jobs.call_fence = judged.fence AND jobs.call_node = judged.node
+                    ),
+                    'error', iif(status = 'failed', last ->> '$.fault.message', NULL),
+                    'startedAt', strftime('%Y-%m-%dT%H:%M:%fZ', entered_at / 1000.0, 'unixepoch'),
+                    'completedAt', iif(status IN ('pending', 'running'), NULL, strftime('%Y-%m-%dT%H:%M:%fZ', iif(
+                        last ->> '$.e' IN ('done', 'failed', 'skipped', 'dropped'), at, runs.ended_at
+                    ) / 1000.0, 'unixepoch'))
+                )) AS state
+            FROM judged
+        )
+        SELECT json_group_object(node, json(CASE
+            WHEN status = 'completed' AND last -> '$.output' IS NOT NULL
+                THEN json_set(state, '$.output', json(last -> '$.output'))
+            ELSE state
+        END))
+        FROM stated
+    ) AS node_states,
+    -- Of a run that is open they are in the journal only, from where it began.
+    coalesce(runs.shared, begun.event -> '$.params', '{}') AS runtime_variables,
+    runs.cost_estimated AS total_estimated_cost,
+    runs.cost_actual AS total_actual_cost,
+    runs.error ->> '$.node' AS error_node_id,
+    runs.error ->> '$.message' AS error_message,
+    strftime('%Y-%m-%dT%H:%M:%fZ', begun.at / 1000.0, 'unixepoch') AS started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', runs.ended_at / 1000.0, 'unixepoch') AS completed_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', runs.created_at / 1000.0, 'unixepoch') AS created_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', runs.updated_at / 1000.0, 'unixepoch') AS updated_at
+FROM runs LEFT JOIN events AS begun ON begun.run = runs.id AND begun.seq = 1 AND begun.place = 0;
+
+CREATE VIEW workflows AS
+SELECT shown.flow, 'flow_' || lower(hex(shown.flow)) AS id, NULL AS account_id, shown.name, shown.description,
+    coalesce(shown.definition -> '$.nodes', '[]') AS nodes,
+    coalesce(shown.definition -> '$.edges', '[]') AS edges,
+    coalesce(shown.definition -> '$.variables', '{}') AS variables,
+    shown.is_template,
+    strftime('%Y-%m-%dT%H:%M:%fZ', shown.created_at / 1000.0, 'unixepoch') AS created_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', shown.updated_at / 1000.0, 'unixepoch') AS updated_at
+FROM (
+    SELECT flows.id AS flow, flows.name, flows.description, flows.is_template, flows.created_at, flows.updated_at,
+        CASE WHEN json_valid(versions.definition) THEN versions.definition END AS definition
+    FROM flows LEFT JOIN versions ON versions.flow = flows.id AND versions.number = flows.latest
+) AS shown;
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use windlass_engine::id::{JobId, RunId, ScheduleId};
-use windlass_engine::job::{Job, State};
+use windlass_engine::job::{Job, JobSpec, State};
 use windlass_engine::path::NodePath;
 use windlass_engine::retry::Fault;
 use windlass_engine::time::Timestamp;
@@ -116,7 +116,7 @@ pub fn fingerprint(job: &Job) -> Option<String> {
 }
 
 /// Whoever has the job now.
-fn holder(job: &Job) -> Option<&String> {
+pub(crate) fn holder(job: &Job) -> Option<&String> {
     match &job.state {
         State::Running { worker, .. } => Some(worker),
         State::Pending { .. }
@@ -126,6 +126,28 @@ fn holder(job: &Job) -> Option<&String> {
         | State::Succeeded
         | State::Failed { .. }
         | State::Cancelled => None,
+    }
+}
+
+/// What a job asks for as it is stored. The payload is kept apart: inside, it would be nested deeper than the reader of
+/// JSON follows.
+pub(crate) fn without_payload(spec: &JobSpec) -> JobSpec {
+    let JobSpec { name, queue, priority, payload: _, dedup_key, unique_for_ms, .. } = spec;
+    let JobSpec { limit_key, max_retries, run_at, timeout_ms, backoff, account, run, .. } = spec;
+    JobSpec {
+        name: name.clone(),
+        queue: queue.clone(),
+        priority: *priority,
+        payload: serde_json::Value::Null,
+        dedup_key: dedup_key.clone(),
+        unique_for_ms: *unique_for_ms,
+        limit_key: limit_key.clone(),
+        max_retries: *max_retries,
+        run_at: *run_at,
+        timeout_ms: *timeout_ms,
+        backoff: *backoff,
+        account: account.clone(),
+        run: *run,
     }
 }
 

@@ -6,6 +6,7 @@
 //! caller, so that a backend is free to write many commits at once. Time is an argument. The store never looks
 //! into events: `project` alone turns them into rows, the same for every backend.
 
+pub mod durability;
 pub mod error;
 pub mod page;
 
@@ -23,6 +24,7 @@ pub mod schedule;
 pub mod log;
 pub mod record;
 pub mod server;
+pub mod service;
 pub mod worker;
 
 pub mod commit;
@@ -31,13 +33,18 @@ pub mod project;
 pub mod store;
 
 pub mod memory;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
 pub mod conformance;
 
+pub use durability::Durability;
 pub use error::{Duplicate, Refusal, StoreError};
 pub use memory::Memory;
+#[cfg(feature = "postgres")]
+pub use postgres::Postgres;
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;
 pub use store::Store;

@@ -6,6 +6,7 @@
 
 pub mod attempts;
 mod flights;
+pub mod moments;
 
 use std::sync::Arc;
 

@@ -11,6 +11,7 @@ use crate::log::LogRow;
 use crate::queue::{QueueDepth, QueueSettings, Spent};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
+use crate::service::ServiceRow;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 /// A row to be written.
@@ -42,13 +43,10 @@ pub enum Record {
         spent: Vec<Spent>,
         now: Timestamp,
     },
+    /// What is set for a service; the whole of it.
+    Service(ServiceRow),
     /// The whole log of an attempt so far. Of a run that is not there nothing is kept: nobody would delete it.
-    Log {
-        run: RunId,
-        fence: u64,
-        at: Timestamp,
-        text: String,
-    },
+    Log(LogRow),
 }
 
 /// Rows to be read.
@@ -62,6 +60,8 @@ pub enum RecordQuery {
     Accounts(Option<String>),
     /// By service.
     Prices,
+    /// By name.
+    Services,
     /// By name; open jobs that can be claimed at `now` count as due.
     Queues { now: Timestamp },
     /// Jobs of a queue that workers have, in no order. Costs what is waited for: asked when a limit is first kept.
@@ -86,6 +86,7 @@ pub enum Records {
     Workers(Vec<WorkerRow>),
     Accounts(Vec<AccountRow>),
     Prices(Vec<PriceRow>),
+    Services(Vec<ServiceRow>),
     Queues(Vec<QueueDepth>),
     Held(Vec<HeldRow>),
     Spent(Vec<Spent>),

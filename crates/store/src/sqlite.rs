@@ -37,6 +37,7 @@ mod schedule;
 mod log;
 mod record;
 mod server;
+mod service;
 mod worker;
 
 mod commit;
@@ -54,6 +55,7 @@ use windlass_engine::time::Timestamp;
 
 use crate::account::{LedgerQuery, LedgerRow};
 use crate::commit::{Commit, Committed};
+pub use crate::durability::Durability;
 use crate::error::{StoreError, Subject};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, ReadyQuery};
@@ -68,34 +70,6 @@ use desk::Desk;
 use lock::Lock;
 use readers::Readers;
 use writer::Writer;
-
-/// What is promised when somebody is answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// It survives a loss of power.
-    #[default]
-    Strict,
-    /// It survives the death of the process; a loss of power may take the last moments.
-    Fast,
-}
-
-impl Durability {
-    /// Every level, the safest first.
-    pub const ALL: [Durability; 2] = [Durability::Strict, Durability::Fast];
-
-    /// The level that `word` names.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|level| level.word() == word)
-    }
-
-    /// The word used in settings.
-    pub fn word(self) -> &'static str {
-        match self {
-            Durability::Strict => "strict",
-            Durability::Fast => "fast",
-        }
-    }
-}
 
 /// A store in one file.
 #[derive(Debug)]

@@ -19,6 +19,7 @@ use crate::record::{AuditRow, Record, RecordQuery, Records};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
+use crate::service::ServiceRow;
 use crate::worker::{WorkerQuery, WorkerRow};
 
 /// What time asks for.
@@ -139,6 +140,7 @@ macro_rules! typed {
                 | Records::Workers(_)
                 | Records::Accounts(_)
                 | Records::Prices(_)
+                | Records::Services(_)
                 | Records::Queues(_)
                 | Records::Held(_)
                 | Records::Spent(_)
@@ -169,6 +171,9 @@ impl dyn Store + '_ {
         /// Prices, by service.
         prices() -> PriceRow, RecordQuery::Prices, Prices);
     typed!(
+        /// What is set for services, by name.
+        services() -> ServiceRow, RecordQuery::Services, Services);
+    typed!(
         /// Queues and how full they are, by name.
         queues(now: Timestamp) -> QueueDepth, RecordQuery::Queues { now }, Queues);
     typed!(
@@ -197,6 +202,7 @@ impl dyn Store + '_ {
             Records::Servers(_)
             | Records::Workers(_)
             | Records::Prices(_)
+            | Records::Services(_)
             | Records::Queues(_)
             | Records::Held(_)
             | Records::Spent(_)

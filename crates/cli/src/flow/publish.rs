@@ -26,6 +26,9 @@ pub(crate) struct Apply {
     /// What changed, for people.
     #[arg(long, alias = "reason", default_value = "")]
     note: String,
+    /// Make new flows templates: flows are made of them with `flow instantiate`.
+    #[arg(long)]
+    template: bool,
     /// Only say what would be done.
     #[arg(long)]
     dry_run: bool,
@@ -55,7 +58,8 @@ pub(super) async fn apply(apply: &Apply, session: &Session) -> Result<ExitCode> 
         }
         let name = apply.name.clone().unwrap_or_else(|| name_of(file));
         let what = NewVersion { definition: None, yaml: Some(text), note: apply.note.clone() };
-        applied.push(publish(&session.client, name, &compiled.definition, what, apply.dry_run).await?);
+        let how = How { is_template: apply.template, dry_run: apply.dry_run };
+        applied.push(publish(&session.client, name, &compiled.definition, what, how).await?);
     }
     session.out.list(
         ["flow", "version", "done"],
@@ -69,12 +73,19 @@ pub(super) async fn apply(apply: &Apply, session: &Session) -> Result<ExitCode> 
     Ok(if n_bad == 0 { ExitCode::SUCCESS } else { ExitCode::from(BAD_DEFINITION) })
 }
 
+/// How a definition is published.
+#[derive(Clone, Copy, Default)]
+struct How {
+    is_template: bool,
+    dry_run: bool,
+}
+
 async fn publish(
     client: &Client,
     name: String,
     definition: &Value,
     what: NewVersion,
-    dry_run: bool,
+    how: How,
 ) -> Result<Applied, ClientError> {
     let there = match client.flow(&name).await {
         Ok(there) => Some(there),
@@ -82,14 +93,15 @@ async fn publish(
         Err(error) => return Err(error),
     };
     let Some(there) = there else {
-        let flow = NewFlow { name: name.clone(), yaml: what.yaml, ..NewFlow::default() };
-        let version = if dry_run { 1 } else { client.create_flow(&flow).await?.version };
+        let is_template = how.is_template;
+        let flow = NewFlow { name: name.clone(), yaml: what.yaml, is_template, ..NewFlow::default() };
+        let version = if how.dry_run { 1 } else { client.create_flow(&flow).await?.version };
         return Ok(Applied { flow: name, version, done: "created" });
     };
     if let Some(newest) = there.version.filter(|version| version.definition == *definition) {
         return Ok(Applied { flow: name, version: newest.summary.version, done: "unchanged" });
     }
-    let version = match dry_run {
+    let version = match how.dry_run {
         true => there.flow.latest_version.saturating_add(1),
         false => client.publish_version(&name, &what).await?.version,
     };
@@ -100,7 +112,7 @@ async fn publish(
 pub(crate) async fn ensure(client: &Client, name: &str, text: String) -> Result<(), ClientError> {
     let definition = compile(&text, Strictness::Strict).definition;
     let what = NewVersion { definition: None, yaml: Some(text), note: String::new() };
-    publish(client, name.to_owned(), &definition, what, false).await.map(|_| ())
+    publish(client, name.to_owned(), &definition, what, How::default()).await.map(|_| ())
 }
 
 fn name_of(file: &Path) -> String {

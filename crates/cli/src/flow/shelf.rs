@@ -3,10 +3,13 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use windlass_sdk::types::{Change, ChangeKind, DiffQuery, Flow, FlowsQuery, Version};
+use clap::Args;
+use serde_json::Value;
+use windlass_sdk::types::{self, Change, ChangeKind, DiffQuery, Flow, FlowsQuery, Version};
 
 use super::Which;
 use crate::output;
+use crate::run::key_value;
 use crate::session::{Session, cut, in_words, now_ms};
 
 /// Flows on one page.
@@ -14,14 +17,37 @@ const PAGE: usize = 1_000;
 /// Characters of a value that a line of a diff shows.
 const VALUE_CHARS: usize = 80;
 
-pub(super) async fn list(
-    search: Option<String>,
-    label: Option<String>,
-    limit: u32,
-    session: &Session,
-) -> Result<ExitCode> {
+/// A flow to be made of a template.
+#[derive(Args)]
+pub(crate) struct Instantiate {
+    /// The name or the id of the template.
+    template: String,
+    /// The name of the new flow.
+    name: String,
+    /// The default of a variable: key=value, the value as JSON, or text where it is none.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    values: Vec<(String, Value)>,
+    /// The version of the template; the newest published one unless named.
+    #[arg(long)]
+    version: Option<u32>,
+    /// What it is for; that of the template unless given.
+    #[arg(long)]
+    description: Option<String>,
+}
+
+pub(super) async fn instantiate(new: Instantiate, session: &Session) -> Result<ExitCode> {
+    let Instantiate { template, name, values, version, description } = new;
+    let variables = values.into_iter().collect();
+    let flow = types::Instantiate { name, description, version, variables, ..types::Instantiate::default() };
+    let made = session.client.instantiate(&template, &flow).await?;
+    session
+        .out
+        .value(&made, &made.name, || format!("{}  ({}), version {}\n", made.name, made.id, made.version))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn list(mut query: FlowsQuery, limit: u32, session: &Session) -> Result<ExitCode> {
     let limit = limit as usize;
-    let mut query = FlowsQuery { q: search, label, ..FlowsQuery::default() };
     let mut flows: Vec<Flow> = Vec::new();
     while flows.len() < limit {
         query.limit = Some((limit - flows.len()).min(PAGE));

@@ -43,7 +43,9 @@ pub(super) async fn act(command: Command, session: &Session) -> Result<ExitCode>
         | Command::Watch(_)
         | Command::State { .. }
         | Command::Events { .. }
+        | Command::Logs(_)
         | Command::Wait(_)
+        | Command::Stats(_)
         | Command::Why(_) => bail!("this command only looks"),
     };
     told(&run, session)

@@ -15,7 +15,7 @@ use crate::output::{self, Format, Output};
 use crate::session::Session;
 
 /// How long nothing may be heard before the run is looked at again.
-const LOOK: Duration = Duration::from_secs(1);
+pub(super) const LOOK: Duration = Duration::from_secs(1);
 /// How long changes are gathered before they are drawn.
 const GATHER: Duration = Duration::from_millis(40);
 /// Entries read at once.
@@ -44,13 +44,13 @@ pub(super) async fn watch(id: &str, timeout: Option<Duration>, session: &Session
 
 /// Rings when something happened to a run. Without a stream it rings now and then.
 #[derive(Default)]
-struct Bell {
+pub(super) struct Bell {
     stream: Option<EventStream>,
     last: Option<String>,
 }
 
 impl Bell {
-    async fn wait(&mut self, client: &Client, id: &str, at_most: Duration) {
+    pub(super) async fn wait(&mut self, client: &Client, id: &str, at_most: Duration) {
         if self.stream.is_none() {
             self.stream = client.run_events(id, self.last.as_deref()).await.ok();
         }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use windlass_store::sqlite::Durability;
+use windlass_store::{Durability, StoreError};
 
 use limits::LimitFlags;
 pub(crate) use limits::Limits;
@@ -33,7 +33,8 @@ pub(crate) struct Flags {
     /// Where to listen [default: 127.0.0.1:8070].
     #[arg(long, value_name = "ADDRESS", env = "WINDLASS_LISTEN")]
     listen: Option<String>,
-    /// Where everything is kept: sqlite:PATH [env: SCHEDULER_DB=PATH too; default: sqlite:windlass.db].
+    /// Where everything is kept: sqlite:PATH or postgres://USER@HOST/DATABASE [env: SCHEDULER_DB=PATH too; default:
+    /// sqlite:windlass.db].
     #[arg(long, value_name = "STORE", env = "WINDLASS_STORE")]
     store: Option<String>,
     /// Where jobs wait: memory (over the store, which keeps them) [default: memory].
@@ -117,6 +118,23 @@ pub(crate) enum Place {
     File(PathBuf),
     /// Deleted at the end.
     Temporary,
+    Database(Address),
+}
+
+/// Where a database is. What is secret in it is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Address(pub(crate) String);
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&windlass_store::postgres::shown(&self.0).unwrap_or_else(|_| "postgres".to_owned()))
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl fmt::Display for Place {
@@ -124,6 +142,7 @@ impl fmt::Display for Place {
         match self {
             Place::File(path) => write!(f, "sqlite:{}", path.display()),
             Place::Temporary => f.write_str("sqlite, in a temporary directory"),
+            Place::Database(address) => address.fmt(f),
         }
     }
 }
@@ -232,14 +251,21 @@ fn read(named: Option<&PathBuf>) -> Result<File> {
 
 fn place(text: &str) -> Result<Place> {
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-        bail!("PostgreSQL is not in this release: use --store sqlite:PATH");
+        let refused = |error: StoreError| match error {
+            StoreError::Unavailable(reason) => anyhow!("--store: {reason}"),
+            other => anyhow!("--store: {other}"),
+        };
+        windlass_store::postgres::shown(text).map_err(refused)?;
+        return Ok(Place::Database(Address(text.to_owned())));
     }
     match text.strip_prefix("sqlite:") {
         Some(path) if !path.is_empty() => {
             let path = path.strip_prefix("//").unwrap_or(path);
             Ok(Place::File(PathBuf::from(path)))
         }
-        Some(_) | None => bail!("`{text}` is no store: write sqlite:PATH, such as sqlite:windlass.db"),
+        Some(_) | None => bail!(
+            "`{text}` is no store: write sqlite:PATH, such as sqlite:windlass.db, or postgres://USER@HOST/DATABASE"
+        ),
     }
 }
 
@@ -300,11 +326,19 @@ mod tests {
 
     #[test]
     fn what_is_not_in_this_release_is_said_clearly() {
-        assert!(place("postgres://db/x").unwrap_err().to_string().contains("not in this release"));
         assert!(memory_only("redis://r").unwrap_err().to_string().contains("not in this release"));
         assert!(place("windlass.db").is_err() && place("sqlite:").is_err());
         assert_eq!(place("sqlite://a/b.db").unwrap(), Place::File("a/b.db".into()));
         assert!(level("safe").is_err());
+    }
+
+    #[test]
+    fn the_address_of_a_database_is_shown_without_its_password() {
+        let place = place("postgres://me:secret@db.example/work").unwrap();
+        assert_eq!(place.to_string(), "postgres://db.example:5432/work");
+        assert!(!format!("{place:?}").contains("secret"));
+        let refused = self::place("postgres://me:secret@db.example:x/work").unwrap_err().to_string();
+        assert!(refused.contains("--store") && !refused.contains("secret"), "{refused}");
     }
 
     #[test]

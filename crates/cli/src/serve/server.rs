@@ -9,9 +9,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use windlass_runtime::{Runtime, Settings};
-use windlass_store::sqlite::Sqlite;
+use windlass_store::{Postgres, Sqlite, Store};
 
-use super::config::{Config, Place};
+use super::config::{Address, Config, Place};
 
 /// How long the end may take beyond the time that calls are given.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -36,13 +36,8 @@ impl Server {
             format!("cannot listen on {}: choose another address with --listen", config.listen)
         })?;
         let address = listener.local_addr()?;
-        let (place, durability) = (config.store.clone(), config.durability);
-        let opened = tokio::task::spawn_blocking(move || match place {
-            Place::File(path) => Sqlite::open(path, durability),
-            Place::Temporary => Sqlite::temporary(durability),
-        });
-        let store = opened.await?.with_context(|| format!("cannot open {}", config.store))?;
-        let runtime = Runtime::start_up(Arc::new(store), settings(config))
+        let store = open(config).await.with_context(|| format!("cannot open {}", config.store))?;
+        let runtime = Runtime::start_up(store, settings(config))
             .await
             .with_context(|| format!("cannot start on {}", config.store))?;
         let options = windlass_server::Options {
@@ -98,8 +93,29 @@ impl Server {
     }
 }
 
+async fn open(config: &Config) -> Result<Arc<dyn Store>> {
+    let (place, durability) = (config.store.clone(), config.durability);
+    let file = match place {
+        Place::Database(Address(address)) => {
+            return Ok(Arc::new(Postgres::open(&address, durability).await?));
+        }
+        Place::File(path) => Some(path),
+        Place::Temporary => None,
+    };
+    let opened = tokio::task::spawn_blocking(move || match file {
+        Some(path) => Sqlite::open(path, durability),
+        None => Sqlite::temporary(durability),
+    });
+    Ok(Arc::new(opened.await??))
+}
+
 fn settings(config: &Config) -> Settings {
+    let is_alone = match &config.store {
+        Place::File(_) | Place::Temporary => true,
+        Place::Database(_) => false,
+    };
     Settings {
+        is_alone,
         name: config.name.clone(),
         allow_scripts: config.allow_scripts,
         allow_worker_net: config.allow_worker_net,

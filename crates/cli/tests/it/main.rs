@@ -18,4 +18,5 @@ mod races;
 mod routes;
 mod schedules;
 mod server;
+mod steps;
 mod talk;

@@ -8,14 +8,24 @@ use super::reader::{Reader, shown};
 use super::refs;
 use crate::limits;
 use crate::plan::{Node, NodeIx, When};
+use crate::reference::Root;
 
 /// Cycles reported for one scope.
 const CYCLES: usize = 10;
 /// Nodes of a cycle that are named.
 const CYCLE_NODES: usize = 40;
 
+/// What it is to read the result of a node that need not have run before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Early {
+    /// The definition is refused: edges say what comes before what.
+    Refused,
+    /// Worth a warning: what is missing is null.
+    Warned,
+}
+
 /// Counts in-edges and checks the scope; `paths` are the places of the nodes.
-pub(super) fn check(nodes: &mut [Node], paths: &[String], reader: &mut Reader) {
+pub(super) fn check(nodes: &mut [Node], paths: &[String], early: Early, reader: &mut Reader) {
     count_in_edges(nodes);
     let Some(order) = order(nodes, paths, reader) else { return };
     let reads = reads(nodes);
@@ -24,18 +34,28 @@ pub(super) fn check(nodes: &mut [Node], paths: &[String], reader: &mut Reader) {
         return;
     }
     let before = Ancestors::of(nodes, &order);
-    for (reader_ix, named_ix, own) in reads {
-        if (own && named_ix == reader_ix) || before.contains(reader_ix, named_ix) {
+    for Read { reader_ix, named_ix, ended, of_output } in reads {
+        if (ended && named_ix == reader_ix) || before.contains(reader_ix, named_ix) {
             continue;
         }
         let path = paths[reader_ix].clone();
         if named_ix == reader_ix {
-            reader.warning(path, "a node cannot read its own result");
+            reader.out_of_order(path, "a node cannot read its own result".to_owned(), None, early);
             continue;
         }
         let name = shown(&nodes[named_ix].key);
-        let reason = format!("`{name}` need not have run before this node: its result may be missing here");
-        reader.hint_warning(path, reason, Some(format!("let this node depend on `{name}`")));
+        let comes_after = before.contains(named_ix, reader_ix);
+        // Whether a node beside this one failed can be of interest, if it is known by then.
+        let early = if comes_after || of_output { early } else { Early::Warned };
+        let (reason, hint) = if comes_after {
+            let reason = format!("`{name}` cannot have run before this node: it comes after it");
+            (reason, format!("read the result of a node that comes before, or turn the edges to `{name}`"))
+        } else {
+            let reason =
+                format!("`{name}` need not have run before this node: its result may be missing here");
+            (reason, format!("let this node depend on `{name}`"))
+        };
+        reader.out_of_order(path, reason, Some(hint), early);
     }
     let mut looks = limits::PROBLEMS;
     for (key, list) in writers {
@@ -156,8 +176,18 @@ fn spelled(nodes: &[Node], cycle: &[NodeIx]) -> String {
     names.join(" → ")
 }
 
-/// Who reads whose result: (reader, read, whether the reader has ended by then).
-fn reads(nodes: &[Node]) -> Vec<(NodeIx, NodeIx, bool)> {
+/// Who reads what of whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Read {
+    reader_ix: NodeIx,
+    named_ix: NodeIx,
+    /// The reader has ended by then.
+    ended: bool,
+    /// The result, not the status or the error.
+    of_output: bool,
+}
+
+fn reads(nodes: &[Node]) -> Vec<Read> {
     let index: BTreeMap<&str, NodeIx> =
         nodes.iter().enumerate().map(|(ix, n)| (n.key.as_str(), ix)).collect();
     let mut reads = Vec::new();
@@ -169,7 +199,8 @@ fn reads(nodes: &[Node]) -> Vec<(NodeIx, NodeIx, bool)> {
         });
         for (reference, ended) in own.chain(edges.flatten().map(|reference| (reference, true))) {
             let named = reference.node().and_then(|name| index.get(name));
-            reads.extend(named.map(|named| (ix, *named, ended)));
+            let of_output = matches!(reference.root, Root::Output(_));
+            reads.extend(named.map(|named_ix| Read { reader_ix: ix, named_ix: *named_ix, ended, of_output }));
         }
     }
     reads.sort_unstable();

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::Strictness;
+use super::join::Early;
 use crate::limits;
 use crate::problem::{Problems, did_you_mean};
 pub(super) use fields::Fields;
@@ -105,6 +106,17 @@ impl Reader {
     pub(super) fn hint_warning(&mut self, path: String, reason: String, hint: Option<String>) {
         self.n_problems += 1;
         self.problems.warning(path, reason, hint);
+    }
+
+    /// Something is read before it is there. What was published once is read leniently and stays what it is.
+    pub(super) fn out_of_order(&mut self, path: String, reason: String, hint: Option<String>, early: Early) {
+        self.n_problems += 1;
+        match (early, self.strictness) {
+            (Early::Refused, Strictness::Strict) => self.problems.error_hint(path, reason, hint),
+            (Early::Refused, Strictness::Lenient) | (Early::Warned, _) => {
+                self.problems.warning(path, reason, hint);
+            }
+        }
     }
 
     /// Counts `n` nodes in; false, with one problem, when there are too many of them.

@@ -7,7 +7,7 @@ use crate::plan::{Body, Branch, Branches, Call, Compute, Kind, LoopOver, Node, P
 use crate::reference::{Ref, Root, Seg};
 
 /// The references a node reads itself, those of scopes inside it and of its edges left out.
-pub(super) fn of_node(node: &Node) -> Vec<&Ref> {
+pub(crate) fn of_node(node: &Node) -> Vec<&Ref> {
     let mut found = of_prep(&node.prep);
     match &node.kind {
         Kind::Call(call) => found.extend(of_call(call)),

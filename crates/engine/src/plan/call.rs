@@ -25,6 +25,9 @@ pub struct Call {
     /// Temporary faults are tried again quickly and then suspend the node.
     pub temporary: Temporary,
     pub cost: Option<crate::money::Cost>,
+    /// How long a suspended call whose worker did not say waits before it is asked again, and the first wait while
+    /// temporary faults go on; `None` = what the service says.
+    pub recheck_ms: Option<u64>,
     /// Never deliver again when it is unknown whether the call was executed.
     pub at_most_once: bool,
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub(super) use round::reopen;
-pub(super) use scope::reachable;
+pub(super) use scope::{chosen, reachable};
 pub(super) use settle::collected;
 
 use super::state::{Activity, LoopState, Nest, NodeState, Phase, Slot, Status, Work};

@@ -106,6 +106,9 @@ pub struct NodeState {
     /// The fence under which the newest of them started a child run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<u64>,
+    /// The last grant of its call in this visit; 0 = none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub fence: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entered_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -374,4 +377,9 @@ impl ScopeState {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_zero(value: &u32) -> bool {
     *value == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_none(fence: &u64) -> bool {
+    *fence == 0
 }

@@ -50,6 +50,15 @@ impl<'a> Fill<'a> {
                 limit: *limit,
                 ..ReadyQuery::default()
             }),
+            Want::Class { query, except, from, limit } => Question::Ready(ReadyQuery {
+                queues: query.queues.clone(),
+                services: query.services.clone(),
+                except: except.clone(),
+                from: Some(*from),
+                now,
+                limit: *limit,
+                ..ReadyQuery::default()
+            }),
             Want::View(filling) => match filling.question() {
                 Asked::InOrder(query) => Question::Ready(ReadyQuery { now, ..query }),
                 Asked::ByKey(query) => Question::ReadyByKey(KeyQuery { now, ..query }),
@@ -73,6 +82,10 @@ impl<'a> Fill<'a> {
             }
             (Want::Lists { query, .. }, Some(Answer::ReadyByKey(_) | Answer::Held(_)) | None) => {
                 index.filled(&query, None);
+            }
+            (Want::Class { limit, .. }, Some(Answer::Ready(rows))) => index.filled_class(Some((rows, limit))),
+            (Want::Class { .. }, Some(Answer::ReadyByKey(_) | Answer::Held(_)) | None) => {
+                index.filled_class(None);
             }
             (Want::View(filling), Some(Answer::Ready(rows))) => {
                 index.heard(&filling, Some(Heard::InOrder(rows)));

@@ -22,6 +22,8 @@ const READ_ROWS_MIN: usize = 16;
 pub(crate) enum Want {
     /// Lists, so much of them, without the queues that have limits.
     Lists { query: Query, except: Vec<String>, from: Option<ReadyPlace>, limit: usize },
+    /// Jobs of a lower class, so that it gets its share although there is more above it than is known.
+    Class { query: Query, except: Vec<String>, from: ReadyPlace, limit: usize },
     /// A queue with limits, or one service in it.
     View(Filling),
     /// Who has jobs of a queue with limits.
@@ -51,6 +53,7 @@ impl Index {
             let from = self.unknown_from(&query_left);
             wants.push(Want::Lists { query: query_left, except, from, limit: self.n_to_read() });
         }
+        wants.extend(self.unread_classes(query));
         for (queue, service) in self.unfilled_views(query, n) {
             wants.extend(self.begin_counting(&queue).map(Want::Held));
             wants.extend(self.begin_reading(&queue, service.as_deref(), n).map(Want::View));
@@ -86,6 +89,15 @@ impl Index {
             self.services.of(service).end_filling(known);
         }
         self.wake_for(query);
+    }
+
+    /// What the store had of a lower class, in order; `None` if it could not be asked. The lists are known no further
+    /// than before.
+    pub(crate) fn filled_class(&mut self, read: Option<(Vec<JobRow>, usize)>) {
+        if let Some((rows, limit)) = read {
+            self.add_read(rows, limit);
+        }
+        self.end_reading();
     }
 
     pub(super) fn end_reading(&mut self) {
@@ -199,7 +211,9 @@ impl Index {
 
     /// Whether the store has to be asked before so many can be handed out, and nobody does.
     pub(crate) fn is_low(&self, query: &Query, n: usize) -> bool {
-        !self.unfilled(query, n).is_empty() || !self.unfilled_views(query, n).is_empty()
+        !self.unfilled(query, n).is_empty()
+            || self.has_unread_classes(query)
+            || !self.unfilled_views(query, n).is_empty()
     }
 
     fn unfilled(&self, query: &Query, n: usize) -> Query {
@@ -235,7 +249,10 @@ impl Index {
                 return;
             }
             let long = self.queues.all().filter(|(_, list)| list.len() > share);
-            let ends: Vec<Key> = long.flat_map(|(_, list)| list.keys().skip(share)).collect();
+            let ends = |(queue, list): (&String, &'_ List)| -> Vec<Key> {
+                list.spares(share, self.n_kept(queue)).collect()
+            };
+            let ends: Vec<Key> = long.flat_map(ends).collect();
             for key in ends {
                 self.leave_to_store(key);
             }

@@ -1,55 +1,144 @@
-//! Several servers hand out jobs of the same store: each begins with other ones, so that they seldom take the same.
+//! Turns that jobs of runs leave to those of lower classes, so that none of them starves.
+//!
+//! What would be next decides by which list the turn goes. If that list keeps the turn for a lower class, every list
+//! of the same claim may have somebody who gets it. Only jobs of runs give turns and get them: plain jobs stay in
+//! their order, and wait no longer than they would without the share.
 
-use windlass_engine::id::JobId;
-
-use super::Index;
+use super::{Index, Want};
 use crate::dispatch::Query;
-use crate::list::{Key, List};
+use crate::list::{Head, Key};
+use crate::runs::Runs;
 
-/// Jobs that are looked at for one of the own share.
-const LOOK_MAX: usize = 256;
-/// A job of another's share waits no longer than this for those of the own.
-const WAIT_MS: u64 = 1_000;
+/// The lowest class of runs; the others are right above it.
+const LOWEST: i32 = -2;
+/// Jobs that are read at once of each lower class.
+const READ: usize = 64;
 
-/// One share of so many.
+/// What is kept of each class, in all queues together, is at most this part of all that is.
+const KEPT_SHARE: usize = 16;
+
+/// One of the lists that a query asks about.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Share {
-    pub(crate) at: usize,
-    pub(crate) of: usize,
-}
-
-impl Default for Share {
-    fn default() -> Self {
-        Share { at: 0, of: 1 }
-    }
-}
-
-impl Share {
-    fn has(self, id: JobId) -> bool {
-        id.uuid().as_u128() % (self.of as u128) == self.at as u128
-    }
+pub(super) enum Source<'a> {
+    Queue(&'a str),
+    Service(&'a str),
+    /// A queue with limits, or one service in it.
+    Gate(&'a str, Option<&'a str>),
 }
 
 impl Index {
-    /// Of the jobs that are as urgent as the next one of a list and hardly later, the first of the own share; of
-    /// others, each server begins with another. A queue with limits is not shared: its order is that of its keys.
-    pub(super) fn preferred(&self, query: &Query, at: usize, next: Key) -> Key {
-        let share = self.share;
-        if share.of <= 1 || share.has(next.id) {
-            return next;
+    /// The list that is number `at` in the query, unless its queue is paused.
+    pub(super) fn source<'a>(
+        &self,
+        query: &'a Query,
+        gated: &'a [(String, usize)],
+        at: usize,
+    ) -> Option<Source<'a>> {
+        let (n_queues, n_services) = (query.queues.len(), query.services.len());
+        if let Some(queue) = query.queues.get(at) {
+            let is_gate = self.gates.contains_key(queue);
+            let source = if is_gate { Source::Gate(queue, None) } else { Source::Queue(queue) };
+            return (!self.paused.contains(queue)).then_some(source);
         }
-        let list = match query.queues.get(at) {
-            Some(queue) if self.gates.contains_key(queue) => None,
-            Some(queue) => self.queues.named(queue),
-            None => {
-                query.services.get(at - query.queues.len()).and_then(|service| self.services.named(service))
-            }
-        };
-        let latest = next.due().after(WAIT_MS);
-        let near = list.into_iter().flat_map(List::known_keys).take(LOOK_MAX);
-        let near: Vec<Key> =
-            near.take_while(|key| key.urgency() == next.urgency() && key.due() <= latest).collect();
-        let own = near.iter().find(|key| share.has(key.id));
-        own.or_else(|| near.get(near.len() * share.at / share.of)).copied().unwrap_or(next)
+        if let Some(service) = query.services.get(at - n_queues) {
+            return Some(Source::Service(service));
+        }
+        let (queue, service) = gated.get(at - n_queues - n_services)?;
+        Some(Source::Gate(queue, query.services.get(*service).map(String::as_str)))
     }
+
+    fn runs(&mut self, source: Source<'_>) -> Option<&mut Runs> {
+        Some(match source {
+            Source::Queue(queue) => &mut self.queues.named_mut(queue)?.runs,
+            Source::Service(service) => &mut self.services.named_mut(service)?.runs,
+            Source::Gate(queue, service) => &mut self.gates.get_mut(queue)?.view_mut(service).runs,
+        })
+    }
+
+    /// The first job of a run below a priority that may be handed out now, as far as is known.
+    fn run_below(&self, source: Source<'_>, priority: i32) -> Option<Key> {
+        match source {
+            Source::Queue(queue) => self.queues.named(queue)?.runs.below(priority),
+            Source::Service(service) => self.services.named(service)?.runs.below(priority),
+            Source::Gate(queue, service) => self.gates.get(queue)?.run_below(service, priority),
+        }
+    }
+
+    /// Who gets the turn of the job that is next in the list that is number `at` in the query: that job, or one of a
+    /// lower class.
+    pub(super) fn turn_of(&mut self, query: &Query, gated: &[(String, usize)], at: usize, top: Key) -> Key {
+        let Some(source) = self.source(query, gated, at).filter(|_| top.is_run) else { return top };
+        let Some(kept) = self.runs(source).map(|runs| runs.kept(top)) else { return top };
+        let n_lists = query.queues.len() + query.services.len() + gated.len();
+        let first_below = |priority: i32| {
+            let sources = (0..n_lists).filter_map(|at| self.source(query, gated, at));
+            sources.filter_map(|source| self.run_below(source, priority)).min()
+        };
+        let given = kept.and_then(|below| below.into_iter().find_map(first_below)).unwrap_or(top);
+        if let Some(runs) = self.runs(source) {
+            runs.gave(top, given);
+        }
+        given
+    }
+
+    /// Jobs of each class of runs that are kept of a queue however much there is above them. Of a queue with limits
+    /// nothing is kept beyond what is known.
+    pub(super) fn n_kept(&self, queue: &str) -> usize {
+        if self.gates.contains_key(queue) {
+            return 0;
+        }
+        (self.limits.rows / KEPT_SHARE / self.queues.len().max(1)).min(READ)
+    }
+
+    /// Whether there is something to read so that lower classes get their turns.
+    pub(super) fn has_unread_classes(&self, query: &Query) -> bool {
+        sources(query).any(|source| self.asks_below(source).is_some())
+    }
+
+    /// Of the lists that the query asks about, what to read so that lower classes get their turns: where the store
+    /// has more than is known, they are behind all that is above them.
+    pub(super) fn unread_classes(&mut self, query: &Query) -> Vec<Want> {
+        let mut wants = Vec::new();
+        for source in sources(query) {
+            let Some(top) = self.asks_below(source) else { continue };
+            if let Some(runs) = self.runs(source) {
+                runs.asked();
+            }
+            let (queues, services) = match source {
+                Source::Queue(queue) | Source::Gate(queue, _) => (vec![queue.to_owned()], Vec::new()),
+                Source::Service(service) => (Vec::new(), vec![service.to_owned()]),
+            };
+            let except: Vec<String> = self.gates.keys().cloned().collect();
+            for class in LOWEST..top.priority() {
+                self.n_filling += 1;
+                wants.push(Want::Class {
+                    query: Query { queues: queues.clone(), services: services.clone() },
+                    except: except.clone(),
+                    from: top.start_of(class),
+                    limit: READ,
+                });
+            }
+        }
+        wants
+    }
+
+    /// The job of a run below whose class the store is to be asked for others.
+    pub(super) fn asks_below(&self, source: Source<'_>) -> Option<Key> {
+        let list = match source {
+            Source::Queue(queue) if self.paused.contains(queue) || self.gates.contains_key(queue) => None,
+            Source::Queue(queue) => self.queues.named(queue),
+            Source::Service(service) => self.services.named(service),
+            Source::Gate(..) => None,
+        }?;
+        match list.head() {
+            Some(Head::Job(top)) if !list.is_known() && list.runs.asks(top) => Some(top),
+            Some(Head::Job(_) | Head::AskStore | Head::AskStoreAt(_)) | None => None,
+        }
+    }
+}
+
+/// The lists of a query, those of queues with limits aside.
+fn sources(query: &Query) -> impl Iterator<Item = Source<'_>> {
+    let queues = query.queues.iter().map(|queue| Source::Queue(queue));
+    queues.chain(query.services.iter().map(|service| Source::Service(service)))
 }

@@ -9,8 +9,9 @@
 //! | 3xx | failed for good: redirects are not followed |
 //! | 4xx | failed for good, except 408, 409, 425 and 429 |
 //! | 5xx | failed |
+//! | 408, 425, 429, 502, 503, 504, or `"temporary": true` with an error | failed, by a temporary fault |
 //!
-//! `retryable` in the body of a failure has the last word.
+//! `retryable` in the body of a failure has the last word. Any answer may have `logs`: lines for people.
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::text::{a_type, excerpt, plain};
 
 use super::failed;
+use crate::log::{Log, read_lines};
 
 /// What a worker sent.
 pub(super) struct Answer<'a> {
@@ -28,21 +30,28 @@ pub(super) struct Answer<'a> {
     pub(super) body: &'a [u8],
 }
 
-pub(super) fn read_answer(answer: &Answer<'_>) -> Outcome {
-    match answer.status {
-        202 => accepted(answer),
-        200..=299 => answered(answer),
-        _ => refused(answer),
+/// How the call went, and what the worker logged.
+pub(super) fn read_answer(answer: &Answer<'_>) -> (Outcome, Log) {
+    if matches!(answer.status, 200..=299) {
+        if answer.status == 202 && answer.body.iter().all(u8::is_ascii_whitespace) {
+            return (Outcome::Suspended { memo: Value::Null, recheck_ms: None }, Log::default());
+        }
+        let mut fields = match answer.fields() {
+            Ok(fields) => fields,
+            Err(outcome) => return (outcome, Log::default()),
+        };
+        let log = read_lines(fields.remove("logs").unwrap_or_default());
+        let outcome = if answer.status == 202 { accepted(answer, fields) } else { answered(answer, fields) };
+        return (outcome, log);
     }
+    let mut fields = serde_json::from_slice::<Map<String, Value>>(answer.body).unwrap_or_default();
+    let log = read_lines(fields.remove("logs").unwrap_or_default());
+    (refused(answer, &fields), log)
 }
 
-fn answered(answer: &Answer<'_>) -> Outcome {
-    let mut fields = match answer.fields() {
-        Ok(fields) => fields,
-        Err(outcome) => return outcome,
-    };
+fn answered(answer: &Answer<'_>, mut fields: Map<String, Value>) -> Outcome {
     if let Some(error) = fields.get("error").filter(|error| !is_nothing(error)) {
-        return Outcome::Failed(fault(plain(error).into_owned(), true, &fields));
+        return Outcome::Failed(fault(plain(error).into_owned(), FaultKind::Error, true, &fields));
     }
     if let Some(suspend) = fields.remove("suspend").filter(|suspend| !suspend.is_null()) {
         return match suspend {
@@ -58,15 +67,11 @@ fn answered(answer: &Answer<'_>) -> Outcome {
     }
 }
 
-fn accepted(answer: &Answer<'_>) -> Outcome {
-    if answer.body.iter().all(u8::is_ascii_whitespace) {
-        return Outcome::Suspended { memo: Value::Null, recheck_ms: None };
+fn accepted(answer: &Answer<'_>, fields: Map<String, Value>) -> Outcome {
+    if fields.contains_key("suspend") || fields.contains_key("error") {
+        return answered(answer, fields);
     }
-    match answer.fields() {
-        Ok(fields) if fields.contains_key("suspend") || fields.contains_key("error") => answered(answer),
-        Ok(fields) => suspended(answer, fields),
-        Err(outcome) => outcome,
-    }
+    suspended(answer, fields)
 }
 
 fn suspended(answer: &Answer<'_>, mut fields: Map<String, Value>) -> Outcome {
@@ -83,9 +88,8 @@ fn suspended(answer: &Answer<'_>, mut fields: Map<String, Value>) -> Outcome {
     Outcome::Suspended { memo: fields.remove("memo").unwrap_or_default(), recheck_ms }
 }
 
-fn refused(answer: &Answer<'_>) -> Outcome {
+fn refused(answer: &Answer<'_>, fields: &Map<String, Value>) -> Outcome {
     let Answer { worker, status, body } = answer;
-    let fields = serde_json::from_slice::<Map<String, Value>>(body).unwrap_or_default();
     let said = match fields.get("error").filter(|error| !is_nothing(error)) {
         Some(error) => plain(error).into_owned(),
         None => excerpt(String::from_utf8_lossy(body).trim()).into_owned(),
@@ -95,14 +99,24 @@ fn refused(answer: &Answer<'_>) -> Outcome {
         408 | 409 | 425 | 429 | 500..=599 => (true, ""),
         _ => (false, ""),
     };
+    // What these say of themselves: the same may well be taken a moment later.
+    let kind = match status {
+        408 | 425 | 429 | 502 | 503 | 504 => FaultKind::Transport,
+        _ => FaultKind::Error,
+    };
     let colon = if said.is_empty() { "" } else { ": " };
     let message = format!("worker `{worker}` answered {status}{colon}{said}{remedy}");
-    Outcome::Failed(fault(message, retryable, &fields))
+    Outcome::Failed(fault(message, kind, retryable, fields))
 }
 
-/// A worker's error; whether it can be tried again is for the worker to say.
-fn fault(message: String, retryable: bool, fields: &Map<String, Value>) -> Fault {
-    let fault = Fault::new(FaultKind::Error, message);
+/// A worker's error; whether it can be tried again, and soon, is for the worker to say.
+fn fault(message: String, kind: FaultKind, retryable: bool, fields: &Map<String, Value>) -> Fault {
+    let kind = match fields.get("temporary").and_then(Value::as_bool) {
+        Some(true) => FaultKind::Transport,
+        Some(false) => FaultKind::Error,
+        None => kind,
+    };
+    let fault = Fault::new(kind, message);
     let retryable = fields.get("retryable").and_then(Value::as_bool).unwrap_or(retryable);
     if retryable { fault } else { fault.permanent() }
 }
@@ -145,13 +159,15 @@ mod tests {
     use serde_json::json;
 
     fn read(status: u16, body: &str) -> Outcome {
-        read_answer(&Answer { worker: "w", status, body: body.as_bytes() })
+        read_answer(&Answer { worker: "w", status, body: body.as_bytes() }).0
     }
 
     fn failure(status: u16, body: &str) -> (String, bool) {
         match read(status, body) {
             Outcome::Failed(fault) => {
-                assert_eq!(fault.kind, FaultKind::Error);
+                let temporary = matches!(status, 408 | 425 | 429 | 502 | 503 | 504);
+                assert_eq!(fault.kind == FaultKind::Transport, temporary);
+                assert_eq!(fault.kind == FaultKind::Error, !temporary);
                 (fault.message, fault.retryable)
             }
             other => panic!("{other:?}"),
@@ -174,6 +190,33 @@ mod tests {
         assert_eq!(failure(200, r#"{"error": {"code": 7}}"#), (r#"{"code":7}"#.to_owned(), true));
         assert!(failure(400, r#"{"error": "busy", "retryable": true}"#).1);
         assert!(!failure(500, r#"{"error": "hopeless", "retryable": false}"#).1);
+    }
+
+    #[test]
+    fn a_worker_says_whether_a_fault_is_temporary() {
+        let kind = |status, body: &str| match read(status, body) {
+            Outcome::Failed(fault) => (fault.kind, fault.retryable),
+            other => panic!("{other:?}"),
+        };
+        let slow = r#"{"error": "the provider is slow", "temporary": true}"#;
+        assert_eq!(kind(200, slow), (FaultKind::Transport, true));
+        assert_eq!(kind(400, slow), (FaultKind::Transport, false));
+        assert_eq!(kind(503, r#"{"error": "full", "temporary": false}"#), (FaultKind::Error, true));
+    }
+
+    #[test]
+    fn any_answer_may_bring_lines_for_people() {
+        let logged = |status, body: &str| {
+            let (outcome, log) = read_answer(&Answer { worker: "w", status, body: body.as_bytes() });
+            (outcome, log.lines.into_iter().map(|said| said.message).collect::<Vec<_>>())
+        };
+        let done = (Outcome::Done(Arc::new(json!(7))), vec!["a".to_owned()]);
+        assert_eq!(logged(200, r#"{"result": 7, "logs": ["a"]}"#), done);
+        assert_eq!(logged(200, r#"{"logs": ["a"]}"#).0, Outcome::Done(Arc::new(Value::Null)));
+        let later = logged(202, r#"{"memo": 1, "logs": [{"message": "b"}]}"#);
+        assert_eq!(later, (Outcome::Suspended { memo: json!(1), recheck_ms: None }, vec!["b".to_owned()]));
+        assert_eq!(logged(500, r#"{"error": "no", "logs": ["c"]}"#).1, ["c"]);
+        assert!(logged(200, r#"{"result": 7, "logs": 9}"#).1[0].contains("cannot be read"));
     }
 
     #[test]

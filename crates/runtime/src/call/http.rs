@@ -25,6 +25,7 @@ use super::address::Policy;
 use super::answer::{Answer, read_answer};
 use super::{Limit, failed, failed_for_good};
 use crate::Runtime;
+use crate::log::Log;
 use crate::worker::{Chosen, Nobody, Place};
 
 /// How long a connection may take: a worker that is not there is found out before the attempt's time is up.
@@ -64,55 +65,54 @@ impl Runtime {
         order: &Order,
         limit: Limit,
         worker: &OnceLock<String>,
-    ) -> Outcome {
+    ) -> (Outcome, Log) {
         let in_time = tokio::time::timeout_at(limit.ends_at, self.find_and_call(order, limit, worker)).await;
-        in_time.unwrap_or_else(|_| match worker.get() {
-            Some(id) => failed(
-                FaultKind::Timeout,
-                format!("worker `{id}` did not answer `{}` within {} ms", order.service, limit.ms()),
-            ),
-            None => failed(
-                FaultKind::Timeout,
-                format!("no worker of service `{}` was free within {} ms", order.service, limit.ms()),
-            ),
+        in_time.unwrap_or_else(|_| {
+            let (service, ms) = (&order.service, limit.ms());
+            let message = match worker.get() {
+                Some(id) => format!("worker `{id}` did not answer `{service}` within {ms} ms"),
+                None => format!("no worker of service `{service}` was free within {ms} ms"),
+            };
+            (failed(FaultKind::Timeout, message), Log::default())
         })
     }
 
-    async fn find_and_call(&self, order: &Order, limit: Limit, worker: &OnceLock<String>) -> Outcome {
+    async fn find_and_call(&self, order: &Order, limit: Limit, worker: &OnceLock<String>) -> (Outcome, Log) {
         let service = &order.service;
         let mut place = match Place::ask(self, order).await {
             Ok(Ok(place)) => place,
-            Ok(Err(nobody)) => return none_for(service, nobody),
+            Ok(Err(nobody)) => return (none_for(service, nobody), Log::default()),
             Err(error) => {
                 let message = format!("workers of service `{service}` cannot be looked up: {error}");
-                return failed(FaultKind::NoWorker, message);
+                return (failed(FaultKind::NoWorker, message), Log::default());
             }
         };
         let chosen = match place.worker().await {
             Ok(chosen) => chosen,
-            Err(nobody) => return none_for(service, nobody),
+            Err(nobody) => return (none_for(service, nobody), Log::default()),
         };
         if !self.may_call() {
             // It waited for so long that others may have made the call already.
-            return Outcome::ServerLost;
+            return (Outcome::ServerLost, Log::default());
         }
         let _ = worker.set(chosen.id.clone());
-        self.ask(order, limit, &chosen).await
+        match self.ask(order, limit, &chosen).await {
+            Ok((status, body)) => read_answer(&Answer { worker: &chosen.id, status, body: &body }),
+            Err(outcome) => (outcome, Log::default()),
+        }
     }
 
-    async fn ask(&self, order: &Order, limit: Limit, worker: &Chosen) -> Outcome {
+    /// The status and the body that a worker answers with, or why there is no answer.
+    async fn ask(&self, order: &Order, limit: Limit, worker: &Chosen) -> Result<(u16, Vec<u8>), Outcome> {
         let id = &worker.id;
-        let url = match target(Policy::of(self.settings()), &worker.url, &order.service) {
-            Ok(url) => url,
-            Err(outcome) => return outcome,
-        };
+        let url = target(Policy::of(self.settings()), &worker.url, &order.service)?;
         let params = order.params.merged();
         let body = Body { input: &order.input, params: &params, memo: order.memo.as_deref() };
         let body = match serde_json::to_vec(&body) {
             Ok(body) => body,
             Err(error) => {
                 let message = format!("the input for `{}` cannot be written as json: {error}", order.service);
-                return failed_for_good(FaultKind::Input, message);
+                return Err(failed_for_good(FaultKind::Input, message));
             }
         };
         let request = self.caller().client.post(url).headers(headers(order, limit)).body(body);
@@ -121,18 +121,18 @@ impl Runtime {
             Err(error) if error.is_connect() => {
                 let why = innermost(&error);
                 let message = format!("worker `{id}` cannot be reached at {}: {why}", worker.url);
-                return failed(FaultKind::Transport, message);
+                return Err(failed(FaultKind::Transport, message));
             }
-            Err(error) => return broken(id, &error),
+            Err(error) => return Err(broken(id, &error)),
         };
         let status = response.status().as_u16();
         match read_body(response).await {
-            Ok(Some(body)) => read_answer(&Answer { worker: id, status, body: &body }),
-            Ok(None) => failed_for_good(
+            Ok(Some(body)) => Ok((status, body)),
+            Ok(None) => Err(failed_for_good(
                 FaultKind::Error,
                 format!("worker `{id}` answered with more than {ANSWER_BYTES_MAX} bytes: answer with less"),
-            ),
-            Err(error) => broken(id, &error),
+            )),
+            Err(error) => Err(broken(id, &error)),
         }
     }
 }

@@ -26,6 +26,7 @@ use windlass_engine::text::excerpt;
 use super::output::{Excess, Output};
 use super::{Limit, failed, failed_for_good};
 use crate::Runtime;
+use crate::log::Log;
 
 mod workshop;
 
@@ -52,31 +53,27 @@ enum Ended {
 
 impl Runtime {
     /// Runs a script and says how it ended, and what it wrote to its log.
-    pub(super) async fn call_script(
-        &self,
-        order: &Order,
-        script: &Script,
-        limit: Limit,
-    ) -> (Outcome, Option<String>) {
+    pub(super) async fn call_script(&self, order: &Order, script: &Script, limit: Limit) -> (Outcome, Log) {
         if !self.settings().allow_scripts {
             let message = "scripts are off: start the server with --allow-scripts";
-            return (failed_for_good(FaultKind::Error, message), None);
+            return (failed_for_good(FaultKind::Error, message), Log::default());
         }
-        let turn = tokio::time::timeout_at(limit.ends_at, self.caller().scripts.acquire()).await;
+        let turn = self.caller().scripts.wait(order.priority);
+        let turn = tokio::time::timeout_at(limit.ends_at, turn).await;
         let Ok(_place) = turn else {
             let message = format!("so many scripts run that this one had no turn within {} ms", limit.ms());
-            return (failed(FaultKind::Timeout, message), None);
+            return (failed(FaultKind::Timeout, message), Log::default());
         };
         let limit = if script.timeout_ms > 0 { limit.at_most(script.timeout_ms) } else { limit };
         let mut started = match start(order, script).await {
             Ok(started) => started,
-            Err(outcome) => return (outcome, None),
+            Err(outcome) => return (outcome, Log::default()),
         };
         let ended = started.wait(limit).await;
         let (result, log) = (started.result.take(), text(&started.log.take()));
         let outcome = outcome(&ended, script.output_mode, &result, &log, limit);
         started.workshop.close().await;
-        (outcome, Some(log).filter(|log| !log.is_empty()))
+        (outcome, Log::of_text(log))
     }
 }
 

@@ -55,7 +55,14 @@ fn done(claimed: &Claimed, value: Value) -> Finish {
 }
 
 fn end(claimed: &Claimed, outcome: Outcome) -> Finish {
-    Finish { job: claimed.job, fence: claimed.fence, outcome, worker: None, log: None, retry_after_ms: None }
+    Finish {
+        job: claimed.job,
+        fence: claimed.fence,
+        outcome,
+        worker: None,
+        log: Log::default(),
+        retry_after_ms: None,
+    }
 }
 
 impl Runtime {

@@ -13,7 +13,7 @@ const CELLS: usize = 10;
 
 /// What a job did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum News {
+pub(crate) enum News {
     Created,
     /// Somebody has it, after so long.
     Started {

@@ -13,35 +13,45 @@ const BUCKETS: usize = EXACT as usize + PER_DOUBLING * DOUBLINGS;
 
 /// Counts of times.
 #[derive(Debug, Clone)]
-pub(super) struct Times {
+pub(crate) struct Times {
     counts: [u32; BUCKETS],
     max: u64,
+    sum: u64,
 }
 
 impl Times {
-    pub(super) const NONE: Times = Times { counts: [0; BUCKETS], max: 0 };
+    pub(crate) const NONE: Times = Times { counts: [0; BUCKETS], max: 0, sum: 0 };
 
-    pub(super) fn note(&mut self, ms: u64) {
+    pub(crate) fn note(&mut self, ms: u64) {
         let count = &mut self.counts[bucket(ms)];
         *count = count.saturating_add(1);
         self.max = self.max.max(ms);
+        self.sum = self.sum.saturating_add(ms);
     }
 
     /// Adds a share of what another one has.
     pub(super) fn add(&mut self, other: &Times, share: impl Fn(u32) -> u32) {
-        let mut has_any = false;
+        let (mut n_all, mut n_taken) = (0u64, 0u64);
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            n_all += u64::from(*more);
             let more = share(*more);
-            has_any |= more > 0;
+            n_taken += u64::from(more);
             *count = count.saturating_add(more);
         }
-        if has_any {
+        if n_taken > 0 {
             self.max = self.max.max(other.max);
+            let part = u128::from(other.sum) * u128::from(n_taken) / u128::from(n_all.max(1));
+            self.sum = self.sum.saturating_add(u64::try_from(part).unwrap_or(u64::MAX));
         }
     }
 
-    pub(super) fn spread(&self) -> Spread {
-        let n: u64 = self.counts.iter().map(|count| u64::from(*count)).sum();
+    /// How many there are, and all of them added up.
+    pub(crate) fn total(&self) -> (u64, u64) {
+        (self.counts.iter().map(|count| u64::from(*count)).sum(), self.sum)
+    }
+
+    pub(crate) fn spread(&self) -> Spread {
+        let (n, sum) = self.total();
         if n == 0 {
             return Spread::default();
         }
@@ -55,7 +65,7 @@ impl Times {
             });
             found.map(|bucket| middle(bucket).min(self.max))
         };
-        Spread { p50: at(50), p95: at(95), p99: at(99), max: Some(self.max) }
+        Spread { mean: Some(sum / n), p50: at(50), p95: at(95), p99: at(99), max: Some(self.max) }
     }
 }
 
@@ -100,16 +110,26 @@ mod tests {
     #[test]
     fn percentiles_are_those_of_the_times() {
         assert_eq!(of([]), Spread::default());
-        assert_eq!(of([3]), Spread { p50: Some(3), p95: Some(3), p99: Some(3), max: Some(3) });
+        let three = Some(3);
+        assert_eq!(of([3]), Spread { mean: three, p50: three, p95: three, p99: three, max: three });
         let spread = of(1..=1_000);
         let near = |found: Option<u64>, expected: u64| found.unwrap().abs_diff(expected) * 8 <= expected;
         assert!(near(spread.p50, 500) && near(spread.p95, 950) && near(spread.p99, 990), "{spread:?}");
-        assert_eq!(spread.max, Some(1_000));
+        assert_eq!((spread.max, spread.mean), (Some(1_000), Some(500)));
         let one_slow = of((0..199).map(|_| 1).chain([60_000]));
         assert_eq!((one_slow.p50, one_slow.p99, one_slow.max), (Some(1), Some(1), Some(60_000)));
         let endless = of([u64::MAX]);
         assert_eq!(endless.max, Some(u64::MAX));
         assert!(endless.p50 <= endless.max);
+    }
+
+    #[test]
+    fn a_part_of_some_has_the_mean_of_all() {
+        let (mut all, mut part) = (Times::NONE, Times::NONE);
+        [10, 10, 40, 40].into_iter().for_each(|ms| all.note(ms));
+        part.add(&all, |n| n / 2);
+        assert_eq!(part.total(), (2, 50));
+        assert_eq!(part.spread().mean, Some(25));
     }
 
     #[test]

@@ -19,8 +19,9 @@ pub(crate) struct Tallies {
     queues: Mutex<HashMap<String, Tally>>,
 }
 
+/// How one thing went, in three stretches of time.
 #[derive(Debug)]
-struct Tally {
+pub(crate) struct Tally {
     last_at: Timestamp,
     last_10s: Ring,
     last_minute: Ring,
@@ -28,7 +29,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Tally {
             last_at: Timestamp(i64::MIN),
             last_10s: Ring::of(10_000),
@@ -37,11 +38,24 @@ impl Tally {
         }
     }
 
-    fn note(&mut self, news: News, now: Timestamp) {
+    pub(crate) fn note(&mut self, news: News, now: Timestamp) {
         self.last_at = self.last_at.max(now);
         for ring in [&mut self.last_10s, &mut self.last_minute, &mut self.last_hour] {
             ring.note(news, now);
         }
+    }
+
+    pub(crate) fn stats(&self, now: Timestamp) -> QueueStats {
+        QueueStats {
+            last_10s: self.last_10s.stretch(now),
+            last_minute: self.last_minute.stretch(now),
+            last_hour: self.last_hour.stretch(now),
+        }
+    }
+
+    /// When something was last heard.
+    pub(crate) fn last_at(&self) -> Timestamp {
+        self.last_at
     }
 }
 
@@ -68,12 +82,7 @@ impl Tallies {
 
     pub(crate) fn of(&self, queue: &str, now: Timestamp) -> QueueStats {
         let queues = self.lock();
-        let Some(tally) = queues.get(queue) else { return QueueStats::default() };
-        QueueStats {
-            last_10s: tally.last_10s.stretch(now),
-            last_minute: tally.last_minute.stretch(now),
-            last_hour: tally.last_hour.stretch(now),
-        }
+        queues.get(queue).map(|tally| tally.stats(now)).unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Tally>> {

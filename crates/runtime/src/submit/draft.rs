@@ -14,6 +14,7 @@ use windlass_engine::time::Timestamp;
 use windlass_store::commit::{Commit, JobChange, Unmoved};
 use windlass_store::error::Subject;
 use windlass_store::outbox::Message;
+use windlass_store::project::moments::{Moment, moments};
 use windlass_store::project::{cancelled, project};
 use windlass_store::run::Standing;
 use windlass_store::{Refusal as Forbidden, StoreError};
@@ -67,6 +68,8 @@ pub(crate) struct After {
     pub(crate) standing: Option<Standing>,
     pub(crate) jobs: Vec<JobChange>,
     pub(crate) messages: Vec<Message>,
+    /// What is counted of it.
+    pub(crate) moments: Vec<Moment>,
 }
 
 impl Runtime {
@@ -90,7 +93,7 @@ impl Runtime {
         let rows = project(&mut hot.projection, &hot.run, &step, Some(self.owner()), now);
         let (cancel, standing) = (rows.cancel.clone(), rows.standing.clone());
         let create = letters.iter().find_map(|letter| letter.along.create.clone()).filter(|_| hot.len == 0);
-        let effects = std::mem::take(&mut step.effects);
+        let (effects, moments) = (std::mem::take(&mut step.effects), moments(&step.events));
         let mut commit = rows.into_commit(command, now, &hot.run, hot.len, step, create);
         if let Some(change) = &mut commit.run {
             change.snapshot = hot.snapshot();
@@ -107,7 +110,7 @@ impl Runtime {
             commit.jobs.extend(cancelled(open, now));
         }
         let (jobs, messages) = (commit.jobs.clone(), commit.messages.clone());
-        Ok(Draft { commit, after: After { effects, standing: Some(standing), jobs, messages } })
+        Ok(Draft { commit, after: After { effects, standing: Some(standing), jobs, messages, moments } })
     }
 
     pub(super) async fn write(&self, commit: Commit) -> Written {

@@ -13,7 +13,7 @@ use windlass_engine::plan::Priority;
 use windlass_engine::time::Timestamp;
 use windlass_store::worker::{WorkerBeat, WorkerRow};
 
-use super::waiting::Waiting;
+use crate::waiting::Waiting;
 
 mod entry;
 

@@ -3,8 +3,8 @@
 use super::{Client, Repeat, with_query};
 use crate::error::ClientError;
 use crate::types::{
-    Definition, DiffQuery, Expansion, Flow, FlowDetail, FlowDiff, FlowsQuery, List, NewFlow, NewVersion,
-    Published, Validation, Version, VersionSummary,
+    Definition, DiffQuery, Expansion, Flow, FlowDetail, FlowDiff, FlowsQuery, Instantiate, List, NewFlow,
+    NewVersion, Published, Validation, Version, VersionSummary,
 };
 
 impl Client {
@@ -16,6 +16,11 @@ impl Client {
     /// Publishes the next version of a flow, named by its name or its id.
     pub async fn publish_version(&self, flow: &str, version: &NewVersion) -> Result<Published, ClientError> {
         self.post(self.native(&["flows", flow, "versions"]), version, Repeat::Never).await
+    }
+
+    /// Makes a flow of a template, with values as the defaults of its variables.
+    pub async fn instantiate(&self, template: &str, flow: &Instantiate) -> Result<Published, ClientError> {
+        self.post(self.native(&["flows", template, "instantiate"]), flow, Repeat::Never).await
     }
 
     /// Flows, newest first.

@@ -8,8 +8,9 @@ use serde::Serialize;
 use super::{Client, Repeat, with_query};
 use crate::error::ClientError;
 use crate::types::{
-    Approval, ApprovalsQuery, Attempt, Cancel, Continue, Decide, JournalEntry, List, LogLine, NewRun, NoBody,
-    PageQuery, Rerun, Run, RunState, RunSummary, RunsQuery, Signal, StartQuery, Started, StateQuery, Why,
+    Approval, ApprovalsQuery, Attempt, Cancel, Continue, Decide, JournalEntry, List, LogLine, LogsQuery,
+    NewRun, NoBody, PageQuery, Rerun, Run, RunState, RunSummary, RunsQuery, Signal, StartQuery, Started,
+    StateQuery, Why,
 };
 
 /// The first pause between two looks at a run whose end is awaited; each next one is half as long again.
@@ -81,8 +82,8 @@ impl Client {
         self.get(with_query(self.native(&["runs", run, "journal"]), page)).await
     }
 
-    /// What a run and its calls said.
-    pub async fn logs(&self, run: &str, page: &PageQuery) -> Result<List<LogLine>, ClientError> {
+    /// What happened to a run, in words, and what those said who worked for it; oldest first.
+    pub async fn logs(&self, run: &str, page: &LogsQuery) -> Result<List<LogLine>, ClientError> {
         self.get(with_query(self.native(&["runs", run, "logs"]), page)).await
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::Time;
@@ -24,9 +24,29 @@ pub struct NewFlow {
     pub yaml: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Whether it is meant to be copied rather than run.
+    /// Whether it is meant to be copied: flows are made of it with `instantiate`. It can be run, too.
     #[serde(default)]
     pub is_template: bool,
+}
+
+/// A flow to be made of a template.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Instantiate {
+    /// The name of the new flow.
+    pub name: String,
+    /// Absent = that of the template.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The version of the template; absent = the highest that is published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+    /// Values that become the defaults of the variables that the template declares.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schema(value_type = Object)]
+    pub variables: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
 }
 
 /// A version to be published. Give `definition` or `yaml`.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::Time;
+use super::{Said, Time};
 
 /// Somebody asks for work. A job matches by its queue or by its service.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
@@ -115,9 +115,16 @@ pub struct JobResult {
     pub memo: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recheck_ms: Option<u64>,
+    /// With `failed`: the network, a time-out, somebody who is busy. A node of the dag form is then tried again within a
+    /// second, and after three more tries suspended and asked again, whatever its own retries are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub temporary: bool,
     /// What was written beside the result, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
+    /// The same line by line; the first 1,000 are kept, each with 4,096 bytes of text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub logs: Vec<Said>,
 }
 
 /// What becomes of a claim, in a word for whoever holds it.
@@ -193,8 +200,14 @@ pub struct CallReport {
     pub memo: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recheck_ms: Option<u64>,
+    /// With `failed`: as in the end of a job.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub temporary: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
+    /// Lines for people, as in the end of a job.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub logs: Vec<Said>,
 }
 
 /// What became of a report.

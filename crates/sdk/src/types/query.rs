@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
-use super::Time;
+use super::{LogLevel, Time};
 
 /// A part of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
@@ -11,6 +11,26 @@ use super::Time;
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
     /// What the page before answered as `next`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// 1 to 1,000; absent = 50.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+/// Which lines of a run's log are asked for, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct LogsQuery {
+    /// Only lines that are at least so serious: `info`, `warn` or `error`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(inline)]
+    pub level: Option<LogLevel>,
+    /// Only lines about this node and what is inside it, by path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// What the page before answered as `next`, or how many of these lines were seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// 1 to 1,000; absent = 50.

@@ -117,6 +117,8 @@ pub struct Rates {
 /// How long something took, over many; null when there was none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Spread {
+    #[serde(default)]
+    pub mean: Option<u64>,
     pub p50: Option<u64>,
     pub p95: Option<u64>,
     pub p99: Option<u64>,

@@ -258,13 +258,16 @@ pub struct NodeState {
     /// The type as the definition spells it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
+    /// Steps form: where it is among the branches around it, `{parallel}_b{branch}_s{step}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Fault>,
-    /// The job that carries its call now.
+    /// The job that carries its call, or carried it last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
     /// The call that may be reported now: `/api/v1/calls/{call}/report`.

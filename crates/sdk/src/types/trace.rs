@@ -55,18 +55,54 @@ pub struct JournalEntry {
     pub events: Vec<Value>,
 }
 
-/// Something worth reading that a run or one of its calls said.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// Something worth reading about a run: what happened to it, or what whoever worked for it said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LogLine {
     pub at: Time,
-    /// `info`, `warn` or `error`.
-    pub level: String,
+    pub level: LogLevel,
+    /// The node it is about; absent = the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// The attempt whose log it is.
+    /// The attempt that said it; absent = the run says it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<u64>,
     pub message: String,
+    /// What else is known, without what is long; of a worker's line what it gave.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
+}
+
+/// How serious a line of a log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    #[default]
+    Info,
+    Warn,
+    Error,
+}
+
+impl LogLevel {
+    /// The word used on the wire.
+    pub fn word(self) -> &'static str {
+        match self {
+            LogLevel::Info => "info",
+            LogLevel::Warn => "warn",
+            LogLevel::Error => "error",
+        }
+    }
+}
+
+/// A line that somebody who works hands in with the end of the work.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Said {
+    #[serde(default)]
+    pub level: LogLevel,
+    pub message: String,
+    /// Whatever belongs to it; more than 16 KiB are left out.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
 }
 
 /// What a run waits for.

@@ -3,11 +3,16 @@
 use std::fmt::Display;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+
+use crate::types::{LogLevel, Said};
+
+/// Lines kept of one call: what a server takes, and one more, so that it says that there were more.
+const LINES_MAX: usize = 1_000;
 
 /// One call to a service.
 #[derive(Debug, Clone)]
@@ -37,6 +42,46 @@ pub struct Call {
     pub deadline: Option<SystemTime>,
     /// Cancelled when nobody wants the answer any more. Stop then; what is answered is not looked at.
     pub cancel: CancellationToken,
+    /// Lines for whoever follows the run; handed in with the answer.
+    pub logger: Logger,
+}
+
+/// Collects lines for whoever follows a run. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Logger(Arc<Mutex<Vec<Said>>>);
+
+impl Logger {
+    /// Something to know.
+    pub fn info(&self, message: impl Into<String>) {
+        self.say(LogLevel::Info, message, Value::Null);
+    }
+
+    /// Something to look at.
+    pub fn warn(&self, message: impl Into<String>) {
+        self.say(LogLevel::Warn, message, Value::Null);
+    }
+
+    /// Something that went wrong.
+    pub fn error(&self, message: impl Into<String>) {
+        self.say(LogLevel::Error, message, Value::Null);
+    }
+
+    /// A line with what belongs to it. What is more than a server keeps is left out.
+    pub fn say(&self, level: LogLevel, message: impl Into<String>, data: Value) {
+        let mut lines = self.lines();
+        if lines.len() <= LINES_MAX {
+            lines.push(Said { level, message: message.into(), data });
+        }
+    }
+
+    /// What was said so far.
+    pub(crate) fn take(&self) -> Vec<Said> {
+        std::mem::take(&mut *self.lines())
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Vec<Said>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// How a call ends.
@@ -52,18 +97,26 @@ pub enum Outcome {
         message: String,
         /// Whether trying again can help.
         retryable: bool,
+        /// The network, a time-out, somebody who is busy: a node of the dag form is tried again within a second, then
+        /// suspended and asked again.
+        temporary: bool,
     },
 }
 
 impl Outcome {
     /// A failure that trying again may mend.
     pub fn failed(message: impl Into<String>) -> Self {
-        Outcome::Failed { message: message.into(), retryable: true }
+        Outcome::Failed { message: message.into(), retryable: true, temporary: false }
+    }
+
+    /// A fault of the network or of somebody who is busy: the same may well succeed a moment later.
+    pub fn temporary(message: impl Into<String>) -> Self {
+        Outcome::Failed { message: message.into(), retryable: true, temporary: true }
     }
 
     /// A failure that comes again however often it is tried.
     pub fn refused(message: impl Into<String>) -> Self {
-        Outcome::Failed { message: message.into(), retryable: false }
+        Outcome::Failed { message: message.into(), retryable: false, temporary: false }
     }
 }
 
@@ -134,6 +187,7 @@ mod tests {
             priority: 0,
             deadline: None,
             cancel: CancellationToken::new(),
+            logger: Logger::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Services;
-use super::handler::{Call, Outcome};
+use super::handler::{Call, Logger, Outcome};
 use super::held::{ClaimId, Held};
 use super::tell::{Ended, Teller};
 use crate::types::{Claim, Claimed, ClaimedJob, Extend, Verdict};
@@ -122,19 +122,20 @@ impl Puller {
             let cancel = self.held.take(claim.clone());
             let (this, ended, permit) = (Arc::clone(self), ended.clone(), permits.split(1));
             jobs.spawn(async move {
-                let outcome = this.work(job, cancel).await;
+                let logger = Logger::default();
+                let outcome = this.work(job, cancel, logger.clone()).await;
                 // The slot is free before the end is told, so that the next job need not wait for that; but not before
                 // there is a place for the end, so that ends nobody takes do not pile up.
                 let Ok(place) = ended.reserve().await else { return };
                 drop(permit);
                 if this.held.has(&claim) {
-                    place.send(Ended { claim, outcome });
+                    place.send(Ended { claim, outcome, logs: logger.take() });
                 }
             });
         }
     }
 
-    async fn work(&self, job: ClaimedJob, cancel: CancellationToken) -> Outcome {
+    async fn work(&self, job: ClaimedJob, cancel: CancellationToken, logger: Logger) -> Outcome {
         let Some(handler) = self.services.of_job(&job.service, &job.queue) else {
             return Outcome::failed(format!("worker `{}` does not serve `{}`", self.id, job.service));
         };
@@ -154,6 +155,7 @@ impl Puller {
             priority: job.priority,
             deadline,
             cancel,
+            logger,
         };
         handler.answer(call).await
     }

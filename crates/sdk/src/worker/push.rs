@@ -18,7 +18,8 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::Services;
-use super::handler::{Call, Outcome};
+use super::handler::{Call, Logger, Outcome};
+use crate::types::Said;
 
 /// Bytes of one call.
 const BODY_BYTES: usize = 8 << 20;
@@ -130,9 +131,11 @@ async fn exec(
         return error(StatusCode::SERVICE_UNAVAILABLE, "the worker is shutting down".to_owned());
     };
     let call = call_of(service, &headers, asked);
+    let logger = call.logger.clone();
     // A server that hangs up wants no answer: the call is cancelled when this future is dropped.
     let _hung_up = call.cancel.clone().drop_guard();
-    answer(handler.answer(call).await)
+    let outcome = handler.answer(call).await;
+    answer(outcome, &logger.take())
 }
 
 fn call_of(service: String, headers: &HeaderMap, asked: Asked) -> Call {
@@ -153,10 +156,19 @@ fn call_of(service: String, headers: &HeaderMap, asked: Asked) -> Call {
         priority: 0,
         deadline: deadline.and_then(|since| UNIX_EPOCH.checked_add(since)),
         cancel: CancellationToken::new(),
+        logger: Logger::default(),
     }
 }
 
-fn answer(outcome: Outcome) -> Answer {
+fn answer(outcome: Outcome, logs: &[Said]) -> Answer {
+    let (status, Json(mut body)) = in_words(outcome);
+    if let (Value::Object(fields), false) = (&mut body, logs.is_empty()) {
+        fields.insert("logs".to_owned(), json!(logs));
+    }
+    (status, Json(body))
+}
+
+fn in_words(outcome: Outcome) -> Answer {
     let ms = |recheck: Duration| u64::try_from(recheck.as_millis()).unwrap_or(u64::MAX);
     match outcome {
         Outcome::Done(result) => (StatusCode::OK, Json(json!({ "result": result, "error": "" }))),
@@ -165,10 +177,14 @@ fn answer(outcome: Outcome) -> Answer {
             (StatusCode::OK, Json(json!({ "suspend": suspend })))
         }
         Outcome::Suspended { memo, recheck: None } => (StatusCode::ACCEPTED, Json(json!({ "memo": memo }))),
-        Outcome::Failed { message, retryable } => {
+        Outcome::Failed { message, retryable, temporary } => {
             // An empty error would read as success.
             let message = if message.is_empty() { "it failed without a word".to_owned() } else { message };
-            (StatusCode::OK, Json(json!({ "result": null, "error": message, "retryable": retryable })))
+            let mut body = json!({ "result": null, "error": message, "retryable": retryable });
+            if temporary {
+                body["temporary"] = json!(true);
+            }
+            (StatusCode::OK, Json(body))
         }
     }
 }
@@ -208,14 +224,18 @@ mod tests {
     #[test]
     fn outcomes_are_told_in_the_words_of_the_protocol() {
         let recheck = Some(Duration::from_millis(40));
-        let (status, Json(body)) = answer(Outcome::Suspended { memo: json!({"job": 1}), recheck });
+        let (status, Json(body)) = answer(Outcome::Suspended { memo: json!({"job": 1}), recheck }, &[]);
         assert_eq!(
             (status, body),
             (StatusCode::OK, json!({"suspend": {"memo": {"job": 1}, "recheck_ms": 40}}))
         );
-        let (status, Json(body)) = answer(Outcome::Suspended { memo: json!(7), recheck: None });
+        let (status, Json(body)) = answer(Outcome::Suspended { memo: json!(7), recheck: None }, &[]);
         assert_eq!((status, body), (StatusCode::ACCEPTED, json!({"memo": 7})));
-        let (_, Json(body)) = answer(Outcome::refused(""));
+        let lines = [Said { message: "half".to_owned(), ..Said::default() }];
+        let (_, Json(body)) = answer(Outcome::temporary("slow"), &lines);
+        assert_eq!(body["temporary"], json!(true));
+        assert_eq!(body["logs"], json!([{"level": "info", "message": "half"}]));
+        let (_, Json(body)) = answer(Outcome::refused(""), &[]);
         assert_eq!(body["retryable"], json!(false));
         assert_ne!(body["error"], json!(""));
     }

@@ -15,7 +15,7 @@ use super::handler::Outcome;
 use super::held::{ClaimId, Held};
 use super::pull::{BATCH, PAUSE, PAUSE_MAX, millis};
 use crate::error::UNSENDABLE;
-use crate::types::{self, Finish, JobResult, Verdict};
+use crate::types::{self, Finish, JobResult, Said, Verdict};
 use crate::{Client, ClientError};
 
 /// Bytes of the results in one request: well below what a server takes.
@@ -29,6 +29,7 @@ const IN_FLIGHT: usize = 4;
 pub(super) struct Ended {
     pub(super) claim: ClaimId,
     pub(super) outcome: Outcome,
+    pub(super) logs: Vec<Said>,
 }
 
 /// Tells the server how jobs ended.
@@ -203,17 +204,19 @@ impl io::Write for Counter {
 }
 
 fn result_of(ended: Ended) -> JobResult {
-    let result = JobResult { id: ended.claim.job, lease: ended.claim.lease, ..JobResult::default() };
+    let ClaimId { job: id, lease } = ended.claim;
+    let result = JobResult { id, lease, logs: ended.logs, ..JobResult::default() };
     match ended.outcome {
         Outcome::Done(value) => JobResult { outcome: types::Outcome::Done, result: value, ..result },
         Outcome::Suspended { memo, recheck } => {
             let recheck_ms = recheck.map(|recheck: Duration| millis(recheck));
             JobResult { outcome: types::Outcome::Suspended, memo, recheck_ms, ..result }
         }
-        Outcome::Failed { message, retryable } => JobResult {
+        Outcome::Failed { message, retryable, temporary } => JobResult {
             outcome: types::Outcome::Failed,
             error: Some(message),
             retryable: Some(retryable),
+            temporary,
             ..result
         },
     }

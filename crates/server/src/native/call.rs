@@ -14,7 +14,7 @@ use windlass_runtime::SubmitError;
 use windlass_runtime::run::RunView;
 use windlass_sdk::types::{CallReport, Reported, Verdict};
 
-use super::job::ended;
+use super::job::{Told, lines};
 use crate::app::App;
 use crate::check;
 use crate::extract::{At, Body};
@@ -31,15 +31,17 @@ pub(crate) async fn report(
     At(id): At<String>,
     Body(report): Body<CallReport>,
 ) -> Answer<Json<Reported>> {
-    let CallReport { outcome, result, error, retryable, memo, recheck_ms, worker_id } = report;
+    let CallReport { outcome, result, error, retryable, memo, recheck_ms, temporary, worker_id, logs } =
+        report;
     check::name_if_given("worker_id", worker_id.as_deref())?;
-    let outcome = ended("", outcome, result, error, retryable, memo, recheck_ms)?;
+    let outcome = Told { outcome, result, error, retryable, temporary, memo, recheck_ms }.ended("")?;
     let (run, fence) = read(&id)?;
     // Only a run that is not there makes the call unknown: trouble is told as trouble, and the report is sent again.
     let view = app.runtime.view(run).await?.ok_or_else(|| unknown(&id))?;
     let is_taken = match find(&view, fence)? {
         None => false,
         Some(node) => {
+            app.runtime.add_to_log(run, fence, lines(logs)).await;
             let input = Input::CallEnded { node, fence, outcome: outcome.clone(), worker: worker_id };
             match app.runtime.submit(run, input).await {
                 Ok(_) => true,

@@ -121,7 +121,8 @@ fn unknown_version(flow: &FlowRow, number: &str) -> ApiError {
     ApiError::new(Code::UnknownVersion, detail)
 }
 
-fn draft(source: Source, note: String) -> VersionDraft {
+/// A version as it is published by default.
+pub(crate) fn draft(source: Source, note: String) -> VersionDraft {
     VersionDraft {
         definition: source.into_text(),
         strictness: Strictness::Strict,
@@ -131,7 +132,8 @@ fn draft(source: Source, note: String) -> VersionDraft {
     }
 }
 
-fn published(publishing: Publishing, name: String) -> Answer<Published> {
+/// What was published, for whoever asked for it.
+pub(crate) fn published(publishing: Publishing, name: String) -> Answer<Published> {
     let (id, number) = publishing
         .published
         .version

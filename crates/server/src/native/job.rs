@@ -6,14 +6,16 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use serde_json::Value;
+use windlass_engine::event::Level;
 use windlass_engine::id::JobId;
 use windlass_engine::input::Outcome as EngineOutcome;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_runtime::RuntimeError;
 use windlass_runtime::job::{Claim as Asking, Claimed as Handed, Finish as End, Verdict as Word};
+use windlass_runtime::log::{Log, Said as Line};
 use windlass_sdk::types::{
     Claim, Claimed, ClaimedJob, Extend, ExtendVerdict, Extended, Finish, FinishVerdict, Finished, JobResult,
-    Outcome, Verdict,
+    LogLevel, Outcome, Said, Verdict,
 };
 
 use crate::app::App;
@@ -100,14 +102,36 @@ pub(crate) async fn finish(State(app): State<App>, Body(finish): Body<Finish>) -
 }
 
 /// The end of one job; `None` if its lease cannot be one of this job.
-fn end(at: usize, result: JobResult) -> Answer<Option<End>> {
-    let JobResult { id, lease, outcome, result, error, retryable, retry_after_ms, memo, recheck_ms, log } =
-        result;
-    let outcome = ended(&format!("results[{at}]."), outcome, result, error, retryable, memo, recheck_ms)?;
+fn end(at: usize, given: JobResult) -> Answer<Option<End>> {
+    let JobResult { id, lease, log, logs, retry_after_ms, .. } = given;
+    let told = Told {
+        outcome: given.outcome,
+        result: given.result,
+        error: given.error,
+        retryable: given.retryable,
+        temporary: given.temporary,
+        memo: given.memo,
+        recheck_ms: given.recheck_ms,
+    };
+    let outcome = told.ended(&format!("results[{at}]."))?;
     let Some((job, fence)) = read_lease(&lease).filter(|(job, _)| job.to_string() == id) else {
         return Ok(None);
     };
+    let log = Log { text: log.unwrap_or_default(), ..lines(logs) };
     Ok(Some(End { job, fence, outcome, worker: None, log, retry_after_ms }))
+}
+
+/// The lines that a worker handed in, within bounds.
+pub(crate) fn lines(logs: Vec<Said>) -> Log {
+    Log::of_lines(logs.into_iter().map(|said| Line {
+        level: match said.level {
+            LogLevel::Info => Level::Info,
+            LogLevel::Warn => Level::Warn,
+            LogLevel::Error => Level::Error,
+        },
+        message: said.message,
+        data: said.data,
+    }))
 }
 
 /// Keeps claims alive, each for itself, and says which of them nobody wants any more. One that the server could not
@@ -157,26 +181,41 @@ fn read_lease(lease: &str) -> Option<(JobId, u64)> {
     Some((job.parse().ok()?, fence.parse().ok()?))
 }
 
-/// How a call or a job ended, from the words of a worker.
-pub(crate) fn ended(
-    place: &str,
-    outcome: Outcome,
-    result: Value,
-    error: Option<String>,
-    retryable: Option<bool>,
-    memo: Value,
-    recheck_ms: Option<u64>,
-) -> Answer<EngineOutcome> {
-    match (outcome, error) {
-        (Outcome::Done, None) => Ok(EngineOutcome::Done(Arc::new(result))),
-        (Outcome::Suspended, None) => Ok(EngineOutcome::Suspended { memo, recheck_ms }),
-        (Outcome::Failed, error) => {
-            let fault = Fault::new(FaultKind::Error, error.unwrap_or_default());
-            Ok(EngineOutcome::Failed(if retryable.unwrap_or(true) { fault } else { fault.permanent() }))
-        }
-        (Outcome::Done | Outcome::Suspended, Some(_)) => {
-            let reason = "only the outcome `failed` has an error: leave it out, or say `failed`";
-            Err(ApiError::field(Code::InvalidBody, format!("{place}error"), reason))
+/// How a call or a job ended, in the words of a worker.
+pub(crate) struct Told {
+    pub(crate) outcome: Outcome,
+    pub(crate) result: Value,
+    pub(crate) error: Option<String>,
+    pub(crate) retryable: Option<bool>,
+    pub(crate) temporary: bool,
+    pub(crate) memo: Value,
+    pub(crate) recheck_ms: Option<u64>,
+}
+
+impl Told {
+    /// The same in the words of the engine; `place` is where the fields stand.
+    pub(crate) fn ended(self, place: &str) -> Answer<EngineOutcome> {
+        let wrong = |field: &str, reason: &str| {
+            Err(ApiError::field(Code::InvalidBody, format!("{place}{field}"), reason))
+        };
+        match (self.outcome, self.error) {
+            (Outcome::Done | Outcome::Suspended, Some(_)) => {
+                wrong("error", "only the outcome `failed` has an error: leave it out, or say `failed`")
+            }
+            (Outcome::Done | Outcome::Suspended, None) if self.temporary => wrong(
+                "temporary",
+                "only the outcome `failed` can be temporary: leave it out, or say `failed`",
+            ),
+            (Outcome::Done, None) => Ok(EngineOutcome::Done(Arc::new(self.result))),
+            (Outcome::Suspended, None) => {
+                Ok(EngineOutcome::Suspended { memo: self.memo, recheck_ms: self.recheck_ms })
+            }
+            (Outcome::Failed, error) => {
+                let kind = if self.temporary { FaultKind::Transport } else { FaultKind::Error };
+                let fault = Fault::new(kind, error.unwrap_or_default());
+                let is_retryable = self.retryable.unwrap_or(true);
+                Ok(EngineOutcome::Failed(if is_retryable { fault } else { fault.permanent() }))
+            }
         }
     }
 }
@@ -216,7 +255,10 @@ mod tests {
     #[test]
     fn an_error_goes_only_with_a_failure() {
         let told = |outcome, error: Option<&str>| {
-            ended("", outcome, Value::Null, error.map(str::to_owned), None, Value::Null, None)
+            let error = error.map(str::to_owned);
+            let (result, memo) = (Value::Null, Value::Null);
+            Told { outcome, result, error, retryable: None, temporary: false, memo, recheck_ms: None }
+                .ended("")
         };
         assert!(told(Outcome::Done, Some("no")).is_err());
         assert!(

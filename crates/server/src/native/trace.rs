@@ -2,13 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
-use windlass_engine::event::{Event, Level};
 use windlass_engine::id::JobId;
-use windlass_engine::journal::Entry;
 use windlass_engine::plan::Exec;
 use windlass_engine::time::Timestamp;
 use windlass_runtime::run::RunView;
-use windlass_sdk::types::{Attempt, JournalEntry, List, LogLine, PageQuery, Reason, Why};
+use windlass_sdk::types::{Attempt, JournalEntry, List, PageQuery, Reason, Why};
 use windlass_store::job::JobStatus;
 use windlass_store::project::attempts::Attempts;
 use windlass_store::run::Since;
@@ -59,49 +57,6 @@ pub(crate) async fn journal(
         .filter(|last| items.len() == limit && last.seq < row.len)
         .map(|last| last.seq.to_string());
     Ok(Json(List { items, next }))
-}
-
-/// Lists what a run and its calls said, oldest first.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/logs", operation_id = "list_logs", tag = "runs",
-    params(("id" = String, Path, description = "The id of the run"), PageQuery),
-    responses((status = 200, description = "A page of lines", body = List<LogLine>)))]
-pub(crate) async fn logs(
-    State(app): State<App>,
-    At(id): At<String>,
-    Asked(asked): Asked<PageQuery>,
-) -> Answer<Json<List<LogLine>>> {
-    let row = app.row(run_id(&id)?).await?;
-    let mut lines = Vec::new();
-    app.each_entry(row.id, |_, entry| lines.extend(said(entry))).await?;
-    let logs = app.store().logs(row.id, None).await?;
-    lines.extend(logs.into_iter().map(|log| LogLine {
-        at: shape::time(log.at),
-        level: "info".to_owned(),
-        node: None,
-        fence: Some(log.fence),
-        message: log.text,
-    }));
-    lines.sort_by_key(|line| line.at);
-    Ok(Json(shape::slice(&lines, asked.cursor.as_deref(), asked.limit, LogLine::clone)?))
-}
-
-/// What an entry of a journal says to people.
-fn said(entry: &Entry) -> impl Iterator<Item = LogLine> + '_ {
-    entry.events.iter().filter_map(|event| {
-        let Event::Logged { level, node, message } = event else { return None };
-        let level = match level {
-            Level::Info => "info",
-            Level::Warn => "warn",
-            Level::Error => "error",
-        };
-        Some(LogLine {
-            at: shape::time(entry.at),
-            level: level.to_owned(),
-            node: node.as_ref().map(ToString::to_string),
-            fence: None,
-            message: message.clone(),
-        })
-    })
 }
 
 /// Says what a run waits for, and what would clear it.

@@ -5,9 +5,9 @@ use axum::body::Bytes;
 use axum::extract::State;
 use windlass_engine::problem::Problems;
 use windlass_engine::time::Timestamp;
-use windlass_runtime::queue::{QueueView, RATE_MS_MAX, Spread as SpreadSeen, Stretch as StretchSeen};
+use windlass_runtime::queue::{QueueView, RATE_MS_MAX, Stretch as StretchSeen};
 use windlass_sdk::types::{
-    NoBody, Queue, QueueChange, QueueLimits, QueueStats, Queues, Rate, Rates, Spread, Stretch,
+    NoBody, Queue, QueueChange, QueueLimits, QueueStats, Queues, Rate, Rates, Stretch,
 };
 use windlass_store::queue::{QueueLimits as StoredLimits, QueueSettings, Rate as StoredRate};
 
@@ -215,11 +215,7 @@ fn stretch(seen: &StretchSeen, seconds: f64) -> Stretch {
             failed: per_second(seen.n_failed),
             dead: per_second(seen.n_dead),
         },
-        wait_ms: spread(&seen.wait_ms),
-        work_ms: spread(&seen.work_ms),
+        wait_ms: crate::shape::spread(&seen.wait_ms),
+        work_ms: crate::shape::spread(&seen.work_ms),
     }
-}
-
-fn spread(seen: &SpreadSeen) -> Spread {
-    Spread { p50: seen.p50, p95: seen.p95, p99: seen.p99, max: seen.max }
 }

@@ -12,6 +12,7 @@ use windlass_engine::input::Outcome;
 use windlass_engine::job::{LEASE_MS_DEFAULT, LEASE_MS_MAX};
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_runtime::job::{Claim, Claimed, Finish, Verdict};
+use windlass_runtime::log::Log;
 use windlass_store::run::RunRef;
 use windlass_store::worker::WorkerQuery;
 
@@ -83,10 +84,10 @@ pub(super) async fn complete(State(surface): State<Surface>, ask: Ask) -> Answer
         None => Outcome::Done(ask.value("result").into()),
     };
     let log = match (ask.text("log")?, ask.text("log_path")?) {
-        (Some(log), _) => Some(log.to_owned()),
+        (Some(log), _) => Log::of_text(log),
         // A file of the worker's machine cannot be read from here.
-        (None, Some(path)) => Some(format!("the worker keeps its log at {path}")),
-        (None, None) => None,
+        (None, Some(path)) => Log::of_text(format!("the worker keeps its log at {path}")),
+        (None, None) => Log::default(),
     };
     if surface.runtime.store().job(job).await?.is_none() {
         return Err(unknown());

@@ -119,6 +119,7 @@ fn node_state(run: RunId, found: &Found<'_>) -> NodeState {
         Found::Node { node, state: inner } => NodeState {
             title: node.title.clone(),
             kind: node.label.clone(),
+            task_id: node.task_id.clone(),
             output: inner.output.as_deref().cloned(),
             action: inner.action.clone(),
             error: inner.fault.as_ref().map(|fault| shape_fault(fault, None)),
@@ -151,8 +152,18 @@ fn branches(arms: &FanState) -> Branches {
     }
 }
 
-/// The job that carries the call of this place now, and the call that may be reported.
+/// The job that carries the call of this place, or carried it last, and the call that may be reported.
 fn reach(run: RunId, found: &Found<'_>) -> (Option<String>, Option<String>) {
+    let (job, call) = reach_now(run, found);
+    let last = match found {
+        Found::Node { state, .. } => Some(state.fence).filter(|fence| *fence > 0),
+        Found::Branch { .. } => None,
+    };
+    let last = last.filter(|_| found.call().is_some_and(|call| call.exec == Exec::Queue));
+    (job.or_else(|| Some(JobId::of_call(run, last?).to_string())), call)
+}
+
+fn reach_now(run: RunId, found: &Found<'_>) -> (Option<String>, Option<String>) {
     let (Some(work), Some(call)) = (found.phase().work(), found.call()) else { return (None, None) };
     let Some(fence) = work.fence() else { return (None, None) };
     let reported = Some(format!("{run}.{fence}"));

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use crate::support::{clients, push_worker, run_of};
+use windlass_store::log::LogRow;
 use windlass_store::record::Record;
 
 #[tokio::test]
@@ -101,7 +102,8 @@ async fn the_log_of_an_attempt_is_shown() {
         let path = format!("/tasks/logs?run_id={attempt}");
         assert_eq!(client.got(&path).await, json!({"content": ""}));
         let at = client.runtime.clock().now();
-        let log = Record::Log { run: run_of(&id), fence: 1, at, text: "two\nlines".to_owned() };
+        let text = "two\nlines".to_owned();
+        let log = Record::Log(LogRow { run: run_of(&id), fence: 1, at, text, lines: Vec::new() });
         client.runtime.store().save(log).await.unwrap();
         assert_eq!(client.got(&path).await, json!({"content": "two\nlines"}));
         let uuid = id.strip_prefix("task-").unwrap();

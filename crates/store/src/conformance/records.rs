@@ -1,16 +1,18 @@
 //! Small rows.
 
 use serde_json::json;
+use windlass_engine::event::Level;
 use windlass_engine::money::Price;
 
 use super::bench::{Bench, at, run_id, server};
 use crate::account::PriceRow;
 use crate::commit::Commit;
-use crate::log::LogRow;
+use crate::log::{LogRow, Said};
 use crate::queue::{QueueLimits, QueueSettings};
 use crate::record::{AuditRow, Record};
 use crate::run::{Owner, RunStatus};
 use crate::server::ServerRow;
+use crate::service::{ServiceRow, ServiceSettings};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 use crate::{Refusal, Store};
 
@@ -130,6 +132,19 @@ pub async fn prices_and_queue_settings_are_replaced(store: &dyn Store) {
     }
 }
 
+pub async fn what_is_set_for_services_is_replaced(store: &dyn Store) {
+    let service = |name: &str, recheck_ms, ms| ServiceRow {
+        name: name.to_owned(),
+        settings: ServiceSettings { recheck_ms },
+        updated_at: at(ms),
+    };
+    assert!(store.services().await.unwrap().is_empty());
+    for row in [service("video", Some(5_000), 1), service("audio", None, 2), service("video", Some(700), 3)] {
+        store.save(Record::Service(row)).await.unwrap();
+    }
+    assert_eq!(store.services().await.unwrap(), [service("audio", None, 2), service("video", Some(700), 3)]);
+}
+
 pub async fn the_audit_is_numbered_in_order(store: &dyn Store) {
     let bench = Bench::new(store).await;
     let row = |n: u64| AuditRow {
@@ -149,11 +164,13 @@ pub async fn the_audit_is_numbered_in_order(store: &dyn Store) {
 }
 
 fn log(run: u64, fence: u64, ms: i64, text: &str) -> Record {
-    Record::Log { run: run_id(run), fence, at: at(ms), text: text.to_owned() }
+    Record::Log(log_row(run, fence, ms, text))
 }
 
 fn log_row(run: u64, fence: u64, ms: i64, text: &str) -> LogRow {
-    LogRow { run: run_id(run), fence, at: at(ms), text: text.to_owned() }
+    let said = |level, data| Said { level, message: format!("{text} of {run}"), data };
+    let lines = vec![said(Level::Info, json!(null)), said(Level::Error, json!({"fence": fence}))];
+    LogRow { run: run_id(run), fence, at: at(ms), text: text.to_owned(), lines }
 }
 
 pub async fn of_the_log_of_an_attempt_the_last_word_counts(store: &dyn Store) {

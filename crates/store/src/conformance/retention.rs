@@ -5,6 +5,7 @@ use windlass_engine::money::Movement;
 
 use super::bench::{Bench, at, job_id, movement, run_id};
 use crate::account::LedgerQuery;
+use crate::log::LogRow;
 use crate::outbox::{Message, MessageId, Note, Party};
 use crate::record::{AuditRow, Record};
 use crate::run::{Request, RunStatus, Since};
@@ -104,7 +105,8 @@ pub async fn logs_are_deleted_with_their_run(store: &dyn Store) {
     for run in [1, 2] {
         let ended_at = at(10 * i64::try_from(run).unwrap());
         bench.create(run, RunStatus::Completed, ended_at, |_, _| {}).await.unwrap();
-        let log = Record::Log { run: run_id(run), fence: 1, at: at(5), text: "done".to_owned() };
+        let text = "done".to_owned();
+        let log = Record::Log(LogRow { run: run_id(run), fence: 1, at: at(5), text, lines: Vec::new() });
         store.save(log).await.unwrap();
     }
     assert_eq!(store.retain(at(20), 10).await.unwrap().n_runs, 1);

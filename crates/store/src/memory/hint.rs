@@ -22,13 +22,17 @@ pub(super) fn of_commit(commit: &Commit) -> Hint {
 /// Nothing, of what everybody writes all the time.
 pub(super) fn of_record(record: &Record) -> Hint {
     let settings = match record {
-        Record::Worker(_) | Record::WorkerDrain { .. } | Record::Price(_) | Record::Queue(_) => true,
+        Record::Worker(_)
+        | Record::WorkerDrain { .. }
+        | Record::Price(_)
+        | Record::Service(_)
+        | Record::Queue(_) => true,
         Record::Server(_)
         | Record::WorkerBeat(_)
         | Record::WorkersGone { .. }
         | Record::Account { .. }
         | Record::Spent { .. }
-        | Record::Log { .. } => false,
+        | Record::Log(_) => false,
     };
     Hint { settings, ..Hint::default() }
 }

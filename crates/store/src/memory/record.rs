@@ -11,7 +11,7 @@ use super::state::{State, StoredAccount};
 use crate::account::AccountRow;
 use crate::error::{Refusal, StoreError, Subject};
 use crate::job::{GROUPS_MAX, JobStatus, LetterGroup, due_at, fingerprint};
-use crate::log::{LOGS_MAX, LogRow};
+use crate::log::LOGS_MAX;
 use crate::queue::{QueueDepth, Spent};
 use crate::record::{Record, RecordQuery, Records};
 use crate::schedule::Scheduled;
@@ -67,9 +67,13 @@ impl State {
                 self.spent.retain(|_, full_at| *full_at > now);
                 Ok(())
             }
-            Record::Log { run, fence, at, text } => {
-                if self.runs.contains_key(&run) {
-                    self.logs.insert((run, fence), LogRow { run, fence, at, text });
+            Record::Service(row) => {
+                self.services.insert(row.name.clone(), row);
+                Ok(())
+            }
+            Record::Log(row) => {
+                if self.runs.contains_key(&row.run) {
+                    self.logs.insert((row.run, row.fence), row);
                 }
                 Ok(())
             }
@@ -107,6 +111,7 @@ impl State {
                 Records::Accounts(asked.cloned().collect())
             }
             RecordQuery::Prices => Records::Prices(self.prices.values().cloned().collect()),
+            RecordQuery::Services => Records::Services(self.services.values().cloned().collect()),
             RecordQuery::Queues { now } => Records::Queues(self.depths(now)),
             RecordQuery::Held { queue } => Records::Held(self.held(&queue)),
             RecordQuery::Spent => {

@@ -19,6 +19,7 @@ use crate::record::AuditRow;
 use crate::run::{RunRow, Snapshot};
 use crate::schedule::{RUNNING_MAX, ScheduleRow, Scheduled, Started};
 use crate::server::ServerRow;
+use crate::service::ServiceRow;
 use crate::worker::WorkerRow;
 
 #[derive(Debug, Default)]
@@ -53,6 +54,7 @@ pub(super) struct State {
     pub(super) servers: BTreeMap<ServerId, ServerRow>,
     pub(super) workers: BTreeMap<String, WorkerRow>,
     pub(super) prices: BTreeMap<String, PriceRow>,
+    pub(super) services: BTreeMap<String, ServiceRow>,
     pub(super) queues: BTreeMap<String, QueueSettings>,
     /// By queue and limit key.
     pub(super) spent: BTreeMap<(String, String), Timestamp>,

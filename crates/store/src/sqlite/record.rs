@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row, params};
 
 use super::column::{Columns, bound, json};
-use super::{account, job, letter, log, queue, schedule, server, worker};
+use super::{account, job, letter, log, queue, schedule, server, service, worker};
 use crate::error::StoreError;
 use crate::record::{AuditRow, Record, RecordQuery, Records};
 
@@ -22,7 +22,8 @@ pub(super) fn save(db: &Connection, record: &Record) -> Result<(), StoreError> {
         Record::Price(row) => account::set_price(db, row),
         Record::Queue(settings) => queue::save(db, settings),
         Record::Spent { spent, now } => queue::spend(db, spent, *now),
-        Record::Log { run, fence, at, text } => log::save(db, *run, *fence, *at, text),
+        Record::Service(row) => service::save(db, row),
+        Record::Log(row) => log::save(db, row),
     }
 }
 
@@ -32,6 +33,7 @@ pub(super) fn records(db: &Connection, query: &RecordQuery) -> Result<Records, S
         RecordQuery::Workers(query) => Records::Workers(worker::workers(db, query)?),
         RecordQuery::Accounts(id) => Records::Accounts(account::accounts(db, id.as_deref())?),
         RecordQuery::Prices => Records::Prices(account::prices(db)?),
+        RecordQuery::Services => Records::Services(service::services(db)?),
         RecordQuery::Queues { now } => Records::Queues(queue::depths(db, *now)?),
         RecordQuery::Held { queue } => Records::Held(job::held(db, queue)?),
         RecordQuery::Spent => Records::Spent(queue::spent(db)?),

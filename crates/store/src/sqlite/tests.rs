@@ -7,7 +7,7 @@ async fn sqlite() -> Sqlite {
 crate::conformance!(sqlite);
 
 /// Every statement with a text of its own.
-const ALL: [&[&str]; 23] = [
+const ALL: [&[&str]; 24] = [
     schema::ALL,
     flow::ALL,
     desk::ALL,
@@ -26,6 +26,7 @@ const ALL: [&[&str]; 23] = [
     outbox::ALL,
     schedule::ALL,
     log::ALL,
+    service::ALL,
     record::ALL,
     server::ALL,
     worker::ALL,

@@ -20,6 +20,7 @@ struct Beside {
     retry: Option<Policy>,
     timeout_ms: u64,
     exec_type: Option<ExecType>,
+    recheck_ms: Option<u64>,
     at_most_once: bool,
 }
 
@@ -45,7 +46,7 @@ pub(super) fn read(id: &str, mut fields: Fields<'_>, depth: usize, reader: &mut 
     let config_path = fields.at("config");
     let Some(word) = fields.name("type", reader) else {
         reader.error(fields.at("type"), "the type of the node is missing");
-        fields.allow(&["retry", "timeout_ms", "exec_type", "cost", "at_most_once"]);
+        fields.allow(&["retry", "timeout_ms", "exec_type", "cost", "recheck_ms", "at_most_once"]);
         fields.finish(reader);
         return node;
     };
@@ -82,6 +83,7 @@ fn beside(fields: &mut Fields<'_>, reader: &mut Reader) -> Beside {
         retry: retry(fields, reader),
         timeout_ms: fields.whole("timeout_ms", reader).unwrap_or(0),
         exec_type: fields.word("exec_type", &EXEC_TYPES, reader),
+        recheck_ms: calls::recheck(fields, reader),
         at_most_once: fields.flag("at_most_once", reader).unwrap_or(false),
     }
 }
@@ -110,6 +112,7 @@ fn service(
         timeout_ms: beside.timeout_ms,
         temporary: Temporary::Suspends,
         cost: calls::cost(fields, reader),
+        recheck_ms: beside.recheck_ms,
         at_most_once: beside.at_most_once,
         ..Terms::default()
     };
@@ -146,7 +149,7 @@ fn of_graph_kind(
         return;
     };
     let mut merged = map.clone();
-    for name in ["timeout_ms", "exec_type", "cost", "at_most_once"] {
+    for name in ["timeout_ms", "exec_type", "cost", "recheck_ms", "at_most_once"] {
         if let Some(value) = fields.value(name) {
             merged.entry(name).or_insert_with(|| value.clone());
         }

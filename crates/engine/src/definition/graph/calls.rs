@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::definition::reader::{Fields, Reader, shown};
+use crate::limits;
 use crate::money::Cost;
 use crate::plan::{Call, Exec, OutputMode, Script, StdinMode, Temporary};
 use crate::reference::Template;
@@ -148,6 +149,7 @@ pub(in crate::definition) struct Terms {
     pub(in crate::definition) total_timeout_ms: u64,
     pub(in crate::definition) temporary: Temporary,
     pub(in crate::definition) cost: Option<Cost>,
+    pub(in crate::definition) recheck_ms: Option<u64>,
     pub(in crate::definition) at_most_once: bool,
 }
 
@@ -166,6 +168,7 @@ impl Terms {
             total_timeout_ms: 0,
             temporary: Temporary::Fails,
             cost: cost(fields, reader),
+            recheck_ms: recheck(fields, reader),
             at_most_once: fields.flag("at_most_once", reader).unwrap_or(false),
         }
     }
@@ -191,6 +194,7 @@ impl Terms {
             total_timeout_ms: self.total_timeout_ms,
             temporary: self.temporary,
             cost: self.cost.clone(),
+            recheck_ms: self.recheck_ms,
             at_most_once: self.at_most_once,
         }
     }
@@ -204,6 +208,12 @@ pub(in crate::definition) fn policy(max: u64, delay_ms: u64, backoff: Backoff) -
 
 fn count(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// Reads `recheck_ms`: how often a suspended call is asked again.
+pub(in crate::definition) fn recheck(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<u64> {
+    let bounds = (*limits::RECHECK_MS.start(), *limits::RECHECK_MS.end());
+    fields.between("recheck_ms", bounds, " milliseconds", reader)
 }
 
 /// Reads `cost: {estimate, actual}`; a bare value is the estimate.

@@ -94,6 +94,7 @@ fn terms(step: &Step<'_>) -> Terms {
         retry: calls::policy(step.settings.retries, step.settings.retry_delay_ms, Backoff::Fixed),
         total_timeout_ms: step.settings.timeout_ms,
         cost: step.settings.cost.clone(),
+        recheck_ms: step.settings.recheck_ms,
         at_most_once: step.settings.at_most_once,
         ..Terms::default()
     }

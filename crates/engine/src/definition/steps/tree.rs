@@ -76,6 +76,7 @@ pub(super) struct Settings {
     pub(super) exec_type: Option<ExecType>,
     pub(super) at_most_once: bool,
     pub(super) cost: Option<Cost>,
+    pub(super) recheck_ms: Option<u64>,
 }
 
 /// What is known of all steps of one flow.
@@ -295,6 +296,7 @@ fn settings(fields: &mut Fields<'_>, reader: &mut Reader) -> Settings {
     settings.exec_type = given.word("exec_type", &EXEC_TYPES, reader);
     settings.at_most_once = given.flag("at_most_once", reader).unwrap_or(false);
     settings.cost = calls::cost(&mut given, reader);
+    settings.recheck_ms = calls::recheck(&mut given, reader);
     given.finish(reader);
     settings
 }

@@ -140,7 +140,7 @@ fn wrong_edges_and_ids_are_errors() {
 }
 
 #[test]
-fn references_must_name_nodes_and_should_name_earlier_ones() {
+fn references_must_name_nodes_that_come_before() {
     let value = json!({
         "nodes": [
             {"id": "s", "type": "start"},
@@ -157,9 +157,40 @@ fn references_must_name_nodes_and_should_name_earlier_ones() {
     let found = problems(&value);
     has(&found, &["$.nodes[1]: error: reference to unknown node `motoin`", "did you mean `motion`?"]);
     has(&found, &["$.edges[3].condition: error: reference to unknown node `nobody`"]);
-    has(&found, &["$.nodes[2]: warning: `motion` need not have run before"]);
-    has(&found, &["$.nodes[3]: warning: a node cannot read its own result"]);
+    has(&found, &["$.nodes[2]: error: `motion` need not have run before"]);
+    has(&found, &["$.nodes[3]: error: a node cannot read its own result"]);
     assert_eq!(found.len(), 5, "{found:#?}");
+}
+
+#[test]
+fn what_comes_after_cannot_be_read_and_what_stands_beside_only_for_its_status() {
+    let read = |what: &str| {
+        json!({
+            "nodes": [
+                {"id": "a", "type": "x", "config": {"v": what}}, {"id": "b", "type": "x"}, {"id": "c", "type": "x"}
+            ],
+            "edges": [{"source": "a", "target": "b"}]
+        })
+    };
+    let found = problems(&read("$node.b.error"));
+    has(&found, &["$.nodes[0]: error: `b` cannot have run before this node", "turn the edges"]);
+    has(&problems(&read("$node.c.output")), &["$.nodes[0]: error: `c` need not have run before"]);
+    has(&problems(&read("$node.c.status")), &["$.nodes[0]: warning: `c` need not have run before"]);
+    // What was published before this was an error stays what it is.
+    assert!(compile_value(&read("$node.b.output"), Strictness::Lenient).plan.is_some());
+}
+
+#[test]
+fn how_often_a_call_is_asked_again_has_bounds() {
+    let with =
+        |ms: serde_json::Value| json!({"nodes": [{"id": "a", "type": "x", "recheck_ms": ms}], "edges": []});
+    for bad in [json!(0), json!(99), json!(86_400_001), json!(-1), json!(1.5), json!("soon")] {
+        has(
+            &problems(&with(bad)),
+            &["$.nodes[0].recheck_ms: error: must be a whole number from 100 to 86400000"],
+        );
+    }
+    assert!(problems(&with(json!(100))).is_empty());
 }
 
 #[test]

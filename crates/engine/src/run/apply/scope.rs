@@ -170,7 +170,7 @@ pub(super) fn spare_entries(spot: &Spot<'_, '_>, n_turns: usize) -> u64 {
 }
 
 /// The part of the root scope that an exec mode runs.
-pub(super) fn chosen(scope: &Scope, start: &Start) -> Option<Chosen> {
+pub(in crate::run) fn chosen(scope: &Scope, start: &Start) -> Option<Chosen> {
     if start.exec_mode == ExecMode::All || !matches!(scope.routing, Routing::Join { .. }) {
         return None;
     }

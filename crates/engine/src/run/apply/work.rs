@@ -86,7 +86,7 @@ impl Run {
                 *other = Phase::Open(Activity::Call(Box::new(work)));
             }
         }
-        self.note_attempts(plan, path, *attempt, child);
+        self.note_attempts(plan, path, *attempt, *fence, child);
         self.note_visit(plan, path, *visit, input.as_ref());
         self.wake_work(plan, path);
     }
@@ -153,7 +153,7 @@ impl Run {
         self.set_wake(plan, path, wake);
     }
 
-    fn note_attempts(&mut self, plan: &Plan, path: &NodePath, attempt: u32, child: Option<u64>) {
+    fn note_attempts(&mut self, plan: &Plan, path: &NodePath, attempt: u32, fence: u64, child: Option<u64>) {
         match self.spot(plan, path).map(|spot| spot.branch.is_some()) {
             Some(true) => {
                 if let Some(slot) = self.slot_mut(plan, path) {
@@ -163,8 +163,7 @@ impl Run {
             }
             Some(false) => {
                 if let Some(node) = self.node_mut(plan, path) {
-                    node.attempts = attempt;
-                    node.child = child;
+                    (node.attempts, node.fence, node.child) = (attempt, fence, child);
                 }
             }
             None => {}

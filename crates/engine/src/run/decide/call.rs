@@ -22,10 +22,12 @@ use crate::weight::{Excess, weigh};
 const QUICK_TRIES: u32 = 3;
 /// The first quick try waits this long, the second twice as long, and so on: within a second together.
 const QUICK_DELAY_MS: u64 = 100;
-/// When a node whose quick tries all met temporary faults is asked again.
+/// When a node whose quick tries all met temporary faults is asked again, unless its author or its service says.
 pub const RECHECK_MS: u64 = 10_000;
-/// How often that wait doubles while the faults go on: from ten seconds to some five minutes.
+/// How often that wait doubles while the faults go on: from ten seconds to some five minutes, or to an hour where
+/// somebody asked for longer waits.
 const RECHECK_DOUBLINGS: u32 = 5;
+const RECHECK_LONGEST_MS: u64 = 3_600_000;
 /// How many workers may be lost with a call before it is taken for the cause.
 pub const LOSSES_MAX: u32 = 3;
 
@@ -161,7 +163,8 @@ impl Decider<'_> {
             // No news of a run that is being cancelled goes on; the answer only confirms that nobody works.
             return Ok(vec![Event::Dropped { node: path.clone() }]);
         }
-        if is_told_again(work, outcome) {
+        let recheck_ms = self.recheck_ms(&spot);
+        if is_told_again(work, outcome, recheck_ms) {
             return Ok(Vec::new());
         }
         // Only somebody who works can be lost or stop: whoever suspended the call has gone on.
@@ -172,12 +175,12 @@ impl Decider<'_> {
         let worker_name = worker.map(str::to_owned);
         Ok(vec![match outcome {
             Outcome::Done(value) => self.call_done(&spot, path, work, value, worker_name),
-            Outcome::Suspended { memo, recheck_ms } => match weigh(memo) {
+            Outcome::Suspended { memo, recheck_ms: said } => match weigh(memo) {
                 Ok(_) => Event::Suspended {
                     node: path.clone(),
                     fence,
                     memo: Arc::new(memo.clone()),
-                    until: recheck_ms.map(|ms| self.given.now.after(ms)),
+                    until: said.or(recheck_ms).map(|ms| self.given.now.after(ms)),
                     worker: worker_name,
                 },
                 Err(excess) => self.excessive(&spot, path, fence, "the memo", excess, worker_name),
@@ -270,7 +273,8 @@ impl Decider<'_> {
         if call.at_most_once && fault.kind != FaultKind::NoWorker && fault.kind.is_temporary() {
             return self.unknown_outcome(spot, path, fence, &fault, worker);
         }
-        let Some((next, wait_ms)) = self.next_attempt(call, work, &fault, fence) else {
+        let recheck_ms = self.recheck_ms(spot).unwrap_or(RECHECK_MS);
+        let Some((next, wait_ms)) = self.next_attempt(call, work, &fault, recheck_ms) else {
             return self.failed(spot, path, fence, fault, worker);
         };
         let until = self.given.now.after(wait_ms);
@@ -281,7 +285,7 @@ impl Decider<'_> {
     }
 
     /// Which attempt comes next and after how long; `None` when there is none left.
-    fn next_attempt(&self, call: &Call, work: &Work, fault: &Fault, fence: u64) -> Option<(Next, u64)> {
+    fn next_attempt(&self, call: &Call, work: &Work, fault: &Fault, recheck_ms: u64) -> Option<(Next, u64)> {
         if !fault.retryable {
             return None;
         }
@@ -289,15 +293,21 @@ impl Decider<'_> {
             return Some(if work.n_quick < QUICK_TRIES {
                 (Next::Quick, QUICK_DELAY_MS * u64::from(work.n_quick + 1))
             } else {
-                (Next::Recheck, RECHECK_MS << work.n_rechecks.min(RECHECK_DOUBLINGS))
+                (Next::Recheck, longer(recheck_ms, work.n_rechecks))
             });
         }
         let switchable = matches!(fault.kind, FaultKind::Transport | FaultKind::Error | FaultKind::Timeout);
         if call.exec == Exec::Http && switchable && work.n_deliveries < call.failover_max {
             return Some((Next::Failover, call.failover_delay_ms));
         }
-        let seed = mix(self.run.id.uuid().as_u64_pair().1 ^ fence);
+        let seed = mix(self.run.id.uuid().as_u64_pair().1 ^ work.fence().unwrap_or_default());
         (work.n_tries <= call.retry.max).then(|| (Next::Retry, call.retry.delay_ms_after(work.n_tries, seed)))
+    }
+
+    /// How often the call is asked again, as its author or its service says.
+    fn recheck_ms(&self, spot: &Spot<'_, '_>) -> Option<u64> {
+        let of_service = || self.run.start.rechecks.get(spot.service()?).copied();
+        spot.call()?.recheck_ms.or_else(of_service)
     }
 
     /// The worker is gone. Its losses are counted apart from failures: a call that kills its workers is poison.
@@ -379,11 +389,17 @@ pub(super) fn view_of<'v>(
 }
 
 /// Whether a suspended call is reported as suspended once more, with nothing new: a report that came twice.
-fn is_told_again(work: &Work, outcome: &Outcome) -> bool {
+fn is_told_again(work: &Work, outcome: &Outcome, recheck_ms: Option<u64>) -> bool {
     match (&work.stage, outcome) {
-        (Stage::Suspended { until, .. }, Outcome::Suspended { memo, recheck_ms }) => {
-            until.is_some() == recheck_ms.is_some() && work.memo.as_deref() == Some(memo)
+        (Stage::Suspended { until, .. }, Outcome::Suspended { memo, recheck_ms: said }) => {
+            until.is_some() == said.or(recheck_ms).is_some() && work.memo.as_deref() == Some(memo)
         }
         _ => false,
     }
+}
+
+/// A wait that doubles while faults go on, up to a point.
+fn longer(recheck_ms: u64, n_rechecks: u32) -> u64 {
+    let most = recheck_ms.max(RECHECK_LONGEST_MS);
+    recheck_ms.saturating_mul(1 << n_rechecks.min(RECHECK_DOUBLINGS)).min(most)
 }

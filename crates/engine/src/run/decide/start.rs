@@ -1,15 +1,23 @@
 //! Starting a run: what it is given is checked against the plan before anything happens.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::Decider;
 use super::outside::is_reserved;
-use crate::event::{Event, ExecMode, Start};
+use crate::definition::of_node;
+use crate::event::{Event, ExecMode, Level, Start};
 use crate::input::Refusal;
-use crate::plan::{Form, Plan, Routing, VariableKind};
+use crate::path::NodePath;
+use crate::plan::{Form, Kind, Plan, Routing, Variable, VariableKind};
 use crate::problem::{Problem, Problems, did_you_mean};
+use crate::run::apply::chosen;
 use crate::run::state::Status;
 use crate::text::type_name;
+
+/// Lines about what is read in vain, of one start.
+const MISSED_MAX: usize = 100;
 
 impl Decider<'_> {
     pub(super) fn start(&self, start: &Start) -> Result<Vec<Event>, Refusal> {
@@ -26,8 +34,42 @@ impl Decider<'_> {
                 start.params.insert(name.clone(), default.clone());
             }
         }
-        Ok(vec![Event::Started(Box::new(start))])
+        if !start.rechecks.is_empty()
+            && let Some(called) = self.plan.services()
+        {
+            start.rechecks.retain(|service, _| called.contains(service.as_str()));
+        }
+        let missed = missed(self.plan, &start);
+        let mut events = vec![Event::Started(Box::new(start))];
+        events.extend(missed);
+        Ok(events)
     }
+}
+
+/// What the calls of an exec mode read in vain: results of nodes that take no part. Said once, at the start, so that
+/// nobody wonders about what a worker was given.
+fn missed(plan: &Plan, start: &Start) -> Vec<Event> {
+    let chosen = (plan.form == Form::Dag).then(|| chosen(&plan.root, start)).flatten();
+    let Some(chosen) = chosen else { return Vec::new() };
+    let mut events = Vec::new();
+    for ix in chosen.n_in.keys() {
+        let node = &plan.root.nodes[*ix];
+        if !matches!(node.kind, Kind::Call(_) | Kind::Fan(_)) {
+            continue;
+        }
+        let absent: BTreeSet<&str> = of_node(node)
+            .into_iter()
+            .filter_map(|reference| reference.node())
+            .filter(|name| plan.root.node(name).is_some_and(|(named, _)| !chosen.n_in.contains_key(&named)))
+            .collect();
+        events.extend(absent.into_iter().take(MISSED_MAX).map(|name| Event::Logged {
+            level: Level::Warn,
+            node: Some(NodePath::root().child(&node.key)),
+            message: format!("reads `{name}`, which takes no part in this run: what it reads is null"),
+        }));
+    }
+    events.truncate(MISSED_MAX);
+    events
 }
 
 /// Every problem with what a run of this plan would be given.
@@ -82,8 +124,18 @@ fn check_variables(plan: &Plan, start: &Start, problems: &mut Problems) {
             None | Some(Value::Null) if variable.required => {
                 problems.error(format!("$.variables.{name}"), "is required and was not given");
             }
+            // An empty text says that there is none; only a default may say it.
+            Some(Value::String(text)) if text.is_empty() && variable.is_left_out(start.params.get(name)) => {
+                if variable.required {
+                    problems.error(format!("$.variables.{name}"), "is required and was not given");
+                }
+            }
             None | Some(Value::Null) => {}
             Some(value) if variable.kind.accepts(value) => {}
+            Some(Value::String(_)) if variable.kind == VariableKind::Url => {
+                let reason = "must be a URL, such as `https://example.com/a.png`";
+                problems.error(format!("$.variables.{name}"), reason);
+            }
             Some(value) => {
                 let reason = format!("must be {}, not {}", variable.kind.word(), type_name(value));
                 problems.error(format!("$.variables.{name}"), reason);
@@ -118,13 +170,33 @@ fn check_starts(plan: &Plan, start: &Start, problems: &mut Problems) {
     }
 }
 
+impl Variable {
+    /// Whether nobody gave it a value and its default is no URL, but the word for none.
+    fn is_left_out(&self, given: Option<&Value>) -> bool {
+        self.kind == VariableKind::Url && given.is_none()
+    }
+}
+
+/// Whether a text names a place: a scheme, `://`, and something after it, without blanks.
+fn is_url(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once("://") else { return false };
+    let mut letters = scheme.chars();
+    let begins_well = letters.next().is_some_and(|first| first.is_ascii_alphabetic());
+    begins_well
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.'))
+        && !rest.is_empty()
+        && (scheme == "file" || !rest.starts_with(['/', '?', '#']))
+        && !text.chars().any(|letter| letter.is_whitespace() || letter.is_control())
+}
+
 impl VariableKind {
+    /// Whether a value is of this kind.
     pub fn accepts(self, value: &Value) -> bool {
         match self {
             VariableKind::String => value.is_string(),
             VariableKind::Number => value.is_number(),
             VariableKind::Boolean => value.is_boolean(),
-            VariableKind::Url => value.as_str().is_some_and(|text| text.is_empty() || text.contains("://")),
+            VariableKind::Url => value.as_str().is_some_and(is_url),
             VariableKind::Object => value.is_object(),
             VariableKind::Array => value.is_array(),
         }

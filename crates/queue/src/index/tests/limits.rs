@@ -22,6 +22,7 @@ const PASSES_MAX: usize = 4;
 /// Something that was read and not told yet.
 enum Told {
     Lists(Query, Vec<JobRow>, usize),
+    Class(Vec<JobRow>, usize),
     View(Want, Heard),
     Held(Want, Vec<windlass_store::job::HeldRow>),
 }
@@ -35,6 +36,9 @@ struct World {
     reading: Vec<Told>,
     /// How often a key was passed by another.
     passes: HashMap<(String, String), usize>,
+    /// Turns of jobs of runs, and those that they left to lower classes.
+    n_runs: usize,
+    n_lower: usize,
     n_made: u128,
     n_commands: u128,
     now: i64,
@@ -53,6 +57,8 @@ impl World {
             running: Vec::new(),
             reading: Vec::new(),
             passes: HashMap::new(),
+            n_runs: 0,
+            n_lower: 0,
             n_made: 0,
             n_commands: 0,
             now: 0,
@@ -121,6 +127,13 @@ impl World {
                     };
                     Told::Lists(query, self.store.ready_now(ready).unwrap(), limit)
                 }
+                Want::Class { query: Query { queues, services }, except, from, limit } => {
+                    let (queues, services, except) = (queues.clone(), services.clone(), except.clone());
+                    let (from, limit) = (Some(*from), *limit);
+                    let ready =
+                        ReadyQuery { queues, services, except, from, now, limit, ..ReadyQuery::default() };
+                    Told::Class(self.store.ready_now(ready).unwrap(), limit)
+                }
                 Want::View(filling) => {
                     let heard = match filling.question() {
                         Asked::InOrder(query) => {
@@ -147,6 +160,7 @@ impl World {
         for told in std::mem::take(&mut self.reading) {
             match told {
                 Told::Lists(query, rows, limit) => self.index.filled(&query, Some((rows, limit))),
+                Told::Class(rows, limit) => self.index.filled_class(Some((rows, limit))),
                 Told::View(Want::View(filling), heard) => self.index.heard(&filling, Some(heard)),
                 Told::Held(Want::Held(counting), held) => self.index.counted(&counting, Some(held)),
                 Told::View(..) | Told::Held(..) => panic!("it was asked otherwise"),
@@ -188,7 +202,11 @@ impl World {
         let (claimable, spec) = (self.claimable(query), &row.job.spec);
         assert!(claimable.iter().any(|one| one.id() == row.id()), "{row:?} must not be handed out");
         let highest = claimable.iter().map(|one| one.job.spec.priority).max();
+        if spec.run.is_some() && Some(spec.priority) < highest {
+            return self.check_lower(&claimable, row);
+        }
         assert_eq!(Some(spec.priority), highest, "something more urgent could be handed out");
+        self.n_runs += usize::from(spec.run.is_some());
         let takes_turns = spec.queue == "a" && self.model.takes_turns();
         // Whoever asks by service is given the first of each key and service.
         let by_service = takes_turns && !query.queues.contains(&spec.queue);
@@ -216,17 +234,37 @@ impl World {
         }
     }
 
+    /// A job of a run had the turn of one of a higher class: that is a run's too, and had four before.
+    fn check_lower(&mut self, claimable: &[JobRow], row: &JobRow) {
+        let spec = &row.job.spec;
+        let is_above = |one: &JobRow| one.job.spec.run.is_some() && one.job.spec.priority > spec.priority;
+        assert!(claimable.iter().any(is_above), "nobody gave {row:?} a turn");
+        let is_alike = |one: &&JobRow| {
+            let other = &one.job.spec;
+            (&other.queue, &other.name, other.priority) == (&spec.queue, &spec.name, spec.priority)
+                && other.run.is_some()
+        };
+        let first = claimable.iter().filter(is_alike).map(Key::of).min();
+        assert!(spec.queue != "a" || first == Some(Key::of(row)), "something of its class came earlier");
+        self.n_lower += 1;
+        assert!(self.n_lower * 4 <= self.n_runs, "{} turns of {} were given", self.n_lower, self.n_runs);
+        self.passes.clear();
+    }
+
     fn step(&mut self, step: &Step) {
         self.now += 1;
         let now = Timestamp(self.now);
         match step {
-            Step::Make { queue, service, key, priority } => {
+            Step::Make { queue, service, key, priority, is_run } => {
                 self.n_made += 1;
                 let limit_key = if *key == 0 { String::new() } else { format!("k{key}") };
                 let (priority, id) = (*priority, JobId::new(Uuid::from_u128(self.n_made)));
                 let spec =
                     JobSpec { priority, limit_key, ..JobSpec::new(SERVICES[*service], QUEUES[*queue]) };
-                let (job, _) = Job::create(id, spec, now).unwrap();
+                let (mut job, _) = Job::create(id, spec, now).unwrap();
+                if *is_run && *key == 0 {
+                    Arc::make_mut(&mut job.spec).run = Some(RunId::new(Uuid::from_u128(self.n_made)));
+                }
                 self.write(JobRow { rev: 1, job, origin: Default::default() });
             }
             Step::Take { queues, services, max } => self.take(&asked(*queues, *services), *max),
@@ -292,7 +330,7 @@ fn asked(queues: u8, services: u8) -> Query {
 
 #[derive(Debug, Clone)]
 enum Step {
-    Make { queue: usize, service: usize, key: u8, priority: i32 },
+    Make { queue: usize, service: usize, key: u8, priority: i32, is_run: bool },
     Take { queues: u8, services: u8, max: usize },
     Read { queues: u8, services: u8 },
     Tell,
@@ -322,9 +360,11 @@ fn limits() -> impl Strategy<Value = QueueLimits> {
 
 fn steps() -> impl Strategy<Value = Step> {
     let key = prop_oneof![3 => 0..4u8, 1 => 0..30u8];
-    let make = (prop_oneof![4 => Just(0usize), 1 => Just(1)], 0..2usize, key, -1..2i32);
+    let make = (prop_oneof![4 => Just(0usize), 1 => Just(1)], 0..2usize, key, -1..2i32, any::<bool>());
     prop_oneof![
-        10 => make.prop_map(|(queue, service, key, priority)| Step::Make { queue, service, key, priority }),
+        10 => make.prop_map(|(queue, service, key, priority, is_run)| {
+            Step::Make { queue, service, key, priority, is_run }
+        }),
         6 => (0..4u8, 0..4u8, 1..4usize).prop_map(|(queues, services, max)| Step::Take { queues, services, max }),
         2 => (0..4u8, 0..4u8).prop_map(|(queues, services)| Step::Read { queues, services }),
         1 => Just(Step::Tell),
@@ -357,7 +397,7 @@ fn a_key_with_many_jobs_waits_for_its_turn() {
     let mut world = World::new();
     world.step(&Step::Limit(QueueLimits { fair: true, ..QueueLimits::default() }));
     for key in [1; 30].into_iter().chain([2; 3]).chain([0; 2]) {
-        world.step(&Step::Make { queue: 0, service: 0, key, priority: 0 });
+        world.step(&Step::Make { queue: 0, service: 0, key, priority: 0, is_run: false });
     }
     for _ in 0..8 {
         world.step(&Step::Take { queues: 1, services: 0, max: 1 });

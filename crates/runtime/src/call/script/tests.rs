@@ -70,7 +70,7 @@ async fn each_language_gets_its_input_and_gives_its_result() {
             let text = if shell == text { text.replace("read line", "line=$(cat)") } else { text.to_owned() };
             let reported = run(code(language, &text)).await;
             assert_eq!(*done(&reported), json!({"text": "HI", "op": "upper"}), "{language}");
-            assert_eq!(reported.log.as_deref(), Some("seen\n"), "{language}");
+            assert_eq!(reported.log.text, "seen\n", "{language}");
             assert_eq!(reported.worker, None);
         }
     }
@@ -140,7 +140,7 @@ async fn a_script_that_fails_says_so_with_the_end_of_its_log() {
     assert_eq!((*kind, *retryable), (FaultKind::Error, true));
     assert!(message.starts_with("the script failed (exit status: 3): line 41\n"), "{message}");
     assert!(message.ends_with("line 50"), "{message}");
-    assert!(reported.log.unwrap().starts_with("line 1\n"));
+    assert!(reported.log.text.starts_with("line 1\n"));
     let reported = run(sh("kill -TERM $$")).await;
     assert!(fault(&reported).message.contains("signal: 15"), "{reported:?}");
 }
@@ -168,7 +168,7 @@ async fn a_script_that_writes_too_much_is_stopped() {
     assert_eq!(done(&reported).as_str().unwrap().len(), 1_048_576);
     let reported = run(sh("head -c 300000 /dev/zero | tr '\\0' x >&2; echo end >&2; echo ok")).await;
     assert_eq!(*done(&reported), json!("ok"));
-    let log = reported.log.unwrap();
+    let log = reported.log.text;
     assert_eq!(log.len(), LOG_BYTES_MAX);
     assert!(log.ends_with("xend\n"));
 }
@@ -200,7 +200,7 @@ async fn a_script_whose_time_is_up_is_killed_with_everything_it_started() {
     assert!(started.elapsed() < Duration::from_secs(20));
     assert_eq!(fault(&reported).kind, FaultKind::Timeout);
     assert!(fault(&reported).message.starts_with("the script did not end within 500 ms and was killed"));
-    let log = reported.log.unwrap();
+    let log = reported.log.text;
     assert_eq!(log.lines().count(), 2, "{log}");
     for pid in log.lines() {
         dies(pid).await;

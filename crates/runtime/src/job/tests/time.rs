@@ -91,7 +91,8 @@ async fn a_lease_that_ran_out_while_no_server_was_there_can_still_be_kept() {
     let kept = server.extend(vec![(ids[0], 1)], LEASE).await.pop().unwrap().unwrap();
     assert_eq!(kept, Verdict::Ok);
     let outcome = Outcome::Done(Arc::new(json!(1)));
-    let ended = Finish { job: ids[1], fence: 1, outcome, worker: None, log: None, retry_after_ms: None };
+    let ended =
+        Finish { job: ids[1], fence: 1, outcome, worker: None, log: Log::default(), retry_after_ms: None };
     assert_eq!(server.say(ended).await, Verdict::Ok);
 }
 

@@ -26,7 +26,7 @@ impl Runtime {
             fence: claimed.fence,
             outcome,
             worker: None,
-            log: None,
+            log: crate::log::Log::default(),
             retry_after_ms: None,
         };
         self.finish(vec![end]).await.pop().unwrap().unwrap();

@@ -9,7 +9,7 @@ use windlass_engine::time::Timestamp;
 
 use crate::commit::JobChange;
 use crate::error::{Duplicate, Refusal, StoreError, Subject};
-use crate::job::{JobOrigin, JobStatus, due_at, fingerprint};
+use crate::job::{JobOrigin, JobStatus, due_at, fingerprint, without_payload};
 use crate::schedule::Started;
 use crate::sqlite::column::{Columns, Id, json, stored};
 use crate::sqlite::depth::Place;
@@ -233,27 +233,6 @@ fn insert(
     };
     db.prepare_cached(INSERT_SPEC)?.execute(params![id, spec, payload])?;
     Ok(())
-}
-
-/// The payload is kept apart: inside, it would be nested deeper than the reader of JSON follows.
-fn without_payload(spec: &JobSpec) -> JobSpec {
-    let JobSpec { name, queue, priority, payload: _, dedup_key, unique_for_ms, .. } = spec;
-    let JobSpec { limit_key, max_retries, run_at, timeout_ms, backoff, account, run, .. } = spec;
-    JobSpec {
-        name: name.clone(),
-        queue: queue.clone(),
-        priority: *priority,
-        payload: serde_json::Value::Null,
-        dedup_key: dedup_key.clone(),
-        unique_for_ms: *unique_for_ms,
-        limit_key: limit_key.clone(),
-        max_retries: *max_retries,
-        run_at: *run_at,
-        timeout_ms: *timeout_ms,
-        backoff: *backoff,
-        account: account.clone(),
-        run: *run,
-    }
 }
 
 #[cfg(test)]

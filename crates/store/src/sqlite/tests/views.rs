@@ -367,3 +367,5 @@ fn workers_have_the_columns_of_all_documents() {
         .map(|(id, services, load, status, at)| (id, services, load, status, Timestamp::parse_rfc3339(&at)));
     assert_eq!(rows.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
 }
+
+mod workflows;

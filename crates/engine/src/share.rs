@@ -1,0 +1,89 @@
+//! The share of the lower classes: of what runs wait for in one place, the higher class goes first, and one turn in
+//! five is kept for a lower one.
+//!
+//! The lower classes take these turns one after another, so that each of them gets on however much there is above it.
+//! A turn that no lower class wants is nobody's loss: the highest takes it, and the next one is kept instead.
+
+/// One turn in so many is kept: a fifth is felt by those who wait, and hardly by those who are urgent.
+pub const SHARE: u32 = 5;
+
+/// Whose turn it is in one place. `P` is a class; the greater, the more urgent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share<P> {
+    /// Turns since a lower class had one.
+    n_since: u32,
+    /// The class that had it.
+    last: Option<P>,
+}
+
+impl<P> Default for Share<P> {
+    fn default() -> Self {
+        Share { n_since: 0, last: None }
+    }
+}
+
+impl<P: Ord + Copy> Share<P> {
+    /// Whether the next turn is kept for a class below the one that would have it.
+    pub fn is_kept(&self) -> bool {
+        self.n_since >= SHARE - 1
+    }
+
+    /// Where to look for who gets a turn that is kept: below the first of these, and if there is nobody, below the
+    /// second. `top` is the class that would have it otherwise.
+    pub fn below(&self, top: P) -> [P; 2] {
+        [self.last.map_or(top, |last| last.min(top)), top]
+    }
+
+    /// A turn went to somebody of the class `given`; in order, it would have been that of `top`.
+    pub fn gave(&mut self, top: P, given: P) {
+        if given < top {
+            *self = Share { n_since: 0, last: Some(given) };
+        } else {
+            self.n_since = self.n_since.saturating_add(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Gives so many turns to classes of which there is always somebody.
+    fn turns(classes: &[i32], n: usize) -> BTreeMap<i32, usize> {
+        let (mut share, mut counts) = (Share::default(), BTreeMap::new());
+        let top = *classes.iter().max().unwrap();
+        for _ in 0..n {
+            let lower = |below: i32| classes.iter().copied().filter(|class| *class < below).max();
+            let kept = share.is_kept().then(|| share.below(top).into_iter().find_map(lower)).flatten();
+            let given = kept.unwrap_or(top);
+            share.gave(top, given);
+            *counts.entry(given).or_default() += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn four_turns_in_five_are_those_of_the_highest_and_the_others_take_the_fifth_in_turn() {
+        assert_eq!(turns(&[2, -2], 100), BTreeMap::from([(2, 80), (-2, 20)]));
+        assert_eq!(turns(&[2, 1, 0, -1, -2], 100), [(2, 80), (1, 5), (0, 5), (-1, 5), (-2, 5)].into());
+    }
+
+    #[test]
+    fn a_class_that_is_alone_has_every_turn() {
+        assert_eq!(turns(&[0], 100), BTreeMap::from([(0, 100)]));
+    }
+
+    #[test]
+    fn a_turn_that_nobody_wanted_is_kept() {
+        let mut share = Share::default();
+        (0..1_000).for_each(|_| share.gave(2, 2));
+        assert!(share.is_kept());
+        share.gave(2, -2);
+        assert!(!share.is_kept());
+        // Whoever is above the last has its turn when the round begins anew.
+        assert_eq!(share.below(2), [-2, 2]);
+        assert_eq!(share.below(-3), [-3, -3]);
+    }
+}

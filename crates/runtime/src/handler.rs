@@ -1,0 +1,205 @@
+//! Handlers that serve services in this process: a worker that lives in the server.
+//!
+//! What they are given are jobs like those of any worker, so that leases, retries, suspensions, cancels and other servers
+//! need no rules of their own; see ADR 8.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
+use windlass_engine::input::Outcome;
+use windlass_engine::params::Params;
+use windlass_engine::retry::{Fault, FaultKind};
+use windlass_store::worker::{WorkerBeat, WorkerRow};
+
+use crate::function::{Function, FunctionCall};
+use crate::job::{CLAIM_MAX, Claim, Claimed, Finish, Verdict};
+use crate::log::Log;
+use crate::{Runtime, RuntimeError};
+
+/// How long a job is kept from others after this server has died with it.
+const LEASE: Duration = Duration::from_secs(10);
+/// How long one claim waits for work.
+const WAIT: Duration = Duration::from_secs(20);
+/// How long to wait after the store could not be asked.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How often an end is told again while the store cannot be asked; after that the lease brings the job back.
+const TELLINGS: u32 = 20;
+
+impl Runtime {
+    /// Serves the services of registered handlers until the server stops.
+    pub(crate) async fn serve_handlers(self) {
+        let services: Vec<String> = self.settings().functions.services().map(str::to_owned).collect();
+        if services.is_empty() {
+            return;
+        }
+        let id = format!("{}-handlers-{}", self.settings().name, self.life());
+        let slots = Arc::new(Semaphore::new(self.settings().handlers_max.max(1)));
+        self.tasks().spawn(self.clone().show_handlers(id.clone(), services.clone()));
+        loop {
+            let claimed = tokio::select! {
+                claimed = self.claim_for_handlers(&id, &services, &slots) => claimed,
+                () = self.stopped() => return,
+            };
+            match claimed {
+                Ok((jobs, mut permits)) => {
+                    for job in jobs {
+                        let permit = permits.split(1);
+                        self.tasks().spawn(self.clone().handle(job, id.clone(), permit));
+                    }
+                }
+                Err(RuntimeError::Draining) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "no jobs could be claimed for handlers, will try again");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Shows signs of life as any worker does, so that people see who serves what.
+    async fn show_handlers(self, id: String, services: Vec<String>) {
+        let every = self.settings().worker_ttl / 3;
+        loop {
+            let now = self.clock().now();
+            let beat = WorkerBeat { id: id.clone(), url: None, load: None, at: now };
+            let known = self.beat(beat).await.unwrap_or(false);
+            if !known {
+                let row = WorkerRow {
+                    id: id.clone(),
+                    name: self.settings().name.clone(),
+                    url: String::new(),
+                    kind: "handlers".to_owned(),
+                    services: services.clone(),
+                    queues: Vec::new(),
+                    load: 0,
+                    capacity: i64::try_from(self.settings().handlers_max).unwrap_or(i64::MAX),
+                    is_draining: false,
+                    registered_at: now,
+                    beat_at: now,
+                };
+                if let Err(error) = self.register(row).await {
+                    tracing::warn!(%error, "the handlers of this server could not be shown, will try again");
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(every) => {}
+                () = self.stopped() => return,
+            }
+        }
+    }
+
+    /// As many jobs as there are free slots, with the slots.
+    async fn claim_for_handlers(
+        &self,
+        id: &str,
+        services: &[String],
+        slots: &Arc<Semaphore>,
+    ) -> Result<(Vec<Claimed>, OwnedSemaphorePermit), RuntimeError> {
+        let first = slots.clone().acquire_owned().await;
+        let mut permits = first.expect("the slots of handlers are never closed");
+        let more = u32::try_from(slots.available_permits().min(CLAIM_MAX - 1)).unwrap_or(0);
+        if let Ok(rest) = slots.clone().try_acquire_many_owned(more) {
+            permits.merge(rest);
+        }
+        let claim = Claim {
+            worker: id.to_owned(),
+            queues: Vec::new(),
+            services: services.to_vec(),
+            max: permits.num_permits(),
+            wait: WAIT,
+            lease: LEASE,
+        };
+        Ok((self.claim(claim).await?, permits))
+    }
+
+    /// Has one job handled, keeps it meanwhile, and tells how it ended.
+    async fn handle(self, job: Claimed, id: String, _slot: Option<OwnedSemaphorePermit>) {
+        self.handling().fetch_add(1, Ordering::Relaxed);
+        let work = self.begin(&job);
+        if let Some(outcome) = self.follow(&job, work).await {
+            self.tell_end(&job, outcome, &id).await;
+        }
+        self.handling().fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The handler at work, on a task of its own: a panic ends no more than this call.
+    fn begin(&self, job: &Claimed) -> JoinHandle<Outcome> {
+        let Claimed { service, attempt, key, input, params, memo, deadline, call, .. } = job.clone();
+        let params = match &*params {
+            Value::Object(params) => Params::from(params.clone()),
+            _ => Params::default(),
+        };
+        let (run, node) = call.map(|call| (call.run, call.node)).unzip();
+        let memo = memo.filter(|memo| !memo.is_null()).map(Arc::new);
+        let function = self.settings().functions.find(&service).cloned();
+        let call = FunctionCall { service, run, node, attempt, key, input, params, memo, deadline };
+        tokio::spawn(async move {
+            match function {
+                Some(Function::Slow(function)) => function(call).await,
+                Some(Function::Quick(function)) => function(&call),
+                None => Outcome::Failed(Fault::new(FaultKind::Error, "its handler is gone")),
+            }
+        })
+    }
+
+    /// Waits for the end of the work and keeps its lease alive; `None` = nobody wants to hear of it any more.
+    async fn follow(&self, job: &Claimed, mut work: JoinHandle<Outcome>) -> Option<Outcome> {
+        loop {
+            tokio::select! {
+                ended = &mut work => {
+                    let panicked = || format!("the handler of `{}` panicked; see the server's log", job.service);
+                    return Some(ended.unwrap_or_else(|_| {
+                        Outcome::Failed(Fault::new(FaultKind::Error, panicked()))
+                    }));
+                }
+                () = tokio::time::sleep(LEASE / 3) => {}
+                () = self.stopped() => {
+                    // Left to the next server, which finds the lease run out.
+                    work.abort();
+                    return None;
+                }
+            }
+            match self.extend(vec![(job.job, job.fence)], LEASE).await.pop() {
+                Some(Ok(Verdict::Canceled)) => {
+                    work.abort();
+                    return Some(Outcome::Canceled);
+                }
+                Some(Ok(Verdict::Lost)) => {
+                    work.abort();
+                    return None;
+                }
+                Some(Ok(Verdict::Ok)) | None => {}
+                Some(Err(error)) => {
+                    tracing::warn!(job = %job.job, %error, "a lease could not be extended, will try again");
+                }
+            }
+        }
+    }
+
+    async fn tell_end(&self, job: &Claimed, outcome: Outcome, id: &str) {
+        for _ in 0..TELLINGS {
+            let end = Finish {
+                job: job.job,
+                fence: job.fence,
+                outcome: outcome.clone(),
+                worker: Some(id.to_owned()),
+                log: Log::default(),
+                retry_after_ms: None,
+            };
+            match self.finish(vec![end]).await.pop() {
+                Some(Err(error)) => {
+                    tracing::warn!(job = %job.job, %error, "the end of a job was not taken, will try again");
+                }
+                Some(Ok(_)) | None => return,
+            }
+            tokio::select! {
+                () = tokio::time::sleep(PAUSE) => {}
+                () = self.stopped() => return,
+            }
+        }
+    }
+}

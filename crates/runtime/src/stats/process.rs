@@ -1,0 +1,72 @@
+//! What the process uses of its machine, as far as the system tells.
+
+use std::sync::LazyLock;
+use std::time::Instant;
+
+/// When somebody first asked: close enough to the start, as the server asks when it starts.
+static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Clock ticks a second in `/proc/self/stat`: the same on every Linux that people run.
+const TICKS: u64 = 100;
+const PAGE_BYTES: u64 = 4_096;
+
+/// What the process uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ProcessStats {
+    pub up_ms: u64,
+    /// Of all its threads; absent where the system does not say.
+    pub cpu_ms: Option<u64>,
+    pub resident_bytes: Option<u64>,
+    pub open_files: Option<u64>,
+    pub threads: Option<u64>,
+    /// Tasks of the asynchronous runtime that are alive.
+    pub tasks: u64,
+}
+
+impl ProcessStats {
+    /// As it is now.
+    pub fn read() -> Self {
+        let up_ms = u64::try_from(BEGUN.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let tasks =
+            tokio::runtime::Handle::try_current().map_or(0, |handle| handle.metrics().num_alive_tasks());
+        let mut stats = ProcessStats { up_ms, tasks: tasks as u64, ..ProcessStats::default() };
+        if let Ok(text) = std::fs::read_to_string("/proc/self/stat") {
+            stats.read_stat(&text);
+        }
+        let files = std::fs::read_dir("/proc/self/fd").map(Iterator::count);
+        stats.open_files = files.ok().map(|n| n as u64);
+        stats
+    }
+
+    /// The fields of `/proc/self/stat` after the name of the program, which may contain anything.
+    fn read_stat(&mut self, text: &str) {
+        let Some((_, rest)) = text.rsplit_once(')') else { return };
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        // Counted from the state, which is the third of all.
+        let field = |nth: usize| fields.get(nth - 3).and_then(|text| text.parse::<u64>().ok());
+        self.cpu_ms = field(14).zip(field(15)).map(|(user, system)| (user + system) * 1_000 / TICKS);
+        self.threads = field(20);
+        self.resident_bytes = field(24).map(|pages| pages.saturating_mul(PAGE_BYTES));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figures_are_those_of_their_fields_whatever_the_program_is_called() {
+        let mut stats = ProcessStats::default();
+        stats.read_stat(
+            "7 (a ) b (c) S 1 7 7 0 -1 4194560 900 0 0 0 250 50 0 0 20 0 9 0 100 1000000 2048 18446744073709551615",
+        );
+        assert_eq!(
+            (stats.cpu_ms, stats.threads, stats.resident_bytes),
+            (Some(3_000), Some(9), Some(8_388_608))
+        );
+        let mut none = ProcessStats::default();
+        none.read_stat("nothing of the kind");
+        none.read_stat("1 (a) S");
+        assert_eq!(none, ProcessStats::default());
+    }
+}

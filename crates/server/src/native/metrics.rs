@@ -1,0 +1,282 @@
+//! What a metrics server scrapes: the Prometheus text format, version 0.0.4.
+//!
+//! Written by hand from what is counted anyway: nothing is counted twice, and nothing has to run for it. Labels are
+//! bounded by what is counted: flows, their nodes, and queues.
+
+use std::fmt::Write;
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use windlass_engine::time::Timestamp;
+use windlass_runtime::queue::{QueueView, Spread};
+use windlass_runtime::stats::{FlowStats, NodeStats, ServerStats, Totals};
+
+use super::stats::flow_name;
+use crate::app::App;
+use crate::problem::Answer;
+
+/// Queues with labels of their own, those with the most open jobs; the others are added up.
+const QUEUES_MAX: usize = 100;
+/// What stands for the others.
+const OTHERS: &str = "other";
+const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Says how this server goes, for a metrics server that asks every few seconds.
+#[utoipa::path(get, path = "/metrics", operation_id = "show_metrics", tag = "server",
+    responses((status = 200, description = "Metrics in the Prometheus text format", body = String, content_type = "text/plain")))]
+pub(crate) async fn metrics(State(app): State<App>) -> Answer<Response> {
+    let mut flows = Vec::new();
+    for id in app.runtime.flows_with_stats() {
+        let (stats, nodes) = app.runtime.flow_stats(id);
+        flows.push((flow_name(&app, id).await?, stats, nodes));
+    }
+    let queues = app.runtime.queues().await?;
+    let mut page = Page::default();
+    let seen = app.runtime.server_stats();
+    server(&mut page, &seen);
+    of_runs(&mut page, &flows, &seen.all.totals);
+    of_calls(&mut page, &flows);
+    of_queues(&mut page, &queues, app.runtime.clock().now());
+    Ok(([(CONTENT_TYPE, KIND)], page.text).into_response())
+}
+
+type OfFlow = (String, FlowStats, Vec<NodeStats>);
+
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    /// What follows are samples of this metric.
+    fn metric(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to text cannot fail.
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+        self.text.push_str(name);
+        for (nth, (label, of)) in labels.iter().enumerate() {
+            self.text.push(if nth == 0 { '{' } else { ',' });
+            let _ = write!(self.text, "{label}=\"{}\"", escaped(of));
+        }
+        let _ = writeln!(self.text, "{} {value}", if labels.is_empty() { "" } else { "}" });
+    }
+
+    /// A metric with one sample.
+    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
+        self.metric(name, kind, help);
+        self.sample(name, &[], value);
+    }
+
+    /// Samples of a summary: times in milliseconds, told in seconds.
+    fn summary(&mut self, name: &str, labels: &[(&str, &str)], n: u64, sum: u64, spread: &Spread) {
+        for (quantile, ms) in [("0.5", spread.p50), ("0.95", spread.p95), ("0.99", spread.p99)] {
+            let labels: Vec<(&str, &str)> = labels.iter().copied().chain([("quantile", quantile)]).collect();
+            if let Some(ms) = ms {
+                self.sample(name, &labels, seconds(ms));
+            }
+        }
+        self.sample(&format!("{name}_sum"), labels, seconds(sum));
+        self.sample(&format!("{name}_count"), labels, n);
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[expect(clippy::cast_precision_loss, reason = "nobody reads the last digits of a time")]
+fn seconds(ms: u64) -> f64 {
+    ms as f64 / 1_000.0
+}
+
+fn server(page: &mut Page, seen: &ServerStats) {
+    let (all, process) = (&seen.all, &seen.process);
+    page.one("windlass_calls_running", "gauge", "Calls of runs that are open now.", all.n_open);
+    let stretches = [("10s", &seen.last_10s), ("1m", &seen.last_minute), ("1h", &seen.last_hour)];
+    page.metric("windlass_parallelism_average", "gauge", "Calls open at once on average, lately.");
+    for (window, found) in stretches {
+        page.sample("windlass_parallelism_average", &[("window", window)], found.average());
+    }
+    page.metric("windlass_parallelism_max", "gauge", "Calls open at once at most, lately.");
+    for (window, found) in stretches {
+        page.sample("windlass_parallelism_max", &[("window", window)], found.max);
+    }
+    let nodes = all.totals.nodes_settled;
+    page.one("windlass_nodes_ended_total", "counter", "Nodes and branches that are over.", nodes);
+    page.one("windlass_runs_in_memory", "gauge", "Runs that are kept in memory.", seen.n_hot_runs);
+    page.one("windlass_calls_own", "gauge", "Calls that this server makes itself now.", seen.n_own_calls);
+    page.one("windlass_inputs_waiting", "gauge", "Inputs that wait to be decided.", seen.n_inputs);
+    page.one("windlass_tasks_alive", "gauge", "Tasks of the asynchronous runtime.", process.tasks);
+    page.one("windlass_up_seconds", "gauge", "How long the server has been up.", seconds(process.up_ms));
+    let cpu = process.cpu_ms.map(seconds);
+    if let Some(cpu) = cpu {
+        page.one("process_cpu_seconds_total", "counter", "CPU time that the process used.", cpu);
+    }
+    let figures = [
+        ("process_resident_memory_bytes", "Memory of the process that is resident.", process.resident_bytes),
+        ("process_open_fds", "Files that the process has open.", process.open_files),
+        ("process_threads", "Threads of the process.", process.threads),
+    ];
+    for (name, help, value) in figures {
+        if let Some(value) = value {
+            page.one(name, "gauge", help, value);
+        }
+    }
+}
+
+/// What the flows did that are not counted by themselves any more.
+fn others(flows: &[OfFlow], all: &Totals) -> Totals {
+    let left = |of: fn(&Totals) -> u64| {
+        flows.iter().fold(of(all), |left, (_, stats, _)| left.saturating_sub(of(&stats.totals)))
+    };
+    Totals {
+        runs_begun: left(|totals| totals.runs_begun),
+        runs_completed: left(|totals| totals.runs_completed),
+        runs_failed: left(|totals| totals.runs_failed),
+        runs_canceled: left(|totals| totals.runs_canceled),
+        ..Totals::default()
+    }
+}
+
+fn of_runs(page: &mut Page, flows: &[OfFlow], all: &Totals) {
+    let others = others(flows, all);
+    let of_flows = flows.iter().map(|(flow, stats, _)| (flow.as_str(), &stats.totals));
+    let totals: Vec<(&str, &Totals)> =
+        of_flows.chain((others != Totals::default()).then_some((OTHERS, &others))).collect();
+    page.metric("windlass_runs_started_total", "counter", "Runs that began, by flow.");
+    for (flow, totals) in &totals {
+        page.sample("windlass_runs_started_total", &[("flow", flow)], totals.runs_begun);
+    }
+    page.metric("windlass_runs_ended_total", "counter", "Runs that ended, by flow and status.");
+    for (flow, totals) in &totals {
+        for (status, n) in [
+            ("completed", totals.runs_completed),
+            ("failed", totals.runs_failed),
+            ("canceled", totals.runs_canceled),
+        ] {
+            page.sample("windlass_runs_ended_total", &[("flow", flow), ("status", status)], n);
+        }
+    }
+    page.metric("windlass_run_duration_seconds", "summary", "How long runs took, by flow.");
+    for (flow, stats, _) in flows {
+        let (n, sum, spread) = &stats.run_ms;
+        page.summary("windlass_run_duration_seconds", &[("flow", flow)], *n, *sum, spread);
+    }
+}
+
+fn of_calls(page: &mut Page, flows: &[OfFlow]) {
+    page.metric("windlass_flow_calls_running", "gauge", "Calls that are open now, by flow.");
+    for (flow, stats, _) in flows {
+        page.sample("windlass_flow_calls_running", &[("flow", flow)], stats.n_open);
+    }
+    page.metric("windlass_calls_ended_total", "counter", "Attempts at calls, by flow, node and outcome.");
+    for (flow, _, nodes) in flows {
+        for NodeStats { node, n_ok, n_failed, .. } in nodes {
+            for (outcome, n) in [("succeeded", n_ok), ("failed", n_failed)] {
+                let labels = [("flow", flow.as_str()), ("node", node), ("outcome", outcome)];
+                page.sample("windlass_calls_ended_total", &labels, n);
+            }
+        }
+    }
+    page.metric("windlass_call_duration_seconds", "summary", "How long attempts took, by flow and node.");
+    for (flow, _, nodes) in flows {
+        for NodeStats { node, n_ok, n_failed, total_ms, ms } in nodes {
+            let labels = [("flow", flow.as_str()), ("node", node)];
+            page.summary("windlass_call_duration_seconds", &labels, n_ok + n_failed, *total_ms, ms);
+        }
+    }
+}
+
+/// A queue in numbers: open jobs by state, dead letters, the age of the oldest that can be claimed.
+type Depths = (String, Vec<(&'static str, u64)>, u64, u64);
+
+fn of_queues(page: &mut Page, queues: &[QueueView], now: Timestamp) {
+    let queues = bounded(queues.iter().map(|view| depths(view, now)).collect());
+    page.metric("windlass_queue_jobs", "gauge", "Open jobs, by queue and state.");
+    for (queue, states, ..) in &queues {
+        for (state, n) in states {
+            page.sample("windlass_queue_jobs", &[("queue", queue), ("state", state)], n);
+        }
+    }
+    page.metric("windlass_queue_dead_letters", "gauge", "Jobs that failed for good, by queue.");
+    for (queue, _, dead, _) in &queues {
+        page.sample("windlass_queue_dead_letters", &[("queue", queue)], dead);
+    }
+    page.metric("windlass_queue_oldest_seconds", "gauge", "How long the next job could have been claimed.");
+    for (queue, .., age) in &queues {
+        page.sample("windlass_queue_oldest_seconds", &[("queue", queue)], seconds(*age));
+    }
+}
+
+fn depths(view: &QueueView, now: Timestamp) -> Depths {
+    let depth = &view.depth;
+    let states = depth.open.iter().map(|(status, n)| (status.word(), *n)).collect();
+    let age_ms = depth.oldest_due_at.map_or(0, |due| now.since(due));
+    (depth.name.clone(), states, depth.n_dead_letters, age_ms)
+}
+
+/// The longest queues by themselves, and the others together.
+fn bounded(mut queues: Vec<Depths>) -> Vec<Depths> {
+    let n_open = |(_, states, ..): &Depths| states.iter().map(|(_, n)| n).sum::<u64>();
+    queues.sort_by(|a, b| n_open(b).cmp(&n_open(a)).then_with(|| a.0.cmp(&b.0)));
+    let rest = queues.split_off(QUEUES_MAX.min(queues.len()));
+    if rest.is_empty() {
+        return queues;
+    }
+    let mut others: Depths = (OTHERS.to_owned(), Vec::new(), 0, 0);
+    for (_, states, dead, age) in rest {
+        for (state, n) in states {
+            match others.1.iter_mut().find(|(known, _)| *known == state) {
+                Some((_, sum)) => *sum += n,
+                None => others.1.push((state, n)),
+            }
+        }
+        others.2 += dead;
+        others.3 = others.3.max(age);
+    }
+    queues.push(others);
+    queues
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_label_says_cannot_break_the_page() {
+        let mut page = Page::default();
+        page.sample("m", &[("flow", "a\"b\\c\nd")], 1);
+        page.sample("n", &[], 0.5);
+        assert_eq!(page.text, "m{flow=\"a\\\"b\\\\c\\nd\"} 1\nn 0.5\n");
+    }
+
+    #[test]
+    fn of_too_many_queues_the_shortest_are_added_up() {
+        let queue = |n: u64| (format!("q{n:03}"), vec![("queued", n)], 1, n);
+        let queues = bounded((0..150).map(queue).collect());
+        assert_eq!(queues.len(), QUEUES_MAX + 1);
+        assert_eq!(queues[0].0, "q149");
+        let (name, states, dead, age) = &queues[QUEUES_MAX];
+        assert_eq!(
+            (name.as_str(), states.as_slice(), *dead, *age),
+            ("other", &[("queued", 1_225)][..], 50, 49)
+        );
+    }
+
+    #[test]
+    fn times_are_told_in_seconds_and_only_if_there_are_any() {
+        let mut page = Page::default();
+        page.summary("t", &[], 0, 0, &Spread::default());
+        assert_eq!(page.text, "t_sum 0\nt_count 0\n");
+        let mut page = Page::default();
+        let spread = Spread { p50: Some(1_500), ..Spread::default() };
+        page.summary("t", &[("flow", "f")], 2, 3_000, &spread);
+        assert_eq!(
+            page.text,
+            "t{flow=\"f\",quantile=\"0.5\"} 1.5\nt_sum{flow=\"f\"} 3\nt_count{flow=\"f\"} 2\n"
+        );
+    }
+}

@@ -1,0 +1,108 @@
+//! Flows that are made of templates.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde_json::{Map, Value};
+use windlass_engine::definition::{self, Strictness};
+use windlass_engine::plan::Plan;
+use windlass_engine::problem::{Problem, Problems, did_you_mean};
+use windlass_engine::text::a_type;
+use windlass_runtime::flow::NewFlow as FlowDraft;
+use windlass_sdk::types::{Instantiate, Published};
+use windlass_store::flow::{FlowRow, VersionRef, VersionRow};
+
+use super::definition::{Source, aside};
+use super::flow::{draft, numbered, published};
+use crate::app::App;
+use crate::check;
+use crate::extract::{At, Body};
+use crate::problem::{Answer, ApiError, Code};
+
+/// Makes a flow of a template: its definition, with the given values as the defaults of its variables.
+#[utoipa::path(post, path = "/api/v1/flows/{flow}/instantiate", operation_id = "instantiate_flow", tag = "flows", request_body = Instantiate,
+    params(("flow" = String, Path, description = "The name or the id of the template")),
+    responses((status = 201, description = "The flow, with version 1 published", body = Published)))]
+pub(crate) async fn instantiate(
+    State(app): State<App>,
+    At(flow): At<String>,
+    Body(new): Body<Instantiate>,
+) -> Answer<(StatusCode, Json<Published>)> {
+    check::name("name", &new.name)?;
+    check::text("description", new.description.as_deref().unwrap_or_default())?;
+    check::labels(&new.labels)?;
+    let template = app.flow(&flow).await?;
+    if !template.is_template {
+        let detail = format!(
+            "flow `{}` is no template: run it, or make a flow of its definition with POST /api/v1/flows",
+            template.name
+        );
+        return Err(ApiError::new(Code::NotTemplate, detail));
+    }
+    let version = version(&app, &template, new.version).await?;
+    let number = version.number;
+    let variables = new.variables;
+    let made = aside(move || filled_in(&version, variables)).await?;
+    let definition = made.map_err(|problems| ApiError::problems(Code::InvalidInput, problems))?;
+    let note = format!("made of the template `{}`, version {number}", template.name);
+    let draft = draft(Source::of(Some(definition), None)?, note);
+    let flow = FlowDraft {
+        name: new.name.clone(),
+        description: new.description.unwrap_or(template.description),
+        labels: new.labels,
+        is_template: false,
+        allow_same_name: false,
+    };
+    let publishing = app.runtime.publish_flow(flow, Some(draft)).await?;
+    Ok((StatusCode::CREATED, Json(published(publishing, new.name)?)))
+}
+
+async fn version(app: &App, template: &FlowRow, number: Option<u32>) -> Answer<VersionRow> {
+    if let Some(number) = number {
+        return numbered(app, template, number).await;
+    }
+    let latest = app.store().version(VersionRef::Latest { flow: template.id }).await?;
+    latest.ok_or_else(|| {
+        let detail = format!("template `{}` has no published version: publish one", template.name);
+        ApiError::new(Code::NotPublished, detail)
+    })
+}
+
+/// The definition of a template with these values as defaults, or what is wrong with them.
+fn filled_in(version: &VersionRow, values: Map<String, Value>) -> Result<Value, Vec<Problem>> {
+    let compiled = definition::compile(&version.definition, Strictness::Lenient);
+    let Some(plan) = compiled.plan else { return Err(compiled.problems) };
+    let problems = check_values(&plan, &values);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let mut definition = compiled.definition;
+    for (name, value) in values {
+        if let Some(Value::Object(variable)) =
+            definition.pointer_mut("/variables").and_then(|all| all.get_mut(&name))
+        {
+            variable.remove("default");
+            variable.insert("defaultValue".to_owned(), value);
+        }
+    }
+    Ok(definition)
+}
+
+fn check_values(plan: &Plan, values: &Map<String, Value>) -> Vec<Problem> {
+    let mut problems = Problems::default();
+    for (name, value) in values {
+        let place = format!("$.variables.{name}");
+        match plan.variables.get(name) {
+            Some(variable) if variable.kind.accepts(value) => {}
+            Some(variable) => {
+                let reason = format!("must be {}, not {}", variable.kind.word(), a_type(value));
+                problems.error(place, reason);
+            }
+            None => {
+                let hint = did_you_mean(name, plan.variables.keys().map(String::as_str));
+                problems.error_hint(place, "is not declared by the template", hint);
+            }
+        }
+    }
+    problems.into_list()
+}

@@ -1,0 +1,289 @@
+//! A private PostgreSQL for tests: a server of one's own in a directory of its own, and a database for every test.
+//!
+//! The programs of PostgreSQL have to be on the machine, in `PATH` or where Debian puts them; nothing else of it is
+//! used, and no port: the server listens on a socket in its directory only. It ends with the process that started it,
+//! however that ends, and its directory goes with it.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::durability::Durability;
+use crate::postgres::Postgres;
+use crate::store::Store;
+
+/// How long a server may take to start: a loaded machine is slow.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Ends the server and removes its directory when whoever holds the other end of its input is gone.
+const WATCH: &str = r#"read -r _; kill -QUIT "$(head -n1 "$1/data/postmaster.pid")" 2>/dev/null
+    for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf "$1" && break; sleep 0.2; done"#;
+
+/// A server with databases.
+#[derive(Debug)]
+pub struct Cluster {
+    directory: PathBuf,
+    owner: Option<(u32, u32)>,
+    settings: Vec<String>,
+    server: Option<Child>,
+    // Closed when this is dropped, or the process ends.
+    _watch: (Child, ChildStdin),
+    n_databases: AtomicU64,
+}
+
+impl Cluster {
+    /// Makes a server and starts it. Without `is_durable` it does not wait for the disk.
+    pub fn start(is_durable: bool) -> Cluster {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let name = format!("windlass-pg-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let directory = std::env::temp_dir().join(name);
+        fs::create_dir(&directory).unwrap();
+        let owner = owner();
+        if let Some((user, group)) = owner {
+            chown(&directory, Some(user), Some(group)).unwrap();
+        }
+        let mut watch = Command::new("sh")
+            .args(["-c", WATCH, "watch"])
+            .arg(&directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let held = watch.stdin.take().unwrap();
+        let mut settings = vec!["max_connections=200".to_owned(), "listen_addresses=".to_owned()];
+        if !is_durable {
+            settings.extend(["fsync=off", "full_page_writes=off"].map(str::to_owned));
+        }
+        let mut cluster = Cluster {
+            directory,
+            owner,
+            settings,
+            server: None,
+            _watch: (watch, held),
+            n_databases: AtomicU64::new(0),
+        };
+        cluster.make();
+        cluster.launch();
+        cluster
+    }
+
+    fn data(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(find(program));
+        // PostgreSQL does not run as root.
+        if let Some((user, group)) = self.owner {
+            command.uid(user).gid(group);
+        }
+        command.current_dir(&self.directory).stdin(Stdio::null()).env("LC_ALL", "C.UTF-8");
+        command
+    }
+
+    fn make(&self) {
+        let data = self.data();
+        let made = self
+            .command("initdb")
+            .args([
+                "--username=postgres",
+                "--auth=trust",
+                "--no-sync",
+                "--encoding=UTF8",
+                "--no-instructions",
+            ])
+            .arg("--pgdata")
+            .arg(&data)
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+    }
+
+    /// Starts the server, or starts it again, and waits until it answers.
+    pub fn launch(&mut self) {
+        let log = fs::OpenOptions::new().create(true).append(true).open(self.directory.join("log")).unwrap();
+        let mut command = self.command("postgres");
+        command.arg("-D").arg(self.data()).arg("-k").arg(&self.directory);
+        for setting in &self.settings {
+            command.arg("-c").arg(setting);
+        }
+        // In a group of its own: what is typed to end a test ends it through its watcher.
+        let server = command.stdout(log.try_clone().unwrap()).stderr(log).process_group(0).spawn().unwrap();
+        self.server = Some(server);
+        let begun = Instant::now();
+        while !self.sql("postgres", "SELECT 1") {
+            let ended = self.server.as_mut().unwrap().try_wait().unwrap();
+            assert!(ended.is_none() && begun.elapsed() < PATIENCE, "{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Kills the server without a word to anybody, as a loss of power would.
+    pub fn kill(&mut self) {
+        if let Some(mut server) = self.server.take() {
+            server.kill().unwrap();
+            server.wait().unwrap();
+        }
+        // Its children notice by themselves; the next server waits for them.
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE && self.sql("postgres", "SELECT 1") {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn log(&self) -> String {
+        let mut text = String::new();
+        drop(fs::File::open(self.directory.join("log")).map(|mut file| file.read_to_string(&mut text)));
+        format!("the server does not start:\n{text}")
+    }
+
+    /// Runs a statement with the tool that comes with PostgreSQL; whether it worked.
+    pub fn sql(&self, database: &str, sql: &str) -> bool {
+        let mut command = self.command("psql");
+        command
+            .args(["-X", "-q", "-U", "postgres", "-d", database, "-c", sql])
+            .arg("-h")
+            .arg(&self.directory);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    }
+
+    /// Where a database of this server is.
+    pub fn address(&self, database: &str) -> String {
+        let place: String = self
+            .directory
+            .to_string_lossy()
+            .bytes()
+            .map(|byte| {
+                if byte.is_ascii_alphanumeric() {
+                    char::from(byte).to_string()
+                } else {
+                    format!("%{byte:02X}")
+                }
+            })
+            .collect();
+        format!("postgres://postgres@{place}/{database}")
+    }
+
+    /// Makes a database that is empty.
+    pub fn create(&self) -> String {
+        let name = format!("empty_{}", self.n_databases.fetch_add(1, Ordering::Relaxed));
+        assert!(self.sql("postgres", &format!("CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'")));
+        name
+    }
+
+    /// Makes a database with the tables in it, a copy of one that was made before.
+    pub fn copy(&self) -> String {
+        let name = format!("copy_{}", self.n_databases.fetch_add(1, Ordering::Relaxed));
+        assert!(
+            self.sql("postgres", &format!("CREATE DATABASE {name} TEMPLATE {TEMPLATE}")),
+            "{}",
+            self.log()
+        );
+        name
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let (watch, held) = &mut self._watch;
+        // The word that ends it all: the watcher stops the server and removes the directory.
+        drop(held.write_all(b"\n"));
+        drop(watch.wait());
+        if let Some(mut server) = self.server.take() {
+            drop(server.wait());
+        }
+    }
+}
+
+const TEMPLATE: &str = "windlass_template";
+
+/// The server that all tests of this process share.
+pub fn shared() -> &'static Cluster {
+    static SHARED: OnceLock<Cluster> = OnceLock::new();
+    SHARED.get_or_init(|| {
+        let cluster = Cluster::start(false);
+        assert!(
+            cluster
+                .sql("postgres", &format!("CREATE DATABASE {TEMPLATE} TEMPLATE template0 ENCODING 'UTF8'"))
+        );
+        let address = cluster.address(TEMPLATE);
+        // A thread of its own: whoever asks may be in a runtime already.
+        let made = std::thread::spawn(move || {
+            block_on(async { Postgres::open(&address, Durability::Fast).await.map(drop) })
+        });
+        made.join().unwrap().unwrap();
+        cluster
+    })
+}
+
+/// A store in a database that is deleted when it is dropped.
+#[derive(Debug)]
+pub struct Scratch {
+    pub store: Postgres,
+    pub address: String,
+    database: String,
+}
+
+/// An empty store of one's own, on the shared server.
+pub async fn scratch() -> Scratch {
+    let database = tokio::task::block_in_place(|| shared().copy());
+    let address = shared().address(&database);
+    let store = Postgres::open(&address, Durability::Fast).await.unwrap();
+    Scratch { store, address, database }
+}
+
+impl AsRef<dyn Store> for Scratch {
+    fn as_ref(&self) -> &(dyn Store + 'static) {
+        &self.store
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        shared().sql("postgres", &format!("DROP DATABASE {} WITH (FORCE)", self.database));
+    }
+}
+
+/// Runs a future to its end in a runtime of its own.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(future)
+}
+
+fn find(program: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    // The newest first.
+    let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
+        .map(|found| found.filter_map(|entry| entry.ok().map(|entry| entry.path().join("bin"))).collect())
+        .unwrap_or_default();
+    versions.sort();
+    versions.reverse();
+    places.splice(0..0, versions);
+    let found = places.into_iter().map(|place| place.join(program)).find(|path| path.is_file());
+    found.unwrap_or_else(|| {
+        panic!("there is no `{program}`: install PostgreSQL, on Debian with `apt-get install postgresql`")
+    })
+}
+
+/// Whom the server runs as: root may not, and gives way to the user that the package made.
+fn owner() -> Option<(u32, u32)> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let is_root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));
+    if !is_root {
+        return None;
+    }
+    let users = fs::read_to_string(Path::new("/etc/passwd")).unwrap();
+    let ids = |line: &str| {
+        let mut fields = line.strip_prefix("postgres:")?.split(':').skip(1);
+        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+    };
+    Some(users.lines().find_map(ids).expect("the package of PostgreSQL makes a user `postgres`"))
+}

@@ -1,0 +1,120 @@
+//! Attempts: a row each, because a job forgets and the store does not. The first one of a job that nobody was given yet
+//! is no row: it would say nothing that the job does not, and every job would be written twice.
+
+use tokio_postgres::Row;
+use windlass_engine::id::JobId;
+use windlass_engine::job::Attempt;
+use windlass_engine::time::Timestamp;
+
+use super::column::{Columns, Id, back, bound, cells, json, read_word, stored, text, unnest, unreadable};
+use super::link::{Ask, Link};
+use crate::error::StoreError;
+
+const AFTER: &str = "SELECT number, fence, status, worker, created_at, started_at, finished_at, result, error, \
+     next_retry_at FROM attempts WHERE job = $1 AND number > $2 ORDER BY number LIMIT $3";
+const UNTOUCHED: &str = "SELECT created_at FROM jobs WHERE id = $1 AND fence = 0 AND is_open";
+const WRITE: &str = "INSERT INTO attempts (job, number, fence, status, worker, created_at, started_at, \
+     finished_at, result, error, next_retry_at) SELECT * FROM UNNEST($1::uuid[], $2::bigint[], $3::bigint[], \
+     $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[], $10::text[], $11::bigint[]) \
+     ON CONFLICT (job, number) DO UPDATE SET fence = excluded.fence, status = excluded.status, \
+     worker = excluded.worker, created_at = excluded.created_at, started_at = excluded.started_at, \
+     finished_at = excluded.finished_at, result = excluded.result, error = excluded.error, \
+     next_retry_at = excluded.next_retry_at";
+
+/// What a job's row reads of its attempts: all that it remembers, as one text.
+macro_rules! told {
+    () => {
+        "(SELECT json_agg(json_build_array(number, fence, status, worker, created_at, started_at, finished_at, \
+         result, error, next_retry_at) ORDER BY number)::text FROM attempts \
+         WHERE attempts.job = jobs.id AND attempts.number >= jobs.attempts_from)"
+    };
+}
+pub(super) use told;
+
+type Told = (
+    u32,
+    i64,
+    String,
+    Option<String>,
+    i64,
+    Option<i64>,
+    Option<i64>,
+    Option<String>,
+    Option<String>,
+    Option<i64>,
+);
+
+pub(super) fn write<'c>(rows: &[(JobId, &'c Attempt)]) -> Ask<'c> {
+    let cells = unnest!(rows, |(job, attempt)| [
+        job.key(),
+        i64::from(attempt.number),
+        stored(attempt.fence),
+        attempt.status.word(),
+        attempt.worker.as_deref().map(text),
+        attempt.created_at.0,
+        attempt.started_at.map(|at| at.0),
+        attempt.finished_at.map(|at| at.0),
+        attempt.result.as_ref().map(json),
+        attempt.error.as_ref().map(json),
+        attempt.next_retry_at.map(|at| at.0),
+    ]);
+    Ask::new(WRITE, cells)
+}
+
+/// The attempts that a job's row told of.
+pub(super) fn remembered(told: Option<&str>) -> Result<Vec<Attempt>, StoreError> {
+    let told: Vec<Told> = told.map_or(Ok(Vec::new()), serde_json::from_str).map_err(unreadable)?;
+    told.into_iter().map(attempt).collect()
+}
+
+fn attempt(told: Told) -> Result<Attempt, StoreError> {
+    let (number, fence, status, worker, created_at, started_at, finished_at, result, error, next) = told;
+    let result = result.map(|result| serde_json::from_str(&result)).transpose().map_err(unreadable)?;
+    let error = error.map(|error| serde_json::from_str(&error)).transpose().map_err(unreadable)?;
+    Ok(Attempt {
+        number,
+        fence: fence.cast_unsigned(),
+        status: read_word(&status)?,
+        worker: worker.map(back),
+        created_at: Timestamp(created_at),
+        started_at: started_at.map(Timestamp),
+        finished_at: finished_at.map(Timestamp),
+        result,
+        error,
+        next_retry_at: next.map(Timestamp),
+    })
+}
+
+pub(super) async fn after(
+    db: &Link,
+    job: JobId,
+    after: u32,
+    limit: usize,
+) -> Result<Vec<Attempt>, StoreError> {
+    let rows = db.ask(AFTER, &cells![job.key(), i64::from(after), bound(limit)]).await?;
+    if !rows.is_empty() || after > 0 || limit == 0 {
+        return rows.iter().map(read).collect();
+    }
+    let created_at = db.ask_one(UNTOUCHED, &cells![job.key()]).await?;
+    let created_at = created_at.map(|row| Columns::of(&row).time()).transpose()?;
+    Ok(created_at.map(Attempt::first).into_iter().collect())
+}
+
+fn read(row: &Row) -> Result<Attempt, StoreError> {
+    let mut columns = Columns::of(row);
+    Ok(Attempt {
+        number: columns.small()?,
+        fence: columns.number()?,
+        status: columns.word()?,
+        worker: columns.text_or_none()?,
+        created_at: columns.time()?,
+        started_at: columns.time_or_none()?,
+        finished_at: columns.time_or_none()?,
+        result: columns.json_or_none()?,
+        error: columns.json_or_none()?,
+        next_retry_at: columns.time_or_none()?,
+    })
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[AFTER, UNTOUCHED, WRITE];

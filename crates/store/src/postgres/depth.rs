@@ -1,0 +1,131 @@
+//! How full queues are: counted as jobs are written, so that nobody has to count them.
+//!
+//! The changes of a transaction are added up in memory and written once, at its end, to the shard of whoever writes:
+//! many jobs of one queue cost one row, and two who write to one queue do not wait for one another.
+
+use std::collections::BTreeMap;
+
+use windlass_engine::time::Timestamp;
+
+use super::column::{Columns, text, unnest};
+use super::link::{Ask, Link};
+use crate::error::StoreError;
+use crate::job::JobStatus;
+use crate::queue::QueueDepth;
+
+const ADD: &str = "INSERT INTO queue_depths (queue, shard, pending, queued, running, suspended, retrying, dead) \
+     SELECT * FROM UNNEST($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], \
+     $7::bigint[], $8::bigint[]) ON CONFLICT (queue, shard) DO UPDATE SET \
+     pending = queue_depths.pending + excluded.pending, queued = queue_depths.queued + excluded.queued, \
+     running = queue_depths.running + excluded.running, suspended = queue_depths.suspended + excluded.suspended, \
+     retrying = queue_depths.retrying + excluded.retrying, dead = queue_depths.dead + excluded.dead";
+const ALL_DEPTHS: &str = "SELECT queue, sum(pending)::bigint, sum(queued)::bigint, sum(running)::bigint, \
+     sum(suspended)::bigint, sum(retrying)::bigint, sum(dead)::bigint, \
+     (SELECT due_at FROM jobs WHERE jobs.queue = queue_depths.queue AND due_at IS NOT NULL ORDER BY due_at LIMIT 1) \
+     FROM queue_depths GROUP BY queue";
+// Rows that add up to nothing can go together, whatever is added elsewhere meanwhile.
+const HOLD: &str = "SELECT queue, shard FROM queue_depths ORDER BY queue, shard FOR UPDATE SKIP LOCKED";
+const FORGET: &str = "DELETE FROM queue_depths USING UNNEST($1::text[], $2::bigint[]) AS held (queue, shard) \
+     WHERE queue_depths.queue = held.queue AND queue_depths.shard = held.shard AND queue_depths.queue IN ( \
+     SELECT its.queue FROM queue_depths AS its JOIN UNNEST($1::text[], $2::bigint[]) AS held (queue, shard) \
+     ON its.queue = held.queue AND its.shard = held.shard GROUP BY its.queue HAVING sum(pending) = 0 \
+     AND sum(queued) = 0 AND sum(running) = 0 AND sum(suspended) = 0 AND sum(retrying) = 0 AND sum(dead) = 0)";
+
+/// The statuses that are counted, in the order of the columns; dead letters come after them.
+const STATUSES: [JobStatus; 5] =
+    [JobStatus::Pending, JobStatus::Queued, JobStatus::Running, JobStatus::Suspended, JobStatus::Retrying];
+const DEAD: usize = STATUSES.len();
+
+/// Where a job is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place(usize);
+
+impl Place {
+    /// The place of a job; `None` if it has ended and is no dead letter.
+    pub(super) fn of(status: JobStatus, is_dead_letter: bool) -> Option<Place> {
+        let open = STATUSES.iter().position(|counted| *counted == status);
+        open.or_else(|| is_dead_letter.then_some(DEAD)).map(Place)
+    }
+}
+
+/// What a transaction changes.
+#[derive(Debug, Default)]
+pub(super) struct Depths(BTreeMap<String, [i64; DEAD + 1]>);
+
+impl Depths {
+    /// A job has gone from one place to another.
+    pub(super) fn note(&mut self, queue: &str, before: Option<Place>, after: Option<Place>) {
+        if before == after {
+            return;
+        }
+        if !self.0.contains_key(queue) {
+            self.0.insert(queue.to_owned(), [0; DEAD + 1]);
+        }
+        let Some(counts) = self.0.get_mut(queue) else { return };
+        for (place, change) in [(before, -1), (after, 1)] {
+            if let Some(Place(at)) = place {
+                counts[at] += change;
+            }
+        }
+    }
+
+    /// Writes what has changed, if anything has.
+    pub(super) fn write(&self, shard: i64) -> Option<Ask<'_>> {
+        let rows: Vec<_> = self.0.iter().filter(|(_, counts)| **counts != [0; DEAD + 1]).collect();
+        if rows.is_empty() {
+            return None;
+        }
+        let cells = unnest!(rows, |(queue, counts)| [
+            text(queue),
+            shard,
+            counts[0],
+            counts[1],
+            counts[2],
+            counts[3],
+            counts[4],
+            counts[DEAD],
+        ]);
+        Some(Ask::new(ADD, cells))
+    }
+}
+
+/// Adds how full queues are to what is known of them. Costs what there are of queues, not of jobs.
+pub(super) async fn read(
+    db: &Link,
+    now: Timestamp,
+    depths: &mut BTreeMap<String, QueueDepth>,
+) -> Result<(), StoreError> {
+    for row in &db.ask(ALL_DEPTHS, &[]).await? {
+        let mut columns = Columns::of(row);
+        let queue = columns.text()?;
+        let mut counts = [0u64; DEAD + 1];
+        for count in &mut counts {
+            *count = u64::try_from(columns.value::<i64>()?).unwrap_or(0);
+        }
+        if counts == [0; DEAD + 1] {
+            continue;
+        }
+        let depth = depths.entry(queue).or_default();
+        let open = STATUSES.into_iter().zip(counts).filter(|(_, n)| *n > 0);
+        (depth.open, depth.n_dead_letters) = (open.collect(), counts[DEAD]);
+        depth.oldest_due_at = columns.time_or_none()?.filter(|due| *due <= now);
+    }
+    Ok(())
+}
+
+/// Forgets queues that have nothing in them.
+pub(super) async fn forget(db: &Link) -> Result<(), StoreError> {
+    let rows = db.ask(HOLD, &[]).await?;
+    let held = rows.iter().map(|row| {
+        let mut columns = Columns::of(row);
+        Ok::<_, StoreError>((columns.value::<String>()?, columns.value::<i64>()?))
+    });
+    let held = held.collect::<Result<Vec<_>, _>>()?;
+    if !held.is_empty() {
+        db.execute(FORGET, &unnest!(held, |(queue, shard)| [queue.as_str(), *shard])).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[ADD, ALL_DEPTHS, HOLD, FORGET];

@@ -1,0 +1,208 @@
+//! Flows and their versions.
+
+use tokio_postgres::Row;
+use windlass_engine::id::FlowId;
+use windlass_engine::time::Timestamp;
+
+use super::column::{Columns, Id, cells, json, text, word};
+use super::link::Link;
+use super::list::{self, Conditions, Source, Value};
+use crate::error::{Refusal, StoreError};
+use crate::flow::{
+    FlowChoice, FlowDraft, FlowQuery, FlowRef, FlowRow, Publication, Published, VersionDraft, VersionRef,
+    VersionRow,
+};
+use crate::page::{Order, Page};
+
+const SOURCE: Source<FlowRow, FlowId> = Source {
+    select: "SELECT id, name, description, labels, is_template, latest, created_at, updated_at FROM flows",
+    count: "SELECT count(*) FROM flows",
+    read,
+    place: |row, order| match order {
+        Order::Newest | Order::Oldest => (row.created_at, row.id),
+        Order::LatestChange => (row.updated_at, row.id),
+    },
+};
+
+macro_rules! versions {
+    ($where:literal) => {
+        concat!(
+            "SELECT id, flow, number, definition, form, lenient, status, note, created_at FROM versions ",
+            $where
+        )
+    };
+}
+
+// Whoever adds a version to a flow has it to itself until it is written: so its versions are numbered in order.
+const LATEST: &str = "SELECT latest FROM flows WHERE id = $1 FOR UPDATE";
+const TAKE_NAME: &str =
+    "INSERT INTO flow_names (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET name = excluded.name";
+const NAMED: &str = "SELECT id FROM flows WHERE name = $1 ORDER BY id LIMIT 1";
+const NUMBERED: &str = "SELECT 1 FROM versions WHERE flow = $1 AND number = $2";
+const CREATE: &str = "INSERT INTO flows (id, name, description, labels, is_template, latest, created_at, \
+     updated_at) VALUES ($1, $2, $3, $4, $5, 0, $6, $6)";
+const PUBLISH: &str = "INSERT INTO versions (id, flow, number, definition, form, lenient, status, note, \
+     created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+const RAISE: &str =
+    "UPDATE flows SET latest = greatest(latest, $2), updated_at = greatest(updated_at, $3) WHERE id = $1";
+const VERSION: &str = versions!("WHERE id = $1");
+const VERSION_BY_NUMBER: &str = versions!("WHERE flow = $1 AND number = $2");
+const VERSION_LATEST: &str =
+    versions!("WHERE flow = $1 AND status = 'published' ORDER BY number DESC LIMIT 1");
+const VERSIONS: &str = versions!("WHERE flow = $1 ORDER BY number DESC");
+
+/// Publishes, in a transaction of its own.
+pub(super) async fn publish(db: &Link, publication: &Publication) -> Result<Published, StoreError> {
+    let Publication { flow, version, now } = publication;
+    let (flow, draft) = match flow {
+        FlowChoice::Existing(id) => (*id, None),
+        FlowChoice::Create(draft) => (draft.id, Some(draft)),
+    };
+    if let Some(draft) = draft {
+        // First of all, whoever else wants the name waits here.
+        db.execute(TAKE_NAME, &cells![text(&draft.name)]).await?;
+    }
+    let latest = db.ask_one(LATEST, &cells![flow.key()]).await?;
+    let latest = latest.map(|row| Columns::of(&row).small()).transpose()?;
+    let draft = draft.filter(|_| latest.is_none());
+    match draft {
+        Some(draft) => check_name(db, draft).await?,
+        None if latest.is_none() => return Err(Refusal::UnknownFlow(flow).into()),
+        None => {}
+    }
+    if let Some(draft) = version
+        && let Some(known) = self::version(db, VersionRef::Id(draft.id)).await?
+    {
+        if known.flow != flow {
+            return Err(Refusal::Malformed("the version is of another flow").into());
+        }
+        return Ok(Published { flow, version: Some((known.id, known.number)), created: false });
+    }
+    let number = match version {
+        Some(draft) => Some(number(db, flow, latest.unwrap_or(0), draft).await?),
+        None => None,
+    };
+    if let Some(draft) = draft {
+        create(db, draft, *now).await?;
+    }
+    if let (Some(draft), Some(number)) = (version, number) {
+        publish_version(db, flow, draft, number, *now).await?;
+    }
+    let created = draft.is_some() || version.is_some();
+    Ok(Published { flow, version: version.as_ref().map(|draft| draft.id).zip(number), created })
+}
+
+async fn check_name(db: &Link, draft: &FlowDraft) -> Result<(), StoreError> {
+    if draft.allow_same_name {
+        return Ok(());
+    }
+    match db.ask_one(NAMED, &cells![text(&draft.name)]).await? {
+        Some(row) => {
+            let existing = Columns::of(&row).id()?;
+            Err(Refusal::NameTaken { name: draft.name.clone(), existing }.into())
+        }
+        None => Ok(()),
+    }
+}
+
+async fn number(db: &Link, flow: FlowId, latest: u32, draft: &VersionDraft) -> Result<u32, StoreError> {
+    let number = draft.number.unwrap_or_else(|| latest.saturating_add(1));
+    let taken = db.ask_one(NUMBERED, &cells![flow.key(), i64::from(number)]).await?;
+    if taken.is_some() { Err(Refusal::NumberTaken { flow, number }.into()) } else { Ok(number) }
+}
+
+async fn create(db: &Link, draft: &FlowDraft, now: Timestamp) -> Result<(), StoreError> {
+    let FlowDraft { id, name, description, labels, is_template, allow_same_name: _ } = draft;
+    let row = cells![id.key(), text(name), text(description), json(labels), is_template, now.0];
+    db.execute(CREATE, &row).await?;
+    Ok(())
+}
+
+async fn publish_version(
+    db: &Link,
+    flow: FlowId,
+    draft: &VersionDraft,
+    number: u32,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let VersionDraft { id, number: _, definition, form, lenient, status, note } = draft;
+    let (id, flow, number) = (id.key(), flow.key(), i64::from(number));
+    let (form, status) = (word(form), word(status));
+    let row = cells![id, flow, number, text(definition), form, lenient, status, text(note), now.0];
+    db.execute(PUBLISH, &row).await?;
+    db.execute(RAISE, &cells![flow, number, now.0]).await?;
+    Ok(())
+}
+
+fn read(row: &Row) -> Result<FlowRow, StoreError> {
+    let mut columns = Columns::of(row);
+    Ok(FlowRow {
+        id: columns.id()?,
+        name: columns.text()?,
+        description: columns.text()?,
+        labels: columns.json()?,
+        is_template: columns.value()?,
+        latest: columns.small()?,
+        created_at: columns.time()?,
+        updated_at: columns.time()?,
+    })
+}
+
+fn read_version(row: &Row) -> Result<VersionRow, StoreError> {
+    let mut columns = Columns::of(row);
+    Ok(VersionRow {
+        id: columns.id()?,
+        flow: columns.id()?,
+        number: columns.small()?,
+        definition: columns.text()?,
+        form: columns.word()?,
+        lenient: columns.value()?,
+        status: columns.word()?,
+        note: columns.text()?,
+        created_at: columns.time()?,
+    })
+}
+
+pub(super) async fn flows(db: &Link, query: &FlowQuery) -> Result<Page<FlowRow>, StoreError> {
+    let mut conditions = Conditions::default();
+    match &query.flow {
+        Some(FlowRef::Id(id)) => conditions.equal("id", Some(Value::id(*id))),
+        Some(FlowRef::Name(name)) => conditions.equal("name", Some(Value::Text(name.clone()))),
+        None => {}
+    }
+    conditions.equal("is_template", query.is_template.map(Value::Flag));
+    let matches = |row: &FlowRow| row.matches(query);
+    let is_filtered = query.label.is_some() || query.text.is_some();
+    let filter = is_filtered.then_some(&matches as &(dyn Fn(&_) -> bool + Sync));
+    list::page(db, &SOURCE, &conditions, &query.part, filter).await
+}
+
+pub(super) async fn version(db: &Link, version: VersionRef) -> Result<Option<VersionRow>, StoreError> {
+    let row = match version {
+        VersionRef::Id(id) => db.ask_one(VERSION, &cells![id.key()]).await?,
+        VersionRef::Number { flow, number } => {
+            db.ask_one(VERSION_BY_NUMBER, &cells![flow.key(), i64::from(number)]).await?
+        }
+        VersionRef::Latest { flow } => db.ask_one(VERSION_LATEST, &cells![flow.key()]).await?,
+    };
+    row.as_ref().map(read_version).transpose()
+}
+
+pub(super) async fn versions(db: &Link, flow: FlowId) -> Result<Vec<VersionRow>, StoreError> {
+    db.ask(VERSIONS, &cells![flow.key()]).await?.iter().map(read_version).collect()
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[
+    LATEST,
+    TAKE_NAME,
+    NAMED,
+    NUMBERED,
+    CREATE,
+    PUBLISH,
+    RAISE,
+    VERSION,
+    VERSION_BY_NUMBER,
+    VERSION_LATEST,
+    VERSIONS,
+];

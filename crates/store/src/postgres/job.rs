@@ -1,0 +1,130 @@
+//! Jobs as they are read; how they are written is in `change`.
+
+macro_rules! columns {
+    () => {
+        concat!(
+            "SELECT id, rev, state, fence, round, memo, replays, call_run, call_node, call_fence, schedule, \
+             created_at, updated_at, spec, payload, ",
+            crate::postgres::attempt::told!(),
+            " AS attempts FROM jobs JOIN job_specs ON job_specs.job = jobs.id"
+        )
+    };
+}
+
+/// The rows of jobs that were found as `wanted`, each by its id: how many there will be is anybody's guess, and a wrong
+/// one would read all that there are.
+macro_rules! rows_of {
+    ($($wanted:expr),*) => {
+        concat!(
+            "SELECT its.* FROM (",
+            $($wanted,)*
+            ") AS wanted, LATERAL (",
+            columns!(),
+            " WHERE jobs.id = wanted.id OFFSET 0) AS its"
+        )
+    };
+}
+
+mod change;
+mod keys;
+mod ready;
+
+use std::sync::Arc;
+
+use tokio_postgres::Row;
+use windlass_engine::id::{JobId, RunId};
+use windlass_engine::job::{Attempt, Job, JobSpec};
+use windlass_engine::time::Timestamp;
+
+use super::attempt;
+use super::column::{Columns, Id, cells};
+use super::link::Link;
+use super::list::{self, Conditions, Source, Value};
+use crate::error::StoreError;
+use crate::job::{CallRef, JobOrigin, JobQuery, JobRow, JobStatus};
+use crate::page::{Order, Page};
+use crate::run::Wake;
+
+#[cfg(test)]
+pub(super) use change::ALL as CHANGES;
+pub(super) use change::{
+    Head, Holder, Texts, Write, check, heads, hold_keys, holders, insert, insert_specs, move_keys, take_keys,
+    update, update_specs,
+};
+#[cfg(test)]
+pub(super) use keys::ALL as KEYS;
+pub(super) use keys::{held, ready_by_key};
+#[cfg(test)]
+pub(super) use ready::ALL as READY;
+pub(super) use ready::ready;
+
+const SOURCE: Source<JobRow, JobId> = Source {
+    select: columns!(),
+    count: "SELECT count(*) FROM jobs",
+    read,
+    place: |row, order| match order {
+        Order::Newest | Order::Oldest => (row.job.created_at, row.id()),
+        Order::LatestChange => (row.job.updated_at, row.id()),
+    },
+};
+const BY_ID: &str = concat!(columns!(), " WHERE id = $1");
+const DUE: &str = "SELECT wake_at, id FROM jobs WHERE wake_at <= $1 ORDER BY wake_at, id LIMIT $2";
+
+fn read(row: &Row) -> Result<JobRow, StoreError> {
+    let mut columns = Columns::of(row);
+    let (id, rev): (JobId, u64) = (columns.id()?, columns.number()?);
+    let (state, fence, round) = (columns.json()?, columns.number()?, columns.json()?);
+    let (memo, replays) = (columns.json_or_none()?, columns.json()?);
+    let (run, node): (Option<RunId>, _) = (columns.id_or_none()?, columns.path_or_none()?);
+    let call = run.zip(node).zip(columns.number_or_none()?);
+    let call = call.map(|((run, node), fence)| CallRef { run, node, fence });
+    let origin = JobOrigin { call, schedule: columns.id_or_none()? };
+    let (created_at, updated_at) = (columns.time()?, columns.time()?);
+    let mut spec: JobSpec = columns.json()?;
+    spec.payload = columns.json()?;
+    let spec = Arc::new(spec);
+    let attempts = vec![Attempt::first(created_at)];
+    let mut job = Job { id, spec, state, fence, round, attempts, memo, replays, created_at, updated_at };
+    if !job.is_untouched() {
+        job.attempts = attempt::remembered(columns.value()?)?;
+    }
+    Ok(JobRow { rev, job, origin })
+}
+
+pub(super) async fn job(db: &Link, job: JobId) -> Result<Option<JobRow>, StoreError> {
+    db.ask_one(BY_ID, &cells![job.key()]).await?.as_ref().map(read).transpose()
+}
+
+pub(super) async fn jobs(db: &Link, query: &JobQuery) -> Result<Page<JobRow>, StoreError> {
+    let mut conditions = Conditions::default();
+    let words: Vec<&str> = query.statuses.iter().map(|status| status.word()).collect();
+    conditions.one_of("status", &words);
+    if query.statuses == [JobStatus::Running] {
+        // What runs has a wake-up: its lease ends. So not all jobs are looked through, but those that time will move.
+        conditions.add("wake_at IS NOT NULL", []);
+    }
+    conditions.equal("queue", query.queue.clone().map(Value::Text));
+    conditions.equal("name", query.name.clone().map(Value::Text));
+    conditions.equal("run", query.run.map(Value::id));
+    conditions.equal("schedule", query.schedule.map(Value::id));
+    if let Some(fingerprint) = &query.fingerprint {
+        // Only dead letters have one, and their index has to be told so.
+        conditions.add("fingerprint = ? AND is_dead_letter", [Value::Text(fingerprint.clone())]);
+    }
+    if let Some(worker) = &query.worker {
+        conditions.add("status = 'running' AND worker = ?", [Value::Text(worker.clone())]);
+    }
+    if let Some(is) = query.is_dead_letter {
+        // Not a value, so that the small index of dead letters can be used.
+        conditions.add(if is { "is_dead_letter" } else { "NOT is_dead_letter" }, []);
+    }
+    conditions.between("created_at", query.since, query.until);
+    list::page(db, &SOURCE, &conditions, &query.part, None).await
+}
+
+pub(super) async fn due(db: &Link, now: Timestamp, limit: usize) -> Result<Vec<Wake<JobId>>, StoreError> {
+    super::wakes(db, DUE, now, limit).await
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[BY_ID, DUE];

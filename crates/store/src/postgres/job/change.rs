@@ -1,0 +1,265 @@
+//! A job as it is from now on, with its key.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use tokio_postgres::Row;
+use uuid::Uuid;
+use windlass_engine::id::JobId;
+use windlass_engine::job::{Job, JobSpec};
+use windlass_engine::time::Timestamp;
+
+use crate::commit::JobChange;
+use crate::error::{Duplicate, Refusal, StoreError, Subject};
+use crate::job::{JobOrigin, JobStatus, due_at, fingerprint, holder, without_payload};
+use crate::postgres::column::{Columns, Id, cells, json, stored, text, unnest};
+use crate::postgres::depth::Place;
+use crate::postgres::desk::Desk;
+use crate::postgres::guard;
+use crate::postgres::link::Ask;
+
+// Whoever changes a job has it to itself until that is written.
+const HEADS: &str = "SELECT id, rev, is_open, replays, status, is_dead_letter, \
+     (SELECT max(number) FROM attempts WHERE attempts.job = jobs.id) FROM jobs WHERE id = ANY($1) ORDER BY id \
+     FOR NO KEY UPDATE";
+// Whoever takes a key has it to itself, whether it was taken before or not.
+const HOLD_KEYS: &str = "SELECT job_keys.queue, job_keys.key FROM job_keys \
+     JOIN UNNEST($1::text[], $2::text[]) AS asked (queue, key) \
+     ON asked.queue = job_keys.queue AND asked.key = job_keys.key \
+     ORDER BY job_keys.queue, job_keys.key FOR NO KEY UPDATE OF job_keys";
+const HOLDERS: &str = "SELECT job_keys.queue, job_keys.key, jobs.id, jobs.status, jobs.is_open, jobs.key_until \
+     FROM job_keys JOIN UNNEST($1::text[], $2::text[]) AS asked (queue, key) \
+     ON asked.queue = job_keys.queue AND asked.key = job_keys.key JOIN jobs ON jobs.id = job_keys.job";
+// Not instead of what is there: somebody else took it meanwhile, and that has to be seen.
+const TAKE_KEYS: &str =
+    "INSERT INTO job_keys (queue, key, job) SELECT * FROM UNNEST($1::text[], $2::text[], $3::uuid[])";
+const MOVE_KEYS: &str = "UPDATE job_keys SET job = new.job FROM UNNEST($1::text[], $2::text[], $3::uuid[]) \
+     AS new (queue, key, job) WHERE job_keys.queue = new.queue AND job_keys.key = new.key";
+const INSERT: &str = "INSERT INTO jobs (id, rev, status, due_at, wake_at, state, fence, round, attempts_from, memo, \
+     updated_at, is_open, is_dead_letter, fingerprint, worker, replays, priority, queue, name, key_until, run, \
+     created_at, call_run, call_node, call_fence, schedule, limit_key) SELECT * FROM UNNEST($1::uuid[], \
+     $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::text[], $9::bigint[], \
+     $10::text[], $11::bigint[], $12::boolean[], $13::boolean[], $14::text[], $15::text[], $16::text[], \
+     $17::integer[], $18::text[], $19::text[], $20::bigint[], $21::uuid[], $22::bigint[], $23::uuid[], $24::text[], \
+     $25::bigint[], $26::uuid[], $27::text[])";
+const UPDATE: &str = "UPDATE jobs SET rev = new.rev, status = new.status, due_at = new.due_at, \
+     wake_at = new.wake_at, state = new.state, fence = new.fence, round = new.round, \
+     attempts_from = new.attempts_from, memo = new.memo, updated_at = new.updated_at, is_open = new.is_open, \
+     is_dead_letter = new.is_dead_letter, fingerprint = new.fingerprint, worker = new.worker, \
+     replays = new.replays, priority = coalesce(new.priority, jobs.priority) FROM UNNEST($1::uuid[], \
+     $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::text[], $9::bigint[], \
+     $10::text[], $11::bigint[], $12::boolean[], $13::boolean[], $14::text[], $15::text[], $16::text[], \
+     $17::integer[]) AS new (id, rev, status, due_at, wake_at, state, fence, round, attempts_from, memo, \
+     updated_at, is_open, is_dead_letter, fingerprint, worker, replays, priority) WHERE jobs.id = new.id";
+const INSERT_SPECS: &str =
+    "INSERT INTO job_specs (job, spec, payload) SELECT * FROM UNNEST($1::uuid[], $2::text[], $3::text[])";
+const UPDATE_SPECS: &str = "UPDATE job_specs SET spec = new.spec, payload = new.payload \
+     FROM UNNEST($1::uuid[], $2::text[], $3::text[]) AS new (job, spec, payload) WHERE job_specs.job = new.job";
+
+/// The texts of a change.
+#[derive(Debug)]
+pub(in crate::postgres) struct Texts {
+    state: String,
+    round: String,
+    memo: Option<String>,
+    pub(in crate::postgres) replays: String,
+    fingerprint: Option<String>,
+    /// What is asked for, made when it has to be written: most changes leave it alone.
+    spec: OnceLock<(String, String)>,
+}
+
+impl Texts {
+    pub(in crate::postgres) fn of(change: &JobChange) -> Self {
+        let Job { state, round, memo, replays, spec, .. } = &change.job;
+        Texts {
+            state: json(state),
+            round: json(round),
+            memo: memo.as_ref().map(json),
+            replays: json(replays),
+            fingerprint: fingerprint(&change.job),
+            spec: if change.expected_rev == 0 { spec_texts(spec).into() } else { OnceLock::new() },
+        }
+    }
+
+    fn spec(&self, spec: &JobSpec) -> (&str, &str) {
+        let (spec, payload) = self.spec.get_or_init(|| spec_texts(spec));
+        (spec, payload)
+    }
+}
+
+fn spec_texts(spec: &JobSpec) -> (String, String) {
+    (json(&without_payload(spec)), json(&spec.payload))
+}
+
+/// What a change of a job finds there.
+#[derive(Debug, Clone)]
+pub(in crate::postgres) struct Head {
+    pub(in crate::postgres) rev: u64,
+    pub(in crate::postgres) is_open: bool,
+    pub(in crate::postgres) replays: String,
+    pub(in crate::postgres) place: Option<Place>,
+    /// The number of its last attempt that is stored.
+    pub(in crate::postgres) last: Option<u32>,
+}
+
+/// Whoever has a key, or had it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::postgres) struct Holder {
+    pub(in crate::postgres) status: JobStatus,
+    pub(in crate::postgres) is_open: bool,
+    pub(in crate::postgres) until: Option<Timestamp>,
+}
+
+impl Holder {
+    /// A job as it is from now on; until when it has its key does not change.
+    pub(in crate::postgres) fn of(job: &Job) -> Self {
+        let until = Some(job.created_at.after(job.spec.unique_for_ms));
+        Holder { status: JobStatus::of(job), is_open: job.is_open(), until }
+    }
+}
+
+/// A job as it is after the last of its changes in a group.
+pub(in crate::postgres) struct Write<'c> {
+    pub(in crate::postgres) rev: u64,
+    pub(in crate::postgres) change: &'c JobChange,
+    pub(in crate::postgres) texts: &'c Texts,
+    /// What it comes from, if it is new.
+    pub(in crate::postgres) origin: Option<&'c JobChange>,
+    /// What it asks for, if that is new or may be another thing.
+    pub(in crate::postgres) spec: Option<(&'c JobSpec, &'c Texts)>,
+}
+
+pub(in crate::postgres) fn heads<'a>(jobs: impl Iterator<Item = JobId>) -> Ask<'a> {
+    Ask::new(HEADS, cells![jobs.map(Id::key).collect::<Vec<_>>()])
+}
+
+impl Head {
+    pub(in crate::postgres) fn read(row: &Row) -> Result<(JobId, Head), StoreError> {
+        let mut columns = Columns::of(row);
+        let (id, rev, is_open) = (columns.id()?, columns.number()?, columns.value()?);
+        let (replays, place) = (columns.value()?, Place::of(columns.word()?, columns.value()?));
+        let last = columns.number_or_none()?.and_then(|n| u32::try_from(n).ok());
+        Ok((id, Head { rev, is_open, replays, place, last }))
+    }
+}
+
+pub(in crate::postgres) fn hold_keys<'a>(keys: &BTreeSet<(&'a str, &'a str)>) -> Ask<'a> {
+    Ask::new(HOLD_KEYS, unnest!(keys, |(queue, key)| [text(queue), text(key)]))
+}
+
+pub(in crate::postgres) fn holders<'a>(keys: &BTreeSet<(&'a str, &'a str)>) -> Ask<'a> {
+    Ask::new(HOLDERS, unnest!(keys, |(queue, key)| [text(queue), text(key)]))
+}
+
+impl Holder {
+    pub(in crate::postgres) fn read(row: &Row) -> Result<((String, String), JobId, Holder), StoreError> {
+        let mut columns = Columns::of(row);
+        let (key, id) = ((columns.text()?, columns.text()?), columns.id()?);
+        let (status, is_open) = (columns.word()?, columns.value()?);
+        Ok((key, id, Holder { status, is_open, until: columns.time_or_none()? }))
+    }
+}
+
+/// Whether the changes may be made.
+pub(in crate::postgres) fn check(
+    desk: &Desk,
+    changes: &[JobChange],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let mut taken: BTreeMap<(&str, &str), (JobId, JobStatus)> = BTreeMap::new();
+    let mut duplicates = Vec::new();
+    for JobChange { expected_rev, job, .. } in changes {
+        let head = desk.jobs.get(&job.id);
+        guard(|| Subject::Job(job.id), *expected_rev, head.map_or(0, |head| head.rev))?;
+        // A key is taken when a job is created or opened again; while it is open nobody else can have it.
+        let (queue, key) = (job.spec.queue.as_str(), job.spec.dedup_key.as_str());
+        if head.is_some_and(|head| head.is_open) || !job.is_open() || key.is_empty() {
+            continue;
+        }
+        let holder = desk.holder(queue, key, now).or_else(|| taken.get(&(queue, key)).copied());
+        if let Some((existing, status)) = holder.filter(|(id, _)| *id != job.id) {
+            let (queue, key) = (queue.to_owned(), key.to_owned());
+            duplicates.push(Duplicate { job: job.id, queue, key, existing, status });
+            continue;
+        }
+        taken.insert((queue, key), (job.id, JobStatus::of(job)));
+    }
+    if duplicates.is_empty() { Ok(()) } else { Err(Refusal::Duplicates(duplicates).into()) }
+}
+
+/// Where jobs stand: the columns that both statements have, in order.
+macro_rules! standing {
+    ($rows:expr) => {
+        unnest!($rows, |row| [
+            row.change.job.id.key(),
+            stored(row.rev),
+            JobStatus::of(&row.change.job).word(),
+            due_at(&row.change.job).map(|at| at.0),
+            row.change.job.wake_at().map(|at| at.0),
+            row.texts.state.as_str(),
+            stored(row.change.job.fence),
+            row.texts.round.as_str(),
+            i64::from(row.change.job.attempts.first().map_or(u32::MAX, |attempt| attempt.number)),
+            row.texts.memo.as_deref(),
+            row.change.job.updated_at.0,
+            row.change.job.is_open(),
+            row.change.job.is_dead_letter(),
+            row.texts.fingerprint.as_deref().map(text),
+            holder(&row.change.job).map(|worker| text(worker)),
+            row.texts.replays.as_str(),
+            row.spec.map(|(spec, _)| spec.priority),
+        ])
+    };
+}
+
+pub(in crate::postgres) fn update<'c>(rows: &[&Write<'c>]) -> Ask<'c> {
+    Ask::new(UPDATE, standing!(rows))
+}
+
+/// Writes jobs that are new: all of these have an origin.
+pub(in crate::postgres) fn insert<'c>(rows: &[&Write<'c>]) -> Ask<'c> {
+    let origins: Vec<(&'c Job, &'c JobOrigin)> =
+        rows.iter().filter_map(|row| row.origin.map(|change| (&change.job, &change.origin))).collect();
+    let mut cells = standing!(rows);
+    cells.extend(unnest!(origins, |(job, origin)| [
+        text(&job.spec.queue),
+        text(&job.spec.name),
+        (!job.spec.dedup_key.is_empty()).then(|| job.created_at.after(job.spec.unique_for_ms).0),
+        job.spec.run.map(Id::key),
+        job.created_at.0,
+        origin.call.as_ref().map(|call| call.run.key()),
+        origin.call.as_ref().map(|call| text(call.node.as_str())),
+        origin.call.as_ref().map(|call| stored(call.fence)),
+        origin.schedule.map(Id::key),
+        text(&job.spec.limit_key),
+    ]));
+    Ask::new(INSERT, cells)
+}
+
+type Spec<'c> = (JobId, &'c JobSpec, &'c Texts);
+
+fn specs<'c>(sql: &'static str, rows: &[Spec<'c>]) -> Ask<'c> {
+    Ask::new(sql, unnest!(rows, |(job, spec, texts)| [job.key(), texts.spec(spec).0, texts.spec(spec).1]))
+}
+
+pub(in crate::postgres) fn insert_specs<'c>(rows: &[Spec<'c>]) -> Ask<'c> {
+    specs(INSERT_SPECS, rows)
+}
+
+pub(in crate::postgres) fn update_specs<'c>(rows: &[Spec<'c>]) -> Ask<'c> {
+    specs(UPDATE_SPECS, rows)
+}
+
+type Taken<'c> = (&'c str, &'c str, Uuid);
+
+pub(in crate::postgres) fn take_keys<'c>(rows: &[Taken<'c>]) -> Ask<'c> {
+    Ask::new(TAKE_KEYS, unnest!(rows, |(queue, key, job)| [text(queue), text(key), *job]))
+}
+
+pub(in crate::postgres) fn move_keys<'c>(rows: &[Taken<'c>]) -> Ask<'c> {
+    Ask::new(MOVE_KEYS, unnest!(rows, |(queue, key, job)| [text(queue), text(key), *job]))
+}
+
+#[cfg(test)]
+pub(in crate::postgres) const ALL: &[&str] =
+    &[HEADS, HOLD_KEYS, HOLDERS, TAKE_KEYS, MOVE_KEYS, INSERT, UPDATE, INSERT_SPECS, UPDATE_SPECS];

@@ -1,0 +1,182 @@
+//! Jobs that can be claimed, in order: of every queue, or service in a queue, priority by priority, until there are
+//! enough; and only the rows that are wanted are read.
+//!
+//! Nothing is locked: whoever hands a job out commits the claim, and of two claims one is refused.
+
+use windlass_engine::id::JobId;
+
+use super::read;
+use crate::error::StoreError;
+use crate::job::{JobRow, ReadyPlace, ReadyQuery};
+use crate::postgres::column::{Id, bound, cells, text};
+use crate::postgres::link::Link;
+
+macro_rules! by_queue {
+    ($of:literal) => {
+        concat!("queue = ", $of, ".queue")
+    };
+}
+macro_rules! by_pair {
+    ($of:literal) => {
+        concat!("name = ", $of, ".name AND queue = ", $of, ".queue")
+    };
+}
+/// What is due of one priority, and not before the place that was asked for.
+macro_rules! due {
+    ($of:literal, $by:ident, $keyed:literal) => {
+        concat!(
+            "FROM jobs WHERE ",
+            $by!($of),
+            " AND priority = ",
+            $of,
+            ".priority AND due_at <= $6 AND limit_key ",
+            $keyed,
+            " AND (due_at, id) >= (CASE WHEN ",
+            $of,
+            ".priority < $7 THEN '-9223372036854775808'::bigint ELSE $8 END, CASE WHEN ",
+            $of,
+            ".priority < $7 THEN '00000000-0000-0000-0000-000000000000'::uuid ELSE $9 END)"
+        )
+    };
+}
+/// The priorities of each stream, highest first, with what is due above: down to where there is enough. So jobs of a
+/// high priority that are not due yet are not walked through.
+macro_rules! levels {
+    ($level:literal, $stream:literal, $by:ident, $keyed:literal) => {
+        concat!(
+            $level,
+            " (queue, name, priority, n) AS (SELECT ",
+            $stream,
+            ".queue, ",
+            $stream,
+            ".name, first.priority, 0::bigint FROM ",
+            $stream,
+            ", LATERAL (SELECT priority FROM jobs WHERE ",
+            $by!($stream),
+            " AND priority <= $7 AND due_at IS NOT NULL AND limit_key ",
+            $keyed,
+            " ORDER BY priority DESC LIMIT 1) AS first UNION ALL SELECT ",
+            $level,
+            ".queue, ",
+            $level,
+            ".name, next.priority, ",
+            $level,
+            ".n + seen.n FROM ",
+            $level,
+            ", LATERAL (SELECT count(*) AS n FROM (SELECT 1 ",
+            due!($level, $by, $keyed),
+            " LIMIT $10) AS few) AS seen, LATERAL (SELECT priority FROM jobs WHERE ",
+            $by!($level),
+            " AND priority < ",
+            $level,
+            ".priority AND due_at IS NOT NULL AND limit_key ",
+            $keyed,
+            " ORDER BY priority DESC LIMIT 1) AS next WHERE ",
+            $level,
+            ".n + seen.n < $10)"
+        )
+    };
+}
+macro_rules! places {
+    ($level:literal, $by:ident, $keyed:literal) => {
+        concat!(
+            "SELECT ",
+            $level,
+            ".priority, found.due_at, found.id FROM ",
+            $level,
+            ", LATERAL (SELECT due_at, id ",
+            due!($level, $by, $keyed),
+            " ORDER BY due_at, id LIMIT $10) AS found"
+        )
+    };
+}
+macro_rules! next_queue {
+    ($name:literal, $above:literal, $keyed:literal) => {
+        concat!(
+            "(SELECT queue FROM jobs WHERE name = ",
+            $name,
+            $above,
+            " AND due_at IS NOT NULL AND limit_key ",
+            $keyed,
+            " ORDER BY queue LIMIT 1)"
+        )
+    };
+}
+/// The queues that have open jobs of a service: from one to the next, not from job to job.
+macro_rules! served {
+    ($served:literal, $keyed:literal) => {
+        concat!(
+            $served,
+            " (name, queue) AS (SELECT asked.name, ",
+            next_queue!("asked.name", "", $keyed),
+            " FROM UNNEST($2::text[]) AS asked (name) UNION ALL SELECT name, ",
+            next_queue!("last.name", " AND queue > last.queue", $keyed),
+            " FROM ",
+            $served,
+            " AS last WHERE queue IS NOT NULL)"
+        )
+    };
+}
+
+// Jobs with a limit key are in other indexes than those without: whatever is asked is asked of both.
+const READY: &str = concat!(
+    "WITH RECURSIVE paused AS (SELECT name FROM queues WHERE is_paused), ",
+    served!("served", "= ''"),
+    ", ",
+    served!("keyed_served", "<> ''"),
+    ", whole AS (SELECT DISTINCT asked.queue, '' AS name FROM UNNEST($1::text[]) AS asked (queue) \
+     WHERE asked.queue NOT IN (SELECT name FROM paused)), \
+     pair AS (SELECT queue, name FROM (SELECT queue, name FROM served WHERE queue <> ALL ($3::text[]) \
+     UNION SELECT queue, name FROM keyed_served WHERE queue <> ALL ($3::text[]) \
+     UNION SELECT queue, name FROM UNNEST($4::text[], $5::text[]) AS asked (queue, name)) AS any_of \
+     WHERE queue IS NOT NULL AND queue <> ALL ($1::text[]) AND queue NOT IN (SELECT name FROM paused)), ",
+    levels!("queue_level", "whole", by_queue, "= ''"),
+    ", ",
+    levels!("keyed_queue_level", "whole", by_queue, "<> ''"),
+    ", ",
+    levels!("pair_level", "pair", by_pair, "= ''"),
+    ", ",
+    levels!("keyed_pair_level", "pair", by_pair, "<> ''"),
+    ", place AS (",
+    places!("queue_level", by_queue, "= ''"),
+    " UNION ALL ",
+    places!("keyed_queue_level", by_queue, "<> ''"),
+    " UNION ALL ",
+    places!("pair_level", by_pair, "= ''"),
+    " UNION ALL ",
+    places!("keyed_pair_level", by_pair, "<> ''"),
+    ") ",
+    rows_of!("SELECT priority, due_at, id FROM place ORDER BY priority DESC, due_at, id LIMIT $10"),
+    " ORDER BY wanted.priority DESC, wanted.due_at, wanted.id"
+);
+
+/// Above every priority.
+const TOP: i32 = i32::MAX;
+
+pub(in crate::postgres) async fn ready(db: &Link, query: &ReadyQuery) -> Result<Vec<JobRow>, StoreError> {
+    let ReadyQuery { queues, services, pairs, except, from, now, limit } = query;
+    let texts = |all: &[String]| all.iter().map(|one| text(one).into_owned()).collect::<Vec<_>>();
+    let (of, names): (Vec<String>, Vec<String>) = pairs.iter().cloned().unzip();
+    let first = ReadyPlace {
+        priority: TOP,
+        due_at: windlass_engine::time::Timestamp(i64::MIN),
+        id: JobId::new(uuid::Uuid::nil()),
+    };
+    let from = from.unwrap_or(first);
+    let cells = cells![
+        texts(queues),
+        texts(services),
+        texts(except),
+        texts(&of),
+        texts(&names),
+        now.0,
+        from.priority,
+        from.due_at.0,
+        from.id.key(),
+        bound(*limit)
+    ];
+    db.ask(READY, &cells).await?.iter().map(read).collect()
+}
+
+#[cfg(test)]
+pub(in crate::postgres) const ALL: &[&str] = &[READY];

@@ -1,0 +1,90 @@
+//! Journals: what all entries have is in columns, their events are as the engine writes them.
+
+use tokio_postgres::Row;
+use windlass_engine::id::{CommandId, RunId};
+use windlass_engine::journal::Entry;
+
+use super::column::{Columns, Id, bound, cells, stored, unnest};
+use super::link::{Ask, Link};
+use crate::error::StoreError;
+use crate::run::{Journal, Since, Snapshot};
+
+const APPEND: &str = "INSERT INTO journal (run, seq, v, at, command, events, balances) SELECT * FROM \
+     UNNEST($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::uuid[], $6::text[], $7::text[])";
+const ENTRIES: &str = "SELECT seq, v, at, command, events FROM journal \
+     WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+const SNAPSHOT: &str = "SELECT seq, state FROM snapshots WHERE run = $1";
+const KEEP_SNAPSHOTS: &str = "INSERT INTO snapshots (run, seq, state) SELECT * FROM \
+     UNNEST($1::uuid[], $2::bigint[], $3::bytea[]) \
+     ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state";
+
+/// An entry to be appended.
+pub(super) struct Appended<'c> {
+    pub(super) run: RunId,
+    pub(super) seq: u64,
+    pub(super) entry: &'c Entry,
+    pub(super) events: &'c str,
+    pub(super) balances: Option<String>,
+}
+
+pub(super) fn append<'c>(rows: &'c [Appended<'c>]) -> Ask<'c> {
+    let cells = unnest!(rows, |row| [
+        row.run.key(),
+        stored(row.seq),
+        i64::from(row.entry.version),
+        row.entry.at.0,
+        row.entry.command.key(),
+        row.events,
+        row.balances.as_deref(),
+    ]);
+    Ask::new(APPEND, cells)
+}
+
+/// Keeps the states of runs after so many entries, instead of earlier ones.
+pub(super) fn keep_snapshots<'c>(rows: &[(RunId, u64, &'c [u8])]) -> Ask<'c> {
+    let cells = unnest!(rows, |(run, seq, state)| [run.key(), stored(*seq), *state]);
+    Ask::new(KEEP_SNAPSHOTS, cells)
+}
+
+/// A part of a journal.
+pub(super) async fn journal(
+    db: &Link,
+    run: RunId,
+    since: Since,
+    limit: usize,
+) -> Result<Journal, StoreError> {
+    match since {
+        Since::Entry(after) => Ok(Journal { snapshot: None, entries: entries(db, run, after, limit).await? }),
+        // What came after a snapshot is there even if there is a newer one by now.
+        Since::Snapshot => {
+            let found = db.ask_one(SNAPSHOT, &cells![run.key()]).await?;
+            let snapshot = found.as_ref().map(read_snapshot).transpose()?;
+            let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+            Ok(Journal { snapshot, entries: entries(db, run, after, limit).await? })
+        }
+    }
+}
+
+fn read_snapshot(row: &Row) -> Result<Snapshot, StoreError> {
+    let mut columns = Columns::of(row);
+    Ok(Snapshot { seq: columns.number()?, bytes: columns.value()? })
+}
+
+async fn entries(db: &Link, run: RunId, after: u64, limit: usize) -> Result<Vec<(u64, Entry)>, StoreError> {
+    let rows = db.ask(ENTRIES, &cells![run.key(), bound(after), bound(limit)]).await?;
+    let mut entries = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let mut columns = Columns::of(row);
+        let (seq, version, at) = (columns.number()?, columns.small()?, columns.time()?.0);
+        let (command, events): (CommandId, &str) = (columns.id()?, columns.value()?);
+        // Read as a whole: how entries of earlier versions are read is the engine's affair.
+        let entry = format!(r#"{{"v":{version},"at":{at},"command":"{command}","events":{events}}}"#);
+        let entry = Entry::decode(entry.as_bytes());
+        let entry = entry.map_err(|error| StoreError::Corrupt(format!("entry {seq} of {run}: {error}")))?;
+        entries.push((seq, entry));
+    }
+    Ok(entries)
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[APPEND, ENTRIES, SNAPSHOT, KEEP_SNAPSHOTS];

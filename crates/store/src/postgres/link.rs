@@ -1,0 +1,317 @@
+//! Connections: how they are made, what is asked on them, and how long anything may take.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Config, NoTls, Row};
+
+use super::column::Cell;
+use super::trouble::{Trouble, no_connection};
+use crate::durability::Durability;
+use crate::error::StoreError;
+
+/// A server that is there answers at once; one that is not should not be waited for.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long somebody waits for a connection when all are in use.
+const WAIT: Duration = Duration::from_secs(5);
+/// What was sent and is not acknowledged by then never will be: without it a cut link is noticed after minutes.
+const LINK: Duration = Duration::from_secs(5);
+/// Longer than any statement may take, see `SESSION`: the database itself is silent.
+const ANSWER: Duration = Duration::from_secs(40);
+
+/// Both ends give up on one another at the same time; a transaction that was left alone holds its rows for no more than
+/// ten seconds; nobody waits for a row for longer than five.
+const SESSION: &str = "SET statement_timeout = 30000; SET lock_timeout = 5000; \
+     SET idle_in_transaction_session_timeout = 10000; SET tcp_user_timeout = 5000; SET tcp_keepalives_idle = 5; \
+     SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; \
+     SET default_transaction_isolation = 'read committed'; SET client_min_messages = 'warning'; SET timezone = 'UTC';";
+// One that was set to wait for more than its own disk is not made to wait for less.
+const STRICT: &str = "SELECT set_config('synchronous_commit', 'on', false) \
+     WHERE current_setting('synchronous_commit') IN ('off', 'local')";
+const FAST: &str = "SET synchronous_commit = off";
+
+/// One statement and what is bound to it.
+pub(super) struct Ask<'a> {
+    pub(super) sql: &'static str,
+    pub(super) cells: Vec<Cell<'a>>,
+}
+
+impl<'a> Ask<'a> {
+    pub(super) fn new(sql: &'static str, cells: Vec<Cell<'a>>) -> Self {
+        Ask { sql, cells }
+    }
+}
+
+/// Adds what every connection needs to what the address says.
+pub(super) fn configure(mut config: Config) -> Config {
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(LINK);
+    }
+    config.keepalives_idle(Duration::from_secs(5));
+    config.keepalives_interval(Duration::from_secs(2));
+    config.keepalives_retries(3);
+    if config.get_application_name().is_none() {
+        config.application_name("windlass");
+    }
+    config
+}
+
+/// What a connection is told before it is used.
+pub(super) async fn prepare(
+    client: &tokio_postgres::Client,
+    durability: Durability,
+) -> Result<(), tokio_postgres::Error> {
+    let level = match durability {
+        Durability::Strict => STRICT,
+        Durability::Fast => FAST,
+    };
+    client.batch_execute(&format!("{SESSION} {level}")).await
+}
+
+/// Connections that are made as they are needed, so many at most.
+pub(super) fn pool(config: Config, durability: Durability, most: usize) -> Result<Pool, StoreError> {
+    let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let manager = Manager::from_config(config, NoTls, manager);
+    let hook = Hook::async_fn(move |client, _| {
+        Box::pin(async move { prepare(client, durability).await.map_err(HookError::Backend) })
+    });
+    Pool::builder(manager)
+        .max_size(most)
+        .wait_timeout(Some(WAIT))
+        .create_timeout(Some(CONNECT + CONNECT))
+        .runtime(Runtime::Tokio1)
+        .post_create(hook)
+        .build()
+        .map_err(|error| Trouble::new(error.to_string()).into())
+}
+
+/// A connection that somebody has. If it is given back in the middle of something, it is closed instead.
+pub(super) struct Link {
+    client: Option<Object>,
+    is_busy: AtomicBool,
+}
+
+impl Link {
+    /// Takes one that is free.
+    pub(super) async fn take(pool: &Pool) -> Result<Link, StoreError> {
+        let client = pool.get().await.map_err(no_connection)?;
+        Ok(Link { client: Some(client), is_busy: AtomicBool::new(false) })
+    }
+
+    fn client(&self) -> &Object {
+        self.client.as_ref().expect("it is taken only when the link is dropped")
+    }
+
+    /// Asks, and reads what comes back.
+    pub(super) async fn ask(&self, sql: &'static str, cells: &[Cell<'_>]) -> Result<Vec<Row>, StoreError> {
+        let client = self.client();
+        self.in_time(async {
+            let statement = client.prepare_cached(sql).await?;
+            client.query(&statement, &values(cells)).await
+        })
+        .await
+    }
+
+    /// Asks for one row at most.
+    pub(super) async fn ask_one(
+        &self,
+        sql: &'static str,
+        cells: &[Cell<'_>],
+    ) -> Result<Option<Row>, StoreError> {
+        Ok(self.ask(sql, cells).await?.into_iter().next())
+    }
+
+    /// Does something; how many rows it was done to.
+    pub(super) async fn execute(&self, sql: &'static str, cells: &[Cell<'_>]) -> Result<u64, StoreError> {
+        let client = self.client();
+        self.in_time(async {
+            let statement = client.prepare_cached(sql).await?;
+            client.execute(&statement, &values(cells)).await
+        })
+        .await
+    }
+
+    /// Asks with a text that was put together for this once; it is not kept.
+    pub(super) async fn ask_once(
+        &self,
+        sql: &str,
+        values: &[(Cell<'_>, Type)],
+    ) -> Result<Vec<Row>, StoreError> {
+        let values: Vec<(&(dyn ToSql + Sync), Type)> =
+            values.iter().map(|(cell, of)| (&**cell as &(dyn ToSql + Sync), of.clone())).collect();
+        self.in_time(self.client().query_typed(sql, &values)).await
+    }
+
+    /// Sends everything at once, and reads what comes back, in order: what begins it, the statements, what ends it.
+    /// Without an end the link stays in the middle of something.
+    pub(super) async fn pipeline(
+        &self,
+        begin: Option<&str>,
+        asks: &[Ask<'_>],
+        end: Option<&str>,
+    ) -> Result<Piped, StoreError> {
+        let client = self.client();
+        let mut statements = Vec::with_capacity(asks.len());
+        for ask in asks {
+            statements.push(self.in_time(client.prepare_cached(ask.sql)).await?);
+        }
+        let bound: Vec<_> = asks.iter().map(|ask| values(&ask.cells)).collect();
+        let control = |sql: &str| {
+            let sql = sql.to_owned();
+            Box::pin(async move { client.batch_execute(&sql).await.map(|()| Vec::new()) }) as Sent<'_>
+        };
+        let mut sent: Vec<Sent<'_>> = begin.map(control).into_iter().collect();
+        for (statement, values) in statements.iter().zip(&bound) {
+            sent.push(Box::pin(client.query(statement, values)));
+        }
+        sent.extend(end.map(control));
+        self.is_busy.store(true, Ordering::Relaxed);
+        let answers = tokio::time::timeout(ANSWER, in_order(sent)).await;
+        let Ok(answers) = answers else {
+            return Ok(Piped::Failed { error: Trouble::silence().into(), is_certain: end.is_none() });
+        };
+        let n_answers = answers.len();
+        let mut rows = Vec::with_capacity(n_answers);
+        for (at, answer) in answers.into_iter().enumerate() {
+            match answer {
+                Ok(found) => rows.push(found),
+                Err(error) => {
+                    // If the database itself refused a statement, it has not got to the end. At the end it says so
+                    // if it has undone everything because of others.
+                    let is_end = end.is_some() && at + 1 == n_answers;
+                    let code = error.code().map_or("", |code| code.code());
+                    let is_certain =
+                        end.is_none() || (!code.is_empty() && (!is_end || code.starts_with("40")));
+                    return Ok(Piped::Failed { error: error.into(), is_certain });
+                }
+            }
+        }
+        if end.is_some() {
+            self.is_busy.store(false, Ordering::Relaxed);
+        }
+        rows.drain(..usize::from(begin.is_some()));
+        rows.truncate(asks.len());
+        Ok(Piped::Done(rows))
+    }
+
+    /// Makes sure that the database understands a statement.
+    #[cfg(test)]
+    pub(super) async fn prepare(&self, sql: &str) -> Result<(), StoreError> {
+        self.in_time(self.client().prepare(sql)).await.map(drop)
+    }
+
+    /// Asks several things at once, in the middle of a transaction.
+    pub(super) async fn ask_all(&self, asks: &[Ask<'_>]) -> Result<Vec<Vec<Row>>, StoreError> {
+        match self.pipeline(None, asks, None).await? {
+            Piped::Done(rows) => Ok(rows),
+            Piped::Failed { error, .. } => Err(error),
+        }
+    }
+
+    /// Says something that has no answer.
+    pub(super) async fn say(&self, sql: &str) -> Result<(), StoreError> {
+        self.in_time(self.client().batch_execute(sql)).await
+    }
+
+    /// Undoes whatever it is in the middle of; the link can be used again, or is closed.
+    pub(super) async fn roll_back(&self) {
+        if self.say("ROLLBACK").await.is_ok() {
+            self.is_busy.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Does something in a transaction, wholly or not at all.
+    pub(super) async fn transact<T>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        self.is_busy.store(true, Ordering::Relaxed);
+        self.say("BEGIN").await?;
+        self.end(work.await).await
+    }
+
+    /// Asks several things about the same moment.
+    pub(super) async fn at_one_moment<T>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        self.is_busy.store(true, Ordering::Relaxed);
+        self.say("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+        self.end(work.await).await
+    }
+
+    async fn end<T>(&self, done: Result<T, StoreError>) -> Result<T, StoreError> {
+        if done.is_ok() {
+            self.say("COMMIT").await?;
+            self.is_busy.store(false, Ordering::Relaxed);
+        } else {
+            self.roll_back().await;
+        }
+        done
+    }
+
+    async fn in_time<T>(
+        &self,
+        asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, StoreError> {
+        match tokio::time::timeout(ANSWER, asked).await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => {
+                self.is_busy.store(true, Ordering::Relaxed);
+                Err(Trouble::silence().into())
+            }
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if self.is_busy.load(Ordering::Relaxed)
+            && let Some(client) = self.client.take()
+        {
+            drop(Object::take(client));
+        }
+    }
+}
+
+/// What came of a pipeline.
+pub(super) enum Piped {
+    /// The rows of each statement.
+    Done(Vec<Vec<Row>>),
+    /// Something failed. It is certain that nothing was kept, or nobody knows.
+    Failed { error: StoreError, is_certain: bool },
+}
+
+type Sent<'a> = Pin<Box<dyn Future<Output = Result<Vec<Row>, tokio_postgres::Error>> + Send + 'a>>;
+
+fn values<'c>(cells: &'c [Cell<'_>]) -> Vec<&'c (dyn ToSql + Sync)> {
+    cells.iter().map(|cell| &**cell as &(dyn ToSql + Sync)).collect()
+}
+
+/// Runs futures side by side. Each sends when it is first looked at, so that they are sent in order, and nobody waits
+/// for an answer before the next is sent.
+async fn in_order(mut open: Vec<Sent<'_>>) -> Vec<Result<Vec<Row>, tokio_postgres::Error>> {
+    let mut answers: Vec<Option<_>> = open.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        let mut all_ready = true;
+        for (future, answer) in open.iter_mut().zip(&mut answers) {
+            if answer.is_none() {
+                match future.as_mut().poll(context) {
+                    Poll::Ready(output) => *answer = Some(output),
+                    Poll::Pending => all_ready = false,
+                }
+            }
+        }
+        if all_ready { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    answers.into_iter().flatten().collect()
+}

@@ -1,0 +1,250 @@
+//! Pages: conditions that the tables can check, a place to begin, and whatever only the row itself can tell.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+use windlass_engine::time::Timestamp;
+
+use super::column::{Cell, Columns, Id, bound, text};
+use super::link::Link;
+use crate::error::StoreError;
+use crate::page::{Cursor, Order, Page, Part};
+
+/// Rows that are read at once where each has to tell whether it is asked for.
+const CHUNK: usize = 500;
+
+/// Where a list is read from: everything up to the conditions, and the columns it can be ordered by.
+pub(super) struct Source<T, I> {
+    pub(super) select: &'static str,
+    pub(super) count: &'static str,
+    pub(super) read: fn(&Row) -> Result<T, StoreError>,
+    /// The place of a row in a list of this order.
+    pub(super) place: fn(&T, Order) -> (Timestamp, I),
+}
+
+/// A value of a condition.
+#[derive(Debug, Clone)]
+pub(super) enum Value {
+    Id(Uuid),
+    Text(String),
+    Number(i64),
+    Flag(bool),
+}
+
+impl Value {
+    pub(super) fn id(id: impl Id) -> Self {
+        Value::Id(id.key())
+    }
+
+    fn bind(&self) -> (Cell<'_>, Type) {
+        match self {
+            Value::Id(id) => (Box::new(*id), Type::UUID),
+            Value::Text(value) => (Box::new(text(value)), Type::TEXT),
+            Value::Number(n) => (Box::new(*n), Type::INT8),
+            Value::Flag(is) => (Box::new(*is), Type::BOOL),
+        }
+    }
+}
+
+/// One of several parts of a table that each have an index of their own, and the column which that is ordered by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shelf {
+    pub(super) condition: &'static str,
+    pub(super) time: &'static str,
+}
+
+/// What rows have to fulfil.
+#[derive(Debug, Default)]
+pub(super) struct Conditions {
+    texts: Vec<String>,
+    values: Vec<Value>,
+    shelves: Vec<Shelf>,
+}
+
+impl Conditions {
+    /// Adds a condition with as many `?` as there are values.
+    pub(super) fn add(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
+        let mut n = self.values.len();
+        self.values.extend(values);
+        let mut numbered = String::with_capacity(condition.len() + 4);
+        for character in condition.chars() {
+            if character == '?' {
+                n += 1;
+                numbered.push_str(&format!("${n}"));
+            } else {
+                numbered.push(character);
+            }
+        }
+        self.texts.push(numbered);
+    }
+
+    /// Adds `column = value` if there is a value.
+    pub(super) fn equal(&mut self, column: &str, value: Option<Value>) {
+        if let Some(value) = value {
+            self.add(&format!("{column} = ?"), [value]);
+        }
+    }
+
+    /// Adds the bounds of a time.
+    pub(super) fn between(&mut self, column: &str, since: Option<Timestamp>, until: Option<Timestamp>) {
+        for (sign, bound) in [(">=", since), ("<", until)] {
+            if let Some(bound) = bound {
+                self.add(&format!("{column} {sign} ?"), [Value::Number(bound.0)]);
+            }
+        }
+    }
+
+    /// Adds that a column is one of these words, if there are any. They are words of this program, and written out:
+    /// an index over the rows with one word is not used for a value that comes later.
+    pub(super) fn one_of(&mut self, column: &str, words: &[&'static str]) {
+        match words {
+            [] => {}
+            [word] => self.texts.push(format!("{column} = '{word}'")),
+            words => self.texts.push(format!("{column} IN ('{}')", words.join("', '"))),
+        }
+    }
+
+    /// Divides the rows: each is on one of these.
+    pub(super) fn divide(&mut self, shelves: impl IntoIterator<Item = Shelf>) {
+        self.shelves.extend(shelves);
+    }
+
+    fn given(&self, more: &[String]) -> String {
+        let all: Vec<&str> = self.texts.iter().chain(more).map(String::as_str).collect();
+        if all.is_empty() { String::new() } else { format!(" WHERE {}", all.join(" AND ")) }
+    }
+
+    /// The rows after a place, in order.
+    fn selection(&self, select: &str, order: Order, is_after: bool) -> String {
+        let named = match order {
+            Order::Newest | Order::Oldest => "created_at",
+            Order::LatestChange => "updated_at",
+        };
+        let (sign, direction) = if order.is_descending() { ("<", "DESC") } else { (">", "ASC") };
+        let n = self.values.len();
+        let (limit, at, id, skip) = (n + 1, n + 2, n + 3, if is_after { n + 4 } else { n + 2 });
+        let whole = [Shelf { condition: "", time: named }];
+        let shelves = if self.shelves.is_empty() { &whole[..] } else { &self.shelves };
+        let one = |shelf: &Shelf| {
+            let Shelf { condition, time } = shelf;
+            let mut more = Vec::new();
+            if !condition.is_empty() {
+                more.push((*condition).to_owned());
+            }
+            if is_after {
+                more.push(format!("({time}, id) {sign} (${at}, ${id})"));
+            }
+            let given = self.given(&more);
+            format!("({select}{given} ORDER BY {time} {direction}, id {direction} LIMIT ${limit} + ${skip})")
+        };
+        let all = shelves.iter().map(one).collect::<Vec<_>>().join(" UNION ALL ");
+        format!(
+            "SELECT * FROM ({all}) AS shelves ORDER BY {named} {direction}, id {direction} LIMIT ${limit} OFFSET ${skip}"
+        )
+    }
+}
+
+/// What is not asked of the tables but of each row.
+pub(super) type Filter<'f, T> = Option<&'f (dyn Fn(&T) -> bool + Sync)>;
+
+/// Reads one page.
+pub(super) async fn page<T, I: Id + FromStr + Display>(
+    db: &Link,
+    source: &Source<T, I>,
+    conditions: &Conditions,
+    part: &Part,
+    filter: Filter<'_, T>,
+) -> Result<Page<T>, StoreError> {
+    let from = part.cursor.as_ref().map(|cursor| cursor.read::<I>(part.order)).transpose()?;
+    let total = match (part.count, filter) {
+        (false, _) => None,
+        (true, None) => Some(count(db, source.count, conditions).await?),
+        (true, Some(filter)) => Some(count_each(db, source, conditions, filter).await?),
+    };
+    // One more than fits tells whether there is another page.
+    let most = part.size().saturating_add(1);
+    let mut items = match filter {
+        None => some(db, source, conditions, part.order, from, most, part.skip).await?,
+        Some(filter) => {
+            let wanted = most.saturating_add(part.skip);
+            let mut found = each(db, source, conditions, part.order, from, filter, wanted).await?;
+            found.drain(..part.skip.min(found.len()));
+            found
+        }
+    };
+    let has_more = items.len() == most;
+    items.truncate(part.size());
+    let next = items.last().filter(|_| has_more).map(|item| {
+        let (at, id) = (source.place)(item, part.order);
+        Cursor::after(part.order, at, id)
+    });
+    Ok(Page { items, next, total })
+}
+
+/// So many rows after a place.
+async fn some<T, I: Id>(
+    db: &Link,
+    source: &Source<T, I>,
+    conditions: &Conditions,
+    order: Order,
+    from: Option<(Timestamp, I)>,
+    limit: usize,
+    skip: usize,
+) -> Result<Vec<T>, StoreError> {
+    let sql = conditions.selection(source.select, order, from.is_some());
+    let place = from.map(|(at, id)| [Value::Number(at.0), Value::id(id)]);
+    // Both are added up: together they must not be more than there are numbers.
+    let (limit, skip) = (bound(limit).min(i64::MAX / 2), bound(skip).min(i64::MAX / 2));
+    let limits = (Value::Number(limit), Value::Number(skip));
+    let values = conditions.values.iter().chain([&limits.0]).chain(place.iter().flatten()).chain([&limits.1]);
+    let rows = db.ask_once(&sql, &values.map(Value::bind).collect::<Vec<_>>()).await?;
+    rows.iter().map(source.read).collect()
+}
+
+/// Goes through the rows after a place until so many have said that they are asked for.
+async fn each<T, I: Id>(
+    db: &Link,
+    source: &Source<T, I>,
+    conditions: &Conditions,
+    order: Order,
+    mut from: Option<(Timestamp, I)>,
+    filter: &(dyn Fn(&T) -> bool + Sync),
+    wanted: usize,
+) -> Result<Vec<T>, StoreError> {
+    let mut found = Vec::new();
+    loop {
+        let rows = some(db, source, conditions, order, from, CHUNK, 0).await?;
+        let is_last = rows.len() < CHUNK;
+        from = rows.last().map(|row| (source.place)(row, order));
+        found.extend(rows.into_iter().filter(|row| filter(row)).take(wanted - found.len()));
+        if is_last || found.len() == wanted {
+            return Ok(found);
+        }
+    }
+}
+
+async fn count(db: &Link, sql: &str, conditions: &Conditions) -> Result<u64, StoreError> {
+    let sql = format!("{sql}{}", conditions.given(&[]));
+    let rows = db.ask_once(&sql, &conditions.values.iter().map(Value::bind).collect::<Vec<_>>()).await?;
+    rows.first().map_or(Ok(0), |row| Columns::of(row).number())
+}
+
+async fn count_each<T, I: Id>(
+    db: &Link,
+    source: &Source<T, I>,
+    conditions: &Conditions,
+    filter: &(dyn Fn(&T) -> bool + Sync),
+) -> Result<u64, StoreError> {
+    let (mut from, mut n) = (None, 0);
+    loop {
+        let rows = some(db, source, conditions, Order::Oldest, from, CHUNK, 0).await?;
+        n += rows.iter().filter(|row| filter(row)).count() as u64;
+        from = rows.last().map(|row| (source.place)(row, Order::Oldest));
+        if rows.len() < CHUNK {
+            return Ok(n);
+        }
+    }
+}

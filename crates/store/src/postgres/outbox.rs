@@ -1,0 +1,107 @@
+//! Messages from one run to another, or from an account to its runs.
+
+use std::collections::BTreeSet;
+
+use tokio_postgres::Row;
+use uuid::Uuid;
+use windlass_engine::id::RunId;
+use windlass_engine::time::Timestamp;
+
+use super::column::{Columns, Id, bound, cells, json, stored, unnest, unreadable};
+use super::desk::Desk;
+use super::link::{Ask, Link};
+use crate::error::{Refusal, StoreError};
+use crate::outbox::{Message, MessageId, Party};
+
+// Whoever delivers a message has it to itself until that is written.
+const FIND: &str = "SELECT outbox.sender, outbox.seq, outbox.part, is_delivered FROM outbox \
+     JOIN UNNEST($1::bytea[], $2::bigint[], $3::bigint[]) AS asked (sender, seq, part) \
+     ON asked.sender = outbox.sender AND asked.seq = outbox.seq AND asked.part = outbox.part \
+     ORDER BY outbox.sender, outbox.seq, outbox.part FOR NO KEY UPDATE OF outbox";
+const SEND: &str = "INSERT INTO outbox (sender, seq, part, receiver, at, note, is_delivered) \
+     SELECT sender, seq, part, receiver, at, note, false FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[], \
+     $4::bytea[], $5::bigint[], $6::text[]) AS new (sender, seq, part, receiver, at, note) \
+     ON CONFLICT (sender, seq, part) DO NOTHING";
+const DELIVER: &str = "UPDATE outbox SET is_delivered = true FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[]) \
+     AS its (sender, seq, part) \
+     WHERE outbox.sender = its.sender AND outbox.seq = its.seq AND outbox.part = its.part";
+const UNDELIVERED: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox \
+     WHERE NOT is_delivered AND at <= $1 ORDER BY at, sender, seq, part LIMIT $2";
+
+const RUN: u8 = 0;
+const ACCOUNT: u8 = 1;
+
+/// The bytes of a party; they sort as parties do.
+pub(super) fn party(party: &Party) -> Vec<u8> {
+    match party {
+        Party::Run(id) => [&[RUN], &id.key().as_bytes()[..]].concat(),
+        Party::Account(id) => [&[ACCOUNT], id.as_bytes()].concat(),
+    }
+}
+
+fn read_party(columns: &mut Columns<'_>) -> Result<Party, StoreError> {
+    let bytes: &[u8] = columns.value()?;
+    let read = match bytes.split_first() {
+        Some((&RUN, id)) => Uuid::from_slice(id).ok().map(|key| Party::Run(RunId::from_key(key))),
+        Some((&ACCOUNT, name)) => String::from_utf8(name.to_vec()).ok().map(Party::Account),
+        Some(_) | None => None,
+    };
+    read.ok_or_else(|| unreadable("it is neither a run nor an account"))
+}
+
+fn read_id(columns: &mut Columns<'_>) -> Result<MessageId, StoreError> {
+    Ok(MessageId { sender: read_party(columns)?, seq: columns.number()?, part: columns.small()? })
+}
+
+macro_rules! ids {
+    ($ids:expr) => {
+        unnest!($ids, |id| [party(&id.sender), stored(id.seq), i64::from(id.part)])
+    };
+}
+
+pub(super) fn find<'a>(ids: &BTreeSet<&'a MessageId>) -> Ask<'a> {
+    Ask::new(FIND, ids!(ids))
+}
+
+pub(super) fn read_found(row: &Row) -> Result<(MessageId, bool), StoreError> {
+    let mut columns = Columns::of(row);
+    Ok((read_id(&mut columns)?, columns.value()?))
+}
+
+/// Whether the message can be delivered.
+pub(super) fn check(desk: &Desk, id: &MessageId) -> Result<(), StoreError> {
+    match desk.messages.get(id) {
+        None => Err(Refusal::UnknownMessage(id.clone()).into()),
+        Some(true) => Err(Refusal::AlreadyDelivered(id.clone()).into()),
+        Some(false) => Ok(()),
+    }
+}
+
+/// Sends messages, unless they were sent before.
+pub(super) fn send<'c>(messages: &[&'c Message]) -> Ask<'c> {
+    let cells = unnest!(messages, |message| [
+        party(&message.id.sender),
+        stored(message.id.seq),
+        i64::from(message.id.part),
+        party(&message.to),
+        message.at.0,
+        json(&message.note),
+    ]);
+    Ask::new(SEND, cells)
+}
+
+pub(super) fn deliver<'c>(ids: &[&'c MessageId]) -> Ask<'c> {
+    Ask::new(DELIVER, ids!(ids))
+}
+
+pub(super) async fn undelivered(db: &Link, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {
+    let read = |row: &Row| {
+        let mut columns = Columns::of(row);
+        let (id, to) = (read_id(&mut columns)?, read_party(&mut columns)?);
+        Ok(Message { id, to, at: columns.time()?, note: columns.json()? })
+    };
+    db.ask(UNDELIVERED, &cells![now.0, bound(limit)]).await?.iter().map(read).collect()
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[FIND, SEND, DELIVER, UNDELIVERED];

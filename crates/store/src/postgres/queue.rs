@@ -1,0 +1,61 @@
+//! Settings of queues, and how full they are.
+
+use std::collections::BTreeMap;
+
+use tokio_postgres::Row;
+use windlass_engine::time::Timestamp;
+
+use super::column::{Columns, cells, json, text, unnest};
+use super::depth;
+use super::link::Link;
+use crate::error::StoreError;
+use crate::queue::{QueueDepth, QueueSettings, Spent};
+
+const SAVE: &str = "INSERT INTO queues (name, is_paused, limits, updated_at) VALUES ($1, $2, $3, $4) \
+     ON CONFLICT (name) DO UPDATE SET is_paused = excluded.is_paused, limits = excluded.limits, \
+     updated_at = excluded.updated_at";
+const SETTINGS: &str = "SELECT name, is_paused, limits FROM queues";
+// In order, so that two who spend the same rates do not wait for one another.
+const SPEND: &str = "INSERT INTO queue_rates (queue, limit_key, full_at) \
+     SELECT queue, limit_key, max(full_at) FROM UNNEST($1::text[], $2::text[], $3::bigint[]) \
+     AS new (queue, limit_key, full_at) GROUP BY queue, limit_key ORDER BY queue COLLATE \"C\", limit_key COLLATE \"C\" \
+     ON CONFLICT (queue, limit_key) DO UPDATE SET full_at = greatest(queue_rates.full_at, excluded.full_at)";
+const FORGET_SPENT: &str = "DELETE FROM queue_rates WHERE (queue, limit_key) IN \
+     (SELECT queue, limit_key FROM queue_rates WHERE full_at <= $1 ORDER BY queue, limit_key FOR UPDATE SKIP LOCKED)";
+const SPENT: &str = "SELECT queue, limit_key, full_at FROM queue_rates ORDER BY queue, limit_key";
+
+pub(super) async fn save(db: &Link, settings: &QueueSettings) -> Result<(), StoreError> {
+    let QueueSettings { name, is_paused, limits, updated_at } = settings;
+    db.execute(SAVE, &cells![text(name), is_paused, json(limits), updated_at.0]).await?;
+    Ok(())
+}
+
+pub(super) async fn spend(db: &Link, spent: &[Spent], now: Timestamp) -> Result<(), StoreError> {
+    let rows = unnest!(spent, |spent| [text(&spent.queue), text(&spent.limit_key), spent.full_at.0]);
+    db.execute(SPEND, &rows).await?;
+    db.execute(FORGET_SPENT, &cells![now.0]).await?;
+    Ok(())
+}
+
+pub(super) async fn spent(db: &Link) -> Result<Vec<Spent>, StoreError> {
+    let read = |row: &Row| {
+        let mut columns = Columns::of(row);
+        Ok(Spent { queue: columns.text()?, limit_key: columns.text()?, full_at: columns.time()? })
+    };
+    db.ask(SPENT, &[]).await?.iter().map(read).collect()
+}
+
+/// All queues that somebody has set something for, or that have something in them.
+pub(super) async fn depths(db: &Link, now: Timestamp) -> Result<Vec<QueueDepth>, StoreError> {
+    let mut depths: BTreeMap<String, QueueDepth> = BTreeMap::new();
+    for row in &db.ask(SETTINGS, &[]).await? {
+        let mut columns = Columns::of(row);
+        let depth = depths.entry(columns.text()?).or_default();
+        (depth.is_paused, depth.limits) = (columns.value()?, columns.json()?);
+    }
+    depth::read(db, now, &mut depths).await?;
+    Ok(depths.into_iter().map(|(name, depth)| QueueDepth { name, ..depth }).collect())
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[SAVE, SETTINGS, SPEND, FORGET_SPENT, SPENT];

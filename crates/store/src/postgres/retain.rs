@@ -1,0 +1,116 @@
+//! Forgetting what ended long ago. Several servers may do so at once: each takes what nobody else has.
+
+use uuid::Uuid;
+use windlass_engine::id::RunId;
+use windlass_engine::time::Timestamp;
+
+use super::column::{Columns, Id, bound, cells};
+use super::depth::{Depths, Place};
+use super::link::Link;
+use super::outbox;
+use crate::error::StoreError;
+use crate::outbox::Party;
+use crate::store::Retained;
+
+const OLD_RUNS: &str =
+    "SELECT id FROM runs WHERE ended_at < $1 ORDER BY ended_at, id LIMIT $2 FOR UPDATE SKIP LOCKED";
+const OLD_JOBS: &str = "SELECT id FROM jobs WHERE NOT is_open AND NOT is_dead_letter AND run IS NULL \
+     AND updated_at < $1 AND (key_until IS NULL OR key_until <= $1) ORDER BY updated_at, id LIMIT $2 \
+     FOR UPDATE SKIP LOCKED";
+const OLD_COMMANDS: &str = "DELETE FROM commands WHERE id IN \
+     (SELECT id FROM commands WHERE at < $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)";
+const JOBS_OF_RUNS: &str =
+    "SELECT id, queue, status, is_open FROM jobs WHERE run = ANY($1) ORDER BY id FOR UPDATE";
+const FORGET_MESSAGES: &str = "DELETE FROM outbox WHERE sender = ANY($1) AND is_delivered";
+const FORGET_JOURNALS: &str = "DELETE FROM journal WHERE run = ANY($1)";
+const FORGET_FIRINGS_OF_RUNS: &str = "DELETE FROM firings WHERE started = ANY($1) AND is_run";
+const FORGET_SNAPSHOTS: &str = "DELETE FROM snapshots WHERE run = ANY($1)";
+const FORGET_LOGS: &str = "DELETE FROM logs WHERE run = ANY($1)";
+const FORGET_RUNS: &str = "DELETE FROM runs WHERE id = ANY($1)";
+const FORGET_FIRINGS_OF_JOBS: &str = "DELETE FROM firings WHERE started = ANY($1) AND NOT is_run";
+const FORGET_ATTEMPTS: &str = "DELETE FROM attempts WHERE job = ANY($1)";
+const FORGET_SPECS: &str = "DELETE FROM job_specs WHERE job = ANY($1)";
+const FORGET_KEYS: &str = "DELETE FROM job_keys WHERE job = ANY($1)";
+const FORGET_JOBS: &str = "DELETE FROM jobs WHERE id = ANY($1)";
+
+/// Deletes, in a transaction of its own.
+pub(super) async fn retain(
+    db: &Link,
+    shard: i64,
+    before: Timestamp,
+    limit: usize,
+) -> Result<Retained, StoreError> {
+    let runs = keys(db, OLD_RUNS, before, limit).await?;
+    let (mut retained, mut depths) =
+        (Retained { n_runs: runs.len(), ..Retained::default() }, Depths::default());
+    if !runs.is_empty() {
+        let mut jobs = Vec::new();
+        for row in &db.ask(JOBS_OF_RUNS, &cells![&runs]).await? {
+            let mut columns = Columns::of(row);
+            let (id, queue, status): (Uuid, String, _) = (columns.value()?, columns.text()?, columns.word()?);
+            if columns.value()? {
+                depths.note(&queue, Place::of(status, false), None);
+            }
+            jobs.push(id);
+        }
+        retained.n_jobs += forget_jobs(db, jobs).await?;
+        let senders: Vec<Vec<u8>> =
+            runs.iter().map(|run| outbox::party(&Party::Run(RunId::from_key(*run)))).collect();
+        db.execute(FORGET_MESSAGES, &cells![senders]).await?;
+        // Every entry is what came of one command.
+        retained.n_commands = count(db.execute(FORGET_JOURNALS, &cells![&runs]).await?);
+        for sql in [FORGET_FIRINGS_OF_RUNS, FORGET_SNAPSHOTS, FORGET_LOGS, FORGET_RUNS] {
+            db.execute(sql, &cells![&runs]).await?;
+        }
+    }
+    let jobs = keys(db, OLD_JOBS, before, limit).await?;
+    retained.n_jobs += forget_jobs(db, jobs).await?;
+    let n_left = limit.saturating_sub(retained.n_commands);
+    retained.n_commands += count(db.execute(OLD_COMMANDS, &cells![before.0, bound(n_left)]).await?);
+    if let Some(ask) = depths.write(shard) {
+        db.execute(ask.sql, &ask.cells).await?;
+    }
+    Ok(retained)
+}
+
+async fn keys(
+    db: &Link,
+    sql: &'static str,
+    before: Timestamp,
+    limit: usize,
+) -> Result<Vec<Uuid>, StoreError> {
+    let rows = db.ask(sql, &cells![before.0, bound(limit)]).await?;
+    rows.iter().map(|row| Columns::of(row).value()).collect()
+}
+
+async fn forget_jobs(db: &Link, jobs: Vec<Uuid>) -> Result<usize, StoreError> {
+    if !jobs.is_empty() {
+        for sql in [FORGET_FIRINGS_OF_JOBS, FORGET_ATTEMPTS, FORGET_SPECS, FORGET_KEYS, FORGET_JOBS] {
+            db.execute(sql, &cells![&jobs]).await?;
+        }
+    }
+    Ok(jobs.len())
+}
+
+fn count(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[
+    OLD_RUNS,
+    OLD_JOBS,
+    OLD_COMMANDS,
+    JOBS_OF_RUNS,
+    FORGET_MESSAGES,
+    FORGET_JOURNALS,
+    FORGET_FIRINGS_OF_RUNS,
+    FORGET_SNAPSHOTS,
+    FORGET_LOGS,
+    FORGET_RUNS,
+    FORGET_FIRINGS_OF_JOBS,
+    FORGET_ATTEMPTS,
+    FORGET_SPECS,
+    FORGET_KEYS,
+    FORGET_JOBS,
+];

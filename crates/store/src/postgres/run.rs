@@ -1,0 +1,192 @@
+//! Runs as they are read; how they are written is in `change`.
+
+mod change;
+
+use tokio_postgres::Row;
+use uuid::Uuid;
+use windlass_engine::event::Parent;
+use windlass_engine::id::RunId;
+use windlass_engine::run::Totals;
+use windlass_engine::time::Timestamp;
+
+use super::column::{Columns, Id, bound, cells, text, unreadable};
+use super::link::Link;
+use super::list::{self, Conditions, Shelf, Source, Value};
+use super::server;
+use crate::error::StoreError;
+use crate::page::{Order, Page};
+use crate::run::{Origin, Owner, Request, RunQuery, RunRef, RunRow, RunStatus, Standing, Wake};
+
+#[cfg(test)]
+pub(super) use change::ALL as CHANGES;
+pub(super) use change::{Head, Texts, Write, check, heads, insert, requests, update, versions};
+
+macro_rules! columns {
+    () => {
+        "SELECT id, len, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
+         parent_fence, parent_depth, schedule, created_at, status, round, node, action, step_count, wake_at, \
+         owner_server, owner_epoch, cost_estimated, cost_actual, cost_refunded, cost_settled, error, shared, \
+         result, updated_at, ended_at FROM runs"
+    };
+}
+
+const SOURCE: Source<RunRow, RunId> = Source {
+    select: columns!(),
+    count: "SELECT count(*) FROM runs",
+    read,
+    place: |row, order| match order {
+        Order::Newest | Order::Oldest => (row.origin.created_at, row.id),
+        Order::LatestChange => (row.standing.updated_at, row.id),
+    },
+};
+const BY_ID: &str = concat!(columns!(), " WHERE id = $1");
+const BY_REQUEST: &str = concat!(columns!(), " WHERE request = $1");
+const OF_OWNERS: &str = concat!(
+    columns!(),
+    " WHERE owner_server IS NOT NULL AND (owner_server, owner_epoch) IN \
+     (SELECT * FROM UNNEST($1::uuid[], $2::bigint[])) AND ($3::uuid IS NULL OR id > $3) ORDER BY id LIMIT $4"
+);
+// From one owner to the next, not from run to run.
+const OWNERS: &str = "WITH RECURSIVE owner (server, epoch) AS ( \
+     (SELECT owner_server, owner_epoch FROM runs WHERE owner_server IS NOT NULL \
+         ORDER BY owner_server, owner_epoch LIMIT 1) \
+     UNION ALL SELECT next.owner_server, next.owner_epoch FROM owner, LATERAL ( \
+         SELECT owner_server, owner_epoch FROM runs WHERE owner_server IS NOT NULL \
+         AND (owner_server, owner_epoch) > (owner.server, owner.epoch) \
+         ORDER BY owner_server, owner_epoch LIMIT 1) AS next \
+     ) SELECT server, epoch FROM owner";
+const DUE: &str = "SELECT wake_at, id FROM runs WHERE wake_at <= $1 ORDER BY wake_at, id LIMIT $2";
+
+fn read(row: &Row) -> Result<RunRow, StoreError> {
+    let mut columns = Columns::of(row);
+    Ok(RunRow {
+        id: columns.id()?,
+        len: columns.number()?,
+        origin: read_origin(&mut columns)?,
+        standing: read_standing(&mut columns)?,
+    })
+}
+
+fn read_origin(columns: &mut Columns<'_>) -> Result<Origin, StoreError> {
+    let (flow, version) = (columns.id()?, columns.id()?);
+    let (id, digest) = (columns.text_or_none()?, columns.text_or_none()?);
+    let request = id.zip(digest).map(|(id, digest)| Request { id, digest });
+    let (labels, account) = (columns.json()?, columns.text_or_none()?);
+    let (run, node) = (columns.id_or_none()?, columns.path_or_none()?);
+    let (fence, depth) = (columns.number_or_none()?, columns.number_or_none()?);
+    let depth = depth.map(u32::try_from).transpose().map_err(unreadable)?;
+    let parent = run.zip(node).zip(fence.zip(depth));
+    let parent = parent.map(|((run, node), (fence, depth))| Parent { run, node, fence, depth });
+    let (schedule, created_at) = (columns.id_or_none()?, columns.time()?);
+    Ok(Origin { flow, version, request, labels, account, parent, schedule, created_at })
+}
+
+fn read_standing(columns: &mut Columns<'_>) -> Result<Standing, StoreError> {
+    let status: &str = columns.value()?;
+    let status = RunStatus::from_word(status)
+        .ok_or_else(|| unreadable(format!("`{status}` is not a status of a run")))?;
+    let (round, node, action) = (columns.small()?, columns.path_or_none()?, columns.text_or_none()?);
+    let (step_count, wake_at) = (columns.number()?, columns.time_or_none()?);
+    let owner = columns.id_or_none()?.zip(columns.number_or_none()?);
+    let owner = owner.map(|(server, epoch)| Owner { server, epoch });
+    let cost = Totals {
+        estimated: columns.value()?,
+        actual: columns.value()?,
+        refunded: columns.value()?,
+        settled: columns.value()?,
+    };
+    Ok(Standing {
+        status,
+        round,
+        node,
+        action,
+        step_count,
+        wake_at,
+        owner,
+        cost,
+        error: columns.json_or_none()?,
+        shared: columns.json_or_none()?,
+        result: columns.json_or_none()?,
+        updated_at: columns.time()?,
+        ended_at: columns.time_or_none()?,
+    })
+}
+
+pub(super) async fn run(db: &Link, run: &RunRef) -> Result<Option<RunRow>, StoreError> {
+    let row = match run {
+        RunRef::Id(id) => db.ask_one(BY_ID, &cells![id.key()]).await?,
+        RunRef::Request(request) => db.ask_one(BY_REQUEST, &cells![text(request)]).await?,
+    };
+    row.as_ref().map(read).transpose()
+}
+
+pub(super) async fn runs(db: &Link, query: &RunQuery) -> Result<Page<RunRow>, StoreError> {
+    let mut conditions = Conditions::default();
+    let words: Vec<&str> = query.statuses.iter().map(|status| status.word()).collect();
+    conditions.one_of("status", &words);
+    if !words.is_empty() && query.statuses.iter().all(|status| status.is_open()) {
+        // Says the same again, so that the small indexes of what is open can be used.
+        conditions.add("ended_at IS NULL", []);
+    }
+    if query.part.order == Order::LatestChange {
+        let statuses = &query.statuses;
+        let asks = |open: bool| statuses.is_empty() || statuses.iter().any(|status| status.is_open() == open);
+        let open = Shelf { condition: "ended_at IS NULL", time: "updated_at" };
+        let ended = Shelf { condition: "settled_at IS NOT NULL", time: "settled_at" };
+        let shelves = [(asks(true), open), (asks(false), ended)];
+        conditions.divide(shelves.into_iter().filter_map(|(asks, shelf)| asks.then_some(shelf)));
+    }
+    if let Some(is) = query.is_owned {
+        conditions.add("(status <> 'running' OR (owner_server IS NOT NULL) = ?)", [Value::Flag(is)]);
+    }
+    if let Some(has) = query.has_entered {
+        conditions.add("(status <> 'waiting' OR (step_count > 0) = ?)", [Value::Flag(has)]);
+    }
+    conditions.equal("flow", query.flow.map(Value::id));
+    conditions.equal("version", query.version.map(Value::id));
+    conditions.equal("account", query.account.clone().map(Value::Text));
+    conditions.equal("parent_run", query.parent.map(Value::id));
+    conditions.equal("schedule", query.schedule.map(Value::id));
+    conditions.between("created_at", query.since, query.until);
+    let matches = |row: &RunRow| row.matches(query);
+    let is_filtered = query.label.is_some() || query.text.is_some();
+    let filter = is_filtered.then_some(&matches as &(dyn Fn(&_) -> bool + Sync));
+    list::page(db, &SOURCE, &conditions, &query.part, filter).await
+}
+
+pub(super) async fn due(db: &Link, now: Timestamp, limit: usize) -> Result<Vec<Wake<RunId>>, StoreError> {
+    super::wakes(db, DUE, now, limit).await
+}
+
+/// Asks about every owner, of which there are few, and reads only the runs of the dead.
+pub(super) async fn orphans(
+    db: &Link,
+    now: Timestamp,
+    dead_after_ms: u64,
+    after: Option<RunId>,
+    limit: usize,
+) -> Result<Vec<RunRow>, StoreError> {
+    // Owners first: whoever appears after that has been heard of by the time that servers are asked for.
+    let owners = db.ask(OWNERS, &[]).await?;
+    let servers = server::servers(db).await?;
+    let is_alive = |owner: Owner| {
+        servers.iter().any(|server| server.owner == owner && server.is_alive(now, dead_after_ms))
+    };
+    let (mut ids, mut epochs): (Vec<Uuid>, Vec<i64>) = (Vec::new(), Vec::new());
+    for row in &owners {
+        let mut columns = Columns::of(row);
+        let owner = Owner { server: columns.id()?, epoch: columns.number()? };
+        if !is_alive(owner) {
+            ids.push(owner.server.key());
+            epochs.push(owner.epoch.cast_signed());
+        }
+    }
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = db.ask(OF_OWNERS, &cells![ids, epochs, after.map(Id::key), bound(limit)]).await?;
+    rows.iter().map(read).collect()
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[BY_ID, BY_REQUEST, OF_OWNERS, OWNERS, DUE];

@@ -1,0 +1,174 @@
+//! One more entry of a run.
+
+use std::collections::HashMap;
+
+use tokio_postgres::Row;
+use windlass_engine::id::{FlowId, RunId, VersionId};
+
+use crate::commit::RunChange;
+use crate::error::{Refusal, StoreError, Subject};
+use crate::postgres::column::{Columns, Id, cells, json, stored, text, unnest};
+use crate::postgres::desk::Desk;
+use crate::postgres::guard;
+use crate::postgres::link::Ask;
+use crate::run::{Origin, Standing};
+
+// Whoever appends to a journal has the run to itself until that is written.
+const HEADS: &str =
+    "SELECT id, len, ended_at IS NULL FROM runs WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE";
+const REQUESTS: &str = "SELECT request, id, request_digest FROM runs WHERE request = ANY($1)";
+const VERSIONS: &str = "SELECT id, flow FROM versions WHERE id = ANY($1)";
+const INSERT: &str = "INSERT INTO runs (id, len, status, round, node, action, step_count, wake_at, owner_server, \
+     owner_epoch, cost_estimated, cost_actual, cost_refunded, cost_settled, error, shared, result, updated_at, \
+     ended_at, settled_at, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
+     parent_fence, parent_depth, schedule, created_at) SELECT * FROM UNNEST($1::uuid[], $2::bigint[], $3::text[], \
+     $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::uuid[], $10::bigint[], $11::bigint[], \
+     $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $16::text[], $17::text[], $18::bigint[], \
+     $19::bigint[], $20::bigint[], $21::uuid[], $22::uuid[], $23::text[], $24::text[], $25::text[], $26::text[], \
+     $27::uuid[], $28::text[], $29::bigint[], $30::bigint[], $31::uuid[], $32::bigint[])";
+const UPDATE: &str = "UPDATE runs SET len = new.len, status = new.status, round = new.round, node = new.node, \
+     action = new.action, step_count = new.step_count, wake_at = new.wake_at, owner_server = new.owner_server, \
+     owner_epoch = new.owner_epoch, cost_estimated = new.cost_estimated, cost_actual = new.cost_actual, \
+     cost_refunded = new.cost_refunded, cost_settled = new.cost_settled, error = new.error, shared = new.shared, \
+     result = new.result, updated_at = new.updated_at, ended_at = new.ended_at, settled_at = new.settled_at \
+     FROM UNNEST($1::uuid[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], \
+     $8::bigint[], $9::uuid[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], \
+     $15::text[], $16::text[], $17::text[], $18::bigint[], $19::bigint[], $20::bigint[]) AS new (id, len, status, \
+     round, node, action, step_count, wake_at, owner_server, owner_epoch, cost_estimated, cost_actual, \
+     cost_refunded, cost_settled, error, shared, result, updated_at, ended_at, settled_at) WHERE runs.id = new.id";
+
+/// What a change of a run has to know of it: the length that guards it, and whether it is open.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::postgres) struct Head {
+    pub(in crate::postgres) len: u64,
+    pub(in crate::postgres) is_open: bool,
+}
+
+/// The texts of a change.
+#[derive(Debug)]
+pub(in crate::postgres) struct Texts {
+    pub(in crate::postgres) events: String,
+    labels: Option<String>,
+    error: Option<String>,
+    shared: Option<String>,
+    result: Option<String>,
+}
+
+impl Texts {
+    pub(in crate::postgres) fn of(change: &RunChange) -> Self {
+        let Standing { error, shared, result, .. } = &change.standing;
+        Texts {
+            events: json(&change.entry.events),
+            labels: change.create.as_ref().map(|origin| json(&origin.labels)),
+            error: error.as_ref().map(json),
+            shared: shared.as_ref().map(json),
+            result: result.as_ref().map(json),
+        }
+    }
+}
+
+/// A run as it is after the last of its changes in a group.
+pub(in crate::postgres) struct Write<'c> {
+    pub(in crate::postgres) len: u64,
+    pub(in crate::postgres) change: &'c RunChange,
+    pub(in crate::postgres) texts: &'c Texts,
+    /// What it comes from, if it is new.
+    pub(in crate::postgres) origin: Option<(&'c Origin, &'c Texts)>,
+}
+
+pub(in crate::postgres) fn heads<'a>(runs: impl Iterator<Item = RunId>) -> Ask<'a> {
+    Ask::new(HEADS, cells![runs.map(Id::key).collect::<Vec<_>>()])
+}
+
+impl Head {
+    pub(in crate::postgres) fn read(row: &Row) -> Result<(RunId, Head), StoreError> {
+        let mut columns = Columns::of(row);
+        Ok((columns.id()?, Head { len: columns.number()?, is_open: columns.value()? }))
+    }
+}
+
+pub(in crate::postgres) fn requests<'a>(requests: impl Iterator<Item = &'a str>) -> Ask<'a> {
+    Ask::new(REQUESTS, cells![requests.map(text).collect::<Vec<_>>()])
+}
+
+pub(in crate::postgres) fn versions<'a>(versions: impl Iterator<Item = VersionId>) -> Ask<'a> {
+    Ask::new(VERSIONS, cells![versions.map(Id::key).collect::<Vec<_>>()])
+}
+
+/// Whether the change may be made.
+pub(in crate::postgres) fn check(desk: &Desk, change: &RunChange) -> Result<(), StoreError> {
+    let head = desk.runs.get(&change.run);
+    guard(|| Subject::Run(change.run), change.expected_len, head.map_or(0, |head| head.len))?;
+    let Some(origin) = &change.create else { return Ok(()) };
+    check_origin(&desk.versions, &desk.requests, origin)
+}
+
+fn check_origin(
+    versions: &HashMap<VersionId, FlowId>,
+    requests: &HashMap<String, (RunId, String)>,
+    origin: &Origin,
+) -> Result<(), StoreError> {
+    if versions.get(&origin.version) != Some(&origin.flow) {
+        return Err(Refusal::UnknownVersion(origin.version).into());
+    }
+    let Some(request) = &origin.request else { return Ok(()) };
+    let Some((existing, digest)) = requests.get(&request.id) else { return Ok(()) };
+    let (existing, same_request) = (*existing, *digest == request.digest);
+    Err(Refusal::RequestTaken { request: request.id.clone(), existing, same_request }.into())
+}
+
+/// Where runs stand: the columns that both statements have, in order.
+macro_rules! standing {
+    ($rows:expr) => {
+        unnest!($rows, |row| [
+            row.change.run.key(),
+            stored(row.len),
+            row.change.standing.status.word(),
+            i64::from(row.change.standing.round),
+            row.change.standing.node.as_ref().map(|node| text(node.as_str())),
+            row.change.standing.action.as_deref().map(text),
+            stored(row.change.standing.step_count),
+            row.change.standing.wake_at.map(|at| at.0),
+            row.change.standing.owner.map(|owner| owner.server.key()),
+            row.change.standing.owner.map(|owner| stored(owner.epoch)),
+            row.change.standing.cost.estimated,
+            row.change.standing.cost.actual,
+            row.change.standing.cost.refunded,
+            row.change.standing.cost.settled,
+            row.texts.error.as_deref(),
+            row.texts.shared.as_deref(),
+            row.texts.result.as_deref(),
+            row.change.standing.updated_at.0,
+            row.change.standing.ended_at.map(|at| at.0),
+            row.change.standing.ended_at.map(|_| row.change.standing.updated_at.0),
+        ])
+    };
+}
+
+pub(in crate::postgres) fn update<'c>(rows: &[&Write<'c>]) -> Ask<'c> {
+    Ask::new(UPDATE, standing!(rows))
+}
+
+/// Writes runs that are new: all of these have an origin.
+pub(in crate::postgres) fn insert<'c>(rows: &[&Write<'c>]) -> Ask<'c> {
+    let origins: Vec<(&'c Origin, &'c Texts)> = rows.iter().filter_map(|row| row.origin).collect();
+    let mut cells = standing!(rows);
+    cells.extend(unnest!(origins, |(origin, texts)| [
+        origin.flow.key(),
+        origin.version.key(),
+        origin.request.as_ref().map(|request| text(&request.id)),
+        origin.request.as_ref().map(|request| request.digest.as_str()),
+        texts.labels.as_deref(),
+        origin.account.as_deref().map(text),
+        origin.parent.as_ref().map(|parent| parent.run.key()),
+        origin.parent.as_ref().map(|parent| text(parent.node.as_str())),
+        origin.parent.as_ref().map(|parent| stored(parent.fence)),
+        origin.parent.as_ref().map(|parent| i64::from(parent.depth)),
+        origin.schedule.map(Id::key),
+        origin.created_at.0,
+    ]));
+    Ask::new(INSERT, cells)
+}
+
+#[cfg(test)]
+pub(in crate::postgres) const ALL: &[&str] = &[HEADS, REQUESTS, VERSIONS, INSERT, UPDATE];

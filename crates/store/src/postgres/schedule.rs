@@ -1,0 +1,191 @@
+//! Schedules and what they have started.
+
+use std::collections::BTreeSet;
+
+use tokio_postgres::Row;
+use uuid::Uuid;
+use windlass_engine::id::{JobId, RunId, ScheduleId};
+use windlass_engine::schedule::Firing;
+use windlass_engine::time::Timestamp;
+
+use super::column::{Columns, Id, bound, cells, json, stored, text, unnest};
+use super::desk::Desk;
+use super::guard;
+use super::link::{Ask, Link};
+use crate::commit::ScheduleChange;
+use crate::error::{Refusal, StoreError, Subject};
+use crate::schedule::{FiringRow, RUNNING_MAX, ScheduleRow, Scheduled, Started};
+
+// With what each has running, as one text: a list would be another question, and of another moment.
+macro_rules! schedules {
+    ($rest:literal, $most:literal) => {
+        concat!(
+            "SELECT rev, rule, name, target, progress, next_at, history, created_at, updated_at, \
+             (SELECT json_agg(json_build_array(is_run, started))::text FROM ( \
+             SELECT is_run, started FROM firings WHERE schedule = schedules.id AND is_running \
+             ORDER BY slot, is_manual LIMIT ",
+            $most,
+            ") AS its) FROM schedules ",
+            $rest
+        )
+    };
+}
+
+const ONE: &str = schedules!("WHERE id = $1", "$2");
+const ALL_OF_THEM: &str = schedules!("ORDER BY created_at, id", "$1");
+const DUE: &str = schedules!("WHERE next_at <= $1 ORDER BY next_at, id LIMIT $2", "$3");
+// Whoever changes a schedule, or fires it, has it to itself until that is written.
+const REVS: &str = "SELECT id, rev FROM schedules WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE";
+const INSERT: &str = "INSERT INTO schedules (id, rev, name, rule, target, progress, next_at, history, created_at, \
+     updated_at) SELECT * FROM UNNEST($1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], \
+     $7::bigint[], $8::text[], $9::bigint[], $10::bigint[])";
+const UPDATE: &str = "UPDATE schedules SET rev = new.rev, name = new.name, rule = new.rule, target = new.target, \
+     progress = new.progress, next_at = new.next_at, history = new.history, created_at = new.created_at, \
+     updated_at = new.updated_at FROM UNNEST($1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[], \
+     $6::text[], $7::bigint[], $8::text[], $9::bigint[], $10::bigint[]) AS new (id, rev, name, rule, target, \
+     progress, next_at, history, created_at, updated_at) WHERE schedules.id = new.id";
+const DELETE: &str = "DELETE FROM schedules WHERE id = ANY($1)";
+const FIRED: &str = "SELECT firings.schedule, firings.slot, firings.is_manual FROM firings \
+     JOIN UNNEST($1::uuid[], $2::bigint[], $3::boolean[]) AS asked (schedule, slot, is_manual) \
+     ON asked.schedule = firings.schedule AND asked.slot = firings.slot AND asked.is_manual = firings.is_manual";
+// After what they started is written, so that it is known whether that is open.
+const FIRE: &str = "INSERT INTO firings (schedule, slot, is_manual, is_run, started, is_running) \
+     SELECT schedule, slot, is_manual, is_run, started, CASE WHEN is_run \
+     THEN EXISTS (SELECT 1 FROM runs WHERE id = started AND ended_at IS NULL) \
+     ELSE EXISTS (SELECT 1 FROM jobs WHERE id = started AND is_open) END \
+     FROM UNNEST($1::uuid[], $2::bigint[], $3::boolean[], $4::boolean[], $5::uuid[]) \
+     AS new (schedule, slot, is_manual, is_run, started)";
+const SET_RUNNING: &str = "UPDATE firings SET is_running = new.is_running \
+     FROM UNNEST($1::uuid[], $2::boolean[], $3::boolean[]) AS new (started, is_run, is_running) \
+     WHERE firings.started = new.started AND firings.is_run = new.is_run AND firings.is_running <> new.is_running";
+
+pub(super) fn revs<'a>(ids: &BTreeSet<ScheduleId>) -> Ask<'a> {
+    Ask::new(REVS, cells![ids.iter().map(|id| id.key()).collect::<Vec<_>>()])
+}
+
+pub(super) fn read_rev(row: &Row) -> Result<(ScheduleId, u64), StoreError> {
+    let mut columns = Columns::of(row);
+    Ok((columns.id()?, columns.number()?))
+}
+
+pub(super) fn fired<'a>(firings: &BTreeSet<Firing>) -> Ask<'a> {
+    Ask::new(FIRED, unnest!(firings, |firing| [firing.schedule.key(), firing.slot.0, firing.manual]))
+}
+
+pub(super) fn read_fired(row: &Row) -> Result<Firing, StoreError> {
+    let mut columns = Columns::of(row);
+    Ok(Firing { schedule: columns.id()?, slot: columns.time()?, manual: columns.value()? })
+}
+
+/// Whether the changes and firings may be made.
+pub(super) fn check(
+    desk: &Desk,
+    changes: &[ScheduleChange],
+    firings: &[FiringRow],
+) -> Result<(), StoreError> {
+    let rev = |id: ScheduleId| desk.schedules.get(&id).copied();
+    for ScheduleChange { expected_rev, row, .. } in changes {
+        guard(|| Subject::Schedule(row.id()), *expected_rev, rev(row.id()).unwrap_or(0))?;
+    }
+    for FiringRow { firing, .. } in firings {
+        let is_new = changes.iter().any(|change| change.row.id() == firing.schedule && !change.delete);
+        if !is_new && rev(firing.schedule).is_none() {
+            return Err(Refusal::UnknownSchedule(firing.schedule).into());
+        }
+        if desk.firings.contains(firing) {
+            return Err(Refusal::AlreadyFired(*firing).into());
+        }
+    }
+    Ok(())
+}
+
+fn written<'c>(sql: &'static str, changes: &[&'c ScheduleChange]) -> Ask<'c> {
+    let cells = unnest!(changes, |change| [
+        change.row.id().key(),
+        stored(change.expected_rev.saturating_add(1)),
+        text(&change.row.name),
+        json(&change.row.schedule),
+        json(&change.row.target),
+        json(&change.row.progress),
+        change.row.next_at.map(|at| at.0),
+        json(&change.row.history),
+        change.row.created_at.0,
+        change.row.updated_at.0,
+    ]);
+    Ask::new(sql, cells)
+}
+
+pub(super) fn insert<'c>(changes: &[&'c ScheduleChange]) -> Ask<'c> {
+    written(INSERT, changes)
+}
+
+pub(super) fn update<'c>(changes: &[&'c ScheduleChange]) -> Ask<'c> {
+    written(UPDATE, changes)
+}
+
+pub(super) fn delete<'c>(ids: Vec<Uuid>) -> Ask<'c> {
+    Ask::new(DELETE, cells![ids])
+}
+
+pub(super) fn fire<'c>(rows: &[&FiringRow]) -> Ask<'c> {
+    let cells = unnest!(rows, |row| [
+        row.firing.schedule.key(),
+        row.firing.slot.0,
+        row.firing.manual,
+        columns(row.started).0,
+        columns(row.started).1,
+    ]);
+    Ask::new(FIRE, cells)
+}
+
+/// What was started has ended, or is open again.
+pub(super) fn set_running<'c>(rows: &[(Started, bool)]) -> Ask<'c> {
+    let cells =
+        unnest!(rows, |(started, is_running)| [columns(*started).1, columns(*started).0, *is_running]);
+    Ask::new(SET_RUNNING, cells)
+}
+
+fn columns(started: Started) -> (bool, Uuid) {
+    match started {
+        Started::Run(id) => (true, id.key()),
+        Started::Job(id) => (false, id.key()),
+    }
+}
+
+pub(super) async fn due(db: &Link, now: Timestamp, limit: usize) -> Result<Vec<Scheduled>, StoreError> {
+    let rows = db.ask(DUE, &cells![now.0, bound(limit), bound(RUNNING_MAX)]).await?;
+    rows.iter().map(read).collect()
+}
+
+pub(super) async fn schedules(db: &Link, id: Option<ScheduleId>) -> Result<Vec<Scheduled>, StoreError> {
+    let rows = match id {
+        Some(id) => db.ask(ONE, &cells![id.key(), bound(RUNNING_MAX)]).await?,
+        None => db.ask(ALL_OF_THEM, &cells![bound(RUNNING_MAX)]).await?,
+    };
+    rows.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<Scheduled, StoreError> {
+    let mut columns = Columns::of(row);
+    let rev = columns.number()?;
+    let row = ScheduleRow {
+        schedule: columns.json()?,
+        name: columns.text()?,
+        target: columns.json()?,
+        progress: columns.json()?,
+        next_at: columns.time_or_none()?,
+        history: columns.json()?,
+        created_at: columns.time()?,
+        updated_at: columns.time()?,
+    };
+    let running: Option<Vec<(bool, Uuid)>> = columns.json_or_none()?;
+    let started = |(is_run, id)| {
+        if is_run { Started::Run(RunId::from_key(id)) } else { Started::Job(JobId::from_key(id)) }
+    };
+    let running = running.unwrap_or_default().into_iter().map(started).collect();
+    Ok(Scheduled { rev, row, running })
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] =
+    &[ONE, ALL_OF_THEM, DUE, REVS, INSERT, UPDATE, DELETE, FIRED, FIRE, SET_RUNNING];

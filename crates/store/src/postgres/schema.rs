@@ -1,0 +1,100 @@
+//! The tables: numbered migrations, embedded, applied in order, each once and never changed afterwards.
+//!
+//! Several servers may start at once: one holds the row of the first migration's place, and the others wait and find
+//! everything done.
+
+use super::column::{Columns, bound, cells};
+use super::link::Link;
+use super::trouble::{Kind, kind};
+use crate::error::StoreError;
+
+struct Migration {
+    name: &'static str,
+    sql: &'static str,
+}
+
+/// All migrations, in order: their numbers are their places, from 1.
+const MIGRATIONS: [Migration; 1] =
+    [Migration { name: "0001_first", sql: include_str!("../../migrations/postgres/0001_first.sql") }];
+
+const IS_THERE: &str = "SELECT to_regclass('migrations') IS NOT NULL";
+const CREATE: &str = "CREATE TABLE IF NOT EXISTS migrations (\
+     number bigint PRIMARY KEY, name text COLLATE \"C\" NOT NULL, checksum bigint NOT NULL)";
+// Number 0 is no migration: whoever migrates holds it.
+const MAKE_LOCK: &str =
+    "INSERT INTO migrations (number, name, checksum) VALUES (0, 'lock', 0) ON CONFLICT (number) DO NOTHING";
+const LOCK: &str = "SELECT number FROM migrations WHERE number = 0 FOR UPDATE";
+const APPLIED: &str = "SELECT number, name, checksum FROM migrations WHERE number > 0 ORDER BY number";
+const RECORD: &str = "INSERT INTO migrations (number, name, checksum) VALUES ($1, $2, $3)";
+/// A migration may take its time, and those who wait for it too.
+const PATIENCE: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
+/// How often two who start at the very same moment may get into one another's way.
+const TRIES: u32 = 20;
+
+/// Brings the tables up to date, all at once or not at all.
+pub(super) async fn migrate(db: &Link) -> Result<(), StoreError> {
+    let row = db.ask_one(IS_THERE, &[]).await?;
+    let is_there = row.map_or(Ok(false), |row| Columns::of(&row).value())?;
+    if !is_there {
+        create(db).await?;
+    }
+    db.transact(apply(db, &MIGRATIONS)).await
+}
+
+/// Makes the table of migrations. Two who do so at once meet in the tables of the database itself, and one of them
+/// fails.
+async fn create(db: &Link) -> Result<(), StoreError> {
+    let mut n_tries = 0;
+    loop {
+        let made = db.say(&format!("{CREATE}; {MAKE_LOCK}")).await;
+        match made {
+            Err(error) if is_meeting(&error) && n_tries < TRIES => n_tries += 1,
+            done => return done,
+        }
+    }
+}
+
+fn is_meeting(error: &StoreError) -> bool {
+    kind(error) == Kind::Race || matches!(error, StoreError::Corrupt(_))
+}
+
+async fn apply(db: &Link, migrations: &[Migration]) -> Result<(), StoreError> {
+    db.say(PATIENCE).await?;
+    db.ask(LOCK, &[]).await?;
+    let mut applied = Vec::new();
+    for row in &db.ask(APPLIED, &[]).await? {
+        let mut columns = Columns::of(row);
+        applied.push((columns.value::<i64>()?, columns.text()?, columns.value::<i64>()?));
+    }
+    let (found, known) = (applied.last().map_or(0, |(number, ..)| *number), bound(migrations.len()));
+    if found > known {
+        return Err(StoreError::Corrupt(format!(
+            "the tables are of version {found}, this program knows up to {known}: upgrade it"
+        )));
+    }
+    for (number, Migration { name, sql }) in (1i64..).zip(migrations) {
+        match applied.iter().find(|(applied, ..)| *applied == number) {
+            None => {
+                db.say(sql).await?;
+                db.execute(RECORD, &cells![number, name, checksum(sql)]).await?;
+            }
+            Some((_, its_name, sum)) if its_name != name || *sum != checksum(sql) => {
+                return Err(StoreError::Corrupt(format!(
+                    "migration {number} was applied as `{its_name}` with other contents: \
+                     use the program that made the tables, or restore them from a backup"
+                )));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// FNV-1a: it has to notice a change by mistake, not by malice.
+fn checksum(text: &str) -> i64 {
+    let mix = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, mix).cast_signed()
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[IS_THERE, MAKE_LOCK, LOCK, APPLIED, RECORD];

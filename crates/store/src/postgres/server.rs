@@ -1,0 +1,45 @@
+//! Servers, as they are heard of.
+
+use tokio_postgres::Row;
+
+use super::column::{Columns, Id, cells, stored, text};
+use super::link::Link;
+use crate::error::{StoreError, Subject};
+use crate::run::Owner;
+use crate::server::ServerRow;
+
+const EPOCH: &str = "SELECT epoch FROM servers WHERE id = $1";
+const SAVE: &str = "INSERT INTO servers (id, epoch, name, version, started_at, beat_at) \
+     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, name = excluded.name, \
+     version = excluded.version, started_at = excluded.started_at, beat_at = excluded.beat_at \
+     WHERE servers.epoch <= excluded.epoch";
+const SERVERS: &str = "SELECT id, epoch, name, version, started_at, beat_at FROM servers ORDER BY id";
+
+pub(super) async fn save(db: &Link, row: &ServerRow) -> Result<(), StoreError> {
+    let ServerRow { owner: Owner { server, epoch }, name, version, started_at, beat_at } = row;
+    let row = cells![server.key(), stored(*epoch), text(name), text(version), started_at.0, beat_at.0];
+    if db.execute(SAVE, &row).await? > 0 {
+        return Ok(());
+    }
+    let found = db.ask_one(EPOCH, &cells![server.key()]).await?;
+    let found = found.map_or(Ok(0), |row| Columns::of(&row).number())?;
+    Err(StoreError::Conflict { what: Subject::Server(*server), expected: *epoch, found })
+}
+
+pub(super) async fn servers(db: &Link) -> Result<Vec<ServerRow>, StoreError> {
+    db.ask(SERVERS, &[]).await?.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<ServerRow, StoreError> {
+    let mut columns = Columns::of(row);
+    Ok(ServerRow {
+        owner: Owner { server: columns.id()?, epoch: columns.number()? },
+        name: columns.text()?,
+        version: columns.text()?,
+        started_at: columns.time()?,
+        beat_at: columns.time()?,
+    })
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[EPOCH, SAVE, SERVERS];

@@ -1,0 +1,145 @@
+//! What is kept when the database, or the way to it, goes away.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::bench::{commit, entry, id, len, publish};
+use super::{block_on, scratch};
+use crate::conformance::cluster::Cluster;
+use crate::durability::Durability;
+use crate::error::StoreError;
+use crate::postgres::Postgres;
+use crate::store::Store;
+
+/// Nothing takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Appends to a run until told to stop, whatever happens; says how far it knows to have come.
+async fn append(store: Arc<Postgres>, run: u64, acked: Arc<AtomicU64>, stop: Arc<Mutex<bool>>) -> u64 {
+    let (mut at, mut n_looked_up) = (0, 0);
+    while !*stop.lock().unwrap() {
+        let draft = entry(1, run, at);
+        let command = draft.command;
+        match commit(&*store, draft).await {
+            Ok(committed) => {
+                assert_eq!(committed.run, Some((id("run", run), at + 1)));
+                at += 1;
+                acked.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(StoreError::Unavailable(_)) => {
+                // What came of it is looked up until somebody answers; what is not there is done again.
+                let begun = Instant::now();
+                loop {
+                    match store.command(command).await {
+                        Ok(found) => {
+                            n_looked_up += u64::from(found.is_some());
+                            at += u64::from(found.is_some());
+                            break;
+                        }
+                        Err(error) => assert!(begun.elapsed() < PATIENCE, "{error:?}"),
+                    }
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            }
+            Err(error) => panic!("run {run} at {at}: {error:?}"),
+        }
+    }
+    assert!(at >= n_looked_up);
+    at
+}
+
+#[test]
+fn every_acknowledged_commit_survives_three_kills_of_the_database() {
+    let mut cluster = Cluster::start(true);
+    let address = cluster.address(&cluster.create());
+    block_on(async {
+        let store = Arc::new(Postgres::open(&address, Durability::Strict).await.unwrap());
+        publish(&*store).await;
+        let (acked, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(false)));
+        let tasks: Vec<_> = (1..=8)
+            .map(|run| tokio::spawn(append(store.clone(), run, acked.clone(), stop.clone())))
+            .collect();
+        for kill in 1..=3 {
+            let begun = Instant::now();
+            while acked.load(Ordering::Relaxed) < kill * 200 {
+                assert!(begun.elapsed() < PATIENCE, "it does not commit");
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            tokio::task::block_in_place(|| {
+                cluster.kill();
+                cluster.launch();
+            });
+        }
+        let target = acked.load(Ordering::Relaxed) + 100;
+        let begun = Instant::now();
+        while acked.load(Ordering::Relaxed) < target {
+            assert!(begun.elapsed() < PATIENCE, "it does not go on");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        *stop.lock().unwrap() = true;
+        for (run, task) in (1..).zip(tasks) {
+            let known = task.await.unwrap();
+            assert_eq!(len(&*store, run).await, known, "run {run}");
+        }
+    });
+}
+
+#[test]
+fn a_commit_whose_connection_is_cut_is_looked_up() {
+    block_on(async {
+        let scratch = scratch().await;
+        let store = Arc::new(Postgres::open(&scratch.address, Durability::Strict).await.unwrap());
+        publish(&*store).await;
+        let (acked, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(false)));
+        let tasks: Vec<_> = (1..=8)
+            .map(|run| tokio::spawn(append(store.clone(), run, acked.clone(), stop.clone())))
+            .collect();
+        // Whatever they are doing, all connections but this one are cut, again and again.
+        let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                   WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        for round in 1..=20 {
+            let begun = Instant::now();
+            while acked.load(Ordering::Relaxed) < round * 40 {
+                assert!(begun.elapsed() < PATIENCE, "it does not commit");
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            scratch.store.link().await.unwrap().say(cut).await.unwrap();
+        }
+        *stop.lock().unwrap() = true;
+        for (run, task) in (1..).zip(tasks) {
+            let known = task.await.unwrap();
+            assert_eq!(len(&*store, run).await, known, "run {run}");
+        }
+    });
+}
+
+#[test]
+fn a_row_that_somebody_else_holds_keeps_only_its_own_commit_waiting() {
+    block_on(async {
+        let scratch = scratch().await;
+        let store = &scratch.store;
+        publish(store).await;
+        for run in 1..=2 {
+            commit(store, entry(1, run, 0)).await.unwrap();
+        }
+        let other = Postgres::open(&scratch.address, Durability::Fast).await.unwrap();
+        let held = other.link().await.unwrap();
+        let hold = format!(
+            "BEGIN; SELECT 1 FROM runs WHERE id = '{}' FOR UPDATE",
+            id::<windlass_engine::id::RunId>("run", 1).uuid()
+        );
+        held.say(&hold).await.unwrap();
+        let waiting = commit(store, entry(1, 1, 1));
+        let mut waiting = std::pin::pin!(waiting);
+        for n in 1..50 {
+            tokio::select! {
+                biased;
+                answer = &mut waiting => panic!("{answer:?}"),
+                answer = commit(store, entry(1, 2, n)) => drop(answer.unwrap()),
+            }
+        }
+        held.say("COMMIT").await.unwrap();
+        waiting.await.unwrap();
+    });
+}

@@ -1,0 +1,73 @@
+//! What is said when a database cannot be opened.
+
+use crate::conformance::cluster::{Cluster, block_on, shared};
+use crate::durability::Durability;
+use crate::error::StoreError;
+use crate::postgres::Postgres;
+
+fn refused(address: &str) -> String {
+    let error = block_on(Postgres::open(address, Durability::Fast)).unwrap_err();
+    match error {
+        StoreError::Unavailable(reason) => reason.to_string(),
+        StoreError::Corrupt(reason) => reason,
+        StoreError::Conflict { .. } | StoreError::Refused(_) => panic!("{error:?}"),
+    }
+}
+
+fn says(told: &str, words: &[&str]) {
+    assert!(words.iter().all(|word| told.contains(word)), "{told}");
+}
+
+#[test]
+fn a_database_that_is_not_there_is_named_with_the_remedy() {
+    let cluster = shared();
+    says(&refused(&cluster.address("nowhere")), &["nowhere", "does not exist", "createdb"]);
+    says(&refused("postgres://me:secret@127.0.0.1:1/x"), &["cannot reach", "127.0.0.1:1/x", "start it"]);
+}
+
+#[test]
+fn a_user_without_rights_is_told_what_is_missing() {
+    let cluster = shared();
+    let database = cluster.create();
+    assert!(cluster.sql("postgres", "CREATE ROLE guest LOGIN"));
+    assert!(cluster.sql(&database, "REVOKE ALL ON SCHEMA public FROM PUBLIC"));
+    let address = cluster.address(&database).replace("postgres@", "guest@");
+    says(&refused(&address), &["no schema", "grant"]);
+    assert!(cluster.sql(&database, "GRANT USAGE ON SCHEMA public TO guest"));
+    says(&refused(&address), &["permission denied", "grant"]);
+    says(&refused(&cluster.address(&database).replace("postgres@", "nobody@")), &["nobody", "pg_hba.conf"]);
+}
+
+#[test]
+fn tables_of_a_newer_program_are_refused() {
+    let cluster = shared();
+    let database = cluster.copy();
+    assert!(cluster.sql(&database, "INSERT INTO migrations VALUES (999, '0999_later', 1)"));
+    says(&refused(&cluster.address(&database)), &["version 999", "upgrade"]);
+}
+
+#[test]
+fn a_migration_that_was_changed_is_refused() {
+    let cluster = shared();
+    let database = cluster.copy();
+    assert!(cluster.sql(&database, "UPDATE migrations SET checksum = 1 WHERE number = 1"));
+    says(&refused(&cluster.address(&database)), &["migration 1"]);
+}
+
+#[test]
+fn a_database_in_another_encoding_is_refused() {
+    let cluster = shared();
+    let made = "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'";
+    assert!(cluster.sql("postgres", made));
+    says(&refused(&cluster.address("latin")), &["LATIN1", "UTF8"]);
+}
+
+#[test]
+fn when_all_connections_are_taken_that_is_said() {
+    let cluster = Cluster::start(false);
+    let database = cluster.create();
+    assert!(cluster.sql("postgres", &format!("ALTER DATABASE {database} CONNECTION LIMIT 0")));
+    assert!(cluster.sql("postgres", "CREATE ROLE guest LOGIN"));
+    let address = cluster.address(&database).replace("postgres@", "guest@");
+    says(&refused(&address), &["too many connections", "max_connections"]);
+}

@@ -1,0 +1,80 @@
+//! The tables as they are on record, and what statements walk through.
+
+use std::fs;
+use std::path::Path;
+
+use super::{block_on, job, scratch};
+use crate::postgres::column::Columns;
+
+const COLUMNS: &str = "SELECT format('%s.%s %s%s%s', class.relname, attribute.attname, \
+     format_type(attribute.atttypid, attribute.atttypmod), \
+     CASE WHEN sorting.collname = 'default' OR sorting.collname IS NULL THEN '' \
+     ELSE format(' COLLATE %I', sorting.collname) END, CASE WHEN attribute.attnotnull THEN ' NOT NULL' ELSE '' END) \
+     FROM pg_attribute AS attribute JOIN pg_class AS class ON class.oid = attribute.attrelid \
+     LEFT JOIN pg_collation AS sorting ON sorting.oid = attribute.attcollation \
+     WHERE class.relnamespace = 'public'::regnamespace AND class.relkind = 'r' AND attribute.attnum > 0 \
+     ORDER BY class.relname COLLATE \"C\", attribute.attnum";
+const RULES: &str = "SELECT rule FROM (SELECT format('%s: %s', class.relname, pg_get_constraintdef(rule.oid, true)) \
+     FROM pg_constraint AS rule JOIN pg_class AS class ON class.oid = rule.conrelid \
+     WHERE rule.connamespace = 'public'::regnamespace AND rule.contype IN ('c', 'f')) AS rules (rule) \
+     ORDER BY rule COLLATE \"C\"";
+const INDEXES: &str =
+    "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY indexname COLLATE \"C\"";
+const VIEWS: &str = "SELECT format(E'VIEW %s\\n%s', viewname, definition) FROM pg_views \
+     WHERE schemaname = 'public' ORDER BY viewname COLLATE \"C\"";
+
+#[test]
+fn the_schema_is_the_one_on_record() {
+    let dump = block_on(async {
+        let scratch = scratch().await;
+        let db = scratch.store.link().await.unwrap();
+        let mut dump = String::new();
+        for sql in [COLUMNS, RULES, INDEXES, VIEWS] {
+            for row in &db.ask(sql, &[]).await.unwrap() {
+                dump.push_str(&Columns::of(row).value::<String>().unwrap());
+                dump.push('\n');
+            }
+            dump.push('\n');
+        }
+        dump
+    });
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/postgres.sql");
+    if std::env::var_os("RECORD").is_some() {
+        fs::write(&path, &dump).unwrap();
+    }
+    let recorded = fs::read_to_string(&path).unwrap_or_default();
+    assert!(recorded == dump, "the tables have changed: look at the difference after RECORD=1");
+}
+
+const FILL: &str = "INSERT INTO jobs SELECT gen_random_uuid(), 1, 'q', 'n', n % 5, 'queued', true, false, n, NULL, \
+     NULL, '{}', 0, '{}', 1, NULL, '[]', NULL, NULL, NULL, NULL, NULL, CASE n % 2 WHEN 0 THEN '' ELSE 'k' || n % 10 END, \
+     NULL, NULL, n, n FROM generate_series(1, 20000) AS n; \
+     INSERT INTO job_specs SELECT id, '{}', 'null' FROM jobs; ANALYZE";
+
+#[test]
+fn no_question_for_work_walks_through_jobs_it_does_not_want() {
+    block_on(async {
+        let scratch = scratch().await;
+        let db = scratch.store.link().await.unwrap();
+        db.say(FILL).await.unwrap();
+        for sql in job::READY.iter().chain(job::KEYS) {
+            // As it is planned without knowing the values.
+            db.say(&format!("SET plan_cache_mode = force_generic_plan; PREPARE asked AS {sql}"))
+                .await
+                .unwrap();
+            let n = (1..).take_while(|n| sql.contains(&format!("${n}"))).count();
+            let values = if n == 0 { String::new() } else { format!("({})", vec!["NULL"; n].join(", ")) };
+            let explain = format!("EXPLAIN EXECUTE asked{values}");
+            let plan: Vec<String> = db
+                .ask_once(&explain, &[])
+                .await
+                .unwrap_or_else(|error| panic!("{error:?}\n{explain}"))
+                .iter()
+                .map(|row| Columns::of(row).value().unwrap())
+                .collect();
+            let plan = plan.join("\n");
+            assert!(!plan.contains("Seq Scan on jobs"), "{plan}\n{sql}");
+            db.say("DEALLOCATE asked").await.unwrap();
+        }
+    });
+}

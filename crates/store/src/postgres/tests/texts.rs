@@ -1,0 +1,65 @@
+//! What people write is kept as it was.
+
+use windlass_engine::event::Level;
+use windlass_engine::time::Timestamp;
+
+use super::bench::{commit, entry, id, publication};
+use super::{block_on, scratch};
+use crate::flow::{FlowChoice, FlowRef};
+use crate::log::{LogRow, Said};
+use crate::record::{AuditRow, Record};
+use crate::run::Since;
+use crate::store::Store;
+use crate::worker::{WorkerQuery, WorkerRow};
+
+/// What no text of PostgreSQL can hold, and what stands for it.
+const HOSTILE: &str = "a\0b\u{1}0\u{1}\u{1}1';--\u{10ffff}é";
+
+#[test]
+fn texts_come_back_whatever_is_in_them() {
+    block_on(async {
+        let scratch = scratch().await;
+        let store: &dyn Store = &scratch.store;
+        let mut publication = publication(1, HOSTILE);
+        let FlowChoice::Create(draft) = &mut publication.flow else { panic!() };
+        draft.labels = [(HOSTILE.to_owned(), HOSTILE.to_owned())].into();
+        publication.version.as_mut().unwrap().definition = HOSTILE.to_owned();
+        store.publish(publication).await.unwrap();
+        let flow = store.flow(FlowRef::Name(HOSTILE.to_owned())).await.unwrap().unwrap();
+        assert_eq!((flow.name.as_str(), flow.labels[HOSTILE].as_str()), (HOSTILE, HOSTILE));
+        assert_eq!(store.versions(flow.id).await.unwrap()[0].definition, HOSTILE);
+        let row = WorkerRow {
+            id: HOSTILE.to_owned(),
+            name: HOSTILE.to_owned(),
+            url: HOSTILE.to_owned(),
+            kind: String::new(),
+            services: vec![HOSTILE.to_owned()],
+            queues: Vec::new(),
+            load: 0,
+            capacity: 1,
+            is_draining: false,
+            registered_at: Timestamp(0),
+            beat_at: Timestamp(0),
+        };
+        store.save(Record::Worker(row.clone())).await.unwrap();
+        assert_eq!(store.workers(WorkerQuery::default()).await.unwrap(), [row]);
+        let mut commits = entry(1, 1, 0);
+        commits.audit.push(AuditRow {
+            at: Timestamp(1),
+            who: HOSTILE.to_owned(),
+            what: "run.create".to_owned(),
+            subject: HOSTILE.to_owned(),
+            detail: serde_json::json!({ HOSTILE: [HOSTILE, 1e300, 0.1, 12_345_678_901_234_567_890_u64] }),
+        });
+        let written = commits.clone();
+        commit(store, commits).await.unwrap();
+        assert_eq!(store.audit(0, 10).await.unwrap(), [(1, written.audit[0].clone())]);
+        let (run, at) = (id("run", 1), Timestamp(2));
+        let said = Said { level: Level::Info, message: HOSTILE.to_owned(), data: serde_json::Value::Null };
+        let log = LogRow { run, fence: u64::MAX, at, text: HOSTILE.to_owned(), lines: vec![said] };
+        store.save(Record::Log(log.clone())).await.unwrap();
+        assert_eq!(store.logs(run, None).await.unwrap(), [log]);
+        let journal = store.journal(run, Since::Entry(0), 10).await.unwrap();
+        assert_eq!(journal.entries, [(1, written.run.unwrap().entry)]);
+    });
+}

@@ -1,0 +1,158 @@
+//! What PostgreSQL says went wrong, in the store's words.
+
+use std::error::Error as _;
+use std::sync::Arc;
+
+use deadpool_postgres::{PoolError, TimeoutType};
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use crate::error::StoreError;
+
+/// What an error means for what was being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Somebody else got in between: nothing was written, and the same again will see what they did.
+    Race,
+    /// The connection is of no use any more.
+    Lost,
+    /// It will not work the next time either, or not soon.
+    Other,
+}
+
+/// The database cannot be used now.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{what}")]
+pub(super) struct Trouble {
+    what: String,
+    pub(super) kind: Kind,
+    #[source]
+    error: Option<Arc<Error>>,
+}
+
+impl Trouble {
+    pub(super) fn new(what: impl Into<String>) -> Self {
+        Trouble { what: what.into(), kind: Kind::Other, error: None }
+    }
+
+    /// The connection did not answer in time.
+    pub(super) fn silence() -> Self {
+        let what = "the database does not answer: look at it, and at the network to it";
+        Trouble { kind: Kind::Lost, ..Trouble::new(what) }
+    }
+}
+
+impl From<Trouble> for StoreError {
+    fn from(trouble: Trouble) -> Self {
+        StoreError::Unavailable(Box::new(trouble))
+    }
+}
+
+impl From<Error> for StoreError {
+    fn from(error: Error) -> Self {
+        told(&Arc::new(error))
+    }
+}
+
+/// What an error means, whatever it says.
+pub(super) fn kind(error: &StoreError) -> Kind {
+    match error {
+        StoreError::Unavailable(source) => {
+            source.downcast_ref::<Trouble>().map_or(Kind::Other, |trouble| trouble.kind)
+        }
+        StoreError::Conflict { .. } | StoreError::Corrupt(_) | StoreError::Refused(_) => Kind::Other,
+    }
+}
+
+/// The same for everybody whom it concerns.
+pub(super) fn again(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Unavailable(source) => match source.downcast_ref::<Trouble>() {
+            Some(trouble) => trouble.clone().into(),
+            None => Trouble::new(source.to_string()).into(),
+        },
+        StoreError::Corrupt(what) => StoreError::Corrupt(what.clone()),
+        StoreError::Conflict { what, expected, found } => {
+            StoreError::Conflict { what: what.clone(), expected: *expected, found: *found }
+        }
+        StoreError::Refused(refusal) => StoreError::Refused(refusal.clone()),
+    }
+}
+
+fn told(error: &Arc<Error>) -> StoreError {
+    let Some(code) = error.code() else {
+        return match error.source() {
+            // A value that cannot be read or bound.
+            Some(source) if !error.is_closed() && !source.is::<std::io::Error>() => {
+                StoreError::Corrupt(format!("{error}: {source}"))
+            }
+            Some(_) | None => {
+                let what = format!("the connection to the database is lost ({})", chain(error));
+                Trouble { what, kind: Kind::Lost, error: Some(error.clone()) }.into()
+            }
+        };
+    };
+    let message = error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned());
+    let trouble = |kind: Kind, remedy: &str| {
+        let what = if remedy.is_empty() { message.clone() } else { format!("{message}: {remedy}") };
+        Trouble { what, kind, error: Some(error.clone()) }.into()
+    };
+    let class = code.code().get(..2).unwrap_or_default();
+    match (class, code) {
+        (_, &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED) => {
+            trouble(Kind::Race, "too many wanted the same rows at once, ask again")
+        }
+        (_, &SqlState::UNIQUE_VIOLATION) => trouble(Kind::Race, "somebody else wrote it first, ask again"),
+        (_, &SqlState::LOCK_NOT_AVAILABLE) => {
+            trouble(Kind::Other, "another transaction holds the rows: see pg_stat_activity, and end it")
+        }
+        (_, &SqlState::QUERY_CANCELED) => {
+            trouble(Kind::Other, "it took too long: look at the load of the database")
+        }
+        (_, &SqlState::DISK_FULL) => {
+            trouble(Kind::Other, "the disk of the database is full: free some space, nothing else is needed")
+        }
+        (_, &SqlState::INSUFFICIENT_PRIVILEGE | &SqlState::INVALID_SCHEMA_NAME) => trouble(
+            Kind::Other,
+            "grant the user of the store all rights on its database and on the schema of its tables",
+        ),
+        (_, &SqlState::READ_ONLY_SQL_TRANSACTION) => {
+            trouble(Kind::Other, "this is a copy that cannot be written: name the primary in --store")
+        }
+        ("53", _) => trouble(Kind::Other, "the database is out of means: look at its limits"),
+        ("57" | "08", _) => trouble(Kind::Lost, "the database is going down or coming up"),
+        ("58", _) => trouble(Kind::Other, "the database cannot use its disk"),
+        ("23", _) => StoreError::Corrupt(format!("a rule of the tables would be broken: {message}")),
+        ("XX", _) => StoreError::Corrupt(format!("{message}: restore the database from a backup")),
+        ("42", _) => StoreError::Corrupt(format!("the tables are not those of this program: {message}")),
+        ("22" | "54", _) => StoreError::Corrupt(format!("a value does not fit into a row: {message}")),
+        (_, _) => trouble(Kind::Other, ""),
+    }
+}
+
+/// An error and what is behind it, in one line.
+pub(super) fn chain(error: &Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+/// Why no connection was to be had.
+pub(super) fn no_connection(error: PoolError) -> StoreError {
+    match error {
+        PoolError::Backend(error) => StoreError::from(error),
+        PoolError::Timeout(TimeoutType::Wait) => {
+            let what = "all connections to the database are in use: ask again later, or find what holds them in \
+                        pg_stat_activity";
+            Trouble::new(what).into()
+        }
+        PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => Trouble::silence().into(),
+        PoolError::Closed => Trouble::new("the store is closed").into(),
+        PoolError::NoRuntimeSpecified => Trouble::new("the store has no runtime to wait with").into(),
+        PoolError::PostCreateHook(error) => match error {
+            deadpool_postgres::HookError::Backend(error) => StoreError::from(error),
+            deadpool_postgres::HookError::Message(message) => Trouble::new(message.into_owned()).into(),
+        },
+    }
+}

@@ -1,0 +1,230 @@
+//! Whoever writes commits: a few at a time, each with a connection of its own, and each a group of commits.
+//!
+//! A group is what arrived while everybody was busy. It goes into one transaction, in two journeys to the database: one
+//! that holds and reads the rows that the group is about, one that writes whatever passed and makes it durable. Nobody
+//! is answered before that. What is refused spoils nobody else; if a statement fails, everybody has a transaction of
+//! their own. If somebody else got in between, the whole is done again and sees what they did: the commands say what
+//! has been done already.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use deadpool_postgres::Pool;
+use tokio::sync::{mpsc, oneshot};
+use windlass_engine::id::CommandId;
+
+use super::batch::Batch;
+use super::commit::{self, Draft};
+use super::desk::Desk;
+use super::link::{Link, Piped};
+use super::listen::Channel;
+use super::trouble::{Kind, Trouble, again, kind};
+use crate::commit::Committed;
+use crate::error::StoreError;
+
+/// Groups that are written at once. A group that waits for an account keeps only itself waiting; more of them would be
+/// smaller, and each costs the same two journeys.
+pub(super) const WRITERS: usize = 4;
+/// Commits in one transaction: enough to share its cost, few enough that it holds its rows for some milliseconds.
+const GROUP_MAX: usize = 512;
+/// Calls that wait at most: whoever has more is not waiting but leaking.
+const WAITING_MAX: usize = 50_000;
+/// How often a group is done again because others got in between, before everybody is alone.
+const RACES_MAX: u32 = 5;
+/// How long a commit with an unknown outcome is looked for before whoever made it has to.
+const LOOK_UP: Duration = Duration::from_secs(3);
+/// Between two looks at a database that is coming up again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+type Answer = Result<Committed, StoreError>;
+
+/// Commits that are answered together.
+struct Call {
+    drafts: Vec<Draft>,
+    answer: oneshot::Sender<Vec<Answer>>,
+}
+
+/// What all who write share.
+#[derive(Debug)]
+struct Means {
+    writers: Pool,
+    readers: Pool,
+    channel: Arc<Channel>,
+}
+
+#[derive(Debug)]
+pub(super) struct Writer {
+    inbox: mpsc::Sender<Call>,
+}
+
+impl Writer {
+    /// Starts to write. It goes on with what waits when it is dropped, and then ends.
+    pub(super) fn start(writers: Pool, readers: Pool, channel: Arc<Channel>, shards: [i64; WRITERS]) -> Self {
+        let (inbox, waiting) = mpsc::channel(WAITING_MAX);
+        let means = Arc::new(Means { writers, readers, channel });
+        tokio::spawn(serve(means, waiting, shards));
+        Writer { inbox }
+    }
+
+    /// Hands in commits, and waits for what comes of them.
+    pub(super) async fn write(&self, drafts: Vec<Draft>) -> Vec<Answer> {
+        let n = drafts.len();
+        let all = |why: &str| (0..n).map(|_| Err(Trouble::new(why).into())).collect();
+        let (answer, answers) = oneshot::channel();
+        match self.inbox.try_send(Call { drafts, answer }) {
+            Ok(()) => answers.await.unwrap_or_else(|_| all("the store was closed before it answered")),
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                all("too much is waiting for the store: ask again later")
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => all("the store is closed"),
+        }
+    }
+}
+
+async fn serve(means: Arc<Means>, mut inbox: mpsc::Receiver<Call>, shards: [i64; WRITERS]) {
+    let (give_back, mut free) = mpsc::unbounded_channel();
+    shards.into_iter().for_each(|shard| drop(Slot { shard, give_back: give_back.clone() }));
+    while let Some(first) = inbox.recv().await {
+        let Some(shard) = free.recv().await else { return };
+        let mut n = first.drafts.len();
+        let mut group = vec![first];
+        while n < GROUP_MAX
+            && let Ok(call) = inbox.try_recv()
+        {
+            n += call.drafts.len();
+            group.push(call);
+        }
+        let (means, slot) = (means.clone(), Slot { shard, give_back: give_back.clone() });
+        tokio::spawn(async move { perform(&means, group, slot.shard).await });
+    }
+}
+
+/// One who writes; the next may when it is done, however it is done.
+struct Slot {
+    shard: i64,
+    give_back: mpsc::UnboundedSender<i64>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        // Nobody takes it back once the store is closed.
+        let _nobody = self.give_back.send(self.shard);
+    }
+}
+
+/// Writes a group, and answers everybody.
+async fn perform(means: &Means, group: Vec<Call>, shard: i64) {
+    let (mut drafts, mut owed) = (Vec::new(), Vec::with_capacity(group.len()));
+    for call in group {
+        owed.push((call.drafts.len(), call.answer));
+        drafts.extend(call.drafts);
+    }
+    let mut answers = commit_all(means, &drafts, shard).await.into_iter();
+    for (n, answer) in owed {
+        // Somebody who has gone does not want it.
+        drop(answer.send(answers.by_ref().take(n).collect()));
+    }
+}
+
+/// Why a transaction came to nothing.
+enum Spoilt {
+    /// It could not be done, and nothing was written.
+    Statement(StoreError),
+    /// There is no connection to do it with, and nothing was written.
+    Lost(StoreError),
+    /// The connection was lost when it was being made durable: whether it was, nobody knows yet.
+    Unknown(StoreError),
+}
+
+async fn commit_all(means: &Means, drafts: &[Draft], shard: i64) -> Vec<Answer> {
+    let error = match together(means, drafts, shard).await {
+        Ok(answers) => return answers,
+        Err(Spoilt::Unknown(error)) => return look_up(means, drafts, &error).await,
+        Err(Spoilt::Lost(error)) => return drafts.iter().map(|_| Err(again(&error))).collect(),
+        Err(Spoilt::Statement(error)) => error,
+    };
+    if drafts.len() <= 1 {
+        return drafts.iter().map(|_| Err(again(&error))).collect();
+    }
+    let mut answers = Vec::with_capacity(drafts.len());
+    for alone in drafts.chunks(1) {
+        match together(means, alone, shard).await {
+            Ok(answer) => answers.extend(answer),
+            Err(Spoilt::Unknown(error)) => answers.extend(look_up(means, alone, &error).await),
+            Err(Spoilt::Statement(error)) => answers.push(Err(error)),
+            Err(Spoilt::Lost(error)) => {
+                // Nobody else will fare better.
+                answers.resize_with(drafts.len(), || Err(again(&error)));
+                return answers;
+            }
+        }
+    }
+    answers
+}
+
+/// Writes commits in one transaction, again if others got in between.
+async fn together(means: &Means, drafts: &[Draft], shard: i64) -> Result<Vec<Answer>, Spoilt> {
+    let (mut n_races, mut n_lost) = (0, 0);
+    loop {
+        let error = match transact(means, drafts, shard).await {
+            Err(Spoilt::Statement(error)) => error,
+            done => return done,
+        };
+        match kind(&error) {
+            Kind::Race if n_races < RACES_MAX => {
+                n_races += 1;
+                // Not all at once again.
+                tokio::time::sleep(Duration::from_millis(u64::from(n_races) * shard.unsigned_abs() % 23))
+                    .await;
+            }
+            // The first connection may have been an old one, of before the database was started again.
+            Kind::Lost if n_lost == 0 => n_lost += 1,
+            Kind::Lost => return Err(Spoilt::Lost(error)),
+            Kind::Race | Kind::Other => return Err(Spoilt::Statement(error)),
+        }
+    }
+}
+
+async fn transact(means: &Means, drafts: &[Draft], shard: i64) -> Result<Vec<Answer>, Spoilt> {
+    let db = Link::take(&means.writers).await.map_err(Spoilt::Statement)?;
+    let mut desk = match Desk::prepare(&db, drafts).await {
+        Ok(desk) => desk,
+        Err(error) => {
+            db.roll_back().await;
+            return Err(Spoilt::Statement(error));
+        }
+    };
+    let mut batch = Batch::default();
+    let answers = drafts.iter().map(|draft| commit::decide(&mut desk, &mut batch, draft)).collect();
+    if batch.is_empty() {
+        db.roll_back().await;
+        return Ok(answers);
+    }
+    match db.pipeline(None, &batch.asks(shard), Some("COMMIT")).await {
+        Ok(Piped::Done(_)) => {
+            means.channel.tell(db, batch.hint());
+            Ok(answers)
+        }
+        Ok(Piped::Failed { error, is_certain: false }) => Err(Spoilt::Unknown(error)),
+        Err(error) | Ok(Piped::Failed { error, is_certain: true }) => {
+            db.roll_back().await;
+            Err(Spoilt::Statement(error))
+        }
+    }
+}
+
+/// Looks up what became of commits. What is not found may still be on its way, so that it is not said to have failed.
+async fn look_up(means: &Means, drafts: &[Draft], error: &StoreError) -> Vec<Answer> {
+    let ids: Vec<CommandId> = drafts.iter().map(|draft| draft.commit.command).collect();
+    let begun = Instant::now();
+    let found = loop {
+        let asked = async { commit::commands(&Link::take(&means.readers).await?, &ids).await };
+        match asked.await {
+            Ok(found) if !found.is_empty() => break found,
+            Ok(_) | Err(_) if begun.elapsed() >= LOOK_UP => break Vec::new(),
+            Ok(_) | Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    };
+    let of = |id: &CommandId| found.iter().find(|committed| committed.command == *id).cloned();
+    ids.iter().map(|id| of(id).ok_or_else(|| again(error))).collect()
+}

@@ -1,0 +1,55 @@
+//! What an entry of a journal means for whoever counts: calls that begin and end, nodes that end, the run itself.
+
+use windlass_engine::event::{Ending, Event};
+use windlass_engine::path::NodePath;
+
+/// Something that is counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Moment {
+    /// A round of the run began.
+    Begun,
+    /// Somebody was given the call of this node.
+    Granted(NodePath),
+    /// An attempt ended, well or not, and the node goes on: it is tried again, or asked again.
+    Attempted { node: NodePath, is_ok: bool },
+    /// The node, or the branch, is over.
+    Settled { node: NodePath, is_ok: bool },
+    /// Everything at this place and inside it was given up.
+    Dropped(NodePath),
+    /// The round of the run is over.
+    Ended(Ending),
+}
+
+/// What is counted of these events, in order.
+pub fn moments(events: &[Event]) -> Vec<Moment> {
+    events.iter().filter_map(moment).collect()
+}
+
+fn moment(event: &Event) -> Option<Moment> {
+    Some(match event {
+        Event::Started(_) | Event::Retried { .. } | Event::Rerun { .. } => Moment::Begun,
+        Event::Granted { node, .. } => Moment::Granted(node.clone()),
+        Event::Suspended { node, .. } => Moment::Attempted { node: node.clone(), is_ok: true },
+        Event::Deferred { node, .. } => Moment::Attempted { node: node.clone(), is_ok: false },
+        Event::Done { node, .. } => Moment::Settled { node: node.clone(), is_ok: true },
+        Event::Failed { node, .. } => Moment::Settled { node: node.clone(), is_ok: false },
+        Event::Dropped { node } => Moment::Dropped(node.clone()),
+        Event::Ended { status, .. } => Moment::Ended(*status),
+        Event::Entered { .. }
+        | Event::Expiring { .. }
+        | Event::Skipped { .. }
+        | Event::Judged { .. }
+        | Event::Opened { .. }
+        | Event::Turned { .. }
+        | Event::Waiting { .. }
+        | Event::Signaled { .. }
+        | Event::Decided { .. }
+        | Event::Canceling { .. }
+        | Event::Paused
+        | Event::Resumed
+        | Event::Stepped
+        | Event::Funded { .. }
+        | Event::Billed { .. }
+        | Event::Logged { .. } => return None,
+    })
+}
