@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
 mod cancel;
+mod cluster;
 mod commands;
 mod desk;
 mod examples;
