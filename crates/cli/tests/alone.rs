@@ -60,11 +60,19 @@ fn settings_nobody_knows_are_refused() {
 
 #[test]
 fn what_is_not_in_this_release_is_said_before_anything_is_opened() {
-    for (flag, value) in [("--store", "postgres://db/windlass"), ("--queue", "redis://cache")] {
-        let output = windlass(&["serve", flag, value], &[]);
-        assert_eq!(output.status.code(), Some(1));
-        assert!(text(&output.stderr).contains("not in this release"), "{}", text(&output.stderr));
-    }
+    let output = windlass(&["serve", "--queue", "redis://cache"], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("not in this release"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_database_that_cannot_be_reached_is_said_without_its_password() {
+    let address = "postgres://me:secret@127.0.0.1:1/windlass";
+    let output = windlass(&["serve", "--listen", "127.0.0.1:0", "--store", address], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("cannot reach the database at 127.0.0.1:1/windlass"), "{said}");
+    assert!(said.contains("start it") && !said.contains("secret"), "{said}");
 }
 
 #[test]

@@ -359,3 +359,95 @@ CREATE TABLE audit_tail (
     seq bigint NOT NULL
 ) WITH (fillfactor = 50);
 INSERT INTO audit_tail (no, seq) VALUES (1, 0);
+
+-- What people ask with any tool, in the words that they know. Moments are seconds, or texts such as
+-- 2026-01-02T03:04:05.678Z.
+
+CREATE VIEW entries AS
+SELECT run, seq, v, at, command, events FROM journal;
+
+CREATE VIEW events AS
+SELECT journal.run, journal.seq, one.place - 1 AS place, journal.at,
+    one.event ->> 'e' AS kind, one.event ->> 'node' AS node, one.event::text AS event
+FROM journal, json_array_elements(journal.events::json) WITH ORDINALITY AS one (event, place);
+
+CREATE VIEW flow_versions AS
+SELECT flow, 'ver-' || id::text AS id, 'flow-' || flow::text AS flow_id, number AS version,
+    definition AS definition_json, status, created_at / 1000 AS created_at
+FROM versions;
+
+CREATE VIEW tasks AS
+SELECT runs.id AS run, 'task-' || runs.id::text AS id, 'ver-' || runs.version::text AS flow_version_id,
+    'flow-' || runs.flow::text AS flow_id, flows.name AS flow_name, versions.number AS flow_version,
+    CASE
+        WHEN runs.status = 'running' AND runs.owner_server IS NULL THEN 'waiting_queue'
+        WHEN runs.status = 'waiting' AND runs.step_count = 0 THEN 'pending'
+        WHEN runs.status = 'waiting' OR runs.status = 'paused' THEN 'running'
+        ELSE runs.status
+    END AS status,
+    coalesce(
+        (SELECT (journal.events::json -> 0 -> 'params')::text FROM journal WHERE journal.run = runs.id AND seq = 1), '{}'
+    ) AS params_json,
+    -- Of a run that is open it is in the journal only.
+    coalesce(runs.shared, '{}') AS shared_json,
+    coalesce(runs.node, '') AS current_node_key,
+    coalesce(runs.action, '') AS last_action,
+    runs.step_count,
+    '{}' AS retry_state_json,
+    coalesce(servers.name, '') AS lease_owner,
+    coalesce((servers.beat_at + 10000) / 1000, 0) AS lease_expiry,
+    coalesce(runs.request, '') AS request_id,
+    runs.created_at / 1000 AS created_at,
+    runs.updated_at / 1000 AS updated_at
+FROM runs
+    LEFT JOIN flows ON flows.id = runs.flow
+    LEFT JOIN versions ON versions.id = runs.version
+    LEFT JOIN servers ON servers.id = runs.owner_server AND servers.epoch = runs.owner_epoch;
+
+CREATE VIEW task_queue AS
+SELECT jobs.id AS job, jobs.id::text || '.' || jobs.fence AS id, 'task-' || jobs.call_run::text AS task_id,
+    -- A branch is a part of the node that has it.
+    CASE strpos(jobs.call_node, '/') WHEN 0 THEN jobs.call_node ELSE regexp_replace(jobs.call_node, '/[^/]*$', '') END
+        AS node_key,
+    jobs.name AS service,
+    json_build_object(
+        'input', job_specs.payload::json -> 'input', 'params', job_specs.payload::json -> 'params',
+        'run_id', jobs.call_run::text || '.' || jobs.call_fence
+    )::text AS input_json,
+    jobs.status,
+    coalesce(attempts.worker, '') AS worker_id,
+    jobs.created_at / 1000 AS created_at,
+    coalesce(attempts.started_at / 1000, 0) AS started_at,
+    coalesce(
+        least((jobs.state::json ->> 'lease_until')::bigint, (jobs.state::json ->> 'deadline')::bigint) / 1000, 0
+    ) AS timeout_at
+FROM jobs
+    JOIN job_specs ON job_specs.job = jobs.id
+    LEFT JOIN attempts ON attempts.job = jobs.id
+        AND attempts.number = (SELECT max(last.number) FROM attempts AS last WHERE last.job = jobs.id)
+WHERE jobs.call_run IS NOT NULL;
+
+-- An attempt at a job has a UUID: that of its job, with its number in the place of the last 32 bits.
+CREATE VIEW task_runs AS
+SELECT shown.job, left(shown.job::text, 28) || lpad(to_hex(shown.number), 8, '0') AS id, shown.job::text AS task_id,
+    shown.number AS attempt, shown.status, shown.worker AS worker_id,
+    to_char(to_timestamp(shown.started_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS started_at,
+    to_char(to_timestamp(shown.finished_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+        AS finished_at,
+    shown.result, shown.error::json ->> 'message' AS error,
+    to_char(to_timestamp(shown.next_retry_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+        AS next_retry_at,
+    to_char(to_timestamp(shown.created_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at
+FROM (
+    SELECT job, number, status, worker, created_at, started_at, finished_at, result, error, next_retry_at FROM attempts
+    UNION ALL
+    SELECT id, 1, 'queued', NULL, created_at, NULL, NULL, NULL, NULL, NULL FROM jobs
+    WHERE fence = 0 AND is_open AND NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.job = jobs.id)
+) AS shown;
+
+CREATE VIEW workers AS
+SELECT id, name, url, kind, kind AS type, services, services AS services_json, queues, load, capacity, registered_at,
+    beat_at, beat_at / 1000 AS last_heartbeat,
+    to_char(to_timestamp(beat_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS heartbeat_at,
+    CASE WHEN beat_at / 1000 >= extract(epoch FROM now()) - 15 THEN 'online' ELSE 'offline' END AS status
+FROM registrations;

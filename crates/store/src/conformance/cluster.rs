@@ -233,7 +233,7 @@ pub struct Scratch {
 
 /// An empty store of one's own, on the shared server.
 pub async fn scratch() -> Scratch {
-    let database = tokio::task::block_in_place(|| shared().copy());
+    let database = tokio::task::spawn_blocking(|| shared().copy()).await.unwrap();
     let address = shared().address(&database);
     let store = Postgres::open(&address, Durability::Fast).await.unwrap();
     Scratch { store, address, database }

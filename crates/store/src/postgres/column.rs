@@ -23,20 +23,20 @@ pub(super) type Cell<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 /// Parameters, one value each.
 macro_rules! cells {
     ($($value:expr),* $(,)?) => {
-        vec![$(Box::new($value) as $crate::postgres::column::Cell<'_>),*]
+        Vec::from([$(Box::new($value) as $crate::postgres::column::Cell<'_>),*])
     };
 }
 
 /// Parameters, one array each: the columns of rows that are written at once.
 macro_rules! unnest {
     ($rows:expr, |$row:pat_param| [$($cell:expr),* $(,)?]) => {
-        vec![$(
+        Vec::from([$(
             Box::new($rows.iter().map(|row| {
                 #[allow(unused_variables, reason = "a column is of one part of its row")]
                 let $row = row;
                 $cell
             }).collect::<Vec<_>>()) as $crate::postgres::column::Cell<'_>
-        ),*]
+        ),*])
     };
 }
 

@@ -49,3 +49,4 @@ mod many;
 mod opening;
 mod plans;
 mod texts;
+mod views;

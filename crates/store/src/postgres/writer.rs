@@ -186,7 +186,7 @@ async fn together(means: &Means, drafts: &[Draft], shard: i64) -> Result<Vec<Ans
 }
 
 async fn transact(means: &Means, drafts: &[Draft], shard: i64) -> Result<Vec<Answer>, Spoilt> {
-    let db = Link::take(&means.writers).await.map_err(Spoilt::Statement)?;
+    let db = Link::take(&means.writers).await.map_err(Spoilt::Lost)?;
     let mut desk = match Desk::prepare(&db, drafts).await {
         Ok(desk) => desk,
         Err(error) => {

@@ -1,9 +1,12 @@
 //! What is said when a database cannot be opened.
 
-use crate::conformance::cluster::{Cluster, block_on, shared};
+use windlass_engine::time::Timestamp;
+
+use crate::conformance::cluster::{Cluster, block_on, scratch, shared};
 use crate::durability::Durability;
 use crate::error::StoreError;
-use crate::postgres::Postgres;
+use crate::postgres::{Postgres, READERS};
+use crate::store::Store;
 
 fn refused(address: &str) -> String {
     let error = block_on(Postgres::open(address, Durability::Fast)).unwrap_err();
@@ -70,4 +73,20 @@ fn when_all_connections_are_taken_that_is_said() {
     assert!(cluster.sql("postgres", "CREATE ROLE guest LOGIN"));
     let address = cluster.address(&database).replace("postgres@", "guest@");
     says(&refused(&address), &["too many connections", "max_connections"]);
+}
+
+#[test]
+fn whoever_finds_no_free_connection_is_told_so_and_does_not_hang() {
+    block_on(async {
+        let scratch = scratch().await;
+        let mut held = Vec::new();
+        for _ in 0..READERS {
+            held.push(scratch.store.link().await.unwrap());
+        }
+        let error = scratch.store.outbox(Timestamp(0), 1).await.unwrap_err();
+        let StoreError::Unavailable(reason) = error else { panic!("{error:?}") };
+        says(&reason.to_string(), &["all connections", "pg_stat_activity"]);
+        held.pop();
+        scratch.store.outbox(Timestamp(0), 1).await.unwrap();
+    });
 }
