@@ -14,6 +14,7 @@ mod finish;
 mod letter;
 pub(crate) mod many;
 mod reap;
+mod turn;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -46,6 +47,9 @@ pub const WAIT_MAX: Duration = Duration::from_secs(60);
 pub const CLAIM_MAX: usize = 1_000;
 /// Queues and services, of each, that a claim can name; what is more is not looked at.
 pub const CLAIM_NAMES_MAX: usize = 1_000;
+
+/// Queues are spread over so many locks, so that they hardly wait for one another.
+const TURNSTILES: usize = 64;
 
 /// Somebody asks for work.
 #[derive(Debug, Clone)]
@@ -120,6 +124,8 @@ pub(crate) struct Jobs {
     sweep_at: AtomicI64,
     /// Claims end at once, and there are no more.
     closed: CancellationToken,
+    /// Held by whoever has a turn at a queue that other servers hand out from too; by the name of the queue.
+    turnstiles: Vec<Mutex<()>>,
     /// Held by whoever changes the settings of queues: each changes a part and writes all.
     pub(crate) settings: Mutex<()>,
     /// Dead letters are moved by one request at a time: the same one, sent again while the first still runs, would
@@ -137,6 +143,7 @@ impl Jobs {
             sooner: Notify::new(),
             sweep_at: AtomicI64::new(0),
             closed: CancellationToken::new(),
+            turnstiles: std::iter::repeat_with(Mutex::default).take(TURNSTILES).collect(),
             settings: Mutex::new(()),
             moving: Mutex::new(()),
         }

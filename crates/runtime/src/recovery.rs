@@ -116,6 +116,9 @@ impl Runtime {
                 _ = beat.tick() => {}
                 () = self.stopped() => return,
             }
+            if let Err(error) = self.agree_on_time().await {
+                tracing::debug!(%error, "the store did not say what time it is");
+            }
             let now = self.clock().now();
             let row = ServerRow { beat_at: now, ..self.life_row().row.clone() };
             match self.store().save(Record::Server(row)).await {

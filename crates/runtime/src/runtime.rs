@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -34,6 +34,16 @@ const TIDY: Duration = Duration::from_secs(1);
 
 /// How long what is being written may take when the server stops.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Asks the store what time it is; whether it says so.
+async fn agree_on_time(clock: &Clock, store: &dyn Store) -> Result<bool, RuntimeError> {
+    let begun = Instant::now();
+    let told = store.now().await?;
+    if let Some(told) = told {
+        clock.agree(told, begun.elapsed());
+    }
+    Ok(told.is_some())
+}
 
 /// A running server. Cheap to clone.
 #[derive(Clone)]
@@ -73,9 +83,11 @@ impl Runtime {
         let clock = Clock::default();
         // Before anything is read, so that nothing is missed that is written meanwhile.
         let hints = if settings.is_alone { None } else { store.hints() };
-        for row in store.servers().await? {
-            // What is stored may come from a clock that ran ahead.
-            clock.not_before(row.beat_at);
+        if !agree_on_time(&clock, &*store).await? {
+            for row in store.servers().await? {
+                // What is stored may come from a clock that ran ahead.
+                clock.not_before(row.beat_at);
+            }
         }
         let life = Life::begin(&*store, &settings.name, settings.is_alone, clock.now()).await?;
         let inner = Inner {
@@ -177,6 +189,11 @@ impl Runtime {
     /// What is remembered.
     pub fn store(&self) -> &dyn Store {
         &*self.inner.store
+    }
+
+    /// Goes by the clock of the store, if it has one.
+    pub(crate) async fn agree_on_time(&self) -> Result<(), RuntimeError> {
+        agree_on_time(self.clock(), self.store()).await.map(drop)
     }
 
     /// What whoever started the server decided.

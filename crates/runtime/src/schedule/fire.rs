@@ -302,7 +302,7 @@ impl Runtime {
     }
 
     /// Writes a commit. An unknown outcome is looked up, never guessed.
-    async fn commit_looked_up(&self, commit: Commit) -> Result<(), StoreError> {
+    pub(crate) async fn commit_looked_up(&self, commit: Commit) -> Result<(), StoreError> {
         let command = commit.command;
         match self.store().commit_one(commit).await {
             Ok(_) => Ok(()),

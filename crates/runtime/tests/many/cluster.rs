@@ -16,6 +16,7 @@ use windlass_engine::time::Timestamp;
 use windlass_runtime::flow::{NewFlow, NewVersion};
 use windlass_runtime::function::Functions;
 use windlass_runtime::job::{Claim, Claimed, Finish};
+use windlass_runtime::log::Log;
 use windlass_runtime::run::NewRun;
 use windlass_runtime::{Runtime, Settings};
 use windlass_store::account::{LedgerQuery, LedgerRow};
@@ -224,5 +225,12 @@ pub(crate) fn claim(queue: &str, max: usize, wait: Duration) -> Claim {
 
 pub(crate) fn done(claimed: &Claimed, value: Value) -> Finish {
     let outcome = Outcome::Done(Arc::new(value));
-    Finish { job: claimed.job, fence: claimed.fence, outcome, worker: None, log: None, retry_after_ms: None }
+    Finish {
+        job: claimed.job,
+        fence: claimed.fence,
+        outcome,
+        worker: None,
+        log: Log::default(),
+        retry_after_ms: None,
+    }
 }

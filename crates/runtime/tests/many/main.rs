@@ -5,5 +5,6 @@
 
 mod cluster;
 mod deaths;
+mod limits;
 mod news;
 mod storm;

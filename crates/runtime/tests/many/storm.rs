@@ -11,6 +11,9 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use windlass_engine::id::RunId;
 use windlass_engine::schedule::{Catchup, Dst, Overlap};
 use windlass_runtime::schedule::{Draft, Target};
+use windlass_store::Memory;
+use windlass_store::job::JobQuery;
+use windlass_store::record::{RecordQuery, Records};
 use windlass_store::run::{RunQuery, RunStatus, Since};
 
 use crate::cluster::{Cluster, claim, done, end, go, publish, spec, start, timer, waits};
@@ -120,11 +123,17 @@ async fn three_servers_do_everything_once_and_without_a_warning() {
         let journal = cluster.store.journal_now(row.id, Since::Entry(0), 1_000).unwrap();
         assert_eq!(journal.entries.len() as u64, row.len);
     }
-    let fired = at(1).schedules(Some(schedule)).await.unwrap().pop().unwrap().row.history.n_fired;
-    let ticks = cluster
-        .store
-        .jobs_now(windlass_store::job::JobQuery { queue: Some("ticks".to_owned()), ..Default::default() });
-    assert_eq!(ticks.unwrap().items.len() as u64, fired);
-    assert!(fired >= 3, "{fired}");
+    let rows = |store: &Memory| match store.records_now(RecordQuery::Schedules(Some(schedule))).unwrap() {
+        Records::Schedules(rows) => rows,
+        _ => unreachable!("schedules were asked for"),
+    };
+    let fired = |store: &Memory| rows(store).pop().unwrap().row.history.n_fired;
+    cluster.until("three slots are fired", |store| fired(store) >= 3).await;
+    for server in &cluster.servers {
+        server.change_schedule(schedule, |draft| Draft { enabled: false, ..draft }).await.unwrap();
+    }
+    let query = JobQuery { queue: Some("ticks".to_owned()), ..JobQuery::default() };
+    let ticks = cluster.store.jobs_now(query).unwrap().items.len();
+    assert_eq!(ticks as u64, fired(&cluster.store), "every slot made one job");
     assert_eq!(*warnings.lock().unwrap(), Vec::<String>::new());
 }

@@ -222,3 +222,6 @@ FROM runs JOIN json_each((
     ))
     FROM wrote LEFT JOIN granted ON granted.fence = wrote.fence
 )) AS one;
+
+-- How often jobs of a queue with limits were handed out by servers that share it.
+ALTER TABLE queues ADD COLUMN turns INTEGER NOT NULL DEFAULT 0;
