@@ -447,7 +447,7 @@ CREATE TABLE queues (
     name TEXT NOT NULL PRIMARY KEY,
     is_paused INTEGER NOT NULL CHECK (is_paused IN (0, 1)),
     updated_at INTEGER NOT NULL
-, limits TEXT NOT NULL DEFAULT '{}') STRICT, WITHOUT ROWID;
+, limits TEXT NOT NULL DEFAULT '{}', turns INTEGER NOT NULL DEFAULT 0) STRICT, WITHOUT ROWID;
 
 CREATE TABLE "registrations" (
     id TEXT NOT NULL PRIMARY KEY,
@@ -748,6 +748,7 @@ SELECT told.run, 'run_' || lower(hex(told.run)) || '.' || told.seq || '.' || tol
         WHEN 'rerun' THEN
             'run again from ' || (told.event ->> '$.from') || ', round ' || (told.event ->> '$.round')
         WHEN 'funded' THEN 'money or a larger budget came'
+        WHEN 'billed' THEN 'the child run said what it cost'
         WHEN 'logged' THEN told.event ->> '$.message'
         WHEN 'ended' THEN CASE told.event ->> '$.status'
             WHEN 'completed' THEN 'the run completed'
