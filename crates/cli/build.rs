@@ -9,15 +9,18 @@ fn main() -> io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     println!("cargo::rerun-if-changed={}", root.display());
     let mut files = Vec::new();
-    // The forms are directories, and hold no others. What is under `jobs` are no flows.
-    for form in fs::read_dir(&root)? {
-        let form = form?.path();
-        if form.is_dir() && !form.ends_with("jobs") {
-            for file in fs::read_dir(form)? {
+    // Directories hold no others. What is under `jobs` are no flows, and neither are scripts and workers.
+    for place in fs::read_dir(&root)? {
+        let place = place?.path();
+        if place.is_dir() && !place.ends_with("jobs") {
+            for file in fs::read_dir(place)? {
                 files.push(file?.path());
             }
         }
     }
+    files.retain(|file| {
+        file.extension().is_some_and(|ending| ["json", "yaml", "yml"].iter().any(|flow| ending == *flow))
+    });
     files.sort();
     let mut table = "[\n".to_owned();
     for file in &files {

@@ -1,12 +1,16 @@
 //! `windlass bench`: how fast this is, here and now. Every figure is measured three times, next to the rate at which
 //! this disk makes things durable, because nothing else decides as much.
 //!
-//! `steps` measures runs in this process, `remote` runs and workers in processes of their own, `report` counts.
+//! `steps`, `dag` and `billing` measure runs in this process, `remote` runs and workers in processes of their own,
+//! `speedup` branches, `jobs` jobs; `report` counts.
 
+mod billing;
+mod dag;
 mod disk;
 mod jobs;
 mod remote;
 mod report;
+mod speedup;
 mod steps;
 mod wire;
 
@@ -34,6 +38,17 @@ pub(crate) enum Row {
     Foreach,
     /// Bytes on disk per finished run of three steps.
     Bytes,
+    /// One dag of a thousand nodes: in a row, side by side, in layers.
+    #[value(name = "dag-1000")]
+    Dag,
+    /// Three branches of worker calls against the same calls in a row.
+    #[value(name = "speed-up-3")]
+    SpeedUpThree,
+    /// A hundred branches of worker calls against the same calls in a row.
+    #[value(name = "speed-up-100")]
+    SpeedUpHundred,
+    /// Commits with money and without.
+    Billing,
     /// Runs of three steps made by a pull worker in another process, over HTTP.
     Worker,
     /// Jobs created over HTTP, one a call.
@@ -96,6 +111,10 @@ pub(crate) struct Plan {
     pub(crate) round: Duration,
     pub(crate) n_singles: usize,
     pub(crate) n_items: usize,
+    /// Nodes of the dag.
+    pub(crate) n_nodes: usize,
+    /// How long a call takes where branches are compared.
+    pub(crate) call: Duration,
     pub(crate) n_history: usize,
     /// Jobs of one round, and in the long queue.
     pub(crate) n_jobs: usize,
@@ -110,6 +129,7 @@ impl BenchArgs {
             let round = Duration::from_millis(300);
             let (n_singles, n_items, n_history) = (20, 200, 200);
             let (n_jobs, n_backlog) = (1_000, 5_000);
+            let (n_nodes, call) = (100, Duration::from_millis(5));
             return Plan {
                 durability,
                 dir,
@@ -118,6 +138,8 @@ impl BenchArgs {
                 round,
                 n_singles,
                 n_items,
+                n_nodes,
+                call,
                 n_history,
                 n_jobs,
                 n_backlog,
@@ -126,7 +148,21 @@ impl BenchArgs {
         let round = Duration::from_secs(4);
         let (n_singles, n_items) = (500, 100_000);
         let (n_jobs, n_backlog) = (100_000, self.backlog as usize);
-        Plan { durability, dir, at_once, rounds: 3, round, n_singles, n_items, n_history, n_jobs, n_backlog }
+        let (n_nodes, call) = (1_000, Duration::from_millis(100));
+        Plan {
+            durability,
+            dir,
+            at_once,
+            rounds: 3,
+            round,
+            n_singles,
+            n_items,
+            n_nodes,
+            call,
+            n_history,
+            n_jobs,
+            n_backlog,
+        }
     }
 
     fn wants(&self, row: Row) -> bool {
@@ -179,6 +215,18 @@ async fn measure(args: &BenchArgs, plan: &Plan) -> Result<Report> {
     }
     if begin(Row::Bytes) {
         report.add(steps::bytes(plan).await?);
+    }
+    if begin(Row::Dag) {
+        report.extend(dag::overhead(plan).await?);
+    }
+    if begin(Row::SpeedUpThree) {
+        report.extend(speedup::speed_up(plan, 3).await?);
+    }
+    if begin(Row::SpeedUpHundred) {
+        report.extend(speedup::speed_up(plan, 100).await?);
+    }
+    if begin(Row::Billing) {
+        report.extend(billing::billing(plan).await?);
     }
     if begin(Row::Worker) {
         report.add(remote::worker(plan).await?);

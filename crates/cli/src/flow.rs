@@ -21,6 +21,7 @@ use crate::session::Options;
 
 pub(crate) use publish::ensure;
 pub(crate) use read::read;
+pub(crate) use shelf::change_line;
 
 /// What a definition with errors ends a command with.
 pub(crate) const BAD_DEFINITION: u8 = 2;

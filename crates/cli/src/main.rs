@@ -18,6 +18,9 @@ mod approvals;
 mod flow;
 mod run;
 
+mod account;
+mod price;
+
 mod dlq;
 mod job;
 mod queue;
@@ -171,6 +174,18 @@ enum Command {
         #[command(subcommand)]
         command: schedule::Command,
     },
+    /// Accounts: who pays, what they have, what happened to it.
+    #[command(after_help = "Example:\n  windlass account deposit acme 5000")]
+    Account {
+        #[command(subcommand)]
+        command: account::Command,
+    },
+    /// Prices: what services ask.
+    #[command(after_help = "Example:\n  windlass price set audio_tts 2 --units '$params.seconds'")]
+    Price {
+        #[command(subcommand)]
+        command: price::Command,
+    },
     /// Looks for what may be wrong: the way to the server, its clock, its workers, runs that nothing will wake.
     #[command(after_help = concat!(
         "Examples:\n  windlass doctor\n  windlass doctor --repair\n\n",
@@ -240,6 +255,8 @@ fn execute(cli: Cli) -> Result<ExitCode> {
             Command::Dlq { command } => dlq::run(command, options).await,
             Command::Service { command } => service::run(command, options).await,
             Command::Schedule { command } => schedule::run(command, options).await,
+            Command::Account { command } => account::run(command, options).await,
+            Command::Price { command } => price::run(command, options).await,
             Command::Bench(args) => bench::run(&args, &options.print()).await,
             Command::Doctor(flags) => doctor::run(&flags, options).await,
             Command::Stats(flags) => stats::run(&flags, options).await,

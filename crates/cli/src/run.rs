@@ -1,9 +1,11 @@
 //! `windlass run`: starting runs, looking at them, telling them something.
 
 mod act;
+mod children;
 mod logs;
 mod look;
 mod picture;
+mod round;
 mod start;
 mod watch;
 
@@ -72,6 +74,18 @@ pub(crate) enum Command {
         #[arg(long, value_name = "N")]
         at: Option<u64>,
     },
+    /// Shows what changed in a run between two entries of its journal.
+    #[command(after_help = help!(
+        "  windlass run diff run_0190a1b2           the last entry\n  windlass run diff run_0190a1b2 3 7", ACTS
+    ))]
+    Diff {
+        #[command(flatten)]
+        which: Which,
+        /// After so many entries of the journal; the one before TO unless given.
+        from: Option<u64>,
+        /// After so many entries of the journal; all of them unless given.
+        to: Option<u64>,
+    },
     /// Prints what happened to a run, one entry of its journal a line.
     #[command(after_help = help!("  windlass run events run_0190a1b2 --follow", ACTS))]
     Events {
@@ -124,22 +138,26 @@ pub(crate) enum Command {
     Step(Which),
     /// Runs again from a node on.
     #[command(after_help = help!(
-        "  windlass run rerun run_0190a1b2 --from ship\n  \
-           windlass run rerun run_0190a1b2 --from ship --shared '{\"order\": {\"item\": \"lamp\"}}'", ACTS
+        "  windlass run rerun run_0190a1b2 --from ship --plan\n  \
+           windlass run rerun run_0190a1b2 --from loop/2/ship\n  \
+           windlass run rerun run_0190a1b2 --from ship --shared '{\"order\": {\"item\": \"lamp\"}}'\n  \
+           windlass run rerun run_0190a1b2 --from ship --shared shared.json", ACTS
     ))]
-    Rerun {
+    Rerun(round::Rerun),
+    /// Tries again what failed or was canceled in a run that has ended; what is done stays done.
+    #[command(after_help = help!(
+        "  windlass run retry run_0190a1b2 --plan\n  windlass run retry run_0190a1b2", ACTS
+    ))]
+    Retry(round::Retry),
+    /// Sets what a run may spend; calls that wait for a larger budget are looked at again.
+    #[command(after_help = help!("  windlass run budget run_0190a1b2 5000", ACTS))]
+    Budget {
         #[command(flatten)]
         which: Which,
-        /// The node to begin with.
-        #[arg(long, value_name = "NODE")]
-        from: String,
-        /// The shared state to go on with; as it is unless given.
-        #[arg(long, value_name = "JSON", value_parser = json_or_text)]
-        shared: Option<Value>,
+        /// What the estimates of all its calls together may reach, in whole minor units.
+        #[arg(value_parser = clap::value_parser!(i64).range(0..))]
+        amount: i64,
     },
-    /// Tries again what failed or was canceled in a run that has ended; what is done stays done.
-    #[command(after_help = help!("  windlass run retry run_0190a1b2", ACTS))]
-    Retry(Which),
     /// Ends a suspended or waiting node with a result.
     #[command(after_help = help!(
         "  windlass run continue run_0190a1b2 render '{\"urls\": [\"asset://film.mp4\"]}'", ACTS
@@ -194,6 +212,9 @@ pub(crate) async fn run(command: Command, options: &Options) -> Result<ExitCode>
             watch::watch(&run, timeout, session).await
         }
         Command::State { which, at } => look::state(&which, at, session).await,
+        Command::Diff { which, from, to } => round::diff(&which, from, to, session).await,
+        Command::Rerun(rerun) => round::rerun(rerun, session).await,
+        Command::Retry(retry) => round::retry(&retry, session).await,
         Command::Events { which, follow } => watch::events(&which, follow, session).await,
         Command::Logs(logs) => logs::logs(logs, session).await,
         Command::Wait(Wait { which, timeout }) => {

@@ -188,6 +188,9 @@ pub enum Event {
     Funded {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<i64>,
+        /// Those that are; empty = all of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        nodes: Vec<NodePath>,
     },
     /// The child run that was started under this fence has ended and told what it cost since it last did; what it
     /// held of the budget is free again. It may come when the call is long over.

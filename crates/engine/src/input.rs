@@ -67,6 +67,8 @@ pub enum Input {
     /// Money came in, or the budget was raised: parked calls may go.
     BalanceChanged {
         budget: Option<i64>,
+        /// What the account has for this run: as many calls are looked at as that bears. Absent: all of them.
+        balance: Option<i64>,
     },
 }
 

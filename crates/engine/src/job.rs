@@ -10,6 +10,7 @@
 
 mod apply;
 mod attempt;
+mod charge;
 mod decide;
 mod event;
 mod spec;
@@ -103,6 +104,9 @@ pub struct Round {
     /// Attempts begun, the current one included.
     pub n_attempts: u32,
     pub n_losses: u32,
+    /// What its account was charged for this round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub charge: Option<i64>,
 }
 
 /// What a worker is told about the attempt it holds, or thinks it holds.
@@ -149,12 +153,13 @@ impl Job {
     }
 
     fn begin(id: JobId, spec: Arc<JobSpec>, due: Option<Timestamp>, now: Timestamp) -> Job {
+        let charge = charge::estimated(&spec);
         Job {
             id,
             spec,
             state: due.map_or(State::Queued { since: now }, |until| State::Pending { until }),
             fence: 0,
-            round: Round { number: 1, n_attempts: 1, n_losses: 0 },
+            round: Round { number: 1, n_attempts: 1, n_losses: 0, charge },
             attempts: vec![Attempt::queued(1, now)],
             memo: None,
             replays: Vec::new(),

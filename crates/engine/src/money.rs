@@ -4,7 +4,9 @@
 //! What then happens to an account is in `ledger`.
 
 mod bill;
+mod key;
 pub mod ledger;
+mod price;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,9 +14,8 @@ use serde_json::Value;
 use crate::reference::{Facts, Template};
 
 pub use bill::Bill;
-pub use ledger::{
-    Account, Book, Kind, LedgerFault, Movement, Posted, Settlement, charge_key, node_of_key, settle,
-};
+pub use key::{charge_key, job_charge_key, job_of_key, node_of_key};
+pub use ledger::{Account, Book, Kind, LedgerFault, Movement, Posted, Settlement, settle};
 
 /// What a call costs, as its definition says.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,8 +4,9 @@
 
 mod call;
 mod pattern;
+mod services;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -341,51 +342,6 @@ impl Kind {
             },
             _ => None,
         }
-    }
-}
-
-impl Plan {
-    /// The services that are called, in all scopes; `None` = some are named only when a run gets there.
-    pub fn services(&self) -> Option<BTreeSet<&str>> {
-        let mut services = BTreeSet::new();
-        let mut open = vec![&self.root];
-        while let Some(scope) = open.pop() {
-            for node in &scope.nodes {
-                let branches: Vec<&Branch> = match &node.kind {
-                    Kind::Call(call) => {
-                        services.insert(call.service.as_str());
-                        continue;
-                    }
-                    Kind::Sub(sub) => {
-                        open.push(&sub.scope);
-                        continue;
-                    }
-                    Kind::Loop(body) => {
-                        open.push(&body.body);
-                        continue;
-                    }
-                    Kind::Fan(fan) => match &fan.branches {
-                        Branches::Services { .. } => return None,
-                        Branches::Fixed(list) => list.iter().collect(),
-                        Branches::Items { each, special } => special.values().chain([each]).collect(),
-                    },
-                    Kind::Choice(_)
-                    | Kind::Timer(_)
-                    | Kind::Wait(_)
-                    | Kind::Approval(_)
-                    | Kind::Compute(_)
-                    | Kind::Pass
-                    | Kind::Return => continue,
-                };
-                for branch in branches {
-                    match &branch.body {
-                        Body::Call(call) => drop(services.insert(call.service.as_str())),
-                        Body::Scope(scope) => open.push(scope),
-                    }
-                }
-            }
-        }
-        Some(services)
     }
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod apply;
 pub mod decide;
 mod effects;
 pub(crate) mod facts;
+mod parked;
 mod place;
 mod preview;
 pub mod state;
@@ -34,6 +35,7 @@ use crate::plan::{Plan, Priority};
 use crate::time::Timestamp;
 
 use agenda::Agenda;
+use parked::Parked;
 pub use place::Place;
 pub use preview::{Expense, Fate, PLACES_MAX, Planned, PlannedCall, Preview};
 use state::{ScopeState, Status};
@@ -89,9 +91,9 @@ pub struct Run {
     /// Nodes that wait for a signal or an approval.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) waits: Waits,
-    /// Calls parked for want of money.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub(crate) parked: BTreeSet<NodePath>,
+    /// Calls parked for want of money, each with what it needs.
+    #[serde(default, skip_serializing_if = "Parked::is_empty")]
+    pub(crate) parked: Parked,
     /// Nodes that may be entered although the run is paused or advanced by hand.
     #[serde(default)]
     pub(crate) allowance: u32,
@@ -187,7 +189,7 @@ impl Run {
             agenda: Agenda::default(),
             wakes: BTreeSet::new(),
             waits: Waits::new(),
-            parked: BTreeSet::new(),
+            parked: Parked::default(),
             allowance: 0,
             n_granted: 0,
             look: Look::default(),

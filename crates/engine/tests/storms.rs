@@ -165,7 +165,7 @@ impl Storm {
             },
             7 if self.chance(30) => Input::Cancel { reason: None, by: None },
             7 | 8 => Input::Continue { node: self.place(), value: self.value() },
-            9 => Input::BalanceChanged { budget: self.chance(50).then_some(500) },
+            9 => Input::BalanceChanged { budget: self.chance(50).then_some(500), balance: None },
             10 => Input::Signal {
                 id: self.chance(50).then(|| "s1".to_owned()),
                 key: "go".to_owned(),
@@ -278,7 +278,7 @@ impl Storm {
                 self.now = self.now.max(at.0);
                 Input::TimePassed
             }
-            "balance" | "budget" => Input::BalanceChanged { budget: Some(i64::MAX) },
+            "balance" | "budget" => Input::BalanceChanged { budget: Some(i64::MAX), balance: None },
             "approval" => {
                 let by = reason["by"].get(0).and_then(Value::as_str).map(str::to_owned);
                 Input::Decide { node: Some(node), decision: json!(true), by, comment: None }

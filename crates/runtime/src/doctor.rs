@@ -1,5 +1,7 @@
 //! Whether everything is as it must be: every open run has something that will wake it, what is listed is what the
-//! journal says, and balances are the sums of their ledgers.
+//! journal says, balances are the sums of their ledgers, and every charge is open, settled or refunded.
+
+mod money;
 
 use serde::Serialize;
 use windlass_engine::id::{JobId, RunId};
@@ -8,7 +10,6 @@ use windlass_engine::path::NodePath;
 use windlass_engine::plan::Exec;
 use windlass_engine::run::state::Status;
 use windlass_engine::time::Timestamp;
-use windlass_store::account::LedgerQuery;
 use windlass_store::outbox::Note;
 use windlass_store::page::{Order, Part};
 use windlass_store::project::status;
@@ -169,24 +170,5 @@ impl Runtime {
             let what = "it waits for nothing that could come".to_owned();
             findings.push(Finding { subject: view.state.id.to_string(), node: None, what, repaired: false });
         }
-    }
-
-    async fn examine_accounts(&self, found: &mut Examination) -> Result<(), RuntimeError> {
-        for account in self.store().accounts().await? {
-            found.n_accounts += 1;
-            let (mut sum, mut after) = (0_i64, 0);
-            loop {
-                let query = LedgerQuery { account: account.id.clone(), after, ..LedgerQuery::default() };
-                let rows = self.store().ledger(query).await?;
-                let Some(last) = rows.last() else { break };
-                after = last.seq;
-                sum = rows.iter().fold(sum, |sum, row| sum.saturating_add(row.posting.movement.amount));
-            }
-            if sum != account.balance {
-                let what = format!("its balance is {}, its ledger adds up to {sum}", account.balance);
-                found.findings.push(Finding { subject: account.id, node: None, what, repaired: false });
-            }
-        }
-        Ok(())
     }
 }

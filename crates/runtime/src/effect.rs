@@ -83,6 +83,9 @@ impl Runtime {
                 status: standing.status,
                 node: standing.node.clone(),
             });
+            if let (Some(_), Some(account)) = (standing.needs, &hot.run.start.account) {
+                self.in_need(account);
+            }
             if !standing.status.is_open() {
                 self.feed().ended(run, standing.status);
                 self.calendar().ended(Started::Run(run));
@@ -105,6 +108,8 @@ impl Runtime {
                 Effect::Call(order) if stopped.contains(&order.fence) => {}
                 Effect::Call(order) => own.extend(self.make(*order)),
                 Effect::Cancel { fence, .. } => self.calls().cancel(run, fence),
+                // A row of the commit; others may wait for what came back.
+                Effect::Move { account, movement } if movement.amount > 0 => self.credited(&account),
                 // These were rows of the commit.
                 Effect::Move { .. } | Effect::Tell { .. } | Effect::Bill { .. } => {}
             }

@@ -11,6 +11,9 @@ pub mod settings;
 pub mod flow;
 pub mod run;
 
+pub mod account;
+pub mod price;
+
 pub mod job;
 pub mod queue;
 pub mod schedule;

@@ -15,8 +15,7 @@ use windlass_store::StoreError;
 use windlass_store::commit::Commit;
 use windlass_store::flow::{FlowRef, VersionRef};
 use windlass_store::outbox::{Child, Delivery, Message, MessageId, Note, Party};
-use windlass_store::page::{Order, Part};
-use windlass_store::run::{Origin, RunQuery, RunRef, RunStatus};
+use windlass_store::run::{Origin, RunRef};
 
 use crate::Runtime;
 use crate::RuntimeError;
@@ -197,8 +196,9 @@ impl Runtime {
         match (message.note.delivery(), &message.to) {
             (Delivery::Create(child), _) => self.create_child(message, &child).await,
             (Delivery::Submit(input), Party::Run(run)) => self.pass_on(message, *run, input).await,
-            (Delivery::Submit(input), Party::Account(account)) => {
-                self.tell_all(account, &input).await?;
+            // All that an account has to say is that it moved.
+            (Delivery::Submit(_), Party::Account(account)) => {
+                self.fund(account).await?;
                 self.forget(message).await
             }
         }
@@ -213,25 +213,6 @@ impl Runtime {
             Told::UnknownRun if self.is_to_be_created(run).await? => Err(Undelivered::Early),
             Told::UnknownRun => self.forget(message).await,
             Told::Trouble(error) => Err(error.into()),
-        }
-    }
-
-    async fn tell_all(&self, account: &str, input: &Input) -> Result<(), Undelivered> {
-        let open = RunStatus::ALL.into_iter().filter(|status| status.is_open()).collect();
-        let part = Part { order: Order::Oldest, limit: AT_ONCE, ..Part::default() };
-        let mut query =
-            RunQuery { statuses: open, account: Some(account.to_owned()), part, ..RunQuery::default() };
-        loop {
-            let page = self.store().runs(query.clone()).await?;
-            for row in page.items {
-                if let Told::Trouble(error) = self.tell(row.id, input.clone(), Along::default()).await {
-                    return Err(error.into());
-                }
-            }
-            match page.next {
-                Some(next) => query.part.cursor = Some(next),
-                None => return Ok(()),
-            }
         }
     }
 

@@ -138,7 +138,7 @@ impl Runtime {
         }
     }
 
-    /// Gives the calls of dead servers to somebody else.
+    /// Gives the calls of dead servers to somebody else, and follows up what came back to accounts meanwhile.
     pub(crate) async fn recover(&self) -> Result<(), RuntimeError> {
         if !self.is_alone() {
             let Lives { alive, .. } = self.lives().await?;
@@ -159,7 +159,7 @@ impl Runtime {
             life.to_sweep.fetch_or(swept.is_err(), Ordering::Relaxed);
             swept?;
         }
-        Ok(())
+        self.fund_all().await
     }
 
     /// Somebody is gone, and everything that only they knew of is looked for in the store.

@@ -171,19 +171,10 @@ impl Runtime {
     pub(crate) async fn complete(&self, mut start: Start) -> Result<Start, RuntimeError> {
         start.call_timeout_ms = u64::try_from(self.settings().call_timeout.as_millis()).unwrap_or(u64::MAX);
         if start.account.is_some() {
-            let prices = self.prices().read().unwrap_or_else(PoisonError::into_inner).clone();
-            start.prices = (*prices).clone();
+            start.prices = (*self.price_list().await?).clone();
         }
         start.rechecks = (*self.rechecks().read().unwrap_or_else(PoisonError::into_inner)).as_ref().clone();
         Ok(start)
-    }
-
-    /// Reads the prices of services, which runs are given at their start.
-    pub(crate) async fn load_prices(&self) -> Result<(), RuntimeError> {
-        let rows = self.store().prices().await?;
-        let prices = rows.into_iter().map(|row| (row.service, row.price)).collect();
-        *self.prices().write().unwrap_or_else(PoisonError::into_inner) = Arc::new(prices);
-        Ok(())
     }
 
     /// Takes an input to a run; answered when what was decided is durable.

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use windlass_engine::money::Price;
 use windlass_engine::recovery::DEAD_MS;
 use windlass_store::Store;
 use windlass_store::hint::Hints;
 use windlass_store::run::Owner;
 
+use crate::account::Needy;
 use crate::call::Caller;
 use crate::clock::Clock;
 use crate::effect::Calls;
@@ -22,6 +22,7 @@ use crate::job::Jobs;
 use crate::mailbox::Mailboxes;
 use crate::outbox::Outbox;
 use crate::peers::Peers;
+use crate::price::Prices;
 use crate::recovery::Life;
 use crate::schedule::Calendar;
 use crate::stats::Stats;
@@ -59,8 +60,9 @@ pub(crate) struct Inner {
     peers: Peers,
     feed: Feed,
     plans: Plans,
-    prices: RwLock<Arc<BTreeMap<String, Price>>>,
     rechecks: RwLock<Arc<BTreeMap<String, u64>>>,
+    prices: Prices,
+    needy: Needy,
     mailboxes: Mailboxes,
     timers: Timers,
     outbox: Outbox,
@@ -98,8 +100,9 @@ impl Runtime {
             life,
             feed: Feed::new(settings.is_alone),
             plans: Plans::default(),
-            prices: RwLock::default(),
             rechecks: RwLock::default(),
+            prices: Prices::default(),
+            needy: Needy::default(),
             mailboxes: Mailboxes::new(),
             timers: Timers::default(),
             outbox: Outbox::default(),
@@ -163,7 +166,6 @@ impl Runtime {
 
     /// Reads what somebody may have set through another server.
     async fn refresh_settings(&self) -> Result<(), RuntimeError> {
-        self.load_prices().await?;
         self.load_services().await?;
         self.load_queue_settings().await?;
         Ok(())
@@ -236,7 +238,7 @@ impl Runtime {
         &self.inner.plans
     }
 
-    pub(crate) fn prices(&self) -> &RwLock<Arc<BTreeMap<String, Price>>> {
+    pub(crate) fn prices(&self) -> &Prices {
         &self.inner.prices
     }
 
@@ -246,6 +248,10 @@ impl Runtime {
 
     pub(crate) fn handling(&self) -> &AtomicUsize {
         &self.inner.handling
+    }
+
+    pub(crate) fn needy(&self) -> &Needy {
+        &self.inner.needy
     }
 
     pub(crate) fn mailboxes(&self) -> &Mailboxes {

@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use windlass_engine::id::{FlowId, RunId};
 use windlass_engine::parallelism::Parallelism;
 use windlass_engine::path::NodePath;
+use windlass_engine::plan::Plan;
 use windlass_engine::time::Timestamp;
 use windlass_store::project::moments::Moment;
 
@@ -104,6 +105,14 @@ struct State {
     flows: HashMap<FlowId, OfFlow>,
 }
 
+/// Whose moments are counted.
+struct Subject<'p> {
+    run: RunId,
+    begun_at: Timestamp,
+    flow: FlowId,
+    plan: &'p Plan,
+}
+
 #[derive(Debug)]
 struct OfFlow {
     counts: Counts,
@@ -114,9 +123,7 @@ impl Stats {
     pub(crate) fn new(now: Timestamp) -> Self {
         // So that it knows when the process began.
         ProcessStats::read();
-        let load = Load::new(now);
-        let state = State { open: BTreeMap::new(), all: Counts::new(), load, flows: HashMap::new() };
-        Stats { state: Mutex::new(state) }
+        Stats { state: Mutex::new(State::new(now)) }
     }
 
     /// What became durable of a run.
@@ -124,15 +131,8 @@ impl Stats {
         if moments.is_empty() {
             return;
         }
-        let mut state = self.lock();
-        state.flow(hot.flow);
-        for moment in moments {
-            state.follow(hot, moment, now);
-        }
-        let n = state.open.len() as u64;
-        if n != state.load.n() {
-            state.load.set(n, now);
-        }
+        let (run, begun_at) = (hot.run.id, hot.run.created_at);
+        self.lock().follow_all(&Subject { run, begun_at, flow: hot.flow, plan: &hot.plan }, moments, now);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -142,6 +142,21 @@ impl Stats {
 }
 
 impl State {
+    fn new(now: Timestamp) -> Self {
+        State { open: BTreeMap::new(), all: Counts::new(), load: Load::new(now), flows: HashMap::new() }
+    }
+
+    fn follow_all(&mut self, of: &Subject<'_>, moments: &[Moment], now: Timestamp) {
+        self.flow(of.flow);
+        for moment in moments {
+            self.follow(of, moment, now);
+        }
+        let n = self.open.len() as u64;
+        if n != self.load.n() {
+            self.load.set(n, now);
+        }
+    }
+
     fn flow(&mut self, flow: FlowId) {
         if self.flows.contains_key(&flow) {
             return;
@@ -160,31 +175,31 @@ impl State {
         }
     }
 
-    fn follow(&mut self, hot: &Hot, moment: &Moment, now: Timestamp) {
-        let flow = hot.flow;
+    fn follow(&mut self, of: &Subject<'_>, moment: &Moment, now: Timestamp) {
+        let flow = of.flow;
         match moment {
             Moment::Begun => self.each(flow, |counts| counts.begun(now)),
-            Moment::Granted(node) => self.granted(hot, node, now),
-            Moment::Attempted { node, is_ok } => self.attempted(hot, node, *is_ok, now),
+            Moment::Granted(node) => self.granted(of, node, now),
+            Moment::Attempted { node, is_ok } => self.attempted(of, node, *is_ok, now),
             Moment::Settled { node, is_ok } => {
-                self.attempted(hot, node, *is_ok, now);
+                self.attempted(of, node, *is_ok, now);
                 self.each(flow, |counts| counts.settled(now));
             }
-            Moment::Dropped(node) => self.dropped(hot.run.id, node),
+            Moment::Dropped(node) => self.dropped(of.run, node),
             Moment::Ended(ending) => {
-                self.dropped(hot.run.id, &NodePath::root());
-                let ms = now.since(hot.run.created_at);
+                self.dropped(of.run, &NodePath::root());
+                let ms = now.since(of.begun_at);
                 self.each(flow, |counts| counts.ended(*ending, ms, now));
             }
         }
     }
 
-    fn granted(&mut self, hot: &Hot, node: &NodePath, now: Timestamp) {
+    fn granted(&mut self, of: &Subject<'_>, node: &NodePath, now: Timestamp) {
         // The same call may be given again without having come back.
-        self.close((hot.run.id, node.clone()));
+        self.close((of.run, node.clone()));
         if self.open.len() < OPEN_MAX {
-            self.open.insert((hot.run.id, node.clone()), (hot.flow, now));
-            self.each(hot.flow, |counts| counts.granted(now));
+            self.open.insert((of.run, node.clone()), (of.flow, now));
+            self.each(of.flow, |counts| counts.granted(now));
         }
     }
 
@@ -194,16 +209,16 @@ impl State {
         Some(since)
     }
 
-    fn attempted(&mut self, hot: &Hot, node: &NodePath, is_ok: bool, now: Timestamp) {
-        let Some(since) = self.close((hot.run.id, node.clone())) else { return };
+    fn attempted(&mut self, of: &Subject<'_>, node: &NodePath, is_ok: bool, now: Timestamp) {
+        let Some(since) = self.close((of.run, node.clone())) else { return };
         let ms = now.since(since);
-        self.each(hot.flow, |counts| counts.attempted(is_ok, ms, now));
-        let Some(of) = self.flows.get_mut(&hot.flow) else { return };
-        let mut name = hot.plan.pattern(node);
-        if of.nodes.len() >= NODES_MAX && !of.nodes.contains_key(&name) {
+        self.each(of.flow, |counts| counts.attempted(is_ok, ms, now));
+        let Some(OfFlow { nodes, .. }) = self.flows.get_mut(&of.flow) else { return };
+        let mut name = of.plan.pattern(node);
+        if nodes.len() >= NODES_MAX && !nodes.contains_key(&name) {
             OTHERS.clone_into(&mut name);
         }
-        of.nodes.entry(name).or_insert_with(NodeCounts::new).attempted(is_ok, ms);
+        nodes.entry(name).or_insert_with(NodeCounts::new).attempted(is_ok, ms);
     }
 
     /// Everything at this place of a run and inside it.
@@ -265,3 +280,6 @@ fn flow_stats(counts: &Counts, now: Timestamp) -> FlowStats {
     let (n_open, n_open_max) = (counts.n_open, counts.n_open_max);
     FlowStats { totals: counts.totals, calls, runs, call_ms, run_ms, n_open, n_open_max }
 }
+
+#[cfg(test)]
+mod tests;

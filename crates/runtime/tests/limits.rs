@@ -14,6 +14,7 @@ use windlass_engine::input::Outcome;
 use windlass_engine::job::{JobBackoff, JobSpec, LOSSES_MAX};
 use windlass_engine::retry::Backoff;
 use windlass_runtime::job::{Claim, Claimed, Finish, Verdict};
+use windlass_runtime::log::Log;
 use windlass_runtime::queue::LimitError;
 use windlass_runtime::{Runtime, Settings};
 use windlass_store::Store;
@@ -61,7 +62,7 @@ fn done(claimed: &Claimed) -> Finish {
         fence: claimed.fence,
         outcome,
         worker: None,
-        log: windlass_runtime::log::Log::default(),
+        log: Log::default(),
         retry_after_ms: None,
     }
 }

@@ -1,5 +1,6 @@
 //! The typed client of the native surface and of the queue platform surface. One client holds one pool of connections; clones share it.
 
+mod accounts;
 mod events;
 mod flows;
 mod jobs;

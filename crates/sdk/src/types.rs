@@ -4,13 +4,16 @@
 //! Requests refuse fields that nobody knows. Answers may get more fields with time; whoever reads them ignores what
 //! it does not know.
 
+mod account;
 mod action;
 mod doctor;
 mod flow;
 mod job;
+mod price;
 mod problem;
 mod query;
 mod queue;
+mod round;
 mod run;
 mod schedule;
 mod service;
@@ -23,6 +26,7 @@ mod worker;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+pub use account::{Account, Budget, Deposit, Deposited, LedgerEntry, LedgerOrder, LedgerQuery, NewAccount};
 pub use action::{Approval, Cancel, Continue, Decide, NoBody, Rerun, Signal};
 pub use doctor::{Examination, Examine, Finding};
 pub use flow::{
@@ -33,6 +37,7 @@ pub use job::{
     CallReport, Claim, Claimed, ClaimedJob, Extend, ExtendVerdict, Extended, Finish, FinishVerdict, Finished,
     JobResult, Outcome, Reported, Verdict,
 };
+pub use price::{NewPrice, Price, PriceDeleted};
 pub use problem::{FieldError, PlatformProblem, Problem};
 pub use query::{
     ApprovalsQuery, DiffQuery, FlowsQuery, LogsQuery, PageQuery, RunsQuery, StartQuery, StateQuery,
@@ -42,9 +47,12 @@ pub use queue::{
     LettersQuery, LimitChange, Queue, QueueChange, QueueLimits, QueueStats, Queues, Rate, Rates,
     ReplayLetters, Spread, Stretch,
 };
+pub use round::{
+    PlanQuery, PlannedCalls, PlannedCost, PlannedNode, RoundAnswer, RoundPlan, StateDiff, StateDiffQuery,
+};
 pub use run::{
-    Branches, Cost, ExecMode, Fault, NewRun, NodeState, OnShortBalance, Parent, Priority, Run, RunState,
-    RunStatus, RunSummary, Started,
+    Branches, Cost, ExecMode, Fault, NewRun, NodeState, OnShortBalance, OwnCost, Parent, Priority, Run,
+    RunState, RunStatus, RunSummary, Started,
 };
 pub use schedule::{
     Begun, Catchup, Dst, LastRun, Misfire, NewSchedule, NextQuery, NextRuns, Overlap, Preview, Schedule,

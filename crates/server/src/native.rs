@@ -1,5 +1,6 @@
 //! The native surface: what the console, the command line and the SDK speak.
 
+mod account;
 mod action;
 mod approval;
 mod call;
@@ -11,6 +12,8 @@ mod health;
 mod job;
 mod log;
 mod metrics;
+mod price;
+mod round;
 mod run;
 mod service;
 mod start;
@@ -26,7 +29,7 @@ use crate::app::App;
 
 /// Every route, with its place in the OpenAPI document.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().merge(flow_routes()).merge(run_routes()).merge(work_routes())
+    OpenApiRouter::new().merge(flow_routes()).merge(run_routes()).merge(money_routes()).merge(work_routes())
 }
 
 fn flow_routes() -> OpenApiRouter<App> {
@@ -47,7 +50,8 @@ fn run_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(run::list))
         .routes(routes!(run::show))
-        .routes(routes!(run::state))
+        .routes(routes!(round::state))
+        .routes(routes!(round::state_diff))
         .routes(routes!(trace::attempts))
         .routes(routes!(trace::journal))
         .routes(routes!(log::list))
@@ -59,12 +63,23 @@ fn run_routes() -> OpenApiRouter<App> {
         .routes(routes!(action::pause))
         .routes(routes!(action::resume))
         .routes(routes!(action::step))
-        .routes(routes!(action::retry))
+        .routes(routes!(round::retry))
         .routes(routes!(action::continue_node))
         .routes(routes!(action::signal))
         .routes(routes!(action::decide))
-        .routes(routes!(action::rerun))
+        .routes(routes!(round::rerun))
+        .routes(routes!(action::budget))
         .routes(routes!(approval::list))
+}
+
+fn money_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(account::list, account::open))
+        .routes(routes!(account::show))
+        .routes(routes!(account::deposit))
+        .routes(routes!(account::ledger))
+        .routes(routes!(price::list))
+        .routes(routes!(price::show, price::set, price::delete))
 }
 
 fn work_routes() -> OpenApiRouter<App> {

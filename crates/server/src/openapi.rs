@@ -45,6 +45,7 @@ pub(crate) fn document(native: OpenApi) -> Value {
         { "name": "flows", "description": "Flows, their versions, and what is wrong with a definition" },
         { "name": "services", "description": "What workers can do, and what is set for it" },
         { "name": "runs", "description": "Starting runs, telling them something, looking at them" },
+        { "name": "money", "description": "Accounts, what is put into them, what happened to them, and what services ask" },
         { "name": "events", "description": "What happens, as it happens" },
         { "name": "jobs", "description": "What workers ask for and answer" },
         { "name": "tasks", "description": "Jobs, one by one or in batches: a task of the queue platform surface is a job" },

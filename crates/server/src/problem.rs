@@ -59,6 +59,8 @@ codes! {
     UnknownEntry, "unknown_entry", 404, "the journal has no such entry";
     UnknownTask, "unknown_task", 404, "there is no such task";
     UnknownSchedule, "unknown_schedule", 404, "there is no such schedule";
+    AccountNotFound, "account_not_found", 404, "there is no such account";
+    UnknownPrice, "unknown_price", 404, "the service has no price";
     UnknownWorker, "unknown_worker", 404, "there is no such worker";
     UnknownService, "unknown_service", 404, "nobody serves the service, and nothing is set for it";
     MethodNotAllowed, "method_not_allowed", 405, "the path does not take this method";
@@ -78,6 +80,10 @@ codes! {
     TaskOfRun, "task_of_run", 409, "the task belongs to a run";
     KeyTaken, "key_taken", 409, "another open task has the deduplication key";
     NotDeadLetter, "not_dead_letter", 409, "the task is no dead letter";
+    AccountTaken, "account_taken", 409, "the account is there and has another name";
+    DepositTaken, "deposit_taken", 409, "the key was used for a deposit of another amount";
+    InsufficientBalance, "insufficient_balance", 409, "the account cannot pay for it";
+    TooManyPrices, "too_many_prices", 409, "there are as many prices as there may be";
     StaleLease, "stale_lease", 409, "somebody else has the call, or it is over";
     NotWaiting, "not_waiting", 409, "the node does not wait for this";
     NoApproval, "no_approval", 409, "no approval is open";

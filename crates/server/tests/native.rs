@@ -4,17 +4,37 @@
 
 #[path = "native/action.rs"]
 mod action;
+#[path = "native/children.rs"]
+mod children;
+#[path = "native/dag.rs"]
+mod dag;
 #[path = "native/document.rs"]
 mod document;
+#[path = "native/fault.rs"]
+mod fault;
 #[path = "native/flow.rs"]
 mod flow;
 #[path = "native/host.rs"]
 mod host;
 #[path = "native/hostile.rs"]
 mod hostile;
+#[path = "native/log.rs"]
+mod log;
+#[path = "native/money.rs"]
+mod money;
+#[path = "native/refunds.rs"]
+mod refunds;
+#[path = "native/round.rs"]
+mod round;
 #[path = "native/run.rs"]
 mod run;
+#[path = "native/service.rs"]
+mod service;
 #[path = "native/stream.rs"]
 mod stream;
+#[path = "native/template.rs"]
+mod template;
 #[path = "native/trouble.rs"]
 mod trouble;
+#[path = "native/work.rs"]
+mod work;

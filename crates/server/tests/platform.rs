@@ -11,6 +11,8 @@ mod client;
 mod host;
 #[path = "platform/letters.rs"]
 mod letters;
+#[path = "platform/money.rs"]
+mod money;
 #[path = "platform/queues.rs"]
 mod queues;
 #[path = "platform/schedules.rs"]

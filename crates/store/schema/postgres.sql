@@ -163,6 +163,7 @@ runs.cost_estimated bigint NOT NULL
 runs.cost_actual bigint NOT NULL
 runs.cost_refunded bigint NOT NULL
 runs.cost_settled bigint NOT NULL
+runs.needs bigint
 runs.error text COLLATE "C"
 runs.shared text COLLATE "C"
 runs.result text COLLATE "C"
@@ -269,6 +270,7 @@ CREATE UNIQUE INDEX runs_by_request ON public.runs USING btree (request) WHERE (
 CREATE INDEX runs_by_schedule ON public.runs USING btree (schedule, created_at, id) WHERE (schedule IS NOT NULL)
 CREATE INDEX runs_by_wake ON public.runs USING btree (wake_at, id) WHERE (wake_at IS NOT NULL)
 CREATE INDEX runs_failed ON public.runs USING btree (created_at, id) WHERE (status = 'failed'::text)
+CREATE INDEX runs_in_need ON public.runs USING btree (account, needs) WHERE (needs IS NOT NULL)
 CREATE INDEX runs_open ON public.runs USING btree (created_at, id) WHERE (ended_at IS NULL)
 CREATE INDEX runs_open_by_account ON public.runs USING btree (account, created_at, id) WHERE ((ended_at IS NULL) AND (account IS NOT NULL))
 CREATE UNIQUE INDEX runs_pkey ON public.runs USING btree (id)

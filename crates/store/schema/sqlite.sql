@@ -246,10 +246,12 @@ CREATE INDEX keyed_jobs_ready_by_name ON jobs (name, queue, priority DESC, due_a
 CREATE INDEX keyed_jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id)
     WHERE due_at IS NOT NULL AND limit_key <> '';
 
-CREATE TABLE ledger (
+CREATE TABLE "ledger" (
     account TEXT NOT NULL,
     seq INTEGER NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('charge', 'settle', 'refund', 'deposit')),
+    kind TEXT NOT NULL CHECK (
+        CASE kind WHEN 'charge' THEN 1 WHEN 'settle' THEN 1 WHEN 'refund' THEN 1 WHEN 'deposit' THEN 1 ELSE 0 END
+    ),
     amount INTEGER NOT NULL,
     key TEXT NOT NULL,
     held INTEGER NOT NULL,
@@ -494,7 +496,7 @@ CREATE TABLE "runs" (
     shared TEXT,
     result TEXT,
     updated_at INTEGER NOT NULL,
-    ended_at INTEGER,
+    ended_at INTEGER, needs INTEGER,
     CHECK (
         CASE status
             WHEN 'running' THEN ended_at IS NULL
@@ -530,6 +532,8 @@ CREATE INDEX runs_by_schedule ON runs (schedule, created_at) WHERE schedule IS N
 CREATE INDEX runs_by_wake ON runs (wake_at) WHERE wake_at IS NOT NULL;
 
 CREATE INDEX runs_failed ON runs (created_at) WHERE status = 'failed';
+
+CREATE INDEX runs_in_need ON runs (account, needs) WHERE needs IS NOT NULL;
 
 CREATE INDEX runs_open ON runs (created_at) WHERE ended_at IS NULL;
 

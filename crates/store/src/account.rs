@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use windlass_engine::id::RunId;
 use windlass_engine::money::{Account, Book, Kind, LedgerFault, Movement, Posted, Price};
 use windlass_engine::path::NodePath;
@@ -47,10 +46,28 @@ pub struct LedgerRow {
 pub struct LedgerQuery {
     pub account: String,
     pub run: Option<RunId>,
-    /// Rows after this one.
+    /// The one movement with this key.
+    pub key: Option<String>,
+    pub order: LedgerOrder,
+    /// Rows past this one, in the order that is asked for; 0 = from the beginning.
     pub after: u64,
     /// 0 = the default of a page; never more than a page.
     pub limit: usize,
+}
+
+/// How a ledger is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LedgerOrder {
+    #[default]
+    Oldest,
+    Newest,
+}
+
+/// A run with calls that wait for money, and what its account must have before any of them can go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InNeed {
+    pub run: RunId,
+    pub needs: i64,
 }
 
 /// What a service asks, as somebody set it.
@@ -64,8 +81,8 @@ pub struct PriceRow {
 /// The keys of all rows that decide whether a movement can be made.
 pub fn related_keys(movement: &Movement) -> Vec<String> {
     match movement.kind {
-        Kind::Deposit => vec![movement.key.clone()],
-        Kind::Charge | Kind::Settle | Kind::Refund => {
+        Kind::Deposit | Kind::Charge => vec![movement.key.clone()],
+        Kind::Settle | Kind::Refund => {
             let subject = movement.key.split_once(':').map_or(movement.key.as_str(), |(_, subject)| subject);
             let of = |kind: Kind| format!("{}:{subject}", kind.word());
             let mut keys = vec![of(Kind::Charge), of(Kind::Settle), of(Kind::Refund)];
@@ -77,25 +94,25 @@ pub fn related_keys(movement: &Movement) -> Vec<String> {
     }
 }
 
-/// What comes of posting `movements`, in order, to the account `row`: the account afterwards, and the movements that
-/// are new with the balance after each. `known` are the rows among all [`related_keys`].
+/// What comes of making `postings`, in order, on the account `row`: the account afterwards, and those that are new with
+/// the balance after each. `known` are the rows among all [`related_keys`].
 ///
 /// Movements that were made before are no news. If any charge cannot be borne, none of it is done, and the refusal
 /// names every charge that did not fit.
 pub fn post(
     row: &AccountRow,
     known: BTreeMap<String, Movement>,
-    movements: &[Movement],
-) -> Result<(Account, Vec<(Movement, i64)>), StoreError> {
-    let account = Account { balance: row.balance, held: row.held };
-    let mut book = book(account, &known)?;
-    let (mut fresh, mut keys, mut needed) = (Vec::new(), Vec::new(), 0i64);
-    for movement in movements {
-        match book.post(movement.clone()) {
-            Ok(Posted::New { balance_after }) => fresh.push((movement.clone(), balance_after)),
+    postings: &[&Posting],
+) -> Result<(Account, Vec<(Posting, i64)>), StoreError> {
+    // The rules look at the movements that matter and at nothing else of the ledger.
+    let mut book = Book::of(Account { balance: row.balance, held: row.held }, known);
+    let (mut fresh, mut keys, mut needed) = (Vec::with_capacity(postings.len()), Vec::new(), 0i64);
+    for posting in postings {
+        match book.post(posting.movement.clone()) {
+            Ok(Posted::New { balance_after }) => fresh.push(((*posting).clone(), balance_after)),
             Ok(Posted::Already) => {}
             Err(LedgerFault::Insufficient { needed: more, .. }) => {
-                keys.push(movement.key.clone());
+                keys.push(posting.movement.key.clone());
                 needed = needed.saturating_add(more);
             }
             // The charge that this closes did not fit either: that is the reason, and it is listed already.
@@ -108,12 +125,6 @@ pub fn post(
         return Err(Refusal::Short { account: row.id.clone(), needed, balance, keys, revision }.into());
     }
     Ok((book.account(), fresh))
-}
-
-/// The account with only the movements that matter: its rules look at nothing else.
-fn book(account: Account, known: &BTreeMap<String, Movement>) -> Result<Book, StoreError> {
-    serde_json::from_value(json!({ "account": account, "movements": known }))
-        .map_err(|error| StoreError::Corrupt(format!("ledger rows do not make a book: {error}")))
 }
 
 #[cfg(test)]
@@ -131,11 +142,22 @@ mod tests {
         }
     }
 
+    fn posted(
+        row: &AccountRow,
+        known: BTreeMap<String, Movement>,
+        movements: impl IntoIterator<Item = Movement>,
+    ) -> Result<(Account, Vec<i64>), StoreError> {
+        let posting = |movement| Posting { account: "a".to_owned(), movement, run: None, node: None };
+        let postings: Vec<Posting> = movements.into_iter().map(posting).collect();
+        let (account, fresh) = post(row, known, &postings.iter().collect::<Vec<_>>())?;
+        Ok((account, fresh.iter().map(|(_, after)| *after).collect()))
+    }
+
     #[test]
     fn every_charge_that_does_not_fit_is_named() {
         let charge = |key: &str, amount| Movement::charge(format!("charge:{key}"), amount);
         let movements = [charge("x", 60), charge("y", 50), charge("z", 40), charge("w", 1)];
-        let refused = post(&row(100), BTreeMap::new(), &movements).unwrap_err();
+        let refused = posted(&row(100), BTreeMap::new(), movements).unwrap_err();
         let expected = Refusal::Short {
             account: "a".to_owned(),
             needed: 51,
@@ -150,9 +172,8 @@ mod tests {
     fn a_charge_and_its_refund_fit_in_one_commit() {
         let charge = Movement::charge("charge:x".to_owned(), 60);
         let refund = Movement::refund("charge:x", 60);
-        let (account, fresh) = post(&row(100), BTreeMap::new(), &[charge, refund]).unwrap();
-        assert_eq!(account, Account { balance: 100, held: 0 });
-        assert_eq!(fresh.iter().map(|(_, after)| *after).collect::<Vec<_>>(), [40, 100]);
+        let (account, balances) = posted(&row(100), BTreeMap::new(), [charge, refund]).unwrap();
+        assert_eq!((account, balances), (Account { balance: 100, held: 0 }, vec![40, 100]));
     }
 
     #[test]
@@ -160,10 +181,10 @@ mod tests {
         let charge = Movement::charge("charge:x".to_owned(), 60);
         let known = BTreeMap::from([(charge.key.clone(), charge.clone())]);
         let held = AccountRow { held: 60, ..row(40) };
-        let (account, fresh) =
-            post(&held, known.clone(), &[charge, Movement::settle("charge:x", 60, 20)]).unwrap();
-        assert_eq!((account, fresh.len()), (Account { balance: 80, held: 0 }, 1));
-        assert!(post(&held, BTreeMap::new(), &[Movement::refund("charge:x", 60)]).is_err());
+        let settle = Movement::settle("charge:x", 60, 20);
+        let (account, balances) = posted(&held, known.clone(), [charge, settle]).unwrap();
+        assert_eq!((account, balances), (Account { balance: 80, held: 0 }, vec![80]));
+        assert!(posted(&held, BTreeMap::new(), [Movement::refund("charge:x", 60)]).is_err());
         assert_eq!(related_keys(&Movement::settle("charge:x", 60, 20)), ["charge:x", "settle:x", "refund:x"]);
     }
 }

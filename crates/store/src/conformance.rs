@@ -147,6 +147,7 @@ macro_rules! conformance {
                 an_account_that_moved_is_a_conflict_for_who_relied_on_it
                 opening_an_account_again_keeps_its_money
                 the_ledger_comes_in_parts_and_by_run
+                runs_that_wait_for_money_are_found_by_what_they_need
             ]
             outboxes: [
                 a_message_is_sent_with_the_commit_of_its_sender

@@ -63,6 +63,9 @@ pub enum Refusal {
     /// The movement makes no sense; the ledger stands as it is.
     #[error(transparent)]
     Ledger(#[from] LedgerFault),
+    /// Choose another id, or leave the name as it is.
+    #[error("account `{id}` is there and has the name `{name}`")]
+    AccountTaken { id: String, name: String },
     #[error("there is no account `{0}`: open it first")]
     UnknownAccount(String),
     #[error("there is no flow {0}")]

@@ -133,7 +133,7 @@ pub(crate) fn holder(job: &Job) -> Option<&String> {
 /// JSON follows.
 pub(crate) fn without_payload(spec: &JobSpec) -> JobSpec {
     let JobSpec { name, queue, priority, payload: _, dedup_key, unique_for_ms, .. } = spec;
-    let JobSpec { limit_key, max_retries, run_at, timeout_ms, backoff, account, run, .. } = spec;
+    let JobSpec { limit_key, max_retries, run_at, timeout_ms, backoff, account, price, run, .. } = spec;
     JobSpec {
         name: name.clone(),
         queue: queue.clone(),
@@ -147,6 +147,7 @@ pub(crate) fn without_payload(spec: &JobSpec) -> JobSpec {
         timeout_ms: *timeout_ms,
         backoff: *backoff,
         account: account.clone(),
+        price: price.clone(),
         run: *run,
     }
 }

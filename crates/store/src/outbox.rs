@@ -20,7 +20,7 @@ use windlass_engine::time::Timestamp;
 #[serde(rename_all = "snake_case")]
 pub enum Party {
     Run(RunId),
-    /// All open runs of the account.
+    /// The runs of the account that wait for money.
     Account(String),
 }
 
@@ -182,7 +182,7 @@ impl Note {
             Note::Billed { node, fence, bill } => {
                 Input::ChildEnded { node: node.clone(), fence: *fence, outcome: None, bill: *bill }
             }
-            Note::BalanceChanged => Input::BalanceChanged { budget: None },
+            Note::BalanceChanged => Input::BalanceChanged { budget: None, balance: None },
             Note::CancelChild => Input::Cancel { reason: Some("its parent stopped it".to_owned()), by: None },
             Note::StartChild(child) => return Delivery::Create(child.clone()),
         })

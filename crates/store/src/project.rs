@@ -8,6 +8,7 @@ pub mod attempts;
 mod flights;
 pub mod moments;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -49,6 +50,14 @@ pub struct Rows {
     pub cancel: Vec<JobId>,
     pub postings: Vec<Posting>,
     pub messages: Vec<Message>,
+}
+
+/// The jobs that a step makes and cancels, so that none has to be looked for among all of them.
+#[derive(Default)]
+struct Seen {
+    /// Where each stands among those to be created.
+    made: BTreeMap<JobId, usize>,
+    gone: BTreeSet<JobId>,
 }
 
 impl Projection {
@@ -126,10 +135,11 @@ pub fn project(
     let ends = step.events.iter().zip(first + 1..).filter(|(event, _)| is_end(event));
     // Every end of a run with a parent tells, so that the numbers of the ends are those of the messages.
     let mut ends = ends.map(|(_, number)| number);
+    let mut seen = Seen::default();
     for effect in &step.effects {
         match effect {
             Effect::Call(order) => match &order.exec {
-                Exec::Queue => rows.jobs.push(job_of(order, now)),
+                Exec::Queue => rows.make_job(&mut seen, job_of(order, now)),
                 Exec::Flow { flow, version } => {
                     let note = Note::StartChild(Box::new(child_of(run, order, flow, *version)));
                     rows.tell_child(run, order.fence, note, now);
@@ -137,7 +147,7 @@ pub fn project(
                 Exec::Http | Exec::Func { .. } | Exec::Script(_) => {}
             },
             Effect::Cancel { fence, exec, .. } => match exec {
-                Exec::Queue => rows.cancel_job(JobId::of_call(run.id, *fence), now),
+                Exec::Queue => rows.cancel_job(&mut seen, JobId::of_call(run.id, *fence), now),
                 Exec::Flow { .. } => rows.tell_child(run, *fence, Note::CancelChild, now),
                 Exec::Http | Exec::Func { .. } | Exec::Script(_) => {}
             },
@@ -173,16 +183,21 @@ pub fn project(
 }
 
 impl Rows {
+    fn make_job(&mut self, seen: &mut Seen, change: JobChange) {
+        seen.made.insert(change.job.id, self.jobs.len());
+        self.jobs.push(change);
+    }
+
     /// A job that was to be created only now is created cancelled, so that whoever watches it sees its end.
-    fn cancel_job(&mut self, id: JobId, now: Timestamp) {
-        match self.jobs.iter_mut().find(|change| change.job.id == id) {
+    fn cancel_job(&mut self, seen: &mut Seen, id: JobId, now: Timestamp) {
+        match seen.made.get(&id).and_then(|at| self.jobs.get_mut(*at)) {
             Some(change) => {
                 for event in change.job.decide(JobInput::Cancel, now).unwrap_or_default() {
                     change.job.apply(&event, now);
                 }
             }
-            None if self.cancel.contains(&id) => {}
-            None => self.cancel.push(id),
+            None if seen.gone.insert(id) => self.cancel.push(id),
+            None => {}
         }
     }
 
@@ -235,6 +250,15 @@ pub fn cancelled(jobs: Vec<JobRow>, now: Timestamp) -> Vec<JobChange> {
     jobs.into_iter().filter_map(cancel).collect()
 }
 
+/// What accounts have to hear of plain jobs as they stand. What they have heard before is no news to them.
+pub fn job_postings(changes: &[JobChange]) -> Vec<Posting> {
+    let posting = |change: &JobChange| {
+        let (account, movement) = (change.job.spec.account.clone()?, change.job.movement()?);
+        Some(Posting { account, movement, run: None, node: None })
+    };
+    changes.iter().filter_map(posting).collect()
+}
+
 /// The status as everybody sees it.
 pub fn status(run: &Run) -> RunStatus {
     match run.status {
@@ -266,6 +290,7 @@ fn standing(projection: &Projection, run: &Run, by: Option<Owner>) -> Standing {
         wake_at: run.wake_at(),
         owner: by.filter(|_| !ended && projection.flights.n_direct() > 0),
         cost: run.cost,
+        needs: run.needs(),
         error: run.error.clone(),
         shared: ended.then(shared),
         result: run.result.clone().filter(|_| ended),

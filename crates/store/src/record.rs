@@ -5,7 +5,7 @@ use serde_json::Value;
 use windlass_engine::id::{RunId, ScheduleId};
 use windlass_engine::time::Timestamp;
 
-use crate::account::{AccountRow, PriceRow};
+use crate::account::{AccountRow, InNeed, PriceRow};
 use crate::job::LetterGroup;
 use crate::log::LogRow;
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
@@ -30,13 +30,17 @@ pub enum Record {
     WorkersGone {
         before: Timestamp,
     },
-    /// Opens an account; one that is there keeps its money and gets the name.
+    /// Opens an account. One that is there and has the name is no news; one that has another name is refused.
     Account {
         id: String,
         name: String,
         now: Timestamp,
     },
     Price(PriceRow),
+    /// Asks nothing for a service any more; one that had no price is no news.
+    PriceGone {
+        service: String,
+    },
     Queue(QueueSettings),
     /// Of what is said about the same rate, the latest moment counts. What can be used again by now is forgotten.
     Spent {
@@ -58,6 +62,12 @@ pub enum RecordQuery {
     Workers(WorkerQuery),
     /// By id; all, or one.
     Accounts(Option<String>),
+    /// By id, after this one.
+    AccountsAfter { after: Option<String>, limit: usize },
+    /// Those with runs that wait for money, by id.
+    AccountsInNeed,
+    /// Runs of an account whose calls wait for money and could go with so much of it, oldest first.
+    InNeed { account: String, within: i64, limit: usize },
     /// By service.
     Prices,
     /// By name.
@@ -85,6 +95,7 @@ pub enum Records {
     Servers(Vec<ServerRow>),
     Workers(Vec<WorkerRow>),
     Accounts(Vec<AccountRow>),
+    InNeed(Vec<InNeed>),
     Prices(Vec<PriceRow>),
     Services(Vec<ServiceRow>),
     Queues(Vec<QueueDepth>),

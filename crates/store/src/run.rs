@@ -135,6 +135,8 @@ pub struct Standing {
     /// Who watches its calls; never set while nobody but jobs and child runs works on it.
     pub owner: Option<Owner>,
     pub cost: Totals,
+    /// What its account must have before any of its calls that wait for money can go; `None` = none of them waits.
+    pub needs: Option<i64>,
     pub error: Option<RunFault>,
     /// The shared state and the result, once it has ended.
     pub shared: Option<Arc<Value>>,

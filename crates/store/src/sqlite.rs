@@ -32,6 +32,7 @@ mod queue;
 
 mod account;
 mod outbox;
+mod purse;
 mod schedule;
 
 mod log;

@@ -5,7 +5,7 @@ use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::time::Timestamp;
 
-use crate::account::{AccountRow, LedgerQuery, LedgerRow, PriceRow};
+use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRef, FlowRow, Publication, Published, VersionRef, VersionRow};
@@ -104,7 +104,7 @@ pub trait Store: Send + Sync {
     /// Messages that were not delivered and may be by now, oldest first.
     async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError>;
 
-    /// The ledger of an account, oldest first.
+    /// The ledger of an account.
     async fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError>;
 
     /// Writes one small row.
@@ -144,6 +144,7 @@ macro_rules! typed {
                 Records::Servers(_)
                 | Records::Workers(_)
                 | Records::Accounts(_)
+                | Records::InNeed(_)
                 | Records::Prices(_)
                 | Records::Services(_)
                 | Records::Queues(_)
@@ -172,6 +173,17 @@ impl dyn Store + '_ {
     typed!(
         /// Accounts, by id.
         accounts() -> AccountRow, RecordQuery::Accounts(None), Accounts);
+    typed!(
+        /// Accounts after this one, by id.
+        accounts_after(after: Option<String>, limit: usize) -> AccountRow,
+        RecordQuery::AccountsAfter { after, limit }, Accounts);
+    typed!(
+        /// Accounts with runs that wait for money, by id.
+        accounts_in_need() -> AccountRow, RecordQuery::AccountsInNeed, Accounts);
+    typed!(
+        /// Runs of an account whose calls wait for money and could go with so much of it, oldest first.
+        in_need(account: String, within: i64, limit: usize) -> InNeed,
+        RecordQuery::InNeed { account, within, limit }, InNeed);
     typed!(
         /// Prices, by service.
         prices() -> PriceRow, RecordQuery::Prices, Prices);
@@ -203,6 +215,7 @@ impl dyn Store + '_ {
             Records::Held(held) => Ok(held),
             Records::Servers(_)
             | Records::Workers(_)
+            | Records::InNeed(_)
             | Records::Prices(_)
             | Records::Services(_)
             | Records::Queues(_)
@@ -221,6 +234,7 @@ impl dyn Store + '_ {
             Records::Accounts(rows) => Ok(rows.into_iter().next()),
             Records::Servers(_)
             | Records::Workers(_)
+            | Records::InNeed(_)
             | Records::Prices(_)
             | Records::Services(_)
             | Records::Queues(_)

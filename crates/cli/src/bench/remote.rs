@@ -81,7 +81,11 @@ impl Server {
     }
 
     async fn publish(&self, definition: &Value) -> Result<()> {
-        let flow: NewFlow = serde_json::from_value(json!({"name": "bench", "definition": definition}))?;
+        self.publish_as("bench", definition).await
+    }
+
+    pub(super) async fn publish_as(&self, name: &str, definition: &Value) -> Result<()> {
+        let flow: NewFlow = serde_json::from_value(json!({"name": name, "definition": definition}))?;
         self.client.create_flow(&flow).await?;
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -12,7 +12,7 @@ use windlass_engine::definition::Strictness;
 use windlass_engine::event::Start;
 use windlass_engine::input::Outcome;
 use windlass_runtime::flow::{NewFlow, NewVersion};
-use windlass_runtime::function::Functions;
+use windlass_runtime::function::{FunctionCall, Functions};
 use windlass_runtime::run::NewRun;
 use windlass_runtime::{Runtime, Settings};
 use windlass_store::flow::VersionStatus;
@@ -45,16 +45,32 @@ fn function(input: &str, output: &str) -> Value {
 pub(super) struct Bed {
     runtime: Runtime,
     new: NewRun,
+    /// Who pays for the runs, in turns; nobody unless told.
+    payers: Vec<String>,
+    n_started: AtomicUsize,
 }
 
 impl Bed {
     pub(super) async fn make(plan: &Plan, file: &Path, name: &str, definition: &Value) -> Result<Bed> {
         let store = Sqlite::open(file, plan.durability)?;
-        // A function of a program that embeds the server: nothing is known about it, so every step is durable
+        // Functions of a program that embeds the server: nothing is known about them, so every step is durable
         // before the next begins.
-        let functions = Functions::built_in().with_quick("step", |call| Outcome::Done(call.input.clone()));
+        let step = |call: &FunctionCall| Outcome::Done(call.input.clone());
+        let functions = Functions::built_in().with_quick("step", step).with_quick("paid", step);
         let settings = Settings { functions, ..Settings::default() };
-        let runtime = Runtime::start_up(Arc::new(store), settings).await?;
+        Bed::of(Runtime::start_up(Arc::new(store), settings).await?, name, definition).await
+    }
+
+    pub(super) fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// Another flow in the same server.
+    pub(super) async fn beside(&self, name: &str, definition: &Value) -> Result<Bed> {
+        Bed::of(self.runtime.clone(), name, definition).await
+    }
+
+    async fn of(runtime: Runtime, name: &str, definition: &Value) -> Result<Bed> {
         let version = NewVersion {
             definition: definition.to_string(),
             strictness: Strictness::Strict,
@@ -73,12 +89,21 @@ impl Bed {
             schedule: None,
             start: Start::default(),
         };
-        Ok(Bed { runtime, new })
+        Ok(Bed { runtime, new, payers: Vec::new(), n_started: AtomicUsize::new(0) })
     }
 
-    async fn one(&self, params: Value) -> Result<Duration> {
+    /// The same, with runs that are paid for.
+    pub(super) fn paid_by(self, payers: Vec<String>) -> Bed {
+        Bed { payers, ..self }
+    }
+
+    pub(super) async fn one(&self, params: Value) -> Result<Duration> {
         let mut new = self.new.clone();
         new.start.params = params.as_object().cloned().unwrap_or_default();
+        if !self.payers.is_empty() {
+            let nth = self.n_started.fetch_add(1, Ordering::Relaxed) % self.payers.len();
+            new.start.account = Some(self.payers[nth].clone());
+        }
         let begun = Instant::now();
         let ended = self.runtime.start_and_wait(new, PATIENCE).await?;
         ensure!(ended.status == RunStatus::Completed, "{} is {:?}", ended.run, ended.status);

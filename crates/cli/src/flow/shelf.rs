@@ -137,7 +137,7 @@ pub(super) async fn diff(
     Ok(ExitCode::SUCCESS)
 }
 
-fn change_line(change: &Change) -> String {
+pub(crate) fn change_line(change: &Change) -> String {
     let value = |value: &Option<serde_json::Value>| {
         cut(&value.as_ref().map(ToString::to_string).unwrap_or_default(), VALUE_CHARS)
     };

@@ -118,6 +118,8 @@ pub(crate) fn facts_of(job: &TaskDetail, session: &Session) -> String {
         (Some(started), None) => format!("began {}", from_now(started)),
         (None, _) => String::new(),
     };
+    let cost = task.cost.map(|cost| format!("{} charged, {} paid", cost.estimated, cost.actual));
+    let cost = cost.unwrap_or_default();
     let due = run.next_retry_at.or(task.run_at.filter(|_| task.status == "pending"));
     text += &output::facts([
         ("queue", format!("{}, priority {}", task.queue_name, task.priority)),
@@ -135,6 +137,7 @@ pub(crate) fn facts_of(job: &TaskDetail, session: &Session) -> String {
         ("limit key", task.limit_key.clone()),
         ("time limit", task.timeout_ms.filter(|ms| *ms > 0).map(length).unwrap_or_default()),
         ("account", plain(&task.account)),
+        ("cost", cost),
         ("schedule", plain(&task.schedule_id)),
         ("run", plain(&task.run_id)),
     ]);

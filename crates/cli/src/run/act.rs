@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use serde_json::Value;
-use windlass_sdk::types::{Cancel, Continue, Rerun, RunSummary, Signal};
+use windlass_sdk::types::{Cancel, Continue, RunSummary, Signal};
 
 use super::Command;
 use crate::session::Session;
@@ -23,14 +22,8 @@ pub(super) async fn act(command: Command, session: &Session) -> Result<ExitCode>
         Command::Pause(which) => client.pause(&session.run_id(&which.run).await?).await?,
         Command::Resume(which) => client.resume(&session.run_id(&which.run).await?).await?,
         Command::Step(which) => client.step(&session.run_id(&which.run).await?).await?,
-        Command::Retry(which) => client.retry(&session.run_id(&which.run).await?).await?,
-        Command::Rerun { which, from, shared } => {
-            let shared = match shared {
-                None => None,
-                Some(Value::Object(shared)) => Some(shared),
-                Some(_) => bail!("--shared must be a JSON object such as '{{\"key\": 1}}'"),
-            };
-            client.rerun(&session.run_id(&which.run).await?, &Rerun { from, shared }).await?
+        Command::Budget { which, amount } => {
+            client.set_budget(&session.run_id(&which.run).await?, amount).await?
         }
         Command::Continue { which, node, result } => {
             let body = Continue { node, result };
@@ -42,11 +35,13 @@ pub(super) async fn act(command: Command, session: &Session) -> Result<ExitCode>
         | Command::Attempts(_)
         | Command::Watch(_)
         | Command::State { .. }
+        | Command::Diff { .. }
         | Command::Events { .. }
         | Command::Logs(_)
         | Command::Wait(_)
         | Command::Stats(_)
         | Command::Why(_) => bail!("this command only looks"),
+        Command::Retry(_) | Command::Rerun(_) => bail!("this command opens a round"),
     };
     told(&run, session)
 }

@@ -7,9 +7,9 @@ use anyhow::Result;
 use clap::Args;
 use windlass_sdk::types::{Attempt, PageQuery, Reason, RunSummary, RunsQuery, StateQuery};
 
-use super::{Which, code_of, picture};
+use super::{Which, children, code_of, picture};
 use crate::asking::TIMED_OUT;
-use crate::output;
+use crate::output::{self, Format};
 use crate::session::{Session, ago, cut, duration, in_words, now_ms};
 
 /// Rows on one page.
@@ -31,6 +31,9 @@ pub(crate) struct List {
     /// Only runs that this account pays for.
     #[arg(long)]
     account: Option<String>,
+    /// Only runs that this run called, by its id or the beginning of it.
+    #[arg(long, value_name = "RUN")]
+    parent: Option<String>,
     /// Only runs started within this time: 90s, 15m, 2h, 7d.
     #[arg(long, value_parser = duration)]
     since: Option<Duration>,
@@ -44,7 +47,12 @@ pub(crate) struct List {
 
 pub(super) async fn list(list: List, session: &Session) -> Result<ExitCode> {
     let limit = list.limit as usize;
+    let parent = match &list.parent {
+        Some(parent) => Some(session.run_id(parent).await?),
+        None => None,
+    };
     let mut query = RunsQuery {
+        parent,
         flow: list.flow,
         status: list.status,
         account: list.account,
@@ -94,7 +102,9 @@ fn row(run: &RunSummary) -> [String; 7] {
 
 pub(super) async fn show(which: &Which, session: &Session) -> Result<ExitCode> {
     let run = session.client.run(&session.run_id(&which.run).await?).await?;
-    session.out.value(&run, &run.summary.id, || picture::run_text(&run, &session.out))?;
+    let is_read = matches!(session.out.format(), Format::Table) && !session.out.quiet;
+    let tree = if is_read { children::tree(&run, session).await? } else { String::new() };
+    session.out.value(&run, &run.summary.id, || picture::run_text(&run, &session.out) + &tree)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
-use windlass_sdk::types::{NodeState, Run};
+use windlass_sdk::types::{Cost, NodeState, Run};
 
 use crate::output::Output;
 use crate::session::{cut, in_words, now_ms};
@@ -20,11 +20,20 @@ pub(super) fn run_text(run: &Run, out: &Output) -> String {
         let node = error.node.as_ref().map(|node| format!("{node}: ")).unwrap_or_default();
         text += &format!("error: {node}{} ({})\n", error.message, error.kind);
     }
+    text += &cost_text(&run.summary.cost);
     match &run.result {
         Some(result) => text += &format!("result: {result}\n"),
         None => text += &values_text("shared", &run.shared),
     }
     text
+}
+
+fn cost_text(cost: &Cost) -> String {
+    if cost.estimated == 0 && cost.actual == 0 {
+        return String::new();
+    }
+    let own = cost.own.map(|own| format!(", {} of it itself", own.actual)).unwrap_or_default();
+    format!("cost: {} of an estimated {}{own}\n", cost.actual, cost.estimated)
 }
 
 pub(super) fn heading(run: &Run, out: &Output) -> String {

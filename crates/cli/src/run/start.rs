@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
-use windlass_sdk::types::{ExecMode, NewRun, Priority};
+use windlass_sdk::types::{ExecMode, NewRun, OnShortBalance, Priority};
 
 use super::{json_or_text, look, watch};
 use crate::flow::read;
@@ -35,6 +35,12 @@ pub(crate) struct Start {
     /// Who pays.
     #[arg(long)]
     account: Option<String>,
+    /// What the estimates of all its calls together may reach, in whole minor units.
+    #[arg(long, value_name = "AMOUNT", value_parser = clap::value_parser!(i64).range(0..))]
+    budget: Option<i64>,
+    /// What a call does that the account or the budget cannot bear.
+    #[arg(long, value_enum, default_value = "fail")]
+    on_short_balance: OnShort,
     /// How urgent it is; as the definition says unless given.
     #[arg(long, value_parser = priority)]
     priority: Option<Priority>,
@@ -58,6 +64,15 @@ pub(crate) struct Start {
     timeout: Option<Duration>,
 }
 
+/// What a call does for which there is no money.
+#[derive(Clone, Copy, ValueEnum)]
+enum OnShort {
+    /// Its node fails.
+    Fail,
+    /// It waits until there is enough.
+    Wait,
+}
+
 pub(super) async fn start(start: Start, session: &Session) -> Result<ExitCode> {
     let mut params = match &start.file {
         Some(file) => object(&read(file)?).with_context(|| format!("cannot use {}", file.display()))?,
@@ -74,6 +89,11 @@ pub(super) async fn start(start: Start, session: &Session) -> Result<ExitCode> {
         version: start.version,
         request_id: start.request_id,
         account: start.account,
+        budget: start.budget,
+        on_short_balance: match start.on_short_balance {
+            OnShort::Fail => OnShortBalance::Fail,
+            OnShort::Wait => OnShortBalance::Wait,
+        },
         exec_mode,
         start_node_ids,
         priority: start.priority,

@@ -2,17 +2,21 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
 mod cancel;
+mod children;
 mod cluster;
 mod commands;
 mod desk;
 mod examples;
+mod extend;
 mod fold;
 mod full;
 mod jobs;
 mod kill;
 mod kinds;
 mod lost;
+mod money;
 mod nonsense;
+mod paid;
 mod platform;
 mod queues;
 mod races;

@@ -1,4 +1,6 @@
-//! Two of a kind at once: answers, workers, servers, and a run beside others that wait.
+//! Two of a kind at once: answers, workers, servers, and a run beside others that wait; and a crowd of workers.
+
+mod crowd;
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::time::Timestamp;
 
 use super::attempt::some;
-use super::{Attempt, AttemptStatus, Fate, Job, JobEvent, Outcome, REMEMBERED, Round, State};
+use super::{Attempt, AttemptStatus, Fate, Job, JobEvent, Outcome, REMEMBERED, Round, State, charge};
 
 impl Job {
     /// Changes the job by what happened at `at`.
@@ -71,7 +71,8 @@ impl Job {
                 self.replays.extend(replay_id.clone());
                 forget_oldest(&mut self.replays);
                 let number = self.round.number.saturating_add(1);
-                self.round = Round { number, n_attempts: 0, n_losses: 0 };
+                let charge = charge::estimated(&self.spec);
+                self.round = Round { number, n_attempts: 0, n_losses: 0, charge };
                 self.memo = None;
                 self.begin_attempt(at);
                 self.state = due.map_or(State::Queued { since: at }, |until| State::Pending { until });

@@ -10,7 +10,7 @@ use crate::weight::weigh;
 
 use super::{
     CANCEL_GRACE_MS, Fate, Job, JobEvent, JobInput, JobRefusal, LEASE_MS_DEFAULT, LEASE_MS_MAX, LOSSES_MAX,
-    Outcome, SPAN_MS_MAX, State,
+    Outcome, SPAN_MS_MAX, State, charge,
 };
 
 type Decided = Result<Vec<JobEvent>, JobRefusal>;
@@ -213,6 +213,11 @@ impl Job {
                     patch.filter(|patch| !patch.is_null()).map(|patch| merged(&self.spec.payload, patch, 0));
                 if let Some(Err(excess)) = payload.as_ref().map(weigh) {
                     return Err(JobRefusal::PayloadTooMuch { excess });
+                }
+                if let Some(payload) = &payload
+                    && let Err(fault) = charge::estimate_of(&self.spec, payload)
+                {
+                    return Err(JobRefusal::NoAmount { fault });
                 }
                 let priority = priority.unwrap_or(self.spec.priority);
                 Ok(vec![JobEvent::Replayed { replay_id, priority, payload, due }])

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::JobId;
+use crate::money::MoneyFault;
 use crate::retry::Fault;
 use crate::time::Timestamp;
 use crate::weight::Excess;
@@ -173,6 +174,13 @@ pub enum JobRefusal {
     NotDead { status: &'static str },
     #[error("the payload with the patch {excess}: patch it with less")]
     PayloadTooMuch { excess: Excess },
+    #[error("what the payload with the patch costs cannot be told: {fault}")]
+    NoAmount { fault: MoneyFault },
+    /// Only whoever knows the account can say so.
+    #[error(
+        "insufficient_balance: account `{account}` has {balance}, and {needed} are needed; deposit the difference"
+    )]
+    Short { account: String, needed: i64, balance: i64 },
     #[error("the job belongs to a run: cancel or retry it there")]
     BelongsToRun,
     /// Only whoever knows all jobs can say so.

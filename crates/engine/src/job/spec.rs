@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::id::RunId;
 use crate::limits;
+use crate::money::Price;
 use crate::problem::{Problem, Problems};
 use crate::retry::{Backoff, CAP_MS_DEFAULT, Policy};
 use crate::time::{LATEST, Timestamp};
@@ -53,6 +54,9 @@ pub struct JobSpec {
     /// Who pays.
     #[serde(default)]
     pub account: Option<String>,
+    /// What its account is charged for a round: what the service asked when the job was created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
     /// The run whose call this job carries. Such a job is one attempt of a node: the run alone decides about
     /// another, so it has no second attempt and is never a dead letter.
     #[serde(default)]
@@ -95,6 +99,7 @@ impl JobSpec {
             timeout_ms: 0,
             backoff: JobBackoff::default(),
             account: None,
+            price: None,
             run: None,
         }
     }
@@ -134,6 +139,9 @@ impl JobSpec {
             && let Err(excess) = weigh(&self.payload)
         {
             problems.error("$.payload", format!("it {excess}; send a reference to it"));
+        }
+        if let Err(fault) = super::charge::estimate(self) {
+            problems.error("$.payload", format!("what it costs cannot be told: {fault}"));
         }
         if self.run_at.is_some_and(|at| at > LATEST || at.0 < -LATEST.0) {
             problems

@@ -7,9 +7,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::RunId;
-use crate::path::NodePath;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -45,19 +42,6 @@ pub struct Movement {
     pub borne_by_platform: i64,
 }
 
-/// The key of the charge for one visit of a node. The path is unique within the run, and the visit within the path.
-pub fn charge_key(run: RunId, path: &str, visit: u64) -> String {
-    format!("charge:{run}/{path}/{visit}")
-}
-
-/// The node that a charge and what closes it are about, from a key made by [`charge_key`]; a payment has none.
-pub fn node_of_key(key: &str) -> Option<NodePath> {
-    let (_, subject) = key.split_once(':')?;
-    let (_, place) = subject.split_once('/')?;
-    let (path, _) = place.rsplit_once('/')?;
-    Some(NodePath::from(path))
-}
-
 /// How a charge ends when its call is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settlement {
@@ -77,7 +61,7 @@ pub fn settle(estimate: i64, actual: i64) -> Settlement {
 }
 
 impl Movement {
-    /// Takes the estimate; `key` is a [`charge_key`].
+    /// Takes the estimate; `key` is one of a charge.
     pub fn charge(key: String, estimate: i64) -> Self {
         let amount = estimate.saturating_neg();
         Self { kind: Kind::Charge, amount, key, held: estimate, borne_by_platform: 0 }
@@ -184,6 +168,11 @@ pub struct Book {
 }
 
 impl Book {
+    /// An account with those of its movements that decide about others, by their keys.
+    pub fn of(account: Account, movements: BTreeMap<String, Movement>) -> Self {
+        Book { account, movements }
+    }
+
     pub fn account(&self) -> Account {
         self.account
     }
@@ -263,6 +252,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::id::RunId;
+    use crate::money::charge_key;
 
     fn key(n: u64) -> String {
         charge_key(RunId::new(Uuid::from_u128(1)), "tts/3", n)
@@ -272,19 +263,6 @@ mod tests {
         let mut book = Book::default();
         book.post(Movement::deposit("first", balance)).unwrap();
         book
-    }
-
-    #[test]
-    fn a_key_names_the_visit() {
-        assert_eq!(key(2), "charge:run_00000000000000000000000000000001/tts/3/2");
-        assert_eq!(Movement::refund(&key(2), 5).key, "refund:run_00000000000000000000000000000001/tts/3/2");
-    }
-
-    #[test]
-    fn the_node_of_a_movement_is_in_its_key() {
-        assert_eq!(node_of_key(&key(17)), Some(NodePath::from("tts/3")));
-        assert_eq!(node_of_key(&Movement::refund(&key(1), 5).key), Some(NodePath::from("tts/3")));
-        assert_eq!((node_of_key("deposit:first"), node_of_key("")), (None, None));
     }
 
     #[test]

@@ -63,11 +63,13 @@ impl Run {
             Event::Stepped => self.allowance += 1,
             Event::Retried { round } => self.retried(plan, *round, at),
             Event::Rerun { round, from, shared } => self.rerun(plan, *round, from, shared.as_ref(), at),
-            Event::Funded { budget } => {
+            Event::Funded { budget, nodes } => {
                 self.budget = budget.or(self.budget);
-                self.look_at_parked(|_| true);
+                let nodes =
+                    if nodes.is_empty() { self.parked.paths().cloned().collect() } else { nodes.clone() };
+                self.look_at_parked(nodes);
             }
-            Event::Billed { fence, bill, .. } => self.billed_by_child(plan, *fence, *bill),
+            Event::Billed { fence, bill, .. } => self.billed_by_child(*fence, *bill),
             Event::Decided { .. } | Event::Logged { .. } => {}
             Event::Ended { status, error, result } => self.ended(*status, error.as_ref(), result.clone(), at),
         }

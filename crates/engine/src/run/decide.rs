@@ -53,7 +53,7 @@ impl Run {
             Input::Retry => decider.retry(),
             Input::Rerun { from, shared } => decider.rerun(from, shared.as_ref()),
             Input::Continue { node, value } => decider.continue_node(node, value),
-            Input::BalanceChanged { budget } => decider.balance_changed(*budget),
+            Input::BalanceChanged { budget, balance } => decider.balance_changed(*budget, *balance),
         }
     }
 

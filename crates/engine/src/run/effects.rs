@@ -61,7 +61,7 @@ impl Run {
                     Arc::new(Value::Object(fields.map(|(k, v)| (k.clone(), (**v).clone())).collect()))
                 };
                 let result = result.clone().unwrap_or_else(shared);
-                let error = error.as_ref().map(|error| format!("`{}`: {}", error.node, error.fault.message));
+                let error = error.as_ref().map(|error| placed(&error.node, &error.fault.message));
                 let bill = self.billed().beyond(self.told);
                 out.push(Effect::Tell { parent, status: *status, result, error, bill });
             }
@@ -218,6 +218,19 @@ pub(crate) fn resolved_params(spot: &Spot<'_, '_>, input: &Value) -> Option<Map<
         return None;
     }
     Some(input.as_object().cloned().unwrap_or_default())
+}
+
+/// Where a child failed, and how. Of flows that call flows that call flows, the first and the last are named.
+fn placed(node: &NodePath, message: &str) -> String {
+    let after_place = |text: &str| -> Option<usize> {
+        let end = text.strip_prefix('`')?.find("`: ")?;
+        Some(end + "``: ".len())
+    };
+    match after_place(message).map(|at| message.split_at(at)) {
+        Some((_, inner)) if inner.starts_with("… ") => format!("`{node}`: {inner}"),
+        Some((_, inner)) if after_place(inner).is_some() => format!("`{node}`: … {inner}"),
+        Some(_) | None => format!("`{node}`: {message}"),
+    }
 }
 
 /// A flow has no input: what a graph prepares for one is given to it as params, over all others.

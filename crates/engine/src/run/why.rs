@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Run;
 use super::state::{Activity, Nest, Phase, ScopeState, Stage, Status, Work};
+use crate::id::RunId;
 use crate::path::NodePath;
 use crate::plan::{Body, Call, Exec, Kind, Node, Plan, Scope};
 use crate::reference::{Ref, Root, Seg};
@@ -71,6 +72,9 @@ pub enum Cause {
     },
     Budget {
         amount: i64,
+        /// What open child runs may still spend of it.
+        #[serde(skip_serializing_if = "is_zero")]
+        held: i64,
     },
 }
 
@@ -175,10 +179,12 @@ impl Run {
     ) -> Reason {
         let id = self.id;
         let (cause, command) = match &work.stage {
-            Stage::Granted { .. } => {
+            Stage::Granted { fence, .. } => {
                 let by = performer(&call.exec);
                 let (service, attempt) = (service.to_owned(), work.attempt);
-                (Cause::Answer { service, by, attempt, deadline: work.deadline }, None)
+                let child = matches!(call.exec, Exec::Flow { .. }).then(|| RunId::of_call(id, *fence));
+                let command = child.map(|child| format!("windlass run why {child}"));
+                (Cause::Answer { service, by, attempt, deadline: work.deadline }, command)
             }
             Stage::Backoff { until } => (Cause::Retry { at: *until, after: fault }, None),
             Stage::Suspended { until, .. } => {
@@ -188,7 +194,11 @@ impl Run {
             Stage::Parked { amount, over_budget } => {
                 let account = self.start.account.as_deref().unwrap_or_default();
                 if *over_budget {
-                    (Cause::Budget { amount: *amount }, Some(format!("windlass run budget {id} AMOUNT")))
+                    let held = self.reserved();
+                    (
+                        Cause::Budget { amount: *amount, held },
+                        Some(format!("windlass run budget {id} AMOUNT")),
+                    )
                 } else {
                     let command = format!("windlass account deposit {account} {amount}");
                     (Cause::Balance { amount: *amount }, Some(command))
@@ -197,6 +207,11 @@ impl Run {
         };
         Reason { node: here, cause, command }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(value: &i64) -> bool {
+    *value == 0
 }
 
 pub(super) fn performer(exec: &Exec) -> &'static str {

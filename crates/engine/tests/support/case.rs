@@ -178,7 +178,8 @@ fn parse_input(world: &World, text: &str) -> Result<Input, String> {
             let (node, rest) = rest.split_once(' ').unwrap_or((rest, ""));
             Input::Continue { node: NodePath::from(node), value: value(rest)? }
         }
-        "funded" => Input::BalanceChanged { budget: rest.parse().ok() },
+        "funded" => Input::BalanceChanged { budget: rest.parse().ok(), balance: None },
+        "balance" => Input::BalanceChanged { budget: None, balance: rest.parse().ok() },
         other => return Err(format!("unknown input `{other}`")),
     })
 }

@@ -271,7 +271,7 @@ impl Game {
             let decide = Input::Decide { node: Some(node), decision: json!(true), by, comment: None };
             self.submit(&decide, &given)?;
         }
-        self.submit(&Input::BalanceChanged { budget: Some(1_000_000) }, &given)
+        self.submit(&Input::BalanceChanged { budget: Some(1_000_000), balance: None }, &given)
     }
 }
 

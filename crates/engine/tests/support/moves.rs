@@ -46,7 +46,7 @@ pub fn any(dice: &mut Dice<'_>, world: &World, now: &mut Timestamp) -> (Input, G
         11 => dice.pick(&[Input::Pause, Input::Resume, Input::Step, Input::Retry]),
         12 if dice.once_in(3) => Input::Cancel { reason: None, by: None },
         12 | 13 => Input::Continue { node: place(dice, world), value: json!({"v": 1}) },
-        14 => Input::BalanceChanged { budget: dice.pick(&[None, Some(40)]) },
+        14 => Input::BalanceChanged { budget: dice.pick(&[None, Some(40)]), balance: None },
         _ => rerun(dice, world),
     };
     if dice.once_in(6) {

@@ -165,8 +165,10 @@ async fn statuses_and_errors_end_a_call_as_documented() {
     let reported = answered(404, r#"{"error": "what is transform"}"#).await;
     let refused = "worker `w` answered 404: what is transform";
     assert_eq!(*fault(&reported), Fault::new(FaultKind::Error, refused).permanent());
+    let reported = answered(500, "broken").await;
+    assert_eq!(*fault(&reported), Fault::new(FaultKind::Error, "worker `w` answered 500: broken"));
     let reported = answered(503, "busy").await;
-    assert_eq!(*fault(&reported), Fault::new(FaultKind::Error, "worker `w` answered 503: busy"));
+    assert_eq!(*fault(&reported), Fault::new(FaultKind::Transport, "worker `w` answered 503: busy"));
 }
 
 #[tokio::test]

@@ -65,13 +65,16 @@ impl Runtime {
     }
 }
 
-/// A job that is opened again although another one has its key says so itself.
+/// A job that is opened again although another one has its key, or nobody can pay for it, says so itself.
 fn refused(error: StoreError) -> JobError {
     match error {
         StoreError::Refused(Refusal::Duplicates(mut duplicates)) => match duplicates.pop() {
             Some(Duplicate { key, existing, .. }) => JobRefusal::KeyTaken { key, existing }.into(),
             None => RuntimeError::Broken.into(),
         },
+        StoreError::Refused(Refusal::Short { account, needed, balance, .. }) => {
+            JobRefusal::Short { account, needed, balance }.into()
+        }
         error @ (StoreError::Conflict { .. }
         | StoreError::Unavailable(_)
         | StoreError::Corrupt(_)

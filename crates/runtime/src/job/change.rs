@@ -10,6 +10,7 @@ use windlass_engine::time::Timestamp;
 use windlass_store::StoreError;
 use windlass_store::commit::{Commit, JobChange};
 use windlass_store::job::JobRow;
+use windlass_store::project::job_postings;
 
 use super::written;
 use crate::error::same;
@@ -25,6 +26,17 @@ pub(super) fn moved(row: &JobRow, input: JobInput, now: Timestamp) -> Result<Opt
     let mut job = row.job.clone();
     events.iter().for_each(|event| job.apply(event, now));
     Ok(Some(JobChange { expected_rev: row.rev, job, origin: row.origin.clone() }))
+}
+
+/// The changes with what they cost or give back, as one commit.
+fn commit_of(command: CommandId, jobs: Vec<JobChange>, now: Timestamp) -> Commit {
+    Commit { postings: job_postings(&jobs), jobs, ..Commit::new(command, now) }
+}
+
+/// Accounts that something comes back to.
+fn credited(commit: &Commit) -> Vec<String> {
+    let credits = commit.postings.iter().filter(|posting| posting.movement.amount > 0);
+    credits.map(|posting| posting.account.clone()).collect()
 }
 
 /// A command that nobody has given before.
@@ -89,6 +101,19 @@ impl Runtime {
         self.tasks().spawn(work).await.map_err(|_| RuntimeError::Broken)
     }
 
+    /// Writes a commit. An unknown outcome is looked up, never guessed.
+    pub(crate) async fn commit_looked_up(&self, commit: Commit) -> Result<(), StoreError> {
+        let command = commit.command;
+        match self.store().commit_one(commit).await {
+            Ok(_) => Ok(()),
+            Err(error @ StoreError::Unavailable(_)) => match self.store().command(command).await {
+                Ok(Some(_)) => Ok(()),
+                Ok(None) | Err(_) => Err(error),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
     /// Writes these commits in one transaction.
     async fn commit_all(&self, parts: Vec<Vec<JobChange>>) -> Vec<Result<(), StoreError>> {
         self.commit_parts(parts.into_iter().map(|jobs| (new_command(), jobs)).collect()).await
@@ -98,11 +123,13 @@ impl Runtime {
     async fn commit_parts(&self, parts: Vec<(CommandId, Vec<JobChange>)>) -> Vec<Result<(), StoreError>> {
         let now = self.clock().now();
         let commits: Vec<Commit> =
-            parts.into_iter().map(|(command, jobs)| Commit { jobs, ..Commit::new(command, now) }).collect();
+            parts.into_iter().map(|(command, jobs)| commit_of(command, jobs, now)).collect();
+        let credits: Vec<Vec<String>> = commits.iter().map(credited).collect();
         let commands: Vec<CommandId> = commits.iter().map(|commit| commit.command).collect();
         let mut answers = Vec::with_capacity(commands.len());
-        for (command, answer) in commands.into_iter().zip(self.store().commit(commits).await) {
-            answers.push(match answer {
+        let written = commands.into_iter().zip(self.store().commit(commits).await);
+        for ((command, answer), credits) in written.zip(credits) {
+            let answer = match answer {
                 Ok(_) => Ok(()),
                 Err(error @ StoreError::Unavailable(_)) => match self.store().command(command).await {
                     Ok(Some(_)) => Ok(()),
@@ -111,7 +138,11 @@ impl Runtime {
                 Err(
                     error @ (StoreError::Conflict { .. } | StoreError::Refused(_) | StoreError::Corrupt(_)),
                 ) => Err(error),
-            });
+            };
+            if answer.is_ok() {
+                credits.iter().for_each(|account| self.credited(account));
+            }
+            answers.push(answer);
         }
         answers
     }

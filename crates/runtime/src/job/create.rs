@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use uuid::Uuid;
 use windlass_engine::id::JobId;
 use windlass_engine::job::{Job, JobSpec};
+use windlass_engine::money::job_of_key;
 use windlass_engine::problem::{Problem, Problems};
 use windlass_store::commit::JobChange;
 use windlass_store::job::JobOrigin;
@@ -41,6 +42,12 @@ pub enum CreateError {
     /// Everything that is wrong; paths begin with `$.`, or with `$[n].` when several were asked for.
     #[error("the job cannot be created: {} problems", .0.len())]
     Problems(Vec<Problem>),
+    /// Nothing was created and nothing charged: those of these places cannot be paid for.
+    #[error(
+        "insufficient_balance: account `{account}` has {balance}, and {needed} more are needed for these jobs; \
+         deposit the difference"
+    )]
+    Short { account: String, needed: i64, balance: i64, places: Vec<Problem> },
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
 }
@@ -56,6 +63,7 @@ impl Runtime {
     pub async fn create_job(&self, spec: JobSpec) -> Result<Created, CreateError> {
         self.admit()?;
         let id = JobId::new(Uuid::now_v7());
+        let spec = self.priced(vec![spec]).await?.pop().ok_or(RuntimeError::Broken)?;
         let job = Job::made(id, unowned(spec), self.clock().now()).map_err(CreateError::Problems)?;
         if let Some(account) = &job.spec.account
             && self.store().account(account).await?.is_none()
@@ -66,7 +74,8 @@ impl Runtime {
         }
         let created = Created { job: id, status: job.status(), created: true };
         let (runtime, changes) = (self.clone(), vec![new(job)]);
-        let taken = self.to_the_end(async move { runtime.write_new(changes).await }).await??;
+        let taken = self.to_the_end(async move { runtime.write_new(changes).await }).await?;
+        let taken = taken.map_err(|error| short(error, |_| "$.".to_owned()))?;
         Ok(answer(created, &taken))
     }
 
@@ -91,6 +100,7 @@ impl Runtime {
 
     async fn create_all(&self, specs: Vec<JobSpec>) -> Result<Vec<Created>, CreateError> {
         let unknown = self.unknown_accounts(&specs).await?;
+        let specs = self.priced(specs).await?;
         let now = self.clock().now();
         let mut problems = Problems::default();
         let mut changes = Vec::with_capacity(specs.len());
@@ -113,7 +123,11 @@ impl Runtime {
             .iter()
             .map(|change| Created { job: change.job.id, status: change.job.status(), created: true })
             .collect();
-        let taken = self.write_new(changes).await?;
+        let taken = self.write_new(changes).await.map_err(|error| {
+            let places: HashMap<JobId, usize> =
+                all.iter().enumerate().map(|(n, created)| (created.job, n)).collect();
+            short(error, |job| format!("$[{}].", places.get(&job).copied().unwrap_or_default()))
+        })?;
         Ok(all.into_iter().map(|created| answer(created, &taken)).collect())
     }
 
@@ -162,6 +176,21 @@ impl Runtime {
             self.jobs().heard(rows.by_ref().take(TOLD_MAX));
         }
     }
+}
+
+/// Which jobs a short balance does not bear, each with its place in the request.
+fn short(error: RuntimeError, place: impl Fn(JobId) -> String) -> CreateError {
+    let RuntimeError::Store(StoreError::Refused(Refusal::Short { account, needed, balance, keys, .. })) =
+        error
+    else {
+        return CreateError::Runtime(error);
+    };
+    let mut problems = Problems::default();
+    for job in keys.iter().filter_map(|key| job_of_key(key)) {
+        problems
+            .error(format!("{}account", place(job)), format!("account `{account}` cannot bear it as well"));
+    }
+    CreateError::Short { account, needed, balance, places: problems.into_list() }
 }
 
 /// What is asked for from outside is nobody's call.

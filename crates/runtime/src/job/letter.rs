@@ -9,6 +9,7 @@ mod pick;
 use serde_json::Value;
 use windlass_engine::id::{CommandId, JobId};
 use windlass_engine::job::{JobInput, JobRefusal};
+use windlass_engine::money::job_of_key;
 use windlass_engine::time::Timestamp;
 use windlass_store::commit::JobChange;
 use windlass_store::job::{JobRow, LetterGroup};
@@ -185,6 +186,12 @@ impl Runtime {
                 Err(StoreError::Refused(Refusal::Duplicates(duplicates))) => {
                     rows.retain(|row| duplicates.iter().all(|duplicate| duplicate.job != row.id()));
                     so_far.refused.extend(duplicates.into_iter().map(taken));
+                }
+                Err(StoreError::Refused(Refusal::Short { account, needed, balance, keys, .. })) => {
+                    let short: Vec<JobId> = keys.iter().filter_map(|key| job_of_key(key)).collect();
+                    rows.retain(|row| !short.contains(&row.id()));
+                    let refusal = JobRefusal::Short { account, needed, balance };
+                    so_far.refused.extend(short.into_iter().map(|job| (job, Some(refusal.clone()))));
                 }
                 Err(StoreError::Conflict { .. }) => {
                     let ids = rows.iter().map(JobRow::id).collect();

@@ -18,6 +18,7 @@ use windlass_engine::time::Timestamp;
 use windlass_store::commit::{Commit, JobChange, ScheduleChange};
 use windlass_store::error::Subject;
 use windlass_store::job::JobOrigin;
+use windlass_store::project::job_postings;
 use windlass_store::run::Origin;
 use windlass_store::schedule::{FiringRow, Misfire, ScheduleRow, Scheduled, Started};
 use windlass_store::{Refusal, StoreError};
@@ -194,6 +195,7 @@ impl Runtime {
     ) -> Result<Tried, RuntimeError> {
         let origin = JobOrigin { schedule: Some(change.row.id()), call: None };
         let mut jobs = Vec::with_capacity(firings.len());
+        let spec = self.priced(vec![spec.clone()]).await?.pop().unwrap_or_else(|| spec.clone());
         for FiringRow { firing, .. } in &firings {
             match Job::create(firing.job(), spec.clone(), now) {
                 Ok((job, _)) => jobs.push(JobChange { expected_rev: 0, job, origin: origin.clone() }),
@@ -202,6 +204,7 @@ impl Runtime {
         }
         let firing_of = |id: JobId| firings.iter().map(|row| row.firing).find(|firing| firing.job() == id);
         let commit = Commit {
+            postings: job_postings(&jobs),
             jobs: jobs.clone(),
             schedules: vec![change],
             firings: firings.clone(),
@@ -219,6 +222,9 @@ impl Runtime {
                 let existing = taken.first().map(|duplicate| duplicate.existing);
                 let refusal = Refusal::Duplicates(taken);
                 Tried::Misfit(Misfit { existing, ..Misfit::new("$.task.dedup_key", refusal) })
+            }
+            Err(StoreError::Refused(refusal @ Refusal::Short { .. })) => {
+                Tried::Misfit(Misfit::new("$.task.account", refusal))
             }
             Err(StoreError::Refused(refusal)) => Tried::Misfit(Misfit::new("$.task", refusal)),
             Err(error @ (StoreError::Unavailable(_) | StoreError::Corrupt(_))) => return Err(error.into()),
@@ -298,19 +304,6 @@ impl Runtime {
             Ok(()) => Ok(true),
             Err(StoreError::Conflict { .. }) => Ok(false),
             Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Writes a commit. An unknown outcome is looked up, never guessed.
-    pub(crate) async fn commit_looked_up(&self, commit: Commit) -> Result<(), StoreError> {
-        let command = commit.command;
-        match self.store().commit_one(commit).await {
-            Ok(_) => Ok(()),
-            Err(error @ StoreError::Unavailable(_)) => match self.store().command(command).await {
-                Ok(Some(_)) => Ok(()),
-                Ok(None) | Err(_) => Err(error),
-            },
-            Err(error) => Err(error),
         }
     }
 }

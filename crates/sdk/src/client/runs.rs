@@ -9,8 +9,8 @@ use super::{Client, Repeat, with_query};
 use crate::error::ClientError;
 use crate::types::{
     Approval, ApprovalsQuery, Attempt, Cancel, Continue, Decide, JournalEntry, List, LogLine, LogsQuery,
-    NewRun, NoBody, PageQuery, Rerun, Run, RunState, RunSummary, RunsQuery, Signal, StartQuery, Started,
-    StateQuery, Why,
+    NewRun, NoBody, PageQuery, PlanQuery, Rerun, RoundPlan, Run, RunState, RunSummary, RunsQuery, Signal,
+    StartQuery, Started, StateDiff, StateDiffQuery, StateQuery, Why,
 };
 
 /// The first pause between two looks at a run whose end is awaited; each next one is half as long again.
@@ -92,6 +92,11 @@ impl Client {
         self.get(with_query(self.native(&["runs", run, "state"]), query)).await
     }
 
+    /// What changed in a run between two entries of its journal.
+    pub async fn state_diff(&self, run: &str, query: &StateDiffQuery) -> Result<StateDiff, ClientError> {
+        self.get(with_query(self.native(&["runs", run, "state", "diff"]), query)).await
+    }
+
     /// What a run waits for.
     pub async fn why(&self, run: &str) -> Result<Why, ClientError> {
         self.get(self.native(&["runs", run, "why"])).await
@@ -122,6 +127,11 @@ impl Client {
         self.act(run, "retry", &NoBody {}, Repeat::Never).await
     }
 
+    /// Says what a retry would do, without doing it.
+    pub async fn retry_plan(&self, run: &str) -> Result<RoundPlan, ClientError> {
+        self.plan(run, "retry", &NoBody {}).await
+    }
+
     /// Ends a suspended or waiting node with a result.
     pub async fn continue_node(&self, run: &str, body: &Continue) -> Result<RunSummary, ClientError> {
         self.act(run, "continue", body, Repeat::Never).await
@@ -143,9 +153,19 @@ impl Client {
         self.act(run, "rerun", body, Repeat::Never).await
     }
 
+    /// Says what a rerun would do, without doing it.
+    pub async fn rerun_plan(&self, run: &str, body: &Rerun) -> Result<RoundPlan, ClientError> {
+        self.plan(run, "rerun", body).await
+    }
+
     /// What waits for a person.
     pub async fn approvals(&self, query: &ApprovalsQuery) -> Result<List<Approval>, ClientError> {
         self.get(with_query(self.native(&["approvals"]), query)).await
+    }
+
+    async fn plan(&self, run: &str, verb: &str, body: &impl Serialize) -> Result<RoundPlan, ClientError> {
+        let url = with_query(self.native(&["runs", run, verb]), &PlanQuery { plan: true });
+        self.post(url, body, Repeat::Harmless).await
     }
 
     async fn act(

@@ -212,9 +212,19 @@ pub struct Fault {
     pub retryable: bool,
 }
 
-/// What the calls of a run were estimated to cost and did cost, in minor units.
+/// What a run was estimated to cost and did cost, in minor units, with all its child runs that have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Cost {
+    pub estimated: i64,
+    pub actual: i64,
+    /// The part of its own calls, where child runs cost something too. Not shown in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnCost>,
+}
+
+/// What the calls of a run itself were estimated to cost and did cost, in minor units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct OwnCost {
     pub estimated: i64,
     pub actual: i64,
 }
@@ -273,6 +283,9 @@ pub struct NodeState {
     /// The call that may be reported now: `/api/v1/calls/{call}/report`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
+    /// The child run that makes its call, or made it last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<String>,
     /// Attempts made in this visit.
     #[serde(default)]
     pub attempts: u32,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Fault, Time};
+use super::{Cost, Fault, Time};
 
 /// When a task is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
@@ -162,6 +162,9 @@ pub struct Task {
     pub limit_key: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
+    /// What its account was charged when it was created or last opened again, and what of that it has paid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
     #[serde(default)]
     pub backoff: TaskBackoff,
     /// What a worker left when it suspended the task.

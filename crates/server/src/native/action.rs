@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use windlass_engine::input::Input;
-use windlass_sdk::types::{Cancel, Continue, Decide, NoBody, Rerun, RunSummary, Signal};
+use windlass_sdk::types::{Budget, Cancel, Continue, Decide, NoBody, RunSummary, Signal};
 
 use crate::app::{App, run_id};
 use crate::check;
@@ -11,7 +11,7 @@ use crate::extract::{At, Body};
 use crate::problem::Answer;
 use crate::shape;
 
-async fn tell(app: &App, id: &str, input: Input) -> Answer<Json<RunSummary>> {
+pub(super) async fn tell(app: &App, id: &str, input: Input) -> Answer<Json<RunSummary>> {
     let run = run_id(id)?;
     app.runtime.submit(run, input).await?;
     let row = app.row(run).await?;
@@ -69,18 +69,6 @@ pub(crate) async fn step(
     tell(&app, &id, Input::Step).await
 }
 
-/// Tries failed and cancelled nodes of a run that has ended again; finished ones are kept.
-#[utoipa::path(post, path = "/api/v1/runs/{id}/retry", operation_id = "retry_run", tag = "runs", request_body = NoBody,
-    params(("id" = String, Path, description = "The id of the run")),
-    responses((status = 200, description = "The run", body = RunSummary)))]
-pub(crate) async fn retry(
-    State(app): State<App>,
-    At(id): At<String>,
-    Body(NoBody {}): Body<NoBody>,
-) -> Answer<Json<RunSummary>> {
-    tell(&app, &id, Input::Retry).await
-}
-
 /// Ends a suspended or waiting node with a result.
 #[utoipa::path(post, path = "/api/v1/runs/{id}/continue", operation_id = "continue_node", tag = "runs", request_body = Continue,
     params(("id" = String, Path, description = "The id of the run")),
@@ -108,6 +96,19 @@ pub(crate) async fn signal(
     tell(&app, &id, Input::Signal { id: body.id, key: body.key, value: body.value, by: body.by }).await
 }
 
+/// Sets what a run may spend. Calls that wait for a larger budget are looked at again.
+#[utoipa::path(post, path = "/api/v1/runs/{id}/budget", operation_id = "set_budget", tag = "runs", request_body = Budget,
+    params(("id" = String, Path, description = "The id of the run")),
+    responses((status = 200, description = "The run", body = RunSummary)))]
+pub(crate) async fn budget(
+    State(app): State<App>,
+    At(id): At<String>,
+    Body(Budget { budget }): Body<Budget>,
+) -> Answer<Json<RunSummary>> {
+    check::within("budget", budget, 0, i64::MAX)?;
+    tell(&app, &id, Input::BalanceChanged { budget: Some(budget), balance: None }).await
+}
+
 /// Decides an approval.
 #[utoipa::path(post, path = "/api/v1/runs/{id}/decide", operation_id = "decide_approval", tag = "runs", request_body = Decide,
     params(("id" = String, Path, description = "The id of the run")),
@@ -122,16 +123,4 @@ pub(crate) async fn decide(
     let node = body.node.as_deref().map(Into::into);
     let input = Input::Decide { node, decision: body.decision, by: body.by, comment: body.comment };
     tell(&app, &id, input).await
-}
-
-/// Runs from a node on again, optionally with another shared state.
-#[utoipa::path(post, path = "/api/v1/runs/{id}/rerun", operation_id = "rerun_run", tag = "runs", request_body = Rerun,
-    params(("id" = String, Path, description = "The id of the run")),
-    responses((status = 200, description = "The run", body = RunSummary)))]
-pub(crate) async fn rerun(
-    State(app): State<App>,
-    At(id): At<String>,
-    Body(body): Body<Rerun>,
-) -> Answer<Json<RunSummary>> {
-    tell(&app, &id, Input::Rerun { from: body.from.as_str().into(), shared: body.shared }).await
 }

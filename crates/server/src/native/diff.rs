@@ -38,7 +38,7 @@ pub(crate) async fn diff(
 
 /// Where two values differ, in the order of the paths; and whether there is more than is listed. Without recursion:
 /// values may be as deep as they like.
-fn differences(before: &Value, after: &Value) -> (Vec<Change>, bool) {
+pub(super) fn differences(before: &Value, after: &Value) -> (Vec<Change>, bool) {
     let mut changes = Vec::new();
     let mut open = vec![(String::new(), Some(before), Some(after))];
     while let Some((path, before, after)) = open.pop() {

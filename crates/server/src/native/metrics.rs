@@ -3,6 +3,7 @@
 //! Written by hand from what is counted anyway: nothing is counted twice, and nothing has to run for it. Labels are
 //! bounded by what is counted: flows, their nodes, and queues.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use axum::extract::State;
@@ -18,6 +19,8 @@ use crate::problem::Answer;
 
 /// Queues with labels of their own, those with the most open jobs; the others are added up.
 const QUEUES_MAX: usize = 100;
+/// Nodes with labels of their own: when there are more, the flows that came last are told as a whole.
+const NODES_MAX: usize = 2_000;
 /// What stands for the others.
 const OTHERS: &str = "other";
 const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -167,24 +170,37 @@ fn of_runs(page: &mut Page, flows: &[OfFlow], all: &Totals) {
     }
 }
 
+/// The nodes of a flow, or all of them as one.
+fn told<'f>((flow, stats, nodes): &'f OfFlow, left: &mut usize) -> (&'f str, Cow<'f, [NodeStats]>) {
+    if nodes.len() <= *left {
+        *left -= nodes.len();
+        return (flow, Cow::Borrowed(nodes));
+    }
+    let (_, total_ms, ms) = stats.call_ms.clone();
+    let Totals { calls_ok: n_ok, calls_failed: n_failed, .. } = stats.totals;
+    (flow, Cow::Owned(vec![NodeStats { node: OTHERS.to_owned(), n_ok, n_failed, total_ms, ms }]))
+}
+
 fn of_calls(page: &mut Page, flows: &[OfFlow]) {
     page.metric("windlass_flow_calls_running", "gauge", "Calls that are open now, by flow.");
     for (flow, stats, _) in flows {
         page.sample("windlass_flow_calls_running", &[("flow", flow)], stats.n_open);
     }
     page.metric("windlass_calls_ended_total", "counter", "Attempts at calls, by flow, node and outcome.");
-    for (flow, _, nodes) in flows {
-        for NodeStats { node, n_ok, n_failed, .. } in nodes {
+    let mut left = NODES_MAX;
+    let flows: Vec<_> = flows.iter().map(|flow| told(flow, &mut left)).collect();
+    for (flow, nodes) in &flows {
+        for NodeStats { node, n_ok, n_failed, .. } in nodes.iter() {
             for (outcome, n) in [("succeeded", n_ok), ("failed", n_failed)] {
-                let labels = [("flow", flow.as_str()), ("node", node), ("outcome", outcome)];
+                let labels = [("flow", *flow), ("node", node), ("outcome", outcome)];
                 page.sample("windlass_calls_ended_total", &labels, n);
             }
         }
     }
     page.metric("windlass_call_duration_seconds", "summary", "How long attempts took, by flow and node.");
-    for (flow, _, nodes) in flows {
-        for NodeStats { node, n_ok, n_failed, total_ms, ms } in nodes {
-            let labels = [("flow", flow.as_str()), ("node", node)];
+    for (flow, nodes) in &flows {
+        for NodeStats { node, n_ok, n_failed, total_ms, ms } in nodes.iter() {
+            let labels = [("flow", *flow), ("node", node)];
             page.summary("windlass_call_duration_seconds", &labels, n_ok + n_failed, *total_ms, ms);
         }
     }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use windlass_sdk::types::{List, Run, RunState, RunSummary, RunsQuery, StateQuery};
+use windlass_sdk::types::{List, Run, RunSummary, RunsQuery};
 use windlass_store::run::{RunQuery, RunStatus};
 
 use crate::app::{App, run_id};
@@ -25,6 +25,7 @@ pub(crate) async fn list(
         statuses: statuses(asked.status.as_deref())?,
         flow,
         account: asked.account,
+        parent: asked.parent.as_deref().map(run_id).transpose()?,
         label: shape::label(asked.label),
         since: asked.since.map(|at| windlass_engine::time::Timestamp(at.0)),
         until: asked.until.map(|at| windlass_engine::time::Timestamp(at.0)),
@@ -62,27 +63,4 @@ pub(crate) async fn show(State(app): State<App>, At(id): At<String>) -> Answer<J
     let view = app.view(run_id(&id)?).await?;
     let label = app.label(view.row.origin.flow, view.row.origin.version).await?;
     Ok(Json(shape::run(&view, &label)))
-}
-
-/// Shows a run as it was after so many entries of its journal.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/state", operation_id = "show_run_state", tag = "runs",
-    params(("id" = String, Path, description = "The id of the run"), StateQuery),
-    responses((status = 200, description = "The run as it was then", body = RunState)))]
-pub(crate) async fn state(
-    State(app): State<App>,
-    At(id): At<String>,
-    Asked(asked): Asked<StateQuery>,
-) -> Answer<Json<RunState>> {
-    let run = run_id(&id)?;
-    let row = app.row(run).await?;
-    let at = asked.at.unwrap_or(row.len);
-    let missing = || {
-        let detail = format!("the journal of {run} has {} entries: give 1 to {}", row.len, row.len);
-        ApiError::new(Code::UnknownEntry, detail)
-    };
-    if at == 0 || at > row.len {
-        return Err(missing());
-    }
-    let view = app.runtime.view_at(run, at).await?.ok_or_else(missing)?;
-    Ok(Json(shape::run_state(&view, at, &row)))
 }

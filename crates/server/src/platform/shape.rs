@@ -8,7 +8,7 @@ use windlass_engine::job::{Attempt, Job, JobSpec, State};
 use windlass_engine::retry::{Backoff, Fault as EngineFault};
 use windlass_engine::time::Timestamp;
 use windlass_sdk::types::{
-    BackoffKind, Fault, NewTask, Task, TaskBackoff, TaskDetail, TaskRun, TaskSummary, TaskType, Time,
+    BackoffKind, Cost, Fault, NewTask, Task, TaskBackoff, TaskDetail, TaskRun, TaskSummary, TaskType, Time,
 };
 use windlass_store::job::JobRow;
 
@@ -87,6 +87,7 @@ fn task(row: JobRow) -> Task {
     let JobRow { job, origin, .. } = row;
     let (status, is_dead_letter) = (job.status().to_owned(), job.is_dead_letter());
     let cancel_requested = job.cancel_requested();
+    let cost = job.cost().map(|bill| Cost { estimated: bill.estimated, actual: bill.actual, own: None });
     let (error, discarded) = match job.state {
         State::Failed { reason, discarded } => (Some(fault(&reason)), discarded),
         State::Pending { .. }
@@ -116,6 +117,7 @@ fn task(row: JobRow) -> Task {
         unique_for_ms: Some(spec.unique_for_ms).filter(|ms| *ms > 0),
         limit_key: spec.limit_key,
         account: spec.account,
+        cost,
         memo: job.memo,
         error,
         is_dead_letter,

@@ -5,8 +5,10 @@ use std::time::Duration;
 use windlass_engine::input::Refusal;
 use windlass_engine::job::JobRefusal;
 use windlass_engine::problem::Problem;
+use windlass_runtime::account::AccountError;
 use windlass_runtime::flow::PublishError;
 use windlass_runtime::job::{CreateError, JobError};
+use windlass_runtime::price::PriceError;
 use windlass_runtime::queue::LimitError;
 use windlass_runtime::run::StartError;
 use windlass_runtime::schedule::ScheduleError;
@@ -53,9 +55,10 @@ impl From<StoreRefusal> for ApiError {
             StoreRefusal::UnknownAccount(_) => Code::UnknownAccount,
             StoreRefusal::UnknownFlow(_) => Code::UnknownFlow,
             StoreRefusal::UnknownVersion(_) => Code::UnknownVersion,
+            StoreRefusal::AccountTaken { .. } => Code::AccountTaken,
+            StoreRefusal::Short { .. } => Code::InsufficientBalance,
             StoreRefusal::BadCursor => Code::BadCursor,
-            StoreRefusal::Short { .. }
-            | StoreRefusal::Duplicates(_)
+            StoreRefusal::Duplicates(_)
             | StoreRefusal::AlreadyFired(_)
             | StoreRefusal::AlreadyDelivered(_)
             | StoreRefusal::Ledger(_)
@@ -142,7 +145,8 @@ impl From<JobRefusal> for ApiError {
             JobRefusal::Ended { .. } | JobRefusal::Completed => Code::TaskEnded,
             JobRefusal::NotEnded { .. } => Code::TaskOpen,
             JobRefusal::NotDead { .. } => Code::NotDeadLetter,
-            JobRefusal::PayloadTooMuch { .. } => Code::InvalidFields,
+            JobRefusal::PayloadTooMuch { .. } | JobRefusal::NoAmount { .. } => Code::InvalidFields,
+            JobRefusal::Short { .. } => Code::InsufficientBalance,
             JobRefusal::BelongsToRun => Code::TaskOfRun,
             JobRefusal::KeyTaken { .. } => Code::KeyTaken,
         };
@@ -164,7 +168,44 @@ impl From<CreateError> for ApiError {
     fn from(error: CreateError) -> Self {
         match error {
             CreateError::Problems(problems) => ApiError::problems(Code::InvalidFields, problems),
+            CreateError::Short { ref places, .. } => {
+                let told = ApiError::new(Code::InsufficientBalance, error.to_string());
+                let places = ApiError::problems(Code::InsufficientBalance, places.clone());
+                ApiError { errors: places.errors, ..told }
+            }
             CreateError::Runtime(error) => error.into(),
+        }
+    }
+}
+
+impl From<AccountError> for ApiError {
+    fn from(error: AccountError) -> Self {
+        let code = match error {
+            AccountError::Unknown(_) => Code::AccountNotFound,
+            AccountError::Taken { .. } => Code::AccountTaken,
+            AccountError::KeyTaken { .. } => Code::DepositTaken,
+            AccountError::NoAmount(_) | AccountError::TooMuch => {
+                return ApiError::field(Code::InvalidBody, "amount", error.to_string());
+            }
+            AccountError::Runtime(error) => return error.into(),
+        };
+        ApiError::new(code, error.to_string())
+    }
+}
+
+impl From<PriceError> for ApiError {
+    fn from(error: PriceError) -> Self {
+        match error {
+            PriceError::Problems(problems) => {
+                // As the other fields of bodies are named on this surface.
+                let named = |problem: Problem| {
+                    let path = problem.path.trim_start_matches("$.").to_owned();
+                    Problem { path, ..problem }
+                };
+                ApiError::problems(Code::InvalidBody, problems.into_iter().map(named).collect())
+            }
+            PriceError::TooMany => ApiError::new(Code::TooManyPrices, error.to_string()),
+            PriceError::Runtime(error) => error.into(),
         }
     }
 }

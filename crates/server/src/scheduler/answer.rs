@@ -116,6 +116,7 @@ impl From<Forbidden> for Failure {
             | Forbidden::UnknownSchedule(_) => StatusCode::NOT_FOUND,
             Forbidden::BadCursor => StatusCode::BAD_REQUEST,
             Forbidden::Short { .. }
+            | Forbidden::AccountTaken { .. }
             | Forbidden::Duplicates(_)
             | Forbidden::RequestTaken { .. }
             | Forbidden::AlreadyFired(_)

@@ -124,6 +124,7 @@ fn node_state(run: RunId, found: &Found<'_>) -> NodeState {
             action: inner.action.clone(),
             error: inner.fault.as_ref().map(|fault| shape_fault(fault, None)),
             attempts: inner.attempts,
+            child: inner.child.map(|fence| RunId::of_call(run, fence).to_string()),
             started_at: inner.entered_at.map(time),
             finished_at: inner.ended_at.map(time),
             branches: match inner.nest.as_deref() {
@@ -138,6 +139,7 @@ fn node_state(run: RunId, found: &Found<'_>) -> NodeState {
             output: slot.output.as_deref().cloned(),
             error: slot.fault.as_deref().map(|fault| shape_fault(fault, None)),
             attempts: slot.attempts,
+            child: slot.child.map(|fence| RunId::of_call(run, fence).to_string()),
             ..state
         },
     }

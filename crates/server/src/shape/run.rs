@@ -2,10 +2,13 @@
 
 use serde_json::{Map, Value};
 use windlass_engine::event::{ExecMode as EngineMode, RunFault};
+use windlass_engine::money::Bill;
 use windlass_engine::plan::Priority as EnginePriority;
-use windlass_engine::run::Totals;
+use windlass_engine::run::{Run as EngineRun, Totals};
 use windlass_runtime::run::RunView;
-use windlass_sdk::types::{Cost, ExecMode, Fault, Parent, Priority, Run, RunState, RunStatus, RunSummary};
+use windlass_sdk::types::{
+    Cost, ExecMode, Fault, OwnCost, Parent, Priority, Run, RunState, RunStatus, RunSummary,
+};
 use windlass_store::run::{RunRow, RunStatus as StoreStatus};
 
 use super::node::{node_states, shape_fault};
@@ -47,7 +50,14 @@ pub(crate) fn priority(priority: Priority) -> EnginePriority {
 }
 
 fn cost(totals: Totals) -> Cost {
-    Cost { estimated: totals.estimated, actual: totals.actual }
+    Cost { estimated: totals.estimated, actual: totals.actual, own: None }
+}
+
+/// The same, with its own part where it is not the whole.
+fn whole_cost(state: &EngineRun) -> Cost {
+    let Bill { estimated, actual } = state.own_cost();
+    let own = (!state.children.is_zero()).then_some(OwnCost { estimated, actual });
+    Cost { own, ..cost(state.cost) }
 }
 
 fn run_fault(error: &RunFault) -> Fault {
@@ -91,7 +101,7 @@ pub(crate) fn run(view: &RunView, label: &Label) -> Run {
     let (state, start) = (&*view.state, &view.state.start);
     let (node_states, more_nodes) = node_states(&view.plan, state);
     Run {
-        summary: summary(&view.row, label),
+        summary: RunSummary { cost: whole_cost(state), ..summary(&view.row, label) },
         params: start.params.clone(),
         shared: shared(view),
         result: state.result.as_deref().cloned(),
@@ -127,7 +137,7 @@ pub(crate) fn run_state(view: &RunView, at: u64, row: &RunRow) -> RunState {
         more_nodes,
         error: state.error.as_ref().map(run_fault),
         result: state.result.as_deref().cloned(),
-        cost: cost(state.cost),
+        cost: whole_cost(state),
     }
 }
 

@@ -8,22 +8,7 @@ use super::time;
 
 /// One thing that keeps a run from going on.
 pub(crate) fn reason(reason: EngineReason) -> Reason {
-    let command = match &reason.cause {
-        // No command moves money.
-        Cause::Balance { .. } | Cause::Budget { .. } => None,
-        Cause::Start
-        | Cause::Resume
-        | Cause::Step
-        | Cause::Nothing { .. }
-        | Cause::CancelConfirmation { .. }
-        | Cause::Answer { .. }
-        | Cause::Retry { .. }
-        | Cause::Report { .. }
-        | Cause::Timer { .. }
-        | Cause::Signal { .. }
-        | Cause::Approval { .. } => reason.command,
-    };
-    let shaped = Reason { node: reason.node.to_string(), command, ..Reason::default() };
+    let shaped = Reason { node: reason.node.to_string(), command: reason.command, ..Reason::default() };
     let words =
         |waits_for: &str, text: String| Reason { waits_for: waits_for.to_owned(), text, ..shaped.clone() };
     match reason.cause {
@@ -66,10 +51,15 @@ pub(crate) fn reason(reason: EngineReason) -> Reason {
             Reason { assignees: by, until: until.map(time), ..words("approval", text) }
         }
         Cause::Balance { amount } => {
-            Reason { amount: Some(amount), ..words("balance", format!("the account is short of {amount}")) }
+            let text = format!("a call of {amount} is more than the account has");
+            Reason { amount: Some(amount), ..words("balance", text) }
         }
-        Cause::Budget { amount } => {
-            let text = format!("a call of {amount} would pass the budget");
+        Cause::Budget { amount, held } => {
+            let text = if held > 0 {
+                format!("child runs may still spend {held} of the budget: it goes on when they have ended")
+            } else {
+                format!("a call of {amount} would pass the budget")
+            };
             Reason { amount: Some(amount), ..words("budget", text) }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use windlass_engine::id::RunId;
 use windlass_engine::money::{Kind, Movement};
 
 use super::{Verdict, broken};
@@ -11,6 +12,8 @@ pub struct Money {
     balances: BTreeMap<String, i64>,
     /// Charges, with what closed them.
     charges: BTreeMap<String, (i64, Option<Kind>)>,
+    /// What each run took out of its account and did not give back.
+    spent: BTreeMap<String, i64>,
 }
 
 impl Money {
@@ -24,6 +27,11 @@ impl Money {
         // Settle and refund keys end in the key of their charge.
         let charge =
             |key: &str| key.split_once(':').map_or_else(|| key.to_owned(), |(_, rest)| rest.to_owned());
+        if movement.kind != Kind::Deposit
+            && let Some((run, _)) = movement.key.rsplit(':').next().and_then(|key| key.split_once('/'))
+        {
+            *self.spent.entry(run.to_owned()).or_default() -= movement.amount;
+        }
         match movement.kind {
             Kind::Deposit => Ok(()),
             Kind::Charge => {
@@ -34,6 +42,17 @@ impl Money {
                 }
             }
             Kind::Settle | Kind::Refund => self.closed(account, movement, &charge(&movement.key)),
+        }
+    }
+
+    /// The same of a movement that may have been posted before: of a job, what it implies is said at every change,
+    /// and the store takes it once.
+    pub fn posted_or_told_again(&mut self, account: &str, movement: &Movement) -> Verdict {
+        let subject = movement.key.split_once(':').map_or(movement.key.as_str(), |(_, subject)| subject);
+        match (movement.kind, self.charges.get(subject)) {
+            (Kind::Charge, Some((charged, _))) if *charged == -movement.amount => Ok(()),
+            (kind @ (Kind::Settle | Kind::Refund), Some((_, Some(by)))) if *by == kind => Ok(()),
+            _ => self.posted(account, movement),
         }
     }
 
@@ -63,6 +82,30 @@ impl Money {
             Some((key, (amount, _))) => broken("I7", format!("{key}: {amount} was charged and never closed")),
             None => Ok(()),
         }
+    }
+
+    /// When every run has ended and every message was delivered, a run says that it cost what it and its children
+    /// spent. `runs` = each run with its parent, if it has one, and what it says.
+    pub fn rolled_up(&self, runs: &BTreeMap<RunId, (Option<RunId>, i64)>) -> Verdict {
+        let mut counted: BTreeMap<RunId, i64> = BTreeMap::new();
+        for run in runs.keys() {
+            let own = self.spent.get(&run.to_string()).copied().unwrap_or(0);
+            let mut at = Some(*run);
+            while let Some(bears) = at {
+                *counted.entry(bears).or_default() += own;
+                at = runs.get(&bears).and_then(|(parent, _)| *parent);
+            }
+        }
+        for (run, (_, said)) in runs {
+            let counted = counted.get(run).copied().unwrap_or(0);
+            if counted != *said {
+                return broken(
+                    "I7",
+                    format!("{run} says it cost {said}, with its children it spent {counted}"),
+                );
+            }
+        }
+        Ok(())
     }
 
     /// What the store says must be what was counted.

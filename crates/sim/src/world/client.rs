@@ -248,7 +248,7 @@ impl World {
         for key in ["go0", "go1", "ok0", "ok1"] {
             inputs.push(Input::Signal { id: None, key: key.to_owned(), value: json!(true), by: None });
         }
-        inputs.push(Input::BalanceChanged { budget: Some(1_000_000) });
+        inputs.push(Input::BalanceChanged { budget: Some(1_000_000), balance: None });
         for input in inputs {
             self.submit(server, run, &input, &Along::default())?;
         }

@@ -1,8 +1,10 @@
 //! Pull workers: they claim jobs, keep their leases alive, finish or die.
 
+use serde_json::json;
 use windlass_engine::id::JobId;
 use windlass_engine::input::{Input, Outcome};
 use windlass_engine::job::{JobInput, Outcome as JobOutcome};
+use windlass_engine::money::Price;
 use windlass_engine::retry::{Fault as CallFault, FaultKind};
 use windlass_engine::time::Timestamp;
 use windlass_store::commit::{Commit, JobChange};
@@ -144,4 +146,12 @@ fn recorded(outcome: &Outcome) -> JobOutcome {
             JobOutcome::Failed { fault, retry_after_ms: None }
         }
     }
+}
+
+/// Every third job is paid for, at a price of its own; the worker says what it took.
+pub(super) fn payment(n: u128) -> Option<(String, Price)> {
+    let unit_price = i64::try_from(n % 7).unwrap_or_default();
+    let actual_units = Some(json!("$result.fence"));
+    let price = Price { unit_price, min_unit: 1, units: json!(2), actual_units };
+    n.is_multiple_of(3).then(|| (format!("account{}", n % 2), price))
 }

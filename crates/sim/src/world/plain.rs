@@ -7,13 +7,15 @@ use serde_json::json;
 use uuid::Uuid;
 use windlass_engine::id::JobId;
 use windlass_engine::job::{Job, JobBackoff, JobInput, JobSpec, Outcome};
+use windlass_engine::money::Kind;
 use windlass_engine::retry::{Backoff, Fault as JobFault, FaultKind};
 use windlass_store::commit::{Commit, JobChange};
 use windlass_store::job::{JobOrigin, JobQuery, JobRow, ReadyQuery};
 use windlass_store::page::Part;
+use windlass_store::project::job_postings;
 use windlass_store::{Refusal, StoreError};
 
-use super::jobs::moved;
+use super::jobs::{moved, payment};
 use super::{Boxed, Happening, World};
 use crate::bug::Bug;
 use crate::checker::Violation;
@@ -149,6 +151,7 @@ impl World {
     fn new_plain(&mut self) -> Option<JobChange> {
         self.plain.n_jobs += 1;
         let id = JobId::new(Uuid::from_u128((1 << 101) | self.plain.n_jobs));
+        let (account, price) = payment(self.plain.n_jobs).unzip();
         let (now, rng) = (self.now, &mut self.plain.rng);
         let base_ms = rng.between(0, 2_000);
         let keyed = rng.percent(30);
@@ -160,6 +163,8 @@ impl World {
             max_retries: u32::try_from(rng.between(1, 4)).unwrap_or(1),
             timeout_ms: if rng.percent(30) { 10_000 } else { 0 },
             backoff: JobBackoff { kind: Backoff::Exponential, base_ms, cap_ms: 5_000, jitter: true },
+            account,
+            price,
             ..JobSpec::new("work", QUEUE)
         };
         let (job, _) = Job::create(id, spec, self.now).ok()?;
@@ -345,10 +350,17 @@ impl World {
     }
 
     /// Writes a commit about jobs; the server remembers what it wrote, unless it dies of it.
-    pub(super) fn write_plain(&mut self, server: usize, commit: Commit) -> Result<Wrote, Violation> {
+    pub(super) fn write_plain(&mut self, server: usize, mut commit: Commit) -> Result<Wrote, Violation> {
+        commit.postings = job_postings(&commit.jobs);
+        if self.bug == Some(Bug::NoRefund) {
+            commit.postings.retain(|posting| posting.movement.kind != Kind::Refund);
+        }
         let heard = self.disk.commit(commit.clone(), &mut self.faults, &mut self.plain.rng);
         if matches!(heard, Heard::Answer(Ok(_)) | Heard::Silence { happened: true }) {
             self.checker.jobs.committed(&commit)?;
+            for posting in &commit.postings {
+                self.checker.money.posted_or_told_again(&posting.account, &posting.movement)?;
+            }
             let ids = commit.jobs.iter().map(|change| change.job.id.uuid().as_u128().to_le_bytes());
             let bytes: Vec<u8> = ids.flatten().collect();
             self.trace(&bytes);
@@ -373,20 +385,5 @@ impl World {
             }
         }
         Ok(wrote)
-    }
-
-    pub(super) fn no_plain_is_open(&self) -> bool {
-        let part = Part { limit: 500, ..Part::default() };
-        let mut query = JobQuery { queue: Some(QUEUE.to_owned()), part, ..JobQuery::default() };
-        loop {
-            let Ok(page) = self.disk.memory.jobs_now(query.clone()) else { return false };
-            if page.items.iter().any(|row| row.job.is_open()) {
-                return false;
-            }
-            match page.next {
-                Some(next) => query.part.cursor = Some(next),
-                None => return true,
-            }
-        }
     }
 }

@@ -9,9 +9,12 @@ use windlass_engine::journal::Entry;
 use windlass_engine::plan::Exec;
 use windlass_engine::run::Run;
 use windlass_engine::time::Timestamp;
+use windlass_store::job::JobQuery;
 use windlass_store::outbox::MessageId;
+use windlass_store::page::Part;
 use windlass_store::record::{RecordQuery, Records};
 
+use super::plain::QUEUE;
 use super::{Happening, World};
 use crate::checker::Violation;
 use crate::server::Along;
@@ -56,6 +59,11 @@ impl World {
         }
         self.checker.at_rest(&self.stored(), &self.unsaid())?;
         self.checker.jobs.at_rest(|job| self.disk.job(job))?;
+        let costs = self.disk.rows().into_iter().map(|row| {
+            let parent = row.origin.parent.as_ref().map(|parent| parent.run);
+            (row.id, (parent, row.standing.cost.actual))
+        });
+        self.checker.money.rolled_up(&costs.collect())?;
         self.check_accounts()
     }
 
@@ -138,5 +146,20 @@ impl World {
             return Ok(());
         };
         rows.iter().try_for_each(|row| self.checker.money.agrees(&row.id, row.balance))
+    }
+
+    fn no_plain_is_open(&self) -> bool {
+        let part = Part { limit: 500, ..Part::default() };
+        let mut query = JobQuery { queue: Some(QUEUE.to_owned()), part, ..JobQuery::default() };
+        loop {
+            let Ok(page) = self.disk.memory.jobs_now(query.clone()) else { return false };
+            if page.items.iter().any(|row| row.job.is_open()) {
+                return false;
+            }
+            match page.next {
+                Some(next) => query.part.cursor = Some(next),
+                None => return true,
+            }
+        }
     }
 }

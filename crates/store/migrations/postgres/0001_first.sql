@@ -64,6 +64,8 @@ CREATE TABLE runs (
     cost_actual bigint NOT NULL,
     cost_refunded bigint NOT NULL,
     cost_settled bigint NOT NULL,
+    -- What its account must have before any of its calls that wait for money can go.
+    needs bigint,
     error text COLLATE "C",
     shared text COLLATE "C",
     result text COLLATE "C",
@@ -87,6 +89,7 @@ CREATE INDEX runs_by_schedule ON runs (schedule, created_at, id) WHERE schedule 
 CREATE INDEX runs_by_wake ON runs (wake_at, id) WHERE wake_at IS NOT NULL;
 CREATE INDEX runs_failed ON runs (created_at, id) WHERE status = 'failed';
 CREATE INDEX runs_open ON runs (created_at, id) WHERE ended_at IS NULL;
+CREATE INDEX runs_in_need ON runs (account, needs) WHERE needs IS NOT NULL;
 CREATE INDEX runs_open_by_account ON runs (account, created_at, id) WHERE ended_at IS NULL AND account IS NOT NULL;
 
 CREATE TABLE journal (
@@ -257,7 +260,8 @@ CREATE TABLE ledger (
     at bigint NOT NULL,
     PRIMARY KEY (account, seq)
 );
-CREATE UNIQUE INDEX ledger_by_key ON ledger (account, key);
+-- A key names a node by its whole path, which may be longer than an index can hold.
+CREATE UNIQUE INDEX ledger_by_key ON ledger (account, md5(key));
 CREATE INDEX ledger_by_run ON ledger (account, run, seq) WHERE run IS NOT NULL;
 
 CREATE TABLE prices (

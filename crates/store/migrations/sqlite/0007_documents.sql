@@ -223,5 +223,33 @@ FROM runs JOIN json_each((
     FROM wrote LEFT JOIN granted ON granted.fence = wrote.fence
 )) AS one;
 
+-- What a run's account must have before any of its calls that wait for money can go.
+ALTER TABLE runs ADD COLUMN needs INTEGER;
+CREATE INDEX runs_in_need ON runs (account, needs) WHERE needs IS NOT NULL;
+
+-- What a movement is, is checked by CASE, because IN makes a table of its list for every row that is written.
+CREATE TABLE new_ledger (
+    account TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    kind TEXT NOT NULL CHECK (
+        CASE kind WHEN 'charge' THEN 1 WHEN 'settle' THEN 1 WHEN 'refund' THEN 1 WHEN 'deposit' THEN 1 ELSE 0 END
+    ),
+    amount INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    held INTEGER NOT NULL,
+    borne_by_platform INTEGER NOT NULL,
+    run BLOB,
+    node TEXT,
+    balance_after INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (account, seq)
+) STRICT, WITHOUT ROWID;
+INSERT INTO new_ledger SELECT account, seq, kind, amount, key, held, borne_by_platform, run, node, balance_after, at
+FROM ledger;
+DROP TABLE ledger;
+ALTER TABLE new_ledger RENAME TO ledger;
+CREATE UNIQUE INDEX ledger_by_key ON ledger (account, key);
+CREATE INDEX ledger_by_run ON ledger (account, run, seq) WHERE run IS NOT NULL;
+
 -- How often jobs of a queue with limits were handed out by servers that share it.
 ALTER TABLE queues ADD COLUMN turns INTEGER NOT NULL DEFAULT 0;

@@ -4,10 +4,11 @@ use windlass_engine::money::{LedgerFault, Movement};
 
 use super::bench::{Bench, at, movement, run_id};
 use super::side_by_side;
-use crate::account::{LedgerQuery, LedgerRow, Posting};
+use crate::account::{LedgerOrder, LedgerQuery, LedgerRow, Posting};
 use crate::commit::{Commit, Unmoved};
 use crate::error::Subject;
 use crate::record::Record;
+use crate::run::{Origin, RunStatus, Standing};
 use crate::{Refusal, Store, StoreError};
 
 fn charge(n: u64, amount: i64) -> Movement {
@@ -125,12 +126,22 @@ pub async fn an_account_that_moved_is_a_conflict_for_who_relied_on_it(store: &dy
 pub async fn opening_an_account_again_keeps_its_money(store: &dyn Store) {
     let bench = Bench::new(store).await;
     bench.account("payer", 10).await;
-    let again = Record::Account { id: "payer".to_owned(), name: "Ms Payer".to_owned(), now: at(9) };
-    store.save(again).await.unwrap();
+    let again = |name: &str| Record::Account { id: "payer".to_owned(), name: name.to_owned(), now: at(9) };
+    store.save(again("PAYER")).await.unwrap();
+    let refused = store.save(again("Ms Payer")).await.unwrap_err();
+    let taken = Refusal::AccountTaken { id: "payer".to_owned(), name: "PAYER".to_owned() };
+    assert_eq!(refused.refusal(), Some(&taken));
     bench.account("other", 0).await;
     let rows = store.accounts().await.unwrap();
     assert_eq!(rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["other", "payer"]);
-    assert_eq!((rows[1].name.as_str(), rows[1].balance, rows[1].created_at), ("Ms Payer", 10, at(0)));
+    let page = async |after: Option<&str>, limit| {
+        let rows = store.accounts_after(after.map(str::to_owned), limit).await.unwrap();
+        rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
+    };
+    assert_eq!(page(None, 1).await, ["other"]);
+    assert_eq!(page(Some("other"), 9).await, ["payer"]);
+    assert!(page(Some("payer"), 9).await.is_empty());
+    assert_eq!((rows[1].name.as_str(), rows[1].balance, rows[1].created_at), ("PAYER", 10, at(0)));
 }
 
 pub async fn the_ledger_comes_in_parts_and_by_run(store: &dyn Store) {
@@ -141,9 +152,55 @@ pub async fn the_ledger_comes_in_parts_and_by_run(store: &dyn Store) {
         let commit = Commit { postings: vec![posting], ..Commit::new(bench.command(), at(1)) };
         bench.commit(commit).await.unwrap();
     }
-    let query = |run, after, limit| LedgerQuery { account: "payer".to_owned(), run, after, limit };
+    let query = |run, after, limit| {
+        let account = "payer".to_owned();
+        LedgerQuery { account, run, after, limit, ..LedgerQuery::default() }
+    };
     let seqs = |rows: Vec<LedgerRow>| rows.into_iter().map(|row| row.seq).collect::<Vec<_>>();
     assert_eq!(seqs(store.ledger(query(None, 2, 2)).await.unwrap()), [3, 4]);
     assert_eq!(seqs(store.ledger(query(Some(run_id(1)), 0, 0)).await.unwrap()), [2, 4]);
     assert_eq!(seqs(store.ledger(query(Some(run_id(0)), 3, 0)).await.unwrap()), [5]);
+    let back = |run, after, limit| LedgerQuery { order: LedgerOrder::Newest, ..query(run, after, limit) };
+    assert_eq!(seqs(store.ledger(back(None, 0, 2)).await.unwrap()), [5, 4]);
+    assert_eq!(seqs(store.ledger(back(None, 4, 2)).await.unwrap()), [3, 2]);
+    assert_eq!(seqs(store.ledger(back(Some(run_id(1)), 0, 0)).await.unwrap()), [4, 2]);
+    assert_eq!(seqs(store.ledger(back(Some(run_id(0)), 5, 0)).await.unwrap()), [3]);
+    let keyed = |key: &str| LedgerQuery { key: Some(key.to_owned()), ..query(None, 0, 0) };
+    assert_eq!(seqs(store.ledger(keyed("charge:call/3")).await.unwrap()), [4]);
+    assert!(store.ledger(keyed("charge:call/9")).await.unwrap().is_empty());
+}
+
+pub async fn runs_that_wait_for_money_are_found_by_what_they_need(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    for account in ["payer", "other", "rich"] {
+        bench.account(account, 5).await;
+    }
+    let of = |account: &str, needs: Option<i64>| {
+        let account = Some(account.to_owned());
+        move |origin: &mut Origin, standing: &mut Standing| {
+            origin.account = account;
+            standing.needs = needs;
+        }
+    };
+    for (n, account, needs) in [
+        (1, "payer", Some(30)),
+        (2, "payer", Some(10)),
+        (3, "other", Some(1)),
+        (4, "payer", Some(20)),
+        (5, "rich", None),
+    ] {
+        let created = at(i64::try_from(n).unwrap());
+        bench.create(n, RunStatus::Waiting, created, of(account, needs)).await.unwrap();
+    }
+    let found = async |within, limit| {
+        let rows = store.in_need("payer".to_owned(), within, limit).await.unwrap();
+        rows.into_iter().map(|row| (row.run, row.needs)).collect::<Vec<_>>()
+    };
+    assert_eq!(found(20, 10).await, [(run_id(2), 10), (run_id(4), 20)]);
+    assert_eq!(found(i64::MAX, 2).await, [(run_id(1), 30), (run_id(2), 10)]);
+    assert!(found(9, 10).await.is_empty());
+    let accounts = store.accounts_in_need().await.unwrap();
+    assert_eq!(accounts.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["other", "payer"]);
+    bench.commit(bench.entry(2, 1, RunStatus::Running, at(9))).await.unwrap();
+    assert_eq!(found(20, 10).await, [(run_id(4), 20)]);
 }

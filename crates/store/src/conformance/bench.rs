@@ -109,6 +109,7 @@ pub(super) fn standing(status: RunStatus, now: Timestamp) -> Standing {
         wake_at: None,
         owner: None,
         cost: Totals::default(),
+        needs: None,
         error: None,
         shared: None,
         result: None,

@@ -120,6 +120,10 @@ pub async fn prices_and_queue_settings_are_replaced(store: &dyn Store) {
     store.save(Record::Price(price(3, 1))).await.unwrap();
     store.save(Record::Price(price(4, 2))).await.unwrap();
     assert_eq!(store.prices().await.unwrap(), [price(4, 2)]);
+    for _ in 0..2 {
+        store.save(Record::PriceGone { service: "tts".to_owned() }).await.unwrap();
+        assert!(store.prices().await.unwrap().is_empty());
+    }
     for is_paused in [true, false] {
         let settings = QueueSettings {
             name: "default".to_owned(),

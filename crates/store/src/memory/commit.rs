@@ -118,22 +118,16 @@ impl State {
         let mut posted = BTreeMap::new();
         for (id, postings) in by_account {
             let row = self.account_row(id)?;
-            let movements: Vec<Movement> = postings.iter().map(|posting| posting.movement.clone()).collect();
-            let (account, fresh) = account::post(row, self.known(id, &movements), &movements)?;
-            let posting_of = |movement: &Movement| {
-                let mut found = postings.iter().filter(|posting| posting.movement == *movement);
-                (*found.next().expect("what is new was posted")).clone()
-            };
-            let rows = fresh.iter().map(|(movement, after)| (posting_of(movement), *after)).collect();
+            let (account, rows) = account::post(row, self.known(id, &postings), &postings)?;
             posted.insert(id.to_owned(), Posted { account, rows });
         }
         Ok(posted)
     }
 
     /// The rows of the ledger that decide about these movements.
-    fn known(&self, id: &str, movements: &[Movement]) -> BTreeMap<String, Movement> {
+    fn known(&self, id: &str, postings: &[&Posting]) -> BTreeMap<String, Movement> {
         let Some(stored) = self.accounts.get(id) else { return BTreeMap::new() };
-        let keys = movements.iter().flat_map(account::related_keys);
+        let keys = postings.iter().flat_map(|posting| account::related_keys(&posting.movement));
         let row = |key: String| {
             let movement = stored.ledger[*stored.by_key.get(&key)?].posting.movement.clone();
             Some((key, movement))

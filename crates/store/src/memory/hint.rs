@@ -25,6 +25,7 @@ pub(super) fn of_record(record: &Record) -> Hint {
         Record::Worker(_)
         | Record::WorkerDrain { .. }
         | Record::Price(_)
+        | Record::PriceGone { .. }
         | Record::Service(_)
         | Record::Queue(_) => true,
         Record::Server(_)

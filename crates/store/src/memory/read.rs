@@ -8,7 +8,7 @@ use windlass_engine::job::Attempt;
 use windlass_engine::time::Timestamp;
 
 use super::state::State;
-use crate::account::{LedgerQuery, LedgerRow};
+use crate::account::{LedgerOrder, LedgerQuery, LedgerRow};
 use crate::error::StoreError;
 use crate::job::{JobQuery, JobRow, ReadyQuery, due_at};
 use crate::outbox::Message;
@@ -127,8 +127,17 @@ impl State {
     pub(super) fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
         let size = Part { limit: query.limit, ..Part::default() }.size();
         let rows = self.accounts.get(&query.account).map(|stored| stored.ledger.as_slice());
-        let asked =
-            |row: &&LedgerRow| row.seq > query.after && (query.run.is_none() || query.run == row.posting.run);
-        Ok(rows.unwrap_or_default().iter().filter(asked).take(size).cloned().collect())
+        let asked = |row: &&LedgerRow| {
+            (query.run.is_none() || query.run == row.posting.run)
+                && query.key.as_ref().is_none_or(|key| *key == row.posting.movement.key)
+        };
+        let rows = rows.unwrap_or_default().iter().filter(asked);
+        Ok(match query.order {
+            LedgerOrder::Oldest => rows.filter(|row| row.seq > query.after).take(size).cloned().collect(),
+            LedgerOrder::Newest => {
+                let before = if query.after == 0 { u64::MAX } else { query.after };
+                rows.rev().filter(|row| row.seq < before).take(size).cloned().collect()
+            }
+        })
     }
 }

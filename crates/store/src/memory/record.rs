@@ -1,14 +1,14 @@
 //! Small rows.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::id::ScheduleId;
 use windlass_engine::job::{Job, State as JobState};
 use windlass_engine::time::Timestamp;
 
 use super::state::{State, StoredAccount};
-use crate::account::AccountRow;
+use crate::account::{AccountRow, InNeed};
 use crate::error::{Refusal, StoreError, Subject};
 use crate::job::{GROUPS_MAX, JobStatus, LetterGroup, due_at, fingerprint};
 use crate::log::LOGS_MAX;
@@ -35,24 +35,13 @@ impl State {
                 self.workers.retain(|_, row| row.beat_at >= before);
                 Ok(())
             }
-            Record::Account { id, name, now } => {
-                let stored = self.accounts.entry(id.clone()).or_insert_with(|| StoredAccount {
-                    row: AccountRow {
-                        id,
-                        name: String::new(),
-                        balance: 0,
-                        held: 0,
-                        revision: 0,
-                        created_at: now,
-                    },
-                    ledger: Vec::new(),
-                    by_key: BTreeMap::new(),
-                });
-                stored.row.name = name;
-                Ok(())
-            }
+            Record::Account { id, name, now } => Ok(self.open_account(id, name, now)?),
             Record::Price(row) => {
                 self.prices.insert(row.service.clone(), row);
+                Ok(())
+            }
+            Record::PriceGone { service } => {
+                self.prices.remove(&service);
                 Ok(())
             }
             Record::Queue(settings) => {
@@ -84,6 +73,25 @@ impl State {
         }
     }
 
+    fn open_account(&mut self, id: String, name: String, now: Timestamp) -> Result<(), Refusal> {
+        if let Some(stored) = self.accounts.get(&id) {
+            let taken = stored.row.name.clone();
+            return if taken == name { Ok(()) } else { Err(Refusal::AccountTaken { id, name: taken }) };
+        }
+        let row = AccountRow { id: id.clone(), name, balance: 0, held: 0, revision: 0, created_at: now };
+        self.accounts.insert(id, StoredAccount { row, ledger: Vec::new(), by_key: BTreeMap::new() });
+        Ok(())
+    }
+
+    /// Open runs that wait for money, oldest first, with their accounts.
+    fn runs_in_need(&self) -> impl Iterator<Item = (&str, InNeed)> {
+        let mut rows: Vec<_> = self.open_runs.iter().filter_map(|id| Some(&self.runs.get(id)?.row)).collect();
+        rows.sort_by_key(|row| (row.origin.created_at, row.id));
+        rows.into_iter().filter_map(|row| {
+            Some((row.origin.account.as_deref()?, InNeed { run: row.id, needs: row.standing.needs? }))
+        })
+    }
+
     fn save_server(&mut self, row: ServerRow) -> Result<(), StoreError> {
         let found = self.servers.get(&row.owner.server).map_or(0, |server| server.owner.epoch);
         if found > row.owner.epoch {
@@ -113,6 +121,20 @@ impl State {
                 let rows = self.accounts.values().map(|stored| &stored.row);
                 let asked = rows.filter(|row| id.as_ref().is_none_or(|id| *id == row.id));
                 Records::Accounts(asked.cloned().collect())
+            }
+            RecordQuery::AccountsAfter { after, limit } => {
+                let rows = self.accounts.values().map(|stored| &stored.row);
+                let asked = rows.filter(|row| after.as_ref().is_none_or(|after| row.id > *after));
+                Records::Accounts(asked.take(limit).cloned().collect())
+            }
+            RecordQuery::AccountsInNeed => {
+                let ids: BTreeSet<&str> = self.runs_in_need().map(|(account, _)| account).collect();
+                let rows = ids.into_iter().filter_map(|id| self.accounts.get(id));
+                Records::Accounts(rows.map(|stored| stored.row.clone()).collect())
+            }
+            RecordQuery::InNeed { account, within, limit } => {
+                let rows = self.runs_in_need().filter(|(of, row)| *of == account && row.needs <= within);
+                Records::InNeed(rows.map(|(_, row)| row).take(limit).collect())
             }
             RecordQuery::Prices => Records::Prices(self.prices.values().cloned().collect()),
             RecordQuery::Services => Records::Services(self.services.values().cloned().collect()),

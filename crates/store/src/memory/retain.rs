@@ -40,6 +40,16 @@ impl State {
         for command in &commands {
             self.commands.remove(command);
         }
+        let is_old = |id: &MessageId, at: Timestamp| {
+            matches!(id.sender, Party::Account(_))
+                && at < before
+                && !self.undelivered.contains(&(at, id.clone()))
+        };
+        let messages = self.messages.iter().filter(|(id, message)| is_old(id, message.at));
+        let messages: Vec<MessageId> = messages.map(|(id, _)| id.clone()).take(limit).collect();
+        for message in &messages {
+            self.messages.remove(message);
+        }
         Ok(Retained { n_runs: runs.len(), n_jobs: n_jobs + jobs.len(), n_commands: commands.len() })
     }
 

@@ -10,7 +10,7 @@ use super::column::{Columns, Id, bound, cells, json, stored, text, unnest};
 use super::desk::Desk;
 use super::guard;
 use super::link::{Ask, Link};
-use crate::account::{self, AccountRow, LedgerQuery, LedgerRow, Posting, PriceRow};
+use crate::account::{self, AccountRow, InNeed, LedgerOrder, LedgerQuery, LedgerRow, Posting, PriceRow};
 use crate::commit::Unmoved;
 use crate::error::{Refusal, StoreError, Subject};
 use crate::page::Part;
@@ -32,16 +32,25 @@ macro_rules! ledger {
 
 const ACCOUNT: &str = accounts!("WHERE id = $1");
 const ACCOUNTS: &str = accounts!("ORDER BY id");
+const ACCOUNTS_AFTER: &str = accounts!("WHERE id > $1 ORDER BY id LIMIT $2");
+const ACCOUNTS_IN_NEED: &str =
+    accounts!("WHERE id IN (SELECT account FROM runs WHERE needs IS NOT NULL) ORDER BY id");
+const IN_NEED: &str = "SELECT id, needs FROM runs WHERE needs IS NOT NULL AND account = $1 AND needs <= $2 \
+     ORDER BY created_at, id LIMIT $3";
 // Whoever moves money of an account, or relies on it, has it to itself until that is written.
 const HOLD: &str = accounts!("WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE");
 const KNOWN: &str = ledger!(
     "JOIN UNNEST($1::text[], $2::text[]) AS asked (account, key) \
-     ON asked.account = ledger.account AND asked.key = ledger.key"
+     ON asked.account = ledger.account AND md5(asked.key) = md5(ledger.key) AND asked.key = ledger.key"
 );
+const LEDGER_BY_KEY: &str = ledger!("WHERE account = $1 AND md5(key) = md5($2) AND key = $2");
 const LEDGER: &str = ledger!("WHERE account = $1 AND seq > $2 ORDER BY seq LIMIT $3");
+const LEDGER_BACK: &str = ledger!("WHERE account = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3");
 const LEDGER_OF_RUN: &str = ledger!("WHERE account = $1 AND run = $4 AND seq > $2 ORDER BY seq LIMIT $3");
+const LEDGER_OF_RUN_BACK: &str =
+    ledger!("WHERE account = $1 AND run = $4 AND seq < $2 ORDER BY seq DESC LIMIT $3");
 const OPEN: &str = "INSERT INTO accounts (id, name, balance, held, revision, created_at) \
-     VALUES ($1, $2, 0, 0, 0, $3) ON CONFLICT (id) DO UPDATE SET name = excluded.name";
+     VALUES ($1, $2, 0, 0, 0, $3) ON CONFLICT (id) DO NOTHING";
 const POST: &str = "INSERT INTO ledger (account, seq, kind, amount, key, held, borne_by_platform, run, node, \
      balance_after, at) SELECT * FROM UNNEST($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], \
      $6::bigint[], $7::bigint[], $8::uuid[], $9::text[], $10::bigint[], $11::bigint[])";
@@ -50,6 +59,7 @@ const MOVE: &str = "UPDATE accounts SET balance = new.balance, held = new.held, 
      WHERE accounts.id = new.id";
 const SET_PRICE: &str = "INSERT INTO prices (service, price, updated_at) VALUES ($1, $2, $3) \
      ON CONFLICT (service) DO UPDATE SET price = excluded.price, updated_at = excluded.updated_at";
+const FORGET_PRICE: &str = "DELETE FROM prices WHERE service = $1";
 const PRICES: &str = "SELECT service, price, updated_at FROM prices ORDER BY service";
 
 /// What posting to one account leads to.
@@ -95,13 +105,11 @@ pub(super) fn check<'c>(
     let mut posted = Vec::with_capacity(by_account.len());
     for (id, postings) in by_account {
         let row = required(desk, id)?;
-        let movements: Vec<Movement> = postings.iter().map(|posting| posting.movement.clone()).collect();
-        let known = known_of(desk, id, &movements);
-        let (account, fresh) = account::post(row, known, &movements)?;
+        let (account, fresh) = account::post(row, known_of(desk, id, &postings), &postings)?;
         let mut seq = row.revision;
         let mut rows = Vec::with_capacity(fresh.len());
-        for (movement, balance_after) in &fresh {
-            let mut found = postings.iter().filter(|posting| posting.movement == *movement);
+        for (posting, balance_after) in &fresh {
+            let mut found = postings.iter().filter(|made| **made == posting);
             let posting = *found.next().expect("what is new was posted");
             seq = seq.saturating_add(1);
             rows.push(PostedRow { seq, posting, balance_after: *balance_after, at });
@@ -113,9 +121,9 @@ pub(super) fn check<'c>(
     Ok(posted)
 }
 
-fn known_of(desk: &Desk, id: &str, movements: &[Movement]) -> BTreeMap<String, Movement> {
+fn known_of(desk: &Desk, id: &str, postings: &[&Posting]) -> BTreeMap<String, Movement> {
     let Some(known) = desk.known.get(id) else { return BTreeMap::new() };
-    let keys = movements.iter().flat_map(account::related_keys);
+    let keys = postings.iter().flat_map(|posting| account::related_keys(&posting.movement));
     keys.filter_map(|key| known.get(&key).map(|movement| (key, movement.clone()))).collect()
 }
 
@@ -145,10 +153,45 @@ pub(super) fn moved<'c>(accounts: &[&'c AccountRow]) -> Ask<'c> {
     Ask::new(MOVE, cells)
 }
 
-/// Opens an account, or renames it.
+/// Opens an account; one that is there has to have the name.
 pub(super) async fn open(db: &Link, id: &str, name: &str, now: Timestamp) -> Result<(), StoreError> {
-    db.execute(OPEN, &cells![text(id), text(name), now.0]).await?;
+    if db.execute(OPEN, &cells![text(id), text(name), now.0]).await? == 0 {
+        let taken = accounts(db, Some(id)).await?.into_iter().next();
+        let taken = taken.ok_or_else(|| Refusal::UnknownAccount(id.to_owned()))?.name;
+        if taken != name {
+            return Err(Refusal::AccountTaken { id: id.to_owned(), name: taken }.into());
+        }
+    }
     Ok(())
+}
+
+/// Accounts after this one; no id comes before the empty one, and none is empty.
+pub(super) async fn accounts_after(
+    db: &Link,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<AccountRow>, StoreError> {
+    let cells = cells![text(after.unwrap_or_default()), bound(limit)];
+    db.ask(ACCOUNTS_AFTER, &cells).await?.iter().map(read).collect()
+}
+
+/// Accounts with runs that wait for money.
+pub(super) async fn accounts_in_need(db: &Link) -> Result<Vec<AccountRow>, StoreError> {
+    db.ask(ACCOUNTS_IN_NEED, &[]).await?.iter().map(read).collect()
+}
+
+/// Runs of an account that could go with so much money.
+pub(super) async fn in_need(
+    db: &Link,
+    account: &str,
+    within: i64,
+    limit: usize,
+) -> Result<Vec<InNeed>, StoreError> {
+    let read = |row: &Row| {
+        let mut columns = Columns::of(row);
+        Ok(InNeed { run: columns.id()?, needs: columns.value()? })
+    };
+    db.ask(IN_NEED, &cells![text(account), within, bound(limit)]).await?.iter().map(read).collect()
 }
 
 pub(super) async fn accounts(db: &Link, id: Option<&str>) -> Result<Vec<AccountRow>, StoreError> {
@@ -161,10 +204,22 @@ pub(super) async fn accounts(db: &Link, id: Option<&str>) -> Result<Vec<AccountR
 
 pub(super) async fn ledger(db: &Link, query: &LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
     let size = bound(Part { limit: query.limit, ..Part::default() }.size());
-    let (account, after) = (text(&query.account), bound(query.after));
+    let account = text(&query.account);
+    if let Some(key) = &query.key {
+        let found = db.ask(LEDGER_BY_KEY, &cells![account, text(key)]).await?;
+        let found = found.iter().map(read_ledger).collect::<Result<Vec<_>, _>>()?;
+        let is_asked = |row: &LedgerRow| query.run.is_none() || query.run == row.posting.run;
+        return Ok(found.into_iter().filter(is_asked).collect());
+    }
+    let (all, of_run, after) = match query.order {
+        LedgerOrder::Oldest => (LEDGER, LEDGER_OF_RUN, query.after),
+        LedgerOrder::Newest if query.after == 0 => (LEDGER_BACK, LEDGER_OF_RUN_BACK, u64::MAX),
+        LedgerOrder::Newest => (LEDGER_BACK, LEDGER_OF_RUN_BACK, query.after),
+    };
+    let after = bound(after);
     let rows = match query.run {
-        Some(run) => db.ask(LEDGER_OF_RUN, &cells![account, after, size, run.key()]).await?,
-        None => db.ask(LEDGER, &cells![account, after, size]).await?,
+        Some(run) => db.ask(of_run, &cells![account, after, size, run.key()]).await?,
+        None => db.ask(all, &cells![account, after, size]).await?,
     };
     rows.iter().map(read_ledger).collect()
 }
@@ -172,6 +227,12 @@ pub(super) async fn ledger(db: &Link, query: &LedgerQuery) -> Result<Vec<LedgerR
 pub(super) async fn set_price(db: &Link, row: &PriceRow) -> Result<(), StoreError> {
     let PriceRow { service, price, updated_at } = row;
     db.execute(SET_PRICE, &cells![text(service), json(price), updated_at.0]).await?;
+    Ok(())
+}
+
+/// Asks nothing for a service any more.
+pub(super) async fn forget_price(db: &Link, service: &str) -> Result<(), StoreError> {
+    db.execute(FORGET_PRICE, &cells![text(service)]).await?;
     Ok(())
 }
 
@@ -211,5 +272,23 @@ pub(super) fn read_ledger(row: &Row) -> Result<LedgerRow, StoreError> {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] =
-    &[ACCOUNT, ACCOUNTS, HOLD, KNOWN, LEDGER, LEDGER_OF_RUN, OPEN, POST, MOVE, SET_PRICE, PRICES];
+pub(super) const ALL: &[&str] = &[
+    ACCOUNT,
+    ACCOUNTS,
+    ACCOUNTS_AFTER,
+    ACCOUNTS_IN_NEED,
+    IN_NEED,
+    HOLD,
+    KNOWN,
+    LEDGER_BY_KEY,
+    LEDGER,
+    LEDGER_BACK,
+    LEDGER_OF_RUN,
+    LEDGER_OF_RUN_BACK,
+    OPEN,
+    POST,
+    MOVE,
+    SET_PRICE,
+    FORGET_PRICE,
+    PRICES,
+];

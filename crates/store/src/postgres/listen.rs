@@ -5,7 +5,6 @@
 //! anything may have been missed, and that is said.
 
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -56,8 +55,6 @@ pub(super) struct Channel {
     runtime: Handle,
     listeners: Arc<Listeners>,
     listening: Mutex<Option<JoinHandle<()>>>,
-    /// A database that is only like PostgreSQL may not know how.
-    is_mute: AtomicBool,
 }
 
 impl Channel {
@@ -68,23 +65,17 @@ impl Channel {
             runtime: Handle::current(),
             listeners: Arc::default(),
             listening: Mutex::default(),
-            is_mute: AtomicBool::new(false),
         }
     }
 
-    /// Tells the others, at leisure and on this connection, which is of no other use meanwhile.
-    pub(super) fn tell(self: &Arc<Self>, db: Link, hint: Hint) {
-        if hint.is_empty() || self.is_mute.load(Ordering::Relaxed) {
+    /// Tells the others, at leisure and on this connection, which is of no other use meanwhile. What cannot be said is
+    /// not said: a database that is only like PostgreSQL may not know how.
+    pub(super) fn tell(&self, db: Link, hint: Hint) {
+        if hint.is_empty() {
             return;
         }
-        let (channel, payload) = (self.clone(), self.payload(hint));
-        self.runtime.spawn(async move {
-            if let Err(error) = db.ask(TELL, &cells![payload]).await
-                && matches!(error, crate::error::StoreError::Corrupt(_))
-            {
-                channel.is_mute.store(true, Ordering::Relaxed);
-            }
-        });
+        let payload = self.payload(hint);
+        self.runtime.spawn(async move { drop(db.ask(TELL, &cells![payload]).await) });
     }
 
     fn payload(&self, hint: Hint) -> String {

@@ -28,6 +28,7 @@ pub(super) async fn save(db: &Link, record: &Record) -> Result<(), StoreError> {
         Record::WorkersGone { before } => worker::forget(db, *before).await,
         Record::Account { id, name, now } => account::open(db, id, name, *now).await,
         Record::Price(row) => account::set_price(db, row).await,
+        Record::PriceGone { service } => account::forget_price(db, service).await,
         Record::Queue(settings) => queue::save(db, settings).await,
         Record::Spent { spent, now } => queue::spend(db, spent, *now).await,
         Record::Service(row) => service::save(db, row).await,
@@ -41,6 +42,7 @@ pub(super) fn hint(record: &Record) -> Option<Hint> {
         Record::Worker(_)
         | Record::WorkerDrain { .. }
         | Record::Price(_)
+        | Record::PriceGone { .. }
         | Record::Service(_)
         | Record::Queue(_)
         | Record::Account { .. } => Some(Hint { settings: true, ..Hint::default() }),
@@ -57,6 +59,13 @@ pub(super) async fn records(db: &Link, query: &RecordQuery) -> Result<Records, S
         RecordQuery::Servers => Records::Servers(server::servers(db).await?),
         RecordQuery::Workers(query) => Records::Workers(worker::workers(db, query).await?),
         RecordQuery::Accounts(id) => Records::Accounts(account::accounts(db, id.as_deref()).await?),
+        RecordQuery::AccountsAfter { after, limit } => {
+            Records::Accounts(account::accounts_after(db, after.as_deref(), *limit).await?)
+        }
+        RecordQuery::AccountsInNeed => Records::Accounts(account::accounts_in_need(db).await?),
+        RecordQuery::InNeed { account, within, limit } => {
+            Records::InNeed(account::in_need(db, account, *within, *limit).await?)
+        }
         RecordQuery::Prices => Records::Prices(account::prices(db).await?),
         RecordQuery::Services => Records::Services(service::services(db).await?),
         RecordQuery::Queues { now } => Records::Queues(queue::depths(db, *now).await?),

@@ -22,6 +22,10 @@ const OLD_COMMANDS: &str = "DELETE FROM commands WHERE id IN \
 const JOBS_OF_RUNS: &str =
     "SELECT id, queue, status, is_open FROM jobs WHERE run = ANY($1) ORDER BY id FOR UPDATE";
 const FORGET_MESSAGES: &str = "DELETE FROM outbox WHERE sender = ANY($1) AND is_delivered";
+// A run is told of once, an account for ever: what accounts said goes by its age. Accounts come after all runs.
+const OLD_MESSAGES: &str = "DELETE FROM outbox WHERE (sender, seq, part) IN \
+     (SELECT sender, seq, part FROM outbox WHERE sender >= '\\x01'::bytea AND is_delivered AND at < $1 LIMIT $2 \
+     FOR UPDATE SKIP LOCKED)";
 const FORGET_JOURNALS: &str = "DELETE FROM journal WHERE run = ANY($1)";
 const FORGET_FIRINGS_OF_RUNS: &str = "DELETE FROM firings WHERE started = ANY($1) AND is_run";
 const FORGET_SNAPSHOTS: &str = "DELETE FROM snapshots WHERE run = ANY($1)";
@@ -65,6 +69,7 @@ pub(super) async fn retain(
     }
     let jobs = keys(db, OLD_JOBS, before, limit).await?;
     retained.n_jobs += forget_jobs(db, jobs).await?;
+    db.execute(OLD_MESSAGES, &cells![before.0, bound(limit)]).await?;
     let n_left = limit.saturating_sub(retained.n_commands);
     retained.n_commands += count(db.execute(OLD_COMMANDS, &cells![before.0, bound(n_left)]).await?);
     if let Some(ask) = depths.write(shard) {
@@ -103,6 +108,7 @@ pub(super) const ALL: &[&str] = &[
     OLD_COMMANDS,
     JOBS_OF_RUNS,
     FORGET_MESSAGES,
+    OLD_MESSAGES,
     FORGET_JOURNALS,
     FORGET_FIRINGS_OF_RUNS,
     FORGET_SNAPSHOTS,

@@ -7,8 +7,9 @@ use windlass_engine::money::{Account, Movement};
 use windlass_engine::time::Timestamp;
 
 use super::column::{Columns, Id, bound, json, stored};
+use super::desk::Desk;
 use super::guard;
-use crate::account::{self, AccountRow, LedgerQuery, LedgerRow, Posting, PriceRow};
+use crate::account::{self, AccountRow, InNeed, LedgerOrder, LedgerQuery, LedgerRow, Posting, PriceRow};
 use crate::commit::Unmoved;
 use crate::error::{Refusal, StoreError, Subject};
 use crate::page::Part;
@@ -28,19 +29,30 @@ macro_rules! ledger {
     };
 }
 
-const ACCOUNT: &str = accounts!("WHERE id = ?1");
+pub(super) const ACCOUNT: &str = accounts!("WHERE id = ?1");
 const ACCOUNTS: &str = accounts!("ORDER BY id");
+const ACCOUNTS_AFTER: &str = accounts!("WHERE id > ?1 ORDER BY id LIMIT ?2");
+const ACCOUNTS_IN_NEED: &str = accounts!(
+    "WHERE id IN (SELECT account FROM runs INDEXED BY runs_in_need WHERE needs IS NOT NULL) ORDER BY id"
+);
+// The index is named because the order looks cheaper elsewhere, and costs all runs there are.
+const IN_NEED: &str = "SELECT id, needs FROM runs INDEXED BY runs_in_need \
+     WHERE needs IS NOT NULL AND account = ?1 AND needs <= ?2 ORDER BY no LIMIT ?3";
 const KNOWN: &str = ledger!("WHERE account = ?1 AND key = ?2");
 const LEDGER: &str = ledger!("WHERE account = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
+const LEDGER_BACK: &str = ledger!("WHERE account = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3");
 // The index is named because the primary key looks as good, and walks through the whole ledger.
 const LEDGER_OF_RUN: &str =
     ledger!("INDEXED BY ledger_by_run WHERE account = ?1 AND run = ?4 AND seq > ?2 ORDER BY seq LIMIT ?3");
+const LEDGER_OF_RUN_BACK: &str = ledger!(
+    "INDEXED BY ledger_by_run WHERE account = ?1 AND run = ?4 AND seq < ?2 ORDER BY seq DESC LIMIT ?3"
+);
 const OPEN: &str = "INSERT INTO accounts (id, name, balance, held, revision, created_at) \
-     VALUES (?1, ?2, 0, 0, 0, ?3) ON CONFLICT (id) DO UPDATE SET name = excluded.name";
+     VALUES (?1, ?2, 0, 0, 0, ?3) ON CONFLICT (id) DO NOTHING";
 const POST: &str = "INSERT INTO ledger (account, seq, kind, amount, key, held, borne_by_platform, run, node, \
      balance_after, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-const MOVE: &str = "UPDATE accounts SET balance = ?2, held = ?3, revision = ?4 WHERE id = ?1";
 const SET_PRICE: &str = "INSERT OR REPLACE INTO prices (service, price, updated_at) VALUES (?1, ?2, ?3)";
+const FORGET_PRICE: &str = "DELETE FROM prices WHERE service = ?1";
 const PRICES: &str = "SELECT service, price, updated_at FROM prices ORDER BY service";
 
 /// What posting to one account leads to.
@@ -51,48 +63,45 @@ pub(super) struct Posted {
 }
 
 /// Whether nobody has moved the account since it was looked at.
-pub(super) fn check_unmoved(db: &Connection, unmoved: &Unmoved) -> Result<(), StoreError> {
+pub(super) fn check_unmoved(desk: &Desk, unmoved: &Unmoved) -> Result<(), StoreError> {
     let Unmoved { account, revision } = unmoved;
-    let found = required(db, account)?.revision;
+    let found = desk.purses().row(desk, account)?.revision;
     guard(|| Subject::Account(account.clone()), *revision, found)
 }
 
 /// What the postings lead to, by account.
-pub(super) fn check(db: &Connection, postings: &[Posting]) -> Result<BTreeMap<String, Posted>, StoreError> {
+pub(super) fn check(desk: &Desk, postings: &[Posting]) -> Result<BTreeMap<String, Posted>, StoreError> {
     let mut by_account: BTreeMap<&str, Vec<&Posting>> = BTreeMap::new();
     for posting in postings {
         by_account.entry(&posting.account).or_default().push(posting);
     }
     let mut posted = BTreeMap::new();
     for (id, postings) in by_account {
-        let row = required(db, id)?;
-        let movements: Vec<Movement> = postings.iter().map(|posting| posting.movement.clone()).collect();
-        let (account, fresh) = account::post(&row, known(db, id, &movements)?, &movements)?;
-        let posting_of = |movement: &Movement| {
-            let mut found = postings.iter().filter(|posting| posting.movement == *movement);
-            (*found.next().expect("what is new was posted")).clone()
-        };
-        let rows = fresh.iter().map(|(movement, after)| (posting_of(movement), *after)).collect();
+        let row = desk.purses().row(desk, id)?;
+        let (account, rows) = account::post(&row, known(desk, id, &postings)?, &postings)?;
         posted.insert(id.to_owned(), Posted { account, revision: row.revision, rows });
     }
     Ok(posted)
 }
 
 /// The rows of the ledger that decide about these movements.
-fn known(
-    db: &Connection,
-    id: &str,
-    movements: &[Movement],
-) -> Result<BTreeMap<String, Movement>, StoreError> {
+fn known(desk: &Desk, id: &str, postings: &[&Posting]) -> Result<BTreeMap<String, Movement>, StoreError> {
     let mut known = BTreeMap::new();
-    for key in movements.iter().flat_map(account::related_keys) {
-        let found = db.prepare_cached(KNOWN)?.query_row([id, &key], read_movement);
-        known.extend(found.optional()?.map(|movement| (key, movement)));
+    for Posting { movement, .. } in postings {
+        // A charge that is known to be open has been closed by nobody.
+        if let Some(charge) = desk.purses().open_charge(id, movement) {
+            known.insert(charge.key.clone(), charge);
+            continue;
+        }
+        for key in account::related_keys(movement) {
+            let found = desk.prepare_cached(KNOWN)?.query_row([id, &key], read_movement);
+            known.extend(found.optional()?.map(|movement| (key, movement)));
+        }
     }
     Ok(known)
 }
 
-pub(super) fn write(db: &Connection, id: &str, posted: &Posted, at: Timestamp) -> Result<(), StoreError> {
+pub(super) fn write(desk: &Desk, id: &str, posted: &Posted, at: Timestamp) -> Result<(), StoreError> {
     let mut seq = posted.revision;
     for (posting, balance_after) in &posted.rows {
         seq = seq.saturating_add(1);
@@ -102,17 +111,53 @@ pub(super) fn write(db: &Connection, id: &str, posted: &Posted, at: Timestamp) -
         let (seq, kind) = (stored(seq), kind.word());
         let row =
             params![account, seq, kind, amount, key, held, borne_by_platform, run, node, balance_after, at.0];
-        db.prepare_cached(POST)?.execute(row)?;
+        desk.prepare_cached(POST)?.execute(row)?;
     }
-    let Account { balance, held } = posted.account;
-    db.prepare_cached(MOVE)?.execute(params![id, balance, held, stored(seq)])?;
+    desk.purses().note(id, posted.account, seq, &posted.rows);
     Ok(())
 }
 
-/// Opens an account, or renames it.
+/// Opens an account; one that is there has to have the name.
 pub(super) fn open(db: &Connection, id: &str, name: &str, now: Timestamp) -> Result<(), StoreError> {
-    db.prepare_cached(OPEN)?.execute(params![id, name, now.0])?;
+    if db.prepare_cached(OPEN)?.execute(params![id, name, now.0])? == 0 {
+        let taken = required(db, id)?.name;
+        if taken != name {
+            return Err(Refusal::AccountTaken { id: id.to_owned(), name: taken }.into());
+        }
+    }
     Ok(())
+}
+
+/// Accounts after this one; no id comes before the empty one, and none is empty.
+pub(super) fn accounts_after(
+    db: &Connection,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<AccountRow>, StoreError> {
+    let mut statement = db.prepare_cached(ACCOUNTS_AFTER)?;
+    let rows = statement.query_map(params![after.unwrap_or_default(), bound(limit)], read)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Accounts with runs that wait for money.
+pub(super) fn accounts_in_need(db: &Connection) -> Result<Vec<AccountRow>, StoreError> {
+    Ok(db.prepare_cached(ACCOUNTS_IN_NEED)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Runs of an account that could go with so much money.
+pub(super) fn in_need(
+    db: &Connection,
+    account: &str,
+    within: i64,
+    limit: usize,
+) -> Result<Vec<InNeed>, StoreError> {
+    let read = |row: &Row<'_>| {
+        let mut columns = Columns::of(row);
+        Ok(InNeed { run: columns.id()?, needs: columns.value()? })
+    };
+    let mut statement = db.prepare_cached(IN_NEED)?;
+    let rows = statement.query_map(params![account, within, bound(limit)], read)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 fn required(db: &Connection, id: &str) -> Result<AccountRow, StoreError> {
@@ -130,14 +175,27 @@ pub(super) fn accounts(db: &Connection, id: Option<&str>) -> Result<Vec<AccountR
 
 pub(super) fn ledger(db: &Connection, query: &LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
     let size = bound(Part { limit: query.limit, ..Part::default() }.size());
-    let (account, after) = (&query.account, bound(query.after));
+    let account = &query.account;
+    if let Some(key) = &query.key {
+        let found = db.prepare_cached(KNOWN)?.query_row([account, key], read_ledger).optional()?;
+        return Ok(found
+            .into_iter()
+            .filter(|row| query.run.is_none() || query.run == row.posting.run)
+            .collect());
+    }
+    let (all, of_run, after) = match query.order {
+        LedgerOrder::Oldest => (LEDGER, LEDGER_OF_RUN, query.after),
+        LedgerOrder::Newest if query.after == 0 => (LEDGER_BACK, LEDGER_OF_RUN_BACK, u64::MAX),
+        LedgerOrder::Newest => (LEDGER_BACK, LEDGER_OF_RUN_BACK, query.after),
+    };
+    let after = bound(after);
     let rows = match query.run {
         Some(run) => {
-            let mut statement = db.prepare_cached(LEDGER_OF_RUN)?;
+            let mut statement = db.prepare_cached(of_run)?;
             statement.query_map(params![account, after, size, run.key()], read_ledger)?.collect()
         }
         None => {
-            let mut statement = db.prepare_cached(LEDGER)?;
+            let mut statement = db.prepare_cached(all)?;
             statement.query_map(params![account, after, size], read_ledger)?.collect::<rusqlite::Result<_>>()
         }
     };
@@ -150,6 +208,11 @@ pub(super) fn set_price(db: &Connection, row: &PriceRow) -> Result<(), StoreErro
     Ok(())
 }
 
+pub(super) fn forget_price(db: &Connection, service: &str) -> Result<(), StoreError> {
+    db.prepare_cached(FORGET_PRICE)?.execute([service])?;
+    Ok(())
+}
+
 pub(super) fn prices(db: &Connection) -> Result<Vec<PriceRow>, StoreError> {
     let read = |row: &Row<'_>| {
         let mut columns = Columns::of(row);
@@ -158,7 +221,7 @@ pub(super) fn prices(db: &Connection) -> Result<Vec<PriceRow>, StoreError> {
     Ok(db.prepare_cached(PRICES)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<AccountRow> {
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<AccountRow> {
     let mut columns = Columns::of(row);
     Ok(AccountRow {
         id: columns.value()?,
@@ -193,5 +256,20 @@ fn read_ledger(row: &Row<'_>) -> rusqlite::Result<LedgerRow> {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] =
-    &[ACCOUNT, ACCOUNTS, KNOWN, LEDGER, LEDGER_OF_RUN, OPEN, POST, MOVE, SET_PRICE, PRICES];
+pub(super) const ALL: &[&str] = &[
+    ACCOUNT,
+    ACCOUNTS,
+    ACCOUNTS_AFTER,
+    ACCOUNTS_IN_NEED,
+    IN_NEED,
+    KNOWN,
+    LEDGER,
+    LEDGER_BACK,
+    LEDGER_OF_RUN,
+    LEDGER_OF_RUN_BACK,
+    OPEN,
+    POST,
+    SET_PRICE,
+    FORGET_PRICE,
+    PRICES,
+];

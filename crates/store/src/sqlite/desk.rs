@@ -16,6 +16,7 @@ use windlass_engine::time::Timestamp;
 
 use super::column::{Columns, Id, Key};
 use super::depth::Depths;
+use super::purse::Purses;
 use crate::error::StoreError;
 use crate::run::Owner;
 
@@ -23,7 +24,7 @@ use crate::run::Owner;
 const KNOWN_MAX: usize = 16_384;
 
 const HEAD: &str =
-    "SELECT no, len, ended_at IS NULL, wake_at, owner_server, owner_epoch FROM runs WHERE id = ?1";
+    "SELECT no, len, ended_at IS NULL, wake_at, owner_server, owner_epoch, needs FROM runs WHERE id = ?1";
 const VERSION: &str = "SELECT 1 FROM versions WHERE id = ?1 AND flow = ?2";
 const LAST_JOB: &str = "SELECT max(id) FROM jobs";
 const FIRED: &str = "SELECT EXISTS (SELECT 1 FROM firings)";
@@ -36,6 +37,7 @@ pub(super) struct Head {
     pub(super) is_open: bool,
     pub(super) wake_at: Option<Timestamp>,
     pub(super) owner: Option<Owner>,
+    pub(super) needs: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -46,6 +48,7 @@ pub(super) struct Desk {
     /// Whether a schedule has ever fired: without, nothing that ends has to be looked for there.
     has_fired: Cell<Option<bool>>,
     depths: Depths,
+    purses: Purses,
     /// No job has an id after this one; ids are made in order of time, so that most new ones have not been seen.
     last_job: Cell<Option<Key>>,
     n_logged: Arc<AtomicU32>,
@@ -75,6 +78,7 @@ impl Desk {
             versions,
             has_fired: Cell::new(None),
             depths: Depths::default(),
+            purses: Purses::default(),
             last_job: Cell::new(None),
             n_logged,
         })
@@ -91,12 +95,18 @@ impl Desk {
         self.versions.borrow_mut().clear();
         self.has_fired.set(None);
         self.depths.forget();
+        self.purses.forget();
         self.last_job.set(None);
     }
 
     /// What this transaction changes about how full queues are.
     pub(super) fn depths(&self) -> &Depths {
         &self.depths
+    }
+
+    /// What is known of accounts.
+    pub(super) fn purses(&self) -> &Purses {
+        &self.purses
     }
 
     /// How a run stands, if there is one.
@@ -110,7 +120,7 @@ impl Desk {
             let (wake_at, owner) = (columns.time_or_none()?, columns.id_or_none()?);
             let owner = owner.zip(columns.number_or_none()?);
             let owner = owner.map(|(server, epoch)| Owner { server, epoch });
-            Ok(Head { no, len, is_open, wake_at, owner })
+            Ok(Head { no, len, is_open, wake_at, owner, needs: columns.value()? })
         });
         Ok(found.optional()?)
     }

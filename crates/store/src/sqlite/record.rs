@@ -20,6 +20,7 @@ pub(super) fn save(db: &Connection, record: &Record) -> Result<(), StoreError> {
         Record::WorkersGone { before } => worker::forget(db, *before),
         Record::Account { id, name, now } => account::open(db, id, name, *now),
         Record::Price(row) => account::set_price(db, row),
+        Record::PriceGone { service } => account::forget_price(db, service),
         Record::Queue(settings) => queue::save(db, settings),
         Record::Spent { spent, now } => queue::spend(db, spent, *now),
         Record::Service(row) => service::save(db, row),
@@ -32,6 +33,13 @@ pub(super) fn records(db: &Connection, query: &RecordQuery) -> Result<Records, S
         RecordQuery::Servers => Records::Servers(server::servers(db)?),
         RecordQuery::Workers(query) => Records::Workers(worker::workers(db, query)?),
         RecordQuery::Accounts(id) => Records::Accounts(account::accounts(db, id.as_deref())?),
+        RecordQuery::AccountsAfter { after, limit } => {
+            Records::Accounts(account::accounts_after(db, after.as_deref(), *limit)?)
+        }
+        RecordQuery::AccountsInNeed => Records::Accounts(account::accounts_in_need(db)?),
+        RecordQuery::InNeed { account, within, limit } => {
+            Records::InNeed(account::in_need(db, account, *within, *limit)?)
+        }
         RecordQuery::Prices => Records::Prices(account::prices(db)?),
         RecordQuery::Services => Records::Services(service::services(db)?),
         RecordQuery::Queues { now } => Records::Queues(queue::depths(db, *now)?),

@@ -21,6 +21,9 @@ const OLD_COMMANDS: &str = "DELETE FROM commands WHERE id IN \
 const JOBS_OF_RUN: &str = "SELECT id FROM jobs WHERE run = ?1";
 const OPEN_OF_RUN: &str = "SELECT queue, status FROM jobs WHERE run = ?1 AND is_open = 1";
 const FORGET_MESSAGES: &str = "DELETE FROM outbox WHERE sender = ?1 AND is_delivered = 1";
+// A run is told of once, an account for ever: what accounts said goes by its age. Accounts come after all runs.
+const OLD_MESSAGES: &str = "DELETE FROM outbox WHERE (sender, seq, part) IN \
+     (SELECT sender, seq, part FROM outbox WHERE sender >= x'01' AND is_delivered = 1 AND at < ?1 LIMIT ?2)";
 const FORGET_JOURNAL: &str = "DELETE FROM journal WHERE run = (SELECT no FROM runs WHERE id = ?1)";
 const FORGET_SNAPSHOT: &str = "DELETE FROM snapshots WHERE run = ?1";
 const FORGET_LOGS: &str = "DELETE FROM logs WHERE run = ?1";
@@ -42,6 +45,7 @@ pub(super) fn retain(db: &Desk, before: Timestamp, limit: usize) -> Result<Retai
         forget_job(db, job)?;
         retained.n_jobs += 1;
     }
+    db.prepare_cached(OLD_MESSAGES)?.execute(params![before.0, bound(limit)])?;
     let n_left = limit.saturating_sub(retained.n_commands);
     retained.n_commands += db.prepare_cached(OLD_COMMANDS)?.execute(params![before.0, bound(n_left)])?;
     Ok(retained)
@@ -93,6 +97,7 @@ pub(super) const ALL: &[&str] = &[
     JOBS_OF_RUN,
     OPEN_OF_RUN,
     FORGET_MESSAGES,
+    OLD_MESSAGES,
     FORGET_JOURNAL,
     FORGET_SNAPSHOT,
     FORGET_LOGS,

@@ -23,7 +23,7 @@ macro_rules! columns {
     () => {
         "SELECT id, len, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
          parent_fence, parent_depth, schedule, created_at, status, round, node, action, step_count, wake_at, \
-         owner_server, owner_epoch, cost_estimated, cost_actual, cost_refunded, cost_settled, error, shared, \
+         owner_server, owner_epoch, cost_estimated, cost_actual, cost_refunded, cost_settled, needs, error, shared, \
          result, updated_at, ended_at FROM runs"
     };
 }
@@ -89,6 +89,7 @@ fn read_standing(columns: &mut Columns<'_>) -> rusqlite::Result<Standing> {
         wake_at,
         owner,
         cost,
+        needs: columns.value()?,
         error: columns.json_or_none()?,
         shared: columns.json_or_none()?,
         result: columns.json_or_none()?,

@@ -219,6 +219,7 @@ fn transact(desk: &Desk, group: &mut [Waiting], n_transactions: &AtomicU64) -> R
         }
     }
     let done = done.and_then(|()| desk.depths().write(desk).map_err(Spoilt::Statement));
+    let done = done.and_then(|()| desk.purses().write(desk).map_err(Spoilt::Statement));
     let done = done.and_then(|()| desk.execute_batch("COMMIT").map_err(|e| Spoilt::Commit(Arc::new(e))));
     if done.is_ok() {
         n_transactions.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,7 @@
 //! Priorities of runs at a worker that has more to do than it can, and what is measured of it.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 /// A worker with one place for jobs of `one`, which writes down whose turn it was.
@@ -95,12 +97,29 @@ async fn what_was_done_is_measured() {
         assert!(text.lines().any(|found| found == line), "no `{line}` in\n{text}");
     }
     assert!(is_well_formed(&text), "{text}");
+    assert_eq!(documented(), metrics(&text), "docs/metrics.md");
     // Nobody knows these.
     let gone = client.raw("GET", "/api/v1/flows/nothing/stats", None).await.unwrap();
     assert_eq!(gone.0, 404, "{}", gone.1);
     let id = run["id"].as_str().unwrap().replace('0', "1");
     assert_eq!(client.raw("GET", &format!("/api/v1/runs/{id}/stats"), None).await.unwrap().0, 404);
     assert_eq!(client.raw("GET", "/api/v1/stats?since=1", None).await.unwrap().0, 400);
+}
+
+/// The metrics of a page.
+fn metrics(text: &str) -> BTreeSet<String> {
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    types.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
+
+/// The metrics that the document explains.
+fn documented() -> BTreeSet<String> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    rows.filter(|name| name.contains("process_") || name.starts_with("windlass_"))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Every sample belongs to the metric that was named last, and is a number.

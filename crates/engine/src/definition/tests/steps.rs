@@ -298,3 +298,97 @@ fn stopped_flows_and_wrong_priorities() {
     has(&errors(&value), &["$.priority", "did you mean `high`?"]);
     has(&errors(&flow(json!([]))), &["$.steps", "at least one step"]);
 }
+
+fn looped(id: &str, steps: Value) -> Value {
+    json!({"id": id, "operator": "@control/flow/loop", "parameters": {"limit": 2}, "steps": steps})
+}
+
+fn forked(id: &str, steps: Value) -> Value {
+    json!({"id": id, "operator": "@control/flow/branches", "branches": [{"conditions": cond("x"), "steps": steps}]})
+}
+
+#[test]
+fn each_converts_inside_each() {
+    let twice = |steps: Value| parallel("p", &[steps, json!([s("side")])]);
+    let inner = |id: &str| -> [Value; 3] {
+        let body = json!([s("b"), s("c")]);
+        [parallel(id, &[body.clone(), json!([s("d")])]), forked(id, body.clone()), looped(id, body)]
+    };
+    let around = |step: Value, outer: &dyn Fn(Value) -> Value| {
+        tasks(&flow(json!([s("a"), outer(json!([step, s("e")])), s("z")])))
+    };
+    let [first, second, third] = inner("q");
+    // In a parallel.
+    let expected = [
+        "a:a<",
+        "b:q_b0_s0<a",
+        "c:q_b0_s1<b",
+        "d:q_b1_s0<a",
+        "e:p_b0_s1<c,d",
+        "side:p_b1_s0<a",
+        "z:z<e,side",
+    ];
+    assert_eq!(around(first, &twice), expected);
+    let expected = [
+        "a:a<",
+        "q:p_b0_s0<a",
+        "b:q_b0_s0<q",
+        "c:q_b0_s1<b",
+        "e:p_b0_s1<q,c",
+        "side:p_b1_s0<a",
+        "z:z<e,side",
+    ];
+    assert_eq!(around(second, &twice), expected);
+    let expected = ["a:a<", "q:p_b0_s0<a", "e:p_b0_s1<q", "side:p_b1_s0<a", "z:z<e,side"];
+    assert_eq!(around(third, &twice), expected);
+    // In branches.
+    let [first, second, third] = inner("q");
+    let fork = |steps: Value| forked("if", steps);
+    let expected =
+        ["a:a<", "if:if<a", "b:q_b0_s0<if", "c:q_b0_s1<b", "d:q_b1_s0<if", "e:if_b0_s1<c,d", "z:z<if,e"];
+    assert_eq!(around(first, &fork), expected);
+    let expected =
+        ["a:a<", "if:if<a", "q:if_b0_s0<if", "b:q_b0_s0<q", "c:q_b0_s1<b", "e:if_b0_s1<q,c", "z:z<if,e"];
+    assert_eq!(around(second, &fork), expected);
+    assert_eq!(around(third, &fork), ["a:a<", "if:if<a", "q:if_b0_s0<if", "e:if_b0_s1<q", "z:z<if,e"]);
+    // In a loop, whose body is a plan of its own.
+    for (step, last) in inner("q").into_iter().zip([vec!["c", "d"], vec!["c", "q"], vec!["q"]]) {
+        let plan = plan(&flow(json!([s("a"), looped("l", json!([step, s("e")])), s("z")])));
+        let Kind::Loop(l) = &node(&plan, "l").kind else { panic!() };
+        assert_eq!(l.body.node("e").unwrap().1.n_in, last.len());
+        assert!(last.iter().all(|key| targets(&l.body, key).contains(&"e".to_owned())), "{last:?}");
+    }
+}
+
+#[test]
+fn nesting_has_a_limit_that_is_named() {
+    let deep = |n: usize, around: &dyn Fn(String, Value) -> Value| {
+        flow((0..n).fold(json!([s("a")]), |steps, n| json!([around(format!("n{n}"), steps)])))
+    };
+    let in_loops = |n: usize| deep(n, &|id, steps| looped(&id, steps));
+    assert_eq!(errors(&in_loops(16)), [""; 0]);
+    has(&errors(&in_loops(40)), &["nested deeper than 32 levels"]);
+    let in_parallels = |n: usize| deep(n, &|id, steps| parallel(&id, &[steps]));
+    assert_eq!(tasks(&in_parallels(16)), ["a:n0_b0_s0<"]);
+    has(&errors(&in_parallels(64)), &["nested deeper than 128 levels"]);
+}
+
+#[test]
+fn a_path_has_a_pattern_whatever_the_turn() {
+    let plan = plan(&flow(json!([s("1"), looped("l", json!([s("2"), looped("m", json!([s("3")]))]))])));
+    for (path, pattern) in [
+        ("1", "1"),
+        ("l", "l"),
+        ("l/0", "l/*"),
+        ("l/17/2", "l/*/2"),
+        ("l/1/m/0/3", "l/*/m/*/3"),
+        ("", ""),
+        ("l/1/gone/4", "l/*/gone/4"),
+        ("gone/1", "gone/1"),
+    ] {
+        assert_eq!(plan.pattern(&crate::path::NodePath::from(path)), pattern);
+    }
+    let graph = json!({"start": "f", "nodes": {"f": {"kind": "foreach", "service": "x", "prep": {"input_key": "all"}}},
+        "edges": []});
+    assert_eq!(super::plan(&graph).pattern(&crate::path::NodePath::from("f/12")), "f/*");
+}

@@ -74,7 +74,7 @@ fn a_replay_opens_a_round_once_per_id() {
     assert_eq!(bench.ask(input.clone()), Ok(0));
     assert_eq!(bench.job.spec.payload, json!({"b": {"c": 9, "d": 3}}));
     assert_eq!(bench.job.spec.priority, 2);
-    assert_eq!(bench.job.round, Round { number: 2, n_attempts: 1, n_losses: 0 });
+    assert_eq!(bench.job.round, Round { number: 2, n_attempts: 1, n_losses: 0, charge: None });
     assert_eq!(bench.job.latest().number, 3);
     let fence = bench.claim();
     assert_eq!(fence, 3);

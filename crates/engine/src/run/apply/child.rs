@@ -1,12 +1,8 @@
 //! Child runs: what they cost, and what they hold of the budget.
 
-use std::collections::BTreeSet;
-
-use super::super::state::{Stage, Status};
-use super::super::{Run, Todo};
+use super::super::Run;
+use super::super::state::Status;
 use crate::money::Bill;
-use crate::path::NodePath;
-use crate::plan::Plan;
 
 impl Run {
     /// What the run cost so far, with its children.
@@ -29,7 +25,7 @@ impl Run {
         self.reserves.get(&fence).copied()
     }
 
-    pub(super) fn billed_by_child(&mut self, plan: &Plan, fence: u64, bill: Bill) {
+    pub(super) fn billed_by_child(&mut self, fence: u64, bill: Bill) {
         let Bill { estimated, actual } = bill;
         self.children = self.children.plus(bill);
         self.cost.estimated = self.cost.estimated.saturating_add(estimated);
@@ -39,14 +35,8 @@ impl Run {
         let freed = self.reserves.remove(&fence);
         match self.status {
             Status::Running | Status::Paused if freed.is_some() => {
-                let over_budget = |run: &Run, path: &NodePath| {
-                    let spot = run.spot(plan, path);
-                    let stage = spot.and_then(|spot| Some(spot.phase().work()?.stage.clone()));
-                    matches!(stage, Some(Stage::Parked { over_budget: true, .. }))
-                };
-                let parked: BTreeSet<NodePath> =
-                    self.parked.iter().filter(|path| over_budget(self, path)).cloned().collect();
-                self.look_at_parked(|path| parked.contains(path));
+                let parked = self.parked.over_budget().cloned().collect();
+                self.look_at_parked(parked);
             }
             Status::Completed | Status::Failed | Status::Canceled if self.start.parent.is_some() => {
                 self.told = self.told.plus(bill);
@@ -59,13 +49,5 @@ impl Run {
             | Status::Failed
             | Status::Canceled => {}
         }
-    }
-
-    /// Calls that wait for money may go now: they are decided again.
-    pub(super) fn look_at_parked(&mut self, which: impl Fn(&NodePath) -> bool) {
-        let parked = self.parked.iter().filter(|path| which(path)).cloned().map(Todo::Begin);
-        // A paused run still has those that were funded before on its agenda.
-        let fresh: Vec<Todo> = parked.filter(|todo| !self.agenda.contains(todo)).collect();
-        self.agenda.extend(fresh);
     }
 }

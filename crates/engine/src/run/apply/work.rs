@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::state::{Activity, Phase, Stage, Work};
+use super::super::state::{Activity, Phase, Stage, Status, Work};
 use super::super::{Run, Todo};
 use crate::event::{Event, Next};
 use crate::path::NodePath;
@@ -113,7 +113,7 @@ impl Run {
     }
 
     pub(super) fn park(&mut self, plan: &Plan, path: &NodePath, amount: i64, over_budget: bool) {
-        self.parked.insert(path.clone());
+        self.parked.insert(path.clone(), amount, over_budget);
         let Some((phase, _)) = self.site_mut(plan, path) else { return };
         let stage = Stage::Parked { amount, over_budget };
         match phase {
@@ -146,6 +146,15 @@ impl Run {
             self.drop_wait(kind, path);
         }
         self.set_wake(plan, path, None);
+        self.look_at_budget(charge.is_some());
+    }
+
+    /// What a call gave back may be what others of the run wait for.
+    fn look_at_budget(&mut self, was_charged: bool) {
+        if was_charged && matches!(self.status, Status::Running | Status::Paused) {
+            let paths = self.within_budget();
+            self.look_at_parked(paths);
+        }
     }
 
     fn wake_work(&mut self, plan: &Plan, path: &NodePath) {

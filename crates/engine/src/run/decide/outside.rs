@@ -189,12 +189,25 @@ impl Decider<'_> {
         })
     }
 
-    pub(super) fn balance_changed(&self, budget: Option<i64>) -> Result<Vec<Event>, Refusal> {
+    pub(super) fn balance_changed(
+        &self,
+        budget: Option<i64>,
+        balance: Option<i64>,
+    ) -> Result<Vec<Event>, Refusal> {
         self.open()?;
-        if self.run.parked.is_empty() && budget.is_none() {
+        if budget.is_some_and(|budget| budget < 0) {
+            return Err(bad("$.budget", "must not be negative".to_owned()));
+        }
+        let nodes = self.run.funded_by(balance);
+        if budget.is_some() {
+            // All that wait are looked at.
+            return Ok(vec![Event::Funded { budget, nodes: Vec::new() }]);
+        }
+        if nodes.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(vec![Event::Funded { budget }])
+        let nodes = if balance.is_some() { nodes } else { Vec::new() };
+        Ok(vec![Event::Funded { budget, nodes }])
     }
 }
 

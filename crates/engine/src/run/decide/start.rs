@@ -34,9 +34,11 @@ impl Decider<'_> {
                 start.params.insert(name.clone(), default.clone());
             }
         }
-        if !start.rechecks.is_empty()
+        // A run carries the prices and the settings that it can need, however many there are.
+        if !(start.prices.is_empty() && start.rechecks.is_empty())
             && let Some(called) = self.plan.services()
         {
+            start.prices.retain(|service, _| called.contains(service.as_str()));
             start.rechecks.retain(|service, _| called.contains(service.as_str()));
         }
         let missed = missed(self.plan, &start);

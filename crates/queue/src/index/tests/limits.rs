@@ -1,6 +1,7 @@
 //! Queues with limits against a store in memory that is searched from front to back.
 
 mod model;
+mod steps;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,11 +10,12 @@ use windlass_store::Memory;
 use windlass_store::commit::{Commit, JobChange};
 use windlass_store::job::{JobQuery, KeyQuery, ReadyQuery};
 use windlass_store::page::Part;
-use windlass_store::queue::{QueueLimits, Rate};
+use windlass_store::queue::QueueLimits;
 use windlass_store::record::{RecordQuery, Records};
 
 use super::*;
 use model::Model;
+use steps::{Step, limits, steps};
 
 /// One key is passed by another at most so often while it could have a turn: once in their order, once because it
 /// was only in the store, and once for each of the two ways to ask.
@@ -326,56 +328,6 @@ fn asked(queues: u8, services: u8) -> Query {
         chosen.map(|(_, name)| (*name).to_owned()).collect()
     };
     Query { queues: named(&QUEUES, queues), services: named(&SERVICES, services) }
-}
-
-#[derive(Debug, Clone)]
-enum Step {
-    Make { queue: usize, service: usize, key: u8, priority: i32, is_run: bool },
-    Take { queues: u8, services: u8, max: usize },
-    Read { queues: u8, services: u8 },
-    Tell,
-    PutBack,
-    Claim,
-    Finish { done: bool },
-    Wait { ms: i64 },
-    Limit(QueueLimits),
-    Forget,
-    Doubt,
-}
-
-fn limits() -> impl Strategy<Value = QueueLimits> {
-    let rate = || {
-        let rate = (1..4u32, 1..40u32).prop_map(|(count, per_ms)| Rate { count, per_ms, burst: None });
-        proptest::option::of(rate)
-    };
-    let parts = (proptest::option::of(1..4u32), rate(), proptest::option::of(1..3u32), rate(), any::<bool>());
-    parts.prop_map(|(concurrency, rate, key_concurrency, key_rate, fair)| QueueLimits {
-        concurrency,
-        rate,
-        key_concurrency,
-        key_rate,
-        fair,
-    })
-}
-
-fn steps() -> impl Strategy<Value = Step> {
-    let key = prop_oneof![3 => 0..4u8, 1 => 0..30u8];
-    let make = (prop_oneof![4 => Just(0usize), 1 => Just(1)], 0..2usize, key, -1..2i32, any::<bool>());
-    prop_oneof![
-        10 => make.prop_map(|(queue, service, key, priority, is_run)| {
-            Step::Make { queue, service, key, priority, is_run }
-        }),
-        6 => (0..4u8, 0..4u8, 1..4usize).prop_map(|(queues, services, max)| Step::Take { queues, services, max }),
-        2 => (0..4u8, 0..4u8).prop_map(|(queues, services)| Step::Read { queues, services }),
-        1 => Just(Step::Tell),
-        1 => Just(Step::PutBack),
-        3 => Just(Step::Claim),
-        5 => any::<bool>().prop_map(|done| Step::Finish { done }),
-        2 => (1..30i64).prop_map(|ms| Step::Wait { ms }),
-        1 => limits().prop_map(Step::Limit),
-        1 => Just(Step::Forget),
-        1 => Just(Step::Doubt),
-    ]
 }
 
 proptest! {

@@ -13,7 +13,7 @@ fn keyed(key: &str) -> JobSpec {
 fn paths(error: CreateError) -> Vec<String> {
     match error {
         CreateError::Problems(problems) => problems.into_iter().map(|problem| problem.path).collect(),
-        CreateError::Runtime(error) => panic!("{error}"),
+        error @ (CreateError::Short { .. } | CreateError::Runtime(_)) => panic!("{error}"),
     }
 }
 

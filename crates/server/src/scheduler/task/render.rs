@@ -182,6 +182,7 @@ mod tests {
             wake_at: None,
             owner: is_owned.then_some(Owner { server, epoch: 1 }),
             cost: Totals::default(),
+            needs: None,
             error: None,
             shared: None,
             result: None,

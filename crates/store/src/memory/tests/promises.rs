@@ -76,6 +76,7 @@ fn run_entry(command: u64, run: RunId, expected_len: u64) -> Commit {
         wake_at: None,
         owner: None,
         cost: Totals::default(),
+        needs: None,
         error: None,
         shared: None,
         result: None,

@@ -18,24 +18,26 @@ const HEADS: &str =
     "SELECT id, len, ended_at IS NULL FROM runs WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE";
 const REQUESTS: &str = "SELECT request, id, request_digest FROM runs WHERE request = ANY($1)";
 const VERSIONS: &str = "SELECT id, flow FROM versions WHERE id = ANY($1)";
-const INSERT: &str = "INSERT INTO runs (id, len, status, round, node, action, step_count, wake_at, owner_server, \
-     owner_epoch, cost_estimated, cost_actual, cost_refunded, cost_settled, error, shared, result, updated_at, \
-     ended_at, settled_at, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
-     parent_fence, parent_depth, schedule, created_at) SELECT * FROM UNNEST($1::uuid[], $2::bigint[], $3::text[], \
-     $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::uuid[], $10::bigint[], $11::bigint[], \
-     $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $16::text[], $17::text[], $18::bigint[], \
-     $19::bigint[], $20::bigint[], $21::uuid[], $22::uuid[], $23::text[], $24::text[], $25::text[], $26::text[], \
-     $27::uuid[], $28::text[], $29::bigint[], $30::bigint[], $31::uuid[], $32::bigint[])";
-const UPDATE: &str = "UPDATE runs SET len = new.len, status = new.status, round = new.round, node = new.node, \
-     action = new.action, step_count = new.step_count, wake_at = new.wake_at, owner_server = new.owner_server, \
+const INSERT: &str = "INSERT INTO runs (id, len, status, round, node, action, step_count, wake_at, owner_server, owner_epoch, \
+     cost_estimated, cost_actual, cost_refunded, cost_settled, error, shared, result, updated_at, ended_at, \
+     settled_at, needs, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
+     parent_fence, parent_depth, schedule, created_at) SELECT * FROM UNNEST($1::uuid[], $2::bigint[], \
+     $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::uuid[], $10::bigint[], \
+     $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $16::text[], $17::text[], \
+     $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::uuid[], $23::uuid[], $24::text[], \
+     $25::text[], $26::text[], $27::text[], $28::uuid[], $29::text[], $30::bigint[], $31::bigint[], \
+     $32::uuid[], $33::bigint[])";
+const UPDATE: &str = "UPDATE runs SET len = new.len, status = new.status, round = new.round, node = new.node, action = \
+     new.action, step_count = new.step_count, wake_at = new.wake_at, owner_server = new.owner_server, \
      owner_epoch = new.owner_epoch, cost_estimated = new.cost_estimated, cost_actual = new.cost_actual, \
-     cost_refunded = new.cost_refunded, cost_settled = new.cost_settled, error = new.error, shared = new.shared, \
-     result = new.result, updated_at = new.updated_at, ended_at = new.ended_at, settled_at = new.settled_at \
-     FROM UNNEST($1::uuid[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], \
-     $8::bigint[], $9::uuid[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], \
-     $15::text[], $16::text[], $17::text[], $18::bigint[], $19::bigint[], $20::bigint[]) AS new (id, len, status, \
-     round, node, action, step_count, wake_at, owner_server, owner_epoch, cost_estimated, cost_actual, \
-     cost_refunded, cost_settled, error, shared, result, updated_at, ended_at, settled_at) WHERE runs.id = new.id";
+     cost_refunded = new.cost_refunded, cost_settled = new.cost_settled, error = new.error, shared = \
+     new.shared, result = new.result, updated_at = new.updated_at, ended_at = new.ended_at, settled_at = \
+     new.settled_at, needs = new.needs FROM UNNEST($1::uuid[], $2::bigint[], $3::text[], $4::bigint[], \
+     $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::uuid[], $10::bigint[], $11::bigint[], \
+     $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $16::text[], $17::text[], $18::bigint[], \
+     $19::bigint[], $20::bigint[], $21::bigint[]) AS new (id, len, status, round, node, action, step_count, \
+     wake_at, owner_server, owner_epoch, cost_estimated, cost_actual, cost_refunded, cost_settled, error, \
+     shared, result, updated_at, ended_at, settled_at, needs) WHERE runs.id = new.id";
 
 /// What a change of a run has to know of it: the length that guards it, and whether it is open.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -141,6 +143,7 @@ macro_rules! standing {
             row.change.standing.updated_at.0,
             row.change.standing.ended_at.map(|at| at.0),
             row.change.standing.ended_at.map(|_| row.change.standing.updated_at.0),
+            row.change.standing.needs,
         ])
     };
 }

@@ -66,6 +66,7 @@ pub(super) fn entry(by: u64, run: u64, expected_len: u64) -> Commit {
         wake_at: None,
         owner: None,
         cost: Totals::default(),
+        needs: None,
         error: None,
         shared: None,
         result: None,

@@ -1,10 +1,13 @@
 //! What people write is kept as it was.
 
 use windlass_engine::event::Level;
+use windlass_engine::money::Movement;
 use windlass_engine::time::Timestamp;
 
-use super::bench::{commit, entry, id, publication};
+use super::bench::{commit, entry, id, open_account, posting, publication};
 use super::{block_on, scratch};
+use crate::account::LedgerQuery;
+use crate::commit::Commit;
 use crate::flow::{FlowChoice, FlowRef};
 use crate::log::{LogRow, Said};
 use crate::record::{AuditRow, Record};
@@ -59,6 +62,17 @@ fn texts_come_back_whatever_is_in_them() {
         let log = LogRow { run, fence: u64::MAX, at, text: HOSTILE.to_owned(), lines: vec![said] };
         store.save(Record::Log(log.clone())).await.unwrap();
         assert_eq!(store.logs(run, None).await.unwrap(), [log]);
+        let long = Movement::charge(format!("charge:{}", HOSTILE.repeat(1_000)), 1);
+        open_account(store, HOSTILE, 10).await;
+        let charge =
+            Commit { postings: vec![posting(HOSTILE, long.clone())], ..Commit::new(id("cmd", 99), at) };
+        assert_eq!(commit(store, charge).await.unwrap().balances[HOSTILE], 9);
+        let query = LedgerQuery {
+            account: HOSTILE.to_owned(),
+            key: Some(long.key.clone()),
+            ..LedgerQuery::default()
+        };
+        assert_eq!(store.ledger(query).await.unwrap()[0].posting.movement, long);
         let journal = store.journal(run, Since::Entry(0), 10).await.unwrap();
         assert_eq!(journal.entries, [(1, written.run.unwrap().entry)]);
     });

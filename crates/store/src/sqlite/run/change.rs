@@ -16,9 +16,9 @@ use crate::sqlite::{guard, journal, schedule};
 const REQUEST: &str = "SELECT id, request_digest FROM runs WHERE request = ?1";
 const CREATE: &str = "INSERT INTO runs (len, status, round, node, action, step_count, cost_estimated, \
      cost_actual, cost_refunded, cost_settled, error, updated_at, wake_at, owner_server, owner_epoch, ended_at, \
-     shared, result, id, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
+     shared, result, needs, id, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
      parent_fence, parent_depth, schedule, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
-     ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31)";
+     ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32)";
 const UNDO_CREATE: &str = "DELETE FROM runs WHERE no = ?1";
 
 // An index is written again when a column of it is set, changed or not: hence three of them.
@@ -34,13 +34,14 @@ macro_rules! update {
         )
     };
 }
-/// It goes on as it was: open, with the same owner and the same wake-up.
+/// It goes on as it was: open, with the same owner and the same wake-up, and as much in need of money.
 const STEP: &str = update!("", "?13");
 /// The same, with another wake-up.
 const STEP_AND_WAKE: &str = update!(", wake_at = ?13", "?14");
 const MOVE: &str = update!(
-    ", wake_at = ?13, owner_server = ?14, owner_epoch = ?15, ended_at = ?16, shared = ?17, result = ?18",
-    "?19"
+    ", wake_at = ?13, owner_server = ?14, owner_epoch = ?15, ended_at = ?16, shared = ?17, result = ?18, \
+     needs = ?19",
+    "?20"
 );
 
 /// The texts of a change.
@@ -122,14 +123,15 @@ pub(in crate::sqlite) fn write(
         schedule::set_running(desk, Started::Run(*run), is_open)?;
     }
     debug_assert_eq!(create.is_some(), is_new, "a run is created with its first entry");
-    desk.note(*run, Head { no, len, is_open, wake_at: standing.wake_at, owner: standing.owner });
+    let Standing { wake_at, owner, needs, .. } = *standing;
+    desk.note(*run, Head { no, len, is_open, wake_at, owner, needs });
     Ok(Some(len))
 }
 
 /// Writes the row, and says its number.
 fn write_row(desk: &Desk, change: &Change<'_>, len: u64) -> Result<i64, StoreError> {
     let Change { change: RunChange { run, create, standing, .. }, texts, before } = change;
-    let Standing { status, round, node, action, step_count, wake_at, owner, cost, .. } = standing;
+    let Standing { status, round, node, action, step_count, wake_at, owner, cost, needs, .. } = standing;
     let (len, status, step_count) = (stored(len), status.word(), stored(*step_count));
     let node = node.as_ref().map(|node| node.as_str());
     let Totals { estimated, actual, refunded, settled } = cost;
@@ -142,6 +144,7 @@ fn write_row(desk: &Desk, change: &Change<'_>, len: u64) -> Result<i64, StoreErr
         && head.is_open
         && standing.status.is_open()
         && head.owner == *owner
+        && head.needs == *needs
     {
         if head.wake_at == *wake_at {
             desk.prepare_cached(STEP)?.execute([step, params![head.no]].concat().as_slice())?;
@@ -153,7 +156,7 @@ fn write_row(desk: &Desk, change: &Change<'_>, len: u64) -> Result<i64, StoreErr
     }
     let (server, epoch) = (owner.map(|owner| owner.server.key()), owner.map(|owner| stored(owner.epoch)));
     let ended_at = standing.ended_at.map(|at| at.0);
-    let rest = params![wake, server, epoch, ended_at, texts.shared, texts.result];
+    let rest = params![wake, server, epoch, ended_at, texts.shared, texts.result, needs];
     match (before, create) {
         (Some(head), _) => {
             desk.prepare_cached(MOVE)?.execute([step, rest, params![head.no]].concat().as_slice())?;

@@ -64,6 +64,7 @@ fn entry(run: u64, expected_len: u64, n_bytes: usize) -> Commit {
         wake_at: None,
         owner: None,
         cost: Totals::default(),
+        needs: None,
         error: None,
         shared: None,
         result: None,

@@ -1,0 +1,72 @@
+//! What branches gain: the same worker calls side by side and one after the other.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use windlass_sdk::Worker;
+use windlass_sdk::types::{NewRun, RunStatus};
+use windlass_sdk::worker::Call;
+
+use super::Plan;
+use super::remote::Server;
+use super::report::Figure;
+
+/// How long one run may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn step(nth: usize) -> Value {
+    json!({"id": format!("s{nth}"), "operator": "work", "parameters": {"nth": nth}})
+}
+
+/// So many steps, each in a branch of its own.
+fn side_by_side(n: usize) -> Value {
+    let branches: Vec<Value> = (0..n).map(|nth| json!({"steps": [step(nth)]})).collect();
+    json!({"title": "side by side", "steps": [
+        {"id": "all", "operator": "@control/flow/parallel", "branches": branches},
+    ]})
+}
+
+fn in_a_row(n: usize) -> Value {
+    json!({"title": "in a row", "steps": (0..n).map(step).collect::<Vec<_>>()})
+}
+
+/// How many times as fast so many calls are side by side as in a row, and what each took. A worker of this process,
+/// over HTTP, takes the same time for each.
+pub(super) async fn speed_up(plan: &Plan, n: usize) -> Result<[Figure; 3]> {
+    let (server, takes) = (Server::start(plan, &plan.dir.join(format!("speed-up-{n}.db"))).await?, plan.call);
+    server.publish_as("parallel", &side_by_side(n)).await?;
+    server.publish_as("serial", &in_a_row(n)).await?;
+    let stop = CancellationToken::new();
+    let worker =
+        Worker::new(server.client.clone(), "bench").slots(n).service("work", move |call: Call| async move {
+            tokio::time::sleep(takes).await;
+            call.input
+        });
+    let working = tokio::spawn(worker.run(stop.clone()));
+    // The worker has come for jobs when this is over.
+    once(&server, "parallel").await?;
+    let (mut parallel, mut serial, mut ratio) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..plan.rounds {
+        let (beside, after) = (once(&server, "parallel").await?, once(&server, "serial").await?);
+        parallel.push(beside.as_secs_f64() * 1_000.0);
+        serial.push(after.as_secs_f64() * 1_000.0);
+        ratio.push(after.as_secs_f64() / beside.as_secs_f64());
+    }
+    stop.cancel();
+    working.await??;
+    let calls = format!("{n} calls of {} ms", takes.as_millis());
+    Ok([
+        Figure::new(format!("{calls} in a row"), "ms", serial),
+        Figure::new(format!("{calls} side by side"), "ms", parallel),
+        Figure::new(format!("{calls}, side by side against in a row"), "×", ratio),
+    ])
+}
+
+async fn once(server: &Server, flow: &str) -> Result<Duration> {
+    let begun = Instant::now();
+    let ended = server.client.start_and_wait(flow, &NewRun::default(), PATIENCE).await?;
+    ensure!(ended.status == RunStatus::Completed, "{} is {}", ended.id, ended.status.word());
+    Ok(begun.elapsed())
+}

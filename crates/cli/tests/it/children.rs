@@ -1,0 +1,154 @@
+//! Runs that call flows, with the real server and its store: what is cancelled, killed and paid for.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use windlass_sdk::Client;
+use windlass_sdk::types::NewRun;
+
+use crate::desk::Desk;
+use crate::server::{Server, publish};
+use crate::talk::{ends, get, post, seen, start};
+
+const N: usize = 12;
+
+/// As many children side by side as there are items.
+fn each(flow: &str) -> Value {
+    json!({"start": "f", "nodes": {"f": {"kind": "foreach", "prep": {"input_key": "$params.items"},
+        "parallel_mode": "concurrent", "post": {"output_key": "out"},
+        "subflow": {"start": "c", "nodes": {"c": {"kind": "flow_ref", "flow": flow,
+            "prep": {"input_map": {"n": "$input"}}, "post": {"output_key": "got"}}}, "edges": []}}}, "edges": []})
+}
+
+fn items() -> Value {
+    json!({"items": (0..N).collect::<Vec<_>>()})
+}
+
+async fn open_account(client: &Client, amount: i64) {
+    post(client, "/api/v1/accounts", json!({"id": "acme"})).await;
+    post(client, "/api/v1/accounts/acme/deposit", json!({"amount": amount, "key": "first"})).await;
+}
+
+async fn start_paid(client: &Client, flow: &str) -> String {
+    let params = items().as_object().cloned();
+    let run = NewRun { params, account: Some("acme".to_owned()), ..NewRun::default() };
+    client.start(flow, &run).await.unwrap().id
+}
+
+async fn runs(client: &Client, query: &str) -> Vec<Value> {
+    get(client, &format!("/api/v1/runs?limit=1000&{query}")).await["items"].as_array().unwrap().clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_leaves_no_child_behind_whether_it_was_created_or_not() {
+    let server = Server::start(&[]).await;
+    let client = server.client();
+    publish(
+        &client,
+        "leaf",
+        json!({"start": "w", "nodes": {"w": {"kind": "wait_event", "params": {"signal_key": "never"}}}}),
+    )
+    .await;
+    publish(&client, "mid", each("leaf")).await;
+    publish(&client, "top", json!({"start": "c", "nodes": {"c": {"kind": "flow_ref", "flow": "mid"}}})).await;
+    let mut begun = Vec::new();
+    for at in 0..10 {
+        let run = start(&client, "top", items()).await;
+        if at % 2 == 0 {
+            // Some have all their children, of others not even the first is there yet.
+            seen("grandchildren", async || {
+                let waiting = runs(&client, "flow=leaf&status=waiting").await;
+                (waiting.len() >= N).then_some(())
+            })
+            .await;
+        }
+        post(&client, &format!("/api/v1/runs/{run}/cancel"), json!({})).await;
+        ends(&client, &run, "canceled").await;
+        begun.push(run);
+    }
+    seen("that nothing is open", async || {
+        runs(&client, "status=pending,running,waiting,paused,canceling").await.is_empty().then_some(())
+    })
+    .await;
+    let parents: BTreeSet<String> = begun.into_iter().collect();
+    for run in runs(&client, "flow=mid").await {
+        assert!(parents.contains(run["parent"]["run"].as_str().unwrap()), "{run}");
+        assert_eq!(run["status"], "canceled", "{run}");
+    }
+    assert!(runs(&client, "flow=leaf").await.iter().all(|run| run["status"] == "canceled"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn children_are_billed_once_though_the_server_is_killed() {
+    let mut server = Server::start(&[]).await;
+    let client = server.client();
+    open_account(&client, 100_000).await;
+    let leaf = json!({"start": "a", "nodes": {
+        "a": {"kind": "local", "func": "sleep", "params": {"ms": 20}, "cost": 3},
+        "b": {"kind": "local", "func": "echo", "prep": {"input_key": "$params.n"}, "cost": 4, "post": {"output_key": "n"}},
+    }, "edges": [{"from": "a", "to": "b"}]});
+    publish(&client, "leaf", leaf).await;
+    publish(&client, "mid", each("leaf")).await;
+    publish(
+        &client,
+        "top",
+        json!({"start": "own", "nodes": {
+        "own": {"kind": "local", "func": "echo", "cost": 1}, "c": {"kind": "flow_ref", "flow": "mid"}},
+        "edges": [{"from": "own", "to": "c"}]}),
+    )
+    .await;
+    let mut begun = Vec::new();
+    for _ in 0..3 {
+        for _ in 0..4 {
+            begun.push(start_paid(&client, "top").await);
+        }
+        server.kill();
+        server.spawn();
+        server.ready().await;
+    }
+    let each = 7 * i64::try_from(N).unwrap();
+    for run in &begun {
+        let ended = ends(&client, run, "completed").await;
+        let cost = json!({"estimated": each + 1, "actual": each + 1, "own": {"estimated": 1, "actual": 1}});
+        assert_eq!(ended["cost"], cost, "{ended}");
+    }
+    let spent = i64::try_from(begun.len()).unwrap() * (each + 1);
+    let account = get(&client, "/api/v1/accounts/acme").await;
+    assert_eq!((&account["balance"], &account["held"]), (&json!(100_000 - spent), &json!(0)));
+    let doctor = post(&client, "/api/v1/doctor", json!({})).await;
+    assert_eq!(doctor["findings"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_see_children_plans_and_differences() {
+    let desk = Desk::open().await;
+    let leaf = r#"{"start": "e", "nodes": {"e": {"kind": "local", "func": "echo", "prep": {"input_key": "$params.n"}, "post": {"output_key": "n"}}}}"#;
+    desk.write("leaf.json", leaf);
+    desk.write("top.json", r#"{"start": "c", "nodes": {"c": {"kind": "flow_ref", "flow": "leaf", "params": {"n": 5}, "post": {"output_key": "got"}},
+        "f": {"kind": "local", "func": "fail", "prep": {"input_map": {"message": "not today"}}}}, "edges": [{"from": "c", "to": "f"}]}"#);
+    desk.code(&["flow", "publish", "leaf.json"], 0);
+    desk.code(&["flow", "publish", "top.json"], 0);
+    let run = desk.json(&["run", "start", "top", "-o", "json"])["id"].as_str().unwrap().to_owned();
+    desk.code(&["run", "wait", &run], 1);
+    let child =
+        desk.json(&["run", "list", "--parent", &run, "-o", "json"])[0]["id"].as_str().unwrap().to_owned();
+    let shown = desk.text(&["run", "show", &run, "-o", "table"]);
+    assert!(
+        shown.contains("children:") && shown.contains(&format!("c → leaf v1 · {child} · completed")),
+        "{shown}"
+    );
+    let plan = desk.text(&["run", "retry", &run, "--plan", "-o", "table"]);
+    assert!(plan.contains("nothing was changed") && plan.contains("calls: 1"), "{plan}");
+    desk.write("shared.json", r#"{"got": 1}"#);
+    let told =
+        desk.json(&["run", "rerun", &run, "--from", "c", "--shared", "shared.json", "--plan", "-o", "json"]);
+    assert_eq!((&told["round"], &told["nodes"][0]["by"]), (&json!(2), &json!("child run")));
+    assert_eq!(desk.json(&["run", "show", &run, "-o", "json"])["round"], 1);
+    let diff = desk.text(&["run", "diff", &run, "1", "-o", "table"]);
+    assert!(diff.contains("~ /status") && diff.contains("+ /shared/got"), "{diff}");
+    let state = desk.text(&["run", "state", &run, "--at", "1", "-o", "table"]);
+    assert!(state.contains("after entry 1 of"), "{state}");
+    desk.code(&["run", "rerun", &run, "--from", "nowhere", "--plan"], 1);
+    desk.code(&["run", "rerun", &run, "--from", "c", "--shared", "[1]"], 1);
+    desk.code(&["run", "retry", &run], 0);
+}

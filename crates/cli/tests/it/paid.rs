@@ -1,0 +1,147 @@
+//! Commands for money, and jobs that are paid for while the server is killed.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use windlass_sdk::types::{Deposit, LedgerOrder, LedgerQuery, NewAccount, NewPrice, NewTask, TasksQuery};
+use windlass_sdk::worker::{Call, Outcome};
+use windlass_sdk::{Client, Worker};
+
+use crate::desk::{Desk, text};
+use crate::server::Server;
+use crate::talk::seen;
+
+const KILLS: u64 = 12;
+/// Jobs that callers ask for, each until it is acknowledged.
+const JOBS: i64 = 240;
+const CALLERS: i64 = 6;
+const DEPOSIT: i64 = 100_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accounts_prices_and_budgets_have_their_commands() {
+    let desk = Desk::open().await;
+    assert_eq!(desk.text(&["account", "open", "acme", "--name", "Acme Ltd", "-q"]), "acme");
+    desk.text(&["account", "open", "acme"]);
+    let other = desk.code(&["account", "open", "acme", "--name", "Another"], 1);
+    assert!(text(&other.stderr).contains("account_taken"), "{}", text(&other.stderr));
+    let said = desk.text(&["account", "deposit", "acme", "150", "--key", "k", "-o", "table"]);
+    assert_eq!(said, "150 into acme, which has 150 now");
+    let again = desk.text(&["account", "deposit", "acme", "150", "--key", "k", "-o", "table"]);
+    assert!(again.starts_with("was made before"), "{again}");
+    desk.code(&["account", "deposit", "acme", "151", "--key", "k"], 1);
+    desk.code(&["account", "deposit", "nobody", "5"], 1);
+    for amount in ["0", "-5", "1.5", "9223372036854775808"] {
+        desk.code(&["account", "deposit", "acme", amount], 2);
+    }
+    // A key is made up where none is given, so that two are two.
+    desk.text(&["account", "deposit", "acme", "5"]);
+    desk.text(&["account", "deposit", "acme", "5"]);
+    assert_eq!(desk.json(&["account", "show", "acme"])["balance"], 160);
+    assert_eq!(desk.json(&["account", "list"]).as_array().unwrap().len(), 1);
+    let amounts =
+        |of: Value| of.as_array().unwrap().iter().map(|row| row["amount"].clone()).collect::<Vec<_>>();
+    assert_eq!(amounts(desk.json(&["account", "ledger", "acme", "--limit", "2"])), [5, 5]);
+    assert_eq!(amounts(desk.json(&["account", "ledger", "acme", "--order", "oldest"])), [150, 5, 5]);
+    let set =
+        ["price", "set", "sum", "2", "--units", "$params.seconds", "--actual", "$result", "--min", "10"];
+    assert_eq!(desk.json(&set)["actual_units"], "$result");
+    desk.code(&["price", "set", "sum", "2", "--units", "seconds"], 1);
+    desk.code(&["price", "set", "sum", "-2"], 2);
+    assert!(desk.text(&["price", "list", "-o", "table"]).contains("$params.seconds"));
+    desk.write(
+        "pay.json",
+        r#"{"nodes": [{"id": "a", "type": "sum", "config": {"input": [40], "seconds": 50}}], "edges": []}"#,
+    );
+    desk.text(&["flow", "apply", "pay.json"]);
+    let start =
+        ["run", "start", "pay", "--account", "acme", "--budget", "99", "--on-short-balance", "wait", "-q"];
+    let run = desk.text(&start);
+    let why = desk.text(&["run", "why", &run, "-o", "table"]);
+    assert!(why.contains(&format!("windlass run budget {run}")), "{why}");
+    assert_eq!(desk.text(&["run", "budget", &run, "100", "-q"]), run);
+    let _worker = desk.worker(&["--demo"]);
+    desk.text(&["run", "wait", &run, "--timeout", "30s"]);
+    assert_eq!(desk.json(&["account", "show", "acme"])["balance"], 80);
+    assert_eq!(amounts(desk.json(&["account", "ledger", "acme", "--run", &run])), [20, -100]);
+    desk.text(&["price", "delete", "sum"]);
+    desk.code(&["price", "show", "sum"], 1);
+    desk.text(&["doctor"]);
+}
+
+/// The n-th job asks for three units; every fifth fails for good, and of the others half take none of them.
+fn paid(n: i64) -> NewTask {
+    NewTask {
+        account: Some("acme".to_owned()),
+        dedup_key: format!("n{n}"),
+        unique_for_ms: Some(3_600_000),
+        ..NewTask::new("work", "paid", json!({ "n": n }))
+    }
+}
+
+fn worker(client: Client) -> Worker {
+    Worker::new(client, "payer").lease(Duration::from_secs(2)).queue("paid", |call: Call| async move {
+        let n = call.input["n"].as_i64().unwrap_or_default();
+        match n % 5 {
+            0 => Outcome::refused("no paper"),
+            _ => Outcome::Done(json!({ "units": (n % 2) * 3 })),
+        }
+    })
+}
+
+async fn create(client: Client, caller: i64) {
+    for n in (caller..JOBS).step_by(usize::try_from(CALLERS).unwrap()) {
+        // Whether a creation that was not answered happened is unknown: the same key is asked for again.
+        while client.create_task(&paid(n)).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn paid_jobs_are_charged_and_closed_once_whoever_is_killed() {
+    let mut server = Server::start(&[]).await;
+    let client = server.client();
+    client.open_account(&NewAccount { id: "acme".to_owned(), name: None }).await.unwrap();
+    let deposit = Deposit { amount: DEPOSIT, key: "first".to_owned() };
+    client.deposit("acme", &deposit).await.unwrap();
+    let price = NewPrice {
+        unit_price: 5,
+        units: Some(json!(3)),
+        actual_units: Some(json!("$result.units")),
+        ..NewPrice::default()
+    };
+    client.set_price("work", &price).await.unwrap();
+    let stop = CancellationToken::new();
+    let working = tokio::spawn(worker(client.clone()).run(stop.clone()));
+    let mut busy = tokio::task::JoinSet::new();
+    for caller in 0..CALLERS {
+        busy.spawn(create(client.clone(), caller));
+    }
+    for n in 0..KILLS {
+        tokio::time::sleep(Duration::from_millis(40 + n * 37 % 90)).await;
+        server.kill();
+        server.spawn();
+        server.ready().await;
+    }
+    while let Some(created) = busy.join_next().await {
+        created.unwrap();
+    }
+    let open = TasksQuery { status: Some("open".to_owned()), ..TasksQuery::default() };
+    let none_open = || async { client.tasks(&open).await.ok().filter(|list| list.count == 0) };
+    seen("the end of all jobs", none_open).await;
+    stop.cancel();
+    working.await.unwrap().unwrap();
+    let query =
+        LedgerQuery { order: Some(LedgerOrder::Oldest), limit: Some(1_000), ..LedgerQuery::default() };
+    let rows = client.ledger("acme", &query).await.unwrap().items;
+    let n = |kind: &str| i64::try_from(rows.iter().filter(|row| row.kind == kind).count()).unwrap();
+    let n_failed = (0..JOBS).filter(|n| n % 5 == 0).count() as i64;
+    assert_eq!((n("charge"), n("refund"), n("settle")), (JOBS, n_failed, JOBS - n_failed));
+    let n_paid = (0..JOBS).filter(|n| n % 5 != 0 && n % 2 == 1).count() as i64;
+    let account = client.account("acme").await.unwrap();
+    assert_eq!((account.balance, account.held), (DEPOSIT - n_paid * 15, 0));
+    assert_eq!(rows.iter().map(|row| row.amount).sum::<i64>(), account.balance);
+    let found = client.examine(false).await.unwrap();
+    assert!(found.findings.is_empty(), "{:?}", found.findings);
+}

@@ -1,0 +1,250 @@
+//! What a plain job costs: its account is charged when it is created or gets a new round, and the charge is closed
+//! when the round ends. Retries within a round are not charged again. What a job carries for a run is the run's to pay.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::{Job, JobSpec, State};
+use crate::money::{self, Bill, MoneyFault, Movement, job_charge_key};
+use crate::reference::{Facts, Root};
+
+/// What one round is charged; nothing without a price, or without anybody who pays.
+pub(super) fn estimate(spec: &JobSpec) -> Result<Option<i64>, MoneyFault> {
+    estimate_of(spec, &spec.payload)
+}
+
+/// The same for another payload.
+pub(super) fn estimate_of(spec: &JobSpec, payload: &Value) -> Result<Option<i64>, MoneyFault> {
+    match &spec.price {
+        Some(price) if spec.account.is_some() && spec.run.is_none() => {
+            money::estimate(None, Some(price), &Known { payload, result: None })
+        }
+        Some(_) | None => Ok(None),
+    }
+}
+
+/// The same of a job that was checked: one whose costs cannot be told is not created.
+pub(super) fn estimated(spec: &JobSpec) -> Option<i64> {
+    estimate(spec).unwrap_or_default()
+}
+
+impl Job {
+    /// What its account has to hear of the job as it stands; movements that were made before are no news.
+    pub fn movement(&self) -> Option<Movement> {
+        let estimate = self.round.charge?;
+        let key = job_charge_key(self.id, self.round.number);
+        match &self.state {
+            // The first attempt of the round, which nobody was given yet.
+            State::Pending { .. } | State::Queued { .. } => {
+                let is_new = self.round.n_attempts <= 1 && self.latest().fence == 0;
+                is_new.then(|| Movement::charge(key, estimate))
+            }
+            State::Running { .. } | State::Suspended { .. } | State::Retrying { .. } => None,
+            State::Succeeded => Some(Movement::settle(&key, estimate, self.actual(estimate))),
+            State::Failed { .. } | State::Cancelled => Some(Movement::refund(&key, estimate)),
+        }
+    }
+
+    /// What its account was charged for this round, and what of that it has paid; `None` = nothing is asked for it.
+    pub fn cost(&self) -> Option<Bill> {
+        let estimated = self.round.charge?;
+        let actual = match &self.state {
+            State::Succeeded => self.actual(estimated).min(estimated),
+            State::Pending { .. }
+            | State::Queued { .. }
+            | State::Running { .. }
+            | State::Suspended { .. }
+            | State::Retrying { .. }
+            | State::Failed { .. }
+            | State::Cancelled => 0,
+        };
+        Some(Bill { estimated, actual })
+    }
+
+    /// What the round has cost. A result that says nothing sensible about it is no reason to lose the result: the
+    /// estimate stands.
+    fn actual(&self, estimate: i64) -> i64 {
+        let known = Known { payload: &self.spec.payload, result: self.latest().result.as_ref() };
+        money::actual(None, self.spec.price.as_ref(), &known, estimate).unwrap_or(estimate)
+    }
+}
+
+/// What a price can know of a job: the payload is its params and its input.
+struct Known<'a> {
+    payload: &'a Value,
+    result: Option<&'a Value>,
+}
+
+impl Facts for Known<'_> {
+    fn root(&self, root: &Root) -> Option<Cow<'_, Value>> {
+        match root {
+            Root::Params | Root::Input => Some(Cow::Borrowed(self.payload)),
+            Root::Result => self.result.map(Cow::Borrowed),
+            Root::Shared | Root::Output(_) | Root::Error(_) | Root::Status(_) | Root::Anywhere => None,
+        }
+    }
+
+    fn field(&self, root: &Root, key: &str) -> Option<Cow<'_, Value>> {
+        let value = match root {
+            Root::Params | Root::Input => Some(self.payload),
+            Root::Result => self.result,
+            Root::Shared | Root::Output(_) | Root::Error(_) | Root::Status(_) | Root::Anywhere => None,
+        };
+        value?.get(key).map(Cow::Borrowed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::id::{JobId, RunId};
+    use crate::job::{JobInput, JobRefusal, Outcome};
+    use crate::money::{Book, Price};
+    use crate::retry::{Fault, FaultKind};
+    use crate::time::Timestamp;
+
+    /// Seven per second, settled by what the result says.
+    fn priced(payload: Value) -> JobSpec {
+        let price = Price {
+            unit_price: 7,
+            min_unit: 0,
+            units: json!("$params.seconds"),
+            actual_units: Some(json!("$result.seconds")),
+        };
+        let account = Some("payer".to_owned());
+        JobSpec { price: Some(price), account, payload, max_retries: 2, ..JobSpec::new("tts", "q") }
+    }
+
+    struct Bench {
+        job: Job,
+        book: Book,
+        now: Timestamp,
+    }
+
+    impl Bench {
+        fn new(payload: Value) -> Self {
+            let id = JobId::new(Uuid::from_u128(1));
+            let job = Job::made(id, priced(payload), Timestamp(0)).unwrap();
+            let mut book = Book::default();
+            book.post(Movement::deposit("first", 100)).unwrap();
+            let mut bench = Bench { job, book, now: Timestamp(0) };
+            bench.post();
+            bench
+        }
+
+        /// Everything that a job implies is posted after every change, as a server does.
+        fn post(&mut self) {
+            if let Some(movement) = self.job.movement() {
+                self.book.post(movement).unwrap();
+            }
+        }
+
+        fn tell(&mut self, input: JobInput) -> Result<(), JobRefusal> {
+            self.now = self.now.after(1_000_000);
+            for event in self.job.decide(input, self.now)? {
+                self.job.apply(&event, self.now);
+            }
+            self.post();
+            assert!(self.book.is_balanced());
+            Ok(())
+        }
+
+        fn finish(&mut self, outcome: Outcome) {
+            self.tell(JobInput::Claim { worker: "w".to_owned(), lease_ms: 0 }).unwrap();
+            self.tell(JobInput::Finish { fence: self.job.fence, outcome }).unwrap();
+        }
+
+        fn fail(&mut self) {
+            let fault = Fault::new(FaultKind::Error, "no");
+            self.finish(Outcome::Failed { fault, retry_after_ms: None });
+        }
+
+        fn money(&self) -> (i64, i64) {
+            (self.book.account().balance, self.book.account().held)
+        }
+    }
+
+    #[test]
+    fn a_job_is_charged_when_it_is_made_and_settled_by_its_result() {
+        let mut bench = Bench::new(json!({"seconds": 10}));
+        assert_eq!(bench.money(), (30, 70));
+        bench.finish(Outcome::Done { result: json!({"seconds": 4}) });
+        assert_eq!(bench.money(), (72, 0));
+        assert_eq!(bench.job.cost(), Some(Bill { estimated: 70, actual: 28 }));
+    }
+
+    #[test]
+    fn a_result_that_says_nothing_sensible_costs_the_estimate() {
+        for result in
+            [json!(null), json!({"seconds": -1}), json!({"seconds": "many"}), json!({"seconds": 99})]
+        {
+            let mut bench = Bench::new(json!({"seconds": 10}));
+            bench.finish(Outcome::Done { result: result.clone() });
+            assert_eq!(bench.money(), (30, 0), "{result}");
+        }
+    }
+
+    #[test]
+    fn retries_are_not_charged_again_and_the_last_failure_gives_everything_back() {
+        let mut bench = Bench::new(json!({"seconds": 10}));
+        bench.fail();
+        assert_eq!(bench.money(), (30, 70));
+        bench.tell(JobInput::Due).unwrap();
+        assert_eq!(bench.money(), (30, 70));
+        bench.fail();
+        assert_eq!(bench.money(), (100, 0));
+        bench.tell(JobInput::Discard { reason: "enough".to_owned() }).unwrap();
+        assert_eq!((bench.money(), bench.book.movements().count()), ((100, 0), 3));
+    }
+
+    #[test]
+    fn a_cancelled_job_is_refunded_whatever_its_worker_says() {
+        let mut bench = Bench::new(json!({"seconds": 10}));
+        bench.tell(JobInput::Claim { worker: "w".to_owned(), lease_ms: 0 }).unwrap();
+        bench.tell(JobInput::Cancel).unwrap();
+        assert_eq!(bench.money(), (30, 70));
+        let outcome = Outcome::Done { result: json!({"seconds": 10}) };
+        bench.tell(JobInput::Finish { fence: 1, outcome }).unwrap();
+        assert_eq!(bench.money(), (100, 0));
+    }
+
+    #[test]
+    fn a_new_round_is_charged_anew_for_what_it_asks_now() {
+        let mut bench = Bench::new(json!({"seconds": 10}));
+        bench.tell(JobInput::Cancel).unwrap();
+        let patch = Some(json!({"seconds": 3}));
+        let replay = |patch| JobInput::Replay { replay_id: "r".to_owned(), priority: None, patch, due: None };
+        let refused = bench.tell(replay(Some(json!({"seconds": -3}))));
+        assert!(matches!(refused, Err(JobRefusal::NoAmount { .. })), "{refused:?}");
+        bench.tell(replay(patch)).unwrap();
+        assert_eq!(bench.money(), (79, 21));
+        bench.finish(Outcome::Done { result: json!({"seconds": 3}) });
+        assert_eq!((bench.money(), bench.book.movements().count()), ((79, 0), 5));
+    }
+
+    #[test]
+    fn a_job_that_is_given_back_or_suspended_is_not_charged_again() {
+        let mut bench = Bench::new(json!({"seconds": 10}));
+        bench.tell(JobInput::Claim { worker: "w".to_owned(), lease_ms: 0 }).unwrap();
+        bench.tell(JobInput::Release { fence: 1 }).unwrap();
+        bench.finish(Outcome::Suspended { memo: json!(1), recheck_ms: 5 });
+        bench.tell(JobInput::Due).unwrap();
+        assert_eq!((bench.money(), bench.book.movements().count()), ((30, 70), 2));
+    }
+
+    #[test]
+    fn nothing_is_asked_of_nobody_and_a_cost_that_cannot_be_told_is_a_problem() {
+        let id = JobId::new(Uuid::from_u128(1));
+        let free = JobSpec { account: None, ..priced(json!({"seconds": 10})) };
+        assert_eq!(Job::made(id, free, Timestamp(0)).unwrap().movement(), None);
+        let run = Some(RunId::new(Uuid::from_u128(2)));
+        let of_run = JobSpec { run, ..priced(json!({"seconds": 10})) };
+        assert_eq!(Job::made(id, of_run, Timestamp(0)).unwrap().movement(), None);
+        let problems = Job::made(id, priced(json!({"seconds": 1.5})), Timestamp(0)).unwrap_err();
+        assert_eq!(problems[0].path, "$.payload");
+    }
+}

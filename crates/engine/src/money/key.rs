@@ -1,0 +1,63 @@
+//! The keys of charges: what each is for, written so that nothing is charged twice.
+
+use crate::id::{JobId, RunId};
+use crate::path::NodePath;
+
+/// The key of the charge for one visit of a node. The path is unique within the run, and the visit within the path.
+pub fn charge_key(run: RunId, path: &str, visit: u64) -> String {
+    format!("charge:{run}/{path}/{visit}")
+}
+
+/// The node that a charge and what closes it are about, from a key made by [`charge_key`]; a payment has none.
+pub fn node_of_key(key: &str) -> Option<NodePath> {
+    let (_, subject) = key.split_once(':')?;
+    let (_, place) = subject.split_once('/')?;
+    let (path, _) = place.rsplit_once('/')?;
+    Some(NodePath::from(path))
+}
+
+/// The key of the charge for one round of a plain job.
+pub fn job_charge_key(job: JobId, round: u32) -> String {
+    format!("charge:{job}/{round}")
+}
+
+/// The job that a charge and what closes it are about, from a key made by [`job_charge_key`].
+pub fn job_of_key(key: &str) -> Option<JobId> {
+    let (_, subject) = key.split_once(':')?;
+    let (job, _) = subject.split_once('/')?;
+    job.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::money::Movement;
+
+    fn key(n: u64) -> String {
+        charge_key(RunId::new(Uuid::from_u128(1)), "tts/3", n)
+    }
+
+    #[test]
+    fn a_key_names_the_visit() {
+        assert_eq!(key(2), "charge:run_00000000000000000000000000000001/tts/3/2");
+        assert_eq!(Movement::refund(&key(2), 5).key, "refund:run_00000000000000000000000000000001/tts/3/2");
+    }
+
+    #[test]
+    fn the_node_of_a_movement_is_in_its_key() {
+        assert_eq!(node_of_key(&key(17)), Some(NodePath::from("tts/3")));
+        assert_eq!(node_of_key(&Movement::refund(&key(1), 5).key), Some(NodePath::from("tts/3")));
+        assert_eq!((node_of_key("deposit:first"), node_of_key("")), (None, None));
+    }
+
+    #[test]
+    fn the_job_of_a_movement_is_in_its_key() {
+        let job = JobId::new(Uuid::from_u128(7));
+        let charge = job_charge_key(job, 2);
+        assert_eq!(charge, "charge:job_00000000000000000000000000000007/2");
+        assert_eq!(job_of_key(&Movement::settle(&charge, 5, 3).key), Some(job));
+        assert_eq!((job_of_key(&key(1)), node_of_key(&charge)), (None, None));
+    }
+}

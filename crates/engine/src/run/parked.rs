@@ -1,0 +1,182 @@
+//! Calls that wait for money, and how much each of them needs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Run, Todo};
+use crate::path::NodePath;
+
+/// Parked calls by their place.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "Stored")]
+pub(crate) struct Parked {
+    needs: BTreeMap<NodePath, Need>,
+    /// Those that wait for a balance, the smallest amount first: money that comes in is looked at for these.
+    #[serde(skip)]
+    of_balance: BTreeSet<(i64, NodePath)>,
+    /// Those that wait for a budget.
+    #[serde(skip)]
+    of_budget: BTreeSet<(i64, NodePath)>,
+}
+
+/// What a parked call waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Need {
+    amount: i64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    over_budget: bool,
+}
+
+/// What a snapshot holds: those of earlier releases have no amounts.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Stored {
+    Needs { needs: BTreeMap<NodePath, Need> },
+    Paths(BTreeSet<NodePath>),
+}
+
+impl From<Stored> for Parked {
+    fn from(stored: Stored) -> Self {
+        let needs = match stored {
+            Stored::Needs { needs } => needs,
+            // Any money may be enough: they are looked at once too often rather than never.
+            Stored::Paths(paths) => {
+                paths.into_iter().map(|path| (path, Need { amount: 0, over_budget: false })).collect()
+            }
+        };
+        let mut parked = Parked::default();
+        for (path, Need { amount, over_budget }) in needs {
+            parked.insert(path, amount, over_budget);
+        }
+        parked
+    }
+}
+
+impl Parked {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.needs.is_empty()
+    }
+
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &NodePath> {
+        self.needs.keys()
+    }
+
+    /// Those that wait for a budget, whatever they need.
+    pub(crate) fn over_budget(&self) -> impl Iterator<Item = &NodePath> {
+        self.of_budget.iter().map(|(_, path)| path)
+    }
+
+    pub(crate) fn insert(&mut self, path: NodePath, amount: i64, over_budget: bool) {
+        self.remove(&path);
+        self.needs.insert(path.clone(), Need { amount, over_budget });
+        self.of(over_budget).insert((amount, path));
+    }
+
+    pub(crate) fn remove(&mut self, path: &NodePath) {
+        if let Some(Need { amount, over_budget }) = self.needs.remove(path) {
+            self.of(over_budget).remove(&(amount, path.clone()));
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Parked::default();
+    }
+
+    fn of(&mut self, over_budget: bool) -> &mut BTreeSet<(i64, NodePath)> {
+        if over_budget { &mut self.of_budget } else { &mut self.of_balance }
+    }
+}
+
+/// Those that this much bears together, the smallest first: costs what goes, not what waits.
+fn borne(needs: &BTreeSet<(i64, NodePath)>, by: i64) -> impl Iterator<Item = &NodePath> {
+    let mut left = by;
+    let fits = move |(amount, _): &&(i64, NodePath)| {
+        left = left.saturating_sub(*amount);
+        left >= 0
+    };
+    needs.iter().take_while(fits).map(|(_, path)| path)
+}
+
+impl Run {
+    /// What its account must have before any of its calls that wait for money can go; `None` = none of them waits.
+    pub fn needs(&self) -> Option<i64> {
+        self.parked.of_balance.first().map(|(amount, _)| *amount)
+    }
+
+    /// Parked calls that are to be looked at again now that the account has so much; all of them if that is not known.
+    /// While the run is paused, those of before are still on its agenda.
+    pub(super) fn funded_by(&self, balance: Option<i64>) -> Vec<NodePath> {
+        let is_new = |path: &&NodePath| !self.agenda.contains(&Todo::Begin((*path).clone()));
+        match balance {
+            Some(balance) => borne(&self.parked.of_balance, balance).filter(is_new).cloned().collect(),
+            None => self.parked.paths().filter(is_new).cloned().collect(),
+        }
+    }
+
+    /// Parked calls that fit into what is left of the budget.
+    pub(super) fn within_budget(&self) -> Vec<NodePath> {
+        let Some(budget) = self.budget.filter(|_| !self.parked.of_budget.is_empty()) else {
+            return Vec::new();
+        };
+        let left = budget.saturating_sub(self.cost.borne()).saturating_sub(self.reserved());
+        borne(&self.parked.of_budget, left).cloned().collect()
+    }
+
+    /// Calls that wait for money may go now: they are decided again.
+    pub(super) fn look_at_parked(&mut self, paths: Vec<NodePath>) {
+        // A paused run still has those that were funded before on its agenda.
+        let todos = paths.into_iter().filter(|path| self.parked.needs.contains_key(path)).map(Todo::Begin);
+        let fresh: Vec<Todo> = todos.filter(|todo| !self.agenda.contains(todo)).collect();
+        self.agenda.extend(fresh);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parked(needs: &[(&str, i64, bool)]) -> Parked {
+        let mut parked = Parked::default();
+        for (path, amount, over_budget) in needs {
+            parked.insert(NodePath::from(*path), *amount, *over_budget);
+        }
+        parked
+    }
+
+    fn least(parked: &Parked) -> Option<i64> {
+        parked.of_balance.first().map(|(amount, _)| *amount)
+    }
+
+    #[test]
+    fn the_least_that_would_help_is_known() {
+        let mut parked = parked(&[("a", 30, false), ("b", 10, false), ("c", 10, false), ("d", 1, true)]);
+        assert_eq!(least(&parked), Some(10));
+        parked.remove(&"b".into());
+        assert_eq!(least(&parked), Some(10));
+        parked.insert("c".into(), 40, false);
+        assert_eq!(least(&parked), Some(30));
+        for path in ["a", "c", "nobody"] {
+            parked.remove(&path.into());
+        }
+        assert_eq!((least(&parked), parked.is_empty()), (None, false));
+    }
+
+    #[test]
+    fn as_many_go_as_the_money_bears() {
+        let parked = parked(&[("a", 30, false), ("b", 10, false), ("c", 20, false), ("d", 1, true)]);
+        let go = |by| borne(&parked.of_balance, by).map(NodePath::as_str).collect::<Vec<_>>().concat();
+        assert_eq!([9, 10, 29, 30, 60].map(go), ["", "b", "b", "bc", "bca"]);
+        assert_eq!((go(i64::MIN), go(i64::MAX)), (String::new(), "bca".to_owned()));
+    }
+
+    #[test]
+    fn snapshots_keep_it_and_older_ones_are_read() {
+        let parked = parked(&[("a", 30, false), ("d", 1, true)]);
+        let text = serde_json::to_string(&parked).unwrap();
+        assert_eq!(text, r#"{"needs":{"a":{"amount":30},"d":{"amount":1,"over_budget":true}}}"#);
+        assert_eq!(serde_json::from_str::<Parked>(&text).unwrap(), parked);
+        let older: Parked = serde_json::from_str(r#"["a","b"]"#).unwrap();
+        assert_eq!((older.paths().count(), least(&older)), (2, Some(0)));
+    }
+}

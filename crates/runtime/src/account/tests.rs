@@ -1,0 +1,203 @@
+//! What becomes of runs that wait for money, whoever dies in between; and prices that others set.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use windlass_engine::definition::Strictness;
+use windlass_engine::event::{OnShort, Start};
+use windlass_engine::money::Price;
+use windlass_store::Memory;
+use windlass_store::Store;
+use windlass_store::flow::VersionStatus;
+use windlass_store::run::RunStatus;
+
+use super::*;
+use crate::Settings;
+use crate::flow::{NewFlow, NewVersion};
+use crate::job::{Claim, Claimed, Finish};
+use crate::run::NewRun;
+
+/// Longer than anything takes that is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn server(store: &Arc<Memory>, is_alone: bool) -> Runtime {
+    let settings = Settings { is_alone, ..Settings::default() };
+    Runtime::start_up(store.clone() as Arc<dyn Store>, settings).await.unwrap()
+}
+
+/// An account with some money, and a flow of one call that costs fifty.
+async fn stage(server: &Runtime, amount: i64) -> NewRun {
+    server.open_account("acme", None).await.unwrap();
+    if amount > 0 {
+        server.deposit("acme", amount, "first").await.unwrap();
+    }
+    server.set_price("tts", price(50)).await.unwrap();
+    let definition = json!({ "nodes": [{ "id": "a", "type": "tts", "config": {} }], "edges": [] });
+    let version = NewVersion {
+        definition: definition.to_string(),
+        strictness: Strictness::Strict,
+        number: None,
+        status: VersionStatus::Published,
+        note: String::new(),
+    };
+    let flow = NewFlow { name: "speak".to_owned(), ..NewFlow::default() };
+    let published = server.publish_flow(flow, Some(version)).await.unwrap().published;
+    NewRun {
+        flow: published.flow,
+        version: published.version.unwrap().0,
+        request: None,
+        labels: BTreeMap::new(),
+        schedule: None,
+        start: Start {
+            account: Some("acme".to_owned()),
+            on_short_balance: OnShort::Wait,
+            ..Start::default()
+        },
+    }
+}
+
+fn price(unit_price: i64) -> Price {
+    Price { unit_price, min_unit: 0, units: json!(1), actual_units: Some(json!("$result.n")) }
+}
+
+impl Runtime {
+    async fn waits(&self, new: &NewRun) -> RunId {
+        let started = self.start(new.clone()).await.unwrap();
+        assert_eq!(started.status, RunStatus::Waiting);
+        started.run
+    }
+
+    async fn job_of(&self, run: RunId) -> Claimed {
+        let services = vec!["tts".to_owned()];
+        let (worker, wait, lease) = ("w".to_owned(), PATIENCE, PATIENCE);
+        let claim = Claim { worker, queues: Vec::new(), services, max: 1, wait, lease };
+        let claimed = self.claim(claim).await.unwrap().pop().expect("nobody was let go");
+        assert_eq!(claimed.call.as_ref().map(|call| call.run), Some(run));
+        claimed
+    }
+
+    async fn says(&self, claimed: &Claimed, value: Value) {
+        let outcome = windlass_engine::input::Outcome::Done(Arc::new(value));
+        let (job, fence) = (claimed.job, claimed.fence);
+        let end = Finish {
+            job,
+            fence,
+            outcome,
+            worker: None,
+            log: crate::log::Log::default(),
+            retry_after_ms: None,
+        };
+        self.finish(vec![end]).await.pop().unwrap().unwrap();
+    }
+}
+
+/// Money that came in while nobody was there to follow it up.
+async fn comes_in(store: &Memory, amount: i64, with_message: bool) {
+    let now = windlass_engine::time::Timestamp(1);
+    let (account, movement) = ("acme".to_owned(), Movement::deposit("unseen", amount));
+    let postings = vec![Posting { account: account.clone(), movement, run: None, node: None }];
+    let party = || Party::Account(account.clone());
+    let message =
+        Message { id: MessageId::new(party(), 7), to: party(), at: now, note: Note::BalanceChanged };
+    let messages = if with_message { vec![message] } else { Vec::new() };
+    let commit = Commit { postings, messages, ..Commit::new(CommandId::new(Uuid::now_v7()), now) };
+    store.commit(vec![commit]).await.pop().unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn what_nobody_followed_up_is_followed_up_by_the_next_server() {
+    for with_message in [true, false] {
+        let store = Arc::new(Memory::new());
+        let before = server(&store, true).await;
+        let new = stage(&before, 0).await;
+        let run = before.waits(&new).await;
+        before.stop();
+        comes_in(&store, 50, with_message).await;
+        let after = server(&store, true).await;
+        let job = after.job_of(run).await;
+        after.says(&job, json!({ "n": 1 })).await;
+        assert_eq!(after.wait_ended(run, PATIENCE).await.unwrap(), Some(RunStatus::Completed));
+        assert_eq!(after.account("acme").await.unwrap().balance, 0);
+        assert!(after.store().accounts_in_need().await.unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn what_a_settlement_gives_back_lets_the_next_one_go() {
+    let store = Arc::new(Memory::new());
+    let server = server(&store, true).await;
+    let new = stage(&server, 70).await;
+    let first = server.start(new.clone()).await.unwrap().run;
+    let second = server.waits(&new).await;
+    let job = server.job_of(first).await;
+    server.says(&job, json!({ "n": 0 })).await;
+    let job = server.job_of(second).await;
+    server.says(&job, json!({ "n": 1 })).await;
+    assert_eq!(server.wait_ended(second, PATIENCE).await.unwrap(), Some(RunStatus::Completed));
+    assert_eq!(server.account("acme").await.unwrap().balance, 20);
+}
+
+#[tokio::test]
+async fn a_deposit_lets_as_many_runs_go_as_it_bears_oldest_first() {
+    let store = Arc::new(Memory::new());
+    let server = server(&store, true).await;
+    let new = stage(&server, 0).await;
+    let mut runs = Vec::new();
+    for _ in 0..5 {
+        runs.push(server.waits(&new).await);
+    }
+    let lengths = async || {
+        let mut lengths = Vec::new();
+        for run in &runs {
+            let row = server.store().run(windlass_store::run::RunRef::Id(*run)).await.unwrap();
+            lengths.push(row.unwrap().len);
+        }
+        lengths
+    };
+    let before = lengths().await;
+    server.deposit("acme", 149, "two of them").await.unwrap();
+    for run in &runs[..2] {
+        server.job_of(*run).await;
+    }
+    let after = lengths().await;
+    assert_eq!((&after[2..], after[0] > before[0], after[1] > before[1]), (&before[2..], true, true));
+    assert_eq!(server.account("acme").await.unwrap().balance, 49);
+    let found = server.examine(false).await.unwrap();
+    assert!(found.findings.is_empty(), "{:?}", found.findings);
+}
+
+#[tokio::test]
+async fn money_and_prices_are_the_same_on_every_server() {
+    let store = Arc::new(Memory::new());
+    let (one, other) = (server(&store, false).await, server(&store, false).await);
+    let new = stage(&one, 0).await;
+    let run = other.waits(&new).await;
+    one.deposit("acme", 50, "elsewhere").await.unwrap();
+    let job = one.job_of(run).await;
+    one.says(&job, json!({ "n": 1 })).await;
+    other.set_price("tts", price(7)).await.unwrap();
+    one.deposit("acme", 7, "more").await.unwrap();
+    let cheap = one.start(new.clone()).await.unwrap().run;
+    one.job_of(cheap).await;
+    assert_eq!(one.account("acme").await.unwrap().held, 7);
+    assert!(one.delete_price("tts").await.unwrap());
+    let free = other.start(new).await.unwrap().run;
+    other.job_of(free).await;
+    assert_eq!(other.account("acme").await.unwrap().held, 7);
+    assert!(!other.delete_price("tts").await.unwrap());
+}
+
+#[tokio::test]
+async fn a_run_carries_the_prices_of_what_it_can_call() {
+    let store = Arc::new(Memory::new());
+    let server = server(&store, true).await;
+    let new = stage(&server, 100).await;
+    for n in 0..50 {
+        server.set_price(&format!("other-{n}"), price(1)).await.unwrap();
+    }
+    let run = server.start(new).await.unwrap().run;
+    let view = server.view(run).await.unwrap().unwrap();
+    assert_eq!(view.state.start.prices.keys().collect::<Vec<_>>(), ["tts"]);
+}

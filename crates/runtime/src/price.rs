@@ -1,0 +1,111 @@
+//! What services ask. A run carries the prices of its start in its journal, a job that of its creation: what changes
+//! here changes nothing that has begun.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::sync::Mutex;
+use windlass_engine::job::JobSpec;
+use windlass_engine::money::Price;
+use windlass_engine::problem::Problem;
+use windlass_store::StoreError;
+use windlass_store::account::PriceRow;
+use windlass_store::record::Record;
+
+use crate::{Runtime, RuntimeError};
+
+/// Services with a price, at most: whoever needs prices reads all of them.
+pub const PRICES_MAX: usize = 10_000;
+
+/// Prices by service.
+pub(crate) type PriceList = BTreeMap<String, Price>;
+
+/// What is known of prices. Of use only to a server that has the store for itself: others may set prices elsewhere.
+#[derive(Default)]
+pub(crate) struct Prices {
+    list: RwLock<Arc<PriceList>>,
+    /// Held by whoever sets one, so that what is known last is what was written last.
+    writing: Mutex<()>,
+}
+
+/// Why a price was not set.
+#[derive(Debug, thiserror::Error)]
+pub enum PriceError {
+    /// Everything that is wrong; paths begin with `$.`.
+    #[error("the price cannot be set: {} problems", .0.len())]
+    Problems(Vec<Problem>),
+    #[error("there are {PRICES_MAX} prices already: delete one that nobody needs")]
+    TooMany,
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+}
+
+impl From<StoreError> for PriceError {
+    fn from(error: StoreError) -> Self {
+        PriceError::Runtime(error.into())
+    }
+}
+
+impl Runtime {
+    /// Reads the prices of services, which runs are given at their start.
+    pub(crate) async fn load_prices(&self) -> Result<(), RuntimeError> {
+        let list = Arc::new(self.read_prices().await?);
+        *self.prices().list.write().unwrap_or_else(PoisonError::into_inner) = list;
+        Ok(())
+    }
+
+    /// The prices as they are now, for whatever begins now and is paid for.
+    pub(crate) async fn price_list(&self) -> Result<Arc<PriceList>, RuntimeError> {
+        if self.is_alone() {
+            return Ok(self.prices().list.read().unwrap_or_else(PoisonError::into_inner).clone());
+        }
+        Ok(Arc::new(self.read_prices().await?))
+    }
+
+    async fn read_prices(&self) -> Result<PriceList, StoreError> {
+        let rows = self.store().prices().await?;
+        Ok(rows.into_iter().map(|row| (row.service, row.price)).collect())
+    }
+
+    /// Sets what a service asks from now on.
+    pub async fn set_price(&self, service: &str, price: Price) -> Result<PriceRow, PriceError> {
+        self.admit()?;
+        let problems = price.problems();
+        if !problems.is_empty() {
+            return Err(PriceError::Problems(problems));
+        }
+        let _alone = self.prices().writing.lock().await;
+        let known = self.price_list().await?;
+        if known.len() >= PRICES_MAX && !known.contains_key(service) {
+            return Err(PriceError::TooMany);
+        }
+        let row = PriceRow { service: service.to_owned(), price, updated_at: self.clock().now() };
+        let saved = self.store().save(Record::Price(row.clone())).await;
+        // Whatever came of it is read, never guessed.
+        self.load_prices().await?;
+        saved?;
+        Ok(row)
+    }
+
+    /// Asks nothing for a service from now on; `false` = it had no price.
+    pub async fn delete_price(&self, service: &str) -> Result<bool, RuntimeError> {
+        self.admit()?;
+        let _alone = self.prices().writing.lock().await;
+        let was_there = self.read_prices().await?.contains_key(service);
+        let saved = self.store().save(Record::PriceGone { service: service.to_owned() }).await;
+        self.load_prices().await?;
+        saved?;
+        Ok(was_there)
+    }
+
+    /// The same jobs, each with what it will cost whoever pays for it.
+    pub(crate) async fn priced(&self, mut specs: Vec<JobSpec>) -> Result<Vec<JobSpec>, RuntimeError> {
+        if specs.iter().any(|spec| spec.account.is_some()) {
+            let prices = self.price_list().await?;
+            for spec in &mut specs {
+                spec.price = prices.get(&spec.name).filter(|_| spec.account.is_some()).cloned();
+            }
+        }
+        Ok(specs)
+    }
+}

@@ -1,0 +1,177 @@
+//! Handlers that serve services in the server's own process.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+use windlass_engine::definition::Strictness;
+use windlass_engine::event::Start;
+use windlass_engine::id::RunId;
+use windlass_engine::input::Input;
+use windlass_engine::job::JobSpec;
+use windlass_runtime::flow::{NewFlow, NewVersion};
+use windlass_runtime::function::{Answer, Functions};
+use windlass_runtime::run::NewRun;
+use windlass_runtime::{Runtime, Settings};
+use windlass_store::flow::VersionStatus;
+use windlass_store::run::RunStatus;
+use windlass_store::sqlite::{Durability, Sqlite};
+use windlass_store::worker::WorkerQuery;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn server(functions: Functions) -> Runtime {
+    let store = Sqlite::temporary(Durability::Fast).unwrap();
+    let settings = Settings { functions, ..Settings::default() };
+    Runtime::start_up(Arc::new(store), settings).await.unwrap()
+}
+
+async fn start(server: &Runtime, node: Value) -> RunId {
+    let flow = NewFlow { name: Uuid::now_v7().to_string(), ..NewFlow::default() };
+    let version = NewVersion {
+        definition: json!({ "nodes": [node], "edges": [] }).to_string(),
+        strictness: Strictness::Strict,
+        number: None,
+        status: VersionStatus::Published,
+        note: String::new(),
+    };
+    let published = server.publish_flow(flow, Some(version)).await.unwrap().published;
+    let new = NewRun {
+        flow: published.flow,
+        version: published.version.unwrap().0,
+        request: None,
+        labels: BTreeMap::new(),
+        schedule: None,
+        start: Start::default(),
+    };
+    server.start(new).await.unwrap().run
+}
+
+async fn end(server: &Runtime, run: RunId) -> RunStatus {
+    server.wait_ended(run, PATIENCE).await.unwrap().unwrap()
+}
+
+async fn output(server: &Runtime, run: RunId) -> Value {
+    let view = server.view(run).await.unwrap().unwrap();
+    view.state.root.node(0).output.as_deref().cloned().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_handler_gets_what_any_worker_gets_and_answers_in_three_ways() {
+    let functions = Functions::built_in()
+        .register("draw", |call| async move {
+            assert!(call.run.is_some() && call.node.as_ref().is_some_and(|node| node.as_str() == "n"));
+            assert_eq!((call.attempt, call.params.get("n")), (1, Some(&json!(3))));
+            match call.memo.as_deref() {
+                None => Answer::Suspended {
+                    memo: json!({ "key": call.key }),
+                    recheck: Some(Duration::from_millis(100)),
+                },
+                Some(memo) => Answer::Done(json!({ "same": memo["key"] == json!(call.key) })),
+            }
+        })
+        .register("values", |_| async { Ok::<Value, String>(json!("plain")) })
+        .register("refuses", |_| async { Answer::refused("not mine") });
+    let server = server(functions).await;
+    let run = start(&server, json!({ "id": "n", "type": "draw", "config": { "n": 3 } })).await;
+    assert_eq!(end(&server, run).await, RunStatus::Completed);
+    assert_eq!(output(&server, run).await, json!({ "same": true }));
+    let run = start(&server, json!({ "id": "n", "type": "values" })).await;
+    assert_eq!(end(&server, run).await, RunStatus::Completed);
+    assert_eq!(output(&server, run).await, json!("plain"));
+    let run = start(&server, json!({ "id": "n", "type": "refuses", "retry": { "max": 5 } })).await;
+    assert_eq!(end(&server, run).await, RunStatus::Failed);
+    // It can be named as a function, too.
+    let run = start(&server, json!({ "id": "n", "type": "values", "exec_type": "local_func" })).await;
+    assert_eq!(end(&server, run).await, RunStatus::Completed);
+    let workers = server.workers(WorkerQuery::default()).await.unwrap();
+    assert_eq!(workers[0].services, ["draw", "refuses", "values"]);
+}
+
+#[tokio::test]
+async fn a_handler_that_panics_or_fails_is_tried_again_as_the_node_says() {
+    let n = Arc::new(AtomicUsize::new(0));
+    let count = n.clone();
+    let functions = Functions::built_in().register("shaky", move |call| {
+        count.fetch_add(1, Ordering::Relaxed);
+        async move {
+            match call.attempt {
+                1 => panic!("the first time"),
+                2 => Answer::temporary("a moment, please"),
+                3 => Answer::failed("not yet"),
+                attempt => Answer::Done(json!(attempt)),
+            }
+        }
+    });
+    let server = server(functions).await;
+    let run = start(&server, json!({ "id": "n", "type": "shaky", "retry": { "max": 2 } })).await;
+    assert_eq!(end(&server, run).await, RunStatus::Completed);
+    assert_eq!((output(&server, run).await, n.load(Ordering::Relaxed)), (json!(4), 4));
+}
+
+/// Tells when it is dropped.
+struct Dropped(mpsc::UnboundedSender<&'static str>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        let _heard = self.0.send("dropped");
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_run_stops_its_handler() {
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let functions = Functions::built_in().register("forever", move |_| {
+        let guard = Dropped(tell.clone());
+        async move {
+            let _begun = guard.0.send("begun");
+            let _guard = guard;
+            std::future::pending::<Value>().await
+        }
+    });
+    let server = server(functions).await;
+    let run = start(&server, json!({ "id": "n", "type": "forever" })).await;
+    assert_eq!(told.recv().await, Some("begun"));
+    server.submit(run, Input::Cancel { reason: None, by: None }).await.unwrap();
+    assert_eq!(tokio::time::timeout(PATIENCE, told.recv()).await.unwrap(), Some("dropped"));
+    assert_eq!(end(&server, run).await, RunStatus::Canceled);
+}
+
+#[tokio::test]
+async fn a_server_that_shuts_down_lets_its_handlers_end() {
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let functions = Functions::built_in().register("slow", move |_| {
+        let tell = tell.clone();
+        async move {
+            let _begun = tell.send("begun");
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            json!("in time")
+        }
+    });
+    let server = server(functions).await;
+    let run = start(&server, json!({ "id": "n", "type": "slow" })).await;
+    assert_eq!(told.recv().await, Some("begun"));
+    server.shut_down(PATIENCE).await;
+    assert_eq!(output(&server, run).await, json!("in time"));
+}
+
+#[tokio::test]
+async fn plain_jobs_of_the_name_are_handled_as_well() {
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let functions = Functions::built_in().register("mail", move |call| {
+        let _heard = tell.send((call.run, call.input.clone()));
+        async { json!(null) }
+    });
+    let server = server(functions).await;
+    let spec = json!({ "queue": "default", "name": "mail", "payload": { "to": "ann" } });
+    let spec: JobSpec = serde_json::from_value(spec).unwrap();
+    server.create_job(spec).await.unwrap();
+    let (run, input) = tokio::time::timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
+    assert_eq!((run, &*input), (None, &json!({ "to": "ann" })));
+}

@@ -1,0 +1,66 @@
+//! Accounts and prices.
+
+use std::time::Duration;
+
+use reqwest::Method;
+
+use super::{Client, Repeat, with_query};
+use crate::error::ClientError;
+use crate::types::{
+    Account, Budget, Deposit, Deposited, LedgerEntry, LedgerQuery, List, NewAccount, NewPrice, PageQuery,
+    Price, PriceDeleted, RunSummary,
+};
+
+impl Client {
+    /// Opens an account; one that is there and has the name is found as it is.
+    pub async fn open_account(&self, account: &NewAccount) -> Result<Account, ClientError> {
+        self.post(self.native(&["accounts"]), account, Repeat::Harmless).await
+    }
+
+    /// Accounts, by id.
+    pub async fn accounts(&self, page: &PageQuery) -> Result<List<Account>, ClientError> {
+        self.get(with_query(self.native(&["accounts"]), page)).await
+    }
+
+    /// One account.
+    pub async fn account(&self, id: &str) -> Result<Account, ClientError> {
+        self.get(self.native(&["accounts", id])).await
+    }
+
+    /// Puts money into an account, once per key.
+    pub async fn deposit(&self, id: &str, deposit: &Deposit) -> Result<Deposited, ClientError> {
+        self.post(self.native(&["accounts", id, "deposit"]), deposit, Repeat::Harmless).await
+    }
+
+    /// What happened to an account.
+    pub async fn ledger(&self, id: &str, query: &LedgerQuery) -> Result<List<LedgerEntry>, ClientError> {
+        self.get(with_query(self.native(&["accounts", id, "ledger"]), query)).await
+    }
+
+    /// Sets what a run may spend.
+    pub async fn set_budget(&self, run: &str, budget: i64) -> Result<RunSummary, ClientError> {
+        self.post(self.native(&["runs", run, "budget"]), &Budget { budget }, Repeat::Harmless).await
+    }
+
+    /// Sets what a service asks.
+    pub async fn set_price(&self, service: &str, price: &NewPrice) -> Result<Price, ClientError> {
+        let url = self.native(&["prices", service]);
+        self.call(Method::PUT, url, Some(price), Duration::ZERO, Repeat::Harmless).await
+    }
+
+    /// What services ask, by service.
+    pub async fn prices(&self, page: &PageQuery) -> Result<List<Price>, ClientError> {
+        self.get(with_query(self.native(&["prices"]), page)).await
+    }
+
+    /// What a service asks.
+    pub async fn price(&self, service: &str) -> Result<Price, ClientError> {
+        self.get(self.native(&["prices", service])).await
+    }
+
+    /// Asks nothing for a service any more.
+    pub async fn delete_price(&self, service: &str) -> Result<PriceDeleted, ClientError> {
+        let url = self.native(&["prices", service]);
+        self.call::<(), PriceDeleted>(Method::DELETE, url, None, Duration::ZERO, Repeat::Never).await
+    }
+}

@@ -1,0 +1,78 @@
+//! What services ask. A price counts for runs that start, and for tasks that are created, afterwards.
+
+use axum::Json;
+use axum::extract::State;
+use serde_json::json;
+use windlass_engine::money::Price as EnginePrice;
+use windlass_sdk::types::{List, NewPrice, PageQuery, Price, PriceDeleted};
+use windlass_store::account::PriceRow;
+
+use crate::app::App;
+use crate::check;
+use crate::extract::{Asked, At, Body};
+use crate::problem::{Answer, ApiError, Code};
+use crate::shape;
+
+/// Sets what a service asks.
+#[utoipa::path(put, path = "/api/v1/prices/{service}", operation_id = "set_price", tag = "money", request_body = NewPrice,
+    params(("service" = String, Path, description = "The name of the service, or of the task")),
+    responses((status = 200, description = "The price", body = Price)))]
+pub(crate) async fn set(
+    State(app): State<App>,
+    At(service): At<String>,
+    Body(new): Body<NewPrice>,
+) -> Answer<Json<Price>> {
+    check::name("service", &service)?;
+    let NewPrice { unit_price, min_unit, units, actual_units } = new;
+    let price = EnginePrice { unit_price, min_unit, units: units.unwrap_or_else(|| json!(1)), actual_units };
+    Ok(Json(price_of(app.runtime.set_price(&service, price).await?)))
+}
+
+/// Lists what services ask, by service.
+#[utoipa::path(get, path = "/api/v1/prices", operation_id = "list_prices", tag = "money", params(PageQuery),
+    responses((status = 200, description = "A page of prices", body = List<Price>)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Asked(asked): Asked<PageQuery>,
+) -> Answer<Json<List<Price>>> {
+    let limit = shape::limit(asked.limit)?;
+    let mut rows = app.store().prices().await?;
+    if let Some(after) = &asked.cursor {
+        rows.retain(|row| row.service > *after);
+    }
+    let is_more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().filter(|_| is_more).map(|last| last.service.clone());
+    Ok(Json(List { items: rows.into_iter().map(price_of).collect(), next }))
+}
+
+/// Shows what a service asks.
+#[utoipa::path(get, path = "/api/v1/prices/{service}", operation_id = "show_price", tag = "money",
+    params(("service" = String, Path, description = "The name of the service, or of the task")),
+    responses((status = 200, description = "The price", body = Price)))]
+pub(crate) async fn show(State(app): State<App>, At(service): At<String>) -> Answer<Json<Price>> {
+    let row = app.store().prices().await?.into_iter().find(|row| row.service == service);
+    row.map(|row| Json(price_of(row))).ok_or_else(|| unknown(&service))
+}
+
+/// Asks nothing for a service any more. What has begun costs what it cost when it began.
+#[utoipa::path(delete, path = "/api/v1/prices/{service}", operation_id = "delete_price", tag = "money",
+    params(("service" = String, Path, description = "The name of the service, or of the task")),
+    responses((status = 200, description = "It asks nothing", body = PriceDeleted)))]
+pub(crate) async fn delete(State(app): State<App>, At(service): At<String>) -> Answer<Json<PriceDeleted>> {
+    if !app.runtime.delete_price(&service).await? {
+        return Err(unknown(&service));
+    }
+    Ok(Json(PriceDeleted { service, deleted: true }))
+}
+
+fn unknown(service: &str) -> ApiError {
+    let shown: String = service.chars().take(80).collect();
+    ApiError::new(Code::UnknownPrice, format!("`{shown}` has no price: it asks nothing"))
+}
+
+fn price_of(row: PriceRow) -> Price {
+    let EnginePrice { unit_price, min_unit, units, actual_units } = row.price;
+    let updated_at = shape::time(row.updated_at);
+    Price { service: row.service, unit_price, min_unit, units, actual_units, updated_at }
+}

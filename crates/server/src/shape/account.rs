@@ -1,0 +1,31 @@
+//! Accounts and what happened to them.
+
+use windlass_engine::money::{Movement, job_of_key};
+use windlass_sdk::types::{Account, LedgerEntry};
+use windlass_store::account::{AccountRow, LedgerRow};
+
+use super::time;
+
+/// An account.
+pub(crate) fn account(row: AccountRow) -> Account {
+    let AccountRow { id, name, balance, held, revision: _, created_at } = row;
+    Account { id, name, balance, held, created_at: time(created_at) }
+}
+
+/// One row of a ledger.
+pub(crate) fn ledger_entry(row: LedgerRow) -> LedgerEntry {
+    let Movement { kind, amount, key, held: _, borne_by_platform } = row.posting.movement;
+    LedgerEntry {
+        seq: row.seq,
+        kind: kind.word().to_owned(),
+        amount,
+        balance_after: row.balance_after,
+        borne_by_platform,
+        run: row.posting.run.map(|run| run.to_string()),
+        node: row.posting.node.map(|node| node.to_string()),
+        // As the queue platform surface spells it.
+        task: job_of_key(&key).map(|job| job.uuid().to_string()),
+        key,
+        at: time(row.at),
+    }
+}
