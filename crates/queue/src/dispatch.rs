@@ -10,7 +10,7 @@ use windlass_engine::time::Timestamp;
 use windlass_store::job::JobRow;
 use windlass_store::queue::{QueueLimits, Spent};
 
-use crate::index::Index;
+use crate::index::{Index, Servers};
 use crate::timers::Timers;
 
 pub use fill::{Answer, Fill, Question};
@@ -58,6 +58,9 @@ impl Default for Limits {
     }
 }
 
+/// With fewer than this, whoever is not alone reads more before it is needed.
+const LOW_SHARED: usize = 64;
+
 /// Hands out jobs.
 #[derive(Debug)]
 pub struct Dispatch {
@@ -99,8 +102,17 @@ pub struct Taken {
     pub rows: Vec<Arc<JobRow>>,
     /// What they used up of rates; to be written before anybody hears of them.
     pub spent: Vec<Spent>,
+    /// Queues that other servers hand out from too: each is a turn, that nobody else may have had.
+    pub turns: Vec<Turn>,
     /// The next wake-up is earlier than before: somebody else waits for what a limit will allow.
     pub is_sooner: bool,
+}
+
+/// Jobs of a queue that other servers hand out from too, as it was when they were taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    pub queue: String,
+    pub(crate) number: u64,
 }
 
 impl Dispatch {
@@ -116,7 +128,9 @@ impl Dispatch {
     }
 
     fn begin(limits: Limits, is_all: bool) -> Self {
-        let (waiters_max, low) = (limits.waiters, limits.fill_rows / 4);
+        // Whoever is not alone never knows everything for long: with little left, it would read all the time.
+        let low = if is_all { limits.fill_rows / 4 } else { LOW_SHARED.min(limits.fill_rows / 4) };
+        let waiters_max = limits.waiters;
         let state = State { timers: Timers::new(limits.timers), index: Index::new(limits, is_all) };
         Dispatch { state: Mutex::new(state), waiters_max, low }
     }
@@ -176,6 +190,7 @@ impl Dispatch {
     ) -> Take<'_> {
         let mut state = self.lock();
         state.index.open(now);
+        state.index.recount_stale(query, now);
         if may_fill && let Some(fill) = self.fill(&mut state, query, 1) {
             return Take::Fill(fill);
         }
@@ -183,14 +198,16 @@ impl Dispatch {
         let rows = state.index.take(query, max, now);
         if !rows.is_empty() {
             let (spent, is_sooner) = (state.index.spent(&rows), is_earlier(state.next_wake(), before));
-            return Take::Jobs(Taken { rows, spent, is_sooner });
+            let turns = state.index.turns(&rows);
+            return Take::Jobs(Taken { rows, spent, turns, is_sooner });
         }
         if state.index.line.len() >= self.waiters_max {
             return Take::Crowded;
         }
         let (ticket, woken) = state.index.line.join(query.clone(), ticket);
-        let is_sure = state.index.is_sure(query);
-        Take::Wait(Waiter { dispatch: self, query: query.clone(), ticket, woken, is_heard: false, is_sure })
+        let (is_sure, is_shared) = (state.index.is_sure(query), state.index.is_shared(query));
+        let query = query.clone();
+        Take::Wait(Waiter { dispatch: self, query, ticket, woken, is_heard: false, is_sure, is_shared })
     }
 
     /// Whether so little is left of what the query asks for that more should be read.
@@ -245,6 +262,26 @@ impl Dispatch {
         self.lock().index.doubt_queues(queues);
     }
 
+    /// So many servers hand out jobs of the store, and this one is number `at` of them: it begins with its share.
+    pub fn share(&self, at: usize, of: usize) {
+        self.lock().index.servers = Servers { at, of: of.max(1) };
+    }
+
+    /// Which turn at its queue comes next; `None` = what the jobs were taken by no longer holds: put them back.
+    pub fn next_turn(&self, turn: &Turn) -> Option<u64> {
+        self.lock().index.next_turn(turn)
+    }
+
+    /// The turn was had, and is durable.
+    pub fn had_turn(&self, turn: &Turn) {
+        self.lock().index.had_turn(turn);
+    }
+
+    /// Somebody else had the turn: who has jobs of the queue is asked anew.
+    pub fn recount(&self, queue: &str) {
+        self.lock().index.recount(queue);
+    }
+
     /// When time will change something, as far as anybody knows.
     pub fn next_wake(&self) -> Option<Timestamp> {
         self.lock().next_wake()
@@ -294,6 +331,7 @@ pub struct Waiter<'a> {
     woken: oneshot::Receiver<()>,
     is_heard: bool,
     is_sure: bool,
+    is_shared: bool,
 }
 
 impl Waiter<'_> {
@@ -305,6 +343,11 @@ impl Waiter<'_> {
     /// Whether the store has nothing either. If not, it is to be asked again soon, whether or not something is said.
     pub fn is_sure(&self) -> bool {
         self.is_sure
+    }
+
+    /// Whether others may give something back without a word: then it is to be asked again soon.
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     /// Waits until there may be something.

@@ -8,6 +8,7 @@ mod fill;
 mod limit;
 mod pause;
 mod read;
+mod servers;
 mod share;
 
 use std::cmp::Reverse;
@@ -35,6 +36,7 @@ const GONE_MAX: usize = 100_000;
 
 pub(crate) use fill::Want;
 pub(crate) use read::{Asked, Heard};
+pub(crate) use servers::Servers;
 use share::Source;
 
 #[derive(Debug)]
@@ -63,6 +65,8 @@ pub(crate) struct Index {
     /// How often they were too many.
     n_gone_lost: u64,
     limits: Limits,
+    /// Which jobs are handed out here before others, if several servers hand them out.
+    pub(crate) servers: Servers,
     pub(crate) line: Line,
 }
 
@@ -133,6 +137,7 @@ impl Index {
             gone: HashMap::new(),
             n_gone_lost: 0,
             limits,
+            servers: Servers::default(),
             line: Line::default(),
         }
     }
@@ -194,7 +199,10 @@ impl Index {
             let is_ready = self.rows.get(&key.id).is_some_and(|slot| slot.place == Place::Ready);
             let is_next = self.gates.is_empty() || self.head(query, &gated, at) == Some(Head::Job(key));
             if is_ready && is_next {
-                let given = self.turn_of(query, &gated, at, key);
+                let mut given = self.turn_of(query, &gated, at, key);
+                if given == key {
+                    given = self.preferred(query, &gated, at, key);
+                }
                 bytes = bytes.saturating_add(self.reserve(given, now, &mut taken));
             }
             heads.extend(self.head(query, &gated, at).map(|head| Reverse((head, at))));

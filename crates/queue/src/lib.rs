@@ -19,4 +19,4 @@ mod index;
 
 mod dispatch;
 
-pub use dispatch::{Answer, Dispatch, Fill, Limits, Query, Question, Take, Taken, Waiter};
+pub use dispatch::{Answer, Dispatch, Fill, Limits, Query, Question, Take, Taken, Turn, Waiter};

@@ -39,6 +39,10 @@ impl Key {
         ReadyPlace { priority: self.urgency.0, due_at: self.due, id: self.id }
     }
 
+    pub(crate) fn due(self) -> Timestamp {
+        self.due
+    }
+
     /// Before all jobs of a priority, whichever this one has.
     pub(crate) fn start_of(self, priority: i32) -> ReadyPlace {
         ReadyPlace { priority, due_at: Timestamp(i64::MIN), id: self.id }
@@ -207,6 +211,11 @@ impl List {
         self.ready.iter().copied()
     }
 
+    /// Those of its jobs that can be handed out before the store is asked, in order.
+    pub(crate) fn known_keys(&self) -> impl Iterator<Item = Key> {
+        self.keys().take_while(|key| self.known.covers(*key))
+    }
+
     /// What comes next; `None` = nothing, nor in the store.
     pub(crate) fn head(&self) -> Option<Head> {
         match (self.ready.first(), self.known) {
@@ -252,6 +261,11 @@ impl List {
     pub(crate) fn cut(&mut self, known: Known) {
         self.known = self.known.min(known);
         self.filling = self.filling.map(|filling| filling.min(known));
+    }
+
+    /// The store may have more than is known here: it is asked when all of that is handed out.
+    pub(crate) fn doubt_rest(&mut self) {
+        self.cut(self.ready.last().map_or(Known::Nothing, |last| Known::Before(Mark::after(*last))));
     }
 
     /// Somebody begins to read it from the store.

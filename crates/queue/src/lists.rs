@@ -95,6 +95,12 @@ impl Lists {
         self.named.values_mut().for_each(|list| list.cut(Known::Nothing));
     }
 
+    /// The store may have more of every name than is known here.
+    pub(crate) fn doubt_rest(&mut self) {
+        self.others = Known::Nothing;
+        self.named.values_mut().for_each(List::doubt_rest);
+    }
+
     /// Nothing is known any more where there is nothing.
     pub(crate) fn doubt_empty(&mut self) -> Vec<String> {
         let empty = self.named.iter_mut().filter(|(_, list)| list.is_empty() && !list.is_filling());

@@ -14,9 +14,10 @@ mod finish;
 mod letter;
 pub(crate) mod many;
 mod reap;
+mod turn;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -46,6 +47,9 @@ pub const WAIT_MAX: Duration = Duration::from_secs(60);
 pub const CLAIM_MAX: usize = 1_000;
 /// Queues and services, of each, that a claim can name; what is more is not looked at.
 pub const CLAIM_NAMES_MAX: usize = 1_000;
+
+/// Queues are spread over so many locks, so that they hardly wait for one another.
+const TURNSTILES: usize = 64;
 
 /// Somebody asks for work.
 #[derive(Debug, Clone)]
@@ -120,6 +124,8 @@ pub(crate) struct Jobs {
     sweep_at: AtomicI64,
     /// Claims end at once, and there are no more.
     closed: CancellationToken,
+    /// Held by whoever has a turn at a queue that other servers hand out from too; by the name of the queue.
+    turnstiles: Vec<Mutex<()>>,
     /// Held by whoever changes the settings of queues: each changes a part and writes all.
     pub(crate) settings: Mutex<()>,
     /// Dead letters are moved by one request at a time: the same one, sent again while the first still runs, would
@@ -137,6 +143,7 @@ impl Jobs {
             sooner: Notify::new(),
             sweep_at: AtomicI64::new(0),
             closed: CancellationToken::new(),
+            turnstiles: std::iter::repeat_with(Mutex::default).take(TURNSTILES).collect(),
             settings: Mutex::new(()),
             moving: Mutex::new(()),
         }
@@ -149,6 +156,12 @@ impl Jobs {
         }
     }
 
+    /// Asks the store at once what time does to jobs.
+    pub(crate) fn sweep_now(&self) {
+        self.sweep_at.store(0, Ordering::Relaxed);
+        self.sooner.notify_one();
+    }
+
     /// Hands out no more jobs, and sends away whoever waits for some.
     pub(crate) fn close(&self) {
         self.closed.cancel();
@@ -158,14 +171,22 @@ impl Jobs {
 impl Runtime {
     /// Reads what has to be known before jobs are handed out. Ready ones are read when somebody asks for them.
     pub(crate) async fn load_jobs(&self) -> Result<(), RuntimeError> {
+        let queues = self.load_queue_settings().await?;
+        self.jobs().dispatch.restore(&self.store().spent().await?, self.clock().now());
+        self.jobs().dispatch.doubt_queues(&with_ready_jobs(queues));
+        self.load_wakes().await
+    }
+
+    /// Reads what holds queues back.
+    pub(crate) async fn load_queue_settings(&self) -> Result<Vec<QueueDepth>, RuntimeError> {
+        // What somebody sets meanwhile is newer.
+        let _nobody_sets = self.jobs().settings.lock().await;
         let queues = self.store().queues(self.clock().now()).await?;
         for QueueDepth { name, is_paused, limits, .. } in &queues {
             self.jobs().dispatch.limit(name, limits.clone(), self.clock().now());
             self.jobs().dispatch.pause(name, *is_paused);
         }
-        self.jobs().dispatch.restore(&self.store().spent().await?, self.clock().now());
-        self.jobs().dispatch.doubt_queues(&with_ready_jobs(queues));
-        self.load_wakes().await
+        Ok(queues)
     }
 
     pub(crate) fn tallies(&self) -> &Tallies {

@@ -30,9 +30,11 @@ pub mod doctor;
 pub mod feed;
 
 mod effect;
+mod hint;
 mod hot;
 mod mailbox;
 mod outbox;
+mod peers;
 mod recovery;
 mod retain;
 mod runtime;

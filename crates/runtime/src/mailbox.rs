@@ -169,15 +169,6 @@ impl Mailboxes {
         self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner).len()).sum()
     }
 
-    /// Ids of the runs in memory.
-    pub(crate) fn runs(&self) -> Vec<RunId> {
-        let keys = |shard: &Mutex<HashMap<RunId, Arc<Mailbox>>>| {
-            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            shard.keys().copied().collect::<Vec<_>>()
-        };
-        self.shards.iter().flat_map(keys).collect()
-    }
-
     /// Letters that wait or are being decided.
     pub(crate) fn n_waiting(&self) -> usize {
         self.n_waiting.load(Ordering::Relaxed)

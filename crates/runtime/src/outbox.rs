@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use uuid::Uuid;
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::input::Input;
@@ -23,6 +24,8 @@ use crate::run::Along;
 
 /// How often the store is asked for messages that nobody delivered: those of servers that died.
 const LOOK: Duration = Duration::from_secs(5);
+/// How long a message is left to the server that wrote it.
+const GRACE_MS: u64 = 500;
 /// Messages read at once; more when they are many.
 const AT_ONCE: usize = 1_000;
 const AT_ONCE_MAX: usize = 1 << 16;
@@ -35,6 +38,8 @@ const AGAIN: Duration = Duration::from_millis(500);
 #[derive(Default)]
 pub(crate) struct Outbox {
     lanes: Mutex<BTreeMap<Party, Lane>>,
+    /// Another server has written messages.
+    pub(crate) look: Notify,
 }
 
 /// Messages to one receiver, oldest first.
@@ -88,6 +93,8 @@ impl Outbox {
 enum Undelivered {
     /// Try again after a while.
     Later(String),
+    /// Another message has to be delivered before it, perhaps by another server.
+    Early,
 }
 
 impl From<StoreError> for Undelivered {
@@ -121,7 +128,10 @@ impl Runtime {
         let mut limit = AT_ONCE;
         loop {
             let mut wait = LOOK;
-            match self.store().outbox(self.clock().now(), limit).await {
+            // Whoever wrote a message delivers it at once, as long as it lives.
+            let grace = if self.is_alone() { 0 } else { GRACE_MS };
+            let due = Timestamp(self.clock().now().0.saturating_sub_unsigned(grace));
+            match self.store().outbox(due, limit).await {
                 Ok(messages) => {
                     // More wait behind those that are on their way already.
                     let is_full = messages.len() == limit;
@@ -133,6 +143,12 @@ impl Runtime {
             }
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
+                () = self.outbox().look.notified() => {
+                    tokio::select! {
+                        () = tokio::time::sleep(Duration::from_millis(grace + 1)) => {}
+                        () = self.stopped() => return,
+                    }
+                }
                 () = self.stopped() => return,
             }
         }
@@ -169,6 +185,10 @@ impl Runtime {
                 tracing::warn!(message = %message.id, reason, "a message could not be delivered yet");
                 false
             }
+            Err(Undelivered::Early) => {
+                tracing::debug!(message = %message.id, "its receiver is yet to be created");
+                false
+            }
         }
     }
 
@@ -190,9 +210,7 @@ impl Runtime {
             Told::Taken(_) | Told::Outdated | Told::Existing { .. } => Ok(()),
             Told::Refused(_) => self.forget(message).await,
             // A run that is yet to be created is told afterwards.
-            Told::UnknownRun if self.is_to_be_created(run).await? => {
-                Err(Undelivered::Later("its receiver is yet to be created".to_owned()))
-            }
+            Told::UnknownRun if self.is_to_be_created(run).await? => Err(Undelivered::Early),
             Told::UnknownRun => self.forget(message).await,
             Told::Trouble(error) => Err(error.into()),
         }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::broadcast;
 use uuid::Uuid;
 use windlass_engine::event::Start;
 use windlass_engine::id::{FlowId, RunId, ScheduleId, VersionId};
@@ -17,7 +16,7 @@ use windlass_store::run::{Origin, Request, RunRef, RunRow, RunStatus};
 use windlass_store::schedule::FiringRow;
 use windlass_store::{Refusal as Forbidden, StoreError};
 
-use crate::feed::Change;
+use crate::feed::Changes;
 use crate::mailbox::Told;
 use crate::{Runtime, RuntimeError, SubmitError};
 
@@ -215,7 +214,7 @@ impl Runtime {
     }
 
     /// Everything that becomes durable from now on.
-    pub fn changes(&self) -> broadcast::Receiver<Arc<Change>> {
+    pub fn changes(&self) -> Changes {
         self.feed().subscribe()
     }
 }

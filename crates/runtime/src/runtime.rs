@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_engine::recovery::DEAD_MS;
 use windlass_store::Store;
+use windlass_store::hint::Hints;
 use windlass_store::run::Owner;
 
 use crate::account::Needy;
@@ -20,6 +21,7 @@ use crate::flow::Plans;
 use crate::job::Jobs;
 use crate::mailbox::Mailboxes;
 use crate::outbox::Outbox;
+use crate::peers::Peers;
 use crate::price::Prices;
 use crate::recovery::Life;
 use crate::schedule::Calendar;
@@ -34,6 +36,16 @@ const TIDY: Duration = Duration::from_secs(1);
 /// How long what is being written may take when the server stops.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
+/// Asks the store what time it is; whether it says so.
+async fn agree_on_time(clock: &Clock, store: &dyn Store) -> Result<bool, RuntimeError> {
+    let begun = Instant::now();
+    let told = store.now().await?;
+    if let Some(told) = told {
+        clock.agree(told, begun.elapsed());
+    }
+    Ok(told.is_some())
+}
+
 /// A running server. Cheap to clone.
 #[derive(Clone)]
 pub struct Runtime {
@@ -45,6 +57,7 @@ pub(crate) struct Inner {
     settings: Settings,
     clock: Clock,
     life: Life,
+    peers: Peers,
     feed: Feed,
     plans: Plans,
     rechecks: RwLock<Arc<BTreeMap<String, u64>>>,
@@ -70,17 +83,22 @@ impl Runtime {
     /// Starts a server on a store: takes over what was left behind, and wakes what is due.
     pub async fn start_up(store: Arc<dyn Store>, settings: Settings) -> Result<Runtime, RuntimeError> {
         let clock = Clock::default();
-        for row in store.servers().await? {
-            // What is stored may come from a clock that ran ahead.
-            clock.not_before(row.beat_at);
+        // Before anything is read, so that nothing is missed that is written meanwhile.
+        let hints = if settings.is_alone { None } else { store.hints() };
+        if !agree_on_time(&clock, &*store).await? {
+            for row in store.servers().await? {
+                // What is stored may come from a clock that ran ahead.
+                clock.not_before(row.beat_at);
+            }
         }
         let life = Life::begin(&*store, &settings.name, settings.is_alone, clock.now()).await?;
         let inner = Inner {
             stats: Stats::new(clock.now()),
             store,
             clock,
+            peers: Peers::new(life.row.owner.epoch),
             life,
-            feed: Feed::new(),
+            feed: Feed::new(settings.is_alone),
             plans: Plans::default(),
             rechecks: RwLock::default(),
             prices: Prices::default(),
@@ -103,11 +121,14 @@ impl Runtime {
         runtime.load_prices().await?;
         runtime.load_services().await?;
         runtime.load_jobs().await?;
-        runtime.begin_loops();
+        runtime.begin_loops(hints);
         Ok(runtime)
     }
 
-    fn begin_loops(&self) {
+    fn begin_loops(&self, hints: Option<Hints>) {
+        if !self.is_alone() {
+            self.tasks().spawn(self.clone().listen(hints));
+        }
         self.tasks().spawn(self.clone().stay_alive());
         self.tasks().spawn(self.clone().keep_time());
         self.tasks().spawn(self.clone().look_ahead());
@@ -143,13 +164,25 @@ impl Runtime {
         }
     }
 
+    /// Reads what somebody may have set through another server.
+    async fn refresh_settings(&self) -> Result<(), RuntimeError> {
+        self.load_services().await?;
+        self.load_queue_settings().await?;
+        Ok(())
+    }
+
     /// Looks at who lives, again and again.
     async fn look_at_workers(self) {
         loop {
             self.refresh_workers().await;
-            self.refresh_services().await;
+            if !self.is_alone()
+                && let Err(error) = self.refresh_settings().await
+            {
+                tracing::warn!(%error, "what was set at other servers could not be read, will try again");
+            }
             tokio::select! {
                 () = tokio::time::sleep(self.settings().worker_refresh) => {}
+                () = self.registry().look.notified() => {}
                 () = self.stopped() => return,
             }
         }
@@ -158,6 +191,11 @@ impl Runtime {
     /// What is remembered.
     pub fn store(&self) -> &dyn Store {
         &*self.inner.store
+    }
+
+    /// Goes by the clock of the store, if it has one.
+    pub(crate) async fn agree_on_time(&self) -> Result<(), RuntimeError> {
+        agree_on_time(self.clock(), self.store()).await.map(drop)
     }
 
     /// What whoever started the server decided.
@@ -177,6 +215,10 @@ impl Runtime {
 
     pub(crate) fn life(&self) -> u64 {
         self.owner().epoch
+    }
+
+    pub(crate) fn peers(&self) -> &Peers {
+        &self.inner.peers
     }
 
     pub(crate) fn life_row(&self) -> &Life {
@@ -295,6 +337,9 @@ impl Runtime {
         self.inner.tasks.close();
         // What is being written is written to its end.
         drop(tokio::time::timeout(LAST_WORDS, self.inner.tasks.wait()).await);
+        if !self.is_alone() {
+            self.say_farewell().await;
+        }
     }
 
     pub(crate) fn stop(&self) {

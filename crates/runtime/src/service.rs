@@ -50,14 +50,4 @@ impl Runtime {
         *self.rechecks().write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rechecks);
         Ok(())
     }
-
-    /// Learns what was set on other servers.
-    pub(crate) async fn refresh_services(&self) {
-        if self.is_alone() {
-            return;
-        }
-        if let Err(error) = self.load_services().await {
-            tracing::warn!(%error, "what is set for services could not be read, will try again");
-        }
-    }
 }

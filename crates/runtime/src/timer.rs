@@ -27,13 +27,22 @@ const AT_ONCE: usize = 10_000;
 pub(crate) struct Timers {
     soon: Mutex<Soon>,
     sooner: Notify,
+    /// The store is to be asked now.
+    pub(crate) look: Notify,
 }
 
 #[derive(Default)]
 struct Soon {
     heap: BinaryHeap<Reverse<(Timestamp, RunId)>>,
     /// What counts: an entry of the heap that says otherwise is out of date.
-    wakes: HashMap<RunId, Timestamp>,
+    wakes: HashMap<RunId, Wake>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Wake {
+    at: Timestamp,
+    /// It was read from the store: another server may have it too, and know better.
+    is_read: bool,
 }
 
 impl Timers {
@@ -43,6 +52,10 @@ impl Timers {
 
     /// When a run has to be looked at from now on.
     pub(crate) fn set(&self, run: RunId, at: Option<Timestamp>, now: Timestamp) {
+        self.put(run, at, false, now);
+    }
+
+    fn put(&self, run: RunId, at: Option<Timestamp>, is_read: bool, now: Timestamp) {
         let mut soon = self.soon();
         let Some(at) = at.filter(|at| at.since(now) <= HORIZON_MS) else {
             if !soon.wakes.is_empty() {
@@ -50,13 +63,13 @@ impl Timers {
             }
             return;
         };
-        if soon.wakes.insert(run, at) == Some(at) {
+        if soon.wakes.insert(run, Wake { at, is_read }).is_some_and(|before| before.at == at) {
             return;
         }
         let is_first = soon.heap.peek().is_none_or(|Reverse((first, _))| at < *first);
         soon.heap.push(Reverse((at, run)));
         if soon.heap.len() > 2 * soon.wakes.len() + SLACK {
-            let entries = soon.wakes.iter().map(|(run, at)| Reverse((*at, *run))).collect();
+            let entries = soon.wakes.iter().map(|(run, wake)| Reverse((wake.at, *run))).collect();
             soon.heap = entries;
         }
         drop(soon);
@@ -69,7 +82,17 @@ impl Timers {
     fn suggest(&self, run: RunId, at: Timestamp, now: Timestamp) {
         let is_known = self.soon().wakes.contains_key(&run);
         if !is_known {
-            self.set(run, Some(at), now);
+            self.put(run, Some(at), true, now);
+        }
+    }
+
+    /// Somebody has written to these runs, and keeps their wake-ups: what was read of them before is out of date.
+    pub(crate) fn written_elsewhere<'r>(&self, runs: impl IntoIterator<Item = &'r RunId>) {
+        let mut soon = self.soon();
+        for run in runs {
+            if soon.wakes.get(run).is_some_and(|wake| wake.is_read) {
+                soon.wakes.remove(run);
+            }
         }
     }
 
@@ -82,7 +105,7 @@ impl Timers {
         let mut due = Vec::new();
         while let Some(Reverse((at, run))) = soon.heap.peek().copied().filter(|Reverse((at, _))| *at <= now) {
             soon.heap.pop();
-            if soon.wakes.get(&run) == Some(&at) {
+            if soon.wakes.get(&run).is_some_and(|wake| wake.at == at) {
                 soon.wakes.remove(&run);
                 due.push(run);
             }
@@ -120,7 +143,8 @@ impl Runtime {
             let wait = match self.store().due(now.after(HORIZON_MS), AT_ONCE).await {
                 Ok(due) => {
                     for wake in &due.runs {
-                        self.timers().suggest(wake.id, wake.at, now);
+                        let at = wake.at.after(self.peers().delay_ms(wake.id.uuid()));
+                        self.timers().suggest(wake.id, at, now);
                     }
                     if due.runs.len() < AT_ONCE { LOOK } else { Duration::from_secs(1) }
                 }
@@ -131,6 +155,7 @@ impl Runtime {
             };
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
+                () = self.timers().look.notified() => {}
                 () = self.stopped() => return,
             }
         }
@@ -165,6 +190,17 @@ mod tests {
         timers.set(run(1), Some(Timestamp(10)), Timestamp(0));
         timers.set(run(1), None, Timestamp(0));
         assert_eq!(timers.take_due(Timestamp(20)), []);
+    }
+
+    #[test]
+    fn a_wake_up_that_was_read_is_forgotten_when_another_server_writes() {
+        let timers = Timers::default();
+        timers.set(run(1), Some(Timestamp(10)), Timestamp(0));
+        timers.suggest(run(1), Timestamp(5), Timestamp(0));
+        timers.suggest(run(2), Timestamp(10), Timestamp(0));
+        timers.suggest(run(3), Timestamp(10), Timestamp(0));
+        timers.written_elsewhere(&[run(1), run(2)]);
+        assert_eq!(timers.take_due(Timestamp(20)), [run(1), run(3)]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod place;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::{Notify, OnceCell, watch};
 use windlass_engine::limits::NAME_BYTES;
 use windlass_engine::time::Timestamp;
 use windlass_store::record::Record;
@@ -57,6 +57,8 @@ pub(crate) struct Registry {
     reading: tokio::sync::Mutex<()>,
     /// Somebody is to go: whoever waits for work asks whether it is meant.
     drained: watch::Sender<()>,
+    /// Somebody has registered with another server, or something was set there.
+    pub(crate) look: Notify,
 }
 
 impl Registry {
@@ -66,18 +68,25 @@ impl Registry {
             service_calls: settings.service_calls_max,
             worker_calls: settings.worker_calls_max,
             ttl_ms: ttl_ms(settings),
+            n_servers: 1,
         };
         Registry {
             loaded: OnceCell::new(),
             desk: Mutex::new(Desk::new(limits)),
             reading: tokio::sync::Mutex::new(()),
             drained: watch::Sender::new(()),
+            look: Notify::new(),
         }
     }
 
     /// Hears of workers that are to go.
     pub(crate) fn drained(&self) -> watch::Receiver<()> {
         self.drained.subscribe()
+    }
+
+    /// So many servers call the same workers.
+    pub(crate) fn shared_by(&self, n_servers: usize) {
+        self.desk().shared_by(n_servers);
     }
 
     /// Everything under the lock is whole between two statements that can panic: there are none.

@@ -125,6 +125,7 @@ queues.name text COLLATE "C" NOT NULL
 queues.is_paused boolean NOT NULL
 queues.limits text COLLATE "C" NOT NULL
 queues.updated_at bigint NOT NULL
+queues.turns bigint NOT NULL
 registrations.id text COLLATE "C" NOT NULL
 registrations.name text COLLATE "C" NOT NULL
 registrations.url text COLLATE "C" NOT NULL

@@ -11,6 +11,7 @@ use windlass_engine::time::Timestamp;
 use crate::account::Posting;
 use crate::job::JobOrigin;
 use crate::outbox::{Message, MessageId};
+use crate::queue::Spent;
 use crate::record::AuditRow;
 use crate::run::{Origin, Standing};
 use crate::schedule::{FiringRow, ScheduleRow};
@@ -24,6 +25,8 @@ pub struct Commit {
     pub now: Timestamp,
     pub run: Option<RunChange>,
     pub jobs: Vec<JobChange>,
+    /// Queues with limits that jobs are handed out from, if others do so too.
+    pub turns: Vec<Turn>,
     pub postings: Vec<Posting>,
     /// Accounts that must not have moved since they were looked at.
     pub unmoved: Vec<Unmoved>,
@@ -58,6 +61,16 @@ pub struct JobChange {
     pub job: Job,
     /// Looked at only when it is created.
     pub origin: JobOrigin,
+}
+
+/// Jobs of a queue with limits are handed out: nobody else may have done so since it was asked who has which.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    pub queue: String,
+    /// Turns so far. A queue that nobody has set anything for has none, and is not guarded.
+    pub expected: u64,
+    /// What it uses up of the rates of the queue.
+    pub spent: Vec<Spent>,
 }
 
 /// An account that a decision was about although no money moves: a call is parked because of its balance.
@@ -97,6 +110,7 @@ impl Commit {
             now,
             run: None,
             jobs: Vec::new(),
+            turns: Vec::new(),
             postings: Vec::new(),
             unmoved: Vec::new(),
             messages: Vec::new(),
@@ -136,6 +150,9 @@ impl Commit {
         }
         if twice(self.jobs.iter().map(|change| change.job.id)) {
             return Some("a job is changed twice");
+        }
+        if twice(self.turns.iter().map(|turn| &turn.queue)) {
+            return Some("a queue has two turns");
         }
         if twice(self.schedules.iter().map(|change| change.row.id())) {
             return Some("a schedule is changed twice");

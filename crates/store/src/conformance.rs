@@ -123,6 +123,7 @@ macro_rules! conformance {
                 keys_are_told_of_queued_jobs_that_nobody_is_given
                 ready_jobs_match_by_queue_and_service_together
                 what_workers_have_of_a_queue_is_known
+                a_turn_at_a_queue_is_had_once
                 what_is_used_up_of_a_rate_is_kept_until_it_is_not
             ]
             letters: [

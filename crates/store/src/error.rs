@@ -115,6 +115,8 @@ pub enum Subject {
     Run(RunId),
     Job(JobId),
     Account(String),
+    /// Its number is how often somebody had a turn at it.
+    Queue(String),
     Schedule(ScheduleId),
     /// Its number is its epoch: a server that meets this has been replaced, and stops.
     Server(ServerId),
@@ -126,6 +128,7 @@ impl fmt::Display for Subject {
             Subject::Run(id) => id.fmt(f),
             Subject::Job(id) => id.fmt(f),
             Subject::Account(id) => write!(f, "account `{id}`"),
+            Subject::Queue(name) => write!(f, "queue `{name}`"),
             Subject::Schedule(id) => id.fmt(f),
             Subject::Server(id) => id.fmt(f),
         }

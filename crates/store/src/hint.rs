@@ -97,8 +97,17 @@ impl Listeners {
         Hints(state)
     }
 
-    /// Tells everybody.
+    /// Whether nobody listens.
+    pub fn is_empty(&self) -> bool {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().all(|one| one.strong_count() == 0)
+    }
+
+    /// Tells everybody; that there is nothing to look at, nobody.
     pub fn tell(&self, hint: &Hint) {
+        if hint.is_empty() {
+            return;
+        }
         self.each(|state| state.hint.merge(hint.clone()));
     }
 

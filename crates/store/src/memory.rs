@@ -6,6 +6,7 @@
 
 mod commit;
 mod flow;
+mod hint;
 mod keys;
 mod read;
 mod record;
@@ -23,6 +24,7 @@ use crate::account::{LedgerQuery, LedgerRow};
 use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
+use crate::hint::{Hints, Listeners};
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, ReadyQuery};
 use crate::outbox::Message;
 use crate::page::Page;
@@ -36,6 +38,7 @@ use state::State;
 #[derive(Debug, Default)]
 pub struct Memory {
     state: Mutex<State>,
+    listeners: Listeners,
 }
 
 impl Memory {
@@ -74,8 +77,44 @@ macro_rules! forward {
                     self.$now($($arg),*)
                 }
             )*
+
+            async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
+                self.commit_now(commits)
+            }
+
+            async fn save(&self, record: Record) -> Result<(), StoreError> {
+                self.save_now(record)
+            }
+
+            /// Tells of everything, also to whoever wrote it: nobody here knows who that was.
+            fn hints(&self) -> Option<Hints> {
+                Some(self.listeners.add())
+            }
         }
     };
+}
+
+impl Memory {
+    /// [`Store::commit`], at once.
+    pub fn commit_now(&self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
+        let told =
+            (!self.listeners.is_empty()).then(|| commits.iter().map(hint::of_commit).collect::<Vec<_>>());
+        let answers = self.state().commit(commits);
+        for (hint, answer) in told.into_iter().flatten().zip(&answers) {
+            if answer.is_ok() {
+                self.listeners.tell(&hint);
+            }
+        }
+        answers
+    }
+
+    /// [`Store::save`], at once.
+    pub fn save_now(&self, record: Record) -> Result<(), StoreError> {
+        let hint = hint::of_record(&record);
+        self.state().save(record)?;
+        self.listeners.tell(&hint);
+        Ok(())
+    }
 }
 
 forward! {
@@ -83,7 +122,6 @@ forward! {
     flows / flows_now(query: FlowQuery) -> Result<Page<FlowRow>, StoreError>;
     version / version_now(version: VersionRef) -> Result<Option<VersionRow>, StoreError>;
     versions / versions_now(flow: FlowId) -> Result<Vec<VersionRow>, StoreError>;
-    commit / commit_now(commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>>;
     command / command_now(command: CommandId) -> Result<Option<Committed>, StoreError>;
     journal / journal_now(run: RunId, since: Since, limit: usize) -> Result<Journal, StoreError>;
     run / run_now(run: RunRef) -> Result<Option<RunRow>, StoreError>;
@@ -97,7 +135,6 @@ forward! {
     ready_by_key / ready_by_key_now(query: KeyQuery) -> Result<KeyRows, StoreError>;
     outbox / outbox_now(now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError>;
     ledger / ledger_now(query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError>;
-    save / save_now(record: Record) -> Result<(), StoreError>;
     records / records_now(query: RecordQuery) -> Result<Records, StoreError>;
     retain / retain_now(before: Timestamp, limit: usize) -> Result<Retained, StoreError>;
 }

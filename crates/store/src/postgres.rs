@@ -246,6 +246,10 @@ impl Store for Postgres {
         Ok(retained)
     }
 
+    async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
+        server::now(&self.link().await?).await.map(Some)
+    }
+
     fn hints(&self) -> Option<Hints> {
         Some(self.channel.listen())
     }

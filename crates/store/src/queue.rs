@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use windlass_engine::time::Timestamp;
 
-use crate::job::JobStatus;
+use crate::job::{HeldRow, JobStatus};
 
 /// What somebody set for a queue. A queue without settings is not paused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +56,17 @@ pub struct Spent {
     /// Empty for the rate of the whole queue.
     pub limit_key: String,
     pub full_at: Timestamp,
+}
+
+/// What counts against the limits of a queue, all of one moment or, of what is here twice, the later.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Held {
+    /// How often jobs of it were handed out by servers that share it: everything up to this turn is here.
+    pub turns: u64,
+    /// Jobs that workers have, in no order.
+    pub jobs: Vec<HeldRow>,
+    /// What is used up of its rates.
+    pub spent: Vec<Spent>,
 }
 
 /// How full a queue is. There is one for every queue that has settings or a job that is open or a dead letter.

@@ -6,9 +6,9 @@ use windlass_engine::id::{RunId, ScheduleId};
 use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, InNeed, PriceRow};
-use crate::job::{HeldRow, LetterGroup};
+use crate::job::LetterGroup;
 use crate::log::LogRow;
-use crate::queue::{QueueDepth, QueueSettings, Spent};
+use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::ServiceRow;
@@ -74,7 +74,7 @@ pub enum RecordQuery {
     Services,
     /// By name; open jobs that can be claimed at `now` count as due.
     Queues { now: Timestamp },
-    /// Jobs of a queue that workers have, in no order. Costs what is waited for: asked when a limit is first kept.
+    /// What counts against the limits of a queue. Costs what is waited for: asked when a limit is first kept.
     Held { queue: String },
     /// By queue and limit key; what is not used up any more may be missing.
     Spent,
@@ -99,7 +99,7 @@ pub enum Records {
     Prices(Vec<PriceRow>),
     Services(Vec<ServiceRow>),
     Queues(Vec<QueueDepth>),
-    Held(Vec<HeldRow>),
+    Held(Held),
     Spent(Vec<Spent>),
     LetterGroups(Vec<LetterGroup>),
     Schedules(Vec<Scheduled>),

@@ -10,11 +10,11 @@ use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRef, FlowRow, Publication, Published, VersionRef, VersionRow};
 use crate::hint::Hints;
-use crate::job::{HeldRow, JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyQuery};
+use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyQuery};
 use crate::log::LogRow;
 use crate::outbox::Message;
 use crate::page::{Order, Page, Part};
-use crate::queue::{QueueDepth, Spent};
+use crate::queue::{Held, QueueDepth, Spent};
 use crate::record::{AuditRow, Record, RecordQuery, Records};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::schedule::Scheduled;
@@ -123,6 +123,11 @@ pub trait Store: Send + Sync {
     fn hints(&self) -> Option<Hints> {
         None
     }
+
+    /// The time as everybody who shares the store reads it. `None` = that of whoever asks.
+    async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(None)
+    }
 }
 
 /// A store that answers a question with the rows of another one is not a store.
@@ -189,9 +194,6 @@ impl dyn Store + '_ {
         /// Queues and how full they are, by name.
         queues(now: Timestamp) -> QueueDepth, RecordQuery::Queues { now }, Queues);
     typed!(
-        /// Jobs of a queue that workers have.
-        held(queue: String) -> HeldRow, RecordQuery::Held { queue }, Held);
-    typed!(
         /// What is used up of rates, by queue and limit key.
         spent() -> Spent, RecordQuery::Spent, Spent);
     typed!(
@@ -206,6 +208,25 @@ impl dyn Store + '_ {
     typed!(
         /// The logs of a run's attempts, by fence; all, or one.
         logs(run: RunId, fence: Option<u64>) -> LogRow, RecordQuery::Logs { run, fence }, Logs);
+
+    /// What counts against the limits of a queue.
+    pub async fn held(&self, queue: String) -> Result<Held, StoreError> {
+        match self.records(RecordQuery::Held { queue }).await? {
+            Records::Held(held) => Ok(held),
+            Records::Servers(_)
+            | Records::Workers(_)
+            | Records::InNeed(_)
+            | Records::Prices(_)
+            | Records::Services(_)
+            | Records::Queues(_)
+            | Records::Accounts(_)
+            | Records::Spent(_)
+            | Records::LetterGroups(_)
+            | Records::Schedules(_)
+            | Records::Audit(_)
+            | Records::Logs(_) => mixed_up(),
+        }
+    }
 
     /// One account.
     pub async fn account(&self, id: &str) -> Result<Option<AccountRow>, StoreError> {

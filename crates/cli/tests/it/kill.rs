@@ -19,16 +19,16 @@ const CALLERS: usize = 6;
 
 /// Which flow, with which number, and what must come of it.
 #[derive(Clone)]
-struct Acknowledged {
-    id: String,
-    flow: &'static str,
-    x: i64,
+pub(crate) struct Acknowledged {
+    pub(crate) id: String,
+    pub(crate) flow: &'static str,
+    pub(crate) x: i64,
 }
 
 /// What the workers were asked to do: the key of every call.
-type Asked = Arc<Mutex<BTreeMap<String, usize>>>;
+pub(crate) type Asked = Arc<Mutex<BTreeMap<String, usize>>>;
 
-fn calls(exec_type: &str) -> Value {
+pub(crate) fn calls(exec_type: &str) -> Value {
     let node = |input: &str, output: &str| {
         json!({
             "service": "double", "exec_type": exec_type, "max_retries": 100, "wait_ms": 20,
@@ -43,7 +43,7 @@ fn calls(exec_type: &str) -> Value {
 }
 
 /// A timer, then a signal, then functions over items.
-fn waits() -> Value {
+pub(crate) fn waits() -> Value {
     json!({
         "start": "t",
         "nodes": {
@@ -59,7 +59,7 @@ fn waits() -> Value {
     })
 }
 
-fn worker(client: Client, asked: &Asked) -> Worker {
+pub(crate) fn worker(client: Client, asked: &Asked) -> Worker {
     let asked = asked.clone();
     Worker::new(client, "doubler")
         .lease(Duration::from_secs(2))
@@ -124,7 +124,7 @@ async fn send_signals(client: Client, acknowledged: Arc<Mutex<Vec<Acknowledged>>
 }
 
 /// Every node ended once per visit, the run ended once, and only granted calls were answered.
-fn check_history(run: &Acknowledged, events: &[Value], asked: &BTreeMap<String, usize>) {
+pub(crate) fn check_history(run: &Acknowledged, events: &[Value], asked: &BTreeMap<String, usize>) {
     let ends = events.iter().filter(|event| event["e"] == "ended").count();
     assert_eq!(ends, 1, "{} ended {ends} times", run.id);
     let mut granted = BTreeSet::new();

@@ -3,6 +3,7 @@
 
 mod cancel;
 mod children;
+mod cluster;
 mod commands;
 mod desk;
 mod examples;

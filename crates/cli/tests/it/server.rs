@@ -44,6 +44,8 @@ pub(crate) struct Server {
     /// What stands before the command: how to get to where it runs.
     wrap: Vec<String>,
     store: PathBuf,
+    /// A database that servers share, instead of the file.
+    database: Option<String>,
     place: Place,
 }
 
@@ -57,10 +59,22 @@ impl Server {
 
     /// Starts a server on this file, by way of another command.
     pub(crate) async fn start_at(place: Place, store: PathBuf, wrap: &[&str], flags: &[&str]) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let (flags, wrap) = (owned(flags), owned(wrap));
-        let mut server = Server { child: None, port, flags, wrap, store, place };
+        let mut server = Server { child: None, port, flags, wrap, store, database: None, place };
+        server.spawn();
+        server.ready().await;
+        server
+    }
+
+    /// Starts a server on a database that it shares with others.
+    pub(crate) async fn start_on(database: &str, flags: &[&str]) -> Self {
+        let place = Place::new();
+        let (store, port) = (place.path().join("none.db"), free_port());
+        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let database = Some(database.to_owned());
+        let mut server = Server { child: None, port, flags, wrap: Vec::new(), store, database, place };
         server.spawn();
         server.ready().await;
         server
@@ -73,12 +87,14 @@ impl Server {
             .append(true)
             .open(self.place.path().join("server.log"))
             .unwrap();
+        let file = || format!("sqlite:{}", self.store().display());
+        let store = self.database.clone().unwrap_or_else(file);
         let mut words = self.wrap.clone();
         words.push(env!("CARGO_BIN_EXE_windlass").to_owned());
         let child = Command::new(&words[0])
             .args(&words[1..])
             .args(["serve", "--listen", &format!("127.0.0.1:{}", self.port)])
-            .args(["--store", &format!("sqlite:{}", self.store().display())])
+            .args(["--store", &store])
             .args(&self.flags)
             .env_remove("RUST_LOG")
             .stdin(Stdio::null())
@@ -109,6 +125,12 @@ impl Server {
     pub(crate) fn terminate(&mut self) -> std::process::ExitStatus {
         self.ask_to_end();
         self.child.take().expect("it was started").wait().unwrap()
+    }
+
+    /// Stops the process where it stands, or lets it go on.
+    pub(crate) fn freeze(&self, is_frozen: bool) {
+        let name = if is_frozen { "STOP" } else { "CONT" };
+        signal(self.child.as_ref().expect("it was started"), name);
     }
 
     /// Asks the process to end, and does not wait for it.
@@ -149,6 +171,10 @@ impl Drop for Server {
             tail.iter().rev().for_each(|line| eprintln!("  {line}"));
         }
     }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Sends a process a signal.

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use windlass_engine::time::Timestamp;
-use windlass_store::job::{HeldRow, JobRow, KeyQuery, KeyRows, ReadyQuery};
+use windlass_store::job::{JobRow, KeyQuery, KeyRows, ReadyQuery};
+use windlass_store::queue::Held;
 
 use super::Dispatch;
 use crate::index::{Asked, Heard, Want};
@@ -30,7 +31,7 @@ pub enum Question {
 pub enum Answer {
     Ready(Vec<JobRow>),
     ReadyByKey(KeyRows),
-    Held(Vec<HeldRow>),
+    Held(Held),
 }
 
 impl<'a> Fill<'a> {

@@ -109,6 +109,10 @@ impl Index {
 
     /// Lists without jobs are asked of the store again the next time: something may have got lost.
     pub(crate) fn doubt(&mut self) {
+        if !self.is_alone {
+            self.queues.doubt_rest();
+            self.services.doubt_rest();
+        }
         let (queues, services) = (self.queues.doubt_empty(), self.services.doubt_empty());
         self.gates.values_mut().for_each(Gate::doubt_empty);
         let gated: Vec<String> = self.gates.keys().cloned().collect();
@@ -118,6 +122,9 @@ impl Index {
 
     /// The store has ready jobs of these queues. Where none is known here, it is asked, and by service too.
     pub(crate) fn doubt_queues(&mut self, queues: &[String]) {
+        if !self.is_alone {
+            return self.doubt_rest_of(queues);
+        }
         let is_lost = |queue: &&String| {
             !self.paused.contains(*queue) && self.queues.named(queue).is_none_or(List::is_empty)
         };
@@ -134,6 +141,19 @@ impl Index {
         self.services.doubt();
         let services = self.line.services().cloned().collect();
         self.wake_for(&Query { queues: lost, services });
+    }
+
+    /// Somebody else has written jobs of these queues. What is known is handed out before the store is asked for them.
+    fn doubt_rest_of(&mut self, queues: &[String]) {
+        for queue in queues {
+            match self.gates.get_mut(queue) {
+                Some(gate) => gate.doubt(),
+                None => self.queues.of(queue).doubt_rest(),
+            }
+        }
+        self.services.doubt_rest();
+        let services = self.line.services().cloned().collect();
+        self.wake_for(&Query { queues: queues.to_vec(), services });
     }
 
     /// Wakes as many of those who wait for these lists as there is something to do for: a job each, or the store to

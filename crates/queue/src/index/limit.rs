@@ -1,16 +1,16 @@
 //! Queues with limits: what is counted, what is spent, and who is woken when something opens.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use windlass_engine::id::JobId;
 use windlass_engine::job::State;
 use windlass_engine::time::Timestamp;
 use windlass_store::job::{HeldRow, JobRow};
-use windlass_store::queue::{QueueLimits, Spent};
+use windlass_store::queue::{Held, QueueLimits, Spent};
 
 use super::{Hold, Index, Place};
-use crate::dispatch::Query;
+use crate::dispatch::{Query, Turn};
 use crate::gate::Gate;
 use crate::list::{Head, Key, Known, List};
 
@@ -41,7 +41,9 @@ impl Index {
         let before = self.gates.remove(queue);
         if is_limited {
             self.n_gates_made += 1;
-            let gate = Gate::new(limits, before, self.n_gates_made, now);
+            let is_shared =
+                !self.is_alone && QueueLimits { fair: false, ..limits.clone() } != QueueLimits::default();
+            let gate = Gate::new(limits, before, self.n_gates_made, is_shared, now);
             self.openings.extend(gate.openings().map(|(at, lane)| (at, queue.to_owned(), lane)));
             self.gates.insert(queue.to_owned(), gate);
             self.count_taken(queue);
@@ -214,14 +216,21 @@ impl Index {
     }
 
     /// Who had jobs of a queue when the store was asked; `None` if it could not be asked.
-    pub(crate) fn counted(&mut self, counting: &Counting, held: Option<Vec<HeldRow>>) {
+    pub(crate) fn counted(&mut self, counting: &Counting, held: Option<Held>) {
         let Counting { queue, number, n_gone_lost } = counting;
         // If not every end since then is remembered, it is counted again: what ended would never be given back.
         let held = held.filter(|_| *n_gone_lost == self.n_gone_lost);
         if let Some(gate) = self.gates.get_mut(queue).filter(|gate| gate.number == *number) {
             gate.is_counting = false;
             gate.is_counted |= held.is_some();
-            for HeldRow { job, rev, limit_key } in held.into_iter().flatten() {
+            let Held { turns, jobs, spent } = held.unwrap_or_default();
+            if gate.is_counted && gate.is_shared() {
+                gate.begin_turns(turns);
+                let now = gate.now();
+                self.openings.retain(|(_, of, _)| of != queue);
+                spent.iter().for_each(|spent| self.restore(spent, now));
+            }
+            for HeldRow { job, rev, limit_key } in jobs {
                 // What is newer was heard of since, and counted then.
                 let is_old = self.rows.get(&job).is_some_and(|slot| slot.row.rev > rev);
                 let is_gone = self.gone.get(&job).is_some_and(|gone| *gone >= rev);
@@ -232,6 +241,62 @@ impl Index {
         }
         self.end_reading();
         self.stir(queue);
+    }
+
+    /// It has to be asked again who has jobs of a queue.
+    pub(crate) fn recount(&mut self, queue: &str) {
+        let Some(gate) = self.gates.get_mut(queue).filter(|gate| gate.is_shared()) else { return };
+        self.n_gates_made += 1;
+        gate.doubt_count(self.n_gates_made);
+        self.slots.retain(|_, hold| hold.queue != queue);
+        self.count_taken(queue);
+        self.stir(queue);
+    }
+
+    /// Of queues that others hand out from too, those that the query asks about are counted again now and then.
+    pub(crate) fn recount_stale(&mut self, query: &Query, now: Timestamp) {
+        if self.is_alone || self.gates.is_empty() {
+            return;
+        }
+        let gated = self.gated(query).into_iter().map(|(queue, _)| queue);
+        for queue in query.queues.iter().cloned().chain(gated) {
+            let Some(gate) = self.gates.get_mut(&queue) else { continue };
+            gate.tick(now);
+            if gate.is_stale(now) {
+                self.recount(&queue);
+            }
+        }
+    }
+
+    /// The turns that handing out these jobs takes, if others hand out jobs of their queues too.
+    pub(crate) fn turns(&self, rows: &[Arc<JobRow>]) -> Vec<Turn> {
+        if self.is_alone || self.gates.is_empty() {
+            return Vec::new();
+        }
+        let queues: BTreeSet<&str> = rows.iter().map(|row| row.job.spec.queue.as_str()).collect();
+        let turn = |queue: &str| {
+            let gate = self.gates.get(queue).filter(|gate| gate.is_shared())?;
+            Some(Turn { queue: queue.to_owned(), number: gate.number })
+        };
+        queues.into_iter().filter_map(turn).collect()
+    }
+
+    /// Which turn comes next, if the gate is still the one that the jobs were taken from.
+    pub(crate) fn next_turn(&self, turn: &Turn) -> Option<u64> {
+        self.gates.get(&turn.queue).filter(|gate| gate.number == turn.number)?.next_hand_out()
+    }
+
+    /// The turn was had.
+    pub(crate) fn had_turn(&mut self, turn: &Turn) {
+        if let Some(gate) = self.gates.get_mut(&turn.queue).filter(|gate| gate.number == turn.number) {
+            gate.had_turn();
+        }
+    }
+
+    /// Whether others may give back what the query waits for, and nobody would say so.
+    pub(crate) fn is_shared(&self, query: &Query) -> bool {
+        let shares = |queue: &String| self.gates.get(queue).is_some_and(Gate::is_shared);
+        query.queues.iter().any(shares) || self.gated(query).iter().any(|(queue, _)| shares(queue))
     }
 
     /// Of services that the query asks for, the queues with limits that may have some: in no list of the service.

@@ -91,6 +91,10 @@ impl Runtime {
             Ok(chosen) => chosen,
             Err(nobody) => return (none_for(service, nobody), Log::default()),
         };
+        if !self.may_call() {
+            // It waited for so long that others may have made the call already.
+            return (Outcome::ServerLost, Log::default());
+        }
         let _ = worker.set(chosen.id.clone());
         match self.ask(order, limit, &chosen).await {
             Ok((status, body)) => read_answer(&Answer { worker: &chosen.id, status, body: &body }),

@@ -63,22 +63,25 @@ impl Runtime {
         let n = changes.len();
         match self.commit_all(vec![changes.clone()]).await.pop().unwrap_or(Ok(())) {
             Ok(()) => {
-                self.calendar().jobs_moved(&changes);
-                self.tallies().changed(&changes, self.clock().now());
-                self.jobs().heard(changes.into_iter().map(written));
+                self.heard_of_changes(changes);
                 std::iter::repeat_with(|| Ok(())).take(n).collect()
             }
             Err(StoreError::Conflict { .. } | StoreError::Refused(_)) if n > 1 => {
                 let answers = self.commit_all(changes.iter().map(|one| vec![one.clone()]).collect()).await;
                 let done = changes.into_iter().zip(&answers).filter(|(_, answer)| answer.is_ok());
                 let done: Vec<JobChange> = done.map(|(change, _)| change).collect();
-                self.calendar().jobs_moved(&done);
-                self.tallies().changed(&done, self.clock().now());
-                self.jobs().heard(done.into_iter().map(written));
+                self.heard_of_changes(done);
                 answers
             }
             Err(error) => (0..n).map(|_| Err(same(&error))).collect(),
         }
+    }
+
+    /// These changes are durable.
+    pub(super) fn heard_of_changes(&self, changes: Vec<JobChange>) {
+        self.calendar().jobs_moved(&changes);
+        self.tallies().changed(&changes, self.clock().now());
+        self.jobs().heard(changes.into_iter().map(written));
     }
 
     /// Writes the changes together or not at all, as this command. Whoever calls this tells the index.

@@ -12,6 +12,7 @@ use windlass_engine::time::Timestamp;
 use windlass_queue::{Answer, Fill, Query, Question, Take, Taken, Waiter};
 use windlass_store::StoreError;
 use windlass_store::commit::JobChange;
+use windlass_store::error::Subject;
 use windlass_store::job::{JobRow, due_at};
 use windlass_store::queue::Spent;
 use windlass_store::record::Record;
@@ -109,7 +110,8 @@ impl Runtime {
         if Instant::now() >= until {
             return Waited::InVain;
         }
-        let again = if waiter.is_sure() { until } else { until.min(Instant::now() + UNSURE) };
+        let again =
+            if waiter.is_sure() && !waiter.is_shared() { until } else { until.min(Instant::now() + UNSURE) };
         tokio::select! {
             biased;
             // Dropped without having heard, the waiter leaves its job to another. The sender lives as long as the server.
@@ -177,13 +179,21 @@ impl Runtime {
             }
         }
         let (mut done, mut started, mut trouble) = (Vec::new(), Vec::new(), None);
-        let (answers, ()) = tokio::join!(self.commit_jobs(changes), self.save_spent(taken.spent, now));
+        let answers = if taken.turns.is_empty() {
+            tokio::join!(self.commit_jobs(changes), self.save_spent(taken.spent, now)).0
+        } else {
+            self.commit_turns(changes, &taken.turns, taken.spent, now).await
+        };
         for ((row, claimed), answer) in claims.into_iter().zip(answers) {
             match answer {
                 Ok(()) => {
                     let wait_ms = due_at(&row.job).map_or(0, |due| now.since(due));
                     started.push((row.job.spec.queue.as_str(), wait_ms));
                     done.push(claimed);
+                }
+                // Others had a turn: who has what is asked anew before this one is handed out.
+                Err(StoreError::Conflict { what: Subject::Queue(_), .. }) => {
+                    self.jobs().dispatch.put_back(std::slice::from_ref(row));
                 }
                 Err(StoreError::Conflict { .. }) => stale.push(row),
                 Err(error) => {
@@ -215,7 +225,7 @@ impl Runtime {
     }
 
     /// Writes what was used up of rates, so that a restart does not forgive it.
-    async fn save_spent(&self, spent: Vec<Spent>, now: Timestamp) {
+    pub(super) async fn save_spent(&self, spent: Vec<Spent>, now: Timestamp) {
         if spent.is_empty() {
             return;
         }

@@ -95,10 +95,13 @@ impl Runtime {
         }
     }
 
-    /// Reads the earliest wake-ups from the store.
+    /// Reads the earliest wake-ups from the store: other servers may have some of them too.
     pub(super) async fn load_wakes(&self) -> Result<(), RuntimeError> {
         let wakes = self.store().due(LATEST, WAKES).await?.jobs;
-        let wakes: Vec<(Timestamp, JobId)> = wakes.into_iter().map(|wake| (wake.at, wake.id)).collect();
+        let wakes: Vec<(Timestamp, JobId)> = wakes
+            .into_iter()
+            .map(|wake| (wake.at.after(self.peers().delay_ms(wake.id.uuid())), wake.id))
+            .collect();
         self.jobs().dispatch.heard_wakes(&wakes, wakes.len() < WAKES);
         self.jobs().sweep_at.store(self.clock().now().after(SWEEP_MS).0, Ordering::Relaxed);
         Ok(())

@@ -1,7 +1,8 @@
 //! What holds a queue back: a pause, and limits.
 //!
 //! Limits are kept by the index that hands out jobs, from what it is told anyway: which jobs workers have, and since
-//! when. They are exact for one server; servers that share a database each keep them for themselves.
+//! when. Servers that share a database hand out jobs of such a queue in turns (`job/turn.rs`), so that they are exact
+//! for all of them together.
 
 use windlass_engine::problem::{Problem, Problems};
 use windlass_store::queue::{QueueLimits, QueueSettings, Rate};

@@ -18,6 +18,8 @@ use crate::{Runtime, RuntimeError};
 const READ: Duration = Duration::from_secs(30);
 /// How often those are read whose slots wait for the end of something that another server may see.
 const READ_WAITING: Duration = Duration::from_secs(1);
+/// How long after another server has written to some they are read, so that many writes are one reading.
+const READ_SOON: Duration = Duration::from_secs(1);
 /// When to try again what the store could not take.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Schedules that are looked at at once: those of a full hour share the transactions of the store.
@@ -30,6 +32,8 @@ const AT_ONCE_DUE: Timestamp = Timestamp(i64::MIN);
 pub(crate) struct Calendar {
     inside: Mutex<Inside>,
     sooner: Notify,
+    /// Another server has written to some.
+    pub(crate) written: Notify,
     /// How much is watched, so that ends of other things cost no lock.
     n_watched: AtomicUsize,
 }
@@ -42,13 +46,15 @@ struct Inside {
     watched: BTreeMap<Started, ScheduleId>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Known {
     rev: u64,
     /// As it stands in the order.
     at: Option<Timestamp>,
     /// Slots wait for what is running.
     waits: bool,
+    /// It was left to another server for a moment.
+    is_deferred: bool,
 }
 
 impl Calendar {
@@ -78,7 +84,7 @@ impl Calendar {
         } else {
             at
         };
-        inside.put(row.id(), Known { rev: *rev, at, waits });
+        inside.put(row.id(), Known { rev: *rev, at, waits, is_deferred: false });
         if !waits {
             inside.watched.retain(|_, schedule| *schedule != row.id());
         }
@@ -96,7 +102,7 @@ impl Calendar {
     /// Looks at a schedule at this time, whatever it says itself.
     fn look_at(&self, id: ScheduleId, at: Timestamp) {
         let mut inside = self.inside();
-        let known = inside.known.get(&id).copied().unwrap_or(Known { rev: 0, at: None, waits: false });
+        let known = inside.known.get(&id).copied().unwrap_or_default();
         inside.put(id, Known { at: Some(at), ..known });
         self.changed(&inside);
     }
@@ -104,6 +110,19 @@ impl Calendar {
     /// When the next one is due.
     fn next(&self) -> Option<Timestamp> {
         self.inside().order.first().map(|(at, _)| *at)
+    }
+
+    /// Leaves those whose time has come to other servers for so long each, once.
+    fn defer(&self, now: Timestamp, delay_ms: impl Fn(ScheduleId) -> u64) {
+        let mut inside = self.inside();
+        let due: Vec<ScheduleId> =
+            inside.order.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| *id).collect();
+        for id in due {
+            let (known, delay_ms) = (inside.known.get(&id).copied().unwrap_or_default(), delay_ms(id));
+            if delay_ms > 0 && !known.is_deferred && known.at > Some(AT_ONCE_DUE) {
+                inside.put(id, Known { at: Some(now.after(delay_ms)), is_deferred: true, ..known });
+            }
+        }
     }
 
     /// Those whose time has come. Each has to be set again by whoever looks at it.
@@ -124,6 +143,16 @@ impl Calendar {
         let mut inside = self.inside();
         inside.watched.extend(running.into_iter().map(|started| (started, id)));
         self.changed(&inside);
+    }
+
+    /// Whether a slot waits for the end of this.
+    pub(crate) fn watches(&self, started: Started) -> bool {
+        self.n_watched.load(Ordering::Acquire) > 0 && self.inside().watched.contains_key(&started)
+    }
+
+    /// What slots wait for the end of.
+    pub(crate) fn watched(&self) -> Vec<Started> {
+        self.inside().watched.keys().copied().collect()
     }
 
     /// Something has ended.
@@ -198,9 +227,15 @@ impl Runtime {
                     continue;
                 }
                 () = self.calendar().sooner.notified() => continue,
+                () = self.calendar().written.notified() => {
+                    read_at = read_at.min(tokio::time::Instant::now() + READ_SOON);
+                    continue;
+                }
                 () = self.stopped() => return,
             }
-            self.fire_due(self.clock().now()).await;
+            let now = self.clock().now();
+            self.calendar().defer(now, |id| self.peers().delay_ms(id.uuid()));
+            self.fire_due(now).await;
         }
     }
 

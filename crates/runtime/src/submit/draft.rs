@@ -130,9 +130,10 @@ impl Runtime {
             }
             Err(StoreError::Conflict { what: Subject::Run(_) | Subject::Account(_), .. }) => Written::Again,
             Err(StoreError::Conflict { what: Subject::Job(id), .. }) => Written::Without(Out::Job(id)),
-            Err(StoreError::Conflict { what: Subject::Schedule(_) | Subject::Server(_), .. }) => {
-                Written::Without(Out::Company)
-            }
+            Err(StoreError::Conflict {
+                what: Subject::Schedule(_) | Subject::Server(_) | Subject::Queue(_),
+                ..
+            }) => Written::Without(Out::Company),
             Err(error @ StoreError::Unavailable(_)) => self.look_up(command, error).await,
             Err(error) => Written::No(error),
         }

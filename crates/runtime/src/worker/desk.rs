@@ -35,6 +35,8 @@ pub(super) struct Limits {
     pub(super) service_calls: usize,
     pub(super) worker_calls: usize,
     pub(super) ttl_ms: u64,
+    /// Servers that call the same workers: each has its share of what a worker said it can do.
+    pub(super) n_servers: usize,
 }
 
 /// What a call wants.
@@ -129,6 +131,11 @@ impl Desk {
 
     pub(super) fn worker(&self, id: &str) -> Option<&WorkerRow> {
         self.workers.get(id).map(|entry| &entry.row)
+    }
+
+    /// So many servers call the same workers from now on.
+    pub(super) fn shared_by(&mut self, n_servers: usize) {
+        self.limits.n_servers = n_servers;
     }
 
     /// Whether a worker of this id can be taken; makes room if that helps.

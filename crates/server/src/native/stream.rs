@@ -13,12 +13,11 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use windlass_engine::id::RunId;
 use windlass_engine::time::Timestamp;
-use windlass_runtime::feed::Change;
+use windlass_runtime::feed::{Change, Changes};
 use windlass_sdk::types::{ChangeEvent, EndEvent, JournalEntry};
 use windlass_store::page::{Order, PAGE_MAX, Part};
 use windlass_store::run::{RunQuery, RunRow, Since};
@@ -63,7 +62,7 @@ async fn tell_run(
     app: &App,
     run: RunId,
     mut after: u64,
-    mut changes: Receiver<std::sync::Arc<Change>>,
+    mut changes: Changes,
     to: &Teller,
 ) -> Result<(), Gone> {
     let mut beat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
@@ -96,7 +95,7 @@ async fn tell_run(
 }
 
 /// Waits until the run may have changed.
-async fn concerns(changes: &mut Receiver<std::sync::Arc<Change>>, run: RunId, after: u64) {
+async fn concerns(changes: &mut Changes, run: RunId, after: u64) {
     loop {
         match changes.recv().await {
             Ok(change) if change.run == run && change.seq > after => return,
@@ -138,7 +137,7 @@ pub(crate) async fn events(State(app): State<App>, headers: HeaderMap) -> Answer
     }))
 }
 
-async fn tell_all(mut changes: Receiver<std::sync::Arc<Change>>, to: &Teller) -> Result<(), Gone> {
+async fn tell_all(mut changes: Changes, to: &Teller) -> Result<(), Gone> {
     let mut beat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut latest = Timestamp(0);

@@ -2,20 +2,18 @@
 
 mod render;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use serde_json::json;
-use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 use windlass_engine::event::Start;
 use windlass_engine::id::RunId;
 use windlass_engine::input::Input;
 use windlass_runtime::SubmitError;
-use windlass_runtime::feed::Change;
+use windlass_runtime::feed::Changes;
 use windlass_runtime::run::{NewRun, RunView, StartError};
 use windlass_store::flow::{VersionRef, VersionStatus};
 use windlass_store::page::{Order, Part};
@@ -181,11 +179,7 @@ pub(super) async fn run_once(State(surface): State<Surface>, ask: Ask) -> Answer
 }
 
 /// Waits until no server works on the run any more.
-async fn attempted(
-    surface: &Surface,
-    run: RunId,
-    mut changes: broadcast::Receiver<Arc<Change>>,
-) -> Result<(), Failure> {
+async fn attempted(surface: &Surface, run: RunId, mut changes: Changes) -> Result<(), Failure> {
     let until = Instant::now() + STEP_WAIT;
     loop {
         let row = surface.runtime.store().run(RunRef::Id(run)).await?;

@@ -209,7 +209,9 @@ CREATE TABLE queues (
     name text COLLATE "C" PRIMARY KEY,
     is_paused boolean NOT NULL,
     limits text COLLATE "C" NOT NULL,
-    updated_at bigint NOT NULL
+    updated_at bigint NOT NULL,
+    -- How often jobs of it were handed out, if it has limits.
+    turns bigint NOT NULL DEFAULT 0
 );
 
 -- How full queues are: the sum over the shards. Whoever writes has a shard of its own, so that nobody waits for anybody

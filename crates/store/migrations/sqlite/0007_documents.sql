@@ -259,3 +259,6 @@ DROP TABLE ledger;
 ALTER TABLE new_ledger RENAME TO ledger;
 CREATE UNIQUE INDEX ledger_by_key ON ledger (account, key);
 CREATE INDEX ledger_by_run ON ledger (account, run, seq) WHERE run IS NOT NULL;
+
+-- How often jobs of a queue with limits were handed out by servers that share it.
+ALTER TABLE queues ADD COLUMN turns INTEGER NOT NULL DEFAULT 0;

@@ -6,6 +6,8 @@ use windlass_engine::job::{JobInput, JobSpec, Outcome};
 
 use super::bench::{Bench, at, job_id};
 use crate::Store;
+use crate::commit::{Commit, Turn};
+use crate::error::{StoreError, Subject};
 use crate::job::{KeyQuery, KeyRows, ReadyQuery};
 use crate::queue::{QueueLimits, QueueSettings, Spent};
 use crate::record::Record;
@@ -133,8 +135,33 @@ pub async fn what_workers_have_of_a_queue_is_known(store: &dyn Store) {
     bench.tell(2, done, at(3)).await.unwrap();
     bench.tell(3, claim(), at(3)).await.unwrap();
     let held = store.held("q".to_owned()).await.unwrap();
-    let held: BTreeSet<_> = held.iter().map(|row| (row.job, row.rev, row.limit_key.as_str())).collect();
+    let held: BTreeSet<_> = held.jobs.iter().map(|row| (row.job, row.rev, row.limit_key.as_str())).collect();
     assert_eq!(held, BTreeSet::from([(job_id(1), 2, "k"), (job_id(3), 2, "k")]));
+}
+
+pub async fn a_turn_at_a_queue_is_had_once(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let settings =
+        |limits| QueueSettings { name: "q".to_owned(), is_paused: false, limits, updated_at: at(1) };
+    store.save(Record::Queue(settings(QueueLimits::default()))).await.unwrap();
+    bench.create_job(1, keyed("k", 0), at(1)).await.unwrap();
+    let spent = |full_at| Spent { queue: "q".to_owned(), limit_key: "k".to_owned(), full_at: at(full_at) };
+    let turn = |expected, full_at| Turn { queue: "q".to_owned(), expected, spent: vec![spent(full_at)] };
+    let commit = |turn| Commit { turns: vec![turn], ..Commit::new(bench.command(), at(2)) };
+    store.commit_one(commit(turn(0, 50))).await.unwrap();
+    let refused = store.commit_one(commit(turn(0, 90))).await.unwrap_err();
+    let what = Subject::Queue("q".to_owned());
+    assert!(
+        matches!(&refused, StoreError::Conflict { what: found, expected: 0, found: 1 } if *found == what),
+        "{refused}"
+    );
+    let held = store.held("q".to_owned()).await.unwrap();
+    assert_eq!((held.turns, held.spent), (1, vec![spent(50)]), "what is refused uses up nothing");
+    // Two that wait together: one of them is late.
+    let both = store.commit(vec![commit(turn(1, 60)), commit(turn(1, 70))]).await;
+    assert_eq!(both.iter().filter(|answer| answer.is_ok()).count(), 1);
+    store.save(Record::Queue(settings(QueueLimits { fair: true, ..QueueLimits::default() }))).await.unwrap();
+    assert_eq!(store.held("q".to_owned()).await.unwrap().turns, 2, "settings do not take turns back");
 }
 
 pub async fn what_is_used_up_of_a_rate_is_kept_until_it_is_not(store: &dyn Store) {

@@ -9,7 +9,7 @@ use windlass_engine::time::Timestamp;
 
 use super::state::{State, StoredRun};
 use crate::account::{self, LedgerRow, Posting};
-use crate::commit::{Commit, Committed, JobChange, RunChange, ScheduleChange, Unmoved};
+use crate::commit::{Commit, Committed, JobChange, RunChange, ScheduleChange, Turn, Unmoved};
 use crate::error::{Duplicate, Refusal, StoreError, Subject};
 use crate::job::{JobRow, JobStatus};
 use crate::outbox::{Message, MessageId};
@@ -47,6 +47,10 @@ impl State {
             self.check_run(change)?;
         }
         self.check_jobs(&commit.jobs, commit.now)?;
+        for Turn { queue, expected, .. } in &commit.turns {
+            let found = self.turns.get(queue).copied().unwrap_or(0);
+            guard(|| Subject::Queue(queue.clone()), *expected, found)?;
+        }
         for Unmoved { account, revision } in &commit.unmoved {
             let found = self.account_row(account)?.revision;
             guard(|| Subject::Account(account.clone()), *revision, found)?;
@@ -162,6 +166,12 @@ impl State {
         let run = commit.run.map(|change| self.write_run(change));
         for change in commit.jobs {
             self.write_job(change);
+        }
+        for Turn { queue, expected, spent } in commit.turns {
+            if self.queues.contains_key(&queue) {
+                self.turns.insert(queue, expected.saturating_add(1));
+            }
+            self.spend(spent);
         }
         let balances = posted.iter().map(|(id, posted)| (id.clone(), posted.account.balance)).collect();
         for (id, posted) in posted {

@@ -8,6 +8,7 @@ use windlass_engine::job::State as Standing;
 use super::state::State;
 use crate::error::StoreError;
 use crate::job::{HeldRow, JobRow, KeyQuery, KeyRows, KeyTurn, due_at};
+use crate::queue::{Held, Spent};
 
 impl State {
     pub(super) fn ready_by_key(&self, query: KeyQuery) -> Result<KeyRows, StoreError> {
@@ -33,12 +34,26 @@ impl State {
         Ok(KeyRows { turns: found.into_iter().take(n_turns).map(turn).collect(), rest })
     }
 
-    pub(super) fn held(&self, queue: &str) -> Vec<HeldRow> {
+    /// What is used up of rates.
+    pub(super) fn spent(&self) -> impl Iterator<Item = Spent> {
+        self.spent.iter().map(|((queue, limit_key), full_at)| Spent {
+            queue: queue.clone(),
+            limit_key: limit_key.clone(),
+            full_at: *full_at,
+        })
+    }
+
+    pub(super) fn held(&self, queue: &str) -> Held {
         let open = self.open_jobs.iter().filter_map(|id| self.jobs.get(id));
         let held = open
             .filter(|row| row.job.spec.queue == queue && matches!(row.job.state, Standing::Running { .. }));
-        held.map(|row| HeldRow { job: row.id(), rev: row.rev, limit_key: row.job.spec.limit_key.clone() })
-            .collect()
+        let row =
+            |row: &JobRow| HeldRow { job: row.id(), rev: row.rev, limit_key: row.job.spec.limit_key.clone() };
+        Held {
+            turns: self.turns.get(queue).copied().unwrap_or(0),
+            jobs: held.map(row).collect(),
+            spent: self.spent().filter(|spent| spent.queue == queue).collect(),
+        }
     }
 }
 

@@ -49,10 +49,7 @@ impl State {
                 Ok(())
             }
             Record::Spent { spent, now } => {
-                for Spent { queue, limit_key, full_at } in spent {
-                    let before = self.spent.entry((queue, limit_key)).or_insert(full_at);
-                    *before = full_at.max(*before);
-                }
+                self.spend(spent);
                 self.spent.retain(|_, full_at| *full_at > now);
                 Ok(())
             }
@@ -66,6 +63,13 @@ impl State {
                 }
                 Ok(())
             }
+        }
+    }
+
+    pub(super) fn spend(&mut self, spent: Vec<Spent>) {
+        for Spent { queue, limit_key, full_at } in spent {
+            let before = self.spent.entry((queue, limit_key)).or_insert(full_at);
+            *before = full_at.max(*before);
         }
     }
 
@@ -136,14 +140,7 @@ impl State {
             RecordQuery::Services => Records::Services(self.services.values().cloned().collect()),
             RecordQuery::Queues { now } => Records::Queues(self.depths(now)),
             RecordQuery::Held { queue } => Records::Held(self.held(&queue)),
-            RecordQuery::Spent => {
-                let spent = self.spent.iter().map(|((queue, limit_key), full_at)| Spent {
-                    queue: queue.clone(),
-                    limit_key: limit_key.clone(),
-                    full_at: *full_at,
-                });
-                Records::Spent(spent.collect())
-            }
+            RecordQuery::Spent => Records::Spent(self.spent().collect()),
             RecordQuery::LetterGroups { queue } => Records::LetterGroups(self.letter_groups(&queue)),
             RecordQuery::Schedules(id) => Records::Schedules(self.all_scheduled(id)),
             RecordQuery::Audit { after, limit } => {

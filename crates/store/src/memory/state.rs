@@ -56,6 +56,8 @@ pub(super) struct State {
     pub(super) prices: BTreeMap<String, PriceRow>,
     pub(super) services: BTreeMap<String, ServiceRow>,
     pub(super) queues: BTreeMap<String, QueueSettings>,
+    /// Turns at queues that servers share.
+    pub(super) turns: BTreeMap<String, u64>,
     /// By queue and limit key.
     pub(super) spent: BTreeMap<(String, String), Timestamp>,
 }

@@ -12,12 +12,13 @@ use super::depth::{Depths, Place};
 use super::desk::Desk;
 use super::journal::{self, Appended};
 use super::link::Ask;
-use super::{account, attempt, job, outbox, record, run, schedule};
+use super::{account, attempt, job, outbox, queue, record, run, schedule};
 use crate::account::AccountRow;
-use crate::commit::{Committed, JobChange, RunChange, ScheduleChange};
+use crate::commit::{Committed, JobChange, RunChange, ScheduleChange, Turn};
 use crate::hint::Hint;
 use crate::job::{JobStatus, due_at};
 use crate::outbox::{Message, MessageId};
+use crate::queue::Spent;
 use crate::record::AuditRow;
 use crate::schedule::{FiringRow, Started};
 
@@ -31,6 +32,8 @@ pub(super) struct Batch<'c> {
     attempts: BTreeMap<(JobId, u32), &'c Attempt>,
     /// Whose they are from now on, and whether they were there before.
     keys: BTreeMap<(&'c str, &'c str), (Uuid, bool)>,
+    turns: BTreeMap<&'c str, u64>,
+    spent: Vec<&'c Spent>,
     ledger: Vec<account::PostedRow<'c>>,
     accounts: BTreeMap<String, AccountRow>,
     messages: BTreeMap<&'c MessageId, &'c Message>,
@@ -62,6 +65,15 @@ impl<'c> Batch<'c> {
         };
         for (change, texts) in commit.jobs.iter().zip(&draft.jobs) {
             self.add_job(desk, change, texts);
+        }
+        for Turn { queue, expected, spent } in &commit.turns {
+            let turns = expected.saturating_add(1);
+            // A queue that nobody has set anything for has no turns.
+            if let Some(known) = desk.turns.get_mut(queue) {
+                *known = turns;
+                self.turns.insert(queue, turns);
+            }
+            self.spent.extend(spent);
         }
         posted.into_iter().for_each(|posted| self.add_posted(desk, posted));
         for message in &commit.messages {
@@ -196,6 +208,9 @@ impl<'c> Batch<'c> {
             asks.push(commit::record(&self.recorded));
         }
         self.add_asks_of_jobs(&mut asks);
+        let turns: Vec<_> = self.turns.iter().map(|(queue, turns)| (*queue, *turns)).collect();
+        add(&mut asks, &turns, queue::have_turns);
+        add(&mut asks, &self.spent, queue::spend_rows);
         add(&mut asks, &self.ledger, account::post);
         add(&mut asks, &self.accounts.values().collect::<Vec<_>>(), account::moved);
         add(&mut asks, &self.messages.values().copied().collect::<Vec<_>>(), outbox::send);

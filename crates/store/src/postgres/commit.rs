@@ -9,7 +9,7 @@ use super::batch::Batch;
 use super::column::{Columns, Id, cells, json, unnest};
 use super::desk::Desk;
 use super::link::{Ask, Link};
-use super::{account, job, outbox, run, schedule};
+use super::{account, job, outbox, queue, run, schedule};
 use crate::commit::{Commit, Committed};
 use crate::error::{Refusal, StoreError};
 
@@ -87,6 +87,9 @@ fn check<'c>(desk: &Desk, draft: &'c Draft) -> Result<Vec<account::Posted<'c>>, 
         run::check(desk, change)?;
     }
     job::check(desk, &commit.jobs, commit.now)?;
+    for turn in &commit.turns {
+        queue::check_turn(desk, turn)?;
+    }
     for unmoved in &commit.unmoved {
         account::check_unmoved(desk, unmoved)?;
     }

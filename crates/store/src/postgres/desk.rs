@@ -16,7 +16,7 @@ use windlass_engine::time::Timestamp;
 use super::column::Columns;
 use super::commit::{self, Draft};
 use super::link::{Ask, Link, Piped};
-use super::{account, job, outbox, run, schedule};
+use super::{account, job, outbox, queue, run, schedule};
 use crate::account::{AccountRow, related_keys};
 use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
@@ -33,6 +33,8 @@ pub(super) struct Desk {
     /// Keys that are there, and whose they are: the empty id if that job is gone.
     pub(super) keys: HashMap<(String, String), Option<JobId>>,
     pub(super) holders: HashMap<JobId, job::Holder>,
+    /// Of queues with limits.
+    pub(super) turns: HashMap<String, u64>,
     pub(super) accounts: HashMap<String, AccountRow>,
     /// By account and key.
     pub(super) known: HashMap<String, BTreeMap<String, Movement>>,
@@ -73,6 +75,9 @@ impl Desk {
                 let (key, id, holder) = job::Holder::read(row)?;
                 self.keys.insert(key, Some(id));
                 self.holders.insert(id, holder);
+            }
+            Kind::Turns => {
+                self.turns.insert(columns.text()?, columns.number()?);
             }
             Kind::Accounts => {
                 let account = account::read(row)?;
@@ -117,6 +122,7 @@ enum Kind {
     Jobs,
     Keys,
     Holders,
+    Turns,
     Accounts,
     Known,
     Messages,
@@ -135,6 +141,7 @@ struct Wanted<'c> {
     requests: BTreeSet<&'c str>,
     jobs: BTreeSet<JobId>,
     keys: BTreeSet<(&'c str, &'c str)>,
+    turns: BTreeSet<&'c str>,
     accounts: BTreeSet<&'c str>,
     known: BTreeSet<(&'c str, String)>,
     messages: BTreeSet<&'c MessageId>,
@@ -166,6 +173,7 @@ impl<'c> Wanted<'c> {
                 self.keys.insert((&spec.queue, &spec.dedup_key));
             }
         }
+        self.turns.extend(commit.turns.iter().map(|turn| turn.queue.as_str()));
         for posting in &commit.postings {
             self.accounts.insert(&posting.account);
             let keys = related_keys(&posting.movement).into_iter();
@@ -193,6 +201,7 @@ impl<'c> Wanted<'c> {
             (self.jobs.is_empty(), Kind::Jobs, job::heads(self.jobs.iter().copied())),
             (self.keys.is_empty(), Kind::Keys, job::hold_keys(&self.keys)),
             (self.keys.is_empty(), Kind::Holders, job::holders(&self.keys)),
+            (self.turns.is_empty(), Kind::Turns, queue::turns(&self.turns)),
             (self.accounts.is_empty(), Kind::Accounts, account::hold(&self.accounts)),
             (self.known.is_empty(), Kind::Known, account::known(&self.known)),
             (self.messages.is_empty(), Kind::Messages, outbox::find(&self.messages)),

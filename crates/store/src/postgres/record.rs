@@ -4,7 +4,7 @@ use tokio_postgres::Row;
 
 use super::column::{Columns, bound, cells, json, text, unnest};
 use super::link::{Ask, Link};
-use super::{account, job, letter, log, queue, schedule, server, service, worker};
+use super::{account, letter, log, queue, schedule, server, service, worker};
 use crate::error::StoreError;
 use crate::hint::Hint;
 use crate::record::{AuditRow, Record, RecordQuery, Records};
@@ -69,7 +69,7 @@ pub(super) async fn records(db: &Link, query: &RecordQuery) -> Result<Records, S
         RecordQuery::Prices => Records::Prices(account::prices(db).await?),
         RecordQuery::Services => Records::Services(service::services(db).await?),
         RecordQuery::Queues { now } => Records::Queues(queue::depths(db, *now).await?),
-        RecordQuery::Held { queue } => Records::Held(job::held(db, queue).await?),
+        RecordQuery::Held { queue } => Records::Held(queue::held(db, queue).await?),
         RecordQuery::Spent => Records::Spent(queue::spent(db).await?),
         RecordQuery::LetterGroups { queue } => Records::LetterGroups(letter::groups(db, queue).await?),
         RecordQuery::Schedules(id) => Records::Schedules(schedule::schedules(db, *id).await?),

@@ -1,6 +1,7 @@
 //! Servers, as they are heard of.
 
 use tokio_postgres::Row;
+use windlass_engine::time::Timestamp;
 
 use super::column::{Columns, Id, cells, stored, text};
 use super::link::Link;
@@ -9,6 +10,7 @@ use crate::run::Owner;
 use crate::server::ServerRow;
 
 const EPOCH: &str = "SELECT epoch FROM servers WHERE id = $1";
+const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 const SAVE: &str = "INSERT INTO servers (id, epoch, name, version, started_at, beat_at) \
      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, name = excluded.name, \
      version = excluded.version, started_at = excluded.started_at, beat_at = excluded.beat_at \
@@ -41,5 +43,14 @@ fn read(row: &Row) -> Result<ServerRow, StoreError> {
     })
 }
 
+/// The time of the database.
+pub(super) async fn now(db: &Link) -> Result<Timestamp, StoreError> {
+    let rows = db.ask(NOW, &[]).await?;
+    let row = rows
+        .first()
+        .ok_or_else(|| StoreError::Corrupt("the database does not say what time it is".to_owned()))?;
+    Columns::of(row).time()
+}
+
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[EPOCH, SAVE, SERVERS];
+pub(super) const ALL: &[&str] = &[NOW, EPOCH, SAVE, SERVERS];

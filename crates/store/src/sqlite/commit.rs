@@ -10,7 +10,7 @@ use windlass_engine::id::CommandId;
 
 use super::column::{Columns, Id, json};
 use super::desk::{Desk, Head};
-use super::{account, job, journal, outbox, record, run, schedule};
+use super::{account, job, journal, outbox, queue, record, run, schedule};
 use crate::commit::{Commit, Committed};
 use crate::error::{Refusal, StoreError};
 
@@ -77,6 +77,9 @@ fn check(desk: &Desk, draft: &Draft) -> Result<Checked, StoreError> {
         None => None,
     };
     let jobs = job::check(desk, &commit.jobs, commit.now)?;
+    for turn in &commit.turns {
+        queue::check_turn(desk, turn)?;
+    }
     for unmoved in &commit.unmoved {
         account::check_unmoved(desk, unmoved)?;
     }
@@ -110,6 +113,9 @@ fn write(desk: &Desk, draft: &Draft, checked: &Checked) -> Result<Option<Committ
     };
     for ((change, texts), before) in commit.jobs.iter().zip(&draft.jobs).zip(&checked.jobs) {
         job::write(desk, change, texts, before)?;
+    }
+    for turn in &commit.turns {
+        queue::write_turn(desk, turn)?;
     }
     for (id, posted) in &checked.posted {
         account::write(desk, id, posted, commit.now)?;

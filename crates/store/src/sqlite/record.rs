@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row, params};
 
 use super::column::{Columns, bound, json};
-use super::{account, job, letter, log, queue, schedule, server, service, worker};
+use super::{account, letter, log, queue, schedule, server, service, worker};
 use crate::error::StoreError;
 use crate::record::{AuditRow, Record, RecordQuery, Records};
 
@@ -43,7 +43,7 @@ pub(super) fn records(db: &Connection, query: &RecordQuery) -> Result<Records, S
         RecordQuery::Prices => Records::Prices(account::prices(db)?),
         RecordQuery::Services => Records::Services(service::services(db)?),
         RecordQuery::Queues { now } => Records::Queues(queue::depths(db, *now)?),
-        RecordQuery::Held { queue } => Records::Held(job::held(db, queue)?),
+        RecordQuery::Held { queue } => Records::Held(queue::held(db, queue)?),
         RecordQuery::Spent => Records::Spent(queue::spent(db)?),
         RecordQuery::LetterGroups { queue } => Records::LetterGroups(letter::groups(db, queue)?),
         RecordQuery::Schedules(id) => Records::Schedules(schedule::schedules(db, *id)?),

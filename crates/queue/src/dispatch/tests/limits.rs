@@ -2,7 +2,7 @@
 
 use windlass_engine::job::Outcome;
 use windlass_store::job::HeldRow;
-use windlass_store::queue::{QueueLimits, Rate};
+use windlass_store::queue::{Held, QueueLimits, Rate};
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn limited(limits: QueueLimits, rows: Vec<JobRow>, held: Vec<HeldRow>) -> Dispat
         fill.answered(match question {
             Question::Ready(_) => Answer::Ready(rows.clone()),
             Question::ReadyByKey(_) => Answer::ReadyByKey(Default::default()),
-            Question::Held(_) => Answer::Held(held.clone()),
+            Question::Held(_) => Answer::Held(Held { jobs: held.clone(), ..Held::default() }),
         });
     }
     drop(fill);

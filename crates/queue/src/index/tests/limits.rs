@@ -26,7 +26,7 @@ enum Told {
     Lists(Query, Vec<JobRow>, usize),
     Class(Vec<JobRow>, usize),
     View(Want, Heard),
-    Held(Want, Vec<windlass_store::job::HeldRow>),
+    Held(Want, windlass_store::queue::Held),
 }
 
 struct World {

@@ -44,7 +44,8 @@ impl Entry {
     /// others.
     pub(super) fn has_room(&self, service: &str, limits: Limits) -> bool {
         let told = usize::try_from(self.row.capacity).ok().filter(|capacity| *capacity > 0);
-        let capacity = told.unwrap_or(limits.worker_calls).max(1);
+        let share = told.map(|capacity| capacity.div_ceil(limits.n_servers.max(1)));
+        let capacity = share.unwrap_or(limits.worker_calls).max(1);
         let kept = if self.row.services.len() > 1 { capacity / 4 } else { 0 };
         let of_service = self.n_calls_of.get(service).copied().unwrap_or(0);
         self.n_calls < capacity && of_service < capacity - kept

@@ -1,7 +1,7 @@
 use super::*;
 
 const NOW: Timestamp = Timestamp(1_000_000);
-const LIMITS: Limits = Limits { service_calls: 100, worker_calls: 10, ttl_ms: 15_000 };
+const LIMITS: Limits = Limits { service_calls: 100, worker_calls: 10, ttl_ms: 15_000, n_servers: 1 };
 
 fn row(id: &str, services: &[&str]) -> WorkerRow {
     WorkerRow {

@@ -1,0 +1,10 @@
+//! Several servers on one store: what one does, the others hear of; what one leaves, another takes up; and nothing is
+//! done twice.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod cluster;
+mod deaths;
+mod limits;
+mod news;
+mod storm;

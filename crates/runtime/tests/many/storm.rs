@@ -1,0 +1,139 @@
+//! Three servers that all do everything: nothing is done twice, and what is normal is not worth a warning.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use serde_json::json;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+use windlass_engine::id::RunId;
+use windlass_engine::schedule::{Catchup, Dst, Overlap};
+use windlass_runtime::schedule::{Draft, Target};
+use windlass_store::Memory;
+use windlass_store::job::JobQuery;
+use windlass_store::record::{RecordQuery, Records};
+use windlass_store::run::{RunQuery, RunStatus, Since};
+
+use crate::cluster::{Cluster, claim, done, end, go, publish, spec, start, timer, waits};
+
+/// Keeps what was worth a warning to the thread of this test.
+struct Warnings(Arc<Mutex<Vec<String>>>);
+
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.0.push_str(&format!("{}={value:?} ", field.name()));
+    }
+}
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::WARN
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, event: &Event<'_>) {
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        self.0.lock().unwrap().push(text.0);
+    }
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+/// A schedule that fires every second.
+fn every_second() -> Draft {
+    Draft {
+        name: "tick".to_owned(),
+        cron_expr: "* * * * * *".to_owned(),
+        timezone: String::new(),
+        dst: Dst::default(),
+        enabled: true,
+        overlap: Overlap::Allow,
+        catchup: Catchup::All,
+        window_ms: 0,
+        target: Target::Job(Box::new(spec("ticks"))),
+    }
+}
+
+#[tokio::test]
+async fn three_servers_do_everything_once_and_without_a_warning() {
+    static WARNINGS: OnceLock<Arc<Mutex<Vec<String>>>> = OnceLock::new();
+    let warnings = WARNINGS.get_or_init(Arc::default).clone();
+    let _guard = tracing::subscriber::set_default(Warnings(warnings.clone()));
+    let cluster = Cluster::of(3).await;
+    let at = |n: usize| &cluster.servers[n % 3];
+    publish(at(0), "inner", timer(200)).await;
+    let outer = json!({"start": "call", "nodes": {
+        "call": {"kind": "flow_ref", "flow": "inner", "post": {"output_key": "got"}},
+    }});
+    let kinds = [
+        publish(at(0), "outer", outer).await,
+        publish(at(1), "timer", timer(700)).await,
+        publish(at(2), "waits", waits()).await,
+    ];
+    let schedule = at(0).create_schedule(every_second()).await.unwrap().row.id();
+    // Everybody has looked ahead once, and knows of the others.
+    tokio::time::sleep(Duration::from_millis(2_200)).await;
+    let mut runs: Vec<(usize, RunId)> = Vec::new();
+    for n in 0..30 {
+        runs.push((n, start(at(n), kinds[n % 3], json!({})).await));
+        at(n + 1).create_jobs(vec![spec("q"), spec("q")]).await.unwrap();
+    }
+    let mut claimed: BTreeMap<_, usize> = BTreeMap::new();
+    let workers: Vec<_> = (0..3)
+        .map(|n| {
+            let server = at(n).clone();
+            tokio::spawn(async move {
+                let mut had = Vec::new();
+                loop {
+                    let jobs = server.claim(claim("q", 3, Duration::from_millis(400))).await.unwrap();
+                    if jobs.is_empty() {
+                        return had;
+                    }
+                    for answer in server.finish(jobs.iter().map(|job| done(job, json!(1))).collect()).await {
+                        answer.unwrap();
+                    }
+                    had.extend(jobs.into_iter().map(|job| job.job));
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        for job in worker.await.unwrap() {
+            *claimed.entry(job).or_default() += 1;
+        }
+    }
+    assert_eq!((claimed.len(), claimed.values().max()), (60, Some(&1)), "every job had one worker");
+    for (n, run) in runs.iter().filter(|(n, _)| n % 3 == 2) {
+        at(n + 1).submit(*run, go()).await.unwrap();
+    }
+    for (n, run) in &runs {
+        assert_eq!(end(at(n + 2), *run).await, RunStatus::Completed, "{run}");
+    }
+    let all = cluster.store.runs_now(RunQuery::default()).unwrap().items;
+    assert_eq!(all.len(), 40, "ten have a child each");
+    for row in all {
+        let journal = cluster.store.journal_now(row.id, Since::Entry(0), 1_000).unwrap();
+        assert_eq!(journal.entries.len() as u64, row.len);
+    }
+    let rows = |store: &Memory| match store.records_now(RecordQuery::Schedules(Some(schedule))).unwrap() {
+        Records::Schedules(rows) => rows,
+        _ => unreachable!("schedules were asked for"),
+    };
+    let fired = |store: &Memory| rows(store).pop().unwrap().row.history.n_fired;
+    cluster.until("three slots are fired", |store| fired(store) >= 3).await;
+    for server in &cluster.servers {
+        server.change_schedule(schedule, |draft| Draft { enabled: false, ..draft }).await.unwrap();
+    }
+    let query = JobQuery { queue: Some("ticks".to_owned()), ..JobQuery::default() };
+    let ticks = cluster.store.jobs_now(query).unwrap().items.len();
+    assert_eq!(ticks as u64, fired(&cluster.store), "every slot made one job");
+    assert_eq!(*warnings.lock().unwrap(), Vec::<String>::new());
+}
