@@ -74,7 +74,7 @@ impl Life {
                 beat_at: now,
             };
             match store.save(Record::Server(row.clone())).await {
-                Ok(()) if is_alone || is_only(&*store.servers().await?, row.owner) => {
+                Ok(()) if is_alone || is_only(&store.servers().await?, row.owner) => {
                     return Ok(Life {
                         row,
                         last_beat: AtomicI64::new(now.0),

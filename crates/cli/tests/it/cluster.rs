@@ -18,6 +18,8 @@ use crate::talk::{expect, journal, seen, start};
 
 /// What is told by a hint comes within this, and what is found by looking does not.
 const SOON: Duration = Duration::from_millis(1_500);
+const DEPOSIT: i64 = 1_000_000;
+const PRICE: i64 = 7;
 /// Callers that start runs all the time.
 const CALLERS: usize = 3;
 
@@ -43,6 +45,23 @@ impl Cluster {
     }
 }
 
+/// Everything is paid for by one account, and every call costs the same.
+async fn open_account(client: &Client) {
+    let account = json!({"id": "payer"});
+    client.open_account(&serde_json::from_value(account).unwrap()).await.unwrap();
+    let deposit = json!({"amount": DEPOSIT, "key": "first"});
+    client.deposit("payer", &serde_json::from_value(deposit).unwrap()).await.unwrap();
+    let price = json!({"unit_price": PRICE, "min_unit": 1});
+    client.set_price("double", &serde_json::from_value(price).unwrap()).await.unwrap();
+}
+
+/// Each call of each run was paid for once.
+async fn adds_up(client: &Client, runs: &[Acknowledged]) {
+    let n_calls: i64 = runs.iter().map(|run| if run.flow == "waits" { 0 } else { 3 }).sum();
+    let account = client.account("payer").await.unwrap();
+    assert_eq!((account.balance, account.held), (DEPOSIT - n_calls * PRICE, 0));
+}
+
 /// Starts runs at one server after the other until told to stop, each until it is acknowledged.
 async fn start_runs(
     clients: Vec<Client>,
@@ -55,6 +74,7 @@ async fn start_runs(
         let flow = ["push", "pull", "waits"][(n as usize + caller) % 3];
         let mut run = with_params(&json!({"x": n, "items": [n, n + 1]}));
         run.request_id = Some(format!("{caller}-{n}"));
+        run.account = Some("payer".to_owned());
         loop {
             at += 1;
             if stop.is_cancelled() {
@@ -131,6 +151,7 @@ async fn each_slot_once(client: &Client, id: &str) {
 async fn three_servers_are_killed_frozen_and_restarted_in_turn() {
     let mut cluster = Cluster::start(3).await;
     let clients: Vec<Client> = (0..3).map(|nth| cluster.client(nth)).collect();
+    open_account(&clients[1]).await;
     publish(&clients[0], "push", calls("http")).await;
     publish(&clients[1], "pull", calls("queue")).await;
     publish(&clients[2], "waits", waits()).await;
@@ -175,6 +196,7 @@ async fn three_servers_are_killed_frozen_and_restarted_in_turn() {
     assert!(runs.len() > 50, "only {} runs were acknowledged", runs.len());
     send_signals(&clients, &runs).await;
     all_ended(&clients, &runs, &asked).await;
+    adds_up(&clients[2], &runs).await;
     each_slot_once(&clients[1], schedule["id"].as_str().unwrap()).await;
     for client in &clients {
         assert_eq!(client.examine(false).await.unwrap().findings.len(), 0);

@@ -8,7 +8,7 @@ use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
-use windlass_engine::id::RunId;
+use windlass_engine::id::{RunId, ScheduleId};
 use windlass_engine::schedule::{Catchup, Dst, Overlap};
 use windlass_runtime::schedule::{Draft, Target};
 use windlass_store::Memory;
@@ -60,6 +60,22 @@ fn every_second() -> Draft {
         window_ms: 0,
         target: Target::Job(Box::new(spec("ticks"))),
     }
+}
+
+/// The schedule makes one job for each of its slots, whoever fires it.
+async fn each_slot_once(cluster: &Cluster, schedule: ScheduleId) {
+    let rows = |store: &Memory| match store.records_now(RecordQuery::Schedules(Some(schedule))).unwrap() {
+        Records::Schedules(rows) => rows,
+        _ => unreachable!("schedules were asked for"),
+    };
+    let fired = |store: &Memory| rows(store).pop().unwrap().row.history.n_fired;
+    cluster.until("three slots are fired", |store| fired(store) >= 3).await;
+    for server in &cluster.servers {
+        server.change_schedule(schedule, |draft| Draft { enabled: false, ..draft }).await.unwrap();
+    }
+    let query = JobQuery { queue: Some("ticks".to_owned()), ..JobQuery::default() };
+    let ticks = cluster.store.jobs_now(query).unwrap().items.len();
+    assert_eq!(ticks as u64, fired(&cluster.store), "every slot made one job");
 }
 
 #[tokio::test]
@@ -123,17 +139,6 @@ async fn three_servers_do_everything_once_and_without_a_warning() {
         let journal = cluster.store.journal_now(row.id, Since::Entry(0), 1_000).unwrap();
         assert_eq!(journal.entries.len() as u64, row.len);
     }
-    let rows = |store: &Memory| match store.records_now(RecordQuery::Schedules(Some(schedule))).unwrap() {
-        Records::Schedules(rows) => rows,
-        _ => unreachable!("schedules were asked for"),
-    };
-    let fired = |store: &Memory| rows(store).pop().unwrap().row.history.n_fired;
-    cluster.until("three slots are fired", |store| fired(store) >= 3).await;
-    for server in &cluster.servers {
-        server.change_schedule(schedule, |draft| Draft { enabled: false, ..draft }).await.unwrap();
-    }
-    let query = JobQuery { queue: Some("ticks".to_owned()), ..JobQuery::default() };
-    let ticks = cluster.store.jobs_now(query).unwrap().items.len();
-    assert_eq!(ticks as u64, fired(&cluster.store), "every slot made one job");
+    each_slot_once(&cluster, schedule).await;
     assert_eq!(*warnings.lock().unwrap(), Vec::<String>::new());
 }
