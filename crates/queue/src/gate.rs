@@ -3,22 +3,23 @@
 //! Nothing is counted that is not a job somebody has: a job that leaves, whatever the reason, takes what it held with
 //! it. A token is spent when a job is handed out, even if the claim comes to nothing afterwards.
 
+mod tap;
+mod turns;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use windlass_engine::id::JobId;
-use windlass_engine::limit::Bucket;
 use windlass_engine::time::Timestamp;
 use windlass_store::queue::{QueueLimits, Rate};
 
 use crate::list::{Head, Key};
 use crate::view::{Standing, View};
 
+use tap::Tap;
+
 /// Limit keys that are remembered at least, whether or not there is anything of them.
 const KEYS_MAX: usize = 10_000;
-/// How long it is taken for true who has jobs of a queue that others hand out from too: what they give back is not
-/// told.
-const STALE_MS: u64 = 1_000;
 /// Services that are looked at one by one at least.
 const SERVICES_MAX: usize = 1_000;
 
@@ -53,49 +54,6 @@ struct KeyState {
     turn: u64,
     n_held: usize,
     tap: Option<Tap>,
-}
-
-/// A bucket, and when there will be something in it if there is nothing.
-#[derive(Debug)]
-struct Tap {
-    bucket: Bucket,
-    opens_at: Option<Timestamp>,
-}
-
-impl Tap {
-    fn new(rate: Rate, now: Timestamp) -> Self {
-        let burst = rate.burst.unwrap_or(rate.count);
-        Tap { bucket: Bucket::new(rate.count, rate.per_ms, burst, now), opens_at: None }
-    }
-
-    /// The same under another rate: what was used up stays so.
-    fn reshape(&mut self, rate: Rate, now: Timestamp) {
-        self.bucket.reshape(rate.count, rate.per_ms, rate.burst.unwrap_or(rate.count), now);
-        self.look(now);
-    }
-
-    /// As much is used up as was when somebody last said so, if that is more.
-    fn restore(&mut self, rate: Rate, full_at: Timestamp, now: Timestamp) {
-        if full_at > self.bucket.full_at() {
-            let burst = rate.burst.unwrap_or(rate.count);
-            self.bucket = Bucket::full_by(rate.count, rate.per_ms, burst, full_at, now);
-            self.look(now);
-        }
-    }
-
-    fn spend(&mut self, now: Timestamp) {
-        // It was open, so there is a token; one that is missing is waited for.
-        let _token = self.bucket.take(now, 1);
-        self.look(now);
-    }
-
-    fn look(&mut self, now: Timestamp) {
-        self.opens_at = self.bucket.clone().take(now, 1).err();
-    }
-
-    fn is_open(tap: Option<&Tap>) -> bool {
-        tap.is_none_or(|tap| tap.opens_at.is_none())
-    }
 }
 
 /// When something will be open again: the queue, or one of its limit keys.
@@ -144,53 +102,6 @@ impl Gate {
 
     pub(crate) fn limits(&self) -> &QueueLimits {
         &self.limits
-    }
-
-    /// Which turn comes next, if others hand out its jobs too and it is known who has which.
-    pub(crate) fn next_hand_out(&self) -> Option<u64> {
-        self.turns.filter(|_| self.is_counted)
-    }
-
-    /// Whether others hand out its jobs too.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.turns.is_some()
-    }
-
-    /// Somebody here had a turn.
-    pub(crate) fn had_turn(&mut self) {
-        self.turns = self.turns.map(|turns| turns.saturating_add(1));
-    }
-
-    /// It has to be asked again who has its jobs, and what is used up: nothing is handed out until then. It is another
-    /// gate from then on, whose number this is.
-    pub(crate) fn doubt_count(&mut self, number: u64) {
-        (self.number, self.is_counted, self.is_counting, self.n_held) = (number, false, false, 0);
-        let lanes: Vec<Arc<str>> = self.keys.keys().cloned().collect();
-        for lane in lanes {
-            self.key(&lane).n_held = 0;
-            self.place(&lane);
-        }
-    }
-
-    /// It is known who has its jobs, up to this turn. Of rates that others use too, only what is stored is used up.
-    pub(crate) fn begin_turns(&mut self, turns: u64) {
-        self.counted_at = self.now;
-        if self.turns.is_none() {
-            return;
-        }
-        self.turns = Some(turns);
-        let now = self.now;
-        self.tap = self.limits.rate.map(|rate| Tap::new(rate, now));
-        let lanes: Vec<Arc<str>> = self.keys.keys().cloned().collect();
-        for lane in lanes {
-            self.key(&lane).tap = None;
-            self.place(&lane);
-        }
-    }
-
-    /// Whether others may have given something back since it was last asked.
-    pub(crate) fn is_stale(&self, now: Timestamp) -> bool {
-        self.is_shared() && self.is_counted && self.n_held > 0 && now.since(self.counted_at) >= STALE_MS
     }
 
     /// The latest moment it was told of.
