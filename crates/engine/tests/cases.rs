@@ -11,6 +11,7 @@
 //! x why it was refused
 //! = status completed                 what must hold now
 //! = saw entered b                    what the last input must have led to
+//! = plan rerun a => a runs, b kept | calls 1-1 | cost 0-0+0
 //! ```
 //!
 //! After every input the journal is replayed and the snapshot read back: both must give the very same state.
@@ -25,6 +26,8 @@
 
 #[path = "support/case.rs"]
 mod case;
+#[path = "support/shown.rs"]
+mod shown;
 #[path = "support/world.rs"]
 mod world;
 

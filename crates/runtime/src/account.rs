@@ -28,6 +28,9 @@ const AT_ONCE_MAX: usize = 1 << 20;
 /// Runs that are told at once: their commits share a sync of the disk.
 const TOLD_AT_ONCE: usize = 64;
 
+/// Accounts that are known to be there at most, some 100 bytes each; when there are more, it starts over.
+const OPENED_MAX: usize = 10_000;
+
 /// What became of a request to open an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
@@ -83,11 +86,27 @@ struct Known {
     in_need: BTreeSet<String>,
     /// Being looked at; `true` = something came back meanwhile.
     looked_at: BTreeMap<String, bool>,
+    /// Accounts that are there. None is ever closed, so that nobody has to ask again.
+    opened: BTreeSet<String>,
 }
 
 impl Needy {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the account is known to be there.
+    pub(crate) fn is_opened(&self, account: &str) -> bool {
+        self.known().opened.contains(account)
+    }
+
+    /// There is such an account.
+    pub(crate) fn note_opened(&self, account: &str) {
+        let mut known = self.known();
+        if known.opened.len() >= OPENED_MAX {
+            known.opened.clear();
+        }
+        known.opened.insert(account.to_owned());
     }
 
     /// Somebody has to look at an account; `false` = somebody does, and will look again.

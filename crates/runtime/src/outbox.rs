@@ -222,7 +222,7 @@ impl Runtime {
             Ok(origin) => origin,
             Err(reason) => return self.pass_on(message, child.parent.run, child.refused(reason)).await,
         };
-        let start = self.complete(child.start()).await?;
+        let start = self.complete(child.start(), origin.version).await?;
         let along = Along { create: Some(origin), delivered: vec![message.id.clone()], ..Along::default() };
         match self.tell(child.child, Input::Start(Box::new(start)), along).await {
             Told::Taken(_) | Told::Outdated | Told::Existing { .. } => Ok(()),

@@ -139,7 +139,7 @@ impl Runtime {
             schedule: new.schedule,
             created_at: self.clock().now(),
         };
-        let start = self.complete(new.start).await?;
+        let start = self.complete(new.start, new.version).await?;
         let along = Along { create: Some(origin), ..Along::default() };
         match self.tell(run, Input::Start(Box::new(start)), along).await {
             Told::Taken(seen) => Ok(Started { run, status: seen.status, created: true }),
@@ -155,8 +155,14 @@ impl Runtime {
 
     /// Refuses an account that nobody opened: what it is to pay for would fail at its first call.
     async fn check_account(&self, account: &str) -> Result<(), RuntimeError> {
+        if self.needy().is_opened(account) {
+            return Ok(());
+        }
         match self.store().account(account).await? {
-            Some(_) => Ok(()),
+            Some(_) => {
+                self.needy().note_opened(account);
+                Ok(())
+            }
             None => Err(StoreError::from(Forbidden::UnknownAccount(account.to_owned())).into()),
         }
     }
@@ -168,10 +174,16 @@ impl Runtime {
     }
 
     /// Adds what the server gives to every run.
-    pub(crate) async fn complete(&self, mut start: Start) -> Result<Start, RuntimeError> {
+    pub(crate) async fn complete(&self, mut start: Start, version: VersionId) -> Result<Start, RuntimeError> {
         start.call_timeout_ms = u64::try_from(self.settings().call_timeout.as_millis()).unwrap_or(u64::MAX);
         if start.account.is_some() {
-            start.prices = (*self.price_list().await?).clone();
+            let (prices, plan) = (self.price_list().await?, self.plan(version).await?);
+            let of = |service: &str| Some((service.to_owned(), prices.get(service)?.clone()));
+            start.prices = match plan.services() {
+                // A server may have many more prices than a run has calls.
+                Some(services) => services.into_iter().filter_map(of).collect(),
+                None => (*prices).clone(),
+            };
         }
         start.rechecks = (*self.rechecks().read().unwrap_or_else(PoisonError::into_inner)).as_ref().clone();
         Ok(start)

@@ -64,7 +64,7 @@ pub use stats::{
     RunStats, RunStretch, ServerStats, Stats,
 };
 pub use task::{
-    BackoffKind, NewTask, Task, TaskBackoff, TaskCreated, TaskDetail, TaskList, TaskRun, TaskRuns,
+    BackoffKind, NewTask, Task, TaskBackoff, TaskCost, TaskCreated, TaskDetail, TaskList, TaskRun, TaskRuns,
     TaskSummary, TaskType, TasksCreated, TasksQuery,
 };
 pub use time::Time;

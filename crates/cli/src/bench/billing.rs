@@ -1,6 +1,7 @@
 //! What money costs: runs whose calls are charged and settled, and the same runs for nothing.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -8,6 +9,7 @@ use windlass_engine::money::Price;
 use windlass_runtime::Runtime;
 
 use super::Plan;
+use super::remote::processor;
 use super::report::Figure;
 use super::steps::Bed;
 
@@ -43,8 +45,27 @@ async fn open(runtime: &Runtime) -> Result<()> {
     Ok(())
 }
 
-/// Commits per second of runs that are paid for and of runs that are free, in turns on one store, and the ratio.
-pub(super) async fn billing(plan: &Plan) -> Result<[Figure; 3]> {
+/// What runs of one kind came to: commits per second, and the processor time of one in microseconds.
+#[derive(Default)]
+struct Came {
+    rates: Vec<f64>,
+    costs: Vec<f64>,
+}
+
+impl Came {
+    async fn round(&mut self, bed: &Arc<Bed>, plan: &Plan) -> Result<()> {
+        let (begun, before) = (Instant::now(), processor(std::process::id())?);
+        let rate = bed.many(plan.at_once, plan.round).await? * COMMITS;
+        let took_ms = processor(std::process::id())? - before;
+        self.costs.push(took_ms * 1_000.0 / (rate * begun.elapsed().as_secs_f64()));
+        self.rates.push(rate);
+        Ok(())
+    }
+}
+
+/// Commits of runs that are paid for and of runs that are free, in turns on one store: how many a second, what
+/// processor time each takes, and the ratios.
+pub(super) async fn billing(plan: &Plan) -> Result<[Figure; 6]> {
     let free = Bed::make(plan, &plan.dir.join("billing.db"), "free", &three("step")).await?;
     open(free.runtime()).await?;
     let paid = free.beside("paid", &three("paid")).await?.paid_by((0..ACCOUNTS).map(account).collect());
@@ -52,23 +73,24 @@ pub(super) async fn billing(plan: &Plan) -> Result<[Figure; 3]> {
     for bed in [&free, &paid] {
         bed.many(plan.at_once, plan.round / 4).await?;
     }
-    let (mut without, mut with, mut ratio) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut off, mut on) = (Came::default(), Came::default());
     // In turns, so that both meet the same machine.
     for _ in 0..plan.rounds {
-        let off = bed_rate(&free, plan).await?;
-        let on = bed_rate(&paid, plan).await?;
-        without.push(off);
-        with.push(on);
-        ratio.push(off / on);
+        off.round(&free, plan).await?;
+        on.round(&paid, plan).await?;
     }
     free.close().await;
+    let over = |above: &[f64], below: &[f64]| above.iter().zip(below).map(|(a, b)| a / b).collect();
+    let (time, cost) = (over(&off.rates, &on.rates), over(&on.costs, &off.costs));
+    let (nothing, money) =
+        ("runs of 3 calls for nothing", format!("runs of 3 calls charged to {ACCOUNTS} accounts"));
+    let ratio = "a commit with money against one without";
     Ok([
-        Figure::new(format!("runs of 3 calls for nothing, {} at once", plan.at_once), "commits/s", without),
-        Figure::new(format!("runs of 3 calls charged to {ACCOUNTS} accounts"), "commits/s", with),
-        Figure::new("cost of a commit with money against one without", "×", ratio),
+        Figure::new(format!("{nothing}, {} at once", plan.at_once), "commits/s", off.rates),
+        Figure::new(format!("{money}, {} at once", plan.at_once), "commits/s", on.rates),
+        Figure::new(format!("{ratio}, time"), "×", time),
+        Figure::new(format!("{nothing}, processor time of a commit"), "µs", off.costs),
+        Figure::new(format!("{money}, processor time of a commit"), "µs", on.costs),
+        Figure::new(format!("{ratio}, processor time"), "×", cost),
     ])
-}
-
-async fn bed_rate(bed: &Arc<Bed>, plan: &Plan) -> Result<f64> {
-    Ok(bed.many(plan.at_once, plan.round).await? * COMMITS)
 }

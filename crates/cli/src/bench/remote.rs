@@ -47,6 +47,18 @@ impl Process {
     }
 }
 
+/// How much processor time a process has taken so far, in milliseconds.
+pub(super) fn processor(process: u32) -> Result<f64> {
+    /// What the system counts in, on every Linux that there is.
+    const TICK_MS: f64 = 10.0;
+    let path = format!("/proc/{process}/stat");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("{path} cannot be read"))?;
+    // The name of the program comes second, in brackets, and may have spaces in it.
+    let (_, rest) = text.rsplit_once(')').with_context(|| format!("{path} names no program"))?;
+    let ticks = rest.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
+    Ok(ticks.sum::<Result<f64, _>>()? * TICK_MS)
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         // It may have ended by itself.
@@ -78,6 +90,11 @@ impl Server {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         Ok(Server { process, client, url, took: begun.elapsed() })
+    }
+
+    /// The most memory that it had so far, in MB, and the processor time that it took, in milliseconds.
+    pub(super) fn usage(&self) -> Result<(f64, f64)> {
+        Ok((self.process.memory("VmHWM")?, processor(self.process.0.id())?))
     }
 
     async fn publish(&self, definition: &Value) -> Result<()> {

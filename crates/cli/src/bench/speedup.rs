@@ -32,9 +32,9 @@ fn in_a_row(n: usize) -> Value {
     json!({"title": "in a row", "steps": (0..n).map(step).collect::<Vec<_>>()})
 }
 
-/// How many times as fast so many calls are side by side as in a row, and what each took. A worker of this process,
-/// over HTTP, takes the same time for each.
-pub(super) async fn speed_up(plan: &Plan, n: usize) -> Result<[Figure; 3]> {
+/// How many times as fast so many calls are side by side as in a row, what each took, and what the server needed for
+/// it. A worker of this process, over HTTP, takes the same time for each.
+pub(super) async fn speed_up(plan: &Plan, n: usize) -> Result<[Figure; 5]> {
     let (server, takes) = (Server::start(plan, &plan.dir.join(format!("speed-up-{n}.db"))).await?, plan.call);
     server.publish_as("parallel", &side_by_side(n)).await?;
     server.publish_as("serial", &in_a_row(n)).await?;
@@ -48,8 +48,14 @@ pub(super) async fn speed_up(plan: &Plan, n: usize) -> Result<[Figure; 3]> {
     // The worker has come for jobs when this is over.
     once(&server, "parallel").await?;
     let (mut parallel, mut serial, mut ratio) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut processor, mut memory) = (Vec::new(), Vec::new());
     for _ in 0..plan.rounds {
-        let (beside, after) = (once(&server, "parallel").await?, once(&server, "serial").await?);
+        let (_, before) = server.usage()?;
+        let beside = once(&server, "parallel").await?;
+        let (most, now) = server.usage()?;
+        let after = once(&server, "serial").await?;
+        processor.push(now - before);
+        memory.push(most);
         parallel.push(beside.as_secs_f64() * 1_000.0);
         serial.push(after.as_secs_f64() * 1_000.0);
         ratio.push(after.as_secs_f64() / beside.as_secs_f64());
@@ -61,6 +67,8 @@ pub(super) async fn speed_up(plan: &Plan, n: usize) -> Result<[Figure; 3]> {
         Figure::new(format!("{calls} in a row"), "ms", serial),
         Figure::new(format!("{calls} side by side"), "ms", parallel),
         Figure::new(format!("{calls}, side by side against in a row"), "×", ratio),
+        Figure::new(format!("{calls} side by side, processor time of the server"), "ms", processor),
+        Figure::new(format!("{calls} side by side, memory of the server at most"), "MB", memory),
     ])
 }
 

@@ -140,6 +140,12 @@ pub(super) enum Act {
     },
     /// Failed and cancelled nodes again.
     Retry {},
+    /// From a node on again, with the shared state as it is or as given.
+    Rerun {
+        from: String,
+        #[serde(default)]
+        shared: Option<Map<String, Value>>,
+    },
 }
 
 /// How the run must end. What is not said does not matter.

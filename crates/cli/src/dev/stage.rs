@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use serde_json::{Map, Value};
 use windlass_sdk::client::Registration;
-use windlass_sdk::types::{Cancel, Decide, NewRun, NodeState, Reason, Run, RunStatus, Signal, Worker};
+use windlass_sdk::types::{Cancel, Decide, NewRun, NodeState, Reason, Rerun, Run, RunStatus, Signal, Worker};
 use windlass_sdk::worker::bind;
 use windlass_sdk::{Client, ClientError};
 
@@ -130,7 +130,7 @@ impl Stage<'_> {
         for (n_done, act) in acts.iter().enumerate() {
             let ready = |run: &Run| match (act, run.summary.status) {
                 (_, RunStatus::Completed | RunStatus::Failed | RunStatus::Canceled) => true,
-                (Act::Retry {}, _) => false,
+                (Act::Retry {} | Act::Rerun { .. }, _) => false,
                 (Act::Signal { .. } | Act::Decide { .. } | Act::Cancel { .. }, status) => {
                     matches!(status, RunStatus::Waiting | RunStatus::Paused)
                 }
@@ -159,6 +159,7 @@ impl Stage<'_> {
                 }
                 Act::Cancel { reason } => self.client.cancel(&self.run, &Cancel { reason, by: None }).await,
                 Act::Retry {} => self.client.retry(&self.run).await,
+                Act::Rerun { from, shared } => self.client.rerun(&self.run, &Rerun { from, shared }).await,
             };
             match done {
                 Ok(_) => return Ok(()),

@@ -52,6 +52,9 @@ pub(super) fn heading(run: &Run, out: &Output) -> String {
     if let Some(account) = &summary.account {
         text += &format!(" · account {account}");
     }
+    if summary.cost.estimated > 0 {
+        text += &format!(" · {} paid of {}", summary.cost.actual, summary.cost.estimated);
+    }
     text
 }
 

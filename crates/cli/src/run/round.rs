@@ -99,7 +99,7 @@ fn sums(plan: &RoundPlan) -> String {
     let cost = span(plan.cost.estimated.to_string(), plan.cost.at_most.to_string());
     let mut text = format!("calls: {calls}\nestimated cost: {cost}");
     if plan.cost.unknown > 0 {
-        let _ = write!(text, ", and {} calls whose price is not known before", plan.cost.unknown);
+        let _ = write!(text, ", not counting {} whose price is not known before", plan.cost.unknown);
     }
     if let Some(left) = plan.budget_left {
         let _ = write!(text, "\nleft of the budget: {left}");

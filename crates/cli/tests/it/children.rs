@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use windlass_sdk::Client;
-use windlass_sdk::types::NewRun;
+use windlass_sdk::types::{Deposit, NewAccount, NewRun};
 
 use crate::desk::Desk;
 use crate::server::{Server, publish};
@@ -25,8 +25,8 @@ fn items() -> Value {
 }
 
 async fn open_account(client: &Client, amount: i64) {
-    post(client, "/api/v1/accounts", json!({"id": "acme"})).await;
-    post(client, "/api/v1/accounts/acme/deposit", json!({"amount": amount, "key": "first"})).await;
+    client.open_account(&NewAccount { id: "acme".to_owned(), name: None }).await.unwrap();
+    client.deposit("acme", &Deposit { amount, key: "first".to_owned() }).await.unwrap();
 }
 
 async fn start_paid(client: &Client, flow: &str) -> String {
@@ -126,8 +126,8 @@ async fn people_see_children_plans_and_differences() {
     desk.write("leaf.json", leaf);
     desk.write("top.json", r#"{"start": "c", "nodes": {"c": {"kind": "flow_ref", "flow": "leaf", "params": {"n": 5}, "post": {"output_key": "got"}},
         "f": {"kind": "local", "func": "fail", "prep": {"input_map": {"message": "not today"}}}}, "edges": [{"from": "c", "to": "f"}]}"#);
-    desk.code(&["flow", "publish", "leaf.json"], 0);
-    desk.code(&["flow", "publish", "top.json"], 0);
+    desk.code(&["flow", "apply", "leaf.json"], 0);
+    desk.code(&["flow", "apply", "top.json"], 0);
     let run = desk.json(&["run", "start", "top", "-o", "json"])["id"].as_str().unwrap().to_owned();
     desk.code(&["run", "wait", &run], 1);
     let child =

@@ -63,7 +63,7 @@ async fn logs_are_read_filtered_and_followed() {
     let id = desk.text(&["run", "start", "fails", "-q"]);
     let lines = desk.text(&["run", "logs", &id, "--follow", "-o", "table"]);
     assert!(
-        lines.contains("the run started") && lines.trim_end().ends_with("the run failed: failed"),
+        lines.contains("the run started") && lines.trim_end().ends_with("the run failed: failed as asked"),
         "{lines}"
     );
     assert!(lines.lines().any(|line| line.contains("error  a: failed: ")), "{lines}");

@@ -1,10 +1,12 @@
 //! From an input to events. Nothing here changes anything; one file per family of inputs.
 
+mod again;
 pub mod call;
 mod child;
 pub mod control;
 mod node;
 pub mod outside;
+mod price;
 mod settle;
 pub mod start;
 mod time;
@@ -97,7 +99,16 @@ pub(super) fn estimated(run: &Run, spot: &Spot<'_, '_>) -> Option<i64> {
         None => prepare(&spot.node.prep, &spot.view(run, scope)),
     };
     let input = prepared.map_or_else(|| spot.input(run), Arc::new);
-    crate::money::estimate(call.cost.as_ref(), price, &call::view_of(run, spot, &input)).ok().flatten()
+    crate::money::estimate(call.cost.as_ref(), price, &view_of(run, spot, &input)).ok().flatten()
+}
+
+/// Facts for prices: the call's own params are `$params`.
+fn view_of<'v>(run: &'v Run, spot: &'v Spot<'_, '_>, input: &'v Value) -> View<'v> {
+    let mut view = spot.view(run, input);
+    if let Some(params) = super::effects::resolved_params(spot, input) {
+        view.params = params.into();
+    }
+    view
 }
 
 /// One decision: the run as it is, its plan, and the facts that came with the input.

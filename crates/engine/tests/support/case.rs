@@ -8,9 +8,9 @@ use windlass_engine::input::{Given, Input, Outcome};
 use windlass_engine::money::Bill;
 use windlass_engine::path::NodePath;
 use windlass_engine::retry::{Fault, FaultKind};
-use windlass_engine::run::{Expense, Planned, Preview};
 use windlass_engine::time::Timestamp;
 
+use super::shown::{shown_effect, shown_event, shown_preview};
 use super::world::World;
 
 /// Plays a case and returns its text with the recorded lines as they are now.
@@ -133,19 +133,7 @@ fn parse_input(world: &World, text: &str) -> Result<Input, String> {
         "lost" => call(|_| Ok(Outcome::WorkerLost))?,
         "server_lost" => call(|_| Ok(Outcome::ServerLost))?,
         "canceled" => call(|_| Ok(Outcome::Canceled))?,
-        "child" => {
-            let [target, estimated, actual, how] = *rest.splitn(4, ' ').collect::<Vec<_>>() else {
-                return Err("child NODE ESTIMATED ACTUAL done|fail|canceled|- …".to_owned());
-            };
-            let amount = |text: &str| text.parse::<i64>().map_err(show);
-            let bill = Bill { estimated: amount(estimated)?, actual: amount(actual)? };
-            let (word, rest) = how.split_once(' ').unwrap_or((how, ""));
-            let told = parse_input(world, &format!("{} {target} {rest}", word.replace('-', "canceled")))?;
-            let Input::CallEnded { node, fence, outcome, .. } = told else {
-                return Err("no end of a call".to_owned());
-            };
-            Input::ChildEnded { node, fence, outcome: (word != "-").then_some(outcome), bill }
-        }
+        "child" => child_ended(world, rest)?,
         "time" => Input::TimePassed,
         "signal" => {
             let (key, rest) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -184,6 +172,21 @@ fn parse_input(world: &World, text: &str) -> Result<Input, String> {
     })
 }
 
+/// `NODE ESTIMATED ACTUAL done|fail|canceled …`, or `-` for a bill without an end.
+fn child_ended(world: &World, text: &str) -> Result<Input, String> {
+    let [target, estimated, actual, how] = *text.splitn(4, ' ').collect::<Vec<_>>() else {
+        return Err("child NODE ESTIMATED ACTUAL done|fail|canceled|- …".to_owned());
+    };
+    let amount = |text: &str| text.parse::<i64>().map_err(show);
+    let bill = Bill { estimated: amount(estimated)?, actual: amount(actual)? };
+    let (word, rest) = how.split_once(' ').unwrap_or((how, ""));
+    let told = parse_input(world, &format!("{} {target} {rest}", word.replace('-', "canceled")))?;
+    let Input::CallEnded { node, fence, outcome, .. } = told else {
+        return Err("no end of a call".to_owned());
+    };
+    Ok(Input::ChildEnded { node, fence, outcome: (word != "-").then_some(outcome), bill })
+}
+
 fn current_fence(world: &World, node: &str) -> u64 {
     let calls = world.run.open_calls(&world.plan);
     calls.iter().find(|(path, ..)| path.as_str() == node).map_or(0, |(_, fence, _)| *fence)
@@ -205,50 +208,6 @@ fn value(text: &str) -> Result<Value, String> {
 
 fn show(error: impl std::fmt::Display) -> String {
     error.to_string()
-}
-
-/// `name node field=value …`, from the stored form.
-fn shown_event(event: &Event) -> String {
-    let Value::Object(mut fields) = serde_json::to_value(event).unwrap() else { unreachable!() };
-    let mut text = fields.remove("e").unwrap().as_str().unwrap().to_owned();
-    if let Some(node) = fields.remove("node") {
-        text = format!("{text} {}", node.as_str().unwrap());
-    }
-    for (key, value) in fields {
-        text = format!("{text} {key}={value}");
-    }
-    text
-}
-
-fn shown_effect(effect: &Effect) -> String {
-    match effect {
-        Effect::Call(order) => {
-            let mut text = format!(
-                "call {} fence={} attempt={} {:?} {} input={} params={}",
-                order.node, order.fence, order.attempt, order.exec, order.service, order.input, order.params
-            );
-            if let Some(memo) = &order.memo {
-                text = format!("{text} memo={memo}");
-            }
-            if !order.avoid.is_empty() {
-                text = format!("{text} avoid={}", order.avoid.join(","));
-            }
-            text
-        }
-        Effect::Cancel { node, fence, .. } => format!("cancel {node} fence={fence}"),
-        Effect::Move { account, movement } => {
-            format!("move {account} {} {}", movement.kind.word(), movement.amount)
-        }
-        Effect::Tell { parent, status, result, error, bill } => {
-            let error = error.as_deref().unwrap_or("");
-            let told = format!("tell {} fence={} {status:?} {result} {error}", parent.node, parent.fence);
-            let Bill { estimated, actual } = bill;
-            if bill.is_zero() { told } else { format!("{told} bill={estimated}/{actual}") }
-        }
-        Effect::Bill { parent, bill } => {
-            format!("bill {} fence={} {}/{}", parent.node, parent.fence, bill.estimated, bill.actual)
-        }
-    }
 }
 
 fn about_definition(compiled: &windlass_engine::definition::Compiled, claim: &str) -> Result<(), String> {
@@ -348,19 +307,6 @@ fn about_run(world: &World, claim: &str) -> Result<(), String> {
         "ledger" | "told" | "order" | "stops" | "refused" | "nothing" => about_effects(world, word, rest),
         other => Err(format!("unknown claim `{other}`")),
     }
-}
-
-/// `a runs, f/* may_run*3 | calls 1-4 | cost 5-20+1`, where the last number counts prices that are not known.
-fn shown_preview(preview: &Preview) -> String {
-    let place = |planned: &Planned| {
-        let times = planned.times.map(|n| format!("*{n}")).unwrap_or_default();
-        format!("{} {}{times}", planned.node, planned.fate.word())
-    };
-    let places: Vec<String> = preview.places.iter().map(place).collect();
-    let Expense { estimated, at_most, n_unknown } = preview.cost;
-    let (n, possible) = (preview.n_calls, preview.n_calls_possible);
-    let left = preview.budget_left.map(|left| format!(" | left {left}")).unwrap_or_default();
-    format!("{} | calls {n}-{possible} | cost {estimated}-{at_most}+{n_unknown}{left}", places.join(", "))
 }
 
 /// What was asked of the world: `ledger` all movements, `told` what the parent heard last, `order` fields of the

@@ -246,7 +246,7 @@ impl Runtime {
             Err(NoVersion { path, reason }) => return Ok(Tried::Misfit(Misfit::new(path, reason))),
         };
         let start = Start { params: params.clone(), account: account.clone(), ..Start::default() };
-        let start = self.complete(start).await?;
+        let start = self.complete(start, version.id).await?;
         let origin = Origin {
             flow: *flow,
             version: version.id,

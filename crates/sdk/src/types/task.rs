@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Cost, Fault, Time};
+use super::{Fault, Time};
 
 /// When a task is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
@@ -134,6 +134,13 @@ pub struct TaskDetail {
     pub display_status: String,
 }
 
+/// What a task was charged and has paid, in minor units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct TaskCost {
+    pub estimated: i64,
+    pub actual: i64,
+}
+
 /// A task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Task {
@@ -164,7 +171,7 @@ pub struct Task {
     pub account: Option<String>,
     /// What its account was charged when it was created or last opened again, and what of that it has paid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost: Option<Cost>,
+    pub cost: Option<TaskCost>,
     #[serde(default)]
     pub backoff: TaskBackoff,
     /// What a worker left when it suspended the task.

@@ -8,7 +8,8 @@ use windlass_engine::job::{Attempt, Job, JobSpec, State};
 use windlass_engine::retry::{Backoff, Fault as EngineFault};
 use windlass_engine::time::Timestamp;
 use windlass_sdk::types::{
-    BackoffKind, Cost, Fault, NewTask, Task, TaskBackoff, TaskDetail, TaskRun, TaskSummary, TaskType, Time,
+    BackoffKind, Fault, NewTask, Task, TaskBackoff, TaskCost, TaskDetail, TaskRun, TaskSummary, TaskType,
+    Time,
 };
 use windlass_store::job::JobRow;
 
@@ -87,7 +88,7 @@ fn task(row: JobRow) -> Task {
     let JobRow { job, origin, .. } = row;
     let (status, is_dead_letter) = (job.status().to_owned(), job.is_dead_letter());
     let cancel_requested = job.cancel_requested();
-    let cost = job.cost().map(|bill| Cost { estimated: bill.estimated, actual: bill.actual, own: None });
+    let cost = job.cost().map(|bill| TaskCost { estimated: bill.estimated, actual: bill.actual });
     let (error, discarded) = match job.state {
         State::Failed { reason, discarded } => (Some(fault(&reason)), discarded),
         State::Pending { .. }

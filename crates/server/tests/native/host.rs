@@ -86,6 +86,10 @@ impl Host {
         self.raw("POST", path, body.to_string()).await
     }
 
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Told {
+        self.raw("PUT", path, body.to_string()).await
+    }
+
     /// Publishes a flow.
     pub(crate) async fn publish(&self, name: &str, definition: Value) -> Value {
         self.post("/api/v1/flows", json!({ "name": name, "definition": definition })).await.ok()

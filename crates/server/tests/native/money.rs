@@ -43,19 +43,6 @@ impl Host {
         rows.map(|row| (row["kind"].as_str().unwrap().to_owned(), row["amount"].as_i64().unwrap())).collect()
     }
 
-    /// Claims one job of a service.
-    pub(crate) async fn claim_of(&self, service: &str) -> Value {
-        let claim = json!({ "worker_id": "w", "services": [service], "wait_ms": 20_000 });
-        self.post("/api/v1/jobs/claim", claim).await.ok()["jobs"][0].clone()
-    }
-
-    pub(crate) async fn say(&self, job: &Value, how: Value) -> Value {
-        let mut result = json!({ "id": job["id"], "lease": job["lease"] });
-        result.as_object_mut().unwrap().extend(how.as_object().unwrap().clone());
-        self.post("/api/v1/jobs/finish", json!({ "results": [result] })).await.ok()["results"][0]["verdict"]
-            .clone()
-    }
-
     /// Checks that money is where it must be.
     pub(crate) async fn sound(&self) {
         let found = self.post("/api/v1/doctor", json!({})).await.ok();
@@ -218,11 +205,11 @@ async fn a_priced_call_is_charged_settled_and_told() {
     host.account("acme", 1_000).await;
     host.put("/api/v1/prices/audio_tts", per_second()).await.ok();
     let run = host.start("speak", json!({ "variables": { "seconds": 60 }, "account": "acme" })).await;
-    let job = host.claim_of("audio_tts").await;
+    let job = host.claim("audio_tts").await;
     assert_eq!(host.money("acme").await, (880, 120));
     // A price counts for what starts afterwards.
     host.put("/api/v1/prices/audio_tts", json!({ "unit_price": 1_000 })).await.ok();
-    assert_eq!(host.say(&job, json!({ "outcome": "done", "result": { "seconds": 42 } })).await, "ok");
+    assert_eq!(host.finish(&job, json!({ "outcome": "done", "result": { "seconds": 42 } })).await, "ok");
     let ended = host.ended(&run).await;
     assert_eq!(
         (&ended["status"], &ended["cost"]),
@@ -319,8 +306,8 @@ async fn a_budget_fails_the_node_or_parks_the_run_until_it_is_raised() {
     }
     assert_eq!(host.money("acme").await, (1_000, 0));
     host.post(&path, json!({ "budget": 120 })).await.ok();
-    let job = host.claim_of("audio_tts").await;
-    assert_eq!(host.say(&job, json!({ "outcome": "done", "result": {} })).await, "ok");
+    let job = host.claim("audio_tts").await;
+    assert_eq!(host.finish(&job, json!({ "outcome": "done", "result": {} })).await, "ok");
     assert_eq!(host.ended(&run).await["status"], "completed");
     host.post(&path, json!({ "budget": 5 })).await.refused(409, "run_ended");
     let nobody = "/api/v1/runs/run_00000000000000000000000000000000/budget";
@@ -336,7 +323,7 @@ async fn what_comes_back_lets_parked_runs_go_as_far_as_it_reaches() {
     host.put("/api/v1/prices/audio_tts", per_second()).await.ok();
     let body = json!({ "variables": { "seconds": 50 }, "account": "acme", "on_short_balance": "wait" });
     let first = host.start("speak", body.clone()).await;
-    let job = host.claim_of("audio_tts").await;
+    let job = host.claim("audio_tts").await;
     let (second, third) = (host.start("speak", body.clone()).await, host.start("speak", body).await);
     let why = host.get(&format!("/api/v1/runs/{second}/why")).await.ok();
     let reason = &why["reasons"][0];
@@ -350,17 +337,17 @@ async fn what_comes_back_lets_parked_runs_go_as_far_as_it_reaches() {
     };
     let before = length(&third).await;
     // A refund is enough for the older one, and the other is not even woken.
-    host.say(&job, json!({ "outcome": "failed", "error": "no voice", "retryable": false })).await;
+    host.finish(&job, json!({ "outcome": "failed", "error": "no voice", "retryable": false })).await;
     assert_eq!(host.ended(&first).await["status"], "failed");
-    let job = host.claim_of("audio_tts").await;
+    let job = host.claim("audio_tts").await;
     assert_eq!(job["run"], second.as_str());
     assert_eq!((host.money("acme").await, length(&third).await), ((0, 100), before));
     host.deposit("acme", 99, "too little").await.ok();
     host.deposit("acme", 1, "enough").await.ok();
-    let last = host.claim_of("audio_tts").await;
+    let last = host.claim("audio_tts").await;
     assert_eq!(last["run"], third.as_str());
     for job in [job, last] {
-        host.say(&job, json!({ "outcome": "done", "result": { "seconds": 50 } })).await;
+        host.finish(&job, json!({ "outcome": "done", "result": { "seconds": 50 } })).await;
     }
     for run in [second, third] {
         assert_eq!(host.ended(&run).await["status"], "completed");

@@ -45,9 +45,9 @@ async fn a_call_that_fails_for_good_is_refunded_and_its_retries_are_not_charged(
     let host = host(&[("speak", retry)]).await;
     let run = host.paid("speak").await;
     for _ in 0..3 {
-        let job = host.claim_of("audio_tts").await;
+        let job = host.claim("audio_tts").await;
         assert_eq!(host.money("acme").await, (900, 100));
-        host.say(&job, json!({ "outcome": "failed", "error": "no voice" })).await;
+        host.finish(&job, json!({ "outcome": "failed", "error": "no voice" })).await;
     }
     assert_eq!(host.ended(&run).await["status"], "failed");
     host.whole_again(1).await;
@@ -63,15 +63,15 @@ async fn a_cancelled_run_is_refunded_wherever_it_stands() {
     host.whole_again(1).await;
     // Somebody works on it, and says so afterwards.
     let run = host.paid("speak").await;
-    let job = host.claim_of("audio_tts").await;
+    let job = host.claim("audio_tts").await;
     host.post(&format!("/api/v1/runs/{run}/cancel"), json!({})).await.ok();
-    let verdict = host.say(&job, json!({ "outcome": "done", "result": { "seconds": 50 } })).await;
+    let verdict = host.finish(&job, json!({ "outcome": "done", "result": { "seconds": 50 } })).await;
     assert_eq!((verdict, host.ended(&run).await["status"].clone()), (json!("canceled"), json!("canceled")));
     host.whole_again(2).await;
     // It is suspended.
     let run = host.paid("speak").await;
-    let job = host.claim_of("audio_tts").await;
-    host.say(&job, json!({ "outcome": "suspended", "memo": { "task": 7 } })).await;
+    let job = host.claim("audio_tts").await;
+    host.finish(&job, json!({ "outcome": "suspended", "memo": { "task": 7 } })).await;
     assert_eq!(host.money("acme").await, (900, 100));
     host.post(&format!("/api/v1/runs/{run}/cancel"), json!({})).await.ok();
     assert_eq!(host.ended(&run).await["status"], "canceled");
@@ -99,12 +99,12 @@ async fn a_branch_that_a_failed_sibling_stops_is_refunded() {
     ], "edges": [] });
     let host = host(&[("both", two)]).await;
     let run = host.paid("both").await;
-    let working = host.claim_of("audio_tts").await;
+    let working = host.claim("audio_tts").await;
     assert_eq!(host.money("acme").await, (800, 200));
-    let bad = host.claim_of("other").await;
-    host.say(&bad, json!({ "outcome": "failed", "error": "no", "retryable": false })).await;
+    let bad = host.claim("other").await;
+    host.finish(&bad, json!({ "outcome": "failed", "error": "no", "retryable": false })).await;
     assert_eq!(host.ended(&run).await["status"], "failed");
-    let verdict = host.say(&working, json!({ "outcome": "done", "result": { "seconds": 50 } })).await;
+    let verdict = host.finish(&working, json!({ "outcome": "done", "result": { "seconds": 50 } })).await;
     assert_ne!(verdict, "ok");
     host.whole_again(2).await;
 }
@@ -118,7 +118,7 @@ async fn a_call_that_takes_too_long_is_refunded() {
     )])
     .await;
     let run = host.start("slow", json!({ "account": "acme" })).await;
-    host.claim_of("audio_tts").await;
+    host.claim("audio_tts").await;
     assert_eq!(host.money("acme").await, (900, 100));
     assert_eq!(host.ended(&run).await["status"], "failed");
     host.whole_again(1).await;
@@ -143,20 +143,20 @@ async fn a_call_that_kills_its_workers_is_charged_once_and_refunded() {
 async fn a_retried_and_a_rerun_node_is_charged_anew() {
     let host = host(&[("speak", speech())]).await;
     let run = host.paid("speak").await;
-    let job = host.claim_of("audio_tts").await;
-    host.say(&job, json!({ "outcome": "failed", "error": "no", "retryable": false })).await;
+    let job = host.claim("audio_tts").await;
+    host.finish(&job, json!({ "outcome": "failed", "error": "no", "retryable": false })).await;
     assert_eq!(host.ended(&run).await["status"], "failed");
     host.whole_again(1).await;
     host.post(&format!("/api/v1/runs/{run}/retry"), json!({})).await.ok();
-    let job = host.claim_of("audio_tts").await;
+    let job = host.claim("audio_tts").await;
     assert_eq!(host.money("acme").await, (900, 100));
-    host.say(&job, json!({ "outcome": "done", "result": { "seconds": 20 } })).await;
+    host.finish(&job, json!({ "outcome": "done", "result": { "seconds": 20 } })).await;
     assert_eq!(host.ended(&run).await["status"], "completed");
     assert_eq!(host.money("acme").await, (960, 0));
     host.post(&format!("/api/v1/runs/{run}/rerun"), json!({ "from": "tts" })).await.ok();
-    let job = host.claim_of("audio_tts").await;
+    let job = host.claim("audio_tts").await;
     assert_eq!(host.money("acme").await, (860, 100));
-    host.say(&job, json!({ "outcome": "done", "result": { "seconds": 50 } })).await;
+    host.finish(&job, json!({ "outcome": "done", "result": { "seconds": 50 } })).await;
     assert_eq!(host.ended(&run).await["status"], "completed");
     assert_eq!(host.money("acme").await, (860, 0));
     host.sound().await;
@@ -175,8 +175,8 @@ async fn runs_of_one_account_never_overdraw_it_and_other_accounts_do_not_wait() 
     assert_eq!((host.money("acme").await, host.money("other").await), ((0, 1_000), (0, 100)));
     let (mut n_failed, mut n_done) = (0, 0);
     for _ in 0..11 {
-        let job = host.claim_of("audio_tts").await;
-        host.say(&job, json!({ "outcome": "done", "result": { "seconds": 50 } })).await;
+        let job = host.claim("audio_tts").await;
+        host.finish(&job, json!({ "outcome": "done", "result": { "seconds": 50 } })).await;
     }
     for run in &runs {
         let ended = host.ended(run).await;
@@ -199,17 +199,17 @@ fn caller() -> Value {
 async fn what_a_child_run_was_charged_comes_back_when_it_fails_or_is_stopped() {
     let host = host(&[("speak", speech()), ("caller", caller())]).await;
     let run = host.start("caller", json!({ "account": "acme" })).await;
-    let job = host.claim_of("audio_tts").await;
+    let job = host.claim("audio_tts").await;
     assert_eq!(host.money("acme").await, (900, 100));
-    host.say(&job, json!({ "outcome": "failed", "error": "no", "retryable": false })).await;
+    host.finish(&job, json!({ "outcome": "failed", "error": "no", "retryable": false })).await;
     assert_eq!(host.ended(&run).await["status"], "failed");
     host.whole_again(1).await;
     let run = host.start("caller", json!({ "account": "acme" })).await;
-    let job = host.claim_of("audio_tts").await;
+    let job = host.claim("audio_tts").await;
     host.post(&format!("/api/v1/runs/{run}/cancel"), json!({})).await.ok();
     let child = job["run"].as_str().unwrap();
     host.until(child, |run| run["status"] == "canceling").await;
-    host.say(&job, json!({ "outcome": "done", "result": { "seconds": 50 } })).await;
+    host.finish(&job, json!({ "outcome": "done", "result": { "seconds": 50 } })).await;
     assert_eq!(host.ended(child).await["status"], "canceled");
     assert_eq!(host.ended(&run).await["status"], "canceled");
     host.whole_again(2).await;
@@ -224,9 +224,9 @@ async fn every_turn_of_a_loop_is_charged_and_settled() {
     let host = host(&[("turns", turns)]).await;
     let run = host.start("turns", json!({ "account": "acme" })).await;
     for n in 0..3 {
-        let job = host.claim_of("audio_tts").await;
+        let job = host.claim("audio_tts").await;
         assert_eq!(host.money("acme").await.1, 100);
-        host.say(&job, json!({ "outcome": "done", "result": { "seconds": 10 + n } })).await;
+        host.finish(&job, json!({ "outcome": "done", "result": { "seconds": 10 + n } })).await;
     }
     assert_eq!(host.ended(&run).await["status"], "completed");
     assert_eq!(host.money("acme").await, (1_000 - 20 - 22 - 24, 0));

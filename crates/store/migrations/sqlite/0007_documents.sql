@@ -83,11 +83,19 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
             SELECT *, CASE last ->> '$.e'
                     WHEN 'done' THEN 'completed'
                     WHEN 'skipped' THEN 'skipped'
-                    WHEN 'failed' THEN iif(n < retried, 'pending', 'failed')
-                    WHEN 'dropped' THEN iif(n < retried, 'pending', 'canceled')
+                    WHEN 'failed' THEN iif(is_retried, 'pending', 'failed')
+                    WHEN 'dropped' THEN iif(is_retried, 'pending', 'canceled')
                     ELSE iif(runs.ended_at IS NULL, 'running', 'canceled')
                 END AS status
-            FROM seen, (SELECT coalesce(max(n), 0) AS retried FROM numbered WHERE kind = 'retried')
+            FROM (
+                SELECT *, EXISTS (
+                        SELECT 1 FROM numbered AS again
+                        WHERE again.kind = 'retried' AND again.n > seen.n AND (again.event -> '$.nodes' IS NULL OR EXISTS (
+                            SELECT 1 FROM json_each(again.event, '$.nodes') AS named WHERE named.value = seen.node
+                        ))
+                    ) AS is_retried
+                FROM seen
+            )
         ),
         stated AS (
             SELECT node, status, last, json_patch('{}', json_object(
@@ -97,7 +105,8 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
                         WHERE jobs.run = runs.id AND jobs.call_fence = judged.fence AND jobs.call_node = judged.node
                     ),
                     'error', iif(status = 'failed', last ->> '$.fault.message', NULL),
-                    'startedAt', strftime('%Y-%m-%dT%H:%M:%fZ', entered_at / 1000.0, 'unixepoch'),
+                    'startedAt', iif(status = 'pending', NULL,
+                        strftime('%Y-%m-%dT%H:%M:%fZ', entered_at / 1000.0, 'unixepoch')),
                     'completedAt', iif(status IN ('pending', 'running'), NULL, strftime('%Y-%m-%dT%H:%M:%fZ', iif(
                         last ->> '$.e' IN ('done', 'failed', 'skipped', 'dropped'), at, runs.ended_at
                     ) / 1000.0, 'unixepoch'))

@@ -211,6 +211,18 @@ impl Reopened {
         }
     }
 
+    /// Starts a whole turn again.
+    fn anew(&mut self, scope: &Scope, state: &mut ScopeState, path: &NodePath) {
+        *state = ScopeState { input: state.input.clone(), ..ScopeState::default() };
+        match scope.routing {
+            Routing::Action { start } => {
+                state.cursor = Some(start);
+                self.todos.push(Todo::Enter(path.child(&scope.nodes[start].key)));
+            }
+            Routing::Join { .. } => self.recount(scope, state, path),
+        }
+    }
+
     /// Reopens a container whose inside is started again.
     fn inside(&mut self, plan: &Node, node: &mut NodeState, path: &NodePath, rest: &[&str]) {
         self.reopen(plan, node, path);
@@ -222,8 +234,10 @@ impl Reopened {
                 turns.turns.truncate(index + 1);
                 turns.outputs.truncate(index);
                 turns.index = index;
-                if let Some(turn) = turns.turns.get_mut(index) {
-                    self.from(&body.body, turn, &path.at(index), &rest[1..]);
+                match turns.turns.get_mut(index) {
+                    Some(turn) if rest.len() == 1 => self.anew(&body.body, turn, &path.at(index)),
+                    Some(turn) => self.from(&body.body, turn, &path.at(index), &rest[1..]),
+                    None => {}
                 }
             }
             (Kind::Fan(fan), Some(Nest::Fan(arms))) => {

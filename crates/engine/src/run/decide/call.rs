@@ -4,30 +4,19 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Decider;
+use super::again::RECHECK_MS;
 use super::node::action_of;
-use crate::event::{Event, Level, Next, OnShort, Waiting};
-use crate::id::mix;
+use super::{Decider, view_of};
+use crate::event::{Event, Next};
 use crate::input::{Outcome, Refusal};
 use crate::path::NodePath;
-use crate::plan::{Call, Exec, Prep, Temporary};
+use crate::plan::{Call, Exec, Prep};
 use crate::retry::{Fault, FaultKind};
-use crate::run::Run;
 use crate::run::state::{Stage, Status, Work};
 use crate::run::view::Spot;
 use crate::time::Timestamp;
 use crate::weight::{Excess, weigh};
 
-/// Quick tries after a temporary fault, before the node is suspended.
-const QUICK_TRIES: u32 = 3;
-/// The first quick try waits this long, the second twice as long, and so on: within a second together.
-const QUICK_DELAY_MS: u64 = 100;
-/// When a node whose quick tries all met temporary faults is asked again, unless its author or its service says.
-pub const RECHECK_MS: u64 = 10_000;
-/// How often that wait doubles while the faults go on: from ten seconds to some five minutes, or to an hour where
-/// somebody asked for longer waits.
-const RECHECK_DOUBLINGS: u32 = 5;
-const RECHECK_LONGEST_MS: u64 = 3_600_000;
 /// How many workers may be lost with a call before it is taken for the cause.
 pub const LOSSES_MAX: u32 = 3;
 
@@ -80,57 +69,6 @@ impl Decider<'_> {
             by: self.given.life,
         });
         events
-    }
-
-    /// What the call is charged before it is made: nothing, an amount, or an event instead of the call.
-    fn price(
-        &self,
-        spot: &Spot<'_, '_>,
-        path: &NodePath,
-        call: &Call,
-        events: &mut Vec<Event>,
-    ) -> Result<Option<i64>, Box<Event>> {
-        let run = self.run;
-        let service = spot.service().unwrap_or_default();
-        let price = run.start.prices.get(service);
-        if call.cost.is_none() && price.is_none() {
-            return Ok(None);
-        }
-        let input = spot.input(run);
-        let view = view_of(self.run, spot, &input);
-        let amount = match crate::money::estimate(call.cost.as_ref(), price, &view) {
-            Ok(Some(amount)) => amount,
-            Ok(None) => return Ok(None),
-            Err(fault) => return Err(Box::new(self.bad_input(spot, path, fault.to_string()))),
-        };
-        if run.start.account.is_none() {
-            let message = format!("`{service}` costs {amount}, but the run has no account: free");
-            let node = Some(path.clone());
-            events.push(Event::Logged { level: Level::Info, node, message });
-            return Ok(None);
-        }
-        let borne = run.cost.borne();
-        let over_budget = run.budget.is_some_and(|budget| borne.saturating_add(amount) > budget);
-        if !over_budget && self.is_held_by_children(amount) {
-            return Err(Box::new(Event::Waiting { node: path.clone(), wait: Waiting::Budget { amount } }));
-        }
-        if !over_budget && !self.given.short.contains(path) {
-            return Ok(Some(amount));
-        }
-        if run.start.on_short_balance == OnShort::Wait {
-            let wait = if over_budget { Waiting::Budget { amount } } else { Waiting::Balance { amount } };
-            return Err(Box::new(Event::Waiting { node: path.clone(), wait }));
-        }
-        let fault = if over_budget {
-            let budget = run.budget.unwrap_or_default();
-            let message = format!("budget_exceeded: {amount} more would pass the run's budget of {budget}");
-            Fault::new(FaultKind::Budget, message).permanent()
-        } else {
-            let account = run.start.account.as_deref().unwrap_or_default();
-            let message = format!("insufficient_balance: account `{account}` cannot bear {amount}");
-            Fault::new(FaultKind::Balance, message).permanent()
-        };
-        Err(Box::new(self.failed(spot, path, 0, fault, None)))
     }
 
     /// When one attempt given out now is too late. Jobs are timed from their claim, child runs not at all.
@@ -284,32 +222,6 @@ impl Decider<'_> {
         Event::Deferred { node: path.clone(), fence, fault, until, next, worker }
     }
 
-    /// Which attempt comes next and after how long; `None` when there is none left.
-    fn next_attempt(&self, call: &Call, work: &Work, fault: &Fault, recheck_ms: u64) -> Option<(Next, u64)> {
-        if !fault.retryable {
-            return None;
-        }
-        if call.temporary == Temporary::Suspends && fault.kind.is_temporary() {
-            return Some(if work.n_quick < QUICK_TRIES {
-                (Next::Quick, QUICK_DELAY_MS * u64::from(work.n_quick + 1))
-            } else {
-                (Next::Recheck, longer(recheck_ms, work.n_rechecks))
-            });
-        }
-        let switchable = matches!(fault.kind, FaultKind::Transport | FaultKind::Error | FaultKind::Timeout);
-        if call.exec == Exec::Http && switchable && work.n_deliveries < call.failover_max {
-            return Some((Next::Failover, call.failover_delay_ms));
-        }
-        let seed = mix(self.run.id.uuid().as_u64_pair().1 ^ work.fence().unwrap_or_default());
-        (work.n_tries <= call.retry.max).then(|| (Next::Retry, call.retry.delay_ms_after(work.n_tries, seed)))
-    }
-
-    /// How often the call is asked again, as its author or its service says.
-    fn recheck_ms(&self, spot: &Spot<'_, '_>) -> Option<u64> {
-        let of_service = || self.run.start.rechecks.get(spot.service()?).copied();
-        spot.call()?.recheck_ms.or_else(of_service)
-    }
-
     /// The worker is gone. Its losses are counted apart from failures: a call that kills its workers is poison.
     fn after_loss(&self, spot: &Spot<'_, '_>, path: &NodePath, work: &Work, worker: Option<String>) -> Event {
         let fence = work.fence().unwrap_or_default();
@@ -375,19 +287,6 @@ impl Decider<'_> {
     }
 }
 
-/// Facts for prices: the call's own params are `$params`.
-pub(super) fn view_of<'v>(
-    run: &'v Run,
-    spot: &'v Spot<'_, '_>,
-    input: &'v Value,
-) -> crate::run::facts::View<'v> {
-    let mut view = spot.view(run, input);
-    if let Some(params) = super::super::effects::resolved_params(spot, input) {
-        view.params = params.into();
-    }
-    view
-}
-
 /// Whether a suspended call is reported as suspended once more, with nothing new: a report that came twice.
 fn is_told_again(work: &Work, outcome: &Outcome, recheck_ms: Option<u64>) -> bool {
     match (&work.stage, outcome) {
@@ -396,10 +295,4 @@ fn is_told_again(work: &Work, outcome: &Outcome, recheck_ms: Option<u64>) -> boo
         }
         _ => false,
     }
-}
-
-/// A wait that doubles while faults go on, up to a point.
-fn longer(recheck_ms: u64, n_rechecks: u32) -> u64 {
-    let most = recheck_ms.max(RECHECK_LONGEST_MS);
-    recheck_ms.saturating_mul(1 << n_rechecks.min(RECHECK_DOUBLINGS)).min(most)
 }

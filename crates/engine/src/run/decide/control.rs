@@ -86,10 +86,19 @@ impl Decider<'_> {
         if size > crate::limits::SHARED_BYTES {
             return Err(bad("$.shared", Excess::Large.to_string()));
         }
-        let spot = self.run.spot(self.plan, from).ok_or_else(|| self.unknown(from))?;
-        if *spot.phase() == Phase::Pending || *spot.phase() == Phase::Skipped {
-            return Err(Refusal::NotRunYet(from.clone()));
+        match self.run.spot(self.plan, from) {
+            Some(spot) if matches!(spot.phase(), Phase::Pending | Phase::Skipped) => {
+                return Err(Refusal::NotRunYet(from.clone()));
+            }
+            Some(_) => {}
+            None if self.is_turn(from) => {}
+            None => return Err(self.unknown(from)),
         }
         Ok(vec![Event::Rerun { round: self.run.round + 1, from: from.clone(), shared: shared.cloned() }])
+    }
+
+    /// Whether the path is that of a turn of a loop that has begun.
+    fn is_turn(&self, path: &NodePath) -> bool {
+        self.run.loop_of_turn(self.plan, path).is_some() && self.run.chain(self.plan, path).is_some()
     }
 }

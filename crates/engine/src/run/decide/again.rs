@@ -1,0 +1,60 @@
+//! When a call is made or asked again.
+
+use super::Decider;
+use crate::event::Next;
+use crate::id::mix;
+use crate::plan::{Call, Exec, Temporary};
+use crate::retry::{Fault, FaultKind};
+use crate::run::state::Work;
+use crate::run::view::Spot;
+
+/// Quick tries after a temporary fault, before the node is suspended.
+const QUICK_TRIES: u32 = 3;
+/// The first quick try waits this long, the second twice as long, and so on: within a second together.
+const QUICK_DELAY_MS: u64 = 100;
+/// When a node whose quick tries all met temporary faults is asked again, unless its author or its service says.
+pub(super) const RECHECK_MS: u64 = 10_000;
+/// How often that wait doubles while the faults go on: from ten seconds to some five minutes, or to an hour where
+/// somebody asked for longer waits.
+const RECHECK_DOUBLINGS: u32 = 5;
+const RECHECK_LONGEST_MS: u64 = 3_600_000;
+
+impl Decider<'_> {
+    /// Which attempt comes next and after how long; `None` when there is none left.
+    pub(super) fn next_attempt(
+        &self,
+        call: &Call,
+        work: &Work,
+        fault: &Fault,
+        recheck_ms: u64,
+    ) -> Option<(Next, u64)> {
+        if !fault.retryable {
+            return None;
+        }
+        if call.temporary == Temporary::Suspends && fault.kind.is_temporary() {
+            return Some(if work.n_quick < QUICK_TRIES {
+                (Next::Quick, QUICK_DELAY_MS * u64::from(work.n_quick + 1))
+            } else {
+                (Next::Recheck, longer(recheck_ms, work.n_rechecks))
+            });
+        }
+        let switchable = matches!(fault.kind, FaultKind::Transport | FaultKind::Error | FaultKind::Timeout);
+        if call.exec == Exec::Http && switchable && work.n_deliveries < call.failover_max {
+            return Some((Next::Failover, call.failover_delay_ms));
+        }
+        let seed = mix(self.run.id.uuid().as_u64_pair().1 ^ work.fence().unwrap_or_default());
+        (work.n_tries <= call.retry.max).then(|| (Next::Retry, call.retry.delay_ms_after(work.n_tries, seed)))
+    }
+
+    /// How often the call is asked again, as its author or its service says.
+    pub(super) fn recheck_ms(&self, spot: &Spot<'_, '_>) -> Option<u64> {
+        let of_service = || self.run.start.rechecks.get(spot.service()?).copied();
+        spot.call()?.recheck_ms.or_else(of_service)
+    }
+}
+
+/// A wait that doubles while faults go on, up to a point.
+fn longer(recheck_ms: u64, n_rechecks: u32) -> u64 {
+    let most = recheck_ms.max(RECHECK_LONGEST_MS);
+    recheck_ms.saturating_mul(1 << n_rechecks.min(RECHECK_DOUBLINGS)).min(most)
+}

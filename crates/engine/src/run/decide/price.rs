@@ -1,0 +1,62 @@
+//! What a call is charged before it is made, and what happens when nobody can bear it.
+
+use super::Decider;
+use super::view_of;
+use crate::event::{Event, Level, OnShort, Waiting};
+use crate::path::NodePath;
+use crate::plan::Call;
+use crate::retry::{Fault, FaultKind};
+use crate::run::view::Spot;
+
+impl Decider<'_> {
+    /// What the call is charged before it is made: nothing, an amount, or an event instead of the call.
+    pub(super) fn price(
+        &self,
+        spot: &Spot<'_, '_>,
+        path: &NodePath,
+        call: &Call,
+        events: &mut Vec<Event>,
+    ) -> Result<Option<i64>, Box<Event>> {
+        let run = self.run;
+        let service = spot.service().unwrap_or_default();
+        let price = run.start.prices.get(service);
+        if call.cost.is_none() && price.is_none() {
+            return Ok(None);
+        }
+        let input = spot.input(run);
+        let view = view_of(self.run, spot, &input);
+        let amount = match crate::money::estimate(call.cost.as_ref(), price, &view) {
+            Ok(Some(amount)) => amount,
+            Ok(None) => return Ok(None),
+            Err(fault) => return Err(Box::new(self.bad_input(spot, path, fault.to_string()))),
+        };
+        if run.start.account.is_none() {
+            let message = format!("`{service}` costs {amount}, but the run has no account: free");
+            let node = Some(path.clone());
+            events.push(Event::Logged { level: Level::Info, node, message });
+            return Ok(None);
+        }
+        let borne = run.cost.borne();
+        let over_budget = run.budget.is_some_and(|budget| borne.saturating_add(amount) > budget);
+        if !over_budget && self.is_held_by_children(amount) {
+            return Err(Box::new(Event::Waiting { node: path.clone(), wait: Waiting::Budget { amount } }));
+        }
+        if !over_budget && !self.given.short.contains(path) {
+            return Ok(Some(amount));
+        }
+        if run.start.on_short_balance == OnShort::Wait {
+            let wait = if over_budget { Waiting::Budget { amount } } else { Waiting::Balance { amount } };
+            return Err(Box::new(Event::Waiting { node: path.clone(), wait }));
+        }
+        let fault = if over_budget {
+            let budget = run.budget.unwrap_or_default();
+            let message = format!("budget_exceeded: {amount} more would pass the run's budget of {budget}");
+            Fault::new(FaultKind::Budget, message).permanent()
+        } else {
+            let account = run.start.account.as_deref().unwrap_or_default();
+            let message = format!("insufficient_balance: account `{account}` cannot bear {amount}");
+            Fault::new(FaultKind::Balance, message).permanent()
+        };
+        Err(Box::new(self.failed(spot, path, 0, fault, None)))
+    }
+}
