@@ -3,18 +3,20 @@
 //! Nothing is counted that is not a job somebody has: a job that leaves, whatever the reason, takes what it held with
 //! it. A token is spent when a job is handed out, even if the claim comes to nothing afterwards.
 
+mod tap;
 mod turn;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use windlass_engine::id::JobId;
-use windlass_engine::limit::Bucket;
 use windlass_engine::time::Timestamp;
 use windlass_store::queue::{QueueLimits, Rate};
 
 use crate::list::{Head, Key};
 use crate::view::{Standing, View};
+
+use tap::Tap;
 
 /// Limit keys that are remembered at least, whether or not there is anything of them.
 const KEYS_MAX: usize = 10_000;
@@ -52,49 +54,6 @@ struct KeyState {
     turn: u64,
     n_held: usize,
     tap: Option<Tap>,
-}
-
-/// A bucket, and when there will be something in it if there is nothing.
-#[derive(Debug)]
-struct Tap {
-    bucket: Bucket,
-    opens_at: Option<Timestamp>,
-}
-
-impl Tap {
-    fn new(rate: Rate, now: Timestamp) -> Self {
-        let burst = rate.burst.unwrap_or(rate.count);
-        Tap { bucket: Bucket::new(rate.count, rate.per_ms, burst, now), opens_at: None }
-    }
-
-    /// The same under another rate: what was used up stays so.
-    fn reshape(&mut self, rate: Rate, now: Timestamp) {
-        self.bucket.reshape(rate.count, rate.per_ms, rate.burst.unwrap_or(rate.count), now);
-        self.look(now);
-    }
-
-    /// As much is used up as was when somebody last said so, if that is more.
-    fn restore(&mut self, rate: Rate, full_at: Timestamp, now: Timestamp) {
-        if full_at > self.bucket.full_at() {
-            let burst = rate.burst.unwrap_or(rate.count);
-            self.bucket = Bucket::full_by(rate.count, rate.per_ms, burst, full_at, now);
-            self.look(now);
-        }
-    }
-
-    fn spend(&mut self, now: Timestamp) {
-        // It was open, so there is a token; one that is missing is waited for.
-        let _token = self.bucket.take(now, 1);
-        self.look(now);
-    }
-
-    fn look(&mut self, now: Timestamp) {
-        self.opens_at = self.bucket.clone().take(now, 1).err();
-    }
-
-    fn is_open(tap: Option<&Tap>) -> bool {
-        tap.is_none_or(|tap| tap.opens_at.is_none())
-    }
 }
 
 /// When something will be open again: the queue, or one of its limit keys.
