@@ -4,7 +4,7 @@
 //! it. A token is spent when a job is handed out, even if the claim comes to nothing afterwards.
 
 mod tap;
-mod turns;
+mod turn;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -102,16 +102,6 @@ impl Gate {
 
     pub(crate) fn limits(&self) -> &QueueLimits {
         &self.limits
-    }
-
-    /// The latest moment it was told of.
-    pub(crate) fn now(&self) -> Timestamp {
-        self.now
-    }
-
-    /// It is so late now.
-    pub(crate) fn tick(&mut self, now: Timestamp) {
-        self.now = self.now.max(now);
     }
 
     /// Whether it matters who has jobs of it.

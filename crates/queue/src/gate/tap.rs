@@ -1,4 +1,4 @@
-//! A rate as it is used up.
+//! What is left of a rate.
 
 use windlass_engine::limit::Bucket;
 use windlass_engine::time::Timestamp;

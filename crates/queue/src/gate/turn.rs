@@ -1,4 +1,4 @@
-//! A queue that others hand out from too: each hand-out is a turn, and what was counted holds up to one of them.
+//! A queue with limits that other servers hand out from too: what was counted holds up to a turn.
 
 use std::sync::Arc;
 
@@ -56,5 +56,15 @@ impl Gate {
     /// Whether others may have given something back since it was last asked.
     pub(crate) fn is_stale(&self, now: Timestamp) -> bool {
         self.is_shared() && self.is_counted && self.n_held > 0 && now.since(self.counted_at) >= STALE_MS
+    }
+
+    /// The latest moment it was told of.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// It is so late now.
+    pub(crate) fn tick(&mut self, now: Timestamp) {
+        self.now = self.now.max(now);
     }
 }
