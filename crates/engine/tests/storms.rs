@@ -9,15 +9,17 @@
 #[path = "support/world.rs"]
 mod world;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_engine::definition::{Strictness, compile};
-use windlass_engine::event::{OnShort, Start};
+use windlass_engine::event::{Event, OnShort, Start};
 use windlass_engine::input::{Given, Input, Outcome};
+use windlass_engine::money::Bill;
 use windlass_engine::path::NodePath;
-use windlass_engine::plan::Plan;
+use windlass_engine::plan::{Exec, Plan};
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::run::state::Status;
 use windlass_engine::time::Timestamp;
@@ -95,6 +97,8 @@ struct Storm {
     start: Value,
     seed: u64,
     now: i64,
+    /// Child runs that have not told their end: each does once, also when nobody waits for it any more.
+    children: BTreeMap<u64, NodePath>,
     told: Vec<String>,
 }
 
@@ -105,6 +109,7 @@ impl Storm {
             start,
             seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             now: 0,
+            children: BTreeMap::new(),
             told: Vec::new(),
         }
     }
@@ -143,8 +148,22 @@ impl Storm {
         if self.chance(10) {
             given.short = self.places().into_iter().collect();
         }
+        self.tell(&input, &given)
+    }
+
+    fn tell(&mut self, input: &Input, given: &Given) -> Result<(), String> {
         self.told.push(format!("{} {input:?}", self.now));
-        let _ = self.world.submit(&input, &given);
+        if let Input::ChildEnded { fence, .. } = input {
+            self.children.remove(fence);
+        }
+        let before = self.world.journal.len();
+        let _ = self.world.submit(input, given);
+        for (node, fence, exec) in self.world.run.open_calls(&self.world.plan) {
+            let is_new = self.world.journal[before..].iter().any(|(_, event)| is_grant(event, fence));
+            if is_new && matches!(exec, Exec::Flow { .. }) {
+                self.children.insert(fence, node);
+            }
+        }
         self.world.check().map_err(|error| self.story(&error))
     }
 
@@ -208,6 +227,9 @@ impl Storm {
             6 if self.chance(30) => Outcome::Canceled,
             _ => Outcome::Done(Arc::new(self.value())),
         };
+        if self.children.contains_key(&fence) {
+            return child_ended(node, fence, outcome);
+        }
         Input::CallEnded { node, fence, outcome, worker: Some("w".to_owned()) }
     }
 
@@ -252,17 +274,17 @@ impl Storm {
                 return self.world.check().map_err(|error| self.story(&error));
             }
             let calls = self.world.run.open_calls(&self.world.plan);
-            let input = if self.world.run.status == Status::Paused {
+            let done = || Outcome::Done(Arc::new(json!({"go": true, "n": 3})));
+            let input = if let Some((fence, node)) = self.children.first_key_value() {
+                child_ended(node.clone(), *fence, done())
+            } else if self.world.run.status == Status::Paused {
                 Input::Resume
             } else if let Some((node, fence, _)) = calls.first() {
-                let outcome = Outcome::Done(Arc::new(json!({"go": true, "n": 3})));
-                Input::CallEnded { node: node.clone(), fence: *fence, outcome, worker: None }
+                Input::CallEnded { node: node.clone(), fence: *fence, outcome: done(), worker: None }
             } else {
                 self.next_calm()?
             };
-            self.told.push(format!("{} {input:?}", self.now));
-            let _ = self.world.submit(&input, &Given::at(Timestamp(self.now)));
-            self.world.check().map_err(|error| self.story(&error))?;
+            self.tell(&input, &Given::at(Timestamp(self.now)))?;
         }
         Err(self.story("does not end"))
     }
@@ -287,4 +309,17 @@ impl Storm {
             other => return Err(self.story(&format!("cannot calm {other}"))),
         })
     }
+}
+
+fn child_ended(node: NodePath, fence: u64, outcome: Outcome) -> Input {
+    // A child run completes, fails or is cancelled: it is never lost, and never waits for a report.
+    let outcome = match outcome {
+        Outcome::Suspended { .. } | Outcome::WorkerLost | Outcome::ServerLost => Outcome::Canceled,
+        ended @ (Outcome::Done(_) | Outcome::Failed(_) | Outcome::Canceled) => ended,
+    };
+    Input::ChildEnded { node, fence, outcome: Some(outcome), bill: Bill { estimated: 3, actual: 1 } }
+}
+
+fn is_grant(event: &Event, of: u64) -> bool {
+    matches!(event, Event::Granted { fence, .. } if *fence == of)
 }
