@@ -178,8 +178,11 @@ impl Runtime {
             (Delivery::Submit(input), Party::Run(run)) => self.pass_on(message, *run, input).await,
             // All that an account has to say is that it moved.
             (Delivery::Submit(_), Party::Account(account)) => {
-                self.fund(account).await?;
-                self.forget(message).await
+                if self.follow_up(account).await {
+                    self.forget(message).await
+                } else {
+                    Err(Undelivered::Later("the server stops".to_owned()))
+                }
             }
         }
     }
@@ -204,7 +207,7 @@ impl Runtime {
             Ok(origin) => origin,
             Err(reason) => return self.pass_on(message, child.parent.run, child.refused(reason)).await,
         };
-        let start = self.complete(child.start()).await?;
+        let start = self.complete(child.start(), origin.version).await?;
         let along = Along { create: Some(origin), delivered: vec![message.id.clone()], ..Along::default() };
         match self.tell(child.child, Input::Start(Box::new(start)), along).await {
             Told::Taken(_) | Told::Outdated | Told::Existing { .. } => Ok(()),

@@ -1,6 +1,6 @@
 //! Runs: starting them, telling them something, looking at them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -140,7 +140,7 @@ impl Runtime {
             schedule: new.schedule,
             created_at: self.clock().now(),
         };
-        let start = self.complete(new.start).await?;
+        let start = self.complete(new.start, new.version).await?;
         let along = Along { create: Some(origin), ..Along::default() };
         match self.tell(run, Input::Start(Box::new(start)), along).await {
             Told::Taken(seen) => Ok(Started { run, status: seen.status, created: true }),
@@ -155,7 +155,7 @@ impl Runtime {
     }
 
     /// Refuses an account that nobody opened: what it is to pay for would fail at its first call.
-    async fn check_account(&self, account: &str) -> Result<(), RuntimeError> {
+    pub(crate) async fn check_account(&self, account: &str) -> Result<(), RuntimeError> {
         match self.store().account(account).await? {
             Some(_) => Ok(()),
             None => Err(StoreError::from(Forbidden::UnknownAccount(account.to_owned())).into()),
@@ -168,13 +168,16 @@ impl Runtime {
         Ok(Started { run, status, created: false })
     }
 
-    /// Adds what the server gives to every run.
-    pub(crate) async fn complete(&self, mut start: Start) -> Result<Start, RuntimeError> {
+    /// Adds what the server gives to every run of this version: of all prices and settings, those that it can need.
+    pub(crate) async fn complete(&self, mut start: Start, version: VersionId) -> Result<Start, RuntimeError> {
         start.call_timeout_ms = u64::try_from(self.settings().call_timeout.as_millis()).unwrap_or(u64::MAX);
+        let plan = self.plan(version).await?;
+        let called = plan.services();
         if start.account.is_some() {
-            start.prices = (*self.price_list().await?).clone();
+            start.prices = those_of(&*self.price_list().await?, called.as_ref());
         }
-        start.rechecks = (*self.rechecks().read().unwrap_or_else(PoisonError::into_inner)).as_ref().clone();
+        let rechecks = self.rechecks().read().unwrap_or_else(PoisonError::into_inner).clone();
+        start.rechecks = those_of(&rechecks, called.as_ref());
         Ok(start)
     }
 
@@ -205,5 +208,16 @@ impl Runtime {
     /// Everything that becomes durable from now on.
     pub fn changes(&self) -> broadcast::Receiver<Arc<Change>> {
         self.feed().subscribe()
+    }
+}
+
+/// What is set for these services; for all of them where nobody knows which are called. Costs what is called.
+fn those_of<T: Clone>(all: &BTreeMap<String, T>, called: Option<&BTreeSet<&str>>) -> BTreeMap<String, T> {
+    match called {
+        Some(called) => {
+            let found = called.iter().filter_map(|service| all.get_key_value(*service));
+            found.map(|(service, one)| (service.clone(), one.clone())).collect()
+        }
+        None => all.clone(),
     }
 }

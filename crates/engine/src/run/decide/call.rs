@@ -111,14 +111,15 @@ impl Decider<'_> {
         }
         let borne = run.cost.borne();
         let over_budget = run.budget.is_some_and(|budget| borne.saturating_add(amount) > budget);
+        let budget = Waiting::Budget { amount, child: false };
         if !over_budget && self.is_held_by_children(amount) {
-            return Err(Box::new(Event::Waiting { node: path.clone(), wait: Waiting::Budget { amount } }));
+            return Err(Box::new(Event::Waiting { node: path.clone(), wait: budget }));
         }
-        if !over_budget && !self.given.short.contains(path) {
+        if !over_budget && !self.is_short(path, amount) {
             return Ok(Some(amount));
         }
         if run.start.on_short_balance == OnShort::Wait {
-            let wait = if over_budget { Waiting::Budget { amount } } else { Waiting::Balance { amount } };
+            let wait = if over_budget { budget } else { Waiting::Balance { amount } };
             return Err(Box::new(Event::Waiting { node: path.clone(), wait }));
         }
         let fault = if over_budget {
@@ -131,6 +132,13 @@ impl Decider<'_> {
             Fault::new(FaultKind::Balance, message).permanent()
         };
         Err(Box::new(self.failed(spot, path, 0, fault, None)))
+    }
+
+    /// Whether the account is known not to bear this call.
+    fn is_short(&self, path: &NodePath, amount: i64) -> bool {
+        let paid = self.run.paid();
+        self.given.short.contains(path)
+            || self.given.purse.is_some_and(|purse| paid.saturating_add(amount) > purse)
     }
 
     /// When one attempt given out now is too late. Jobs are timed from their claim, child runs not at all.
