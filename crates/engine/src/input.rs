@@ -147,7 +147,7 @@ pub enum Refusal {
     /// What it held of its parent's budget went back when it ended, and may be spent.
     #[error(
         "it spent from the budget of {parent}, and what it left was given back when it ended: run the node again \
-         that called it, with `windlass run rerun {parent} {node}`"
+         that called it, with `windlass run rerun {parent} --from {node}`"
     )]
     AgainByParent { parent: RunId, node: NodePath },
     #[error(

@@ -88,7 +88,7 @@ impl Run {
             Status::Completed => return about(Cause::Nothing { status: self.status.word() }, None),
             Status::Failed | Status::Canceled => {
                 let command = Some(match self.benefactor() {
-                    Some(parent) => format!("windlass run rerun {} {}", parent.run, parent.node),
+                    Some(parent) => format!("windlass run rerun {} --from {}", parent.run, parent.node),
                     None => format!("windlass run retry {id}"),
                 });
                 return about(Cause::Nothing { status: self.status.word() }, command);

@@ -373,5 +373,5 @@ async fn a_larger_budget_reaches_the_child_that_waits_for_it() {
     server.says(&job, json!({ "n": 1 })).await;
     assert_eq!(server.wait_ended(parent, PATIENCE).await.unwrap(), Some(RunStatus::Completed));
     let refused = server.submit(child, Input::Rerun { from: "a".into(), shared: None }).await.unwrap_err();
-    assert!(refused.to_string().contains(&format!("windlass run rerun {parent} c")), "{refused}");
+    assert!(refused.to_string().contains(&format!("windlass run rerun {parent} --from c")), "{refused}");
 }
