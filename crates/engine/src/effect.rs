@@ -26,6 +26,8 @@ pub enum Effect {
     Tell { parent: Parent, status: Ending, result: Arc<Value>, error: Option<String>, bill: Bill },
     /// A child of a run that had ended cost something after that: the run that waited for this one is told.
     Bill { parent: Parent, bill: Bill },
+    /// The budget was raised: the child run that was started under this fence may spend so much from now on.
+    Raise { fence: u64, budget: i64 },
 }
 
 /// One call, with everything its maker needs.

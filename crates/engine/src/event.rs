@@ -191,6 +191,9 @@ pub enum Event {
         /// Those that are; empty = all of them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         nodes: Vec<NodePath>,
+        /// The open child run that has what the budget was raised by.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child: Option<Reserve>,
     },
     /// The child run that was started under this fence has ended and told what it cost since it last did; what it
     /// held of the budget is free again. It may come when the call is long over.
@@ -215,6 +218,14 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some")]
         result: Option<Arc<Value>>,
     },
+}
+
+/// What an open child run may spend of the budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserve {
+    /// Of the call that started it.
+    pub fence: u64,
+    pub amount: i64,
 }
 
 /// Everything a run is given at its start; pinned, so that later settings do not change a running run.
@@ -325,6 +336,9 @@ pub enum Waiting {
     /// The estimate would pass the run's budget.
     Budget {
         amount: i64,
+        /// A child run waits until another gives back what it holds: any amount is enough for it.
+        #[serde(default, skip_serializing_if = "is_false")]
+        child: bool,
     },
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::event::Start;
+use crate::id::RunId;
 use crate::money::Bill;
 use crate::path::NodePath;
 use crate::problem::Problem;
@@ -70,6 +71,10 @@ pub enum Input {
         /// What the account has for this run: as many calls are looked at as that bears. Absent: all of them.
         balance: Option<i64>,
     },
+    /// The run that called this one was given more, and passes it on: so much may be spent from now on.
+    ReserveRaised {
+        budget: i64,
+    },
 }
 
 /// The three ways a call ends, and two in which nobody can tell.
@@ -98,11 +103,14 @@ pub struct Given {
     pub life: u64,
     /// Calls whose charge the account could not bear when this was committed before.
     pub short: BTreeSet<NodePath>,
+    /// What [`Run::paid`](crate::run::Run::paid) may come to with what the account had then: whatever else would pass
+    /// it is short as well, so that a thousand calls that nobody can pay are found by one look and not by a thousand.
+    pub purse: Option<i64>,
 }
 
 impl Given {
     pub fn at(now: Timestamp) -> Self {
-        Self { now, life: 0, short: BTreeSet::new() }
+        Self { now, ..Given::default() }
     }
 }
 
@@ -136,6 +144,17 @@ pub enum Refusal {
     NotRunYet(NodePath),
     #[error("nothing failed or was cancelled: there is nothing to retry")]
     NothingToRetry,
+    /// What it held of its parent's budget went back when it ended, and may be spent.
+    #[error(
+        "it spent from the budget of {parent}, and what it left was given back when it ended: run the node again \
+         that called it, with `windlass run rerun {parent} --from {node}`"
+    )]
+    AgainByParent { parent: RunId, node: NodePath },
+    #[error(
+        "its budget is part of that of {parent}: raise that one, with `windlass run budget {parent} AMOUNT`, and it \
+         has the difference"
+    )]
+    BudgetOfParent { parent: RunId },
     #[error("`{0}` is reserved and cannot be written from outside")]
     Reserved(String),
     #[error("{}", list(.0))]

@@ -70,6 +70,15 @@ pub fn estimate(
     price.map(|price| price.amount("price.units", &units_of(&price.units, facts))).transpose()
 }
 
+/// What a call is charged whatever it is asked; `None` when that depends, or nobody asks anything.
+pub(crate) fn fixed(cost: Option<&Cost>, price: Option<&Price>) -> Option<i64> {
+    match (cost, price) {
+        (Some(Cost { estimate: Template::Literal(amount), .. }), _) => whole("cost.estimate", amount).ok()?,
+        (None, Some(price)) if !price.units.is_string() => price.amount("price.units", &price.units).ok(),
+        (Some(_), _) | (None, _) => None,
+    }
+}
+
 /// What a call did cost, from facts that include its result; the estimate where nothing says otherwise.
 pub fn actual(
     cost: Option<&Cost>,

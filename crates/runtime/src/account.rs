@@ -1,35 +1,19 @@
 //! Accounts: opening them, putting money in, and letting runs go that wait for it.
-//!
-//! Whatever comes back to an account may be what a run waits for: a deposit, what a settlement gives back, a refund.
-//! A deposit says so with a message in its own commit. What runs and jobs give back is only followed up in memory:
-//! whoever starts, or looks after dead servers, looks at all accounts that somebody waits for.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod fund;
 
 use uuid::Uuid;
-use windlass_engine::id::{CommandId, RunId};
-use windlass_engine::input::Input;
+use windlass_engine::id::CommandId;
 use windlass_engine::money::{LedgerFault, Movement};
-use windlass_store::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, Posting};
+use windlass_store::account::{AccountRow, LedgerQuery, LedgerRow, Posting};
 use windlass_store::commit::Commit;
 use windlass_store::outbox::{Message, MessageId, Note, Party};
 use windlass_store::record::Record;
 use windlass_store::{Refusal, StoreError};
 
-use crate::job::many::each;
-use crate::mailbox::Told;
-use crate::run::Along;
 use crate::{Runtime, RuntimeError};
 
-/// Runs that wait for money that are read at once; more when they are many.
-const AT_ONCE: usize = 1_000;
-const AT_ONCE_MAX: usize = 1 << 20;
-/// Runs that are told at once: their commits share a sync of the disk.
-const TOLD_AT_ONCE: usize = 64;
-
-/// Accounts that are known to be there at most, some 100 bytes each; when there are more, it starts over.
-const OPENED_MAX: usize = 10_000;
+pub(crate) use fund::Needy;
 
 /// What became of a request to open an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,69 +55,6 @@ pub enum AccountError {
 impl From<StoreError> for AccountError {
     fn from(error: StoreError) -> Self {
         AccountError::Runtime(error.into())
-    }
-}
-
-/// Accounts whose runs wait for money, and those that are being looked at.
-#[derive(Default)]
-pub(crate) struct Needy {
-    known: Mutex<Known>,
-}
-
-#[derive(Default)]
-struct Known {
-    /// Runs of these may wait; kept by a server that has the store for itself.
-    in_need: BTreeSet<String>,
-    /// Being looked at; `true` = something came back meanwhile.
-    looked_at: BTreeMap<String, bool>,
-    /// Accounts that are there. None is ever closed, so that nobody has to ask again.
-    opened: BTreeSet<String>,
-}
-
-impl Needy {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether the account is known to be there.
-    pub(crate) fn is_opened(&self, account: &str) -> bool {
-        self.known().opened.contains(account)
-    }
-
-    /// There is such an account.
-    pub(crate) fn note_opened(&self, account: &str) {
-        let mut known = self.known();
-        if known.opened.len() >= OPENED_MAX {
-            known.opened.clear();
-        }
-        known.opened.insert(account.to_owned());
-    }
-
-    /// Somebody has to look at an account; `false` = somebody does, and will look again.
-    fn begin(&self, account: &str) -> bool {
-        let mut known = self.known();
-        match known.looked_at.get_mut(account) {
-            Some(again) => {
-                *again = true;
-                false
-            }
-            None => known.looked_at.insert(account.to_owned(), false).is_none(),
-        }
-    }
-
-    /// It was looked at; `true` = it has to be looked at again.
-    fn end(&self, account: &str) -> bool {
-        let mut known = self.known();
-        match known.looked_at.get_mut(account) {
-            Some(again) if *again => {
-                *again = false;
-                true
-            }
-            Some(_) | None => {
-                known.looked_at.remove(account);
-                false
-            }
-        }
     }
 }
 
@@ -179,6 +100,8 @@ impl Runtime {
     }
 
     async fn deposit_now(&self, account: &str, amount: i64, key: &str) -> Result<Deposited, AccountError> {
+        // The same deposit twice at once: the second one is to find what the first one did.
+        let _alone = self.needy().paying(account, key).lock().await;
         let before = self.account(account).await?;
         let movement = Movement::deposit(key, amount);
         if let Some(entry) = self.entry(account, &movement.key).await? {
@@ -212,8 +135,10 @@ impl Runtime {
         }
         let entry = self.entry(account, &movement.key).await?.ok_or(RuntimeError::Broken)?;
         let after = self.account(account).await?;
+        // Another server may have made it just before.
+        let created = entry.at == now;
         let deposited = repeated(after, entry, amount, key)?;
-        Ok(Deposited { created: true, ..deposited })
+        Ok(Deposited { created, ..deposited })
     }
 
     async fn entry(&self, account: &str, key: &str) -> Result<Option<LedgerRow>, StoreError> {
@@ -221,92 +146,6 @@ impl Runtime {
         let rows = self.store().ledger(LedgerQuery { account, key, ..LedgerQuery::default() }).await?;
         Ok(rows.into_iter().next())
     }
-
-    /// Runs of this account may wait for money from now on.
-    pub(crate) fn in_need(&self, account: &str) {
-        // What came back before this was known is found by looking once.
-        if self.is_alone() && self.needy().known().in_need.insert(account.to_owned()) {
-            self.look_at_account(account);
-        }
-    }
-
-    /// Money came back to an account: whoever waits for it may go.
-    pub(crate) fn credited(&self, account: &str) {
-        if !self.is_alone() || self.needy().known().in_need.contains(account) {
-            self.look_at_account(account);
-        }
-    }
-
-    fn look_at_account(&self, account: &str) {
-        if self.needy().begin(account) {
-            let (runtime, account) = (self.clone(), account.to_owned());
-            self.tasks().spawn(async move {
-                loop {
-                    if let Err(error) = runtime.fund(&account).await {
-                        tracing::warn!(account, %error, "runs that wait for money could not be looked at");
-                    }
-                    if !runtime.needy().end(&account) {
-                        return;
-                    }
-                }
-            });
-        }
-    }
-
-    /// Looks at all accounts that somebody waits for.
-    pub(crate) async fn fund_all(&self) -> Result<(), RuntimeError> {
-        for row in self.store().accounts_in_need().await? {
-            self.needy().known().in_need.insert(row.id.clone());
-            self.look_at_account(&row.id);
-        }
-        Ok(())
-    }
-
-    /// Lets runs go that wait for money, the oldest first, as far as the balance reaches.
-    pub(crate) async fn fund(&self, account: &str) -> Result<(), RuntimeError> {
-        let (mut limit, mut told) = (AT_ONCE, BTreeSet::new());
-        loop {
-            // Whoever comes to wait after the look below is entered again.
-            self.needy().known().in_need.remove(account);
-            let Some(row) = self.store().account(account).await? else { return Ok(()) };
-            let waiting = self.store().in_need(account.to_owned(), i64::MAX, 1).await?;
-            if waiting.is_empty() {
-                return Ok(());
-            }
-            self.needy().known().in_need.insert(account.to_owned());
-            let rows = self.store().in_need(account.to_owned(), row.balance, limit).await?;
-            let is_last = rows.len() < limit;
-            let fits = affordable(rows, row.balance, &mut told);
-            let tell = |(run, left)| {
-                let runtime = self.clone();
-                let input = Input::BalanceChanged { budget: None, balance: Some(left) };
-                async move { runtime.tell(run, input, Along::default()).await }
-            };
-            for told in each(fits, TOLD_AT_ONCE, tell).await.into_iter().flatten() {
-                if let Told::Trouble(error) = told {
-                    return Err(error);
-                }
-            }
-            if is_last || limit >= AT_ONCE_MAX {
-                return Ok(());
-            }
-            // Those that stay (paused ones do) are read again, and not told again.
-            limit = limit.saturating_mul(2);
-        }
-    }
-}
-
-/// Those that the balance bears together, in order, each with what is left for it; each is told once.
-fn affordable(rows: Vec<InNeed>, balance: i64, told: &mut BTreeSet<RunId>) -> Vec<(RunId, i64)> {
-    let mut left = balance;
-    let mut fits = Vec::new();
-    for InNeed { run, needs } in rows {
-        if needs <= left && told.insert(run) {
-            fits.push((run, left));
-            left = left.saturating_sub(needs);
-        }
-    }
-    fits
 }
 
 /// The answer to a deposit whose key was used before.

@@ -1,6 +1,7 @@
 //! Whether everything is as it must be: every open run has something that will wake it, what is listed is what the
 //! journal says, balances are the sums of their ledgers, and every charge is open, settled or refunded.
 
+mod fund;
 mod money;
 
 use serde::Serialize;
@@ -15,6 +16,7 @@ use windlass_store::page::{Order, Part};
 use windlass_store::project::status;
 use windlass_store::run::{RunQuery, RunRef, RunStatus};
 
+use crate::doctor::fund::Stuck;
 use crate::mailbox::Letter;
 use crate::run::RunView;
 use crate::{Runtime, RuntimeError};
@@ -49,7 +51,7 @@ pub struct Finding {
 impl Runtime {
     /// Looks at every open run and every account; with `repair`, wakes what would sleep for ever.
     pub async fn examine(&self, repair: bool) -> Result<Examination, RuntimeError> {
-        let mut found = Examination::default();
+        let (mut found, mut stuck) = (Examination::default(), Vec::new());
         let open = RunStatus::ALL.into_iter().filter(|status| status.is_open()).collect();
         let part = Part { order: Order::Oldest, limit: AT_ONCE, ..Part::default() };
         let mut query = RunQuery { statuses: open, part, ..RunQuery::default() };
@@ -57,37 +59,39 @@ impl Runtime {
             let page = self.store().runs(query.clone()).await?;
             for row in page.items {
                 found.n_runs += 1;
-                self.examine_run(row.id, repair, &mut found.findings).await?;
+                stuck.extend(self.examine_run(row.id, repair, &mut found.findings).await?);
             }
             match page.next {
                 Some(next) => query.part.cursor = Some(next),
                 None => break,
             }
         }
+        self.examine_stuck(stuck, repair, &mut found.findings).await?;
         self.examine_accounts(&mut found).await?;
         found.findings.truncate(FINDINGS);
         Ok(found)
     }
 
+    /// Looks at one run; answers with it if it has to be looked at once more.
     async fn examine_run(
         &self,
         run: RunId,
         repair: bool,
         findings: &mut Vec<Finding>,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result<Option<Stuck>, RuntimeError> {
         // A run that moves is awake; one that ended meanwhile is none of ours.
         let view = match self.view(run).await {
             Ok(Some(view)) => view,
-            Ok(None) => return Ok(()),
+            Ok(None) => return Ok(None),
             Err(error @ (RuntimeError::Journal { .. } | RuntimeError::Definition(_))) => {
                 let (subject, what) = (run.to_string(), error.to_string());
                 findings.push(Finding { subject, node: None, what, repaired: false });
-                return Ok(());
+                return Ok(None);
             }
             Err(error) => return Err(error),
         };
         if view.state.status.is_ended() || findings.len() >= FINDINGS {
-            return Ok(());
+            return Ok(None);
         }
         if status(&view.state) != view.row.standing.status
             || view.state.wake_at() != view.row.standing.wake_at
@@ -111,7 +115,7 @@ impl Runtime {
             let Some(what) = self.forgotten(&view, fence, &exec, by).await? else { continue };
             let again = self.view(run).await?;
             if again.is_none_or(|again| again.row.len != view.row.len) {
-                return Ok(());
+                return Ok(None);
             }
             if repair {
                 let (node, outcome) = (node.clone(), Outcome::ServerLost);
@@ -120,7 +124,7 @@ impl Runtime {
             findings.push(Finding { subject: run.to_string(), node: Some(node), what, repaired: repair });
         }
         self.examine_rest(&view, findings);
-        Ok(())
+        Ok(self.could_go(&view).await?.map(|_| Stuck { run, len: view.row.len }))
     }
 
     /// Why nobody will answer this call, if so.
@@ -156,7 +160,9 @@ impl Runtime {
         Ok(sent.iter().any(|message| match &message.note {
             Note::StartChild(start) => start.child == child,
             Note::CallEnded { .. } => message.to == windlass_store::outbox::Party::Run(parent),
-            Note::BalanceChanged | Note::Billed { .. } | Note::CancelChild => false,
+            Note::BalanceChanged | Note::Billed { .. } | Note::CancelChild | Note::ReserveRaised { .. } => {
+                false
+            }
         }))
     }
 

@@ -100,7 +100,11 @@ impl Runtime {
             .iter()
             .filter_map(|effect| match effect {
                 Effect::Cancel { fence, .. } => Some(*fence),
-                Effect::Call(_) | Effect::Move { .. } | Effect::Tell { .. } | Effect::Bill { .. } => None,
+                Effect::Call(_)
+                | Effect::Move { .. }
+                | Effect::Tell { .. }
+                | Effect::Bill { .. }
+                | Effect::Raise { .. } => None,
             })
             .collect();
         for effect in effects {
@@ -111,7 +115,7 @@ impl Runtime {
                 // A row of the commit; others may wait for what came back.
                 Effect::Move { account, movement } if movement.amount > 0 => self.credited(&account),
                 // These were rows of the commit.
-                Effect::Move { .. } | Effect::Tell { .. } | Effect::Bill { .. } => {}
+                Effect::Move { .. } | Effect::Tell { .. } | Effect::Bill { .. } | Effect::Raise { .. } => {}
             }
         }
         own

@@ -198,8 +198,11 @@ impl Runtime {
             (Delivery::Submit(input), Party::Run(run)) => self.pass_on(message, *run, input).await,
             // All that an account has to say is that it moved.
             (Delivery::Submit(_), Party::Account(account)) => {
-                self.fund(account).await?;
-                self.forget(message).await
+                if self.follow_up(account).await {
+                    self.forget(message).await
+                } else {
+                    Err(Undelivered::Later("the server stops".to_owned()))
+                }
             }
         }
     }

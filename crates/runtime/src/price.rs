@@ -23,9 +23,20 @@ pub(crate) type PriceList = BTreeMap<String, Price>;
 /// What is known of prices. Of use only to a server that has the store for itself: others may set prices elsewhere.
 #[derive(Default)]
 pub(crate) struct Prices {
-    list: RwLock<Arc<PriceList>>,
+    /// `None` = not known: they are read.
+    list: RwLock<Option<Arc<PriceList>>>,
     /// Held by whoever sets one, so that what is known last is what was written last.
     writing: Mutex<()>,
+}
+
+impl Prices {
+    fn known(&self) -> Option<Arc<PriceList>> {
+        self.list.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn keep(&self, list: Option<PriceList>) {
+        *self.list.write().unwrap_or_else(PoisonError::into_inner) = list.map(Arc::new);
+    }
 }
 
 /// Why a price was not set.
@@ -49,15 +60,17 @@ impl From<StoreError> for PriceError {
 impl Runtime {
     /// Reads the prices of services, which runs are given at their start.
     pub(crate) async fn load_prices(&self) -> Result<(), RuntimeError> {
-        let list = Arc::new(self.read_prices().await?);
-        *self.prices().list.write().unwrap_or_else(PoisonError::into_inner) = list;
+        let list = self.read_prices().await?;
+        self.prices().keep(Some(list));
         Ok(())
     }
 
     /// The prices as they are now, for whatever begins now and is paid for.
     pub(crate) async fn price_list(&self) -> Result<Arc<PriceList>, RuntimeError> {
-        if self.is_alone() {
-            return Ok(self.prices().list.read().unwrap_or_else(PoisonError::into_inner).clone());
+        if self.is_alone()
+            && let Some(list) = self.prices().known()
+        {
+            return Ok(list);
         }
         Ok(Arc::new(self.read_prices().await?))
     }
@@ -81,9 +94,9 @@ impl Runtime {
         }
         let row = PriceRow { service: service.to_owned(), price, updated_at: self.clock().now() };
         let saved = self.store().save(Record::Price(row.clone())).await;
-        // Whatever came of it is read, never guessed.
-        self.load_prices().await?;
-        saved?;
+        self.changed(&known, saved, |list| {
+            list.insert(row.service.clone(), row.price.clone());
+        })?;
         Ok(row)
     }
 
@@ -91,11 +104,28 @@ impl Runtime {
     pub async fn delete_price(&self, service: &str) -> Result<bool, RuntimeError> {
         self.admit()?;
         let _alone = self.prices().writing.lock().await;
-        let was_there = self.read_prices().await?.contains_key(service);
+        let known = self.read_prices().await?;
         let saved = self.store().save(Record::PriceGone { service: service.to_owned() }).await;
-        self.load_prices().await?;
-        saved?;
-        Ok(was_there)
+        self.changed(&known, saved, |list| {
+            list.remove(service);
+        })?;
+        Ok(known.contains_key(service))
+    }
+
+    /// What is known after a change. One whose outcome is not known is read, never guessed.
+    fn changed(
+        &self,
+        before: &PriceList,
+        saved: Result<(), StoreError>,
+        change: impl FnOnce(&mut PriceList),
+    ) -> Result<(), StoreError> {
+        let list = saved.is_ok().then(|| {
+            let mut list = before.clone();
+            change(&mut list);
+            list
+        });
+        self.prices().keep(list);
+        saved
     }
 
     /// The same jobs, each with what it will cost whoever pays for it.

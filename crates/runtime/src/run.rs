@@ -1,6 +1,6 @@
 //! Runs: starting them, telling them something, looking at them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -154,7 +154,7 @@ impl Runtime {
     }
 
     /// Refuses an account that nobody opened: what it is to pay for would fail at its first call.
-    async fn check_account(&self, account: &str) -> Result<(), RuntimeError> {
+    pub(crate) async fn check_account(&self, account: &str) -> Result<(), RuntimeError> {
         if self.needy().is_opened(account) {
             return Ok(());
         }
@@ -173,19 +173,19 @@ impl Runtime {
         Ok(Started { run, status, created: false })
     }
 
-    /// Adds what the server gives to every run.
+    /// Adds what the server gives to every run of this version: of all prices and settings, those that it can need.
     pub(crate) async fn complete(&self, mut start: Start, version: VersionId) -> Result<Start, RuntimeError> {
         start.call_timeout_ms = u64::try_from(self.settings().call_timeout.as_millis()).unwrap_or(u64::MAX);
-        if start.account.is_some() {
-            let (prices, plan) = (self.price_list().await?, self.plan(version).await?);
-            let of = |service: &str| Some((service.to_owned(), prices.get(service)?.clone()));
-            start.prices = match plan.services() {
-                // A server may have many more prices than a run has calls.
-                Some(services) => services.into_iter().filter_map(of).collect(),
-                None => (*prices).clone(),
-            };
+        let rechecks = self.rechecks().read().unwrap_or_else(PoisonError::into_inner).clone();
+        if start.account.is_none() && rechecks.is_empty() {
+            return Ok(start);
         }
-        start.rechecks = (*self.rechecks().read().unwrap_or_else(PoisonError::into_inner)).as_ref().clone();
+        let plan = self.plan(version).await?;
+        let called = plan.services();
+        if start.account.is_some() {
+            start.prices = those_of(&*self.price_list().await?, called.as_ref());
+        }
+        start.rechecks = those_of(&rechecks, called.as_ref());
         Ok(start)
     }
 
@@ -216,5 +216,16 @@ impl Runtime {
     /// Everything that becomes durable from now on.
     pub fn changes(&self) -> Changes {
         self.feed().subscribe()
+    }
+}
+
+/// What is set for these services; for all of them where nobody knows which are called. Costs what is called.
+fn those_of<T: Clone>(all: &BTreeMap<String, T>, called: Option<&BTreeSet<&str>>) -> BTreeMap<String, T> {
+    match called {
+        Some(called) => {
+            let found = called.iter().filter_map(|service| all.get_key_value(*service));
+            found.map(|(service, one)| (service.clone(), one.clone())).collect()
+        }
+        None => all.clone(),
     }
 }

@@ -2,7 +2,6 @@
 
 mod draft;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use crate::run::{Along, Seen};
 use crate::{Runtime, RuntimeError, SubmitError};
 
 pub(crate) use draft::After;
-use draft::{Draft, Out, Written, joins};
+use draft::{Draft, Lack, Out, Written, joins};
 
 /// Inputs of one run that are decided together at most: one entry of its journal holds them all.
 const BATCH: usize = 1_024;
@@ -122,7 +121,8 @@ impl Runtime {
         mut letters: Vec<Letter>,
         mut hot: Option<Box<Hot>>,
     ) -> (Option<Box<Hot>>, Vec<Letter>) {
-        let (mut short, mut unmoved) = (BTreeSet::new(), Vec::new());
+        // What is known of the account since the first try that it could not bear.
+        let mut lack: Option<Lack> = None;
         for nth in 0..TRIES {
             let is_cached = hot.is_some();
             let mut now = match self.at_hand(run, hot.take(), &letters, nth == 0).await {
@@ -136,7 +136,8 @@ impl Runtime {
                     return (None, Vec::new());
                 }
             };
-            let given = Given { now: self.clock().now(), life: self.life(), short: short.clone() };
+            let (short, purse) = lack.as_ref().map(|lack| lack.facts(&now.run)).unwrap_or_default();
+            let given = Given { now: self.clock().now(), life: self.life(), short, purse };
             let (step, refusals) = decide(&mut now, &letters, &given);
             let says_no = step.events.is_empty() || refusals.iter().any(Option::is_some);
             if says_no && is_cached && self.is_outdated(&now).await {
@@ -157,15 +158,14 @@ impl Runtime {
                     return (None, Vec::new());
                 }
             };
-            draft.commit.unmoved.clone_from(&unmoved);
+            draft.commit.unmoved.extend(lack.as_ref().map(|lack| lack.at.clone()));
             let Draft { commit, after } = draft;
             match self.write(commit).await {
                 Written::Yes => return self.known(now, after, letters, refusals),
                 Written::Again => {}
-                Written::Short { nodes, at } => {
-                    short.extend(nodes);
-                    unmoved = vec![at];
-                }
+                // Whatever was known of the account is no longer so.
+                Written::Moved => lack = None,
+                Written::Short(found) => lack = Some(found.beside(lack)),
                 Written::Without(out) => {
                     letters = self.leave_out(run, letters, &out);
                     if letters.is_empty() {

@@ -90,6 +90,7 @@ codes! {
     NotAssigned, "not_assigned", 409, "somebody else has to decide";
     NotRunYet, "not_run_yet", 409, "the node has not run yet";
     NothingToRetry, "nothing_to_retry", 409, "nothing failed or was cancelled";
+    OfParent, "of_parent", 409, "the run spends from the budget of the run that called it";
     Outdated, "outdated", 409, "it was decided elsewhere meanwhile";
     Conflict, "conflict", 409, "what is stored forbids it";
     TooLarge, "too_large", 413, "the body is too large";

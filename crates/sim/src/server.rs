@@ -109,14 +109,16 @@ impl World {
         along: &Along,
     ) -> Result<Said, Violation> {
         let mut short: BTreeSet<NodePath> = BTreeSet::new();
-        let mut unmoved: Vec<Unmoved> = Vec::new();
+        // What the account had when something was found short, while it is at that revision.
+        let mut lack: Option<(i64, Unmoved)> = None;
         for _ in 0..TRIES {
             let Some(mut hot) = self.load(server, run, along.create.is_some()) else {
                 return Ok(Said::Nothing);
             };
             let before = hot.run.clone();
-            let given =
-                Given { now: self.seen_now(input), life: self.servers[server].life, short: short.clone() };
+            let purse = lack.as_ref().map(|(balance, _)| before.paid().saturating_add(*balance));
+            let (now, life) = (self.seen_now(input), self.servers[server].life);
+            let given = Given { now, life, short: short.clone(), purse };
             let step = match hot.run.submit(&hot.plan, input, &given) {
                 Ok(step) => step,
                 Err(_) if self.is_outdated(server, &hot) => continue,
@@ -129,7 +131,7 @@ impl World {
                 return Ok(Said::Taken);
             }
             let mut commit = self.draft(server, &mut hot, &step, along);
-            commit.unmoved.clone_from(&unmoved);
+            commit.unmoved.extend(lack.as_ref().map(|(_, at)| at.clone()));
             if self.bug == Some(Bug::EffectBeforeCommit) {
                 self.carry_out(server, &hot, &step)?;
             }
@@ -147,9 +149,14 @@ impl World {
                 Written::Short { .. } if self.bug == Some(Bug::Overdraft) => {
                     self.overdraw = true;
                 }
-                Written::Short { nodes, at } => {
+                Written::Moved => {
+                    self.servers[server].hot.remove(&run);
+                    short.clear();
+                    lack = None;
+                }
+                Written::Short { nodes, balance, at } => {
                     short.extend(nodes);
-                    unmoved = vec![at];
+                    lack = Some((balance, at));
                 }
                 Written::Existing(existing) => return Ok(Said::Existing(existing)),
                 Written::Outdated => return Ok(Said::Outdated),
@@ -279,13 +286,14 @@ impl World {
     fn heard(&mut self, answer: Result<Committed, StoreError>) -> Written {
         match answer {
             Ok(_) => Written::Yes,
-            Err(StoreError::Refused(Forbidden::Short { keys, account, revision, .. })) => {
+            Err(StoreError::Refused(Forbidden::Short { keys, account, balance, revision, .. })) => {
                 let nodes = keys.iter().filter_map(|key| node_of_key(key)).collect();
-                Written::Short { nodes, at: Unmoved { account, revision } }
+                Written::Short { nodes, balance, at: Unmoved { account, revision } }
             }
             Err(StoreError::Refused(Forbidden::RequestTaken { existing, .. })) => Written::Existing(existing),
             Err(StoreError::Refused(Forbidden::AlreadyDelivered(_))) => Written::Outdated,
-            Err(StoreError::Conflict { what: Subject::Run(_) | Subject::Account(_), .. }) => Written::Again,
+            Err(StoreError::Conflict { what: Subject::Run(_), .. }) => Written::Again,
+            Err(StoreError::Conflict { what: Subject::Account(_), .. }) => Written::Moved,
             Err(StoreError::Conflict { .. }) => Written::Outdated,
             Err(error) => {
                 self.notes.push(format!("{error}"));
@@ -352,8 +360,11 @@ enum Written {
     Yes,
     /// Load what is new and decide again.
     Again,
+    /// The account is no longer as it was when calls were found short: decide anew.
+    Moved,
     Short {
         nodes: BTreeSet<NodePath>,
+        balance: i64,
         at: Unmoved,
     },
     Existing(RunId),

@@ -98,7 +98,7 @@ pub fn related_keys(movement: &Movement) -> Vec<String> {
 /// the balance after each. `known` are the rows among all [`related_keys`].
 ///
 /// Movements that were made before are no news. If any charge cannot be borne, none of it is done, and the refusal
-/// names every charge that did not fit.
+/// names every charge that did not fit, and what the account would have to have for all of them.
 pub fn post(
     row: &AccountRow,
     known: BTreeMap<String, Movement>,
@@ -106,15 +106,19 @@ pub fn post(
 ) -> Result<(Account, Vec<(Posting, i64)>), StoreError> {
     // The rules look at the movements that matter and at nothing else of the ledger.
     let mut book = Book::of(Account { balance: row.balance, held: row.held }, known);
-    let (mut fresh, mut keys, mut needed) = (Vec::with_capacity(postings.len()), Vec::new(), 0i64);
+    let (mut fresh, mut keys) = (Vec::with_capacity(postings.len()), Vec::new());
+    // What all of them together take, and the most that this is on the way: money that comes back later helps nobody.
+    let (mut taken, mut needed) = (0i64, 0i64);
     for posting in postings {
-        match book.post(posting.movement.clone()) {
+        let posted = book.post(posting.movement.clone());
+        if posted != Ok(Posted::Already) {
+            taken = taken.saturating_sub(posting.movement.amount);
+            needed = needed.max(taken);
+        }
+        match posted {
             Ok(Posted::New { balance_after }) => fresh.push(((*posting).clone(), balance_after)),
             Ok(Posted::Already) => {}
-            Err(LedgerFault::Insufficient { needed: more, .. }) => {
-                keys.push(posting.movement.key.clone());
-                needed = needed.saturating_add(more);
-            }
+            Err(LedgerFault::Insufficient { .. }) => keys.push(posting.movement.key.clone()),
             // The charge that this closes did not fit either: that is the reason, and it is listed already.
             Err(LedgerFault::NoCharge { .. }) if !keys.is_empty() => {}
             Err(fault) => return Err(Refusal::Ledger(fault).into()),
@@ -160,12 +164,27 @@ mod tests {
         let refused = posted(&row(100), BTreeMap::new(), movements).unwrap_err();
         let expected = Refusal::Short {
             account: "a".to_owned(),
-            needed: 51,
+            needed: 151,
             balance: 100,
             keys: vec!["charge:y".to_owned(), "charge:w".to_owned()],
             revision: 3,
         };
         assert_eq!(refused.refusal(), Some(&expected));
+    }
+
+    #[test]
+    fn what_would_be_enough_is_told() {
+        let charge = |key: &str, amount| Movement::charge(format!("charge:{key}"), amount);
+        let earlier = charge("e", 30);
+        let known = || BTreeMap::from([(earlier.key.clone(), earlier.clone())]);
+        let movements =
+            || [charge("x", 80), charge("y", 50), Movement::refund("charge:e", 30), charge("z", 10)];
+        let refused = posted(&AccountRow { held: 30, ..row(100) }, known(), movements()).unwrap_err();
+        let Some(Refusal::Short { needed, balance, .. }) = refused.refusal() else { panic!("{refused}") };
+        assert_eq!((*needed, *balance), (130, 100));
+        assert!(refused.to_string().contains("130 needed, 100 there; deposit at least 30"), "{refused}");
+        assert!(posted(&AccountRow { held: 30, ..row(129) }, known(), movements()).is_err());
+        assert!(posted(&AccountRow { held: 30, ..row(130) }, known(), movements()).is_ok());
     }
 
     #[test]

@@ -32,9 +32,13 @@ pub enum StoreError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Decide again, given that the calls with these charges are short of money.
-    #[error("account `{account}` is short: {needed} needed, {balance} there; deposit the difference")]
+    #[error(
+        "account `{account}` is short: {needed} needed, {balance} there; deposit at least {}",
+        .needed.saturating_sub(*.balance)
+    )]
     Short {
         account: String,
+        /// What it would have to have for all that was asked at once.
         needed: i64,
         balance: i64,
         /// The charges that could not be borne, in the order in which they were posted.

@@ -100,6 +100,8 @@ pub enum Note {
     /// The call that started this child run is over, or nobody waits for it any more. It may come before the child
     /// was created, and then has to wait for it.
     CancelChild,
+    /// The run that called was given a larger budget: this child run may spend so much from now on.
+    ReserveRaised { budget: i64 },
 }
 
 /// A child run that is to be created. The same call always has the same child.
@@ -183,6 +185,7 @@ impl Note {
                 Input::ChildEnded { node: node.clone(), fence: *fence, outcome: None, bill: *bill }
             }
             Note::BalanceChanged => Input::BalanceChanged { budget: None, balance: None },
+            Note::ReserveRaised { budget } => Input::ReserveRaised { budget: *budget },
             Note::CancelChild => Input::Cancel { reason: Some("its parent stopped it".to_owned()), by: None },
             Note::StartChild(child) => return Delivery::Create(child.clone()),
         })

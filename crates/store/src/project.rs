@@ -177,6 +177,9 @@ pub fn project(
                 let (node, fence) = (parent.node.clone(), parent.fence);
                 rows.tell_run(run, parent.run, Note::Billed { node, fence, bill: *bill }, now);
             }
+            Effect::Raise { fence, budget } => {
+                rows.tell_child(run, *fence, Note::ReserveRaised { budget: *budget }, now);
+            }
         }
     }
     rows

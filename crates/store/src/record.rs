@@ -64,8 +64,8 @@ pub enum RecordQuery {
     Accounts(Option<String>),
     /// By id, after this one.
     AccountsAfter { after: Option<String>, limit: usize },
-    /// Those with runs that wait for money, by id.
-    AccountsInNeed,
+    /// Those with runs that wait for money, by id; all, or one.
+    AccountsInNeed(Option<String>),
     /// Runs of an account whose calls wait for money and could go with so much of it, oldest first.
     InNeed { account: String, within: i64, limit: usize },
     /// By service.

@@ -178,8 +178,8 @@ impl dyn Store + '_ {
         accounts_after(after: Option<String>, limit: usize) -> AccountRow,
         RecordQuery::AccountsAfter { after, limit }, Accounts);
     typed!(
-        /// Accounts with runs that wait for money, by id.
-        accounts_in_need() -> AccountRow, RecordQuery::AccountsInNeed, Accounts);
+        /// Accounts with runs that wait for money, by id; all, or one.
+        accounts_in_need(account: Option<String>) -> AccountRow, RecordQuery::AccountsInNeed(account), Accounts);
     typed!(
         /// Runs of an account whose calls wait for money and could go with so much of it, oldest first.
         in_need(account: String, within: i64, limit: usize) -> InNeed,

@@ -178,7 +178,8 @@ pub enum JobRefusal {
     NoAmount { fault: MoneyFault },
     /// Only whoever knows the account can say so.
     #[error(
-        "insufficient_balance: account `{account}` has {balance}, and {needed} are needed; deposit the difference"
+        "insufficient_balance: {needed} are needed and account `{account}` has {balance}; deposit at least {}",
+        .needed.saturating_sub(*.balance)
     )]
     Short { account: String, needed: i64, balance: i64 },
     #[error("the job belongs to a run: cancel or retry it there")]

@@ -146,6 +146,10 @@ impl Account {
         if held < 0 {
             return Err(LedgerFault::NoCharge { key: movement.key.clone() });
         }
+        // Whatever open charges hold has room to come back, so that no call is kept from ending.
+        if movement.kind == Kind::Deposit && balance.checked_add(held).is_none() {
+            return Err(overflow());
+        }
         Ok(Account { balance, held })
     }
 }
@@ -321,6 +325,16 @@ mod tests {
         let flood = Movement::deposit("flood", i64::MAX);
         assert!(matches!(book.post(flood), Err(LedgerFault::Overflow { .. })));
         assert!(book.is_balanced());
+    }
+
+    #[test]
+    fn what_is_held_always_has_room_to_come_back() {
+        let mut book = book(100);
+        book.post(Movement::charge(key(1), 60)).unwrap();
+        let flood = Movement::deposit("flood", i64::MAX - 99);
+        assert!(matches!(book.post(flood), Err(LedgerFault::Overflow { .. })));
+        book.post(Movement::deposit("just so much", i64::MAX - 100)).unwrap();
+        assert_eq!(book.post(Movement::refund(&key(1), 60)), Ok(Posted::New { balance_after: i64::MAX }));
     }
 
     fn movement() -> impl Strategy<Value = Movement> {

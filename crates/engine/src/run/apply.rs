@@ -16,10 +16,11 @@ pub(super) use round::reopen;
 pub(super) use scope::{chosen, reachable};
 pub(super) use settle::collected;
 
+use super::parked::Need;
 use super::state::{Activity, LoopState, Nest, NodeState, Phase, Slot, Status, Work};
 use super::waits::Look;
 use super::{Run, Todo};
-use crate::event::{Ending, Event, RunFault, Start, Waiting};
+use crate::event::{Ending, Event, Reserve, RunFault, Start, Waiting};
 use crate::path::NodePath;
 use crate::plan::{Form, Kind, Plan, Routing};
 use crate::time::Timestamp;
@@ -63,8 +64,9 @@ impl Run {
             Event::Stepped => self.allowance += 1,
             Event::Retried { round } => self.retried(plan, *round, at),
             Event::Rerun { round, from, shared } => self.rerun(plan, *round, from, shared.as_ref(), at),
-            Event::Funded { budget, nodes } => {
+            Event::Funded { budget, nodes, child } => {
                 self.budget = budget.or(self.budget);
+                self.reserves.extend(child.map(|Reserve { fence, amount }| (fence, amount)));
                 let nodes =
                     if nodes.is_empty() { self.parked.paths().cloned().collect() } else { nodes.clone() };
                 self.look_at_parked(nodes);
@@ -169,8 +171,10 @@ impl Run {
             Waiting::Timer { until } => Activity::Timer { until },
             Waiting::Signal { until } => Activity::Signal { until },
             Waiting::Approval { until } => Activity::Approval { until },
-            Waiting::Balance { amount } => return self.park(plan, path, amount, false),
-            Waiting::Budget { amount } => return self.park(plan, path, amount, true),
+            Waiting::Balance { amount } => return self.park(plan, path, Need::of_balance(amount)),
+            Waiting::Budget { amount, child } => {
+                return self.park(plan, path, Need { amount, over_budget: true, child });
+            }
         };
         let wake = match &activity {
             Activity::Timer { until } => Some(*until),

@@ -56,6 +56,7 @@ impl Run {
             Input::Rerun { from, shared } => decider.rerun(from, shared.as_ref()),
             Input::Continue { node, value } => decider.continue_node(node, value),
             Input::BalanceChanged { budget, balance } => decider.balance_changed(*budget, *balance),
+            Input::ReserveRaised { budget } => Ok(decider.reserve_raised(*budget)),
         }
     }
 

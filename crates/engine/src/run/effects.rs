@@ -70,6 +70,9 @@ impl Run {
                 let parent = self.start.parent.clone().filter(|_| self.status.is_ended() && !bill.is_zero());
                 out.extend(parent.map(|parent| Effect::Bill { parent, bill: *bill }));
             }
+            Event::Funded { child, .. } => {
+                out.extend(child.map(|child| Effect::Raise { fence: child.fence, budget: child.amount }));
+            }
             Event::Started(_)
             | Event::Entered { .. }
             | Event::Suspended { .. }
@@ -85,7 +88,6 @@ impl Run {
             | Event::Stepped
             | Event::Retried { .. }
             | Event::Rerun { .. }
-            | Event::Funded { .. }
             | Event::Logged { .. } => {}
         }
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::state::Status;
 use super::{Run, Todo};
 use crate::path::NodePath;
 
@@ -18,14 +19,26 @@ pub(crate) struct Parked {
     /// Those that wait for a budget.
     #[serde(skip)]
     of_budget: BTreeSet<(i64, NodePath)>,
+    /// Those that wait to start a child run until another gives back what it holds of the budget: one goes at a time,
+    /// whatever it left.
+    #[serde(skip)]
+    of_reserve: BTreeSet<(i64, NodePath)>,
 }
 
 /// What a parked call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Need {
-    amount: i64,
+pub(crate) struct Need {
+    pub(crate) amount: i64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    over_budget: bool,
+    pub(crate) over_budget: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) child: bool,
+}
+
+impl Need {
+    pub(crate) fn of_balance(amount: i64) -> Self {
+        Need { amount, over_budget: false, child: false }
+    }
 }
 
 /// What a snapshot holds: those of earlier releases have no amounts.
@@ -41,13 +54,11 @@ impl From<Stored> for Parked {
         let needs = match stored {
             Stored::Needs { needs } => needs,
             // Any money may be enough: they are looked at once too often rather than never.
-            Stored::Paths(paths) => {
-                paths.into_iter().map(|path| (path, Need { amount: 0, over_budget: false })).collect()
-            }
+            Stored::Paths(paths) => paths.into_iter().map(|path| (path, Need::of_balance(0))).collect(),
         };
         let mut parked = Parked::default();
-        for (path, Need { amount, over_budget }) in needs {
-            parked.insert(path, amount, over_budget);
+        for (path, need) in needs {
+            parked.insert(path, need);
         }
         parked
     }
@@ -62,20 +73,20 @@ impl Parked {
         self.needs.keys()
     }
 
-    /// Those that wait for a budget, whatever they need.
+    /// Those that wait for a budget, whatever they need; without those that wait to start a child run.
     pub(crate) fn over_budget(&self) -> impl Iterator<Item = &NodePath> {
         self.of_budget.iter().map(|(_, path)| path)
     }
 
-    pub(crate) fn insert(&mut self, path: NodePath, amount: i64, over_budget: bool) {
+    pub(crate) fn insert(&mut self, path: NodePath, need: Need) {
         self.remove(&path);
-        self.needs.insert(path.clone(), Need { amount, over_budget });
-        self.of(over_budget).insert((amount, path));
+        self.needs.insert(path.clone(), need);
+        self.of(need).insert((need.amount, path));
     }
 
     pub(crate) fn remove(&mut self, path: &NodePath) {
-        if let Some(Need { amount, over_budget }) = self.needs.remove(path) {
-            self.of(over_budget).remove(&(amount, path.clone()));
+        if let Some(need) = self.needs.remove(path) {
+            self.of(need).remove(&(need.amount, path.clone()));
         }
     }
 
@@ -83,8 +94,12 @@ impl Parked {
         *self = Parked::default();
     }
 
-    fn of(&mut self, over_budget: bool) -> &mut BTreeSet<(i64, NodePath)> {
-        if over_budget { &mut self.of_budget } else { &mut self.of_balance }
+    fn of(&mut self, need: Need) -> &mut BTreeSet<(i64, NodePath)> {
+        match (need.over_budget, need.child) {
+            (false, _) => &mut self.of_balance,
+            (true, false) => &mut self.of_budget,
+            (true, true) => &mut self.of_reserve,
+        }
     }
 }
 
@@ -99,15 +114,33 @@ fn borne(needs: &BTreeSet<(i64, NodePath)>, by: i64) -> impl Iterator<Item = &No
 }
 
 impl Run {
-    /// What its account must have before any of its calls that wait for money can go; `None` = none of them waits.
+    /// What its account must have before any of its calls that wait for money can go; `None` = none of them waits, or
+    /// money would not let it go. Those that a pause holds back have been told.
     pub fn needs(&self) -> Option<i64> {
-        self.parked.of_balance.first().map(|(amount, _)| *amount)
+        match self.status {
+            Status::Running | Status::Paused => {}
+            Status::Pending | Status::Canceling | Status::Completed | Status::Failed | Status::Canceled => {
+                return None;
+            }
+        }
+        let mut waiting = self.parked.of_balance.iter().filter(|(_, path)| self.is_untold(path));
+        waiting.next().map(|(amount, _)| *amount)
+    }
+
+    /// Whether calls that wait for the budget could go, and nothing has looked at them: that must never be.
+    pub fn is_overlooked(&self) -> bool {
+        let is_open = matches!(self.status, Status::Running | Status::Paused);
+        is_open && self.within_budget().iter().chain(self.next_child()).any(|path| self.is_untold(path))
+    }
+
+    fn is_untold(&self, path: &NodePath) -> bool {
+        !self.agenda.contains(&Todo::Begin(path.clone()))
     }
 
     /// Parked calls that are to be looked at again now that the account has so much; all of them if that is not known.
     /// While the run is paused, those of before are still on its agenda.
     pub(super) fn funded_by(&self, balance: Option<i64>) -> Vec<NodePath> {
-        let is_new = |path: &&NodePath| !self.agenda.contains(&Todo::Begin((*path).clone()));
+        let is_new = |path: &&NodePath| self.is_untold(path);
         match balance {
             Some(balance) => borne(&self.parked.of_balance, balance).filter(is_new).cloned().collect(),
             None => self.parked.paths().filter(is_new).cloned().collect(),
@@ -121,6 +154,20 @@ impl Run {
         };
         let left = budget.saturating_sub(self.cost.borne()).saturating_sub(self.reserved());
         borne(&self.parked.of_budget, left).cloned().collect()
+    }
+
+    /// The call whose turn it is to start a child run.
+    fn next_child(&self) -> Option<&NodePath> {
+        let (_, path) = self.parked.of_reserve.first()?;
+        Some(path).filter(|_| self.reserved() <= 0)
+    }
+
+    pub(super) fn look_at_next_child(&mut self) {
+        if matches!(self.status, Status::Running | Status::Paused)
+            && let Some(path) = self.next_child().cloned()
+        {
+            self.look_at_parked(vec![path]);
+        }
     }
 
     /// Calls that wait for money may go now: they are decided again.
@@ -139,7 +186,8 @@ mod tests {
     fn parked(needs: &[(&str, i64, bool)]) -> Parked {
         let mut parked = Parked::default();
         for (path, amount, over_budget) in needs {
-            parked.insert(NodePath::from(*path), *amount, *over_budget);
+            let need = Need { amount: *amount, over_budget: *over_budget, child: false };
+            parked.insert(NodePath::from(*path), need);
         }
         parked
     }
@@ -154,7 +202,7 @@ mod tests {
         assert_eq!(least(&parked), Some(10));
         parked.remove(&"b".into());
         assert_eq!(least(&parked), Some(10));
-        parked.insert("c".into(), 40, false);
+        parked.insert("c".into(), Need::of_balance(40));
         assert_eq!(least(&parked), Some(30));
         for path in ["a", "c", "nobody"] {
             parked.remove(&path.into());

@@ -63,7 +63,7 @@ pub struct Planned {
 pub struct PlannedCall {
     pub service: String,
     pub by: &'static str,
-    /// What one of them would be charged; `None` = nothing, or it cannot be told before.
+    /// What one of them would be charged, of many the most; `None` = nothing, or it cannot be told before.
     pub estimate: Option<i64>,
 }
 

@@ -87,7 +87,10 @@ impl Run {
             Status::Pending => return about(Cause::Start, None),
             Status::Completed => return about(Cause::Nothing { status: self.status.word() }, None),
             Status::Failed | Status::Canceled => {
-                let command = Some(format!("windlass run retry {id}"));
+                let command = Some(match self.benefactor() {
+                    Some(parent) => format!("windlass run rerun {} --from {}", parent.run, parent.node),
+                    None => format!("windlass run retry {id}"),
+                });
                 return about(Cause::Nothing { status: self.status.word() }, command);
             }
             Status::Canceling => return about(Cause::CancelConfirmation { n_calls: self.n_granted }, None),
@@ -195,9 +198,10 @@ impl Run {
                 let account = self.start.account.as_deref().unwrap_or_default();
                 if *over_budget {
                     let held = self.reserved();
+                    let whose = self.benefactor().map_or(id, |parent| parent.run);
                     (
                         Cause::Budget { amount: *amount, held },
-                        Some(format!("windlass run budget {id} AMOUNT")),
+                        Some(format!("windlass run budget {whose} AMOUNT")),
                     )
                 } else {
                     let command = format!("windlass account deposit {account} {amount}");

@@ -76,13 +76,18 @@ fn split_head(text: &str) -> (String, String) {
     (head, rest)
 }
 
-/// `TIME [short=a,b] WORD …`
+/// `TIME [short=a,b] [purse=N] WORD …`
 fn feed(world: &mut World, text: &str) -> Result<Vec<String>, String> {
     let (time, mut rest) = text.split_once(' ').ok_or("an input is `TIME WORD …`")?;
     let mut given = Given::at(Timestamp(time.parse().map_err(|_| format!("bad time `{time}`"))?));
     if let Some(short) = rest.strip_prefix("short=") {
         let (nodes, after) = short.split_once(' ').ok_or("short=NODE,… WORD …")?;
         given.short = nodes.split(',').map(NodePath::from).collect();
+        rest = after;
+    }
+    if let Some(purse) = rest.strip_prefix("purse=") {
+        let (purse, after) = purse.split_once(' ').ok_or("purse=N WORD …")?;
+        given.purse = Some(purse.parse().map_err(show)?);
         rest = after;
     }
     let input = parse_input(world, rest)?;
@@ -167,6 +172,7 @@ fn parse_input(world: &World, text: &str) -> Result<Input, String> {
             Input::Continue { node: NodePath::from(node), value: value(rest)? }
         }
         "funded" => Input::BalanceChanged { budget: rest.parse().ok(), balance: None },
+        "raised" => Input::ReserveRaised { budget: rest.parse().map_err(show)? },
         "balance" => Input::BalanceChanged { budget: None, balance: rest.parse().ok() },
         other => return Err(format!("unknown input `{other}`")),
     })
@@ -265,6 +271,8 @@ fn about_run(world: &World, claim: &str) -> Result<(), String> {
         "own" => equal(json!([run.own_cost().estimated, run.own_cost().actual]), rest),
         "round" => equal(json!(run.round), rest),
         "granted" => equal(json!(run.n_granted), rest),
+        "needs" => equal(json!(run.needs()), rest),
+        "overlooked" => equal(json!(run.is_overlooked()), rest),
         "error" => {
             let error =
                 run.error.as_ref().map(|e| format!("{} {} {}", e.node, e.fault.kind, e.fault.message));

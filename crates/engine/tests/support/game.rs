@@ -118,7 +118,11 @@ impl Game {
                 Effect::Call(order) if matches!(order.exec, Exec::Flow { .. }) => {
                     self.children.insert(order.fence, order.node.clone());
                 }
-                Effect::Call(_) | Effect::Cancel { .. } | Effect::Tell { .. } | Effect::Bill { .. } => {}
+                Effect::Call(_)
+                | Effect::Cancel { .. }
+                | Effect::Tell { .. }
+                | Effect::Bill { .. }
+                | Effect::Raise { .. } => {}
             }
         }
         Ok(())

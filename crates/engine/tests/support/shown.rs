@@ -44,6 +44,7 @@ pub(super) fn shown_effect(effect: &Effect) -> String {
             let Bill { estimated, actual } = bill;
             if bill.is_zero() { told } else { format!("{told} bill={estimated}/{actual}") }
         }
+        Effect::Raise { fence, budget } => format!("raise fence={fence} {budget}"),
         Effect::Bill { parent, bill } => {
             format!("bill {} fence={} {}/{}", parent.node, parent.fence, bill.estimated, bill.actual)
         }

@@ -87,7 +87,7 @@ impl World {
                         _ => n_closed += 1,
                     }
                 }
-                Effect::Cancel { .. } | Effect::Tell { .. } | Effect::Bill { .. } => {}
+                Effect::Cancel { .. } | Effect::Tell { .. } | Effect::Bill { .. } | Effect::Raise { .. } => {}
             }
         }
         if run.status.is_ended() && n_charges != n_closed {

@@ -1,16 +1,22 @@
 //! What becomes of runs that wait for money, whoever dies in between; and prices that others set.
 
+mod meddled;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_engine::definition::Strictness;
 use windlass_engine::event::{OnShort, Start};
+use windlass_engine::id::RunId;
+use windlass_engine::input::Input;
 use windlass_engine::money::Price;
 use windlass_store::Memory;
 use windlass_store::Store;
 use windlass_store::flow::VersionStatus;
+use windlass_store::record::RecordQuery;
 use windlass_store::run::RunStatus;
 
 use super::*;
@@ -18,11 +24,12 @@ use crate::Settings;
 use crate::flow::{NewFlow, NewVersion};
 use crate::job::{Claim, Claimed, Finish};
 use crate::run::NewRun;
+use meddled::{Meddled, unavailable};
 
 /// Longer than anything takes that is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-async fn server(store: &Arc<Memory>, is_alone: bool) -> Runtime {
+async fn server<S: Store + 'static>(store: &Arc<S>, is_alone: bool) -> Runtime {
     let settings = Settings { is_alone, ..Settings::default() };
     Runtime::start_up(store.clone() as Arc<dyn Store>, settings).await.unwrap()
 }
@@ -35,6 +42,10 @@ async fn stage(server: &Runtime, amount: i64) -> NewRun {
     }
     server.set_price("tts", price(50)).await.unwrap();
     let definition = json!({ "nodes": [{ "id": "a", "type": "tts", "config": {} }], "edges": [] });
+    published(server, "speak", &definition).await
+}
+
+async fn published(server: &Runtime, name: &str, definition: &Value) -> NewRun {
     let version = NewVersion {
         definition: definition.to_string(),
         strictness: Strictness::Strict,
@@ -42,7 +53,7 @@ async fn stage(server: &Runtime, amount: i64) -> NewRun {
         status: VersionStatus::Published,
         note: String::new(),
     };
-    let flow = NewFlow { name: "speak".to_owned(), ..NewFlow::default() };
+    let flow = NewFlow { name: name.to_owned(), ..NewFlow::default() };
     let published = server.publish_flow(flow, Some(version)).await.unwrap().published;
     NewRun {
         flow: published.flow,
@@ -120,7 +131,7 @@ async fn what_nobody_followed_up_is_followed_up_by_the_next_server() {
         after.says(&job, json!({ "n": 1 })).await;
         assert_eq!(after.wait_ended(run, PATIENCE).await.unwrap(), Some(RunStatus::Completed));
         assert_eq!(after.account("acme").await.unwrap().balance, 0);
-        assert!(after.store().accounts_in_need().await.unwrap().is_empty());
+        assert!(after.store().accounts_in_need(None).await.unwrap().is_empty());
     }
 }
 
@@ -200,4 +211,167 @@ async fn a_run_carries_the_prices_of_what_it_can_call() {
     let run = server.start(new).await.unwrap().run;
     let view = server.view(run).await.unwrap().unwrap();
     assert_eq!(view.state.start.prices.keys().collect::<Vec<_>>(), ["tts"]);
+}
+
+#[tokio::test]
+async fn a_look_that_failed_is_made_again() {
+    let is_away = Arc::new(AtomicBool::new(false));
+    let away = is_away.clone();
+    let on_records = move |query: &RecordQuery| match query {
+        RecordQuery::AccountsInNeed(Some(_)) if away.swap(false, Ordering::SeqCst) => Err(unavailable()),
+        _ => Ok(()),
+    };
+    let store = Arc::new(Meddled { on_records: Box::new(on_records), ..Meddled::default() });
+    let server = server(&store, true).await;
+    let new = stage(&server, 70).await;
+    let first = server.start(new.clone()).await.unwrap().run;
+    let second = server.waits(&new).await;
+    let job = server.job_of(first).await;
+    while server.needy().is_looked_at("acme") {
+        tokio::task::yield_now().await;
+    }
+    is_away.store(true, Ordering::SeqCst);
+    server.says(&job, json!({ "n": 0 })).await;
+    server.job_of(second).await;
+    assert!(!is_away.load(Ordering::SeqCst));
+}
+
+#[tokio::test]
+async fn an_account_that_moves_between_two_looks_is_looked_at_anew() {
+    let n_moved = AtomicU64::new(0);
+    let on_commit = move |memory: &Memory, commits: &[Commit]| {
+        // Somebody pays in just before the run is parked: its commit relies on what the account was.
+        if commits.iter().any(|commit| !commit.unmoved.is_empty())
+            && n_moved.fetch_add(1, Ordering::SeqCst) < 3
+        {
+            let key = format!("meanwhile {}", n_moved.load(Ordering::SeqCst));
+            let (account, movement) = ("acme".to_owned(), Movement::deposit(&key, 5));
+            let postings = vec![Posting { account, movement, run: None, node: None }];
+            let now = windlass_engine::time::Timestamp(1);
+            let commit = Commit { postings, ..Commit::new(CommandId::new(Uuid::now_v7()), now) };
+            memory.commit_now(vec![commit]).pop().unwrap().unwrap();
+        }
+    };
+    let store = Arc::new(Meddled { on_commit: Box::new(on_commit), ..Meddled::default() });
+    let server = server(&store, true).await;
+    let new = stage(&server, 0).await;
+    server.waits(&new).await;
+    assert_eq!(server.account("acme").await.unwrap().balance, 15);
+}
+
+#[tokio::test]
+async fn a_hundred_calls_that_nobody_can_pay_are_found_at_once() {
+    let store = Arc::new(Memory::new());
+    let server = server(&store, true).await;
+    stage(&server, 120).await;
+    let definition = json!({ "start": "f", "nodes": { "f": {
+        "kind": "foreach", "service": "tts", "exec_type": "queue", "prep": { "input_key": "$params.items" },
+        "failure_strategy": "continue"
+    } } });
+    let mut new = published(&server, "many", &definition).await;
+    new.start.on_short_balance = OnShort::Fail;
+    new.start.params.insert("items".to_owned(), json!(vec![0; 100]));
+    server.set_price("tts", price(150)).await.unwrap();
+    let started = server.start(new.clone()).await.unwrap();
+    assert_eq!(started.status, RunStatus::Completed);
+    assert_eq!(server.account("acme").await.unwrap().balance, 120);
+    server.set_price("tts", price(50)).await.unwrap();
+    let run = server.start(new).await.unwrap().run;
+    for _ in 0..2 {
+        let job = server.job_of(run).await;
+        server.says(&job, json!({ "n": 1 })).await;
+    }
+    assert_eq!(server.wait_ended(run, PATIENCE).await.unwrap(), Some(RunStatus::Completed));
+    assert_eq!(server.account("acme").await.unwrap().balance, 20);
+}
+
+#[tokio::test]
+async fn money_that_a_paused_run_does_not_take_is_there_for_others() {
+    let store = Arc::new(Memory::new());
+    let server = server(&store, true).await;
+    let new = stage(&server, 0).await;
+    let first = server.waits(&new).await;
+    let second = server.waits(&new).await;
+    server.submit(first, Input::Pause).await.unwrap();
+    server.deposit("acme", 50, "for one").await.unwrap();
+    server.job_of(second).await;
+    server.submit(first, Input::Resume).await.unwrap();
+    server.deposit("acme", 50, "for the other").await.unwrap();
+    server.job_of(first).await;
+}
+
+#[tokio::test]
+async fn one_of_two_equal_deposits_was_made() {
+    let store = Arc::new(Meddled::default());
+    let server = server(&store, true).await;
+    server.open_account("acme", None).await.unwrap();
+    let deposit = || server.deposit("acme", 5, "once");
+    let (one, other) = tokio::join!(deposit(), deposit());
+    let (one, other) = (one.unwrap(), other.unwrap());
+    assert_eq!(one.entry, other.entry);
+    assert!(one.created != other.created);
+    assert_eq!(server.account("acme").await.unwrap().balance, 5);
+}
+
+#[tokio::test]
+async fn a_price_that_was_saved_is_known() {
+    let is_away = Arc::new(AtomicBool::new(false));
+    let away = is_away.clone();
+    let on_records = move |query: &RecordQuery| match query {
+        RecordQuery::Prices if away.load(Ordering::SeqCst) => Err(unavailable()),
+        _ => Ok(()),
+    };
+    let store = Arc::new(Meddled { on_records: Box::new(on_records), ..Meddled::default() });
+    let server = server(&store, true).await;
+    server.set_price("tts", price(50)).await.unwrap();
+    is_away.store(true, Ordering::SeqCst);
+    server.set_price("tts", price(7)).await.unwrap();
+    assert_eq!(server.price_list().await.unwrap()["tts"], price(7));
+}
+
+#[tokio::test]
+async fn money_that_nobody_noticed_is_found_and_followed_up() {
+    let store = Arc::new(Memory::new());
+    let server = server(&store, true).await;
+    let new = stage(&server, 0).await;
+    let run = server.waits(&new).await;
+    while server.needy().is_looked_at("acme") {
+        tokio::task::yield_now().await;
+    }
+    comes_in(&store, 50, false).await;
+    for repair in [false, true] {
+        let found = server.examine(repair).await.unwrap().findings;
+        let [finding] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((&finding.subject, finding.repaired), (&run.to_string(), repair));
+        assert!(finding.what.contains("calls wait for 50, and account `acme` has 50"), "{}", finding.what);
+    }
+    server.job_of(run).await;
+    assert!(server.examine(false).await.unwrap().findings.is_empty());
+}
+
+#[tokio::test]
+async fn a_larger_budget_reaches_the_child_that_waits_for_it() {
+    let store = Arc::new(Memory::new());
+    let server = server(&store, true).await;
+    stage(&server, 100).await;
+    let call = json!({ "id": "c", "type": "flow_ref", "config": { "flow": "speak" } });
+    let mut new = published(&server, "parent", &json!({ "nodes": [call], "edges": [] })).await;
+    new.start.budget = Some(40);
+    let mut changes = server.changes();
+    let parent = server.start(new).await.unwrap().run;
+    let child = RunId::of_call(parent, 1);
+    while {
+        let change = changes.recv().await.unwrap();
+        (change.run, change.status) != (child, RunStatus::Waiting)
+    } {}
+    let raise =
+        |run, budget| server.submit(run, Input::BalanceChanged { budget: Some(budget), balance: None });
+    let refused = raise(child, 50).await.unwrap_err().to_string();
+    assert!(refused.contains(&format!("windlass run budget {parent} AMOUNT")), "{refused}");
+    raise(parent, 50).await.unwrap();
+    let job = server.job_of(child).await;
+    server.says(&job, json!({ "n": 1 })).await;
+    assert_eq!(server.wait_ended(parent, PATIENCE).await.unwrap(), Some(RunStatus::Completed));
+    let refused = server.submit(child, Input::Rerun { from: "a".into(), shared: None }).await.unwrap_err();
+    assert!(refused.to_string().contains(&format!("windlass run rerun {parent} --from c")), "{refused}");
 }

@@ -44,8 +44,8 @@ pub enum CreateError {
     Problems(Vec<Problem>),
     /// Nothing was created and nothing charged: those of these places cannot be paid for.
     #[error(
-        "insufficient_balance: account `{account}` has {balance}, and {needed} more are needed for these jobs; \
-         deposit the difference"
+        "insufficient_balance: {needed} are needed for all that was asked, and account `{account}` has {balance}; \
+         deposit at least {}", .needed.saturating_sub(*.balance)
     )]
     Short { account: String, needed: i64, balance: i64, places: Vec<Problem> },
     #[error(transparent)]

@@ -44,9 +44,11 @@ impl Runtime {
         let name = match &draft.target {
             Target::Job(spec) => {
                 check_job(&mut problems, spec);
+                self.check_payer(&mut problems, "$.task.account", spec.account.as_deref()).await?;
                 spec.name.clone()
             }
             Target::Flow { flow, version, params, account } => {
+                self.check_payer(&mut problems, "$.account", account.as_deref()).await?;
                 let start = Start { params: params.clone(), account: account.clone(), ..Start::default() };
                 self.check_flow(&mut problems, *flow, *version, start).await?
             }
@@ -58,6 +60,22 @@ impl Runtime {
             }
             None => Err(problems.into_list()),
         })
+    }
+
+    /// Whether whoever is to pay is there: what is started would be refused otherwise, every time.
+    async fn check_payer(
+        &self,
+        problems: &mut Problems,
+        path: &str,
+        account: Option<&str>,
+    ) -> Result<(), RuntimeError> {
+        // One that is no name is a problem anyway.
+        if let Some(account) = account.filter(|account| !account.trim().is_empty())
+            && self.store().account(account).await?.is_none()
+        {
+            problems.error(path, format!("there is no account `{account}`; open it first, or leave it out"));
+        }
+        Ok(())
     }
 
     /// Whether the flow could be started now; answers with its name.

@@ -195,6 +195,12 @@ impl Runtime {
     ) -> Result<Tried, RuntimeError> {
         let origin = JobOrigin { schedule: Some(change.row.id()), call: None };
         let mut jobs = Vec::with_capacity(firings.len());
+        if let Some(account) = &spec.account
+            && self.store().account(account).await?.is_none()
+        {
+            let refusal = Refusal::UnknownAccount(account.clone());
+            return Ok(Tried::Misfit(Misfit::new("$.task.account", refusal)));
+        }
         let spec = self.priced(vec![spec.clone()]).await?.pop().unwrap_or_else(|| spec.clone());
         for FiringRow { firing, .. } in &firings {
             match Job::create(firing.job(), spec.clone(), now) {
@@ -246,7 +252,15 @@ impl Runtime {
             Err(NoVersion { path, reason }) => return Ok(Tried::Misfit(Misfit::new(path, reason))),
         };
         let start = Start { params: params.clone(), account: account.clone(), ..Start::default() };
-        let start = self.complete(start, version.id).await?;
+        if let Some(account) = account
+            && let Err(error) = self.check_account(account).await
+        {
+            return misfit_or_trouble(error);
+        }
+        let start = match self.complete(start, version.id).await {
+            Ok(start) => start,
+            Err(error) => return misfit_or_trouble(error),
+        };
         let origin = Origin {
             flow: *flow,
             version: version.id,

@@ -9,7 +9,7 @@ use windlass_engine::id::{CommandId, JobId, RunId};
 use windlass_engine::input::Refusal;
 use windlass_engine::money::node_of_key;
 use windlass_engine::path::NodePath;
-use windlass_engine::run::Step;
+use windlass_engine::run::{Run, Step};
 use windlass_engine::time::Timestamp;
 use windlass_store::commit::{Commit, JobChange, Unmoved};
 use windlass_store::error::Subject;
@@ -32,14 +32,34 @@ pub(super) enum Written {
     Yes,
     /// Load what is new and decide again.
     Again,
-    Short {
-        nodes: BTreeSet<NodePath>,
-        at: Unmoved,
-    },
+    /// The account is no longer as it was when calls were found short: decide anew.
+    Moved,
+    Short(Lack),
     /// The letters that this is about cannot be taken; the others are decided again.
     Without(Out),
     /// Something is wrong with the whole commit.
     No(StoreError),
+}
+
+/// What is known of an account that could not bear what was decided.
+pub(super) struct Lack {
+    nodes: BTreeSet<NodePath>,
+    balance: i64,
+    /// While it is at this revision.
+    pub(super) at: Unmoved,
+}
+
+impl Lack {
+    /// With what was found before, at the same revision.
+    pub(super) fn beside(mut self, before: Option<Lack>) -> Lack {
+        self.nodes.extend(before.into_iter().flat_map(|before| before.nodes));
+        self
+    }
+
+    /// The calls that are short, and what the run may have paid for others with what is there.
+    pub(super) fn facts(&self, run: &Run) -> (BTreeSet<NodePath>, Option<i64>) {
+        (self.nodes.clone(), Some(run.paid().saturating_add(self.balance)))
+    }
 }
 
 /// Letters that are answered without being taken.
@@ -117,9 +137,9 @@ impl Runtime {
         let command = commit.command;
         match self.store().commit_one(commit).await {
             Ok(_) => Written::Yes,
-            Err(StoreError::Refused(Forbidden::Short { keys, account, revision, .. })) => {
+            Err(StoreError::Refused(Forbidden::Short { keys, account, balance, revision, .. })) => {
                 let nodes = keys.iter().filter_map(|key| node_of_key(key)).collect();
-                Written::Short { nodes, at: Unmoved { account, revision } }
+                Written::Short(Lack { nodes, balance, at: Unmoved { account, revision } })
             }
             Err(StoreError::Refused(Forbidden::RequestTaken { existing, same_request, .. })) => {
                 Written::Without(Out::Request { run: existing, same_request })
@@ -128,7 +148,8 @@ impl Runtime {
             Err(StoreError::Refused(Forbidden::AlreadyFired(_) | Forbidden::UnknownSchedule(_))) => {
                 Written::Without(Out::Company)
             }
-            Err(StoreError::Conflict { what: Subject::Run(_) | Subject::Account(_), .. }) => Written::Again,
+            Err(StoreError::Conflict { what: Subject::Run(_), .. }) => Written::Again,
+            Err(StoreError::Conflict { what: Subject::Account(_), .. }) => Written::Moved,
             Err(StoreError::Conflict { what: Subject::Job(id), .. }) => Written::Without(Out::Job(id)),
             Err(StoreError::Conflict {
                 what: Subject::Schedule(_) | Subject::Server(_) | Subject::Queue(_),

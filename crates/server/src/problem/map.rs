@@ -36,6 +36,7 @@ impl From<Refusal> for ApiError {
             Refusal::NotAssigned { .. } => Code::NotAssigned,
             Refusal::NotRunYet(_) => Code::NotRunYet,
             Refusal::NothingToRetry => Code::NothingToRetry,
+            Refusal::AgainByParent { .. } | Refusal::BudgetOfParent { .. } => Code::OfParent,
             Refusal::Reserved(_) => Code::ReservedKey,
             Refusal::Bad(_) => Code::InvalidInput,
         };

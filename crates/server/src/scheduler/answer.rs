@@ -146,7 +146,9 @@ impl From<Refusal> for Failure {
             | Refusal::WhichApproval(_)
             | Refusal::NotAssigned { .. }
             | Refusal::NotRunYet(_)
-            | Refusal::NothingToRetry => StatusCode::CONFLICT,
+            | Refusal::NothingToRetry
+            | Refusal::AgainByParent { .. }
+            | Refusal::BudgetOfParent { .. } => StatusCode::CONFLICT,
         };
         Failure::new(status, refusal.to_string())
     }

@@ -27,7 +27,7 @@ impl World {
                 },
                 Effect::Cancel { node, fence, exec } => self.cancel(server, hot.run.id, node, *fence, exec),
                 // These were rows of the commit.
-                Effect::Move { .. } | Effect::Tell { .. } | Effect::Bill { .. } => {}
+                Effect::Move { .. } | Effect::Tell { .. } | Effect::Bill { .. } | Effect::Raise { .. } => {}
             }
         }
         Ok(())

@@ -68,7 +68,7 @@ pub async fn every_charge_that_does_not_fit_is_named(store: &dyn Store) {
     let Some(Refusal::Short { account, needed, balance, keys, revision }) = refused.refusal() else {
         panic!("{refused}")
     };
-    assert_eq!((account.as_str(), *needed, *balance, *revision), ("payer", 70, 100, 1));
+    assert_eq!((account.as_str(), *needed, *balance, *revision), ("payer", 160, 100, 1));
     assert_eq!(*keys, ["charge:call/2", "charge:call/4"]);
     assert_eq!(bench.balance("payer").await, (100, 0));
 }
@@ -199,8 +199,15 @@ pub async fn runs_that_wait_for_money_are_found_by_what_they_need(store: &dyn St
     assert_eq!(found(20, 10).await, [(run_id(2), 10), (run_id(4), 20)]);
     assert_eq!(found(i64::MAX, 2).await, [(run_id(1), 30), (run_id(2), 10)]);
     assert!(found(9, 10).await.is_empty());
-    let accounts = store.accounts_in_need().await.unwrap();
-    assert_eq!(accounts.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["other", "payer"]);
+    let accounts = async |id: Option<&str>| {
+        let rows = store.accounts_in_need(id.map(str::to_owned)).await.unwrap();
+        rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
+    };
+    assert_eq!(accounts(None).await, ["other", "payer"]);
+    assert_eq!(accounts(Some("other")).await, ["other"]);
+    for nobody in ["rich", "unknown"] {
+        assert!(accounts(Some(nobody)).await.is_empty(), "{nobody}");
+    }
     bench.commit(bench.entry(2, 1, RunStatus::Running, at(9))).await.unwrap();
     assert_eq!(found(20, 10).await, [(run_id(4), 20)]);
 }

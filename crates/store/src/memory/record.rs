@@ -127,8 +127,10 @@ impl State {
                 let asked = rows.filter(|row| after.as_ref().is_none_or(|after| row.id > *after));
                 Records::Accounts(asked.take(limit).cloned().collect())
             }
-            RecordQuery::AccountsInNeed => {
-                let ids: BTreeSet<&str> = self.runs_in_need().map(|(account, _)| account).collect();
+            RecordQuery::AccountsInNeed(id) => {
+                let ids = self.runs_in_need().map(|(account, _)| account);
+                let ids: BTreeSet<&str> =
+                    ids.filter(|account| id.as_deref().is_none_or(|id| id == *account)).collect();
                 let rows = ids.into_iter().filter_map(|id| self.accounts.get(id));
                 Records::Accounts(rows.map(|stored| stored.row.clone()).collect())
             }

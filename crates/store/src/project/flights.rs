@@ -44,7 +44,11 @@ impl Flights {
                 Effect::Call(order) => {
                     orders.insert(order.fence, is_direct(&order.exec));
                 }
-                Effect::Cancel { .. } | Effect::Move { .. } | Effect::Tell { .. } | Effect::Bill { .. } => {}
+                Effect::Cancel { .. }
+                | Effect::Move { .. }
+                | Effect::Tell { .. }
+                | Effect::Bill { .. }
+                | Effect::Raise { .. } => {}
             }
         }
         for event in &step.events {

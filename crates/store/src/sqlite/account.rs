@@ -35,6 +35,9 @@ const ACCOUNTS_AFTER: &str = accounts!("WHERE id > ?1 ORDER BY id LIMIT ?2");
 const ACCOUNTS_IN_NEED: &str = accounts!(
     "WHERE id IN (SELECT account FROM runs INDEXED BY runs_in_need WHERE needs IS NOT NULL) ORDER BY id"
 );
+const ACCOUNT_IN_NEED: &str = accounts!(
+    "WHERE id = ?1 AND EXISTS (SELECT 1 FROM runs INDEXED BY runs_in_need WHERE needs IS NOT NULL AND account = ?1)"
+);
 // The index is named because the order looks cheaper elsewhere, and costs all runs there are.
 const IN_NEED: &str = "SELECT id, needs FROM runs INDEXED BY runs_in_need \
      WHERE needs IS NOT NULL AND account = ?1 AND needs <= ?2 ORDER BY no LIMIT ?3";
@@ -139,9 +142,13 @@ pub(super) fn accounts_after(
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Accounts with runs that wait for money.
-pub(super) fn accounts_in_need(db: &Connection) -> Result<Vec<AccountRow>, StoreError> {
-    Ok(db.prepare_cached(ACCOUNTS_IN_NEED)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
+/// Accounts with runs that wait for money; all, or this one if it has any.
+pub(super) fn accounts_in_need(db: &Connection, id: Option<&str>) -> Result<Vec<AccountRow>, StoreError> {
+    let rows: rusqlite::Result<_> = match id {
+        Some(id) => db.prepare_cached(ACCOUNT_IN_NEED)?.query_map([id], read)?.collect(),
+        None => db.prepare_cached(ACCOUNTS_IN_NEED)?.query_map([], read)?.collect(),
+    };
+    Ok(rows?)
 }
 
 /// Runs of an account that could go with so much money.

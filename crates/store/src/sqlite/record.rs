@@ -36,7 +36,7 @@ pub(super) fn records(db: &Connection, query: &RecordQuery) -> Result<Records, S
         RecordQuery::AccountsAfter { after, limit } => {
             Records::Accounts(account::accounts_after(db, after.as_deref(), *limit)?)
         }
-        RecordQuery::AccountsInNeed => Records::Accounts(account::accounts_in_need(db)?),
+        RecordQuery::AccountsInNeed(id) => Records::Accounts(account::accounts_in_need(db, id.as_deref())?),
         RecordQuery::InNeed { account, within, limit } => {
             Records::InNeed(account::in_need(db, account, *within, *limit)?)
         }

@@ -45,6 +45,7 @@ impl Run {
         self.n_granted = self.n_granted.saturating_sub(gone.n_granted);
         self.cost.refunded = self.cost.refunded.saturating_add(gone.refunded);
         self.forget_inside(path);
+        self.look_at_budget(gone.refunded > 0);
     }
 }
 

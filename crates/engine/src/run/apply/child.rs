@@ -2,6 +2,7 @@
 
 use super::super::Run;
 use super::super::state::Status;
+use crate::event::{OnShort, Parent, Reserve};
 use crate::money::Bill;
 
 impl Run {
@@ -20,6 +21,22 @@ impl Run {
         self.reserves.values().fold(0, |sum, reserve| sum.saturating_add(*reserve))
     }
 
+    /// The open child run that may spend most of the budget.
+    pub(in super::super) fn largest_reserve(&self) -> Option<Reserve> {
+        let reserves = self.reserves.iter().map(|(fence, amount)| Reserve { fence: *fence, amount: *amount });
+        reserves.max_by_key(|reserve| reserve.amount)
+    }
+
+    /// Whose budget this run spends from, if not its own.
+    pub(in super::super) fn benefactor(&self) -> Option<&Parent> {
+        self.start.parent.as_ref().filter(|_| self.start.budget.is_some())
+    }
+
+    /// What the calls of this run have taken from its account so far, without its children.
+    pub fn paid(&self) -> i64 {
+        self.cost.borne().saturating_sub(self.children.actual)
+    }
+
     /// What the child run that was started under this fence may spend of the budget, while it is open.
     pub fn reserve_of(&self, fence: u64) -> Option<i64> {
         self.reserves.get(&fence).copied()
@@ -34,10 +51,7 @@ impl Run {
         self.cost.actual = self.cost.actual.saturating_add(actual);
         let freed = self.reserves.remove(&fence);
         match self.status {
-            Status::Running | Status::Paused if freed.is_some() => {
-                let parked = self.parked.over_budget().cloned().collect();
-                self.look_at_parked(parked);
-            }
+            Status::Running | Status::Paused if freed.is_some() => self.reserve_freed(),
             Status::Completed | Status::Failed | Status::Canceled if self.start.parent.is_some() => {
                 self.told = self.told.plus(bill);
             }
@@ -49,5 +63,15 @@ impl Run {
             | Status::Failed
             | Status::Canceled => {}
         }
+    }
+
+    /// A child gave back what it held. Calls that fit go. Where those that do not must fail, they are looked at as well:
+    /// they only waited because the child might have left enough.
+    fn reserve_freed(&mut self) {
+        if self.start.on_short_balance == OnShort::Fail && self.reserved() <= 0 {
+            let all = self.parked.over_budget().cloned().collect();
+            self.look_at_parked(all);
+        }
+        self.look_at_budget(true);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::super::parked::Need;
 use super::super::state::{Activity, Phase, Stage, Status, Work};
 use super::super::{Run, Todo};
 use crate::event::{Event, Next};
@@ -89,6 +90,8 @@ impl Run {
         self.note_attempts(plan, path, *attempt, *fence, child);
         self.note_visit(plan, path, *visit, input.as_ref());
         self.wake_work(plan, path);
+        // A child for which nothing is left holds nobody up.
+        self.look_at_next_child();
     }
 
     /// The journal says which visit a grant belongs to, and what a branch with an input of its own was given.
@@ -112,8 +115,9 @@ impl Run {
         }
     }
 
-    pub(super) fn park(&mut self, plan: &Plan, path: &NodePath, amount: i64, over_budget: bool) {
-        self.parked.insert(path.clone(), amount, over_budget);
+    pub(super) fn park(&mut self, plan: &Plan, path: &NodePath, need: Need) {
+        let Need { amount, over_budget, child } = need;
+        self.parked.insert(path.clone(), need);
         let Some((phase, _)) = self.site_mut(plan, path) else { return };
         let stage = Stage::Parked { amount, over_budget };
         match phase {
@@ -121,6 +125,9 @@ impl Run {
             other => *other = Phase::Open(Activity::Call(Box::new(Work::first(stage, 0, None, None, None)))),
         }
         self.wake_work(plan, path);
+        if !child {
+            self.look_at_next_child();
+        }
     }
 
     /// The call at a place, which from now on nobody works on.
@@ -150,11 +157,13 @@ impl Run {
     }
 
     /// What a call gave back may be what others of the run wait for.
-    fn look_at_budget(&mut self, was_charged: bool) {
-        if was_charged && matches!(self.status, Status::Running | Status::Paused) {
+    pub(super) fn look_at_budget(&mut self, came_back: bool) {
+        if came_back && matches!(self.status, Status::Running | Status::Paused) {
             let paths = self.within_budget();
             self.look_at_parked(paths);
         }
+        // It may have been the one whose turn it was to start a child.
+        self.look_at_next_child();
     }
 
     fn wake_work(&mut self, plan: &Plan, path: &NodePath) {

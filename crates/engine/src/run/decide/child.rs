@@ -23,7 +23,10 @@ impl Decider<'_> {
         };
         let amount = run.reserved();
         if amount > 0 {
-            return Err(Box::new(Event::Waiting { node: path.clone(), wait: Waiting::Budget { amount } }));
+            return Err(Box::new(Event::Waiting {
+                node: path.clone(),
+                wait: Waiting::Budget { amount, child: true },
+            }));
         }
         let left = budget.saturating_sub(run.cost.borne()).saturating_sub(charge.unwrap_or(0));
         Ok(Some(left.max(0)))

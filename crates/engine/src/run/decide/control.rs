@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::Decider;
 use super::outside::{bad, is_reserved};
-use crate::event::{Ending, Event};
+use crate::event::{Ending, Event, Parent};
 use crate::input::Refusal;
 use crate::path::NodePath;
 use crate::run::state::{Phase, Status};
@@ -67,6 +67,7 @@ impl Decider<'_> {
                 return Err(Refusal::StillOpen { status: self.run.status.word() });
             }
         }
+        self.again_by_itself()?;
         Ok(vec![Event::Retried { round: self.run.round + 1 }])
     }
 
@@ -78,6 +79,7 @@ impl Decider<'_> {
         if !self.run.status.is_ended() {
             return Err(Refusal::StillOpen { status: self.run.status.word() });
         }
+        self.again_by_itself()?;
         if let Some(key) = shared.into_iter().flat_map(Map::keys).find(|key| is_reserved(key)) {
             return Err(Refusal::Reserved(key.clone()));
         }
@@ -95,6 +97,17 @@ impl Decider<'_> {
             None => return Err(self.unknown(from)),
         }
         Ok(vec![Event::Rerun { round: self.run.round + 1, from: from.clone(), shared: shared.cloned() }])
+    }
+
+    /// Refuses another round of a child run that had a part of its parent's budget: the parent may have spent what was
+    /// left of that.
+    fn again_by_itself(&self) -> Result<(), Refusal> {
+        match self.run.benefactor() {
+            Some(Parent { run, node, .. }) => {
+                Err(Refusal::AgainByParent { parent: *run, node: node.clone() })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Whether the path is that of a turn of a loop that has begun.

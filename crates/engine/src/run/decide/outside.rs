@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Decider, action_text};
-use crate::event::Event;
+use crate::event::{Event, Reserve};
 use crate::input::Refusal;
 use crate::path::NodePath;
 use crate::plan::Kind;
@@ -194,20 +194,46 @@ impl Decider<'_> {
         budget: Option<i64>,
         balance: Option<i64>,
     ) -> Result<Vec<Event>, Refusal> {
+        if let Some(budget) = budget {
+            return self.budget_set(budget);
+        }
         self.open()?;
-        if budget.is_some_and(|budget| budget < 0) {
-            return Err(bad("$.budget", "must not be negative".to_owned()));
-        }
         let nodes = self.run.funded_by(balance);
-        if budget.is_some() {
-            // All that wait are looked at.
-            return Ok(vec![Event::Funded { budget, nodes: Vec::new() }]);
-        }
         if nodes.is_empty() {
             return Ok(Vec::new());
         }
         let nodes = if balance.is_some() { nodes } else { Vec::new() };
-        Ok(vec![Event::Funded { budget, nodes }])
+        Ok(vec![Event::Funded { budget: None, nodes, child: None }])
+    }
+
+    /// Somebody says what the run may spend. Of one that has ended, the next round has it.
+    fn budget_set(&self, budget: i64) -> Result<Vec<Event>, Refusal> {
+        if !self.run.status.is_ended() {
+            self.open()?;
+        }
+        if budget < 0 {
+            return Err(bad("$.budget", "must not be negative".to_owned()));
+        }
+        match self.run.benefactor() {
+            Some(parent) => Err(Refusal::BudgetOfParent { parent: parent.run }),
+            None => Ok(vec![self.funded(budget)]),
+        }
+    }
+
+    /// The run that called this one passes on what it was given. What comes too late or twice is no news.
+    pub(super) fn reserve_raised(&self, budget: i64) -> Vec<Event> {
+        let is_more = self.run.budget.is_some_and(|before| budget > before);
+        if is_more && self.open().is_ok() { vec![self.funded(budget)] } else { Vec::new() }
+    }
+
+    /// All that wait are looked at. What the budget was raised by goes to the child that holds the rest of it: that
+    /// one may wait for it, and nothing else of the run can spend it before the child has ended.
+    fn funded(&self, budget: i64) -> Event {
+        let more = self.run.budget.map_or(0, |before| budget.saturating_sub(before));
+        let child = self.run.largest_reserve().filter(|_| more > 0);
+        let child =
+            child.map(|Reserve { fence, amount }| Reserve { fence, amount: amount.saturating_add(more) });
+        Event::Funded { budget: Some(budget), nodes: Vec::new(), child }
     }
 }
 

@@ -1,7 +1,6 @@
 //! What a call is charged before it is made, and what happens when nobody can bear it.
 
-use super::Decider;
-use super::view_of;
+use super::{Decider, view_of};
 use crate::event::{Event, Level, OnShort, Waiting};
 use crate::path::NodePath;
 use crate::plan::Call;
@@ -38,14 +37,15 @@ impl Decider<'_> {
         }
         let borne = run.cost.borne();
         let over_budget = run.budget.is_some_and(|budget| borne.saturating_add(amount) > budget);
+        let budget = Waiting::Budget { amount, child: false };
         if !over_budget && self.is_held_by_children(amount) {
-            return Err(Box::new(Event::Waiting { node: path.clone(), wait: Waiting::Budget { amount } }));
+            return Err(Box::new(Event::Waiting { node: path.clone(), wait: budget }));
         }
-        if !over_budget && !self.given.short.contains(path) {
+        if !over_budget && !self.is_short(path, amount) {
             return Ok(Some(amount));
         }
         if run.start.on_short_balance == OnShort::Wait {
-            let wait = if over_budget { Waiting::Budget { amount } } else { Waiting::Balance { amount } };
+            let wait = if over_budget { budget } else { Waiting::Balance { amount } };
             return Err(Box::new(Event::Waiting { node: path.clone(), wait }));
         }
         let fault = if over_budget {
@@ -58,5 +58,12 @@ impl Decider<'_> {
             Fault::new(FaultKind::Balance, message).permanent()
         };
         Err(Box::new(self.failed(spot, path, 0, fault, None)))
+    }
+
+    /// Whether the account is known not to bear this call.
+    fn is_short(&self, path: &NodePath, amount: i64) -> bool {
+        let paid = self.run.paid();
+        self.given.short.contains(path)
+            || self.given.purse.is_some_and(|purse| paid.saturating_add(amount) > purse)
     }
 }

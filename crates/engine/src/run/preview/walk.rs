@@ -1,6 +1,8 @@
 //! Walks through the state in which a round would begin.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
 
 use super::reach::{by_action, by_join, by_join_again};
 use super::{Fate, PLACES_MAX, Planned, PlannedCall, Preview};
@@ -13,33 +15,57 @@ use crate::run::decide::estimated;
 use crate::run::state::{FanState, LoopState, Nest, NodeState, Phase, ScopeState, Slot};
 use crate::run::why::performer;
 
+/// Places whose estimates are looked at in one plan: what is beyond is counted as unknown.
+const LOOKS_MAX: usize = 20_000;
+
 /// Where the walk is in what begins from its beginning.
 #[derive(Clone)]
 struct Anew {
     /// As it is told: `*` for what is repeated.
     path: NodePath,
-    /// The same place as it was before, if it was: what the estimate is taken from.
-    model: NodePath,
+    /// The items and turns around it as they were before, each of which may have its own estimate.
+    around: Rc<[NodePath]>,
+    /// The way from each of these to here.
+    within: NodePath,
     fate: Fate,
     times: Option<u64>,
 }
 
 impl Anew {
+    /// A place that is not repeated.
+    fn once(path: NodePath, fate: Fate) -> Anew {
+        let around = Rc::from([path.clone()]);
+        Anew { path, around, within: NodePath::root(), fate, times: None }
+    }
+
     fn child(&self, key: &str, fate: Fate) -> Anew {
         // What may not begin has no inside that surely does.
         let fate = if self.fate == Fate::MayRun { Fate::MayRun } else { fate };
-        Anew { path: self.path.child(key), model: self.model.child(key), fate, times: self.times }
+        Anew { path: self.path.child(key), within: self.within.child(key), fate, ..self.clone() }
     }
 
-    /// Every item or turn, of which there were so many; `at` = the one to learn from.
-    fn each(&self, n: Option<usize>, at: usize) -> Anew {
-        let n = n.and_then(|n| u64::try_from(n).ok());
-        let times = match (self.times, n) {
-            (Some(outer), Some(n)) => Some(outer.saturating_mul(n)),
-            (None, n) => n,
-            (Some(_), None) => None,
-        };
-        Anew { path: self.path.child("*"), model: self.model.at(at), fate: self.fate, times }
+    /// This place, in every item and turn around it.
+    fn models(&self) -> impl Iterator<Item = NodePath> {
+        self.around.iter().map(|around| self.within.segments().fold(around.clone(), |at, key| at.child(key)))
+    }
+
+    /// Every item or turn of this place: `ranges` are those that each of its models had.
+    fn each(&self, ranges: &[Option<Range<usize>>]) -> Anew {
+        // Of what only the run will know, or what was not looked at, nobody knows how often.
+        let is_whole = self.times.is_none_or(|times| times == ranges.len() as u64);
+        let n: Option<u64> = ranges.iter().map(|range| range.as_ref().map(|range| range.len() as u64)).sum();
+        let inner = self
+            .models()
+            .zip(ranges)
+            .flat_map(|(model, range)| range.clone().unwrap_or_default().map(move |at| model.at(at)));
+        let around: Vec<NodePath> = inner.take(LOOKS_MAX).collect();
+        Anew {
+            path: self.path.child("*"),
+            around: around.into(),
+            within: NodePath::root(),
+            fate: self.fate,
+            times: n.filter(|_| is_whole),
+        }
     }
 }
 
@@ -48,12 +74,14 @@ pub(super) struct Walk<'a> {
     facts: &'a Run,
     plan: &'a Plan,
     given: &'a Given,
+    /// Estimates that may still be looked at.
+    looks: usize,
     pub(super) preview: Preview,
 }
 
 impl<'a> Walk<'a> {
     pub(super) fn new(facts: &'a Run, plan: &'a Plan, given: &'a Given) -> Self {
-        Walk { facts, plan, given, preview: Preview::default() }
+        Walk { facts, plan, given, looks: LOOKS_MAX, preview: Preview::default() }
     }
 
     /// A scope that goes on.
@@ -76,8 +104,7 @@ impl<'a> Walk<'a> {
                     self.goes_on(node, inner, &here);
                 }
                 Some(fate @ (Fate::Runs | Fate::MayRun)) => {
-                    let anew = Anew { path: here.clone(), model: here, fate, times: None };
-                    self.node_anew(node, &anew);
+                    self.node_anew(node, &Anew::once(here, fate));
                 }
                 Some(fate @ (Fate::Kept | Fate::Skipped)) => self.tell(&here, fate, node),
                 None if inner.phase.is_settled() => self.tell(&here, Fate::Kept, node),
@@ -99,10 +126,10 @@ impl<'a> Walk<'a> {
         if let Some(turn) = turns.turns.get(turns.index) {
             self.reopened(&body.body, turn, &path.at(turns.index));
         }
-        let left = turns.n.saturating_sub(turns.index.saturating_add(1));
-        if left > 0 {
-            let whole = Anew { path: path.clone(), model: path.clone(), fate: Fate::Runs, times: None };
-            self.scope_anew(&body.body, &whole.each(Some(left), turns.index));
+        let left = turns.index.saturating_add(1)..turns.n;
+        if !left.is_empty() {
+            let whole = Anew::once(path.clone(), Fate::Runs);
+            self.scope_anew(&body.body, &whole.each(&[Some(left)]));
         }
     }
 
@@ -124,8 +151,7 @@ impl<'a> Walk<'a> {
                     self.branch_goes_on(scope, inner, slot, &here);
                 }
                 (body, _) => {
-                    let anew = Anew { path: here.clone(), model: here, fate: Fate::Runs, times: None };
-                    self.body_anew(node, body, arms.names.get(at), &anew);
+                    self.body_anew(node, body, arms.names.get(at), &Anew::once(here, Fate::Runs));
                 }
             }
         }
@@ -158,32 +184,23 @@ impl<'a> Walk<'a> {
             return self.call(node, call, None, anew);
         }
         self.push(node, anew, None);
-        let before = self.before(&anew.model);
         match &node.kind {
             Kind::Sub(sub) => self.scope_anew(&sub.scope, anew),
             Kind::Loop(body) => {
-                let n = match before.and_then(|state| state.nest.as_deref()) {
-                    Some(Nest::Loop(turns)) => Some(turns.n),
-                    Some(Nest::Scope(_) | Nest::Fan(_)) | None => None,
-                };
-                self.scope_anew(&body.body, &anew.each(n, 0));
+                let turns = self.ranges(anew);
+                self.scope_anew(&body.body, &anew.each(&turns));
             }
-            Kind::Fan(fan) => {
-                let n = match before.and_then(|state| state.nest.as_deref()) {
-                    Some(Nest::Fan(arms)) => Some(arms.slots.len()),
-                    Some(Nest::Scope(_) | Nest::Loop(_)) | None => None,
-                };
-                match &fan.branches {
-                    Branches::Fixed(list) => {
-                        for (at, branch) in list.iter().enumerate() {
-                            self.body_anew(node, &branch.body, None, &anew.child(&at.to_string(), anew.fate));
-                        }
-                    }
-                    Branches::Services { each } | Branches::Items { each, .. } => {
-                        self.body_anew(node, &each.body, None, &anew.each(n, 0));
+            Kind::Fan(fan) => match &fan.branches {
+                Branches::Fixed(list) => {
+                    for (at, branch) in list.iter().enumerate() {
+                        self.body_anew(node, &branch.body, None, &anew.child(&at.to_string(), anew.fate));
                     }
                 }
-            }
+                Branches::Services { each } | Branches::Items { each, .. } => {
+                    let items = self.ranges(anew);
+                    self.body_anew(node, &each.body, None, &anew.each(&items));
+                }
+            },
             Kind::Call(_)
             | Kind::Choice(_)
             | Kind::Timer(_)
@@ -205,35 +222,68 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn before(&self, model: &NodePath) -> Option<&'a NodeState> {
-        self.facts.spot(self.plan, model).filter(|spot| spot.branch.is_none()).map(|spot| spot.state)
+    /// The items or turns that each model of a fan or a loop had, if it was opened.
+    fn ranges(&mut self, anew: &Anew) -> Vec<Option<Range<usize>>> {
+        let n_before = |model: NodePath| {
+            let spot = self.facts.spot(self.plan, &model).filter(|spot| spot.branch.is_none())?;
+            match spot.state.nest.as_deref()? {
+                Nest::Loop(turns) => Some(0..turns.n),
+                Nest::Fan(arms) => Some(0..arms.slots.len()),
+                Nest::Scope(_) => None,
+            }
+        };
+        anew.models().map(n_before).collect()
     }
 
     fn call(&mut self, node: &Node, call: &Call, name: Option<&String>, anew: &Anew) {
-        let spot = self.facts.spot(self.plan, &anew.model);
+        let spot = anew.models().next().and_then(|model| self.facts.spot(self.plan, &model));
         let named = spot.as_ref().and_then(|spot| spot.service()).map(str::to_owned);
         let service = name.cloned().or(named).unwrap_or_else(|| call.service.clone());
         let is_flow = matches!(call.exec, Exec::Flow { .. });
-        let is_priced = call.cost.is_some() || self.facts.start.prices.contains_key(&service);
         let pays = self.facts.start.account.is_some();
-        let estimate = spot.filter(|_| pays && is_priced).and_then(|spot| estimated(self.facts, &spot));
+        let bid = if pays { self.bid(call, &service, anew) } else { Bid::default() };
         let n = anew.times.unwrap_or(1);
         let preview = &mut self.preview;
-        let amount = estimate.unwrap_or(0).saturating_mul(i64::try_from(n).unwrap_or(i64::MAX));
-        preview.cost.at_most = preview.cost.at_most.saturating_add(amount);
+        preview.cost.at_most = preview.cost.at_most.saturating_add(bid.amount);
         preview.n_calls_possible = preview.n_calls_possible.saturating_add(n);
         if anew.fate == Fate::Runs {
             preview.n_calls = preview.n_calls.saturating_add(n);
-            preview.cost.estimated = preview.cost.estimated.saturating_add(amount);
+            preview.cost.estimated = preview.cost.estimated.saturating_add(bid.amount);
         }
-        let repeats = anew.path.segments().any(|segment| segment == "*");
-        let is_unknown =
-            pays && (is_flow || (is_priced && (estimate.is_none() || (repeats && anew.times.is_none()))));
-        if is_unknown {
-            preview.cost.n_unknown = preview.cost.n_unknown.saturating_add(n);
-        }
+        let n_unknown = if pays && is_flow { n } else { bid.n_unknown };
+        preview.cost.n_unknown = preview.cost.n_unknown.saturating_add(n_unknown);
         let by = performer(&call.exec);
-        self.push(node, anew, Some(PlannedCall { service, by, estimate }));
+        self.push(node, anew, Some(PlannedCall { service, by, estimate: bid.dearest }));
+    }
+
+    /// What all calls of this place would be charged. Each is taken to be asked what it was asked before; what was
+    /// not there before, and is not the same for all, cannot be told.
+    fn bid(&mut self, call: &Call, service: &str, anew: &Anew) -> Bid {
+        let prices = &self.facts.start.prices;
+        let (mut bid, mut n_known) = (Bid::default(), 0u64);
+        let (mut is_priced, mut is_alike) = (call.cost.is_some() || prices.contains_key(service), true);
+        let models = anew.models().take(self.looks);
+        for spot in models.filter_map(|model| self.facts.spot(self.plan, &model)) {
+            // Branches that are named by their input have a price each.
+            let named = spot.service().unwrap_or_default();
+            let has_price = call.cost.is_some() || prices.contains_key(named);
+            (is_priced, is_alike) = (is_priced || has_price, is_alike && named == service);
+            let estimate = if has_price { estimated(self.facts, &spot) } else { Some(0) };
+            n_known += u64::from(estimate.is_some());
+            bid.add(estimate, 1);
+        }
+        self.looks = self.looks.saturating_sub(anew.around.len());
+        if !is_priced {
+            return Bid::default();
+        }
+        let missing = anew.times.unwrap_or(1).saturating_sub(n_known);
+        let same = crate::money::fixed(call.cost.as_ref(), prices.get(service)).filter(|_| is_alike);
+        bid.add(same.filter(|_| missing > 0), missing);
+        bid.n_unknown = if same.is_some() { 0 } else { missing };
+        if anew.times.is_none() && anew.path.segments().any(|segment| segment == "*") {
+            bid.n_unknown = bid.n_unknown.max(1);
+        }
+        bid
     }
 
     fn push(&mut self, node: &Node, anew: &Anew, call: Option<PlannedCall>) {
@@ -251,5 +301,22 @@ impl<'a> Walk<'a> {
         } else {
             self.preview.more = true;
         }
+    }
+}
+
+/// What the calls of one place would be charged.
+#[derive(Default)]
+struct Bid {
+    amount: i64,
+    /// The most that one of them would be.
+    dearest: Option<i64>,
+    n_unknown: u64,
+}
+
+impl Bid {
+    fn add(&mut self, amount: Option<i64>, n: u64) {
+        self.dearest = self.dearest.max(amount);
+        let times = i64::try_from(n).unwrap_or(i64::MAX);
+        self.amount = self.amount.saturating_add(amount.unwrap_or(0).saturating_mul(times));
     }
 }

@@ -97,6 +97,27 @@ async fn a_start_that_is_refused_is_seen_and_blocks_no_later_slot() {
 }
 
 #[tokio::test]
+async fn what_nobody_could_pay_for_is_refused_when_it_is_scheduled_and_seen_when_it_fires() {
+    let server = server().await;
+    let flow = server.scheduled_flow(patient()).await;
+    let account = Some("nobody".to_owned());
+    let job = Target::Job(Box::new(JobSpec { account: account.clone(), ..spec() }));
+    let run = Target::Flow { flow, version: None, params: Map::new(), account };
+    for (target, path) in [(job, "$.task.account"), (run, "$.account")] {
+        let refused = server.create_schedule(Draft { target: target.clone(), ..hourly() }).await;
+        let Err(ScheduleError::Problems(problems)) = refused else { panic!("{refused:?}") };
+        assert_eq!(problems.iter().map(|one| one.path.as_str()).collect::<Vec<_>>(), [path]);
+        // One that is there since before.
+        let id = server.schedule_from(hourly(), start()).await;
+        server.rewrite_schedule(id, |row| row.target = serde_json::to_value(target).unwrap()).await;
+        assert!(server.fire_due(start().after(HOUR)).await);
+        let error = server.schedule_seen(id).await.row.history.last_error.unwrap();
+        assert!(error.reason.contains("`nobody`"), "{}", error.reason);
+        assert!(server.scheduled_jobs(id).await.is_empty() && server.scheduled_runs(id).await.is_empty());
+    }
+}
+
+#[tokio::test]
 async fn a_run_that_is_in_the_way_is_cancelled_and_one_that_is_waited_for_is_not() {
     let server = server().await;
     let flow = server.scheduled_flow(patient()).await;

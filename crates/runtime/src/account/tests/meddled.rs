@@ -1,0 +1,89 @@
+//! A store in which others meddle, when a test says so.
+
+use async_trait::async_trait;
+use windlass_engine::id::{CommandId, FlowId, JobId};
+use windlass_engine::job::Attempt;
+use windlass_engine::time::Timestamp;
+use windlass_store::commit::Committed;
+use windlass_store::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
+use windlass_store::job::{JobQuery, JobRow};
+use windlass_store::page::Page;
+use windlass_store::ready::{KeyQuery, KeyRows, ReadyQuery};
+use windlass_store::record::{RecordQuery, Records};
+use windlass_store::run::{Journal, RunQuery, RunRef, RunRow, Since};
+use windlass_store::store::{Due, Retained};
+use windlass_store::{Memory, Store};
+
+use super::*;
+
+type OnCommit = Box<dyn Fn(&Memory, &[Commit]) + Send + Sync>;
+type OnRecords = Box<dyn Fn(&RecordQuery) -> Result<(), StoreError> + Send + Sync>;
+
+pub(super) struct Meddled {
+    pub(super) memory: Memory,
+    /// Called before commits are made.
+    pub(super) on_commit: OnCommit,
+    /// Called before small rows are read.
+    pub(super) on_records: OnRecords,
+}
+
+impl Default for Meddled {
+    fn default() -> Self {
+        Meddled { memory: Memory::new(), on_commit: Box::new(|_, _| ()), on_records: Box::new(|_| Ok(())) }
+    }
+}
+
+pub(super) fn unavailable() -> StoreError {
+    StoreError::Unavailable("the disk is elsewhere".into())
+}
+
+macro_rules! pass_on {
+    ($($verb:ident($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {
+        #[async_trait]
+        impl Store for Meddled {
+            $(
+                async fn $verb(&self, $($arg: $type),*) -> $answer {
+                    self.memory.$verb($($arg),*).await
+                }
+            )*
+
+            async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
+                (self.on_commit)(&self.memory, &commits);
+                self.memory.commit(commits).await
+            }
+
+            async fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
+                let rows = self.memory.ledger(query).await;
+                // Others have their turn between what is read and what is made of it.
+                tokio::task::yield_now().await;
+                rows
+            }
+
+            async fn records(&self, query: RecordQuery) -> Result<Records, StoreError> {
+                (self.on_records)(&query)?;
+                self.memory.records(query).await
+            }
+        }
+    };
+}
+
+pass_on! {
+    publish(publication: Publication) -> Result<Published, StoreError>;
+    flows(query: FlowQuery) -> Result<Page<FlowRow>, StoreError>;
+    version(version: VersionRef) -> Result<Option<VersionRow>, StoreError>;
+    versions(flow: FlowId) -> Result<Vec<VersionRow>, StoreError>;
+    command(command: CommandId) -> Result<Option<Committed>, StoreError>;
+    journal(run: RunId, since: Since, limit: usize) -> Result<Journal, StoreError>;
+    run(run: RunRef) -> Result<Option<RunRow>, StoreError>;
+    runs(query: RunQuery) -> Result<Page<RunRow>, StoreError>;
+    due(now: Timestamp, limit: usize) -> Result<Due, StoreError>;
+    orphans(now: Timestamp, dead_after_ms: u64, after: Option<RunId>, limit: usize) -> Result<Vec<RunRow>, StoreError>;
+    job(job: JobId) -> Result<Option<JobRow>, StoreError>;
+    jobs(query: JobQuery) -> Result<Page<JobRow>, StoreError>;
+    attempts(job: JobId, after: u32, limit: usize) -> Result<Vec<Attempt>, StoreError>;
+    ready(query: ReadyQuery) -> Result<Vec<JobRow>, StoreError>;
+    ready_by_key(query: KeyQuery) -> Result<KeyRows, StoreError>;
+    outbox(now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError>;
+    save(record: Record) -> Result<(), StoreError>;
+    retain(before: Timestamp, limit: usize) -> Result<Retained, StoreError>;
+}
