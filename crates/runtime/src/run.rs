@@ -178,14 +178,12 @@ impl Runtime {
         start.call_timeout_ms = u64::try_from(self.settings().call_timeout.as_millis()).unwrap_or(u64::MAX);
         if start.account.is_some() {
             let (prices, plan) = (self.price_list().await?, self.plan(version).await?);
-            let of = |service: &str| Some((service.to_owned(), prices.get(service)?.clone()));
-            start.prices = match plan.services() {
-                // A server may have many more prices than a run has calls.
-                Some(services) => services.into_iter().filter_map(of).collect(),
-                None => (*prices).clone(),
-            };
+            start.prices = called(&prices, &plan);
         }
-        start.rechecks = (*self.rechecks().read().unwrap_or_else(PoisonError::into_inner)).as_ref().clone();
+        let rechecks = self.rechecks().read().unwrap_or_else(PoisonError::into_inner).clone();
+        if !rechecks.is_empty() {
+            start.rechecks = called(&rechecks, self.plan(version).await?.as_ref());
+        }
         Ok(start)
     }
 
@@ -216,5 +214,14 @@ impl Runtime {
     /// Everything that becomes durable from now on.
     pub fn changes(&self) -> Changes {
         self.feed().subscribe()
+    }
+}
+
+/// What is set for the services that runs of a plan can call: a server may have many more than a run has calls.
+fn called<T: Clone>(all: &BTreeMap<String, T>, plan: &Plan) -> BTreeMap<String, T> {
+    let of = |service: &str| Some((service.to_owned(), all.get(service)?.clone()));
+    match plan.services() {
+        Some(services) => services.into_iter().filter_map(of).collect(),
+        None => all.clone(),
     }
 }
