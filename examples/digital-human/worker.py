@@ -75,7 +75,8 @@ def work(job):
 
 register()
 threading.Thread(target=beat, daemon=True).start()
-claim, claimed = {"worker_id": ME, "services": SERVICES, "max": 16, "wait_ms": 20000}, {}
+# One at a time: each may keep the provider busy for 10 s, and a job that waited here for others would lose its lease.
+claim, claimed = {"worker_id": ME, "services": SERVICES, "max": 1, "wait_ms": 20000}, {}
 while not claimed.get("draining"):  # somebody said `windlass worker drain`
     claimed = windlass("/api/v1/jobs/claim", claim)
     if claimed["jobs"]:

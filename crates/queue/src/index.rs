@@ -185,7 +185,8 @@ impl Index {
         (0..n_lists).all(|at| matches!(self.head(query, &gated, at), Some(Head::Job(_)) | None))
     }
 
-    /// Takes ready jobs in order, as far as limits allow; jobs of runs leave some turns to those of lower classes. It may stop early where the store has to be asked first.
+    /// Takes ready jobs in order, as far as limits allow; jobs of runs leave some turns to those of lower classes. It
+    /// may stop early where the store has to be asked first.
     pub(crate) fn take(&mut self, query: &Query, max: usize, now: Timestamp) -> Vec<Arc<JobRow>> {
         let gated = self.gated(query);
         let mut taken = Vec::new();

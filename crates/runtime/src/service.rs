@@ -21,14 +21,16 @@ pub enum ServiceError {
 }
 
 impl Runtime {
-    /// Sets what holds for a service from now on; runs that were started before keep what they were given.
+    /// Sets what holds for a service from now on, nothing included; runs that were started before keep what they were
+    /// given.
     pub async fn set_service(
         &self,
         name: String,
         settings: ServiceSettings,
     ) -> Result<ServiceRow, ServiceError> {
         let known = self.services().await?;
-        if known.len() >= SERVICES_MAX && known.iter().all(|row| row.name != name) {
+        let sets = settings != ServiceSettings::default();
+        if sets && known.len() >= SERVICES_MAX && known.iter().all(|row| row.name != name) {
             return Err(ServiceError::TooMany);
         }
         let row = ServiceRow { name, settings, updated_at: self.clock().now() };

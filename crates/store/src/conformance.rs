@@ -180,7 +180,7 @@ macro_rules! conformance {
                 a_worker_drains_until_it_registers_again
                 workers_not_heard_of_for_long_are_forgotten
                 prices_and_queue_settings_are_replaced
-                what_is_set_for_services_is_replaced
+                what_is_set_for_services_is_replaced_and_removed
                 the_audit_is_numbered_in_order
                 of_the_log_of_an_attempt_the_last_word_counts
                 logs_of_a_run_come_by_fence_and_of_nobody_are_not_kept

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use windlass_engine::definition::{Strictness, compile};
 use windlass_sdk::types::{NewFlow, NewVersion};
-use windlass_sdk::{Client, ClientError};
+use windlass_sdk::Client;
 
 use super::{BAD_DEFINITION, read, validate};
 use crate::output;
@@ -86,11 +86,11 @@ async fn publish(
     definition: &Value,
     what: NewVersion,
     how: How,
-) -> Result<Applied, ClientError> {
+) -> Result<Applied> {
     let there = match client.flow(&name).await {
         Ok(there) => Some(there),
         Err(error) if error.is_not_found() => None,
-        Err(error) => return Err(error),
+        Err(error) => return Err(error.into()),
     };
     let Some(there) = there else {
         let is_template = how.is_template;
@@ -98,6 +98,9 @@ async fn publish(
         let version = if how.dry_run { 1 } else { client.create_flow(&flow).await?.version };
         return Ok(Applied { flow: name, version, done: "created" });
     };
+    if how.is_template && !there.flow.is_template {
+        bail!("`{name}` is a flow already and cannot become a template: leave --template out, or give it another --name");
+    }
     if let Some(newest) = there.version.filter(|version| version.definition == *definition) {
         return Ok(Applied { flow: name, version: newest.summary.version, done: "unchanged" });
     }
@@ -109,7 +112,7 @@ async fn publish(
 }
 
 /// Publishes one definition, unless it is the newest version already.
-pub(crate) async fn ensure(client: &Client, name: &str, text: String) -> Result<(), ClientError> {
+pub(crate) async fn ensure(client: &Client, name: &str, text: String) -> Result<()> {
     let definition = compile(&text, Strictness::Strict).definition;
     let what = NewVersion { definition: None, yaml: Some(text), note: String::new() };
     publish(client, name.to_owned(), &definition, what, How::default()).await.map(|_| ())

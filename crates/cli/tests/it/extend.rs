@@ -83,6 +83,10 @@ async fn templates_are_instantiated_and_services_are_set() {
     assert_eq!(desk.text(&["flow", "list", "--templates", "-q"]), "picture");
     let made = desk.json(&["flow", "instantiate", "picture", "harbour", "--set", "prompt=a harbour"]);
     assert_eq!((&made["name"], &made["version"]), (&"harbour".into(), &1.into()));
+    desk.write("harbour.json", PICTURE);
+    let flow = desk.code(&["flow", "apply", "--template", "harbour.json"], 1);
+    assert!(text(&flow.stderr).contains("cannot become a template"), "{}", text(&flow.stderr));
+    desk.text(&["flow", "apply", "--template", "picture.json"]);
     let shown = desk.json(&["flow", "show", "harbour"]);
     assert_eq!(shown["version"]["definition"]["variables"]["prompt"]["defaultValue"], "a harbour");
     let refused = desk.code(&["flow", "instantiate", "picture", "other", "--set", "promt=x"], 1);
@@ -94,6 +98,7 @@ async fn templates_are_instantiated_and_services_are_set() {
     assert_eq!(desk.text(&["service", "list", "-q"]), "image_generation\nvideo");
     assert!(desk.text(&["service", "show", "video", "-o", "table"]).contains("every 700ms"));
     assert!(desk.json(&["service", "set", "video", "--clear"]).get("recheck_ms").is_none());
+    assert_eq!(desk.text(&["service", "list", "-q"]), "image_generation");
     let short = desk.code(&["service", "set", "video", "--recheck-ms", "5"], 1);
     assert!(text(&short.stderr).contains("recheck_ms"), "{}", text(&short.stderr));
     desk.code(&["service", "set", "video"], 2);

@@ -15,17 +15,18 @@ const CYCLES: usize = 10;
 /// Nodes of a cycle that are named.
 const CYCLE_NODES: usize = 40;
 
-/// What it is to read the result of a node that need not have run before.
+/// What it is to read something that is not there yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Early {
-    /// The definition is refused: edges say what comes before what.
+    /// The definition is refused.
     Refused,
     /// Worth a warning: what is missing is null.
     Warned,
 }
 
-/// Counts in-edges and checks the scope; `paths` are the places of the nodes.
-pub(super) fn check(nodes: &mut [Node], paths: &[String], early: Early, reader: &mut Reader) {
+/// Counts in-edges and checks the scope; `paths` are the places of the nodes, `beside` is what it is to read the result
+/// of a node that need not have run before. What surely comes after cannot be read in any form.
+pub(super) fn check(nodes: &mut [Node], paths: &[String], beside: Early, reader: &mut Reader) {
     count_in_edges(nodes);
     let Some(order) = order(nodes, paths, reader) else { return };
     let reads = reads(nodes);
@@ -40,13 +41,18 @@ pub(super) fn check(nodes: &mut [Node], paths: &[String], early: Early, reader: 
         }
         let path = paths[reader_ix].clone();
         if named_ix == reader_ix {
-            reader.out_of_order(path, "a node cannot read its own result".to_owned(), None, early);
+            let reason = "a node cannot read its own result".to_owned();
+            reader.out_of_order(path, reason, None, Early::Refused);
             continue;
         }
         let name = shown(&nodes[named_ix].key);
         let comes_after = before.contains(named_ix, reader_ix);
         // Whether a node beside this one failed can be of interest, if it is known by then.
-        let early = if comes_after || of_output { early } else { Early::Warned };
+        let early = match (comes_after, of_output) {
+            (true, _) => Early::Refused,
+            (false, true) => beside,
+            (false, false) => Early::Warned,
+        };
         let (reason, hint) = if comes_after {
             let reason = format!("`{name}` cannot have run before this node: it comes after it");
             (reason, format!("read the result of a node that comes before, or turn the edges to `{name}`"))

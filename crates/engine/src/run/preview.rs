@@ -103,10 +103,8 @@ impl Run {
             if let Event::Rerun { shared: Some(shared), .. } = event {
                 facts.give_shared(shared);
             }
-            match event {
-                Event::Retried { .. } | Event::Rerun { .. } => after.apply(plan, event, given.now),
-                _ => return Ok(Preview::default()),
-            }
+            let (Event::Retried { .. } | Event::Rerun { .. }) = event else { return Ok(Preview::default()) };
+            after.apply(plan, event, given.now);
         }
         let mut walk = Walk::new(&facts, plan, given);
         walk.reopened(&plan.root, &after.root, &NodePath::root());

@@ -52,7 +52,9 @@ pub(crate) async fn set(
         Err(full @ ServiceError::TooMany) => return Err(ApiError::new(Code::Conflict, full.to_string())),
         Err(ServiceError::Runtime(error)) => return Err(error.into()),
     }
-    show(State(app), At(name)).await
+    // Nothing is known of one that nobody serves and for which nothing is set any more.
+    let found = known(&app).await?.remove(&name);
+    Ok(Json(found.unwrap_or_else(|| Service { name, ..Service::default() })))
 }
 
 fn unknown(name: &str) -> ApiError {

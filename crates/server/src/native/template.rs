@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 use windlass_engine::definition::{self, Strictness};
 use windlass_engine::plan::Plan;
 use windlass_engine::problem::{Problem, Problems, did_you_mean};
-use windlass_engine::text::a_type;
 use windlass_runtime::flow::NewFlow as FlowDraft;
 use windlass_sdk::types::{Instantiate, Published};
 use windlass_store::flow::{FlowRow, VersionRef, VersionRow};
@@ -93,10 +92,10 @@ fn check_values(plan: &Plan, values: &Map<String, Value>) -> Vec<Problem> {
     for (name, value) in values {
         let place = format!("$.variables.{name}");
         match plan.variables.get(name) {
-            Some(variable) if variable.kind.accepts(value) => {}
             Some(variable) => {
-                let reason = format!("must be {}, not {}", variable.kind.word(), a_type(value));
-                problems.error(place, reason);
+                if let Some(reason) = variable.refuses_default(value) {
+                    problems.error(place, reason);
+                }
             }
             None => {
                 let hint = did_you_mean(name, plan.variables.keys().map(String::as_str));

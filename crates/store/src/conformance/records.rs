@@ -136,17 +136,23 @@ pub async fn prices_and_queue_settings_are_replaced(store: &dyn Store) {
     }
 }
 
-pub async fn what_is_set_for_services_is_replaced(store: &dyn Store) {
+pub async fn what_is_set_for_services_is_replaced_and_removed(store: &dyn Store) {
     let service = |name: &str, recheck_ms, ms| ServiceRow {
         name: name.to_owned(),
         settings: ServiceSettings { recheck_ms },
         updated_at: at(ms),
     };
     assert!(store.services().await.unwrap().is_empty());
-    for row in [service("video", Some(5_000), 1), service("audio", None, 2), service("video", Some(700), 3)] {
+    let audio = service("audio", Some(9_000), 2);
+    for row in [service("video", Some(5_000), 1), audio.clone(), service("video", Some(700), 3)] {
         store.save(Record::Service(row)).await.unwrap();
     }
-    assert_eq!(store.services().await.unwrap(), [service("audio", None, 2), service("video", Some(700), 3)]);
+    assert_eq!(store.services().await.unwrap(), [audio.clone(), service("video", Some(700), 3)]);
+    // One for which nothing is set takes no place, whether there was something before or not.
+    for name in ["video", "image"] {
+        store.save(Record::Service(service(name, None, 4))).await.unwrap();
+    }
+    assert_eq!(store.services().await.unwrap(), [audio]);
 }
 
 pub async fn the_audit_is_numbered_in_order(store: &dyn Store) {

@@ -16,6 +16,7 @@ use crate::queue::{QueueDepth, Spent};
 use crate::record::{Record, RecordQuery, Records};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
+use crate::service::ServiceSettings;
 use crate::worker::WorkerBeat;
 
 impl State {
@@ -54,7 +55,11 @@ impl State {
                 Ok(())
             }
             Record::Service(row) => {
-                self.services.insert(row.name.clone(), row);
+                if row.settings == ServiceSettings::default() {
+                    self.services.remove(&row.name);
+                } else {
+                    self.services.insert(row.name.clone(), row);
+                }
                 Ok(())
             }
             Record::Log(row) => {

@@ -4,13 +4,18 @@ use rusqlite::{Connection, Row, params};
 
 use super::column::{Columns, json};
 use crate::error::StoreError;
-use crate::service::ServiceRow;
+use crate::service::{ServiceRow, ServiceSettings};
 
 const SAVE: &str = "INSERT OR REPLACE INTO services (name, settings, updated_at) VALUES (?1, ?2, ?3)";
+const REMOVE: &str = "DELETE FROM services WHERE name = ?1";
 const SERVICES: &str = "SELECT name, settings, updated_at FROM services ORDER BY name";
 
 pub(super) fn save(db: &Connection, row: &ServiceRow) -> Result<(), StoreError> {
     let ServiceRow { name, settings, updated_at } = row;
+    if *settings == ServiceSettings::default() {
+        db.prepare_cached(REMOVE)?.execute([name])?;
+        return Ok(());
+    }
     db.prepare_cached(SAVE)?.execute(params![name, json(settings), updated_at.0])?;
     Ok(())
 }
@@ -24,4 +29,4 @@ pub(super) fn services(db: &Connection) -> Result<Vec<ServiceRow>, StoreError> {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[SAVE, SERVICES];
+pub(super) const ALL: &[&str] = &[SAVE, REMOVE, SERVICES];

@@ -10,11 +10,11 @@ use crate::definition::of_node;
 use crate::event::{Event, ExecMode, Level, Start};
 use crate::input::Refusal;
 use crate::path::NodePath;
-use crate::plan::{Form, Kind, Plan, Routing, Variable, VariableKind};
+use crate::plan::{Form, Plan, Routing, Variable, VariableKind, When};
 use crate::problem::{Problem, Problems, did_you_mean};
 use crate::run::apply::chosen;
 use crate::run::state::Status;
-use crate::text::type_name;
+use crate::text::a_type;
 
 /// Lines about what is read in vain, of one start.
 const MISSED_MAX: usize = 100;
@@ -48,19 +48,21 @@ impl Decider<'_> {
     }
 }
 
-/// What the calls of an exec mode read in vain: results of nodes that take no part. Said once, at the start, so that
-/// nobody wonders about what a worker was given.
+/// What an exec mode reads in vain: results of nodes that take no part, read by nodes or by the conditions of their
+/// edges. Said once, at the start, so that nobody wonders about what a worker was given or which way a run went.
 fn missed(plan: &Plan, start: &Start) -> Vec<Event> {
-    let chosen = (plan.form == Form::Dag).then(|| chosen(&plan.root, start)).flatten();
-    let Some(chosen) = chosen else { return Vec::new() };
+    let Some(chosen) = chosen(&plan.root, start) else { return Vec::new() };
     let mut events = Vec::new();
     for ix in chosen.n_in.keys() {
         let node = &plan.root.nodes[*ix];
-        if !matches!(node.kind, Kind::Call(_) | Kind::Fan(_)) {
-            continue;
-        }
+        let edges = node.out.iter().filter(|edge| edge.to.is_some_and(|to| chosen.n_in.contains_key(&to)));
+        let conditions = edges.filter_map(|edge| match &edge.when {
+            When::If(condition) => Some(condition.refs()),
+            When::Always | When::Action(_) => None,
+        });
         let absent: BTreeSet<&str> = of_node(node)
             .into_iter()
+            .chain(conditions.flatten())
             .filter_map(|reference| reference.node())
             .filter(|name| plan.root.node(name).is_some_and(|(named, _)| !chosen.n_in.contains_key(&named)))
             .collect();
@@ -126,21 +128,17 @@ fn check_variables(plan: &Plan, start: &Start, problems: &mut Problems) {
             None | Some(Value::Null) if variable.required => {
                 problems.error(format!("$.variables.{name}"), "is required and was not given");
             }
-            // An empty text says that there is none; only a default may say it.
-            Some(Value::String(text)) if text.is_empty() && variable.is_left_out(start.params.get(name)) => {
+            // Only a default may say that there is none.
+            Some(value) if !start.params.contains_key(name) && variable.kind.is_none(value) => {
                 if variable.required {
                     problems.error(format!("$.variables.{name}"), "is required and was not given");
                 }
             }
             None | Some(Value::Null) => {}
-            Some(value) if variable.kind.accepts(value) => {}
-            Some(Value::String(_)) if variable.kind == VariableKind::Url => {
-                let reason = "must be a URL, such as `https://example.com/a.png`";
-                problems.error(format!("$.variables.{name}"), reason);
-            }
             Some(value) => {
-                let reason = format!("must be {}, not {}", variable.kind.word(), type_name(value));
-                problems.error(format!("$.variables.{name}"), reason);
+                if let Some(reason) = variable.kind.refuses(value) {
+                    problems.error(format!("$.variables.{name}"), reason);
+                }
             }
         }
     }
@@ -173,9 +171,9 @@ fn check_starts(plan: &Plan, start: &Start, problems: &mut Problems) {
 }
 
 impl Variable {
-    /// Whether nobody gave it a value and its default is no URL, but the word for none.
-    fn is_left_out(&self, given: Option<&Value>) -> bool {
-        self.kind == VariableKind::Url && given.is_none()
+    /// Why a value cannot be the default of this variable.
+    pub fn refuses_default(&self, value: &Value) -> Option<String> {
+        if self.kind.is_none(value) { None } else { self.kind.refuses(value) }
     }
 }
 
@@ -192,19 +190,31 @@ fn is_url(text: &str) -> bool {
 }
 
 impl VariableKind {
-    /// Whether a value is of this kind.
-    pub fn accepts(self, value: &Value) -> bool {
-        match self {
+    /// Why a value is not of this kind.
+    fn refuses(self, value: &Value) -> Option<String> {
+        let accepts = match self {
             VariableKind::String => value.is_string(),
             VariableKind::Number => value.is_number(),
             VariableKind::Boolean => value.is_boolean(),
             VariableKind::Url => value.as_str().is_some_and(is_url),
             VariableKind::Object => value.is_object(),
             VariableKind::Array => value.is_array(),
+        };
+        if accepts {
+            return None;
         }
+        Some(match self == VariableKind::Url && value.is_string() {
+            true => "must be a URL, such as `https://example.com/a.png`".to_owned(),
+            false => format!("must be {}, not {}", self.word(), a_type(value)),
+        })
     }
 
-    pub fn word(self) -> &'static str {
+    /// Whether a value is the word for none: an empty text where a URL is wanted.
+    fn is_none(self, value: &Value) -> bool {
+        self == VariableKind::Url && value.as_str().is_some_and(str::is_empty)
+    }
+
+    fn word(self) -> &'static str {
         match self {
             VariableKind::String => "a string",
             VariableKind::Number => "a number",

@@ -118,7 +118,10 @@ impl<'a> Walk<'a> {
             (Kind::Sub(sub), Some(Nest::Scope(inner))) => self.reopened(&sub.scope, inner, path),
             (Kind::Loop(body), Some(Nest::Loop(turns))) => self.loop_goes_on(body, turns, path),
             (Kind::Fan(fan), Some(Nest::Fan(arms))) => self.fan_goes_on(node, fan, arms, path),
-            _ => {}
+            // Anything else has no inside, or has not begun it.
+            (Kind::Sub(_) | Kind::Loop(_) | Kind::Fan(_), _)
+            | (Kind::Call(_) | Kind::Choice(_) | Kind::Timer(_) | Kind::Wait(_), _)
+            | (Kind::Approval(_) | Kind::Compute(_) | Kind::Pass | Kind::Return, _) => {}
         }
     }
 
