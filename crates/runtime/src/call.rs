@@ -54,6 +54,13 @@ pub(crate) struct Reported {
     pub(crate) log: Log,
 }
 
+impl Reported {
+    /// By nobody in particular, who wrote nothing.
+    pub(crate) fn of(outcome: Outcome) -> Self {
+        Reported { outcome, worker: None, log: Log::default() }
+    }
+}
+
 /// What calls are made with.
 pub(crate) struct Caller {
     client: reqwest::Client,
@@ -76,7 +83,7 @@ impl Runtime {
         let limit = self.limit(order);
         if limit.left.is_zero() {
             let outcome = failed(FaultKind::Timeout, "no time was left to make the call");
-            return Reported { outcome, worker: None, log: Log::default() };
+            return Reported::of(outcome);
         }
         // Whoever was chosen is named also when the call is given up halfway.
         let worker = OnceLock::new();

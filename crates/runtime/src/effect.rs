@@ -10,8 +10,6 @@ use windlass_engine::id::RunId;
 use windlass_engine::input::{Input, Outcome};
 use windlass_engine::plan::Exec;
 use windlass_engine::retry::{Fault, FaultKind};
-use windlass_store::log::LogRow;
-use windlass_store::record::Record;
 use windlass_store::run::RunStatus;
 use windlass_store::schedule::Started;
 
@@ -21,7 +19,7 @@ use crate::feed::Change;
 use crate::function::{Function, FunctionCall};
 use crate::hot::Hot;
 use crate::job::unclaimed;
-use crate::log::Log;
+use crate::log::Wrote;
 use crate::mailbox::Letter;
 use crate::submit::After;
 
@@ -129,7 +127,7 @@ impl Runtime {
         }
         if !self.may_call() {
             // Others may be about to make it: nobody knows, so it counts as lost.
-            return Some(ended(&order, Outcome::ServerLost, None));
+            return Some(ended(&order, Reported::of(Outcome::ServerLost)));
         }
         match &order.exec {
             // Rows of the commit: a job, or a message that starts a child run.
@@ -138,13 +136,14 @@ impl Runtime {
                 Some(Function::Quick(function)) => {
                     let call = FunctionCall::of(&order);
                     let outcome = catch_unwind(AssertUnwindSafe(|| function(&call)));
-                    Some(ended(&order, outcome.unwrap_or_else(|_| panicked(name)), None))
+                    let outcome = outcome.unwrap_or_else(|_| panicked(name));
+                    Some(ended(&order, Reported { log: call.logger.take(), ..Reported::of(outcome) }))
                 }
                 Some(Function::Slow(_)) => {
                     self.make_later(order);
                     None
                 }
-                None => Some(ended(&order, self.settings().functions.unknown(name), None)),
+                None => Some(ended(&order, Reported::of(self.settings().functions.unknown(name)))),
             },
             Exec::Http | Exec::Script(_) => {
                 self.make_later(order);
@@ -165,25 +164,16 @@ impl Runtime {
                 // Nobody takes the answer any more; the next server makes the call again.
                 () = runtime.stopped() => return call.abort(),
             };
-            let Reported { outcome, worker, log } = made.unwrap_or_else(|_| Reported {
-                outcome: panicked(&order.service),
-                worker: None,
-                log: Log::default(),
-            });
-            runtime.save_log(order.run, order.fence, log).await;
+            let made = made.unwrap_or_else(|_| Reported::of(panicked(&order.service)));
             runtime.calls().end(order.run, order.fence);
-            runtime.post(order.run, ended(&order, outcome, worker));
+            runtime.post(order.run, ended(&order, made));
         });
     }
 
     async fn perform(&self, order: &Order, cancel: &CancellationToken) -> Reported {
         let Exec::Func { name } = &order.exec else { return self.call(order, cancel).await };
         let Some(Function::Slow(function)) = self.settings().functions.find(name) else {
-            return Reported {
-                outcome: self.settings().functions.unknown(name),
-                worker: None,
-                log: Log::default(),
-            };
+            return Reported::of(self.settings().functions.unknown(name));
         };
         let limit = order.deadline.map(|at| self.clock().until(at));
         let late = async {
@@ -192,42 +182,23 @@ impl Runtime {
                 None => std::future::pending().await,
             }
         };
+        let call = FunctionCall::of(order);
+        let logger = call.logger.clone();
         let outcome = tokio::select! {
-            outcome = function(FunctionCall::of(order)) => outcome,
+            outcome = function(call) => outcome,
             () = cancel.cancelled() => Outcome::Canceled,
             () = late => Outcome::Failed(Fault::new(FaultKind::Timeout, format!("`{name}` took too long"))),
         };
-        Reported { outcome, worker: None, log: Log::default() }
-    }
-
-    /// Adds to what a call wrote, whoever says it: a call that was suspended may be reported by somebody else.
-    pub async fn add_to_log(&self, run: RunId, fence: u64, log: Log) {
-        if log.is_empty() {
-            return;
-        }
-        let before = self.store().logs(run, Some(fence)).await.unwrap_or_default().pop();
-        let Some(LogRow { text, lines, .. }) = before else {
-            return self.save_log(run, fence, log).await;
-        };
-        let all = Log::of_lines(lines.into_iter().chain(log.lines));
-        self.save_log(run, fence, Log { text: text + &log.text, ..all }).await;
-    }
-
-    /// Keeps what a call wrote beside its result. It is for reading: losing it loses no work.
-    pub(crate) async fn save_log(&self, run: RunId, fence: u64, log: Log) {
-        if log.is_empty() {
-            return;
-        }
-        let Log { text, lines } = log;
-        let row = LogRow { run, fence, at: self.clock().now(), text, lines };
-        if let Err(error) = self.store().save(Record::Log(row)).await {
-            tracing::warn!(%run, fence, %error, "the log of a call could not be kept");
-        }
+        Reported { log: logger.take(), ..Reported::of(outcome) }
     }
 }
 
-fn ended(order: &Order, outcome: Outcome, worker: Option<String>) -> Letter {
-    Letter::of(Input::CallEnded { node: order.node.clone(), fence: order.fence, outcome, worker })
+fn ended(order: &Order, reported: Reported) -> Letter {
+    let Reported { outcome, worker, log } = reported;
+    let (node, fence) = (order.node.clone(), order.fence);
+    let mut letter = Letter::of(Input::CallEnded { node: node.clone(), fence, outcome, worker });
+    letter.along.log = Some(Wrote { node, fence, log });
+    letter
 }
 
 fn panicked(name: &str) -> Outcome {

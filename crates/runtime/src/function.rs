@@ -21,6 +21,8 @@ use windlass_engine::path::NodePath;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::time::Timestamp;
 
+use crate::log::Logger;
+
 /// What a function is called with.
 #[derive(Debug, Clone)]
 pub struct FunctionCall {
@@ -40,6 +42,8 @@ pub struct FunctionCall {
     pub memo: Option<Arc<Value>>,
     /// An answer after this moment is too late.
     pub deadline: Option<Timestamp>,
+    /// Lines for whoever follows the run; handed in with the answer.
+    pub logger: Logger,
 }
 
 /// How a handler answers: it is done, it will be asked again, or it failed.
@@ -113,6 +117,7 @@ impl FunctionCall {
             params: order.params.clone(),
             memo: order.memo.clone(),
             deadline: order.deadline,
+            logger: Logger::default(),
         }
     }
 }

@@ -17,7 +17,7 @@ use windlass_store::worker::{WorkerBeat, WorkerRow};
 
 use crate::function::{Function, FunctionCall};
 use crate::job::{CLAIM_MAX, Claim, Claimed, Finish, Verdict};
-use crate::log::Log;
+use crate::log::{Log, Logger};
 use crate::{Runtime, RuntimeError};
 
 /// How long a job is kept from others after this server has died with it.
@@ -39,12 +39,18 @@ impl Runtime {
         let id = format!("{}-handlers-{}", self.settings().name, self.life());
         let slots = Arc::new(Semaphore::new(self.settings().handlers_max.max(1)));
         self.tasks().spawn(self.clone().show_handlers(id.clone(), services.clone()));
+        let mut drained = self.registry().drained();
         loop {
             let claimed = tokio::select! {
                 claimed = self.claim_for_handlers(&id, &services, &slots) => claimed,
                 () = self.stopped() => return,
             };
             match claimed {
+                // It would be told at once, again and again.
+                Ok((jobs, _)) if jobs.is_empty() && self.is_worker_draining(&id) => tokio::select! {
+                    changed = drained.changed() => changed.expect("the registry lives as long as the runtime"),
+                    () = self.stopped() => return,
+                },
                 Ok((jobs, mut permits)) => {
                     for job in jobs {
                         let permit = permits.split(1);
@@ -119,15 +125,16 @@ impl Runtime {
     /// Has one job handled, keeps it meanwhile, and tells how it ended.
     async fn handle(self, job: Claimed, id: String, _slot: Option<OwnedSemaphorePermit>) {
         self.handling().fetch_add(1, Ordering::Relaxed);
-        let work = self.begin(&job);
+        let logger = Logger::default();
+        let work = self.begin(&job, logger.clone());
         if let Some(outcome) = self.follow(&job, work).await {
-            self.tell_end(&job, outcome, &id).await;
+            self.tell_end(&job, outcome, logger.take(), &id).await;
         }
         self.handling().fetch_sub(1, Ordering::Relaxed);
     }
 
     /// The handler at work, on a task of its own: a panic ends no more than this call.
-    fn begin(&self, job: &Claimed) -> JoinHandle<Outcome> {
+    fn begin(&self, job: &Claimed, logger: Logger) -> JoinHandle<Outcome> {
         let Claimed { service, attempt, key, input, params, memo, deadline, call, .. } = job.clone();
         let params = match &*params {
             Value::Object(params) => Params::from(params.clone()),
@@ -136,7 +143,7 @@ impl Runtime {
         let (run, node) = call.map(|call| (call.run, call.node)).unzip();
         let memo = memo.filter(|memo| !memo.is_null()).map(Arc::new);
         let function = self.settings().functions.find(&service).cloned();
-        let call = FunctionCall { service, run, node, attempt, key, input, params, memo, deadline };
+        let call = FunctionCall { service, run, node, attempt, key, input, params, memo, deadline, logger };
         tokio::spawn(async move {
             match function {
                 Some(Function::Slow(function)) => function(call).await,
@@ -180,14 +187,14 @@ impl Runtime {
         }
     }
 
-    async fn tell_end(&self, job: &Claimed, outcome: Outcome, id: &str) {
+    async fn tell_end(&self, job: &Claimed, outcome: Outcome, log: Log, id: &str) {
         for _ in 0..TELLINGS {
             let end = Finish {
                 job: job.job,
                 fence: job.fence,
                 outcome: outcome.clone(),
                 worker: Some(id.to_owned()),
-                log: Log::default(),
+                log: log.clone(),
                 retry_after_ms: None,
             };
             match self.finish(vec![end]).await.pop() {

@@ -1,14 +1,23 @@
 //! What those who are called write beside their results: for people, within bounds.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use serde_json::Value;
 use windlass_engine::event::Level;
 use windlass_engine::limits::ERROR_BYTES;
+use windlass_engine::path::NodePath;
 use windlass_engine::weight::weigh;
+use windlass_store::commit::Commit;
+use windlass_store::log::LogRow;
 
 pub use windlass_store::log::Said;
 
-/// Lines kept of one attempt.
+/// Bytes of a text; what was written last is kept.
+pub const TEXT_BYTES_MAX: usize = 64 << 10;
+/// Lines handed in with one end of an attempt.
 pub const LINES_MAX: usize = 1_000;
+/// Bytes of these lines together, texts and data.
+pub const LINES_BYTES_MAX: usize = 256 << 10;
 /// Bytes of the data of one line.
 pub const DATA_BYTES_MAX: usize = 16 << 10;
 
@@ -22,21 +31,41 @@ pub struct Log {
 }
 
 impl Log {
-    /// A log that is one text.
+    /// A log that is one text; of a long one the end.
     pub fn of_text(text: impl Into<String>) -> Self {
-        Log { text: text.into(), lines: Vec::new() }
+        let text = text.into();
+        let cut = text.ceil_char_boundary(text.len().saturating_sub(TEXT_BYTES_MAX));
+        let text = if cut == 0 { text } else { text[cut..].to_owned() };
+        Log { text, lines: Vec::new() }
     }
 
     /// A log of lines. What is too much is cut, and a line says so: a log never costs a result.
     pub fn of_lines(lines: impl IntoIterator<Item = Said>) -> Self {
-        let mut lines = lines.into_iter();
-        let mut kept: Vec<Said> = lines.by_ref().take(LINES_MAX).map(bounded).collect();
-        let n_more = lines.count();
+        let (mut kept, mut n_bytes, mut n_more) = (Vec::new(), 0_usize, 0_usize);
+        for said in lines {
+            if n_more == 0 && kept.len() < LINES_MAX {
+                let (said, weight) = bounded(said);
+                n_bytes = n_bytes.saturating_add(weight);
+                if n_bytes <= LINES_BYTES_MAX {
+                    kept.push(said);
+                    continue;
+                }
+            }
+            n_more += 1;
+        }
         if n_more > 0 {
-            let message = format!("{n_more} more lines were left out: an attempt may write {LINES_MAX}");
+            let message = format!(
+                "{n_more} more lines were left out: an attempt may write {LINES_MAX}, and {LINES_BYTES_MAX} bytes of them"
+            );
             kept.push(Said { level: Level::Warn, message, data: Value::Null });
         }
         Log { text: String::new(), lines: kept }
+    }
+
+    /// What a worker handed in with an end: `log`, a text, and `logs`, lines or texts that are lines. What cannot be
+    /// read is said in a line.
+    pub fn read(log: Option<String>, logs: Value) -> Self {
+        Log { lines: read_lines(logs).lines, ..Log::of_text(log.unwrap_or_default()) }
     }
 
     /// Whether nothing was written.
@@ -45,14 +74,84 @@ impl Log {
     }
 }
 
-fn bounded(said: Said) -> Said {
-    let data = match weigh(&said.data) {
-        Ok(bytes) if bytes <= DATA_BYTES_MAX => said.data,
-        Ok(_) | Err(_) => Value::String(format!("left out: more than {DATA_BYTES_MAX} bytes")),
+/// A line that is not too long, and what it weighs.
+fn bounded(said: Said) -> (Said, usize) {
+    let (data, n_bytes) = match weigh(&said.data) {
+        Ok(bytes) if bytes <= DATA_BYTES_MAX => (said.data, bytes),
+        Ok(_) | Err(_) => (Value::String(format!("left out: more than {DATA_BYTES_MAX} bytes")), 0),
     };
     let mut message = said.message;
     message.truncate(message.floor_char_boundary(ERROR_BYTES));
-    Said { level: said.level, message, data }
+    let weight = n_bytes.saturating_add(message.len());
+    (Said { level: said.level, message, data }, weight)
+}
+
+/// What an attempt wrote, on its way into the commit of its end.
+#[derive(Debug, Clone)]
+pub(crate) struct Wrote {
+    pub(crate) node: NodePath,
+    pub(crate) fence: u64,
+    pub(crate) log: Log,
+}
+
+impl Wrote {
+    /// Puts it beside the entry that tells the end; where nothing is told, nothing is kept.
+    pub(crate) fn join(&self, commit: &mut Commit) {
+        let Some(change) = &commit.run else { return };
+        let Wrote { node, fence, log: Log { text, lines } } = self;
+        if self.log.is_empty() {
+            return;
+        }
+        // Suspended and reported in one entry.
+        if let Some(row) = commit.logs.iter_mut().find(|row| row.fence == *fence) {
+            let lines = std::mem::take(&mut row.lines).into_iter().chain(lines.iter().cloned());
+            row.lines = Log::of_lines(lines).lines;
+            row.text = Log::of_text(std::mem::take(&mut row.text) + text).text;
+            return;
+        }
+        let (run, entry) = (change.run, change.expected_len.saturating_add(1));
+        let (node, at, text, lines) = (node.clone(), commit.now, text.clone(), lines.clone());
+        commit.logs.push(LogRow { run, entry, fence: *fence, node, at, text, lines });
+    }
+}
+
+/// Collects lines for whoever follows a run. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Logger(Arc<Mutex<Vec<Said>>>);
+
+impl Logger {
+    /// Something to know.
+    pub fn info(&self, message: impl Into<String>) {
+        self.say(Level::Info, message, Value::Null);
+    }
+
+    /// Something to look at.
+    pub fn warn(&self, message: impl Into<String>) {
+        self.say(Level::Warn, message, Value::Null);
+    }
+
+    /// Something that went wrong.
+    pub fn error(&self, message: impl Into<String>) {
+        self.say(Level::Error, message, Value::Null);
+    }
+
+    /// A line with what belongs to it. What is more than is kept is left out.
+    pub fn say(&self, level: Level, message: impl Into<String>, data: Value) {
+        let mut lines = self.lines();
+        // One more, so that it is said that there were more.
+        if lines.len() <= LINES_MAX {
+            lines.push(Said { level, message: message.into(), data });
+        }
+    }
+
+    /// What was said so far.
+    pub(crate) fn take(&self) -> Log {
+        Log::of_lines(std::mem::take(&mut *self.lines()))
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Vec<Said>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Reads `logs` of a worker's answer: lines, or texts that are lines. What cannot be read is said in a line.
@@ -115,11 +214,22 @@ mod tests {
 
     #[test]
     fn a_log_stays_within_bounds_and_says_what_is_missing() {
-        let line = |data: Value| Said { level: Level::Info, message: "x".repeat(10_000), data };
-        let log = Log::of_lines((0..LINES_MAX + 5).map(|_| line(json!("y".repeat(100_000)))));
+        let line = |n: usize, data: Value| Said { level: Level::Info, message: "x".repeat(n), data };
+        let log = Log::of_lines((0..LINES_MAX + 5).map(|_| line(10, json!("y".repeat(100_000)))));
         assert_eq!(log.lines.len(), LINES_MAX + 1);
         assert!(log.lines[LINES_MAX].message.starts_with("5 more lines"));
-        assert!(log.lines[0].message.len() <= ERROR_BYTES);
         assert!(log.lines[0].data.as_str().unwrap().starts_with("left out"));
+        let long = Log::of_lines([line(10_000, Value::Null)]);
+        assert_eq!(long.lines[0].message.len(), ERROR_BYTES);
+        let heavy = Log::of_lines((0..100).map(|_| line(1, json!("y".repeat(10_000)))));
+        assert_eq!(heavy.lines.len(), 27);
+        assert!(heavy.lines[26].message.starts_with("74 more lines"), "{}", heavy.lines[26].message);
+    }
+
+    #[test]
+    fn of_a_long_text_the_end_is_kept() {
+        let log = Log::of_text("é".repeat(TEXT_BYTES_MAX) + "!");
+        assert_eq!((log.text.len(), log.text.ends_with("é!")), (TEXT_BYTES_MAX - 1, true));
+        assert_eq!(Log::read(Some("x".repeat(TEXT_BYTES_MAX)), Value::Null).text.len(), TEXT_BYTES_MAX);
     }
 }

@@ -17,6 +17,7 @@ use windlass_store::schedule::FiringRow;
 use windlass_store::{Refusal as Forbidden, StoreError};
 
 use crate::feed::Changes;
+use crate::log::{Log, Wrote};
 use crate::mailbox::Told;
 use crate::{Runtime, RuntimeError, SubmitError};
 
@@ -70,12 +71,14 @@ pub struct Along {
     pub delivered: Vec<MessageId>,
     pub schedules: Vec<ScheduleChange>,
     pub firings: Vec<FiringRow>,
+    /// What the attempt wrote whose end this is.
+    pub(crate) log: Option<Wrote>,
 }
 
 impl Along {
     /// Whether there is something that is not about the run itself.
     pub(crate) fn has_company(&self) -> bool {
-        let Along { create: _, jobs, delivered, schedules, firings } = self;
+        let Along { create: _, jobs, delivered, schedules, firings, log: _ } = self;
         !(jobs.is_empty() && delivered.is_empty() && schedules.is_empty() && firings.is_empty())
     }
 
@@ -85,6 +88,9 @@ impl Along {
         commit.delivered.extend(self.delivered.iter().cloned());
         commit.schedules.extend(self.schedules.iter().cloned());
         commit.firings.extend(self.firings.iter().cloned());
+        if let Some(log) = &self.log {
+            log.join(commit);
+        }
     }
 }
 
@@ -190,12 +196,19 @@ impl Runtime {
     }
 
     /// Takes an input to a run; answered when what was decided is durable.
-    pub async fn submit(&self, run: RunId, mut input: Input) -> Result<Seen, SubmitError> {
+    pub async fn submit(&self, run: RunId, input: Input) -> Result<Seen, SubmitError> {
+        self.submit_with(run, input, Log::default()).await
+    }
+
+    /// The same of the end of a call with what it wrote, which is kept if the end is taken.
+    pub async fn submit_with(&self, run: RunId, mut input: Input, log: Log) -> Result<Seen, SubmitError> {
         self.admit()?;
-        if let Input::CallEnded { outcome, .. } = &mut input {
+        let mut along = Along::default();
+        if let Input::CallEnded { node, fence, outcome, .. } = &mut input {
             crate::call::unhurry(outcome);
+            along.log = Some(Wrote { node: node.clone(), fence: *fence, log });
         }
-        self.submit_along(run, input, Along::default()).await
+        self.submit_along(run, input, along).await
     }
 
     /// Waits until the run has ended, but no longer than that; answers with its status either way. `None` = there is

@@ -143,7 +143,7 @@ impl Runtime {
             if says_no && is_cached && self.is_outdated(&now).await {
                 continue;
             }
-            let is_news = !step.events.is_empty() || joins(&letters, &refusals).next().is_some();
+            let is_news = !step.events.is_empty() || joins(&letters, &refusals).any(Along::has_company);
             if !is_news {
                 // Whoever woke it may have had an old wake-up.
                 self.timers().set(run, now.run.wake_at(), given.now);

@@ -79,7 +79,7 @@ impl Registry {
         }
     }
 
-    /// Hears of workers that are to go.
+    /// Hears of workers that are to go, or to stay after all.
     pub(crate) fn drained(&self) -> watch::Receiver<()> {
         self.drained.subscribe()
     }
@@ -187,9 +187,9 @@ impl Runtime {
         let n_alive = rows.len();
         let mut desk = self.registry().desk();
         let is_told = |row: &WorkerRow, desk: &Desk| {
-            row.is_draining && desk.worker(&row.id).is_some_and(|known| !known.is_draining)
+            desk.worker(&row.id).is_some_and(|known| known.is_draining != row.is_draining)
         };
-        // Another server may have told one to go.
+        // Another server may have told one to go, or to stay after all.
         if rows.iter().any(|row| is_told(row, &desk)) {
             self.registry().drained.send_replace(());
         }

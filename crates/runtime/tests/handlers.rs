@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 use windlass_engine::definition::Strictness;
-use windlass_engine::event::Start;
+use windlass_engine::event::{Level, Start};
 use windlass_engine::id::RunId;
 use windlass_engine::input::Input;
 use windlass_engine::job::JobSpec;
@@ -20,6 +20,7 @@ use windlass_runtime::function::{Answer, Functions};
 use windlass_runtime::run::NewRun;
 use windlass_runtime::{Runtime, Settings};
 use windlass_store::flow::VersionStatus;
+use windlass_store::log::LogsOf;
 use windlass_store::run::RunStatus;
 use windlass_store::sqlite::{Durability, Sqlite};
 use windlass_store::worker::WorkerQuery;
@@ -174,4 +175,54 @@ async fn plain_jobs_of_the_name_are_handled_as_well() {
     server.create_job(spec).await.unwrap();
     let (run, input) = tokio::time::timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
     assert_eq!((run, &*input), (None, &json!({ "to": "ann" })));
+}
+
+#[tokio::test]
+async fn what_a_handler_says_is_kept_with_its_end() {
+    let functions = Functions::built_in().register("draw", |call| async move {
+        call.logger.info("begun");
+        call.logger.say(Level::Warn, "slow", json!({ "seconds": 4 }));
+        json!(null)
+    });
+    let server = server(functions).await;
+    for node in [
+        json!({ "id": "n", "type": "draw" }),
+        json!({ "id": "n", "type": "draw", "exec_type": "local_func" }),
+    ] {
+        let run = start(&server, node).await;
+        assert_eq!(end(&server, run).await, RunStatus::Completed);
+        let logs = server.store().logs(run, LogsOf::Attempt(1)).await.unwrap();
+        let said: Vec<_> =
+            logs[0].lines.iter().map(|said| (said.level, said.message.as_str(), &said.data)).collect();
+        assert_eq!(
+            said,
+            [(Level::Info, "begun", &Value::Null), (Level::Warn, "slow", &json!({ "seconds": 4 }))]
+        );
+    }
+}
+
+#[tokio::test]
+async fn handlers_that_are_drained_rest_until_they_are_wanted_again() {
+    let functions = Functions::built_in().register("draw", |_| async { json!(null) });
+    let server = server(functions).await;
+    let first = start(&server, json!({ "id": "n", "type": "draw" })).await;
+    assert_eq!(end(&server, first).await, RunStatus::Completed);
+    let id = loop {
+        if let Some(row) = server.workers(WorkerQuery::default()).await.unwrap().pop() {
+            break row.id;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(server.drain_worker(&id, true).await.unwrap());
+    // The only thread is busy all the time if somebody does not rest.
+    let metrics = tokio::runtime::Handle::current().metrics();
+    let watched = Duration::from_millis(500);
+    tokio::time::sleep(watched / 5).await;
+    let before = metrics.worker_total_busy_duration(0);
+    tokio::time::sleep(watched).await;
+    let busy = metrics.worker_total_busy_duration(0) - before;
+    assert!(busy < watched / 2, "busy for {busy:?} of {watched:?}");
+    let run = start(&server, json!({ "id": "n", "type": "draw" })).await;
+    server.drain_worker(&id, false).await.unwrap();
+    assert_eq!(end(&server, run).await, RunStatus::Completed);
 }

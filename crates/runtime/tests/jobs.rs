@@ -19,6 +19,7 @@ use windlass_runtime::run::NewRun;
 use windlass_runtime::{Runtime, Settings};
 use windlass_store::flow::VersionStatus;
 use windlass_store::job::JobStatus;
+use windlass_store::log::LogsOf;
 use windlass_store::run::RunStatus;
 use windlass_store::sqlite::{Durability, Sqlite};
 
@@ -121,7 +122,7 @@ async fn a_worker_does_the_steps_of_a_run() {
         assert_eq!(say(&server, done(&claimed, twice.clone())).await, Verdict::Ok);
         assert_eq!(say(&server, done(&claimed, twice)).await, Verdict::Ok);
         assert_eq!(say(&server, done(&claimed, json!("else"))).await, Verdict::Lost);
-        assert_eq!(server.store().logs(call.run, None).await.unwrap(), []);
+        assert_eq!(server.store().logs(call.run, LogsOf::After { entry: 0, fence: 0 }).await.unwrap(), []);
     }
     assert_eq!(ended(&server, run).await, (RunStatus::Completed, json!({"a": 8, "b": 16})));
 }
@@ -172,7 +173,7 @@ async fn the_run_tries_again_and_not_the_job() {
     let job = server.store().job(first.job).await.unwrap().unwrap().job;
     assert_eq!(JobStatus::of(&job), JobStatus::Failed);
     assert!(!job.is_dead_letter());
-    let logs = server.store().logs(run, None).await.unwrap();
+    let logs = server.store().logs(run, LogsOf::After { entry: 0, fence: 0 }).await.unwrap();
     assert_eq!(logs.iter().map(|log| log.text.as_str()).collect::<Vec<_>>(), ["what happened"]);
 }
 

@@ -10,6 +10,7 @@ use windlass_engine::time::Timestamp;
 
 use crate::account::Posting;
 use crate::job::JobOrigin;
+use crate::log::LogRow;
 use crate::outbox::{Message, MessageId};
 use crate::queue::Spent;
 use crate::record::AuditRow;
@@ -37,6 +38,8 @@ pub struct Commit {
     pub schedules: Vec<ScheduleChange>,
     pub firings: Vec<FiringRow>,
     pub audit: Vec<AuditRow>,
+    /// Of a run that is not there nothing is kept: nobody would delete it.
+    pub logs: Vec<LogRow>,
 }
 
 /// One more entry in a run's journal.
@@ -118,6 +121,7 @@ impl Commit {
             schedules: Vec::new(),
             firings: Vec::new(),
             audit: Vec::new(),
+            logs: Vec::new(),
         }
     }
 
@@ -162,6 +166,9 @@ impl Commit {
         }
         if twice(self.delivered.iter()) {
             return Some("a message is delivered twice");
+        }
+        if twice(self.logs.iter().map(|row| (row.run, row.entry, row.fence))) {
+            return Some("a log is written twice");
         }
         None
     }

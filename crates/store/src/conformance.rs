@@ -182,8 +182,9 @@ macro_rules! conformance {
                 prices_and_queue_settings_are_replaced
                 what_is_set_for_services_is_replaced_and_removed
                 the_audit_is_numbered_in_order
-                of_the_log_of_an_attempt_the_last_word_counts
-                logs_of_a_run_come_by_fence_and_of_nobody_are_not_kept
+                a_log_is_written_with_its_commit_or_not_at_all
+                logs_of_a_run_come_by_entry_and_of_nobody_are_not_kept
+                more_logs_than_are_read_at_once_are_read_in_parts
             ]
             retention: [
                 what_ended_long_ago_is_deleted_a_part_at_a_time

@@ -7,7 +7,7 @@ use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, InNeed, PriceRow};
 use crate::job::LetterGroup;
-use crate::log::LogRow;
+use crate::log::{LogRow, LogsOf};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
@@ -49,8 +49,6 @@ pub enum Record {
     },
     /// What is set for a service; the whole of it.
     Service(ServiceRow),
-    /// The whole log of an attempt so far. Of a run that is not there nothing is kept: nobody would delete it.
-    Log(LogRow),
 }
 
 /// Rows to be read.
@@ -85,8 +83,8 @@ pub enum RecordQuery {
     Schedules(Option<ScheduleId>),
     /// Oldest first, after this number.
     Audit { after: u64, limit: usize },
-    /// By fence; those of all attempts of a run, at most [`crate::log::LOGS_MAX`], or of one.
-    Logs { run: RunId, fence: Option<u64> },
+    /// At most [`crate::log::LOGS_MAX`].
+    Logs { run: RunId, of: LogsOf },
 }
 
 /// Rows that were read.

@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRef, FlowRow, Publication, Published, VersionRef, VersionRow};
 use crate::hint::Hints;
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyQuery};
-use crate::log::LogRow;
+use crate::log::{LogRow, LogsOf};
 use crate::outbox::Message;
 use crate::page::{Order, Page, Part};
 use crate::queue::{Held, QueueDepth, Spent};
@@ -206,8 +206,8 @@ impl dyn Store + '_ {
         /// The audit after this number, oldest first.
         audit(after: u64, limit: usize) -> (u64, AuditRow), RecordQuery::Audit { after, limit }, Audit);
     typed!(
-        /// The logs of a run's attempts, by fence; all, or one.
-        logs(run: RunId, fence: Option<u64>) -> LogRow, RecordQuery::Logs { run, fence }, Logs);
+        /// What attempts of a run wrote.
+        logs(run: RunId, of: LogsOf) -> LogRow, RecordQuery::Logs { run, of }, Logs);
 
     /// What counts against the limits of a queue.
     pub async fn held(&self, queue: String) -> Result<Held, StoreError> {

@@ -45,8 +45,9 @@ pub(super) async fn logs(logs: Logs, session: &Session) -> Result<ExitCode> {
         Level::Warn => LogLevel::Warn,
         Level::Error => LogLevel::Error,
     });
+    let follow = logs.follow.then_some(true);
     let mut tail =
-        Tail { run, query: LogsQuery { level, node: logs.node, cursor: None, limit: Some(PAGE) }, n_seen: 0 };
+        Tail { run, query: LogsQuery { level, node: logs.node, follow, cursor: None, limit: Some(PAGE) } };
     if logs.follow {
         return tail.follow(session).await;
     }
@@ -67,7 +68,6 @@ pub(super) async fn logs(logs: Logs, session: &Session) -> Result<ExitCode> {
 struct Tail {
     run: String,
     query: LogsQuery,
-    n_seen: usize,
 }
 
 impl Tail {
@@ -75,11 +75,14 @@ impl Tail {
     async fn rest(&mut self, session: &Session) -> Result<Vec<LogLine>, ClientError> {
         let mut lines = Vec::new();
         loop {
-            self.query.cursor = Some((self.n_seen + lines.len()).to_string());
             let page = session.client.logs(&self.run, &self.query).await?;
+            let is_full = page.items.len() == PAGE;
             lines.extend(page.items);
             if page.next.is_none() {
-                self.n_seen += lines.len();
+                return Ok(lines);
+            }
+            self.query.cursor = page.next;
+            if !is_full && self.query.follow.is_some() {
                 return Ok(lines);
             }
         }

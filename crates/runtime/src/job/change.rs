@@ -14,6 +14,7 @@ use windlass_store::project::job_postings;
 
 use super::written;
 use crate::error::same;
+use crate::log::{Log, Wrote};
 use crate::run::Along;
 use crate::{Runtime, RuntimeError, SubmitError};
 
@@ -154,12 +155,14 @@ impl Runtime {
         change: JobChange,
         outcome: Outcome,
         worker: Option<String>,
+        log: Log,
     ) -> Result<Ended, RuntimeError> {
         let Some(call) = &row.origin.call else {
             return self.end_alone(change).await;
         };
+        let log = Some(Wrote { node: call.node.clone(), fence: call.fence, log });
         let input = Input::CallEnded { node: call.node.clone(), fence: call.fence, outcome, worker };
-        let along = Along { jobs: vec![change.clone()], ..Along::default() };
+        let along = Along { jobs: vec![change.clone()], log, ..Along::default() };
         match self.submit_along(call.run, input, along).await {
             Ok(_) => Ok(Ended::Yes),
             Err(SubmitError::Outdated) => Ok(Ended::Outdated),

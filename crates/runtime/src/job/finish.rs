@@ -89,11 +89,7 @@ impl Runtime {
             };
             let (verdict, worker) = (accepted(&change.job), end.worker.clone().or_else(|| holder(&row.job)));
             let unwanted = if verdict == Verdict::Canceled { verdict } else { Verdict::Lost };
-            if let Some(call) = &row.origin.call {
-                // Before the end is told: whoever follows the run finds it where the attempt ends.
-                self.save_log(call.run, call.fence, end.log.clone()).await;
-            }
-            match self.end_job(&row, change, end.outcome.clone(), worker).await? {
+            match self.end_job(&row, change, end.outcome.clone(), worker, end.log.clone()).await? {
                 Ended::Yes => return Ok(verdict),
                 Ended::Unwanted => return Ok(unwanted),
                 Ended::Outdated => {}

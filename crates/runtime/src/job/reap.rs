@@ -16,6 +16,7 @@ use windlass_store::job::JobRow;
 use super::change::{Ended, moved};
 use super::many::each;
 use super::with_ready_jobs;
+use crate::log::Log;
 use crate::{Runtime, RuntimeError};
 
 /// How often the store is asked whether something got lost. Nothing should: it is told in memory of everything.
@@ -158,7 +159,7 @@ impl Runtime {
     /// Ends a job of a run whose time is over; `false` = that could not be done.
     async fn reap_call(&self, row: &JobRow, change: JobChange) -> bool {
         let outcome = outcome(&change.job);
-        match self.end_job(row, change, outcome, None).await {
+        match self.end_job(row, change, outcome, None, Log::default()).await {
             Ok(Ended::Yes | Ended::Unwanted) => true,
             Ok(Ended::Outdated) => self.look_again(row.id()).await,
             Err(error) => self.reap_later(row.id(), &error),

@@ -179,5 +179,5 @@ pub(super) fn joins<'a>(
     refusals: &'a [Option<Refusal>],
 ) -> impl Iterator<Item = &'a Along> {
     let taken = letters.iter().zip(refusals).filter(|(_, refusal)| refusal.is_none());
-    taken.map(|(letter, _)| &letter.along).filter(|along| along.has_company())
+    taken.map(|(letter, _)| &letter.along)
 }

@@ -119,12 +119,14 @@ pub struct JobResult {
     /// second, and after three more tries suspended and asked again, whatever its own retries are.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub temporary: bool,
-    /// What was written beside the result, for people.
+    /// What was written beside the result, for people; the last 64 KiB are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
-    /// The same line by line; the first 1,000 are kept, each with 4,096 bytes of text.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub logs: Vec<Said>,
+    /// The same line by line, [`Said`]s or plain texts: the first 1,000, each with 4,096 bytes of text, and 256 KiB
+    /// together. Of what cannot be read a line says so, and nothing else is lost.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[schema(value_type = Vec<Said>)]
+    pub logs: Value,
 }
 
 /// What becomes of a claim, in a word for whoever holds it.
@@ -206,8 +208,9 @@ pub struct CallReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
     /// Lines for people, as in the end of a job.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub logs: Vec<Said>,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[schema(value_type = Vec<Said>)]
+    pub logs: Value,
 }
 
 /// What became of a report.

@@ -30,7 +30,10 @@ pub struct LogsQuery {
     /// Only lines about this node and what is inside it, by path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// What the page before answered as `next`, or how many of these lines were seen.
+    /// Give a `next` at the end, too: what comes later is read from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follow: Option<bool>,
+    /// What the page before answered as `next`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// 1 to 1,000; absent = 50.

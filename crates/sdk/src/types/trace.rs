@@ -94,14 +94,12 @@ impl LogLevel {
 }
 
 /// A line that somebody who works hands in with the end of the work.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
 pub struct Said {
-    #[serde(default)]
     pub level: LogLevel,
     pub message: String,
     /// Whatever belongs to it; more than 16 KiB are left out.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[serde(skip_serializing_if = "Value::is_null")]
     pub data: Value,
 }
 

@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -205,7 +206,8 @@ impl io::Write for Counter {
 
 fn result_of(ended: Ended) -> JobResult {
     let ClaimId { job: id, lease } = ended.claim;
-    let result = JobResult { id, lease, logs: ended.logs, ..JobResult::default() };
+    let logs = if ended.logs.is_empty() { Value::Null } else { json!(ended.logs) };
+    let result = JobResult { id, lease, logs, ..JobResult::default() };
     match ended.outcome {
         Outcome::Done(value) => JobResult { outcome: types::Outcome::Done, result: value, ..result },
         Outcome::Suspended { memo, recheck } => {

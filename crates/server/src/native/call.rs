@@ -11,10 +11,11 @@ use windlass_engine::path::NodePath;
 use windlass_engine::plan::Exec;
 use windlass_engine::run::state::Stage;
 use windlass_runtime::SubmitError;
+use windlass_runtime::log::Log;
 use windlass_runtime::run::RunView;
 use windlass_sdk::types::{CallReport, Reported, Verdict};
 
-use super::job::{Told, lines};
+use super::job::Told;
 use crate::app::App;
 use crate::check;
 use crate::extract::{At, Body};
@@ -41,9 +42,8 @@ pub(crate) async fn report(
     let is_taken = match find(&view, fence)? {
         None => false,
         Some(node) => {
-            app.runtime.add_to_log(run, fence, lines(logs)).await;
             let input = Input::CallEnded { node, fence, outcome: outcome.clone(), worker: worker_id };
-            match app.runtime.submit(run, input).await {
+            match app.runtime.submit_with(run, input, Log::read(None, logs)).await {
                 Ok(_) => true,
                 Err(SubmitError::Refused(Refusal::Stale { .. } | Refusal::Ended { .. })) => false,
                 Err(other) => return Err(other.into()),

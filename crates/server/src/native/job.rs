@@ -6,16 +6,15 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use serde_json::Value;
-use windlass_engine::event::Level;
 use windlass_engine::id::JobId;
 use windlass_engine::input::Outcome as EngineOutcome;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_runtime::RuntimeError;
 use windlass_runtime::job::{Claim as Asking, Claimed as Handed, Finish as End, Verdict as Word};
-use windlass_runtime::log::{Log, Said as Line};
+use windlass_runtime::log::Log;
 use windlass_sdk::types::{
     Claim, Claimed, ClaimedJob, Extend, ExtendVerdict, Extended, Finish, FinishVerdict, Finished, JobResult,
-    LogLevel, Outcome, Said, Verdict,
+    Outcome, Verdict,
 };
 
 use crate::app::App;
@@ -117,21 +116,8 @@ fn end(at: usize, given: JobResult) -> Answer<Option<End>> {
     let Some((job, fence)) = read_lease(&lease).filter(|(job, _)| job.to_string() == id) else {
         return Ok(None);
     };
-    let log = Log { text: log.unwrap_or_default(), ..lines(logs) };
+    let log = Log::read(log, logs);
     Ok(Some(End { job, fence, outcome, worker: None, log, retry_after_ms }))
-}
-
-/// The lines that a worker handed in, within bounds.
-pub(crate) fn lines(logs: Vec<Said>) -> Log {
-    Log::of_lines(logs.into_iter().map(|said| Line {
-        level: match said.level {
-            LogLevel::Info => Level::Info,
-            LogLevel::Warn => Level::Warn,
-            LogLevel::Error => Level::Error,
-        },
-        message: said.message,
-        data: said.data,
-    }))
 }
 
 /// Keeps claims alive, each for itself, and says which of them nobody wants any more. One that the server could not

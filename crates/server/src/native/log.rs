@@ -1,25 +1,26 @@
 //! What there is to read about a run, in words.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use axum::Json;
 use axum::extract::State;
 use serde_json::Value;
-use windlass_engine::event::Level;
+use windlass_engine::event::{Event, Level};
+use windlass_engine::id::RunId;
 use windlass_engine::journal::Entry;
-use windlass_engine::log::{begun, ended, line};
-use windlass_engine::path::NodePath;
+use windlass_engine::log::{ended, line};
 use windlass_sdk::types::{List, LogLevel, LogLine, LogsQuery};
-use windlass_store::log::LogRow;
+use windlass_store::log::{LOGS_MAX, LogRow, LogsOf};
+use windlass_store::run::Since;
 
-use crate::app::{App, run_id};
+use crate::app::{App, ENTRIES, run_id};
 use crate::extract::{Asked, At};
-use crate::problem::Answer;
+use crate::problem::{Answer, ApiError, Code};
 use crate::shape;
 
 /// Lists what happened to a run, and what those said who worked for it, oldest first. What an attempt wrote stands
-/// where it ended. Every page reads the whole journal: of a long run ask for large pages (`limit` up to 1,000). Of the
-/// attempts that wrote something, the first 1,000 are heard.
+/// where it ended. Lines are never changed, and new ones come at the end: with `follow` there is always a `next`, from
+/// which only what is new is read.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/logs", operation_id = "list_logs", tag = "runs",
     params(("id" = String, Path, description = "The id of the run"), LogsQuery),
     responses((status = 200, description = "A page of lines", body = List<LogLine>)))]
@@ -29,14 +30,25 @@ pub(crate) async fn list(
     Asked(asked): Asked<LogsQuery>,
 ) -> Answer<Json<List<LogLine>>> {
     let row = app.row(run_id(&id)?).await?;
-    let logs = app.store().logs(row.id, None).await?;
-    let mut story = Story::new(logs);
-    app.each_entry(row.id, |_, entry| story.follow(entry)).await?;
-    let mut lines = story.end(!row.standing.status.is_open());
+    let from = Place::read(asked.cursor.as_deref())?;
+    let limit = shape::limit(asked.limit)?;
     let level = asked.level.unwrap_or_default();
     let node = asked.node.as_deref().filter(|node| !node.is_empty());
-    lines.retain(|line| line.level >= level && node.is_none_or(|node| is_about(line, node)));
-    Ok(Json(shape::slice(&lines, asked.cursor.as_deref(), asked.limit, LogLine::clone)?))
+    let is_asked = |line: &LogLine| line.level >= level && node.is_none_or(|node| is_about(line, node));
+    let mut story = Story::new(&app, row.id, from);
+    let mut items = Vec::new();
+    while let Some((place, line)) = story.next().await? {
+        if !is_asked(&line) {
+            story.seen = place;
+        } else if items.len() < limit {
+            items.push(line);
+            story.seen = place;
+        } else {
+            return Ok(Json(List { items, next: Some(story.seen.word()) }));
+        }
+    }
+    let next = asked.follow.unwrap_or(false).then(|| story.seen.word());
+    Ok(Json(List { items, next }))
 }
 
 /// Whether a line is about this node or something inside it.
@@ -45,68 +57,154 @@ fn is_about(line: &LogLine, node: &str) -> bool {
     path.strip_prefix(node).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The lines of a journal, with what attempts wrote where they ended. The list only ever grows at its end: what an
-/// attempt wrote is stored before its end is.
-struct Story {
-    lines: Vec<LogLine>,
-    /// Where attempts were made.
-    nodes: BTreeMap<u64, NodePath>,
-    /// What was written by attempts that have not ended.
-    written: BTreeMap<u64, LogRow>,
+/// Up to where a log was read: an entry of the journal, and how many of its lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    entry: u64,
+    n_lines: u64,
 }
 
-impl Story {
-    fn new(logs: Vec<LogRow>) -> Self {
-        let written = logs.into_iter().map(|row| (row.fence, row)).collect();
-        Story { lines: Vec::new(), nodes: BTreeMap::new(), written }
-    }
-
-    fn follow(&mut self, entry: &Entry) {
-        for event in &entry.events {
-            if let Some((node, fence)) = begun(event)
-                && self.written.contains_key(&fence)
-            {
-                self.nodes.insert(fence, node.clone());
-            }
-            if let Some(row) = ended(event).and_then(|fence| self.written.remove(&fence)) {
-                self.write(&row);
-            }
-            if let Some(line) = line(event) {
-                self.lines.push(LogLine {
-                    at: shape::time(entry.at),
-                    level: level(line.level),
-                    node: line.node.map(|node| node.to_string()),
-                    fence: None,
-                    message: line.message,
-                    data: if line.data.is_empty() { Value::Null } else { Value::Object(line.data) },
-                });
-            }
-        }
-    }
-
-    fn write(&mut self, row: &LogRow) {
-        let node = self.nodes.get(&row.fence).map(ToString::to_string);
-        let said = |level, message: &str, data: &Value| LogLine {
-            at: shape::time(row.at),
-            level,
-            node: node.clone(),
-            fence: Some(row.fence),
-            message: message.to_owned(),
-            data: data.clone(),
+impl Place {
+    fn read(cursor: Option<&str>) -> Answer<Place> {
+        let Some(cursor) = cursor else { return Ok(Place { entry: 1, n_lines: 0 }) };
+        let read = || {
+            let (entry, n_lines) = cursor.split_once('.')?;
+            Some(Place {
+                entry: entry.parse().ok().filter(|entry| *entry > 0)?,
+                n_lines: n_lines.parse().ok()?,
+            })
         };
-        if !row.text.is_empty() {
-            self.lines.push(said(LogLevel::Info, &row.text, &Value::Null));
-        }
-        self.lines.extend(row.lines.iter().map(|line| said(level(line.level), &line.message, &line.data)));
+        read().ok_or_else(|| {
+            ApiError::new(Code::BadCursor, "the cursor is not one of this list: ask again without it")
+        })
     }
 
-    /// All lines. Attempts that were cut off with their run have no end of their own.
-    fn end(mut self, is_over: bool) -> Vec<LogLine> {
-        if is_over {
-            std::mem::take(&mut self.written).values().for_each(|row| self.write(row));
-        }
-        self.lines
+    fn word(self) -> String {
+        format!("{}.{}", self.entry, self.n_lines)
     }
+}
+
+/// The lines of a run from some place on, read as they are asked for. What attempts wrote is stored with the entry that
+/// tells their end, so that an entry that was read says the same for ever.
+struct Story<'a> {
+    app: &'a App,
+    run: RunId,
+    /// What whoever asks has seen.
+    seen: Place,
+    /// The entry that is read next.
+    entry: u64,
+    entries: VecDeque<(u64, Entry)>,
+    /// What was written with these entries, as far as it is read.
+    written: VecDeque<LogRow>,
+    /// After which the next ones are read; `None` = there are no more.
+    after: Option<(u64, u64)>,
+    lines: VecDeque<(Place, LogLine)>,
+    is_over: bool,
+}
+
+impl<'a> Story<'a> {
+    fn new(app: &'a App, run: RunId, from: Place) -> Self {
+        Story {
+            app,
+            run,
+            seen: from,
+            entry: from.entry,
+            entries: VecDeque::new(),
+            written: VecDeque::new(),
+            after: Some((from.entry - 1, u64::MAX >> 1)),
+            lines: VecDeque::new(),
+            is_over: false,
+        }
+    }
+
+    /// The next line, and the place after it.
+    async fn next(&mut self) -> Answer<Option<(Place, LogLine)>> {
+        loop {
+            if let Some(line) = self.lines.pop_front() {
+                return Ok(Some(line));
+            }
+            let Some((seq, entry)) = self.next_entry().await? else { return Ok(None) };
+            let rows = self.rows_of(seq).await?;
+            let n_seen = if seq == self.seen.entry { self.seen.n_lines } else { 0 };
+            let lines = (1..).map(|n_lines| Place { entry: seq, n_lines }).zip(tell(&entry, rows));
+            self.lines = lines.filter(|(place, _)| place.n_lines > n_seen).collect();
+        }
+    }
+
+    async fn next_entry(&mut self) -> Answer<Option<(u64, Entry)>> {
+        if self.entries.is_empty() && !self.is_over {
+            let since = Since::Entry(self.entry.saturating_sub(1));
+            let part = self.app.store().journal(self.run, since, ENTRIES).await?;
+            self.is_over = part.entries.len() < ENTRIES;
+            self.entries = part.entries.into();
+        }
+        let next = self.entries.pop_front();
+        if let Some((seq, _)) = &next {
+            self.entry = seq.saturating_add(1);
+        }
+        Ok(next)
+    }
+
+    /// What was written with this entry.
+    async fn rows_of(&mut self, seq: u64) -> Answer<Vec<LogRow>> {
+        let mut rows = Vec::new();
+        loop {
+            if self.written.is_empty()
+                && let Some((entry, fence)) = self.after
+            {
+                let part = self.app.store().logs(self.run, LogsOf::After { entry, fence }).await?;
+                self.after = part.last().filter(|_| part.len() == LOGS_MAX).map(|row| (row.entry, row.fence));
+                self.written = part.into();
+            }
+            match self.written.pop_front_if(|row| row.entry <= seq) {
+                Some(row) => rows.push(row),
+                None if self.written.is_empty() && self.after.is_some() => {}
+                None => return Ok(rows),
+            }
+        }
+    }
+}
+
+/// The lines of one entry: what happened, and before the end of an attempt what it wrote.
+fn tell(entry: &Entry, mut rows: Vec<LogRow>) -> Vec<LogLine> {
+    let mut lines = Vec::new();
+    for event in &entry.events {
+        if let Some(at) = rows.iter().position(|row| is_end(event, row)) {
+            write(&mut lines, &rows.remove(at));
+        }
+        if let Some(line) = line(event) {
+            lines.push(LogLine {
+                at: shape::time(entry.at),
+                level: level(line.level),
+                node: line.node.map(|node| node.to_string()),
+                fence: None,
+                message: line.message,
+                data: if line.data.is_empty() { Value::Null } else { Value::Object(line.data) },
+            });
+        }
+    }
+    rows.iter().for_each(|row| write(&mut lines, row));
+    lines
+}
+
+/// Whether this is the end that the log came with.
+fn is_end(event: &Event, row: &LogRow) -> bool {
+    ended(event) == Some(row.fence) || matches!(event, Event::Dropped { node } if *node == row.node)
+}
+
+fn write(lines: &mut Vec<LogLine>, row: &LogRow) {
+    let said = |level, message: &str, data: &Value| LogLine {
+        at: shape::time(row.at),
+        level,
+        node: Some(row.node.to_string()).filter(|node| !node.is_empty()),
+        fence: Some(row.fence),
+        message: message.to_owned(),
+        data: data.clone(),
+    };
+    if !row.text.is_empty() {
+        lines.push(said(LogLevel::Info, &row.text, &Value::Null));
+    }
+    lines.extend(row.lines.iter().map(|line| said(level(line.level), &line.message, &line.data)));
 }
 
 fn level(level: Level) -> LogLevel {

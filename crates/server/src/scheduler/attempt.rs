@@ -12,6 +12,7 @@ use windlass_engine::plan::Plan;
 use windlass_runtime::RuntimeError;
 use windlass_store::flow::VersionRef;
 use windlass_store::job::{JobQuery, JobStatus};
+use windlass_store::log::LogsOf;
 use windlass_store::page::{PAGE_MAX, Part};
 use windlass_store::project::attempts::{AttemptStatus, Attempts, NodeAttempt, Part as Where};
 use windlass_store::run::{RunRef, Since};
@@ -213,7 +214,7 @@ pub(super) async fn log(State(surface): State<Surface>, ask: Ask) -> Answer {
     if fence == 0 || fence > view.state.fence {
         return Err(unknown());
     }
-    let logs = surface.runtime.store().logs(run, Some(fence)).await?;
+    let logs = surface.runtime.store().logs(run, LogsOf::Attempt(fence)).await?;
     let content: String = logs.into_iter().map(|log| log.text).collect();
     Ok(Json(json!({"content": content})))
 }

@@ -53,18 +53,36 @@ async fn what_is_asked_of_a_log_is_checked() {
     let host = Host::new().await;
     host.publish("press", queued()).await;
     let run = host.start("press", json!({})).await;
-    for query in ["?level=loud", "?levl=info", "?limit=0"] {
+    for query in ["?level=loud", "?levl=info", "?limit=0", "?follow=maybe"] {
         host.get(&format!("/api/v1/runs/{run}/logs{query}")).await.refused(400, "bad_query");
     }
-    host.get("/api/v1/runs/run_1/logs").await.refused(404, "unknown_run");
-    let job = host.claim("press").await;
-    for logs in [json!([{ "message": "x", "level": "loud" }]), json!([{ "text": "x" }]), json!("x")] {
-        let end = json!({ "id": job["id"], "lease": job["lease"], "outcome": "done", "logs": logs });
-        let told = host.post("/api/v1/jobs/finish", json!({ "results": [end] })).await;
-        assert_eq!(told.status, 422, "{logs}");
+    for cursor in ["5", "0.1", "1.-1", "x.y", "1.2.3", "99999999999999999999.1"] {
+        host.get(&format!("/api/v1/runs/{run}/logs?cursor={cursor}")).await.refused(400, "bad_cursor");
     }
-    assert_eq!(host.finish(&job, json!({ "outcome": "done" })).await, "ok");
-    host.ended(&run).await;
+    assert!(host.lines(&run, "&cursor=18446744073709551615.18446744073709551615").await.is_empty());
+    host.get("/api/v1/runs/run_1/logs").await.refused(404, "unknown_run");
+}
+
+#[tokio::test]
+async fn a_line_that_cannot_be_read_costs_no_result() {
+    let host = Host::new().await;
+    host.publish("press", queued()).await;
+    for logs in [json!([{ "message": "x", "level": "loud" }]), json!([{ "text": "x" }, "plain"]), json!("x")]
+    {
+        let run = host.start("press", json!({})).await;
+        let job = host.claim("press").await;
+        assert_eq!(host.finish(&job, json!({ "outcome": "suspended", "logs": logs })).await, "ok");
+        let call = job["call"].as_str().unwrap();
+        let report = json!({ "result": "HI", "logs": logs });
+        assert_eq!(host.post(&format!("/api/v1/calls/{call}/report"), report).await.ok()["verdict"], "ok");
+        assert_eq!(host.ended(&run).await["status"], "completed");
+        let warned = host.lines(&run, "&level=warn").await;
+        assert_eq!(
+            told(&warned).iter().filter(|line| line.2.contains("cannot be read")).count(),
+            2,
+            "{warned:?}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -78,10 +96,103 @@ async fn too_much_is_cut_and_never_costs_the_result() {
         .collect();
     assert_eq!(host.finish(&job, json!({ "outcome": "done", "logs": logs })).await, "ok");
     assert_eq!(host.ended(&run).await["status"], "completed");
-    let lines = host.lines(&run, "&node=work&cursor=2").await;
-    assert_eq!(lines[0]["message"].as_str().unwrap().len(), 4_096);
-    let last = host.lines(&run, "&node=work&cursor=1002").await;
-    assert_eq!(told(&last)[0], ("warn", "work", "2 more lines were left out: an attempt may write 1000"));
+    let lines = host.all(&run, 1_000).await;
+    assert_eq!(lines[3]["message"].as_str().unwrap().len(), 4_096);
+    let (level, _, message) = told(&lines)[1_003];
+    assert_eq!(level, "warn");
+    assert!(message.starts_with("2 more lines were left out: an attempt may write 1000"), "{message}");
+
+    let run = host.start("press", json!({})).await;
+    let job = host.claim("press").await;
+    let logs: Vec<Value> = (0..100).map(|_| json!({ "message": "m", "data": "y".repeat(10_000) })).collect();
+    let end = json!({ "outcome": "done", "logs": logs, "log": format!("{}!", "x".repeat(1 << 20)) });
+    assert_eq!(host.finish(&job, end).await, "ok");
+    host.ended(&run).await;
+    let lines = host.all(&run, 1_000).await;
+    let text = lines[3]["message"].as_str().unwrap();
+    assert_eq!((text.len(), text.ends_with('!')), (64 << 10, true));
+    assert_eq!(lines.iter().filter(|line| line["message"] == "m").count(), 26);
+}
+
+impl Host {
+    /// The whole log, so many lines at a time.
+    async fn all(&self, run: &str, limit: usize) -> Vec<Value> {
+        let (mut lines, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = self.get(&format!("/api/v1/runs/{run}/logs?limit={limit}{cursor}")).await.ok();
+            lines.extend(page["items"].as_array().unwrap().iter().cloned());
+            let Some(next) = page["next"].as_str() else { return lines };
+            cursor = format!("&cursor={next}");
+        }
+    }
+
+    /// What has come since the cursor, and from where to go on.
+    async fn news(&self, run: &str, cursor: &mut String, query: &str) -> Vec<Value> {
+        let path = format!("/api/v1/runs/{run}/logs?follow=true&limit=1000{query}{cursor}");
+        let page = self.get(&path).await.ok();
+        *cursor = format!("&cursor={}", page["next"].as_str().unwrap());
+        page["items"].as_array().unwrap().clone()
+    }
+}
+
+#[tokio::test]
+async fn whoever_follows_a_log_loses_and_repeats_nothing() {
+    let host = Host::new().await;
+    host.publish("press", queued()).await;
+    let run = host.start("press", json!({})).await;
+    let (mut all, mut loud) = (String::new(), String::new());
+    let mut seen = host.news(&run, &mut all, "").await;
+    let mut warned = host.news(&run, &mut loud, "&level=warn").await;
+    let job = host.claim("press").await;
+    let call = format!("/api/v1/calls/{}/report", job["call"].as_str().unwrap());
+    let said = |text: &str| json!([{ "message": text, "level": "warn" }]);
+    let later = json!({ "outcome": "suspended", "memo": 7, "logs": said("one") });
+    assert_eq!(host.finish(&job, later).await, "ok");
+    seen.extend(host.news(&run, &mut all, "").await);
+    warned.extend(host.news(&run, &mut loud, "&level=warn").await);
+    let later = json!({ "outcome": "suspended", "memo": 8, "logs": said("two") });
+    assert_eq!(host.post(&call, later).await.ok()["verdict"], "ok");
+    seen.extend(host.news(&run, &mut all, "").await);
+    let fails = json!({ "outcome": "failed", "error": "no ink", "retryable": false, "logs": said("three") });
+    assert_eq!(host.post(&call, fails.clone()).await.ok()["verdict"], "ok");
+    assert_eq!(host.ended(&run).await["status"], "failed");
+    // The same once more, and another that comes too late: neither adds anything.
+    assert_eq!(host.post(&call, fails).await.ok()["verdict"], "ok");
+    assert_eq!(host.post(&call, json!({ "logs": said("late") })).await.ok()["verdict"], "lost");
+    seen.extend(host.news(&run, &mut all, "").await);
+    host.post(&format!("/api/v1/runs/{run}/retry"), json!({})).await.ok();
+    let job = host.claim("press").await;
+    assert_eq!(host.finish(&job, json!({ "outcome": "done", "logs": said("four") })).await, "ok");
+    host.ended(&run).await;
+    seen.extend(host.news(&run, &mut all, "").await);
+    warned.extend(host.news(&run, &mut loud, "&level=warn").await);
+    assert!(host.news(&run, &mut all, "").await.is_empty());
+    for limit in [1, 2, 3, 1_000] {
+        assert_eq!(host.all(&run, limit).await, seen, "{limit} at a time");
+    }
+    let own: Vec<&str> =
+        told(&seen).into_iter().filter(|line| line.0 == "warn").map(|(_, _, text)| text).collect();
+    assert_eq!(own, ["one", "two", "three", "four"]);
+    let texts: Vec<&str> =
+        told(&warned).into_iter().filter(|line| line.0 == "warn").map(|(_, _, text)| text).collect();
+    assert_eq!(texts, own);
+}
+
+#[tokio::test]
+async fn what_every_one_of_many_attempts_wrote_is_heard() {
+    let host = Host::new().await;
+    let items: Vec<Value> = (0..250).map(|n| json!(n)).collect();
+    let flow = json!({ "start": "each", "nodes": { "each": { "kind": "foreach", "prep": { "input_key": "$params.items" },
+        "service": "press", "exec_type": "queue" } } });
+    host.publish("many", flow).await;
+    let run = host.start("many", json!({ "params": { "items": items } })).await;
+    for _ in 0..250 {
+        let job = host.claim("press").await;
+        assert_eq!(host.finish(&job, json!({ "outcome": "done", "logs": ["mine"] })).await, "ok");
+    }
+    host.ended(&run).await;
+    let lines = host.all(&run, 100).await;
+    assert_eq!(lines.iter().filter(|line| line["message"] == "mine").count(), 250);
 }
 
 #[tokio::test]
@@ -125,8 +236,8 @@ async fn a_report_adds_to_what_was_written_before() {
         "entered",
         "called, attempt 1",
         "given to the printer",
-        "the printer is done",
         "suspended until it is reported",
+        "the printer is done",
         "done",
     ];
     assert_eq!(messages, expected);

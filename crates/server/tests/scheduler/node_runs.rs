@@ -1,8 +1,10 @@
 use serde_json::json;
+use uuid::Uuid;
+use windlass_engine::id::CommandId;
+use windlass_store::commit::Commit;
+use windlass_store::log::LogRow;
 
 use crate::support::{clients, push_worker, run_of};
-use windlass_store::log::LogRow;
-use windlass_store::record::Record;
 
 #[tokio::test]
 async fn every_attempt_of_a_call_is_listed_oldest_first() {
@@ -103,8 +105,10 @@ async fn the_log_of_an_attempt_is_shown() {
         assert_eq!(client.got(&path).await, json!({"content": ""}));
         let at = client.runtime.clock().now();
         let text = "two\nlines".to_owned();
-        let log = Record::Log(LogRow { run: run_of(&id), fence: 1, at, text, lines: Vec::new() });
-        client.runtime.store().save(log).await.unwrap();
+        let (run, node) = (run_of(&id), "a".into());
+        let logs = vec![LogRow { run, entry: 2, fence: 1, node, at, text, lines: Vec::new() }];
+        let commit = Commit { logs, ..Commit::new(CommandId::new(Uuid::now_v7()), at) };
+        client.runtime.store().commit_one(commit).await.unwrap();
         assert_eq!(client.got(&path).await, json!({"content": "two\nlines"}));
         let uuid = id.strip_prefix("task-").unwrap();
         for (run_id, status) in

@@ -316,15 +316,19 @@ CREATE TABLE firings (
 CREATE INDEX firings_by_started ON firings (started, is_run);
 CREATE INDEX firings_running ON firings (schedule, slot, is_manual) WHERE is_running;
 
+-- What attempts wrote, with the entry that tells an end of theirs.
 CREATE TABLE logs (
     run uuid NOT NULL,
+    entry bigint NOT NULL,
     fence bigint NOT NULL,
+    node text COLLATE "C" NOT NULL,
     at bigint NOT NULL,
     text text COLLATE "C" NOT NULL,
     -- What was written line by line: `[{level, message, data}]`.
     lines text COLLATE "C" NOT NULL,
-    PRIMARY KEY (run, fence)
+    PRIMARY KEY (run, entry, fence)
 );
+CREATE INDEX logs_by_fence ON logs (run, fence);
 
 CREATE TABLE servers (
     id uuid PRIMARY KEY,

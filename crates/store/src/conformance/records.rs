@@ -7,7 +7,7 @@ use windlass_engine::money::Price;
 use super::bench::{Bench, at, run_id, server};
 use crate::account::PriceRow;
 use crate::commit::Commit;
-use crate::log::{LogRow, Said};
+use crate::log::{LOGS_MAX, LogRow, LogsOf, Said};
 use crate::queue::{QueueLimits, QueueSettings};
 use crate::record::{AuditRow, Record};
 use crate::run::{Owner, RunStatus};
@@ -173,37 +173,67 @@ pub async fn the_audit_is_numbered_in_order(store: &dyn Store) {
     assert_eq!(store.audit(1, 2).await.unwrap(), [(2, row(2)), (3, row(3))]);
 }
 
-fn log(run: u64, fence: u64, ms: i64, text: &str) -> Record {
-    Record::Log(log_row(run, fence, ms, text))
-}
-
-fn log_row(run: u64, fence: u64, ms: i64, text: &str) -> LogRow {
-    let said = |level, data| Said { level, message: format!("{text} of {run}"), data };
+fn log_row(run: u64, entry: u64, fence: u64) -> LogRow {
+    let said = |level, data| Said { level, message: format!("half\0 of {run}"), data };
     let lines = vec![said(Level::Info, json!(null)), said(Level::Error, json!({"fence": fence}))];
-    LogRow { run: run_id(run), fence, at: at(ms), text: text.to_owned(), lines }
+    let text = format!("{run}/{entry}/{fence}\nand the rest\0 of it");
+    LogRow { run: run_id(run), entry, fence, node: "a/b".into(), at: at(5), text, lines }
 }
 
-pub async fn of_the_log_of_an_attempt_the_last_word_counts(store: &dyn Store) {
+impl Bench<'_> {
+    async fn log(&self, row: LogRow) {
+        self.commit(Commit { logs: vec![row], ..Commit::new(self.command(), at(5)) }).await.unwrap();
+    }
+}
+
+pub async fn a_log_is_written_with_its_commit_or_not_at_all(store: &dyn Store) {
     let bench = Bench::new(store).await;
     bench.create(1, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
-    store.save(log(1, 7, 2, "half")).await.unwrap();
-    store.save(log(1, 7, 3, "half of it\nand the rest\0 of it")).await.unwrap();
-    let rows = store.logs(run_id(1), Some(7)).await.unwrap();
-    assert_eq!(rows, [log_row(1, 7, 3, "half of it\nand the rest\0 of it")]);
-    assert_eq!(store.logs(run_id(1), None).await.unwrap(), rows);
+    let all = LogsOf::After { entry: 0, fence: 0 };
+    let late = bench.entry(1, 0, RunStatus::Running, at(2));
+    bench.commit(Commit { logs: vec![log_row(1, 2, 7)], ..late }).await.unwrap_err();
+    assert_eq!(store.logs(run_id(1), all).await.unwrap(), []);
+    let next = bench.entry(1, 1, RunStatus::Running, at(2));
+    bench.commit(Commit { logs: vec![log_row(1, 2, 7), log_row(1, 2, 8)], ..next }).await.unwrap();
+    assert_eq!(store.logs(run_id(1), all).await.unwrap(), [log_row(1, 2, 7), log_row(1, 2, 8)]);
+    let twice = vec![log_row(1, 3, 7), log_row(1, 3, 7)];
+    let refused =
+        bench.commit(Commit { logs: twice, ..Commit::new(bench.command(), at(5)) }).await.unwrap_err();
+    assert!(matches!(refused.refusal(), Some(Refusal::Malformed(_))), "{refused}");
 }
 
-pub async fn logs_of_a_run_come_by_fence_and_of_nobody_are_not_kept(store: &dyn Store) {
+pub async fn logs_of_a_run_come_by_entry_and_of_nobody_are_not_kept(store: &dyn Store) {
     let bench = Bench::new(store).await;
     for run in [1, 2] {
         bench.create(run, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
     }
-    for (run, fence) in [(1, 12), (2, 3), (1, 3), (9, 3)] {
-        store.save(log(run, fence, 5, &format!("{run}/{fence}"))).await.unwrap();
+    for (run, entry, fence) in [(1, 12, 2), (2, 3, 1), (1, 3, 9), (1, 3, 2), (9, 3, 1)] {
+        bench.log(log_row(run, entry, fence)).await;
     }
-    let rows = store.logs(run_id(1), None).await.unwrap();
-    assert_eq!(rows, [log_row(1, 3, 5, "1/3"), log_row(1, 12, 5, "1/12")]);
-    assert_eq!(store.logs(run_id(2), Some(3)).await.unwrap(), [log_row(2, 3, 5, "2/3")]);
-    assert!(store.logs(run_id(1), Some(4)).await.unwrap().is_empty());
-    assert!(store.logs(run_id(9), None).await.unwrap().is_empty());
+    let after = |run: u64, entry, fence| store.logs(run_id(run), LogsOf::After { entry, fence });
+    let rows = [log_row(1, 3, 2), log_row(1, 3, 9), log_row(1, 12, 2)];
+    assert_eq!(after(1, 0, 0).await.unwrap(), rows);
+    assert_eq!(after(1, 3, 2).await.unwrap(), rows[1..]);
+    assert_eq!(after(1, 3, 9).await.unwrap(), rows[2..]);
+    assert!(after(1, 12, 2).await.unwrap().is_empty());
+    let attempt = |run: u64, fence| store.logs(run_id(run), LogsOf::Attempt(fence));
+    assert_eq!(attempt(1, 2).await.unwrap(), [log_row(1, 3, 2), log_row(1, 12, 2)]);
+    assert!(attempt(1, 4).await.unwrap().is_empty());
+    assert!(after(9, 0, 0).await.unwrap().is_empty());
+}
+
+pub async fn more_logs_than_are_read_at_once_are_read_in_parts(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    bench.create(1, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
+    let rows: Vec<LogRow> = (1..=LOGS_MAX as u64 + 5).map(|n| log_row(1, n / 3 + 1, n)).collect();
+    bench.commit(Commit { logs: rows.clone(), ..Commit::new(bench.command(), at(5)) }).await.unwrap();
+    let (mut seen, mut last) = (Vec::new(), (0, 0));
+    loop {
+        let part = store.logs(run_id(1), LogsOf::After { entry: last.0, fence: last.1 }).await.unwrap();
+        assert!(part.len() <= LOGS_MAX);
+        let Some(row) = part.last() else { break };
+        last = (row.entry, row.fence);
+        seen.extend(part);
+    }
+    assert_eq!(seen, rows);
 }

@@ -5,9 +5,10 @@ use windlass_engine::money::Movement;
 
 use super::bench::{Bench, at, job_id, movement, run_id};
 use crate::account::LedgerQuery;
-use crate::log::LogRow;
+use crate::commit::Commit;
+use crate::log::{LogRow, LogsOf};
 use crate::outbox::{Message, MessageId, Note, Party};
-use crate::record::{AuditRow, Record};
+use crate::record::AuditRow;
 use crate::run::{Request, RunStatus, Since};
 use crate::{Refusal, Store};
 
@@ -106,10 +107,12 @@ pub async fn logs_are_deleted_with_their_run(store: &dyn Store) {
         let ended_at = at(10 * i64::try_from(run).unwrap());
         bench.create(run, RunStatus::Completed, ended_at, |_, _| {}).await.unwrap();
         let text = "done".to_owned();
-        let log = Record::Log(LogRow { run: run_id(run), fence: 1, at: at(5), text, lines: Vec::new() });
-        store.save(log).await.unwrap();
+        let (run, node) = (run_id(run), "a".into());
+        let log = LogRow { run, entry: 1, fence: 1, node, at: at(5), text, lines: Vec::new() };
+        bench.commit(Commit { logs: vec![log], ..Commit::new(bench.command(), at(5)) }).await.unwrap();
     }
     assert_eq!(store.retain(at(20), 10).await.unwrap().n_runs, 1);
-    assert!(store.logs(run_id(1), None).await.unwrap().is_empty());
-    assert_eq!(store.logs(run_id(2), None).await.unwrap().len(), 1);
+    let all = LogsOf::After { entry: 0, fence: 0 };
+    assert!(store.logs(run_id(1), all).await.unwrap().is_empty());
+    assert_eq!(store.logs(run_id(2), all).await.unwrap().len(), 1);
 }

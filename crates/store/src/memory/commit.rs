@@ -194,6 +194,11 @@ impl State {
         }
         self.firings.extend(commit.firings.into_iter().map(|row| (row.firing, row.started)));
         self.audit.extend(commit.audit);
+        for row in commit.logs {
+            if self.runs.contains_key(&row.run) {
+                self.logs.entry((row.run, row.entry, row.fence)).or_insert(row);
+            }
+        }
         let committed = Committed { command: commit.command, at: commit.now, run, balances };
         self.commands.insert(commit.command, committed.clone());
         committed

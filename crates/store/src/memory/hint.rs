@@ -32,8 +32,7 @@ pub(super) fn of_record(record: &Record) -> Hint {
         | Record::WorkerBeat(_)
         | Record::WorkersGone { .. }
         | Record::Account { .. }
-        | Record::Spent { .. }
-        | Record::Log(_) => false,
+        | Record::Spent { .. } => false,
     };
     Hint { settings, ..Hint::default() }
 }

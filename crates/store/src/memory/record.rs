@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use windlass_engine::id::ScheduleId;
 use windlass_engine::job::{Job, State as JobState};
@@ -11,7 +12,7 @@ use super::state::{State, StoredAccount};
 use crate::account::{AccountRow, InNeed};
 use crate::error::{Refusal, StoreError, Subject};
 use crate::job::{GROUPS_MAX, JobStatus, LetterGroup, due_at, fingerprint};
-use crate::log::LOGS_MAX;
+use crate::log::{LOGS_MAX, LogsOf};
 use crate::queue::{QueueDepth, Spent};
 use crate::record::{Record, RecordQuery, Records};
 use crate::schedule::Scheduled;
@@ -59,12 +60,6 @@ impl State {
                     self.services.remove(&row.name);
                 } else {
                     self.services.insert(row.name.clone(), row);
-                }
-                Ok(())
-            }
-            Record::Log(row) => {
-                if self.runs.contains_key(&row.run) {
-                    self.logs.insert((row.run, row.fence), row);
                 }
                 Ok(())
             }
@@ -154,10 +149,17 @@ impl State {
                 let rows = (1..).zip(&self.audit).filter(|(seq, _)| *seq > after).take(limit);
                 Records::Audit(rows.map(|(seq, row)| (seq, row.clone())).collect())
             }
-            RecordQuery::Logs { run, fence } => {
-                let (first, last) = (fence.unwrap_or(0), fence.unwrap_or(u64::MAX));
-                let rows = self.logs.range((run, first)..=(run, last)).take(LOGS_MAX);
-                Records::Logs(rows.map(|(_, row)| row.clone()).collect())
+            RecordQuery::Logs { run, of } => {
+                let after = match of {
+                    LogsOf::Attempt(_) => Bound::Included((run, 0, 0)),
+                    LogsOf::After { entry, fence } => Bound::Excluded((run, entry, fence)),
+                };
+                let rows = self.logs.range((after, Bound::Included((run, u64::MAX, u64::MAX))));
+                let rows = rows.map(|(_, row)| row).filter(|row| match of {
+                    LogsOf::Attempt(fence) => row.fence == fence,
+                    LogsOf::After { .. } => true,
+                });
+                Records::Logs(rows.take(LOGS_MAX).cloned().collect())
             }
         })
     }

@@ -76,7 +76,7 @@ impl State {
         for message in &delivered {
             self.messages.remove(message);
         }
-        self.logs.retain(|(run, _), _| *run != id);
+        self.logs.retain(|(run, _, _), _| *run != id);
         self.firings.retain(|_, started| *started != Started::Run(id));
         jobs.len()
     }

@@ -46,7 +46,7 @@ pub(super) struct State {
     pub(super) firings: BTreeMap<Firing, Started>,
 
     /// By run and fence.
-    pub(super) logs: BTreeMap<(RunId, u64), LogRow>,
+    pub(super) logs: BTreeMap<(RunId, u64, u64), LogRow>,
 
     pub(super) commands: BTreeMap<CommandId, Committed>,
     pub(super) audit: Vec<AuditRow>,

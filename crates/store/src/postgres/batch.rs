@@ -12,11 +12,12 @@ use super::depth::{Depths, Place};
 use super::desk::Desk;
 use super::journal::{self, Appended};
 use super::link::Ask;
-use super::{account, attempt, job, outbox, queue, record, run, schedule};
+use super::{account, attempt, job, log, outbox, queue, record, run, schedule};
 use crate::account::AccountRow;
 use crate::commit::{Committed, JobChange, RunChange, ScheduleChange, Turn};
 use crate::hint::Hint;
 use crate::job::{JobStatus, due_at};
+use crate::log::LogRow;
 use crate::outbox::{Message, MessageId};
 use crate::queue::Spent;
 use crate::record::AuditRow;
@@ -43,6 +44,7 @@ pub(super) struct Batch<'c> {
     firings: Vec<&'c FiringRow>,
     running: BTreeMap<Started, bool>,
     audit: Vec<&'c AuditRow>,
+    logs: Vec<&'c LogRow>,
     depths: Depths,
 }
 
@@ -90,6 +92,7 @@ impl<'c> Batch<'c> {
             self.firings.push(row);
         }
         self.audit.extend(&commit.audit);
+        self.logs.extend(&commit.logs);
         Committed { command: commit.command, at: commit.now, run, balances }
     }
 
@@ -216,6 +219,7 @@ impl<'c> Batch<'c> {
         add(&mut asks, &self.messages.values().copied().collect::<Vec<_>>(), outbox::send);
         add(&mut asks, &self.delivered.iter().copied().collect::<Vec<_>>(), outbox::deliver);
         self.add_asks_of_schedules(&mut asks);
+        add(&mut asks, &self.logs, log::write);
         asks.extend(self.depths.write(shard));
         // Last, because whoever else adds to the audit waits from here on.
         add(&mut asks, &self.audit, record::note);

@@ -2,39 +2,50 @@
 
 use tokio_postgres::Row;
 use windlass_engine::id::RunId;
+use windlass_engine::path::NodePath;
 
-use super::column::{Columns, Id, bound, cells, json, stored, text};
-use super::link::Link;
+use super::column::{Columns, Id, bound, cells, json, stored, text, unnest};
+use super::link::{Ask, Link};
 use crate::error::StoreError;
-use crate::log::{LOGS_MAX, LogRow};
+use crate::log::{LOGS_MAX, LogRow, LogsOf};
 
-// The run is held so that it is not deleted meanwhile: nobody would delete the log after it.
-const SAVE: &str = "INSERT INTO logs (run, fence, at, text, lines) \
-     SELECT id, $2, $3, $4, $5 FROM (SELECT id FROM runs WHERE id = $1 FOR KEY SHARE) AS its \
-     ON CONFLICT (run, fence) DO UPDATE SET at = excluded.at, text = excluded.text, \
-     lines = excluded.lines";
-const OF_RUN: &str = "SELECT run, fence, at, text, lines FROM logs WHERE run = $1 ORDER BY fence LIMIT $2";
-const OF_ATTEMPT: &str = "SELECT run, fence, at, text, lines FROM logs WHERE run = $1 AND fence = $2";
+const WRITE: &str = "INSERT INTO logs (run, entry, fence, node, at, text, lines) \
+     SELECT its.* FROM UNNEST($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], \
+     $7::text[]) AS its (run, entry, fence, node, at, text, lines) \
+     WHERE EXISTS (SELECT 1 FROM runs WHERE runs.id = its.run) ON CONFLICT DO NOTHING";
+const OF_ATTEMPT: &str = "SELECT run, entry, fence, node, at, text, lines FROM logs \
+     WHERE run = $1 AND fence = $2 ORDER BY entry LIMIT $3";
+const AFTER: &str = "SELECT run, entry, fence, node, at, text, lines FROM logs \
+     WHERE run = $1 AND (entry, fence) > ($2, $3) ORDER BY entry, fence LIMIT $4";
 
-pub(super) async fn save(db: &Link, row: &LogRow) -> Result<(), StoreError> {
-    let LogRow { run, fence, at, text: said, lines } = row;
-    db.execute(SAVE, &cells![run.key(), stored(*fence), at.0, text(said), json(lines)]).await?;
-    Ok(())
+pub(super) fn write<'c>(rows: &[&'c LogRow]) -> Ask<'c> {
+    let cells = unnest!(rows, |row| [
+        row.run.key(),
+        stored(row.entry),
+        stored(row.fence),
+        text(row.node.as_str()),
+        row.at.0,
+        text(&row.text),
+        json(&row.lines),
+    ]);
+    Ask::new(WRITE, cells)
 }
 
-pub(super) async fn logs(db: &Link, run: RunId, fence: Option<u64>) -> Result<Vec<LogRow>, StoreError> {
-    let (sql, second) = match fence {
-        Some(fence) => (OF_ATTEMPT, stored(fence)),
-        None => (OF_RUN, bound(LOGS_MAX)),
+pub(super) async fn logs(db: &Link, run: RunId, of: LogsOf) -> Result<Vec<LogRow>, StoreError> {
+    let limit = bound(LOGS_MAX);
+    let (sql, cells) = match of {
+        LogsOf::Attempt(fence) => (OF_ATTEMPT, cells![run.key(), stored(fence), limit]),
+        LogsOf::After { entry, fence } => (AFTER, cells![run.key(), stored(entry), stored(fence), limit]),
     };
-    db.ask(sql, &cells![run.key(), second]).await?.iter().map(read).collect()
+    db.ask(sql, &cells).await?.iter().map(read).collect()
 }
 
 fn read(row: &Row) -> Result<LogRow, StoreError> {
     let mut columns = Columns::of(row);
-    let (run, fence, at) = (columns.id()?, columns.number()?, columns.time()?);
-    Ok(LogRow { run, fence, at, text: columns.text()?, lines: columns.json()? })
+    let (run, entry, fence) = (columns.id()?, columns.number()?, columns.number()?);
+    let (node, at) = (NodePath::from(columns.text()?.as_str()), columns.time()?);
+    Ok(LogRow { run, entry, fence, node, at, text: columns.text()?, lines: columns.json()? })
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[SAVE, OF_RUN, OF_ATTEMPT];
+pub(super) const ALL: &[&str] = &[WRITE, OF_ATTEMPT, AFTER];

@@ -32,7 +32,6 @@ pub(super) async fn save(db: &Link, record: &Record) -> Result<(), StoreError> {
         Record::Queue(settings) => queue::save(db, settings).await,
         Record::Spent { spent, now } => queue::spend(db, spent, *now).await,
         Record::Service(row) => service::save(db, row).await,
-        Record::Log(row) => log::save(db, row).await,
     }
 }
 
@@ -46,11 +45,7 @@ pub(super) fn hint(record: &Record) -> Option<Hint> {
         | Record::Service(_)
         | Record::Queue(_)
         | Record::Account { .. } => Some(Hint { settings: true, ..Hint::default() }),
-        Record::Server(_)
-        | Record::WorkerBeat(_)
-        | Record::WorkersGone { .. }
-        | Record::Spent { .. }
-        | Record::Log(_) => None,
+        Record::Server(_) | Record::WorkerBeat(_) | Record::WorkersGone { .. } | Record::Spent { .. } => None,
     }
 }
 
@@ -74,7 +69,7 @@ pub(super) async fn records(db: &Link, query: &RecordQuery) -> Result<Records, S
         RecordQuery::LetterGroups { queue } => Records::LetterGroups(letter::groups(db, queue).await?),
         RecordQuery::Schedules(id) => Records::Schedules(schedule::schedules(db, *id).await?),
         RecordQuery::Audit { after, limit } => Records::Audit(audit(db, *after, *limit).await?),
-        RecordQuery::Logs { run, fence } => Records::Logs(log::logs(db, *run, *fence).await?),
+        RecordQuery::Logs { run, of } => Records::Logs(log::logs(db, *run, *of).await?),
     })
 }
 

@@ -10,7 +10,7 @@ use windlass_engine::id::CommandId;
 
 use super::column::{Columns, Id, json};
 use super::desk::{Desk, Head};
-use super::{account, job, journal, outbox, queue, record, run, schedule};
+use super::{account, job, journal, log, outbox, queue, record, run, schedule};
 use crate::commit::{Commit, Committed};
 use crate::error::{Refusal, StoreError};
 
@@ -135,6 +135,9 @@ fn write(desk: &Desk, draft: &Draft, checked: &Checked) -> Result<Option<Committ
     }
     for row in &commit.audit {
         record::note(desk, row)?;
+    }
+    for row in &commit.logs {
+        log::write(desk, row)?;
     }
     Ok(Some(Committed { command: commit.command, at: commit.now, run, balances }))
 }

@@ -2,36 +2,49 @@
 
 use rusqlite::{Connection, Row, params};
 use windlass_engine::id::RunId;
+use windlass_engine::path::NodePath;
 
 use super::column::{Columns, Id, bound, json, stored};
 use crate::error::StoreError;
-use crate::log::{LOGS_MAX, LogRow};
+use crate::log::{LOGS_MAX, LogRow, LogsOf};
 
-const SAVE: &str = "INSERT OR REPLACE INTO logs (run, fence, at, text, lines) \
-     SELECT ?1, ?2, ?3, ?4, ?5 WHERE EXISTS (SELECT 1 FROM runs WHERE id = ?1)";
-const OF_RUN: &str = "SELECT run, fence, at, text, lines FROM logs WHERE run = ?1 ORDER BY fence LIMIT ?2";
-const OF_ATTEMPT: &str = "SELECT run, fence, at, text, lines FROM logs WHERE run = ?1 AND fence = ?2";
+const WRITE: &str = "INSERT OR IGNORE INTO logs (run, entry, fence, node, at, text, lines) \
+     SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM runs WHERE id = ?1)";
+const OF_ATTEMPT: &str = "SELECT run, entry, fence, node, at, text, lines FROM logs \
+     WHERE run = ?1 AND fence = ?2 ORDER BY entry LIMIT ?3";
+const AFTER: &str = "SELECT run, entry, fence, node, at, text, lines FROM logs \
+     WHERE run = ?1 AND (entry, fence) > (?2, ?3) ORDER BY entry, fence LIMIT ?4";
 
-pub(super) fn save(db: &Connection, row: &LogRow) -> Result<(), StoreError> {
-    let LogRow { run, fence, at, text, lines } = row;
-    db.prepare_cached(SAVE)?.execute(params![run.key(), stored(*fence), at.0, text, json(lines)])?;
+pub(super) fn write(db: &Connection, row: &LogRow) -> Result<(), StoreError> {
+    let LogRow { run, entry, fence, node, at, text, lines } = row;
+    let (entry, fence, lines) = (stored(*entry), stored(*fence), json(lines));
+    db.prepare_cached(WRITE)?.execute(params![run.key(), entry, fence, node.as_str(), at.0, text, lines])?;
     Ok(())
 }
 
-pub(super) fn logs(db: &Connection, run: RunId, fence: Option<u64>) -> Result<Vec<LogRow>, StoreError> {
-    let (sql, second) = match fence {
-        Some(fence) => (OF_ATTEMPT, stored(fence)),
-        None => (OF_RUN, bound(LOGS_MAX)),
+pub(super) fn logs(db: &Connection, run: RunId, of: LogsOf) -> Result<Vec<LogRow>, StoreError> {
+    let (run, limit) = (run.key(), bound(LOGS_MAX));
+    let rows = match of {
+        LogsOf::Attempt(fence) => {
+            let mut statement = db.prepare_cached(OF_ATTEMPT)?;
+            let rows = statement.query_map(params![run, stored(fence), limit], read)?;
+            rows.collect::<rusqlite::Result<_>>()?
+        }
+        LogsOf::After { entry, fence } => {
+            let mut statement = db.prepare_cached(AFTER)?;
+            let rows = statement.query_map(params![run, stored(entry), stored(fence), limit], read)?;
+            rows.collect::<rusqlite::Result<_>>()?
+        }
     };
-    let read = |row: &Row<'_>| {
-        let mut columns = Columns::of(row);
-        let (run, fence, at) = (columns.id()?, columns.number()?, columns.time()?);
-        Ok(LogRow { run, fence, at, text: columns.value()?, lines: columns.json()? })
-    };
-    let mut statement = db.prepare_cached(sql)?;
-    let rows = statement.query_map(params![run.key(), second], read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    Ok(rows)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<LogRow> {
+    let mut columns = Columns::of(row);
+    let (run, entry, fence) = (columns.id()?, columns.number()?, columns.number()?);
+    let (node, at) = (NodePath::from(columns.value::<String>()?.as_str()), columns.time()?);
+    Ok(LogRow { run, entry, fence, node, at, text: columns.value()?, lines: columns.json()? })
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[SAVE, OF_RUN, OF_ATTEMPT];
+pub(super) const ALL: &[&str] = &[WRITE, OF_ATTEMPT, AFTER];

@@ -24,7 +24,6 @@ pub(super) fn save(db: &Connection, record: &Record) -> Result<(), StoreError> {
         Record::Queue(settings) => queue::save(db, settings),
         Record::Spent { spent, now } => queue::spend(db, spent, *now),
         Record::Service(row) => service::save(db, row),
-        Record::Log(row) => log::save(db, row),
     }
 }
 
@@ -48,7 +47,7 @@ pub(super) fn records(db: &Connection, query: &RecordQuery) -> Result<Records, S
         RecordQuery::LetterGroups { queue } => Records::LetterGroups(letter::groups(db, queue)?),
         RecordQuery::Schedules(id) => Records::Schedules(schedule::schedules(db, *id)?),
         RecordQuery::Audit { after, limit } => Records::Audit(audit(db, *after, *limit)?),
-        RecordQuery::Logs { run, fence } => Records::Logs(log::logs(db, *run, *fence)?),
+        RecordQuery::Logs { run, of } => Records::Logs(log::logs(db, *run, *of)?),
     })
 }
 

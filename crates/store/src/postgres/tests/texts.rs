@@ -9,7 +9,7 @@ use super::{block_on, scratch};
 use crate::account::LedgerQuery;
 use crate::commit::Commit;
 use crate::flow::{FlowChoice, FlowRef};
-use crate::log::{LogRow, Said};
+use crate::log::{LogRow, LogsOf, Said};
 use crate::record::{AuditRow, Record};
 use crate::run::Since;
 use crate::store::Store;
@@ -59,9 +59,12 @@ fn texts_come_back_whatever_is_in_them() {
         assert_eq!(store.audit(0, 10).await.unwrap(), [(1, written.audit[0].clone())]);
         let (run, at) = (id("run", 1), Timestamp(2));
         let said = Said { level: Level::Info, message: HOSTILE.to_owned(), data: serde_json::Value::Null };
-        let log = LogRow { run, fence: u64::MAX, at, text: HOSTILE.to_owned(), lines: vec![said] };
-        store.save(Record::Log(log.clone())).await.unwrap();
-        assert_eq!(store.logs(run, None).await.unwrap(), [log]);
+        let (text, node) = (HOSTILE.to_owned(), "a".into());
+        let log = LogRow { run, entry: 1, fence: u64::MAX, node, at, text, lines: vec![said] };
+        let mut writes = Commit::new(id("cmd", 77), at);
+        writes.logs.push(log.clone());
+        commit(store, writes).await.unwrap();
+        assert_eq!(store.logs(run, LogsOf::Attempt(u64::MAX)).await.unwrap(), [log]);
         let long = Movement::charge(format!("charge:{}", HOSTILE.repeat(1_000)), 1);
         open_account(store, HOSTILE, 10).await;
         let charge =

@@ -2,14 +2,15 @@
 
 use rusqlite::params_from_iter;
 use windlass_engine::event::Level;
+use windlass_engine::id::CommandId;
 use windlass_engine::plan::Kind;
 use windlass_engine::run::Run;
 use windlass_engine::run::state::Phase;
 
 use super::*;
+use crate::commit::Commit;
 use crate::flow::FlowRef;
 use crate::log::{LogRow, Said};
-use crate::record::Record;
 
 /// The moment that a view wrote.
 fn moment(text: Option<String>) -> Option<Timestamp> {
@@ -92,8 +93,11 @@ fn workflow_logs_have_what_was_written_beside_results() {
         said(Level::Warn, serde_json::json!({"percent": 50})),
         said(Level::Info, serde_json::Value::Null),
     ];
-    let row = LogRow { run, fence: 1, at: Timestamp(1_790_000_000_001), text: "all".to_owned(), lines };
-    block_on(filled.store.save(Record::Log(row))).unwrap();
+    let (node, now) = (filled.attempts().remove(0).1.node, Timestamp(1_790_000_000_001));
+    let row = LogRow { run, entry: 3, fence: 1, node, at: now, text: "all".to_owned(), lines };
+    let logs = vec![row];
+    let commit = Commit { logs, ..Commit::new(CommandId::new(uuid::Uuid::now_v7()), now) };
+    block_on((&filled.store as &dyn Store).commit_one(commit)).unwrap();
     let sql = "SELECT level, node_id, message, data, created_at FROM workflow_logs WHERE id LIKE '%.f1.%' ORDER BY id";
     let rows = filled.rows(sql, |row| {
         Ok([0, 1, 2, 3, 4].map(|at| row.get::<_, Option<String>>(at).unwrap().unwrap_or_default()))
