@@ -86,7 +86,8 @@ fn steps_expand_to_tasks() {
     let output = windlass(&["flow", "expand", "examples/steps/parallel-documents.json"]);
     assert!(output.status.success());
     let tasks: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let last = json!({"id": "4", "task_id": "4", "operator": "@files/merge", "dependOn": ["1-1", "2-1", "3-2"]});
+    let last =
+        json!({"id": "4", "task_id": "4", "operator": "@files/merge", "dependOn": ["1-1", "2-1", "3-2"]});
     assert_eq!(tasks["tasks"][5], last);
 }
 

@@ -35,6 +35,8 @@ const ACCOUNTS: &str = accounts!("ORDER BY id");
 const ACCOUNTS_AFTER: &str = accounts!("WHERE id > $1 ORDER BY id LIMIT $2");
 const ACCOUNTS_IN_NEED: &str =
     accounts!("WHERE id IN (SELECT account FROM runs WHERE needs IS NOT NULL) ORDER BY id");
+const ACCOUNT_IN_NEED: &str =
+    accounts!("WHERE id = $1 AND EXISTS (SELECT 1 FROM runs WHERE needs IS NOT NULL AND account = $1)");
 const IN_NEED: &str = "SELECT id, needs FROM runs WHERE needs IS NOT NULL AND account = $1 AND needs <= $2 \
      ORDER BY created_at, id LIMIT $3";
 // Whoever moves money of an account, or relies on it, has it to itself until that is written.
@@ -176,8 +178,12 @@ pub(super) async fn accounts_after(
 }
 
 /// Accounts with runs that wait for money.
-pub(super) async fn accounts_in_need(db: &Link) -> Result<Vec<AccountRow>, StoreError> {
-    db.ask(ACCOUNTS_IN_NEED, &[]).await?.iter().map(read).collect()
+pub(super) async fn accounts_in_need(db: &Link, id: Option<&str>) -> Result<Vec<AccountRow>, StoreError> {
+    let rows = match id {
+        Some(id) => db.ask(ACCOUNT_IN_NEED, &cells![text(id)]).await?,
+        None => db.ask(ACCOUNTS_IN_NEED, &[]).await?,
+    };
+    rows.iter().map(read).collect()
 }
 
 /// Runs of an account that could go with so much money.
@@ -277,6 +283,7 @@ pub(super) const ALL: &[&str] = &[
     ACCOUNTS,
     ACCOUNTS_AFTER,
     ACCOUNTS_IN_NEED,
+    ACCOUNT_IN_NEED,
     IN_NEED,
     HOLD,
     KNOWN,

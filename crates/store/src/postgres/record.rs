@@ -57,7 +57,9 @@ pub(super) async fn records(db: &Link, query: &RecordQuery) -> Result<Records, S
         RecordQuery::AccountsAfter { after, limit } => {
             Records::Accounts(account::accounts_after(db, after.as_deref(), *limit).await?)
         }
-        RecordQuery::AccountsInNeed => Records::Accounts(account::accounts_in_need(db).await?),
+        RecordQuery::AccountsInNeed(id) => {
+            Records::Accounts(account::accounts_in_need(db, id.as_deref()).await?)
+        }
         RecordQuery::InNeed { account, within, limit } => {
             Records::InNeed(account::in_need(db, account, *within, *limit).await?)
         }
