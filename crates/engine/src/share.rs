@@ -42,6 +42,12 @@ impl<P: Ord + Copy> Share<P> {
             self.n_since = self.n_since.saturating_add(1);
         }
     }
+
+    /// A turn that was kept went to somebody without a class: it is used up, and whoever is next of the lower classes
+    /// still is.
+    pub fn gave_elsewhere(&mut self) {
+        self.n_since = 0;
+    }
 }
 
 #[cfg(test)]
@@ -85,5 +91,16 @@ mod tests {
         // Whoever is above the last has its turn when the round begins anew.
         assert_eq!(share.below(2), [-2, 2]);
         assert_eq!(share.below(-3), [-3, -3]);
+    }
+
+    #[test]
+    fn a_kept_turn_that_went_elsewhere_is_used_up_and_moves_nobody_in_the_round() {
+        let mut share = Share::default();
+        (0..SHARE).for_each(|_| share.gave(2, 2));
+        share.gave(2, 0);
+        (0..SHARE).for_each(|_| share.gave(2, 2));
+        share.gave_elsewhere();
+        assert!(!share.is_kept());
+        assert_eq!(share.below(2), [0, 2]);
     }
 }

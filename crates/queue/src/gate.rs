@@ -165,6 +165,13 @@ impl Gate {
         self.view(service).filter(|_| is_open)?.runs.below(priority)
     }
 
+    /// The first job that is not of a run; `None` if it may not be handed out now, or the store may have one before
+    /// it.
+    pub(crate) fn first_plain(&self, service: Option<&str>) -> Option<Key> {
+        let is_open = self.is_counted && self.is_open();
+        self.view(service).filter(|_| is_open)?.first_plain(self.standing("").is_open)
+    }
+
     /// Whether the store has to be asked before so many can be handed out, and nobody does.
     pub(crate) fn needs_filling(&self, service: Option<&str>, n: usize) -> bool {
         if !self.is_counted {

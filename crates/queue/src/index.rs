@@ -12,7 +12,7 @@ mod servers;
 mod share;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
 use windlass_engine::id::JobId;
@@ -37,7 +37,7 @@ const GONE_MAX: usize = 100_000;
 pub(crate) use fill::Want;
 pub(crate) use read::{Asked, Heard};
 pub(crate) use servers::Servers;
-use share::Source;
+use share::{Search, Source};
 
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -55,6 +55,8 @@ pub(crate) struct Index {
     /// When queues, or keys in them, have tokens again.
     openings: BTreeSet<(Timestamp, String, Option<Arc<str>>)>,
     ready: Load,
+    /// Of those, the ones of runs, by priority.
+    n_runs_ready: BTreeMap<i32, usize>,
     held: Load,
     n_taken: usize,
     n_filling: usize,
@@ -130,6 +132,7 @@ impl Index {
             slots: HashMap::new(),
             openings: BTreeSet::new(),
             ready: Load::default(),
+            n_runs_ready: BTreeMap::new(),
             held: Load::default(),
             n_taken: 0,
             n_filling: 0,
@@ -190,7 +193,7 @@ impl Index {
     pub(crate) fn take(&mut self, query: &Query, max: usize, now: Timestamp) -> Vec<Arc<JobRow>> {
         let gated = self.gated(query);
         let mut taken = Vec::new();
-        let mut bytes = 0usize;
+        let (mut bytes, mut search) = (0usize, Search::default());
         let mut heads: BinaryHeap<Reverse<(Head, usize)>> = BinaryHeap::new();
         let n_lists = query.queues.len() + query.services.len() + gated.len();
         heads.extend((0..n_lists).filter_map(|at| Some(Reverse((self.head(query, &gated, at)?, at)))));
@@ -200,7 +203,7 @@ impl Index {
             let is_ready = self.rows.get(&key.id).is_some_and(|slot| slot.place == Place::Ready);
             let is_next = self.gates.is_empty() || self.head(query, &gated, at) == Some(Head::Job(key));
             if is_ready && is_next {
-                let mut given = self.turn_of(query, &gated, at, key);
+                let mut given = self.turn_of(query, &gated, at, key, &mut search);
                 if given == key {
                     given = self.preferred(query, &gated, at, key);
                 }
@@ -305,6 +308,7 @@ impl Index {
         }
         self.queues.of(&spec.queue).insert(key);
         self.ready.add(bytes);
+        self.run_came(key);
         self.rows.insert(key.id, Slot { row, place: Place::Ready, bytes });
         true
     }
@@ -338,6 +342,7 @@ impl Index {
                     None => self.services.of(&spec.name).remove(key),
                 }
                 self.ready.subtract(slot.bytes);
+                self.run_left(key);
             }
             Place::Taken => {
                 self.n_taken -= 1;

@@ -153,7 +153,8 @@ impl PartialOrd for Head {
 /// The ready jobs of one queue or one service.
 #[derive(Debug, Default)]
 pub(crate) struct List {
-    ready: BTreeSet<Key>,
+    /// Those that are not of runs.
+    plain: BTreeSet<Key>,
     known: Known,
     /// While somebody reads it from the store: how much of what they read will still be known.
     filling: Option<Known>,
@@ -173,11 +174,11 @@ impl List {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.ready.is_empty()
+        self.first().is_none()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.ready.len()
+        self.plain.len() + self.runs.len()
     }
 
     pub(crate) fn is_filling(&self) -> bool {
@@ -197,18 +198,38 @@ impl List {
     }
 
     pub(crate) fn insert(&mut self, key: Key) {
-        self.ready.insert(key);
-        self.runs.insert(key);
+        if key.is_run {
+            self.runs.insert(key);
+        } else {
+            self.plain.insert(key);
+        }
     }
 
     pub(crate) fn remove(&mut self, key: Key) {
-        self.ready.remove(&key);
-        self.runs.remove(key);
+        if key.is_run {
+            self.runs.remove(key);
+        } else {
+            self.plain.remove(&key);
+        }
     }
 
     /// All of its jobs, in order.
-    pub(crate) fn keys(&self) -> impl DoubleEndedIterator<Item = Key> {
-        self.ready.iter().copied()
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
+        let (mut plain, mut runs) = (self.plain.iter().copied().peekable(), self.runs.keys().peekable());
+        std::iter::from_fn(move || match (plain.peek(), runs.peek()) {
+            (Some(one), Some(other)) if one < other => plain.next(),
+            (_, Some(_)) => runs.next(),
+            (_, None) => plain.next(),
+        })
+    }
+
+    fn first(&self) -> Option<Key> {
+        self.plain.first().copied().into_iter().chain(self.runs.first()).min()
+    }
+
+    /// The first that is not of a run, if none in the store comes before it.
+    pub(crate) fn first_plain(&self) -> Option<Key> {
+        self.plain.first().copied().filter(|key| self.known.covers(*key))
     }
 
     /// Those of its jobs that can be handed out before the store is asked, in order.
@@ -218,8 +239,8 @@ impl List {
 
     /// What comes next; `None` = nothing, nor in the store.
     pub(crate) fn head(&self) -> Option<Head> {
-        match (self.ready.first(), self.known) {
-            (Some(key), known) if known.covers(*key) => Some(Head::Job(*key)),
+        match (self.first(), self.known) {
+            (Some(key), known) if known.covers(key) => Some(Head::Job(key)),
             (_, Known::Before(end)) => Some(Head::AskStoreAt(end)),
             (_, Known::Nothing) => Some(Head::AskStore),
             (_, Known::All) => None,
@@ -227,14 +248,18 @@ impl List {
     }
 
     pub(crate) fn last(&self) -> Option<Key> {
-        self.ready.last().copied()
+        self.plain.last().copied().max(self.runs.last())
+    }
+
+    fn last_before(&self, key: Key) -> Option<Key> {
+        self.plain.range(..key).next_back().copied().max(self.runs.last_before(key))
     }
 
     /// The last that can be spared, when so many of each class of runs are kept for their share.
     pub(crate) fn spare(&self, n_kept: usize) -> Option<Key> {
         let mut last = self.last();
         while let Some(first) = last.and_then(|last| self.runs.few(last, n_kept)) {
-            last = self.ready.range(..first).next_back().copied();
+            last = self.last_before(first);
         }
         last
     }
@@ -253,8 +278,8 @@ impl List {
 
     /// Whether so many can be taken from it before the store must be asked.
     pub(crate) fn suffices(&self, n: usize) -> bool {
-        let nth = || self.ready.iter().nth(n.saturating_sub(1));
-        self.is_known() || nth().is_some_and(|key| self.known.covers(*key))
+        let nth = || self.keys().nth(n.saturating_sub(1));
+        self.is_known() || nth().is_some_and(|key| self.known.covers(key))
     }
 
     /// From this job on, the store may have more.
@@ -265,7 +290,7 @@ impl List {
 
     /// The store may have more than is known here: it is asked when all of that is handed out.
     pub(crate) fn doubt_rest(&mut self) {
-        self.cut(self.ready.last().map_or(Known::Nothing, |last| Known::Before(Mark::after(*last))));
+        self.cut(self.last().map_or(Known::Nothing, |last| Known::Before(Mark::after(last))));
     }
 
     /// Somebody begins to read it from the store.

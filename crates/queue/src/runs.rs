@@ -32,6 +32,30 @@ impl Runs {
         }
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.classes.values().map(BTreeSet::len).sum()
+    }
+
+    /// All of them, in order.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
+        self.classes.values().rev().flatten().copied()
+    }
+
+    pub(crate) fn first(&self) -> Option<Key> {
+        self.classes.last_key_value()?.1.first().copied()
+    }
+
+    pub(crate) fn last(&self) -> Option<Key> {
+        self.classes.first_key_value()?.1.last().copied()
+    }
+
+    /// The last before a job.
+    pub(crate) fn last_before(&self, key: Key) -> Option<Key> {
+        let mut classes = self.classes.range(key.priority()..).map(|(_, class)| class);
+        classes.find_map(|class| class.range(..key).next_back()).copied()
+    }
+
     /// The first of the next class below a priority.
     pub(crate) fn below(&self, priority: i32) -> Option<Key> {
         let (_, class) = self.classes.range(..priority).next_back()?;
@@ -52,10 +76,15 @@ impl Runs {
 
     /// The turn of a job went to this one.
     pub(crate) fn gave(&mut self, top: Key, given: Key) {
-        if top.is_run {
-            self.share.gave(top.priority(), given.priority());
-            self.n_before_asking = self.n_before_asking.saturating_sub(1);
+        if !top.is_run {
+            return;
         }
+        if given.is_run {
+            self.share.gave(top.priority(), given.priority());
+        } else {
+            self.share.gave_elsewhere();
+        }
+        self.n_before_asking = self.n_before_asking.saturating_sub(1);
     }
 
     /// Whether it is time to ask the store for lower classes, when not all of the list is known and this job is next.

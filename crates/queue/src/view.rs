@@ -38,6 +38,8 @@ pub(crate) struct View {
     after: Option<Arc<str>>,
     /// Jobs of runs have no limit key, and are all in one lane.
     pub(crate) runs: Runs,
+    /// The others that have no limit key either, and so are in the same lane.
+    plain: BTreeSet<Key>,
 }
 
 /// The next job of a lane.
@@ -103,6 +105,14 @@ impl View {
         })
     }
 
+    /// The first that is not of a run and may be handed out, if none in the store comes before it.
+    pub(crate) fn first_plain(&self, is_keyless_open: bool) -> Option<Key> {
+        // Only the lane of the runs can begin with one of theirs: this looks at two at most.
+        let next = self.order.iter().map(|(_, job)| *job).find(|job| !job.is_run);
+        let behind_runs = self.plain.first().copied().filter(|_| is_keyless_open);
+        next.into_iter().chain(behind_runs).min().filter(|key| self.others.covers(*key))
+    }
+
     /// Whether the store has to be asked before so many can be handed out, and nobody does.
     pub(crate) fn needs_filling(&self, n: usize) -> bool {
         let asks = || matches!(self.head(), Some(Head::AskStore | Head::AskStoreAt(_)));
@@ -119,7 +129,11 @@ impl View {
         let lane = self.lanes.entry(limit_key.clone()).or_insert_with(|| Lane::new(known));
         if lane.ready.insert(key) {
             self.n_ready += 1;
-            self.runs.insert(key);
+            if key.is_run {
+                self.runs.insert(key);
+            } else if limit_key.is_empty() {
+                self.plain.insert(key);
+            }
         }
         self.place(limit_key, standing);
         true
@@ -131,6 +145,7 @@ impl View {
         if lane.ready.remove(&key) {
             self.n_ready -= 1;
             self.runs.remove(key);
+            self.plain.remove(&key);
             self.place(limit_key, standing);
         }
     }

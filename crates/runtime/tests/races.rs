@@ -1,5 +1,5 @@
 //! Many ends of one run at once: 64 workers finish nodes of a dag of 200 at the same moment, some twice, some with
-//! another result, on every store there is and by way of one server or two. Nothing is lost, nothing counts twice.
+//! another result, on every store there is and by way of one server or several. Nothing is lost, nothing counts twice.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -25,8 +25,10 @@ use windlass_runtime::{Runtime, Settings};
 use windlass_store::Store;
 use windlass_store::account::{LedgerQuery, LedgerRow, Posting};
 use windlass_store::commit::Commit;
+use windlass_store::conformance::cluster::shared;
 use windlass_store::flow::VersionStatus;
 use windlass_store::memory::Memory;
+use windlass_store::postgres::Postgres;
 use windlass_store::record::Record;
 use windlass_store::run::{RunStatus, Since};
 use windlass_store::sqlite::{Durability, Sqlite};
@@ -273,4 +275,20 @@ async fn on_sqlite() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn on_sqlite_by_way_of_two_servers() {
     race(Arc::new(Sqlite::temporary(Durability::Fast).unwrap()), 2).await;
+}
+
+/// A store in a database of its own, which ends with the process.
+async fn postgres() -> Arc<dyn Store> {
+    let database = tokio::task::spawn_blocking(|| shared().copy()).await.unwrap();
+    Arc::new(Postgres::open(&shared().address(&database), Durability::Fast).await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn on_postgres() {
+    race(postgres().await, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn on_postgres_by_way_of_three_servers() {
+    race(postgres().await, 3).await;
 }

@@ -464,6 +464,12 @@ CREATE TABLE "registrations" (
     beat_at INTEGER NOT NULL
 , is_draining INTEGER NOT NULL DEFAULT 0 CHECK (is_draining IN (0, 1))) STRICT, WITHOUT ROWID;
 
+CREATE INDEX run_jobs_ready_by_name ON jobs (name, queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND run IS NOT NULL;
+
+CREATE INDEX run_jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND run IS NOT NULL;
+
 CREATE TABLE "runs" (
     no INTEGER PRIMARY KEY,
     id BLOB NOT NULL UNIQUE CHECK (length(id) = 16),

@@ -109,6 +109,7 @@ macro_rules! conformance {
                 hundred_concurrent_creates_with_one_dedup_key_make_one_job
                 ready_jobs_come_by_priority_then_due_time_then_id
                 ready_jobs_match_by_queue_or_by_service
+                jobs_of_runs_are_found_behind_any_number_of_plain_ones
                 a_job_is_not_ready_before_its_time
                 a_claimed_job_is_not_ready
                 of_two_claims_one_wins

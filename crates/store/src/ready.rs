@@ -20,6 +20,8 @@ pub struct ReadyQuery {
     pub pairs: Vec<(String, String)>,
     /// Queues whose jobs do not match by their service alone.
     pub except: Vec<String>,
+    /// Only jobs of runs.
+    pub is_of_runs: bool,
     /// Not those that come before this place.
     pub from: Option<ReadyPlace>,
     pub now: Timestamp,
@@ -93,6 +95,7 @@ impl JobRow {
         let by_service = query.services.contains(&spec.name) && !query.except.contains(&spec.queue);
         (query.queues.contains(&spec.queue) || by_service || query.pairs.iter().any(is_pair))
             && due_at(&self.job).is_some_and(|due| due <= query.now)
+            && (spec.run.is_some() || !query.is_of_runs)
             && query.from.is_none_or(|from| self.place() >= from.order())
     }
 

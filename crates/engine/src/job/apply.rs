@@ -70,11 +70,7 @@ impl Job {
                 }
                 self.replays.extend(replay_id.clone());
                 forget_oldest(&mut self.replays);
-                let number = self.round.number.saturating_add(1);
-                let charge = charge::estimated(&self.spec);
-                self.round = Round { number, n_attempts: 0, n_losses: 0, charge };
-                self.memo = None;
-                self.begin_attempt(at);
+                self.begin_round(at);
                 self.state = due.map_or(State::Queued { since: at }, |until| State::Pending { until });
             }
             JobEvent::Discarded { reason: why } => {
@@ -83,6 +79,14 @@ impl Job {
                 }
             }
         }
+    }
+
+    fn begin_round(&mut self, at: Timestamp) {
+        let number = self.round.number.saturating_add(1);
+        let charge = charge::estimated(&self.spec);
+        self.round = Round { number, n_attempts: 0, n_losses: 0, charge };
+        self.memo = None;
+        self.begin_attempt(at);
     }
 
     fn claimed(

@@ -56,11 +56,7 @@ impl Run {
             }
             Event::Ended { status, error, result } => {
                 let Some(parent) = self.start.parent.clone() else { return };
-                let shared = || {
-                    let fields = self.root.shared.iter().flatten();
-                    Arc::new(Value::Object(fields.map(|(k, v)| (k.clone(), (**v).clone())).collect()))
-                };
-                let result = result.clone().unwrap_or_else(shared);
+                let result = result.clone().unwrap_or_else(|| self.whole_shared());
                 let error = error.as_ref().map(|error| placed(&error.node, &error.fault.message));
                 let bill = self.billed().beyond(self.told);
                 out.push(Effect::Tell { parent, status: *status, result, error, bill });
@@ -90,6 +86,12 @@ impl Run {
             | Event::Rerun { .. }
             | Event::Logged { .. } => {}
         }
+    }
+
+    /// The shared state as one value.
+    fn whole_shared(&self) -> Arc<Value> {
+        let fields = self.root.shared.iter().flatten();
+        Arc::new(Value::Object(fields.map(|(k, v)| (k.clone(), (**v).clone())).collect()))
     }
 
     /// Everything open at a place is over: whoever has it stops, and nothing is owed for it.

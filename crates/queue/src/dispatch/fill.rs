@@ -56,6 +56,7 @@ impl<'a> Fill<'a> {
                 services: query.services.clone(),
                 except: except.clone(),
                 from: Some(*from),
+                is_of_runs: true,
                 now,
                 limit: *limit,
                 ..ReadyQuery::default()

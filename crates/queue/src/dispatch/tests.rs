@@ -1,6 +1,7 @@
 mod limits;
 
 use uuid::Uuid;
+use windlass_engine::id::RunId;
 use windlass_engine::job::{Job, JobInput, JobSpec};
 use windlass_store::job::ReadyQuery;
 
@@ -220,4 +221,23 @@ fn more_is_read_before_somebody_has_to_wait_for_it() {
     assert_eq!(take(&dispatch, "q").len(), 9);
     assert_eq!(take(&dispatch, "q").len(), 6);
     assert!(take(&dispatch, "q").is_empty());
+}
+
+#[test]
+fn of_the_lower_classes_only_jobs_of_runs_are_read() {
+    let dispatch = Dispatch::new(Limits { fill_rows: 20, ..Limits::default() });
+    let of_run = |id: u128| {
+        let mut row = row(id, "q");
+        let spec = Arc::make_mut(&mut row.job.spec);
+        (spec.run, spec.priority) = (Some(RunId::new(Uuid::from_u128(id))), 1);
+        row
+    };
+    fill(&dispatch, "q", (1..=20).map(of_run).collect());
+    let Take::Fill(mut fill) = attempt(&dispatch, &of_queue("q"), 1) else { panic!("nothing to read") };
+    for class in [-2, -1, 0] {
+        let query = asked(&fill);
+        assert_eq!((query.from.map(|from| from.priority), query.is_of_runs), (Some(class), true));
+        fill.answered(Answer::Ready(Vec::new()));
+    }
+    assert!(fill.question(Timestamp(5)).is_none());
 }

@@ -22,7 +22,7 @@ const READ_ROWS_MIN: usize = 16;
 pub(crate) enum Want {
     /// Lists, so much of them, without the queues that have limits.
     Lists { query: Query, except: Vec<String>, from: Option<ReadyPlace>, limit: usize },
-    /// Jobs of a lower class, so that it gets its share although there is more above it than is known.
+    /// Jobs of runs of a lower class, so that it gets its share although there is more above it than is known.
     Class { query: Query, except: Vec<String>, from: ReadyPlace, limit: usize },
     /// A queue with limits, or one service in it.
     View(Filling),

@@ -1,8 +1,8 @@
 //! Turns that jobs of runs leave to those of lower classes, so that none of them starves.
 //!
 //! What would be next decides by which list the turn goes. If that list keeps the turn for a lower class, every list
-//! of the same claim may have somebody who gets it. Only jobs of runs give turns and get them: plain jobs stay in
-//! their order, and wait no longer than they would without the share.
+//! of the same claim may have somebody who gets it. Only jobs of runs give turns. A plain job that comes before whoever
+//! would get one takes it instead: so plain jobs stay in their order, and none waits longer than without the share.
 
 use super::{Index, Want};
 use crate::dispatch::Query;
@@ -26,7 +26,30 @@ pub(super) enum Source<'a> {
     Gate(&'a str, Option<&'a str>),
 }
 
+/// What one claim knows of lower classes while it takes jobs. Nothing comes to the lists meanwhile.
+#[derive(Debug, Default)]
+pub(super) struct Search {
+    /// In no list of the claim is there somebody below this priority.
+    pub(super) nobody_below: Option<i32>,
+}
+
 impl Index {
+    /// A job of a run is ready from now on.
+    pub(super) fn run_came(&mut self, key: Key) {
+        if key.is_run {
+            *self.n_runs_ready.entry(key.priority()).or_default() += 1;
+        }
+    }
+
+    /// A job of a run is no longer ready.
+    pub(super) fn run_left(&mut self, key: Key) {
+        let Some(n) = self.n_runs_ready.get_mut(&key.priority()).filter(|_| key.is_run) else { return };
+        *n -= 1;
+        if *n == 0 {
+            self.n_runs_ready.remove(&key.priority());
+        }
+    }
+
     /// The list that is number `at` in the query, unless its queue is paused.
     pub(super) fn source<'a>(
         &self,
@@ -64,21 +87,56 @@ impl Index {
         }
     }
 
-    /// Who gets the turn of the job that is next in the list that is number `at` in the query: that job, or one of a
-    /// lower class.
-    pub(super) fn turn_of(&mut self, query: &Query, gated: &[(String, usize)], at: usize, top: Key) -> Key {
+    /// The first plain job that may be handed out now, unless the store may have one before it.
+    fn first_plain(&self, source: Source<'_>) -> Option<Key> {
+        match source {
+            Source::Queue(queue) => self.queues.named(queue)?.first_plain(),
+            Source::Service(service) => self.services.named(service)?.first_plain(),
+            Source::Gate(queue, service) => self.gates.get(queue)?.first_plain(service),
+        }
+    }
+
+    /// Who gets the turn of the job that is next in the list that is number `at` in the query: that job, one of a
+    /// lower class, or a plain job that is before that one.
+    pub(super) fn turn_of(
+        &mut self,
+        query: &Query,
+        gated: &[(String, usize)],
+        at: usize,
+        top: Key,
+        search: &mut Search,
+    ) -> Key {
         let Some(source) = self.source(query, gated, at).filter(|_| top.is_run) else { return top };
         let Some(kept) = self.runs(source).map(|runs| runs.kept(top)) else { return top };
-        let n_lists = query.queues.len() + query.services.len() + gated.len();
-        let first_below = |priority: i32| {
-            let sources = (0..n_lists).filter_map(|at| self.source(query, gated, at));
-            sources.filter_map(|source| self.run_below(source, priority)).min()
-        };
-        let given = kept.and_then(|below| below.into_iter().find_map(first_below)).unwrap_or(top);
+        // Where one class is alone, every turn is kept: whoever has many lists does not search them all in vain each
+        // time.
+        let is_vain = search.nobody_below.is_some_and(|priority| top.priority() <= priority)
+            || self.n_runs_ready.range(..top.priority()).next().is_none();
+        let mut given = top;
+        if let Some(below) = kept.filter(|_| !is_vain) {
+            match self.next_below(query, gated, below) {
+                Some(next) => given = next,
+                None => search.nobody_below = search.nobody_below.max(Some(top.priority())),
+            }
+        }
         if let Some(runs) = self.runs(source) {
             runs.gave(top, given);
         }
         given
+    }
+
+    /// Who gets a turn that is kept for somebody below the first of these priorities, or else below the second.
+    fn next_below(&self, query: &Query, gated: &[(String, usize)], below: [i32; 2]) -> Option<Key> {
+        let n_lists = query.queues.len() + query.services.len() + gated.len();
+        let earlier = |one: Option<Key>, other: Option<Key>| one.into_iter().chain(other).min();
+        let (mut next, mut anew, mut plain) = (None, None, None);
+        for source in (0..n_lists).filter_map(|at| self.source(query, gated, at)) {
+            next = earlier(next, self.run_below(source, below[0]));
+            anew = earlier(anew, self.run_below(source, below[1]));
+            plain = earlier(plain, self.first_plain(source));
+        }
+        let lower = next.or(anew)?;
+        earlier(Some(lower), plain)
     }
 
     /// Jobs of each class of runs that are kept of a queue however much there is above them. Of a queue with limits

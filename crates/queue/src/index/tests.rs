@@ -61,11 +61,18 @@ impl Index {
             has(self.queues.named(&spec.queue)) == is_ready
                 && has(self.services.named(&spec.name)) == by_service
         };
+        let mut n_runs_ready = BTreeMap::new();
+        for slot in self.rows.values().filter(|slot| slot.place == Place::Ready) {
+            if slot.row.job.spec.run.is_some() {
+                *n_runs_ready.entry(slot.row.job.spec.priority).or_default() += 1;
+            }
+        }
         let n_listed: usize = self.queues.all().map(|(_, list)| list.len()).sum();
         count(Place::Ready) == self.ready.n
             && count(Place::Held) == self.held.n
             && count(Place::Taken) == self.n_taken
             && n_listed == self.ready.n
+            && n_runs_ready == self.n_runs_ready
             && self.rows.values().all(is_listed)
             && (self.n_filling > 0 || self.gone.is_empty())
     }
@@ -133,9 +140,9 @@ impl World {
     fn begin_reading(&mut self, query: &Query, max: usize) {
         if self.reading.is_empty() {
             for want in self.index.begin_filling(query, max) {
-                let (query, from, limit) = match &want {
-                    Want::Lists { query, from, limit, .. } => (query, *from, limit),
-                    Want::Class { query, from, limit, .. } => (query, Some(*from), limit),
+                let (query, from, limit, is_class) = match &want {
+                    Want::Lists { query, from, limit, .. } => (query, *from, limit, false),
+                    Want::Class { query, from, limit, .. } => (query, Some(*from), limit, true),
                     Want::View(_) | Want::Held(_) => panic!("nothing has limits"),
                 };
                 let ready = self.ready(query).into_iter();
@@ -146,7 +153,9 @@ impl World {
                         order(place) < order(from)
                     })
                 };
-                let rows = ready.skip_while(is_before).take(*limit).cloned().collect();
+                let is_wanted = |row: &&JobRow| row.job.spec.run.is_some() || !is_class;
+                let wanted = ready.skip_while(is_before).filter(is_wanted);
+                let rows = wanted.take(*limit).cloned().collect();
                 self.reading.push((want, rows));
             }
         }
@@ -163,7 +172,7 @@ impl World {
     }
 
     /// What a search of the store would hand out next: the first of all, or, where the turn is kept, of a lower class
-    /// of runs. The first of all, and the list whose turn it is, as well.
+    /// of runs, unless a plain job is before that one. The first of all, and the list whose turn it is, as well.
     fn next<'a>(&self, query: &Query, ready: &[&'a JobRow]) -> Option<(&'a JobRow, Turn<'a>)> {
         let top = *ready.first()?;
         let spec = &top.job.spec;
@@ -176,6 +185,8 @@ impl World {
         };
         let is_kept = spec.run.is_some() && share.is_kept();
         let kept = is_kept.then(|| share.below(spec.priority).into_iter().find_map(lower)).flatten();
+        let plain = ready.iter().find(|row| row.job.spec.run.is_none()).copied();
+        let kept = kept.map(|lower| plain.into_iter().chain([lower]).min_by_key(|row| Key::of(row)).unwrap());
         Some((kept.unwrap_or(top), Turn { top, list, is_kept }))
     }
 
@@ -188,11 +199,18 @@ impl World {
         let (given, urgent) = (&row.job.spec, &top.job.spec);
         // Of a lower class that is behind more than is known, another one may be known than the first.
         let is_lower = given.run.is_some() && given.priority < urgent.priority && is_kept;
-        let may_be = !is_known && (is_lower || row.id() == top.id());
+        let is_alike = |other: &JobSpec| {
+            (&other.queue, &other.name, other.run) == (&given.queue, &given.name, given.run)
+        };
+        let first = ready.iter().find(|row| is_alike(&row.job.spec)).map(|row| row.id());
+        let is_plain = is_kept && given.run.is_none() && Some(row.id()) == first;
+        let may_be = !is_known && (is_lower || is_plain || row.id() == top.id());
         assert!(row.id() == expected.id() || may_be, "{row:?} instead of {expected:?}");
-        if urgent.run.is_some() {
+        if urgent.run.is_some() && given.run.is_some() {
             let (top, given) = (urgent.priority, given.priority);
             self.shares.entry(list).or_default().gave(top, given);
+        } else if urgent.run.is_some() {
+            self.shares.entry(list).or_default().gave_elsewhere();
         }
         self.taken.push(row.clone());
     }

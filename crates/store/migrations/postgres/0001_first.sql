@@ -174,6 +174,11 @@ CREATE INDEX keyed_jobs_ready_by_name ON jobs (name, queue, priority DESC, due_a
     WHERE due_at IS NOT NULL AND limit_key <> '';
 CREATE INDEX keyed_jobs_by_key ON jobs (queue, priority DESC, limit_key, due_at, id)
     WHERE status = 'queued' AND limit_key <> '';
+-- Jobs of runs once more by themselves, so that those of a low priority are found behind any number of plain ones.
+CREATE INDEX run_jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND run IS NOT NULL;
+CREATE INDEX run_jobs_ready_by_name ON jobs (name, queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND run IS NOT NULL;
 
 -- What a job asks for: large, and hardly ever changed.
 CREATE TABLE job_specs (

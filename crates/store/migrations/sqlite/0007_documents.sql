@@ -272,3 +272,9 @@ CREATE INDEX ledger_by_run ON ledger (account, run, seq) WHERE run IS NOT NULL;
 
 -- How often jobs of a queue with limits were handed out by servers that share it.
 ALTER TABLE queues ADD COLUMN turns INTEGER NOT NULL DEFAULT 0;
+
+-- Jobs of runs once more by themselves, so that those of a low priority are found behind any number of plain ones.
+CREATE INDEX run_jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND run IS NOT NULL;
+CREATE INDEX run_jobs_ready_by_name ON jobs (name, queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND run IS NOT NULL;

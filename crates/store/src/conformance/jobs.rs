@@ -6,7 +6,7 @@ use serde_json::json;
 use windlass_engine::job::{JobBackoff, JobInput, JobSpec, Outcome, REMEMBERED};
 use windlass_engine::retry::{Fault, FaultKind};
 
-use super::bench::{Bench, at, job_id};
+use super::bench::{Bench, at, job_id, run_id};
 use super::side_by_side;
 use crate::commit::Commit;
 use crate::error::Duplicate;
@@ -215,6 +215,49 @@ pub async fn ready_jobs_match_by_queue_or_by_service(store: &dyn Store) {
     assert_eq!(ready(store, &["images"], &["resize"], 1).await, [1, 2, 3]);
     assert_eq!(ready(store, &["resize"], &["images"], 1).await, [] as [u64; 0]);
     assert_eq!(ready(store, &[], &[], 1).await, [] as [u64; 0]);
+}
+
+pub async fn jobs_of_runs_are_found_behind_any_number_of_plain_ones(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let of_run =
+        |queue: &str, priority| JobSpec { run: Some(run_id(1)), priority, ..JobSpec::new("resize", queue) };
+    for n in 10..30 {
+        bench.create_job(n, JobSpec::new("resize", "images"), at(1)).await.unwrap();
+    }
+    bench.create_job(1, of_run("images", 0), at(2)).await.unwrap();
+    bench.create_job(2, of_run("images", -1), at(2)).await.unwrap();
+    bench.create_job(3, of_run("urgent", 1), at(3)).await.unwrap();
+    bench.create_job(4, JobSpec { run_at: Some(at(500)), ..of_run("images", 2) }, at(2)).await.unwrap();
+    bench.create_job(5, JobSpec { limit_key: "k".to_owned(), ..of_run("images", 0) }, at(3)).await.unwrap();
+    let found = |queues: &[&str], services: &[&str], from: Option<i32>, limit| {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let from = from.map(|priority| ReadyPlace { priority, due_at: at(i64::MIN), id: job_id(1) });
+        let (queues, services, except) = (words(queues), words(services), words(&["urgent"]));
+        let query = ReadyQuery {
+            queues,
+            services,
+            except,
+            is_of_runs: true,
+            from,
+            now: at(50),
+            limit,
+            ..ReadyQuery::default()
+        };
+        async move { store.ready(query).await.unwrap().iter().map(|row| row.id()).collect::<Vec<_>>() }
+    };
+    assert_eq!(found(&["images"], &[], None, 9).await, [1, 5, 2].map(job_id));
+    assert_eq!(found(&["images"], &[], None, 1).await, [job_id(1)]);
+    assert_eq!(found(&["images"], &[], Some(-1), 9).await, [job_id(2)]);
+    assert_eq!(found(&[], &["resize"], Some(0), 9).await, [1, 5, 2].map(job_id));
+    assert_eq!(found(&["urgent"], &["resize"], None, 9).await, [3, 1, 5, 2].map(job_id));
+    let paused = QueueSettings {
+        name: "images".to_owned(),
+        is_paused: true,
+        limits: QueueLimits::default(),
+        updated_at: at(4),
+    };
+    store.save(Record::Queue(paused)).await.unwrap();
+    assert_eq!(found(&["images", "urgent"], &["resize"], None, 9).await, [job_id(3)]);
 }
 
 pub async fn a_job_is_not_ready_before_its_time(store: &dyn Store) {

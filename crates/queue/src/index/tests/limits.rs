@@ -131,9 +131,9 @@ impl World {
                 }
                 Want::Class { query: Query { queues, services }, except, from, limit } => {
                     let (queues, services, except) = (queues.clone(), services.clone(), except.clone());
-                    let (from, limit) = (Some(*from), *limit);
-                    let ready =
-                        ReadyQuery { queues, services, except, from, now, limit, ..ReadyQuery::default() };
+                    let (from, limit, is_of_runs) = (Some(*from), *limit, true);
+                    let pairs = Vec::new();
+                    let ready = ReadyQuery { queues, services, pairs, except, is_of_runs, from, now, limit };
                     Told::Class(self.store.ready_now(ready).unwrap(), limit)
                 }
                 Want::View(filling) => {
@@ -204,11 +204,9 @@ impl World {
         let (claimable, spec) = (self.claimable(query), &row.job.spec);
         assert!(claimable.iter().any(|one| one.id() == row.id()), "{row:?} must not be handed out");
         let highest = claimable.iter().map(|one| one.job.spec.priority).max();
-        if spec.run.is_some() && Some(spec.priority) < highest {
+        if Some(spec.priority) < highest {
             return self.check_lower(&claimable, row);
         }
-        assert_eq!(Some(spec.priority), highest, "something more urgent could be handed out");
-        self.n_runs += usize::from(spec.run.is_some());
         let takes_turns = spec.queue == "a" && self.model.takes_turns();
         // Whoever asks by service is given the first of each key and service.
         let by_service = takes_turns && !query.queues.contains(&spec.queue);
@@ -218,6 +216,10 @@ impl World {
                 && (!by_service || one.job.spec.name == spec.name)
         };
         let first = claimable.iter().filter(is_alike).map(Key::of).min();
+        if spec.run.is_none() && first.is_some_and(|first| first.is_run && first < Key::of(row)) {
+            return self.check_lower(&claimable, row);
+        }
+        self.n_runs += usize::from(spec.run.is_some());
         assert_eq!(first, Some(Key::of(row)), "something came earlier");
         if !takes_turns {
             return self.passes.clear();
@@ -236,15 +238,16 @@ impl World {
         }
     }
 
-    /// A job of a run had the turn of one of a higher class: that is a run's too, and had four before.
+    /// A job had the turn of one that is before it: that is a run's, and had four before. It is of a lower class, or
+    /// plain.
     fn check_lower(&mut self, claimable: &[JobRow], row: &JobRow) {
         let spec = &row.job.spec;
-        let is_above = |one: &JobRow| one.job.spec.run.is_some() && one.job.spec.priority > spec.priority;
+        let is_above = |one: &JobRow| one.job.spec.run.is_some() && Key::of(one) < Key::of(row);
         assert!(claimable.iter().any(is_above), "nobody gave {row:?} a turn");
         let is_alike = |one: &&JobRow| {
             let other = &one.job.spec;
             (&other.queue, &other.name, other.priority) == (&spec.queue, &spec.name, spec.priority)
-                && other.run.is_some()
+                && (other.run.is_some(), &other.limit_key) == (spec.run.is_some(), &spec.limit_key)
         };
         let first = claimable.iter().filter(is_alike).map(Key::of).min();
         assert!(spec.queue != "a" || first == Some(Key::of(row)), "something of its class came earlier");
@@ -359,4 +362,21 @@ fn a_key_with_many_jobs_waits_for_its_turn() {
         counts
     });
     assert_eq!(counts, BTreeMap::from([("", 2), ("k1", 3), ("k2", 3)]));
+}
+
+#[test]
+fn plain_jobs_between_two_classes_take_the_turns_that_are_kept() {
+    let mut world = World::new();
+    world.index = Index::new(Limits { rows: 64, fill_rows: 32, ..LIMITS }, true);
+    world.step(&Step::Limit(QueueLimits { fair: true, ..QueueLimits::default() }));
+    let runs = |n, priority| vec![Step::Make { queue: 0, service: 0, key: 0, priority, is_run: true }; n];
+    let plain = [0, 1].map(|key| Step::Make { queue: 0, service: 0, key, priority: 1, is_run: false });
+    for step in runs(10, 2).into_iter().chain(plain).chain(runs(3, -2)) {
+        world.step(&step);
+    }
+    for _ in 0..15 {
+        world.step(&Step::Take { queues: 1, services: 0, max: 1 });
+    }
+    let given: Vec<i32> = world.taken.iter().map(|row| row.job.spec.priority).collect();
+    assert_eq!(given, [2, 2, 2, 2, 1, 2, 2, 2, 2, 1, 2, 2, -2, -2, -2]);
 }

@@ -23,14 +23,14 @@ macro_rules! by_pair {
 }
 /// What is due of one priority, and not before the place that was asked for.
 macro_rules! due {
-    ($of:literal, $by:ident, $keyed:literal) => {
+    ($of:literal, $by:ident, $which:literal) => {
         concat!(
             "FROM jobs WHERE ",
             $by!($of),
             " AND priority = ",
             $of,
-            ".priority AND due_at <= $6 AND limit_key ",
-            $keyed,
+            ".priority AND due_at <= $6 AND ",
+            $which,
             " AND (due_at, id) >= (CASE WHEN ",
             $of,
             ".priority < $7 THEN '-9223372036854775808'::bigint ELSE $8 END, CASE WHEN ",
@@ -42,7 +42,7 @@ macro_rules! due {
 /// The priorities of each stream, highest first, with what is due above: down to where there is enough. So jobs of a
 /// high priority that are not due yet are not walked through.
 macro_rules! levels {
-    ($level:literal, $stream:literal, $by:ident, $keyed:literal) => {
+    ($level:literal, $stream:literal, $by:ident, $which:literal) => {
         concat!(
             $level,
             " (queue, name, priority, n) AS (SELECT ",
@@ -53,8 +53,8 @@ macro_rules! levels {
             $stream,
             ", LATERAL (SELECT priority FROM jobs WHERE ",
             $by!($stream),
-            " AND priority <= $7 AND due_at IS NOT NULL AND limit_key ",
-            $keyed,
+            " AND priority <= $7 AND due_at IS NOT NULL AND ",
+            $which,
             " ORDER BY priority DESC LIMIT 1) AS first UNION ALL SELECT ",
             $level,
             ".queue, ",
@@ -64,13 +64,13 @@ macro_rules! levels {
             ".n + seen.n FROM ",
             $level,
             ", LATERAL (SELECT count(*) AS n FROM (SELECT 1 ",
-            due!($level, $by, $keyed),
+            due!($level, $by, $which),
             " LIMIT $10) AS few) AS seen, LATERAL (SELECT priority FROM jobs WHERE ",
             $by!($level),
             " AND priority < ",
             $level,
-            ".priority AND due_at IS NOT NULL AND limit_key ",
-            $keyed,
+            ".priority AND due_at IS NOT NULL AND ",
+            $which,
             " ORDER BY priority DESC LIMIT 1) AS next WHERE ",
             $level,
             ".n + seen.n < $10)"
@@ -78,39 +78,39 @@ macro_rules! levels {
     };
 }
 macro_rules! places {
-    ($level:literal, $by:ident, $keyed:literal) => {
+    ($level:literal, $by:ident, $which:literal) => {
         concat!(
             "SELECT ",
             $level,
             ".priority, found.due_at, found.id FROM ",
             $level,
             ", LATERAL (SELECT due_at, id ",
-            due!($level, $by, $keyed),
+            due!($level, $by, $which),
             " ORDER BY due_at, id LIMIT $10) AS found"
         )
     };
 }
 macro_rules! next_queue {
-    ($name:literal, $above:literal, $keyed:literal) => {
+    ($name:literal, $above:literal, $which:literal) => {
         concat!(
             "(SELECT queue FROM jobs WHERE name = ",
             $name,
             $above,
-            " AND due_at IS NOT NULL AND limit_key ",
-            $keyed,
+            " AND due_at IS NOT NULL AND ",
+            $which,
             " ORDER BY queue LIMIT 1)"
         )
     };
 }
 /// The queues that have open jobs of a service: from one to the next, not from job to job.
 macro_rules! served {
-    ($served:literal, $keyed:literal) => {
+    ($served:literal, $which:literal) => {
         concat!(
             $served,
             " (name, queue) AS (SELECT asked.name, ",
-            next_queue!("asked.name", "", $keyed),
+            next_queue!("asked.name", "", $which),
             " FROM UNNEST($2::text[]) AS asked (name) UNION ALL SELECT name, ",
-            next_queue!("last.name", " AND queue > last.queue", $keyed),
+            next_queue!("last.name", " AND queue > last.queue", $which),
             " FROM ",
             $served,
             " AS last WHERE queue IS NOT NULL)"
@@ -121,30 +121,51 @@ macro_rules! served {
 // Jobs with a limit key are in other indexes than those without: whatever is asked is asked of both.
 const READY: &str = concat!(
     "WITH RECURSIVE paused AS (SELECT name FROM queues WHERE is_paused), ",
-    served!("served", "= ''"),
+    served!("served", "limit_key = ''"),
     ", ",
-    served!("keyed_served", "<> ''"),
+    served!("keyed_served", "limit_key <> ''"),
     ", whole AS (SELECT DISTINCT asked.queue, '' AS name FROM UNNEST($1::text[]) AS asked (queue) \
      WHERE asked.queue NOT IN (SELECT name FROM paused)), \
      pair AS (SELECT queue, name FROM (SELECT queue, name FROM served WHERE queue <> ALL ($3::text[]) \
      UNION SELECT queue, name FROM keyed_served WHERE queue <> ALL ($3::text[]) \
      UNION SELECT queue, name FROM UNNEST($4::text[], $5::text[]) AS asked (queue, name)) AS any_of \
      WHERE queue IS NOT NULL AND queue <> ALL ($1::text[]) AND queue NOT IN (SELECT name FROM paused)), ",
-    levels!("queue_level", "whole", by_queue, "= ''"),
+    levels!("queue_level", "whole", by_queue, "limit_key = ''"),
     ", ",
-    levels!("keyed_queue_level", "whole", by_queue, "<> ''"),
+    levels!("keyed_queue_level", "whole", by_queue, "limit_key <> ''"),
     ", ",
-    levels!("pair_level", "pair", by_pair, "= ''"),
+    levels!("pair_level", "pair", by_pair, "limit_key = ''"),
     ", ",
-    levels!("keyed_pair_level", "pair", by_pair, "<> ''"),
+    levels!("keyed_pair_level", "pair", by_pair, "limit_key <> ''"),
     ", place AS (",
-    places!("queue_level", by_queue, "= ''"),
+    places!("queue_level", by_queue, "limit_key = ''"),
     " UNION ALL ",
-    places!("keyed_queue_level", by_queue, "<> ''"),
+    places!("keyed_queue_level", by_queue, "limit_key <> ''"),
     " UNION ALL ",
-    places!("pair_level", by_pair, "= ''"),
+    places!("pair_level", by_pair, "limit_key = ''"),
     " UNION ALL ",
-    places!("keyed_pair_level", by_pair, "<> ''"),
+    places!("keyed_pair_level", by_pair, "limit_key <> ''"),
+    ") ",
+    rows_of!("SELECT priority, due_at, id FROM place ORDER BY priority DESC, due_at, id LIMIT $10"),
+    " ORDER BY wanted.priority DESC, wanted.due_at, wanted.id"
+);
+
+/// The same of jobs of runs, which are in indexes of their own, with limit keys or without.
+const READY_OF_RUNS: &str = concat!(
+    "WITH RECURSIVE paused AS (SELECT name FROM queues WHERE is_paused), ",
+    served!("served", "run IS NOT NULL"),
+    ", whole AS (SELECT DISTINCT asked.queue, '' AS name FROM UNNEST($1::text[]) AS asked (queue) \
+     WHERE asked.queue NOT IN (SELECT name FROM paused)), \
+     pair AS (SELECT queue, name FROM (SELECT queue, name FROM served WHERE queue <> ALL ($3::text[]) \
+     UNION SELECT queue, name FROM UNNEST($4::text[], $5::text[]) AS asked (queue, name)) AS any_of \
+     WHERE queue IS NOT NULL AND queue <> ALL ($1::text[]) AND queue NOT IN (SELECT name FROM paused)), ",
+    levels!("queue_level", "whole", by_queue, "run IS NOT NULL"),
+    ", ",
+    levels!("pair_level", "pair", by_pair, "run IS NOT NULL"),
+    ", place AS (",
+    places!("queue_level", by_queue, "run IS NOT NULL"),
+    " UNION ALL ",
+    places!("pair_level", by_pair, "run IS NOT NULL"),
     ") ",
     rows_of!("SELECT priority, due_at, id FROM place ORDER BY priority DESC, due_at, id LIMIT $10"),
     " ORDER BY wanted.priority DESC, wanted.due_at, wanted.id"
@@ -154,7 +175,7 @@ const READY: &str = concat!(
 const TOP: i32 = i32::MAX;
 
 pub(in crate::postgres) async fn ready(db: &Link, query: &ReadyQuery) -> Result<Vec<JobRow>, StoreError> {
-    let ReadyQuery { queues, services, pairs, except, from, now, limit } = query;
+    let ReadyQuery { queues, services, pairs, except, is_of_runs, from, now, limit } = query;
     let texts = |all: &[String]| all.iter().map(|one| text(one).into_owned()).collect::<Vec<_>>();
     let (of, names): (Vec<String>, Vec<String>) = pairs.iter().cloned().unzip();
     let first = ReadyPlace {
@@ -175,8 +196,9 @@ pub(in crate::postgres) async fn ready(db: &Link, query: &ReadyQuery) -> Result<
         from.id.key(),
         bound(*limit)
     ];
-    db.ask(READY, &cells).await?.iter().map(read).collect()
+    let sql = if *is_of_runs { READY_OF_RUNS } else { READY };
+    db.ask(sql, &cells).await?.iter().map(read).collect()
 }
 
 #[cfg(test)]
-pub(in crate::postgres) const ALL: &[&str] = &[READY];
+pub(in crate::postgres) const ALL: &[&str] = &[READY, READY_OF_RUNS];

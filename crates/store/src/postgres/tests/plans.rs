@@ -47,7 +47,7 @@ fn the_schema_is_the_one_on_record() {
 }
 
 const FILL: &str = "INSERT INTO jobs SELECT gen_random_uuid(), 1, 'q', 'n', n % 5, 'queued', true, false, n, NULL, \
-     NULL, '{}', 0, '{}', 1, NULL, '[]', NULL, NULL, NULL, NULL, NULL, CASE n % 2 WHEN 0 THEN '' ELSE 'k' || n % 10 END, \
+     NULL, '{}', 0, '{}', 1, NULL, '[]', CASE n % 7 WHEN 0 THEN gen_random_uuid() END, NULL, NULL, NULL, NULL, CASE n % 2 WHEN 0 THEN '' ELSE 'k' || n % 10 END, \
      NULL, NULL, n, n FROM generate_series(1, 20000) AS n; \
      INSERT INTO job_specs SELECT id, '{}', 'null' FROM jobs; ANALYZE";
 
@@ -74,6 +74,11 @@ fn no_question_for_work_walks_through_jobs_it_does_not_want() {
                 .collect();
             let plan = plan.join("\n");
             assert!(!plan.contains("Seq Scan on jobs"), "{plan}\n{sql}");
+            let used = |index: &str| plan.contains(&format!("using {index}"));
+            if sql.contains("run IS NOT NULL") {
+                assert!(used("run_jobs_ready_by_queue") && used("run_jobs_ready_by_name"), "{plan}");
+                assert!(!used("jobs_ready") && !used("jobs_by_run") && !used("keyed_jobs"), "{plan}");
+            }
             db.say("DEALLOCATE asked").await.unwrap();
         }
     });

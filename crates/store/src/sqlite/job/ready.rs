@@ -18,32 +18,32 @@ const CHUNK: usize = 256;
 
 // Jobs with a limit key are in other indexes than those without: whatever is asked is asked of both.
 macro_rules! next_priority {
-    ($by:literal, $keyed:literal) => {
+    ($by:literal, $which:literal) => {
         concat!(
             "SELECT priority FROM jobs WHERE ",
             $by,
-            " AND priority < ?3 AND due_at IS NOT NULL AND limit_key ",
-            $keyed,
+            " AND priority < ?3 AND due_at IS NOT NULL AND ",
+            $which,
             " ORDER BY priority DESC LIMIT 1"
         )
     };
 }
 macro_rules! places {
-    ($by:literal, $keyed:literal) => {
+    ($by:literal, $which:literal) => {
         concat!(
             "SELECT due_at, id, rowid FROM jobs WHERE ",
             $by,
-            " AND priority = ?3 AND due_at <= ?4 AND (due_at, id) > (?5, ?6) AND limit_key ",
-            $keyed,
+            " AND priority = ?3 AND due_at <= ?4 AND (due_at, id) > (?5, ?6) AND ",
+            $which,
             " ORDER BY due_at, id LIMIT ?7"
         )
     };
 }
 macro_rules! next_queue {
-    ($keyed:literal) => {
+    ($which:literal) => {
         concat!(
-            "SELECT queue FROM jobs WHERE name = ?1 AND queue > ?2 AND due_at IS NOT NULL AND limit_key ",
-            $keyed,
+            "SELECT queue FROM jobs WHERE name = ?1 AND queue > ?2 AND due_at IS NOT NULL AND ",
+            $which,
             " ORDER BY queue LIMIT 1"
         )
     };
@@ -53,14 +53,35 @@ macro_rules! next_queue {
 type Statements = (&'static str, &'static str);
 
 const OF_QUEUE: [Statements; 2] = [
-    (next_priority!("queue = ?1 AND ?2 IS NULL", "= ''"), places!("queue = ?1 AND ?2 IS NULL", "= ''")),
-    (next_priority!("queue = ?1 AND ?2 IS NULL", "<> ''"), places!("queue = ?1 AND ?2 IS NULL", "<> ''")),
+    (
+        next_priority!("queue = ?1 AND ?2 IS NULL", "limit_key = ''"),
+        places!("queue = ?1 AND ?2 IS NULL", "limit_key = ''"),
+    ),
+    (
+        next_priority!("queue = ?1 AND ?2 IS NULL", "limit_key <> ''"),
+        places!("queue = ?1 AND ?2 IS NULL", "limit_key <> ''"),
+    ),
 ];
 const OF_PAIR: [Statements; 2] = [
-    (next_priority!("queue = ?1 AND name = ?2", "= ''"), places!("queue = ?1 AND name = ?2", "= ''")),
-    (next_priority!("queue = ?1 AND name = ?2", "<> ''"), places!("queue = ?1 AND name = ?2", "<> ''")),
+    (
+        next_priority!("queue = ?1 AND name = ?2", "limit_key = ''"),
+        places!("queue = ?1 AND name = ?2", "limit_key = ''"),
+    ),
+    (
+        next_priority!("queue = ?1 AND name = ?2", "limit_key <> ''"),
+        places!("queue = ?1 AND name = ?2", "limit_key <> ''"),
+    ),
 ];
-const NEXT_QUEUE: [&str; 2] = [next_queue!("= ''"), next_queue!("<> ''")];
+/// Of runs, those with limit keys and those without are in one index.
+const OF_QUEUE_AND_RUNS: [Statements; 1] = [(
+    next_priority!("queue = ?1 AND ?2 IS NULL", "run IS NOT NULL"),
+    places!("queue = ?1 AND ?2 IS NULL", "run IS NOT NULL"),
+)];
+const OF_PAIR_AND_RUNS: [Statements; 1] = [(
+    next_priority!("queue = ?1 AND name = ?2", "run IS NOT NULL"),
+    places!("queue = ?1 AND name = ?2", "run IS NOT NULL"),
+)];
+const NEXT_QUEUE: [&str; 2] = [next_queue!("limit_key = ''"), next_queue!("limit_key <> ''")];
 
 /// Where a job stands among others.
 type Place = (Reverse<i64>, i64, Key);
@@ -162,11 +183,17 @@ fn streams(db: &Connection, query: &ReadyQuery) -> Result<Vec<Stream>, StoreErro
     }
     // What a whole queue tells is not told again.
     pairs.retain(|(queue, _)| !queues.contains(queue.as_str()));
+    let (of_queue, of_pair): (&[Statements], &[Statements]) = match query.is_of_runs {
+        true => (&OF_QUEUE_AND_RUNS, &OF_PAIR_AND_RUNS),
+        false => (&OF_QUEUE, &OF_PAIR),
+    };
     let of_queues = queues.iter().flat_map(|queue| {
-        OF_QUEUE.map(|statements| Stream::new(statements, (*queue).to_owned(), None, query.from))
+        let stream = |all: &Statements| Stream::new(*all, (*queue).to_owned(), None, query.from);
+        of_queue.iter().map(stream)
     });
     let of_pairs = pairs.iter().flat_map(|(queue, service)| {
-        OF_PAIR.map(|statements| Stream::new(statements, queue.clone(), Some(service.clone()), query.from))
+        let stream = |all: &Statements| Stream::new(*all, queue.clone(), Some(service.clone()), query.from);
+        of_pair.iter().map(stream)
     });
     Ok(of_queues.chain(of_pairs).collect())
 }
@@ -205,4 +232,8 @@ pub(in crate::sqlite) const ALL: &[&str] = &[
     OF_PAIR[0].1,
     OF_PAIR[1].0,
     OF_PAIR[1].1,
+    OF_QUEUE_AND_RUNS[0].0,
+    OF_QUEUE_AND_RUNS[0].1,
+    OF_PAIR_AND_RUNS[0].0,
+    OF_PAIR_AND_RUNS[0].1,
 ];
