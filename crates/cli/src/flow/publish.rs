@@ -8,8 +8,8 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use windlass_engine::definition::{Strictness, compile};
-use windlass_sdk::types::{NewFlow, NewVersion};
 use windlass_sdk::Client;
+use windlass_sdk::types::{NewFlow, NewVersion};
 
 use super::{BAD_DEFINITION, read, validate};
 use crate::output;
@@ -99,7 +99,9 @@ async fn publish(
         return Ok(Applied { flow: name, version, done: "created" });
     };
     if how.is_template && !there.flow.is_template {
-        bail!("`{name}` is a flow already and cannot become a template: leave --template out, or give it another --name");
+        bail!(
+            "`{name}` is a flow already and cannot become a template: leave --template out, or give it another --name"
+        );
     }
     if let Some(newest) = there.version.filter(|version| version.definition == *definition) {
         return Ok(Applied { flow: name, version: newest.summary.version, done: "unchanged" });
