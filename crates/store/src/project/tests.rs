@@ -113,6 +113,7 @@ fn what_a_run_tells_in_one_commit_has_names_of_its_own_and_keeps_its_order() {
         let word = match message.note {
             Note::StartChild(_) => "start",
             Note::CancelChild => "cancel",
+            Note::ReserveRaised { .. } => "raised",
             Note::CallEnded { .. } => "ended",
             Note::Billed { .. } => "billed",
             Note::BalanceChanged => "balance",
