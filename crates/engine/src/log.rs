@@ -59,11 +59,6 @@ pub fn line(event: &Event) -> Option<Line> {
     Some(Line { level, node, message, data: data(event) })
 }
 
-/// The attempt that an event gives out, and where.
-pub fn begun(event: &Event) -> Option<(&NodePath, u64)> {
-    if let Event::Granted { node, fence, .. } = event { Some((node, *fence)) } else { None }
-}
-
 /// The attempt that an event is the end of.
 pub fn ended(event: &Event) -> Option<u64> {
     if let Event::Suspended { fence, .. }

@@ -93,7 +93,9 @@ ledger.node text COLLATE "C"
 ledger.balance_after bigint NOT NULL
 ledger.at bigint NOT NULL
 logs.run uuid NOT NULL
+logs.entry bigint NOT NULL
 logs.fence bigint NOT NULL
+logs.node text COLLATE "C" NOT NULL
 logs.at bigint NOT NULL
 logs.text text COLLATE "C" NOT NULL
 logs.lines text COLLATE "C" NOT NULL
@@ -251,7 +253,8 @@ CREATE INDEX keyed_jobs_ready_by_queue ON public.jobs USING btree (queue, priori
 CREATE UNIQUE INDEX ledger_by_key ON public.ledger USING btree (account, md5(key))
 CREATE INDEX ledger_by_run ON public.ledger USING btree (account, run, seq) WHERE (run IS NOT NULL)
 CREATE UNIQUE INDEX ledger_pkey ON public.ledger USING btree (account, seq)
-CREATE UNIQUE INDEX logs_pkey ON public.logs USING btree (run, fence)
+CREATE INDEX logs_by_fence ON public.logs USING btree (run, fence)
+CREATE UNIQUE INDEX logs_pkey ON public.logs USING btree (run, entry, fence)
 CREATE UNIQUE INDEX migrations_pkey ON public.migrations USING btree (number)
 CREATE UNIQUE INDEX outbox_pkey ON public.outbox USING btree (sender, seq, part)
 CREATE INDEX outbox_undelivered ON public.outbox USING btree (at, sender, seq, part) WHERE (NOT is_delivered)

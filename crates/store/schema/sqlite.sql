@@ -269,11 +269,16 @@ CREATE INDEX ledger_by_run ON ledger (account, run, seq) WHERE run IS NOT NULL;
 
 CREATE TABLE logs (
     run BLOB NOT NULL,
+    entry INTEGER NOT NULL,
     fence INTEGER NOT NULL,
+    node TEXT NOT NULL,
     at INTEGER NOT NULL,
-    text TEXT NOT NULL, lines TEXT NOT NULL DEFAULT '[]',
-    PRIMARY KEY (run, fence)
+    text TEXT NOT NULL,
+    lines TEXT NOT NULL,
+    PRIMARY KEY (run, entry, fence)
 ) STRICT;
+
+CREATE INDEX logs_by_fence ON logs (run, fence);
 
 CREATE TABLE migrations (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum INTEGER NOT NULL
@@ -777,28 +782,17 @@ SELECT told.run, 'run_' || lower(hex(told.run)) || '.' || told.seq || '.' || tol
 FROM events AS told
 WHERE told.kind <> 'judged' OR json_array_length(told.event, '$.dead') > 0
 UNION ALL
-SELECT runs.id, 'run_' || lower(hex(runs.id)) || '.f' || (one.value ->> '$.fence') || '.' || (one.value ->> '$.n'),
-    'run_' || lower(hex(runs.id)), one.value ->> '$.level', one.value ->> '$.node', one.value ->> '$.message',
-    coalesce(nullif(one.value -> '$.data', 'null'), '{}'),
-    strftime('%Y-%m-%dT%H:%M:%fZ', (one.value ->> '$.at') / 1000.0, 'unixepoch')
-FROM runs JOIN json_each((
-    -- Run by run, so that finding the nodes of one does not read the journals of all.
-    WITH granted AS MATERIALIZED (
-        SELECT event ->> '$.fence' AS fence, node FROM events WHERE events.run = runs.id AND kind = 'granted'
-    ),
-    wrote AS (
-        SELECT fence, at, -1 AS n, json_object('level', 'info', 'message', text) AS line
-        FROM logs WHERE logs.run = runs.id AND text <> ''
-        UNION ALL
-        SELECT logs.fence, logs.at, line.key, line.value
-        FROM logs JOIN json_each(logs.lines) AS line WHERE logs.run = runs.id
-    )
-    SELECT json_group_array(json_object(
-        'fence', wrote.fence, 'n', wrote.n, 'at', wrote.at, 'node', granted.node, 'level', wrote.line ->> '$.level',
-        'message', wrote.line ->> '$.message', 'data', json(wrote.line -> '$.data')
-    ))
-    FROM wrote LEFT JOIN granted ON granted.fence = wrote.fence
-)) AS one;
+SELECT logs.run, 'run_' || lower(hex(logs.run)) || '.' || logs.entry || '.f' || logs.fence || '.' || '-1',
+    'run_' || lower(hex(logs.run)), 'info', logs.node, logs.text,
+    '{}', strftime('%Y-%m-%dT%H:%M:%fZ', logs.at / 1000.0, 'unixepoch')
+FROM logs
+WHERE logs.entry > 0 AND logs.text <> ''
+UNION ALL
+SELECT logs.run, 'run_' || lower(hex(logs.run)) || '.' || logs.entry || '.f' || logs.fence || '.' || line.key,
+    'run_' || lower(hex(logs.run)), line.value ->> '$.level', logs.node, line.value ->> '$.message',
+    coalesce(nullif(line.value -> '$.data', 'null'), '{}'), strftime('%Y-%m-%dT%H:%M:%fZ', logs.at / 1000.0, 'unixepoch')
+FROM logs JOIN json_each(logs.lines) AS line
+WHERE logs.entry > 0;
 
 CREATE VIEW workflow_tasks AS
 SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS account_id,

@@ -7,6 +7,7 @@ use windlass_engine::time::Timestamp;
 
 use crate::conformance::block_on;
 use crate::job::JobStatus;
+use crate::log::LogsOf;
 use crate::run::{RunRef, RunStatus, Since};
 use crate::sqlite::{Durability, Sqlite, Temporary, schema};
 use crate::store::Store;
@@ -81,4 +82,28 @@ fn a_file_with_the_first_tables_is_brought_up_to_date() {
     assert_eq!(depths[0].open, [(JobStatus::Queued, 1)].into());
     drop(store);
     assert_eq!(n_jobs(&Connection::open(&path).unwrap()), 1);
+}
+
+#[test]
+fn old_logs_stand_where_their_attempts_ended() {
+    let place = Temporary::make().unwrap();
+    let path = place.0.join("store.db");
+    let mut db = Connection::open(&path).unwrap();
+    schema::migrate_partly(&mut db, 2);
+    db.execute_batch(FIRST).unwrap();
+    db.execute_batch(
+        r#"UPDATE journal SET entry = CAST('{"v":1,"at":7,"command":"cmd_0190a1b2c3d470008000000000000013",
+            "events":[{"e":"paused"},{"e":"done","node":"a/b","fence":3}]}' AS BLOB) WHERE seq = 2;
+        INSERT INTO logs (run, fence, at, text) VALUES
+            (x'0190a1b2c3d470008000000000000001', 3, 6, 'three'), (x'0190a1b2c3d470008000000000000001', 4, 7, 'four');"#,
+    )
+    .unwrap();
+    drop(db);
+    let store = Sqlite::open(&path, Durability::Fast).unwrap();
+    let of = |fence| block_on((&store as &dyn Store).logs(run(1), LogsOf::Attempt(fence))).unwrap().remove(0);
+    let (three, four) = (of(3), of(4));
+    assert_eq!((three.entry, three.node.as_str(), three.text.as_str()), (2, "a/b", "three"));
+    assert_eq!((three.at, three.lines.len()), (Timestamp(6), 0));
+    // Nobody told its end, so it is shown to whoever asks for it alone.
+    assert_eq!((four.entry, four.text.as_str()), (0, "four"));
 }
