@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::id::RunId;
-use crate::money::{Bill, Price};
+use crate::money::{Bill, Price, Reserve};
 use crate::path::NodePath;
 use crate::plan::Priority;
 use crate::retry::Fault;
@@ -218,14 +218,6 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some")]
         result: Option<Arc<Value>>,
     },
-}
-
-/// What an open child run may spend of the budget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reserve {
-    /// Of the call that started it.
-    pub fence: u64,
-    pub amount: i64,
 }
 
 /// Everything a run is given at its start; pinned, so that later settings do not change a running run.

@@ -507,7 +507,7 @@ CREATE TABLE "runs" (
     shared TEXT,
     result TEXT,
     updated_at INTEGER NOT NULL,
-    ended_at INTEGER, needs INTEGER,
+    ended_at INTEGER, reopened TEXT, needs INTEGER,
     CHECK (
         CASE status
             WHEN 'running' THEN ended_at IS NULL
@@ -696,7 +696,7 @@ CREATE TABLE versions (
     status TEXT NOT NULL,
     note TEXT NOT NULL,
     created_at INTEGER NOT NULL
-) STRICT;
+, json TEXT) STRICT;
 
 CREATE UNIQUE INDEX versions_by_number ON versions (flow, number);
 
@@ -801,12 +801,15 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
     coalesce(begun.event -> '$.start_node_ids', '[]') AS start_node_ids,
     CASE WHEN runs.status IN ('waiting', 'paused', 'canceling') THEN 'running' ELSE runs.status END AS status,
     (
-        WITH numbered AS (
+        WITH RECURSIVE numbered AS MATERIALIZED (
             SELECT at, kind, node, event, row_number() OVER (ORDER BY seq, place) AS n
             FROM events WHERE events.run = runs.id
         ),
-        seen AS (
-            SELECT node, max(n) AS n, max(at) AS at,
+        round AS MATERIALIZED (
+            SELECT coalesce(max(n), 0) AS n FROM numbered WHERE kind IN ('retried', 'rerun')
+        ),
+        seen AS MATERIALIZED (
+            SELECT node, max(n) AS n, max(n) < (SELECT n FROM round) AS is_before, max(at) AS at,
                 max(CASE kind WHEN 'entered' THEN at END) AS entered_at,
                 max(CASE kind WHEN 'granted' THEN event ->> '$.fence' END) AS fence,
                 -- The last of them, found by its number.
@@ -816,37 +819,61 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
                 'failed', 'skipped', 'dropped')
             GROUP BY node
         ),
+        -- What begins anew; a branch that opens again goes on inside, and is never entered.
+        fresh AS MATERIALIZED (
+            SELECT node, max(n) AS n FROM numbered
+            WHERE kind IN ('entered', 'opened') AND node IN (SELECT node FROM numbered WHERE kind = 'entered')
+            GROUP BY node
+        ),
+        pending AS MATERIALIZED (SELECT value AS node FROM json_each(runs.reopened, '$.pending')),
+        waiting AS MATERIALIZED (SELECT value AS node FROM json_each(runs.reopened, '$.waiting')),
+        open AS MATERIALIZED (SELECT value AS node FROM json_each(runs.reopened, '$.open')),
+        turns AS MATERIALIZED (SELECT key AS node, value AS n FROM json_each(runs.reopened, '$.turns')),
+        -- What a place is inside of: its path without the last part, and so on.
+        around (node, n, is_before, outer) AS (
+            SELECT node, n, is_before, node FROM seen
+            UNION ALL
+            SELECT node, n, is_before, rtrim(rtrim(outer, replace(outer, '/', '')), '/') FROM around
+            WHERE instr(outer, '/') > 0
+        ),
+        gone AS MATERIALIZED (
+            SELECT around.node FROM around JOIN fresh ON fresh.node = around.outer
+            WHERE around.outer <> around.node AND fresh.n > around.n
+            UNION
+            SELECT around.node FROM around JOIN pending ON pending.node = around.outer
+            WHERE around.outer <> around.node AND around.is_before
+            UNION
+            SELECT around.node FROM around JOIN turns ON turns.node = around.outer
+            WHERE around.is_before AND around.outer <> around.node
+                AND CAST(substr(around.node, length(around.outer) + 2) AS INTEGER) >= turns.n
+        ),
         judged AS (
-            SELECT *, CASE last ->> '$.e'
-                    WHEN 'done' THEN 'completed'
-                    WHEN 'skipped' THEN 'skipped'
-                    WHEN 'failed' THEN iif(is_retried, 'pending', 'failed')
-                    WHEN 'dropped' THEN iif(is_retried, 'pending', 'canceled')
-                    ELSE iif(runs.ended_at IS NULL, 'running', 'canceled')
+            SELECT *, CASE
+                    WHEN is_before AND (node IN (SELECT node FROM pending) OR node IN (SELECT node FROM waiting))
+                        THEN 'pending'
+                    WHEN is_open THEN iif(runs.ended_at IS NULL, 'running', 'canceled')
+                    WHEN last ->> '$.e' = 'done' THEN 'completed'
+                    WHEN last ->> '$.e' = 'dropped' THEN 'canceled'
+                    ELSE last ->> '$.e'
                 END AS status
             FROM (
-                SELECT *, EXISTS (
-                        SELECT 1 FROM numbered AS again
-                        WHERE again.kind = 'retried' AND again.n > seen.n AND (again.event -> '$.nodes' IS NULL OR EXISTS (
-                            SELECT 1 FROM json_each(again.event, '$.nodes') AS named WHERE named.value = seen.node
-                        ))
-                    ) AS is_retried
-                FROM seen
+                SELECT *, last ->> '$.e' NOT IN ('done', 'failed', 'skipped', 'dropped')
+                        OR (is_before AND node IN (SELECT node FROM open)) AS is_open
+                FROM seen WHERE node NOT IN (SELECT node FROM gone)
             )
         ),
         stated AS (
             SELECT node, status, last, json_patch('{}', json_object(
                     'status', status,
-                    'taskId', (
+                    'taskId', iif(status = 'pending', NULL, (
                         SELECT 'job_' || lower(hex(jobs.id)) FROM jobs
                         WHERE jobs.run = runs.id AND jobs.call_fence = judged.fence AND jobs.call_node = judged.node
-                    ),
+                    )),
                     'error', iif(status = 'failed', last ->> '$.fault.message', NULL),
                     'startedAt', iif(status = 'pending', NULL,
                         strftime('%Y-%m-%dT%H:%M:%fZ', entered_at / 1000.0, 'unixepoch')),
-                    'completedAt', iif(status IN ('pending', 'running'), NULL, strftime('%Y-%m-%dT%H:%M:%fZ', iif(
-                        last ->> '$.e' IN ('done', 'failed', 'skipped', 'dropped'), at, runs.ended_at
-                    ) / 1000.0, 'unixepoch'))
+                    'completedAt', iif(status IN ('pending', 'running'), NULL, strftime('%Y-%m-%dT%H:%M:%fZ',
+                        iif(is_open, runs.ended_at, at) / 1000.0, 'unixepoch'))
                 )) AS state
             FROM judged
         )
@@ -857,8 +884,41 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
         END))
         FROM stated
     ) AS node_states,
-    -- Of a run that is open they are in the journal only, from where it began.
-    coalesce(runs.shared, begun.event -> '$.params', '{}') AS runtime_variables,
+    -- Of a run that is open they are in the journal only: what it was given or was run again with, and what nodes of a
+    -- dag and signals have set since.
+    coalesce(runs.shared, (
+        WITH said AS MATERIALIZED (
+            SELECT kind, node, event, row_number() OVER (ORDER BY seq, place) AS n FROM events
+            WHERE events.run = runs.id AND kind IN ('started', 'rerun', 'done', 'signaled')
+        ),
+        base AS MATERIALIZED (
+            SELECT n, coalesce(event -> '$.shared', event -> '$.params', '{}') AS given FROM said
+            WHERE kind = 'started' OR (kind = 'rerun' AND event -> '$.shared' IS NOT NULL) ORDER BY n DESC LIMIT 1
+        ),
+        setters AS MATERIALIZED (
+            SELECT one.value ->> '$.id' AS node
+            FROM versions JOIN json_each(
+                coalesce(versions.json, iif(json_valid(versions.definition), versions.definition, NULL)), '$.nodes'
+            ) AS one
+            WHERE versions.id = runs.version AND versions.form = 'dag' AND one.value ->> '$.type' = 'variable_set'
+        ),
+        written (n, name, type, value) AS (
+            SELECT base.n, one.key, one.type, one.value FROM base, json_each(base.given) AS one
+            UNION ALL
+            SELECT said.n, one.key, one.type, one.value
+            FROM said JOIN setters ON setters.node = said.node, json_each(said.event, '$.output') AS one
+            WHERE said.kind = 'done' AND said.n > (SELECT n FROM base)
+            UNION ALL
+            SELECT n, event ->> '$.key', 'object', coalesce(event -> '$.value', 'null') FROM said
+            WHERE kind = 'signaled' AND n > (SELECT n FROM base)
+        ),
+        newest AS (SELECT name, type, value, max(n) FROM written GROUP BY name)
+        SELECT json_group_object(name, json(CASE
+            WHEN type IN ('true', 'false', 'null') THEN type
+            WHEN type = 'text' THEN json_quote(value)
+            ELSE value
+        END)) FROM newest
+    ), '{}') AS runtime_variables,
     runs.cost_estimated AS total_estimated_cost,
     runs.cost_actual AS total_actual_cost,
     runs.error ->> '$.node' AS error_node_id,
@@ -879,7 +939,7 @@ SELECT shown.flow, 'flow_' || lower(hex(shown.flow)) AS id, NULL AS account_id, 
     strftime('%Y-%m-%dT%H:%M:%fZ', shown.updated_at / 1000.0, 'unixepoch') AS updated_at
 FROM (
     SELECT flows.id AS flow, flows.name, flows.description, flows.is_template, flows.created_at, flows.updated_at,
-        CASE WHEN json_valid(versions.definition) THEN versions.definition END AS definition
+        coalesce(versions.json, CASE WHEN json_valid(versions.definition) THEN versions.definition END) AS definition
     FROM flows LEFT JOIN versions ON versions.flow = flows.id AND versions.number = flows.latest
 ) AS shown;
 

@@ -12,6 +12,7 @@ use crate::account::Posting;
 use crate::job::JobOrigin;
 use crate::log::LogRow;
 use crate::outbox::{Message, MessageId};
+use crate::project::Reopened;
 use crate::queue::Spent;
 use crate::record::AuditRow;
 use crate::run::{Origin, Standing};
@@ -54,6 +55,8 @@ pub struct RunChange {
     pub standing: Standing,
     /// The state after this entry, when it is time for a snapshot.
     pub snapshot: Option<Vec<u8>>,
+    /// Where its nodes stand, if a new round begins: for those who read the tables, not for anybody here.
+    pub reopened: Option<Reopened>,
 }
 
 /// A job as it is from now on. What it asks for changes only when it is opened again or replayed.

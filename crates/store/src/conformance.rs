@@ -21,6 +21,7 @@ pub mod queues;
 pub mod records;
 pub mod replays;
 pub mod retention;
+pub mod rounds;
 pub mod runs;
 pub mod schedules;
 
@@ -209,6 +210,10 @@ macro_rules! conformance {
                 two_servers_on_one_run_agree
                 a_wide_fan_is_followed_to_its_end
             ]
+            rounds: [
+                a_rerun_resets_what_follows
+                a_retry_takes_up_what_failed
+            ]
         }
     };
 }
@@ -294,6 +299,7 @@ mod tests {
             include_str!("conformance/records.rs"),
             include_str!("conformance/replays.rs"),
             include_str!("conformance/retention.rs"),
+            include_str!("conformance/rounds.rs"),
             include_str!("conformance/runs.rs"),
             include_str!("conformance/schedules.rs"),
         ];

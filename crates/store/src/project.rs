@@ -7,6 +7,7 @@
 pub mod attempts;
 mod flights;
 pub mod moments;
+mod reopened;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use crate::outbox::{Child, Message, MessageId, Note, Party};
 use crate::run::{Origin, Owner, RunStatus, Standing};
 
 use flights::Flights;
+pub use reopened::{Reopened, reopened};
 
 /// What is carried from one entry of a journal to the next.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -234,6 +236,7 @@ impl Rows {
                 entry: Entry::new(now, command, step.events),
                 standing: self.standing,
                 snapshot: None,
+                reopened: None,
             }),
             jobs: self.jobs,
             postings: self.postings,

@@ -31,3 +31,11 @@ impl Bill {
         }
     }
 }
+
+/// What an open child run may spend of the budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserve {
+    /// Of the call that started it.
+    pub fence: u64,
+    pub amount: i64,
+}

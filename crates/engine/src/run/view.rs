@@ -167,7 +167,7 @@ fn index(segment: &str) -> Option<usize> {
 
 impl Fan {
     /// What branch `at` does.
-    pub(crate) fn branch(&self, at: usize) -> Option<&Branch> {
+    pub fn branch(&self, at: usize) -> Option<&Branch> {
         match &self.branches {
             Branches::Fixed(list) => list.get(at),
             Branches::Services { each } => Some(each),

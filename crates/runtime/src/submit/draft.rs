@@ -15,7 +15,7 @@ use windlass_store::commit::{Commit, JobChange, Unmoved};
 use windlass_store::error::Subject;
 use windlass_store::outbox::Message;
 use windlass_store::project::moments::{Moment, moments};
-use windlass_store::project::{cancelled, project};
+use windlass_store::project::{cancelled, project, reopened};
 use windlass_store::run::Standing;
 use windlass_store::{Refusal as Forbidden, StoreError};
 
@@ -114,9 +114,10 @@ impl Runtime {
         let (cancel, standing) = (rows.cancel.clone(), rows.standing.clone());
         let create = letters.iter().find_map(|letter| letter.along.create.clone()).filter(|_| hot.len == 0);
         let (effects, moments) = (std::mem::take(&mut step.effects), moments(&step.events));
+        let reopened = reopened(&hot.plan, &hot.run, &step.events);
         let mut commit = rows.into_commit(command, now, &hot.run, hot.len, step, create);
         if let Some(change) = &mut commit.run {
-            change.snapshot = hot.snapshot();
+            (change.snapshot, change.reopened) = (hot.snapshot(), reopened);
         }
         for along in joins(letters, refusals) {
             along.join(&mut commit);

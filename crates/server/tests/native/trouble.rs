@@ -23,6 +23,7 @@ async fn spoil(host: &Host, run: &str) {
         entry: Entry::new(now, command, vec![said]),
         standing: row.standing,
         snapshot: Some(b"no state".to_vec()),
+        reopened: None,
     };
     let commit = Commit { run: Some(change), ..Commit::new(command, now) };
     host.runtime.store().commit_one(commit).await.unwrap();

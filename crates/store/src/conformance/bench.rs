@@ -186,6 +186,7 @@ impl<'s> Bench<'s> {
                 entry: Entry::new(now, command, vec![event]),
                 standing: standing(status, now),
                 snapshot: None,
+                reopened: None,
             }),
             ..Commit::new(command, now)
         }

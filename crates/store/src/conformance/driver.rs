@@ -19,7 +19,7 @@ use super::bench::{Bench, flow_draft, flow_id, origin, run_id, server, version_d
 use crate::commit::{Commit, Unmoved};
 use crate::flow::{FlowChoice, VersionDraft};
 use crate::outbox::{Delivery, Note};
-use crate::project::{Projection, Rows, cancelled, project};
+use crate::project::{Projection, Rows, cancelled, project, reopened};
 use crate::run::{Origin, Owner, RunRef, Since};
 use crate::{Refusal, StoreError};
 
@@ -42,7 +42,8 @@ impl<'b, 's> Driver<'b, 's> {
     pub(super) async fn new(bench: &'b Bench<'s>, n: u64, definition: &str) -> Self {
         let compiled = compile(definition, Strictness::Strict);
         let plan = compiled.plan.unwrap_or_else(|| panic!("{:#?}", compiled.problems));
-        let draft = VersionDraft { definition: definition.to_owned(), ..version_draft(100 + n) };
+        let (definition, form) = (definition.to_owned(), plan.form);
+        let draft = VersionDraft { definition, form, ..version_draft(100 + n) };
         let flow = FlowChoice::Create(flow_draft(100 + n, &format!("flow of run {n}")));
         bench.publish(flow, Some(draft)).await.unwrap();
         Driver {
@@ -120,7 +121,9 @@ impl<'b, 's> Driver<'b, 's> {
         jobs.retain(|row| more.jobs.iter().all(|change| change.job.id != row.job.id));
         let cancel = cancelled(jobs, more.now);
         let create = (self.len == 0).then(|| self.origin.clone());
+        let reopened = reopened(&self.plan, run, &step.events);
         let mut commit = rows.into_commit(more.command, more.now, run, self.len, step, create);
+        commit.run.as_mut().unwrap().reopened = reopened;
         commit.jobs.extend(cancel);
         commit.jobs.extend(more.jobs);
         commit.delivered = more.delivered;

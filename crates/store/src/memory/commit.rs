@@ -205,7 +205,7 @@ impl State {
     }
 
     fn write_run(&mut self, change: RunChange) -> (windlass_engine::id::RunId, u64) {
-        let RunChange { run, expected_len, create, entry, standing, snapshot } = change;
+        let RunChange { run, expected_len, create, entry, standing, snapshot, reopened: _ } = change;
         let len = expected_len + 1;
         if standing.status.is_open() {
             self.open_runs.insert(run);

@@ -103,7 +103,7 @@ impl<'c> Batch<'c> {
         texts: &'c run::Texts,
         balances: Option<String>,
     ) -> u64 {
-        let RunChange { run, expected_len, create, entry, standing, snapshot } = change;
+        let RunChange { run, expected_len, create, entry, standing, snapshot, reopened: _ } = change;
         let len = expected_len.saturating_add(1);
         let origin = create.as_ref().map(|origin| (origin, texts));
         let origin = origin.or_else(|| self.runs.get(run).and_then(|written| written.origin));

@@ -1,6 +1,8 @@
 //! Flows and their versions.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::de::IgnoredAny;
+use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::id::FlowId;
 use windlass_engine::time::Timestamp;
 
@@ -36,7 +38,7 @@ const NUMBERED: &str = "SELECT 1 FROM versions WHERE flow = ?1 AND number = ?2";
 const CREATE: &str = "INSERT INTO flows (id, name, description, labels, is_template, latest, created_at, \
      updated_at) VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?6)";
 const PUBLISH: &str = "INSERT INTO versions (id, flow, number, definition, form, lenient, status, note, \
-     created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+     created_at, json) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 const RAISE: &str =
     "UPDATE flows SET latest = max(latest, ?2), updated_at = max(updated_at, ?3) WHERE id = ?1";
 const VERSION: &str = versions!("WHERE id = ?1");
@@ -111,10 +113,17 @@ fn publish_version(
 ) -> Result<(), StoreError> {
     let VersionDraft { id, number: _, definition, form, lenient, status, note } = draft;
     let (id, flow) = (id.key(), flow.key());
-    let row = params![id, flow, number, definition, word(form), lenient, word(status), note, now.0];
+    let json = as_json(definition);
+    let row = params![id, flow, number, definition, word(form), lenient, word(status), note, now.0, json];
     db.prepare_cached(PUBLISH)?.execute(row)?;
     db.prepare_cached(RAISE)?.execute(params![flow, number, now.0])?;
     Ok(())
+}
+
+/// What a definition is as JSON, if it is not JSON itself: SQL reads nothing else.
+fn as_json(definition: &str) -> Option<String> {
+    let is_json = serde_json::from_str::<IgnoredAny>(definition).is_ok();
+    (!is_json).then(|| compile(definition, Strictness::Lenient).definition.to_string())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<FlowRow> {

@@ -2,7 +2,8 @@
 
 use super::super::Run;
 use super::super::state::Status;
-use crate::event::{OnShort, Parent, Reserve};
+use crate::event::{OnShort, Parent};
+use crate::money::Reserve;
 use crate::money::Bill;
 
 impl Run {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Decider, action_text};
-use crate::event::{Event, Reserve};
+use crate::event::Event;
+use crate::money::Reserve;
 use crate::input::Refusal;
 use crate::path::NodePath;
 use crate::plan::Kind;

@@ -93,6 +93,7 @@ fn run_entry(command: u64, run: RunId, expected_len: u64) -> Commit {
             entry: Entry::new(now, command, events),
             standing,
             snapshot: None,
+            reopened: None,
         }),
         ..Commit::new(command, now)
     }

@@ -81,6 +81,7 @@ pub(super) fn entry(by: u64, run: u64, expected_len: u64) -> Commit {
         entry: Entry::new(now, command, vec![event]),
         standing,
         snapshot: None,
+        reopened: None,
     };
     Commit { run: Some(change), ..Commit::new(command, now) }
 }

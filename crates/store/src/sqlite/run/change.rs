@@ -19,6 +19,7 @@ const CREATE: &str = "INSERT INTO runs (len, status, round, node, action, step_c
      shared, result, needs, id, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
      parent_fence, parent_depth, schedule, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
      ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32)";
+const REOPEN: &str = "UPDATE runs SET reopened = ?2 WHERE no = ?1";
 const UNDO_CREATE: &str = "DELETE FROM runs WHERE no = ?1";
 
 // An index is written again when a column of it is set, changed or not: hence three of them.
@@ -98,8 +99,8 @@ pub(in crate::sqlite) fn write(
     change: &Change<'_>,
     balances: Option<&str>,
 ) -> Result<Option<u64>, StoreError> {
-    let Change { change: RunChange { run, expected_len, create, entry, standing, snapshot }, texts, before } =
-        change;
+    let Change { change: made, texts, before } = change;
+    let RunChange { run, expected_len, create, entry, standing, snapshot, reopened } = made;
     let len = expected_len.saturating_add(1);
     // The number of a run is known once it is there.
     let (no, is_new) = match before {
@@ -117,6 +118,9 @@ pub(in crate::sqlite) fn write(
     }
     if let Some(bytes) = snapshot {
         journal::keep_snapshot(desk, *run, len, bytes)?;
+    }
+    if let Some(reopened) = reopened {
+        desk.prepare_cached(REOPEN)?.execute(params![no, json(reopened)])?;
     }
     let is_open = standing.status.is_open();
     if is_open != before.is_some_and(|head| head.is_open) && desk.has_fired()? {
@@ -200,4 +204,4 @@ fn insert(
 }
 
 #[cfg(test)]
-pub(in crate::sqlite) const ALL: &[&str] = &[REQUEST, CREATE, UNDO_CREATE, STEP, STEP_AND_WAKE, MOVE];
+pub(in crate::sqlite) const ALL: &[&str] = &[REQUEST, CREATE, REOPEN, UNDO_CREATE, STEP, STEP_AND_WAKE, MOVE];

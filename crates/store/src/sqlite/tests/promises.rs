@@ -79,6 +79,7 @@ fn entry(run: u64, expected_len: u64, n_bytes: usize) -> Commit {
         entry: Entry::new(now, command, vec![event]),
         standing,
         snapshot: None,
+        reopened: None,
     };
     Commit { run: Some(change), ..Commit::new(command, now) }
 }

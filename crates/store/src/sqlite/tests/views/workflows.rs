@@ -1,15 +1,18 @@
 //! The views of workflows, their tasks and their logs.
 
+use std::collections::BTreeMap;
+
 use rusqlite::params_from_iter;
 use windlass_engine::event::Level;
-use windlass_engine::id::CommandId;
-use windlass_engine::plan::Kind;
+use windlass_engine::id::{CommandId, FlowId, VersionId};
+use windlass_engine::path::NodePath;
+use windlass_engine::plan::{Form, Kind, Plan, Scope};
 use windlass_engine::run::Run;
-use windlass_engine::run::state::Phase;
+use windlass_engine::run::state::{Nest, Phase, ScopeState};
 
 use super::*;
 use crate::commit::Commit;
-use crate::flow::FlowRef;
+use crate::flow::{FlowChoice, FlowDraft, FlowRef, Publication, VersionDraft, VersionStatus};
 use crate::log::{LogRow, Said};
 
 /// The moment that a view wrote.
@@ -20,7 +23,7 @@ fn moment(text: Option<String>) -> Option<Timestamp> {
 #[test]
 fn workflow_logs_are_what_the_engine_reads_off_the_journal() {
     let mut n = 0;
-    for filled in all() {
+    for filled in all().into_iter().chain(taken_up()) {
         let sql = "SELECT * FROM workflow_logs ORDER BY id";
         let mut rows = filled.rows(sql, |row| {
             let ids = (text::<String>(row, "id")?, text::<String>(row, "workflow_task_id")?);
@@ -114,7 +117,7 @@ fn workflow_logs_have_what_was_written_beside_results() {
 #[test]
 fn workflow_tasks_are_the_runs_with_the_states_of_their_nodes() {
     let mut n = 0;
-    for filled in all() {
+    for filled in all().into_iter().chain(taken_up()) {
         for run in filled.runs() {
             let sql = format!("SELECT * FROM workflow_tasks WHERE run = x'{}'", run.id.uuid().simple());
             let row = filled.rows(&sql, |row| {
@@ -127,7 +130,7 @@ fn workflow_tasks_are_the_runs_with_the_states_of_their_nodes() {
                 );
                 let modes = (text::<String>(row, "exec_mode")?, text::<String>(row, "start_node_ids")?);
                 let times = [moment(text(row, "completed_at")?), moment(text(row, "created_at")?)];
-                let states = text::<String>(row, "node_states")?;
+                let states = (text::<String>(row, "node_states")?, text::<String>(row, "runtime_variables")?);
                 Ok((ids, text::<String>(row, "status")?, money, error, modes, times, states))
             });
             let [(ids, status, money, error, modes, times, states)] = row.try_into().unwrap();
@@ -141,7 +144,9 @@ fn workflow_tasks_are_the_runs_with_the_states_of_their_nodes() {
             assert_eq!(error.1, fault.map(|error| error.fault.message.clone()));
             assert_eq!((modes.0.as_str(), modes.1.as_str()), ("all", "[]"));
             assert_eq!(times, [standing.ended_at, Some(origin.created_at)]);
+            let (states, variables) = states;
             n += filled.compare_states(&run, &serde_json::from_str(&states).unwrap());
+            filled.compare_variables(&run, &serde_json::from_str(&variables).unwrap());
         }
     }
     assert!(n > 30, "{n}");
@@ -150,26 +155,29 @@ fn workflow_tasks_are_the_runs_with_the_states_of_their_nodes() {
 impl Filled {
     /// Holds the states of a run's outermost nodes to those that its journal folds to; how many there were.
     fn compare_states(&self, row: &RunRow, states: &serde_json::Value) -> usize {
-        let version = block_on(self.store.version(VersionRef::Id(row.origin.version))).unwrap().unwrap();
-        let plan = compile(&version.definition, Strictness::Strict).plan.unwrap();
-        let journal = self.journal(row.id);
-        let events = journal.iter().flat_map(|(_, entry)| entry.events.iter().map(|event| (entry.at, event)));
-        let run = Run::replay(row.id, &plan, events);
+        let (plan, run) = self.folded(row);
+        let mut phases = BTreeMap::new();
+        phases_of(&plan.root, &run.root, &NodePath::root(), &mut phases);
+        let word = |phase: &Phase| match phase {
+            Phase::Open(_) if row.standing.ended_at.is_some() => "canceled",
+            Phase::Open(_) => "running",
+            Phase::Pending | Phase::Done | Phase::Failed | Phase::Skipped | Phase::Canceled => phase.word(),
+        };
+        let told: BTreeMap<String, &str> =
+            phases.iter().map(|(path, phase)| (path.to_string(), word(phase))).collect();
+        let seen = states.as_object().unwrap().iter();
+        let seen: BTreeMap<String, &str> = seen
+            .map(|(path, state)| (path.clone(), state["status"].as_str().unwrap()))
+            .filter(|(_, status)| *status != "pending")
+            .collect();
+        assert_eq!(seen, told);
         for (ix, node) in plan.root.nodes.iter().enumerate() {
             let (state, seen) = (run.root.node(ix), &states[&node.key]);
             if state.phase == Phase::Pending {
-                assert!(seen.is_null(), "{seen}");
+                assert!(seen.is_null() || *seen == serde_json::json!({"status": "pending"}), "{seen}");
                 continue;
             }
-            let ended = row.standing.ended_at.is_some();
-            let word = match state.phase {
-                Phase::Open(_) if ended => "canceled",
-                Phase::Open(_) => "running",
-                Phase::Pending | Phase::Done | Phase::Failed | Phase::Skipped | Phase::Canceled => {
-                    state.phase.word()
-                }
-            };
-            assert_eq!(seen["status"], word, "{seen}");
+            let word = word(&state.phase);
             let time = |name: &str| moment(seen[name].as_str().map(str::to_owned));
             assert_eq!(time("startedAt"), state.entered_at);
             let closed = state.ended_at.or(row.standing.ended_at).filter(|_| word != "running");
@@ -183,6 +191,79 @@ impl Filled {
         }
         states.as_object().unwrap().len()
     }
+
+    /// Holds the variables of a run of the dag form to its shared state; other forms keep what they are given apart.
+    fn compare_variables(&self, row: &RunRow, variables: &serde_json::Value) {
+        let (plan, run) = self.folded(row);
+        if plan.form == Form::Dag {
+            assert_eq!(*variables, serde_json::to_value(run.root.shared.unwrap_or_default()).unwrap());
+        }
+    }
+
+    fn folded(&self, row: &RunRow) -> (std::sync::Arc<Plan>, Run) {
+        let version = block_on(self.store.version(VersionRef::Id(row.origin.version))).unwrap().unwrap();
+        let plan = compile(&version.definition, Strictness::Strict).plan.unwrap();
+        let journal = self.journal(row.id);
+        let events = journal.iter().flat_map(|(_, entry)| entry.events.iter().map(|event| (entry.at, event)));
+        let run = Run::replay(row.id, &plan, events);
+        (plan, run)
+    }
+}
+
+/// Every place that is not pending, by its path.
+fn phases_of(scope: &Scope, state: &ScopeState, path: &NodePath, phases: &mut BTreeMap<NodePath, Phase>) {
+    for (ix, node) in scope.nodes.iter().enumerate() {
+        let (here, inner) = (path.child(&node.key), state.node(ix));
+        if inner.phase == Phase::Pending {
+            continue;
+        }
+        match (&node.kind, inner.nest.as_deref()) {
+            (Kind::Loop(body), Some(Nest::Loop(turns))) => {
+                for (index, turn) in turns.turns.iter().enumerate() {
+                    phases_of(&body.body, turn, &here.at(index), phases);
+                }
+            }
+            (_, Some(Nest::Fan(arms))) => {
+                let slots = arms.slots.iter().enumerate().filter(|(_, slot)| slot.phase != Phase::Pending);
+                phases.extend(slots.map(|(at, slot)| (here.at(at), slot.phase.clone())));
+            }
+            (_, None) => {}
+            (_, Some(Nest::Scope(_) | Nest::Loop(_))) => panic!("no run here has a flow inside"),
+        }
+        phases.insert(here, inner.phase.clone());
+    }
+}
+
+#[test]
+fn workflows_given_as_yaml_have_their_nodes() {
+    let yaml = "nodes:\n- {id: a, type: x}\nedges: []\n";
+    let filled = Filled::with(async |store: &dyn Store| {
+        let id = uuid::Uuid::from_u128(1);
+        let flow = FlowDraft {
+            id: FlowId::new(id),
+            name: "yaml".to_owned(),
+            description: String::new(),
+            labels: BTreeMap::new(),
+            is_template: false,
+            allow_same_name: false,
+        };
+        let version = VersionDraft {
+            id: VersionId::new(id),
+            number: None,
+            definition: yaml.to_owned(),
+            form: Form::Dag,
+            lenient: false,
+            status: VersionStatus::Published,
+            note: String::new(),
+        };
+        let (flow, now) = (FlowChoice::Create(flow), Timestamp(1));
+        store.publish(Publication { flow, version: Some(version), now }).await.unwrap();
+    });
+    let rows = filled
+        .rows("SELECT nodes, edges, definition FROM workflows JOIN versions USING (flow)", |row| {
+            Ok([0, 1, 2].map(|at| row.get::<_, String>(at).unwrap()))
+        });
+    assert_eq!(rows, [[r#"[{"id":"a","type":"x"}]"#, "[]", yaml]]);
 }
 
 #[test]

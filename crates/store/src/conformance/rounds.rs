@@ -1,0 +1,99 @@
+//! Runs that are taken up again: what the tables say of them fits what their journals fold to.
+
+use serde_json::json;
+use windlass_engine::input::{Input, Outcome};
+use windlass_engine::path::NodePath;
+use windlass_engine::retry::{Fault, FaultKind};
+
+use super::bench::Bench;
+use super::driver::{Driver, given};
+use crate::Store;
+use crate::run::RunStatus;
+
+const ROW: &str = r#"{"nodes": [{"id": "a", "type": "x"}, {"id": "v", "type": "variable_set",
+    "config": {"variables": [{"name": "k", "value": {"deep": null, "n": "$node.a.output"}}]}},
+    {"id": "b", "type": "x"}, {"id": "c", "type": "x"}, {"id": "beside", "type": "x"}],
+    "edges": [{"source": "a", "target": "v"}, {"source": "v", "target": "b"}, {"source": "b", "target": "c"}]}"#;
+const CAUGHT: &str = r#"{"start": "a", "nodes": {"a": {"service": "s"}, "b": {"service": "t"}},
+    "edges": [{"from": "a", "action": "error", "to": "b"}]}"#;
+const FAN: &str = r#"{"start": "f", "nodes": {"f": {"kind": "foreach", "service": "t", "exec_type": "queue",
+    "prep": {"input_key": "$shared.items"}, "parallel_mode": "concurrent"}}}"#;
+const LOOP: &str = r#"{"steps": [{"id": "L", "operator": "@control/flow/loop",
+    "parameters": {"mode": "limit", "limit": 3, "outputs": []},
+    "steps": [{"id": "b", "operator": "x"}, {"id": "c", "operator": "x"}]}, {"id": "z", "operator": "x"}]}"#;
+
+fn boom(node: &str, fence: u64) -> Input {
+    let outcome = Outcome::Failed(Fault::new(FaultKind::Error, "boom").permanent());
+    Input::CallEnded { node: NodePath::from(node), fence, outcome, worker: None }
+}
+
+fn rerun(from: &str) -> Input {
+    Input::Rerun { from: NodePath::from(from), shared: None }
+}
+
+pub async fn a_rerun_resets_what_follows(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let mut row = Driver::new(&bench, 1, ROW).await;
+    row.start(given(json!({"k": {"old": true}, "it's \"odd\"": [1]})), 10).await;
+    let at = ["a", "beside", "b", "c"];
+    for (node, fence) in at.into_iter().zip(1..) {
+        row.done(node, fence, json!(fence), 10 + i64::try_from(fence).unwrap()).await;
+    }
+    assert_eq!(bench.run(1).await.unwrap().standing.status, RunStatus::Completed);
+    row.submit(rerun("b"), 20).await.unwrap();
+    assert_eq!(bench.run(1).await.unwrap().standing.status, RunStatus::Running);
+
+    let mut turns = Driver::new(&bench, 2, LOOP).await;
+    turns.start(given(json!({})), 10).await;
+    let calls = ["L/0/b", "L/0/c", "L/1/b", "L/1/c", "L/2/b", "L/2/c", "z"];
+    for (node, fence) in calls.into_iter().zip(1..) {
+        turns.done(node, fence, json!(fence), 10 + i64::try_from(fence).unwrap()).await;
+    }
+    turns.submit(rerun("L/1/b"), 30).await.unwrap();
+    assert_eq!(bench.run(2).await.unwrap().standing.status, RunStatus::Running);
+
+    let mut fan = Driver::new(&bench, 3, FAN).await;
+    fan.start(given(json!({})), 5).await;
+    assert_eq!(bench.run(3).await.unwrap().standing.status, RunStatus::Failed);
+    for (items, now) in [(json!([1, 2, 3]), 10), (json!([1]), 20)] {
+        let shared = json!({ "items": items }).as_object().cloned();
+        fan.submit(Input::Rerun { from: NodePath::from("f"), shared }, now).await.unwrap();
+        if now == 10 {
+            fan.submit(boom("f/1", 2), 15).await.unwrap();
+        }
+    }
+    assert_eq!(bench.run(3).await.unwrap().standing.round, 3);
+}
+
+pub async fn a_retry_takes_up_what_failed(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let mut caught = Driver::new(&bench, 1, CAUGHT).await;
+    caught.start(given(json!({})), 10).await;
+    caught.submit(boom("a", 1), 11).await.unwrap();
+    caught.submit(boom("b", 2), 12).await.unwrap();
+    caught.submit(Input::Retry, 13).await.unwrap();
+    assert_eq!(bench.run(1).await.unwrap().standing.node, Some(NodePath::from("b")));
+
+    let mut row = Driver::new(&bench, 2, ROW).await;
+    row.start(given(json!({})), 10).await;
+    row.done("a", 1, json!(1), 11).await;
+    row.done("beside", 2, json!(1), 11).await;
+    row.submit(boom("b", 3), 12).await.unwrap();
+    row.submit(Input::Retry, 13).await.unwrap();
+    assert_eq!(bench.run(2).await.unwrap().standing.status, RunStatus::Running);
+
+    let mut turns = Driver::new(&bench, 3, LOOP).await;
+    turns.start(given(json!({})), 10).await;
+    turns.done("L/0/b", 1, json!(1), 11).await;
+    turns.submit(boom("L/0/c", 2), 12).await.unwrap();
+    turns.submit(Input::Retry, 13).await.unwrap();
+    assert_eq!(bench.run(3).await.unwrap().standing.round, 2);
+
+    let fan = FAN.replace("$shared.items", "$params.items");
+    let mut fan = Driver::new(&bench, 4, &fan).await;
+    fan.start(given(json!({"items": [1, 2, 3]})), 10).await;
+    fan.done("f/0", 1, json!(1), 11).await;
+    fan.submit(boom("f/1", 2), 12).await.unwrap();
+    fan.submit(Input::Retry, 13).await.unwrap();
+    assert_eq!(bench.run(4).await.unwrap().standing.round, 2);
+}
