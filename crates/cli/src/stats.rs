@@ -49,6 +49,7 @@ fn server_text(stats: &Stats, out: &Output) -> String {
             "running",
             format!("{} calls, {} at most", stats.parallelism.running, stats.parallelism.max_running),
         ),
+        ("waiting", format!("{} calls in queues", stats.parallelism.waiting)),
         ("in memory", format!("{} runs, {} inputs wait", stats.server.hot_runs, stats.server.inputs)),
         ("cpu", length(*cpu_ms)),
         ("memory", resident_bytes.map(|bytes| format!("{} MiB", bytes >> 20)).unwrap_or_default()),
@@ -85,6 +86,7 @@ fn run_text(stats: &RunStats, out: &Output) -> String {
         ("status", out.painted(stats.status.word(), stats.status.word())),
         ("took", length(Some(*wall_ms))),
         ("calls took", format!("{} together", length(Some(*busy_ms)))),
+        ("in queues", spread(&stats.waiting_ms)),
         ("at once", format!("{average:.2} on average, {max} at most")),
         ("of the time", shares(distribution)),
     ]);
@@ -95,12 +97,14 @@ fn nodes_text(pace: &NodePace, out: &Output) -> String {
     let NodePace { last_10s, last_minute, last_hour, total } = pace;
     let rows = [("10 s", last_10s), ("minute", last_minute), ("hour", last_hour), ("since start", total)];
     let row = |(name, nodes): (&str, &NodeStretch)| {
-        let counts = [nodes.ended, nodes.started, nodes.succeeded, nodes.failed].map(|n| n.to_string());
-        let [ended, started, succeeded, failed] = counts;
-        let rate = format!("{:.1}", nodes.per_second);
-        [name.to_owned(), ended, rate, started, succeeded, failed, spread(&nodes.duration_ms)]
+        let counts = [nodes.ended, nodes.started, nodes.succeeded, nodes.failed, nodes.suspended];
+        let [ended, started, succeeded, failed, suspended] = counts.map(|n| n.to_string());
+        let (rate, took) = (format!("{:.1}", nodes.per_second), spread(&nodes.duration_ms));
+        let waited = spread(&nodes.waiting_ms);
+        [name.to_owned(), ended, rate, started, succeeded, failed, suspended, took, waited]
     };
-    let heading = ["nodes", "ended", "a second", "calls", "done", "failed", "p50/95/99/max"];
+    let heading =
+        ["nodes", "ended", "a second", "calls", "done", "failed", "suspended", "p50/95/99/max", "in queues"];
     out.table_text(heading, &rows.map(row))
 }
 
@@ -123,13 +127,18 @@ fn by_node(nodes: &[NodeDurations], out: &Output) -> String {
             node.node.clone(),
             node.succeeded.to_string(),
             node.failed.to_string(),
+            node.suspended.to_string(),
             length(Some(node.total_ms)),
             length(node.duration_ms.mean),
             spread(&node.duration_ms),
+            length(node.waiting_ms.mean),
+            length(node.node_ms.mean),
         ]
     };
     let rows: Vec<_> = nodes.iter().map(row).collect();
-    out.table_text(["node", "done", "failed", "together", "mean", "p50/95/99/max"], &rows)
+    let heading =
+        ["node", "done", "failed", "suspended", "together", "mean", "p50/95/99/max", "in queues", "in all"];
+    out.table_text(heading, &rows)
 }
 
 /// For how much of the time so many went on: `0: 12%, 3: 88%`.

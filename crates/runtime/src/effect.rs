@@ -71,7 +71,7 @@ impl Runtime {
             if standing.status == RunStatus::Canceling {
                 own.extend(unclaimed(&jobs));
             }
-            self.stats().follow(hot, &moments, standing.updated_at);
+            self.stats().follow(hot, &moments, &jobs, standing.updated_at);
             self.timers().set(run, standing.wake_at, self.clock().now());
             self.feed().tell(|| Change {
                 run,

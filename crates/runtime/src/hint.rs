@@ -42,6 +42,7 @@ impl Runtime {
                 () = tokio::time::sleep_until(looked + every) => {
                     if hints.is_none() {
                         self.feed().missed();
+                        self.stats().doubt_all(self.clock().now());
                     }
                     self.look_everywhere().await;
                     looked = Instant::now();
@@ -55,6 +56,7 @@ impl Runtime {
         let Hint { runs, queues, outbox, schedules, settings, everything } = hint;
         if everything {
             self.feed().missed();
+            self.stats().doubt_all(self.clock().now());
             return self.look_everywhere().await;
         }
         if outbox {
@@ -71,6 +73,7 @@ impl Runtime {
         }
         if !runs.is_empty() {
             self.timers().written_elsewhere(&runs);
+            self.stats().doubt(&runs, self.clock().now());
             let is_watched =
                 |run: &RunId| self.feed().cares(*run) || self.calendar().watches(Started::Run(*run));
             self.hear_of(runs.into_iter().filter(is_watched).collect()).await;

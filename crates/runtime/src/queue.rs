@@ -41,6 +41,8 @@ pub struct Stretch {
     pub n_failed: u64,
     /// Jobs that became dead letters.
     pub n_dead: u64,
+    /// Attempts that answered that they are not finished; told apart only of calls of runs.
+    pub n_suspended: u64,
     /// From when a job could be claimed until it was.
     pub wait_ms: Spread,
     /// From the claim to the end of the attempt.

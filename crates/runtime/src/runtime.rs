@@ -161,6 +161,7 @@ impl Runtime {
             let settings = self.settings();
             let is_full = self.inner.mailboxes.len() > settings.hot_runs_max;
             self.inner.mailboxes.passivate(if is_full { Duration::ZERO } else { settings.hot_run_idle });
+            self.tidy_stats();
         }
     }
 

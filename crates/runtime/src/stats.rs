@@ -5,7 +5,9 @@
 
 mod counts;
 mod load;
+mod open;
 mod process;
+mod state;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,26 +15,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use windlass_engine::id::{FlowId, RunId};
 use windlass_engine::parallelism::Parallelism;
 use windlass_engine::path::NodePath;
-use windlass_engine::plan::Plan;
+use windlass_engine::run::state::{Phase, Stage as WorkStage};
 use windlass_engine::time::Timestamp;
+use windlass_store::commit::JobChange;
 use windlass_store::project::moments::Moment;
 
 use crate::Runtime;
 use crate::hot::Hot;
 use crate::queue::{QueueStats, Spread};
 
-use counts::{Counts, NodeCounts, node_stats};
-use load::Load;
+use counts::{Counts, Sums, node_stats};
+use open::Stands;
 pub use process::ProcessStats;
-
-/// Flows that are counted, some 60 KB each; of more, the one that was quiet longest is forgotten.
-const FLOWS_MAX: usize = 200;
-/// Nodes of one flow that are counted, some 400 bytes each; what more there are is counted together.
-const NODES_MAX: usize = 100;
-/// Nodes that are counted together.
-const OTHERS: &str = "other";
-/// Calls whose beginning is remembered; of more, it is not known how long they take.
-const OPEN_MAX: usize = 200_000;
+pub use state::OTHERS;
+use state::{Jobs, State, Subject};
 
 /// What happened since the server started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,6 +43,26 @@ pub struct Totals {
     pub calls_begun: u64,
     pub calls_ok: u64,
     pub calls_failed: u64,
+    /// Attempts that answered that they are not finished.
+    pub calls_suspended: u64,
+}
+
+impl Totals {
+    fn add(&mut self, other: &Totals) {
+        for (count, more) in [
+            (&mut self.runs_begun, other.runs_begun),
+            (&mut self.runs_completed, other.runs_completed),
+            (&mut self.runs_failed, other.runs_failed),
+            (&mut self.runs_canceled, other.runs_canceled),
+            (&mut self.nodes_settled, other.nodes_settled),
+            (&mut self.calls_begun, other.calls_begun),
+            (&mut self.calls_ok, other.calls_ok),
+            (&mut self.calls_failed, other.calls_failed),
+            (&mut self.calls_suspended, other.calls_suspended),
+        ] {
+            *count = count.saturating_add(more);
+        }
+    }
 }
 
 /// How things went, of one flow or of all.
@@ -57,10 +73,15 @@ pub struct FlowStats {
     pub calls: QueueStats,
     /// Of runs: created = begun; dead = cancelled.
     pub runs: QueueStats,
-    /// Since the server started: how many, their times added up, and the spread.
+    /// Since the server started: how many, their times added up, and the spread. Of calls, from when somebody had
+    /// them.
     pub call_ms: (u64, u64, Spread),
+    /// How long calls were in a queue before somebody had them.
+    pub wait_ms: (u64, u64, Spread),
     pub run_ms: (u64, u64, Spread),
-    /// Calls that are open, and the most that were at once.
+    /// Of runs that were seen from their beginning to their end: the times of their calls, and their own.
+    pub whole_ms: (u64, u64),
+    /// Calls that somebody has, and the most that were at once.
     pub n_open: u64,
     pub n_open_max: u64,
 }
@@ -72,8 +93,24 @@ pub struct NodeStats {
     pub node: String,
     pub n_ok: u64,
     pub n_failed: u64,
-    pub total_ms: u64,
-    pub ms: Spread,
+    pub n_suspended: u64,
+    /// Attempts, from when somebody had them: how many, their times added up, and the spread.
+    pub ms: (u64, u64, Spread),
+    /// How long they were in a queue before that.
+    pub wait_ms: Spread,
+    /// How long the node took, from when somebody was first given it until it was over.
+    pub whole_ms: Spread,
+}
+
+/// What the flows of one name did since the server started.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowSums {
+    pub totals: Totals,
+    pub n_open: u64,
+    pub call_ms: (u64, u64, Spread),
+    pub wait_ms: (u64, u64, Spread),
+    pub run_ms: (u64, u64, Spread),
+    pub nodes: Vec<NodeStats>,
 }
 
 /// How everything on this server went.
@@ -83,6 +120,8 @@ pub struct ServerStats {
     pub last_10s: Parallelism,
     pub last_minute: Parallelism,
     pub last_hour: Parallelism,
+    /// Calls in queues that this server put there and nobody has yet.
+    pub n_queued: u64,
     /// Runs in memory, calls that this server makes itself, inputs that wait to be decided.
     pub n_hot_runs: usize,
     pub n_own_calls: usize,
@@ -96,29 +135,6 @@ pub(crate) struct Stats {
     state: Mutex<State>,
 }
 
-#[derive(Debug)]
-struct State {
-    /// When calls began that are open.
-    open: BTreeMap<(RunId, NodePath), (FlowId, Timestamp)>,
-    all: Counts,
-    load: Load,
-    flows: HashMap<FlowId, OfFlow>,
-}
-
-/// Whose moments are counted.
-struct Subject<'p> {
-    run: RunId,
-    begun_at: Timestamp,
-    flow: FlowId,
-    plan: &'p Plan,
-}
-
-#[derive(Debug)]
-struct OfFlow {
-    counts: Counts,
-    nodes: HashMap<String, NodeCounts>,
-}
-
 impl Stats {
     pub(crate) fn new(now: Timestamp) -> Self {
         // So that it knows when the process began.
@@ -126,13 +142,48 @@ impl Stats {
         Stats { state: Mutex::new(State::new(now)) }
     }
 
-    /// What became durable of a run.
-    pub(crate) fn follow(&self, hot: &Hot, moments: &[Moment], now: Timestamp) {
+    /// What became durable of a run, with the jobs of the commit.
+    pub(crate) fn follow(&self, hot: &Hot, moments: &[Moment], jobs: &[JobChange], now: Timestamp) {
         if moments.is_empty() {
             return;
         }
-        let (run, begun_at) = (hot.run.id, hot.run.created_at);
-        self.lock().follow_all(&Subject { run, begun_at, flow: hot.flow, plan: &hot.plan }, moments, now);
+        let (run, plan) = (&hot.run, &hot.plan);
+        let stands = |node: &NodePath| stands(run.place(plan, node).map(|place| place.phase));
+        let is_call = |node: &NodePath| run.place(plan, node).is_some_and(|place| place.call.is_some());
+        let of = Subject {
+            run: run.id,
+            created_at: run.created_at,
+            round: run.round,
+            flow: hot.flow,
+            plan,
+            jobs: Jobs::of(run.id, jobs),
+            is_call: &is_call,
+            stands: &stands,
+        };
+        self.lock().follow_all(&of, moments, now);
+    }
+
+    /// Jobs that changed without a run being told.
+    pub(crate) fn jobs_moved(&self, changes: &[JobChange], now: Timestamp) {
+        let calls = changes.iter().filter_map(|change| Some((change.origin.call.as_ref()?, change)));
+        let mut calls = calls.peekable();
+        if calls.peek().is_none() {
+            return;
+        }
+        let mut state = self.lock();
+        calls.for_each(|(call, change)| state.job_moved(call, change, now));
+        state.measure(now);
+    }
+
+    /// Another server has written to these runs.
+    pub(crate) fn doubt<'r>(&self, runs: impl IntoIterator<Item = &'r RunId>, now: Timestamp) {
+        let mut state = self.lock();
+        runs.into_iter().for_each(|run| state.doubt(*run, now));
+    }
+
+    /// Another server may have written to any run.
+    pub(crate) fn doubt_all(&self, now: Timestamp) {
+        self.lock().doubt_all(now);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -141,115 +192,40 @@ impl Stats {
     }
 }
 
-impl State {
-    fn new(now: Timestamp) -> Self {
-        State { open: BTreeMap::new(), all: Counts::new(), load: Load::new(now), flows: HashMap::new() }
-    }
-
-    fn follow_all(&mut self, of: &Subject<'_>, moments: &[Moment], now: Timestamp) {
-        self.flow(of.flow);
-        for moment in moments {
-            self.follow(of, moment, now);
-        }
-        let n = self.open.len() as u64;
-        if n != self.load.n() {
-            self.load.set(n, now);
-        }
-    }
-
-    fn flow(&mut self, flow: FlowId) {
-        if self.flows.contains_key(&flow) {
-            return;
-        }
-        if self.flows.len() >= FLOWS_MAX {
-            let quiet = self.flows.iter().min_by_key(|(_, of)| of.counts.last_at()).map(|(flow, _)| *flow);
-            quiet.and_then(|flow| self.flows.remove(&flow));
-        }
-        self.flows.insert(flow, OfFlow { counts: Counts::new(), nodes: HashMap::new() });
-    }
-
-    fn each(&mut self, flow: FlowId, count: impl Fn(&mut Counts)) {
-        count(&mut self.all);
-        if let Some(of) = self.flows.get_mut(&flow) {
-            count(&mut of.counts);
-        }
-    }
-
-    fn follow(&mut self, of: &Subject<'_>, moment: &Moment, now: Timestamp) {
-        let flow = of.flow;
-        match moment {
-            Moment::Begun => self.each(flow, |counts| counts.begun(now)),
-            Moment::Granted(node) => self.granted(of, node, now),
-            Moment::Attempted { node, is_ok } => self.attempted(of, node, *is_ok, now),
-            Moment::Settled { node, is_ok } => {
-                self.attempted(of, node, *is_ok, now);
-                self.each(flow, |counts| counts.settled(now));
-            }
-            Moment::Dropped(node) => self.dropped(of.run, node),
-            Moment::Ended(ending) => {
-                self.dropped(of.run, &NodePath::root());
-                let ms = now.since(of.begun_at);
-                self.each(flow, |counts| counts.ended(*ending, ms, now));
-            }
-        }
-    }
-
-    fn granted(&mut self, of: &Subject<'_>, node: &NodePath, now: Timestamp) {
-        // The same call may be given again without having come back.
-        self.close((of.run, node.clone()));
-        if self.open.len() < OPEN_MAX {
-            self.open.insert((of.run, node.clone()), (of.flow, now));
-            self.each(of.flow, |counts| counts.granted(now));
-        }
-    }
-
-    fn close(&mut self, key: (RunId, NodePath)) -> Option<Timestamp> {
-        let (flow, since) = self.open.remove(&key)?;
-        self.each(flow, Counts::closed);
-        Some(since)
-    }
-
-    fn attempted(&mut self, of: &Subject<'_>, node: &NodePath, is_ok: bool, now: Timestamp) {
-        let Some(since) = self.close((of.run, node.clone())) else { return };
-        let ms = now.since(since);
-        self.each(of.flow, |counts| counts.attempted(is_ok, ms, now));
-        let Some(OfFlow { nodes, .. }) = self.flows.get_mut(&of.flow) else { return };
-        let mut name = of.plan.pattern(node);
-        if nodes.len() >= NODES_MAX && !nodes.contains_key(&name) {
-            OTHERS.clone_into(&mut name);
-        }
-        nodes.entry(name).or_insert_with(NodeCounts::new).attempted(is_ok, ms);
-    }
-
-    /// Everything at this place of a run and inside it.
-    fn dropped(&mut self, run: RunId, node: &NodePath) {
-        let from = (run, node.clone());
-        let keys = self.open.range(from..).map(|(key, _)| key.clone());
-        // What is beside a place may sort between it and what is inside.
-        let beside = |(of, path): &(RunId, NodePath)| *of == run && path.as_str().starts_with(node.as_str());
-        let gone: Vec<_> = keys.take_while(beside).filter(|(_, path)| node.holds(path)).collect();
-        for key in gone {
-            self.close(key);
+fn stands(phase: Option<&Phase>) -> Stands {
+    let Some(phase) = phase.filter(|phase| phase.is_open()) else { return Stands::Over };
+    match phase.work().map(|work| &work.stage) {
+        Some(WorkStage::Granted { fence, .. }) => Stands::Granted(*fence),
+        Some(WorkStage::Backoff { .. } | WorkStage::Suspended { .. } | WorkStage::Parked { .. }) | None => {
+            Stands::Open
         }
     }
 }
 
 impl Runtime {
+    /// Forgets what was doubtful for too long.
+    pub(crate) fn tidy_stats(&self) {
+        let now = self.clock().now();
+        self.stats().lock().expire(now, |run, fence| self.calls().holds(run, fence));
+    }
+
     /// How everything on this server went.
     pub fn server_stats(&self) -> ServerStats {
+        self.tidy_stats();
         let now = self.clock().now();
         let mut state = self.stats().lock();
         state.load.pass(now);
-        let State { all, load, .. } = &*state;
+        let State { all, load, open, .. } = &*state;
         let stretches = [&load.last_10s, &load.last_minute, &load.last_hour].map(|ring| ring.stretch(now));
         let [last_10s, last_minute, last_hour] = stretches;
-        let all = flow_stats(all, now);
+        let (all, n_queued) = (flow_stats(all, open.n_working(), now), open.n_queued());
         drop(state);
         ServerStats {
             all,
             last_10s,
             last_minute,
             last_hour,
+            n_queued,
             n_hot_runs: self.mailboxes().len(),
             n_own_calls: self.calls().len(),
             n_inputs: self.mailboxes().n_waiting(),
@@ -259,10 +235,12 @@ impl Runtime {
 
     /// How one flow went on this server; nothing of one that is not counted.
     pub fn flow_stats(&self, flow: FlowId) -> (FlowStats, Vec<NodeStats>) {
+        self.tidy_stats();
         let (now, state) = (self.clock().now(), self.stats().lock());
+        let n_open = state.open.of_flow(flow);
         match state.flows.get(&flow) {
-            Some(of) => (flow_stats(&of.counts, now), node_stats(&of.nodes)),
-            None => (flow_stats(&Counts::new(), now), Vec::new()),
+            Some(of) => (flow_stats(&of.counts, n_open, now), node_stats(&of.nodes)),
+            None => (flow_stats(&Counts::new(), n_open, now), Vec::new()),
         }
     }
 
@@ -272,13 +250,36 @@ impl Runtime {
         flows.sort_unstable();
         flows
     }
+
+    /// What flows did since the server started, by name: several may have one. Those without a name here, and those
+    /// that are not counted by themselves any more, are one, called [`OTHERS`].
+    pub fn stats_by_name(&self, names: &HashMap<FlowId, String>) -> BTreeMap<String, FlowSums> {
+        self.tidy_stats();
+        let state = self.stats().lock();
+        state.by_name(names)
+    }
 }
 
-fn flow_stats(counts: &Counts, now: Timestamp) -> FlowStats {
+fn flow_stats(counts: &Counts, n_open: u64, now: Timestamp) -> FlowStats {
     let (calls, runs) = counts.stats(now);
-    let [call_ms, run_ms] = counts.durations();
-    let (n_open, n_open_max) = (counts.n_open, counts.n_open_max);
-    FlowStats { totals: counts.totals, calls, runs, call_ms, run_ms, n_open, n_open_max }
+    let [call_ms, wait_ms, run_ms] = counts.durations();
+    let (whole_ms, n_open_max) = (counts.whole_ms, counts.n_open_max);
+    FlowStats { totals: counts.totals, calls, runs, call_ms, wait_ms, run_ms, whole_ms, n_open, n_open_max }
+}
+
+impl State {
+    fn by_name(&self, names: &HashMap<FlowId, String>) -> BTreeMap<String, FlowSums> {
+        let mut sums: BTreeMap<&str, Sums> = BTreeMap::new();
+        for (flow, of) in &self.flows {
+            let name = names.get(flow).map_or(OTHERS, String::as_str);
+            let n_open = self.open.of_flow(*flow);
+            sums.entry(name).or_insert_with(Sums::new).add(&of.counts, &of.nodes, n_open);
+        }
+        if !self.forgotten.is_empty() {
+            sums.entry(OTHERS).or_insert_with(Sums::new).join(&self.forgotten);
+        }
+        sums.into_iter().map(|(name, sums)| (name.to_owned(), sums.stats())).collect()
+    }
 }
 
 #[cfg(test)]

@@ -81,7 +81,9 @@ impl Runtime {
     /// These changes are durable.
     pub(super) fn heard_of_changes(&self, changes: Vec<JobChange>) {
         self.calendar().jobs_moved(&changes);
-        self.tallies().changed(&changes, self.clock().now());
+        let now = self.clock().now();
+        self.tallies().changed(&changes, now);
+        self.stats().jobs_moved(&changes, now);
         self.jobs().heard(changes.into_iter().map(written));
     }
 

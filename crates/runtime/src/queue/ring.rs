@@ -15,18 +15,22 @@ const CELLS: usize = 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum News {
     Created,
-    /// Somebody has it, after so long.
+    /// Somebody has it, after so long if it had to wait.
     Started {
-        wait_ms: u64,
+        wait_ms: Option<u64>,
     },
-    /// An attempt that took so long went well.
+    /// An attempt that took so long, if that is known, went well.
     Succeeded {
-        work_ms: u64,
+        work_ms: Option<u64>,
     },
     /// It did not; the job may have become a dead letter.
     Failed {
-        work_ms: u64,
+        work_ms: Option<u64>,
         is_dead: bool,
+    },
+    /// It answered that it is not finished.
+    Suspended {
+        work_ms: Option<u64>,
     },
 }
 
@@ -46,6 +50,7 @@ struct Cell {
     n_succeeded: u32,
     n_failed: u32,
     n_dead: u32,
+    n_suspended: u32,
     wait: Times,
     work: Times,
 }
@@ -53,7 +58,17 @@ struct Cell {
 impl Cell {
     const fn empty(nth: i64) -> Cell {
         let (wait, work) = (Times::NONE, Times::NONE);
-        Cell { nth, n_created: 0, n_started: 0, n_succeeded: 0, n_failed: 0, n_dead: 0, wait, work }
+        Cell {
+            nth,
+            n_created: 0,
+            n_started: 0,
+            n_succeeded: 0,
+            n_failed: 0,
+            n_dead: 0,
+            n_suspended: 0,
+            wait,
+            work,
+        }
     }
 
     fn note(&mut self, news: News) {
@@ -64,16 +79,20 @@ impl Cell {
             News::Created => one_more(&mut self.n_created),
             News::Started { wait_ms } => {
                 one_more(&mut self.n_started);
-                self.wait.note(wait_ms);
+                wait_ms.into_iter().for_each(|ms| self.wait.note(ms));
             }
             News::Succeeded { work_ms } => {
                 one_more(&mut self.n_succeeded);
-                self.work.note(work_ms);
+                work_ms.into_iter().for_each(|ms| self.work.note(ms));
+            }
+            News::Suspended { work_ms } => {
+                one_more(&mut self.n_suspended);
+                work_ms.into_iter().for_each(|ms| self.work.note(ms));
             }
             News::Failed { work_ms, is_dead } => {
                 one_more(&mut self.n_failed);
                 self.n_dead = self.n_dead.saturating_add(u32::from(is_dead));
-                self.work.note(work_ms);
+                work_ms.into_iter().for_each(|ms| self.work.note(ms));
             }
         }
     }
@@ -85,6 +104,7 @@ impl Cell {
             (&mut self.n_succeeded, other.n_succeeded),
             (&mut self.n_failed, other.n_failed),
             (&mut self.n_dead, other.n_dead),
+            (&mut self.n_suspended, other.n_suspended),
         ] {
             *count = count.saturating_add(share(more));
         }
@@ -134,6 +154,7 @@ impl Ring {
             n_succeeded: sum.n_succeeded.into(),
             n_failed: sum.n_failed.into(),
             n_dead: sum.n_dead.into(),
+            n_suspended: sum.n_suspended.into(),
             wait_ms: sum.wait.spread(),
             work_ms: sum.work.spread(),
         }
@@ -179,11 +200,11 @@ mod tests {
         let mut ring = Ring::of(10_000);
         for news in [
             News::Created,
-            News::Started { wait_ms: 3 },
-            News::Started { wait_ms: 5 },
-            News::Succeeded { work_ms: 7 },
-            News::Failed { work_ms: 100, is_dead: false },
-            News::Failed { work_ms: 2, is_dead: true },
+            News::Started { wait_ms: Some(3) },
+            News::Started { wait_ms: Some(5) },
+            News::Succeeded { work_ms: Some(7) },
+            News::Failed { work_ms: Some(100), is_dead: false },
+            News::Failed { work_ms: Some(2), is_dead: true },
         ] {
             ring.note(news, at(1));
         }

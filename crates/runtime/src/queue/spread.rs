@@ -30,7 +30,7 @@ impl Times {
     }
 
     /// Adds a share of what another one has.
-    pub(super) fn add(&mut self, other: &Times, share: impl Fn(u32) -> u32) {
+    pub(crate) fn add(&mut self, other: &Times, share: impl Fn(u32) -> u32) {
         let (mut n_all, mut n_taken) = (0u64, 0u64);
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
             n_all += u64::from(*more);

@@ -76,7 +76,7 @@ impl Tallies {
     pub(crate) fn started<'a>(&self, jobs: impl IntoIterator<Item = (&'a str, u64)>, now: Timestamp) {
         let mut queues = self.lock();
         for (queue, wait_ms) in jobs {
-            tally(&mut queues, queue).note(News::Started { wait_ms }, now);
+            tally(&mut queues, queue).note(News::Started { wait_ms: Some(wait_ms) }, now);
         }
     }
 
@@ -108,9 +108,9 @@ fn news(change: &JobChange) -> Option<News> {
     let job = &change.job;
     match &job.state {
         State::Pending { .. } | State::Queued { .. } if change.expected_rev == 0 => Some(News::Created),
-        State::Succeeded => Some(News::Succeeded { work_ms: work_ms(job.latest()) }),
+        State::Succeeded => Some(News::Succeeded { work_ms: Some(work_ms(job.latest())) }),
         State::Failed { discarded: None, .. } => {
-            Some(News::Failed { work_ms: work_ms(job.latest()), is_dead: job.is_dead_letter() })
+            Some(News::Failed { work_ms: Some(work_ms(job.latest())), is_dead: job.is_dead_letter() })
         }
         State::Retrying { .. } => Some(before_latest(job)?),
         // Tried again at once.
@@ -134,7 +134,7 @@ fn news(change: &JobChange) -> Option<News> {
 fn before_latest(job: &Job) -> Option<News> {
     let attempt = job.attempts.iter().rev().nth(1)?;
     let is_followed = attempt.status == AttemptStatus::Retrying;
-    is_followed.then(|| News::Failed { work_ms: work_ms(attempt), is_dead: false })
+    is_followed.then(|| News::Failed { work_ms: Some(work_ms(attempt)), is_dead: false })
 }
 
 fn work_ms(attempt: &Attempt) -> u64 {

@@ -8,7 +8,6 @@ static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// Clock ticks a second in `/proc/self/stat`: the same on every Linux that people run.
 const TICKS: u64 = 100;
-const PAGE_BYTES: u64 = 4_096;
 
 /// What the process uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,6 +32,9 @@ impl ProcessStats {
         if let Ok(text) = std::fs::read_to_string("/proc/self/stat") {
             stats.read_stat(&text);
         }
+        if let Ok(text) = std::fs::read_to_string("/proc/self/status") {
+            stats.read_status(&text);
+        }
         let files = std::fs::read_dir("/proc/self/fd").map(Iterator::count);
         stats.open_files = files.ok().map(|n| n as u64);
         stats
@@ -46,7 +48,13 @@ impl ProcessStats {
         let field = |nth: usize| fields.get(nth - 3).and_then(|text| text.parse::<u64>().ok());
         self.cpu_ms = field(14).zip(field(15)).map(|(user, system)| (user + system) * 1_000 / TICKS);
         self.threads = field(20);
-        self.resident_bytes = field(24).map(|pages| pages.saturating_mul(PAGE_BYTES));
+    }
+
+    /// The line of `/proc/self/status` that says how much is resident, in kB: pages are not equally large everywhere.
+    fn read_status(&mut self, text: &str) {
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+        self.resident_bytes = kilobytes.map(|n| n.saturating_mul(1_024));
     }
 }
 
@@ -60,6 +68,7 @@ mod tests {
         stats.read_stat(
             "7 (a ) b (c) S 1 7 7 0 -1 4194560 900 0 0 0 250 50 0 0 20 0 9 0 100 1000000 2048 18446744073709551615",
         );
+        stats.read_status("Name:\ta VmRSS: 7 kB\nVmSize:\t  90000 kB\nVmRSS:\t    8192 kB\nThreads:\t9\n");
         assert_eq!(
             (stats.cpu_ms, stats.threads, stats.resident_bytes),
             (Some(3_000), Some(9), Some(8_388_608))
@@ -67,6 +76,7 @@ mod tests {
         let mut none = ProcessStats::default();
         none.read_stat("nothing of the kind");
         none.read_stat("1 (a) S");
+        none.read_status("VmRSS:\t much");
         assert_eq!(none, ProcessStats::default());
     }
 }

@@ -23,15 +23,16 @@ pub struct Stats {
 pub struct FlowStats {
     pub timestamp: Time,
     pub flow: String,
-    /// Calls of its runs that are open.
+    /// Calls of its runs that somebody has.
     pub running: u64,
     /// The most that were at once.
     pub max_running: u64,
-    /// How many calls a run had at once on average: the times of its calls added up, by the times of its runs.
+    /// How many calls a run had at once on average: the times of its calls added up, by its own; of runs that ended
+    /// and that this server saw from their beginning on.
     pub average_parallelism: f64,
     pub nodes: NodePace,
     pub runs: RunPace,
-    /// By node; of more than 100 nodes, the others are counted together as `other`.
+    /// By node; of more than 100 nodes, the others are counted together as `/other`.
     pub by_node: Vec<NodeDurations>,
 }
 
@@ -41,20 +42,26 @@ pub struct RunStats {
     pub run: String,
     pub flow: String,
     pub status: RunStatus,
-    /// From its start to its end, or to now.
+    /// While it went on, in all its rounds.
     pub parallelism: Parallelism,
-    /// How long the attempts at its nodes took.
+    /// How long the attempts at its nodes took, from when somebody had them.
     pub duration_ms: Spread,
+    /// How long they were in a queue before that.
+    #[serde(default)]
+    pub waiting_ms: Spread,
     pub attempts: u64,
     /// By node; of more than 1,000 nodes, those that took longest.
     pub nodes: Vec<NodeDurations>,
 }
 
-/// How many calls were open at once, now and lately.
+/// How many calls somebody had at once, now and lately.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Load {
     pub running: u64,
     pub max_running: u64,
+    /// Calls that this server put into a queue and that nobody has yet.
+    #[serde(default)]
+    pub waiting: u64,
     pub last_10s: Parallelism,
     pub last_minute: Parallelism,
     pub last_hour: Parallelism,
@@ -105,8 +112,14 @@ pub struct NodeStretch {
     pub started: u64,
     pub succeeded: u64,
     pub failed: u64,
-    /// How long attempts took, from when somebody was given the call, or it was put into a queue.
+    /// Attempts that answered that they are not finished; what comes of them is counted once more.
+    #[serde(default)]
+    pub suspended: u64,
+    /// How long attempts took, from when somebody had the call.
     pub duration_ms: Spread,
+    /// How long they were in a queue before that; of calls that need none, nothing.
+    #[serde(default)]
+    pub waiting_ms: Spread,
 }
 
 /// How runs went lately, and since the server started.
@@ -127,7 +140,7 @@ pub struct RunStretch {
     pub canceled: u64,
     /// Runs that ended, however they did, a second.
     pub per_second: f64,
-    /// From their start to their end.
+    /// From the start to the end of each round.
     pub duration_ms: Spread,
 }
 
@@ -138,9 +151,19 @@ pub struct NodeDurations {
     pub node: String,
     pub succeeded: u64,
     pub failed: u64,
+    /// Attempts that answered that they are not finished; what comes of them is counted once more.
+    #[serde(default)]
+    pub suspended: u64,
     /// All attempts added up.
     pub total_ms: u64,
+    /// How long attempts took, from when somebody had the call.
     pub duration_ms: Spread,
+    /// How long they were in a queue before that.
+    #[serde(default)]
+    pub waiting_ms: Spread,
+    /// How long the node took, from when its call was first made until it was over, whatever it waited for.
+    #[serde(default)]
+    pub node_ms: Spread,
 }
 
 /// What the server holds.

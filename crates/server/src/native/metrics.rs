@@ -4,6 +4,7 @@
 //! bounded by what is counted: flows, their nodes, and queues.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use axum::extract::State;
@@ -11,7 +12,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use windlass_engine::time::Timestamp;
 use windlass_runtime::queue::{QueueView, Spread};
-use windlass_runtime::stats::{FlowStats, NodeStats, ServerStats, Totals};
+use windlass_runtime::stats::{FlowSums, NodeStats, OTHERS, ServerStats, Totals};
 
 use super::stats::flow_name;
 use crate::app::App;
@@ -21,30 +22,29 @@ use crate::problem::Answer;
 const QUEUES_MAX: usize = 100;
 /// Nodes with labels of their own: when there are more, the flows that came last are told as a whole.
 const NODES_MAX: usize = 2_000;
-/// What stands for the others.
-const OTHERS: &str = "other";
 const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Says how this server goes, for a metrics server that asks every few seconds.
 #[utoipa::path(get, path = "/metrics", operation_id = "show_metrics", tag = "server",
     responses((status = 200, description = "Metrics in the Prometheus text format", body = String, content_type = "text/plain")))]
 pub(crate) async fn metrics(State(app): State<App>) -> Answer<Response> {
-    let mut flows = Vec::new();
+    let mut names = HashMap::new();
     for id in app.runtime.flows_with_stats() {
-        let (stats, nodes) = app.runtime.flow_stats(id);
-        flows.push((flow_name(&app, id).await?, stats, nodes));
+        names.insert(id, flow_name(&app, id).await?);
     }
+    let flows = app.runtime.stats_by_name(&names);
     let queues = app.runtime.queues().await?;
     let mut page = Page::default();
     let seen = app.runtime.server_stats();
     server(&mut page, &seen);
-    of_runs(&mut page, &flows, &seen.all.totals);
+    of_runs(&mut page, &flows);
     of_calls(&mut page, &flows);
     of_queues(&mut page, &queues, app.runtime.clock().now());
     Ok(([(CONTENT_TYPE, KIND)], page.text).into_response())
 }
 
-type OfFlow = (String, FlowStats, Vec<NodeStats>);
+/// What flows did, by name.
+type Flows = BTreeMap<String, FlowSums>;
 
 #[derive(Default)]
 struct Page {
@@ -97,13 +97,24 @@ fn seconds(ms: u64) -> f64 {
 
 fn server(page: &mut Page, seen: &ServerStats) {
     let (all, process) = (&seen.all, &seen.process);
-    page.one("windlass_calls_running", "gauge", "Calls of runs that are open now.", all.n_open);
+    page.one("windlass_calls_running", "gauge", "Calls of runs that somebody has now.", all.n_open);
+    let queued = seen.n_queued;
+    page.one(
+        "windlass_calls_waiting",
+        "gauge",
+        "Calls that were put into a queue and nobody has yet.",
+        queued,
+    );
     let stretches = [("10s", &seen.last_10s), ("1m", &seen.last_minute), ("1h", &seen.last_hour)];
-    page.metric("windlass_parallelism_average", "gauge", "Calls open at once on average, lately.");
+    page.metric(
+        "windlass_parallelism_average",
+        "gauge",
+        "Calls that somebody had at once on average, lately.",
+    );
     for (window, found) in stretches {
         page.sample("windlass_parallelism_average", &[("window", window)], found.average());
     }
-    page.metric("windlass_parallelism_max", "gauge", "Calls open at once at most, lately.");
+    page.metric("windlass_parallelism_max", "gauge", "Calls that somebody had at once at most, lately.");
     for (window, found) in stretches {
         page.sample("windlass_parallelism_max", &[("window", window)], found.max);
     }
@@ -130,31 +141,13 @@ fn server(page: &mut Page, seen: &ServerStats) {
     }
 }
 
-/// What the flows did that are not counted by themselves any more.
-fn others(flows: &[OfFlow], all: &Totals) -> Totals {
-    let left = |of: fn(&Totals) -> u64| {
-        flows.iter().fold(of(all), |left, (_, stats, _)| left.saturating_sub(of(&stats.totals)))
-    };
-    Totals {
-        runs_begun: left(|totals| totals.runs_begun),
-        runs_completed: left(|totals| totals.runs_completed),
-        runs_failed: left(|totals| totals.runs_failed),
-        runs_canceled: left(|totals| totals.runs_canceled),
-        ..Totals::default()
-    }
-}
-
-fn of_runs(page: &mut Page, flows: &[OfFlow], all: &Totals) {
-    let others = others(flows, all);
-    let of_flows = flows.iter().map(|(flow, stats, _)| (flow.as_str(), &stats.totals));
-    let totals: Vec<(&str, &Totals)> =
-        of_flows.chain((others != Totals::default()).then_some((OTHERS, &others))).collect();
+fn of_runs(page: &mut Page, flows: &Flows) {
     page.metric("windlass_runs_started_total", "counter", "Runs that began, by flow.");
-    for (flow, totals) in &totals {
-        page.sample("windlass_runs_started_total", &[("flow", flow)], totals.runs_begun);
+    for (flow, stats) in flows {
+        page.sample("windlass_runs_started_total", &[("flow", flow)], stats.totals.runs_begun);
     }
     page.metric("windlass_runs_ended_total", "counter", "Runs that ended, by flow and status.");
-    for (flow, totals) in &totals {
+    for (flow, FlowSums { totals, .. }) in flows {
         for (status, n) in [
             ("completed", totals.runs_completed),
             ("failed", totals.runs_failed),
@@ -164,34 +157,46 @@ fn of_runs(page: &mut Page, flows: &[OfFlow], all: &Totals) {
         }
     }
     page.metric("windlass_run_duration_seconds", "summary", "How long runs took, by flow.");
-    for (flow, stats, _) in flows {
+    for (flow, stats) in flows {
         let (n, sum, spread) = &stats.run_ms;
         page.summary("windlass_run_duration_seconds", &[("flow", flow)], *n, *sum, spread);
     }
 }
 
 /// The nodes of a flow, or all of them as one.
-fn told<'f>((flow, stats, nodes): &'f OfFlow, left: &mut usize) -> (&'f str, Cow<'f, [NodeStats]>) {
-    if nodes.len() <= *left {
-        *left -= nodes.len();
-        return (flow, Cow::Borrowed(nodes));
+fn told<'f>(stats: &'f FlowSums, left: &mut usize) -> Cow<'f, [NodeStats]> {
+    if stats.nodes.len() <= *left {
+        *left -= stats.nodes.len();
+        return Cow::Borrowed(&stats.nodes);
     }
-    let (_, total_ms, ms) = stats.call_ms.clone();
-    let Totals { calls_ok: n_ok, calls_failed: n_failed, .. } = stats.totals;
-    (flow, Cow::Owned(vec![NodeStats { node: OTHERS.to_owned(), n_ok, n_failed, total_ms, ms }]))
+    let Totals { calls_ok, calls_failed, calls_suspended, .. } = stats.totals;
+    Cow::Owned(vec![NodeStats {
+        node: OTHERS.to_owned(),
+        n_ok: calls_ok,
+        n_failed: calls_failed,
+        n_suspended: calls_suspended,
+        ms: stats.call_ms.clone(),
+        wait_ms: Spread::default(),
+        whole_ms: Spread::default(),
+    }])
 }
 
-fn of_calls(page: &mut Page, flows: &[OfFlow]) {
-    page.metric("windlass_flow_calls_running", "gauge", "Calls that are open now, by flow.");
-    for (flow, stats, _) in flows {
+fn of_calls(page: &mut Page, flows: &Flows) {
+    page.metric("windlass_flow_calls_running", "gauge", "Calls that somebody has now, by flow.");
+    for (flow, stats) in flows {
         page.sample("windlass_flow_calls_running", &[("flow", flow)], stats.n_open);
+    }
+    page.metric("windlass_call_wait_seconds", "summary", "How long calls were in a queue, by flow.");
+    for (flow, stats) in flows {
+        let (n, sum, spread) = &stats.wait_ms;
+        page.summary("windlass_call_wait_seconds", &[("flow", flow)], *n, *sum, spread);
     }
     page.metric("windlass_calls_ended_total", "counter", "Attempts at calls, by flow, node and outcome.");
     let mut left = NODES_MAX;
-    let flows: Vec<_> = flows.iter().map(|flow| told(flow, &mut left)).collect();
+    let flows: Vec<_> = flows.iter().map(|(flow, stats)| (flow.as_str(), told(stats, &mut left))).collect();
     for (flow, nodes) in &flows {
-        for NodeStats { node, n_ok, n_failed, .. } in nodes.iter() {
-            for (outcome, n) in [("succeeded", n_ok), ("failed", n_failed)] {
+        for NodeStats { node, n_ok, n_failed, n_suspended, .. } in nodes.iter() {
+            for (outcome, n) in [("succeeded", n_ok), ("failed", n_failed), ("suspended", n_suspended)] {
                 let labels = [("flow", *flow), ("node", node), ("outcome", outcome)];
                 page.sample("windlass_calls_ended_total", &labels, n);
             }
@@ -199,9 +204,9 @@ fn of_calls(page: &mut Page, flows: &[OfFlow]) {
     }
     page.metric("windlass_call_duration_seconds", "summary", "How long attempts took, by flow and node.");
     for (flow, nodes) in &flows {
-        for NodeStats { node, n_ok, n_failed, total_ms, ms } in nodes.iter() {
+        for NodeStats { node, ms: (n, sum, spread), .. } in nodes.iter() {
             let labels = [("flow", *flow), ("node", node)];
-            page.summary("windlass_call_duration_seconds", &labels, n_ok + n_failed, *total_ms, ms);
+            page.summary("windlass_call_duration_seconds", &labels, *n, *sum, spread);
         }
     }
 }
@@ -242,8 +247,10 @@ fn bounded(mut queues: Vec<Depths>) -> Vec<Depths> {
     if rest.is_empty() {
         return queues;
     }
+    // Somebody may have called a queue so: it is one of them.
+    let named = queues.iter().position(|(name, ..)| name == OTHERS).map(|at| queues.remove(at));
     let mut others: Depths = (OTHERS.to_owned(), Vec::new(), 0, 0);
-    for (_, states, dead, age) in rest {
+    for (_, states, dead, age) in rest.into_iter().chain(named) {
         for (state, n) in states {
             match others.1.iter_mut().find(|(known, _)| *known == state) {
                 Some((_, sum)) => *sum += n,
@@ -278,8 +285,12 @@ mod tests {
         let (name, states, dead, age) = &queues[QUEUES_MAX];
         assert_eq!(
             (name.as_str(), states.as_slice(), *dead, *age),
-            ("other", &[("queued", 1_225)][..], 50, 49)
+            ("/other", &[("queued", 1_225)][..], 50, 49)
         );
+        let named = ("/other".to_owned(), vec![("queued", 1_000)], 0, 0);
+        let queues = bounded((0..150).map(queue).chain([named]).collect());
+        let others: Vec<&Depths> = queues.iter().filter(|(name, ..)| name == OTHERS).collect();
+        assert_eq!((others.len(), others[0].1[0].1), (1, 1_000 + 1_275));
     }
 
     #[test]

@@ -1,24 +1,22 @@
 //! How things went: on this server, of a flow, of a run.
 
-use std::collections::BTreeMap;
+mod figures;
 
 use axum::Json;
 use axum::extract::State;
 use windlass_engine::id::FlowId;
 use windlass_engine::parallelism::Parallelism;
-use windlass_engine::time::Timestamp;
 use windlass_runtime::stats::{ProcessStats as Process, ServerStats as Seen};
-use windlass_sdk::types::{FlowStats, Load, NodeDurations, ProcessStats, RunStats, ServerStats, Stats};
+use windlass_sdk::types::{FlowStats, Load, ProcessStats, RunStats, ServerStats, Stats};
 use windlass_store::flow::FlowRef;
-use windlass_store::project::attempts::{AttemptStatus, Attempts, NodeAttempt};
+use windlass_store::project::attempts::Attempts;
 
 use crate::app::{App, run_id};
 use crate::extract::At;
 use crate::problem::Answer;
 use crate::shape;
 
-/// Nodes of a run that are told apart.
-const NODES_MAX: usize = 1_000;
+use figures::{Figures, claims, follow_rounds};
 
 /// Says how everything on this server went since it started: how many calls at once, how long, how many a second.
 #[utoipa::path(get, path = "/api/v1/stats", operation_id = "show_stats", tag = "server",
@@ -31,11 +29,13 @@ pub(crate) async fn server(State(app): State<App>) -> Answer<Json<Stats>> {
         flows.push(flow_name(&app, id).await?);
     }
     flows.sort_unstable();
+    flows.dedup();
     Ok(Json(Stats {
         timestamp: shape::time(app.runtime.clock().now()),
         parallelism: Load {
             running: seen.all.n_open,
             max_running: seen.all.n_open_max,
+            waiting: seen.n_queued,
             last_10s: shape::parallelism(&seen.last_10s),
             last_minute: shape::parallelism(&seen.last_minute),
             last_hour: shape::parallelism(&seen.last_hour),
@@ -61,7 +61,7 @@ pub(crate) async fn flow(State(app): State<App>, At(flow): At<String>) -> Answer
         flow: flow.name,
         running: seen.n_open,
         max_running: seen.n_open_max,
-        average_parallelism: shape::quotient(seen.call_ms.1, seen.run_ms.1),
+        average_parallelism: shape::quotient(seen.whole_ms.0, seen.whole_ms.1),
         nodes: shape::node_pace(&seen, up_ms),
         runs: shape::run_pace(&seen, up_ms),
         by_node: nodes.iter().map(shape::node_durations).collect(),
@@ -74,51 +74,32 @@ pub(crate) async fn flow(State(app): State<App>, At(flow): At<String>) -> Answer
     responses((status = 200, description = "How it went", body = RunStats)))]
 pub(crate) async fn run(State(app): State<App>, At(id): At<String>) -> Answer<Json<RunStats>> {
     let view = app.view(run_id(&id)?).await?;
-    let mut attempts = Attempts::new(view.row.id, &view.plan);
-    app.each_entry(view.row.id, |_, entry| attempts.follow(entry)).await?;
+    let run = view.row.id;
+    let (mut attempts, mut rounds) = (Attempts::new(run, &view.plan), Vec::new());
+    app.each_entry(run, |_, entry| {
+        attempts.follow(entry);
+        follow_rounds(&mut rounds, entry);
+    })
+    .await?;
+    let claims = claims(&app, run).await?;
     let label = app.label(view.row.origin.flow, view.row.origin.version).await?;
-    let standing = &view.row.standing;
-    let (from, to) =
-        (view.row.origin.created_at, standing.ended_at.unwrap_or_else(|| app.runtime.clock().now()));
-    let calls: Vec<&NodeAttempt> = attempts.rows().iter().filter(|row| row.fence > 0).collect();
-    let spans: Vec<(Timestamp, Timestamp)> =
-        calls.iter().map(|row| (row.started_at, row.finished_at.unwrap_or(to))).collect();
-    let times = spans.iter().map(|(from, to)| to.since(*from)).collect();
-    let mut nodes: BTreeMap<String, (NodeDurations, Vec<u64>)> = BTreeMap::new();
-    for (row, (from, to)) in calls.iter().zip(&spans) {
-        let name = view.plan.pattern(&row.node);
-        let (node, times) = nodes.entry(name).or_default();
-        times.push(to.since(*from));
-        node.succeeded +=
-            u64::from(row.status == AttemptStatus::Ok || row.status == AttemptStatus::Suspended);
-        node.failed += u64::from(row.status == AttemptStatus::Error);
+    let now = app.runtime.clock().now();
+    let figures = Figures::of(&view, attempts.rows(), &claims, now);
+    let mut parallelism = Parallelism::default();
+    for (from, to) in rounds {
+        let found = Parallelism::of(&figures.spans, from, to.unwrap_or(now));
+        parallelism.add_part(&found, |ms| ms);
     }
     Ok(Json(RunStats {
-        run: view.row.id.to_string(),
+        run: run.to_string(),
         flow: label.flow.clone(),
-        status: shape::status(standing.status),
-        parallelism: shape::parallelism(&Parallelism::of(&spans, from, to)),
-        duration_ms: shape::spread_of(times),
-        attempts: calls.len() as u64,
-        nodes: longest(nodes),
+        status: shape::status(view.row.standing.status),
+        parallelism: shape::parallelism(&parallelism),
+        duration_ms: shape::spread_of(figures.work),
+        waiting_ms: shape::spread_of(figures.waits),
+        attempts: figures.n_attempts,
+        nodes: figures.nodes,
     }))
-}
-
-/// By name, those that took longest if there are too many.
-fn longest(nodes: BTreeMap<String, (NodeDurations, Vec<u64>)>) -> Vec<NodeDurations> {
-    let durations = |(name, (node, times)): (String, (NodeDurations, Vec<u64>))| NodeDurations {
-        node: name,
-        total_ms: times.iter().fold(0, |sum: u64, ms| sum.saturating_add(*ms)),
-        duration_ms: shape::spread_of(times),
-        ..node
-    };
-    let mut nodes: Vec<NodeDurations> = nodes.into_iter().map(durations).collect();
-    if nodes.len() > NODES_MAX {
-        nodes.sort_by_key(|node| std::cmp::Reverse(node.total_ms));
-        nodes.truncate(NODES_MAX);
-        nodes.sort_by(|a, b| a.node.cmp(&b.node));
-    }
-    nodes
 }
 
 /// The name of a flow, or its id if it is gone.

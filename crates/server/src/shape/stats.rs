@@ -53,14 +53,16 @@ pub(crate) fn parallelism(found: &Found) -> Parallelism {
 }
 
 pub(crate) fn node_pace(stats: &FlowStats, up_ms: u64) -> NodePace {
-    let Totals { nodes_settled, calls_begun, calls_ok, calls_failed, .. } = stats.totals;
+    let Totals { nodes_settled, calls_begun, calls_ok, calls_failed, calls_suspended, .. } = stats.totals;
     let [last_10s, last_minute, last_hour] = each(&stats.calls, |seen, seconds| NodeStretch {
         ended: seen.n_created,
         per_second: quotient(seen.n_created, seconds),
         started: seen.n_started,
         succeeded: seen.n_succeeded,
         failed: seen.n_failed,
+        suspended: seen.n_suspended,
         duration_ms: spread(&seen.work_ms),
+        waiting_ms: spread(&seen.wait_ms),
     });
     let total = NodeStretch {
         ended: nodes_settled,
@@ -68,7 +70,9 @@ pub(crate) fn node_pace(stats: &FlowStats, up_ms: u64) -> NodePace {
         started: calls_begun,
         succeeded: calls_ok,
         failed: calls_failed,
+        suspended: calls_suspended,
         duration_ms: spread(&stats.call_ms.2),
+        waiting_ms: spread(&stats.wait_ms.2),
     };
     NodePace { last_10s, last_minute, last_hour, total }
 }
@@ -105,8 +109,11 @@ pub(crate) fn node_durations(stats: &NodeStats) -> NodeDurations {
         node: stats.node.clone(),
         succeeded: stats.n_ok,
         failed: stats.n_failed,
-        total_ms: stats.total_ms,
-        duration_ms: spread(&stats.ms),
+        suspended: stats.n_suspended,
+        total_ms: stats.ms.1,
+        duration_ms: spread(&stats.ms.2),
+        waiting_ms: spread(&stats.wait_ms),
+        node_ms: spread(&stats.whole_ms),
     }
 }
 

@@ -43,6 +43,8 @@ pub struct NodeAttempt {
     pub action: Option<String>,
     pub worker: Option<String>,
     pub started_at: Timestamp,
+    /// When it answered that it is not finished: nobody works on it since.
+    pub suspended_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
 }
 
@@ -270,6 +272,7 @@ impl<'p> Attempts<'p> {
             action: None,
             worker: None,
             started_at: self.now,
+            suspended_at: None,
             finished_at: None,
         };
         self.newest.insert(node.clone(), self.rows.len());
@@ -307,6 +310,9 @@ impl<'p> Attempts<'p> {
         let row = &mut self.rows[at];
         row.status = status;
         row.finished_at = Some(now);
+        if status == AttemptStatus::Suspended {
+            row.suspended_at = Some(now);
+        }
         row.output = end.output;
         row.fault = end.fault;
         row.action = end.action;

@@ -9,9 +9,11 @@ pub enum Moment {
     /// A round of the run began.
     Begun,
     /// Somebody was given the call of this node.
-    Granted(NodePath),
-    /// An attempt ended, well or not, and the node goes on: it is tried again, or asked again.
-    Attempted { node: NodePath, is_ok: bool },
+    Granted { node: NodePath, fence: u64 },
+    /// An attempt answered that it is not finished: it is asked again, or reported.
+    Suspended(NodePath),
+    /// An attempt failed, and the node is tried again.
+    Deferred(NodePath),
     /// The node, or the branch, is over.
     Settled { node: NodePath, is_ok: bool },
     /// Everything at this place and inside it was given up.
@@ -28,9 +30,9 @@ pub fn moments(events: &[Event]) -> Vec<Moment> {
 fn moment(event: &Event) -> Option<Moment> {
     Some(match event {
         Event::Started(_) | Event::Retried { .. } | Event::Rerun { .. } => Moment::Begun,
-        Event::Granted { node, .. } => Moment::Granted(node.clone()),
-        Event::Suspended { node, .. } => Moment::Attempted { node: node.clone(), is_ok: true },
-        Event::Deferred { node, .. } => Moment::Attempted { node: node.clone(), is_ok: false },
+        Event::Granted { node, fence, .. } => Moment::Granted { node: node.clone(), fence: *fence },
+        Event::Suspended { node, .. } => Moment::Suspended(node.clone()),
+        Event::Deferred { node, .. } => Moment::Deferred(node.clone()),
         Event::Done { node, .. } => Moment::Settled { node: node.clone(), is_ok: true },
         Event::Failed { node, .. } => Moment::Settled { node: node.clone(), is_ok: false },
         Event::Dropped { node } => Moment::Dropped(node.clone()),
