@@ -3,8 +3,8 @@
 use super::super::Run;
 use super::super::state::Status;
 use crate::event::{OnShort, Parent};
-use crate::money::Reserve;
 use crate::money::Bill;
+use crate::money::Reserve;
 
 impl Run {
     /// What the run cost so far, with its children.

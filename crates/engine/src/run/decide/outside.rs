@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{Decider, action_text};
 use crate::event::Event;
-use crate::money::Reserve;
 use crate::input::Refusal;
+use crate::money::Reserve;
 use crate::path::NodePath;
 use crate::plan::Kind;
 use crate::run::state::{Activity, Phase, Stage, Status};
