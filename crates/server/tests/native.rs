@@ -30,6 +30,8 @@ mod round;
 mod run;
 #[path = "native/service.rs"]
 mod service;
+#[path = "native/stats.rs"]
+mod stats;
 #[path = "native/stream.rs"]
 mod stream;
 #[path = "native/template.rs"]

@@ -310,9 +310,7 @@ impl<'p> Attempts<'p> {
         let row = &mut self.rows[at];
         row.status = status;
         row.finished_at = Some(now);
-        if status == AttemptStatus::Suspended {
-            row.suspended_at = Some(now);
-        }
+        row.suspended_at = (status == AttemptStatus::Suspended).then_some(now).or(row.suspended_at);
         row.output = end.output;
         row.fault = end.fault;
         row.action = end.action;

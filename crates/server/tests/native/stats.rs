@@ -1,0 +1,92 @@
+//! How things went: what is work, what is waiting, and what is neither.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::host::{Host, queued};
+
+/// How long a call waits in its queue here at least. Nothing can be awaited for it: it is time that is measured.
+const WAIT_MS: u64 = 120;
+
+async fn waited() {
+    tokio::time::sleep(Duration::from_millis(WAIT_MS)).await;
+}
+
+fn ms(of: &Value, what: &str) -> u64 {
+    of[what]["max"].as_u64().unwrap_or_else(|| panic!("no `{what}` in {of}"))
+}
+
+#[tokio::test]
+async fn waiting_in_a_queue_is_no_work() {
+    let host = Host::new().await;
+    host.publish("press", queued()).await;
+    let run = host.start("press", json!({ "params": { "text": "hi" } })).await;
+    waited().await;
+    let path = format!("/api/v1/runs/{run}/stats");
+    let stats = host.get(&path).await.ok();
+    assert_eq!((&stats["parallelism"]["busy_ms"], &stats["attempts"]), (&json!(0), &json!(1)), "{stats}");
+    let load = host.get("/api/v1/stats").await.ok()["parallelism"].clone();
+    assert_eq!((&load["running"], &load["waiting"], &load["max_running"]), (&json!(0), &json!(1), &json!(0)));
+    let job = host.claim("press").await;
+    let load = host.get("/api/v1/stats").await.ok()["parallelism"].clone();
+    assert_eq!((&load["running"], &load["waiting"]), (&json!(1), &json!(0)));
+    host.finish(&job, json!({ "outcome": "done", "result": "HI" })).await;
+    host.ended(&run).await;
+    let stats = host.get(&path).await.ok();
+    let node = &stats["nodes"][0];
+    assert!(ms(node, "waiting_ms") >= WAIT_MS, "{node}");
+    assert_eq!(ms(node, "node_ms"), ms(node, "waiting_ms") + ms(node, "duration_ms"), "{node}");
+    assert_eq!(stats["parallelism"]["busy_ms"], node["total_ms"], "{stats}");
+    let flow = host.get("/api/v1/flows/press/stats").await.ok();
+    let seen = &flow["by_node"][0];
+    assert_eq!(ms(seen, "duration_ms"), ms(node, "duration_ms"), "{flow}");
+    assert_eq!(ms(seen, "waiting_ms"), ms(node, "waiting_ms"), "{flow}");
+    assert_eq!((&flow["running"], &flow["nodes"]["total"]["succeeded"]), (&json!(0), &json!(1)));
+}
+
+#[tokio::test]
+async fn a_suspension_is_neither_done_nor_failed() {
+    let host = Host::new().await;
+    host.publish("press", queued()).await;
+    let run = host.start("press", json!({ "params": { "text": "hi" } })).await;
+    let job = host.claim("press").await;
+    host.finish(&job, json!({ "outcome": "suspended", "memo": 7 })).await;
+    let of_run = format!("/api/v1/runs/{run}/stats");
+    for path in [of_run.as_str(), "/api/v1/flows/press/stats"] {
+        let stats = host.get(path).await.ok();
+        let node = if stats["nodes"].is_array() { &stats["nodes"][0] } else { &stats["by_node"][0] };
+        let counts = ["succeeded", "failed", "suspended"].map(|what| node[what].as_u64().unwrap());
+        assert_eq!(counts, [0, 0, 1], "{path}: {stats}");
+    }
+    let load = host.get("/api/v1/stats").await.ok()["parallelism"].clone();
+    assert_eq!((&load["running"], &load["waiting"]), (&json!(0), &json!(0)));
+    let text = String::from_utf8(host.get("/metrics").await.body).unwrap();
+    let line = "windlass_calls_ended_total{flow=\"press\",node=\"work\",outcome=\"suspended\"} 1";
+    assert!(text.lines().any(|found| found == line), "{text}");
+}
+
+#[tokio::test]
+async fn the_time_between_two_rounds_is_not_that_of_the_run() {
+    let host = Host::new().await;
+    host.publish("press", queued()).await;
+    let begun = Instant::now();
+    let run = host.start("press", json!({ "params": { "text": "hi" } })).await;
+    let job = host.claim("press").await;
+    host.finish(&job, json!({ "outcome": "done", "result": "HI" })).await;
+    host.ended(&run).await;
+    let between = Instant::now();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let between = between.elapsed();
+    host.post(&format!("/api/v1/runs/{run}/rerun"), json!({ "from": "work" })).await.ok();
+    let job = host.claim("press").await;
+    host.finish(&job, json!({ "outcome": "done", "result": "HO" })).await;
+    host.ended(&run).await;
+    // A millisecond for every moment that was rounded.
+    let most = u64::try_from((begun.elapsed() - between).as_millis()).unwrap() + 5;
+    let stats = host.get(&format!("/api/v1/runs/{run}/stats")).await.ok();
+    assert!(stats["parallelism"]["wall_ms"].as_u64().unwrap() <= most, "{most}: {stats}");
+    let runs = host.get("/api/v1/flows/press/stats").await.ok()["runs"]["total"].clone();
+    assert_eq!((&runs["started"], &runs["completed"]), (&json!(2), &json!(2)));
+    assert!(ms(&runs, "duration_ms") <= most, "{most}: {runs}");
+}
