@@ -117,7 +117,6 @@ fn what_a_run_tells_in_one_commit_has_names_of_its_own_and_keeps_its_order() {
             Note::CallEnded { .. } => "ended",
             Note::Billed { .. } => "billed",
             Note::BalanceChanged => "balance",
-            Note::ReserveRaised { .. } => "reserve",
         };
         (word, message.id.part)
     };
