@@ -77,7 +77,12 @@ impl Record {
 
     pub(super) fn event(&mut self, event: &Event, at: Timestamp) -> Verdict {
         self.n_events += 1;
-        if self.ended && !matches!(event, Event::Retried { .. } | Event::Rerun { .. }) {
+        // The budget of its next round, and the cost of a child that ended late, change nothing about its end.
+        let may_follow = matches!(
+            event,
+            Event::Retried { .. } | Event::Rerun { .. } | Event::Funded { .. } | Event::Billed { .. }
+        );
+        if self.ended && !may_follow {
             return broken("I2", format!("after its end: {event:?}"));
         }
         match event {
