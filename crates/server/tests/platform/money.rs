@@ -110,8 +110,8 @@ async fn a_short_balance_refuses_the_whole_batch_and_names_what_does_not_fit() {
     let told = host.post("/api/v1/tasks/batch", batch).await;
     assert_eq!(told.no(409, "insufficient_balance"), ["$[2].account"]);
     let detail = told.json()["detail"].as_str().unwrap().to_owned();
-    assert!(detail.contains("140 are needed") && detail.contains("`acme` has 100"), "{detail}");
-    assert!(detail.contains("deposit at least 40"), "{detail}");
+    assert!(detail.contains("130 are needed") && detail.contains("`acme` has 100"), "{detail}");
+    assert!(detail.contains("deposit at least 30"), "{detail}");
     assert_eq!((host.money().await, host.kinds().await.len()), ((100, 0), 1));
     assert_eq!(host.get("/api/v1/tasks").await.ok()["count"], 0);
     let batch = json!([paid(json!(20)), paid(json!(20)), paid(json!(10))]);
