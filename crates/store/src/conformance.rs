@@ -3,7 +3,7 @@
 //! function that gives an empty store, or anything that holds one (`AsRef<dyn Store>`).
 #![allow(clippy::unwrap_used, reason = "these are tests: a store that fails has failed them")]
 
-mod bench;
+pub(crate) mod bench;
 mod driver;
 
 pub mod accounts;

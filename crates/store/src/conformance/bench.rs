@@ -86,7 +86,15 @@ pub(super) fn version_draft(n: u64) -> VersionDraft {
     }
 }
 
-pub(super) fn origin(now: Timestamp) -> Origin {
+/// A flow with one version.
+#[cfg(test)]
+pub(crate) fn publication(n: u64, name: &str) -> Publication {
+    let flow = FlowChoice::Create(flow_draft(n, name));
+    Publication { flow, version: Some(version_draft(n)), now: at(0) }
+}
+
+/// A run of the flow with the number 1.
+pub(crate) fn origin(now: Timestamp) -> Origin {
     Origin {
         flow: flow_id(FLOW),
         version: version_id(VERSION),
@@ -99,7 +107,7 @@ pub(super) fn origin(now: Timestamp) -> Origin {
     }
 }
 
-pub(super) fn standing(status: RunStatus, now: Timestamp) -> Standing {
+pub(crate) fn standing(status: RunStatus, now: Timestamp) -> Standing {
     Standing {
         status,
         round: 1,

@@ -121,6 +121,7 @@ impl Cluster {
         while !self.sql("postgres", "SELECT 1") {
             let ended = self.server.as_mut().unwrap().try_wait().unwrap();
             assert!(ended.is_none() && begun.elapsed() < PATIENCE, "{}", self.log());
+            // It tells nobody when it is there: it has to be asked.
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -131,7 +132,7 @@ impl Cluster {
             server.kill().unwrap();
             server.wait().unwrap();
         }
-        // Its children notice by themselves; the next server waits for them.
+        // Its children notice by themselves, and tell nobody; the next server waits for them.
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE && self.sql("postgres", "SELECT 1") {
             std::thread::sleep(Duration::from_millis(5));
@@ -282,6 +283,7 @@ fn owner() -> Option<(u32, u32)> {
     }
     let users = fs::read_to_string(Path::new("/etc/passwd")).unwrap();
     let ids = |line: &str| {
+        // The password stands before the numbers of the user and its group.
         let mut fields = line.strip_prefix("postgres:")?.split(':').skip(1);
         Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
     };

@@ -1,6 +1,6 @@
 //! What holds after any sequence of commits, whatever they are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use windlass_engine::event::{Event, Level};
@@ -8,15 +8,13 @@ use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::{Job, JobInput, JobSpec};
 use windlass_engine::journal::Entry;
 use windlass_engine::money::Movement;
-use windlass_engine::plan::Form;
-use windlass_engine::run::Totals;
 
 use super::*;
 use crate::account::Posting;
 use crate::commit::{JobChange, RunChange};
-use crate::flow::{FlowChoice, FlowDraft, VersionDraft, VersionStatus};
+use crate::conformance::bench::{origin, publication, standing};
 use crate::job::{JobOrigin, JobQuery};
-use crate::run::{Origin, RunStatus, Standing};
+use crate::run::RunStatus;
 
 fn id<I: std::str::FromStr<Err: std::fmt::Debug>>(prefix: &str, n: u64) -> I {
     format!("{prefix}_{n:032x}").parse().unwrap()
@@ -27,24 +25,7 @@ pub(super) fn run() -> RunId {
 }
 
 pub(super) fn publish(store: &Memory) {
-    let flow = FlowChoice::Create(FlowDraft {
-        id: id("flow", 1),
-        name: "flow".to_owned(),
-        description: String::new(),
-        labels: BTreeMap::new(),
-        is_template: false,
-        allow_same_name: false,
-    });
-    let version = VersionDraft {
-        id: id("ver", 1),
-        number: None,
-        definition: String::new(),
-        form: Form::Graph,
-        lenient: false,
-        status: VersionStatus::Published,
-        note: String::new(),
-    };
-    store.publish_now(Publication { flow, version: Some(version), now: Timestamp(0) }).unwrap();
+    store.publish_now(publication(1, "flow")).unwrap();
 }
 
 pub(super) fn len(store: &Memory) -> u64 {
@@ -57,41 +38,15 @@ pub(super) fn entry(command: u64, expected_len: u64) -> Commit {
 
 fn run_entry(command: u64, run: RunId, expected_len: u64) -> Commit {
     let (command, now) = (id("cmd", command), Timestamp(1));
-    let origin = Origin {
-        flow: id("flow", 1),
-        version: id("ver", 1),
-        request: None,
-        labels: BTreeMap::new(),
-        account: None,
-        parent: None,
-        schedule: None,
-        created_at: now,
-    };
-    let standing = Standing {
-        status: RunStatus::Running,
-        round: 1,
-        node: None,
-        action: None,
-        step_count: 0,
-        wake_at: None,
-        owner: None,
-        cost: Totals::default(),
-        needs: None,
-        error: None,
-        shared: None,
-        result: None,
-        updated_at: now,
-        ended_at: None,
-    };
     let message = expected_len.to_string();
     let events = vec![Event::Logged { level: Level::Info, node: None, message }];
     Commit {
         run: Some(RunChange {
             run,
             expected_len,
-            create: (expected_len == 0).then_some(origin),
+            create: (expected_len == 0).then(|| origin(now)),
             entry: Entry::new(now, command, events),
-            standing,
+            standing: standing(RunStatus::Running, now),
             snapshot: None,
             reopened: None,
         }),

@@ -1,43 +1,21 @@
 //! What the tests of this store are made of.
 
 use windlass_engine::event::{Event, Level};
+use windlass_engine::id::CommandId;
 use windlass_engine::journal::Entry;
 use windlass_engine::money::Movement;
-use windlass_engine::plan::Form;
-use windlass_engine::run::Totals;
 use windlass_engine::time::Timestamp;
 
 use crate::account::Posting;
 use crate::commit::{Commit, Committed, RunChange};
+use crate::conformance::bench::{origin, publication, standing};
 use crate::error::StoreError;
-use crate::flow::{FlowChoice, FlowDraft, Publication, VersionDraft, VersionStatus};
 use crate::record::Record;
-use crate::run::{Origin, RunStatus, Since, Standing};
+use crate::run::{RunStatus, Since};
 use crate::store::Store;
 
 pub(super) fn id<I: std::str::FromStr<Err: std::fmt::Debug>>(prefix: &str, n: u64) -> I {
     format!("{prefix}_{n:032x}").parse().unwrap()
-}
-
-pub(super) fn publication(flow: u64, name: &str) -> Publication {
-    let flow_draft = FlowDraft {
-        id: id("flow", flow),
-        name: name.to_owned(),
-        description: String::new(),
-        labels: Default::default(),
-        is_template: false,
-        allow_same_name: false,
-    };
-    let version = VersionDraft {
-        id: id("ver", flow),
-        number: None,
-        definition: String::new(),
-        form: Form::Graph,
-        lenient: false,
-        status: VersionStatus::Published,
-        note: String::new(),
-    };
-    Publication { flow: FlowChoice::Create(flow_draft), version: Some(version), now: Timestamp(0) }
 }
 
 pub(super) async fn publish(store: &dyn Store) {
@@ -47,39 +25,13 @@ pub(super) async fn publish(store: &dyn Store) {
 /// One more entry of a run. Whoever makes it has a number, so that no two have the same command.
 pub(super) fn entry(by: u64, run: u64, expected_len: u64) -> Commit {
     let (command, now) = (id("cmd", (by << 48) + (run << 32) + expected_len + 1), Timestamp(1));
-    let origin = Origin {
-        flow: id("flow", 1),
-        version: id("ver", 1),
-        request: None,
-        labels: Default::default(),
-        account: None,
-        parent: None,
-        schedule: None,
-        created_at: now,
-    };
-    let standing = Standing {
-        status: RunStatus::Running,
-        round: 1,
-        node: None,
-        action: None,
-        step_count: 0,
-        wake_at: None,
-        owner: None,
-        cost: Totals::default(),
-        needs: None,
-        error: None,
-        shared: None,
-        result: None,
-        updated_at: now,
-        ended_at: None,
-    };
     let event = Event::Logged { level: Level::Info, node: None, message: "x".repeat(100) };
     let change = RunChange {
         run: id("run", run),
         expected_len,
-        create: (expected_len == 0).then_some(origin),
+        create: (expected_len == 0).then(|| origin(now)),
         entry: Entry::new(now, command, vec![event]),
-        standing,
+        standing: standing(RunStatus::Running, now),
         snapshot: None,
         reopened: None,
     };
@@ -105,13 +57,6 @@ pub(super) async fn open_account(store: &dyn Store, account: &str, amount: i64) 
     let now = Timestamp(0);
     store.save(Record::Account { id: account.to_owned(), name: String::new(), now }).await.unwrap();
     let deposit = posting(account, Movement::deposit(&format!("deposit:{account}"), amount));
-    let command = format!("cmd_{:032x}", u128::from_be_bytes(digest(account))).parse().unwrap();
-    let commit = Commit { postings: vec![deposit], ..Commit::new(command, now) };
+    let commit = Commit { postings: vec![deposit], ..Commit::new(CommandId::of_text(account), now) };
     store.commit(vec![commit]).await.remove(0).unwrap();
-}
-
-fn digest(text: &str) -> [u8; 16] {
-    let mut bytes = [0xff; 16];
-    text.bytes().zip(bytes.iter_mut().skip(1)).for_each(|(byte, place)| *place = byte);
-    bytes
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use windlass_engine::money::Movement;
 use windlass_engine::time::Timestamp;
 
-use super::bench::{commit, entry, id, len, open_account, posting, publication, publish};
+use super::bench::{commit, entry, id, len, open_account, posting, publish};
 use super::{block_on, scratch};
 use crate::account::LedgerQuery;
 use crate::commit::Commit;
+use crate::conformance::bench::publication;
 use crate::durability::Durability;
 use crate::error::{Refusal, StoreError};
 use crate::flow::FlowQuery;

@@ -4,10 +4,11 @@ use windlass_engine::event::Level;
 use windlass_engine::money::Movement;
 use windlass_engine::time::Timestamp;
 
-use super::bench::{commit, entry, id, open_account, posting, publication};
+use super::bench::{commit, entry, id, open_account, posting};
 use super::{block_on, scratch};
 use crate::account::LedgerQuery;
 use crate::commit::Commit;
+use crate::conformance::bench::publication;
 use crate::flow::{FlowChoice, FlowRef};
 use crate::log::{LogRow, LogsOf, Said};
 use crate::record::{AuditRow, Record};

@@ -7,77 +7,31 @@ use std::time::{Duration, Instant};
 
 use windlass_engine::event::{Event, Level};
 use windlass_engine::journal::Entry;
-use windlass_engine::plan::Form;
-use windlass_engine::run::Totals;
 
 use super::*;
 use crate::commit::RunChange;
+use crate::conformance::bench::{origin, publication, standing};
 use crate::conformance::block_on;
-use crate::flow::{FlowChoice, FlowDraft, VersionDraft, VersionStatus};
-use crate::run::{Origin, RunStatus, Standing};
+use crate::run::RunStatus;
 
 fn id<I: std::str::FromStr<Err: std::fmt::Debug>>(prefix: &str, n: u64) -> I {
     format!("{prefix}_{n:032x}").parse().unwrap()
 }
 
 fn publish(store: &Sqlite) {
-    let flow = FlowChoice::Create(FlowDraft {
-        id: id("flow", 1),
-        name: "flow".to_owned(),
-        description: String::new(),
-        labels: Default::default(),
-        is_template: false,
-        allow_same_name: false,
-    });
-    let version = VersionDraft {
-        id: id("ver", 1),
-        number: None,
-        definition: String::new(),
-        form: Form::Graph,
-        lenient: false,
-        status: VersionStatus::Published,
-        note: String::new(),
-    };
-    let publication = Publication { flow, version: Some(version), now: Timestamp(0) };
-    block_on(store.publish(publication)).unwrap();
+    block_on(store.publish(publication(1, "flow"))).unwrap();
 }
 
 /// One more entry of a run, so large.
 fn entry(run: u64, expected_len: u64, n_bytes: usize) -> Commit {
     let (command, now) = (id("cmd", (run << 32) + expected_len + 1), Timestamp(1));
-    let origin = Origin {
-        flow: id("flow", 1),
-        version: id("ver", 1),
-        request: None,
-        labels: Default::default(),
-        account: None,
-        parent: None,
-        schedule: None,
-        created_at: now,
-    };
-    let standing = Standing {
-        status: RunStatus::Running,
-        round: 1,
-        node: None,
-        action: None,
-        step_count: 0,
-        wake_at: None,
-        owner: None,
-        cost: Totals::default(),
-        needs: None,
-        error: None,
-        shared: None,
-        result: None,
-        updated_at: now,
-        ended_at: None,
-    };
     let event = Event::Logged { level: Level::Info, node: None, message: "x".repeat(n_bytes) };
     let change = RunChange {
         run: id("run", run),
         expected_len,
-        create: (expected_len == 0).then_some(origin),
+        create: (expected_len == 0).then(|| origin(now)),
         entry: Entry::new(now, command, vec![event]),
-        standing,
+        standing: standing(RunStatus::Running, now),
         snapshot: None,
         reopened: None,
     };
