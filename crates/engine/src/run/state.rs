@@ -103,9 +103,6 @@ pub struct NodeState {
     /// Attempts made in this visit.
     #[serde(default)]
     pub attempts: u32,
-    /// The fence under which the newest of them started a child run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub child: Option<u64>,
     /// The last grant of its call in this visit; 0 = none.
     #[serde(default, skip_serializing_if = "is_none")]
     pub fence: u64,
@@ -262,9 +259,9 @@ pub struct Slot {
     pub wake: Option<Timestamp>,
     #[serde(default)]
     pub attempts: u32,
-    /// The fence under which the newest of them started a child run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub child: Option<u64>,
+    /// The last grant of its call in this visit; 0 = none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub fence: u64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -114,7 +114,8 @@ pub(crate) fn node_states(plan: &Plan, run: &Run) -> (BTreeMap<String, NodeState
 
 fn node_state(run: RunId, found: &Found<'_>) -> NodeState {
     let (job, call) = reach(run, found);
-    let state = NodeState { status: found.phase().word().to_owned(), job, call, ..NodeState::default() };
+    let status = found.phase().word().to_owned();
+    let state = NodeState { status, job, call, child: child(run, found), ..NodeState::default() };
     match found {
         Found::Node { node, state: inner } => NodeState {
             title: node.title.clone(),
@@ -124,7 +125,6 @@ fn node_state(run: RunId, found: &Found<'_>) -> NodeState {
             action: inner.action.clone(),
             error: inner.fault.as_ref().map(|fault| shape_fault(fault, None)),
             attempts: inner.attempts,
-            child: inner.child.map(|fence| RunId::of_call(run, fence).to_string()),
             started_at: inner.entered_at.map(time),
             finished_at: inner.ended_at.map(time),
             branches: match inner.nest.as_deref() {
@@ -139,7 +139,6 @@ fn node_state(run: RunId, found: &Found<'_>) -> NodeState {
             output: slot.output.as_deref().cloned(),
             error: slot.fault.as_deref().map(|fault| shape_fault(fault, None)),
             attempts: slot.attempts,
-            child: slot.child.map(|fence| RunId::of_call(run, fence).to_string()),
             ..state
         },
     }
@@ -157,12 +156,22 @@ fn branches(arms: &FanState) -> Branches {
 /// The job that carries the call of this place, or carried it last, and the call that may be reported.
 fn reach(run: RunId, found: &Found<'_>) -> (Option<String>, Option<String>) {
     let (job, call) = reach_now(run, found);
-    let last = match found {
-        Found::Node { state, .. } => Some(state.fence).filter(|fence| *fence > 0),
-        Found::Branch { .. } => None,
-    };
-    let last = last.filter(|_| found.call().is_some_and(|call| call.exec == Exec::Queue));
+    let last = last_grant(found).filter(|_| found.call().is_some_and(|call| call.exec == Exec::Queue));
     (job.or_else(|| Some(JobId::of_call(run, last?).to_string())), call)
+}
+
+/// The run that the call of this place started, or started last.
+fn child(run: RunId, found: &Found<'_>) -> Option<String> {
+    let is_flow = found.call().is_some_and(|call| matches!(call.exec, Exec::Flow { .. }));
+    last_grant(found).filter(|_| is_flow).map(|fence| RunId::of_call(run, fence).to_string())
+}
+
+fn last_grant(found: &Found<'_>) -> Option<u64> {
+    let fence = match found {
+        Found::Node { state, .. } => state.fence,
+        Found::Branch { slot, .. } => slot.fence,
+    };
+    (fence > 0).then_some(fence)
 }
 
 fn reach_now(run: RunId, found: &Found<'_>) -> (Option<String>, Option<String>) {

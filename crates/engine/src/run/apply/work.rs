@@ -9,7 +9,7 @@ use super::super::state::{Activity, Phase, Stage, Status, Work};
 use super::super::{Run, Todo};
 use crate::event::{Event, Next};
 use crate::path::NodePath;
-use crate::plan::{Exec, Plan};
+use crate::plan::Plan;
 use crate::time::Timestamp;
 
 impl Run {
@@ -65,7 +65,6 @@ impl Run {
         self.reserves.extend(budget.map(|budget| (*fence, budget)));
         let call = self.spot(plan, path).and_then(|spot| spot.call());
         let total = call.map_or(0, |call| call.total_timeout_ms);
-        let child = call.is_some_and(|call| matches!(call.exec, Exec::Flow { .. })).then_some(*fence);
         let was_granted = self.work_mut(plan, path).is_some_and(|w| matches!(w.stage, Stage::Granted { .. }));
         self.n_granted += usize::from(!was_granted);
         let Some((phase, _)) = self.site_mut(plan, path) else { return };
@@ -87,7 +86,7 @@ impl Run {
                 *other = Phase::Open(Activity::Call(Box::new(work)));
             }
         }
-        self.note_attempts(plan, path, *attempt, *fence, child);
+        self.note_attempts(plan, path, *attempt, *fence);
         self.note_visit(plan, path, *visit, input.as_ref());
         self.wake_work(plan, path);
         // A child for which nothing is left holds nobody up.
@@ -171,17 +170,16 @@ impl Run {
         self.set_wake(plan, path, wake);
     }
 
-    fn note_attempts(&mut self, plan: &Plan, path: &NodePath, attempt: u32, fence: u64, child: Option<u64>) {
+    fn note_attempts(&mut self, plan: &Plan, path: &NodePath, attempt: u32, fence: u64) {
         match self.spot(plan, path).map(|spot| spot.branch.is_some()) {
             Some(true) => {
                 if let Some(slot) = self.slot_mut(plan, path) {
-                    slot.attempts = attempt;
-                    slot.child = child;
+                    (slot.attempts, slot.fence) = (attempt, fence);
                 }
             }
             Some(false) => {
                 if let Some(node) = self.node_mut(plan, path) {
-                    (node.attempts, node.fence, node.child) = (attempt, fence, child);
+                    (node.attempts, node.fence) = (attempt, fence);
                 }
             }
             None => {}
