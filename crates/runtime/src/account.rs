@@ -101,7 +101,7 @@ impl Runtime {
 
     async fn deposit_now(&self, account: &str, amount: i64, key: &str) -> Result<Deposited, AccountError> {
         // The same deposit twice at once: the second one is to find what the first one did.
-        let _alone = self.needy().paying(account, key).lock().await;
+        let _alone = self.needy().paying.pass((account, key)).await;
         let before = self.account(account).await?;
         let movement = Movement::deposit(key, amount);
         if let Some(entry) = self.entry(account, &movement.key).await? {

@@ -35,6 +35,7 @@ use windlass_store::queue::QueueDepth;
 use crate::log::Log;
 use crate::mailbox::Letter;
 use crate::queue::Tallies;
+use crate::turnstile::Turnstiles;
 use crate::{Runtime, RuntimeError};
 
 pub use act::JobError;
@@ -47,9 +48,6 @@ pub const WAIT_MAX: Duration = Duration::from_secs(60);
 pub const CLAIM_MAX: usize = 1_000;
 /// Queues and services, of each, that a claim can name; what is more is not looked at.
 pub const CLAIM_NAMES_MAX: usize = 1_000;
-
-/// Queues are spread over so many locks, so that they hardly wait for one another.
-const TURNSTILES: usize = 64;
 
 /// Somebody asks for work.
 #[derive(Debug, Clone)]
@@ -124,8 +122,8 @@ pub(crate) struct Jobs {
     sweep_at: AtomicI64,
     /// Claims end at once, and there are no more.
     closed: CancellationToken,
-    /// Held by whoever has a turn at a queue that other servers hand out from too; by the name of the queue.
-    turnstiles: Vec<Mutex<()>>,
+    /// Passed by whoever has a turn at a queue that other servers hand out from too.
+    turnstiles: Turnstiles,
     /// Held by whoever changes the settings of queues: each changes a part and writes all.
     pub(crate) settings: Mutex<()>,
     /// Dead letters are moved by one request at a time: the same one, sent again while the first still runs, would
@@ -143,7 +141,7 @@ impl Jobs {
             sooner: Notify::new(),
             sweep_at: AtomicI64::new(0),
             closed: CancellationToken::new(),
-            turnstiles: std::iter::repeat_with(Mutex::default).take(TURNSTILES).collect(),
+            turnstiles: Turnstiles::default(),
             settings: Mutex::new(()),
             moving: Mutex::new(()),
         }

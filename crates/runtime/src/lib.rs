@@ -40,6 +40,7 @@ mod retain;
 mod runtime;
 mod submit;
 mod timer;
+mod turnstile;
 mod waiting;
 
 pub use error::{RuntimeError, SubmitError};

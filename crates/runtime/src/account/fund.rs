@@ -5,7 +5,6 @@
 //! whoever starts, or looks after dead servers, looks at all accounts that somebody waits for.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use windlass_store::account::{AccountRow, InNeed};
 use crate::job::many::each;
 use crate::mailbox::Told;
 use crate::run::Along;
+use crate::turnstile::Turnstiles;
 use crate::{Runtime, RuntimeError};
 
 /// Runs that wait for money that are read at once; more when they are many.
@@ -29,23 +29,13 @@ const AGAIN: Duration = Duration::from_millis(500);
 const AGAIN_MAX: Duration = Duration::from_secs(8);
 /// Accounts that are known to be there at most, some 100 bytes each; when there are more, it starts over.
 const OPENED_MAX: usize = 10_000;
-/// Deposits that are made at once, at most.
-const PAYING: usize = 64;
 
 /// Accounts whose runs wait for money, and those that are being looked at.
+#[derive(Default)]
 pub(crate) struct Needy {
     known: Mutex<Known>,
     /// Deposits with the same key go one after the other.
-    paying: Vec<tokio::sync::Mutex<()>>,
-}
-
-impl Default for Needy {
-    fn default() -> Self {
-        Needy {
-            known: Mutex::default(),
-            paying: (0..PAYING).map(|_| tokio::sync::Mutex::default()).collect(),
-        }
-    }
+    pub(super) paying: Turnstiles,
 }
 
 #[derive(Default)]
@@ -61,14 +51,6 @@ struct Known {
 impl Needy {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Held by whoever makes a deposit with this key.
-    pub(super) fn paying(&self, account: &str, key: &str) -> &tokio::sync::Mutex<()> {
-        let mut hasher = DefaultHasher::new();
-        (account, key).hash(&mut hasher);
-        let at = usize::try_from(hasher.finish() % PAYING as u64).unwrap_or_default();
-        &self.paying[at]
     }
 
     /// Whether the account is known to be there.

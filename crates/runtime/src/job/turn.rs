@@ -4,9 +4,6 @@
 //! of two servers that both see one free place, one has the turn, and the other asks again who has what. So limits hold
 //! whoever hands out, and nobody but those who use limits pays for it.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
-use tokio::sync::Mutex;
 use windlass_engine::time::Timestamp;
 use windlass_queue::Turn;
 use windlass_store::StoreError;
@@ -59,7 +56,7 @@ impl Runtime {
         if changes.is_empty() {
             return Ok(());
         }
-        let _alone = self.turnstile(&turn.queue).lock().await;
+        let _alone = self.jobs().turnstiles.pass(&turn.queue).await;
         let dispatch = &self.jobs().dispatch;
         let what = || Subject::Queue(turn.queue.clone());
         let Some(expected) = dispatch.next_turn(turn) else {
@@ -78,12 +75,5 @@ impl Runtime {
             Err(_) => dispatch.recount(&turn.queue),
         }
         written
-    }
-
-    fn turnstile(&self, queue: &str) -> &Mutex<()> {
-        let mut hasher = DefaultHasher::new();
-        queue.hash(&mut hasher);
-        let turnstiles = &self.jobs().turnstiles;
-        &turnstiles[usize::try_from(hasher.finish() % turnstiles.len() as u64).unwrap_or(0)]
     }
 }
