@@ -273,6 +273,7 @@ impl List {
             key.is_run && *of_class <= n_kept
         };
         let keys = self.keys().map(move |key| (key, is_kept(key)));
+        // Those that are passed over count for their classes too: they are skipped after they were counted.
         keys.skip(n).filter(|(_, is_kept)| !is_kept).map(|(key, _)| key)
     }
 

@@ -55,6 +55,7 @@ pub(super) fn processor(process: u32) -> Result<f64> {
     let text = std::fs::read_to_string(&path).with_context(|| format!("{path} cannot be read"))?;
     // The name of the program comes second, in brackets, and may have spaces in it.
     let (_, rest) = text.rsplit_once(')').with_context(|| format!("{path} names no program"))?;
+    // Then eleven fields about other things, and the time that it spent itself and that was spent for it.
     let ticks = rest.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
     Ok(ticks.sum::<Result<f64, _>>()? * TICK_MS)
 }
