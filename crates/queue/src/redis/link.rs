@@ -15,7 +15,7 @@ use super::{Move, RedisError, Spot};
 /// Ids that one list holds at most, 10 MB or so: what is more stays in the store until there is room.
 const LIST_MAX: usize = 100_000;
 /// For how long whoever fills has it to itself: whoever takes longer shares it, and some ids are there twice.
-const FILLING_MS: u64 = 30_000;
+const FILLING_MS: u64 = 5_000;
 
 static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
     moves: script(include_str!("moves.lua")),

@@ -70,7 +70,7 @@ impl Runtime {
             };
             let Popped { spots, n_nonsense, thin, is_lost } = popped;
             if is_lost {
-                relay.want_everything();
+                relay.want_lost();
             }
             thin.iter().for_each(|queue| relay.want(queue));
             if spots.is_empty() && n_nonsense == 0 {

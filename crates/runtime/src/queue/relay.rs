@@ -12,7 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
+use windlass_engine::time::Timestamp;
 use windlass_queue::Query;
 use windlass_queue::redis::{Heard, Link, Move, Redis, RedisError};
 use windlass_store::commit::JobChange;
@@ -27,8 +29,11 @@ const BATCH: usize = 500;
 const RETRY: Duration = Duration::from_millis(500);
 /// How often it is looked at while somebody waits: something may have got lost without a word.
 const LOOK: Duration = Duration::from_secs(5);
+/// How often queues are filled whose jobs have waited for so long: an id that got lost in a list that is never empty is
+/// back in its place then.
+const SWEEP: Duration = Duration::from_secs(60);
 /// A job that the store has had ready for so long and nobody has found is not just on its way.
-const LATE_MS: u64 = 1_000;
+const LATE: Duration = Duration::from_secs(1);
 
 /// How it goes with Redis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +69,8 @@ pub(crate) struct Relay {
 #[derive(Debug, Default)]
 struct Wants {
     everything: bool,
+    /// Everything, unless somebody has filled it since.
+    lost: bool,
     queues: BTreeSet<String>,
 }
 
@@ -119,6 +126,12 @@ impl Relay {
     /// Redis may lack anything.
     pub(crate) fn want_everything(&self) {
         self.wants().everything = true;
+        self.wanted.notify_one();
+    }
+
+    /// Redis has nothing of what it was given.
+    pub(crate) fn want_lost(&self) {
+        self.wants().lost = true;
         self.wanted.notify_one();
     }
 
@@ -255,13 +268,28 @@ impl Runtime {
         if relay.is_away.swap(false, Ordering::Relaxed) {
             tracing::info!(redis = %relay.redis.address(), "Redis is back: jobs are handed out through it");
         }
+        let every = |time| {
+            let mut ticks = tokio::time::interval_at(Instant::now() + time, time);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            ticks
+        };
+        let (mut look, mut sweep) = (every(LOOK), every(SWEEP));
         loop {
             tokio::select! {
                 () = relay.wanted.notified() => {}
-                () = tokio::time::sleep(LOOK) => self.look_at_redis(link, relay).await?,
+                _ = look.tick() => {
+                    let queues = self.awaited_in_vain(link, relay).await?;
+                    if !queues.is_empty() {
+                        self.want_overdue(relay, LATE, |queue| queues.contains(queue)).await;
+                    }
+                }
+                // One server is enough.
+                _ = sweep.tick() => if self.peers().place().0 == 0 {
+                    self.want_overdue(relay, SWEEP, |_| true).await;
+                },
             }
-            let Wants { everything, queues } = std::mem::take(&mut *relay.wants());
-            if everything {
+            let Wants { everything, lost, queues } = std::mem::take(&mut *relay.wants());
+            if everything || (lost && link.filled_at().await?.is_none()) {
                 self.fill_everything(link, relay).await?;
             } else {
                 for queue in queues {
@@ -271,20 +299,19 @@ impl Runtime {
         }
     }
 
-    /// Where somebody waits, looks whether they wait in vain.
-    async fn look_at_redis(&self, link: &Link, relay: &Relay) -> Result<(), Broken> {
+    /// Queues that somebody waits for and of which Redis has nothing; wakes those who wait for what it has.
+    async fn awaited_in_vain(&self, link: &Link, relay: &Relay) -> Result<BTreeSet<String>, Broken> {
         let dispatch = &self.jobs().dispatch;
         let awaited = Query { queues: dispatch.awaited(), services: Vec::new() };
         let queues = dispatch.asked_elsewhere(&awaited);
-        if queues.is_empty() {
-            return Ok(());
-        }
-        let now = self.clock().now();
-        let look = link.look(&queues, now).await?;
-        if look.is_lost {
-            relay.want_everything();
-        }
         let mut empty = BTreeSet::new();
+        if queues.is_empty() {
+            return Ok(empty);
+        }
+        let look = link.look(&queues, self.clock().now()).await?;
+        if look.is_lost {
+            relay.want_lost();
+        }
         for (queue, n) in queues.into_iter().zip(look.ready) {
             match n {
                 Some(0) => {
@@ -294,13 +321,20 @@ impl Runtime {
                 None => relay.want(&queue),
             }
         }
-        if empty.is_empty() {
-            return Ok(());
-        }
-        let depths = self.store().queues(now).await.map_err(RuntimeError::from)?;
-        let is_late = |due: windlass_engine::time::Timestamp| now.since(due) >= LATE_MS;
-        let missed = depths.into_iter().filter(|depth| depth.oldest_due_at.is_some_and(is_late));
-        missed.filter(|depth| empty.contains(&depth.name)).for_each(|depth| relay.want(&depth.name));
-        Ok(())
+        Ok(empty)
+    }
+
+    /// Of these queues, has those filled in which a job has waited for so long.
+    async fn want_overdue(&self, relay: &Relay, late: Duration, concerns: impl Fn(&String) -> bool) {
+        let now = self.clock().now();
+        let depths = match self.store().queues(now).await {
+            Ok(depths) => depths,
+            Err(error) => {
+                return tracing::debug!(%error, "the store does not say what is ready; it is asked again");
+            }
+        };
+        let is_late = |due: Timestamp| u128::from(now.since(due)) >= late.as_millis();
+        let overdue = depths.into_iter().filter(|depth| depth.oldest_due_at.is_some_and(is_late));
+        overdue.filter(|depth| concerns(&depth.name)).for_each(|depth| relay.want(&depth.name));
     }
 }
