@@ -102,14 +102,15 @@ impl Redis {
         };
         self.check_version(&mut connection).await?;
         let link = Link::new(connection, self.address.prefix());
-        link.check_rights().await.map_err(|error| {
+        let refused = |error: RedisError| {
             RedisError(format!(
                 "Redis at {} does not let this server write ({error}): name the primary, a user with the rights to all \
                  keys, channels and scripts, and leave it memory",
                 self.address
             ))
-        })?;
-        link.subscribe().await?;
+        };
+        link.check_rights().await.map_err(refused)?;
+        link.subscribe().await.map_err(refused)?;
         Ok(link)
     }
 

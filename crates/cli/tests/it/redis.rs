@@ -15,6 +15,16 @@ use crate::talk::{expect, get, post, seen};
 /// Within this, whatever Redis lost is handed out again.
 const BACK: Duration = Duration::from_secs(10);
 
+/// Waits until a server says that it uses Redis, or that it is away.
+async fn uses_redis(server: &Server, is_up: bool) {
+    let (client, line) = (server.client(), format!("windlass_redis_up {}", u8::from(is_up)));
+    seen(&line, async || {
+        let (_, text) = client.raw("GET", "/metrics", None).await.unwrap();
+        text.lines().any(|found| found == line).then_some(())
+    })
+    .await;
+}
+
 /// Two servers, the database and the Redis that they share. They go before those do.
 struct Shared {
     servers: Vec<Server>,
@@ -39,16 +49,10 @@ impl Shared {
         self.servers[nth].client()
     }
 
-    /// Waits until both servers say that they use Redis, or that it is away.
+    /// Waits until both servers use Redis, or say that it is away.
     async fn is_up(&self, is_up: bool) {
-        let line = format!("windlass_redis_up {}", u8::from(is_up));
         for server in &self.servers {
-            let client = server.client();
-            seen(&line, async || {
-                let (_, text) = client.raw("GET", "/metrics", None).await.unwrap();
-                text.lines().any(|found| found == line).then_some(())
-            })
-            .await;
+            uses_redis(server, is_up).await;
         }
     }
 
@@ -93,7 +97,7 @@ async fn redis_cli_shows_where_jobs_are() {
     let (here, there) = (shared.client(0), shared.client(1));
     let plain = create(&here, json!({})).await;
     let urgent = create(&there, json!({"priority": 2, "max_retries": 1})).await;
-    let later = create(&here, json!({"run_at": "2100-01-01T00:00:00Z"})).await;
+    let later = create(&here, json!({"type": "scheduled", "run_at": "2100-01-01T00:00:00Z"})).await;
     shared.shows(&["LRANGE", "queue:default:ready", "0", "-1"], &[&plain]).await;
     shared.shows(&["LRANGE", "queue:default:ready:2", "0", "-1"], &[&urgent]).await;
     let due = "4102444800000";
@@ -169,4 +173,29 @@ async fn work_goes_on_while_redis_is_away_and_after_it_is_back() {
     for server in &mut shared.servers {
         assert!(server.terminate().success());
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_on_a_file_hands_out_through_redis_too() {
+    let redis = tokio::task::block_in_place(|| Redis::start(&[]));
+    let mut server = Server::start(&["--queue", &redis.address()]).await;
+    uses_redis(&server, true).await;
+    let client = server.client();
+    for _ in 0..3 {
+        create(&client, json!({})).await;
+    }
+    let claimed = claim(&client, 1, 5_000).await;
+    finish(&client, &claimed, json!({"outcome": "done", "result": 1})).await;
+    // Nobody told Redis what the server was about to say, and it is full of what was.
+    server.kill();
+    redis.cli(&["RPUSH", "queue:default:ready", "nonsense"]).unwrap();
+    server.spawn();
+    server.ready().await;
+    uses_redis(&server, true).await;
+    assert_eq!(redis.cli(&["LLEN", "queue:default:ready"]).unwrap(), "2");
+    let mut n = 0;
+    while n < 2 {
+        n += claim(&client, 1, 5_000).await.len();
+    }
+    assert!(claim(&client, 1, 0).await.is_empty());
 }

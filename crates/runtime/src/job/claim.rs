@@ -44,20 +44,15 @@ impl Runtime {
     pub async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, RuntimeError> {
         let begun = Instant::now();
         let until = begun + claim.wait.min(WAIT_MAX);
-        let first = |mut names: Vec<String>| {
-            names.truncate(CLAIM_NAMES_MAX);
-            names
-        };
         let query = Arc::new(Query { queues: first(claim.queues), services: first(claim.services) });
         let max = claim.max.clamp(1, CLAIM_MAX);
         let lease_ms = u64::try_from(claim.lease.as_millis()).unwrap_or(u64::MAX);
         let (mut ticket, mut may_fill, mut n_fills) = (None, true, 0usize);
         let (mut drained, mut may_go) = (self.registry().drained(), true);
-        if self.begins_elsewhere(&query) {
-            let claimed = self.claim_elsewhere(&query, max, &claim.worker, lease_ms).await?;
-            if !claimed.is_empty() {
-                return Ok(claimed);
-            }
+        if self.begins_elsewhere(&query)
+            && let Some(claimed) = self.claim_elsewhere(&query, max, &claim.worker, lease_ms).await?
+        {
+            return Ok(claimed);
         }
         loop {
             if self.jobs().closed.is_cancelled() {
@@ -75,10 +70,8 @@ impl Runtime {
                     self.read_ahead(&query);
                     let claimed = self.grant(taken, &claim.worker, lease_ms).await?;
                     if !claimed.is_empty() {
-                        if ticket.is_some() {
-                            // It may have been woken for something else, that somebody else then has to be woken for.
-                            self.jobs().dispatch.pass_on(&query);
-                        }
+                        // Whoever waited may have been woken for something else, which is somebody else's then.
+                        ticket.inspect(|_| self.jobs().dispatch.pass_on(&query));
                         return Ok(claimed);
                     }
                     may_fill = true;
@@ -96,8 +89,7 @@ impl Runtime {
                 Take::Wait(waiter) => {
                     ticket = Some(waiter.ticket());
                     // Now that it would be woken: what comes after this is not missed.
-                    let claimed = self.claim_elsewhere(&query, max, &claim.worker, lease_ms).await?;
-                    if !claimed.is_empty() {
+                    if let Some(claimed) = self.claim_elsewhere(&query, max, &claim.worker, lease_ms).await? {
                         return Ok(claimed);
                     }
                     // Nobody is sent away while somebody else reads what there is.
@@ -267,6 +259,12 @@ impl Runtime {
             tracing::warn!(%error, "a job could not be given back; its lease runs out");
         }
     }
+}
+
+/// As many names as are looked at.
+fn first(mut names: Vec<String>) -> Vec<String> {
+    names.truncate(CLAIM_NAMES_MAX);
+    names
 }
 
 /// The job in the hands of a worker; `None` if it cannot be claimed.

@@ -24,18 +24,18 @@ const READ_FIRST: usize = 32;
 const CLAIM_BYTES: usize = 16 << 20;
 
 impl Runtime {
-    /// Claims jobs of the queues that others hand out; none if they have none. Whoever goes away meanwhile gets nothing,
-    /// and what was theirs is given back.
+    /// Claims jobs of the queues that others hand out, if they have some. Whoever goes away meanwhile gets nothing, and
+    /// what was theirs is given back.
     pub(super) async fn claim_elsewhere(
         &self,
         query: &Query,
         max: usize,
         worker: &str,
         lease_ms: u64,
-    ) -> Result<Vec<Claimed>, RuntimeError> {
+    ) -> Result<Option<Vec<Claimed>>, RuntimeError> {
         let queues = self.jobs().dispatch.asked_elsewhere(query);
         if queues.is_empty() {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let (tell, heard) = oneshot::channel();
         let (runtime, worker) = (self.clone(), worker.to_owned());
@@ -45,7 +45,8 @@ impl Runtime {
                 runtime.release(claimed).await;
             }
         });
-        heard.await.unwrap_or(Err(RuntimeError::Broken))
+        let claimed = heard.await.unwrap_or(Err(RuntimeError::Broken))?;
+        Ok(Some(claimed).filter(|claimed| !claimed.is_empty()))
     }
 
     async fn pop_jobs(

@@ -192,6 +192,28 @@ async fn a_redis_that_does_not_answer_holds_nobody_up_for_long() {
     assert_eq!(first.redis_stats().unwrap().n_outages, 1);
 }
 
+#[tokio::test]
+async fn what_a_server_popped_and_could_not_claim_is_given_back() {
+    let (_redis, cluster) = two().await;
+    let [first, second] = &cluster.servers[..] else { unreachable!() };
+    let made = second.create_job(spec("q")).await.unwrap().job;
+    cluster.cut(0).await;
+    assert!(first.claim(claim("q", 5, PATIENCE)).await.is_err(), "it cannot be written");
+    let claimed =
+        timeout(SOON, second.claim(claim("q", 5, PATIENCE))).await.expect("it is there again").unwrap();
+    assert_eq!(claimed[0].job, made);
+}
+
+#[tokio::test]
+async fn what_a_dead_server_may_not_have_told_is_read_from_the_store() {
+    let (_redis, cluster) = two().await;
+    let second = &cluster.servers[1];
+    second.create_job(spec("q")).await.unwrap();
+    let before = second.redis_stats().unwrap().n_fills;
+    cluster.cut(0).await;
+    until("the queue is filled", PATIENCE, || second.redis_stats().unwrap().n_fills > before).await;
+}
+
 /// Workers of both servers, all of which note what they were given and what came of it.
 struct Crowd {
     granted: Arc<Mutex<BTreeMap<JobId, usize>>>,

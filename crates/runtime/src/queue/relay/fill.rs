@@ -6,7 +6,7 @@ use std::time::Duration;
 use windlass_engine::time::Timestamp;
 use windlass_queue::redis::{Link, Move};
 use windlass_store::job::{JobQuery, JobRow, JobStatus, ReadyQuery};
-use windlass_store::page::Part;
+use windlass_store::page::{Order, Part};
 
 use super::{BATCH, Broken, Relay};
 use crate::{Runtime, RuntimeError};
@@ -86,7 +86,7 @@ impl Runtime {
 
     /// Shows where jobs are that cannot be popped.
     async fn show(&self, link: &Link, mut query: JobQuery, now: Timestamp) -> Result<(), Broken> {
-        query.part = Part { limit: PAGE, ..Part::default() };
+        query.part = Part { order: Order::Oldest, limit: PAGE, ..Part::default() };
         let mut n = 0;
         while n < SHOWN_MAX {
             let page = self.store().jobs(query.clone()).await.map_err(RuntimeError::from)?;
