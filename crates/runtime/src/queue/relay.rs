@@ -25,6 +25,10 @@ use crate::{Runtime, RuntimeError};
 const BACKLOG: usize = 100_000;
 /// Moves that are told at once.
 const BATCH: usize = 500;
+/// For how long a worker is shown at most; Redis takes no time without end.
+const BEAT_MS_MAX: u64 = 86_400_000;
+/// Queues that are looked at in one request.
+const LOOK_QUEUES: usize = 500;
 /// How often a Redis that is away is asked for.
 const RETRY: Duration = Duration::from_millis(500);
 /// How often it is looked at while somebody waits: something may have got lost without a word.
@@ -175,7 +179,8 @@ impl Runtime {
     /// A worker lives: Redis shows it for as long as it counts as alive.
     pub(crate) fn relay_beat(&self, worker: &str) {
         let Some(relay) = &self.jobs().relay else { return };
-        let ms = u64::try_from(self.settings().worker_ttl.as_millis()).unwrap_or(u64::MAX).max(1);
+        let ms = u64::try_from(self.settings().worker_ttl.as_millis()).unwrap_or(BEAT_MS_MAX);
+        let ms = ms.clamp(1, BEAT_MS_MAX);
         relay.tell(Move::Beat { worker: worker.to_owned(), at: self.clock().now(), ms });
     }
 
@@ -305,20 +310,19 @@ impl Runtime {
         let awaited = Query { queues: dispatch.awaited(), services: Vec::new() };
         let queues = dispatch.asked_elsewhere(&awaited);
         let mut empty = BTreeSet::new();
-        if queues.is_empty() {
-            return Ok(empty);
-        }
-        let look = link.look(&queues, self.clock().now()).await?;
-        if look.is_lost {
-            relay.want_lost();
-        }
-        for (queue, n) in queues.into_iter().zip(look.ready) {
-            match n {
-                Some(0) => {
-                    empty.insert(queue);
+        for part in queues.chunks(LOOK_QUEUES) {
+            let look = link.look(part, self.clock().now()).await?;
+            if look.is_lost {
+                relay.want_lost();
+            }
+            for (queue, n) in part.iter().zip(look.ready) {
+                match n {
+                    Some(0) => {
+                        empty.insert(queue.clone());
+                    }
+                    Some(n) => dispatch.wake_elsewhere(queue, n),
+                    None => relay.want(queue),
                 }
-                Some(n) => dispatch.wake_elsewhere(&queue, n),
-                None => relay.want(&queue),
             }
         }
         Ok(empty)
