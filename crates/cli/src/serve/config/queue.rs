@@ -10,7 +10,7 @@ use windlass_queue::redis::Redis;
 pub(crate) enum Queue {
     /// In memory, over the store.
     Memory,
-    Redis(Redis),
+    Redis(Box<Redis>),
 }
 
 impl Queue {
@@ -18,9 +18,10 @@ impl Queue {
     pub(super) fn read(text: &str) -> Result<Queue> {
         match text {
             "memory" => Ok(Queue::Memory),
-            address if address.starts_with("redis") => {
-                Redis::at(address).map(Queue::Redis).map_err(|error| anyhow!("--queue: {error}"))
-            }
+            address if address.starts_with("redis") => Redis::at(address)
+                .map(Box::new)
+                .map(Queue::Redis)
+                .map_err(|error| anyhow!("--queue: {error}")),
             other => {
                 let shown: String = other.chars().take(40).collect();
                 bail!("`{shown}` is no queue: write memory, or an address such as redis://host:6379")
