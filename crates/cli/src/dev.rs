@@ -25,7 +25,7 @@ use windlass_sdk::{Client, Worker};
 use windlass_store::sqlite::Durability;
 
 use crate::output;
-use crate::serve::config::{Config, Limits, Place};
+use crate::serve::config::{Config, Limits, Place, Queue};
 use crate::serve::server::Server;
 use crate::serve::stop_on_signals;
 use crate::session::{Options, cut};
@@ -113,6 +113,7 @@ async fn config(once: bool) -> Result<Config> {
     Ok(Config {
         listen: local(if taken { 0 } else { PORT }),
         store,
+        queue: Queue::Memory,
         // What is thrown away at the end need not survive a loss of power.
         durability: if once { Durability::Fast } else { Durability::Strict },
         allow_scripts: true,

@@ -25,11 +25,12 @@ pub(crate) async fn run(flags: Flags) -> Result<ExitCode> {
     stop_on_signals(stop.clone())?;
     let server = Server::start(&config, stop.clone()).await?;
     output::message(&format!(
-        "windlass {} listens on {}\n  store       {}\n  durability  {}\n  queue       memory\n  docs        {}/docs",
+        "windlass {} listens on {}\n  store       {}\n  durability  {}\n  queue       {}\n  docs        {}/docs",
         env!("CARGO_PKG_VERSION"),
         server.url(),
         config.store,
         config.durability.word(),
+        config.queue,
         server.url(),
     ));
     if config.allow_scripts {

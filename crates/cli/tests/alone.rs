@@ -59,10 +59,22 @@ fn settings_nobody_knows_are_refused() {
 }
 
 #[test]
-fn what_is_not_in_this_release_is_said_before_anything_is_opened() {
-    let output = windlass(&["serve", "--queue", "redis://cache"], &[]);
+fn what_is_no_queue_is_said_before_anything_is_opened() {
+    for (queue, reason) in [("kafka://k", "is no queue"), ("rediss://cache", "does not encrypt")] {
+        let output = windlass(&["serve", "--queue", queue], &[]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stderr).contains(reason), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_redis_that_cannot_be_reached_is_said_without_its_password() {
+    let words = ["serve", "--listen", "127.0.0.1:0", "--queue", "redis://me:secret@127.0.0.1:1"];
+    let output = windlass(&words, &[]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("not in this release"), "{}", text(&output.stderr));
+    let said = text(&output.stderr);
+    assert!(said.contains("cannot reach Redis at redis://127.0.0.1:1"), "{said}");
+    assert!(said.contains("start it") && !said.contains("secret"), "{said}");
 }
 
 #[test]

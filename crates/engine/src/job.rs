@@ -25,7 +25,7 @@ use crate::problem::Problem;
 use crate::retry::Fault;
 use crate::time::Timestamp;
 
-pub use attempt::{Attempt, AttemptStatus};
+pub use attempt::{Attempt, AttemptStatus, attempt_id};
 pub use event::{Fate, JobEvent, JobInput, JobRefusal, Outcome};
 pub use spec::{BASE_MS_DEFAULT, JobBackoff, JobSpec, MAX_RETRIES_DEFAULT, MAX_RETRIES_MAX, SPAN_MS_MAX};
 

@@ -1,5 +1,6 @@
 //! What others call: one lock around the index, and a future for whoever waits.
 
+mod elsewhere;
 mod fill;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -367,6 +368,7 @@ impl Drop for Waiter<'_> {
         // Whoever was woken and goes without looking leaves it to another.
         if !state.index.line.leave(self.ticket) {
             state.index.wake_for(&self.query);
+            state.index.pass_on_elsewhere(&self.query);
         }
     }
 }

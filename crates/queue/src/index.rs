@@ -4,6 +4,7 @@
 //! the claim became durable) or *held* (it runs or waits, and whoever asks about it next need not read it). Ready and
 //! held ones are bounded in number and in size; what does not fit is left to the store, and the lists remember that.
 
+mod elsewhere;
 mod fill;
 mod limit;
 mod pause;
@@ -43,6 +44,8 @@ use share::{Search, Source};
 pub(crate) struct Index {
     /// Whether everything that changes is told here: then what is known stays known.
     is_alone: bool,
+    /// Whether others say who gets the jobs of queues without limits, whoever asks by queue.
+    is_elsewhere: bool,
     rows: HashMap<JobId, Slot>,
     queues: Lists,
     services: Lists,
@@ -123,6 +126,7 @@ impl Index {
         let others = if is_all { Known::All } else { Known::Nothing };
         Index {
             is_alone: is_all,
+            is_elsewhere: false,
             rows: HashMap::new(),
             queues: Lists::new(others),
             services: Lists::new(others),
@@ -279,6 +283,9 @@ impl Index {
 
     /// Adds a ready job and wakes somebody for it. When there is no room, the last of its queue is left to the store.
     fn insert_ready(&mut self, row: Arc<JobRow>) {
+        if self.is_elsewhere && !self.gates.contains_key(&row.job.spec.queue) {
+            return self.insert_for_service(row);
+        }
         let (key, n_kept) = (Key::of(&row), self.n_kept(&row.job.spec.queue));
         while self.ready.is_full(&self.limits) {
             let last = self.queues.named(&row.job.spec.queue).and_then(|list| list.spare(n_kept));

@@ -19,4 +19,6 @@ mod index;
 
 mod dispatch;
 
+pub mod redis;
+
 pub use dispatch::{Answer, Dispatch, Fill, Limits, Query, Question, Take, Taken, Turn, Waiter};

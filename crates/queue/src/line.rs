@@ -66,6 +66,20 @@ impl Line {
         self.services.0.keys()
     }
 
+    /// Queues that somebody waits for.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = &String> {
+        self.queues.0.keys()
+    }
+
+    /// Wakes everybody.
+    pub(crate) fn wake_all(&mut self) {
+        (self.queues, self.services) = (Names::default(), Names::default());
+        for (_, waiting) in std::mem::take(&mut self.waiting) {
+            // Whoever is gone without a word needs no waking.
+            let _woken = waiting.wake.send(());
+        }
+    }
+
     /// Joins the line; with the ticket of an earlier stay, where one stood then.
     pub(crate) fn join(&mut self, query: Arc<Query>, ticket: Option<u64>) -> (u64, oneshot::Receiver<()>) {
         let ticket = ticket.filter(|ticket| !self.waiting.contains_key(ticket)).unwrap_or_else(|| {

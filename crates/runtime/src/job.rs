@@ -13,6 +13,7 @@ mod extend;
 mod finish;
 mod letter;
 pub(crate) mod many;
+mod pop;
 mod reap;
 mod turn;
 
@@ -34,9 +35,9 @@ use windlass_store::queue::QueueDepth;
 
 use crate::log::Log;
 use crate::mailbox::Letter;
-use crate::queue::Tallies;
+use crate::queue::{Relay, Tallies};
 use crate::turnstile::Turnstiles;
-use crate::{Runtime, RuntimeError};
+use crate::{Runtime, RuntimeError, Settings};
 
 pub use act::JobError;
 pub use create::{BATCH_MAX, CreateError, Created};
@@ -114,6 +115,8 @@ pub enum Verdict {
 /// What is kept about jobs.
 pub(crate) struct Jobs {
     pub(crate) dispatch: Dispatch,
+    /// Redis, if ready jobs wait there.
+    pub(crate) relay: Option<Relay>,
     /// How queues went lately.
     tallies: Tallies,
     /// The next wake-up is earlier than it was.
@@ -133,10 +136,13 @@ pub(crate) struct Jobs {
 
 impl Jobs {
     /// Nothing is known of any job. Whoever has the store for itself need not look for what others wrote.
-    pub(crate) fn new(is_alone: bool) -> Self {
-        let limits = Limits::default();
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let (limits, relay) = (Limits::default(), settings.redis.clone().map(Relay::new));
+        // Of what is in Redis the index is not told.
+        let knows_all = settings.is_alone && relay.is_none();
         Jobs {
-            dispatch: if is_alone { Dispatch::alone(limits) } else { Dispatch::new(limits) },
+            dispatch: if knows_all { Dispatch::alone(limits) } else { Dispatch::new(limits) },
+            relay,
             tallies: Tallies::default(),
             sooner: Notify::new(),
             sweep_at: AtomicI64::new(0),
@@ -194,6 +200,7 @@ impl Runtime {
     /// These changes of jobs have become durable.
     pub(crate) fn committed_jobs(&self, changes: &[JobChange]) {
         self.calendar().jobs_moved(changes);
+        self.relay_jobs(changes);
         let (open, ended): (Vec<_>, Vec<_>) = changes.iter().partition(|change| change.job.is_open());
         let ended = ended.into_iter().map(|change| (change.job.id, change.expected_rev.saturating_add(1)));
         self.jobs().dispatch.ended(ended);

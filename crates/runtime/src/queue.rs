@@ -1,6 +1,7 @@
 //! Queues: how full they are, how fast they go, and what holds them back.
 
 mod limit;
+mod relay;
 mod ring;
 mod spread;
 mod tally;
@@ -8,7 +9,9 @@ mod tally;
 use windlass_store::queue::QueueDepth;
 
 pub use limit::{LimitError, RATE_MS_MAX};
+pub use relay::RedisStats;
 
+pub(crate) use relay::Relay;
 pub(crate) use ring::News;
 pub(crate) use spread::Times;
 pub(crate) use tally::{Tallies, Tally};

@@ -166,6 +166,9 @@ impl Runtime {
     async fn take_over(&self) {
         self.timers().look.notify_one();
         self.jobs().sweep_now();
+        if let Some(relay) = &self.jobs().relay {
+            relay.want_everything();
+        }
         self.look_everywhere().await;
     }
 

@@ -108,7 +108,7 @@ impl Runtime {
             outbox: Outbox::default(),
             calls: Calls::default(),
             handling: AtomicUsize::new(0),
-            jobs: Jobs::new(settings.is_alone),
+            jobs: Jobs::new(&settings),
             calendar: Calendar::default(),
             registry: Registry::new(&settings),
             caller: Caller::new(&settings),
@@ -133,6 +133,7 @@ impl Runtime {
         self.tasks().spawn(self.clone().keep_time());
         self.tasks().spawn(self.clone().look_ahead());
         self.tasks().spawn(self.clone().keep_jobs());
+        self.tasks().spawn(self.clone().keep_redis());
         self.tasks().spawn(self.clone().keep_schedules());
         self.tasks().spawn(self.clone().look_for_messages());
         self.tasks().spawn(self.clone().tidy_up());

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use windlass_queue::redis::Redis;
+
 use crate::function::Functions;
 
 /// Settings of one server. Every limit is there: nothing grows without bound.
@@ -33,6 +35,8 @@ pub struct Settings {
     pub retain_for: Option<Duration>,
     /// Whether nobody else uses the store, so that what is in memory is the last word.
     pub is_alone: bool,
+    /// Where ready jobs wait for whichever server pops them; `None` = in memory, over the store.
+    pub redis: Option<Redis>,
     /// Functions that flows can call in this process.
     pub functions: Functions,
     /// Calls of registered handlers at once.
@@ -55,6 +59,7 @@ impl Default for Settings {
             inputs_max: 20_000,
             retain_for: Some(Duration::from_secs(30 * 24 * 3_600)),
             is_alone: true,
+            redis: None,
             functions: Functions::built_in(),
             handlers_max: 64,
         }

@@ -112,6 +112,7 @@ impl Runtime {
             return Err(RuntimeError::Busy { retry_after: RETRY_AFTER }.into());
         }
         self.store().save(Record::Worker(worker.clone())).await?;
+        self.relay_beat(&worker.id);
         self.registry().desk().put(worker, now);
         Ok(())
     }
@@ -131,6 +132,7 @@ impl Runtime {
             Err(StoreError::Refused(Refusal::UnknownWorker(_))) => return Ok(false),
             Err(error) => return Err(error.into()),
         }
+        self.relay_beat(&beat.id);
         let mut desk = self.registry().desk();
         if !desk.beat(&beat, now) {
             // It registered with another server, or was forgotten as dead.

@@ -124,6 +124,7 @@ macro_rules! conformance {
                 of_too_many_keys_the_question_goes_on_where_it_ended
                 keys_are_told_of_queued_jobs_that_nobody_is_given
                 ready_jobs_match_by_queue_and_service_together
+                ready_jobs_are_found_by_their_ids
                 what_workers_have_of_a_queue_is_known
                 a_turn_at_a_queue_is_had_once
                 what_is_used_up_of_a_rate_is_kept_until_it_is_not

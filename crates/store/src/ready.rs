@@ -18,6 +18,8 @@ pub struct ReadyQuery {
     pub services: Vec<String>,
     /// Or by both: the queue and the service.
     pub pairs: Vec<(String, String)>,
+    /// These jobs, if they can be claimed: then nothing else that the query says is asked.
+    pub ids: Vec<JobId>,
     /// Queues whose jobs do not match by their service alone.
     pub except: Vec<String>,
     /// Only jobs of runs.
@@ -91,15 +93,21 @@ impl JobRow {
     /// Whether it can be claimed by whoever asks; a paused queue aside.
     pub fn is_ready(&self, query: &ReadyQuery) -> bool {
         let spec = &self.job.spec;
+        let is_due = due_at(&self.job).is_some_and(|due| due <= query.now);
+        if !query.ids.is_empty() {
+            return is_due && query.ids.contains(&self.id());
+        }
         let is_pair = |(queue, service): &(String, String)| *queue == spec.queue && *service == spec.name;
         let by_service = query.services.contains(&spec.name) && !query.except.contains(&spec.queue);
         (query.queues.contains(&spec.queue) || by_service || query.pairs.iter().any(is_pair))
-            && due_at(&self.job).is_some_and(|due| due <= query.now)
+            && is_due
             && (spec.run.is_some() || !query.is_of_runs)
-            && query.from.is_none_or(|from| self.place() >= from.order())
+            && query.from.is_none_or(|from| self.ready_place().order() >= from.order())
     }
 
-    fn place(&self) -> (Reverse<i32>, Timestamp, JobId) {
-        (Reverse(self.job.spec.priority), due_at(&self.job).unwrap_or_default(), self.id())
+    /// Its place among others that can be claimed.
+    pub fn ready_place(&self) -> ReadyPlace {
+        let due_at = due_at(&self.job).unwrap_or_default();
+        ReadyPlace { priority: self.job.spec.priority, due_at, id: self.id() }
     }
 }

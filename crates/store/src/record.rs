@@ -6,7 +6,7 @@ use windlass_engine::id::{RunId, ScheduleId};
 use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, InNeed, PriceRow};
-use crate::job::LetterGroup;
+use crate::job::{LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::schedule::Scheduled;
@@ -79,6 +79,8 @@ pub enum RecordQuery {
     /// Dead letters of a queue by what went wrong, the largest group first, then the latest; at most
     /// [`crate::job::GROUPS_MAX`].
     LetterGroups { queue: String },
+    /// Where jobs that can be claimed stand, without the jobs; in order.
+    Ready(ReadyQuery),
     /// Oldest first; all, or one.
     Schedules(Option<ScheduleId>),
     /// Oldest first, after this number.
@@ -100,6 +102,7 @@ pub enum Records {
     Held(Held),
     Spent(Vec<Spent>),
     LetterGroups(Vec<LetterGroup>),
+    Ready(Vec<ReadyPlace>),
     Schedules(Vec<Scheduled>),
     Audit(Vec<(u64, AuditRow)>),
     Logs(Vec<LogRow>),

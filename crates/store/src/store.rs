@@ -10,7 +10,7 @@ use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRef, FlowRow, Publication, Published, VersionRef, VersionRow};
 use crate::hint::Hints;
-use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyQuery};
+use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
 use crate::outbox::Message;
 use crate::page::{Order, Page, Part};
@@ -151,6 +151,7 @@ macro_rules! typed {
                 | Records::Held(_)
                 | Records::Spent(_)
                 | Records::LetterGroups(_)
+                | Records::Ready(_)
                 | Records::Schedules(_)
                 | Records::Audit(_)
                 | Records::Logs(_) => mixed_up(),
@@ -200,6 +201,9 @@ impl dyn Store + '_ {
         /// Dead letters of a queue by what went wrong.
         letter_groups(queue: String) -> LetterGroup, RecordQuery::LetterGroups { queue }, LetterGroups);
     typed!(
+        /// Where jobs that can be claimed stand, without the jobs: the same as [`Store::ready`] otherwise.
+        ready_places(query: ReadyQuery) -> ReadyPlace, RecordQuery::Ready(query), Ready);
+    typed!(
         /// Schedules, oldest first; all, or one.
         schedules(id: Option<ScheduleId>) -> Scheduled, RecordQuery::Schedules(id), Schedules);
     typed!(
@@ -222,6 +226,7 @@ impl dyn Store + '_ {
             | Records::Accounts(_)
             | Records::Spent(_)
             | Records::LetterGroups(_)
+            | Records::Ready(_)
             | Records::Schedules(_)
             | Records::Audit(_)
             | Records::Logs(_) => mixed_up(),
@@ -241,6 +246,7 @@ impl dyn Store + '_ {
             | Records::Held(_)
             | Records::Spent(_)
             | Records::LetterGroups(_)
+            | Records::Ready(_)
             | Records::Schedules(_)
             | Records::Audit(_)
             | Records::Logs(_) => mixed_up(),

@@ -1,6 +1,7 @@
 //! What a server is told: flags win over the environment, that over the file, that over what is built in.
 
 mod limits;
+mod queue;
 
 use std::fmt;
 use std::fs;
@@ -16,6 +17,7 @@ use windlass_store::{Durability, StoreError};
 
 use limits::LimitFlags;
 pub(crate) use limits::Limits;
+pub(crate) use queue::Queue;
 
 /// Where a server listens unless told otherwise: this machine only.
 const LISTEN: &str = "127.0.0.1:8070";
@@ -37,7 +39,8 @@ pub(crate) struct Flags {
     /// sqlite:windlass.db].
     #[arg(long, value_name = "STORE", env = "WINDLASS_STORE")]
     store: Option<String>,
-    /// Where jobs wait: memory (over the store, which keeps them) [default: memory].
+    /// Where ready jobs wait for workers: memory, or redis://HOST:PORT for several servers; the store keeps them either
+    /// way [default: memory].
     #[arg(long, value_name = "QUEUE", env = "WINDLASS_QUEUE")]
     queue: Option<String>,
     /// What is promised when somebody is answered: strict (it survives a loss of power) or fast (it survives the death
@@ -152,6 +155,7 @@ impl fmt::Display for Place {
 pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     pub(crate) store: Place,
+    pub(crate) queue: Queue,
     pub(crate) durability: Durability,
     pub(crate) allow_scripts: bool,
     pub(crate) allow_worker_net: bool,
@@ -184,12 +188,13 @@ impl Flags {
             0 => Err(anyhow!("{what} must be at least 1 second")),
             seconds => Ok(Duration::from_secs(seconds)),
         };
-        memory_only(&self.queue.or(file.queue).unwrap_or_else(|| "memory".to_owned()))?;
+        let queue = self.queue.or(file.queue).unwrap_or_else(|| "memory".to_owned());
         Ok(Config {
             listen: listen.parse().map_err(|_| {
                 anyhow!("`{listen}` is no address to listen on: write one such as 127.0.0.1:8070")
             })?,
             store: place(&store)?,
+            queue: Queue::read(&queue)?,
             durability: level(&durability)?,
             allow_scripts: self.allow_scripts.or(file.allow_scripts).unwrap_or(false),
             allow_worker_net: self.allow_worker_net.or(file.allow_worker_net).unwrap_or(false),
@@ -219,7 +224,7 @@ impl Config {
         json!({
             "listen": self.listen.to_string(),
             "store": self.store.to_string(),
-            "queue": "memory",
+            "queue": self.queue.to_string(),
             "durability": self.durability.word(),
             "allow_scripts": self.allow_scripts,
             "allow_worker_net": self.allow_worker_net,
@@ -269,16 +274,6 @@ fn place(text: &str) -> Result<Place> {
     }
 }
 
-fn memory_only(text: &str) -> Result<()> {
-    match text {
-        "memory" => Ok(()),
-        redis if redis.starts_with("redis://") || redis.starts_with("rediss://") => {
-            bail!("Redis is not in this release: use --queue memory, which keeps jobs in the store")
-        }
-        other => bail!("`{other}` is no queue: write memory"),
-    }
-}
-
 fn level(text: &str) -> Result<Durability> {
     Durability::from_word(text).ok_or_else(|| anyhow!("`{text}` is no level of durability: strict or fast"))
 }
@@ -325,8 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_this_release_is_said_clearly() {
-        assert!(memory_only("redis://r").unwrap_err().to_string().contains("not in this release"));
+    fn what_is_no_store_and_no_level_is_refused() {
         assert!(place("windlass.db").is_err() && place("sqlite:").is_err());
         assert_eq!(place("sqlite://a/b.db").unwrap(), Place::File("a/b.db".into()));
         assert!(level("safe").is_err());

@@ -36,6 +36,10 @@ impl Server {
             format!("cannot listen on {}: choose another address with --listen", config.listen)
         })?;
         let address = listener.local_addr()?;
+        if let Some(redis) = config.queue.redis() {
+            // What is wrong with it is said now; later it may be away.
+            redis.connect(|_| ()).await.context("cannot use --queue")?;
+        }
         let store = open(config).await.with_context(|| format!("cannot open {}", config.store))?;
         let runtime = Runtime::start_up(store, settings(config))
             .await
@@ -116,6 +120,7 @@ fn settings(config: &Config) -> Settings {
     };
     Settings {
         is_alone,
+        redis: config.queue.redis().cloned(),
         name: config.name.clone(),
         allow_scripts: config.allow_scripts,
         allow_worker_net: config.allow_worker_net,

@@ -20,6 +20,7 @@ mod paid;
 mod platform;
 mod queues;
 mod races;
+mod redis;
 mod routes;
 mod schedules;
 mod server;

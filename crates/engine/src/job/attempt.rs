@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use uuid::Uuid;
 
+use crate::id::JobId;
 use crate::retry::Fault;
 use crate::time::Timestamp;
 
@@ -92,6 +94,14 @@ impl Attempt {
             Outcome::Suspended { .. } => false,
         }
     }
+}
+
+/// The id of an attempt: that of its job, with the number in the place of the last 32 bits, which are random and tell
+/// no two jobs apart that the others do not.
+pub fn attempt_id(job: JobId, number: u32) -> Uuid {
+    let mut bytes = *job.uuid().as_bytes();
+    bytes[12..].copy_from_slice(&number.to_be_bytes());
+    Uuid::from_bytes(bytes)
 }
 
 /// The value, unless it is null.

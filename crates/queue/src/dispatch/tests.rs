@@ -1,3 +1,4 @@
+mod elsewhere;
 mod limits;
 
 use uuid::Uuid;

@@ -168,6 +168,9 @@ impl Index {
                 gated.push(queue.clone());
                 continue;
             }
+            if self.is_elsewhere {
+                continue;
+            }
             let mut n = n_wanted(&self.queues, queue);
             while n > 0 && self.line.wake_queue(queue) {
                 n -= 1;
@@ -217,7 +220,9 @@ impl Index {
     }
 
     fn unfilled(&self, query: &Query, n: usize) -> Query {
-        let is_plain = |name: &&String| !self.paused.contains(*name) && !self.gates.contains_key(*name);
+        let is_plain = |name: &&String| {
+            !self.is_elsewhere && !self.paused.contains(*name) && !self.gates.contains_key(*name)
+        };
         let queues = query.queues.iter().filter(is_plain).filter(|name| self.queues.needs_filling(name, n));
         let services = query.services.iter().filter(|name| self.services.needs_filling(name, n));
         Query { queues: queues.cloned().collect(), services: services.cloned().collect() }

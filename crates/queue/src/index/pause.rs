@@ -23,6 +23,7 @@ impl Index {
             }
             let services = self.line.services().cloned().collect();
             self.wake_for(&Query { queues: vec![queue.to_owned()], services });
+            self.wake_elsewhere(queue, usize::MAX);
         }
     }
 

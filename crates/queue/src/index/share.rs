@@ -61,7 +61,7 @@ impl Index {
         if let Some(queue) = query.queues.get(at) {
             let is_gate = self.gates.contains_key(queue);
             let source = if is_gate { Source::Gate(queue, None) } else { Source::Queue(queue) };
-            return (!self.paused.contains(queue)).then_some(source);
+            return (!self.paused.contains(queue) && (is_gate || !self.is_elsewhere)).then_some(source);
         }
         if let Some(service) = query.services.get(at - n_queues) {
             return Some(Source::Service(service));
@@ -183,6 +183,7 @@ impl Index {
     /// The job of a run below whose class the store is to be asked for others.
     pub(super) fn asks_below(&self, source: Source<'_>) -> Option<Key> {
         let list = match source {
+            Source::Queue(_) if self.is_elsewhere => None,
             Source::Queue(queue) if self.paused.contains(queue) || self.gates.contains_key(queue) => None,
             Source::Queue(queue) => self.queues.named(queue),
             Source::Service(service) => self.services.named(service),

@@ -81,6 +81,7 @@ impl Runtime {
     /// These changes are durable.
     pub(super) fn heard_of_changes(&self, changes: Vec<JobChange>) {
         self.calendar().jobs_moved(&changes);
+        self.relay_jobs(&changes);
         let now = self.clock().now();
         self.tallies().changed(&changes, now);
         self.stats().jobs_moved(&changes, now);

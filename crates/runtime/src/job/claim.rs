@@ -44,15 +44,16 @@ impl Runtime {
     pub async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, RuntimeError> {
         let begun = Instant::now();
         let until = begun + claim.wait.min(WAIT_MAX);
-        let first = |mut names: Vec<String>| {
-            names.truncate(CLAIM_NAMES_MAX);
-            names
-        };
         let query = Arc::new(Query { queues: first(claim.queues), services: first(claim.services) });
         let max = claim.max.clamp(1, CLAIM_MAX);
         let lease_ms = u64::try_from(claim.lease.as_millis()).unwrap_or(u64::MAX);
         let (mut ticket, mut may_fill, mut n_fills) = (None, true, 0usize);
         let (mut drained, mut may_go) = (self.registry().drained(), true);
+        if self.begins_elsewhere(&query)
+            && let Some(claimed) = self.claim_elsewhere(&query, max, &claim.worker, lease_ms).await?
+        {
+            return Ok(claimed);
+        }
         loop {
             if self.jobs().closed.is_cancelled() {
                 return Err(RuntimeError::Draining);
@@ -69,6 +70,8 @@ impl Runtime {
                     self.read_ahead(&query);
                     let claimed = self.grant(taken, &claim.worker, lease_ms).await?;
                     if !claimed.is_empty() {
+                        // Whoever waited may have been woken for something else, which is somebody else's then.
+                        ticket.inspect(|_| self.jobs().dispatch.pass_on(&query));
                         return Ok(claimed);
                     }
                     may_fill = true;
@@ -85,6 +88,10 @@ impl Runtime {
                 }
                 Take::Wait(waiter) => {
                     ticket = Some(waiter.ticket());
+                    // Now that it would be woken: what comes after this is not missed.
+                    if let Some(claimed) = self.claim_elsewhere(&query, max, &claim.worker, lease_ms).await? {
+                        return Ok(claimed);
+                    }
                     // Nobody is sent away while somebody else reads what there is.
                     let until = if waiter.is_sure() { until } else { until.max(begun + UNSURE) };
                     match self.wait_for_jobs(waiter, until, &mut drained).await {
@@ -98,6 +105,12 @@ impl Runtime {
                 Take::Crowded => return Err(RuntimeError::Busy { retry_after: CROWDED }),
             }
         }
+    }
+
+    /// Whether the claim begins with what is in Redis: every other one that asks for something else too does.
+    fn begins_elsewhere(&self, query: &Query) -> bool {
+        let Some(relay) = &self.jobs().relay else { return false };
+        !query.services.is_empty() && !query.queues.is_empty() && relay.next_turn().is_multiple_of(2)
     }
 
     /// Waits until there may be something.
@@ -161,7 +174,7 @@ impl Runtime {
         heard.await.unwrap_or(Err(RuntimeError::Broken))
     }
 
-    async fn write_claims(
+    pub(super) async fn write_claims(
         &self,
         taken: Taken,
         worker: &str,
@@ -235,7 +248,7 @@ impl Runtime {
     }
 
     /// Gives back what nobody has heard of. If that cannot be written, the leases run out.
-    async fn release(&self, claims: Vec<Claimed>) {
+    pub(super) async fn release(&self, claims: Vec<Claimed>) {
         let now = self.clock().now();
         let back = |claim: Claimed| {
             let row = self.jobs().dispatch.row(claim.job)?;
@@ -246,6 +259,12 @@ impl Runtime {
             tracing::warn!(%error, "a job could not be given back; its lease runs out");
         }
     }
+}
+
+/// As many names as are looked at.
+fn first(mut names: Vec<String>) -> Vec<String> {
+    names.truncate(CLAIM_NAMES_MAX);
+    names
 }
 
 /// The job in the hands of a worker; `None` if it cannot be claimed.

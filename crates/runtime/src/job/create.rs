@@ -171,6 +171,7 @@ impl Runtime {
     /// Tells the index of what was written, a part at a time.
     pub(super) fn tell_of(&self, changes: Vec<JobChange>) {
         self.tallies().changed(&changes, self.clock().now());
+        self.relay_jobs(&changes);
         let mut rows = changes.into_iter().map(written).peekable();
         while rows.peek().is_some() {
             self.jobs().heard(rows.by_ref().take(TOLD_MAX));

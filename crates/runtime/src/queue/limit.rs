@@ -82,6 +82,10 @@ impl Runtime {
         self.store().save(Record::Queue(settings.clone())).await.map_err(RuntimeError::from)?;
         self.jobs().dispatch.limit(&settings.name, settings.limits, now);
         self.jobs().dispatch.pause(&settings.name, settings.is_paused);
+        if let Some(relay) = self.jobs().relay.as_ref().filter(|_| !settings.is_paused) {
+            // Whatever was popped while it was paused is not there any more.
+            relay.want(&settings.name);
+        }
         self.jobs().sooner.notify_one();
         Ok(())
     }

@@ -13,6 +13,7 @@ use windlass_engine::id::{CommandId, FlowId, JobId, RunId, VersionId};
 use windlass_engine::input::{Input, Outcome};
 use windlass_engine::job::{Attempt, JobSpec};
 use windlass_engine::time::Timestamp;
+use windlass_queue::redis::Redis;
 use windlass_runtime::flow::{NewFlow, NewVersion};
 use windlass_runtime::function::Functions;
 use windlass_runtime::job::{Claim, Claimed, Finish};
@@ -108,11 +109,18 @@ pub(crate) struct Cluster {
     pub(crate) store: Arc<Memory>,
     pub(crate) servers: Vec<Runtime>,
     links: Vec<Arc<Link>>,
+    redis: Option<Redis>,
 }
 
 impl Cluster {
     pub(crate) async fn of(n: usize) -> Self {
-        let mut cluster = Cluster { store: Arc::new(Memory::new()), servers: Vec::new(), links: Vec::new() };
+        Cluster::with(n, None).await
+    }
+
+    /// Servers that hand out jobs through this Redis.
+    pub(crate) async fn with(n: usize, redis: Option<Redis>) -> Self {
+        let (store, links) = (Arc::new(Memory::new()), Vec::new());
+        let mut cluster = Cluster { store, servers: Vec::new(), links, redis };
         for _ in 0..n {
             cluster.join(Functions::built_in()).await;
         }
@@ -125,6 +133,7 @@ impl Cluster {
         let settings = Settings {
             name: format!("server {}", self.servers.len()),
             is_alone: false,
+            redis: self.redis.clone(),
             hot_run_idle: Duration::from_millis(200),
             functions,
             ..Settings::default()

@@ -7,4 +7,5 @@ mod cluster;
 mod deaths;
 mod limits;
 mod news;
+mod redis;
 mod storm;

@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use windlass_engine::time::Timestamp;
-use windlass_runtime::queue::{QueueView, Spread};
+use windlass_runtime::queue::{QueueView, RedisStats, Spread};
 use windlass_runtime::stats::{FlowSums, NodeStats, OTHERS, ServerStats, Totals};
 
 use super::stats::flow_name;
@@ -37,6 +37,9 @@ pub(crate) async fn metrics(State(app): State<App>) -> Answer<Response> {
     let mut page = Page::default();
     let seen = app.runtime.server_stats();
     server(&mut page, &seen);
+    if let Some(redis) = app.runtime.redis_stats() {
+        of_redis(&mut page, redis);
+    }
     of_runs(&mut page, &flows);
     of_calls(&mut page, &flows);
     of_queues(&mut page, &queues, app.runtime.clock().now());
@@ -139,6 +142,14 @@ fn server(page: &mut Page, seen: &ServerStats) {
             page.one(name, "gauge", help, value);
         }
     }
+}
+
+fn of_redis(page: &mut Page, redis: RedisStats) {
+    let RedisStats { is_up, n_fills, n_outages } = redis;
+    let up = u8::from(is_up);
+    page.one("windlass_redis_up", "gauge", "Whether jobs are handed out through Redis now.", up);
+    page.one("windlass_redis_outages_total", "counter", "How often Redis was away.", n_outages);
+    page.one("windlass_redis_fills_total", "counter", "Queues that Redis was given from the store.", n_fills);
 }
 
 fn of_runs(page: &mut Page, flows: &Flows) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 use windlass_engine::id::{JobId, ScheduleId};
-use windlass_engine::job::{Attempt, Job, JobSpec, State};
+use windlass_engine::job::{Attempt, Job, JobSpec, State, attempt_id};
 use windlass_engine::retry::{Backoff, Fault as EngineFault};
 use windlass_engine::time::Timestamp;
 use windlass_sdk::types::{
@@ -48,12 +48,9 @@ pub(super) fn unknown_schedule(text: &str) -> ApiError {
     ApiError::new(Code::UnknownSchedule, detail)
 }
 
-/// The id of an attempt: that of its job, with the number in the place of the last 32 bits, which are random and tell
-/// no two jobs apart that the others do not. The view `task_runs` says the same.
+/// The id of an attempt. The view `task_runs` says the same.
 pub(super) fn run_id(job: JobId, number: u32) -> String {
-    let mut bytes = *job.uuid().as_bytes();
-    bytes[12..].copy_from_slice(&number.to_be_bytes());
-    uuid(Uuid::from_bytes(bytes))
+    uuid(attempt_id(job, number))
 }
 
 /// The name of a queue from the path: one that a task could have.

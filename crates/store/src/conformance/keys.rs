@@ -8,7 +8,7 @@ use super::bench::{Bench, at, job_id};
 use crate::Store;
 use crate::commit::{Commit, Turn};
 use crate::error::{StoreError, Subject};
-use crate::job::{KeyQuery, KeyRows, ReadyQuery};
+use crate::job::{JobRow, KeyQuery, KeyRows, ReadyPlace, ReadyQuery};
 use crate::queue::{QueueLimits, QueueSettings, Spent};
 use crate::record::Record;
 
@@ -178,4 +178,40 @@ pub async fn what_is_used_up_of_a_rate_is_kept_until_it_is_not(store: &dyn Store
     assert_eq!(store.spent().await.unwrap(), expected);
     save(Vec::new(), 50).await;
     assert_eq!(store.spent().await.unwrap(), [spent("p", "", 90)]);
+}
+
+pub async fn ready_jobs_are_found_by_their_ids(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let spec = |queue: &str, priority| JobSpec { priority, ..JobSpec::new("resize", queue) };
+    for (n, queue, priority) in [(1, "a", 0), (2, "b", 5), (3, "a", 0), (4, "paused", 9)] {
+        bench.create_job(n, spec(queue, priority), at(1)).await.unwrap();
+    }
+    bench.create_job(5, JobSpec { run_at: Some(at(60)), ..spec("a", 7) }, at(1)).await.unwrap();
+    let paused = QueueSettings {
+        name: "paused".to_owned(),
+        is_paused: true,
+        limits: QueueLimits::default(),
+        updated_at: at(4),
+    };
+    store.save(Record::Queue(paused)).await.unwrap();
+    let asked = |now, limit| {
+        // Some are named twice, and one is not there at all; whatever else is asked is not looked at.
+        let ids = [3, 1, 2, 9, 4, 5, 1].map(job_id).to_vec();
+        ReadyQuery { ids, queues: vec!["a".to_owned()], now: at(now), limit, ..ReadyQuery::default() }
+    };
+    let ids = |rows: Vec<JobRow>| rows.iter().map(JobRow::id).collect::<Vec<_>>();
+    assert_eq!(ids(store.ready(asked(50, 9)).await.unwrap()), [2, 1, 3].map(job_id));
+    assert_eq!(ids(store.ready(asked(60, 2)).await.unwrap()), [5, 2].map(job_id));
+    let whole = ReadyQuery {
+        queues: vec!["a".to_owned(), "b".to_owned()],
+        now: at(60),
+        limit: 3,
+        ..ReadyQuery::default()
+    };
+    for query in [asked(50, 9), asked(60, 2), whole] {
+        let rows = store.ready(query.clone()).await.unwrap();
+        let places: Vec<ReadyPlace> = rows.iter().map(JobRow::ready_place).collect();
+        assert!(!places.is_empty());
+        assert_eq!(store.ready_places(query).await.unwrap(), places);
+    }
 }

@@ -11,7 +11,7 @@ use windlass_engine::time::Timestamp;
 use super::state::{State, StoredAccount};
 use crate::account::{AccountRow, InNeed};
 use crate::error::{Refusal, StoreError, Subject};
-use crate::job::{GROUPS_MAX, JobStatus, LetterGroup, due_at, fingerprint};
+use crate::job::{GROUPS_MAX, JobRow, JobStatus, LetterGroup, due_at, fingerprint};
 use crate::log::{LOGS_MAX, LogsOf};
 use crate::queue::{QueueDepth, Spent};
 use crate::record::{Record, RecordQuery, Records};
@@ -144,6 +144,9 @@ impl State {
             RecordQuery::Held { queue } => Records::Held(self.held(&queue)),
             RecordQuery::Spent => Records::Spent(self.spent().collect()),
             RecordQuery::LetterGroups { queue } => Records::LetterGroups(self.letter_groups(&queue)),
+            RecordQuery::Ready(query) => {
+                Records::Ready(self.ready(query)?.iter().map(JobRow::ready_place).collect())
+            }
             RecordQuery::Schedules(id) => Records::Schedules(self.all_scheduled(id)),
             RecordQuery::Audit { after, limit } => {
                 let rows = (1..).zip(&self.audit).filter(|(seq, _)| *seq > after).take(limit);

@@ -4,7 +4,7 @@ use tokio_postgres::Row;
 
 use super::column::{Columns, bound, cells, json, text, unnest};
 use super::link::{Ask, Link};
-use super::{account, letter, log, queue, schedule, server, service, worker};
+use super::{account, job, letter, log, queue, schedule, server, service, worker};
 use crate::error::StoreError;
 use crate::hint::Hint;
 use crate::record::{AuditRow, Record, RecordQuery, Records};
@@ -69,6 +69,7 @@ pub(super) async fn records(db: &Link, query: &RecordQuery) -> Result<Records, S
         RecordQuery::Held { queue } => Records::Held(queue::held(db, queue).await?),
         RecordQuery::Spent => Records::Spent(queue::spent(db).await?),
         RecordQuery::LetterGroups { queue } => Records::LetterGroups(letter::groups(db, queue).await?),
+        RecordQuery::Ready(query) => Records::Ready(job::ready_places(db, query).await?),
         RecordQuery::Schedules(id) => Records::Schedules(schedule::schedules(db, *id).await?),
         RecordQuery::Audit { after, limit } => Records::Audit(audit(db, *after, *limit).await?),
         RecordQuery::Logs { run, of } => Records::Logs(log::logs(db, *run, *of).await?),

@@ -34,7 +34,7 @@ pub(super) use keys::ALL as KEYS;
 pub(super) use keys::{held, ready_by_key};
 #[cfg(test)]
 pub(super) use ready::ALL as READY;
-pub(super) use ready::ready;
+pub(super) use ready::{ready, ready_places};
 
 const SOURCE: Source = Source {
     select: columns!(),

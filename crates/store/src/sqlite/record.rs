@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row, params};
 
 use super::column::{Columns, bound, json};
-use super::{account, letter, log, queue, schedule, server, service, worker};
+use super::{account, job, letter, log, queue, schedule, server, service, worker};
 use crate::error::StoreError;
 use crate::record::{AuditRow, Record, RecordQuery, Records};
 
@@ -45,6 +45,7 @@ pub(super) fn records(db: &Connection, query: &RecordQuery) -> Result<Records, S
         RecordQuery::Held { queue } => Records::Held(queue::held(db, queue)?),
         RecordQuery::Spent => Records::Spent(queue::spent(db)?),
         RecordQuery::LetterGroups { queue } => Records::LetterGroups(letter::groups(db, queue)?),
+        RecordQuery::Ready(query) => Records::Ready(job::ready_places(db, query)?),
         RecordQuery::Schedules(id) => Records::Schedules(schedule::schedules(db, *id)?),
         RecordQuery::Audit { after, limit } => Records::Audit(audit(db, *after, *limit)?),
         RecordQuery::Logs { run, of } => Records::Logs(log::logs(db, *run, *of)?),

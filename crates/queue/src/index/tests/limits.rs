@@ -133,7 +133,17 @@ impl World {
                     let (queues, services, except) = (queues.clone(), services.clone(), except.clone());
                     let (from, limit, is_of_runs) = (Some(*from), *limit, true);
                     let pairs = Vec::new();
-                    let ready = ReadyQuery { queues, services, pairs, except, is_of_runs, from, now, limit };
+                    let ready = ReadyQuery {
+                        queues,
+                        services,
+                        pairs,
+                        ids: Vec::new(),
+                        except,
+                        is_of_runs,
+                        from,
+                        now,
+                        limit,
+                    };
                     Told::Class(self.store.ready_now(ready).unwrap(), limit)
                 }
                 Want::View(filling) => {

@@ -3,12 +3,13 @@
 //!
 //! Nothing is locked: whoever hands a job out commits the claim, and of two claims one is refused.
 
+use tokio_postgres::Row;
 use windlass_engine::id::JobId;
 
 use super::read;
 use crate::error::StoreError;
 use crate::job::{JobRow, ReadyPlace, ReadyQuery};
-use crate::postgres::column::{Id, bound, cells, text};
+use crate::postgres::column::{Cell, Columns, Id, bound, cells, text};
 use crate::postgres::link::Link;
 
 macro_rules! by_queue {
@@ -119,63 +120,122 @@ macro_rules! served {
 }
 
 // Jobs with a limit key are in other indexes than those without: whatever is asked is asked of both.
-const READY: &str = concat!(
-    "WITH RECURSIVE paused AS (SELECT name FROM queues WHERE is_paused), ",
-    served!("served", "limit_key = ''"),
-    ", ",
-    served!("keyed_served", "limit_key <> ''"),
-    ", whole AS (SELECT DISTINCT asked.queue, '' AS name FROM UNNEST($1::text[]) AS asked (queue) \
-     WHERE asked.queue NOT IN (SELECT name FROM paused)), \
-     pair AS (SELECT queue, name FROM (SELECT queue, name FROM served WHERE queue <> ALL ($3::text[]) \
-     UNION SELECT queue, name FROM keyed_served WHERE queue <> ALL ($3::text[]) \
-     UNION SELECT queue, name FROM UNNEST($4::text[], $5::text[]) AS asked (queue, name)) AS any_of \
-     WHERE queue IS NOT NULL AND queue <> ALL ($1::text[]) AND queue NOT IN (SELECT name FROM paused)), ",
-    levels!("queue_level", "whole", by_queue, "limit_key = ''"),
-    ", ",
-    levels!("keyed_queue_level", "whole", by_queue, "limit_key <> ''"),
-    ", ",
-    levels!("pair_level", "pair", by_pair, "limit_key = ''"),
-    ", ",
-    levels!("keyed_pair_level", "pair", by_pair, "limit_key <> ''"),
-    ", place AS (",
-    places!("queue_level", by_queue, "limit_key = ''"),
-    " UNION ALL ",
-    places!("keyed_queue_level", by_queue, "limit_key <> ''"),
-    " UNION ALL ",
-    places!("pair_level", by_pair, "limit_key = ''"),
-    " UNION ALL ",
-    places!("keyed_pair_level", by_pair, "limit_key <> ''"),
-    ") ",
-    rows_of!("SELECT priority, due_at, id FROM place ORDER BY priority DESC, due_at, id LIMIT $10"),
-    " ORDER BY wanted.priority DESC, wanted.due_at, wanted.id"
-);
-
+macro_rules! found {
+    () => {
+        concat!(
+            "WITH RECURSIVE paused AS (SELECT name FROM queues WHERE is_paused), ",
+            served!("served", "limit_key = ''"),
+            ", ",
+            served!("keyed_served", "limit_key <> ''"),
+            ", whole AS (SELECT DISTINCT asked.queue, '' AS name FROM UNNEST($1::text[]) AS asked (queue) \
+             WHERE asked.queue NOT IN (SELECT name FROM paused)), \
+             pair AS (SELECT queue, name FROM (SELECT queue, name FROM served WHERE queue <> ALL ($3::text[]) \
+             UNION SELECT queue, name FROM keyed_served WHERE queue <> ALL ($3::text[]) \
+             UNION SELECT queue, name FROM UNNEST($4::text[], $5::text[]) AS asked (queue, name)) AS any_of \
+             WHERE queue IS NOT NULL AND queue <> ALL ($1::text[]) AND queue NOT IN (SELECT name FROM paused)), ",
+            levels!("queue_level", "whole", by_queue, "limit_key = ''"),
+            ", ",
+            levels!("keyed_queue_level", "whole", by_queue, "limit_key <> ''"),
+            ", ",
+            levels!("pair_level", "pair", by_pair, "limit_key = ''"),
+            ", ",
+            levels!("keyed_pair_level", "pair", by_pair, "limit_key <> ''"),
+            ", place AS (",
+            places!("queue_level", by_queue, "limit_key = ''"),
+            " UNION ALL ",
+            places!("keyed_queue_level", by_queue, "limit_key <> ''"),
+            " UNION ALL ",
+            places!("pair_level", by_pair, "limit_key = ''"),
+            " UNION ALL ",
+            places!("keyed_pair_level", by_pair, "limit_key <> ''"),
+            ") "
+        )
+    };
+}
 /// The same of jobs of runs, which are in indexes of their own, with limit keys or without.
+macro_rules! found_of_runs {
+    () => {
+        concat!(
+            "WITH RECURSIVE paused AS (SELECT name FROM queues WHERE is_paused), ",
+            served!("served", "run IS NOT NULL"),
+            ", whole AS (SELECT DISTINCT asked.queue, '' AS name FROM UNNEST($1::text[]) AS asked (queue) \
+             WHERE asked.queue NOT IN (SELECT name FROM paused)), \
+             pair AS (SELECT queue, name FROM (SELECT queue, name FROM served WHERE queue <> ALL ($3::text[]) \
+             UNION SELECT queue, name FROM UNNEST($4::text[], $5::text[]) AS asked (queue, name)) AS any_of \
+             WHERE queue IS NOT NULL AND queue <> ALL ($1::text[]) AND queue NOT IN (SELECT name FROM paused)), ",
+            levels!("queue_level", "whole", by_queue, "run IS NOT NULL"),
+            ", ",
+            levels!("pair_level", "pair", by_pair, "run IS NOT NULL"),
+            ", place AS (",
+            places!("queue_level", by_queue, "run IS NOT NULL"),
+            " UNION ALL ",
+            places!("pair_level", by_pair, "run IS NOT NULL"),
+            ") "
+        )
+    };
+}
+macro_rules! first_places {
+    () => {
+        "SELECT priority, due_at, id FROM place ORDER BY priority DESC, due_at, id LIMIT $10"
+    };
+}
+
+const READY: &str =
+    concat!(found!(), rows_of!(first_places!()), " ORDER BY wanted.priority DESC, wanted.due_at, wanted.id");
 const READY_OF_RUNS: &str = concat!(
-    "WITH RECURSIVE paused AS (SELECT name FROM queues WHERE is_paused), ",
-    served!("served", "run IS NOT NULL"),
-    ", whole AS (SELECT DISTINCT asked.queue, '' AS name FROM UNNEST($1::text[]) AS asked (queue) \
-     WHERE asked.queue NOT IN (SELECT name FROM paused)), \
-     pair AS (SELECT queue, name FROM (SELECT queue, name FROM served WHERE queue <> ALL ($3::text[]) \
-     UNION SELECT queue, name FROM UNNEST($4::text[], $5::text[]) AS asked (queue, name)) AS any_of \
-     WHERE queue IS NOT NULL AND queue <> ALL ($1::text[]) AND queue NOT IN (SELECT name FROM paused)), ",
-    levels!("queue_level", "whole", by_queue, "run IS NOT NULL"),
-    ", ",
-    levels!("pair_level", "pair", by_pair, "run IS NOT NULL"),
-    ", place AS (",
-    places!("queue_level", by_queue, "run IS NOT NULL"),
-    " UNION ALL ",
-    places!("pair_level", by_pair, "run IS NOT NULL"),
-    ") ",
-    rows_of!("SELECT priority, due_at, id FROM place ORDER BY priority DESC, due_at, id LIMIT $10"),
+    found_of_runs!(),
+    rows_of!(first_places!()),
     " ORDER BY wanted.priority DESC, wanted.due_at, wanted.id"
 );
+const PLACES: &str = concat!(found!(), first_places!());
+const PLACES_OF_RUNS: &str = concat!(found_of_runs!(), first_places!());
+
+macro_rules! of_these {
+    () => {
+        "SELECT priority, due_at, id FROM jobs WHERE id = ANY ($1::uuid[]) AND due_at <= $2 \
+         AND queue NOT IN (SELECT name FROM queues WHERE is_paused) ORDER BY priority DESC, due_at, id LIMIT $3"
+    };
+}
+const THESE: &str =
+    concat!(rows_of!(of_these!()), " ORDER BY wanted.priority DESC, wanted.due_at, wanted.id");
+const THEIR_PLACES: &str = of_these!();
 
 /// Above every priority.
 const TOP: i32 = i32::MAX;
 
 pub(in crate::postgres) async fn ready(db: &Link, query: &ReadyQuery) -> Result<Vec<JobRow>, StoreError> {
-    let ReadyQuery { queues, services, pairs, except, is_of_runs, from, now, limit } = query;
+    let sql = match (query.ids.is_empty(), query.is_of_runs) {
+        (false, _) => THESE,
+        (true, true) => READY_OF_RUNS,
+        (true, false) => READY,
+    };
+    db.ask(sql, &cells_of(query)).await?.iter().map(read).collect()
+}
+
+/// The same without the jobs.
+pub(in crate::postgres) async fn ready_places(
+    db: &Link,
+    query: &ReadyQuery,
+) -> Result<Vec<ReadyPlace>, StoreError> {
+    let sql = match (query.ids.is_empty(), query.is_of_runs) {
+        (false, _) => THEIR_PLACES,
+        (true, true) => PLACES_OF_RUNS,
+        (true, false) => PLACES,
+    };
+    let place = |row: &Row| {
+        let mut columns = Columns::of(row);
+        let (priority, due_at) = (columns.value()?, columns.time()?);
+        Ok(ReadyPlace { priority, due_at, id: columns.id()? })
+    };
+    db.ask(sql, &cells_of(query)).await?.iter().map(place).collect()
+}
+
+fn cells_of(query: &ReadyQuery) -> Vec<Cell<'static>> {
+    let ReadyQuery { queues, services, pairs, ids, except, is_of_runs: _, from, now, limit } = query;
+    if !ids.is_empty() {
+        let keys: Vec<uuid::Uuid> = ids.iter().map(|id| id.key()).collect();
+        return cells![keys, now.0, bound(*limit)];
+    }
     let texts = |all: &[String]| all.iter().map(|one| text(one).into_owned()).collect::<Vec<_>>();
     let (of, names): (Vec<String>, Vec<String>) = pairs.iter().cloned().unzip();
     let first = ReadyPlace {
@@ -184,7 +244,7 @@ pub(in crate::postgres) async fn ready(db: &Link, query: &ReadyQuery) -> Result<
         id: JobId::new(uuid::Uuid::nil()),
     };
     let from = from.unwrap_or(first);
-    let cells = cells![
+    cells![
         texts(queues),
         texts(services),
         texts(except),
@@ -195,10 +255,9 @@ pub(in crate::postgres) async fn ready(db: &Link, query: &ReadyQuery) -> Result<
         from.due_at.0,
         from.id.key(),
         bound(*limit)
-    ];
-    let sql = if *is_of_runs { READY_OF_RUNS } else { READY };
-    db.ask(sql, &cells).await?.iter().map(read).collect()
+    ]
 }
 
 #[cfg(test)]
-pub(in crate::postgres) const ALL: &[&str] = &[READY, READY_OF_RUNS];
+pub(in crate::postgres) const ALL: &[&str] =
+    &[READY, READY_OF_RUNS, PLACES, PLACES_OF_RUNS, THESE, THEIR_PLACES];

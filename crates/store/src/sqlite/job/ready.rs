@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashSet, VecDeque};
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use windlass_engine::id::JobId;
 use windlass_engine::time::Timestamp;
 
 use super::read;
@@ -12,6 +13,8 @@ use crate::job::{JobRow, ReadyPlace, ReadyQuery};
 use crate::sqlite::column::{Id, Key, bound};
 
 const BY_ROW: &str = concat!(columns!(), " WHERE jobs.rowid = ?1");
+const PLACE: &str = "SELECT priority, due_at, id, rowid FROM jobs WHERE id = ?1 AND due_at <= ?2 \
+     AND queue NOT IN (SELECT name FROM queues WHERE is_paused = 1)";
 const IS_PAUSED: &str = "SELECT 1 FROM queues WHERE name = ?1 AND is_paused = 1";
 /// Places that are read of a stream at once: streams are many, and of most only the first few are wanted.
 const CHUNK: usize = 256;
@@ -142,23 +145,57 @@ fn first() -> (i64, Vec<u8>) {
 }
 
 pub(in crate::sqlite) fn ready(db: &Connection, query: &ReadyQuery) -> Result<Vec<JobRow>, StoreError> {
+    let mut by_row = db.prepare_cached(BY_ROW)?;
+    let rows = found(db, query)?.into_iter().map(|(_, row)| by_row.query_row([row], |row| read(db, row)));
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The same without the jobs.
+pub(in crate::sqlite) fn ready_places(
+    db: &Connection,
+    query: &ReadyQuery,
+) -> Result<Vec<ReadyPlace>, StoreError> {
+    let place = |((Reverse(priority), due_at, id), _): (Place, i64)| ReadyPlace {
+        // Stored as it was given, and that was no larger.
+        priority: i32::try_from(priority).unwrap_or_default(),
+        due_at: Timestamp(due_at),
+        id: JobId::from_key(id),
+    };
+    Ok(found(db, query)?.into_iter().map(place).collect())
+}
+
+/// The places that are asked for, in order, each with its row.
+fn found(db: &Connection, query: &ReadyQuery) -> Result<Vec<(Place, i64)>, StoreError> {
+    if !query.ids.is_empty() {
+        return these(db, query);
+    }
     let mut streams = streams(db, query)?;
     let mut heads: BinaryHeap<Reverse<(Place, i64, usize)>> = BinaryHeap::new();
     for (at, stream) in streams.iter_mut().enumerate() {
         heads.extend(stream.next(db, query.now)?.map(|(place, row)| Reverse((place, row, at))));
     }
-    let (mut found, mut rows) = (HashSet::new(), Vec::new());
-    let mut by_row = db.prepare_cached(BY_ROW)?;
-    while rows.len() < query.limit
-        && let Some(Reverse((_, row, at))) = heads.pop()
+    let (mut seen, mut places) = (HashSet::new(), Vec::new());
+    while places.len() < query.limit
+        && let Some(Reverse((place, row, at))) = heads.pop()
     {
         // One that matches twice is in two streams.
-        if found.insert(row) {
-            rows.push(by_row.query_row([row], |row| read(db, row))?);
+        if seen.insert(row) {
+            places.push((place, row));
         }
         heads.extend(streams[at].next(db, query.now)?.map(|(place, row)| Reverse((place, row, at))));
     }
-    Ok(rows)
+    Ok(places)
+}
+
+/// Of jobs that are named, those that can be claimed.
+fn these(db: &Connection, query: &ReadyQuery) -> Result<Vec<(Place, i64)>, StoreError> {
+    let mut place = db.prepare_cached(PLACE)?;
+    let mut places: BTreeSet<(Place, i64)> = BTreeSet::new();
+    for id in &query.ids {
+        let read = |row: &Row<'_>| Ok(((Reverse(row.get(0)?), row.get(1)?, row.get(2)?), row.get(3)?));
+        places.extend(place.query_row(params![id.key(), query.now.0], read).optional()?);
+    }
+    Ok(places.into_iter().take(query.limit).collect())
 }
 
 fn streams(db: &Connection, query: &ReadyQuery) -> Result<Vec<Stream>, StoreError> {
@@ -221,6 +258,7 @@ pub(super) fn is_paused(db: &Connection, queue: &str) -> Result<bool, StoreError
 #[cfg(test)]
 pub(in crate::sqlite) const ALL: &[&str] = &[
     BY_ROW,
+    PLACE,
     IS_PAUSED,
     NEXT_QUEUE[0],
     NEXT_QUEUE[1],

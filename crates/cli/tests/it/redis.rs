@@ -1,0 +1,201 @@
+//! Servers on one PostgreSQL that hand out jobs through one Redis: what `redis-cli` shows, and what becomes of work
+//! while Redis is away.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use windlass_queue::redis::fixture::Server as Redis;
+use windlass_sdk::Client;
+use windlass_store::conformance::cluster::Cluster as Database;
+
+use crate::server::Server;
+use crate::talk::{expect, get, post, seen};
+
+/// Within this, whatever Redis lost is handed out again.
+const BACK: Duration = Duration::from_secs(10);
+
+/// Waits until a server says that it uses Redis, or that it is away.
+async fn uses_redis(server: &Server, is_up: bool) {
+    let (client, line) = (server.client(), format!("windlass_redis_up {}", u8::from(is_up)));
+    seen(&line, async || {
+        let (_, text) = client.raw("GET", "/metrics", None).await.unwrap();
+        text.lines().any(|found| found == line).then_some(())
+    })
+    .await;
+}
+
+/// Two servers, the database and the Redis that they share. They go before those do.
+struct Shared {
+    servers: Vec<Server>,
+    redis: Redis,
+    _database: Database,
+}
+
+impl Shared {
+    async fn start() -> Self {
+        let (database, redis) = tokio::task::block_in_place(|| (Database::start(false), Redis::start(&[])));
+        let address = database.address(&database.create());
+        let mut servers = Vec::new();
+        for _ in 0..2 {
+            servers.push(Server::start_on(&address, &["--queue", &redis.address()]).await);
+        }
+        let shared = Shared { servers, redis, _database: database };
+        shared.is_up(true).await;
+        shared
+    }
+
+    fn client(&self, nth: usize) -> Client {
+        self.servers[nth].client()
+    }
+
+    /// Waits until both servers use Redis, or say that it is away.
+    async fn is_up(&self, is_up: bool) {
+        for server in &self.servers {
+            uses_redis(server, is_up).await;
+        }
+    }
+
+    /// Waits until `redis-cli` says this.
+    async fn shows(&self, words: &[&str], expected: &[&str]) {
+        seen(&format!("{words:?}: {expected:?}"), async || {
+            (self.redis.lines(words) == expected).then_some(())
+        })
+        .await;
+    }
+}
+
+async fn create(client: &Client, more: Value) -> String {
+    let mut task = json!({"name": "demo", "type": "immediate", "queue_name": "default"});
+    task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let created = expect(client, "POST", "/api/v1/tasks", Some(task), 201).await;
+    created["task_id"].as_str().unwrap().to_owned()
+}
+
+async fn claim(client: &Client, max: usize, wait_ms: u64) -> Vec<Value> {
+    let claim = json!({"worker_id": "w1", "queues": ["default"], "max": max, "wait_ms": wait_ms});
+    let claimed = post(client, "/api/v1/jobs/claim", claim).await;
+    claimed["jobs"].as_array().unwrap().clone()
+}
+
+async fn finish(client: &Client, jobs: &[Value], outcome: Value) {
+    let result = |job: &Value| {
+        let mut result = json!({"id": job["id"], "lease": job["lease"]});
+        result.as_object_mut().unwrap().extend(outcome.as_object().unwrap().clone());
+        result
+    };
+    let results: Vec<Value> = jobs.iter().map(result).collect();
+    let told = post(client, "/api/v1/jobs/finish", json!({"results": results})).await;
+    for one in told["results"].as_array().unwrap() {
+        assert_eq!(one["verdict"], "ok", "{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redis_cli_shows_where_jobs_are() {
+    let shared = Shared::start().await;
+    let (here, there) = (shared.client(0), shared.client(1));
+    let plain = create(&here, json!({})).await;
+    let urgent = create(&there, json!({"priority": 2, "max_retries": 1})).await;
+    let later = create(&here, json!({"type": "scheduled", "run_at": "2100-01-01T00:00:00Z"})).await;
+    shared.shows(&["LRANGE", "queue:default:ready", "0", "-1"], &[&plain]).await;
+    shared.shows(&["LRANGE", "queue:default:ready:2", "0", "-1"], &[&urgent]).await;
+    let due = "4102444800000";
+    shared.shows(&["ZRANGE", "queue:default:delayed", "0", "-1", "WITHSCORES"], &[&later, due]).await;
+
+    let worker = json!({"id": "w1", "url": "", "services": ["demo"], "type": "async"});
+    post(&there, "/api/workers/register", worker).await;
+    seen("a heartbeat", async || {
+        let left: i64 = shared.redis.cli(&["TTL", "worker:w1:heartbeat"])?.parse().ok()?;
+        (1..=15).contains(&left).then_some(())
+    })
+    .await;
+
+    // The urgent one comes first, at whichever server; its lease is that of its attempt.
+    let claimed = claim(&here, 1, 5_000).await;
+    let detail = get(&there, &format!("/api/v1/tasks/{urgent}")).await;
+    assert_eq!(detail["display_status"], "running");
+    let lease = format!("lease:{}", detail["latest_run"]["id"].as_str().unwrap());
+    shared.shows(&["GET", &lease], &["w1"]).await;
+    shared.shows(&["LRANGE", "queue:default:ready:2", "0", "-1"], &[]).await;
+
+    finish(&there, &claimed, json!({"outcome": "failed", "error": "broken", "retryable": false})).await;
+    shared.shows(&["LRANGE", "queue:default:dlq", "0", "-1"], &[&urgent]).await;
+    shared.shows(&["EXISTS", &lease], &["0"]).await;
+    let moved = post(&here, "/api/v1/queues/default/dlq/replay", json!({"count": 1})).await;
+    assert_eq!(moved["moved"], 1);
+    shared.shows(&["LRANGE", "queue:default:dlq", "0", "-1"], &[]).await;
+    shared.shows(&["LRANGE", "queue:default:ready:2", "0", "-1"], &[&urgent]).await;
+    // Whatever is lost is shown again.
+    shared.redis.cli(&["FLUSHALL"]).unwrap();
+    assert_eq!(claim(&there, 1, 9_000).await.len(), 1);
+    shared.shows(&["ZRANGE", "queue:default:delayed", "0", "-1", "WITHSCORES"], &[&later, due]).await;
+    shared.shows(&["LRANGE", "queue:default:ready", "0", "-1"], &[&plain]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_goes_on_while_redis_is_away_and_after_it_is_back() {
+    let mut shared = Shared::start().await;
+    let clients = [shared.client(0), shared.client(1)];
+    let mut open = BTreeSet::new();
+    for n in 0..20 {
+        open.insert(create(&clients[n % 2], json!({"priority": n % 3})).await);
+    }
+    tokio::task::block_in_place(|| shared.redis.kill());
+    for n in 0..20 {
+        open.insert(create(&clients[n % 2], json!({})).await);
+    }
+    let done = async |open: &mut BTreeSet<String>, n: usize| {
+        while open.len() > n {
+            for (at, client) in clients.iter().enumerate() {
+                let claimed = claim(client, 3, 100).await;
+                for job in &claimed {
+                    // Natively ids are written in another way.
+                    let id = job["id"].as_str().unwrap().trim_start_matches("job_");
+                    let uuid = open.iter().find(|open| open.replace('-', "") == id).cloned();
+                    assert!(open.remove(&uuid.expect("it was nobody's before")));
+                }
+                finish(&clients[1 - at], &claimed, json!({"outcome": "done", "result": 1})).await;
+            }
+        }
+    };
+    done(&mut open, 15).await;
+    shared.is_up(false).await;
+    assert_eq!(get(&clients[0], "/readyz").await["ready"], true);
+    tokio::task::block_in_place(|| shared.redis.launch());
+    let begun = Instant::now();
+    shared.is_up(true).await;
+    // What was left is there again, although nobody has written anything.
+    let n: usize = shared.redis.cli(&["LLEN", "queue:default:ready"]).unwrap().parse().unwrap();
+    assert!(n > 0 && begun.elapsed() < BACK, "{n} after {:?}", begun.elapsed());
+    done(&mut open, 0).await;
+    assert!(claim(&clients[0], 3, 300).await.is_empty());
+    for server in &mut shared.servers {
+        assert!(server.terminate().success());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_on_a_file_hands_out_through_redis_too() {
+    let redis = tokio::task::block_in_place(|| Redis::start(&[]));
+    let mut server = Server::start(&["--queue", &redis.address()]).await;
+    uses_redis(&server, true).await;
+    let client = server.client();
+    for _ in 0..3 {
+        create(&client, json!({})).await;
+    }
+    let claimed = claim(&client, 1, 5_000).await;
+    finish(&client, &claimed, json!({"outcome": "done", "result": 1})).await;
+    // Nobody told Redis what the server was about to say, and it is full of what was.
+    server.kill();
+    redis.cli(&["RPUSH", "queue:default:ready", "nonsense"]).unwrap();
+    server.spawn();
+    server.ready().await;
+    uses_redis(&server, true).await;
+    assert_eq!(redis.cli(&["LLEN", "queue:default:ready"]).unwrap(), "2");
+    let mut n = 0;
+    while n < 2 {
+        n += claim(&client, 1, 5_000).await.len();
+    }
+    assert!(claim(&client, 1, 0).await.is_empty());
+}

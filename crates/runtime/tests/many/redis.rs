@@ -1,0 +1,338 @@
+//! Servers that hand out jobs through one Redis: it may be killed, emptied, filled with nonsense or stopped, and
+//! everything goes on.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use windlass_engine::id::JobId;
+use windlass_engine::job::JobSpec;
+use windlass_queue::redis::Redis;
+use windlass_queue::redis::fixture::Server;
+use windlass_runtime::job::{Claim, Verdict};
+use windlass_runtime::{Runtime, Settings};
+use windlass_store::conformance::cluster::scratch;
+use windlass_store::job::{JobQuery, JobStatus};
+use windlass_store::page::Part;
+use windlass_store::queue::QueueLimits;
+use windlass_store::{Durability, Postgres, Store};
+
+use crate::cluster::{Cluster, PATIENCE, SOON, claim, done, spec};
+
+/// Within this, whatever Redis lost is handed out again.
+const BACK: Duration = Duration::from_secs(10);
+
+fn at(server: &Server) -> Redis {
+    Redis::at(&server.address()).unwrap()
+}
+
+async fn until(what: &str, within: Duration, seen: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !seen() {
+        assert!(begun.elapsed() < within, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn all_up(servers: &[Runtime]) {
+    until("every server uses Redis", BACK, || {
+        servers.iter().all(|server| server.redis_stats().is_some_and(|stats| stats.is_up))
+    })
+    .await;
+}
+
+/// Two servers on one store in memory and one Redis.
+async fn two() -> (Server, Cluster) {
+    let redis = Server::start(&[]);
+    let cluster = Cluster::with(2, Some(at(&redis))).await;
+    all_up(&cluster.servers).await;
+    (redis, cluster)
+}
+
+fn waiting(server: &Runtime, queue: &str) -> tokio::task::JoinHandle<Vec<JobId>> {
+    let (server, claim) = (server.clone(), claim(queue, 1, PATIENCE));
+    tokio::spawn(async move { server.claim(claim).await.unwrap().iter().map(|one| one.job).collect() })
+}
+
+#[tokio::test]
+async fn whoever_waits_at_another_server_is_woken_through_redis() {
+    let (redis, cluster) = two().await;
+    let [first, second] = &cluster.servers[..] else { unreachable!() };
+    for _ in 0..3 {
+        let claimed = waiting(second, "q");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let made = first.create_job(spec("q")).await.unwrap().job;
+        assert_eq!(timeout(SOON, claimed).await.expect("it waits for what is there").unwrap(), [made]);
+    }
+    assert_eq!(redis.cli(&["LLEN", "queue:q:ready"]).unwrap(), "0");
+}
+
+#[tokio::test]
+async fn jobs_come_in_order_of_priority_from_whichever_server_made_them() {
+    let (redis, cluster) = two().await;
+    let [first, second] = &cluster.servers[..] else { unreachable!() };
+    let mut made = Vec::new();
+    for (n, priority) in [0, 3, -2, 3, 0, 10].into_iter().enumerate() {
+        let server = [first, second][n % 2];
+        made.push(server.create_job(JobSpec { priority, ..spec("q") }).await.unwrap().job);
+        let n = n + 1;
+        // Each is there before the next one is made.
+        let length = |key: &str| redis.cli(&["LLEN", key]).unwrap().parse::<usize>().unwrap();
+        until("it is in Redis", PATIENCE, || {
+            ["queue:q:ready", "queue:q:ready:3", "queue:q:ready:-2", "queue:q:ready:10"]
+                .map(length)
+                .iter()
+                .sum::<usize>()
+                == n
+        })
+        .await;
+    }
+    let mut order = Vec::new();
+    for n in 0..6 {
+        let claimed = [second, first][n % 2].claim(claim("q", 1, PATIENCE)).await.unwrap();
+        order.extend(claimed.into_iter().map(|one| made.iter().position(|job| *job == one.job).unwrap()));
+    }
+    assert_eq!(order, [5, 1, 3, 0, 4, 2]);
+}
+
+#[tokio::test]
+async fn queues_with_limits_paused_queues_and_services_are_handed_out_as_ever() {
+    let (redis, cluster) = two().await;
+    let [first, second] = &cluster.servers[..] else { unreachable!() };
+    let limits = QueueLimits { concurrency: Some(1), ..QueueLimits::default() };
+    first.limit_queue("tight", limits).await.unwrap();
+    first.create_jobs(vec![spec("tight"), spec("tight")]).await.unwrap();
+    let held = first.claim(claim("tight", 5, PATIENCE)).await.unwrap();
+    assert_eq!(held.len(), 1);
+    assert!(first.claim(claim("tight", 5, Duration::from_millis(300))).await.unwrap().is_empty());
+    assert!(first.finish(vec![done(&held[0], json!(1))]).await.pop().unwrap().is_ok());
+    assert_eq!(first.claim(claim("tight", 5, PATIENCE)).await.unwrap().len(), 1);
+
+    first.pause_queue("halted", true).await.unwrap();
+    first.create_jobs(vec![spec("halted")]).await.unwrap();
+    assert!(first.claim(claim("halted", 5, Duration::from_millis(300))).await.unwrap().is_empty());
+    let claimed = waiting(first, "halted");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    first.pause_queue("halted", false).await.unwrap();
+    assert_eq!(timeout(PATIENCE, claimed).await.unwrap().unwrap().len(), 1);
+
+    let by_service = |queues: &[&str]| Claim {
+        queues: queues.iter().map(|queue| (*queue).to_owned()).collect(),
+        services: vec!["work".to_owned()],
+        ..claim("", 1, PATIENCE)
+    };
+    second.create_jobs(vec![spec("mixed"), spec("mixed"), spec("other")]).await.unwrap();
+    assert_eq!(first.claim(by_service(&[])).await.unwrap().len(), 1);
+    assert_eq!(second.claim(by_service(&["mixed"])).await.unwrap().len(), 1);
+    assert_eq!(first.claim(by_service(&["mixed"])).await.unwrap().len(), 1);
+    assert!(
+        first.claim(Claim { wait: Duration::from_millis(200), ..by_service(&[]) }).await.unwrap().is_empty()
+    );
+    // Whoever was given a job without Redis has it taken out there.
+    until("nothing is left of them", PATIENCE, || redis.lines(&["KEYS", "queue:*:ready*"]).is_empty()).await;
+}
+
+#[tokio::test]
+async fn what_redis_lost_without_a_word_is_found_while_somebody_waits() {
+    let (redis, cluster) = two().await;
+    let [first, second] = &cluster.servers[..] else { unreachable!() };
+    let made = first.create_job(spec("q")).await.unwrap().job;
+    until("it is in Redis", PATIENCE, || redis.cli(&["DEL", "queue:q:ready"]).unwrap() == "1").await;
+    let claimed =
+        timeout(BACK, second.claim(claim("q", 1, PATIENCE))).await.expect("it is looked for").unwrap();
+    assert_eq!(claimed[0].job, made);
+    // The same when all of it is gone.
+    let made = first.create_job(spec("q")).await.unwrap().job;
+    until("it is in Redis", PATIENCE, || redis.cli(&["LLEN", "queue:q:ready"]).unwrap() == "1").await;
+    redis.cli(&["FLUSHALL"]).unwrap();
+    let claimed =
+        timeout(BACK, second.claim(claim("q", 1, PATIENCE))).await.expect("it is looked for").unwrap();
+    assert_eq!(claimed[0].job, made);
+}
+
+#[tokio::test]
+async fn a_long_backlog_comes_back_in_its_order_a_part_at_a_time() {
+    let (redis, cluster) = two().await;
+    let [first, second] = &cluster.servers[..] else { unreachable!() };
+    let mut made = Vec::new();
+    for _ in 0..2 {
+        let specs = (0..6_000).map(|_| spec("q")).collect();
+        made.extend(first.create_jobs(specs).await.unwrap().iter().map(|created| created.job));
+    }
+    // What is told after the loss would be there before the others.
+    until("all are in Redis", PATIENCE, || redis.cli(&["LLEN", "queue:q:ready"]).unwrap() == "12000").await;
+    redis.cli(&["FLUSHALL"]).unwrap();
+    let mut order = Vec::new();
+    while order.len() < made.len() {
+        let claimed = second.claim(claim("q", 1_000, PATIENCE)).await.unwrap();
+        assert!(!claimed.is_empty(), "{} are missing", made.len() - order.len());
+        order.extend(claimed.into_iter().map(|one| one.job));
+    }
+    assert!(order == made, "they come in the order in which they were made");
+}
+
+#[tokio::test]
+async fn a_redis_that_does_not_answer_holds_nobody_up_for_long() {
+    let (redis, cluster) = two().await;
+    let first = &cluster.servers[0];
+    redis.freeze(true);
+    let begun = Instant::now();
+    let made = first.create_job(spec("q")).await.unwrap().job;
+    assert!(begun.elapsed() < SOON, "nobody who creates a job waits for Redis");
+    let claimed =
+        timeout(Duration::from_secs(5), first.claim(claim("q", 1, PATIENCE))).await.unwrap().unwrap();
+    assert_eq!(claimed[0].job, made);
+    // From then on it is known to be away.
+    first.create_job(spec("q")).await.unwrap();
+    assert_eq!(timeout(SOON, first.claim(claim("q", 1, PATIENCE))).await.unwrap().unwrap().len(), 1);
+    assert!(first.troubles().is_empty());
+    redis.freeze(false);
+    all_up(&cluster.servers).await;
+    assert_eq!(first.redis_stats().unwrap().n_outages, 1);
+}
+
+#[tokio::test]
+async fn what_a_server_popped_and_could_not_claim_is_given_back() {
+    let (_redis, cluster) = two().await;
+    let [first, second] = &cluster.servers[..] else { unreachable!() };
+    let made = second.create_job(spec("q")).await.unwrap().job;
+    cluster.cut(0).await;
+    assert!(first.claim(claim("q", 5, PATIENCE)).await.is_err(), "it cannot be written");
+    let claimed =
+        timeout(SOON, second.claim(claim("q", 5, PATIENCE))).await.expect("it is there again").unwrap();
+    assert_eq!(claimed[0].job, made);
+}
+
+#[tokio::test]
+async fn what_a_dead_server_may_not_have_told_is_read_from_the_store() {
+    let (_redis, cluster) = two().await;
+    let second = &cluster.servers[1];
+    second.create_job(spec("q")).await.unwrap();
+    let before = second.redis_stats().unwrap().n_fills;
+    cluster.cut(0).await;
+    until("the queue is filled", PATIENCE, || second.redis_stats().unwrap().n_fills > before).await;
+}
+
+/// Workers of both servers, all of which note what they were given and what came of it.
+struct Crowd {
+    granted: Arc<Mutex<BTreeMap<JobId, usize>>>,
+    ended: Arc<Mutex<BTreeMap<JobId, usize>>>,
+    stop: CancellationToken,
+    tasks: Vec<tokio::task::JoinHandle<()>>,
+}
+
+impl Crowd {
+    fn start(servers: &[Runtime], each: usize) -> Self {
+        let mut crowd = Crowd {
+            granted: Arc::default(),
+            ended: Arc::default(),
+            stop: CancellationToken::new(),
+            tasks: Vec::new(),
+        };
+        for (nth, server) in servers.iter().enumerate() {
+            for n in 0..each {
+                let worker = format!("w{nth}-{n}");
+                crowd.tasks.push(tokio::spawn(work(
+                    server.clone(),
+                    Claim { worker, ..claim("q", 1 + n * 3, Duration::from_millis(500)) },
+                    (crowd.granted.clone(), crowd.ended.clone()),
+                    crowd.stop.clone(),
+                )));
+            }
+        }
+        crowd
+    }
+
+    fn n_ended(&self) -> usize {
+        self.ended.lock().unwrap().len()
+    }
+}
+
+type Counts = Arc<Mutex<BTreeMap<JobId, usize>>>;
+
+async fn work(server: Runtime, claim: Claim, (granted, ended): (Counts, Counts), stop: CancellationToken) {
+    while !stop.is_cancelled() {
+        let claimed = server.claim(claim.clone()).await.unwrap();
+        for one in &claimed {
+            *granted.lock().unwrap().entry(one.job).or_default() += 1;
+        }
+        let ends = claimed.iter().map(|one| done(one, json!(1))).collect();
+        for (one, verdict) in claimed.iter().zip(server.finish(ends).await) {
+            if verdict.unwrap() == Verdict::Ok {
+                *ended.lock().unwrap().entry(one.job).or_default() += 1;
+            }
+        }
+    }
+}
+
+/// What can become of a Redis.
+async fn trouble(redis: &mut Server, nth: usize) {
+    match nth % 3 {
+        0 => {
+            tokio::task::block_in_place(|| redis.kill());
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            tokio::task::block_in_place(|| redis.launch());
+        }
+        1 => {
+            redis.cli(&["FLUSHALL"]);
+        }
+        _ => {
+            for key in ["queue:q:ready", "queue:q:ready:5", "queue:q:ready:x"] {
+                redis.cli(&["RPUSH", key, "nonsense", "", "00000000-0000-7000-8000-000000000000"]);
+            }
+            redis.cli(&["SET", "queue:q:priorities", "nonsense"]);
+            redis.cli(&["ZADD", "queue:q:delayed", "1", "nonsense:99"]);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_lost_and_nothing_done_twice_whatever_becomes_of_redis() {
+    const N: usize = 2_000;
+    let scratch = scratch().await;
+    let mut redis = tokio::task::block_in_place(|| Server::start(&[]));
+    let mut servers = Vec::new();
+    for nth in 0..2 {
+        let store = Postgres::open(&scratch.address, Durability::Fast).await.unwrap();
+        let (name, redis) = (format!("server {nth}"), Some(at(&redis)));
+        let settings = Settings { name, is_alone: false, redis, ..Settings::default() };
+        servers.push(Runtime::start_up(Arc::new(store), settings).await.unwrap());
+    }
+    all_up(&servers).await;
+    let crowd = Crowd::start(&servers, 3);
+    let making = {
+        let servers = servers.clone();
+        tokio::spawn(async move {
+            for n in 0..N / 25 {
+                let specs = (0..25).map(|at| JobSpec { priority: at % 3, ..spec("q") }).collect();
+                servers[n % 2].create_jobs(specs).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(25)).await;
+            }
+        })
+    };
+    let mut n_troubles = 0;
+    while n_troubles < 15 || !making.is_finished() {
+        trouble(&mut redis, n_troubles).await;
+        n_troubles += 1;
+        tokio::time::sleep(Duration::from_millis(150)).await;
+    }
+    making.await.unwrap();
+    until("all are done", BACK, || crowd.n_ended() == N).await;
+    all_up(&servers).await;
+    crowd.stop.cancel();
+    for task in crowd.tasks {
+        task.await.unwrap();
+    }
+    assert!(crowd.granted.lock().unwrap().values().all(|n| *n == 1), "somebody was given what another had");
+    assert!(crowd.ended.lock().unwrap().values().all(|n| *n == 1));
+    let store: &dyn Store = &scratch.store;
+    let part = Part { count: true, limit: 1, ..Part::default() };
+    let query = JobQuery { statuses: vec![JobStatus::Completed], part, ..JobQuery::default() };
+    assert_eq!(store.jobs(query).await.unwrap().total, Some(N as u64));
+    for server in &servers {
+        server.shut_down(Duration::from_secs(1)).await;
+    }
+}
