@@ -38,6 +38,9 @@ pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+#[cfg(all(feature = "postgres", feature = "sqlite"))]
+pub mod copy;
+
 pub mod conformance;
 
 pub use durability::Durability;

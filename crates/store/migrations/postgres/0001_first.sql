@@ -30,7 +30,9 @@ CREATE TABLE versions (
     lenient boolean NOT NULL,
     status text COLLATE "C" NOT NULL,
     note text COLLATE "C" NOT NULL,
-    created_at bigint NOT NULL
+    created_at bigint NOT NULL,
+    -- The definition as JSON, if it is written in something else: SQL reads nothing else.
+    json text COLLATE "C"
 );
 CREATE UNIQUE INDEX versions_by_number ON versions (flow, number);
 
@@ -71,6 +73,8 @@ CREATE TABLE runs (
     result text COLLATE "C",
     updated_at bigint NOT NULL,
     ended_at bigint,
+    -- What the last retry or rerun opened again: `{pending, waiting, open, turns}`.
+    reopened text COLLATE "C",
     -- When it was last changed, once it has ended: what changes with every entry is in no index.
     settled_at bigint,
     CHECK ((ended_at IS NULL) = (status IN ('pending', 'running', 'waiting', 'paused', 'canceling'))),
