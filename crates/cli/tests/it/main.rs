@@ -5,6 +5,7 @@ mod cancel;
 mod children;
 mod cluster;
 mod commands;
+mod copy;
 mod desk;
 mod examples;
 mod extend;
