@@ -101,7 +101,7 @@ async fn what_is_open_goes_on_where_it_was_copied_to() {
     let other = NewRun { request_id: Some("another".to_owned()), ..paid.clone() };
     let shorter = client.start("pull", &other).await.unwrap().id;
     let ready = create(&client, "ready", json!({"payload": {"\u{0}": "\u{1}"}})).await;
-    let later = create(&client, "later", json!({"type": "delayed", "run_at": "2999-01-01T00:00:00Z"})).await;
+    let later = create(&client, "later", json!({"type": "scheduled", "run_at": "2999-01-01T00:00:00Z"})).await;
     let (held, dead) =
         (create(&client, "held", json!({})).await, create(&client, "dead", json!({"dedup_key": "k"})).await);
     let (of_held, of_dead) = (claim(&client, "held").await, claim(&client, "dead").await);

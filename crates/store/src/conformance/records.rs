@@ -48,6 +48,27 @@ pub async fn servers_beat_and_an_old_epoch_is_refused(store: &dyn Store) {
     assert_eq!(store.servers().await.unwrap()[0].owner, server(1, 4));
 }
 
+pub async fn servers_not_heard_of_for_long_are_forgotten(store: &dyn Store) {
+    let rows = [(1, 1, 5), (2, 2, 30), (3, 3, 5), (4, 4, 5)];
+    for (id, epoch, beat_at) in rows {
+        store.save(Record::Server(server_row(server(id, epoch), beat_at))).await.unwrap();
+    }
+    publish(store).await;
+    let mut owned = create(run(1), Timestamp(1));
+    owned.run.as_mut().unwrap().standing.owner = Some(server(3, 3));
+    store.commit_one(owned).await.unwrap();
+    store.save(Record::ServersGone { before: at(20) }).await.unwrap();
+    let left = store.servers().await.unwrap().into_iter().map(|row| row.owner.epoch);
+    // One lives, one has a run, and the numbers of all go on from the last.
+    assert_eq!(left.collect::<Vec<_>>(), [2, 3, 4]);
+    let mut freed = append(run(1), 1, Timestamp(2));
+    freed.run.as_mut().unwrap().standing.owner = None;
+    store.commit_one(freed).await.unwrap();
+    store.save(Record::ServersGone { before: at(20) }).await.unwrap();
+    let left = store.servers().await.unwrap().into_iter().map(|row| row.owner.epoch);
+    assert_eq!(left.collect::<Vec<_>>(), [2, 4]);
+}
+
 pub async fn workers_register_beat_and_are_found(store: &dyn Store) {
     store.save(Record::Worker(worker("b", &["sum", "route"], 10))).await.unwrap();
     store.save(Record::Worker(worker("a", &["sum"], 20))).await.unwrap();

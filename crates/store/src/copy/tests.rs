@@ -1,3 +1,5 @@
+mod views;
+
 use std::collections::BTreeMap;
 use std::pin::Pin;
 
