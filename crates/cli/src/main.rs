@@ -194,7 +194,9 @@ enum Command {
     ))]
     Doctor(doctor::Flags),
     /// Stores: moving everything from one to another.
-    #[command(after_help = "Example:\n  windlass store copy sqlite:windlass.db postgres://windlass@db.example/windlass")]
+    #[command(
+        after_help = "Example:\n  windlass store copy sqlite:windlass.db postgres://windlass@db.example/windlass"
+    )]
     Store {
         #[command(subcommand)]
         command: store::Command,

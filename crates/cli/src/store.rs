@@ -108,11 +108,9 @@ fn end(text: &str) -> Result<copy::Place> {
 fn told(error: CopyError) -> anyhow::Error {
     match error {
         CopyError::Store { place, source } => unavailable(source).context(format!("cannot use {place}")),
-        CopyError::Table { place, table, source } => {
-            unavailable(source).context(format!("table `{table}` of {place}")).context(
-                "the copy was cut short, and its target is no store yet: the same command begins anew",
-            )
-        }
+        CopyError::Table { place, table, source } => unavailable(source)
+            .context(format!("table `{table}` of {place}"))
+            .context("the copy was cut short, and its target is no store yet: the same command begins anew"),
         CopyError::Missing(_)
         | CopyError::Same(_)
         | CopyError::Unfinished { .. }
@@ -141,7 +139,12 @@ fn print(report: &Report, json: bool, options: &Options) -> Result<()> {
     } else {
         let word = |same| if same { "the same" } else { "different" };
         let row = |table: &Told| {
-            [table.table.to_owned(), table.from.to_string(), table.to.to_string(), word(table.same).to_owned()]
+            [
+                table.table.to_owned(),
+                table.from.to_string(),
+                table.to.to_string(),
+                word(table.same).to_owned(),
+            ]
         };
         let rows: Vec<_> = report.tables.iter().map(row).collect();
         out.table(["table", "from", "to", "rows are"], &rows)?;

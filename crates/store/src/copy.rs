@@ -65,7 +65,9 @@ pub enum CopyError {
     Missing(Place),
     #[error("{0} is both: name two stores")]
     Same(Place),
-    #[error("{place} holds the rest of a copy that was cut short, and cannot be copied: copy into it again first")]
+    #[error(
+        "{place} holds the rest of a copy that was cut short, and cannot be copied: copy into it again first"
+    )]
     Unfinished { place: Place },
     #[error("{place} is not empty (its table `{table}` has rows): name a new file or a new database")]
     NotEmpty { place: Place, table: &'static str },
@@ -213,7 +215,8 @@ async fn open(place: &Place, is_source: bool) -> Result<Open, CopyError> {
                 return Err(CopyError::Missing(place.clone()));
             }
             let path = path.clone();
-            let opened = tokio::task::spawn_blocking(move || Sqlite::open_unfinished(&path, Durability::Strict));
+            let opened =
+                tokio::task::spawn_blocking(move || Sqlite::open_unfinished(&path, Durability::Strict));
             let opened = opened.await.unwrap_or_else(|error| Err(StoreError::Unavailable(Box::new(error))));
             Ok(Open { side: Arc::new(opened.map_err(unusable)?), held: None })
         }

@@ -338,10 +338,8 @@ mod tests {
         let place = place("postgres://me:secret@db.example/work").unwrap();
         assert_eq!(place.to_string(), "postgres://db.example:5432/work");
         assert!(!format!("{place:?}").contains("secret"));
-        let flags = Flags {
-            store: Some("postgres://me:secret@db.example:x/work".to_owned()),
-            ..Flags::default()
-        };
+        let flags =
+            Flags { store: Some("postgres://me:secret@db.example:x/work".to_owned()), ..Flags::default() };
         let refused = format!("{:#}", flags.over(File::default(), nothing).unwrap_err());
         assert!(refused.contains("--store") && !refused.contains("secret"), "{refused}");
     }

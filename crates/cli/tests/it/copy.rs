@@ -101,13 +101,15 @@ async fn what_is_open_goes_on_where_it_was_copied_to() {
     let other = NewRun { request_id: Some("another".to_owned()), ..paid.clone() };
     let shorter = client.start("pull", &other).await.unwrap().id;
     let ready = create(&client, "ready", json!({"payload": {"\u{0}": "\u{1}"}})).await;
-    let later = create(&client, "later", json!({"type": "scheduled", "run_at": "2999-01-01T00:00:00Z"})).await;
+    let later =
+        create(&client, "later", json!({"type": "scheduled", "run_at": "2999-01-01T00:00:00Z"})).await;
     let (held, dead) =
         (create(&client, "held", json!({})).await, create(&client, "dead", json!({"dedup_key": "k"})).await);
     let (of_held, of_dead) = (claim(&client, "held").await, claim(&client, "dead").await);
     finish(&client, &of_dead, json!({"outcome": "failed", "error": "no", "retryable": false})).await;
     assert_eq!(status(&client, &dead).await, "failed");
-    let schedule = json!({"name": "tick", "cron_expr": "0 0 1 1 *", "task": {"name": "t", "queue_name": "ticks"}});
+    let schedule =
+        json!({"name": "tick", "cron_expr": "0 0 1 1 *", "task": {"name": "t", "queue_name": "ticks"}});
     expect(&client, "POST", "/api/v1/schedules", Some(schedule), 201).await;
     let from = format!("sqlite:{}", server.store().display());
     let (_, told) = copy(&from, &address, 1);
@@ -115,7 +117,10 @@ async fn what_is_open_goes_on_where_it_was_copied_to() {
     assert!(server.terminate().success());
 
     let report = copied(&from, &address);
-    assert_eq!((n_rows(&report, "runs"), n_rows(&report, "schedules"), n_rows(&report, "accounts")), (5, 1, 1));
+    assert_eq!(
+        (n_rows(&report, "runs"), n_rows(&report, "schedules"), n_rows(&report, "accounts")),
+        (5, 1, 1)
+    );
     let (_, told) = copy(&from, &address, 1);
     assert!(told.contains("is not empty"), "{told}");
 
@@ -127,7 +132,10 @@ async fn what_is_open_goes_on_where_it_was_copied_to() {
     assert_eq!(finish(&client, &of_held, json!({"outcome": "done", "result": 1})).await, "ok");
     assert_eq!(status(&client, &held).await, "completed");
     assert_eq!(claim(&client, "ready").await["input"]["\u{0}"], "\u{1}");
-    assert_eq!((status(&client, &ready).await, status(&client, &later).await), (json!("running"), json!("pending")));
+    assert_eq!(
+        (status(&client, &ready).await, status(&client, &later).await),
+        (json!("running"), json!("pending"))
+    );
     let (asked, stop) = (Asked::default(), CancellationToken::new());
     let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
     let working = tokio::spawn(worker(client.clone(), &asked).listen(listener, url).run(stop.clone()));
@@ -223,7 +231,9 @@ async fn what_a_killed_server_left_is_copied_and_goes_on() {
 async fn a_copy_that_is_killed_is_begun_anew() {
     let (place, mut server) = (Place::new(), Server::start(&[]).await);
     let client = server.client();
-    let many: Vec<Value> = (0..1_000).map(|n| json!({"name": "work", "type": "immediate", "queue_name": "q", "payload": n})).collect();
+    let many: Vec<Value> = (0..1_000)
+        .map(|n| json!({"name": "work", "type": "immediate", "queue_name": "q", "payload": n}))
+        .collect();
     for _ in 0..5 {
         expect(&client, "POST", "/api/v1/tasks/batch", Some(json!(many)), 201).await;
     }

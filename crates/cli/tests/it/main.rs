@@ -6,6 +6,7 @@ mod children;
 mod cluster;
 mod commands;
 mod copy;
+mod database;
 mod desk;
 mod examples;
 mod extend;

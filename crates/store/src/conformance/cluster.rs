@@ -39,6 +39,11 @@ pub struct Cluster {
 impl Cluster {
     /// Makes a server and starts it. Without `is_durable` it does not wait for the disk.
     pub fn start(is_durable: bool) -> Cluster {
+        Cluster::start_with(is_durable, &[])
+    }
+
+    /// The same with other settings, such as `max_connections=5`.
+    pub fn start_with(is_durable: bool, others: &[&str]) -> Cluster {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let name = format!("windlass-pg-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let directory = std::env::temp_dir().join(name);
@@ -61,6 +66,7 @@ impl Cluster {
         if !is_durable {
             settings.extend(["fsync=off", "full_page_writes=off"].map(str::to_owned));
         }
+        settings.extend(others.iter().map(|&setting| setting.to_owned()));
         let mut cluster = Cluster {
             directory,
             owner,
@@ -137,6 +143,21 @@ impl Cluster {
         while begun.elapsed() < PATIENCE && self.sql("postgres", "SELECT 1") {
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Makes it a copy of what it is, which follows a primary that there is not and cannot be written.
+    pub fn demote(&mut self) {
+        self.kill();
+        fs::write(self.data().join("standby.signal"), "").unwrap();
+        self.launch();
+    }
+
+    /// Asks this user for a password from now on.
+    pub fn protect(&self, user: &str) {
+        let path = self.data().join("pg_hba.conf");
+        let rules = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("local all {user} scram-sha-256\n{rules}")).unwrap();
+        assert!(self.sql("postgres", "SELECT pg_reload_conf()"));
     }
 
     fn log(&self) -> String {

@@ -10,7 +10,7 @@ use crate::commit::Commit;
 use crate::log::{LOGS_MAX, LogRow, LogsOf, Said};
 use crate::queue::{QueueLimits, QueueSettings};
 use crate::record::{AuditRow, Record};
-use crate::run::{Owner, RunStatus};
+use crate::run::{Origin, Owner, RunStatus, Standing};
 use crate::server::ServerRow;
 use crate::service::{ServiceRow, ServiceSettings};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
@@ -53,17 +53,14 @@ pub async fn servers_not_heard_of_for_long_are_forgotten(store: &dyn Store) {
     for (id, epoch, beat_at) in rows {
         store.save(Record::Server(server_row(server(id, epoch), beat_at))).await.unwrap();
     }
-    publish(store).await;
-    let mut owned = create(run(1), Timestamp(1));
-    owned.run.as_mut().unwrap().standing.owner = Some(server(3, 3));
-    store.commit_one(owned).await.unwrap();
+    let bench = Bench::new(store).await;
+    let owned = |_: &mut Origin, standing: &mut Standing| standing.owner = Some(server(3, 3));
+    bench.create(1, RunStatus::Running, at(1), owned).await.unwrap();
     store.save(Record::ServersGone { before: at(20) }).await.unwrap();
     let left = store.servers().await.unwrap().into_iter().map(|row| row.owner.epoch);
     // One lives, one has a run, and the numbers of all go on from the last.
     assert_eq!(left.collect::<Vec<_>>(), [2, 3, 4]);
-    let mut freed = append(run(1), 1, Timestamp(2));
-    freed.run.as_mut().unwrap().standing.owner = None;
-    store.commit_one(freed).await.unwrap();
+    bench.commit(bench.entry(1, 1, RunStatus::Waiting, at(2))).await.unwrap();
     store.save(Record::ServersGone { before: at(20) }).await.unwrap();
     let left = store.servers().await.unwrap().into_iter().map(|row| row.owner.epoch);
     assert_eq!(left.collect::<Vec<_>>(), [2, 4]);

@@ -120,7 +120,10 @@ mod tests {
     #[test]
     fn every_key_is_made_of_columns() {
         for table in TABLES {
-            assert!(!table.key.is_empty() && table.key.iter().all(|name| table.place(name).is_some()), "{table:?}");
+            assert!(
+                !table.key.is_empty() && table.key.iter().all(|name| table.place(name).is_some()),
+                "{table:?}"
+            );
         }
     }
 }

@@ -104,8 +104,7 @@ fn everything_comes_back_from_another_store_as_it_was() {
         let mut n_rows: BTreeMap<&str, usize> = BTreeMap::new();
         for (name, story) in stories() {
             let place = Temporary::make().unwrap();
-            let (first, last) =
-                (Place::File(place.0.join("first.db")), Place::File(place.0.join("last.db")));
+            let (first, last) = (Place::File(place.0.join("first.db")), Place::File(place.0.join("last.db")));
             let between = tokio::task::spawn_blocking(database).await.unwrap();
             let store = Arc::new(Sqlite::open(place.0.join("first.db"), Durability::Fast).unwrap());
             story(&*store).await;
@@ -115,7 +114,8 @@ fn everything_comes_back_from_another_store_as_it_was() {
             let there = rows(&*store).await;
             drop(store);
             for (from, to) in [(&first, &between), (&between, &last)] {
-                let tables = copied(from, to).await.unwrap_or_else(|error| panic!("{name}: {}", told(&error)));
+                let tables =
+                    copied(from, to).await.unwrap_or_else(|error| panic!("{name}: {}", told(&error)));
                 assert_eq!(tables.len(), TABLES.len());
                 for table in &tables {
                     let n = there[table.table].len() as u64;
@@ -153,8 +153,13 @@ fn hostile() -> WorkerRow {
 
 fn noted(n: u128) -> Commit {
     let (now, detail) = (Timestamp(1), json!({ HOSTILE: [HOSTILE, 1e300, u64::MAX] }));
-    let row =
-        AuditRow { at: now, who: HOSTILE.to_owned(), what: "x".to_owned(), subject: HOSTILE.to_owned(), detail };
+    let row = AuditRow {
+        at: now,
+        who: HOSTILE.to_owned(),
+        what: "x".to_owned(),
+        subject: HOSTILE.to_owned(),
+        detail,
+    };
     let command = windlass_engine::id::CommandId::new(uuid::Uuid::from_u128(n));
     Commit { audit: vec![row], ..Commit::new(command, now) }
 }
@@ -234,7 +239,8 @@ fn a_difference_is_found_to_the_last_column() {
         let row = |description: &str| {
             let text = |text: &str| Value::Text(text.to_owned());
             let numbers = [1, 2, 3].map(Value::Number);
-            let mut row = vec![Value::Id([7; 16]), text("name"), text(description), text("{}"), Value::Flag(false)];
+            let mut row =
+                vec![Value::Id([7; 16]), text("name"), text(description), text("{}"), Value::Flag(false)];
             row.extend(numbers);
             row
         };

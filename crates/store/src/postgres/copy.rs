@@ -78,7 +78,8 @@ fn source(table: &Table) -> (String, &'static [&'static str]) {
         // Counts are kept in parts, and what adds up to nothing is forgotten later.
         "queue_depths" => {
             let counts = table.columns.iter().skip(1).map(|column| column.name);
-            let sums: Vec<String> = counts.clone().map(|name| format!("sum({name})::bigint AS {name}")).collect();
+            let sums: Vec<String> =
+                counts.clone().map(|name| format!("sum({name})::bigint AS {name}")).collect();
             let sizes: Vec<String> = counts.map(|name| format!("abs(sum({name}))")).collect();
             let (sums, sizes) = (sums.join(", "), sizes.join(" + "));
             let rows = format!("SELECT queue, {sums} FROM queue_depths GROUP BY queue HAVING {sizes} > 0");
@@ -96,7 +97,9 @@ fn page_sql(table: &Table, is_first: bool) -> String {
     let (source, key) = source(table);
     let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
     let weights = table.columns.iter().filter_map(|column| match column.kind {
-        Kind::Text | Kind::Events | Kind::Bytes => Some(format!("coalesce(octet_length({}), 0)", column.name)),
+        Kind::Text | Kind::Events | Kind::Bytes => {
+            Some(format!("coalesce(octet_length({}), 0)", column.name))
+        }
         Kind::Id | Kind::Number | Kind::Small | Kind::Flag => None,
     });
     let weight = [size_of::<Value>().saturating_mul(columns.len()).to_string()].into_iter().chain(weights);
@@ -153,9 +156,7 @@ fn array<'r>(kind: Kind, rows: &'r [Row], at: usize) -> Result<(Cell<'r>, Type),
             (column(rows, at, small)?, Type::INT4_ARRAY)
         }
         Kind::Flag => (column(rows, at, Value::flag)?, Type::BOOL_ARRAY),
-        Kind::Text | Kind::Events => {
-            (column(rows, at, |value| value.text().map(text))?, Type::TEXT_ARRAY)
-        }
+        Kind::Text | Kind::Events => (column(rows, at, |value| value.text().map(text))?, Type::TEXT_ARRAY),
     })
 }
 
@@ -294,8 +295,7 @@ mod tests {
                  JOIN information_schema.tables USING (table_schema, table_name) \
                  WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' AND table_name <> 'migrations'";
             let rows = scratch.store.link().await.unwrap().ask_once(sql, &[]).await.unwrap();
-            let there: BTreeSet<(String, String)> =
-                rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+            let there: BTreeSet<(String, String)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
             let copied = TABLES.iter().flat_map(|table| {
                 table.columns.iter().chain(derived(table)).map(|column| (table.name, column.name))
             });

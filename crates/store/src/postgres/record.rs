@@ -46,7 +46,11 @@ pub(super) fn hint(record: &Record) -> Option<Hint> {
         | Record::Service(_)
         | Record::Queue(_)
         | Record::Account { .. } => Some(Hint { settings: true, ..Hint::default() }),
-        Record::Server(_) | Record::ServersGone { .. } | Record::WorkerBeat(_) | Record::WorkersGone { .. } | Record::Spent { .. } => None,
+        Record::Server(_)
+        | Record::ServersGone { .. }
+        | Record::WorkerBeat(_)
+        | Record::WorkersGone { .. }
+        | Record::Spent { .. } => None,
     }
 }
 

@@ -214,7 +214,8 @@ mod tests {
         let mut statement = db.prepare(sql).unwrap();
         let there = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
         let there: BTreeSet<(String, String)> = there.collect::<rusqlite::Result<_>>().unwrap();
-        let copied = TABLES.iter().flat_map(|table| table.columns.iter().map(|column| (table.name, column.name)));
+        let copied =
+            TABLES.iter().flat_map(|table| table.columns.iter().map(|column| (table.name, column.name)));
         let known = copied.chain(OWN).map(|(table, column)| (table.to_owned(), column.to_owned()));
         assert_eq!(there, known.collect());
     }
@@ -229,7 +230,10 @@ mod tests {
                 let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
                 let steps = statement.raw_query().mapped(|row| row.get::<_, String>(3));
                 let plan: String = steps.map(|step| step.unwrap() + "; ").collect();
-                assert!(!plan.contains("TEMP B-TREE") && (is_first || plan.contains("SEARCH")), "{plan}\n{sql}");
+                assert!(
+                    !plan.contains("TEMP B-TREE") && (is_first || plan.contains("SEARCH")),
+                    "{plan}\n{sql}"
+                );
             }
         }
     }

@@ -49,7 +49,8 @@ fn in_sqlite(path: &std::path::Path) -> Views {
         let mut statement = db.prepare(&format!("SELECT * FROM {name}")).unwrap();
         let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
         let read = |row: &rusqlite::Row<'_>| {
-            let column = |(at, name): (usize, &String)| (name.clone(), meaning(of_sqlite(row.get_ref(at).unwrap())));
+            let column =
+                |(at, name): (usize, &String)| (name.clone(), meaning(of_sqlite(row.get_ref(at).unwrap())));
             Ok(columns.iter().enumerate().map(column).collect::<Map<String, Value>>())
         };
         let rows = statement.query_map([], read).unwrap();
