@@ -189,6 +189,9 @@ impl Teller {
         let doing = match stage {
             Stage::Copying => "copying",
             Stage::Comparing => "comparing",
+            Stage::Waiting => {
+                return output::message("a server was heard of a moment ago: waiting until it is gone");
+            }
         };
         output::message(&format!("{doing} {table}: {n_done} of {n_rows}"));
     }

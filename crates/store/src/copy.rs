@@ -12,10 +12,10 @@ use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use windlass_engine::recovery;
-use windlass_engine::time::Timestamp;
 
 use crate::durability::Durability;
 use crate::error::StoreError;
@@ -30,6 +30,9 @@ use value::{Row, Tally};
 pub(crate) const PAGE_ROWS: usize = 1_000;
 /// Bytes after which a page is full: the last row of it may be larger, and no other.
 pub(crate) const PAGE_BYTES: usize = 4 << 20;
+/// Between two looks at servers that may be dead.
+const LOOK: Duration = Duration::from_millis(250);
+
 /// Where a store is.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Place {
@@ -71,11 +74,8 @@ pub enum CopyError {
     Unfinished { place: Place },
     #[error("{place} is not empty (its table `{table}` has rows): name a new file or a new database")]
     NotEmpty { place: Place, table: &'static str },
-    #[error(
-        "server `{server}` uses {place}, and was heard of {ago_ms} ms ago: stop it; one that was killed is waited for \
-         {} s", recovery::DEAD_MS / 1_000
-    )]
-    InUse { place: Place, server: String, ago_ms: u64 },
+    #[error("server `{server}` uses {place}: stop it first")]
+    InUse { place: Place, server: String },
     #[error("a server was started on {0} while it was copied: stop it, and copy again")]
     Moved(Place),
     #[error("cannot use {place}")]
@@ -87,6 +87,8 @@ pub enum CopyError {
 /// How far it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
+    /// A server was heard of a moment ago.
+    Waiting,
     Copying,
     Comparing,
 }
@@ -162,7 +164,7 @@ pub async fn copy(
     if source.is_unfinished().await.map_err(of_source)? {
         return Err(CopyError::Unfinished { place: from.clone() });
     }
-    let servers = unused(from, &*source.clone().store()).await?;
+    let servers = unused(from, &*source.clone().store(), tell).await?;
     let target = open(to, false).await?;
     let (target, target_held) = (target.side, target.held);
     let of_target = |error| CopyError::Store { place: to.clone(), source: error };
@@ -239,19 +241,32 @@ async fn check_held(place: &Place, held: Option<&Held>) -> Result<(), CopyError>
     }
 }
 
-/// Makes sure that no server uses the store, and says which have. Who has opened a file has it alone.
-async fn unused(place: &Place, store: &dyn Store) -> Result<Vec<ServerRow>, CopyError> {
+/// Makes sure that no server uses the store, and says which have. Who has opened a file has it alone. In a database,
+/// whoever was heard of a moment ago may have been killed: one that lives says so again, one that does not is dead soon.
+async fn unused(
+    place: &Place,
+    store: &dyn Store,
+    tell: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Vec<ServerRow>, CopyError> {
     let unusable = |source| CopyError::Store { place: place.clone(), source };
-    let servers = store.servers().await.map_err(unusable)?;
-    let Some(now) = store.now().await.map_err(unusable)? else { return Ok(servers) };
-    match servers.iter().find(|row| !recovery::is_dead(row.beat_at, now)) {
-        Some(row) => Err(in_use(place, row, now)),
-        None => Ok(servers),
+    let mut first: Option<Vec<ServerRow>> = None;
+    let begun = Instant::now();
+    loop {
+        let servers = store.servers().await.map_err(unusable)?;
+        let Some(now) = store.now().await.map_err(unusable)? else { return Ok(servers) };
+        // A moment that is still to come was told by another clock, and says nothing.
+        let has_waited = begun.elapsed() >= Duration::from_millis(recovery::DEAD_MS);
+        let is_dead = |row: &ServerRow| recovery::is_dead(row.beat_at, now);
+        let known = first.get_or_insert_with(|| servers.clone());
+        if let Some(row) = servers.iter().find(|row| !is_dead(row) && !known.contains(row)) {
+            return Err(CopyError::InUse { place: place.clone(), server: row.name.clone() });
+        }
+        if has_waited || servers.iter().all(is_dead) {
+            return Ok(servers);
+        }
+        tell(Progress { stage: Stage::Waiting, table: "servers", n_done: 0, n_rows: 0 });
+        tokio::time::sleep(LOOK).await;
     }
-}
-
-fn in_use(place: &Place, row: &ServerRow, now: Timestamp) -> CopyError {
-    CopyError::InUse { place: place.clone(), server: row.name.clone(), ago_ms: now.since(row.beat_at) }
 }
 
 async fn check_empty(place: &Place, target: &dyn Side) -> Result<(), CopyError> {

@@ -100,7 +100,7 @@ async fn what_is_open_goes_on_where_it_was_copied_to() {
     let short = client.start("pull", &paid).await.unwrap().id;
     let other = NewRun { request_id: Some("another".to_owned()), ..paid.clone() };
     let shorter = client.start("pull", &other).await.unwrap().id;
-    let ready = create(&client, "ready", json!({"payload": {"\u{0}": "\u{1}"}})).await;
+    create(&client, "ready", json!({"payload": {"\u{0}": "\u{1}"}})).await;
     let later =
         create(&client, "later", json!({"type": "scheduled", "run_at": "2999-01-01T00:00:00Z"})).await;
     let (held, dead) =
@@ -132,10 +132,7 @@ async fn what_is_open_goes_on_where_it_was_copied_to() {
     assert_eq!(finish(&client, &of_held, json!({"outcome": "done", "result": 1})).await, "ok");
     assert_eq!(status(&client, &held).await, "completed");
     assert_eq!(claim(&client, "ready").await["input"]["\u{0}"], "\u{1}");
-    assert_eq!(
-        (status(&client, &ready).await, status(&client, &later).await),
-        (json!("running"), json!("pending"))
-    );
+    assert_eq!(status(&client, &later).await, "pending");
     let (asked, stop) = (Asked::default(), CancellationToken::new());
     let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
     let working = tokio::spawn(worker(client.clone(), &asked).listen(listener, url).run(stop.clone()));
@@ -154,7 +151,7 @@ async fn what_is_open_goes_on_where_it_was_copied_to() {
 
     // And back, while nobody serves it any more.
     let (_, told) = copy(&address, &file(&back, "back.db"), 1);
-    assert!(told.contains("was heard of") && told.contains("stop it"), "{told}");
+    assert!(told.contains("server `windlass` uses") && told.contains("stop it"), "{told}");
     assert!(server.terminate().success());
     let report = copied(&address, &file(&back, "back.db"));
     assert_eq!(n_rows(&report, "runs"), 5);
@@ -231,12 +228,10 @@ async fn what_a_killed_server_left_is_copied_and_goes_on() {
 async fn a_copy_that_is_killed_is_begun_anew() {
     let (place, mut server) = (Place::new(), Server::start(&[]).await);
     let client = server.client();
-    let many: Vec<Value> = (0..1_000)
+    let many: Vec<Value> = (0..10_000)
         .map(|n| json!({"name": "work", "type": "immediate", "queue_name": "q", "payload": n}))
         .collect();
-    for _ in 0..5 {
-        expect(&client, "POST", "/api/v1/tasks/batch", Some(json!(many)), 201).await;
-    }
+    expect(&client, "POST", "/api/v1/tasks/batch", Some(json!(many)), 201).await;
     assert!(server.terminate().success());
     let (from, to) = (format!("sqlite:{}", server.store().display()), file(&place, "to.db"));
     let target = place.path().join("to.db");
@@ -254,8 +249,8 @@ async fn a_copy_that_is_killed_is_begun_anew() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused.stderr).contains("windlass store copy"), "{}", text(&refused.stderr));
     let report = copied(&from, &to);
-    assert_eq!(n_rows(&report, "jobs"), 5_000);
+    assert_eq!(n_rows(&report, "jobs"), 10_000);
     let server = Server::start_at(place, target, &[], &[]).await;
     let depth = get(&server.client(), "/api/v1/queues/q").await;
-    assert!(depth.to_string().contains("5000"), "{depth}");
+    assert!(depth.to_string().contains("10000"), "{depth}");
 }

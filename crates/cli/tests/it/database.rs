@@ -3,13 +3,14 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
+use windlass_sdk::Client;
 use windlass_store::conformance::cluster::Cluster as Database;
 
 use crate::desk::text;
 use crate::kill::waits;
 use crate::server::{PATIENCE, Server, publish};
-use crate::talk::{ask, ends, node_is, post, seen, start};
+use crate::talk::{ask, ends, get, node_is, post, seen, start};
 
 /// What `windlass serve` says that cannot start; it does not take long to say so.
 #[track_caller]
@@ -96,6 +97,72 @@ async fn a_server_without_connections_is_not_ready_and_goes_on_when_there_are_so
     server.ready().await;
     post(&client, &path, json!({"key": "go", "value": true})).await;
     assert_eq!(ends(&client, &run, "completed").await["shared"]["out"], json!([8]));
+    assert_eq!(client.examine(false).await.unwrap().findings, []);
+    assert!(server.terminate().success(), "{}", server.log());
+}
+
+/// Starts runs, each with much to remember, until one is refused; those that were acknowledged, and the refusal.
+async fn start_until_full(client: &Client, begun: &mut Vec<String>) -> Value {
+    // What cannot be made smaller.
+    let mut state = 1_u64;
+    for _ in 0..2_000 {
+        let bulk: String = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            char::from(b'!' + (state >> 33) as u8 % 90)
+        })
+        .filter(|letter| !matches!(letter, '"' | '\\'))
+        .take(30_000)
+        .collect();
+        let body = json!({"params": {"items": [1], "bulk": bulk}});
+        let (status, answer) = ask(client, "POST", "/api/v1/flows/waits/runs", Some(body)).await;
+        match status {
+            201 => begun.push(answer["id"].as_str().unwrap().to_owned()),
+            503 => return answer,
+            other => panic!("{other}: {answer}"),
+        }
+    }
+    panic!("the disk never was full");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_acknowledged_is_lost_when_the_disk_of_the_database_is_full() {
+    let mut cluster = tokio::task::block_in_place(|| Database::start(false));
+    if !tokio::task::block_in_place(|| cluster.add_disk(64)) {
+        println!("only root can give a database a disk of its own: nothing was tried");
+        return;
+    }
+    let disk = cluster.disk().expect("it was just added");
+    assert!(
+        cluster
+            .sql("postgres", "CREATE DATABASE crowded TABLESPACE small TEMPLATE template0 ENCODING 'UTF8'")
+    );
+    let mut server = Server::start_on(&cluster.address("crowded"), &[]).await;
+    let client = server.client();
+    publish(&client, "waits", waits()).await;
+    disk.fill(4_000);
+    let mut begun = Vec::new();
+    let refused = start_until_full(&client, &mut begun).await;
+    assert_eq!(refused["code"], "store_unavailable", "{refused}");
+    assert!(begun.len() > 10, "{} runs", begun.len());
+    seen("the reason", async || server.log().contains("disk of the database is full").then_some(())).await;
+    // What is there can be read.
+    for run in &begun {
+        assert_eq!(get(&client, &format!("/api/v1/runs/{run}")).await["params"]["items"], json!([1]));
+    }
+    disk.free();
+    server.ready().await;
+    let run = seen("room", async || {
+        let body = json!({"params": {"items": [1]}});
+        let (status, answer) = ask(&client, "POST", "/api/v1/flows/waits/runs", Some(body)).await;
+        (status == 201).then(|| answer["id"].as_str().unwrap().to_owned())
+    })
+    .await;
+    begun.push(run);
+    for run in &begun {
+        let path = format!("/api/v1/runs/{run}/signal");
+        post(&client, &path, json!({"key": "go", "value": true})).await;
+        assert_eq!(ends(&client, run, "completed").await["shared"]["out"], json!([8]));
+    }
     assert_eq!(client.examine(false).await.unwrap().findings, []);
     assert!(server.terminate().success(), "{}", server.log());
 }

@@ -4,6 +4,8 @@
 //! used, and no port: the server listens on a socket in its directory only. It ends with the process that started it,
 //! however that ends, and its directory goes with it.
 
+mod disk;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::chown;
@@ -13,6 +15,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+pub use disk::Disk;
 
 use crate::durability::Durability;
 use crate::postgres::Postgres;
@@ -31,6 +35,7 @@ pub struct Cluster {
     owner: Option<(u32, u32)>,
     settings: Vec<String>,
     server: Option<Child>,
+    disk: Option<Disk>,
     // Closed when this is dropped, or the process ends.
     _watch: (Child, ChildStdin),
     n_databases: AtomicU64,
@@ -72,6 +77,7 @@ impl Cluster {
             owner,
             settings,
             server: None,
+            disk: None,
             _watch: (watch, held),
             n_databases: AtomicU64::new(0),
         };
@@ -115,7 +121,10 @@ impl Cluster {
     /// Starts the server, or starts it again, and waits until it answers.
     pub fn launch(&mut self) {
         let log = fs::OpenOptions::new().create(true).append(true).open(self.directory.join("log")).unwrap();
-        let mut command = self.command("postgres");
+        let mut command = match &self.disk {
+            Some(disk) => disk.command(&find("postgres"), self.owner),
+            None => self.command("postgres"),
+        };
         command.arg("-D").arg(self.data()).arg("-k").arg(&self.directory);
         for setting in &self.settings {
             command.arg("-c").arg(setting);
@@ -150,6 +159,22 @@ impl Cluster {
         self.kill();
         fs::write(self.data().join("standby.signal"), "").unwrap();
         self.launch();
+    }
+
+    /// Starts it again with a disk of its own in memory, of so many MiB, on which it has a tablespace `small`. Only root
+    /// can do so: says whether it was done.
+    pub fn add_disk(&mut self, mib: u32) -> bool {
+        let Some(owner) = self.owner else { return false };
+        let path = self.directory.join("disk");
+        self.kill();
+        self.disk = Some(Disk::mount(&path, mib, owner));
+        self.launch();
+        self.sql("postgres", &format!("CREATE TABLESPACE small LOCATION '{}'", path.display()))
+    }
+
+    /// Its own disk, if it was given one.
+    pub fn disk(&self) -> Option<&Disk> {
+        self.disk.as_ref()
     }
 
     /// Asks this user for a password from now on.

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use serde_json::json;
 use windlass_engine::id::ServerId;
 use windlass_engine::money::Price;
+use windlass_engine::time::Timestamp;
 
 use super::value::Value;
 use super::*;
@@ -270,8 +271,8 @@ fn what_cannot_be_copied_is_said_with_the_remedy() {
         assert!(refused(&base, &base).await.contains("name two stores"));
         let empty = tokio::task::spawn_blocking(|| shared().address(&shared().create())).await.unwrap();
         assert!(refused(&Place::Database(empty), &file("a.db")).await.contains("no store"));
-        let store = Postgres::open(address, Durability::Fast).await.unwrap();
-        let now = Store::now(&store).await.unwrap().unwrap();
+        let store = Arc::new(Postgres::open(address, Durability::Fast).await.unwrap());
+        let now = Store::now(&*store).await.unwrap().unwrap();
         let owner = Owner { server: ServerId::new(uuid::Uuid::from_u128(1)), epoch: 1 };
         let row = ServerRow {
             owner,
@@ -280,10 +281,20 @@ fn what_cannot_be_copied_is_said_with_the_remedy() {
             started_at: now,
             beat_at: now,
         };
-        store.save(Record::Server(row.clone())).await.unwrap();
+        let beating = tokio::spawn({
+            let store = store.clone();
+            async move {
+                for beat in 1.. {
+                    let row = ServerRow { beat_at: now.after(beat), ..row.clone() };
+                    store.save(Record::Server(row)).await.unwrap();
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+        });
         let told = refused(&base, &file("a.db")).await;
         assert!(told.contains("`mill`") && told.contains("stop it"), "{told}");
-        store.save(Record::Server(ServerRow { beat_at: Timestamp(0), ..row })).await.unwrap();
+        // Dead from now on, and waited for.
+        beating.abort();
         let open = Sqlite::open(place.0.join("b.db"), Durability::Fast).unwrap();
         assert!(refused(&base, &file("b.db")).await.contains("is in use"));
         drop(open);

@@ -47,7 +47,7 @@ fn in_sqlite(path: &std::path::Path) -> Views {
     let names = names.map(Result::unwrap).filter(|name| !PARTS.contains(&name.as_str()));
     let rows = |name: String| {
         let mut statement = db.prepare(&format!("SELECT * FROM {name}")).unwrap();
-        let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let read = |row: &rusqlite::Row<'_>| {
             let column =
                 |(at, name): (usize, &String)| (name.clone(), meaning(of_sqlite(row.get_ref(at).unwrap())));

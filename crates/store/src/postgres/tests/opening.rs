@@ -72,11 +72,8 @@ fn a_server_with_no_connection_left_is_told_of_and_opened_when_there_is_one() {
     let address = cluster.address(&cluster.create());
     block_on(async {
         let mut held = Vec::new();
-        loop {
-            match tokio_postgres::connect(&address, tokio_postgres::NoTls).await {
-                Ok((client, connection)) => held.push((client, tokio::spawn(connection))),
-                Err(_) => break,
-            }
+        while let Ok((client, connection)) = tokio_postgres::connect(&address, tokio_postgres::NoTls).await {
+            held.push((client, tokio::spawn(connection)));
         }
         assert!((1..=8).contains(&held.len()), "{}", held.len());
         let told = Postgres::open(&address, Durability::Fast).await.unwrap_err();
