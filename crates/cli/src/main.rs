@@ -32,6 +32,7 @@ mod bench;
 mod completions;
 mod doctor;
 mod stats;
+mod store;
 
 use std::process::ExitCode;
 
@@ -192,6 +193,14 @@ enum Command {
         "Exit codes:\n  0  nothing is wrong (there may be warnings)\n  1  something is, and was not repaired",
     ))]
     Doctor(doctor::Flags),
+    /// Stores: moving everything from one to another.
+    #[command(
+        after_help = "Example:\n  windlass store copy sqlite:windlass.db postgres://windlass@db.example/windlass"
+    )]
+    Store {
+        #[command(subcommand)]
+        command: store::Command,
+    },
     /// Says how the server went, or one of its flows: how many calls at once, how long, how many a second.
     #[command(after_help = concat!(
         "Examples:\n  windlass stats\n  windlass stats orders -o json\n\n",
@@ -259,6 +268,7 @@ fn execute(cli: Cli) -> Result<ExitCode> {
             Command::Price { command } => price::run(command, options).await,
             Command::Bench(args) => bench::run(&args, &options.print()).await,
             Command::Doctor(flags) => doctor::run(&flags, options).await,
+            Command::Store { command } => store::run(command, options).await,
             Command::Stats(flags) => stats::run(&flags, options).await,
             Command::Api(api) => api::run(api, options).await,
             Command::Completions(flags) => completions::run(&flags),

@@ -4,6 +4,8 @@
 mod fund;
 mod money;
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::input::{Input, Outcome};
@@ -11,6 +13,7 @@ use windlass_engine::path::NodePath;
 use windlass_engine::plan::Exec;
 use windlass_engine::run::state::Status;
 use windlass_engine::time::Timestamp;
+use windlass_store::Store;
 use windlass_store::outbox::Note;
 use windlass_store::page::{Order, Part};
 use windlass_store::project::status;
@@ -46,6 +49,12 @@ pub struct Finding {
     pub what: String,
     /// Whether something was done about it.
     pub repaired: bool,
+}
+
+/// Looks at every open run and every account of a store that no server uses, and writes nothing. Whatever should have
+/// been woken meanwhile is no finding: the next server does so.
+pub async fn examine_at_rest(store: Arc<dyn Store>) -> Result<Examination, RuntimeError> {
+    Runtime::at_rest(store).await?.examine(false).await
 }
 
 impl Runtime {
@@ -103,8 +112,9 @@ impl Runtime {
                 repaired: false,
             });
         }
-        let now = self.clock().now();
-        if let Some(wake) = view.state.wake_at().filter(|wake| now.since(*wake) > LATE_MS) {
+        let (now, is_served) = (self.clock().now(), self.life_row().is_somebody());
+        let is_late = |wake: &Timestamp| is_served && now.since(*wake) > LATE_MS;
+        if let Some(wake) = view.state.wake_at().filter(is_late) {
             if repair {
                 self.post(run, Letter::of(Input::TimePassed));
             }

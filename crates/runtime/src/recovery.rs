@@ -27,6 +27,9 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// Numbers of lives that servers which start at the same moment choose from, so that they soon find different ones.
 const NUMBERS: u128 = 1_024;
 
+/// The number of whoever only looks: no server gets so far.
+const NOBODY: u64 = u64::MAX;
+
 /// Who lives, and the latest who is known to have begun.
 struct Lives {
     alive: BTreeSet<u64>,
@@ -87,6 +90,19 @@ impl Life {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// No life at all, for whoever only looks.
+    pub(crate) fn of_nobody(now: Timestamp) -> Self {
+        let owner = Owner { server: ServerId::new(Uuid::nil()), epoch: NOBODY };
+        let (name, version) = (String::new(), String::new());
+        let row = ServerRow { owner, name, version, started_at: now, beat_at: now };
+        Life { row, last_beat: AtomicI64::new(now.0), to_sweep: AtomicBool::new(false) }
+    }
+
+    /// Whether it is a life.
+    pub(crate) fn is_somebody(&self) -> bool {
+        self.row.owner.epoch != NOBODY
     }
 
     /// When it was last able to say that it lives.

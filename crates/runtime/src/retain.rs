@@ -22,6 +22,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The shortest time that anything is kept: whoever waits for an end, or asks again whether a command was taken, has
 /// long done so.
 const RETAIN_MIN: Duration = Duration::from_secs(3_600);
+/// How long a server that is not heard of is remembered: long after others have taken over what it did.
+const SERVER_RETAIN: Duration = Duration::from_secs(24 * 3_600);
 /// How long a worker that is not heard of is remembered, at least.
 const WORKER_RETAIN: Duration = Duration::from_secs(24 * 3_600);
 
@@ -48,6 +50,7 @@ impl Runtime {
     async fn forget_old(&self) -> Result<(), StoreError> {
         let before = self.ago(WORKER_RETAIN.max(self.settings().worker_ttl));
         self.store().save(Record::WorkersGone { before }).await?;
+        self.store().save(Record::ServersGone { before: self.ago(SERVER_RETAIN) }).await?;
         let Some(retain_for) = self.settings().retain_for else { return Ok(()) };
         let before = self.ago(retain_for.max(RETAIN_MIN));
         loop {
@@ -56,7 +59,8 @@ impl Runtime {
             if retained != Retained::default() {
                 tracing::info!(n_runs, n_jobs, n_commands, "deleted what ended long ago");
             }
-            if n_runs.max(n_jobs).max(n_commands) < BATCH {
+            // A part may be small because what is in it is large.
+            if retained == Retained::default() {
                 return Ok(());
             }
             tokio::select! {

@@ -92,6 +92,23 @@ impl Runtime {
             }
         }
         let life = Life::begin(&*store, &settings.name, settings.is_alone, clock.now()).await?;
+        let runtime = Runtime::put_together(store, settings, clock, life);
+        runtime.load_prices().await?;
+        runtime.load_services().await?;
+        runtime.load_jobs().await?;
+        runtime.begin_loops(hints);
+        Ok(runtime)
+    }
+
+    /// One that only looks: it has no life of its own, writes nothing, and does nothing by itself.
+    pub(crate) async fn at_rest(store: Arc<dyn Store>) -> Result<Runtime, RuntimeError> {
+        let (clock, settings) = (Clock::default(), Settings::default());
+        agree_on_time(&clock, &*store).await?;
+        let life = Life::of_nobody(clock.now());
+        Ok(Runtime::put_together(store, settings, clock, life))
+    }
+
+    fn put_together(store: Arc<dyn Store>, settings: Settings, clock: Clock, life: Life) -> Runtime {
         let inner = Inner {
             stats: Stats::new(clock.now()),
             store,
@@ -117,12 +134,7 @@ impl Runtime {
             is_draining: AtomicBool::new(false),
             settings,
         };
-        let runtime = Runtime { inner: Arc::new(inner) };
-        runtime.load_prices().await?;
-        runtime.load_services().await?;
-        runtime.load_jobs().await?;
-        runtime.begin_loops(hints);
-        Ok(runtime)
+        Runtime { inner: Arc::new(inner) }
     }
 
     fn begin_loops(&self, hints: Option<Hints>) {

@@ -171,6 +171,7 @@ runs.shared text COLLATE "C"
 runs.result text COLLATE "C"
 runs.updated_at bigint NOT NULL
 runs.ended_at bigint
+runs.reopened text COLLATE "C"
 runs.settled_at bigint
 schedules.id uuid NOT NULL
 schedules.rev bigint NOT NULL
@@ -203,6 +204,7 @@ versions.lenient boolean NOT NULL
 versions.status text COLLATE "C" NOT NULL
 versions.note text COLLATE "C" NOT NULL
 versions.created_at bigint NOT NULL
+versions.json text COLLATE "C"
 
 audit_tail: CHECK (no = 1)
 jobs: CHECK (NOT is_dead_letter OR status = 'failed'::text AND run IS NULL)
@@ -304,7 +306,7 @@ VIEW events
     (one.event ->> 'node'::text) AS node,
     (one.event)::text AS event
    FROM journal,
-    LATERAL json_array_elements((journal.events)::json) WITH ORDINALITY one(event, place);
+    LATERAL json_array_elements(readable(journal.events)) WITH ORDINALITY one(event, place);
 VIEW flow_versions
  SELECT versions.flow,
     ('ver-'::text || (versions.id)::text) AS id,
@@ -314,6 +316,171 @@ VIEW flow_versions
     versions.status,
     (versions.created_at / 1000) AS created_at
    FROM versions;
+VIEW node_runs
+ WITH shown AS (
+         SELECT runs.id AS run,
+            (runs.id)::text AS uuid,
+            runs.ended_at AS run_ended_at,
+                CASE
+                    WHEN ((versions.json IS NULL) AND (ltrim(versions.definition, ' 	
+'::text) ~~ '{%'::text)) THEN readable(versions.definition)
+                    ELSE NULL::json
+                END AS definition,
+            one.n,
+            one.node,
+            one.began_at,
+            one.ended_at,
+            one.waits_for,
+            one.entered_with,
+            one.last_fence,
+            (one.beginning)::json AS beginning,
+            (one.ending)::json AS ending,
+            (((one.beginning)::json ->> 'fence'::text))::bigint AS fence,
+            ((one.ending)::json ->> 'e'::text) AS how,
+            regexp_replace(one.node, '/?[^/]*$'::text, ''::text) AS around,
+            regexp_replace(one.node, '^.*/'::text, ''::text) AS own
+           FROM ((runs
+             LEFT JOIN versions ON ((versions.id = runs.version)))
+             CROSS JOIN LATERAL ( WITH numbered AS (
+                         SELECT events.at,
+                            events.kind,
+                            events.node,
+                            events.event,
+                            ((events.event)::json ->> 'visit'::text) AS visit,
+                            row_number() OVER (ORDER BY events.seq, events.place) AS n
+                           FROM events
+                          WHERE (events.run = runs.id)
+                        ), told AS (
+                         SELECT numbered.at,
+                            numbered.kind,
+                            numbered.node,
+                            numbered.event,
+                            numbered.visit,
+                            numbered.n,
+                            bool_or((numbered.kind = 'granted'::text)) OVER (PARTITION BY numbered.node, numbered.visit) AS is_called,
+                            bool_or((numbered.kind = 'entered'::text)) OVER (PARTITION BY numbered.node) AS is_entered,
+                            max(
+                                CASE numbered.kind
+                                    WHEN 'entered'::text THEN (((numbered.event)::json -> 'input'::text))::text
+                                    ELSE NULL::text
+                                END) OVER (PARTITION BY numbered.node, numbered.visit) AS entered_with,
+                            max(
+                                CASE numbered.kind
+                                    WHEN 'granted'::text THEN (((numbered.event)::json ->> 'fence'::text))::bigint
+                                    ELSE NULL::bigint
+                                END) OVER (PARTITION BY numbered.node) AS last_fence,
+                            (numbered.kind = ANY (ARRAY['done'::text, 'failed'::text, 'deferred'::text, 'suspended'::text, 'dropped'::text])) AS ends
+                           FROM numbered
+                          WHERE (numbered.node IS NOT NULL)
+                        ), begun AS (
+                         SELECT told.at,
+                            told.kind,
+                            told.node,
+                            told.event,
+                            told.visit,
+                            told.n,
+                            told.is_called,
+                            told.is_entered,
+                            told.entered_with,
+                            told.last_fence,
+                            told.ends,
+                                CASE told.kind
+                                    WHEN 'granted'::text THEN true
+                                    WHEN 'entered'::text THEN (NOT told.is_called)
+                                    WHEN 'opened'::text THEN (NOT told.is_entered)
+                                    ELSE false
+                                END AS begins
+                           FROM told
+                        ), filed AS (
+                         SELECT begun.at,
+                            begun.kind,
+                            begun.node,
+                            begun.event,
+                            begun.visit,
+                            begun.n,
+                            begun.is_called,
+                            begun.is_entered,
+                            begun.entered_with,
+                            begun.last_fence,
+                            begun.ends,
+                            begun.begins,
+                            count(*) FILTER (WHERE begun.begins) OVER (PARTITION BY begun.node ORDER BY begun.n) AS attempt
+                           FROM begun
+                        )
+                 SELECT filed.node,
+                    min(filed.n) AS n,
+                    min(filed.at) AS began_at,
+                    max(filed.last_fence) AS last_fence,
+                    max(filed.event) FILTER (WHERE filed.begins) AS beginning,
+                    max(filed.entered_with) FILTER (WHERE filed.begins) AS entered_with,
+                    max(
+                        CASE filed.kind
+                            WHEN 'waiting'::text THEN (((filed.event)::json -> 'wait'::text) ->> 'for'::text)
+                            ELSE NULL::text
+                        END) AS waits_for,
+                    (array_agg(filed.event ORDER BY filed.n DESC) FILTER (WHERE filed.ends))[1] AS ending,
+                    max(filed.at) FILTER (WHERE filed.ends) AS ended_at
+                   FROM filed
+                  WHERE (filed.attempt > 0)
+                  GROUP BY filed.node, filed.attempt) one)
+        )
+ SELECT shown.run,
+    shown.n,
+        CASE
+            WHEN (shown.fence IS NULL) THEN ((shown.uuid || '.e'::text) || shown.n)
+            ELSE ((shown.uuid || '.'::text) || shown.fence)
+        END AS id,
+    ('task-'::text || shown.uuid) AS task_id,
+        CASE shown.around
+            WHEN ''::text THEN shown.node
+            ELSE shown.around
+        END AS node_key,
+    COALESCE(((shown.beginning ->> 'attempt'::text))::bigint, (1)::bigint) AS attempt_no,
+        CASE
+            WHEN (shown.how = 'done'::text) THEN 'ok'::text
+            WHEN ((shown.how = 'failed'::text) OR (shown.how = 'deferred'::text)) THEN 'error'::text
+            WHEN (shown.how = 'dropped'::text) THEN 'canceled'::text
+            WHEN ((shown.how = 'suspended'::text) AND (shown.last_fence > shown.fence)) THEN 'ok'::text
+            WHEN (shown.run_ended_at IS NOT NULL) THEN 'canceled'::text
+            WHEN ((jobs.status = 'running'::text) OR (jobs.id IS NULL)) THEN 'running'::text
+            ELSE 'queued'::text
+        END AS status,
+        CASE
+            WHEN (shown.how = 'suspended'::text) THEN 'suspended'::text
+            WHEN ((shown.how IS NULL) AND (shown.run_ended_at IS NULL) AND (shown.waits_for = ANY (ARRAY['timer'::text, 'signal'::text, 'approval'::text]))) THEN 'waiting'::text
+            WHEN ((shown.around = ''::text) OR ((shown.how IS NULL) AND (shown.run_ended_at IS NULL))) THEN ''::text
+            WHEN (shown.own ~ '[^0-9]'::text) THEN 'sub_node_complete'::text
+            WHEN ((((shown.definition -> 'nodes'::text) -> replace(shown.around, '"'::text, ''::text)) ->> 'kind'::text) = 'parallel'::text) THEN 'branch_complete'::text
+            ELSE 'item_complete'::text
+        END AS sub_status,
+        CASE
+            WHEN (shown.around = ''::text) THEN ''::text
+            WHEN (shown.own ~ '[^0-9]'::text) THEN shown.own
+            ELSE COALESCE(((((shown.definition -> 'nodes'::text) -> replace(shown.around, '"'::text, ''::text)) -> 'parallel_services'::text) ->> (NULLIF("left"(shown.own, 9), ''::text))::integer), shown.own)
+        END AS branch_id,
+    COALESCE(((((shown.definition -> 'nodes'::text) -> replace(shown.node, '"'::text, ''::text)) -> 'prep'::text))::text, '{}'::text) AS prep_json,
+    COALESCE(((shown.beginning -> 'input'::text))::text, shown.entered_with, 'null'::text) AS exec_input_json,
+    COALESCE(((shown.ending -> 'output'::text))::text, ((shown.ending -> 'memo'::text))::text, ''::text) AS exec_output_json,
+    COALESCE(((shown.ending -> 'fault'::text) ->> 'message'::text), ''::text) AS error_text,
+    COALESCE((shown.ending ->> 'action'::text), (shown.ending ->> 'route'::text),
+        CASE
+            WHEN ((shown.how = 'done'::text) AND (shown.around = ''::text)) THEN 'default'::text
+            ELSE ''::text
+        END) AS action,
+    (shown.began_at / 1000) AS started_at,
+    (COALESCE(shown.ended_at, shown.run_ended_at, (0)::bigint) / 1000) AS finished_at,
+    COALESCE((shown.ending ->> 'worker'::text), attempts.worker, ''::text) AS worker_id,
+    COALESCE(registrations.url, ''::text) AS worker_url,
+        CASE
+            WHEN ((jobs.id IS NOT NULL) OR (EXISTS ( SELECT 1
+               FROM logs
+              WHERE ((logs.run = shown.run) AND (logs.fence = shown.fence))))) THEN ((('/api/tasks/logs?run_id='::text || shown.uuid) || '.'::text) || shown.fence)
+            ELSE ''::text
+        END AS log_path
+   FROM (((shown
+     LEFT JOIN jobs ON (((jobs.run = shown.run) AND (jobs.call_fence = shown.fence))))
+     LEFT JOIN attempts ON (((attempts.job = jobs.id) AND (jobs.status = 'running'::text) AND (attempts.status = 'running'::text))))
+     LEFT JOIN registrations ON ((registrations.id = COALESCE((shown.ending ->> 'worker'::text), attempts.worker))));
 VIEW task_queue
  SELECT jobs.id AS job,
     (((jobs.id)::text || '.'::text) || jobs.fence) AS id,
@@ -323,12 +490,12 @@ VIEW task_queue
             ELSE regexp_replace(jobs.call_node, '/[^/]*$'::text, ''::text)
         END AS node_key,
     jobs.name AS service,
-    (json_build_object('input', ((job_specs.payload)::json -> 'input'::text), 'params', ((job_specs.payload)::json -> 'params'::text), 'run_id', (((jobs.call_run)::text || '.'::text) || jobs.call_fence)))::text AS input_json,
+    (json_build_object('input', (readable(job_specs.payload) -> 'input'::text), 'params', (readable(job_specs.payload) -> 'params'::text), 'run_id', (((jobs.call_run)::text || '.'::text) || jobs.call_fence)))::text AS input_json,
     jobs.status,
     COALESCE(attempts.worker, ''::text) AS worker_id,
     (jobs.created_at / 1000) AS created_at,
     COALESCE((attempts.started_at / 1000), (0)::bigint) AS started_at,
-    COALESCE((LEAST((((jobs.state)::json ->> 'lease_until'::text))::bigint, (((jobs.state)::json ->> 'deadline'::text))::bigint) / 1000), (0)::bigint) AS timeout_at
+    COALESCE((LEAST(((readable(jobs.state) ->> 'lease_until'::text))::bigint, ((readable(jobs.state) ->> 'deadline'::text))::bigint) / 1000), (0)::bigint) AS timeout_at
    FROM ((jobs
      JOIN job_specs ON ((job_specs.job = jobs.id)))
      LEFT JOIN attempts ON (((attempts.job = jobs.id) AND (attempts.number = ( SELECT max(last.number) AS max
@@ -345,7 +512,7 @@ VIEW task_runs
     to_char((to_timestamp((((shown.started_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS started_at,
     to_char((to_timestamp((((shown.finished_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS finished_at,
     shown.result,
-    ((shown.error)::json ->> 'message'::text) AS error,
+    (readable(shown.error) ->> 'message'::text) AS error,
     to_char((to_timestamp((((shown.next_retry_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS next_retry_at,
     to_char((to_timestamp((((shown.created_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS created_at
    FROM ( SELECT attempts.job,
@@ -387,7 +554,7 @@ VIEW tasks
             WHEN ((runs.status = 'waiting'::text) OR (runs.status = 'paused'::text)) THEN 'running'::text
             ELSE runs.status
         END AS status,
-    COALESCE(( SELECT ((((journal.events)::json -> 0) -> 'params'::text))::text AS text
+    COALESCE(( SELECT (((readable(journal.events) -> 0) -> 'params'::text))::text AS text
            FROM journal
           WHERE ((journal.run = runs.id) AND (journal.seq = 1))), '{}'::text) AS params_json,
     COALESCE(runs.shared, '{}'::text) AS shared_json,
@@ -424,4 +591,401 @@ VIEW workers
             ELSE 'offline'::text
         END AS status
    FROM registrations;
+VIEW workflow_logs
+ SELECT told.run,
+    ((((('run_'::text || replace((told.run)::text, '-'::text, ''::text)) || '.'::text) || told.seq) || '.'::text) || told.place) AS id,
+    ('run_'::text || replace((told.run)::text, '-'::text, ''::text)) AS workflow_task_id,
+        CASE
+            WHEN (told.kind = 'logged'::text) THEN (told.event ->> 'level'::text)
+            WHEN (told.kind = 'failed'::text) THEN
+            CASE
+                WHEN ((told.event ->> 'route'::text) IS NULL) THEN 'error'::text
+                ELSE 'warn'::text
+            END
+            WHEN (told.kind = 'ended'::text) THEN
+            CASE (told.event ->> 'status'::text)
+                WHEN 'completed'::text THEN 'info'::text
+                WHEN 'failed'::text THEN 'error'::text
+                ELSE 'warn'::text
+            END
+            WHEN (told.kind = 'waiting'::text) THEN
+            CASE
+                WHEN (((told.event -> 'wait'::text) ->> 'for'::text) = ANY (ARRAY['balance'::text, 'budget'::text])) THEN 'warn'::text
+                ELSE 'info'::text
+            END
+            WHEN (told.kind = ANY (ARRAY['deferred'::text, 'expiring'::text, 'dropped'::text, 'canceling'::text])) THEN 'warn'::text
+            ELSE 'info'::text
+        END AS level,
+    told.node AS node_id,
+        CASE told.kind
+            WHEN 'started'::text THEN 'the run started'::text
+            WHEN 'entered'::text THEN 'entered'::text
+            WHEN 'granted'::text THEN
+            CASE (told.event ->> 'again'::text)
+                WHEN 'true'::text THEN 'asked again'::text
+                ELSE ('called, attempt '::text || (told.event ->> 'attempt'::text))
+            END
+            WHEN 'suspended'::text THEN
+            CASE
+                WHEN ((told.event ->> 'until'::text) IS NULL) THEN 'suspended until it is reported'::text
+                ELSE 'suspended, asked again later'::text
+            END
+            WHEN 'deferred'::text THEN ((
+            CASE (told.event ->> 'next'::text)
+                WHEN 'retry'::text THEN 'failed, tried again'::text
+                WHEN 'failover'::text THEN 'failed, another worker is asked'::text
+                WHEN 'quick'::text THEN 'temporary fault, tried again at once'::text
+                WHEN 'recheck'::text THEN 'temporary faults go on, suspended and asked again later'::text
+                WHEN 'lost'::text THEN 'lost, given to another worker'::text
+                WHEN 'recovered'::text THEN 'lost with its server, called again'::text
+                WHEN 'restart'::text THEN 'failed, started again from its beginning'::text
+                ELSE NULL::text
+            END || ': '::text) || ((told.event -> 'fault'::text) ->> 'message'::text))
+            WHEN 'expiring'::text THEN 'took too long and was told to stop'::text
+            WHEN 'done'::text THEN 'done'::text
+            WHEN 'failed'::text THEN (
+            CASE
+                WHEN ((told.event ->> 'route'::text) IS NULL) THEN 'failed: '::text
+                ELSE 'failed, and an edge catches it: '::text
+            END || ((told.event -> 'fault'::text) ->> 'message'::text))
+            WHEN 'skipped'::text THEN 'skipped'::text
+            WHEN 'dropped'::text THEN 'canceled'::text
+            WHEN 'judged'::text THEN ('edges not taken: '::text || json_array_length((told.event -> 'dead'::text)))
+            WHEN 'opened'::text THEN 'opened'::text
+            WHEN 'turned'::text THEN (('turn '::text || (told.event ->> 'index'::text)) || ' ended'::text)
+            WHEN 'waiting'::text THEN
+            CASE ((told.event -> 'wait'::text) ->> 'for'::text)
+                WHEN 'timer'::text THEN 'waits for a time'::text
+                WHEN 'signal'::text THEN 'waits for a signal'::text
+                WHEN 'approval'::text THEN 'waits for a decision'::text
+                WHEN 'balance'::text THEN 'waits for money'::text
+                WHEN 'budget'::text THEN 'waits for a larger budget'::text
+                ELSE NULL::text
+            END
+            WHEN 'signaled'::text THEN ('signal: '::text || (told.event ->> 'key'::text))
+            WHEN 'decided'::text THEN 'decided'::text
+            WHEN 'canceling'::text THEN 'cancel was asked for'::text
+            WHEN 'paused'::text THEN 'paused'::text
+            WHEN 'resumed'::text THEN 'resumed'::text
+            WHEN 'stepped'::text THEN 'one step was asked for'::text
+            WHEN 'retried'::text THEN ('retried, round '::text || (told.event ->> 'round'::text))
+            WHEN 'rerun'::text THEN ((('run again from '::text || (told.event ->> 'from'::text)) || ', round '::text) || (told.event ->> 'round'::text))
+            WHEN 'funded'::text THEN 'money or a larger budget came'::text
+            WHEN 'billed'::text THEN 'the child run said what it cost'::text
+            WHEN 'logged'::text THEN (told.event ->> 'message'::text)
+            WHEN 'ended'::text THEN
+            CASE (told.event ->> 'status'::text)
+                WHEN 'completed'::text THEN 'the run completed'::text
+                WHEN 'failed'::text THEN ('the run failed: '::text || COALESCE(((told.event -> 'error'::text) ->> 'message'::text), ''::text))
+                ELSE 'the run was canceled'::text
+            END
+            ELSE told.kind
+        END AS message,
+        CASE told.kind
+            WHEN 'logged'::text THEN '{}'::text
+            ELSE ( SELECT (('{'::text || COALESCE(string_agg((((to_json(one.key))::text || ':'::text) || (one.value)::text), ','::text ORDER BY one.n), ''::text)) || '}'::text)
+               FROM json_each(told.event) WITH ORDINALITY one(key, value, n)
+              WHERE ((one.key <> ALL (ARRAY['e'::text, 'node'::text, 'params'::text, 'prices'::text, 'rechecks'::text, 'input'::text, 'output'::text, 'outputs'::text, 'memo'::text, 'result'::text, 'shared'::text, 'value'::text, 'names'::text])) AND (NOT ((told.kind = 'granted'::text) AND (one.key = 'by'::text)))))
+        END AS data,
+    to_char((to_timestamp((((told.at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS created_at
+   FROM ( SELECT events.run,
+            events.seq,
+            events.place,
+            events.at,
+            events.kind,
+            events.node,
+            (events.event)::json AS event
+           FROM events) told
+  WHERE ((told.kind <> 'judged'::text) OR (json_array_length((told.event -> 'dead'::text)) > 0))
+UNION ALL
+ SELECT logs.run,
+    (((((('run_'::text || replace((logs.run)::text, '-'::text, ''::text)) || '.'::text) || logs.entry) || '.f'::text) || logs.fence) || '.-1'::text) AS id,
+    ('run_'::text || replace((logs.run)::text, '-'::text, ''::text)) AS workflow_task_id,
+    'info'::text AS level,
+    logs.node AS node_id,
+    logs.text AS message,
+    '{}'::text AS data,
+    to_char((to_timestamp((((logs.at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS created_at
+   FROM logs
+  WHERE ((logs.entry > 0) AND (logs.text <> ''::text))
+UNION ALL
+ SELECT logs.run,
+    ((((((('run_'::text || replace((logs.run)::text, '-'::text, ''::text)) || '.'::text) || logs.entry) || '.f'::text) || logs.fence) || '.'::text) || (line.n - 1)) AS id,
+    ('run_'::text || replace((logs.run)::text, '-'::text, ''::text)) AS workflow_task_id,
+    (line.value ->> 'level'::text) AS level,
+    logs.node AS node_id,
+    (line.value ->> 'message'::text) AS message,
+    COALESCE(NULLIF(((line.value -> 'data'::text))::text, 'null'::text), '{}'::text) AS data,
+    to_char((to_timestamp((((logs.at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS created_at
+   FROM logs,
+    LATERAL json_array_elements(readable(logs.lines)) WITH ORDINALITY line(value, n)
+  WHERE (logs.entry > 0);
+VIEW workflow_tasks
+ SELECT runs.id AS run,
+    ('run_'::text || replace((runs.id)::text, '-'::text, ''::text)) AS id,
+    runs.account AS account_id,
+    ('flow_'::text || replace((runs.flow)::text, '-'::text, ''::text)) AS workflow_id,
+    COALESCE((begun.event ->> 'exec_mode'::text), 'all'::text) AS exec_mode,
+    COALESCE(((begun.event -> 'start_node_ids'::text))::text, '[]'::text) AS start_node_ids,
+        CASE
+            WHEN (runs.status = ANY (ARRAY['waiting'::text, 'paused'::text, 'canceling'::text])) THEN 'running'::text
+            ELSE runs.status
+        END AS status,
+    ( WITH RECURSIVE numbered AS MATERIALIZED (
+                 SELECT events.at,
+                    events.kind,
+                    events.node,
+                    events.event,
+                    row_number() OVER (ORDER BY events.seq, events.place) AS n
+                   FROM events
+                  WHERE (events.run = runs.id)
+                ), round AS MATERIALIZED (
+                 SELECT COALESCE(max(numbered.n), (0)::bigint) AS n
+                   FROM numbered
+                  WHERE (numbered.kind = ANY (ARRAY['retried'::text, 'rerun'::text]))
+                ), seen AS MATERIALIZED (
+                 SELECT numbered.node,
+                    max(numbered.n) AS n,
+                    (max(numbered.n) < ( SELECT round.n
+                           FROM round)) AS is_before,
+                    max(numbered.at) AS at,
+                    max(
+                        CASE numbered.kind
+                            WHEN 'entered'::text THEN numbered.at
+                            ELSE NULL::bigint
+                        END) AS entered_at,
+                    max(
+                        CASE numbered.kind
+                            WHEN 'granted'::text THEN (((numbered.event)::json ->> 'fence'::text))::bigint
+                            ELSE NULL::bigint
+                        END) AS fence,
+                    ((array_agg(numbered.event ORDER BY numbered.n DESC))[1])::json AS last
+                   FROM numbered
+                  WHERE (numbered.kind = ANY (ARRAY['entered'::text, 'granted'::text, 'opened'::text, 'waiting'::text, 'deferred'::text, 'suspended'::text, 'expiring'::text, 'done'::text, 'failed'::text, 'skipped'::text, 'dropped'::text]))
+                  GROUP BY numbered.node
+                ), fresh AS MATERIALIZED (
+                 SELECT numbered.node,
+                    max(numbered.n) AS n
+                   FROM numbered
+                  WHERE ((numbered.kind = ANY (ARRAY['entered'::text, 'opened'::text])) AND (numbered.node IN ( SELECT numbered_1.node
+                           FROM numbered numbered_1
+                          WHERE (numbered_1.kind = 'entered'::text))))
+                  GROUP BY numbered.node
+                ), pending AS MATERIALIZED (
+                 SELECT json_array_elements_text((readable(runs.reopened) -> 'pending'::text)) AS node
+                ), waiting AS MATERIALIZED (
+                 SELECT json_array_elements_text((readable(runs.reopened) -> 'waiting'::text)) AS node
+                ), open AS MATERIALIZED (
+                 SELECT json_array_elements_text((readable(runs.reopened) -> 'open'::text)) AS node
+                ), turns AS MATERIALIZED (
+                 SELECT json_each_text.key AS node,
+                    (json_each_text.value)::bigint AS n
+                   FROM json_each_text((readable(runs.reopened) -> 'turns'::text)) json_each_text(key, value)
+                ), around(node, n, is_before, outside) AS (
+                 SELECT seen.node,
+                    seen.n,
+                    seen.is_before,
+                    seen.node
+                   FROM seen
+                UNION ALL
+                 SELECT around.node,
+                    around.n,
+                    around.is_before,
+                    regexp_replace(around.outside, '/[^/]*$'::text, ''::text) AS regexp_replace
+                   FROM around
+                  WHERE (strpos(around.outside, '/'::text) > 0)
+                ), gone AS MATERIALIZED (
+                 SELECT around.node
+                   FROM (around
+                     JOIN fresh ON ((fresh.node = around.outside)))
+                  WHERE ((around.outside <> around.node) AND (fresh.n > around.n))
+                UNION
+                 SELECT around.node
+                   FROM (around
+                     JOIN pending ON ((pending.node = around.outside)))
+                  WHERE ((around.outside <> around.node) AND around.is_before)
+                UNION
+                 SELECT around.node
+                   FROM (around
+                     JOIN turns ON ((turns.node = around.outside)))
+                  WHERE (around.is_before AND (around.outside <> around.node) AND (turns.n <= COALESCE(("substring"(substr(around.node, (length(around.outside) + 2)), '^[0-9]{1,18}'::text))::bigint, (0)::bigint)))
+                ), judged AS (
+                 SELECT standing.node,
+                    standing.n,
+                    standing.is_before,
+                    standing.at,
+                    standing.entered_at,
+                    standing.fence,
+                    standing.last,
+                    standing.is_open,
+                        CASE
+                            WHEN (standing.is_before AND ((standing.node IN ( SELECT pending.node
+                               FROM pending)) OR (standing.node IN ( SELECT waiting.node
+                               FROM waiting)))) THEN 'pending'::text
+                            WHEN standing.is_open THEN
+                            CASE
+                                WHEN (runs.ended_at IS NULL) THEN 'running'::text
+                                ELSE 'canceled'::text
+                            END
+                            WHEN ((standing.last ->> 'e'::text) = 'done'::text) THEN 'completed'::text
+                            WHEN ((standing.last ->> 'e'::text) = 'dropped'::text) THEN 'canceled'::text
+                            ELSE (standing.last ->> 'e'::text)
+                        END AS status
+                   FROM ( SELECT seen.node,
+                            seen.n,
+                            seen.is_before,
+                            seen.at,
+                            seen.entered_at,
+                            seen.fence,
+                            seen.last,
+                            (((seen.last ->> 'e'::text) <> ALL (ARRAY['done'::text, 'failed'::text, 'skipped'::text, 'dropped'::text])) OR (seen.is_before AND (seen.node IN ( SELECT open.node
+                                   FROM open)))) AS is_open
+                           FROM seen
+                          WHERE (NOT (seen.node IN ( SELECT gone.node
+                                   FROM gone)))) standing
+                ), stated AS (
+                 SELECT judged.node,
+                    judged.status,
+                    judged.last,
+                    (json_strip_nulls(json_build_object('status', judged.status, 'taskId',
+                        CASE
+                            WHEN (judged.status <> 'pending'::text) THEN ( SELECT ('job_'::text || replace((jobs.id)::text, '-'::text, ''::text))
+                               FROM jobs
+                              WHERE ((jobs.run = runs.id) AND (jobs.call_fence = judged.fence) AND (jobs.call_node = judged.node)))
+                            ELSE NULL::text
+                        END, 'error',
+                        CASE
+                            WHEN (judged.status = 'failed'::text) THEN ((judged.last -> 'fault'::text) ->> 'message'::text)
+                            ELSE NULL::text
+                        END, 'startedAt',
+                        CASE
+                            WHEN (judged.status <> 'pending'::text) THEN to_char((to_timestamp((((judged.entered_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text)
+                            ELSE NULL::text
+                        END, 'completedAt',
+                        CASE
+                            WHEN (judged.status <> ALL (ARRAY['pending'::text, 'running'::text])) THEN to_char((to_timestamp((((
+                            CASE
+                                WHEN judged.is_open THEN runs.ended_at
+                                ELSE judged.at
+                            END)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text)
+                            ELSE NULL::text
+                        END)))::text AS state
+                   FROM judged
+                )
+         SELECT (('{'::text || COALESCE(string_agg((((to_json(stated.node))::text || ':'::text) ||
+                CASE
+                    WHEN ((stated.status = 'completed'::text) AND ((stated.last -> 'output'::text) IS NOT NULL)) THEN ((("left"(stated.state, '-1'::integer) || ',"output":'::text) || ((stated.last -> 'output'::text))::text) || '}'::text)
+                    ELSE stated.state
+                END), ','::text), ''::text)) || '}'::text)
+           FROM stated) AS node_states,
+    COALESCE(runs.shared, ( WITH said AS MATERIALIZED (
+                 SELECT events.kind,
+                    events.node,
+                    (events.event)::json AS event,
+                    row_number() OVER (ORDER BY events.seq, events.place) AS n
+                   FROM events
+                  WHERE ((events.run = runs.id) AND (events.kind = ANY (ARRAY['started'::text, 'rerun'::text, 'done'::text, 'signaled'::text])))
+                ), base AS MATERIALIZED (
+                 SELECT said.n,
+                    COALESCE((said.event -> 'shared'::text), (said.event -> 'params'::text), '{}'::json) AS given
+                   FROM said
+                  WHERE ((said.kind = 'started'::text) OR ((said.kind = 'rerun'::text) AND ((said.event -> 'shared'::text) IS NOT NULL)))
+                  ORDER BY said.n DESC
+                 LIMIT 1
+                ), definition AS MATERIALIZED (
+                 SELECT (
+                        CASE
+                            WHEN (versions.json IS NOT NULL) THEN readable(versions.json)
+                            WHEN (ltrim(versions.definition, ' 	
+'::text) ~~ '{%'::text) THEN readable(versions.definition)
+                            ELSE NULL::json
+                        END -> 'nodes'::text) AS nodes
+                   FROM versions
+                  WHERE ((versions.id = runs.version) AND (versions.form = 'dag'::text))
+                ), setters AS MATERIALIZED (
+                 SELECT (one.value ->> 'id'::text) AS node
+                   FROM definition,
+                    LATERAL json_array_elements(
+                        CASE
+                            WHEN (json_typeof(definition.nodes) = 'array'::text) THEN definition.nodes
+                            ELSE '[]'::json
+                        END) one(value)
+                  WHERE ((one.value ->> 'type'::text) = 'variable_set'::text)
+                ), written(n, name, value) AS (
+                 SELECT base.n,
+                    one.key,
+                    (one.value)::text AS value
+                   FROM base,
+                    LATERAL json_each(
+                        CASE
+                            WHEN (json_typeof(base.given) = 'object'::text) THEN base.given
+                            ELSE '{}'::json
+                        END) one(key, value)
+                UNION ALL
+                 SELECT said.n,
+                    one.key,
+                    (one.value)::text AS value
+                   FROM (said
+                     JOIN setters ON ((setters.node = said.node))),
+                    LATERAL json_each(
+                        CASE
+                            WHEN (json_typeof((said.event -> 'output'::text)) = 'object'::text) THEN (said.event -> 'output'::text)
+                            ELSE '{}'::json
+                        END) one(key, value)
+                  WHERE ((said.kind = 'done'::text) AND (said.n > ( SELECT base.n
+                           FROM base)))
+                UNION ALL
+                 SELECT said.n,
+                    (said.event ->> 'key'::text),
+                    COALESCE(((said.event -> 'value'::text))::text, 'null'::text) AS "coalesce"
+                   FROM said
+                  WHERE ((said.kind = 'signaled'::text) AND (said.n > ( SELECT base.n
+                           FROM base)))
+                ), newest AS (
+                 SELECT DISTINCT ON (written.name) written.name,
+                    written.value
+                   FROM written
+                  ORDER BY written.name, written.n DESC
+                )
+         SELECT (('{'::text || string_agg((((to_json(newest.name))::text || ':'::text) || newest.value), ','::text)) || '}'::text)
+           FROM newest), '{}'::text) AS runtime_variables,
+    runs.cost_estimated AS total_estimated_cost,
+    runs.cost_actual AS total_actual_cost,
+    (readable(runs.error) ->> 'node'::text) AS error_node_id,
+    (readable(runs.error) ->> 'message'::text) AS error_message,
+    to_char((to_timestamp((((begun.at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS started_at,
+    to_char((to_timestamp((((runs.ended_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS completed_at,
+    to_char((to_timestamp((((runs.created_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS created_at,
+    to_char((to_timestamp((((runs.updated_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS updated_at
+   FROM (runs
+     LEFT JOIN LATERAL ( SELECT events.at,
+            (events.event)::json AS event
+           FROM events
+          WHERE ((events.run = runs.id) AND (events.seq = 1) AND (events.place = 0))) begun ON (true));
+VIEW workflows
+ SELECT shown.flow,
+    ('flow_'::text || replace((shown.flow)::text, '-'::text, ''::text)) AS id,
+    NULL::text AS account_id,
+    shown.name,
+    shown.description,
+    COALESCE(((shown.definition -> 'nodes'::text))::text, '[]'::text) AS nodes,
+    COALESCE(((shown.definition -> 'edges'::text))::text, '[]'::text) AS edges,
+    COALESCE(((shown.definition -> 'variables'::text))::text, '{}'::text) AS variables,
+    shown.is_template,
+    to_char((to_timestamp((((shown.created_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS created_at,
+    to_char((to_timestamp((((shown.updated_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS updated_at
+   FROM ( SELECT flows.id AS flow,
+            flows.name,
+            flows.description,
+            flows.is_template,
+            flows.created_at,
+            flows.updated_at,
+                CASE
+                    WHEN (versions.json IS NOT NULL) THEN readable(versions.json)
+                    WHEN (ltrim(versions.definition, ' 	
+'::text) ~~ '{%'::text) THEN readable(versions.definition)
+                    ELSE NULL::json
+                END AS definition
+           FROM (flows
+             LEFT JOIN versions ON (((versions.flow = flows.id) AND (versions.number = flows.latest))))) shown;
 

@@ -178,6 +178,7 @@ macro_rules! conformance {
             ]
             records: [
                 servers_beat_and_an_old_epoch_is_refused
+                servers_not_heard_of_for_long_are_forgotten
                 workers_register_beat_and_are_found
                 an_unknown_worker_is_told_to_register
                 a_worker_drains_until_it_registers_again

@@ -140,6 +140,13 @@ impl fmt::Display for Subject {
 }
 
 impl StoreError {
+    /// The store is not whole: a copy into it has not come to its end.
+    pub(crate) fn unfinished() -> Self {
+        let what = "a copy into it is under way or was cut short: wait for it, or begin it anew with the same \
+                    `windlass store copy`";
+        StoreError::Unavailable(what.into())
+    }
+
     /// The refusal, if it is one.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {

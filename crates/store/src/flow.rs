@@ -160,3 +160,11 @@ impl FlowRow {
             })
     }
 }
+
+/// What a definition is as JSON, if it is not JSON itself: SQL reads nothing else.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) fn as_json(definition: &str) -> Option<String> {
+    let is_json = serde_json::from_str::<serde::de::IgnoredAny>(definition).is_ok();
+    (!is_json)
+        .then(|| windlass_engine::definition::compile(definition, Strictness::Lenient).definition.to_string())
+}

@@ -116,8 +116,8 @@ pub fn fingerprint(job: &Job) -> Option<String> {
 }
 
 /// Whoever has the job now.
-pub(crate) fn holder(job: &Job) -> Option<&String> {
-    match &job.state {
+pub(crate) fn holder(state: &State) -> Option<&String> {
+    match state {
         State::Running { worker, .. } => Some(worker),
         State::Pending { .. }
         | State::Queued { .. }
@@ -207,7 +207,7 @@ impl JobRow {
             && (query.run.is_none() || query.run == spec.run)
             && (query.schedule.is_none() || query.schedule == self.origin.schedule)
             && (query.fingerprint.is_none() || query.fingerprint == fingerprint(job))
-            && (query.worker.is_none() || query.worker.as_ref() == holder(job))
+            && (query.worker.is_none() || query.worker.as_ref() == holder(&job.state))
             && query.is_dead_letter.is_none_or(|is| is == job.is_dead_letter())
             && query.since.is_none_or(|since| job.created_at >= since)
             && query.until.is_none_or(|until| job.created_at < until)

@@ -38,6 +38,9 @@ pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+#[cfg(all(feature = "postgres", feature = "sqlite"))]
+pub mod copy;
+
 // What proves the backends is no part of what is built to run.
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;

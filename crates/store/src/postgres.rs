@@ -37,13 +37,15 @@ mod service;
 mod worker;
 
 mod commit;
+#[cfg(feature = "sqlite")]
+mod copy;
 mod retain;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
-use tokio_postgres::NoTls;
+use tokio_postgres::{Config, NoTls};
 use uuid::Uuid;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId};
 use windlass_engine::job::Attempt;
@@ -62,6 +64,9 @@ use crate::record::{Record, RecordQuery, Records};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::store::{Due, Retained, Store};
 
+#[cfg(feature = "sqlite")]
+pub(crate) use copy::Held;
+
 use column::{Columns, Id, bound, cells};
 use link::Link;
 use listen::Channel;
@@ -79,6 +84,14 @@ const RACES_MAX: u32 = 8;
 /// An address as it may be shown: without its user and its password. One that cannot be used is refused.
 pub fn shown(address: &str) -> Result<String, StoreError> {
     Ok(format!("postgres://{}", address::shown(&address::read(address)?)))
+}
+
+/// Makes sure that there is a database, for a clear word about what is wrong.
+async fn reach(address: &str) -> Result<Config, StoreError> {
+    let config = link::configure(address::read(address)?);
+    let first = config.connect(NoTls).await;
+    drop(first.map_err(|error| address::unreachable(&config, error))?);
+    Ok(config)
 }
 
 /// A store in a database.
@@ -105,23 +118,52 @@ macro_rules! unless_raced {
 
 impl Postgres {
     /// Opens the database at an address such as `postgres://user:password@host:5432/database`, and brings its tables up
-    /// to date. Others may have it open. Needs a Tokio runtime, and lives in it.
+    /// to date. Others may have it open. One that a copy has not come to its end in is refused. Needs a Tokio runtime,
+    /// and lives in it.
     pub async fn open(address: &str, durability: Durability) -> Result<Postgres, StoreError> {
-        let config = link::configure(address::read(address)?);
-        // Once by itself, for a clear word about what is wrong.
-        let first = config.connect(NoTls).await;
-        drop(first.map_err(|error| address::unreachable(&config, error))?);
+        Self::open_checked(address, durability, true).await
+    }
+
+    /// Opens it even if a copy into it has not come to its end.
+    #[cfg(feature = "sqlite")]
+    pub(crate) async fn open_unfinished(
+        address: &str,
+        durability: Durability,
+    ) -> Result<Postgres, StoreError> {
+        Self::open_checked(address, durability, false).await
+    }
+
+    async fn open_checked(
+        address: &str,
+        durability: Durability,
+        has_to_be_whole: bool,
+    ) -> Result<Postgres, StoreError> {
+        let config = reach(address).await?;
         let readers = link::pool(config.clone(), durability, READERS)?;
         let writers = link::pool(config.clone(), durability, WRITERS)?;
         let db = Link::take(&readers).await?;
         address::check(&db).await?;
+        if has_to_be_whole {
+            // Already before anything is waited for that a copy holds.
+            schema::check_finished(&db).await?;
+        }
         schema::migrate(&db).await?;
+        if has_to_be_whole {
+            schema::check_finished(&db).await?;
+        }
         drop(db);
         let channel = Arc::new(Channel::new(config));
         let chance = i64::from(Uuid::now_v7().as_bytes()[15]);
         let shards = std::array::from_fn(|n| (chance + bound(n)) % SHARDS);
         let writer = Writer::start(writers, readers.clone(), channel.clone(), shards);
         Ok(Postgres { readers, writer, channel, shard: shards[0] })
+    }
+
+    /// Whether there are tables of the program at an address.
+    #[cfg(feature = "sqlite")]
+    pub(crate) async fn is_there(address: &str) -> Result<bool, StoreError> {
+        let pool = link::pool(reach(address).await?, Durability::Strict, 1)?;
+        schema::is_there(&Link::take(&pool).await?).await
     }
 
     async fn link(&self) -> Result<Link, StoreError> {

@@ -26,8 +26,13 @@ pub enum Record {
         id: String,
         is_draining: bool,
     },
-    /// Forgets workers that were last heard of before: whoever of them comes back registers again.
+    /// Forgets workers that were last heard of before, a thousand at most: whoever of them comes back registers again.
     WorkersGone {
+        before: Timestamp,
+    },
+    /// Forgets servers that were last heard of before, a thousand at most. Whoever began last stays, because the next
+    /// one counts on from it, and so do those that runs belong to.
+    ServersGone {
         before: Timestamp,
     },
     /// Opens an account. One that is there and has the name is no news; one that has another name is refused.

@@ -42,6 +42,8 @@ mod service;
 mod worker;
 
 mod commit;
+#[cfg(feature = "postgres")]
+mod copy;
 mod retain;
 
 use std::fs;
@@ -83,14 +85,30 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens the file, or makes it, and brings its tables up to date. Nobody else may have it open.
+    /// Opens the file, or makes it, and brings its tables up to date. Nobody else may have it open. A file that a copy
+    /// has not been brought to its end in is refused.
     pub fn open(path: impl AsRef<Path>, durability: Durability) -> Result<Sqlite, StoreError> {
+        Self::open_checked(path.as_ref(), durability, schema::check_finished)
+    }
+
+    /// Opens it even if a copy into it has not come to its end.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn open_unfinished(path: &Path, durability: Durability) -> Result<Sqlite, StoreError> {
+        Self::open_checked(path, durability, |_| Ok(()))
+    }
+
+    fn open_checked(
+        path: &Path,
+        durability: Durability,
+        check: fn(&Connection) -> Result<(), StoreError>,
+    ) -> Result<Sqlite, StoreError> {
         // The same file under another name is the same store.
-        let path = fs::canonicalize(path.as_ref()).unwrap_or_else(|_| path.as_ref().to_owned());
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let lock = Lock::take(&path)?;
         let mut db = Connection::open(&path)?;
         schema::prepare_writer(&db, durability)?;
         schema::migrate(&mut db)?;
+        check(&db)?;
         let writer = Writer::start(db)?;
         let readers = Readers::start(&path)?;
         Ok(Sqlite { readers, writer, _lock: lock, _temporary: None })
@@ -265,10 +283,10 @@ fn wakes<I: Id>(
 
 /// A directory that is deleted with everything in it.
 #[derive(Debug)]
-struct Temporary(PathBuf);
+pub(crate) struct Temporary(pub(crate) PathBuf);
 
 impl Temporary {
-    fn make() -> std::io::Result<Self> {
+    pub(crate) fn make() -> std::io::Result<Self> {
         static MADE: AtomicU64 = AtomicU64::new(0);
         loop {
             let name = format!("windlass-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));

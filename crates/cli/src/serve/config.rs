@@ -193,7 +193,7 @@ impl Flags {
             listen: listen.parse().map_err(|_| {
                 anyhow!("`{listen}` is no address to listen on: write one such as 127.0.0.1:8070")
             })?,
-            store: place(&store)?,
+            store: place(&store).context("--store")?,
             queue: Queue::read(&queue)?,
             durability: level(&durability)?,
             allow_scripts: self.allow_scripts.or(file.allow_scripts).unwrap_or(false),
@@ -254,11 +254,12 @@ fn read(named: Option<&PathBuf>) -> Result<File> {
     toml::from_str(&text).with_context(|| format!("{} is no file of settings", path.display()))
 }
 
-fn place(text: &str) -> Result<Place> {
+/// Where a store is, as it is written.
+pub(crate) fn place(text: &str) -> Result<Place> {
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
         let refused = |error: StoreError| match error {
-            StoreError::Unavailable(reason) => anyhow!("--store: {reason}"),
-            other => anyhow!("--store: {other}"),
+            StoreError::Unavailable(reason) => anyhow!("{reason}"),
+            other => anyhow!("{other}"),
         };
         windlass_store::postgres::shown(text).map_err(refused)?;
         return Ok(Place::Database(Address(text.to_owned())));
@@ -331,7 +332,9 @@ mod tests {
         let place = place("postgres://me:secret@db.example/work").unwrap();
         assert_eq!(place.to_string(), "postgres://db.example:5432/work");
         assert!(!format!("{place:?}").contains("secret"));
-        let refused = self::place("postgres://me:secret@db.example:x/work").unwrap_err().to_string();
+        let flags =
+            Flags { store: Some("postgres://me:secret@db.example:x/work".to_owned()), ..Flags::default() };
+        let refused = format!("{:#}", flags.over(File::default(), nothing).unwrap_err());
         assert!(refused.contains("--store") && !refused.contains("secret"), "{refused}");
     }
 

@@ -5,6 +5,8 @@ mod cancel;
 mod children;
 mod cluster;
 mod commands;
+mod copy;
+mod database;
 mod desk;
 mod examples;
 mod extend;

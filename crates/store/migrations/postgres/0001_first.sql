@@ -30,7 +30,9 @@ CREATE TABLE versions (
     lenient boolean NOT NULL,
     status text COLLATE "C" NOT NULL,
     note text COLLATE "C" NOT NULL,
-    created_at bigint NOT NULL
+    created_at bigint NOT NULL,
+    -- The definition as JSON, if it is written in something else: SQL reads nothing else.
+    json text COLLATE "C"
 );
 CREATE UNIQUE INDEX versions_by_number ON versions (flow, number);
 
@@ -71,6 +73,8 @@ CREATE TABLE runs (
     result text COLLATE "C",
     updated_at bigint NOT NULL,
     ended_at bigint,
+    -- What the last retry or rerun opened again: `{pending, waiting, open, turns}`.
+    reopened text COLLATE "C",
     -- When it was last changed, once it has ended: what changes with every entry is in no index.
     settled_at bigint,
     CHECK ((ended_at IS NULL) = (status IN ('pending', 'running', 'waiting', 'paused', 'canceling'))),
@@ -378,13 +382,22 @@ INSERT INTO audit_tail (no, seq) VALUES (1, 0);
 -- What people ask with any tool, in the words that they know. Moments are seconds, or texts such as
 -- 2026-01-02T03:04:05.678Z.
 
+-- JSON that PostgreSQL can look into: it knows no character 0, and would read nothing at all because of one. The sign
+-- for what cannot be shown stands there instead.
+CREATE FUNCTION readable(text) RETURNS json LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE
+        WHEN strpos($1, '\u0000') = 0 THEN $1
+        ELSE regexp_replace($1, '(?<!\\)((\\\\)*)\\u0000', '\1\\ufffd', 'g')
+    END::json
+$$;
+
 CREATE VIEW entries AS
 SELECT run, seq, v, at, command, events FROM journal;
 
 CREATE VIEW events AS
 SELECT journal.run, journal.seq, one.place - 1 AS place, journal.at,
     one.event ->> 'e' AS kind, one.event ->> 'node' AS node, one.event::text AS event
-FROM journal, json_array_elements(journal.events::json) WITH ORDINALITY AS one (event, place);
+FROM journal, json_array_elements(readable(journal.events)) WITH ORDINALITY AS one (event, place);
 
 CREATE VIEW flow_versions AS
 SELECT flow, 'ver-' || id::text AS id, 'flow-' || flow::text AS flow_id, number AS version,
@@ -401,7 +414,7 @@ SELECT runs.id AS run, 'task-' || runs.id::text AS id, 'ver-' || runs.version::t
         ELSE runs.status
     END AS status,
     coalesce(
-        (SELECT (journal.events::json -> 0 -> 'params')::text FROM journal WHERE journal.run = runs.id AND seq = 1), '{}'
+        (SELECT (readable(journal.events) -> 0 -> 'params')::text FROM journal WHERE journal.run = runs.id AND seq = 1), '{}'
     ) AS params_json,
     -- Of a run that is open it is in the journal only.
     coalesce(runs.shared, '{}') AS shared_json,
@@ -426,7 +439,7 @@ SELECT jobs.id AS job, jobs.id::text || '.' || jobs.fence AS id, 'task-' || jobs
         AS node_key,
     jobs.name AS service,
     json_build_object(
-        'input', job_specs.payload::json -> 'input', 'params', job_specs.payload::json -> 'params',
+        'input', readable(job_specs.payload) -> 'input', 'params', readable(job_specs.payload) -> 'params',
         'run_id', jobs.call_run::text || '.' || jobs.call_fence
     )::text AS input_json,
     jobs.status,
@@ -434,7 +447,7 @@ SELECT jobs.id AS job, jobs.id::text || '.' || jobs.fence AS id, 'task-' || jobs
     jobs.created_at / 1000 AS created_at,
     coalesce(attempts.started_at / 1000, 0) AS started_at,
     coalesce(
-        least((jobs.state::json ->> 'lease_until')::bigint, (jobs.state::json ->> 'deadline')::bigint) / 1000, 0
+        least((readable(jobs.state) ->> 'lease_until')::bigint, (readable(jobs.state) ->> 'deadline')::bigint) / 1000, 0
     ) AS timeout_at
 FROM jobs
     JOIN job_specs ON job_specs.job = jobs.id
@@ -449,7 +462,7 @@ SELECT shown.job, left(shown.job::text, 28) || lpad(to_hex(shown.number), 8, '0'
     to_char(to_timestamp(shown.started_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS started_at,
     to_char(to_timestamp(shown.finished_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
         AS finished_at,
-    shown.result, shown.error::json ->> 'message' AS error,
+    shown.result, readable(shown.error) ->> 'message' AS error,
     to_char(to_timestamp(shown.next_retry_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
         AS next_retry_at,
     to_char(to_timestamp(shown.created_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at
@@ -466,3 +479,373 @@ SELECT id, name, url, kind, kind AS type, services, services AS services_json, q
     to_char(to_timestamp(beat_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS heartbeat_at,
     CASE WHEN beat_at / 1000 >= extract(epoch FROM now()) - 15 THEN 'online' ELSE 'offline' END AS status
 FROM registrations;
+
+-- What happened at nodes, an attempt a row: calls, and what is entered without one.
+CREATE VIEW node_runs AS
+WITH shown AS (
+    SELECT runs.id AS run, runs.id::text AS uuid, runs.ended_at AS run_ended_at,
+        CASE WHEN versions.json IS NULL AND ltrim(versions.definition, E' \t\r\n') LIKE '{%' THEN readable(versions.definition) END
+            AS definition,
+        one.n, one.node, one.began_at, one.ended_at, one.waits_for, one.entered_with, one.last_fence,
+        one.beginning::json AS beginning, one.ending::json AS ending,
+        (one.beginning::json ->> 'fence')::bigint AS fence, one.ending::json ->> 'e' AS how,
+        regexp_replace(one.node, '/?[^/]*$', '') AS around, regexp_replace(one.node, '^.*/', '') AS own
+    FROM runs
+        LEFT JOIN versions ON versions.id = runs.version
+        CROSS JOIN LATERAL (
+            WITH numbered AS (
+                SELECT at, kind, node, event, event::json ->> 'visit' AS visit,
+                    row_number() OVER (ORDER BY seq, place) AS n
+                FROM events WHERE events.run = runs.id
+            ),
+            told AS (
+                SELECT *,
+                    bool_or(kind = 'granted') OVER (PARTITION BY node, visit) AS is_called,
+                    bool_or(kind = 'entered') OVER (PARTITION BY node) AS is_entered,
+                    max(CASE kind WHEN 'entered' THEN (event::json -> 'input')::text END)
+                        OVER (PARTITION BY node, visit) AS entered_with,
+                    max(CASE kind WHEN 'granted' THEN (event::json ->> 'fence')::bigint END)
+                        OVER (PARTITION BY node) AS last_fence,
+                    kind IN ('done', 'failed', 'deferred', 'suspended', 'dropped') AS ends
+                FROM numbered WHERE node IS NOT NULL
+            ),
+            begun AS (
+                SELECT *, CASE kind
+                        WHEN 'granted' THEN true
+                        WHEN 'entered' THEN NOT is_called
+                        WHEN 'opened' THEN NOT is_entered
+                        ELSE false
+                    END AS begins
+                FROM told
+            ),
+            filed AS (
+                SELECT *, count(*) FILTER (WHERE begins) OVER (PARTITION BY node ORDER BY n) AS attempt FROM begun
+            )
+            SELECT node, min(n) AS n, min(at) AS began_at, max(last_fence) AS last_fence,
+                max(event) FILTER (WHERE begins) AS beginning,
+                max(entered_with) FILTER (WHERE begins) AS entered_with,
+                max(CASE kind WHEN 'waiting' THEN event::json -> 'wait' ->> 'for' END) AS waits_for,
+                (array_agg(event ORDER BY n DESC) FILTER (WHERE ends))[1] AS ending,
+                max(at) FILTER (WHERE ends) AS ended_at
+            FROM filed WHERE attempt > 0 GROUP BY node, attempt
+        ) AS one
+)
+SELECT shown.run, shown.n,
+    CASE WHEN shown.fence IS NULL THEN shown.uuid || '.e' || shown.n ELSE shown.uuid || '.' || shown.fence END AS id,
+    'task-' || shown.uuid AS task_id,
+    CASE shown.around WHEN '' THEN shown.node ELSE shown.around END AS node_key,
+    coalesce((shown.beginning ->> 'attempt')::bigint, 1) AS attempt_no,
+    CASE
+        WHEN shown.how = 'done' THEN 'ok'
+        WHEN shown.how = 'failed' OR shown.how = 'deferred' THEN 'error'
+        WHEN shown.how = 'dropped' THEN 'canceled'
+        -- It was asked again: that one answered, though not with a result.
+        WHEN shown.how = 'suspended' AND shown.last_fence > shown.fence THEN 'ok'
+        WHEN shown.run_ended_at IS NOT NULL THEN 'canceled'
+        WHEN jobs.status = 'running' OR jobs.id IS NULL THEN 'running'
+        ELSE 'queued'
+    END AS status,
+    CASE
+        WHEN shown.how = 'suspended' THEN 'suspended'
+        WHEN shown.how IS NULL AND shown.run_ended_at IS NULL AND shown.waits_for IN ('timer', 'signal', 'approval')
+            THEN 'waiting'
+        WHEN shown.around = '' OR (shown.how IS NULL AND shown.run_ended_at IS NULL) THEN ''
+        WHEN shown.own ~ '[^0-9]' THEN 'sub_node_complete'
+        WHEN shown.definition -> 'nodes' -> replace(shown.around, '"', '') ->> 'kind' = 'parallel' THEN 'branch_complete'
+        ELSE 'item_complete'
+    END AS sub_status,
+    CASE
+        WHEN shown.around = '' THEN ''
+        WHEN shown.own ~ '[^0-9]' THEN shown.own
+        ELSE coalesce(
+            shown.definition -> 'nodes' -> replace(shown.around, '"', '') -> 'parallel_services'
+                ->> nullif(left(shown.own, 9), '')::integer,
+            shown.own
+        )
+    END AS branch_id,
+    coalesce((shown.definition -> 'nodes' -> replace(shown.node, '"', '') -> 'prep')::text, '{}') AS prep_json,
+    coalesce((shown.beginning -> 'input')::text, shown.entered_with, 'null') AS exec_input_json,
+    coalesce((shown.ending -> 'output')::text, (shown.ending -> 'memo')::text, '') AS exec_output_json,
+    coalesce(shown.ending -> 'fault' ->> 'message', '') AS error_text,
+    coalesce(
+        shown.ending ->> 'action', shown.ending ->> 'route',
+        CASE WHEN shown.how = 'done' AND shown.around = '' THEN 'default' ELSE '' END
+    ) AS action,
+    shown.began_at / 1000 AS started_at,
+    coalesce(shown.ended_at, shown.run_ended_at, 0) / 1000 AS finished_at,
+    coalesce(shown.ending ->> 'worker', attempts.worker, '') AS worker_id,
+    coalesce(registrations.url, '') AS worker_url,
+    CASE
+        WHEN jobs.id IS NOT NULL OR EXISTS (SELECT 1 FROM logs WHERE logs.run = shown.run AND logs.fence = shown.fence)
+            THEN '/api/tasks/logs?run_id=' || shown.uuid || '.' || shown.fence
+        ELSE ''
+    END AS log_path
+FROM shown
+    LEFT JOIN jobs ON jobs.run = shown.run AND jobs.call_fence = shown.fence
+    LEFT JOIN attempts ON attempts.job = jobs.id AND jobs.status = 'running' AND attempts.status = 'running'
+    LEFT JOIN registrations ON registrations.id = coalesce(shown.ending ->> 'worker', attempts.worker);
+
+CREATE VIEW workflows AS
+SELECT shown.flow, 'flow_' || replace(shown.flow::text, '-', '') AS id, NULL::text AS account_id, shown.name,
+    shown.description,
+    coalesce((shown.definition -> 'nodes')::text, '[]') AS nodes,
+    coalesce((shown.definition -> 'edges')::text, '[]') AS edges,
+    coalesce((shown.definition -> 'variables')::text, '{}') AS variables,
+    shown.is_template,
+    to_char(to_timestamp(shown.created_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
+    to_char(to_timestamp(shown.updated_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated_at
+FROM (
+    SELECT flows.id AS flow, flows.name, flows.description, flows.is_template, flows.created_at, flows.updated_at,
+        CASE
+            WHEN versions.json IS NOT NULL THEN readable(versions.json)
+            WHEN ltrim(versions.definition, E' \t\r\n') LIKE '{%' THEN readable(versions.definition)
+        END AS definition
+    FROM flows LEFT JOIN versions ON versions.flow = flows.id AND versions.number = flows.latest
+) AS shown;
+
+CREATE VIEW workflow_tasks AS
+SELECT runs.id AS run, 'run_' || replace(runs.id::text, '-', '') AS id, runs.account AS account_id,
+    'flow_' || replace(runs.flow::text, '-', '') AS workflow_id,
+    coalesce(begun.event ->> 'exec_mode', 'all') AS exec_mode,
+    coalesce((begun.event -> 'start_node_ids')::text, '[]') AS start_node_ids,
+    CASE WHEN runs.status IN ('waiting', 'paused', 'canceling') THEN 'running' ELSE runs.status END AS status,
+    (
+        WITH RECURSIVE numbered AS MATERIALIZED (
+            SELECT at, kind, node, event, row_number() OVER (ORDER BY seq, place) AS n
+            FROM events WHERE events.run = runs.id
+        ),
+        round AS MATERIALIZED (
+            SELECT coalesce(max(n), 0) AS n FROM numbered WHERE kind IN ('retried', 'rerun')
+        ),
+        seen AS MATERIALIZED (
+            SELECT node, max(n) AS n, max(n) < (SELECT n FROM round) AS is_before, max(at) AS at,
+                max(CASE kind WHEN 'entered' THEN at END) AS entered_at,
+                max(CASE kind WHEN 'granted' THEN (event::json ->> 'fence')::bigint END) AS fence,
+                ((array_agg(event ORDER BY n DESC))[1])::json AS last
+            FROM numbered
+            WHERE kind IN ('entered', 'granted', 'opened', 'waiting', 'deferred', 'suspended', 'expiring', 'done',
+                'failed', 'skipped', 'dropped')
+            GROUP BY node
+        ),
+        -- What begins anew; a branch that opens again goes on inside, and is never entered.
+        fresh AS MATERIALIZED (
+            SELECT node, max(n) AS n FROM numbered
+            WHERE kind IN ('entered', 'opened') AND node IN (SELECT node FROM numbered WHERE kind = 'entered')
+            GROUP BY node
+        ),
+        pending AS MATERIALIZED (SELECT json_array_elements_text(readable(runs.reopened) -> 'pending') AS node),
+        waiting AS MATERIALIZED (SELECT json_array_elements_text(readable(runs.reopened) -> 'waiting') AS node),
+        open AS MATERIALIZED (SELECT json_array_elements_text(readable(runs.reopened) -> 'open') AS node),
+        turns AS MATERIALIZED (
+            SELECT key AS node, value::bigint AS n FROM json_each_text(readable(runs.reopened) -> 'turns')
+        ),
+        -- What a place is inside of: its path without the last part, and so on.
+        around (node, n, is_before, outside) AS (
+            SELECT node, n, is_before, node FROM seen
+            UNION ALL
+            SELECT node, n, is_before, regexp_replace(outside, '/[^/]*$', '') FROM around
+            WHERE strpos(outside, '/') > 0
+        ),
+        gone AS MATERIALIZED (
+            SELECT around.node FROM around JOIN fresh ON fresh.node = around.outside
+            WHERE around.outside <> around.node AND fresh.n > around.n
+            UNION
+            SELECT around.node FROM around JOIN pending ON pending.node = around.outside
+            WHERE around.outside <> around.node AND around.is_before
+            UNION
+            SELECT around.node FROM around JOIN turns ON turns.node = around.outside
+            WHERE around.is_before AND around.outside <> around.node AND turns.n <= coalesce(
+                substring(substr(around.node, length(around.outside) + 2) FROM '^[0-9]{1,18}')::bigint, 0
+            )
+        ),
+        judged AS (
+            SELECT *, CASE
+                    WHEN is_before AND (node IN (SELECT node FROM pending) OR node IN (SELECT node FROM waiting))
+                        THEN 'pending'
+                    WHEN is_open THEN CASE WHEN runs.ended_at IS NULL THEN 'running' ELSE 'canceled' END
+                    WHEN last ->> 'e' = 'done' THEN 'completed'
+                    WHEN last ->> 'e' = 'dropped' THEN 'canceled'
+                    ELSE last ->> 'e'
+                END AS status
+            FROM (
+                SELECT *, last ->> 'e' NOT IN ('done', 'failed', 'skipped', 'dropped')
+                        OR (is_before AND node IN (SELECT node FROM open)) AS is_open
+                FROM seen WHERE node NOT IN (SELECT node FROM gone)
+            ) AS standing
+        ),
+        stated AS (
+            SELECT node, status, last, json_strip_nulls(json_build_object(
+                    'status', status,
+                    'taskId', CASE WHEN status <> 'pending' THEN (
+                        SELECT 'job_' || replace(jobs.id::text, '-', '') FROM jobs
+                        WHERE jobs.run = runs.id AND jobs.call_fence = judged.fence AND jobs.call_node = judged.node
+                    ) END,
+                    'error', CASE WHEN status = 'failed' THEN last -> 'fault' ->> 'message' END,
+                    'startedAt', CASE WHEN status <> 'pending' THEN to_char(
+                        to_timestamp(entered_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'
+                    ) END,
+                    'completedAt', CASE WHEN status NOT IN ('pending', 'running') THEN to_char(
+                        to_timestamp((CASE WHEN is_open THEN runs.ended_at ELSE at END) / 1000.0) AT TIME ZONE 'UTC',
+                        'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'
+                    ) END
+                ))::text AS state
+            FROM judged
+        )
+        SELECT '{' || coalesce(string_agg(to_json(node)::text || ':' || CASE
+            WHEN status = 'completed' AND last -> 'output' IS NOT NULL
+                THEN left(state, -1) || ',"output":' || (last -> 'output')::text || '}'
+            ELSE state
+        END, ','), '') || '}'
+        FROM stated
+    ) AS node_states,
+    -- Of a run that is open they are in the journal only: what it was given or was run again with, and what nodes of a
+    -- dag and signals have set since.
+    coalesce(runs.shared, (
+        WITH said AS MATERIALIZED (
+            SELECT kind, node, event::json AS event, row_number() OVER (ORDER BY seq, place) AS n FROM events
+            WHERE events.run = runs.id AND kind IN ('started', 'rerun', 'done', 'signaled')
+        ),
+        base AS MATERIALIZED (
+            SELECT n, coalesce(event -> 'shared', event -> 'params', '{}'::json) AS given FROM said
+            WHERE kind = 'started' OR (kind = 'rerun' AND event -> 'shared' IS NOT NULL) ORDER BY n DESC LIMIT 1
+        ),
+        definition AS MATERIALIZED (
+            SELECT CASE
+                    WHEN versions.json IS NOT NULL THEN readable(versions.json)
+                    WHEN ltrim(versions.definition, E' \t\r\n') LIKE '{%' THEN readable(versions.definition)
+                END -> 'nodes' AS nodes
+            FROM versions WHERE versions.id = runs.version AND versions.form = 'dag'
+        ),
+        setters AS MATERIALIZED (
+            SELECT one ->> 'id' AS node
+            FROM definition, json_array_elements(
+                CASE WHEN json_typeof(definition.nodes) = 'array' THEN definition.nodes ELSE '[]'::json END
+            ) AS one
+            WHERE one ->> 'type' = 'variable_set'
+        ),
+        written (n, name, value) AS (
+            SELECT base.n, one.key, one.value::text FROM base, json_each(
+                CASE WHEN json_typeof(base.given) = 'object' THEN base.given ELSE '{}'::json END
+            ) AS one
+            UNION ALL
+            SELECT said.n, one.key, one.value::text
+            FROM said JOIN setters ON setters.node = said.node, json_each(
+                CASE WHEN json_typeof(said.event -> 'output') = 'object' THEN said.event -> 'output' ELSE '{}'::json END
+            ) AS one
+            WHERE said.kind = 'done' AND said.n > (SELECT n FROM base)
+            UNION ALL
+            SELECT n, event ->> 'key', coalesce((event -> 'value')::text, 'null') FROM said
+            WHERE kind = 'signaled' AND n > (SELECT n FROM base)
+        ),
+        newest AS (SELECT DISTINCT ON (name) name, value FROM written ORDER BY name, n DESC)
+        SELECT '{' || string_agg(to_json(name)::text || ':' || value, ',') || '}' FROM newest
+    ), '{}') AS runtime_variables,
+    runs.cost_estimated AS total_estimated_cost,
+    runs.cost_actual AS total_actual_cost,
+    readable(runs.error) ->> 'node' AS error_node_id,
+    readable(runs.error) ->> 'message' AS error_message,
+    to_char(to_timestamp(begun.at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS started_at,
+    to_char(to_timestamp(runs.ended_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS completed_at,
+    to_char(to_timestamp(runs.created_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
+    to_char(to_timestamp(runs.updated_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated_at
+FROM runs LEFT JOIN LATERAL (
+    SELECT events.at, events.event::json AS event FROM events
+    WHERE events.run = runs.id AND events.seq = 1 AND events.place = 0
+) AS begun ON true;
+
+CREATE VIEW workflow_logs AS
+SELECT told.run, 'run_' || replace(told.run::text, '-', '') || '.' || told.seq || '.' || told.place AS id,
+    'run_' || replace(told.run::text, '-', '') AS workflow_task_id,
+    CASE
+        WHEN told.kind = 'logged' THEN told.event ->> 'level'
+        WHEN told.kind = 'failed' THEN CASE WHEN told.event ->> 'route' IS NULL THEN 'error' ELSE 'warn' END
+        WHEN told.kind = 'ended' THEN CASE told.event ->> 'status'
+            WHEN 'completed' THEN 'info' WHEN 'failed' THEN 'error' ELSE 'warn'
+        END
+        WHEN told.kind = 'waiting' THEN
+            CASE WHEN told.event -> 'wait' ->> 'for' IN ('balance', 'budget') THEN 'warn' ELSE 'info' END
+        WHEN told.kind IN ('deferred', 'expiring', 'dropped', 'canceling') THEN 'warn'
+        ELSE 'info'
+    END AS level,
+    told.node AS node_id,
+    CASE told.kind
+        WHEN 'started' THEN 'the run started'
+        WHEN 'entered' THEN 'entered'
+        WHEN 'granted' THEN CASE told.event ->> 'again'
+            WHEN 'true' THEN 'asked again' ELSE 'called, attempt ' || (told.event ->> 'attempt')
+        END
+        WHEN 'suspended' THEN CASE
+            WHEN told.event ->> 'until' IS NULL THEN 'suspended until it is reported'
+            ELSE 'suspended, asked again later'
+        END
+        WHEN 'deferred' THEN CASE told.event ->> 'next'
+            WHEN 'retry' THEN 'failed, tried again'
+            WHEN 'failover' THEN 'failed, another worker is asked'
+            WHEN 'quick' THEN 'temporary fault, tried again at once'
+            WHEN 'recheck' THEN 'temporary faults go on, suspended and asked again later'
+            WHEN 'lost' THEN 'lost, given to another worker'
+            WHEN 'recovered' THEN 'lost with its server, called again'
+            WHEN 'restart' THEN 'failed, started again from its beginning'
+        END || ': ' || (told.event -> 'fault' ->> 'message')
+        WHEN 'expiring' THEN 'took too long and was told to stop'
+        WHEN 'done' THEN 'done'
+        WHEN 'failed' THEN CASE
+            WHEN told.event ->> 'route' IS NULL THEN 'failed: ' ELSE 'failed, and an edge catches it: '
+        END || (told.event -> 'fault' ->> 'message')
+        WHEN 'skipped' THEN 'skipped'
+        WHEN 'dropped' THEN 'canceled'
+        WHEN 'judged' THEN 'edges not taken: ' || json_array_length(told.event -> 'dead')
+        WHEN 'opened' THEN 'opened'
+        WHEN 'turned' THEN 'turn ' || (told.event ->> 'index') || ' ended'
+        WHEN 'waiting' THEN CASE told.event -> 'wait' ->> 'for'
+            WHEN 'timer' THEN 'waits for a time'
+            WHEN 'signal' THEN 'waits for a signal'
+            WHEN 'approval' THEN 'waits for a decision'
+            WHEN 'balance' THEN 'waits for money'
+            WHEN 'budget' THEN 'waits for a larger budget'
+        END
+        WHEN 'signaled' THEN 'signal: ' || (told.event ->> 'key')
+        WHEN 'decided' THEN 'decided'
+        WHEN 'canceling' THEN 'cancel was asked for'
+        WHEN 'paused' THEN 'paused'
+        WHEN 'resumed' THEN 'resumed'
+        WHEN 'stepped' THEN 'one step was asked for'
+        WHEN 'retried' THEN 'retried, round ' || (told.event ->> 'round')
+        WHEN 'rerun' THEN
+            'run again from ' || (told.event ->> 'from') || ', round ' || (told.event ->> 'round')
+        WHEN 'funded' THEN 'money or a larger budget came'
+        WHEN 'billed' THEN 'the child run said what it cost'
+        WHEN 'logged' THEN told.event ->> 'message'
+        WHEN 'ended' THEN CASE told.event ->> 'status'
+            WHEN 'completed' THEN 'the run completed'
+            WHEN 'failed' THEN 'the run failed: ' || coalesce(told.event -> 'error' ->> 'message', '')
+            ELSE 'the run was canceled'
+        END
+        ELSE told.kind
+    END AS message,
+    CASE told.kind
+        WHEN 'logged' THEN '{}'
+        ELSE (
+            SELECT '{' || coalesce(string_agg(to_json(one.key)::text || ':' || one.value::text, ',' ORDER BY one.n), '') || '}'
+            FROM json_each(told.event) WITH ORDINALITY AS one (key, value, n)
+            WHERE one.key NOT IN ('e', 'node', 'params', 'prices', 'rechecks', 'input', 'output', 'outputs', 'memo',
+                'result', 'shared', 'value', 'names') AND NOT (told.kind = 'granted' AND one.key = 'by')
+        )
+    END AS data,
+    to_char(to_timestamp(told.at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at
+FROM (SELECT run, seq, place, at, kind, node, event::json AS event FROM events) AS told
+WHERE told.kind <> 'judged' OR json_array_length(told.event -> 'dead') > 0
+UNION ALL
+SELECT logs.run, 'run_' || replace(logs.run::text, '-', '') || '.' || logs.entry || '.f' || logs.fence || '.-1',
+    'run_' || replace(logs.run::text, '-', ''), 'info', logs.node, logs.text, '{}',
+    to_char(to_timestamp(logs.at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+FROM logs
+WHERE logs.entry > 0 AND logs.text <> ''
+UNION ALL
+SELECT logs.run,
+    'run_' || replace(logs.run::text, '-', '') || '.' || logs.entry || '.f' || logs.fence || '.' || line.n - 1,
+    'run_' || replace(logs.run::text, '-', ''), line.value ->> 'level', logs.node, line.value ->> 'message',
+    coalesce(nullif((line.value -> 'data')::text, 'null'), '{}'),
+    to_char(to_timestamp(logs.at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+FROM logs, json_array_elements(readable(logs.lines)) WITH ORDINALITY AS line (value, n)
+WHERE logs.entry > 0;

@@ -4,6 +4,8 @@
 //! used, and no port: the server listens on a socket in its directory only. It ends with the process that started it,
 //! however that ends, and its directory goes with it.
 
+mod disk;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::chown;
@@ -13,6 +15,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+pub use disk::Disk;
 
 use crate::durability::Durability;
 use crate::postgres::Postgres;
@@ -31,6 +35,7 @@ pub struct Cluster {
     owner: Option<(u32, u32)>,
     settings: Vec<String>,
     server: Option<Child>,
+    disk: Option<Disk>,
     // Closed when this is dropped, or the process ends.
     _watch: (Child, ChildStdin),
     n_databases: AtomicU64,
@@ -39,6 +44,11 @@ pub struct Cluster {
 impl Cluster {
     /// Makes a server and starts it. Without `is_durable` it does not wait for the disk.
     pub fn start(is_durable: bool) -> Cluster {
+        Cluster::start_with(is_durable, &[])
+    }
+
+    /// The same with other settings, such as `max_connections=5`.
+    pub fn start_with(is_durable: bool, others: &[&str]) -> Cluster {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let name = format!("windlass-pg-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let directory = std::env::temp_dir().join(name);
@@ -61,11 +71,13 @@ impl Cluster {
         if !is_durable {
             settings.extend(["fsync=off", "full_page_writes=off"].map(str::to_owned));
         }
+        settings.extend(others.iter().map(|&setting| setting.to_owned()));
         let mut cluster = Cluster {
             directory,
             owner,
             settings,
             server: None,
+            disk: None,
             _watch: (watch, held),
             n_databases: AtomicU64::new(0),
         };
@@ -109,7 +121,10 @@ impl Cluster {
     /// Starts the server, or starts it again, and waits until it answers.
     pub fn launch(&mut self) {
         let log = fs::OpenOptions::new().create(true).append(true).open(self.directory.join("log")).unwrap();
-        let mut command = self.command("postgres");
+        let mut command = match &self.disk {
+            Some(disk) => disk.command(&find("postgres"), self.owner),
+            None => self.command("postgres"),
+        };
         command.arg("-D").arg(self.data()).arg("-k").arg(&self.directory);
         for setting in &self.settings {
             command.arg("-c").arg(setting);
@@ -137,6 +152,37 @@ impl Cluster {
         while begun.elapsed() < PATIENCE && self.sql("postgres", "SELECT 1") {
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Makes it a copy of what it is, which follows a primary that there is not and cannot be written.
+    pub fn demote(&mut self) {
+        self.kill();
+        fs::write(self.data().join("standby.signal"), "").unwrap();
+        self.launch();
+    }
+
+    /// Starts it again with a disk of its own in memory, of so many MiB, on which it has a tablespace `small`. Only root
+    /// can do so: says whether it was done.
+    pub fn add_disk(&mut self, mib: u32) -> bool {
+        let Some(owner) = self.owner else { return false };
+        let path = self.directory.join("disk");
+        self.kill();
+        self.disk = Some(Disk::mount(&path, mib, owner));
+        self.launch();
+        self.sql("postgres", &format!("CREATE TABLESPACE small LOCATION '{}'", path.display()))
+    }
+
+    /// Its own disk, if it was given one.
+    pub fn disk(&self) -> Option<&Disk> {
+        self.disk.as_ref()
+    }
+
+    /// Asks this user for a password from now on.
+    pub fn protect(&self, user: &str) {
+        let path = self.data().join("pg_hba.conf");
+        let rules = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("local all {user} scram-sha-256\n{rules}")).unwrap();
+        assert!(self.sql("postgres", "SELECT pg_reload_conf()"));
     }
 
     fn log(&self) -> String {

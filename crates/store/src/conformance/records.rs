@@ -10,7 +10,7 @@ use crate::commit::Commit;
 use crate::log::{LOGS_MAX, LogRow, LogsOf, Said};
 use crate::queue::{QueueLimits, QueueSettings};
 use crate::record::{AuditRow, Record};
-use crate::run::{Owner, RunStatus};
+use crate::run::{Origin, Owner, RunStatus, Standing};
 use crate::server::ServerRow;
 use crate::service::{ServiceRow, ServiceSettings};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
@@ -46,6 +46,24 @@ pub async fn servers_beat_and_an_old_epoch_is_refused(store: &dyn Store) {
     assert_eq!(rows, [server_row(server(1, 3), 9), server_row(server(2, 1), 5)]);
     store.save(Record::Server(server_row(server(1, 4), 10))).await.unwrap();
     assert_eq!(store.servers().await.unwrap()[0].owner, server(1, 4));
+}
+
+pub async fn servers_not_heard_of_for_long_are_forgotten(store: &dyn Store) {
+    let rows = [(1, 1, 5), (2, 2, 30), (3, 3, 5), (4, 4, 5)];
+    for (id, epoch, beat_at) in rows {
+        store.save(Record::Server(server_row(server(id, epoch), beat_at))).await.unwrap();
+    }
+    let bench = Bench::new(store).await;
+    let owned = |_: &mut Origin, standing: &mut Standing| standing.owner = Some(server(3, 3));
+    bench.create(1, RunStatus::Running, at(1), owned).await.unwrap();
+    store.save(Record::ServersGone { before: at(20) }).await.unwrap();
+    let left = store.servers().await.unwrap().into_iter().map(|row| row.owner.epoch);
+    // One lives, one has a run, and the numbers of all go on from the last.
+    assert_eq!(left.collect::<Vec<_>>(), [2, 3, 4]);
+    bench.commit(bench.entry(1, 1, RunStatus::Waiting, at(2))).await.unwrap();
+    store.save(Record::ServersGone { before: at(20) }).await.unwrap();
+    let left = store.servers().await.unwrap().into_iter().map(|row| row.owner.epoch);
+    assert_eq!(left.collect::<Vec<_>>(), [2, 4]);
 }
 
 pub async fn workers_register_beat_and_are_found(store: &dyn Store) {

@@ -29,6 +29,7 @@ pub(super) fn of_record(record: &Record) -> Hint {
         | Record::Service(_)
         | Record::Queue(_) => true,
         Record::Server(_)
+        | Record::ServersGone { .. }
         | Record::WorkerBeat(_)
         | Record::WorkersGone { .. }
         | Record::Account { .. }

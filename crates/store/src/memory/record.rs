@@ -24,6 +24,15 @@ impl State {
     pub(super) fn save(&mut self, record: Record) -> Result<(), StoreError> {
         match record {
             Record::Server(row) => self.save_server(row),
+            Record::ServersGone { before } => {
+                let latest = self.servers.values().map(|row| row.owner.epoch).max();
+                let owners: BTreeSet<_> =
+                    self.runs.values().filter_map(|stored| stored.row.standing.owner).collect();
+                self.servers.retain(|_, row| {
+                    row.beat_at >= before || Some(row.owner.epoch) == latest || owners.contains(&row.owner)
+                });
+                Ok(())
+            }
             Record::Worker(row) => {
                 self.workers.insert(row.id.clone(), row);
                 Ok(())

@@ -94,12 +94,17 @@ pub(super) async fn check(db: &Link) -> Result<(), StoreError> {
     let mut columns = Columns::of(&row);
     let (number, name, encoding): (i64, String, String) =
         (columns.value()?, columns.value()?, columns.value()?);
+    usable(number, &name, &encoding).map_err(StoreError::from)
+}
+
+/// Whether a database of this version and encoding can be used.
+fn usable(number: i64, name: &str, encoding: &str) -> Result<(), Trouble> {
     if number < OLDEST {
-        return Err(Trouble::new(format!("PostgreSQL {name} is too old: use 13 or newer")).into());
+        return Err(Trouble::new(format!("PostgreSQL {name} is too old: use 13 or newer")));
     }
     if encoding != "UTF8" {
         let remedy = "create one with `createdb --encoding=UTF8 --template=template0`";
-        return Err(Trouble::new(format!("the database is encoded in {encoding}, not UTF8: {remedy}")).into());
+        return Err(Trouble::new(format!("the database is encoded in {encoding}, not UTF8: {remedy}")));
     }
     Ok(())
 }
@@ -121,6 +126,16 @@ mod tests {
         let config = read("postgres://me:secret@db.example:6000/work").unwrap();
         assert_eq!(shown(&config), "db.example:6000/work");
         assert!(!refused("postgres://me:secret@db:x/y").contains("secret"));
+    }
+
+    #[test]
+    fn a_server_that_is_too_old_is_refused() {
+        let told = |number, name| usable(number, name, "UTF8").unwrap_err().to_string();
+        assert_eq!(told(120_022, "12.22"), "PostgreSQL 12.22 is too old: use 13 or newer");
+        assert!(told(90_624, "9.6.24").contains("9.6.24"));
+        for number in [130_000, 130_020, 170_005] {
+            usable(number, "", "UTF8").unwrap();
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::hint::Hint;
 use crate::job::{JobStatus, due_at};
 use crate::log::LogRow;
 use crate::outbox::{Message, MessageId};
+use crate::project::Reopened;
 use crate::queue::Spent;
 use crate::record::AuditRow;
 use crate::schedule::{FiringRow, Started};
@@ -28,6 +29,7 @@ pub(super) struct Batch<'c> {
     runs: BTreeMap<RunId, run::Write<'c>>,
     entries: Vec<Appended<'c>>,
     snapshots: BTreeMap<RunId, (u64, &'c [u8])>,
+    reopened: BTreeMap<RunId, &'c Reopened>,
     recorded: Vec<Recorded<'c>>,
     jobs: BTreeMap<JobId, job::Write<'c>>,
     attempts: BTreeMap<(JobId, u32), &'c Attempt>,
@@ -103,7 +105,7 @@ impl<'c> Batch<'c> {
         texts: &'c run::Texts,
         balances: Option<String>,
     ) -> u64 {
-        let RunChange { run, expected_len, create, entry, standing, snapshot, reopened: _ } = change;
+        let RunChange { run, expected_len, create, entry, standing, snapshot, reopened } = change;
         let len = expected_len.saturating_add(1);
         let origin = create.as_ref().map(|origin| (origin, texts));
         let origin = origin.or_else(|| self.runs.get(run).and_then(|written| written.origin));
@@ -111,6 +113,9 @@ impl<'c> Batch<'c> {
         self.entries.push(Appended { run: *run, seq: len, entry, events: &texts.events, balances });
         if let Some(bytes) = snapshot {
             self.snapshots.insert(*run, (len, bytes));
+        }
+        if let Some(reopened) = reopened {
+            self.reopened.insert(*run, reopened);
         }
         let is_open = standing.status.is_open();
         let before = desk.runs.insert(*run, run::Head { len, is_open });
@@ -201,6 +206,8 @@ impl<'c> Batch<'c> {
         let (new, old): (Vec<_>, Vec<_>) = self.runs.values().partition(|row| row.origin.is_some());
         add(&mut asks, &new, run::insert);
         add(&mut asks, &old, run::update);
+        let reopened: Vec<_> = self.reopened.iter().map(|(run, reopened)| (*run, *reopened)).collect();
+        add(&mut asks, &reopened, run::reopen);
         if !self.entries.is_empty() {
             asks.push(journal::append(&self.entries));
         }

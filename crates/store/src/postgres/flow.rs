@@ -10,7 +10,7 @@ use super::list::{self, Conditions, Source, Value};
 use crate::error::{Refusal, StoreError};
 use crate::flow::{
     FlowChoice, FlowDraft, FlowQuery, FlowRef, FlowRow, Publication, Published, VersionDraft, VersionRef,
-    VersionRow,
+    VersionRow, as_json,
 };
 use crate::page::{Order, Page};
 
@@ -42,7 +42,7 @@ const NUMBERED: &str = "SELECT 1 FROM versions WHERE flow = $1 AND number = $2";
 const CREATE: &str = "INSERT INTO flows (id, name, description, labels, is_template, latest, created_at, \
      updated_at) VALUES ($1, $2, $3, $4, $5, 0, $6, $6)";
 const PUBLISH: &str = "INSERT INTO versions (id, flow, number, definition, form, lenient, status, note, \
-     created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+     created_at, json) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 const RAISE: &str =
     "UPDATE flows SET latest = greatest(latest, $2), updated_at = greatest(updated_at, $3) WHERE id = $1";
 const VERSION: &str = versions!("WHERE id = $1");
@@ -128,7 +128,8 @@ async fn publish_version(
     let VersionDraft { id, number: _, definition, form, lenient, status, note } = draft;
     let (id, flow, number) = (id.key(), flow.key(), i64::from(number));
     let (form, status) = (word(form), word(status));
-    let row = cells![id, flow, number, text(definition), form, lenient, status, text(note), now.0];
+    let json = as_json(definition);
+    let row = cells![id, flow, number, text(definition), form, lenient, status, text(note), now.0, json];
     db.execute(PUBLISH, &row).await?;
     db.execute(RAISE, &cells![flow, number, now.0]).await?;
     Ok(())

@@ -221,6 +221,13 @@ impl Link {
         self.in_time(self.client().batch_execute(sql)).await
     }
 
+    /// Begins something that goes on until the link is dropped, and is undone then.
+    #[cfg(feature = "sqlite")]
+    pub(super) async fn hold(&self, begin: &str) -> Result<(), StoreError> {
+        self.is_busy.store(true, Ordering::Relaxed);
+        self.say(begin).await
+    }
+
     /// Undoes whatever it is in the middle of; the link can be used again, or is closed.
     pub(super) async fn roll_back(&self) {
         if self.say("ROLLBACK").await.is_ok() {

@@ -30,7 +30,7 @@ const SPEND: &str = "INSERT INTO queue_rates (queue, limit_key, full_at) \
      AS new (queue, limit_key, full_at) GROUP BY queue, limit_key ORDER BY queue COLLATE \"C\", limit_key COLLATE \"C\" \
      ON CONFLICT (queue, limit_key) DO UPDATE SET full_at = greatest(queue_rates.full_at, excluded.full_at)";
 const FORGET_SPENT: &str = "DELETE FROM queue_rates WHERE (queue, limit_key) IN \
-     (SELECT queue, limit_key FROM queue_rates WHERE full_at <= $1 ORDER BY queue, limit_key FOR UPDATE SKIP LOCKED)";
+     (SELECT queue, limit_key FROM queue_rates WHERE full_at <= $1 LIMIT 1000 FOR UPDATE SKIP LOCKED)";
 const SPENT: &str = "SELECT queue, limit_key, full_at FROM queue_rates ORDER BY queue, limit_key";
 
 pub(super) async fn save(db: &Link, settings: &QueueSettings) -> Result<(), StoreError> {

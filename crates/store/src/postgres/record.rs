@@ -25,6 +25,7 @@ pub(super) async fn save(db: &Link, record: &Record) -> Result<(), StoreError> {
         Record::Worker(row) => worker::save(db, row).await,
         Record::WorkerBeat(beat) => worker::beat(db, beat).await,
         Record::WorkerDrain { id, is_draining } => worker::drain(db, id, *is_draining).await,
+        Record::ServersGone { before } => server::forget(db, *before).await,
         Record::WorkersGone { before } => worker::forget(db, *before).await,
         Record::Account { id, name, now } => account::open(db, id, name, *now).await,
         Record::Price(row) => account::set_price(db, row).await,
@@ -45,7 +46,11 @@ pub(super) fn hint(record: &Record) -> Option<Hint> {
         | Record::Service(_)
         | Record::Queue(_)
         | Record::Account { .. } => Some(Hint { settings: true, ..Hint::default() }),
-        Record::Server(_) | Record::WorkerBeat(_) | Record::WorkersGone { .. } | Record::Spent { .. } => None,
+        Record::Server(_)
+        | Record::ServersGone { .. }
+        | Record::WorkerBeat(_)
+        | Record::WorkersGone { .. }
+        | Record::Spent { .. } => None,
     }
 }
 

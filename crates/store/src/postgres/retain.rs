@@ -12,8 +12,11 @@ use crate::error::StoreError;
 use crate::outbox::Party;
 use crate::store::Retained;
 
-const OLD_RUNS: &str =
-    "SELECT id FROM runs WHERE ended_at < $1 ORDER BY ended_at, id LIMIT $2 FOR UPDATE SKIP LOCKED";
+// Not more than so many entries at once, the last run of them aside: no statement may take for ever.
+const OLD_RUNS: &str = "SELECT id FROM (SELECT id, ended_at, \
+     sum(len) OVER (ORDER BY ended_at, id ROWS UNBOUNDED PRECEDING) - len AS n_before FROM \
+     (SELECT id, ended_at, len FROM runs WHERE ended_at < $1 ORDER BY ended_at, id LIMIT $2 FOR UPDATE SKIP LOCKED) \
+     AS old) AS counted WHERE n_before < 20000 ORDER BY ended_at, id";
 const OLD_JOBS: &str = "SELECT id FROM jobs WHERE NOT is_open AND NOT is_dead_letter AND run IS NULL \
      AND updated_at < $1 AND (key_until IS NULL OR key_until <= $1) ORDER BY updated_at, id LIMIT $2 \
      FOR UPDATE SKIP LOCKED";

@@ -19,7 +19,7 @@ use crate::run::{Origin, Owner, Request, RunQuery, RunRef, RunRow, RunStatus, St
 
 #[cfg(test)]
 pub(super) use change::ALL as CHANGES;
-pub(super) use change::{Head, Texts, Write, check, heads, insert, requests, update, versions};
+pub(super) use change::{Head, Texts, Write, check, heads, insert, reopen, requests, update, versions};
 
 macro_rules! columns {
     () => {

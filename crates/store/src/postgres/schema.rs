@@ -5,7 +5,7 @@
 
 use super::column::{Columns, bound, cells};
 use super::link::Link;
-use super::trouble::{Kind, kind};
+use super::trouble::{Kind, Trouble, is_held, kind};
 use crate::error::StoreError;
 
 struct Migration {
@@ -26,19 +26,72 @@ const MAKE_LOCK: &str =
 const LOCK: &str = "SELECT number FROM migrations WHERE number = 0 FOR UPDATE";
 const APPLIED: &str = "SELECT number, name, checksum FROM migrations WHERE number > 0 ORDER BY number";
 const RECORD: &str = "INSERT INTO migrations (number, name, checksum) VALUES ($1, $2, $3)";
-/// A migration may take its time, and those who wait for it too.
-const PATIENCE: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
+// Number -1 is no migration either: it is there while a copy into the database has not come to its end.
+const IS_UNFINISHED: &str = "SELECT 1 FROM migrations WHERE number = -1";
+const MARK: &str =
+    "INSERT INTO migrations (number, name, checksum) VALUES (-1, 'copy', 0) ON CONFLICT (number) DO NOTHING";
+const UNMARK: &str = "DELETE FROM migrations WHERE number = -1";
+/// Whoever copies holds the place of who migrates, for as long as it takes, but does not wait for it.
+const HOLD: &str = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; \
+     SET LOCAL lock_timeout = 1000; SELECT number FROM migrations WHERE number = 0 FOR UPDATE";
+/// Those who wait for a migration wait for so long, and not longer than they wait for any answer; a migration itself may
+/// take its time.
+const WAIT: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 30000";
+const PATIENCE: &str = "SET LOCAL lock_timeout = 0";
 /// How often two who start at the very same moment may get into one another's way.
 const TRIES: u32 = 20;
 
+/// Whether there are tables of the program.
+pub(super) async fn is_there(db: &Link) -> Result<bool, StoreError> {
+    let row = db.ask_one(IS_THERE, &[]).await?;
+    row.map_or(Ok(false), |row| Columns::of(&row).value())
+}
+
 /// Brings the tables up to date, all at once or not at all.
 pub(super) async fn migrate(db: &Link) -> Result<(), StoreError> {
-    let row = db.ask_one(IS_THERE, &[]).await?;
-    let is_there = row.map_or(Ok(false), |row| Columns::of(&row).value())?;
-    if !is_there {
+    if !is_there(db).await? {
         create(db).await?;
     }
     db.transact(apply(db, &MIGRATIONS)).await
+}
+
+/// Refuses a database that a copy has not come to its end in.
+pub(super) async fn check_finished(db: &Link) -> Result<(), StoreError> {
+    if is_there(db).await? && is_unfinished(db).await? { Err(StoreError::unfinished()) } else { Ok(()) }
+}
+
+/// Whether a copy into the database has not come to its end.
+pub(super) async fn is_unfinished(db: &Link) -> Result<bool, StoreError> {
+    Ok(db.ask_one(IS_UNFINISHED, &[]).await?.is_some())
+}
+
+/// Says from now on that the database is not whole.
+#[cfg(feature = "sqlite")]
+pub(super) async fn mark_unfinished(db: &Link) -> Result<(), StoreError> {
+    db.execute(MARK, &[]).await.map(drop)
+}
+
+/// Says from now on that the database is whole.
+#[cfg(feature = "sqlite")]
+pub(super) async fn mark_finished(db: &Link) -> Result<(), StoreError> {
+    db.execute(UNMARK, &[]).await.map(drop)
+}
+
+/// Keeps everybody else from migrating, and so from starting, until the link is dropped.
+#[cfg(feature = "sqlite")]
+pub(super) async fn hold(db: &Link) -> Result<(), StoreError> {
+    db.hold(HOLD).await.map_err(held)
+}
+
+/// Somebody else has what everybody who starts has to have.
+fn held(error: StoreError) -> StoreError {
+    if is_held(&error) {
+        let what = "the database is being copied, or its tables are being brought up to date by another server: \
+                    start again when that is done";
+        Trouble::new(what).into()
+    } else {
+        error
+    }
 }
 
 /// Makes the table of migrations. Two who do so at once meet in the tables of the database itself, and one of them
@@ -59,8 +112,9 @@ fn is_meeting(error: &StoreError) -> bool {
 }
 
 async fn apply(db: &Link, migrations: &[Migration]) -> Result<(), StoreError> {
+    db.say(WAIT).await?;
+    db.ask(LOCK, &[]).await.map_err(held)?;
     db.say(PATIENCE).await?;
-    db.ask(LOCK, &[]).await?;
     let mut applied = Vec::new();
     for row in &db.ask(APPLIED, &[]).await? {
         let mut columns = Columns::of(row);
@@ -97,4 +151,4 @@ fn checksum(text: &str) -> i64 {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[IS_THERE, MAKE_LOCK, LOCK, APPLIED, RECORD];
+pub(super) const ALL: &[&str] = &[IS_THERE, MAKE_LOCK, LOCK, APPLIED, RECORD, IS_UNFINISHED, MARK, UNMARK];

@@ -16,6 +16,10 @@ const SAVE: &str = "INSERT INTO servers (id, epoch, name, version, started_at, b
      version = excluded.version, started_at = excluded.started_at, beat_at = excluded.beat_at \
      WHERE servers.epoch <= excluded.epoch";
 const SERVERS: &str = "SELECT id, epoch, name, version, started_at, beat_at FROM servers ORDER BY id";
+// Of those that others delete at the same moment none is waited for.
+const FORGET: &str = "DELETE FROM servers WHERE id IN (SELECT id FROM servers WHERE beat_at < $1 \
+     AND epoch < (SELECT max(epoch) FROM servers) AND NOT EXISTS (SELECT 1 FROM runs \
+     WHERE runs.owner_server = servers.id AND runs.owner_epoch = servers.epoch) LIMIT 1000 FOR UPDATE SKIP LOCKED)";
 
 pub(super) async fn save(db: &Link, row: &ServerRow) -> Result<(), StoreError> {
     let ServerRow { owner: Owner { server, epoch }, name, version, started_at, beat_at } = row;
@@ -26,6 +30,11 @@ pub(super) async fn save(db: &Link, row: &ServerRow) -> Result<(), StoreError> {
     let found = db.ask_one(EPOCH, &cells![server.key()]).await?;
     let found = found.map_or(Ok(0), |row| Columns::of(&row).number())?;
     Err(StoreError::Conflict { what: Subject::Server(*server), expected: *epoch, found })
+}
+
+pub(super) async fn forget(db: &Link, before: Timestamp) -> Result<(), StoreError> {
+    db.execute(FORGET, &cells![before.0]).await?;
+    Ok(())
 }
 
 pub(super) async fn servers(db: &Link) -> Result<Vec<ServerRow>, StoreError> {
@@ -53,4 +62,4 @@ pub(super) async fn now(db: &Link) -> Result<Timestamp, StoreError> {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[NOW, EPOCH, SAVE, SERVERS];
+pub(super) const ALL: &[&str] = &[NOW, EPOCH, SAVE, SERVERS, FORGET];

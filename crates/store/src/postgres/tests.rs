@@ -4,7 +4,7 @@ use crate::conformance::cluster::{block_on, scratch};
 crate::conformance!(scratch, block_on);
 
 /// Every statement with a text of its own.
-const ALL: [&[&str]; 25] = [
+const ALL: [&[&str]; 26] = [
     address::ALL,
     schema::ALL,
     flow::ALL,
@@ -29,6 +29,7 @@ const ALL: [&[&str]; 25] = [
     worker::ALL,
     listen::ALL,
     commit::ALL,
+    copy::ALL,
     retain::ALL,
 ];
 

@@ -64,6 +64,13 @@ pub(super) fn kind(error: &StoreError) -> Kind {
     }
 }
 
+/// Whether somebody else holds what was waited for.
+pub(super) fn is_held(error: &StoreError) -> bool {
+    let StoreError::Unavailable(source) = error else { return false };
+    let error = source.downcast_ref::<Trouble>().and_then(|trouble| trouble.error.as_ref());
+    error.and_then(|error| error.code()) == Some(&SqlState::LOCK_NOT_AVAILABLE)
+}
+
 /// The same for everybody whom it concerns.
 pub(super) fn again(error: &StoreError) -> StoreError {
     match error {

@@ -1,8 +1,6 @@
 //! Flows and their versions.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde::de::IgnoredAny;
-use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::id::FlowId;
 use windlass_engine::time::Timestamp;
 
@@ -11,7 +9,7 @@ use super::list::{self, Conditions, Source, key};
 use crate::error::{Refusal, StoreError};
 use crate::flow::{
     FlowChoice, FlowDraft, FlowQuery, FlowRef, FlowRow, Publication, Published, VersionDraft, VersionRef,
-    VersionRow,
+    VersionRow, as_json,
 };
 use crate::page::{Order, Page};
 
@@ -118,12 +116,6 @@ fn publish_version(
     db.prepare_cached(PUBLISH)?.execute(row)?;
     db.prepare_cached(RAISE)?.execute(params![flow, number, now.0])?;
     Ok(())
-}
-
-/// What a definition is as JSON, if it is not JSON itself: SQL reads nothing else.
-fn as_json(definition: &str) -> Option<String> {
-    let is_json = serde_json::from_str::<IgnoredAny>(definition).is_ok();
-    (!is_json).then(|| compile(definition, Strictness::Lenient).definition.to_string())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<FlowRow> {

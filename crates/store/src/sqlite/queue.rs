@@ -21,7 +21,8 @@ const SPENT_OF: &str =
 const SETTINGS: &str = "SELECT name, is_paused, limits FROM queues";
 const SPEND: &str = "INSERT INTO queue_rates (queue, limit_key, full_at) VALUES (?1, ?2, ?3) \
      ON CONFLICT (queue, limit_key) DO UPDATE SET full_at = max(full_at, excluded.full_at)";
-const FORGET_SPENT: &str = "DELETE FROM queue_rates WHERE full_at <= ?1";
+const FORGET_SPENT: &str = "DELETE FROM queue_rates WHERE (queue, limit_key) IN \
+     (SELECT queue, limit_key FROM queue_rates WHERE full_at <= ?1 LIMIT 1000)";
 const SPENT: &str = "SELECT queue, limit_key, full_at FROM queue_rates ORDER BY queue, limit_key";
 
 pub(super) fn save(db: &Connection, settings: &QueueSettings) -> Result<(), StoreError> {

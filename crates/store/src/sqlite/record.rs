@@ -14,6 +14,7 @@ const AUDIT: &str =
 pub(super) fn save(db: &Connection, record: &Record) -> Result<(), StoreError> {
     match record {
         Record::Server(row) => server::save(db, row),
+        Record::ServersGone { before } => server::forget(db, *before),
         Record::Worker(row) => worker::save(db, row),
         Record::WorkerBeat(beat) => worker::beat(db, beat),
         Record::WorkerDrain { id, is_draining } => worker::drain(db, id, *is_draining),

@@ -13,6 +13,9 @@ use crate::outbox::Party;
 use crate::schedule::Started;
 use crate::store::Retained;
 
+/// Entries of runs that are deleted at once, the last run of them aside: those who write wait meanwhile.
+const ENTRIES_MAX: usize = 20_000;
+
 const OLD_RUNS: &str = "SELECT id FROM runs WHERE ended_at < ?1 ORDER BY ended_at, id LIMIT ?2";
 const OLD_JOBS: &str = "SELECT id FROM jobs WHERE is_open = 0 AND is_dead_letter = 0 AND run IS NULL \
      AND updated_at < ?1 AND (key_until IS NULL OR key_until <= ?1) ORDER BY updated_at, id LIMIT ?2";
@@ -36,6 +39,9 @@ const FORGET_JOB: &str = "DELETE FROM jobs WHERE id = ?1";
 pub(super) fn retain(db: &Desk, before: Timestamp, limit: usize) -> Result<Retained, StoreError> {
     let mut retained = Retained::default();
     for run in keys(db, OLD_RUNS, params![before.0, bound(limit)])? {
+        if retained.n_commands >= ENTRIES_MAX {
+            break;
+        }
         let (n_jobs, n_commands) = forget_run(db, run)?;
         retained.n_runs += 1;
         retained.n_jobs += n_jobs;

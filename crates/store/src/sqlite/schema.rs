@@ -37,6 +37,10 @@ const CREATE: &str = "CREATE TABLE IF NOT EXISTS migrations (
 ) STRICT";
 const APPLIED: &str = "SELECT name, checksum FROM migrations WHERE number = ?1";
 const RECORD: &str = "INSERT INTO migrations (number, name, checksum) VALUES (?1, ?2, ?3)";
+// Number -1 is no migration: it is there while a copy into the file has not come to its end.
+const IS_UNFINISHED: &str = "SELECT 1 FROM migrations WHERE number = -1";
+const MARK: &str = "INSERT OR IGNORE INTO migrations (number, name, checksum) VALUES (-1, 'copy', 0)";
+const UNMARK: &str = "DELETE FROM migrations WHERE number = -1";
 
 pub(super) fn prepare_writer(db: &Connection, durability: Durability) -> Result<(), StoreError> {
     let synchronous = match durability {
@@ -109,6 +113,26 @@ fn apply(db: &mut Connection, migrations: &[Migration]) -> Result<(), StoreError
     Ok(())
 }
 
+/// Whether a copy into the file has not come to its end.
+pub(super) fn is_unfinished(db: &Connection) -> Result<bool, StoreError> {
+    Ok(db.query_row(IS_UNFINISHED, [], |_| Ok(())).optional()?.is_some())
+}
+
+/// Refuses a file that a copy has not come to its end in.
+pub(super) fn check_finished(db: &Connection) -> Result<(), StoreError> {
+    if is_unfinished(db)? { Err(StoreError::unfinished()) } else { Ok(()) }
+}
+
+/// Says from now on that the file is not whole.
+pub(super) fn mark_unfinished(db: &Connection) -> Result<(), StoreError> {
+    Ok(db.execute(MARK, []).map(drop)?)
+}
+
+/// Says from now on that the file is whole.
+pub(super) fn mark_finished(db: &Connection) -> Result<(), StoreError> {
+    Ok(db.execute(UNMARK, []).map(drop)?)
+}
+
 /// FNV-1a: it has to notice a change by mistake, not by malice.
 fn checksum(text: &str) -> i64 {
     let mix = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -116,7 +140,7 @@ fn checksum(text: &str) -> i64 {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[APPLIED, RECORD];
+pub(super) const ALL: &[&str] = &[APPLIED, RECORD, IS_UNFINISHED, MARK, UNMARK];
 
 /// The tables as they were after so many migrations.
 #[cfg(test)]

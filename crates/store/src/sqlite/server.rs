@@ -1,6 +1,7 @@
 //! Servers, as they are heard of.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use windlass_engine::time::Timestamp;
 
 use super::column::{Columns, Id, stored};
 use crate::error::{StoreError, Subject};
@@ -11,6 +12,9 @@ const EPOCH: &str = "SELECT epoch FROM servers WHERE id = ?1";
 const SAVE: &str = "INSERT OR REPLACE INTO servers (id, epoch, name, version, started_at, beat_at) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const SERVERS: &str = "SELECT id, epoch, name, version, started_at, beat_at FROM servers ORDER BY id";
+const FORGET: &str = "DELETE FROM servers WHERE id IN (SELECT id FROM servers WHERE beat_at < ?1 \
+     AND epoch < (SELECT max(epoch) FROM servers) AND NOT EXISTS (SELECT 1 FROM runs \
+     WHERE runs.owner_server = servers.id AND runs.owner_epoch = servers.epoch) LIMIT 1000)";
 
 pub(super) fn save(db: &Connection, row: &ServerRow) -> Result<(), StoreError> {
     let ServerRow { owner: Owner { server, epoch }, name, version, started_at, beat_at } = row;
@@ -22,6 +26,11 @@ pub(super) fn save(db: &Connection, row: &ServerRow) -> Result<(), StoreError> {
     }
     let row = params![server.key(), stored(*epoch), name, version, started_at.0, beat_at.0];
     db.prepare_cached(SAVE)?.execute(row)?;
+    Ok(())
+}
+
+pub(super) fn forget(db: &Connection, before: Timestamp) -> Result<(), StoreError> {
+    db.prepare_cached(FORGET)?.execute([before.0])?;
     Ok(())
 }
 
@@ -40,4 +49,4 @@ pub(super) fn servers(db: &Connection) -> Result<Vec<ServerRow>, StoreError> {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[EPOCH, SAVE, SERVERS];
+pub(super) const ALL: &[&str] = &[EPOCH, SAVE, SERVERS, FORGET];

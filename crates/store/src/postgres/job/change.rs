@@ -205,7 +205,7 @@ macro_rules! standing {
             row.change.job.is_open(),
             row.change.job.is_dead_letter(),
             row.texts.fingerprint.as_deref().map(text),
-            holder(&row.change.job).map(|worker| text(worker)),
+            holder(&row.change.job.state).map(|worker| text(worker)),
             row.texts.replays.as_str(),
             row.spec.map(|(spec, _)| spec.priority),
         ])

@@ -11,6 +11,7 @@ use crate::postgres::column::{Columns, Id, cells, json, stored, text, unnest};
 use crate::postgres::desk::Desk;
 use crate::postgres::guard;
 use crate::postgres::link::Ask;
+use crate::project::Reopened;
 use crate::run::{Origin, Standing};
 
 // Whoever appends to a journal has the run to itself until that is written.
@@ -38,6 +39,8 @@ const UPDATE: &str = "UPDATE runs SET len = new.len, status = new.status, round 
      $19::bigint[], $20::bigint[], $21::bigint[]) AS new (id, len, status, round, node, action, step_count, \
      wake_at, owner_server, owner_epoch, cost_estimated, cost_actual, cost_refunded, cost_settled, error, \
      shared, result, updated_at, ended_at, settled_at, needs) WHERE runs.id = new.id";
+const REOPEN: &str = "UPDATE runs SET reopened = new.reopened FROM UNNEST($1::uuid[], $2::text[]) AS new (id, reopened) \
+     WHERE runs.id = new.id";
 
 /// What a change of a run has to know of it: the length that guards it, and whether it is open.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -152,6 +155,11 @@ pub(in crate::postgres) fn update<'c>(rows: &[&Write<'c>]) -> Ask<'c> {
     Ask::new(UPDATE, standing!(rows))
 }
 
+/// Keeps what retries and reruns have opened again.
+pub(in crate::postgres) fn reopen<'c>(rows: &[(RunId, &'c Reopened)]) -> Ask<'c> {
+    Ask::new(REOPEN, unnest!(rows, |(run, reopened)| [run.key(), json(reopened)]))
+}
+
 /// Writes runs that are new: all of these have an origin.
 pub(in crate::postgres) fn insert<'c>(rows: &[&Write<'c>]) -> Ask<'c> {
     let origins: Vec<(&'c Origin, &'c Texts)> = rows.iter().filter_map(|row| row.origin).collect();
@@ -174,4 +182,4 @@ pub(in crate::postgres) fn insert<'c>(rows: &[&Write<'c>]) -> Ask<'c> {
 }
 
 #[cfg(test)]
-pub(in crate::postgres) const ALL: &[&str] = &[HEADS, REQUESTS, VERSIONS, INSERT, UPDATE];
+pub(in crate::postgres) const ALL: &[&str] = &[HEADS, REQUESTS, VERSIONS, INSERT, UPDATE, REOPEN];

@@ -66,6 +66,57 @@ fn a_database_in_another_encoding_is_refused() {
 }
 
 #[test]
+fn a_server_with_no_connection_left_is_told_of_and_opened_when_there_is_one() {
+    let settings = ["max_connections=8", "superuser_reserved_connections=0", "max_wal_senders=0"];
+    let cluster = Cluster::start_with(false, &settings);
+    let address = cluster.address(&cluster.create());
+    block_on(async {
+        let mut held = Vec::new();
+        while let Ok((client, connection)) = tokio_postgres::connect(&address, tokio_postgres::NoTls).await {
+            held.push((client, tokio::spawn(connection)));
+        }
+        assert!((1..=8).contains(&held.len()), "{}", held.len());
+        let told = Postgres::open(&address, Durability::Fast).await.unwrap_err();
+        let StoreError::Unavailable(reason) = told else { panic!("{told:?}") };
+        says(&reason.to_string(), &["too many", "max_connections"]);
+        for (client, connection) in held {
+            drop(client);
+            drop(connection.await);
+        }
+        // They are gone a moment after they were closed.
+        let begun = std::time::Instant::now();
+        while let Err(error) = Postgres::open(&address, Durability::Fast).await {
+            assert!(begun.elapsed().as_secs() < 30, "{error:?}");
+        }
+    });
+}
+
+#[test]
+fn a_copy_that_cannot_be_written_is_refused() {
+    let mut cluster = Cluster::start(false);
+    let address = cluster.address(&cluster.create());
+    block_on(Postgres::open(&address, Durability::Fast)).unwrap();
+    cluster.demote();
+    says(&refused(&address), &["read-only", "name the primary in --store"]);
+    says(&refused(&cluster.address("postgres")), &["read-only", "name the primary in --store"]);
+}
+
+#[test]
+fn a_wrong_password_is_told_of_and_not_repeated() {
+    let cluster = Cluster::start(false);
+    let database = cluster.create();
+    assert!(cluster.sql("postgres", "CREATE ROLE keeper LOGIN PASSWORD 'right'"));
+    assert!(cluster.sql("postgres", &format!("ALTER DATABASE {database} OWNER TO keeper")));
+    cluster.protect("keeper");
+    let address = |user: &str| cluster.address(&database).replace("postgres@", user);
+    let told = refused(&address("keeper:wrong@"));
+    says(&told, &["password authentication failed", "keeper", "pg_hba.conf"]);
+    assert!(!told.contains("wrong"), "{told}");
+    says(&refused(&address("keeper@")), &["password"]);
+    block_on(Postgres::open(&address("keeper:right@"), Durability::Fast)).unwrap();
+}
+
+#[test]
 fn when_all_connections_are_taken_that_is_said() {
     let cluster = Cluster::start(false);
     let database = cluster.create();

@@ -1,0 +1,256 @@
+//! `windlass store copy` between real stores that real servers have left: what is open goes on where it is copied to.
+
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use windlass_sdk::Client;
+use windlass_sdk::types::{NewRun, RunStatus, Signal};
+use windlass_store::conformance::cluster::Cluster as Database;
+
+use crate::desk::text;
+use crate::kill::{Acknowledged, Asked, calls, check_history, waits, worker};
+use crate::server::{PATIENCE, Place, Server, publish, with_params};
+use crate::talk::{ends, expect, get, journal, post, seen, start};
+
+/// What `windlass store copy` says that must end with this code.
+#[track_caller]
+fn copy(from: &str, to: &str, code: i32) -> (Value, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    let output = command.args(["store", "copy", from, to, "--json"]).stdin(Stdio::null()).output().unwrap();
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{told}");
+    (serde_json::from_slice(&output.stdout).unwrap_or_default(), told)
+}
+
+/// Copies everything, and looks at what was said about it.
+#[track_caller]
+fn copied(from: &str, to: &str) -> Value {
+    let (report, told) = copy(from, to, 0);
+    assert!(report["same"] == true && report["doctor"]["findings"] == json!([]), "{report}\n{told}");
+    report
+}
+
+fn n_rows(report: &Value, table: &str) -> u64 {
+    let tables = report["tables"].as_array().unwrap();
+    let found = tables.iter().find(|row| row["table"] == table);
+    found.unwrap_or_else(|| panic!("no {table}"))["to"].as_u64().unwrap()
+}
+
+fn file(place: &Place, name: &str) -> String {
+    format!("sqlite:{}", place.path().join(name).display())
+}
+
+async fn claim(client: &Client, queue: &str) -> Value {
+    let claim = json!({"worker_id": "hand", "queues": [queue], "wait_ms": 20_000, "lease_ms": 600_000});
+    post(client, "/api/v1/jobs/claim", claim).await["jobs"][0].clone()
+}
+
+async fn finish(client: &Client, job: &Value, mut end: Value) -> Value {
+    (end["id"], end["lease"]) = (job["id"].clone(), job["lease"].clone());
+    post(client, "/api/v1/jobs/finish", json!({"results": [end]})).await["results"][0]["verdict"].clone()
+}
+
+async fn create(client: &Client, queue: &str, more: Value) -> String {
+    let mut body = json!({"name": "work", "type": "immediate", "queue_name": queue, "max_retries": 0});
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    expect(client, "POST", "/api/v1/tasks", Some(body), 201).await["task_id"].as_str().unwrap().to_owned()
+}
+
+async fn status(client: &Client, job: &str) -> Value {
+    get(client, &format!("/api/v1/tasks/{job}")).await["task"]["status"].clone()
+}
+
+async fn no_findings(client: &Client) {
+    assert_eq!(client.examine(false).await.unwrap().findings, []);
+}
+
+/// Whoever pays, with too little for more than one call.
+async fn open_account(client: &Client) {
+    let account = json!({"id": "payer"});
+    client.open_account(&serde_json::from_value(account).unwrap()).await.unwrap();
+    deposit(client, "first", 7).await;
+    let price = json!({"unit_price": 7, "min_unit": 1});
+    client.set_price("double", &serde_json::from_value(price).unwrap()).await.unwrap();
+}
+
+async fn deposit(client: &Client, key: &str, amount: i64) {
+    let deposit = json!({"amount": amount, "key": key});
+    client.deposit("payer", &serde_json::from_value(deposit).unwrap()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_open_goes_on_where_it_was_copied_to() {
+    let database = tokio::task::block_in_place(|| Database::start(false));
+    let (address, back) = (database.address(&database.create()), Place::new());
+    let mut server = Server::start(&[]).await;
+    let client = server.client();
+    publish(&client, "pull", calls("queue")).await;
+    publish(&client, "push", calls("http")).await;
+    publish(&client, "waits", waits()).await;
+    open_account(&client).await;
+    let waiting = start(&client, "waits", json!({"items": [1, 2]})).await;
+    let (pull, push) =
+        (start(&client, "pull", json!({"x": 1})).await, start(&client, "push", json!({"x": 2})).await);
+    let mut paid = with_params(&json!({"x": 3}));
+    paid.account = Some("payer".to_owned());
+    paid.request_id = Some("the same".to_owned());
+    paid.on_short_balance = serde_json::from_value(json!("wait")).unwrap();
+    let short = client.start("pull", &paid).await.unwrap().id;
+    let other = NewRun { request_id: Some("another".to_owned()), ..paid.clone() };
+    let shorter = client.start("pull", &other).await.unwrap().id;
+    create(&client, "ready", json!({"payload": {"\u{0}": "\u{1}"}})).await;
+    let later =
+        create(&client, "later", json!({"type": "scheduled", "run_at": "2999-01-01T00:00:00Z"})).await;
+    let (held, dead) =
+        (create(&client, "held", json!({})).await, create(&client, "dead", json!({"dedup_key": "k"})).await);
+    let (of_held, of_dead) = (claim(&client, "held").await, claim(&client, "dead").await);
+    finish(&client, &of_dead, json!({"outcome": "failed", "error": "no", "retryable": false})).await;
+    assert_eq!(status(&client, &dead).await, "failed");
+    let schedule =
+        json!({"name": "tick", "cron_expr": "0 0 1 1 *", "task": {"name": "t", "queue_name": "ticks"}});
+    expect(&client, "POST", "/api/v1/schedules", Some(schedule), 201).await;
+    let from = format!("sqlite:{}", server.store().display());
+    let (_, told) = copy(&from, &address, 1);
+    assert!(told.contains("is in use by process"), "{told}");
+    assert!(server.terminate().success());
+
+    let report = copied(&from, &address);
+    assert_eq!(
+        (n_rows(&report, "runs"), n_rows(&report, "schedules"), n_rows(&report, "accounts")),
+        (5, 1, 1)
+    );
+    let (_, told) = copy(&from, &address, 1);
+    assert!(told.contains("is not empty"), "{told}");
+
+    let mut server = Server::start_on(&address, &[]).await;
+    let client = server.client();
+    no_findings(&client).await;
+    // The same request finds the same run; a job that somebody has is still theirs.
+    assert_eq!(client.start("pull", &paid).await.unwrap().id, short);
+    assert_eq!(finish(&client, &of_held, json!({"outcome": "done", "result": 1})).await, "ok");
+    assert_eq!(status(&client, &held).await, "completed");
+    assert_eq!(claim(&client, "ready").await["input"]["\u{0}"], "\u{1}");
+    assert_eq!(status(&client, &later).await, "pending");
+    let (asked, stop) = (Asked::default(), CancellationToken::new());
+    let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
+    let working = tokio::spawn(worker(client.clone(), &asked).listen(listener, url).run(stop.clone()));
+    let signal: Signal = serde_json::from_value(json!({"key": "go", "value": true})).unwrap();
+    client.signal(&waiting, &signal).await.unwrap();
+    deposit(&client, "second", 35).await;
+    for (run, x) in [(&pull, 1), (&push, 2), (&short, 3), (&shorter, 3)] {
+        assert_eq!(ends(&client, run, "completed").await["shared"]["c"], json!(x * 8), "{run}");
+    }
+    assert_eq!(ends(&client, &waiting, "completed").await["shared"]["out"], json!([8, 16]));
+    let account = client.account("payer").await.unwrap();
+    assert_eq!((account.balance, account.held), (0, 0));
+    no_findings(&client).await;
+    stop.cancel();
+    working.await.unwrap().unwrap();
+
+    // And back, while nobody serves it any more.
+    let (_, told) = copy(&address, &file(&back, "back.db"), 1);
+    assert!(told.contains("server `windlass` uses") && told.contains("stop it"), "{told}");
+    assert!(server.terminate().success());
+    let report = copied(&address, &file(&back, "back.db"));
+    assert_eq!(n_rows(&report, "runs"), 5);
+    let store = back.path().join("back.db");
+    let server = Server::start_at(back, store, &[], &[]).await;
+    let client = server.client();
+    assert_eq!(client.start("pull", &paid).await.unwrap().id, short);
+    assert_eq!(status(&client, &dead).await, "failed");
+    assert_eq!(client.account("payer").await.unwrap().balance, 0);
+    no_findings(&client).await;
+}
+
+/// Starts runs until told to stop, each until it is acknowledged.
+async fn start_runs(client: Client, runs: Arc<Mutex<Vec<Acknowledged>>>, stop: CancellationToken) {
+    for n in 0_i64.. {
+        let flow = ["push", "pull"][(n % 2) as usize];
+        let mut run = with_params(&json!({"x": n}));
+        run.request_id = Some(n.to_string());
+        match client.start(flow, &run).await {
+            Ok(started) => runs.lock().unwrap().push(Acknowledged { id: started.id, flow, x: n }),
+            Err(_) if stop.is_cancelled() => return,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_killed_server_left_is_copied_and_goes_on() {
+    let database = tokio::task::block_in_place(|| Database::start(false));
+    let address = database.address(&database.create());
+    let mut server = Server::start(&[]).await;
+    let client = server.client();
+    publish(&client, "push", calls("http")).await;
+    publish(&client, "pull", calls("queue")).await;
+    let (asked, stop_worker) = (Asked::default(), CancellationToken::new());
+    let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
+    let working = tokio::spawn(worker(client.clone(), &asked).listen(listener, url).run(stop_worker.clone()));
+    let (runs, stop) = (Arc::new(Mutex::new(Vec::new())), CancellationToken::new());
+    let starting = tokio::spawn(start_runs(client.clone(), runs.clone(), stop.clone()));
+    seen("a hundred runs", async || (runs.lock().unwrap().len() >= 100).then_some(())).await;
+    stop.cancel();
+    server.kill();
+    starting.await.unwrap();
+    stop_worker.cancel();
+    // It has nobody to say goodbye to.
+    drop(working.await.unwrap());
+
+    let from = format!("sqlite:{}", server.store().display());
+    let report = copied(&from, &address);
+    assert!(n_rows(&report, "runs") >= 100, "{report}");
+    let server = Server::start_on(&address, &[]).await;
+    let (client, stop_worker) = (server.client(), CancellationToken::new());
+    let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
+    let working = tokio::spawn(worker(client.clone(), &asked).listen(listener, url).run(stop_worker.clone()));
+    let runs = runs.lock().unwrap().clone();
+    for run in &runs {
+        let Some(ended) = client.wait(&run.id, Some(PATIENCE)).await.unwrap() else {
+            panic!("{} ({}) did not end: {:?}", run.id, run.flow, client.why(&run.id).await);
+        };
+        assert_eq!(ended.summary.status, RunStatus::Completed, "{}: {:?}", run.id, ended.summary.error);
+        assert_eq!(ended.shared["c"], json!(run.x * 8));
+    }
+    let asked = asked.lock().unwrap().clone();
+    for run in &runs {
+        check_history(run, &journal(&client, &run.id).await, &asked);
+    }
+    no_findings(&client).await;
+    stop_worker.cancel();
+    working.await.unwrap().unwrap();
+}
+
+/// Cut short at some moment, whichever it is: it is begun anew, and nobody serves what is not whole.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_that_is_killed_is_begun_anew() {
+    let (place, mut server) = (Place::new(), Server::start(&[]).await);
+    let client = server.client();
+    let many: Vec<Value> = (0..10_000)
+        .map(|n| json!({"name": "work", "type": "immediate", "queue_name": "q", "payload": n}))
+        .collect();
+    expect(&client, "POST", "/api/v1/tasks/batch", Some(json!(many)), 201).await;
+    assert!(server.terminate().success());
+    let (from, to) = (format!("sqlite:{}", server.store().display()), file(&place, "to.db"));
+    let target = place.path().join("to.db");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    let mut copying = command.args(["store", "copy", &from, &to]).stdout(Stdio::null()).spawn().unwrap();
+    seen("the first rows", async || {
+        let size = std::fs::metadata(target.with_extension("db-wal")).map_or(0, |log| log.len());
+        (size > 400_000).then_some(())
+    })
+    .await;
+    copying.kill().unwrap();
+    copying.wait().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    let refused = command.args(["serve", "--listen", "127.0.0.1:0", "--store", &to]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("windlass store copy"), "{}", text(&refused.stderr));
+    let report = copied(&from, &to);
+    assert_eq!(n_rows(&report, "jobs"), 10_000);
+    let server = Server::start_at(place, target, &[], &[]).await;
+    let depth = get(&server.client(), "/api/v1/queues/q").await;
+    assert!(depth.to_string().contains("10000"), "{depth}");
+}

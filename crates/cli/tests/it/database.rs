@@ -1,0 +1,168 @@
+//! A database that cannot be used: what a server says when it starts, and what it does when it runs.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use windlass_sdk::Client;
+use windlass_store::conformance::cluster::Cluster as Database;
+
+use crate::desk::text;
+use crate::kill::waits;
+use crate::server::{PATIENCE, Server, publish};
+use crate::talk::{ask, ends, get, node_is, post, seen, start};
+
+/// What `windlass serve` says that cannot start; it does not take long to say so.
+#[track_caller]
+fn refused(address: &str, words: &[&str]) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    command.args(["serve", "--listen", "127.0.0.1:0", "--store", address]).stdin(Stdio::null());
+    let begun = Instant::now();
+    let output = command.output().unwrap();
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(words.iter().all(|word| told.contains(word)), "{told}");
+    assert!(!told.contains("secret"), "{told}");
+    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_cannot_start_says_what_to_do() {
+    let mut cluster = tokio::task::block_in_place(|| Database::start(false));
+    let database = cluster.create();
+    let address = cluster.address(&database);
+    let of_keeper = |word: &str| address.replace("postgres@", word);
+    assert!(cluster.sql("postgres", "CREATE ROLE keeper LOGIN PASSWORD 'right'"));
+    cluster.protect("keeper");
+    refused("postgres://me:secret@127.0.0.1:1/x", &["cannot reach", "127.0.0.1:1/x", "start it"]);
+    refused(&cluster.address("nowhere"), &["`createdb nowhere`"]);
+    refused(&of_keeper("keeper:secret@"), &["password authentication failed", "pg_hba.conf"]);
+    assert!(
+        cluster.sql(
+            &database,
+            "REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT USAGE ON SCHEMA public TO keeper"
+        )
+    );
+    refused(&of_keeper("keeper:right@"), &["permission denied", "grant"]);
+    assert!(
+        cluster.sql(&database, "GRANT ALL ON SCHEMA public TO keeper; ALTER ROLE keeper CONNECTION LIMIT 0")
+    );
+    refused(&of_keeper("keeper:right@"), &["too many connections", "max_connections"]);
+    assert!(cluster.sql("postgres", "ALTER ROLE keeper CONNECTION LIMIT -1"));
+    let mut server = Server::start_on(&of_keeper("keeper:right@"), &[]).await;
+    assert!(server.terminate().success());
+    assert!(cluster.sql(&database, "INSERT INTO migrations VALUES (999, '0999_later', 1)"));
+    refused(&address, &["version 999", "upgrade"]);
+    assert!(cluster.sql(&database, "DELETE FROM migrations WHERE number = 999"));
+    tokio::task::block_in_place(|| cluster.demote());
+    refused(&address, &["read-only", "name the primary in --store"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_connections_is_not_ready_and_goes_on_when_there_are_some() {
+    let cluster = tokio::task::block_in_place(|| Database::start(false));
+    let database = cluster.create();
+    assert!(cluster.sql("postgres", "CREATE ROLE keeper LOGIN"));
+    assert!(cluster.sql("postgres", &format!("ALTER DATABASE {database} OWNER TO keeper")));
+    assert!(cluster.sql(&database, "GRANT ALL ON SCHEMA public TO keeper"));
+    let address = cluster.address(&database).replace("postgres@", "keeper@");
+    let mut server = Server::start_on(&address, &[]).await;
+    let client = server.client();
+    publish(&client, "waits", waits()).await;
+    let run = start(&client, "waits", json!({"items": [1]})).await;
+    node_is(&client, &run, "w", "waiting").await;
+
+    assert!(cluster.sql("postgres", "ALTER ROLE keeper CONNECTION LIMIT 0"));
+    assert!(
+        cluster.sql(
+            "postgres",
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keeper'"
+        )
+    );
+    // Whoever asks is told so, and soon.
+    let begun = Instant::now();
+    let path = format!("/api/v1/runs/{run}/signal");
+    let (status, told) = ask(&client, "POST", &path, Some(json!({"key": "go", "value": true}))).await;
+    assert_eq!((status, told["code"].as_str()), (503, Some("store_unavailable")), "{told}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    let troubles = seen("the trouble", async || {
+        let (status, answer) = ask(&client, "GET", "/readyz", None).await;
+        (status == 503).then_some(answer)
+    })
+    .await;
+    assert!(troubles["troubles"][0].as_str().unwrap().contains("store"), "{troubles}");
+    assert!(server.log().contains("too many connections"), "{}", server.log());
+
+    assert!(cluster.sql("postgres", "ALTER ROLE keeper CONNECTION LIMIT -1"));
+    server.ready().await;
+    post(&client, &path, json!({"key": "go", "value": true})).await;
+    assert_eq!(ends(&client, &run, "completed").await["shared"]["out"], json!([8]));
+    assert_eq!(client.examine(false).await.unwrap().findings, []);
+    assert!(server.terminate().success(), "{}", server.log());
+}
+
+/// Starts runs, each with much to remember, until one is refused; those that were acknowledged, and the refusal.
+async fn start_until_full(client: &Client, begun: &mut Vec<String>) -> Value {
+    // What cannot be made smaller.
+    let mut state = 1_u64;
+    for _ in 0..2_000 {
+        let bulk: String = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            char::from(b'!' + (state >> 33) as u8 % 90)
+        })
+        .filter(|letter| !matches!(letter, '"' | '\\'))
+        .take(30_000)
+        .collect();
+        let body = json!({"params": {"items": [1], "bulk": bulk}});
+        let (status, answer) = ask(client, "POST", "/api/v1/flows/waits/runs", Some(body)).await;
+        match status {
+            201 => begun.push(answer["id"].as_str().unwrap().to_owned()),
+            503 => return answer,
+            other => panic!("{other}: {answer}"),
+        }
+    }
+    panic!("the disk never was full");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_acknowledged_is_lost_when_the_disk_of_the_database_is_full() {
+    let mut cluster = tokio::task::block_in_place(|| Database::start(false));
+    if !tokio::task::block_in_place(|| cluster.add_disk(64)) {
+        println!("only root can give a database a disk of its own: nothing was tried");
+        return;
+    }
+    let disk = cluster.disk().expect("it was just added");
+    assert!(
+        cluster
+            .sql("postgres", "CREATE DATABASE crowded TABLESPACE small TEMPLATE template0 ENCODING 'UTF8'")
+    );
+    let mut server = Server::start_on(&cluster.address("crowded"), &[]).await;
+    let client = server.client();
+    publish(&client, "waits", waits()).await;
+    disk.fill(4_000);
+    let mut begun = Vec::new();
+    let refused = start_until_full(&client, &mut begun).await;
+    assert_eq!(refused["code"], "store_unavailable", "{refused}");
+    assert!(begun.len() > 10, "{} runs", begun.len());
+    seen("the reason", async || server.log().contains("disk of the database is full").then_some(())).await;
+    // What is there can be read.
+    for run in &begun {
+        assert_eq!(get(&client, &format!("/api/v1/runs/{run}")).await["params"]["items"], json!([1]));
+    }
+    disk.free();
+    server.ready().await;
+    let run = seen("room", async || {
+        let body = json!({"params": {"items": [1]}});
+        let (status, answer) = ask(&client, "POST", "/api/v1/flows/waits/runs", Some(body)).await;
+        (status == 201).then(|| answer["id"].as_str().unwrap().to_owned())
+    })
+    .await;
+    begun.push(run);
+    for run in &begun {
+        let path = format!("/api/v1/runs/{run}/signal");
+        post(&client, &path, json!({"key": "go", "value": true})).await;
+        assert_eq!(ends(&client, run, "completed").await["shared"]["out"], json!([8]));
+    }
+    assert_eq!(client.examine(false).await.unwrap().findings, []);
+    assert!(server.terminate().success(), "{}", server.log());
+}
