@@ -392,3 +392,58 @@ fn a_path_has_a_pattern_whatever_the_turn() {
         "edges": []});
     assert_eq!(super::plan(&graph).pattern(&crate::path::NodePath::from("f/12")), "f/*");
 }
+
+#[test]
+fn a_body_reads_only_what_comes_before_its_loop_and_the_loop_itself() {
+    let read = |who: &str, what: &str| {
+        let v = |id: &str| if id == who { json!({"v": format!("{{{{{what}}}}}")}) } else { json!({}) };
+        let outputs = if who == "outputs" {
+            json!([{"key": "k", "value": format!("{{{{{what}}}}}")}])
+        } else {
+            json!([])
+        };
+        json!({"steps": [
+            {"id": "a", "operator": "x"},
+            {"id": "l", "operator": "@control/flow/loop", "parameters": {"limit": 2, "outputs": outputs}, "steps": [
+                {"id": "b", "operator": "x", "parameters": v("b")},
+                {"id": "m", "operator": "@control/flow/loop", "parameters": {"limit": 2}, "steps": [
+                    {"id": "c", "operator": "x", "parameters": v("c")}]},
+                {"id": "e", "operator": "x"}]},
+            {"id": "p", "operator": "@control/flow/parallel", "branches": [
+                {"steps": [{"id": "f", "operator": "x"}]},
+                {"steps": [{"id": "n", "operator": "@control/flow/loop", "parameters": {"limit": 2}, "steps": [
+                    {"id": "g", "operator": "x", "parameters": v("g")}]}]}]},
+            {"id": "z", "operator": "x"}
+        ]})
+    };
+    has(
+        &errors(&read("b", "__z.v")),
+        &["$.steps[1].steps[0]: error: `z` cannot have run", "it comes after `l`"],
+    );
+    has(
+        &errors(&read("b", "__e.v")),
+        &["$.steps[1].steps[0]: error: `e` cannot have run", "it comes after it"],
+    );
+    has(
+        &errors(&read("c", "__z.v")),
+        &["$.steps[1].steps[1].steps[0]: error: `z` cannot have run", "after `l`"],
+    );
+    has(
+        &errors(&read("c", "__e.v")),
+        &["$.steps[1].steps[1].steps[0]: error: `e` cannot have run", "after `m`"],
+    );
+    has(&errors(&read("outputs", "__f.v")), &["outputs[0].value: error: `f` cannot have run", "after `l`"]);
+    has(&problems(&read("g", "__f.v")), &["warning: `f` need not have run", "let `n` depend on `f`"]);
+    for (who, what) in [
+        ("b", "__a.v"),
+        ("b", "__l.index"),
+        ("c", "__l.value"),
+        ("c", "__m.outputs"),
+        ("c", "__b.v"),
+        ("g", "__l.outputs"),
+        ("outputs", "__e.v"),
+        ("outputs", "__l.index"),
+    ] {
+        assert_eq!(errors(&read(who, what)), [""; 0], "{who} {what}");
+    }
+}
