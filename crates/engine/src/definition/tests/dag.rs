@@ -266,29 +266,3 @@ fn own_types_need_their_configuration() {
     has(&found, &["$.nodes[5].config.delaySeconds", "missing"]);
     assert_eq!(found.len(), 6, "{found:#?}");
 }
-
-#[test]
-fn what_is_read_from_inside_a_node_must_come_before_it() {
-    let sub = |what: &str| {
-        json!({"nodes": [
-            {"id": "a", "type": "x"},
-            {"id": "sub", "type": "subflow", "config": {"subflow": {
-                "nodes": [{"id": "in", "type": "x", "config": {"v": what}}, {"id": "z", "type": "x"}],
-                "edges": [{"source": "z", "target": "in", "condition": format!("{what} == 1")}]}}},
-            {"id": "after", "type": "x"}, {"id": "beside", "type": "x"}, {"id": "z", "type": "x"}
-        ], "edges": [{"source": "a", "target": "sub"}, {"source": "sub", "target": "after"},
-            {"source": "after", "target": "z"}]})
-    };
-    let at = "$.nodes[1].config.subflow.nodes[0]: error: ";
-    let found = problems(&sub("$node.after.output.v"));
-    has(&found, &[at, "`after` cannot have run before this node: it comes after `sub`", "turn the edges"]);
-    has(&found, &["$.nodes[1].config.subflow.edges[0].condition: error: `after` cannot have run"]);
-    has(&problems(&sub("$node.beside.output")), &[at, "`beside` need not have run", "let `sub` depend on"]);
-    has(&problems(&sub("$node.beside.status")), &["warning: `beside` need not have run"]);
-    has(&problems(&sub("$node.sub.output")), &[at, "`sub` has no result yet: this node is inside it"]);
-    // What is nearer is meant, what comes before is there, and of itself every node shows how it fares.
-    for fine in ["$node.z.output", "$node.a.output", "$node.sub.status"] {
-        assert_eq!(errors(&sub(fine)), [""; 0], "{fine}");
-    }
-    assert!(compile_value(&sub("$node.after.output"), Strictness::Lenient).plan.is_some());
-}

@@ -272,28 +272,3 @@ fn edges_carry_their_action_and_may_end_the_scope() {
     assert!(matches!(&pick[1].when, When::Action(action) if action == "no") && pick[1].to.is_none());
     assert!(matches!(&node(&plan, "local").out[0].when, When::Action(action) if action == "default"));
 }
-
-#[test]
-fn results_are_read_only_of_nodes_that_may_have_run() {
-    let read = |who: &str, what: &str| {
-        let call = |key: &str| match key == who {
-            true => json!({"service": "s", "prep": {"input_map": {"v": what}}}),
-            false => json!({"service": "s"}),
-        };
-        json!({"start": "a", "nodes": {"a": call("a"), "b": call("b"), "c": call("c"), "d": call("d"),
-            "each": {"kind": "foreach", "prep": {"input_key": "$shared.list"}, "subflow": {"start": "in",
-                "nodes": {"in": {"service": "s", "prep": {"input_map": {"v": if who == "in" { what } else { "" }}}}}}}},
-            "edges": [{"from": "a", "to": "b"}, {"from": "b", "action": "again", "to": "a"}, {"from": "b", "to": "c"},
-                {"from": "b", "action": "each", "to": "each"}, {"from": "each", "to": "d"}]})
-    };
-    has(&errors(&read("a", "$node.c.output")), &["$.nodes.a: error: `c` cannot have run before this node"]);
-    has(&errors(&read("c", "$node.c.output")), &["$.nodes.c: error: a node cannot read its own result"]);
-    let inside = "$.nodes.each.subflow.nodes.in: error: ";
-    has(&errors(&read("in", "$node.d.output")), &[inside, "`d` cannot have run before"]);
-    has(&errors(&read("in", "$node.c.output")), &[inside, "`c` cannot have run before"]);
-    has(&errors(&read("in", "$node.each.output")), &[inside, "`each` has no result yet"]);
-    // Round a cycle everything has run before, the node itself included.
-    for (who, what) in [("a", "b"), ("a", "a"), ("in", "b"), ("in", "a"), ("d", "each"), ("d", "a")] {
-        assert_eq!(errors(&read(who, &format!("$node.{what}.output"))), [""; 0], "{who} {what}");
-    }
-}
