@@ -136,6 +136,14 @@ async fn a_call_that_was_suspended_is_asked_again_with_its_memo() {
 }
 
 #[tokio::test]
+async fn a_worker_that_is_busy_says_when_to_come_back() {
+    let busy = answer(503, "{}").replace("content-type", "retry-after: 7\r\ncontent-type");
+    let (runtime, _worker) = with_answer(busy).await;
+    let reported = call(&runtime, &order(Exec::Http)).await;
+    assert_eq!(fault(&reported).retry_after_ms, Some(7_000), "{reported:?}");
+}
+
+#[tokio::test]
 async fn a_worker_may_be_called_by_name() {
     let runtime = server(Settings::default()).await;
     let worker = double(|_| async { answer(200, r#"{"result": 1}"#) }).await;
