@@ -46,7 +46,7 @@ pub(crate) enum Command {
         /// The id of the account.
         id: String,
         /// How much, in whole minor units.
-        #[arg(value_parser = clap::value_parser!(i64).range(1..))]
+        #[arg(allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(1..))]
         amount: i64,
         /// Names the payment: the same key again puts nothing in again. A new one unless given.
         #[arg(long)]

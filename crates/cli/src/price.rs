@@ -52,7 +52,7 @@ pub(crate) struct Set {
     /// The name of the service, or of the jobs.
     service: String,
     /// What one unit costs.
-    #[arg(value_parser = clap::value_parser!(i64).range(0..))]
+    #[arg(allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..))]
     unit_price: i64,
     /// How many units a call will take: a number, or a reference such as $params.seconds. 1 unless given.
     #[arg(long, value_name = "NUMBER|REFERENCE", value_parser = json_or_text)]

@@ -69,7 +69,11 @@ fn suggestion(code: &str) -> &'static str {
         "unknown_entry" => "windlass run events RUN",
         "run_open" | "not_waiting" | "run_canceling" | "not_started" => "windlass run why RUN",
         "run_ended" | "nothing_to_retry" | "unknown_node" | "not_run_yet" => "windlass run show RUN",
-        "invalid_fields" | "bad_query" => "the same command with --help",
+        "unknown_account" | "account_not_found" | "account_taken" => "windlass account list",
+        "insufficient_balance" | "deposit_taken" => "windlass account ledger ACCOUNT",
+        "unknown_price" | "too_many_prices" => "windlass price list",
+        "unknown_service" => "windlass service list",
+        "invalid_fields" | "invalid_input" | "invalid_body" | "bad_query" => "the same command with --help",
         _ => "windlass --help",
     }
 }

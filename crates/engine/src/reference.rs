@@ -11,6 +11,7 @@ use serde_json::Value;
 mod parse;
 mod template;
 
+pub(crate) use parse::REFERENCE_ROOTS;
 pub use parse::{parse_dollar, parse_path, parse_variable};
 
 /// One step into a value.

@@ -14,6 +14,9 @@ pub const WATCHDOG_MS: u64 = 60_000;
 /// The longest delay between two tries when a policy names none: an hour is as long as anybody waits unasked.
 pub const CAP_MS_DEFAULT: u64 = 3_600_000;
 
+/// The longest that whoever failed is left alone because it asked for that: as long as anybody waits unasked.
+pub const RETRY_AFTER_MS_MAX: u64 = CAP_MS_DEFAULT;
+
 /// How often, and after which delays, something is tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -143,12 +146,22 @@ pub struct Fault {
     pub message: String,
     /// Whether whoever failed thinks that trying again can help.
     pub retryable: bool,
+    /// How long whoever failed asks to be left alone; not kept, because what comes of it is.
+    #[serde(skip)]
+    pub retry_after_ms: Option<u64>,
 }
 
 impl Fault {
     /// A fault that is tried again if its kind usually is; the message is cut to what is kept.
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
-        Self { kind, message: cut(message.into()), retryable: kind.is_retryable() }
+        Self { kind, message: cut(message.into()), retryable: kind.is_retryable(), retry_after_ms: None }
+    }
+
+    /// The same fault, not to be tried again before so long.
+    #[must_use]
+    pub fn after(mut self, ms: Option<u64>) -> Self {
+        self.retry_after_ms = ms;
+        self
     }
 
     /// Whether it was noticed by hearing nothing, rather than told by whoever failed.

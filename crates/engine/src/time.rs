@@ -30,6 +30,12 @@ impl Timestamp {
         text.trim().parse::<jiff::Timestamp>().ok().map(|t| Timestamp(t.as_millisecond()))
     }
 
+    /// Reads the date of an HTTP header: `Sun, 06 Nov 1994 08:49:37 GMT`.
+    pub fn parse_http_date(text: &str) -> Option<Timestamp> {
+        let read = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text.trim()).ok()?;
+        Some(Timestamp(read.as_millisecond()))
+    }
+
     /// Writes RFC 3339 in UTC.
     pub fn to_rfc3339(self) -> String {
         self.to_jiff().to_string()
@@ -56,6 +62,13 @@ mod tests {
         assert_eq!(at.to_rfc3339(), "2026-11-15T01:00:00.25Z");
         assert_eq!(Timestamp::parse_rfc3339(&at.to_rfc3339()), Some(at));
         assert_eq!(Timestamp::parse_rfc3339("tomorrow"), None);
+    }
+
+    #[test]
+    fn dates_of_headers_are_read() {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        assert_eq!(Timestamp::parse_http_date(date), Some(Timestamp(784_111_777_000)));
+        assert_eq!(Timestamp::parse_http_date("soon"), None);
     }
 
     #[test]

@@ -271,8 +271,8 @@ impl Runtime {
     }
 
     async fn is_to_be_created(&self, run: RunId) -> Result<bool, StoreError> {
-        let sent = self.store().outbox(Timestamp(i64::MAX), usize::MAX).await?;
-        Ok(sent.iter().any(|message| matches!(&message.note, Note::StartChild(child) if child.child == run)))
+        let sent = self.store().outbox_to(run).await?;
+        Ok(sent.iter().any(|message| matches!(message.note, Note::StartChild(_))))
     }
 
     /// A message that nobody wants any more, or that all have heard.

@@ -112,7 +112,35 @@ fn wrong(code: Code, text: &str, prefix: &str) -> ApiError {
         (path, Some(name)) if !ends_with_field(path, name) => format!("{path}.{name}"),
         (path, _) => path.to_owned(),
     };
-    ApiError::field(code, format!("{prefix}{place}"), reason).hint(hint)
+    let is_flow =
+        |word| matches!(word, "nodes" | "edges" | "steps" | "start") && known.contains("`definition`");
+    let hint = hint.or_else(|| {
+        unknown.filter(|word| is_flow(*word)).map(|_| "put the flow into `definition`".to_owned())
+    });
+    ApiError::field(code, format!("{prefix}{place}"), plainly(reason)).hint(hint)
+}
+
+/// What a deserialiser says, without the words of Rust.
+fn plainly(reason: &str) -> String {
+    const TYPES: [(&str, &str); 9] = [
+        ("i64", "a whole number"),
+        ("u64", "a whole number from 0"),
+        ("u32", "a whole number from 0"),
+        ("usize", "a whole number from 0"),
+        ("f64", "a number"),
+        ("a map", "an object"),
+        ("a sequence", "an array"),
+        ("struct map", "an object"),
+        ("a boolean", "true or false"),
+    ];
+    const FOUND: [(&str, &str); 2] =
+        [("invalid type: map", "invalid type: object"), ("invalid type: sequence", "invalid type: array")];
+    let expected = TYPES.iter().find_map(|(rust, word)| {
+        Some(format!("{}expected {word}", reason.strip_suffix(rust)?.strip_suffix("expected ")?))
+    });
+    FOUND.iter().fold(expected.unwrap_or_else(|| reason.to_owned()), |text, (rust, word)| {
+        text.replacen(rust, word, 1)
+    })
 }
 
 fn ends_with_field(path: &str, name: &str) -> bool {

@@ -135,6 +135,13 @@ impl ApiError {
         ApiError::new(code, detail).with(FieldError { path, reason, hint: None })
     }
 
+    /// The same problem, with the place of the request that it is about.
+    pub(crate) fn about(self, path: Option<&str>) -> Self {
+        let Some(path) = path else { return self };
+        let reason = self.detail.clone();
+        self.with(FieldError { path: path.to_owned(), reason, hint: None })
+    }
+
     /// A definition, or what a run was given, has these problems.
     pub(crate) fn problems(code: Code, problems: Vec<DefinitionProblem>) -> Self {
         let errors: Vec<FieldError> = problems

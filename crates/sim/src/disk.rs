@@ -97,6 +97,10 @@ impl Disk {
         self.memory.ready_now(query).expect(WORKS)
     }
 
+    pub fn outbox_to(&self, run: RunId) -> Vec<Message> {
+        self.memory.outbox_to_now(run).expect(WORKS)
+    }
+
     pub fn outbox(&self, now: Timestamp) -> Vec<Message> {
         self.memory.outbox_now(now, ALL).expect(WORKS)
     }

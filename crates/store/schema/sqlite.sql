@@ -307,10 +307,44 @@ WITH shown AS (
     FROM runs
         LEFT JOIN versions ON versions.id = runs.version
         JOIN json_each((
-            WITH numbered AS (
+            WITH RECURSIVE numbered AS MATERIALIZED (
                 SELECT at, kind, node, event, event ->> '$.visit' AS visit,
                     row_number() OVER (ORDER BY seq, place) AS n
                 FROM events WHERE events.run = runs.id
+            ),
+            round AS MATERIALIZED (SELECT n, at FROM numbered WHERE kind IN ('retried', 'rerun')),
+            later AS MATERIALIZED (
+                SELECT n, kind, node, (SELECT max(round.n) FROM round WHERE round.n < numbered.n) AS round
+                FROM numbered WHERE node IS NOT NULL AND n > (SELECT min(n) FROM round)
+            ),
+            -- What a place is inside of: its path without the last part, and so on.
+            around (n, kind, node, round, outer) AS (
+                SELECT n, kind, node, round, node FROM later
+                UNION ALL
+                SELECT n, kind, node, round, rtrim(rtrim(outer, replace(outer, '/', '')), '/') FROM around
+                WHERE instr(outer, '/') > 0
+            ),
+            -- What goes on in a later round is not entered again: the first that is heard of it there is something else,
+            -- or comes from inside it.
+            resumed AS MATERIALIZED (
+                SELECT outer AS node, round FROM (
+                    SELECT outer, round, node, kind, min(n) FROM around GROUP BY outer, round
+                )
+                WHERE outer <> node OR kind NOT IN ('entered', 'granted', 'opened', 'skipped')
+                UNION
+                SELECT value, (SELECT max(n) FROM round) FROM json_each(runs.reopened, '$.open')
+                WHERE value NOT IN (SELECT outer FROM around WHERE round = (SELECT max(n) FROM round))
+            ),
+            event_or_not AS (
+                SELECT at, kind, node, event, visit, n FROM numbered WHERE node IS NOT NULL
+                UNION ALL
+                SELECT round.at, 'resumed', resumed.node, json_object('input', json((
+                    SELECT event -> '$.input' FROM numbered
+                    WHERE node = resumed.node AND kind = 'entered' AND n < round.n ORDER BY n DESC LIMIT 1
+                ))), NULL, round.n
+                FROM resumed JOIN round ON round.n = resumed.round
+                WHERE resumed.node IN (SELECT node FROM numbered WHERE kind = 'entered' AND n < round.n)
+                    AND resumed.node NOT IN (SELECT node FROM numbered WHERE kind = 'granted')
             ),
             told AS (
                 SELECT *,
@@ -319,13 +353,14 @@ WITH shown AS (
                     max(CASE kind WHEN 'entered' THEN event -> '$.input' END) OVER (PARTITION BY node, visit)
                         AS entered_with,
                     kind IN ('done', 'failed', 'deferred', 'suspended', 'dropped') AS ends
-                FROM numbered WHERE node IS NOT NULL
+                FROM event_or_not
             ),
             begun AS (
                 SELECT *, CASE kind
                         WHEN 'granted' THEN 1
                         WHEN 'entered' THEN NOT is_called
                         WHEN 'opened' THEN NOT is_entered
+                        WHEN 'resumed' THEN 1
                         ELSE 0
                     END AS begins
                 FROM told
@@ -421,6 +456,8 @@ CREATE TABLE outbox (
     is_delivered INTEGER NOT NULL CHECK (is_delivered IN (0, 1)),
     PRIMARY KEY (sender, seq, part)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX outbox_by_receiver ON outbox (receiver) WHERE is_delivered = 0;
 
 CREATE INDEX outbox_undelivered ON outbox (at, sender, seq, part) WHERE is_delivered = 0;
 
@@ -696,7 +733,7 @@ CREATE TABLE versions (
     status TEXT NOT NULL,
     note TEXT NOT NULL,
     created_at INTEGER NOT NULL
-, json TEXT) STRICT;
+, json TEXT, writes TEXT) STRICT;
 
 CREATE UNIQUE INDEX versions_by_number ON versions (flow, number);
 
@@ -884,30 +921,41 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
         END))
         FROM stated
     ) AS node_states,
-    -- Of a run that is open they are in the journal only: what it was given or was run again with, and what nodes of a
-    -- dag and signals have set since.
+    -- Of a run that is open they are in the journal only: what it was given or was run again with, and what nodes and
+    -- signals have written since. What a node with others inside puts out is not there, and comes when the run ends.
     coalesce(runs.shared, (
         WITH said AS MATERIALIZED (
             SELECT kind, node, event, row_number() OVER (ORDER BY seq, place) AS n FROM events
             WHERE events.run = runs.id AND kind IN ('started', 'rerun', 'done', 'signaled')
         ),
         base AS MATERIALIZED (
-            SELECT n, coalesce(event -> '$.shared', event -> '$.params', '{}') AS given FROM said
+            SELECT n, coalesce(event -> '$.shared', (
+                SELECT said.event -> '$.params' FROM versions WHERE id = runs.version AND form = 'dag'
+            ), '{}') AS given FROM said
             WHERE kind = 'started' OR (kind = 'rerun' AND event -> '$.shared' IS NOT NULL) ORDER BY n DESC LIMIT 1
         ),
-        setters AS MATERIALIZED (
-            SELECT one.value ->> '$.id' AS node
-            FROM versions JOIN json_each(
-                coalesce(versions.json, iif(json_valid(versions.definition), versions.definition, NULL)), '$.nodes'
-            ) AS one
-            WHERE versions.id = runs.version AND versions.form = 'dag' AND one.value ->> '$.type' = 'variable_set'
+        writes AS MATERIALIZED (
+            SELECT one.value ->> '$.node' AS node, one.value ->> '$.like' AS pattern, one.value ->> '$.depth' AS depth,
+                one.value ->> '$.key' AS name, one.value ->> '$.path' AS path
+            FROM versions, json_each(versions.writes) AS one WHERE versions.id = runs.version
+        ),
+        results AS MATERIALIZED (
+            SELECT n, node, event -> '$.output' AS output FROM said
+            WHERE kind = 'done' AND n > (SELECT n FROM base) AND event -> '$.output' IS NOT NULL
+        ),
+        results_written AS (
+            SELECT results.n, writes.name, writes.path, results.output
+            FROM results JOIN writes ON writes.node = results.node
+            UNION ALL
+            SELECT results.n, writes.name, writes.path, results.output
+            FROM writes JOIN results ON results.node GLOB writes.pattern
+                AND length(results.node) - length(replace(results.node, '/', '')) = writes.depth
         ),
         written (n, name, type, value) AS (
             SELECT base.n, one.key, one.type, one.value FROM base, json_each(base.given) AS one
             UNION ALL
-            SELECT said.n, one.key, one.type, one.value
-            FROM said JOIN setters ON setters.node = said.node, json_each(said.event, '$.output') AS one
-            WHERE said.kind = 'done' AND said.n > (SELECT n FROM base)
+            SELECT n, name, 'object', coalesce(output -> path, 'null') FROM results_written
+            WHERE path = '$' OR json_type(output) = 'object'
             UNION ALL
             SELECT n, event ->> '$.key', 'object', coalesce(event -> '$.value', 'null') FROM said
             WHERE kind = 'signaled' AND n > (SELECT n FROM base)

@@ -161,6 +161,7 @@ macro_rules! conformance {
                 an_unknown_message_cannot_be_delivered
                 a_refused_commit_delivers_nothing
                 what_is_said_under_one_number_is_told_apart_by_its_part
+                what_is_on_its_way_to_a_run_is_found_by_the_run
             ]
             children: [
                 a_child_run_tells_its_parent_once
@@ -215,6 +216,7 @@ macro_rules! conformance {
             rounds: [
                 a_rerun_resets_what_follows
                 a_retry_takes_up_what_failed
+                nodes_write_while_their_runs_are_open
             ]
         }
     };

@@ -134,6 +134,7 @@ forward! {
     ready / ready_now(query: ReadyQuery) -> Result<Vec<JobRow>, StoreError>;
     ready_by_key / ready_by_key_now(query: KeyQuery) -> Result<KeyRows, StoreError>;
     outbox / outbox_now(now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError>;
+    outbox_to / outbox_to_now(run: RunId) -> Result<Vec<Message>, StoreError>;
     ledger / ledger_now(query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError>;
     records / records_now(query: RecordQuery) -> Result<Records, StoreError>;
     retain / retain_now(before: Timestamp, limit: usize) -> Result<Retained, StoreError>;

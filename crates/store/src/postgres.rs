@@ -264,6 +264,10 @@ impl Store for Postgres {
         outbox::undelivered(&self.link().await?, now, limit).await
     }
 
+    async fn outbox_to(&self, run: RunId) -> Result<Vec<Message>, StoreError> {
+        outbox::to(&self.link().await?, run).await
+    }
+
     async fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
         account::ledger(&self.link().await?, &query).await
     }

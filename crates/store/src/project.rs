@@ -8,6 +8,7 @@ pub mod attempts;
 mod flights;
 pub mod moments;
 mod reopened;
+mod writes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use crate::run::{Origin, Owner, RunStatus, Standing};
 
 use flights::Flights;
 pub use reopened::{Reopened, reopened};
+pub use writes::{Part, Write, writes};
 
 /// What is carried from one entry of a journal to the next.
 #[derive(Debug, Clone, PartialEq, Default)]

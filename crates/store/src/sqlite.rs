@@ -153,7 +153,8 @@ impl AsRef<dyn Store> for Sqlite {
 #[async_trait]
 impl Store for Sqlite {
     async fn publish(&self, publication: Publication) -> Result<Published, StoreError> {
-        self.writer.write(move |desk| flow::publish(desk, &publication))?.await
+        let readable = flow::Readable::of(&publication);
+        self.writer.write(move |desk| flow::publish(desk, &publication, &readable))?.await
     }
 
     async fn flows(&self, query: FlowQuery) -> Result<Page<FlowRow>, StoreError> {
@@ -243,6 +244,10 @@ impl Store for Sqlite {
 
     async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {
         self.read(move |db| outbox::undelivered(db, now, limit)).await
+    }
+
+    async fn outbox_to(&self, run: RunId) -> Result<Vec<Message>, StoreError> {
+        self.read(move |db| outbox::to(db, run)).await
     }
 
     async fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {

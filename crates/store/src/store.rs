@@ -104,6 +104,9 @@ pub trait Store: Send + Sync {
     /// Messages that were not delivered and may be by now, oldest first.
     async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError>;
 
+    /// Messages to one run that were not delivered, by sender; also those that may not be yet.
+    async fn outbox_to(&self, run: RunId) -> Result<Vec<Message>, StoreError>;
+
     /// The ledger of an account.
     async fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError>;
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::join;
 use super::reader::{Fields, Reader, at_index, shown};
-use super::refs;
+use super::refs::{self, Within};
 use crate::expr::{Condition, cel};
 use crate::plan::{Compute, Edge, Kind, Node, NodeIx, OnFailure, Routing, Scope, When};
 
@@ -47,7 +47,7 @@ pub(super) fn scope(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) 
         refs::check_nodes(node, path, reader);
     }
     reader.scopes.pop();
-    join::check(&mut read.nodes, &read.paths, join::Early::Refused, reader);
+    join::check(&mut read.nodes, &read.paths, &read.within, join::Early::Refused, reader);
     if depth == 1
         && let Some(declared) = declared.filter(|declared| !declared.is_empty())
     {
@@ -67,15 +67,18 @@ struct Read {
     nodes: Vec<Node>,
     paths: Vec<String>,
     index: BTreeMap<String, NodeIx>,
+    within: Vec<Within>,
 }
 
 fn read_nodes(list: &[Value], path: &str, depth: usize, reader: &mut Reader) -> Read {
-    let mut read = Read { nodes: Vec::with_capacity(list.len()), paths: Vec::new(), index: BTreeMap::new() };
+    let mut read = Read { nodes: Vec::new(), paths: Vec::new(), index: BTreeMap::new(), within: Vec::new() };
     for (i, value) in list.iter().enumerate() {
         let path = at_index(path, i);
         let Some(mut fields) = Fields::of(value, path.clone(), reader) else { continue };
         let id = fields.id("id", reader).unwrap_or_default();
+        let from = reader.outward.len();
         let node = node::read(&id, fields, depth, reader);
+        let within = refs::take_within(read.nodes.len(), from, reader);
         if !reader.check_key(&id, &format!("{path}.id")) {
             continue;
         }
@@ -86,6 +89,7 @@ fn read_nodes(list: &[Value], path: &str, depth: usize, reader: &mut Reader) -> 
         }
         read.index.insert(id.into_owned(), read.nodes.len());
         read.nodes.push(node);
+        read.within.extend(within);
         read.paths.push(path);
     }
     read

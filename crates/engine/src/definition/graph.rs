@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::reader::{Fields, Reader, at_index, at_key, shown};
-use super::refs;
+use super::refs::{self, Within};
 use crate::plan::{Edge, Node, NodeIx, Routing, Scope, When};
 
 /// The action of a node that chooses none.
@@ -36,7 +36,7 @@ pub(super) fn scope(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) 
         return None;
     }
     reader.scopes.push(node_map.keys().cloned().collect::<BTreeSet<_>>());
-    let (mut nodes, index) = read_nodes(node_map, &nodes_path, depth, reader);
+    let (mut nodes, index, within) = read_nodes(node_map, &nodes_path, depth, reader);
     let start = find_start(start_key, &index, fields, reader);
     read_edges(edge_list, &fields.at("edges"), &mut nodes, &index, reader);
     let path_of = |ix: NodeIx, nodes: &[Node]| at_key(&nodes_path, &nodes[ix].key);
@@ -46,6 +46,7 @@ pub(super) fn scope(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) 
     reader.scopes.pop();
     let start = start?;
     routes::check(&nodes, start, &nodes_path, reader);
+    routes::check_reads(&nodes, &index, &within, &nodes_path, reader);
     refs::check_shared(&nodes, &nodes_path, reader);
     Some(Scope { routing: Routing::Action { start }, owns_shared: true, nodes, index })
 }
@@ -55,16 +56,19 @@ fn read_nodes(
     path: &str,
     depth: usize,
     reader: &mut Reader,
-) -> (Vec<Node>, BTreeMap<String, NodeIx>) {
+) -> (Vec<Node>, BTreeMap<String, NodeIx>, Vec<Within>) {
     let mut nodes = Vec::with_capacity(map.len());
     let mut index = BTreeMap::new();
+    let mut within = Vec::new();
     for (key, value) in map {
         let path = at_key(path, key);
         reader.check_key(key, &path);
         index.insert(key.clone(), nodes.len());
+        let from = reader.outward.len();
         nodes.push(node::read(key, value, path, depth, reader));
+        within.extend(refs::take_within(nodes.len() - 1, from, reader));
     }
-    (nodes, index)
+    (nodes, index, within)
 }
 
 fn find_start(

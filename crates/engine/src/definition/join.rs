@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::reader::{Reader, shown};
-use super::refs;
+use super::refs::{self, Within};
 use crate::limits;
 use crate::plan::{Node, NodeIx, When};
 use crate::reference::Root;
@@ -24,57 +24,89 @@ pub(super) enum Early {
     Warned,
 }
 
-/// Counts in-edges and checks the scope; `paths` are the places of the nodes, `beside` is what it is to read the result
-/// of a node that need not have run before. What surely comes after cannot be read in any form.
-pub(super) fn check(nodes: &mut [Node], paths: &[String], beside: Early, reader: &mut Reader) {
+/// Counts in-edges and checks the scope; `paths` are the places of the nodes, `within` is what is read from inside
+/// them, `beside` is what it is to read the result of a node that need not have run before. What surely comes after
+/// cannot be read in any form.
+pub(super) fn check(
+    nodes: &mut [Node],
+    paths: &[String],
+    within: &[Within],
+    beside: Early,
+    reader: &mut Reader,
+) {
     count_in_edges(nodes);
     let Some(order) = order(nodes, paths, reader) else { return };
-    let reads = reads(nodes);
+    let reads = reads(nodes, paths, within);
     let writers = writers(nodes, &order);
     if reads.is_empty() && writers.is_empty() {
         return;
     }
     let before = Ancestors::of(nodes, &order);
-    for Read { reader_ix, named_ix, ended, of_output } in reads {
-        if (ended && named_ix == reader_ix) || before.contains(reader_ix, named_ix) {
-            continue;
+    for read in reads {
+        let there = before.contains(read.reader_ix, read.named_ix);
+        if !there && !(read.at_end && read.named_ix == read.reader_ix) {
+            too_early(&read, nodes, &before, beside, reader);
         }
-        let path = paths[reader_ix].clone();
-        if named_ix == reader_ix {
-            let reason = "a node cannot read its own result".to_owned();
-            reader.out_of_order(path, reason, None, Early::Refused);
-            continue;
-        }
-        let name = shown(&nodes[named_ix].key);
-        let comes_after = before.contains(named_ix, reader_ix);
-        // Whether a node beside this one failed can be of interest, if it is known by then.
-        let early = match (comes_after, of_output) {
-            (true, _) => Early::Refused,
-            (false, true) => beside,
-            (false, false) => Early::Warned,
-        };
-        let (reason, hint) = if comes_after {
-            let reason = format!("`{name}` cannot have run before this node: it comes after it");
-            (reason, format!("read the result of a node that comes before, or turn the edges to `{name}`"))
-        } else {
-            let reason =
-                format!("`{name}` need not have run before this node: its result may be missing here");
-            (reason, format!("let this node depend on `{name}`"))
-        };
-        reader.out_of_order(path, reason, Some(hint), early);
     }
+    clashes(&writers, nodes, paths, &before, reader);
+}
+
+/// Reports that something is read which is not there yet, or need not be.
+fn too_early(read: &Read<'_>, nodes: &[Node], before: &Ancestors, beside: Early, reader: &mut Reader) {
+    let path = read.path.to_owned();
+    if read.named_ix == read.reader_ix {
+        let reason = match read.inside {
+            true => {
+                format!("`{}` has no result yet: this node is inside it", shown(&nodes[read.named_ix].key))
+            }
+            false => "a node cannot read its own result".to_owned(),
+        };
+        reader.out_of_order(path, reason, None, Early::Refused);
+        return;
+    }
+    let name = shown(&nodes[read.named_ix].key);
+    let comes_after = before.contains(read.named_ix, read.reader_ix);
+    // Whether a node beside this one failed can be of interest, if it is known by then.
+    let early = match (comes_after, read.of_output) {
+        (true, _) => Early::Refused,
+        (false, true) => beside,
+        (false, false) => Early::Warned,
+    };
+    let whom = match read.inside {
+        true => format!("`{}`", shown(&nodes[read.reader_ix].key)),
+        false => "this node".to_owned(),
+    };
+    let (reason, hint) = if comes_after {
+        let after = if read.inside { whom.as_str() } else { "it" };
+        let reason = format!("`{name}` cannot have run before this node: it comes after {after}");
+        (reason, format!("read the result of a node that comes before, or turn the edges to `{name}`"))
+    } else {
+        let reason = format!("`{name}` need not have run before this node: its result may be missing here");
+        (reason, format!("let {whom} depend on `{name}`"))
+    };
+    reader.out_of_order(path, reason, Some(hint), early);
+}
+
+/// Warns of nodes that may run side by side and write the same.
+fn clashes(
+    writers: &BTreeMap<String, Vec<NodeIx>>,
+    nodes: &[Node],
+    paths: &[String],
+    before: &Ancestors,
+    reader: &mut Reader,
+) {
     let mut looks = limits::PROBLEMS;
     for (key, list) in writers {
         // In topological order writers form a chain exactly if each comes before the next.
         let clash = list.windows(2).find(|pair| {
             !before.contains(pair[1], pair[0])
-                && !exclude_each_other(pair[0], pair[1], nodes, &before, &mut looks)
+                && !exclude_each_other(pair[0], pair[1], nodes, before, &mut looks)
         });
         if let Some(&[a, b]) = clash {
             let reason = format!(
                 "`{}` and this node may run side by side and both write `{}`: the later one wins",
                 shown(&nodes[a].key),
-                shown(&key)
+                shown(key)
             );
             reader.warning(paths[b].clone(), reason);
         }
@@ -184,29 +216,46 @@ fn spelled(nodes: &[Node], cycle: &[NodeIx]) -> String {
 
 /// Who reads what of whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Read {
+struct Read<'a> {
     reader_ix: NodeIx,
     named_ix: NodeIx,
-    /// The reader has ended by then.
-    ended: bool,
+    /// An edge reads it when the node has ended.
+    at_end: bool,
     /// The result, not the status or the error.
     of_output: bool,
+    /// A node inside the reader reads it.
+    inside: bool,
+    path: &'a str,
 }
 
-fn reads(nodes: &[Node]) -> Vec<Read> {
+fn reads<'a>(nodes: &[Node], paths: &'a [String], within: &'a [Within]) -> Vec<Read<'a>> {
     let index: BTreeMap<&str, NodeIx> =
         nodes.iter().enumerate().map(|(ix, n)| (n.key.as_str(), ix)).collect();
     let mut reads = Vec::new();
-    for (ix, node) in nodes.iter().enumerate() {
+    for (reader_ix, node) in nodes.iter().enumerate() {
         let own = refs::of_node(node).into_iter().map(|reference| (reference, false));
         let edges = node.out.iter().filter_map(|edge| match &edge.when {
             When::If(condition) => Some(condition.refs()),
             When::Always | When::Action(_) => None,
         });
-        for (reference, ended) in own.chain(edges.flatten().map(|reference| (reference, true))) {
-            let named = reference.node().and_then(|name| index.get(name));
+        for (reference, at_end) in own.chain(edges.flatten().map(|reference| (reference, true))) {
+            let Some(named_ix) = reference.node().and_then(|name| index.get(name).copied()) else { continue };
             let of_output = matches!(reference.root, Root::Output(_));
-            reads.extend(named.map(|named_ix| Read { reader_ix: ix, named_ix: *named_ix, ended, of_output }));
+            let path = paths[reader_ix].as_str();
+            reads.push(Read { reader_ix, named_ix, at_end, of_output, inside: false, path });
+        }
+    }
+    for Within { reader_ix, read } in within {
+        let Some(named_ix) = index.get(read.name.as_str()).copied() else { continue };
+        if named_ix != *reader_ix || refs::is_hidden_inside(&nodes[named_ix], read.of_output) {
+            reads.push(Read {
+                reader_ix: *reader_ix,
+                named_ix,
+                at_end: false,
+                of_output: read.of_output,
+                inside: true,
+                path: &read.path,
+            });
         }
     }
     reads.sort_unstable();

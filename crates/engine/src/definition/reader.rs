@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::Strictness;
 use super::join::Early;
+use super::refs::Outward;
 use crate::limits;
 use crate::problem::{Problems, did_you_mean};
 pub(super) use fields::Fields;
@@ -36,6 +37,8 @@ pub(super) struct Reader {
     strictness: Strictness,
     /// Node names of the scopes around the place being read, outermost first: what a reference may name.
     pub(super) scopes: Vec<BTreeSet<String>>,
+    /// What has been read of nodes of the scopes around, and has not been checked by those yet.
+    pub(super) outward: Vec<Outward>,
     /// The keys that the shared state of the scope being read begins with; `None` = nobody can tell.
     pub(super) begins_with: Option<BTreeSet<String>>,
 }
@@ -52,6 +55,7 @@ impl Reader {
             suggestions_left: SUGGESTION_BUDGET,
             strictness,
             scopes: Vec::new(),
+            outward: Vec::new(),
             begins_with: Some(BTreeSet::new()),
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::reader::{Reader, at_key, shown};
-use crate::plan::{Body, Branch, Branches, Call, Compute, Kind, LoopOver, Node, Post, Prep, Timer};
+use crate::plan::{Body, Branch, Branches, Call, Compute, Kind, LoopOver, Node, NodeIx, Post, Prep, Timer};
 use crate::reference::{Ref, Root, Seg};
 
 /// The references a node reads itself, those of scopes inside it and of its edges left out.
@@ -126,6 +126,36 @@ fn set_by(compute: &Compute) -> Vec<&str> {
     }
 }
 
+/// A reference from inside a node to a node of a scope around it.
+pub(super) struct Outward {
+    /// Which of the scopes around it is meant, from the outermost.
+    level: usize,
+    pub(super) name: String,
+    /// The result, not the status or the error.
+    pub(super) of_output: bool,
+    /// Where it is read.
+    pub(super) path: String,
+}
+
+/// A reference to a node of a scope from inside another node of it.
+pub(super) struct Within {
+    pub(super) reader_ix: NodeIx,
+    pub(super) read: Outward,
+}
+
+/// Takes what nodes inside the node at `ix` read of nodes of the scope being read; `from` is how much had been read
+/// from inside nodes before this one.
+pub(super) fn take_within(ix: NodeIx, from: usize, reader: &mut Reader) -> Vec<Within> {
+    let level = reader.scopes.len().saturating_sub(1);
+    let meant = reader.outward.extract_if(from.., |read| read.level == level);
+    meant.map(|read| Within { reader_ix: ix, read }).collect()
+}
+
+/// Whether a node has nothing to read for the nodes inside it: a loop shows its turn, and every node its status.
+pub(super) fn is_hidden_inside(node: &Node, of_output: bool) -> bool {
+    of_output && !matches!(node.kind, Kind::Loop(_))
+}
+
 /// Reports references of a node to nodes that are in none of the scopes around it.
 pub(super) fn check_nodes(node: &Node, path: &str, reader: &mut Reader) {
     check_known(&of_node(node), path, reader);
@@ -133,11 +163,22 @@ pub(super) fn check_nodes(node: &Node, path: &str, reader: &mut Reader) {
 
 /// Reports those of `refs` that name a node which is in none of the scopes around the place.
 pub(super) fn check_known(refs: &[&Ref], path: &str, reader: &mut Reader) {
-    let unknown: BTreeSet<&str> = refs
+    let named: BTreeSet<(&str, bool)> = refs
         .iter()
-        .filter_map(|reference| reference.node())
-        .filter(|name| !reader.scopes.iter().any(|scope| scope.contains(*name)))
+        .filter_map(|reference| Some((reference.node()?, matches!(reference.root, Root::Output(_)))))
         .collect();
+    let mut unknown: BTreeSet<&str> = BTreeSet::new();
+    for (name, of_output) in named {
+        match reader.scopes.iter().rposition(|scope| scope.contains(name)) {
+            // The scope that is being read looks at these itself.
+            Some(level) if level + 1 == reader.scopes.len() => {}
+            Some(level) => {
+                let (name, path) = (name.to_owned(), path.to_owned());
+                reader.outward.push(Outward { level, name, of_output, path });
+            }
+            None => drop(unknown.insert(name)),
+        }
+    }
     for name in unknown {
         let scopes = std::mem::take(&mut reader.scopes);
         let known = scopes.iter().rev().flatten().map(String::as_str);

@@ -118,7 +118,13 @@ fn build(
 ) -> (Scope, Vec<ExpandedTask>) {
     let (tasks, conditions) = expansion::expand(steps, tree, reader);
     reader.scopes.push(tasks.iter().map(|task| task.step.id.clone()).collect::<BTreeSet<_>>());
-    let mut nodes: Vec<Node> = tasks.iter().map(|task| node::read(task, depth, tree, reader)).collect();
+    let mut nodes: Vec<Node> = Vec::with_capacity(tasks.len());
+    let mut within = Vec::new();
+    for (ix, task) in tasks.iter().enumerate() {
+        let from = reader.outward.len();
+        nodes.push(node::read(task, depth, tree, reader));
+        within.extend(refs::take_within(ix, from, reader));
+    }
     let paths: Vec<String> = tasks.iter().map(|task| task.step.path.clone()).collect();
     for (ix, task) in tasks.iter().enumerate() {
         for need in &task.needs {
@@ -138,7 +144,7 @@ fn build(
         }
     }
     reader.scopes.pop();
-    join::check(&mut nodes, &paths, join::Early::Warned, reader);
+    join::check(&mut nodes, &paths, &within, join::Early::Warned, reader);
     let expanded = tasks.iter().map(|task| expanded(task, &tasks)).collect();
     let index: BTreeMap<_, _> = nodes.iter().enumerate().map(|(ix, node)| (node.key.clone(), ix)).collect();
     (Scope { routing: Routing::Join { on_failure: OnFailure::Stop }, owns_shared, nodes, index }, expanded)

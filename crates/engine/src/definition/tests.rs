@@ -3,6 +3,7 @@
 mod dag;
 mod graph;
 mod hostile;
+mod order;
 mod steps;
 
 use serde_json::Value;

@@ -5,7 +5,7 @@ use crate::problem::did_you_mean;
 use crate::text::excerpt;
 
 /// The names that may follow a `$`.
-const ROOTS: [&str; 6] = ["params", "shared", "input", "var", "result", "node"];
+pub(crate) const REFERENCE_ROOTS: [&str; 6] = ["params", "shared", "input", "var", "result", "node"];
 /// What of a node may be read.
 const NODE_PARTS: [&str; 3] = ["output", "error", "status"];
 
@@ -31,7 +31,9 @@ pub fn parse_dollar(text: &str) -> Option<Result<Ref, String>> {
         Some(root) => from_root(text, root),
         None => {
             let end = rest.find(['.', '[']).unwrap_or(rest.len());
-            let hint = did_you_mean(&rest[..end], ROOTS).map(|hint| format!("; {hint}")).unwrap_or_default();
+            let hint = did_you_mean(&rest[..end], REFERENCE_ROOTS)
+                .map(|hint| format!("; {hint}"))
+                .unwrap_or_default();
             Err(format!(
                 "`{}` starts with no known root{hint} (known: $params, $shared, $input, $var, $result, $node)",
                 excerpt(text)
@@ -63,7 +65,7 @@ pub fn parse_variable(text: &str) -> Result<Ref, String> {
 /// The root a `$` text starts with, if it is one of ours and ends there.
 pub(super) fn known_root(text: &str) -> Option<&'static str> {
     let rest = text.strip_prefix('$')?;
-    ROOTS.into_iter().find(|root| {
+    REFERENCE_ROOTS.into_iter().find(|root| {
         rest.strip_prefix(root).is_some_and(|after| after.is_empty() || after.starts_with(['.', '[']))
     })
 }

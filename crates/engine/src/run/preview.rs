@@ -8,6 +8,7 @@ mod reach;
 mod walk;
 
 use crate::event::Event;
+use crate::id::RunId;
 use crate::input::{Given, Input, Refusal};
 use crate::path::NodePath;
 use crate::plan::Plan;
@@ -17,6 +18,9 @@ use walk::Walk;
 
 /// Places told of one round: an answer with more would be read by nobody.
 pub const PLACES_MAX: usize = 10_000;
+
+/// Child runs of last time that are named for one call.
+const CHILDREN_MAX: usize = 100;
 
 /// What a new round would do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -65,6 +69,8 @@ pub struct PlannedCall {
     pub by: &'static str,
     /// What one of them would be charged, of many the most; `None` = nothing, or it cannot be told before.
     pub estimate: Option<i64>,
+    /// The child runs that were made here last time, of many the first: what those cost, these may.
+    pub children: Vec<RunId>,
 }
 
 /// What becomes of a node.

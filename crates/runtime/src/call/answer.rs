@@ -11,6 +11,8 @@
 //! | 5xx | failed |
 //! | 408, 425, 429, 502, 503, 504, or `"temporary": true` with an error | failed, by a temporary fault |
 //!
+//! 429 and 503 may say in `Retry-After`, in seconds or as a date, when to come back.
+//!
 //! `retryable` in the body of a failure has the last word. Any answer may have `logs`: lines for people.
 
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use serde_json::{Map, Value};
 use windlass_engine::input::Outcome;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::text::{a_type, excerpt, plain};
+use windlass_engine::time::Timestamp;
 
 use super::failed;
 use crate::log::{Log, read_lines};
@@ -28,6 +31,14 @@ pub(super) struct Answer<'a> {
     pub(super) worker: &'a str,
     pub(super) status: u16,
     pub(super) body: &'a [u8],
+    /// How long it asked to be left alone.
+    pub(super) retry_after_ms: Option<u64>,
+}
+
+/// What the header `Retry-After` asks for: a number of seconds, or a date.
+pub(super) fn read_retry_after(header: &str, now: Timestamp) -> Option<u64> {
+    let seconds = header.trim().parse::<u64>().ok().map(|seconds| seconds.saturating_mul(1_000));
+    seconds.or_else(|| Some(Timestamp::parse_http_date(header)?.since(now)))
 }
 
 /// How the call went, and what the worker logged.
@@ -89,7 +100,8 @@ fn suspended(answer: &Answer<'_>, mut fields: Map<String, Value>) -> Outcome {
 }
 
 fn refused(answer: &Answer<'_>, fields: &Map<String, Value>) -> Outcome {
-    let Answer { worker, status, body } = answer;
+    let Answer { worker, status, body, retry_after_ms } = answer;
+    let retry_after_ms = retry_after_ms.filter(|_| matches!(status, 429 | 503));
     let said = match fields.get("error").filter(|error| !is_nothing(error)) {
         Some(error) => plain(error).into_owned(),
         None => excerpt(String::from_utf8_lossy(body).trim()).into_owned(),
@@ -106,7 +118,7 @@ fn refused(answer: &Answer<'_>, fields: &Map<String, Value>) -> Outcome {
     };
     let colon = if said.is_empty() { "" } else { ": " };
     let message = format!("worker `{worker}` answered {status}{colon}{said}{remedy}");
-    Outcome::Failed(fault(message, kind, retryable, fields))
+    Outcome::Failed(fault(message, kind, retryable, fields).after(retry_after_ms))
 }
 
 /// A worker's error; whether it can be tried again, and soon, is for the worker to say.
@@ -159,7 +171,11 @@ mod tests {
     use serde_json::json;
 
     fn read(status: u16, body: &str) -> Outcome {
-        read_answer(&Answer { worker: "w", status, body: body.as_bytes() }).0
+        read_answer(&answer(status, body)).0
+    }
+
+    fn answer(status: u16, body: &str) -> Answer<'_> {
+        Answer { worker: "w", status, body: body.as_bytes(), retry_after_ms: Some(3_000) }
     }
 
     fn failure(status: u16, body: &str) -> (String, bool) {
@@ -168,6 +184,7 @@ mod tests {
                 let temporary = matches!(status, 408 | 425 | 429 | 502 | 503 | 504);
                 assert_eq!(fault.kind == FaultKind::Transport, temporary);
                 assert_eq!(fault.kind == FaultKind::Error, !temporary);
+                assert_eq!(fault.retry_after_ms, matches!(status, 429 | 503).then_some(3_000));
                 (fault.message, fault.retryable)
             }
             other => panic!("{other:?}"),
@@ -207,7 +224,7 @@ mod tests {
     #[test]
     fn any_answer_may_bring_lines_for_people() {
         let logged = |status, body: &str| {
-            let (outcome, log) = read_answer(&Answer { worker: "w", status, body: body.as_bytes() });
+            let (outcome, log) = read_answer(&answer(status, body));
             (outcome, log.lines.into_iter().map(|said| said.message).collect::<Vec<_>>())
         };
         let done = (Outcome::Done(Arc::new(json!(7))), vec!["a".to_owned()]);
@@ -230,6 +247,18 @@ mod tests {
         assert_eq!(failure(503, "").0, "worker `w` answered 503");
         assert_eq!(failure(500, r#"{"error": "boom"}"#).0, "worker `w` answered 500: boom");
         assert!(failure(302, "").0.contains("redirects are not followed"));
+    }
+
+    #[test]
+    fn when_to_come_back_is_told_in_seconds_or_as_a_date() {
+        let now = Timestamp(784_111_777_000);
+        let read = |header| read_retry_after(header, now);
+        assert_eq!((read("120"), read(" 0 ")), (Some(120_000), Some(0)));
+        assert_eq!(read("Sun, 06 Nov 1994 08:49:40 GMT"), Some(3_000));
+        assert_eq!(read("Sun, 06 Nov 1994 08:49:30 GMT"), Some(0), "that has passed");
+        assert_eq!(read("99999999999999999999"), None);
+        assert_eq!(read("18446744073709551615"), Some(u64::MAX));
+        assert_eq!((read("-1"), read("1.5"), read("soon"), read("")), (None, None, None, None));
     }
 
     #[test]

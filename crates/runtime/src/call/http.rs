@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::redirect;
 use reqwest::{Client, Response, Url};
 use serde::Serialize;
@@ -22,7 +22,7 @@ use windlass_engine::retry::FaultKind;
 use windlass_engine::text::excerpt;
 
 use super::address::Policy;
-use super::answer::{Answer, read_answer};
+use super::answer::{Answer, read_answer, read_retry_after};
 use super::{Limit, failed, failed_for_good};
 use crate::Runtime;
 use crate::log::Log;
@@ -48,6 +48,13 @@ pub(super) fn client(policy: Policy, idle_max: usize) -> Client {
         .user_agent(concat!("windlass/", env!("CARGO_PKG_VERSION")))
         .build()
         .expect("a client without certificates has nothing to read that could be missing")
+}
+
+/// An answer as it came.
+struct Said {
+    status: u16,
+    retry_after_ms: Option<u64>,
+    body: Vec<u8>,
 }
 
 #[derive(Serialize)]
@@ -97,13 +104,15 @@ impl Runtime {
         }
         let _ = worker.set(chosen.id.clone());
         match self.ask(order, limit, &chosen).await {
-            Ok((status, body)) => read_answer(&Answer { worker: &chosen.id, status, body: &body }),
+            Ok(Said { status, retry_after_ms, body }) => {
+                read_answer(&Answer { worker: &chosen.id, status, body: &body, retry_after_ms })
+            }
             Err(outcome) => (outcome, Log::default()),
         }
     }
 
-    /// The status and the body that a worker answers with, or why there is no answer.
-    async fn ask(&self, order: &Order, limit: Limit, worker: &Chosen) -> Result<(u16, Vec<u8>), Outcome> {
+    /// What a worker answers with, or why there is no answer.
+    async fn ask(&self, order: &Order, limit: Limit, worker: &Chosen) -> Result<Said, Outcome> {
         let id = &worker.id;
         let url = target(Policy::of(self.settings()), &worker.url, &order.service)?;
         let params = order.params.merged();
@@ -126,8 +135,10 @@ impl Runtime {
             Err(error) => return Err(broken(id, &error)),
         };
         let status = response.status().as_u16();
+        let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let retry_after_ms = retry_after.and_then(|header| read_retry_after(header, self.clock().now()));
         match read_body(response).await {
-            Ok(Some(body)) => Ok((status, body)),
+            Ok(Some(body)) => Ok(Said { status, retry_after_ms, body }),
             Ok(None) => Err(failed_for_good(
                 FaultKind::Error,
                 format!("worker `{id}` answered with more than {ANSWER_BYTES_MAX} bytes: answer with less"),

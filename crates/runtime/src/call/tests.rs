@@ -136,6 +136,12 @@ async fn a_call_that_was_suspended_is_asked_again_with_its_memo() {
 }
 
 #[tokio::test]
+async fn a_worker_that_is_busy_says_when_to_come_back() {
+    let (runtime, _worker) = with_answer(answer(503, "{}").replace("x\r", "x\r\nretry-after: 7\r")).await;
+    assert_eq!(fault(&call(&runtime, &order(Exec::Http)).await).retry_after_ms, Some(7_000));
+}
+
+#[tokio::test]
 async fn a_worker_may_be_called_by_name() {
     let runtime = server(Settings::default()).await;
     let worker = double(|_| async { answer(200, r#"{"result": 1}"#) }).await;

@@ -28,7 +28,12 @@ const RECHECK_MS_DEFAULT: u64 = 30_000;
 impl Runtime {
     /// Takes the ends of jobs, each for itself.
     pub async fn finish(&self, mut ends: Vec<Finish>) -> Vec<Result<Verdict, RuntimeError>> {
-        ends.iter_mut().for_each(|end| unhurry(&mut end.outcome));
+        for end in &mut ends {
+            unhurry(&mut end.outcome);
+            if let Outcome::Failed(fault) = &mut end.outcome {
+                fault.retry_after_ms = end.retry_after_ms;
+            }
+        }
         let (n, runtime) = (ends.len(), self.clone());
         // A task of its own: whoever goes away meanwhile leaves nothing half done.
         let all = self.tasks().spawn(async move { runtime.finish_all(ends).await });
@@ -115,7 +120,8 @@ fn recorded(outcome: &Outcome, is_call: bool, retry_after_ms: Option<u64>) -> Jo
             JobOutcome::Suspended { memo: memo.clone(), recheck_ms }
         }
         Outcome::Failed(fault) => {
-            let fault = if is_call { fault.clone().permanent() } else { fault.clone() };
+            let fault = fault.clone().after(None);
+            let fault = if is_call { fault.permanent() } else { fault };
             JobOutcome::Failed { fault, retry_after_ms }
         }
         Outcome::Canceled | Outcome::WorkerLost | Outcome::ServerLost => {

@@ -100,6 +100,7 @@ forward! {
     ready / ready_now(query: ReadyQuery) -> Vec<JobRow>;
     ready_by_key / ready_by_key_now(query: KeyQuery) -> KeyRows;
     outbox / outbox_now(now: Timestamp, limit: usize) -> Vec<Message>;
+    outbox_to / outbox_to_now(run: RunId) -> Vec<Message>;
     ledger / ledger_now(query: LedgerQuery) -> Vec<LedgerRow>;
     records / records_now(query: RecordQuery) -> Records;
     retain / retain_now(before: Timestamp, limit: usize) -> Retained;

@@ -108,7 +108,8 @@ pub struct JobResult {
     /// Whether trying again can help; absent = yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
-    /// With `failed`, of a plain job: the next attempt begins not before so long, whatever the backoff says.
+    /// With `failed`: the next attempt begins not before so long, whatever the backoff says; of a call of a run, up to
+    /// an hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Value::is_null")]

@@ -94,7 +94,7 @@ pub struct PlannedCost {
     pub estimated: i64,
     /// Of nodes that run or may run.
     pub at_most: i64,
-    /// Calls whose price cannot be told before, child runs included.
+    /// Calls whose price cannot be told before; of child runs, those that were not made last time.
     pub unknown: u64,
 }
 

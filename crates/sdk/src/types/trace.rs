@@ -117,8 +117,8 @@ pub struct Why {
 pub struct Reason {
     /// Where; empty = the run itself.
     pub node: String,
-    /// `start`, `resume`, `step`, `nothing`, `cancel_confirmation`, `answer`, `worker`, `queue`, `retry`, `report`,
-    /// `timer`, `signal`, `approval`, `balance` or `budget`.
+    /// `start`, `resume`, `step`, `nothing`, `cancel_confirmation`, `answer`, `worker`, `queue` (which is paused),
+    /// `limit` (of the queue), `retry`, `report`, `timer`, `signal`, `approval`, `balance` or `budget`.
     pub waits_for: String,
     /// The same in a sentence.
     pub text: String,
@@ -144,9 +144,12 @@ pub struct Reason {
     /// When it goes on, or gives up, by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
-    /// Money that is missing, in minor units.
+    /// What the call would cost that waits for money, in minor units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amount: Option<i64>,
+    /// What the account lacks of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<i64>,
 }
 
 /// A change of any run, as the stream of all runs tells it.

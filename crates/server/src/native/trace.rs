@@ -9,6 +9,7 @@ use windlass_runtime::run::RunView;
 use windlass_sdk::types::{Attempt, JournalEntry, List, PageQuery, Reason, Why};
 use windlass_store::job::JobStatus;
 use windlass_store::project::attempts::Attempts;
+use windlass_store::queue::{QueueDepth, Rate, Spent};
 use windlass_store::run::Since;
 use windlass_store::worker::WorkerQuery;
 
@@ -71,7 +72,30 @@ pub(crate) async fn why(State(app): State<App>, At(id): At<String>) -> Answer<Js
     for reason in asked.take(REASONS_LOOKED_INTO) {
         look_into(&app, &view, reason).await?;
     }
+    count_missing(&app, &view, &mut reasons).await?;
     Ok(Json(Why { id: view.row.id.to_string(), status: shape::status(view.row.standing.status), reasons }))
+}
+
+/// Adds what only the store knows: how much of a call's cost the account lacks.
+async fn count_missing(app: &App, view: &RunView, reasons: &mut [Reason]) -> Answer<()> {
+    let mut short: Vec<&mut Reason> =
+        reasons.iter_mut().filter(|reason| reason.waits_for == "balance").collect();
+    let Some(account) = view.row.origin.account.as_deref().filter(|_| !short.is_empty()) else {
+        return Ok(());
+    };
+    let Some(row) = app.store().account(account).await? else { return Ok(()) };
+    for reason in &mut short {
+        let amount = reason.amount.unwrap_or_default();
+        let (balance, missing) = (row.balance, amount.saturating_sub(row.balance));
+        // What came in since lets it go without anybody's help.
+        if missing > 0 {
+            reason.text =
+                format!("a call of {amount} is more than the account has: {balance}, {missing} too little");
+            reason.command = Some(format!("windlass account deposit {account} {missing}"));
+            reason.missing = Some(missing);
+        }
+    }
+    Ok(())
 }
 
 /// Adds what only the store knows: whether anybody is there to do the work.
@@ -92,11 +116,9 @@ async fn look_into(app: &App, view: &RunView, reason: &mut Reason) -> Answer<()>
             return Ok(());
         }
         let queues = app.store().queues(now).await?;
-        if queues.iter().any(|queue| queue.name == service && queue.is_paused) {
-            reason.waits_for = "queue".to_owned();
-            reason.text = format!("the queue `{service}` is paused");
-            // There is no command that resumes a queue.
-            reason.command = None;
+        if let Some(queue) = queues.iter().find(|queue| queue.name == service)
+            && held_back(app, queue, now, reason).await?
+        {
             return Ok(());
         }
     }
@@ -117,4 +139,36 @@ async fn look_into(app: &App, view: &RunView, reason: &mut Reason) -> Answer<()>
         reason.text = format!("a job for `{service}` waits for one of {n_workers} live workers");
     }
     Ok(())
+}
+
+/// Whether its queue hands out nothing now, which is what the reason says then.
+async fn held_back(app: &App, queue: &QueueDepth, now: Timestamp, reason: &mut Reason) -> Answer<bool> {
+    let name = &queue.name;
+    let n_running = queue.open.get(&JobStatus::Running).copied().unwrap_or_default();
+    let full = queue.limits.concurrency.filter(|most| n_running >= u64::from(*most));
+    let told = if queue.is_paused {
+        let text = format!("the queue `{name}` is paused");
+        Some(("queue", text, format!("windlass queue resume {name}")))
+    } else if let Some(most) = full {
+        let text =
+            format!("the queue `{name}` lets workers have {most} jobs at a time, and they have as many");
+        Some(("limit", text, format!("windlass queue limit {name} --concurrency none")))
+    } else if let Some(rate) = queue.limits.rate
+        && app.store().held(name.clone()).await?.spent.iter().any(|spent| is_used_up(rate, spent, now))
+    {
+        let text = format!("the queue `{name}` hands out {} jobs in {} ms, and has", rate.count, rate.per_ms);
+        Some(("limit", text, format!("windlass queue limit {name} --rate none")))
+    } else {
+        None
+    };
+    let Some((waits_for, text, command)) = told else { return Ok(false) };
+    (reason.waits_for, reason.text, reason.command) = (waits_for.to_owned(), text, Some(command));
+    Ok(true)
+}
+
+/// Whether the rate of a whole queue has not even one left: what is used of it comes back little by little.
+fn is_used_up(rate: Rate, spent: &Spent, now: Timestamp) -> bool {
+    let most = u64::from(rate.burst.unwrap_or(rate.count));
+    let back_ms = spent.full_at.since(now).saturating_mul(u64::from(rate.count));
+    spent.limit_key.is_empty() && back_ms > most.saturating_sub(1).saturating_mul(u64::from(rate.per_ms))
 }

@@ -68,7 +68,8 @@ impl From<StoreRefusal> for ApiError {
             | StoreRefusal::UnknownSchedule(_) => Code::Conflict,
             StoreRefusal::Malformed(_) => Code::Internal,
         };
-        ApiError::new(code, refusal.to_string())
+        let place = if code == Code::UnknownAccount { Some("account") } else { None };
+        ApiError::new(code, refusal.to_string()).about(place)
     }
 }
 
@@ -181,16 +182,16 @@ impl From<CreateError> for ApiError {
 
 impl From<AccountError> for ApiError {
     fn from(error: AccountError) -> Self {
-        let code = match error {
-            AccountError::Unknown(_) => Code::AccountNotFound,
-            AccountError::Taken { .. } => Code::AccountTaken,
-            AccountError::KeyTaken { .. } => Code::DepositTaken,
+        let (code, place) = match error {
+            AccountError::Unknown(_) => (Code::AccountNotFound, None),
+            AccountError::Taken { .. } => (Code::AccountTaken, Some("name")),
+            AccountError::KeyTaken { .. } => (Code::DepositTaken, Some("key")),
             AccountError::NoAmount(_) | AccountError::TooMuch => {
                 return ApiError::field(Code::InvalidBody, "amount", error.to_string());
             }
             AccountError::Runtime(error) => return error.into(),
         };
-        ApiError::new(code, error.to_string())
+        ApiError::new(code, error.to_string()).about(place)
     }
 }
 

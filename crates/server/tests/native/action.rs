@@ -99,6 +99,37 @@ async fn claim(host: &Host) -> Value {
 }
 
 #[tokio::test]
+async fn a_run_says_that_its_queue_holds_it_back() {
+    let host = Host::new().await;
+    host.publish("d", queued()).await;
+    let first = host.start("d", json!({})).await;
+    let second = host.start("d", json!({})).await;
+    let limit = async |body: Value| host.put("/api/v1/queues/press", body).await.ok();
+    let why = async |run: &str| {
+        let why = host.get(&format!("/api/v1/runs/{run}/why")).await.ok();
+        let reason = &why["reasons"][0];
+        format!(
+            "{} {}",
+            reason["waits_for"].as_str().unwrap(),
+            reason["command"].as_str().unwrap_or_default()
+        )
+    };
+    assert_eq!(why(&first).await, "worker windlass worker --services press");
+    limit(json!({ "paused": true })).await;
+    assert_eq!(why(&first).await, "queue windlass queue resume press");
+    limit(json!({ "paused": false, "limits": { "concurrency": 1 } })).await;
+    let job = claim(&host).await;
+    let waits = if job["run"] == first.as_str() { &second } else { &first };
+    assert_eq!(why(waits).await, "limit windlass queue limit press --concurrency none");
+    host.finish(&job, json!({ "outcome": "done" })).await;
+    limit(json!({ "limits": { "rate": { "count": 1, "per_ms": 600_000 } } })).await;
+    let last = claim(&host).await;
+    assert!(last.is_object(), "the rate has one");
+    let third = host.start("d", json!({})).await;
+    assert_eq!(why(&third).await, "limit windlass queue limit press --rate none");
+}
+
+#[tokio::test]
 async fn a_job_is_claimed_kept_and_finished() {
     let host = Host::new().await;
     host.publish("d", queued()).await;

@@ -51,6 +51,15 @@ async fn a_child_is_linked_paid_by_its_parent_and_billed_to_it() {
     assert_eq!(host.get("/api/v1/accounts/acme").await.ok()["balance"], 93);
     host.get("/api/v1/runs?parent=nonsense").await.refused(404, "unknown_run");
 
+    // A plan takes the next child to cost what the last one did.
+    let plan = host.post(&format!("/api/v1/runs/{run}/rerun?plan=1"), json!({ "from": "own" })).await.ok();
+    assert_eq!(plan["cost"], json!({ "estimated": 7, "at_most": 7, "unknown": 0 }));
+    assert_eq!(
+        (&plan["nodes"][0]["node"], &plan["nodes"][0]["estimate"]),
+        (&json!("c"), &json!(5)),
+        "{plan}"
+    );
+
     // The node that called runs again: another child, whose cost is added.
     host.post(&format!("/api/v1/runs/{run}/rerun"), json!({ "from": "c" })).await.ok();
     let again = host.ended(&run).await;

@@ -19,6 +19,8 @@ enum Trouble {
     IsSilent,
     /// Says that it is busy.
     IsBusy,
+    /// Says that it is busy for a second.
+    IsBusyForLong,
 }
 
 /// A push worker of `video` that is in trouble for so many calls and then answers; and how often it was called.
@@ -45,6 +47,10 @@ async fn push_worker(host: &Host, trouble: Trouble, n_bad: usize) -> Arc<AtomicU
                     Trouble::IsSilent => return tokio::time::sleep(Duration::from_secs(30)).await,
                     Trouble::IsBusy => {
                         "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+                            .to_owned()
+                    }
+                    Trouble::IsBusyForLong => {
+                        "HTTP/1.1 429 Slow Down\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
                             .to_owned()
                     }
                 };
@@ -96,6 +102,38 @@ async fn a_push_worker_in_trouble_is_tried_three_times_more_and_then_asked_again
         assert_eq!(story(&host, &run).await, [QUICK, QUICK, QUICK, RECHECK, "rendered", "done"]);
         assert_eq!(ended["node_states"]["v"]["attempts"], 5);
     }
+}
+
+#[tokio::test]
+async fn a_worker_that_says_when_to_come_back_is_left_alone_until_then() {
+    let host = Host::new().await;
+    let calls = push_worker(&host, Trouble::IsBusyForLong, 1).await;
+    host.publish("film", video(json!({ "exec_type": "http" }))).await;
+    let begun = std::time::Instant::now();
+    let run = host.start("film", json!({})).await;
+    assert_eq!(host.ended(&run).await["status"], "completed");
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
+    assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert_eq!(story(&host, &run).await, [QUICK, "rendered", "done"]);
+}
+
+#[tokio::test]
+async fn a_pull_worker_says_when_to_come_back() {
+    let host = Host::new().await;
+    host.publish("film", video(json!({}))).await;
+    let run = host.start("film", json!({})).await;
+    let job = host.claim("video").await;
+    let busy =
+        json!({ "outcome": "failed", "error": "full", "temporary": true, "retry_after_ms": 86_400_000_u64 });
+    assert_eq!(host.finish(&job, busy).await, "ok");
+    let told = host.until(&run, |run| run["node_states"]["v"]["attempts"] == 1).await;
+    assert_eq!(told["status"], "waiting", "{told}");
+    let why = host.get(&format!("/api/v1/runs/{run}/why")).await.ok();
+    let until = why["reasons"][0]["until"].as_str().unwrap().to_owned();
+    let at = |text: &str| windlass_engine::time::Timestamp::parse_rfc3339(text).unwrap();
+    let waits_ms = at(&until).since(at(told["updated_at"].as_str().unwrap()));
+    // So long, and no longer than an hour.
+    assert_eq!(waits_ms, 3_600_000, "{why}");
 }
 
 #[tokio::test]

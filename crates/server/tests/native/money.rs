@@ -265,7 +265,8 @@ async fn a_run_that_is_refused_costs_nothing() {
     host.account("acme", 100).await;
     host.put("/api/v1/prices/audio_tts", per_second()).await.ok();
     let start = |body: &str| host.raw("POST", "/api/v1/flows/speak/runs", body.to_owned());
-    start(r#"{"account": "nobody"}"#).await.refused(422, "unknown_account");
+    let unknown = start(r#"{"account": "nobody"}"#).await.refused(422, "unknown_account");
+    assert_eq!(unknown["errors"][0]["path"], "account", "{unknown}");
     for (body, place) in [
         (r#"{"account": "acme", "budget": -1}"#, "budget"),
         (r#"{"account": "acme", "budget": 1.5}"#, "budget"),
@@ -333,6 +334,12 @@ async fn what_comes_back_lets_parked_runs_go_as_far_as_it_reaches() {
         (&reason["waits_for"], &reason["command"]),
         (&json!("balance"), &json!("windlass account deposit acme 100"))
     );
+    host.deposit("acme", 30, "some").await.ok();
+    let why = host.get(&format!("/api/v1/runs/{second}/why")).await.ok();
+    let reason = &why["reasons"][0];
+    assert_eq!((&reason["amount"], &reason["missing"]), (&json!(100), &json!(70)), "{why}");
+    assert_eq!(reason["command"], "windlass account deposit acme 70");
+    assert_eq!(reason["text"], "a call of 100 is more than the account has: 30, 70 too little");
     let length = async |run: &str| {
         let journal = host.get(&format!("/api/v1/runs/{run}/journal?limit=1000")).await.ok();
         journal["items"].as_array().unwrap().len()
@@ -343,8 +350,8 @@ async fn what_comes_back_lets_parked_runs_go_as_far_as_it_reaches() {
     assert_eq!(host.ended(&first).await["status"], "failed");
     let job = host.claim("audio_tts").await;
     assert_eq!(job["run"], second.as_str());
-    assert_eq!((host.money("acme").await, length(&third).await), ((0, 100), before));
-    host.deposit("acme", 99, "too little").await.ok();
+    assert_eq!((host.money("acme").await, length(&third).await), ((30, 100), before));
+    host.deposit("acme", 69, "too little").await.ok();
     host.deposit("acme", 1, "enough").await.ok();
     let last = host.claim("audio_tts").await;
     assert_eq!(last["run"], third.as_str());

@@ -73,8 +73,7 @@ impl World {
     }
 
     fn is_to_be_created(&self, run: RunId) -> bool {
-        let sent = self.disk.outbox(Timestamp(i64::MAX));
-        sent.iter().any(|message| matches!(&message.note, Note::StartChild(child) if child.child == run))
+        self.disk.outbox_to(run).iter().any(|message| matches!(message.note, Note::StartChild(_)))
     }
 
     /// A message that nobody wants any more, or that all have heard.

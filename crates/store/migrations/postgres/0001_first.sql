@@ -297,6 +297,7 @@ CREATE TABLE outbox (
     PRIMARY KEY (sender, seq, part)
 );
 CREATE INDEX outbox_undelivered ON outbox (at, sender, seq, part) WHERE NOT is_delivered;
+CREATE INDEX outbox_by_receiver ON outbox (receiver) WHERE NOT is_delivered;
 
 CREATE TABLE schedules (
     id uuid PRIMARY KEY,

@@ -62,9 +62,177 @@ CREATE TABLE services (
 -- A definition that was given as YAML, as JSON; of those that were published before there was this, nothing.
 ALTER TABLE versions ADD COLUMN json TEXT;
 
+-- Which results are written to which shared keys, `[{node | like + depth, key, path}]`, but for those of nodes with others
+-- inside; of versions that were published before there was this, nothing.
+ALTER TABLE versions ADD COLUMN writes TEXT;
+
 -- Where the nodes of a run stood when its newest round began, if it is not the first:
 -- `{pending: [path], waiting: [path], open: [path], turns: {path: n}}`.
 ALTER TABLE runs ADD COLUMN reopened TEXT;
+
+-- A node with others inside that goes on in a later round has an attempt there, as it has in the program.
+DROP VIEW node_runs;
+CREATE VIEW node_runs AS
+WITH shown AS (
+    SELECT runs.id AS run, runs.ended_at AS run_ended_at,
+        lower(
+            hex(substr(runs.id, 1, 4)) || '-' || hex(substr(runs.id, 5, 2)) || '-'
+            || hex(substr(runs.id, 7, 2)) || '-' || hex(substr(runs.id, 9, 2)) || '-' || hex(substr(runs.id, 11))
+        ) AS uuid,
+        CASE WHEN json_valid(versions.definition) THEN versions.definition END AS definition,
+        one.value ->> '$.n' AS n,
+        one.value ->> '$.node' AS node,
+        one.value -> '$.beginning' AS beginning,
+        one.value -> '$.entered_with' AS entered_with,
+        one.value ->> '$.waits_for' AS waits_for,
+        one.value -> '$.ending' AS ending,
+        one.value ->> '$.began_at' AS began_at,
+        one.value ->> '$.ended_at' AS ended_at,
+        one.value ->> '$.beginning.fence' AS fence,
+        one.value ->> '$.ending.e' AS how,
+        one.value ->> '$.around' AS around,
+        one.value ->> '$.own' AS own
+    FROM runs
+        LEFT JOIN versions ON versions.id = runs.version
+        JOIN json_each((
+            WITH RECURSIVE numbered AS MATERIALIZED (
+                SELECT at, kind, node, event, event ->> '$.visit' AS visit,
+                    row_number() OVER (ORDER BY seq, place) AS n
+                FROM events WHERE events.run = runs.id
+            ),
+            round AS MATERIALIZED (SELECT n, at FROM numbered WHERE kind IN ('retried', 'rerun')),
+            later AS MATERIALIZED (
+                SELECT n, kind, node, (SELECT max(round.n) FROM round WHERE round.n < numbered.n) AS round
+                FROM numbered WHERE node IS NOT NULL AND n > (SELECT min(n) FROM round)
+            ),
+            -- What a place is inside of: its path without the last part, and so on.
+            around (n, kind, node, round, outer) AS (
+                SELECT n, kind, node, round, node FROM later
+                UNION ALL
+                SELECT n, kind, node, round, rtrim(rtrim(outer, replace(outer, '/', '')), '/') FROM around
+                WHERE instr(outer, '/') > 0
+            ),
+            -- What goes on in a later round is not entered again: the first that is heard of it there is something else,
+            -- or comes from inside it.
+            resumed AS MATERIALIZED (
+                SELECT outer AS node, round FROM (
+                    SELECT outer, round, node, kind, min(n) FROM around GROUP BY outer, round
+                )
+                WHERE outer <> node OR kind NOT IN ('entered', 'granted', 'opened', 'skipped')
+                UNION
+                SELECT value, (SELECT max(n) FROM round) FROM json_each(runs.reopened, '$.open')
+                WHERE value NOT IN (SELECT outer FROM around WHERE round = (SELECT max(n) FROM round))
+            ),
+            event_or_not AS (
+                SELECT at, kind, node, event, visit, n FROM numbered WHERE node IS NOT NULL
+                UNION ALL
+                SELECT round.at, 'resumed', resumed.node, json_object('input', json((
+                    SELECT event -> '$.input' FROM numbered
+                    WHERE node = resumed.node AND kind = 'entered' AND n < round.n ORDER BY n DESC LIMIT 1
+                ))), NULL, round.n
+                FROM resumed JOIN round ON round.n = resumed.round
+                WHERE resumed.node IN (SELECT node FROM numbered WHERE kind = 'entered' AND n < round.n)
+                    AND resumed.node NOT IN (SELECT node FROM numbered WHERE kind = 'granted')
+            ),
+            told AS (
+                SELECT *,
+                    max(kind = 'granted') OVER (PARTITION BY node, visit) AS is_called,
+                    max(kind = 'entered') OVER (PARTITION BY node) AS is_entered,
+                    max(CASE kind WHEN 'entered' THEN event -> '$.input' END) OVER (PARTITION BY node, visit)
+                        AS entered_with,
+                    kind IN ('done', 'failed', 'deferred', 'suspended', 'dropped') AS ends
+                FROM event_or_not
+            ),
+            begun AS (
+                SELECT *, CASE kind
+                        WHEN 'granted' THEN 1
+                        WHEN 'entered' THEN NOT is_called
+                        WHEN 'opened' THEN NOT is_entered
+                        WHEN 'resumed' THEN 1
+                        ELSE 0
+                    END AS begins
+                FROM told
+            ),
+            filed AS (
+                SELECT *, sum(begins) OVER (PARTITION BY node ORDER BY n) AS attempt FROM begun
+            ),
+            attempt AS (
+                SELECT node, min(n) AS n, min(at) AS began_at,
+                    max(CASE WHEN begins THEN event END) AS beginning,
+                    max(CASE WHEN begins THEN entered_with END) AS entered_with,
+                    max(CASE kind WHEN 'waiting' THEN event ->> '$.wait.for' END) AS waits_for,
+                    -- The last of them, found by its number.
+                    substr(max(CASE WHEN ends THEN printf('%019d', n) || event END), 20) AS ending,
+                    max(CASE WHEN ends THEN at END) AS ended_at,
+                    rtrim(node, replace(node, '/', '')) AS prefix
+                FROM filed WHERE attempt > 0 GROUP BY node, attempt
+            )
+            SELECT json_group_array(json_object(
+                'n', n, 'node', node, 'began_at', began_at, 'ended_at', ended_at, 'waits_for', waits_for,
+                'beginning', json(beginning), 'entered_with', json(entered_with), 'ending', json(ending),
+                'around', rtrim(prefix, '/'), 'own', substr(node, length(prefix) + 1)
+            ))
+            FROM attempt
+        )) AS one
+)
+SELECT shown.run, shown.n,
+    CASE WHEN shown.fence IS NULL THEN shown.uuid || '.e' || shown.n ELSE shown.uuid || '.' || shown.fence END AS id,
+    'task-' || shown.uuid AS task_id,
+    CASE shown.around WHEN '' THEN shown.node ELSE shown.around END AS node_key,
+    coalesce(shown.beginning ->> '$.attempt', 1) AS attempt_no,
+    CASE
+        WHEN shown.how = 'done' THEN 'ok'
+        WHEN shown.how = 'failed' OR shown.how = 'deferred' THEN 'error'
+        WHEN shown.how = 'dropped' THEN 'canceled'
+        -- It was asked again: that one answered, though not with a result.
+        WHEN shown.how = 'suspended' AND EXISTS (
+            SELECT 1 FROM events WHERE events.run = shown.run AND events.node = shown.node
+                AND events.kind = 'granted' AND events.event ->> '$.fence' > shown.fence
+        ) THEN 'ok'
+        WHEN shown.run_ended_at IS NOT NULL THEN 'canceled'
+        WHEN jobs.status = 'running' OR jobs.id IS NULL THEN 'running'
+        ELSE 'queued'
+    END AS status,
+    CASE
+        WHEN shown.how = 'suspended' THEN 'suspended'
+        WHEN shown.how IS NULL AND shown.run_ended_at IS NULL AND shown.waits_for IN ('timer', 'signal', 'approval')
+            THEN 'waiting'
+        WHEN shown.around = '' OR (shown.how IS NULL AND shown.run_ended_at IS NULL) THEN ''
+        WHEN shown.own GLOB '*[^0-9]*' THEN 'sub_node_complete'
+        WHEN shown.definition ->> ('$.nodes."' || replace(shown.around, '"', '') || '".kind') = 'parallel'
+            THEN 'branch_complete'
+        ELSE 'item_complete'
+    END AS sub_status,
+    CASE
+        WHEN shown.around = '' THEN ''
+        WHEN shown.own GLOB '*[^0-9]*' THEN shown.own
+        ELSE coalesce(
+            shown.definition
+                ->> ('$.nodes."' || replace(shown.around, '"', '') || '".parallel_services[' || shown.own || ']'),
+            shown.own
+        )
+    END AS branch_id,
+    coalesce(shown.definition -> ('$.nodes."' || replace(shown.node, '"', '') || '".prep'), '{}') AS prep_json,
+    coalesce(shown.beginning -> '$.input', shown.entered_with, 'null') AS exec_input_json,
+    coalesce(shown.ending -> '$.output', shown.ending -> '$.memo', '') AS exec_output_json,
+    coalesce(shown.ending ->> '$.fault.message', '') AS error_text,
+    coalesce(
+        shown.ending ->> '$.action', shown.ending ->> '$.route',
+        CASE WHEN shown.how = 'done' AND shown.around = '' THEN 'default' ELSE '' END
+    ) AS action,
+    shown.began_at / 1000 AS started_at,
+    coalesce(shown.ended_at, shown.run_ended_at, 0) / 1000 AS finished_at,
+    coalesce(shown.ending ->> '$.worker', attempts.worker, '') AS worker_id,
+    coalesce(registrations.url, '') AS worker_url,
+    CASE
+        WHEN jobs.id IS NOT NULL OR EXISTS (SELECT 1 FROM logs WHERE logs.run = shown.run AND logs.fence = shown.fence)
+            THEN '/api/tasks/logs?run_id=' || shown.uuid || '.' || shown.fence
+        ELSE ''
+    END AS log_path
+FROM shown
+    LEFT JOIN jobs ON jobs.run = shown.run AND jobs.call_fence = shown.fence
+    LEFT JOIN attempts ON attempts.job = jobs.id AND jobs.status = 'running' AND attempts.status = 'running'
+    LEFT JOIN registrations ON registrations.id = coalesce(shown.ending ->> '$.worker', attempts.worker);
 
 -- A workflow is a flow with its newest version.
 CREATE VIEW workflows AS
@@ -174,30 +342,41 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
         END))
         FROM stated
     ) AS node_states,
-    -- Of a run that is open they are in the journal only: what it was given or was run again with, and what nodes of a
-    -- dag and signals have set since.
+    -- Of a run that is open they are in the journal only: what it was given or was run again with, and what nodes and
+    -- signals have written since. What a node with others inside puts out is not there, and comes when the run ends.
     coalesce(runs.shared, (
         WITH said AS MATERIALIZED (
             SELECT kind, node, event, row_number() OVER (ORDER BY seq, place) AS n FROM events
             WHERE events.run = runs.id AND kind IN ('started', 'rerun', 'done', 'signaled')
         ),
         base AS MATERIALIZED (
-            SELECT n, coalesce(event -> '$.shared', event -> '$.params', '{}') AS given FROM said
+            SELECT n, coalesce(event -> '$.shared', (
+                SELECT said.event -> '$.params' FROM versions WHERE id = runs.version AND form = 'dag'
+            ), '{}') AS given FROM said
             WHERE kind = 'started' OR (kind = 'rerun' AND event -> '$.shared' IS NOT NULL) ORDER BY n DESC LIMIT 1
         ),
-        setters AS MATERIALIZED (
-            SELECT one.value ->> '$.id' AS node
-            FROM versions JOIN json_each(
-                coalesce(versions.json, iif(json_valid(versions.definition), versions.definition, NULL)), '$.nodes'
-            ) AS one
-            WHERE versions.id = runs.version AND versions.form = 'dag' AND one.value ->> '$.type' = 'variable_set'
+        writes AS MATERIALIZED (
+            SELECT one.value ->> '$.node' AS node, one.value ->> '$.like' AS pattern, one.value ->> '$.depth' AS depth,
+                one.value ->> '$.key' AS name, one.value ->> '$.path' AS path
+            FROM versions, json_each(versions.writes) AS one WHERE versions.id = runs.version
+        ),
+        results AS MATERIALIZED (
+            SELECT n, node, event -> '$.output' AS output FROM said
+            WHERE kind = 'done' AND n > (SELECT n FROM base) AND event -> '$.output' IS NOT NULL
+        ),
+        results_written AS (
+            SELECT results.n, writes.name, writes.path, results.output
+            FROM results JOIN writes ON writes.node = results.node
+            UNION ALL
+            SELECT results.n, writes.name, writes.path, results.output
+            FROM writes JOIN results ON results.node GLOB writes.pattern
+                AND length(results.node) - length(replace(results.node, '/', '')) = writes.depth
         ),
         written (n, name, type, value) AS (
             SELECT base.n, one.key, one.type, one.value FROM base, json_each(base.given) AS one
             UNION ALL
-            SELECT said.n, one.key, one.type, one.value
-            FROM said JOIN setters ON setters.node = said.node, json_each(said.event, '$.output') AS one
-            WHERE said.kind = 'done' AND said.n > (SELECT n FROM base)
+            SELECT n, name, 'object', coalesce(output -> path, 'null') FROM results_written
+            WHERE path = '$' OR json_type(output) = 'object'
             UNION ALL
             SELECT n, event ->> '$.key', 'object', coalesce(event -> '$.value', 'null') FROM said
             WHERE kind = 'signaled' AND n > (SELECT n FROM base)
@@ -335,6 +514,9 @@ DROP TABLE ledger;
 ALTER TABLE new_ledger RENAME TO ledger;
 CREATE UNIQUE INDEX ledger_by_key ON ledger (account, key);
 CREATE INDEX ledger_by_run ON ledger (account, run, seq) WHERE run IS NOT NULL;
+
+-- What is on its way to a run.
+CREATE INDEX outbox_by_receiver ON outbox (receiver) WHERE is_delivered = 0;
 
 -- How often jobs of a queue with limits were handed out by servers that share it.
 ALTER TABLE queues ADD COLUMN turns INTEGER NOT NULL DEFAULT 0;

@@ -139,3 +139,18 @@ pub async fn what_is_said_under_one_number_is_told_apart_by_its_part(store: &dyn
         store.outbox(at(9), 10).await.unwrap().iter().map(|message| message.id.part).collect();
     assert_eq!(left, [0, 2, 11, 0]);
 }
+
+pub async fn what_is_on_its_way_to_a_run_is_found_by_the_run(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let to = |to: Party, message: Message| Message { to, ..message };
+    let (late, early) = (message(2, 1, 50), message(1, 2, 1));
+    let others = [
+        to(Party::Run(run_id(8)), message(1, 3, 1)),
+        to(Party::Account(run_id(9).to_string()), message(1, 4, 1)),
+    ];
+    send(&bench, [vec![late.clone(), early.clone()], others.to_vec()].concat()).await;
+    assert_eq!(store.outbox_to(run_id(9)).await.unwrap(), [early.clone(), late.clone()]);
+    bench.commit(delivery(&bench, &early)).await.unwrap();
+    assert_eq!(store.outbox_to(run_id(9)).await.unwrap(), [late]);
+    assert_eq!(store.outbox_to(run_id(7)).await.unwrap(), []);
+}

@@ -22,6 +22,19 @@ const LOOP: &str = r#"{"steps": [{"id": "L", "operator": "@control/flow/loop",
     "parameters": {"mode": "limit", "limit": 3, "outputs": []},
     "steps": [{"id": "b", "operator": "x"}, {"id": "c", "operator": "x"}]}, {"id": "z", "operator": "x"}]}"#;
 
+const WRITERS: [&str; 2] = [
+    r#"{"steps": [
+    {"id": "d", "operator": "@internal/define", "parameters": {"name": "sum", "value": 0}},
+    {"id": "l", "operator": "@control/flow/loop", "parameters": {"limit": 3}, "steps": [
+        {"id": "x", "operator": "svc"},
+        {"id": "s", "operator": "@internal/assign", "parameters": {"target": "sum", "value": "{{__x.n}}"}}]}]}"#,
+    r#"{"start": "a*", "nodes": {
+    "a*": {"service": "s", "post": {"output_key": "all", "output_map": {"first": "list[0]", "none": "no.where"}}},
+    "f": {"kind": "parallel", "parallel_mode": "concurrent", "post": {"output_key": "late"}, "parallel_execs": [
+        {"service": "s", "post": {"output_key": "left"}}, {"service": "s", "post": {"output_key": "right"}}]}},
+    "edges": [{"from": "a*", "to": "f"}]}"#,
+];
+
 fn boom(node: &str, fence: u64) -> Input {
     let outcome = Outcome::Failed(Fault::new(FaultKind::Error, "boom").permanent());
     Input::CallEnded { node: NodePath::from(node), fence, outcome, worker: None }
@@ -96,4 +109,21 @@ pub async fn a_retry_takes_up_what_failed(store: &dyn Store) {
     fan.submit(boom("f/1", 2), 12).await.unwrap();
     fan.submit(Input::Retry, 13).await.unwrap();
     assert_eq!(bench.run(4).await.unwrap().standing.round, 2);
+}
+
+pub async fn nodes_write_while_their_runs_are_open(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let mut turns = Driver::new(&bench, 1, WRITERS[0]).await;
+    turns.start(given(json!({"given": "apart"})), 10).await;
+    turns.done("l/0/x", 1, json!({"n": 5}), 11).await;
+    turns.done("l/1/x", 2, json!({"n": "six"}), 12).await;
+    let mut fan = Driver::new(&bench, 2, WRITERS[1]).await;
+    fan.start(given(json!({})), 10).await;
+    fan.done("a*", 1, json!({"list": [{"deep": null}, 2]}), 11).await;
+    fan.done("f/1", 3, json!([true]), 12).await;
+    for run in [1, 2] {
+        // What was written is in the state; the row has it when the run has ended.
+        let row = bench.run(run).await.unwrap();
+        assert_eq!((row.standing.status, row.standing.shared), (RunStatus::Running, None));
+    }
 }

@@ -1,6 +1,7 @@
 //! Questions about runs, jobs, messages and the ledger.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use windlass_engine::id::{JobId, RunId};
@@ -11,7 +12,7 @@ use super::state::State;
 use crate::account::{LedgerOrder, LedgerQuery, LedgerRow};
 use crate::error::StoreError;
 use crate::job::{JobQuery, JobRow, ReadyQuery, due_at};
-use crate::outbox::Message;
+use crate::outbox::{Message, MessageId, Party};
 use crate::page::{Order, Page, Part, cut};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::store::Due;
@@ -122,6 +123,12 @@ impl State {
     pub(super) fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {
         let may_go = self.undelivered.iter().take_while(|(at, _)| *at <= now).take(limit);
         Ok(may_go.filter_map(|(_, id)| self.messages.get(id)).cloned().collect())
+    }
+
+    pub(super) fn outbox_to(&self, run: RunId) -> Result<Vec<Message>, StoreError> {
+        let open: BTreeSet<&MessageId> = self.undelivered.iter().map(|(_, id)| id).collect();
+        let sent = open.into_iter().filter_map(|id| self.messages.get(id));
+        Ok(sent.filter(|message| message.to == Party::Run(run)).cloned().collect())
     }
 
     pub(super) fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {

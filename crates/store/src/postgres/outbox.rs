@@ -27,6 +27,8 @@ const DELIVER: &str = "UPDATE outbox SET is_delivered = true FROM UNNEST($1::byt
      WHERE outbox.sender = its.sender AND outbox.seq = its.seq AND outbox.part = its.part";
 const UNDELIVERED: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox \
      WHERE NOT is_delivered AND at <= $1 ORDER BY at, sender, seq, part LIMIT $2";
+const TO: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox \
+     WHERE receiver = $1 AND NOT is_delivered ORDER BY sender, seq, part";
 
 const RUN: u8 = 0;
 const ACCOUNT: u8 = 1;
@@ -95,13 +97,19 @@ pub(super) fn deliver<'c>(ids: &[&'c MessageId]) -> Ask<'c> {
 }
 
 pub(super) async fn undelivered(db: &Link, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {
-    let read = |row: &Row| {
-        let mut columns = Columns::of(row);
-        let (id, to) = (read_id(&mut columns)?, read_party(&mut columns)?);
-        Ok(Message { id, to, at: columns.time()?, note: columns.json()? })
-    };
     db.ask(UNDELIVERED, &cells![now.0, bound(limit)]).await?.iter().map(read).collect()
 }
 
+/// What is on its way to one run.
+pub(super) async fn to(db: &Link, run: RunId) -> Result<Vec<Message>, StoreError> {
+    db.ask(TO, &cells![party(&Party::Run(run))]).await?.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<Message, StoreError> {
+    let mut columns = Columns::of(row);
+    let (id, to) = (read_id(&mut columns)?, read_party(&mut columns)?);
+    Ok(Message { id, to, at: columns.time()?, note: columns.json()? })
+}
+
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[FIND, SEND, DELIVER, UNDELIVERED];
+pub(super) const ALL: &[&str] = &[FIND, SEND, DELIVER, UNDELIVERED, TO];

@@ -1,7 +1,11 @@
 //! Flows and their versions.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::id::FlowId;
+use windlass_engine::reference::Seg;
 use windlass_engine::time::Timestamp;
 
 use super::column::{Columns, Id, json, word};
@@ -9,9 +13,10 @@ use super::list::{self, Conditions, Source, key};
 use crate::error::{Refusal, StoreError};
 use crate::flow::{
     FlowChoice, FlowDraft, FlowQuery, FlowRef, FlowRow, Publication, Published, VersionDraft, VersionRef,
-    VersionRow, as_json,
+    VersionRow,
 };
 use crate::page::{Order, Page};
+use crate::project::{Part, Write, writes};
 
 const SOURCE: Source = Source {
     select: "SELECT id, name, description, labels, is_template, latest, created_at, updated_at FROM flows",
@@ -36,7 +41,7 @@ const NUMBERED: &str = "SELECT 1 FROM versions WHERE flow = ?1 AND number = ?2";
 const CREATE: &str = "INSERT INTO flows (id, name, description, labels, is_template, latest, created_at, \
      updated_at) VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?6)";
 const PUBLISH: &str = "INSERT INTO versions (id, flow, number, definition, form, lenient, status, note, \
-     created_at, json) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+     created_at, json, writes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
 const RAISE: &str =
     "UPDATE flows SET latest = max(latest, ?2), updated_at = max(updated_at, ?3) WHERE id = ?1";
 const VERSION: &str = versions!("WHERE id = ?1");
@@ -45,7 +50,59 @@ const VERSION_LATEST: &str =
     versions!("WHERE flow = ?1 AND status = 'published' ORDER BY number DESC LIMIT 1");
 const VERSIONS: &str = versions!("WHERE flow = ?1 ORDER BY number DESC");
 
-pub(super) fn publish(db: &Connection, publication: &Publication) -> Result<Published, StoreError> {
+/// What SQL can read of a definition.
+pub(super) struct Readable {
+    /// The definition as JSON, if it is not JSON itself.
+    json: Option<String>,
+    /// Which results are written to which shared keys: `[{node | like + depth, key, path}]`.
+    writes: String,
+}
+
+impl Readable {
+    pub(super) fn of(publication: &Publication) -> Readable {
+        let definition = publication.version.as_ref().map_or("", |draft| &draft.definition);
+        let compiled = compile(definition, Strictness::Lenient);
+        let is_json = serde_json::from_str::<IgnoredAny>(definition).is_ok();
+        let writes = compiled.plan.as_deref().map(writes).unwrap_or_default();
+        let writes: Vec<Value> = writes.iter().map(shown).collect();
+        Readable {
+            json: (!is_json).then(|| compiled.definition.to_string()),
+            writes: Value::Array(writes).to_string(),
+        }
+    }
+}
+
+/// A write in the words of SQLite: places as they are, or as a pattern of `GLOB`, and JSON paths.
+fn shown(write: &Write) -> Value {
+    let keys: Vec<&str> = write.node.iter().filter_map(Part::key).collect();
+    let mut shown = if keys.len() == write.node.len() {
+        serde_json::json!({ "node": keys.join("/") })
+    } else {
+        let parts = write.node.iter().map(|part| part.key().map_or_else(|| "*".to_owned(), taken_literally));
+        serde_json::json!({ "like": parts.collect::<Vec<_>>().join("/"), "depth": write.node.len() - 1 })
+    };
+    let path: String = write.path.iter().fold("$".to_owned(), |path, seg| match seg {
+        Seg::Key(key) => format!("{path}.\"{key}\""),
+        Seg::Index(index) => format!("{path}[{index}]"),
+    });
+    shown["key"] = write.key.clone().into();
+    shown["path"] = path.into();
+    shown
+}
+
+/// A text of which no character means something else in a pattern.
+fn taken_literally(text: &str) -> String {
+    text.chars().fold(String::new(), |done, c| match c {
+        '*' | '?' | '[' => format!("{done}[{c}]"),
+        c => format!("{done}{c}"),
+    })
+}
+
+pub(super) fn publish(
+    db: &Connection,
+    publication: &Publication,
+    readable: &Readable,
+) -> Result<Published, StoreError> {
     let Publication { flow, version, now } = publication;
     let (flow, draft) = match flow {
         FlowChoice::Existing(id) => (*id, None),
@@ -72,7 +129,7 @@ pub(super) fn publish(db: &Connection, publication: &Publication) -> Result<Publ
         create(db, draft, *now)?;
     }
     if let (Some(draft), Some(number)) = (version, number) {
-        publish_version(db, flow, draft, number, *now)?;
+        publish_version(db, flow, draft, readable, number, *now)?;
     }
     let created = draft.is_some() || version.is_some();
     Ok(Published { flow, version: version.as_ref().map(|draft| draft.id).zip(number), created })
@@ -106,13 +163,15 @@ fn publish_version(
     db: &Connection,
     flow: FlowId,
     draft: &VersionDraft,
+    readable: &Readable,
     number: u32,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let VersionDraft { id, number: _, definition, form, lenient, status, note } = draft;
     let (id, flow) = (id.key(), flow.key());
-    let json = as_json(definition);
-    let row = params![id, flow, number, definition, word(form), lenient, word(status), note, now.0, json];
+    let Readable { json, writes } = readable;
+    let (form, status) = (word(form), word(status));
+    let row = params![id, flow, number, definition, form, lenient, status, note, now.0, json, writes];
     db.prepare_cached(PUBLISH)?.execute(row)?;
     db.prepare_cached(RAISE)?.execute(params![flow, number, now.0])?;
     Ok(())

@@ -14,6 +14,8 @@ const SEND: &str = "INSERT INTO outbox (sender, seq, part, receiver, at, note, i
 const DELIVER: &str = "UPDATE outbox SET is_delivered = 1 WHERE sender = ?1 AND seq = ?2 AND part = ?3";
 const UNDELIVERED: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox \
      WHERE is_delivered = 0 AND at <= ?1 ORDER BY at, sender, seq, part LIMIT ?2";
+const TO: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox \
+     WHERE receiver = ?1 AND is_delivered = 0 ORDER BY sender, seq, part";
 
 const RUN: u8 = 0;
 const ACCOUNT: u8 = 1;
@@ -64,17 +66,24 @@ pub(super) fn deliver(db: &Connection, id: &MessageId) -> Result<(), StoreError>
 }
 
 pub(super) fn undelivered(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {
-    let read = |row: &Row<'_>| {
-        let mut columns = Columns::of(row);
-        let id =
-            MessageId { sender: read_party(&mut columns)?, seq: columns.number()?, part: columns.value()? };
-        let (to, at, note) = (read_party(&mut columns)?, columns.time()?, columns.json()?);
-        Ok(Message { id, to, at, note })
-    };
     let mut statement = db.prepare_cached(UNDELIVERED)?;
     let rows = statement.query_map(params![now.0, bound(limit)], read)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
+/// What is on its way to one run.
+pub(super) fn to(db: &Connection, run: RunId) -> Result<Vec<Message>, StoreError> {
+    let mut statement = db.prepare_cached(TO)?;
+    let rows = statement.query_map(params![party(&Party::Run(run))], read)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Message> {
+    let mut columns = Columns::of(row);
+    let id = MessageId { sender: read_party(&mut columns)?, seq: columns.number()?, part: columns.value()? };
+    let (to, at, note) = (read_party(&mut columns)?, columns.time()?, columns.json()?);
+    Ok(Message { id, to, at, note })
+}
+
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[FIND, SEND, DELIVER, UNDELIVERED];
+pub(super) const ALL: &[&str] = &[FIND, SEND, DELIVER, UNDELIVERED, TO];

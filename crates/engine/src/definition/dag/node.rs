@@ -7,7 +7,7 @@ use crate::definition::graph::calls::{self, ExecType, Terms};
 use crate::definition::graph::node as graph_node;
 use crate::definition::reader::{Fields, Reader, at_index, at_key, shown};
 use crate::plan::{Compute, Exec, Kind, Node, Post, Prep, Temporary, Timer};
-use crate::reference::Template;
+use crate::reference::{REFERENCE_ROOTS, Template};
 use crate::retry::{Backoff, Policy};
 
 const OWN_TYPES: [&str; 5] = ["start", "end", "variable_set", "condition", "delay"];
@@ -129,7 +129,29 @@ fn service(
     }
 }
 
+/// Text that only begins like a reference is text; where a root is near, that is worth saying.
+fn warn_of_text(value: &Value, path: &str, reader: &mut Reader) {
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(items) => open.extend(items),
+            Value::Object(fields) => open.extend(fields.values()),
+            Value::String(text) => {
+                let root =
+                    text.strip_prefix('$').and_then(|rest| rest.split_once(['.', '['])).map(|(root, _)| root);
+                let Some(root) = root.filter(|root| !REFERENCE_ROOTS.contains(root)) else { continue };
+                if let Some(hint) = reader.suggestion(root, REFERENCE_ROOTS) {
+                    let reason = format!("`{}` is no reference and is taken as text", shown(text));
+                    reader.hint_warning(path.to_owned(), reason, Some(hint));
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
 fn template(value: &Value, path: &str, reader: &mut Reader) -> Option<Template> {
+    warn_of_text(value, path, reader);
     Template::from_dag(value).map_err(|reason| reader.error(path, reason)).ok()
 }
 

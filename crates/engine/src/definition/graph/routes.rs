@@ -1,7 +1,11 @@
 //! What may be wrong with the edges of an action scope although every one of them is legal.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::DEFAULT_ACTION;
+use crate::definition::join::Early;
 use crate::definition::reader::{Reader, at_key, shown};
+use crate::definition::refs::{self, Within};
 use crate::plan::{Kind, Node, NodeIx, When};
 
 /// Warns of nodes nothing leads to and of actions that lead nowhere.
@@ -21,6 +25,65 @@ pub(super) fn check(nodes: &[Node], start: NodeIx, path: &str, reader: &mut Read
             reader.warning(path, "no path leads from the start to this node");
         }
     }
+}
+
+/// Nodes and edges looked at in one scope to find out what leads where; after that the benefit of the doubt is given.
+const STEPS: usize = 10_000_000;
+
+/// Reports what is read of nodes from which no path leads to the reader: they cannot have run.
+pub(super) fn check_reads(
+    nodes: &[Node],
+    index: &BTreeMap<String, NodeIx>,
+    within: &[Within],
+    path: &str,
+    reader: &mut Reader,
+) {
+    let mut reads: BTreeMap<NodeIx, BTreeSet<(NodeIx, Option<&str>)>> = BTreeMap::new();
+    for (ix, node) in nodes.iter().enumerate() {
+        for named in refs::of_node(node).iter().filter_map(|reference| index.get(reference.node()?)) {
+            reads.entry(*named).or_default().insert((ix, None));
+        }
+    }
+    for Within { reader_ix, read } in within {
+        let Some(named) = index.get(&read.name) else { continue };
+        if named != reader_ix || refs::is_hidden_inside(&nodes[*named], read.of_output) {
+            reads.entry(*named).or_default().insert((*reader_ix, Some(&read.path)));
+        }
+    }
+    let mut steps = STEPS;
+    for (named, readers) in reads {
+        let Some(reached) = reached_from(named, nodes, &mut steps) else { return };
+        for (ix, place) in readers.into_iter().filter(|(ix, _)| !reached[*ix]) {
+            let name = shown(&nodes[named].key);
+            let (reason, hint) = match (ix == named, place) {
+                (true, None) => ("a node cannot read its own result".to_owned(), None),
+                (true, Some(_)) => (format!("`{name}` has no result yet: this node is inside it"), None),
+                (false, _) => {
+                    let reason =
+                        format!("`{name}` cannot have run before this node: no path leads from it to here");
+                    (reason, Some("read the result of a node that comes before".to_owned()))
+                }
+            };
+            let place = place.map_or_else(|| at_key(path, &nodes[ix].key), str::to_owned);
+            reader.out_of_order(place, reason, hint, Early::Refused);
+        }
+    }
+}
+
+/// Which nodes a path of at least one edge leads to; `None` when too much has been looked at.
+fn reached_from(from: NodeIx, nodes: &[Node], steps: &mut usize) -> Option<Vec<bool>> {
+    *steps = steps.checked_sub(nodes.len())?;
+    let mut reached = vec![false; nodes.len()];
+    let mut todo = vec![from];
+    while let Some(ix) = todo.pop() {
+        *steps = steps.checked_sub(nodes[ix].out.len())?;
+        for to in nodes[ix].out.iter().filter_map(|edge| edge.to) {
+            if !std::mem::replace(&mut reached[to], true) {
+                todo.push(to);
+            }
+        }
+    }
+    Some(reached)
 }
 
 /// A node whose edges are all for particular actions ends the flow silently on any other.

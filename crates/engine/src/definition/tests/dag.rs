@@ -250,6 +250,16 @@ fn slips_in_types_and_islands_are_warned_of() {
 }
 
 #[test]
+fn text_that_looks_like_a_reference_is_warned_of() {
+    let read = |text: &str| json!({"nodes": [{"id": "a", "type": "x", "config": {"v": [{"w": text}]}}], "edges": []});
+    let found = problems(&read("$nodes.a.output"));
+    has(&found, &["$.nodes[0].config: warning: `$nodes.a.output` is no reference", "did you mean `node`?"]);
+    for plain in ["$5.00 each", "$", "$.x", "$HOME/film.mp4", "$var.x"] {
+        assert_eq!(problems(&read(plain)), [""; 0], "{plain}");
+    }
+}
+
+#[test]
 fn own_types_need_their_configuration() {
     let nodes = json!([
         {"id": "a", "type": "condition"}, {"id": "b", "type": "delay", "config": {"delaySeconds": "soon"}},

@@ -11,7 +11,7 @@ use crate::event::{Event, Next};
 use crate::input::{Outcome, Refusal};
 use crate::path::NodePath;
 use crate::plan::{Call, Exec, Prep};
-use crate::retry::{Fault, FaultKind};
+use crate::retry::{Fault, FaultKind, RETRY_AFTER_MS_MAX};
 use crate::run::state::{Stage, Status, Work};
 use crate::run::view::Spot;
 use crate::time::Timestamp;
@@ -200,11 +200,12 @@ impl Decider<'_> {
         spot: &Spot<'_, '_>,
         path: &NodePath,
         work: &Work,
-        fault: Fault,
+        mut fault: Fault,
         worker: Option<String>,
     ) -> Event {
         let call = spot.call().expect("work is always a call's");
         let fence = work.fence().unwrap_or_default();
+        let asked_ms = fault.retry_after_ms.take().unwrap_or(0).min(RETRY_AFTER_MS_MAX);
         if matches!(work.stage, Stage::Granted { expiring: Some(_), .. }) {
             return self.no_time_left(spot, path, fence, &fault, worker);
         }
@@ -215,7 +216,7 @@ impl Decider<'_> {
         let Some((next, wait_ms)) = self.next_attempt(call, work, &fault, recheck_ms) else {
             return self.failed(spot, path, fence, fault, worker);
         };
-        let until = self.given.now.after(wait_ms);
+        let until = self.given.now.after(wait_ms.max(asked_ms));
         if work.total_deadline.is_some_and(|total| until >= total) {
             return self.failed(spot, path, fence, fault, worker);
         }

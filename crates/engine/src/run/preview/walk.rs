@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::reach::{by_action, by_join, by_join_again};
-use super::{Fate, PLACES_MAX, Planned, PlannedCall, Preview};
+use super::{CHILDREN_MAX, Fate, PLACES_MAX, Planned, PlannedCall, Preview};
+use crate::id::RunId;
 use crate::input::Given;
 use crate::path::NodePath;
 use crate::plan::{Body, Branches, Call, Exec, Fan, Kind, Loop, Node, NodeIx, Plan, Routing, Scope};
@@ -256,7 +257,16 @@ impl<'a> Walk<'a> {
         let n_unknown = if pays && is_flow { n } else { bid.n_unknown };
         preview.cost.n_unknown = preview.cost.n_unknown.saturating_add(n_unknown);
         let by = performer(&call.exec);
-        self.push(node, anew, Some(PlannedCall { service, by, estimate: bid.dearest }));
+        let children = if pays && is_flow { self.children(anew) } else { Vec::new() };
+        self.push(node, anew, Some(PlannedCall { service, by, estimate: bid.dearest, children }));
+    }
+
+    /// The child runs that the calls of this place were made by.
+    fn children(&self, anew: &Anew) -> Vec<RunId> {
+        let spots = anew.models().filter_map(|model| self.facts.spot(self.plan, &model));
+        let fences = spots.map(|spot| spot.branch.map_or(spot.state.fence, |arm| arm.slot.fence));
+        let made = fences.filter(|fence| *fence > 0).map(|fence| RunId::of_call(self.facts.id, fence));
+        made.take(CHILDREN_MAX).collect()
     }
 
     /// What all calls of this place would be charged. Each is taken to be asked what it was asked before; what was

@@ -84,6 +84,7 @@ pass_on! {
     ready(query: ReadyQuery) -> Result<Vec<JobRow>, StoreError>;
     ready_by_key(query: KeyQuery) -> Result<KeyRows, StoreError>;
     outbox(now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError>;
+    outbox_to(run: RunId) -> Result<Vec<Message>, StoreError>;
     save(record: Record) -> Result<(), StoreError>;
     retain(before: Timestamp, limit: usize) -> Result<Retained, StoreError>;
 }

@@ -136,7 +136,7 @@ async fn a_script_may_choose_where_it_works_if_that_is_there() {
 async fn a_script_that_fails_says_so_with_the_end_of_its_log() {
     let text = "i=0; while [ $i -lt 50 ]; do i=$((i+1)); echo line $i >&2; done; exit 3";
     let reported = run(sh(text)).await;
-    let Fault { kind, message, retryable } = fault(&reported);
+    let Fault { kind, message, retryable, retry_after_ms: _ } = fault(&reported);
     assert_eq!((*kind, *retryable), (FaultKind::Error, true));
     assert!(message.starts_with("the script failed (exit status: 3): line 41\n"), "{message}");
     assert!(message.ends_with("line 50"), "{message}");

@@ -84,8 +84,7 @@ fn all() -> Vec<Filled> {
     ]
 }
 
-/// Runs that were taken up again. A container that goes on in a later round has a second attempt in the trait, and none
-/// in `node_runs`.
+/// Runs that were taken up again.
 fn taken_up() -> Vec<Filled> {
     vec![fill!(rounds::a_rerun_resets_what_follows), fill!(rounds::a_retry_takes_up_what_failed)]
 }
@@ -118,7 +117,7 @@ fn entries_are_the_journal() {
 fn node_runs_are_the_attempts_at_nodes() {
     let seconds = |ms: i64| ms / 1_000;
     let mut n = 0;
-    for filled in all() {
+    for filled in all().into_iter().chain(taken_up()) {
         let mut rows = filled.rows("SELECT * FROM node_runs", |row| {
             let key = (
                 text::<String>(row, "id")?,
@@ -164,8 +163,9 @@ fn node_runs_are_the_attempts_at_nodes() {
                 let fault = row.fault.map(|fault| fault.message).unwrap_or_default();
                 let finished = row.finished_at.map_or(0, |at| seconds(at.0));
                 let times = (seconds(row.started_at.0), finished);
-                // What a fan collected is in the state of the run, not in its journal.
-                let output = row.output.filter(|_| row.kind != "foreach" || row.fence > 0);
+                // What a fan or a loop collected is in the state of the run, not in its journal.
+                let collects = matches!(row.kind.as_str(), "foreach" | "@control/flow/loop");
+                let output = row.output.filter(|_| !collects || row.fence > 0);
                 let output = output.map(|output| output.to_string()).unwrap_or_default();
                 (
                     key,
