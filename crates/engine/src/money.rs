@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::reference::{Facts, Template};
 
 pub use bill::{Bill, Reserve};
-pub use key::{charge_key, job_charge_key, job_of_key, node_of_key};
+pub use key::{charge_key, job_charge_key, job_of_key, node_of_key, place_of_key};
 pub use ledger::{Account, Book, Kind, LedgerFault, Movement, Posted, Settlement, settle};
 
 /// What a call costs, as its definition says.

@@ -22,6 +22,7 @@ mod writer;
 
 mod flow;
 mod journal;
+mod ledger;
 mod run;
 
 mod attempt;
@@ -228,7 +229,7 @@ impl Store for Sqlite {
     }
 
     async fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
-        self.read(move |db| account::ledger(db, &query)).await
+        self.read(move |db| ledger::ledger(db, &query)).await
     }
 
     async fn save(&self, record: Record) -> Result<(), StoreError> {

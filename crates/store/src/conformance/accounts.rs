@@ -1,10 +1,10 @@
 //! Money: never twice, never lost, never out of nothing.
 
-use windlass_engine::money::{LedgerFault, Movement};
+use windlass_engine::money::{LedgerFault, Movement, charge_key};
 
 use super::bench::{Bench, at, movement, run_id};
 use super::side_by_side;
-use crate::account::{LedgerOrder, LedgerQuery, LedgerRow, Posting};
+use crate::account::{LedgerOrder, LedgerQuery, LedgerRow};
 use crate::commit::{Commit, Unmoved};
 use crate::error::Subject;
 use crate::record::Record;
@@ -147,10 +147,10 @@ pub async fn opening_an_account_again_keeps_its_money(store: &dyn Store) {
 pub async fn the_ledger_comes_in_parts_and_by_run(store: &dyn Store) {
     let bench = Bench::new(store).await;
     bench.account("payer", 100).await;
+    let key = |n| charge_key(run_id(n % 2), "call", n);
     for n in 1..=4 {
-        let posting = Posting { run: Some(run_id(n % 2)), ..movement("payer", charge(n, 1)) };
-        let commit = Commit { postings: vec![posting], ..Commit::new(bench.command(), at(1)) };
-        bench.commit(commit).await.unwrap();
+        let postings = vec![movement("payer", Movement::charge(key(n), 1))];
+        bench.commit(Commit { postings, ..Commit::new(bench.command(), at(1)) }).await.unwrap();
     }
     let query = |run, after, limit| {
         let account = "payer".to_owned();
@@ -166,8 +166,8 @@ pub async fn the_ledger_comes_in_parts_and_by_run(store: &dyn Store) {
     assert_eq!(seqs(store.ledger(back(Some(run_id(1)), 0, 0)).await.unwrap()), [4, 2]);
     assert_eq!(seqs(store.ledger(back(Some(run_id(0)), 5, 0)).await.unwrap()), [3]);
     let keyed = |key: &str| LedgerQuery { key: Some(key.to_owned()), ..query(None, 0, 0) };
-    assert_eq!(seqs(store.ledger(keyed("charge:call/3")).await.unwrap()), [4]);
-    assert!(store.ledger(keyed("charge:call/9")).await.unwrap().is_empty());
+    assert_eq!(seqs(store.ledger(keyed(&key(3))).await.unwrap()), [4]);
+    assert!(store.ledger(keyed(&key(9))).await.unwrap().is_empty());
 }
 
 pub async fn runs_that_wait_for_money_are_found_by_what_they_need(store: &dyn Store) {
