@@ -79,6 +79,14 @@ pub(crate) fn fixed(cost: Option<&Cost>, price: Option<&Price>) -> Option<i64> {
     }
 }
 
+/// Whether a call costs what it was charged, whatever it answers.
+pub(crate) fn is_settled_as_charged(cost: Option<&Cost>, price: Option<&Price>) -> bool {
+    match cost {
+        Some(cost) => cost.actual.is_none(),
+        None => price.is_none_or(|price| price.actual_units.is_none()),
+    }
+}
+
 /// What a call did cost, from facts that include its result; the estimate where nothing says otherwise.
 pub fn actual(
     cost: Option<&Cost>,

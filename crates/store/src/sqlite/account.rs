@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use windlass_engine::id::RunId;
 use windlass_engine::money::Account;
 use windlass_engine::time::Timestamp;
 
@@ -50,10 +51,11 @@ pub(super) fn check_unmoved(desk: &Desk, unmoved: &Unmoved) -> Result<(), StoreE
     guard(|| Subject::Account(account.clone()), *revision, found)
 }
 
-/// What the postings lead to, by account.
+/// What the postings lead to, by account. Nothing was charged before to a run that is created with them.
 pub(super) fn check<'c>(
     desk: &Desk,
     postings: &'c [Posting],
+    new_run: Option<RunId>,
 ) -> Result<BTreeMap<&'c str, Posted<'c>>, StoreError> {
     let mut by_account: BTreeMap<&str, Vec<&Posting>> = BTreeMap::new();
     for posting in postings {
@@ -61,9 +63,9 @@ pub(super) fn check<'c>(
     }
     let mut posted = BTreeMap::new();
     for (id, postings) in by_account {
-        let (account, rows) = desk
-            .purses()
-            .look(desk, id, |purse| account::post(&purse.row, &purse.known(desk, &postings)?, &postings))?;
+        let (account, rows) = desk.purses().look(desk, id, |purse| {
+            account::post(&purse.row, &purse.known(desk, &postings, new_run)?, &postings)
+        })?;
         posted.insert(id, Posted { account, rows });
     }
     Ok(posted)

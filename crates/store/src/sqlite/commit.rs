@@ -83,7 +83,8 @@ fn check<'c>(desk: &Desk, draft: &'c Draft) -> Result<Checked<'c>, StoreError> {
     for unmoved in &commit.unmoved {
         account::check_unmoved(desk, unmoved)?;
     }
-    let posted = account::check(desk, &commit.postings)?;
+    let new_run = commit.run.as_ref().filter(|change| change.create.is_some()).map(|change| change.run);
+    let posted = account::check(desk, &commit.postings, new_run)?;
     for id in &commit.delivered {
         outbox::check(desk, id)?;
     }

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use windlass_engine::id::RunId;
 use windlass_engine::money::{Account, Kind, Movement};
 use windlass_engine::time::Timestamp;
 
@@ -44,12 +45,18 @@ impl Purse {
     }
 
     /// The movements that decide about these.
-    pub(super) fn known(&self, db: &Connection, postings: &[&Posting]) -> Result<Vec<Movement>, StoreError> {
+    pub(super) fn known(
+        &self,
+        db: &Connection,
+        postings: &[&Posting],
+        new_run: Option<RunId>,
+    ) -> Result<Vec<Movement>, StoreError> {
         let mut known = Vec::new();
-        for Posting { movement, .. } in postings {
+        for Posting { movement, run, .. } in postings {
             // A charge that is known to be open has been closed by nobody.
             match self.open_charge(movement) {
                 Some(charge) => known.push(charge),
+                None if run.is_some() && *run == new_run => {}
                 None => ledger::find(db, self.no, &self.fresh, movement, &mut known)?,
             }
         }
@@ -201,7 +208,7 @@ mod tests {
 
     fn post(desk: &Desk, movement: Movement) -> Result<(), StoreError> {
         let posting = Posting::of("a".to_owned(), movement);
-        for (id, posted) in account::check(desk, &[posting])? {
+        for (id, posted) in account::check(desk, &[posting], None)? {
             account::write(desk, id, &posted, NOW)?;
         }
         Ok(())
