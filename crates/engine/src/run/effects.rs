@@ -217,7 +217,7 @@ impl Run {
 }
 
 /// For nodes whose whole configuration is resolved: what the worker gets as params.
-pub(crate) fn resolved_params(spot: &Spot<'_, '_>, input: &Value) -> Option<Map<String, Value>> {
+fn resolved_params(spot: &Spot<'_, '_>, input: &Value) -> Option<Map<String, Value>> {
     if !matches!(spot.node.prep, Prep::Params(_)) {
         return None;
     }
