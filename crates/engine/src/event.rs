@@ -243,8 +243,8 @@ pub struct Start {
     #[serde(skip_serializing_if = "is_default")]
     pub on_short_balance: OnShort,
     /// Prices of the services this plan uses, as they were at the start.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub prices: BTreeMap<String, Price>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub prices: Arc<BTreeMap<String, Price>>,
     /// How often calls of services are asked again, where somebody set it, as it was at the start.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub rechecks: BTreeMap<String, u64>,

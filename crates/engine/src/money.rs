@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::reference::{Facts, Template};
 
 pub use bill::{Bill, Reserve};
-pub use key::{charge_key, job_charge_key, job_of_key, node_of_key};
+pub use key::{charge_key, job_charge_key, job_of_key, node_of_key, place_of_key};
 pub use ledger::{Account, Book, Kind, LedgerFault, Movement, Posted, Settlement, settle};
 
 /// What a call costs, as its definition says.
@@ -76,6 +76,14 @@ pub(crate) fn fixed(cost: Option<&Cost>, price: Option<&Price>) -> Option<i64> {
         (Some(Cost { estimate: Template::Literal(amount), .. }), _) => whole("cost.estimate", amount).ok()?,
         (None, Some(price)) if !price.units.is_string() => price.amount("price.units", &price.units).ok(),
         (Some(_), _) | (None, _) => None,
+    }
+}
+
+/// Whether a call costs what it was charged, whatever it answers.
+pub(crate) fn is_settled_as_charged(cost: Option<&Cost>, price: Option<&Price>) -> bool {
+    match cost {
+        Some(cost) => cost.actual.is_none(),
+        None => price.is_none_or(|price| price.actual_units.is_none()),
     }
 }
 

@@ -179,19 +179,18 @@ impl Runtime {
         Ok(Started { run, status, created: false })
     }
 
-    /// Adds what the server gives to every run of this version: of all prices and settings, those that it can need.
+    /// Adds what the server gives to every run of this version: all prices, and of all settings those that it can need.
     pub(crate) async fn complete(&self, mut start: Start, version: VersionId) -> Result<Start, RuntimeError> {
         start.call_timeout_ms = u64::try_from(self.settings().call_timeout.as_millis()).unwrap_or(u64::MAX);
         let rechecks = self.rechecks().read().unwrap_or_else(PoisonError::into_inner).clone();
-        if start.account.is_none() && rechecks.is_empty() {
-            return Ok(start);
+        if !rechecks.is_empty() {
+            let plan = self.plan(version).await?;
+            start.rechecks = those_of(&rechecks, plan.services().as_ref());
         }
-        let plan = self.plan(version).await?;
-        let called = plan.services();
         if start.account.is_some() {
-            start.prices = those_of(&*self.price_list().await?, called.as_ref());
+            // The run keeps those of what it can call.
+            start.prices = self.price_list().await?;
         }
-        start.rechecks = those_of(&rechecks, called.as_ref());
         Ok(start)
     }
 

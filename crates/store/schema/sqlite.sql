@@ -1,11 +1,12 @@
-CREATE TABLE accounts (
-    id TEXT NOT NULL PRIMARY KEY,
+CREATE TABLE "accounts" (
+    no INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
     name TEXT NOT NULL,
     balance INTEGER NOT NULL,
     held INTEGER NOT NULL,
     revision INTEGER NOT NULL,
     created_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE attempts (
     job BLOB NOT NULL,
@@ -246,26 +247,39 @@ CREATE INDEX keyed_jobs_ready_by_name ON jobs (name, queue, priority DESC, due_a
 CREATE INDEX keyed_jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id)
     WHERE due_at IS NOT NULL AND limit_key <> '';
 
-CREATE TABLE "ledger" (
-    account TEXT NOT NULL,
+CREATE VIEW ledger AS
+SELECT account, seq, substr(key, 1, instr(key, ':') - 1) AS kind, amount, key, held, borne_by_platform,
+    iif(is_of_run, unhex(substr(key, instr(key, ':') + 5, 32)), NULL) AS run,
+    iif(is_of_run, rtrim(rtrim(place, replace(place, '/', '')), '/'), NULL) AS node,
+    balance_after, at
+FROM (
+    SELECT *, substr(key, instr(key, '/') + 1) AS place,
+        key GLOB 'charge:run_*/*/*' OR key GLOB 'settle:run_*/*/*' OR key GLOB 'refund:run_*/*/*' AS is_of_run
+    FROM (
+        SELECT accounts.id AS account, ledger_parts.seq + one.key AS seq, one.value ->> 0 AS key,
+            one.value ->> 1 AS amount, one.value ->> 2 AS held, one.value ->> 3 AS borne_by_platform,
+            one.value ->> 4 AS balance_after, one.value ->> 5 AS at
+        FROM ledger_parts JOIN accounts ON accounts.no = ledger_parts.account,
+            json_each(ledger_parts.movements) AS one
+    )
+);
+
+CREATE TABLE ledger_keys (
+    run BLOB NOT NULL,
+    subject TEXT NOT NULL,
+    account INTEGER NOT NULL,
     seq INTEGER NOT NULL,
-    kind TEXT NOT NULL CHECK (
-        CASE kind WHEN 'charge' THEN 1 WHEN 'settle' THEN 1 WHEN 'refund' THEN 1 WHEN 'deposit' THEN 1 ELSE 0 END
-    ),
-    amount INTEGER NOT NULL,
-    key TEXT NOT NULL,
-    held INTEGER NOT NULL,
-    borne_by_platform INTEGER NOT NULL,
-    run BLOB,
-    node TEXT,
-    balance_after INTEGER NOT NULL,
-    at INTEGER NOT NULL,
-    PRIMARY KEY (account, seq)
+    closed_by INTEGER,
+    PRIMARY KEY (run, subject, account)
 ) STRICT, WITHOUT ROWID;
 
-CREATE UNIQUE INDEX ledger_by_key ON ledger (account, key);
+CREATE TABLE ledger_parts (
+    account INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    movements TEXT NOT NULL
+) STRICT;
 
-CREATE INDEX ledger_by_run ON ledger (account, run, seq) WHERE run IS NOT NULL;
+CREATE UNIQUE INDEX ledger_parts_by_account ON ledger_parts (account, seq);
 
 CREATE TABLE logs (
     run BLOB NOT NULL,
@@ -584,8 +598,6 @@ CREATE INDEX runs_failed ON runs (created_at) WHERE status = 'failed';
 CREATE INDEX runs_in_need ON runs (account, needs) WHERE needs IS NOT NULL;
 
 CREATE INDEX runs_open ON runs (created_at) WHERE ended_at IS NULL;
-
-CREATE INDEX runs_open_by_account ON runs (account) WHERE ended_at IS NULL AND account IS NOT NULL;
 
 CREATE TABLE schedules (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use windlass_engine::id::RunId;
-use windlass_engine::money::{Account, Book, Kind, LedgerFault, Movement, Posted, Price};
+use windlass_engine::money::{
+    Account, Kind, LedgerFault, Movement, Posted, Price, node_of_key, place_of_key,
+};
 use windlass_engine::path::NodePath;
 use windlass_engine::time::Timestamp;
 
@@ -27,8 +29,25 @@ pub struct AccountRow {
 pub struct Posting {
     pub account: String,
     pub movement: Movement,
+    /// As its key says, as is the node.
     pub run: Option<RunId>,
     pub node: Option<NodePath>,
+}
+
+impl Posting {
+    /// A movement, of the run and the node that its key names.
+    pub fn of(account: String, movement: Movement) -> Self {
+        let run = place_of_key(&movement.key).map(|(run, _)| run);
+        let node = run.and_then(|_| node_of_key(&movement.key));
+        Posting { account, movement, run, node }
+    }
+
+    /// Whether it is of the run and the node that its key names.
+    pub fn is_of_its_key(&self) -> bool {
+        let named = place_of_key(&self.movement.key);
+        let node = named.and_then(|(_, place)| place.rsplit_once('/')).map(|(node, _)| node);
+        self.run == named.map(|(run, _)| run) && self.node.as_ref().map(|node| node.as_str()) == node
+    }
 }
 
 /// One movement that was made. Never changed, never deleted.
@@ -99,26 +118,33 @@ pub fn related_keys(movement: &Movement) -> Vec<String> {
 ///
 /// Movements that were made before are no news. If any charge cannot be borne, none of it is done, and the refusal
 /// names every charge that did not fit, and what the account would have to have for all of them.
-pub fn post(
+pub fn post<'p>(
     row: &AccountRow,
-    known: BTreeMap<String, Movement>,
-    postings: &[&Posting],
-) -> Result<(Account, Vec<(Posting, i64)>), StoreError> {
+    known: &[Movement],
+    postings: &[&'p Posting],
+) -> Result<(Account, Vec<(&'p Posting, i64)>), StoreError> {
     // The rules look at the movements that matter and at nothing else of the ledger.
-    let mut book = Book::of(Account { balance: row.balance, held: row.held }, known);
+    let filed = |movement| (Movement::subject(movement), movement.kind);
+    let mut made: BTreeMap<(&str, Kind), &Movement> = known.iter().map(|one| (filed(one), one)).collect();
+    let mut account = Account { balance: row.balance, held: row.held };
     let (mut fresh, mut keys) = (Vec::with_capacity(postings.len()), Vec::new());
     // What all of them together take, and the most that this is on the way: money that comes back later helps nobody.
     let (mut taken, mut needed) = (0i64, 0i64);
     for posting in postings {
-        let posted = book.post(posting.movement.clone());
-        if posted != Ok(Posted::Already) {
-            taken = taken.saturating_sub(posting.movement.amount);
+        let movement = &posting.movement;
+        let posted = account.post(movement, |kind, subject| made.get(&(subject, kind)).copied());
+        if !matches!(posted, Ok((_, Posted::Already))) {
+            taken = taken.saturating_sub(movement.amount);
             needed = needed.max(taken);
         }
         match posted {
-            Ok(Posted::New { balance_after }) => fresh.push(((*posting).clone(), balance_after)),
-            Ok(Posted::Already) => {}
-            Err(LedgerFault::Insufficient { .. }) => keys.push(posting.movement.key.clone()),
+            Ok((after, Posted::New { balance_after })) => {
+                account = after;
+                made.insert(filed(movement), movement);
+                fresh.push((*posting, balance_after));
+            }
+            Ok((_, Posted::Already)) => {}
+            Err(LedgerFault::Insufficient { .. }) => keys.push(movement.key.clone()),
             // The charge that this closes did not fit either: that is the reason, and it is listed already.
             Err(LedgerFault::NoCharge { .. }) if !keys.is_empty() => {}
             Err(fault) => return Err(Refusal::Ledger(fault).into()),
@@ -128,7 +154,7 @@ pub fn post(
         let (balance, revision) = (row.balance, row.revision);
         return Err(Refusal::Short { account: row.id.clone(), needed, balance, keys, revision }.into());
     }
-    Ok((book.account(), fresh))
+    Ok((account, fresh))
 }
 
 #[cfg(test)]
@@ -148,10 +174,10 @@ mod tests {
 
     fn posted(
         row: &AccountRow,
-        known: BTreeMap<String, Movement>,
+        known: &[Movement],
         movements: impl IntoIterator<Item = Movement>,
     ) -> Result<(Account, Vec<i64>), StoreError> {
-        let posting = |movement| Posting { account: "a".to_owned(), movement, run: None, node: None };
+        let posting = |movement| Posting::of("a".to_owned(), movement);
         let postings: Vec<Posting> = movements.into_iter().map(posting).collect();
         let (account, fresh) = post(row, known, &postings.iter().collect::<Vec<_>>())?;
         Ok((account, fresh.iter().map(|(_, after)| *after).collect()))
@@ -161,7 +187,7 @@ mod tests {
     fn every_charge_that_does_not_fit_is_named() {
         let charge = |key: &str, amount| Movement::charge(format!("charge:{key}"), amount);
         let movements = [charge("x", 60), charge("y", 50), charge("z", 40), charge("w", 1)];
-        let refused = posted(&row(100), BTreeMap::new(), movements).unwrap_err();
+        let refused = posted(&row(100), &[], movements).unwrap_err();
         let expected = Refusal::Short {
             account: "a".to_owned(),
             needed: 151,
@@ -175,35 +201,47 @@ mod tests {
     #[test]
     fn what_would_be_enough_is_told() {
         let charge = |key: &str, amount| Movement::charge(format!("charge:{key}"), amount);
-        let earlier = charge("e", 30);
-        let known = || BTreeMap::from([(earlier.key.clone(), earlier.clone())]);
+        let known = [charge("e", 30)];
         let movements =
             || [charge("x", 80), charge("y", 50), Movement::refund("charge:e", 30), charge("z", 10)];
-        let refused = posted(&AccountRow { held: 30, ..row(100) }, known(), movements()).unwrap_err();
+        let refused = posted(&AccountRow { held: 30, ..row(100) }, &known, movements()).unwrap_err();
         let Some(Refusal::Short { needed, balance, .. }) = refused.refusal() else { panic!("{refused}") };
         assert_eq!((*needed, *balance), (130, 100));
         assert!(refused.to_string().contains("130 needed, 100 there; deposit at least 30"), "{refused}");
-        assert!(posted(&AccountRow { held: 30, ..row(129) }, known(), movements()).is_err());
-        assert!(posted(&AccountRow { held: 30, ..row(130) }, known(), movements()).is_ok());
+        assert!(posted(&AccountRow { held: 30, ..row(129) }, &known, movements()).is_err());
+        assert!(posted(&AccountRow { held: 30, ..row(130) }, &known, movements()).is_ok());
     }
 
     #[test]
     fn a_charge_and_its_refund_fit_in_one_commit() {
         let charge = Movement::charge("charge:x".to_owned(), 60);
         let refund = Movement::refund("charge:x", 60);
-        let (account, balances) = posted(&row(100), BTreeMap::new(), [charge, refund]).unwrap();
+        let (account, balances) = posted(&row(100), &[], [charge, refund]).unwrap();
         assert_eq!((account, balances), (Account { balance: 100, held: 0 }, vec![40, 100]));
+    }
+
+    #[test]
+    fn a_movement_is_of_the_run_that_its_key_names() {
+        let key = "charge:run_00000000000000000000000000000001/tts/3/2".to_owned();
+        let posting = Posting::of("a".to_owned(), Movement::charge(key, 5));
+        assert!(posting.is_of_its_key());
+        assert_eq!(posting.node, Some(NodePath::from("tts/3")));
+        assert!(!Posting { run: None, ..posting.clone() }.is_of_its_key());
+        assert!(!Posting { node: Some(NodePath::from("tts")), ..posting.clone() }.is_of_its_key());
+        let payment = Posting::of("a".to_owned(), Movement::deposit("run_1/a/1", 5));
+        assert_eq!((payment.run, &payment.node, payment.is_of_its_key()), (None, &None, true));
+        assert!(!Posting { run: posting.run, ..payment }.is_of_its_key());
     }
 
     #[test]
     fn known_rows_decide() {
         let charge = Movement::charge("charge:x".to_owned(), 60);
-        let known = BTreeMap::from([(charge.key.clone(), charge.clone())]);
+        let known = [charge.clone()];
         let held = AccountRow { held: 60, ..row(40) };
         let settle = Movement::settle("charge:x", 60, 20);
-        let (account, balances) = posted(&held, known.clone(), [charge, settle]).unwrap();
+        let (account, balances) = posted(&held, &known, [charge, settle]).unwrap();
         assert_eq!((account, balances), (Account { balance: 80, held: 0 }, vec![80]));
-        assert!(posted(&held, BTreeMap::new(), [Movement::refund("charge:x", 60)]).is_err());
+        assert!(posted(&held, &[], [Movement::refund("charge:x", 60)]).is_err());
         assert_eq!(related_keys(&Movement::settle("charge:x", 60, 20)), ["charge:x", "settle:x", "refund:x"]);
     }
 }

@@ -149,6 +149,7 @@ macro_rules! conformance {
                 concurrent_charges_never_overdraw
                 an_account_that_moved_is_a_conflict_for_who_relied_on_it
                 opening_an_account_again_keeps_its_money
+                a_long_ledger_is_read_a_page_at_a_time
                 the_ledger_comes_in_parts_and_by_run
                 runs_that_wait_for_money_are_found_by_what_they_need
             ]

@@ -22,6 +22,7 @@ mod writer;
 
 mod flow;
 mod journal;
+mod ledger;
 mod run;
 
 mod attempt;
@@ -48,6 +49,7 @@ mod retain;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
@@ -171,8 +173,10 @@ impl Store for Sqlite {
 
     async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
         let n = commits.len();
-        let drafts = commits.into_iter().map(commit::Draft::of);
-        let works = drafts.map(|draft| move |desk: &Desk| commit::commit(desk, &draft));
+        // Held until all are answered, so that whoever made them takes them apart, and not the one thread that writes.
+        let drafts: Vec<Arc<commit::Draft>> =
+            commits.into_iter().map(|commit| Arc::new(commit::Draft::of(commit))).collect();
+        let works = drafts.iter().cloned().map(|draft| move |desk: &Desk| commit::commit(desk, &draft));
         let tickets = match self.writer.write_all(works) {
             Ok(tickets) => tickets,
             Err(error) => {
@@ -251,7 +255,7 @@ impl Store for Sqlite {
     }
 
     async fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
-        self.read(move |db| account::ledger(db, &query)).await
+        self.read(move |db| ledger::ledger(db, &query)).await
     }
 
     async fn save(&self, record: Record) -> Result<(), StoreError> {

@@ -3,6 +3,8 @@
 use crate::id::{JobId, RunId};
 use crate::path::NodePath;
 
+use super::Kind;
+
 /// The key of the charge for one visit of a node. The path is unique within the run, and the visit within the path.
 pub fn charge_key(run: RunId, path: &str, visit: u64) -> String {
     format!("charge:{run}/{path}/{visit}")
@@ -14,6 +16,18 @@ pub fn node_of_key(key: &str) -> Option<NodePath> {
     let (_, place) = subject.split_once('/')?;
     let (path, _) = place.rsplit_once('/')?;
     Some(NodePath::from(path))
+}
+
+/// The run that a charge and what closes it are of, and what they are for in it: the node and its visit. From a key
+/// made by [`charge_key`]; nothing else has one, whatever it is called.
+pub fn place_of_key(key: &str) -> Option<(RunId, &str)> {
+    /// `run_` and a UUID as ids write it.
+    const RUN_LEN: usize = 36;
+    let (kind, subject) = key.split_once(':')?;
+    let (run, place) = subject.split_once('/')?;
+    let is_plain = run.len() == RUN_LEN && !run.bytes().any(|byte| byte.is_ascii_uppercase());
+    let may_have_one = is_plain && kind != Kind::Deposit.word() && place.contains('/');
+    may_have_one.then(|| run.parse().ok()).flatten().map(|run| (run, place))
 }
 
 /// The key of the charge for one round of a plain job.
@@ -50,6 +64,19 @@ mod tests {
         assert_eq!(node_of_key(&key(17)), Some(NodePath::from("tts/3")));
         assert_eq!(node_of_key(&Movement::refund(&key(1), 5).key), Some(NodePath::from("tts/3")));
         assert_eq!((node_of_key("deposit:first"), node_of_key("")), (None, None));
+    }
+
+    #[test]
+    fn the_run_of_a_movement_is_in_its_key() {
+        let run = RunId::new(Uuid::from_u128(1));
+        assert_eq!(place_of_key(&key(17)), Some((run, "tts/3/17")));
+        assert_eq!(place_of_key(&Movement::settle(&key(17), 5, 3).key), Some((run, "tts/3/17")));
+        let payment = Movement::deposit("run_00000000000000000000000000000001/a/1", 5).key;
+        let shouted = key(1).replace("run_0", "run_A");
+        let job = job_charge_key(JobId::new(Uuid::from_u128(7)), 2);
+        for other in [&payment, &shouted, &job, "charge:x", "charge:run_1/a/1", ""] {
+            assert_eq!(place_of_key(other), None, "{other}");
+        }
     }
 
     #[test]

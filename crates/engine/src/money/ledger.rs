@@ -25,6 +25,12 @@ impl Kind {
             Kind::Deposit => "deposit",
         }
     }
+
+    /// The kind that a key begins with.
+    pub fn of_key(key: &str) -> Option<Kind> {
+        let (word, _) = key.split_once(':')?;
+        [Kind::Charge, Kind::Settle, Kind::Refund, Kind::Deposit].into_iter().find(|kind| kind.word() == word)
+    }
 }
 
 /// One row of the ledger.
@@ -87,8 +93,8 @@ impl Movement {
         Self { kind: Kind::Deposit, amount, key, held: 0, borne_by_platform: 0 }
     }
 
-    /// The call or payment it is about: the key without its kind.
-    fn subject(&self) -> &str {
+    /// The call or payment it is about: the key without its kind. A charge and what closes it have it in common.
+    pub fn subject(&self) -> &str {
         subject(&self.key)
     }
 }
@@ -152,6 +158,68 @@ impl Account {
         }
         Ok(Account { balance, held })
     }
+
+    /// What making a movement leads to, where `made` finds those that were made before: each is made once.
+    pub fn post<'m>(
+        self,
+        movement: &Movement,
+        made: impl Fn(Kind, &str) -> Option<&'m Movement>,
+    ) -> Result<(Account, Posted), LedgerFault> {
+        match made(movement.kind, movement.subject()) {
+            Some(before) if before == movement => return Ok((self, Posted::Already)),
+            Some(_) => return Err(LedgerFault::Different { key: movement.key.clone() }),
+            None => {}
+        }
+        admit(movement, made)?;
+        let account = self.after(movement)?;
+        Ok((account, Posted::New { balance_after: account.balance }))
+    }
+}
+
+/// Whether a movement is well formed, and closes, if it closes something, an open charge by its right amount.
+fn admit<'m>(
+    movement: &Movement,
+    made: impl Fn(Kind, &str) -> Option<&'m Movement>,
+) -> Result<(), LedgerFault> {
+    let kind = movement.kind.word();
+    let malformed = |reason| Err(LedgerFault::Malformed { key: movement.key.clone(), kind, reason });
+    if movement.key.strip_prefix(kind).and_then(|rest| rest.strip_prefix(':')).is_none() {
+        return malformed("the key of a movement starts with its kind");
+    }
+    match movement.kind {
+        Kind::Charge if movement.held < 0 || movement.amount != -movement.held => {
+            malformed("a charge takes what it holds, at least 0")
+        }
+        Kind::Deposit if movement.amount <= 0 || movement.held != 0 => {
+            malformed("a deposit adds at least 1 and holds nothing")
+        }
+        Kind::Charge | Kind::Deposit => Ok(()),
+        Kind::Settle | Kind::Refund => {
+            let estimate = open_charge(movement, made)?;
+            let whole = movement.kind == Kind::Refund;
+            let least = if whole { estimate } else { 0 };
+            if movement.held.checked_neg() != Some(estimate) || !(least..=estimate).contains(&movement.amount)
+            {
+                return malformed("it gives back more or less than its charge took");
+            }
+            Ok(())
+        }
+    }
+}
+
+/// What the charge that `movement` closes has taken.
+fn open_charge<'m>(
+    movement: &Movement,
+    made: impl Fn(Kind, &str) -> Option<&'m Movement>,
+) -> Result<i64, LedgerFault> {
+    let key = || movement.key.clone();
+    for kind in [Kind::Settle, Kind::Refund] {
+        if made(kind, movement.subject()).is_some() {
+            return Err(LedgerFault::Closed { key: key(), by: kind.word() });
+        }
+    }
+    let charge = made(Kind::Charge, movement.subject());
+    charge.map(|charge| charge.held).ok_or_else(|| LedgerFault::NoCharge { key: key() })
 }
 
 /// What posting a movement did.
@@ -172,11 +240,6 @@ pub struct Book {
 }
 
 impl Book {
-    /// An account with those of its movements that decide about others, by their keys.
-    pub fn of(account: Account, movements: BTreeMap<String, Movement>) -> Self {
-        Book { account, movements }
-    }
-
     pub fn account(&self) -> Account {
         self.account
     }
@@ -187,17 +250,13 @@ impl Book {
 
     /// Makes a movement, once.
     pub fn post(&mut self, movement: Movement) -> Result<Posted, LedgerFault> {
-        if let Some(before) = self.movements.get(&movement.key) {
-            return if *before == movement {
-                Ok(Posted::Already)
-            } else {
-                Err(LedgerFault::Different { key: movement.key })
-            };
+        let made = |kind: Kind, subject: &str| self.movements.get(&format!("{}:{subject}", kind.word()));
+        let (account, posted) = self.account.post(&movement, made)?;
+        self.account = account;
+        if posted != Posted::Already {
+            self.movements.insert(movement.key.clone(), movement);
         }
-        self.admit(&movement)?;
-        self.account = self.account.after(&movement)?;
-        self.movements.insert(movement.key.clone(), movement);
-        Ok(Posted::New { balance_after: self.account.balance })
+        Ok(posted)
     }
 
     /// Whether the account is what its movements add up to.
@@ -205,48 +264,6 @@ impl Book {
         let sum = |of: fn(&Movement) -> i64| self.movements.values().map(|m| i128::from(of(m))).sum::<i128>();
         sum(|m| m.amount) == i128::from(self.account.balance)
             && sum(|m| m.held) == i128::from(self.account.held)
-    }
-
-    /// Whether the movement is well formed, and closes, if it closes something, an open charge by its right amount.
-    fn admit(&self, movement: &Movement) -> Result<(), LedgerFault> {
-        let kind = movement.kind.word();
-        let malformed = |reason| Err(LedgerFault::Malformed { key: movement.key.clone(), kind, reason });
-        if movement.key.strip_prefix(kind).and_then(|rest| rest.strip_prefix(':')).is_none() {
-            return malformed("the key of a movement starts with its kind");
-        }
-        match movement.kind {
-            Kind::Charge if movement.held < 0 || movement.amount != -movement.held => {
-                malformed("a charge takes what it holds, at least 0")
-            }
-            Kind::Deposit if movement.amount <= 0 || movement.held != 0 => {
-                malformed("a deposit adds at least 1 and holds nothing")
-            }
-            Kind::Charge | Kind::Deposit => Ok(()),
-            Kind::Settle | Kind::Refund => {
-                let estimate = self.open_charge(movement)?;
-                let whole = movement.kind == Kind::Refund;
-                let least = if whole { estimate } else { 0 };
-                if movement.held.checked_neg() != Some(estimate)
-                    || !(least..=estimate).contains(&movement.amount)
-                {
-                    return malformed("it gives back more or less than its charge took");
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// What the charge that `movement` closes has taken.
-    fn open_charge(&self, movement: &Movement) -> Result<i64, LedgerFault> {
-        let key = || movement.key.clone();
-        let of = |kind: Kind| self.movements.get(&closing_key(kind, &movement.key));
-        for kind in [Kind::Settle, Kind::Refund] {
-            if of(kind).is_some() {
-                return Err(LedgerFault::Closed { key: key(), by: kind.word() });
-            }
-        }
-        let charge = of(Kind::Charge).filter(|charge| charge.subject() == movement.subject());
-        charge.map(|charge| charge.held).ok_or_else(|| LedgerFault::NoCharge { key: key() })
     }
 }
 

@@ -106,9 +106,7 @@ pub(super) fn estimated(run: &Run, spot: &Spot<'_, '_>) -> Option<i64> {
 /// Facts for prices: the call's own params are `$params`.
 fn view_of<'v>(run: &'v Run, spot: &'v Spot<'_, '_>, input: &'v Value) -> View<'v> {
     let mut view = spot.view(run, input);
-    if let Some(params) = super::effects::resolved_params(spot, input) {
-        view.params = params.into();
-    }
+    view.own_params = matches!(spot.node.prep, Prep::Params(_)).then_some(input);
     view
 }
 

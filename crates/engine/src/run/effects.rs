@@ -23,14 +23,14 @@ impl Run {
             Event::Granted { node, fence, attempt, deadline, charge, .. } => {
                 let Some(spot) = self.spot(plan, node) else { return };
                 if let Some(amount) = charge {
-                    out.extend(self.movement(&spot, node, |m| Movement::charge(m.to_owned(), *amount)));
+                    out.extend(self.movement(&spot, node, |key| Movement::charge(key, *amount)));
                 }
                 out.extend(self.order(plan, &spot, node, *fence, *attempt, *deadline));
             }
             Event::Done { node, actual, .. } => {
                 let Some((spot, work)) = self.work_at(plan, node) else { return };
                 if let (Some(estimate), Some(actual)) = (work.charge, actual) {
-                    out.extend(self.movement(&spot, node, |m| Movement::settle(m, estimate, *actual)));
+                    out.extend(self.movement(&spot, node, |key| Movement::settle(&key, estimate, *actual)));
                 }
             }
             Event::Failed { node, fault, .. } => {
@@ -189,16 +189,16 @@ impl Run {
         &self,
         spot: &Spot<'_, '_>,
         path: &NodePath,
-        make: impl FnOnce(&str) -> Movement,
+        make: impl FnOnce(String) -> Movement,
     ) -> Option<Effect> {
         let account = self.start.account.clone()?;
         let key = crate::money::charge_key(self.id, path.as_str(), spot.state.visit);
-        Some(Effect::Move { account, movement: make(&key) })
+        Some(Effect::Move { account, movement: make(key) })
     }
 
     fn refund(&self, spot: &Spot<'_, '_>, path: &NodePath, work: &Work) -> Option<Effect> {
         let estimate = work.charge?;
-        self.movement(spot, path, |key| Movement::refund(key, estimate))
+        self.movement(spot, path, |key| Movement::refund(&key, estimate))
     }
 
     /// Every open call at or inside a place.
@@ -217,7 +217,7 @@ impl Run {
 }
 
 /// For nodes whose whole configuration is resolved: what the worker gets as params.
-pub(crate) fn resolved_params(spot: &Spot<'_, '_>, input: &Value) -> Option<Map<String, Value>> {
+fn resolved_params(spot: &Spot<'_, '_>, input: &Value) -> Option<Map<String, Value>> {
     if !matches!(spot.node.prep, Prep::Params(_)) {
         return None;
     }

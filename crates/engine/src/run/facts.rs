@@ -16,6 +16,8 @@ pub(crate) struct View<'a> {
     pub(crate) run: &'a Run,
     pub(crate) chain: &'a [Level<'a, 'a>],
     pub(crate) params: Params,
+    /// The params of a call whose whole configuration is resolved, instead of those.
+    pub(crate) own_params: Option<&'a Value>,
     pub(crate) input: &'a Value,
     pub(crate) result: Option<&'a Value>,
 }
@@ -81,7 +83,11 @@ fn turn_fact(turns: &LoopState, input: &Value) -> Map<String, Value> {
 impl Facts for View<'_> {
     fn root(&self, root: &Root) -> Option<Cow<'_, Value>> {
         match root {
-            Root::Params => Some(Cow::Owned(Value::Object((*self.params.merged()).clone()))),
+            Root::Params => Some(match self.own_params {
+                Some(own) if own.is_object() => Cow::Borrowed(own),
+                Some(_) => Cow::Owned(Value::Object(Map::new())),
+                None => Cow::Owned(Value::Object((*self.params.merged()).clone())),
+            }),
             Root::Shared => {
                 let mut all: Map<String, Value> =
                     self.run.signals.iter().map(|(k, v)| (k.clone(), (**v).clone())).collect();
@@ -104,7 +110,10 @@ impl Facts for View<'_> {
 
     fn field(&self, root: &Root, key: &str) -> Option<Cow<'_, Value>> {
         match root {
-            Root::Params => self.params.get(key).map(Cow::Borrowed),
+            Root::Params => match self.own_params {
+                Some(own) => own.get(key).map(Cow::Borrowed),
+                None => self.params.get(key).map(Cow::Borrowed),
+            },
             Root::Shared => {
                 let own = self.shared().and_then(|shared| shared.get(key));
                 own.or_else(|| self.run.signals.get(key)).map(|v| Cow::Borrowed(&**v))

@@ -289,6 +289,6 @@ impl<'p, 's> Spot<'p, 's> {
 
     /// Facts as the node sees them, with `input` as its input.
     pub(crate) fn view<'v>(&'v self, run: &'v Run, input: &'v Value) -> View<'v> {
-        View { run, chain: &self.chain, params: self.params(), input, result: None }
+        View { run, chain: &self.chain, params: self.params(), own_params: None, input, result: None }
     }
 }

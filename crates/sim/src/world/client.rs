@@ -53,7 +53,7 @@ impl World {
             budget: rng.percent(20).then_some(40),
             on_short_balance: if rng.percent(50) { OnShort::Wait } else { OnShort::Fail },
             manual: rng.percent(5),
-            prices: prices(&mut rng),
+            prices: prices(&mut rng).into(),
             call_timeout_ms: CALL_TIMEOUT_MS,
             ..part_of(&plan, &mut rng)
         };

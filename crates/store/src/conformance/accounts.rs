@@ -1,10 +1,10 @@
 //! Money: never twice, never lost, never out of nothing.
 
-use windlass_engine::money::{LedgerFault, Movement};
+use windlass_engine::money::{LedgerFault, Movement, charge_key};
 
 use super::bench::{Bench, at, movement, run_id};
 use super::side_by_side;
-use crate::account::{LedgerOrder, LedgerQuery, LedgerRow, Posting};
+use crate::account::{LedgerOrder, LedgerQuery, LedgerRow};
 use crate::commit::{Commit, Unmoved};
 use crate::error::Subject;
 use crate::record::Record;
@@ -147,10 +147,10 @@ pub async fn opening_an_account_again_keeps_its_money(store: &dyn Store) {
 pub async fn the_ledger_comes_in_parts_and_by_run(store: &dyn Store) {
     let bench = Bench::new(store).await;
     bench.account("payer", 100).await;
+    let key = |n| charge_key(run_id(n % 2), "call", n);
     for n in 1..=4 {
-        let posting = Posting { run: Some(run_id(n % 2)), ..movement("payer", charge(n, 1)) };
-        let commit = Commit { postings: vec![posting], ..Commit::new(bench.command(), at(1)) };
-        bench.commit(commit).await.unwrap();
+        let postings = vec![movement("payer", Movement::charge(key(n), 1))];
+        bench.commit(Commit { postings, ..Commit::new(bench.command(), at(1)) }).await.unwrap();
     }
     let query = |run, after, limit| {
         let account = "payer".to_owned();
@@ -166,8 +166,43 @@ pub async fn the_ledger_comes_in_parts_and_by_run(store: &dyn Store) {
     assert_eq!(seqs(store.ledger(back(Some(run_id(1)), 0, 0)).await.unwrap()), [4, 2]);
     assert_eq!(seqs(store.ledger(back(Some(run_id(0)), 5, 0)).await.unwrap()), [3]);
     let keyed = |key: &str| LedgerQuery { key: Some(key.to_owned()), ..query(None, 0, 0) };
-    assert_eq!(seqs(store.ledger(keyed("charge:call/3")).await.unwrap()), [4]);
-    assert!(store.ledger(keyed("charge:call/9")).await.unwrap().is_empty());
+    assert_eq!(seqs(store.ledger(keyed(&key(3))).await.unwrap()), [4]);
+    assert!(store.ledger(keyed(&key(9))).await.unwrap().is_empty());
+}
+
+pub async fn a_long_ledger_is_read_a_page_at_a_time(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    bench.account("payer", 1_000).await;
+    // Much in one commit, little in others; of two runs in turns, some of it closed.
+    let key = |n: u64| charge_key(run_id(n % 2), "call", n);
+    let charges = (0..100).map(|n| movement("payer", Movement::charge(key(n), 2))).collect();
+    bench.commit(Commit { postings: charges, ..Commit::new(bench.command(), at(1)) }).await.unwrap();
+    for n in [7, 98, 32, 33, 1] {
+        bench.post("payer", Movement::settle(&key(n), 2, 1)).await.unwrap();
+    }
+    let whole = ledger(store, "payer").await;
+    assert_eq!(whole.iter().map(|row| row.seq).collect::<Vec<_>>(), (1..=106).collect::<Vec<u64>>());
+    for run in [None, Some(run_id(0)), Some(run_id(1))] {
+        let mut expected: Vec<LedgerRow> = whole.clone();
+        expected.retain(|row| run.is_none() || row.posting.run == run);
+        assert!(expected.len() > 50);
+        for order in [LedgerOrder::Oldest, LedgerOrder::Newest] {
+            for limit in [1, 7, 32, 33, 106] {
+                let (mut read, mut after) = (Vec::new(), 0);
+                loop {
+                    let account = "payer".to_owned();
+                    let query = LedgerQuery { account, run, key: None, order, after, limit };
+                    let page = store.ledger(query).await.unwrap();
+                    assert!(page.len() <= limit);
+                    let Some(last) = page.last() else { break };
+                    after = last.seq;
+                    read.extend(page);
+                }
+                assert_eq!(read, expected, "{order:?} {limit}");
+            }
+            expected.reverse();
+        }
+    }
 }
 
 pub async fn runs_that_wait_for_money_are_found_by_what_they_need(store: &dyn Store) {

@@ -131,7 +131,7 @@ fn paying(on_short_balance: OnShort) -> Start {
     let price = Price { unit_price: 30, min_unit: 1, units: json!(2), actual_units };
     Start {
         account: Some("payer".to_owned()),
-        prices: BTreeMap::from([("s".to_owned(), price)]),
+        prices: BTreeMap::from([("s".to_owned(), price)]).into(),
         on_short_balance,
         ..given(json!({}))
     }

@@ -118,20 +118,18 @@ impl State {
         let mut posted = BTreeMap::new();
         for (id, postings) in by_account {
             let row = self.account_row(id)?;
-            let (account, rows) = account::post(row, self.known(id, &postings), &postings)?;
-            posted.insert(id.to_owned(), Posted { account, rows });
+            let (account, rows) = account::post(row, &self.known(id, &postings), &postings)?;
+            let rows = rows.into_iter().map(|(posting, balance_after)| (posting.clone(), balance_after));
+            posted.insert(id.to_owned(), Posted { account, rows: rows.collect() });
         }
         Ok(posted)
     }
 
     /// The rows of the ledger that decide about these movements.
-    fn known(&self, id: &str, postings: &[&Posting]) -> BTreeMap<String, Movement> {
-        let Some(stored) = self.accounts.get(id) else { return BTreeMap::new() };
+    fn known(&self, id: &str, postings: &[&Posting]) -> Vec<Movement> {
+        let Some(stored) = self.accounts.get(id) else { return Vec::new() };
         let keys = postings.iter().flat_map(|posting| account::related_keys(&posting.movement));
-        let row = |key: String| {
-            let movement = stored.ledger[*stored.by_key.get(&key)?].posting.movement.clone();
-            Some((key, movement))
-        };
+        let row = |key: String| Some(stored.ledger[*stored.by_key.get(&key)?].posting.movement.clone());
         keys.filter_map(row).collect()
     }
 

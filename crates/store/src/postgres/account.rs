@@ -107,14 +107,12 @@ pub(super) fn check<'c>(
     let mut posted = Vec::with_capacity(by_account.len());
     for (id, postings) in by_account {
         let row = required(desk, id)?;
-        let (account, fresh) = account::post(row, known_of(desk, id, &postings), &postings)?;
+        let (account, fresh) = account::post(row, &known_of(desk, id, &postings), &postings)?;
         let mut seq = row.revision;
         let mut rows = Vec::with_capacity(fresh.len());
-        for (posting, balance_after) in &fresh {
-            let mut found = postings.iter().filter(|made| **made == posting);
-            let posting = *found.next().expect("what is new was posted");
+        for (posting, balance_after) in fresh {
             seq = seq.saturating_add(1);
-            rows.push(PostedRow { seq, posting, balance_after: *balance_after, at });
+            rows.push(PostedRow { seq, posting, balance_after, at });
         }
         let (balance, held) = (account.balance, account.held);
         let account = AccountRow { balance, held, revision: seq, ..row.clone() };
@@ -123,10 +121,10 @@ pub(super) fn check<'c>(
     Ok(posted)
 }
 
-fn known_of(desk: &Desk, id: &str, postings: &[&Posting]) -> BTreeMap<String, Movement> {
-    let Some(known) = desk.known.get(id) else { return BTreeMap::new() };
+fn known_of(desk: &Desk, id: &str, postings: &[&Posting]) -> Vec<Movement> {
+    let Some(known) = desk.known.get(id) else { return Vec::new() };
     let keys = postings.iter().flat_map(|posting| account::related_keys(&posting.movement));
-    keys.filter_map(|key| known.get(&key).map(|movement| (key, movement.clone()))).collect()
+    keys.filter_map(|key| known.get(&key).cloned()).collect()
 }
 
 fn required<'d>(desk: &'d Desk, id: &str) -> Result<&'d AccountRow, StoreError> {

@@ -35,10 +35,10 @@ impl Draft {
 }
 
 /// What the check found out and the writing needs.
-struct Checked {
+struct Checked<'c> {
     run: Option<Head>,
     jobs: Vec<job::Before>,
-    posted: BTreeMap<String, account::Posted>,
+    posted: BTreeMap<&'c str, account::Posted<'c>>,
 }
 
 /// Writes one commit, inside a transaction with others.
@@ -67,7 +67,7 @@ pub(super) fn command(db: &Connection, command: CommandId) -> Result<Option<Comm
     Ok(found.optional()?)
 }
 
-fn check(desk: &Desk, draft: &Draft) -> Result<Checked, StoreError> {
+fn check<'c>(desk: &Desk, draft: &'c Draft) -> Result<Checked<'c>, StoreError> {
     if let Some(fault) = draft.fault {
         return Err(Refusal::Malformed(fault).into());
     }
@@ -83,7 +83,8 @@ fn check(desk: &Desk, draft: &Draft) -> Result<Checked, StoreError> {
     for unmoved in &commit.unmoved {
         account::check_unmoved(desk, unmoved)?;
     }
-    let posted = account::check(desk, &commit.postings)?;
+    let new_run = commit.run.as_ref().filter(|change| change.create.is_some()).map(|change| change.run);
+    let posted = account::check(desk, &commit.postings, new_run)?;
     for id in &commit.delivered {
         outbox::check(desk, id)?;
     }
@@ -92,9 +93,9 @@ fn check(desk: &Desk, draft: &Draft) -> Result<Checked, StoreError> {
 }
 
 /// Writes it, unless its command was committed before.
-fn write(desk: &Desk, draft: &Draft, checked: &Checked) -> Result<Option<Committed>, StoreError> {
+fn write(desk: &Desk, draft: &Draft, checked: &Checked<'_>) -> Result<Option<Committed>, StoreError> {
     let commit = &draft.commit;
-    let balance = |(id, posted): (&String, &account::Posted)| (id.clone(), posted.account.balance);
+    let balance = |(id, posted): (&&str, &account::Posted<'_>)| ((*id).to_owned(), posted.account.balance);
     let balances: BTreeMap<String, i64> = checked.posted.iter().map(balance).collect();
     let text = (!balances.is_empty()).then(|| json(&balances));
     let run = match commit.run.as_ref().zip(draft.run.as_ref()) {

@@ -6,111 +6,187 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use windlass_engine::id::RunId;
 use windlass_engine::money::{Account, Kind, Movement};
+use windlass_engine::time::Timestamp;
 
-use super::account::{ACCOUNT, read};
-use super::column::stored;
+use super::account::read_columns;
+use super::column::{Columns, stored};
+use super::ledger::{self, Fresh};
 use crate::account::{AccountRow, Posting};
 use crate::error::{Refusal, StoreError};
 
 /// Accounts that are known at most, some 200 bytes each; when there are more, it starts over.
 const ACCOUNTS_MAX: usize = 4_096;
-/// Open charges that are known at most, of all accounts, some 200 bytes each; when there are more, it starts over.
+/// Open charges that are known at most, of all accounts, some 100 bytes each; when there are more, it starts over.
 const CHARGES_MAX: usize = 16_384;
 
-const MOVE: &str = "UPDATE accounts SET balance = ?2, held = ?3, revision = ?4 WHERE id = ?1";
+const ACCOUNT: &str = "SELECT no, id, name, balance, held, revision, created_at FROM accounts WHERE id = ?1";
+const MOVE: &str = "UPDATE accounts SET balance = ?2, held = ?3, revision = ?4 WHERE no = ?1";
 
+/// An account as the writer knows it.
 #[derive(Debug)]
-struct Purse {
-    row: AccountRow,
-    /// The table does not have it yet.
+pub(super) struct Purse {
+    no: i64,
+    pub(super) row: AccountRow,
+    /// What the tables do not have yet.
+    fresh: Fresh,
     is_moved: bool,
-    /// Charges that nothing has closed, by what they are for; not all of them.
-    open: HashMap<String, Movement>,
+    /// What charges that nothing has closed have taken, by what they are for; not all of them.
+    open: HashMap<String, i64>,
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Purses {
-    known: RefCell<HashMap<String, Purse>>,
-}
+impl Purse {
+    fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let mut columns = Columns::of(row);
+        let (no, row) = (columns.value()?, read_columns(&mut columns)?);
+        Ok(Purse { no, row, fresh: Fresh::default(), is_moved: false, open: HashMap::new() })
+    }
 
-impl Purses {
-    /// How an account stands.
-    pub(super) fn row(&self, db: &Connection, id: &str) -> Result<AccountRow, StoreError> {
-        if let Some(purse) = self.known.borrow().get(id) {
-            return Ok(purse.row.clone());
+    /// The movements that decide about these.
+    pub(super) fn known(
+        &self,
+        db: &Connection,
+        postings: &[&Posting],
+        new_run: Option<RunId>,
+    ) -> Result<Vec<Movement>, StoreError> {
+        let mut known = Vec::new();
+        for Posting { movement, run, .. } in postings {
+            // A charge that is known to be open has been closed by nobody.
+            match self.open_charge(movement) {
+                Some(charge) => known.push(charge),
+                None if run.is_some() && *run == new_run => {}
+                None => ledger::find(db, self.no, &self.fresh, movement, &mut known)?,
+            }
         }
-        let row = db.prepare_cached(ACCOUNT)?.query_row([id], read).optional()?;
-        let row = row.ok_or_else(|| Refusal::UnknownAccount(id.to_owned()))?;
-        let purse = Purse { row: row.clone(), is_moved: false, open: HashMap::new() };
-        self.known.borrow_mut().insert(id.to_owned(), purse);
-        Ok(row)
+        Ok(known)
     }
 
     /// The charge that a movement closes, if it is known to be open.
-    pub(super) fn open_charge(&self, id: &str, closing: &Movement) -> Option<Movement> {
+    fn open_charge(&self, closing: &Movement) -> Option<Movement> {
         match closing.kind {
             Kind::Settle | Kind::Refund => {
-                self.known.borrow().get(id)?.open.get(subject(&closing.key)).cloned()
+                let held = self.open.get(closing.subject())?;
+                Some(Movement::charge(format!("{}:{}", Kind::Charge.word(), closing.subject()), *held))
             }
             Kind::Charge | Kind::Deposit => None,
         }
     }
 
-    /// Notes what was written to the ledger of an account, and how it stands from now on.
-    pub(super) fn note(&self, id: &str, account: Account, revision: u64, rows: &[(Posting, i64)]) {
-        let mut known = self.known.borrow_mut();
-        let Some(purse) = known.get_mut(id) else { return };
-        let Account { balance, held } = account;
-        (purse.row.balance, purse.row.held, purse.row.revision) = (balance, held, revision);
-        purse.is_moved = true;
-        for (Posting { movement, .. }, _) in rows {
-            match movement.kind {
-                Kind::Charge => {
-                    purse.open.insert(subject(&movement.key).to_owned(), movement.clone());
-                }
-                Kind::Settle | Kind::Refund => {
-                    purse.open.remove(subject(&movement.key));
-                }
-                Kind::Deposit => {}
+    /// Makes one movement; says by how many the open charges that are known have become more.
+    fn add(
+        &mut self,
+        db: &Connection,
+        movement: &Movement,
+        balance_after: i64,
+        at: Timestamp,
+    ) -> Result<isize, StoreError> {
+        let seq = self.row.revision.saturating_add(1);
+        ledger::file(db, self.no, seq, movement)?;
+        self.fresh.add(seq, movement, balance_after, at);
+        self.row.revision = seq;
+        Ok(match movement.kind {
+            Kind::Charge => {
+                let before = self.open.insert(movement.subject().to_owned(), movement.held);
+                isize::from(before.is_none())
             }
+            Kind::Settle | Kind::Refund => -isize::from(self.open.remove(movement.subject()).is_some()),
+            Kind::Deposit => 0,
+        })
+    }
+
+    fn write(&mut self, db: &Connection) -> Result<(), StoreError> {
+        self.fresh.write(db, self.no)?;
+        let AccountRow { balance, held, revision, .. } = &self.row;
+        db.prepare_cached(MOVE)?.execute(params![self.no, balance, held, stored(*revision)])?;
+        self.is_moved = false;
+        Ok(())
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Purses {
+    inside: RefCell<Inside>,
+}
+
+#[derive(Debug, Default)]
+struct Inside {
+    known: HashMap<String, Purse>,
+    /// Those that the tables do not have as they are.
+    moved: Vec<String>,
+    /// Open charges that are known, of all accounts.
+    n_open: usize,
+}
+
+impl Purses {
+    /// Looks at an account as it stands.
+    pub(super) fn look<T>(
+        &self,
+        db: &Connection,
+        id: &str,
+        look: impl FnOnce(&Purse) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if let Some(purse) = self.inside.borrow().known.get(id) {
+            return look(purse);
         }
+        let purse = db.prepare_cached(ACCOUNT)?.query_row([id], Purse::of).optional()?;
+        let purse = purse.ok_or_else(|| Refusal::UnknownAccount(id.to_owned()))?;
+        let found = look(&purse);
+        self.inside.borrow_mut().known.insert(id.to_owned(), purse);
+        found
+    }
+
+    /// Makes movements on an account that was looked at in this transaction: how it stands afterwards, and each with
+    /// the balance after it.
+    pub(super) fn make(
+        &self,
+        db: &Connection,
+        id: &str,
+        account: Account,
+        rows: &[(&Posting, i64)],
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let inside = &mut *self.inside.borrow_mut();
+        let purse = inside.known.get_mut(id);
+        let purse = purse.ok_or_else(|| StoreError::Corrupt(format!("account `{id}` was not looked at")))?;
+        for (posting, balance_after) in rows {
+            let more = purse.add(db, &posting.movement, *balance_after, at)?;
+            inside.n_open = inside.n_open.saturating_add_signed(more);
+        }
+        (purse.row.balance, purse.row.held) = (account.balance, account.held);
+        if !std::mem::replace(&mut purse.is_moved, true) {
+            inside.moved.push(id.to_owned());
+        }
+        Ok(())
     }
 
     /// Writes what accounts came to in this transaction.
     pub(super) fn write(&self, db: &Connection) -> Result<(), StoreError> {
-        let mut known = self.known.borrow_mut();
-        for purse in known.values_mut().filter(|purse| purse.is_moved) {
-            let AccountRow { id, balance, held, revision, .. } = &purse.row;
-            db.prepare_cached(MOVE)?.execute(params![id, balance, held, stored(*revision)])?;
-            purse.is_moved = false;
+        let inside = &mut *self.inside.borrow_mut();
+        for id in inside.moved.drain(..) {
+            if let Some(purse) = inside.known.get_mut(&id) {
+                purse.write(db)?;
+            }
         }
-        let n_open: usize = known.values().map(|purse| purse.open.len()).sum();
-        if known.len() > ACCOUNTS_MAX || n_open > CHARGES_MAX {
-            known.clear();
+        if inside.known.len() > ACCOUNTS_MAX || inside.n_open > CHARGES_MAX {
+            *inside = Inside::default();
         }
         Ok(())
     }
 
     /// The transaction came to nothing.
     pub(super) fn forget(&self) {
-        self.known.borrow_mut().clear();
+        *self.inside.borrow_mut() = Inside::default();
     }
 }
 
-/// A key without its kind: a charge and what closes it have it in common.
-fn subject(key: &str) -> &str {
-    key.split_once(':').map_or(key, |(_, subject)| subject)
-}
-
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[MOVE];
+pub(super) const ALL: &[&str] = &[ACCOUNT, MOVE];
 
 #[cfg(test)]
 mod tests {
     use windlass_engine::money::LedgerFault;
-    use windlass_engine::time::Timestamp;
 
     use super::*;
     use crate::sqlite::account;
@@ -131,9 +207,9 @@ mod tests {
     }
 
     fn post(desk: &Desk, movement: Movement) -> Result<(), StoreError> {
-        let posting = Posting { account: "a".to_owned(), movement, run: None, node: None };
-        for (id, posted) in account::check(desk, &[posting])? {
-            account::write(desk, &id, &posted, NOW)?;
+        let posting = Posting::of("a".to_owned(), movement);
+        for (id, posted) in account::check(desk, &[posting], None)? {
+            account::write(desk, id, &posted, NOW)?;
         }
         Ok(())
     }
@@ -143,8 +219,7 @@ mod tests {
     }
 
     fn known(desk: &Desk) -> (i64, i64) {
-        let row = desk.purses().row(desk, "a").unwrap();
-        (row.balance, row.held)
+        desk.purses().look(desk, "a", |purse| Ok((purse.row.balance, purse.row.held))).unwrap()
     }
 
     fn written(desk: &Desk) -> (i64, i64) {

@@ -153,10 +153,13 @@ impl Decider<'_> {
             );
         }
         let actual = work.charge.map(|estimate| {
+            let price = self.run.start.prices.get(spot.service().unwrap_or_default());
+            if crate::money::is_settled_as_charged(call.cost.as_ref(), price) {
+                return estimate;
+            }
             let input = spot.input(self.run);
             let mut view = view_of(self.run, spot, &input);
             view.result = Some(value);
-            let price = self.run.start.prices.get(spot.service().unwrap_or_default());
             // An actual cost that makes no sense is no reason to lose the result: the estimate stands.
             crate::money::actual(call.cost.as_ref(), price, &view, estimate).unwrap_or(estimate)
         });

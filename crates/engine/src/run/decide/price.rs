@@ -22,12 +22,18 @@ impl Decider<'_> {
         if call.cost.is_none() && price.is_none() {
             return Ok(None);
         }
-        let input = spot.input(run);
-        let view = view_of(self.run, spot, &input);
-        let amount = match crate::money::estimate(call.cost.as_ref(), price, &view) {
-            Ok(Some(amount)) => amount,
-            Ok(None) => return Ok(None),
-            Err(fault) => return Err(Box::new(self.bad_input(spot, path, fault.to_string()))),
+        let amount = match crate::money::fixed(call.cost.as_ref(), price) {
+            // Nothing has to be looked up for what costs always the same.
+            Some(amount) => amount,
+            None => {
+                let input = spot.input(run);
+                let view = view_of(self.run, spot, &input);
+                match crate::money::estimate(call.cost.as_ref(), price, &view) {
+                    Ok(Some(amount)) => amount,
+                    Ok(None) => return Ok(None),
+                    Err(fault) => return Err(Box::new(self.bad_input(spot, path, fault.to_string()))),
+                }
+            }
         };
         if run.start.account.is_none() {
             let message = format!("`{service}` costs {amount}, but the run has no account: free");

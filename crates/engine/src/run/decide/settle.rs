@@ -50,6 +50,7 @@ impl Decider<'_> {
         let view = crate::run::facts::View {
             run: self.run,
             chain: &chain,
+            own_params: None,
             params: Params::of(spot.scope_params()),
             input: &spot.state.input,
             result: None,

@@ -1,6 +1,7 @@
 //! Starting a run: what it is given is checked against the plan before anything happens.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -9,6 +10,7 @@ use super::outside::is_reserved;
 use crate::definition::of_node;
 use crate::event::{Event, ExecMode, Level, Start};
 use crate::input::Refusal;
+use crate::money::Price;
 use crate::path::NodePath;
 use crate::plan::{Form, Plan, Routing, Variable, VariableKind, When};
 use crate::problem::{Problem, Problems, did_you_mean};
@@ -38,7 +40,7 @@ impl Decider<'_> {
         if !(start.prices.is_empty() && start.rechecks.is_empty())
             && let Some(called) = self.plan.services()
         {
-            start.prices.retain(|service, _| called.contains(service.as_str()));
+            start.prices = priced(&start.prices, &called);
             start.rechecks.retain(|service, _| called.contains(service.as_str()));
         }
         let missed = missed(self.plan, &start);
@@ -46,6 +48,15 @@ impl Decider<'_> {
         events.extend(missed);
         Ok(events)
     }
+}
+
+/// The prices of what is called; costs what is called, however many prices there are.
+fn priced(all: &Arc<BTreeMap<String, Price>>, called: &BTreeSet<&str>) -> Arc<BTreeMap<String, Price>> {
+    let found: Vec<_> = called.iter().filter_map(|service| all.get_key_value(*service)).collect();
+    if found.len() == all.len() {
+        return all.clone();
+    }
+    Arc::new(found.into_iter().map(|(service, price)| (service.clone(), price.clone())).collect())
 }
 
 /// What an exec mode reads in vain: results of nodes that take no part, read by nodes or by the conditions of their

@@ -133,12 +133,7 @@ fn commit_of(store: &Memory, ask: &Ask) -> Commit {
     commit.postings = ask
         .movements
         .iter()
-        .map(|(first, movement)| Posting {
-            account: if *first { "a" } else { "b" }.to_owned(),
-            movement: movement.clone(),
-            run: None,
-            node: None,
-        })
+        .map(|(first, movement)| Posting::of(if *first { "a" } else { "b" }.to_owned(), movement.clone()))
         .collect();
     commit
 }

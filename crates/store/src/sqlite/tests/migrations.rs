@@ -3,8 +3,13 @@
 use rusqlite::Connection;
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::journal::Entry;
+use windlass_engine::money::{LedgerFault, Movement};
+use windlass_engine::path::NodePath;
 use windlass_engine::time::Timestamp;
 
+use crate::Refusal;
+use crate::account::{LedgerQuery, Posting};
+use crate::commit::Commit;
 use crate::conformance::block_on;
 use crate::job::JobStatus;
 use crate::log::LogsOf;
@@ -106,4 +111,64 @@ fn old_logs_stand_where_their_attempts_ended() {
     assert_eq!((three.at, three.lines.len()), (Timestamp(6), 0));
     // Nobody told its end, so it is shown to whoever asks for it alone.
     assert_eq!((four.entry, four.text.as_str()), (0, "four"));
+}
+
+#[test]
+fn an_old_ledger_is_read_as_it_was() {
+    let place = Temporary::make().unwrap();
+    let path = place.0.join("store.db");
+    let mut db = Connection::open(&path).unwrap();
+    schema::migrate_partly(&mut db, 6);
+    db.execute_batch(
+        "INSERT INTO accounts (id, name, balance, held, revision, created_at) VALUES
+            ('payer', 'Payer', 75, 5, 4, 1), ('other', 'Other', 3, 0, 1, 1);
+        INSERT INTO ledger (account, seq, kind, amount, key, held, borne_by_platform, run, node, balance_after, at)
+        VALUES ('other', 1, 'deposit', 3, 'deposit:first', 0, 0, NULL, NULL, 3, 1),
+            ('payer', 1, 'deposit', 100, 'deposit:first', 0, 0, NULL, NULL, 100, 1),
+            ('payer', 2, 'charge', -60, 'charge:run_0190a1b2c3d470008000000000000001/tts/3/2', 60, 0,
+                x'0190a1b2c3d470008000000000000001', 'tts/3', 40, 2),
+            ('payer', 3, 'charge', -5, 'charge:job_0190a1b2c3d470008000000000000021/1', 5, 0, NULL, NULL, 35, 3),
+            ('payer', 4, 'settle', 40, 'settle:run_0190a1b2c3d470008000000000000001/tts/3/2', -60, 2,
+                x'0190a1b2c3d470008000000000000001', 'tts/3', 75, 4);",
+    )
+    .unwrap();
+    let read = |db: &Connection| {
+        let sql = "SELECT concat_ws('|', account, seq, kind, amount, key, held, borne_by_platform, hex(run), node, \
+             balance_after, at) FROM ledger ORDER BY account, seq";
+        let mut statement = db.prepare(sql).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().collect::<Result<Vec<String>, _>>().unwrap()
+    };
+    let before = read(&db);
+    assert_eq!(before.len(), 5);
+    drop(db);
+    let store = Sqlite::open(&path, Durability::Fast).unwrap();
+    let query = LedgerQuery { account: "payer".to_owned(), ..LedgerQuery::default() };
+    let of_run = LedgerQuery { run: Some(run(1)), ..query.clone() };
+    let rows = block_on(store.ledger(of_run)).unwrap();
+    assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [2, 4]);
+    let settle = &rows[1].posting;
+    assert_eq!(
+        (settle.movement.held, settle.movement.borne_by_platform, rows[1].balance_after),
+        (-60, 2, 75)
+    );
+    assert_eq!(settle.node, Some(NodePath::from("tts/3")));
+    assert_eq!(block_on(store.ledger(query)).unwrap().len(), 4);
+    // What was closed stays closed, what is open can be closed, and what was paid in is not paid in again.
+    let post = |n, movement| {
+        let postings = vec![Posting::of("payer".to_owned(), movement)];
+        block_on(
+            (&store as &dyn Store).commit_one(Commit { postings, ..Commit::new(command(n), Timestamp(9)) }),
+        )
+    };
+    let refund = Movement::refund(&settle.movement.key.replace("settle:", "charge:"), 60);
+    let refused = post(31, refund).unwrap_err();
+    assert!(matches!(refused.refusal(), Some(Refusal::Ledger(LedgerFault::Closed { .. }))), "{refused}");
+    let job = "charge:job_0190a1b2c3d470008000000000000021/1";
+    assert_eq!(post(32, Movement::refund(job, 5)).unwrap().balances["payer"], 80);
+    assert_eq!(post(33, Movement::deposit("first", 100)).unwrap().balances["payer"], 80);
+    drop(store);
+    let after = read(&Connection::open(&path).unwrap());
+    let is_new = |row: &&String| row.starts_with("payer|5|refund|5|refund:job_");
+    assert_eq!(after.iter().filter(|row| !is_new(row)).cloned().collect::<Vec<_>>(), before);
+    assert_eq!(after.iter().filter(is_new).count(), 1);
 }

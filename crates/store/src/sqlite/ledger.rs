@@ -1,0 +1,276 @@
+//! The ledger: movements in parts, and where each is found by what it is for.
+//!
+//! A part is what one transaction moved on one account, so that a movement costs its bytes and not a row in several
+//! trees. What a charge is for stands in a tree of its own, in the order in which runs begin: it can be made once, and
+//! it knows what closed it.
+
+use std::borrow::Cow;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
+use windlass_engine::money::{Kind, Movement, place_of_key};
+use windlass_engine::time::Timestamp;
+
+use super::column::{Columns, Id, Key, bound, stored};
+use crate::account::{LedgerOrder, LedgerQuery, LedgerRow, Posting};
+use crate::error::StoreError;
+use crate::page::Part as Page;
+
+/// Movements in a part at most: few enough that it is a part of a page, and that few are read for one.
+const PART_MAX: usize = 32;
+
+const ADD: &str = "INSERT INTO ledger_parts (account, seq, movements) VALUES (?1, ?2, ?3)";
+const PART_OF: &str =
+    "SELECT seq, movements FROM ledger_parts WHERE account = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 1";
+const PARTS: &str = "SELECT seq, movements FROM ledger_parts WHERE account = ?1 AND seq >= coalesce(\
+     (SELECT max(seq) FROM ledger_parts WHERE account = ?1 AND seq <= ?2), 0) ORDER BY seq";
+const PARTS_BACK: &str =
+    "SELECT seq, movements FROM ledger_parts WHERE account = ?1 AND seq < ?2 ORDER BY seq DESC";
+const FILE: &str = "INSERT INTO ledger_keys (run, subject, account, seq) VALUES (?1, ?2, ?3, ?4)";
+const CLOSE: &str = "UPDATE ledger_keys SET closed_by = ?4 WHERE run = ?1 AND subject = ?2 AND account = ?3";
+const FILED: &str = "SELECT seq, closed_by FROM ledger_keys WHERE run = ?1 AND subject = ?2 AND account = ?3";
+// What closes a charge of a run stands beside it, so that all that it is charged has to be looked at to know what comes
+// next: that is so seldom asked that no movement should pay for an order of them.
+macro_rules! of_run {
+    ($is:literal, $order:literal) => {
+        concat!(
+            "SELECT seq FROM (SELECT seq FROM ledger_keys WHERE run = ?4 AND account = ?1 UNION ALL \
+             SELECT closed_by FROM ledger_keys WHERE run = ?4 AND account = ?1 AND closed_by IS NOT NULL) \
+             WHERE seq ",
+            $is,
+            " ?2 ORDER BY seq ",
+            $order,
+            " LIMIT ?3"
+        )
+    };
+}
+const OF_RUN: &str = of_run!(">", "ASC");
+const OF_RUN_BACK: &str = of_run!("<", "DESC");
+const NUMBER: &str = "SELECT no FROM accounts WHERE id = ?1";
+
+/// A movement as a part has it: key, amount, held, borne by the platform, balance after it, moment.
+#[derive(Serialize, Deserialize)]
+struct Line<'l>(#[serde(borrow)] Cow<'l, str>, i64, i64, i64, i64, i64);
+
+/// Movements in a row, as they are written.
+#[derive(Debug, Clone)]
+struct Part {
+    /// The number of the first.
+    seq: u64,
+    len: usize,
+    /// JSON, without the bracket that closes it.
+    text: Vec<u8>,
+}
+
+impl Part {
+    fn new(seq: u64) -> Self {
+        Part { seq, len: 0, text: Vec::new() }
+    }
+
+    fn add(&mut self, movement: &Movement, balance_after: i64, at: Timestamp) {
+        let Movement { kind: _, amount, key, held, borne_by_platform } = movement;
+        let line = Line(Cow::Borrowed(key), *amount, *held, *borne_by_platform, balance_after, at.0);
+        self.text.push(if self.len == 0 { b'[' } else { b',' });
+        serde_json::to_writer(&mut self.text, &line).expect("a line is plain data, and memory takes it");
+        self.len += 1;
+    }
+
+    fn closed(mut self) -> String {
+        self.text.push(b']');
+        String::from_utf8(self.text).expect("JSON is UTF-8")
+    }
+}
+
+/// What is moved on an account and not written yet.
+#[derive(Debug, Default)]
+pub(super) struct Fresh(Vec<Part>);
+
+impl Fresh {
+    /// Adds a movement under the next number.
+    pub(super) fn add(&mut self, seq: u64, movement: &Movement, balance_after: i64, at: Timestamp) {
+        if self.0.last().is_none_or(|part| part.len >= PART_MAX) {
+            self.0.push(Part::new(seq));
+        }
+        if let Some(part) = self.0.last_mut() {
+            part.add(movement, balance_after, at);
+        }
+    }
+
+    /// Writes all of it to the ledger of the account with this number.
+    pub(super) fn write(&mut self, db: &Connection, no: i64) -> Result<(), StoreError> {
+        for part in self.0.drain(..) {
+            db.prepare_cached(ADD)?.execute(params![no, stored(part.seq), part.closed()])?;
+        }
+        Ok(())
+    }
+
+    fn movement(&self, seq: u64) -> Result<Option<Movement>, StoreError> {
+        let Some(part) = self.0.iter().rev().find(|part| part.seq <= seq) else { return Ok(None) };
+        let rows = read_part("", part.seq, &part.clone().closed())?;
+        Ok(rows.into_iter().find(|row| row.seq == seq).map(|row| row.posting.movement))
+    }
+}
+
+/// Where it is filed what a movement is for: a charge and what closes it in the same place.
+struct Place<'k> {
+    run: Option<Key>,
+    subject: Cow<'k, str>,
+}
+
+impl<'k> Place<'k> {
+    fn of(key: &'k str) -> Self {
+        if let Some((run, place)) = place_of_key(key) {
+            return Place { run: Some(run.key()), subject: place.into() };
+        }
+        let subject = match (Kind::of_key(key), key.split_once(':')) {
+            (Some(Kind::Settle | Kind::Refund), Some((_, subject))) => {
+                format!("{}:{subject}", Kind::Charge.word()).into()
+            }
+            (Some(Kind::Charge | Kind::Deposit | Kind::Settle | Kind::Refund) | None, _) => key.into(),
+        };
+        Place { run: None, subject }
+    }
+
+    /// The run as it is stored.
+    fn run(&self) -> &[u8] {
+        self.run.as_ref().map_or(&[], |run| run.as_slice())
+    }
+}
+
+/// The numbers of what was made for this, and of what closed it.
+fn filed(db: &Connection, no: i64, key: &str) -> Result<Option<(u64, Option<u64>)>, StoreError> {
+    let place = Place::of(key);
+    let read = |row: &Row<'_>| {
+        let mut columns = Columns::of(row);
+        Ok((columns.number()?, columns.number_or_none()?))
+    };
+    Ok(db.prepare_cached(FILED)?.query_row(params![place.run(), place.subject, no], read).optional()?)
+}
+
+/// Files a new movement under what it is for.
+pub(super) fn file(db: &Connection, no: i64, seq: u64, movement: &Movement) -> Result<(), StoreError> {
+    let place = Place::of(&movement.key);
+    let statement = match movement.kind {
+        Kind::Charge | Kind::Deposit => FILE,
+        Kind::Settle | Kind::Refund => CLOSE,
+    };
+    let n = db.prepare_cached(statement)?.execute(params![place.run(), place.subject, no, stored(seq)])?;
+    if n == 0 {
+        return Err(StoreError::Corrupt(format!("what `{}` closes is not filed", movement.key)));
+    }
+    Ok(())
+}
+
+/// Adds to `known` the movements that decide about this one: the very same, and those of the charge that it closes.
+pub(super) fn find(
+    db: &Connection,
+    no: i64,
+    fresh: &Fresh,
+    movement: &Movement,
+    known: &mut Vec<Movement>,
+) -> Result<(), StoreError> {
+    let Some((made, closed_by)) = filed(db, no, &movement.key)? else { return Ok(()) };
+    let closed_by = match movement.kind {
+        Kind::Charge | Kind::Deposit => None,
+        Kind::Settle | Kind::Refund => closed_by,
+    };
+    for seq in [Some(made), closed_by].into_iter().flatten() {
+        let found = match fresh.movement(seq)? {
+            Some(found) => found,
+            None => row_at(db, no, "", seq)?.posting.movement,
+        };
+        known.push(found);
+    }
+    Ok(())
+}
+
+/// The movements of a part, with their numbers.
+fn read_part(account: &str, first: u64, text: &str) -> Result<Vec<LedgerRow>, StoreError> {
+    let unreadable =
+        |what: String| StoreError::Corrupt(format!("ledger of `{account}` from {first} on: {what}"));
+    let lines: Vec<Line<'_>> = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
+    let row = |(line, seq): (Line<'_>, u64)| {
+        let Line(key, amount, held, borne_by_platform, balance_after, at) = line;
+        let kind = Kind::of_key(&key).ok_or_else(|| unreadable(format!("`{key}` is no key")))?;
+        let movement = Movement { kind, amount, key: key.into_owned(), held, borne_by_platform };
+        let posting = Posting::of(account.to_owned(), movement);
+        Ok(LedgerRow { seq, posting, balance_after, at: Timestamp(at) })
+    };
+    lines.into_iter().zip(first..).map(row).collect()
+}
+
+fn part(row: &Row<'_>) -> rusqlite::Result<(u64, String)> {
+    let mut columns = Columns::of(row);
+    Ok((columns.number()?, columns.value()?))
+}
+
+/// The movement with this number, which is there.
+fn row_at(db: &Connection, no: i64, account: &str, seq: u64) -> Result<LedgerRow, StoreError> {
+    rows_at(db, no, account, &[seq])?
+        .pop()
+        .ok_or_else(|| StoreError::Corrupt(format!("number {seq} of a ledger is not there")))
+}
+
+/// The movements with these numbers, in their order; neighbours are often in one part.
+fn rows_at(db: &Connection, no: i64, account: &str, seqs: &[u64]) -> Result<Vec<LedgerRow>, StoreError> {
+    let (mut found, mut at_hand): (Vec<LedgerRow>, Vec<LedgerRow>) =
+        (Vec::with_capacity(seqs.len()), Vec::new());
+    for seq in seqs {
+        if at_hand.binary_search_by_key(seq, |row| row.seq).is_err() {
+            let parts = db.prepare_cached(PART_OF)?.query_row(params![no, stored(*seq)], part).optional()?;
+            let Some((first, text)) = parts else { continue };
+            at_hand = read_part(account, first, &text)?;
+        }
+        found.extend(at_hand.iter().find(|row| row.seq == *seq).cloned());
+    }
+    Ok(found)
+}
+
+/// What happened to an account, or to a run of it, or under one key.
+pub(super) fn ledger(db: &Connection, query: &LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
+    let account = &query.account;
+    let found = db.prepare_cached(NUMBER)?.query_row([account], |row| row.get(0)).optional()?;
+    let Some(no) = found else { return Ok(Vec::new()) };
+    if let Some(key) = &query.key {
+        let seqs: Vec<u64> = filed(db, no, key)?
+            .into_iter()
+            .flat_map(|(made, closed_by)| [Some(made), closed_by])
+            .flatten()
+            .collect();
+        let mut rows = rows_at(db, no, account, &seqs)?;
+        rows.retain(|row| {
+            row.posting.movement.key == *key && query.run.is_none_or(|run| row.posting.run == Some(run))
+        });
+        return Ok(rows);
+    }
+    let limit = Page { limit: query.limit, ..Page::default() }.size();
+    let (parts, of_run, after) = match query.order {
+        LedgerOrder::Oldest => (PARTS, OF_RUN, query.after),
+        LedgerOrder::Newest if query.after == 0 => (PARTS_BACK, OF_RUN_BACK, u64::MAX),
+        LedgerOrder::Newest => (PARTS_BACK, OF_RUN_BACK, query.after),
+    };
+    if let Some(run) = query.run {
+        let mut statement = db.prepare_cached(of_run)?;
+        let seqs = statement
+            .query_map(params![no, bound(after), bound(limit), run.key()], |row| Columns::of(row).number())?;
+        return rows_at(db, no, account, &seqs.collect::<rusqlite::Result<Vec<_>>>()?);
+    }
+    let mut statement = db.prepare_cached(parts)?;
+    let mut read = statement.query_map(params![no, bound(after)], part)?;
+    let mut rows = Vec::new();
+    while rows.len() < limit
+        && let Some((first, text)) = read.next().transpose()?
+    {
+        let part = read_part(account, first, &text)?;
+        match query.order {
+            LedgerOrder::Oldest => rows.extend(part.into_iter().filter(|row| row.seq > after)),
+            LedgerOrder::Newest => rows.extend(part.into_iter().rev().filter(|row| row.seq < after)),
+        }
+    }
+    rows.truncate(limit);
+    Ok(rows)
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] =
+    &[ADD, PART_OF, PARTS, PARTS_BACK, FILE, CLOSE, FILED, OF_RUN, OF_RUN_BACK, NUMBER];
