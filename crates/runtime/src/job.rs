@@ -17,7 +17,7 @@ mod reap;
 mod turn;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -111,6 +111,15 @@ pub enum Verdict {
     Canceled,
 }
 
+/// Jobs that were handed out in vain.
+#[derive(Debug, Default)]
+pub(crate) struct Lost {
+    /// Somebody else changed the job in between: mostly another server that handed it out too.
+    pub(crate) to_others: AtomicU64,
+    /// Another server had the turn at a queue with limits.
+    pub(crate) turns: AtomicU64,
+}
+
 /// What is kept about jobs.
 pub(crate) struct Jobs {
     pub(crate) dispatch: Dispatch,
@@ -124,6 +133,8 @@ pub(crate) struct Jobs {
     closed: CancellationToken,
     /// Passed by whoever has a turn at a queue that other servers hand out from too.
     turnstiles: Turnstiles,
+    /// Jobs that were handed out in vain since the server started.
+    pub(crate) lost: Lost,
     /// Held by whoever changes the settings of queues: each changes a part and writes all.
     pub(crate) settings: Mutex<()>,
     /// Dead letters are moved by one request at a time: the same one, sent again while the first still runs, would
@@ -138,6 +149,7 @@ impl Jobs {
         Jobs {
             dispatch: if is_alone { Dispatch::alone(limits) } else { Dispatch::new(limits) },
             tallies: Tallies::default(),
+            lost: Lost::default(),
             sooner: Notify::new(),
             sweep_at: AtomicI64::new(0),
             closed: CancellationToken::new(),

@@ -1,6 +1,7 @@
 //! Claims: somebody gets jobs, or waits for some.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -193,9 +194,13 @@ impl Runtime {
                 }
                 // Others had a turn: who has what is asked anew before this one is handed out.
                 Err(StoreError::Conflict { what: Subject::Queue(_), .. }) => {
+                    self.jobs().lost.turns.fetch_add(1, Ordering::Relaxed);
                     self.jobs().dispatch.put_back(std::slice::from_ref(row));
                 }
-                Err(StoreError::Conflict { .. }) => stale.push(row),
+                Err(StoreError::Conflict { .. }) => {
+                    self.jobs().lost.to_others.fetch_add(1, Ordering::Relaxed);
+                    stale.push(row);
+                }
                 Err(error) => {
                     self.jobs().dispatch.put_back(std::slice::from_ref(row));
                     trouble = Some(error);

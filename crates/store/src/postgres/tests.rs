@@ -4,8 +4,9 @@ use crate::conformance::cluster::{block_on, scratch};
 crate::conformance!(scratch, block_on);
 
 /// Every statement with a text of its own.
-const ALL: [&[&str]; 25] = [
+const ALL: [&[&str]; 26] = [
     address::ALL,
+    beside::ALL,
     schema::ALL,
     flow::ALL,
     journal::ALL,
