@@ -191,6 +191,9 @@ impl Dispatch {
         let mut state = self.lock();
         state.index.open(now);
         state.index.recount_stale(query, now);
+        if may_fill {
+            state.index.doubt_others(query, now);
+        }
         if may_fill && let Some(fill) = self.fill(&mut state, query, 1) {
             return Take::Fill(fill);
         }

@@ -158,6 +158,8 @@ pub(crate) struct List {
     known: Known,
     /// While somebody reads it from the store: how much of what they read will still be known.
     filling: Option<Known>,
+    /// When it was last doubted because only shares of other servers were left.
+    pub(crate) doubted_at: Timestamp,
     pub(crate) runs: Runs,
 }
 
