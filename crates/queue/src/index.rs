@@ -213,10 +213,12 @@ impl Index {
                 if given == key {
                     given = self.preferred(query, at, key, now, max - taken.len(), &mut own);
                 }
+                self.note_given(at, given, &mut own);
                 bytes = bytes.saturating_add(self.reserve(given, now, &mut taken));
             }
             heads.extend(self.head(query, &gated, at).map(|head| Reverse((head, at))));
         }
+        self.keep_given(query, &own);
         if !taken.is_empty() {
             self.pass_on(query, &gated);
         }

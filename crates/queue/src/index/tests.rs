@@ -166,7 +166,7 @@ impl World {
         for (want, rows) in std::mem::take(&mut self.reading) {
             match want {
                 Want::Lists { query, limit, begun, .. } => {
-                    self.index.filled(&query, begun, Some((rows, limit)));
+                    self.index.filled(&query, begun, None, Some((rows, limit)));
                 }
                 Want::Class { limit, .. } => self.index.filled_class(Some((rows, limit))),
                 Want::View(_) | Want::Held(_) => panic!("nothing has limits"),

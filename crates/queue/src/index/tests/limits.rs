@@ -114,7 +114,7 @@ impl World {
         let is_any = !wants.is_empty();
         for want in wants {
             let told = match &want {
-                Want::Lists { query: Query { queues, services }, except, from, limit, begun } => {
+                Want::Lists { query: Query { queues, services }, except, from, limit, begun, .. } => {
                     let (queues, services) = (queues.clone(), services.clone());
                     let query = Query { queues: queues.clone(), services: services.clone() };
                     let (except, limit) = (except.clone(), *limit);
@@ -133,7 +133,8 @@ impl World {
                     let (queues, services, except) = (queues.clone(), services.clone(), except.clone());
                     let (from, limit, is_of_runs) = (Some(*from), *limit, true);
                     let pairs = Vec::new();
-                    let ready = ReadyQuery { queues, services, pairs, except, is_of_runs, from, now, limit };
+                    let portion = None;
+                    let ready = ReadyQuery { queues, services, pairs, except, is_of_runs, portion, from, now, limit };
                     Told::Class(self.store.ready_now(ready).unwrap(), limit)
                 }
                 Want::View(filling) => {
@@ -162,7 +163,7 @@ impl World {
         for told in std::mem::take(&mut self.reading) {
             match told {
                 Told::Lists(query, begun, rows, limit) => {
-                    self.index.filled(&query, begun, Some((rows, limit)));
+                    self.index.filled(&query, begun, None, Some((rows, limit)));
                 }
                 Told::Class(rows, limit) => self.index.filled_class(Some((rows, limit))),
                 Told::View(Want::View(filling), heard) => self.index.heard(&filling, Some(heard)),

@@ -3,13 +3,15 @@
 use super::*;
 
 const ROOMY: Limits =
-    Limits { rows: 10_000, bytes: 1 << 26, fill_rows: 400, take_bytes: 1 << 26, timers: 9, waiters: 9 };
+    Limits { rows: 10_000, bytes: 1 << 26, fill_rows: 120, take_bytes: 1 << 26, timers: 9, waiters: 9 };
+const JOBS: u128 = 1_500;
 
 /// A store, and the indexes of those who share it.
 struct Shared {
     stored: BTreeMap<JobId, JobRow>,
     servers: Vec<Index>,
-    n_reads: usize,
+    /// Rows that were read.
+    n_read: usize,
     n_lost: usize,
     now: i64,
 }
@@ -25,19 +27,21 @@ impl Shared {
             index
         };
         let now = (n_jobs as i64 + 1) * apart_ms + 1_000;
-        Shared { stored, servers: (0..n_servers).map(server).collect(), n_reads: 0, n_lost: 0, now }
+        Shared { stored, servers: (0..n_servers).map(server).collect(), n_read: 0, n_lost: 0, now }
     }
 
     fn fill(&mut self, at: usize, query: &Query) -> bool {
+        self.servers[at].pace(query, 1, Timestamp(self.now));
         let wants = self.servers[at].begin_filling(query, 1);
         let is_any = !wants.is_empty();
         for want in wants {
-            let Want::Lists { query, limit, begun, .. } = want else { continue };
-            let mut rows: Vec<JobRow> = self.stored.values().cloned().collect();
+            let Want::Lists { query, limit, begun, portion, .. } = want else { continue };
+            let is_asked = |row: &&JobRow| portion.is_none_or(|portion| portion.has(row.id()));
+            let mut rows: Vec<JobRow> = self.stored.values().filter(is_asked).cloned().collect();
             rows.sort_by_key(Key::of);
             rows.truncate(limit);
-            self.n_reads += 1;
-            self.servers[at].filled(&query, begun, Some((rows, limit)));
+            self.n_read += rows.len();
+            self.servers[at].filled(&query, begun, portion, Some((rows, limit)));
         }
         is_any
     }
@@ -56,6 +60,10 @@ impl Shared {
             }
             let taken = self.servers[at].take(&asked, max, now);
             if taken.is_empty() {
+                if !may_fill && !self.servers[at].is_sure(&asked) {
+                    may_fill = true;
+                    continue;
+                }
                 return 0;
             }
             let (mut n, index) = (0, &mut self.servers[at]);
@@ -66,7 +74,6 @@ impl Shared {
                 }
                 index.forget(row.id(), u64::MAX);
             }
-            assert!(index.is_consistent());
             if n > 0 {
                 return n;
             }
@@ -85,28 +92,31 @@ fn drain(shared: &mut Shared, max: usize) {
         if n_vain == n_servers {
             break;
         }
+        if turn % 20 == 0 {
+            assert!(shared.servers.iter().all(Index::is_consistent));
+        }
     }
     assert!(shared.stored.is_empty(), "{} are left", shared.stored.len());
 }
 
 #[test]
 fn servers_that_empty_a_queue_together_seldom_take_the_same() {
-    for (n_servers, max, apart_ms) in [(2, 50, 1), (3, 50, 1), (3, 1, 0), (2, 500, 0), (3, 20, 100)] {
-        let mut shared = Shared::new(n_servers, 3_000, apart_ms);
+    for (n_servers, max, apart_ms) in [(2, 20, 1), (3, 20, 1), (3, 1, 0), (2, 100, 0), (3, 10, 100)] {
+        let mut shared = Shared::new(n_servers, JOBS, apart_ms);
         drain(&mut shared, max);
         let what = format!("{n_servers} servers, {max} at a time, {apart_ms} ms apart");
-        assert!(shared.n_lost <= 150, "{} of 3000 were lost: {what}", shared.n_lost);
-        assert!(shared.n_reads <= 60, "{} readings: {what}", shared.n_reads);
+        assert!(shared.n_lost as u128 <= JOBS / 10, "{} of {JOBS} were lost: {what}", shared.n_lost);
+        assert!(shared.n_read <= 2 * JOBS as usize, "{} rows were read for {JOBS}: {what}", shared.n_read);
     }
 }
 
 #[test]
 fn a_server_that_is_the_only_one_to_claim_gets_everything_in_about_the_order_of_time() {
-    let mut shared = Shared::new(3, 1_000, 100);
+    let mut shared = Shared::new(3, 600, 100);
     let mut order = Vec::new();
     while !shared.stored.is_empty() {
         let before: Vec<JobId> = shared.stored.keys().copied().collect();
-        shared.now += 5;
+        shared.now += 600;
         assert!(shared.claim(1, 10) > 0);
         let gone = before.into_iter().filter(|id| !shared.stored.contains_key(id));
         order.extend(gone.map(|id| id.uuid().as_u128() / 7_919));
@@ -114,7 +124,7 @@ fn a_server_that_is_the_only_one_to_claim_gets_everything_in_about_the_order_of_
     assert_eq!(shared.n_lost, 0);
     for (at, n) in order.iter().enumerate() {
         // A job waits behind those of the own share that are due up to an eighth of its age later.
-        assert!((*n as usize).abs_diff(at) <= 200, "number {n} was handed out as number {at}");
+        assert!((*n as usize).abs_diff(at) <= 150, "number {n} was handed out as number {at}");
     }
 }
 
@@ -131,7 +141,7 @@ fn what_changed_while_the_store_was_read_is_not_dropped() {
     shared.servers[0].offer(Arc::new(new.clone()));
     for want in wants {
         let Want::Lists { query, limit, begun, .. } = want else { continue };
-        shared.servers[0].filled(&query, begun, Some((Vec::new(), limit)));
+        shared.servers[0].filled(&query, begun, None, Some((Vec::new(), limit)));
     }
     let taken = shared.servers[0].take(&asked, 10, Timestamp(shared.now));
     assert_eq!(taken.iter().map(|row| row.id()).collect::<Vec<_>>(), [new.id()]);

@@ -7,7 +7,7 @@ use windlass_engine::id::JobId;
 
 use super::read;
 use crate::error::StoreError;
-use crate::job::{JobRow, ReadyPlace, ReadyQuery};
+use crate::job::{JobRow, Portion, ReadyPlace, ReadyQuery};
 use crate::postgres::column::{Id, bound, cells, text};
 use crate::postgres::link::Link;
 
@@ -29,7 +29,7 @@ macro_rules! due {
             $by!($of),
             " AND priority = ",
             $of,
-            ".priority AND due_at <= $6 AND ",
+            ".priority AND due_at <= $6 AND ($11::integer <= 1 OR get_byte(uuid_send(id), 15) % $11 = $12::integer) AND ",
             $which,
             " AND (due_at, id) >= (CASE WHEN ",
             $of,
@@ -175,7 +175,9 @@ const READY_OF_RUNS: &str = concat!(
 const TOP: i32 = i32::MAX;
 
 pub(in crate::postgres) async fn ready(db: &Link, query: &ReadyQuery) -> Result<Vec<JobRow>, StoreError> {
-    let ReadyQuery { queues, services, pairs, except, is_of_runs, from, now, limit } = query;
+    let ReadyQuery { queues, services, pairs, except, is_of_runs, portion, from, now, limit } = query;
+    let portion = portion.unwrap_or(Portion { at: 0, of: 1 });
+    let small = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
     let texts = |all: &[String]| all.iter().map(|one| text(one).into_owned()).collect::<Vec<_>>();
     let (of, names): (Vec<String>, Vec<String>) = pairs.iter().cloned().unzip();
     let first = ReadyPlace {
@@ -194,7 +196,9 @@ pub(in crate::postgres) async fn ready(db: &Link, query: &ReadyQuery) -> Result<
         from.priority,
         from.due_at.0,
         from.id.key(),
-        bound(*limit)
+        bound(*limit),
+        small(portion.of),
+        small(portion.at)
     ];
     let sql = if *is_of_runs { READY_OF_RUNS } else { READY };
     db.ask(sql, &cells).await?.iter().map(read).collect()
