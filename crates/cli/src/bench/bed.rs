@@ -239,4 +239,3 @@ impl Bed {
         self.runtime.shut_down(Duration::from_secs(1)).await;
     }
 }
-

@@ -9,8 +9,8 @@ use windlass_engine::money::Price;
 use windlass_runtime::Runtime;
 
 use super::Plan;
-use super::remote::processor;
 use super::bed::Bed;
+use super::remote::processor;
 use super::report::Figure;
 
 /// Accounts that the runs are paid from, in turn: charges of one are made one after the other.

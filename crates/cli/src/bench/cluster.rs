@@ -66,8 +66,7 @@ impl Cluster {
                 node[key] = json!(of);
                 node
             };
-            let flow: NewFlow =
-                serde_json::from_value(json!({"name": name, "definition": chain(3, node)}))?;
+            let flow: NewFlow = serde_json::from_value(json!({"name": name, "definition": chain(3, node)}))?;
             // Where it was left by an earlier bench, it stays as it is.
             let made = first.create_flow(&flow).await;
             ensure!(!made.as_ref().is_err_and(|error| error.status != Some(409)), "{made:?}");
@@ -260,9 +259,10 @@ pub(super) async fn cluster(plan: &Plan) -> Result<Vec<Figure>> {
         }
     }
     let alone = all.first().map(|(_, came)| came);
-    let figures = all.iter().enumerate().flat_map(|(at, (_, came))| {
-        came.figures(plan.at_once, &servers(at + 1), alone.filter(|_| at > 0))
-    });
+    let figures = all
+        .iter()
+        .enumerate()
+        .flat_map(|(at, (_, came))| came.figures(plan.at_once, &servers(at + 1), alone.filter(|_| at > 0)));
     Ok(figures.collect())
 }
 

@@ -118,7 +118,11 @@ impl Past {
 }
 
 /// An id as it would have been made then.
-fn id<I: FromStr<Err: std::error::Error + Send + Sync + 'static>>(prefix: &str, at: Timestamp, nth: usize) -> Result<I> {
+fn id<I: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
+    prefix: &str,
+    at: Timestamp,
+    nth: usize,
+) -> Result<I> {
     Ok(format!("{prefix}_{:012x}7000{nth:016x}", at.0.max(0)).parse()?)
 }
 

@@ -73,7 +73,10 @@ async fn n_lost(clients: &[Client]) -> usize {
         let lines: Vec<&str> =
             page.lines().filter(|line| line.starts_with("windlass_claims_lost_total{")).collect();
         assert_eq!(lines.len(), 2, "{page}");
-        sum += lines.iter().map(|line| line.rsplit(' ').next().unwrap().parse::<usize>().unwrap()).sum::<usize>();
+        sum += lines
+            .iter()
+            .map(|line| line.rsplit(' ').next().unwrap().parse::<usize>().unwrap())
+            .sum::<usize>();
     }
     sum
 }
@@ -116,10 +119,7 @@ async fn what_is_set_at_one_server_holds_at_all() {
     let [first, second, third] = &clients[..] else { panic!("three were started") };
     expect(first, "POST", "/api/v1/queues/q/pause", None, 200).await;
     expect(second, "POST", "/api/v1/tasks", Some(task("q", 1)), 201).await;
-    seen("the pause", async || {
-        (get(third, "/api/v1/queues/q").await["paused"] == true).then_some(())
-    })
-    .await;
+    seen("the pause", async || (get(third, "/api/v1/queues/q").await["paused"] == true).then_some(())).await;
     assert_eq!(take(third, claim("q", "w", 1, 0)).await, []);
     let waiting = tokio::spawn({
         let third = third.clone();
@@ -178,10 +178,8 @@ async fn a_run_is_cancelled_at_a_server_that_makes_none_of_its_calls() {
     });
     let working = tokio::spawn(worker.listen(listener, url).run(stop.clone()));
     publish(&clients[0], "push", calls("http")).await;
-    seen("the worker", async || {
-        (!clients[0].workers().await.unwrap().workers.is_empty()).then_some(())
-    })
-    .await;
+    seen("the worker", async || (!clients[0].workers().await.unwrap().workers.is_empty()).then_some(()))
+        .await;
     let run = start(&clients[0], "push", json!({"x": 1})).await;
     begun.notified().await;
     let asked = Instant::now();
@@ -265,7 +263,8 @@ async fn a_rolling_restart_loses_nothing_and_repeats_nothing() {
             });
         working.spawn(worker.listen(listener, url).run(stop_workers.clone()));
     }
-    seen("the workers", async || (clients[0].workers().await.unwrap().workers.len() == 3).then_some(())).await;
+    seen("the workers", async || (clients[0].workers().await.unwrap().workers.len() == 3).then_some(()))
+        .await;
     let stop = CancellationToken::new();
     let mut callers = JoinSet::new();
     for caller in 0..2 {

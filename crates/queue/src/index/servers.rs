@@ -78,7 +78,12 @@ impl Index {
     }
 
     /// The first jobs of the own share that may be handed out instead of the next one, which is not.
-    fn own_alike<'a>(&self, list: &'a List, next: Key, now: Timestamp) -> impl Iterator<Item = Key> + use<'a> {
+    fn own_alike<'a>(
+        &self,
+        list: &'a List,
+        next: Key,
+        now: Timestamp,
+    ) -> impl Iterator<Item = Key> + use<'a> {
         let servers = self.servers;
         let alike = list.known_keys().take_while(move |key| {
             key.urgency() == next.urgency() && (key.is_run != next.is_run || is_alike(*key, next, now))
@@ -106,7 +111,8 @@ impl Index {
         let is_ready = |key: &Key| self.rows.get(&key.id).is_some_and(|slot| slot.place == Place::Ready);
         // What one claim takes does not change the order of the rest: each list is gone through once for every job
         // that is next in it.
-        let (behind, found) = own.found.entry(at).or_insert_with(|| (next, self.own_alike(list, next, now).take(n).collect()));
+        let (behind, found) =
+            own.found.entry(at).or_insert_with(|| (next, self.own_alike(list, next, now).take(n).collect()));
         if *behind != next {
             (*behind, *found) = (next, self.own_alike(list, next, now).take(n).collect());
         }

@@ -133,7 +133,9 @@ impl Runtime {
         }
         let (runtime, query) = (self.clone(), query.clone());
         self.tasks().spawn(async move {
-            let Some(fill) = runtime.jobs().dispatch.fill_ahead(&query, runtime.clock().now()) else { return };
+            let Some(fill) = runtime.jobs().dispatch.fill_ahead(&query, runtime.clock().now()) else {
+                return;
+            };
             if let Err(error) = runtime.fill(fill).await {
                 tracing::warn!(%error, "ready jobs could not be read ahead of time");
             }

@@ -268,7 +268,8 @@ pub async fn ready_jobs_are_found_portion_by_portion(store: &dyn Store) {
         let spec = JobSpec { priority: (n % 2) as i32, ..JobSpec::new("resize", "images") };
         bench.create_job(n, spec, at(1)).await.unwrap();
     }
-    let query = ReadyQuery { queues: vec!["images".to_owned()], now: at(9), limit: 20, ..ReadyQuery::default() };
+    let query =
+        ReadyQuery { queues: vec!["images".to_owned()], now: at(9), limit: 20, ..ReadyQuery::default() };
     let all = store.ready(query.clone()).await.unwrap();
     let mut n_found = 0;
     for at in 0..3 {

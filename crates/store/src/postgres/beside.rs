@@ -77,7 +77,10 @@ mod tests {
     #[test]
     fn an_address_gets_another_database_and_keeps_the_rest() {
         let renamed = |address: &str| renamed(address, "other_1").unwrap();
-        assert_eq!(renamed("postgres://u:p@h:1/db?connect_timeout=3"), "postgres://u:p@h:1/other_1?connect_timeout=3");
+        assert_eq!(
+            renamed("postgres://u:p@h:1/db?connect_timeout=3"),
+            "postgres://u:p@h:1/other_1?connect_timeout=3"
+        );
         assert_eq!(renamed("postgres://u@%2Ftmp%2Fx/db"), "postgres://u@%2Ftmp%2Fx/other_1");
         assert_eq!(renamed("postgres://h"), "postgres://h/other_1");
     }

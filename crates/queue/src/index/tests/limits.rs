@@ -134,7 +134,8 @@ impl World {
                     let (from, limit, is_of_runs) = (Some(*from), *limit, true);
                     let pairs = Vec::new();
                     let portion = None;
-                    let ready = ReadyQuery { queues, services, pairs, except, is_of_runs, portion, from, now, limit };
+                    let ready =
+                        ReadyQuery { queues, services, pairs, except, is_of_runs, portion, from, now, limit };
                     Told::Class(self.store.ready_now(ready).unwrap(), limit)
                 }
                 Want::View(filling) => {
