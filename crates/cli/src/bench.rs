@@ -1,28 +1,35 @@
 //! `windlass bench`: how fast this is, here and now. Every figure is measured three times, next to the rate at which
 //! this disk makes things durable, because nothing else decides as much.
 //!
-//! `steps`, `dag` and `billing` measure runs in this process, `remote` runs and workers in processes of their own,
-//! `speedup` branches, `jobs` jobs; `report` counts.
+//! `steps`, `dag` and `billing` measure runs in this process (`bed`), `remote` runs and workers in processes of their
+//! own, `speedup` branches, `jobs` jobs, `cluster` several servers on one store, `history` what the past costs; `place`
+//! is where the stores are, and `report` counts.
 
+mod bed;
 mod billing;
+mod cluster;
 mod dag;
 mod disk;
+mod history;
 mod jobs;
+mod place;
 mod remote;
 mod report;
 mod speedup;
 mod steps;
 mod wire;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use windlass_store::sqlite::Durability;
+use windlass_store::Durability;
 
 use crate::output::{self, Format, Output};
+use place::Ground;
 use report::{Figure, Report};
 
 /// What is measured.
@@ -65,6 +72,10 @@ pub(crate) enum Row {
     Memory,
     /// How long a server takes to be ready, with an empty store and with a history.
     Startup,
+    /// Runs and jobs by one, two and three servers on one database.
+    Cluster,
+    /// Runs and jobs on an empty store and on one with a long history.
+    History,
 }
 
 /// What `windlass bench` can be told.
@@ -73,6 +84,13 @@ pub(crate) struct BenchArgs {
     /// Only these rows.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Row>,
+    /// What the stores are: `sqlite`, files in a directory, or `postgres://…`: databases that are made beside this one,
+    /// and deleted afterwards.
+    #[arg(long, default_value = "sqlite", value_name = "ADDRESS", value_parser = store)]
+    store: Secret,
+    /// Servers that run already: only what several servers do is measured there, and what is made there stays.
+    #[arg(long, value_name = "URL", value_delimiter = ',', conflicts_with_all = ["only", "store", "dir", "durability"])]
+    servers: Vec<String>,
     /// What is promised when a caller is answered: strict or fast.
     #[arg(long, default_value = "strict", value_parser = durability)]
     durability: Durability,
@@ -82,8 +100,8 @@ pub(crate) struct BenchArgs {
     /// Runs at once.
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     at_once: u32,
-    /// Finished runs in the store before its start is measured.
-    #[arg(long, default_value_t = 50_000)]
+    /// Finished runs in the store before its start, or what a history costs, is measured.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
     history: u32,
     /// Jobs in the long queue.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(400_000..=20_000_000))]
@@ -94,6 +112,26 @@ pub(crate) struct BenchArgs {
     /// The figures as JSON, whatever the output is.
     #[arg(long)]
     json: bool,
+    /// The figures as a table in Markdown.
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+}
+
+/// An address that may hold a password: it is not shown.
+#[derive(Clone)]
+struct Secret(String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("postgres://…")
+    }
+}
+
+fn store(word: &str) -> Result<Secret, String> {
+    if word == "sqlite" || word.starts_with("postgres://") || word.starts_with("postgresql://") {
+        return Ok(Secret(word.to_owned()));
+    }
+    Err("not a kind of store: say sqlite, or postgres://user@host/database".to_owned())
 }
 
 fn durability(word: &str) -> Result<Durability, String> {
@@ -104,7 +142,7 @@ fn durability(word: &str) -> Result<Durability, String> {
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) durability: Durability,
-    pub(crate) dir: PathBuf,
+    pub(crate) ground: Ground,
     pub(crate) at_once: usize,
     pub(crate) rounds: usize,
     /// How long one round of throughput takes.
@@ -122,7 +160,7 @@ pub(crate) struct Plan {
 }
 
 impl BenchArgs {
-    fn plan(&self, dir: PathBuf) -> Plan {
+    fn plan(&self, ground: Ground) -> Plan {
         let at_once = self.at_once as usize;
         let (durability, n_history) = (self.durability, self.history as usize);
         if self.short {
@@ -132,7 +170,7 @@ impl BenchArgs {
             let (n_nodes, call) = (100, Duration::from_millis(5));
             return Plan {
                 durability,
-                dir,
+                ground,
                 at_once: at_once.min(16),
                 rounds: 1,
                 round,
@@ -151,7 +189,7 @@ impl BenchArgs {
         let (n_nodes, call) = (1_000, Duration::from_millis(100));
         Plan {
             durability,
-            dir,
+            ground,
             at_once,
             rounds: 3,
             round,
@@ -178,12 +216,15 @@ pub(crate) async fn run(args: &BenchArgs, output: &Output) -> Result<ExitCode> {
     let parent = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let dir = parent.join(format!("windlass-bench-{}", std::process::id()));
     std::fs::create_dir_all(&dir).with_context(|| format!("{} cannot be made", dir.display()))?;
-    let plan = args.plan(dir.clone());
+    let database = (args.store.0 != "sqlite").then(|| args.store.0.clone());
+    let ground = Ground::new(dir, database);
+    let plan = args.plan(ground.clone());
     let measured = measure(args, &plan).await;
-    // What cannot be deleted is left to whoever tidies such places.
-    drop(std::fs::remove_dir_all(&dir));
+    ground.clear().await;
     let report = measured?;
-    if args.json || output.format() != Format::Table {
+    if args.markdown {
+        output::line(&report.markdown())?;
+    } else if args.json || output.format() != Format::Table {
         output::json(&report.to_json())?;
     } else {
         output.table(["what", "median", "spread", "unit"], &report.rows())?;
@@ -193,67 +234,43 @@ pub(crate) async fn run(args: &BenchArgs, output: &Output) -> Result<ExitCode> {
 }
 
 async fn measure(args: &BenchArgs, plan: &Plan) -> Result<Report> {
-    let mut report = Report::new(plan.durability.word(), disk::syncs_per_second(&plan.dir)?);
-    let begin = |row: Row| {
-        let wanted = args.wants(row);
-        if wanted {
-            output::message(&format!("measuring {}", name(row)));
-        }
-        wanted
-    };
-    if begin(Row::Steps) {
-        report.add(steps::throughput(plan).await?);
+    let syncs = disk::syncs_per_second(plan.ground.dir())?;
+    let mut report = Report::new(plan.ground.word(), plan.durability.word(), syncs);
+    if !args.servers.is_empty() {
+        report.extend(cluster::running(plan, &args.servers).await?);
+        report.close(disk::syncs_per_second(plan.ground.dir())?);
+        return Ok(report);
     }
-    if begin(Row::Latency) {
-        report.extend(steps::latency(plan).await?);
+    for row in Row::value_variants().iter().filter(|row| args.wants(**row)) {
+        output::message(&format!("measuring {}", name(*row)));
+        report.extend(figures(plan, *row).await?);
     }
-    if begin(Row::Long) {
-        report.add(steps::forty(plan).await?);
-    }
-    if begin(Row::Foreach) {
-        report.extend(steps::foreach(plan).await?);
-    }
-    if begin(Row::Bytes) {
-        report.add(steps::bytes(plan).await?);
-    }
-    if begin(Row::Dag) {
-        report.extend(dag::overhead(plan).await?);
-    }
-    if begin(Row::SpeedUpThree) {
-        report.extend(speedup::speed_up(plan, 3).await?);
-    }
-    if begin(Row::SpeedUpHundred) {
-        report.extend(speedup::speed_up(plan, 100).await?);
-    }
-    if begin(Row::Billing) {
-        report.extend(billing::billing(plan).await?);
-    }
-    if begin(Row::Worker) {
-        report.add(remote::worker(plan).await?);
-    }
-    if begin(Row::Enqueue) {
-        report.add(jobs::enqueue(plan).await?);
-    }
-    if begin(Row::Bulk) {
-        report.add(jobs::bulk(plan).await?);
-    }
-    if begin(Row::Process) {
-        report.extend(jobs::process(plan).await?);
-    }
-    if begin(Row::JobLatency) {
-        report.extend(jobs::latency(plan).await?);
-    }
-    if begin(Row::Backlog) {
-        report.extend(jobs::backlog(plan).await?);
-    }
-    if begin(Row::Memory) {
-        report.extend(remote::memory(plan).await?);
-    }
-    if begin(Row::Startup) {
-        report.extend(remote::startup(plan).await?);
-    }
-    report.close(disk::syncs_per_second(&plan.dir)?);
+    report.close(disk::syncs_per_second(plan.ground.dir())?);
     Ok(report)
+}
+
+async fn figures(plan: &Plan, row: Row) -> Result<Vec<Figure>> {
+    Ok(match row {
+        Row::Steps => vec![steps::throughput(plan).await?],
+        Row::Latency => steps::latency(plan).await?.into(),
+        Row::Long => vec![steps::forty(plan).await?],
+        Row::Foreach => steps::foreach(plan).await?,
+        Row::Bytes => vec![steps::bytes(plan).await?],
+        Row::Dag => dag::overhead(plan).await?,
+        Row::SpeedUpThree => speedup::speed_up(plan, 3).await?.into(),
+        Row::SpeedUpHundred => speedup::speed_up(plan, 100).await?.into(),
+        Row::Billing => billing::billing(plan).await?.into(),
+        Row::Worker => vec![remote::worker(plan).await?],
+        Row::Enqueue => vec![jobs::enqueue(plan).await?],
+        Row::Bulk => vec![jobs::bulk(plan).await?],
+        Row::Process => jobs::process(plan).await?.into(),
+        Row::JobLatency => jobs::latency(plan).await?.into(),
+        Row::Backlog => jobs::backlog(plan).await?.into(),
+        Row::Memory => remote::memory(plan).await?.into(),
+        Row::Startup => remote::startup(plan).await?.into(),
+        Row::Cluster => cluster::cluster(plan).await?,
+        Row::History => history::history(plan).await?,
+    })
 }
 
 fn name(row: Row) -> String {

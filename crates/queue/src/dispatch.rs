@@ -192,7 +192,10 @@ impl Dispatch {
         let mut state = self.lock();
         state.index.open(now);
         state.index.recount_stale(query, now);
-        if may_fill && let Some(fill) = self.fill(&mut state, query, 1) {
+        if may_fill {
+            state.index.doubt_others(query, now);
+        }
+        if may_fill && let Some(fill) = self.fill(&mut state, query, 1, now) {
             return Take::Fill(fill);
         }
         let before = state.next_wake();
@@ -217,11 +220,12 @@ impl Dispatch {
     }
 
     /// Something to be read from the store before whoever asks next has to wait for it.
-    pub fn fill_ahead(&self, query: &Query) -> Option<Fill<'_>> {
-        self.fill(&mut self.lock(), query, self.low)
+    pub fn fill_ahead(&self, query: &Query, now: Timestamp) -> Option<Fill<'_>> {
+        self.fill(&mut self.lock(), query, self.low, now)
     }
 
-    fn fill(&self, state: &mut State, query: &Query, n: usize) -> Option<Fill<'_>> {
+    fn fill(&self, state: &mut State, query: &Query, n: usize, now: Timestamp) -> Option<Fill<'_>> {
+        state.index.pace(query, n, now);
         let wants = state.index.begin_filling(query, n);
         (!wants.is_empty()).then(|| Fill::new(self, wants))
     }

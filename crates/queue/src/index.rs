@@ -37,6 +37,7 @@ const GONE_MAX: usize = 100_000;
 
 pub(crate) use fill::Want;
 pub(crate) use read::{Asked, Heard};
+use servers::Own;
 pub(crate) use servers::Servers;
 use share::{Search, Source};
 
@@ -63,6 +64,8 @@ pub(crate) struct Index {
     held: Load,
     n_taken: usize,
     n_filling: usize,
+    /// Readings of lists that were begun.
+    n_readings: u64,
     /// Of what was last read from the store.
     bytes_per_row: usize,
     /// Jobs that are no longer kept, while somebody reads from the store: what they read may be this old.
@@ -80,6 +83,8 @@ struct Slot {
     row: Arc<JobRow>,
     place: Place,
     bytes: usize,
+    /// After how many readings it came to its place.
+    since: u64,
 }
 
 /// Where somebody has a job.
@@ -140,6 +145,7 @@ impl Index {
             held: Load::default(),
             n_taken: 0,
             n_filling: 0,
+            n_readings: 0,
             bytes_per_row: BYTES_PER_ROW,
             gone: HashMap::new(),
             n_gone_lost: 0,
@@ -197,7 +203,7 @@ impl Index {
     pub(crate) fn take(&mut self, query: &Query, max: usize, now: Timestamp) -> Vec<Arc<JobRow>> {
         let gated = self.gated(query);
         let mut taken = Vec::new();
-        let (mut bytes, mut search) = (0usize, Search::default());
+        let (mut bytes, mut search, mut own) = (0usize, Search::default(), Own::default());
         let mut heads: BinaryHeap<Reverse<(Head, usize)>> = BinaryHeap::new();
         let n_lists = query.queues.len() + query.services.len() + gated.len();
         heads.extend((0..n_lists).filter_map(|at| Some(Reverse((self.head(query, &gated, at)?, at)))));
@@ -209,12 +215,14 @@ impl Index {
             if is_ready && is_next {
                 let mut given = self.turn_of(query, &gated, at, key, &mut search);
                 if given == key {
-                    given = self.preferred(query, &gated, at, key);
+                    given = self.preferred(query, at, key, now, max - taken.len(), &mut own);
                 }
+                self.note_given(at, given, &mut own);
                 bytes = bytes.saturating_add(self.reserve(given, now, &mut taken));
             }
             heads.extend(self.head(query, &gated, at).map(|head| Reverse((head, at))));
         }
+        self.keep_given(query, &own);
         if !taken.is_empty() {
             self.pass_on(query, &gated);
         }
@@ -249,7 +257,7 @@ impl Index {
         taken.push(row.clone());
         self.n_taken += 1;
         self.spend(&row, now);
-        self.rows.insert(key.id, Slot { row, place: Place::Taken, bytes });
+        self.rows.insert(key.id, Slot { row, place: Place::Taken, bytes, since: self.n_readings });
         bytes
     }
 
@@ -278,7 +286,7 @@ impl Index {
         }
         let bytes = weight_of(&row);
         self.held.add(bytes);
-        self.rows.insert(row.id(), Slot { row, place: Place::Held, bytes });
+        self.rows.insert(row.id(), Slot { row, place: Place::Held, bytes, since: self.n_readings });
     }
 
     /// Adds a ready job and wakes somebody for it. When there is no room, the last of its queue is left to the store.
@@ -316,7 +324,7 @@ impl Index {
         self.queues.of(&spec.queue).insert(key);
         self.ready.add(bytes);
         self.run_came(key);
-        self.rows.insert(key.id, Slot { row, place: Place::Ready, bytes });
+        self.rows.insert(key.id, Slot { row, place: Place::Ready, bytes, since: self.n_readings });
         true
     }
 

@@ -158,6 +158,11 @@ pub(crate) struct List {
     known: Known,
     /// While somebody reads it from the store: how much of what they read will still be known.
     filling: Option<Known>,
+    /// Whether jobs of the own share were handed out since it was read, and when the store was last asked.
+    pub(crate) has_given: bool,
+    pub(crate) asked_at: Timestamp,
+    /// How many more readings may be of the own portion alone, because there is more than enough of it.
+    pub(crate) n_own_readings: u8,
     pub(crate) runs: Runs,
 }
 

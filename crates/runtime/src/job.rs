@@ -18,7 +18,7 @@ mod reap;
 mod turn;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -112,6 +112,15 @@ pub enum Verdict {
     Canceled,
 }
 
+/// Jobs that were handed out in vain.
+#[derive(Debug, Default)]
+pub(crate) struct Lost {
+    /// Somebody else changed the job in between: mostly another server that handed it out too.
+    pub(crate) to_others: AtomicU64,
+    /// Another server had the turn at a queue with limits.
+    pub(crate) turns: AtomicU64,
+}
+
 /// What is kept about jobs.
 pub(crate) struct Jobs {
     pub(crate) dispatch: Dispatch,
@@ -127,6 +136,8 @@ pub(crate) struct Jobs {
     closed: CancellationToken,
     /// Passed by whoever has a turn at a queue that other servers hand out from too.
     turnstiles: Turnstiles,
+    /// Jobs that were handed out in vain since the server started.
+    pub(crate) lost: Lost,
     /// Held by whoever changes the settings of queues: each changes a part and writes all.
     pub(crate) settings: Mutex<()>,
     /// Dead letters are moved by one request at a time: the same one, sent again while the first still runs, would
@@ -144,6 +155,7 @@ impl Jobs {
             dispatch: if knows_all { Dispatch::alone(limits) } else { Dispatch::new(limits) },
             relay,
             tallies: Tallies::default(),
+            lost: Lost::default(),
             sooner: Notify::new(),
             sweep_at: AtomicI64::new(0),
             closed: CancellationToken::new(),

@@ -10,6 +10,7 @@ mod process;
 mod state;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use windlass_engine::id::{FlowId, RunId};
@@ -126,6 +127,9 @@ pub struct ServerStats {
     pub n_hot_runs: usize,
     pub n_own_calls: usize,
     pub n_inputs: usize,
+    /// Jobs that were handed out in vain: somebody else changed them in between, or had the turn at their queue.
+    pub n_claims_lost: u64,
+    pub n_turns_lost: u64,
     pub process: ProcessStats,
 }
 
@@ -229,6 +233,8 @@ impl Runtime {
             n_hot_runs: self.mailboxes().len(),
             n_own_calls: self.calls().len(),
             n_inputs: self.mailboxes().n_waiting(),
+            n_claims_lost: self.jobs().lost.to_others.load(Ordering::Relaxed),
+            n_turns_lost: self.jobs().lost.turns.load(Ordering::Relaxed),
             process: ProcessStats::read(),
         }
     }

@@ -242,7 +242,6 @@ CREATE INDEX jobs_by_schedule ON public.jobs USING btree (schedule, created_at, 
 CREATE INDEX jobs_by_wake ON public.jobs USING btree (wake_at, id) WHERE (wake_at IS NOT NULL)
 CREATE INDEX jobs_dead ON public.jobs USING btree (queue, created_at, id) WHERE is_dead_letter
 CREATE INDEX jobs_dead_by_fingerprint ON public.jobs USING btree (queue, fingerprint, created_at, id, updated_at) WHERE is_dead_letter
-CREATE INDEX jobs_due ON public.jobs USING btree (queue, due_at) WHERE (due_at IS NOT NULL)
 CREATE INDEX jobs_held ON public.jobs USING btree (queue, id) WHERE (status = 'running'::text)
 CREATE UNIQUE INDEX jobs_pkey ON public.jobs USING btree (id)
 CREATE INDEX jobs_ready_by_name ON public.jobs USING btree (name, queue, priority DESC, due_at, id) WHERE ((due_at IS NOT NULL) AND (limit_key = ''::text))

@@ -110,6 +110,7 @@ macro_rules! conformance {
                 hundred_concurrent_creates_with_one_dedup_key_make_one_job
                 ready_jobs_come_by_priority_then_due_time_then_id
                 ready_jobs_match_by_queue_or_by_service
+                ready_jobs_are_found_portion_by_portion
                 jobs_of_runs_are_found_behind_any_number_of_plain_ones
                 a_job_is_not_ready_before_its_time
                 a_claimed_job_is_not_ready

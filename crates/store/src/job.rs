@@ -9,7 +9,7 @@ use windlass_engine::time::Timestamp;
 
 use crate::page::Part;
 
-pub use crate::ready::{HeldRow, KeyQuery, KeyRows, KeyTurn, ReadyPlace, ReadyQuery};
+pub use crate::ready::{HeldRow, KeyQuery, KeyRows, KeyTurn, Portion, ReadyPlace, ReadyQuery};
 
 /// A job, how often it was written, and what it is for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

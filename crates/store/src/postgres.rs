@@ -7,6 +7,7 @@
 
 mod address;
 mod batch;
+pub mod beside;
 mod column;
 mod desk;
 mod link;
@@ -152,7 +153,7 @@ impl Postgres {
             schema::check_finished(&db).await?;
         }
         drop(db);
-        let channel = Arc::new(Channel::new(config));
+        let channel = Arc::new(Channel::new(config)?);
         let chance = i64::from(Uuid::now_v7().as_bytes()[15]);
         let shards = std::array::from_fn(|n| (chance + bound(n)) % SHARDS);
         let writer = Writer::start(writers, readers.clone(), channel.clone(), shards);
@@ -276,7 +277,7 @@ impl Store for Postgres {
         let db = self.link().await?;
         unless_raced!(record::save(&db, &record))?;
         if let Some(hint) = record::hint(&record) {
-            self.channel.tell(db, hint);
+            self.channel.tell(&hint);
         }
         Ok(())
     }

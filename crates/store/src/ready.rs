@@ -24,10 +24,26 @@ pub struct ReadyQuery {
     pub except: Vec<String>,
     /// Only jobs of runs.
     pub is_of_runs: bool,
+    /// Only this portion of the jobs; a store that only one server has may answer with all.
+    pub portion: Option<Portion>,
     /// Not those that come before this place.
     pub from: Option<ReadyPlace>,
     pub now: Timestamp,
     pub limit: usize,
+}
+
+/// One of so many portions that all jobs fall into, about as large as the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Portion {
+    pub at: usize,
+    pub of: usize,
+}
+
+impl Portion {
+    /// Whether the job is in it. Ids end in chance.
+    pub fn has(self, id: JobId) -> bool {
+        usize::from(id.uuid().as_bytes()[15]) % self.of.max(1) == self.at
+    }
 }
 
 /// A place among jobs that can be claimed: higher priority first, then the earlier due, then the smaller id.
@@ -102,6 +118,7 @@ impl JobRow {
         (query.queues.contains(&spec.queue) || by_service || query.pairs.iter().any(is_pair))
             && is_due
             && (spec.run.is_some() || !query.is_of_runs)
+            && query.portion.is_none_or(|portion| portion.has(self.id()))
             && query.from.is_none_or(|from| self.ready_place().order() >= from.order())
     }
 

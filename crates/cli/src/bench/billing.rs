@@ -9,9 +9,9 @@ use windlass_engine::money::Price;
 use windlass_runtime::Runtime;
 
 use super::Plan;
+use super::bed::Bed;
 use super::remote::processor;
 use super::report::Figure;
-use super::steps::Bed;
 
 /// Accounts that the runs are paid from, in turn: charges of one are made one after the other.
 const ACCOUNTS: usize = 16;
@@ -66,7 +66,8 @@ impl Came {
 /// Commits of runs that are paid for and of runs that are free, in turns on one store: how many a second, what
 /// processor time each takes, and the ratios.
 pub(super) async fn billing(plan: &Plan) -> Result<[Figure; 6]> {
-    let free = Bed::make(plan, &plan.dir.join("billing.db"), "free", &three("step")).await?;
+    let place = plan.ground.place("billing").await?;
+    let free = Bed::make(plan, &place, "free", &three("step")).await?;
     open(free.runtime()).await?;
     let paid = free.beside("paid", &three("paid")).await?.paid_by((0..ACCOUNTS).map(account).collect());
     let (free, paid) = (Arc::new(free), Arc::new(paid));

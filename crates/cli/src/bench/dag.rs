@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::Result;
 use serde_json::{Value, json};
 
+use super::bed::Bed;
 use super::report::Figure;
-use super::steps::Bed;
 use super::{Plan, rounds};
 
 /// Nodes side by side in a layer of the shape between the two others.
@@ -52,8 +52,8 @@ pub(super) async fn overhead(plan: &Plan) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     let shapes = [("in a row", layers(n, 1)), ("side by side", wide(n)), ("in layers", layers(n, LAYER))];
     for (shape, definition) in shapes {
-        let file = plan.dir.join(format!("dag-{}.db", figures.len()));
-        let bed = Bed::make(plan, &file, "bench", &definition).await?;
+        let place = plan.ground.place(&format!("dag-{}", figures.len())).await?;
+        let bed = Bed::make(plan, &place, "bench", &definition).await?;
         bed.one(json!({"x": 1})).await?;
         let once = |_| async { Ok(bed.one(json!({"x": 1})).await?.as_secs_f64() * 1_000.0 / n as f64) };
         let what = format!("dag of {n} nodes {shape}, per node");

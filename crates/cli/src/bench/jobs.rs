@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+use windlass_sdk::Client;
 
 use super::remote::{Process, Server};
 use super::report::Figure;
@@ -17,9 +18,11 @@ use super::{Plan, rounds};
 /// Callers that create single jobs at once.
 const CALLERS: usize = 16;
 /// Jobs of one call that creates many, and of one claim.
-const BATCH: usize = 500;
+pub(super) const BATCH: usize = 500;
+/// Jobs of one call that fills a queue before something is measured.
+const FILL: usize = 10 * BATCH;
 /// Callers that create many at once.
-const BULK_CALLERS: usize = 4;
+pub(super) const BULK_CALLERS: usize = 4;
 /// How often it is looked whether a queue has become empty.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a queue may take to become empty.
@@ -31,7 +34,7 @@ fn task(queue: &str, n: u64) -> Value {
 
 /// Jobs created per second, one a call.
 pub(super) async fn enqueue(plan: &Plan) -> Result<Figure> {
-    let server = Server::start(plan, &plan.dir.join("enqueue.db")).await?;
+    let server = Server::start(plan, &plan.ground.place("enqueue").await?).await?;
     let body = task("single", 1).to_string();
     let what = format!("jobs created one a call, {CALLERS} callers");
     rounds(plan, &what, "jobs/s", |_| {
@@ -42,7 +45,7 @@ pub(super) async fn enqueue(plan: &Plan) -> Result<Figure> {
 
 /// Jobs created per second, many a call.
 pub(super) async fn bulk(plan: &Plan) -> Result<Figure> {
-    let server = Server::start(plan, &plan.dir.join("bulk.db")).await?;
+    let server = Server::start(plan, &plan.ground.place("bulk").await?).await?;
     let body = many("bulk", BATCH);
     let what = format!("jobs created {BATCH} a call, {BULK_CALLERS} callers");
     rounds(plan, &what, "jobs/s", |_| {
@@ -82,12 +85,12 @@ async fn hammer(
     Ok(done.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// Puts so many jobs into a queue.
-async fn fill(server: &Server, queue: &str, n: usize) -> Result<()> {
-    let mut wire = Wire::to(&server.url).await?;
+/// Puts so many jobs into a queue, so many a call.
+pub(super) async fn fill(client: &Client, queue: &str, n: usize, batch: usize) -> Result<()> {
+    let mut wire = Wire::to(client.base()).await?;
     let mut left = n;
     while left > 0 {
-        let some = left.min(10 * BATCH);
+        let some = left.min(batch);
         wire.post("/api/v1/tasks/batch", many(queue, some).as_bytes()).await?;
         left -= some;
     }
@@ -97,7 +100,7 @@ async fn fill(server: &Server, queue: &str, n: usize) -> Result<()> {
 /// Jobs claimed, worked on and finished per second by one worker in another process: many at a time, and one at a
 /// time by several; then many at a time with every kind of limit on.
 pub(super) async fn process(plan: &Plan) -> Result<[Figure; 3]> {
-    let server = Server::start(plan, &plan.dir.join("process.db")).await?;
+    let server = Server::start(plan, &plan.ground.place("process").await?).await?;
     let n = plan.n_jobs;
     let free = format!("{n} jobs processed by one worker process, {BATCH} a claim, limits off");
     let held = format!("{n} jobs processed by one worker process, {BATCH} a claim, limits on");
@@ -119,37 +122,38 @@ pub(super) async fn process(plan: &Plan) -> Result<[Figure; 3]> {
 
 /// How fast a worker process empties a queue of so many jobs.
 async fn drain(server: &Server, queue: &str, n: usize) -> Result<f64> {
-    pause(server, queue, true).await?;
-    fill(server, queue, n).await?;
+    pause(&server.client, queue, true).await?;
+    fill(&server.client, queue, n, FILL).await?;
     let worker = ["worker", "--pull-only", "--demo", "--slots", "2000", "--queues", queue];
     let _worker = Process::start(&[&worker[..], &["--server", &server.url]].concat())?;
     // It waits at the queue before the clock starts.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let begun = Instant::now();
-    pause(server, queue, false).await?;
-    while open(server, queue).await? > 0 {
-        ensure!(begun.elapsed() < PATIENCE, "the queue `{queue}` does not become empty");
-        tokio::time::sleep(LOOK).await;
-    }
+    pause(&server.client, queue, false).await?;
+    emptied(&server.client, queue).await?;
     Ok(n as f64 / begun.elapsed().as_secs_f64())
 }
 
-async fn pause(server: &Server, queue: &str, is_paused: bool) -> Result<()> {
+pub(super) async fn pause(client: &Client, queue: &str, is_paused: bool) -> Result<()> {
     let word = if is_paused { "pause" } else { "resume" };
-    let (status, text) = server.client.raw("POST", &format!("/api/v1/queues/{queue}/{word}"), None).await?;
+    let (status, text) = client.raw("POST", &format!("/api/v1/queues/{queue}/{word}"), None).await?;
     ensure!(status == 200, "the queue `{queue}`: {text}");
     Ok(())
 }
 
-/// Jobs of a queue that have not ended.
-async fn open(server: &Server, queue: &str) -> Result<u64> {
-    let view = server.client.queue(queue).await?;
-    Ok(view.open)
+/// Waits until all jobs of a queue have ended.
+pub(super) async fn emptied(client: &Client, queue: &str) -> Result<()> {
+    let begun = Instant::now();
+    while client.queue(queue).await?.open > 0 {
+        ensure!(begun.elapsed() < PATIENCE, "the queue `{queue}` does not become empty");
+        tokio::time::sleep(LOOK).await;
+    }
+    Ok(())
 }
 
 async fn one_by_one(server: &Server, plan: &Plan) -> Result<f64> {
     let (done, begun, at_least) = (Arc::new(AtomicU64::new(0)), Instant::now(), plan.round);
-    fill(server, "one", plan.n_jobs).await?;
+    fill(&server.client, "one", plan.n_jobs, FILL).await?;
     let mut tasks = JoinSet::new();
     for nth in 0..CALLERS {
         let (mut wire, done) = (Wire::to(&server.url).await?, done.clone());
@@ -183,7 +187,7 @@ async fn claim_and_finish(wire: &mut Wire, claim: &Value) -> Result<bool> {
 
 /// From the creation of a job until its end is durable, while nothing else happens.
 pub(super) async fn latency(plan: &Plan) -> Result<[Figure; 2]> {
-    let server = Server::start(plan, &plan.dir.join("idle.db")).await?;
+    let server = Server::start(plan, &plan.ground.place("idle").await?).await?;
     let (mut creating, mut working) = (Wire::to(&server.url).await?, Wire::to(&server.url).await?);
     let body = task("idle", 1).to_string();
     let claim = json!({"worker_id": "bench", "queues": ["idle"], "max": 1, "wait_ms": 10_000});
@@ -216,13 +220,13 @@ pub(super) async fn latency(plan: &Plan) -> Result<[Figure; 2]> {
 
 /// Claims of the first jobs of a queue, with nothing behind them and with very many.
 pub(super) async fn backlog(plan: &Plan) -> Result<[Figure; 2]> {
-    let server = Server::start(plan, &plan.dir.join("backlog.db")).await?;
+    let server = Server::start(plan, &plan.ground.place("backlog").await?).await?;
     let n = plan.n_jobs;
-    fill(&server, "behind", plan.n_backlog).await?;
+    fill(&server.client, "behind", plan.n_backlog, FILL).await?;
     let (mut alone, mut behind) = (Vec::new(), Vec::new());
     for nth in 0..plan.rounds {
         let queue = format!("alone-{nth}");
-        fill(&server, &queue, n).await?;
+        fill(&server.client, &queue, n, FILL).await?;
         alone.push(take(&server, &queue, n).await?);
         behind.push(take(&server, "behind", n).await?);
     }

@@ -1,7 +1,6 @@
 //! Servers and workers in processes of their own, over HTTP: what a user meets.
 
 use std::net::TcpListener;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +11,10 @@ use serde_json::{Value, json};
 use windlass_sdk::Client;
 use windlass_sdk::types::{NewFlow, NewRun, RunStatus};
 
+use super::bed::{Bed, chain};
+use super::history;
+use super::place::Place;
 use super::report::Figure;
-use super::steps::{Bed, chain};
 use super::{Plan, rounds};
 
 /// How long a process may take to be ready.
@@ -77,9 +78,9 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) async fn start(plan: &Plan, file: &Path) -> Result<Server> {
+    pub(super) async fn start(plan: &Plan, place: &Place) -> Result<Server> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let (listen, store) = (format!("127.0.0.1:{port}"), format!("sqlite:{}", file.display()));
+        let (listen, store) = (format!("127.0.0.1:{port}"), place.address());
         let url = format!("http://{listen}");
         let client = Client::new(&url)?;
         let begun = Instant::now();
@@ -133,7 +134,7 @@ impl Server {
 
 /// Runs of three steps made by a pull worker in another process.
 pub(super) async fn worker(plan: &Plan) -> Result<Figure> {
-    let server = Server::start(plan, &plan.dir.join("worker.db")).await?;
+    let server = Server::start(plan, &plan.ground.place("worker").await?).await?;
     let queued = |input: &str, output: &str| {
         json!({
             "exec_type": "queue", "service": "transform", "params": {"mul": 2},
@@ -158,7 +159,8 @@ pub(super) async fn memory(plan: &Plan) -> Result<[Figure; 2]> {
     };
     let (mut idle, mut most) = (Vec::new(), Vec::new());
     for nth in 0..plan.rounds {
-        let server = Server::start(plan, &plan.dir.join(format!("memory-{nth}.db"))).await?;
+        let place = plan.ground.place(&format!("memory-{nth}")).await?;
+        let server = Server::start(plan, &place).await?;
         server.publish(&chain(3, echo)).await?;
         idle.push(server.process.memory("VmRSS")?);
         server.many(plan.at_once, plan.round).await?;
@@ -173,26 +175,19 @@ pub(super) async fn memory(plan: &Plan) -> Result<[Figure; 2]> {
 /// From the start of the process until it takes work.
 pub(super) async fn startup(plan: &Plan) -> Result<[Figure; 2]> {
     let once = |nth: usize| async move {
-        let server = Server::start(plan, &plan.dir.join(format!("empty-{nth}.db"))).await?;
+        let place = plan.ground.place(&format!("empty-{nth}")).await?;
+        let server = Server::start(plan, &place).await?;
         Ok(server.took.as_secs_f64() * 1_000.0)
     };
     let empty = rounds(plan, "start to ready, empty store", "ms", once).await?;
-    let file = plan.dir.join("history.db");
+    let place = plan.ground.place("startup").await?;
     let waits = json!({"start": "w", "nodes": {"w": {"kind": "wait_event", "params": {"signal_key": "go"}}}});
     let n_open = plan.n_history / 10;
-    Bed::leave(plan, &file, "open", &waits, n_open).await?;
-    let step = |input: &str, output: &str| {
-        json!({
-            "exec_type": "local_func", "func": "step",
-            "prep": {"input_key": input}, "post": {"output_key": output},
-        })
-    };
-    let bed = Arc::new(Bed::make(plan, &file, "finished", &chain(3, step)).await?);
-    bed.fill(plan.n_history, plan.at_once).await?;
-    bed.close().await;
+    Bed::leave(plan, &place, "open", &waits, n_open).await?;
+    history::load(plan, &place, plan.n_history).await?;
     let what = format!("start to ready, {} finished and {n_open} open runs", plan.n_history);
     let again = |_| async {
-        let server = Server::start(plan, &file).await?;
+        let server = Server::start(plan, &place).await?;
         Ok(server.took.as_secs_f64() * 1_000.0)
     };
     Ok([empty, rounds(plan, &what, "ms", again).await?])

@@ -28,6 +28,7 @@ impl Figure {
 
 /// Everything that was measured, and on what.
 pub(super) struct Report {
+    store: &'static str,
     durability: &'static str,
     /// Syncs of the disk per second, before and after.
     syncs: (f64, f64),
@@ -35,12 +36,8 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn new(durability: &'static str, syncs: f64) -> Self {
-        Report { durability, syncs: (syncs, syncs), figures: Vec::new() }
-    }
-
-    pub(super) fn add(&mut self, figure: Figure) {
-        self.figures.push(figure);
+    pub(super) fn new(store: &'static str, durability: &'static str, syncs: f64) -> Self {
+        Report { store, durability, syncs: (syncs, syncs), figures: Vec::new() }
     }
 
     pub(super) fn extend(&mut self, figures: impl IntoIterator<Item = Figure>) {
@@ -60,10 +57,20 @@ impl Report {
         self.figures.iter().map(row).collect()
     }
 
+    /// The same as a table in Markdown, with what it stands on below.
+    pub(super) fn markdown(&self) -> String {
+        let mut text = "| what | median | spread | unit |\n|---|---|---|---|\n".to_owned();
+        for [what, median, spread, unit] in self.rows() {
+            text.push_str(&format!("| {what} | {median} | {spread} | {unit} |\n"));
+        }
+        format!("{text}\n{}.", self.footing())
+    }
+
     /// On what the figures stand.
     pub(super) fn footing(&self) -> String {
         format!(
-            "durability {}; the disk made {} syncs/s before and {} after; {} processors",
+            "{}, durability {}; the disk made {} syncs/s before and {} after; {} processors",
+            self.store,
             self.durability,
             number(self.syncs.0),
             number(self.syncs.1),
@@ -81,6 +88,7 @@ impl Report {
         };
         json!({
             "version": env!("CARGO_PKG_VERSION"),
+            "store": self.store,
             "durability": self.durability,
             "syncs_per_second": {"before": self.syncs.0, "after": self.syncs.1},
             "processors": std::thread::available_parallelism().map_or(1, usize::from),
@@ -107,6 +115,14 @@ mod tests {
         let figure = Figure::new("x", "s", vec![3.0, 1.0, 2.0]);
         assert_eq!(figure.median(), 2.0);
         assert_eq!(figure.ends(), (1.0, 3.0));
+    }
+
+    #[test]
+    fn a_table_in_markdown_has_a_line_for_every_figure() {
+        let mut report = Report::new("sqlite", "strict", 10.0);
+        report.extend([Figure::new("x", "s", vec![3.0, 1.0, 2.0])]);
+        let text = report.markdown();
+        assert!(text.contains("| x | 2.00 | 1.00 – 3.00 | s |\n\nsqlite, durability strict;"), "{text}");
     }
 
     #[test]

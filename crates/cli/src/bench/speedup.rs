@@ -35,7 +35,8 @@ fn in_a_row(n: usize) -> Value {
 /// How many times as fast so many calls are side by side as in a row, what each took, and what the server needed for
 /// it. A worker of this process, over HTTP, takes the same time for each.
 pub(super) async fn speed_up(plan: &Plan, n: usize) -> Result<[Figure; 5]> {
-    let (server, takes) = (Server::start(plan, &plan.dir.join(format!("speed-up-{n}.db"))).await?, plan.call);
+    let place = plan.ground.place(&format!("speed-up-{n}")).await?;
+    let (server, takes) = (Server::start(plan, &place).await?, plan.call);
     server.publish_as("parallel", &side_by_side(n)).await?;
     server.publish_as("serial", &in_a_row(n)).await?;
     let stop = CancellationToken::new();

@@ -42,10 +42,11 @@ impl<'a> Fill<'a> {
     /// What to ask next; `None` = that was all.
     pub fn question(&self, now: Timestamp) -> Option<Question> {
         Some(match self.wants.front()? {
-            Want::Lists { query, except, from, limit } => Question::Ready(ReadyQuery {
+            Want::Lists { query, except, from, limit, portion, .. } => Question::Ready(ReadyQuery {
                 queues: query.queues.clone(),
                 services: query.services.clone(),
                 except: except.clone(),
+                portion: *portion,
                 from: *from,
                 now,
                 limit: *limit,
@@ -79,11 +80,14 @@ impl<'a> Fill<'a> {
     fn tell(&self, want: Want, answer: Option<Answer>) {
         let index = &mut self.dispatch.lock().index;
         match (want, answer) {
-            (Want::Lists { query, limit, .. }, Some(Answer::Ready(rows))) => {
-                index.filled(&query, Some((rows, limit)));
+            (Want::Lists { query, limit, begun, portion, .. }, Some(Answer::Ready(rows))) => {
+                index.filled(&query, begun, portion, Some((rows, limit)));
             }
-            (Want::Lists { query, .. }, Some(Answer::ReadyByKey(_) | Answer::Held(_)) | None) => {
-                index.filled(&query, None);
+            (
+                Want::Lists { query, begun, portion, .. },
+                Some(Answer::ReadyByKey(_) | Answer::Held(_)) | None,
+            ) => {
+                index.filled(&query, begun, portion, None);
             }
             (Want::Class { limit, .. }, Some(Answer::Ready(rows))) => index.filled_class(Some((rows, limit))),
             (Want::Class { .. }, Some(Answer::ReadyByKey(_) | Answer::Held(_)) | None) => {

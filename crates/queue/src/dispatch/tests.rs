@@ -215,7 +215,7 @@ fn more_is_read_before_somebody_has_to_wait_for_it() {
     let Take::Jobs(taken) = attempt(&dispatch, &of_queue("q"), 15) else { panic!("nothing was taken") };
     assert_eq!(taken.rows.len(), 15);
     assert!(dispatch.is_low(&of_queue("q")), "the last one that was read may not be the next");
-    let mut fill = dispatch.fill_ahead(&of_queue("q")).unwrap();
+    let mut fill = dispatch.fill_ahead(&of_queue("q"), Timestamp(0)).unwrap();
     assert!(!dispatch.is_low(&of_queue("q")), "somebody reads already");
     assert_eq!(asked(&fill).limit, 35, "those that are taken are read again");
     fill.answered(Answer::Ready((16..=30).map(|id| row(id, "q")).collect()));

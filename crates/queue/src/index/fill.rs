@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass_store::job::{JobRow, ReadyPlace};
+use windlass_store::job::{JobRow, Portion, ReadyPlace};
 
 use super::limit::Counting;
 use super::read::Filling;
@@ -20,8 +20,15 @@ const READ_ROWS_MIN: usize = 16;
 /// Something to be read from the store.
 #[derive(Debug)]
 pub(crate) enum Want {
-    /// Lists, so much of them, without the queues that have limits.
-    Lists { query: Query, except: Vec<String>, from: Option<ReadyPlace>, limit: usize },
+    /// Lists, so much of them, without the queues that have limits: all of them, or the own portion.
+    Lists {
+        query: Query,
+        except: Vec<String>,
+        from: Option<ReadyPlace>,
+        limit: usize,
+        begun: u64,
+        portion: Option<Portion>,
+    },
     /// Jobs of runs of a lower class, so that it gets its share although there is more above it than is known.
     Class { query: Query, except: Vec<String>, from: ReadyPlace, limit: usize },
     /// A queue with limits, or one service in it.
@@ -51,7 +58,10 @@ impl Index {
             self.n_filling += 1;
             let except = self.gates.keys().cloned().collect();
             let from = self.unknown_from(&query_left);
-            wants.push(Want::Lists { query: query_left, except, from, limit: self.n_to_read() });
+            self.n_readings += 1;
+            let (limit, begun) = (self.n_to_read(), self.n_readings);
+            let portion = self.begin_portion(&query_left);
+            wants.push(Want::Lists { query: query_left, except, from, limit, begun, portion });
         }
         wants.extend(self.unread_classes(query));
         for (queue, service) in self.unfilled_views(query, n) {
@@ -78,9 +88,26 @@ impl Index {
         n_fitting.clamp(READ_ROWS_MIN, self.limits.fill_rows.max(READ_ROWS_MIN)).saturating_add(self.n_taken)
     }
 
-    /// What the store had for these lists, in order; `None` if it could not be asked.
-    pub(crate) fn filled(&mut self, query: &Query, read: Option<(Vec<JobRow>, usize)>) {
-        let known = read.map(|(rows, limit)| self.add_read(rows, limit));
+    /// What the store had for these lists, in order; `None` if it could not be asked. Begun as reading number `begun`.
+    pub(crate) fn filled(
+        &mut self,
+        query: &Query,
+        begun: u64,
+        portion: Option<Portion>,
+        read: Option<(Vec<JobRow>, usize)>,
+    ) {
+        let known = read.map(|(rows, limit)| {
+            let (ids, is_full) = (rows.iter().map(JobRow::id).collect(), rows.len() >= limit);
+            let last = rows.last().map(Key::of);
+            let mut known = self.add_read(rows, limit);
+            if portion.is_some() && known == Known::All {
+                // There may be more, though not of this portion.
+                known = last.map_or(Known::Nothing, |last| Known::Before(Mark::after(last)));
+            }
+            self.drop_unread(query, begun, portion, known, &ids);
+            self.end_portion(query, portion, is_full);
+            known
+        });
         self.end_reading();
         for queue in &query.queues {
             self.queues.of(queue).end_filling(known);

@@ -1,6 +1,7 @@
 //! The index against a list that is searched from front to back, with limits so small that everything overflows.
 
 mod limits;
+mod servers;
 mod share;
 
 use std::collections::{BTreeMap, HashMap};
@@ -164,7 +165,9 @@ impl World {
     fn end_reading(&mut self) {
         for (want, rows) in std::mem::take(&mut self.reading) {
             match want {
-                Want::Lists { query, limit, .. } => self.index.filled(&query, Some((rows, limit))),
+                Want::Lists { query, limit, begun, .. } => {
+                    self.index.filled(&query, begun, None, Some((rows, limit)));
+                }
                 Want::Class { limit, .. } => self.index.filled_class(Some((rows, limit))),
                 Want::View(_) | Want::Held(_) => panic!("nothing has limits"),
             }

@@ -1,6 +1,7 @@
 //! Claims: somebody gets jobs, or waits for some.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -18,6 +19,7 @@ use windlass_store::queue::Spent;
 use windlass_store::record::Record;
 
 use super::change::moved;
+use super::many::each;
 use super::{CLAIM_MAX, CLAIM_NAMES_MAX, Claim, Claimed, WAIT_MAX};
 use crate::{Runtime, RuntimeError};
 
@@ -25,6 +27,8 @@ use crate::{Runtime, RuntimeError};
 const CROWDED: Duration = Duration::from_secs(1);
 /// When to look again although nobody said anything, while the store may have something.
 const UNSURE: Duration = Duration::from_secs(1);
+/// Jobs that are looked up at once.
+const AT_ONCE: usize = 8;
 /// Readings in a row by one claim, when nothing of what was read may be handed out: enough to go around a million
 /// limit keys.
 const FILLS_MAX: usize = 1_000;
@@ -142,7 +146,9 @@ impl Runtime {
         }
         let (runtime, query) = (self.clone(), query.clone());
         self.tasks().spawn(async move {
-            let Some(fill) = runtime.jobs().dispatch.fill_ahead(&query) else { return };
+            let Some(fill) = runtime.jobs().dispatch.fill_ahead(&query, runtime.clock().now()) else {
+                return;
+            };
             if let Err(error) = runtime.fill(fill).await {
                 tracing::warn!(%error, "ready jobs could not be read ahead of time");
             }
@@ -206,9 +212,13 @@ impl Runtime {
                 }
                 // Others had a turn: who has what is asked anew before this one is handed out.
                 Err(StoreError::Conflict { what: Subject::Queue(_), .. }) => {
+                    self.jobs().lost.turns.fetch_add(1, Ordering::Relaxed);
                     self.jobs().dispatch.put_back(std::slice::from_ref(row));
                 }
-                Err(StoreError::Conflict { .. }) => stale.push(row),
+                Err(StoreError::Conflict { .. }) => {
+                    self.jobs().lost.to_others.fetch_add(1, Ordering::Relaxed);
+                    stale.push(row);
+                }
                 Err(error) => {
                     self.jobs().dispatch.put_back(std::slice::from_ref(row));
                     trouble = Some(error);
@@ -216,25 +226,37 @@ impl Runtime {
             }
         }
         self.tallies().started(started, now);
-        for row in stale {
-            match self.reload(row.id()).await {
+        trouble = self.look_after(stale).await.or(trouble);
+        match trouble {
+            Some(error) if done.is_empty() => Err(error.into()),
+            Some(_) | None => Ok(done),
+        }
+    }
+
+    /// Looks what became of jobs that were handed out in vain; what kept it from doing so.
+    async fn look_after(&self, stale: Vec<&Arc<JobRow>>) -> Option<StoreError> {
+        let mut trouble = None;
+        let read = |id: JobId| {
+            let runtime = self.clone();
+            async move { runtime.reload(id).await }
+        };
+        let found = each(stale.iter().map(|row| row.id()).collect(), AT_ONCE, read).await;
+        for (row, found) in stale.into_iter().zip(found) {
+            match found {
                 // It was handed out as something that the store never heard of.
-                Ok(Some(stored)) if stored.rev < row.rev => {
+                Some(Ok(Some(stored))) if stored.rev < row.rev => {
                     self.jobs().dispatch.forget(row.id());
                     self.jobs().heard([(*stored).clone()]);
                 }
-                Ok(_) => self.jobs().dispatch.put_back(std::slice::from_ref(row)),
+                Some(Ok(_)) | None => self.jobs().dispatch.put_back(std::slice::from_ref(row)),
                 // What cannot be read now is handed out again, in vain, and read then.
-                Err(error) => {
+                Some(Err(error)) => {
                     trouble = Some(error);
                     self.jobs().dispatch.put_back(std::slice::from_ref(row));
                 }
             }
         }
-        match trouble {
-            Some(error) if done.is_empty() => Err(error.into()),
-            Some(_) | None => Ok(done),
-        }
+        trouble
     }
 
     /// Writes what was used up of rates, so that a restart does not forgive it.

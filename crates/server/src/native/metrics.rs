@@ -126,6 +126,10 @@ fn server(page: &mut Page, seen: &ServerStats) {
     page.one("windlass_runs_in_memory", "gauge", "Runs that are kept in memory.", seen.n_hot_runs);
     page.one("windlass_calls_own", "gauge", "Calls that this server makes itself now.", seen.n_own_calls);
     page.one("windlass_inputs_waiting", "gauge", "Inputs that wait to be decided.", seen.n_inputs);
+    page.metric("windlass_claims_lost_total", "counter", "Jobs that were handed out in vain.");
+    for (reason, n) in [("taken", seen.n_claims_lost), ("turn", seen.n_turns_lost)] {
+        page.sample("windlass_claims_lost_total", &[("reason", reason)], n);
+    }
     page.one("windlass_tasks_alive", "gauge", "Tasks of the asynchronous runtime.", process.tasks);
     page.one("windlass_up_seconds", "gauge", "How long the server has been up.", seconds(process.up_ms));
     let cpu = process.cpu_ms.map(seconds);

@@ -166,7 +166,6 @@ CREATE INDEX jobs_by_schedule ON jobs (schedule, created_at, id) WHERE schedule 
 CREATE INDEX jobs_by_wake ON jobs (wake_at, id) WHERE wake_at IS NOT NULL;
 CREATE INDEX jobs_dead ON jobs (queue, created_at, id) WHERE is_dead_letter;
 CREATE INDEX jobs_dead_by_fingerprint ON jobs (queue, fingerprint, created_at, id, updated_at) WHERE is_dead_letter;
-CREATE INDEX jobs_due ON jobs (queue, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX jobs_held ON jobs (queue, id) WHERE status = 'running';
 -- Jobs with a limit key are in other indexes than those without: a key with a million jobs hides nothing.
 CREATE INDEX jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id) WHERE due_at IS NOT NULL AND limit_key = '';

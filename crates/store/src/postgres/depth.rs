@@ -19,10 +19,35 @@ const ADD: &str = "INSERT INTO queue_depths (queue, shard, pending, queued, runn
      pending = queue_depths.pending + excluded.pending, queued = queue_depths.queued + excluded.queued, \
      running = queue_depths.running + excluded.running, suspended = queue_depths.suspended + excluded.suspended, \
      retrying = queue_depths.retrying + excluded.retrying, dead = queue_depths.dead + excluded.dead";
-const ALL_DEPTHS: &str = "SELECT queue, sum(pending)::bigint, sum(queued)::bigint, sum(running)::bigint, \
-     sum(suspended)::bigint, sum(retrying)::bigint, sum(dead)::bigint, \
-     (SELECT due_at FROM jobs WHERE jobs.queue = queue_depths.queue AND due_at IS NOT NULL ORDER BY due_at LIMIT 1) \
-     FROM queue_depths GROUP BY queue";
+/// The first moment at which a job of a queue was due: of each of its priorities, in the order in which they are handed
+/// out. An index by that moment alone would be taken for the order of priorities while the database has not counted.
+macro_rules! first_due {
+    ($which:literal) => {
+        concat!(
+            "(WITH RECURSIVE level (priority) AS ((SELECT priority FROM jobs WHERE jobs.queue = queue_depths.queue \
+             AND due_at IS NOT NULL AND ",
+            $which,
+            " ORDER BY priority DESC LIMIT 1) UNION ALL SELECT next.priority FROM level, LATERAL ( \
+             SELECT priority FROM jobs WHERE jobs.queue = queue_depths.queue AND priority < level.priority \
+             AND due_at IS NOT NULL AND ",
+            $which,
+            " ORDER BY priority DESC LIMIT 1) AS next) SELECT min(first.due_at) FROM level, LATERAL ( \
+             SELECT due_at FROM jobs WHERE jobs.queue = queue_depths.queue AND priority = level.priority \
+             AND due_at IS NOT NULL AND ",
+            $which,
+            " ORDER BY due_at LIMIT 1) AS first)"
+        )
+    };
+}
+
+const ALL_DEPTHS: &str = concat!(
+    "SELECT queue, sum(pending)::bigint, sum(queued)::bigint, sum(running)::bigint, sum(suspended)::bigint, \
+     sum(retrying)::bigint, sum(dead)::bigint, least(",
+    first_due!("limit_key = ''"),
+    ", ",
+    first_due!("limit_key <> ''"),
+    ") FROM queue_depths GROUP BY queue"
+);
 // Rows that add up to nothing can go together, whatever is added elsewhere meanwhile.
 const HOLD: &str = "SELECT queue, shard FROM queue_depths ORDER BY queue, shard FOR UPDATE SKIP LOCKED";
 const FORGET: &str = "DELETE FROM queue_depths USING UNNEST($1::text[], $2::bigint[]) AS held (queue, shard) \
@@ -89,7 +114,8 @@ impl Depths {
     }
 }
 
-/// Adds how full queues are to what is known of them. Costs what there are of queues, not of jobs.
+/// Adds how full queues are to what is known of them. Costs what there are of queues and their priorities, not of
+/// jobs.
 pub(super) async fn read(
     db: &Link,
     now: Timestamp,

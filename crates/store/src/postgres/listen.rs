@@ -1,13 +1,15 @@
 //! What servers on one database tell one another: that something was written, and where.
 //!
-//! It is said after a commit, not in it: a transaction that says something is made durable with nobody beside it, and
-//! what is said is only a hint. A listener has a connection of its own, which is made again when it is lost; then
-//! anything may have been missed, and that is said.
+//! It is said after a commit, not in it: a transaction that says something is ended with nobody beside it, and what is
+//! said is only a hint. So it is said on a connection of its own, which does not wait for the disk, and one thing after
+//! the other: what is to be said meanwhile is said together. A listener has a connection of its own too, which is made
+//! again when it is lost; then anything may have been missed, and that is said.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use deadpool_postgres::Pool;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -16,13 +18,17 @@ use uuid::Uuid;
 use windlass_engine::id::RunId;
 
 use super::column::{Id, cells};
-use super::link::Link;
+use super::link::{self, Link};
+use crate::durability::Durability;
+use crate::error::StoreError;
 use crate::hint::{Hint, Hints, Listeners};
 
 const LISTEN: &str = "LISTEN windlass";
 const TELL: &str = "SELECT pg_notify('windlass', $1)";
 /// PostgreSQL takes less than 8,000 bytes.
 const BYTES_MAX: usize = 7_900;
+/// Runs that are named in one hint when there is too much for one: 39 bytes each.
+const RUNS_MAX: usize = 190;
 /// Before a lost connection is made again; longer each time.
 const PAUSE: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -53,39 +59,31 @@ pub(super) struct Channel {
     me: Uuid,
     config: Config,
     runtime: Handle,
+    /// What is to be said; one listens to it, and says it.
+    said: Listeners,
     listeners: Arc<Listeners>,
     listening: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Channel {
-    pub(super) fn new(config: Config) -> Self {
-        Channel {
-            me: Uuid::now_v7(),
+    pub(super) fn new(config: Config) -> Result<Self, StoreError> {
+        let (me, said) = (Uuid::now_v7(), Listeners::default());
+        let voice = link::pool(config.clone(), Durability::Fast, 1)?;
+        tokio::spawn(speak(voice, me, said.add()));
+        Ok(Channel {
+            me,
             config,
             runtime: Handle::current(),
+            said,
             listeners: Arc::default(),
             listening: Mutex::default(),
-        }
+        })
     }
 
-    /// Tells the others, at leisure and on this connection, which is of no other use meanwhile. What cannot be said is
-    /// not said: a database that is only like PostgreSQL may not know how.
-    pub(super) fn tell(&self, db: Link, hint: Hint) {
-        if hint.is_empty() {
-            return;
-        }
-        let payload = self.payload(hint);
-        self.runtime.spawn(async move { drop(db.ask(TELL, &cells![payload]).await) });
-    }
-
-    fn payload(&self, hint: Hint) -> String {
-        let Hint { runs, queues, outbox, schedules, settings, everything } = hint;
-        let (runs, queues) = (runs.into_iter().map(Id::key).collect(), queues.into_iter().collect());
-        let told = Told { from: self.me, runs, queues, outbox, schedules, settings, everything };
-        let written = |told: &Told| serde_json::to_string(told).expect("ids and texts can be written");
-        Some(written(&told))
-            .filter(|text| text.len() <= BYTES_MAX)
-            .unwrap_or_else(|| written(&Told { from: self.me, everything: true, ..Told::default() }))
+    /// Tells the others, at leisure. What cannot be said is not said: a database that is only like PostgreSQL may not
+    /// know how.
+    pub(super) fn tell(&self, hint: &Hint) {
+        self.said.tell(hint);
     }
 
     /// What the others tell, from now on.
@@ -106,6 +104,45 @@ impl Drop for Channel {
     }
 }
 
+/// Says what there is to say until there will be nothing more.
+async fn speak(voice: Pool, me: Uuid, mut said: Hints) {
+    while let Some(hint) = said.next().await {
+        let Ok(db) = Link::take(&voice).await else { continue };
+        for payload in payloads(me, hint) {
+            drop(db.ask(TELL, &cells![payload]).await);
+        }
+    }
+}
+
+/// A hint as it is said; in several parts if there is too much for one.
+fn payloads(me: Uuid, hint: Hint) -> Vec<String> {
+    let Hint { runs, queues, outbox, schedules, settings, everything } = hint;
+    let runs: Vec<Uuid> = runs.into_iter().map(Id::key).collect();
+    let written = |told: &Told| serde_json::to_string(told).expect("ids and texts can be written");
+    let mut told = Told {
+        from: me,
+        runs,
+        queues: queues.into_iter().collect(),
+        outbox,
+        schedules,
+        settings,
+        everything,
+    };
+    let whole = written(&told);
+    if whole.len() <= BYTES_MAX {
+        return vec![whole];
+    }
+    let runs = std::mem::take(&mut told.runs);
+    let part = |runs: &[Uuid]| written(&Told { from: me, runs: runs.to_vec(), ..Told::default() });
+    let mut parts: Vec<String> = runs.chunks(RUNS_MAX).map(part).collect();
+    let rest = written(&told);
+    if rest.len() > BYTES_MAX {
+        return vec![written(&Told { from: me, everything: true, ..Told::default() })];
+    }
+    parts.push(rest);
+    parts
+}
+
 async fn listen(config: Config, me: Uuid, listeners: Arc<Listeners>) {
     let mut pause = PAUSE;
     loop {
@@ -121,7 +158,7 @@ async fn listen(config: Config, me: Uuid, listeners: Arc<Listeners>) {
 async fn hear(config: &Config, me: Uuid, listeners: &Listeners) -> bool {
     let Ok((client, mut connection)) = config.connect(NoTls).await else { return false };
     let mut asked = std::pin::pin!(client.batch_execute(LISTEN));
-    let mut is_heard = false;
+    let (mut is_heard, own) = (false, format!(r#"{{"from":"{me}""#));
     loop {
         let message = tokio::select! {
             answer = &mut asked, if !is_heard => {
@@ -135,9 +172,11 @@ async fn hear(config: &Config, me: Uuid, listeners: &Listeners) -> bool {
             message = poll_fn(|context| connection.poll_message(context)) => message,
         };
         match message {
+            // What it said itself, it does not even read.
+            Some(Ok(AsyncMessage::Notification(told))) if told.payload().starts_with(&own) => {}
             Some(Ok(AsyncMessage::Notification(told))) => {
                 let told: Option<Told> = serde_json::from_str(told.payload()).ok();
-                listeners.tell(&told.map_or_else(unknown, |told| read(told, me)));
+                listeners.tell(&told.map_or_else(unknown, read));
             }
             Some(Ok(_)) => {}
             Some(Err(_)) | None => return is_heard,
@@ -150,10 +189,7 @@ fn unknown() -> Hint {
     Hint { everything: true, ..Hint::default() }
 }
 
-fn read(told: Told, me: Uuid) -> Hint {
-    if told.from == me {
-        return Hint::default();
-    }
+fn read(told: Told) -> Hint {
     let Told { from: _, runs, queues, outbox, schedules, settings, everything } = told;
     let runs = runs.into_iter().map(RunId::from_key).collect();
     Hint { runs, queues: queues.into_iter().collect(), outbox, schedules, settings, everything }
@@ -161,3 +197,41 @@ fn read(told: Told, me: Uuid) -> Hint {
 
 #[cfg(test)]
 pub(super) const ALL: &[&str] = &[LISTEN, TELL];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_runs(n: u128) -> Hint {
+        Hint { runs: (0..n).map(|n| RunId::from_key(Uuid::from_u128(n))).collect(), ..Hint::default() }
+    }
+
+    fn heard(hint: &Hint) -> (usize, Hint) {
+        let said = payloads(Uuid::from_u128(7), hint.clone());
+        assert!(said.iter().all(|text| text.len() <= BYTES_MAX));
+        let mut whole = Hint::default();
+        said.iter().for_each(|text| whole.merge(read(serde_json::from_str(text).unwrap())));
+        (said.len(), whole)
+    }
+
+    #[test]
+    fn what_fits_is_said_at_once_and_what_does_not_in_parts() {
+        let small = Hint { outbox: true, queues: ["q".to_owned()].into(), ..of_runs(190) };
+        assert_eq!(heard(&small), (1, small.clone()));
+        let large = Hint { outbox: true, queues: ["q".to_owned()].into(), ..of_runs(1_000) };
+        assert_eq!(heard(&large), (7, large.clone()));
+    }
+
+    #[test]
+    fn names_that_do_not_fit_are_everything() {
+        let names = (0..100).map(|n| format!("{n:0100}")).collect();
+        let hint = Hint { queues: names, ..of_runs(1) };
+        assert_eq!(heard(&hint), (1, unknown()));
+    }
+
+    #[test]
+    fn whose_a_hint_is_stands_at_its_beginning() {
+        let said = payloads(Uuid::from_u128(7), of_runs(1));
+        assert!(said[0].starts_with(r#"{"from":"00000000-0000-0000-0000-000000000007""#), "{}", said[0]);
+    }
+}

@@ -6,6 +6,7 @@ crate::conformance!(scratch, block_on);
 /// Every statement with a text of its own.
 const ALL: [&[&str]; 26] = [
     address::ALL,
+    beside::ALL,
     schema::ALL,
     flow::ALL,
     journal::ALL,

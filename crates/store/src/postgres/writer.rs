@@ -202,7 +202,7 @@ async fn transact(means: &Means, drafts: &[Draft], shard: i64) -> Result<Vec<Ans
     }
     match db.pipeline(None, &batch.asks(shard), Some("COMMIT")).await {
         Ok(Piped::Done(_)) => {
-            means.channel.tell(db, batch.hint());
+            means.channel.tell(&batch.hint());
             Ok(answers)
         }
         Ok(Piped::Failed { error, is_certain: false }) => Err(Spoilt::Unknown(error)),

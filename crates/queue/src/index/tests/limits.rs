@@ -23,7 +23,7 @@ const PASSES_MAX: usize = 4;
 
 /// Something that was read and not told yet.
 enum Told {
-    Lists(Query, Vec<JobRow>, usize),
+    Lists(Query, u64, Vec<JobRow>, usize),
     Class(Vec<JobRow>, usize),
     View(Want, Heard),
     Held(Want, windlass_store::queue::Held),
@@ -114,7 +114,7 @@ impl World {
         let is_any = !wants.is_empty();
         for want in wants {
             let told = match &want {
-                Want::Lists { query: Query { queues, services }, except, from, limit } => {
+                Want::Lists { query: Query { queues, services }, except, from, limit, begun, .. } => {
                     let (queues, services) = (queues.clone(), services.clone());
                     let query = Query { queues: queues.clone(), services: services.clone() };
                     let (except, limit) = (except.clone(), *limit);
@@ -127,7 +127,7 @@ impl World {
                         limit,
                         ..ReadyQuery::default()
                     };
-                    Told::Lists(query, self.store.ready_now(ready).unwrap(), limit)
+                    Told::Lists(query, *begun, self.store.ready_now(ready).unwrap(), limit)
                 }
                 Want::Class { query: Query { queues, services }, except, from, limit } => {
                     let (queues, services, except) = (queues.clone(), services.clone(), except.clone());
@@ -140,6 +140,7 @@ impl World {
                         ids: Vec::new(),
                         except,
                         is_of_runs,
+                        portion: None,
                         from,
                         now,
                         limit,
@@ -171,7 +172,9 @@ impl World {
     fn end_reading(&mut self) {
         for told in std::mem::take(&mut self.reading) {
             match told {
-                Told::Lists(query, rows, limit) => self.index.filled(&query, Some((rows, limit))),
+                Told::Lists(query, begun, rows, limit) => {
+                    self.index.filled(&query, begun, None, Some((rows, limit)));
+                }
                 Told::Class(rows, limit) => self.index.filled_class(Some((rows, limit))),
                 Told::View(Want::View(filling), heard) => self.index.heard(&filling, Some(heard)),
                 Told::Held(Want::Held(counting), held) => self.index.counted(&counting, Some(held)),

@@ -8,7 +8,7 @@ use windlass_engine::id::JobId;
 
 use super::read;
 use crate::error::StoreError;
-use crate::job::{JobRow, ReadyPlace, ReadyQuery};
+use crate::job::{JobRow, Portion, ReadyPlace, ReadyQuery};
 use crate::postgres::column::{Cell, Columns, Id, bound, cells, text};
 use crate::postgres::link::Link;
 
@@ -30,7 +30,7 @@ macro_rules! due {
             $by!($of),
             " AND priority = ",
             $of,
-            ".priority AND due_at <= $6 AND ",
+            ".priority AND due_at <= $6 AND ($11::integer <= 1 OR get_byte(uuid_send(id), 15) % $11 = $12::integer) AND ",
             $which,
             " AND (due_at, id) >= (CASE WHEN ",
             $of,
@@ -231,11 +231,13 @@ pub(in crate::postgres) async fn ready_places(
 }
 
 fn cells_of(query: &ReadyQuery) -> Vec<Cell<'static>> {
-    let ReadyQuery { queues, services, pairs, ids, except, is_of_runs: _, from, now, limit } = query;
+    let ReadyQuery { queues, services, pairs, ids, except, is_of_runs: _, portion, from, now, limit } = query;
     if !ids.is_empty() {
         let keys: Vec<uuid::Uuid> = ids.iter().map(|id| id.key()).collect();
         return cells![keys, now.0, bound(*limit)];
     }
+    let portion = portion.unwrap_or(Portion { at: 0, of: 1 });
+    let small = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
     let texts = |all: &[String]| all.iter().map(|one| text(one).into_owned()).collect::<Vec<_>>();
     let (of, names): (Vec<String>, Vec<String>) = pairs.iter().cloned().unzip();
     let first = ReadyPlace {
@@ -254,7 +256,9 @@ fn cells_of(query: &ReadyQuery) -> Vec<Cell<'static>> {
         from.priority,
         from.due_at.0,
         from.id.key(),
-        bound(*limit)
+        bound(*limit),
+        small(portion.of),
+        small(portion.at)
     ]
 }
 

@@ -1,0 +1,192 @@
+//! What a long history costs: the same work on an empty store and on one where very much has ended.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use serde_json::json;
+use tokio::task::JoinSet;
+use windlass_engine::journal::Entry;
+use windlass_engine::time::Timestamp;
+use windlass_store::Store;
+use windlass_store::commit::{Commit, JobChange, RunChange};
+use windlass_store::job::JobRow;
+use windlass_store::run::{RunRow, RunStatus, Standing};
+
+use super::Plan;
+use super::bed::{Bed, chain, function};
+use super::place::Place;
+use super::report::Figure;
+use super::steps::percentiles;
+
+/// Runs, or jobs, of one commit that fills a store: a few megabytes.
+const BATCH: usize = 500;
+/// Commits that fill it at once.
+const AT_ONCE: usize = 4;
+/// Between the ends of two runs of the history.
+const APART_MS: u64 = 20;
+
+/// Puts so many finished runs of three steps into a store, and as many finished jobs: copies of one that was really
+/// made, so that nothing has to be decided. How long that took, in seconds.
+pub(super) async fn load(plan: &Plan, place: &Place, n: usize) -> Result<f64> {
+    let bed = Arc::new(Bed::make(plan, place, "history", &chain(3, function)).await?);
+    let (row, journal) = bed.sample().await?;
+    let (job, _) = bed.work("history", 1).await?;
+    let past = Arc::new(Past { row, journal, job, n });
+    let (begun, mut tasks) = (Instant::now(), JoinSet::new());
+    let runtime = bed.runtime().clone();
+    for from in (0..n).step_by(BATCH) {
+        while tasks.len() >= AT_ONCE {
+            tasks.join_next().await.context("a task ended")???;
+        }
+        let (runtime, past) = (runtime.clone(), past.clone());
+        tasks.spawn(async move { past.write(runtime.store(), from, BATCH.min(past.n - from)).await });
+    }
+    while let Some(task) = tasks.join_next().await {
+        task??;
+    }
+    let took = begun.elapsed().as_secs_f64();
+    bed.close().await;
+    place.settled().await?;
+    Ok(took)
+}
+
+/// What is copied.
+struct Past {
+    row: RunRow,
+    journal: Vec<Entry>,
+    job: JobRow,
+    n: usize,
+}
+
+impl Past {
+    /// When a copy ended: one after the other, up to the original.
+    fn at(&self, nth: usize) -> Timestamp {
+        let before = (self.n - nth) as u64 * APART_MS;
+        Timestamp(self.row.origin.created_at.0.saturating_sub(i64::try_from(before).unwrap_or(i64::MAX)))
+    }
+
+    async fn write(&self, store: &dyn Store, from: usize, n: usize) -> Result<()> {
+        let mut commits = Vec::with_capacity(n * self.journal.len() + 1);
+        for nth in from..from + n {
+            self.add_run(nth, &mut commits)?;
+        }
+        commits.push(self.jobs(from, n)?);
+        for answer in store.commit(commits).await {
+            answer?;
+        }
+        Ok(())
+    }
+
+    fn add_run(&self, nth: usize, commits: &mut Vec<Commit>) -> Result<()> {
+        let (run, now) = (id("run", self.at(nth), nth)?, self.at(nth));
+        for (seq, entry) in self.journal.iter().enumerate() {
+            let command = id("cmd", now, nth * self.journal.len() + seq)?;
+            let mut standing = Standing { updated_at: now, ended_at: Some(now), ..self.row.standing.clone() };
+            if seq + 1 < self.journal.len() {
+                (standing.status, standing.ended_at) = (RunStatus::Running, None);
+                (standing.shared, standing.result) = (None, None);
+            }
+            let origin = windlass_store::run::Origin { created_at: now, ..self.row.origin.clone() };
+            let change = RunChange {
+                run,
+                expected_len: seq as u64,
+                create: (seq == 0).then_some(origin),
+                entry: Entry::new(now, command, entry.events.clone()),
+                standing,
+                snapshot: None,
+                reopened: None,
+            };
+            commits.push(Commit { run: Some(change), ..Commit::new(command, now) });
+        }
+        Ok(())
+    }
+
+    fn jobs(&self, from: usize, n: usize) -> Result<Commit> {
+        let now = self.at(from);
+        let copy = |nth: usize| {
+            let mut job = self.job.job.clone();
+            let at = self.at(nth);
+            (job.id, job.created_at, job.updated_at) = (id("job", at, nth)?, at, at);
+            Ok(JobChange { expected_rev: 0, job, origin: self.job.origin.clone() })
+        };
+        let jobs = (from..from + n).map(copy).collect::<Result<_>>()?;
+        // Those of runs are numbered from the other end.
+        Ok(Commit { jobs, ..Commit::new(id("cmd", now, usize::MAX - from)?, now) })
+    }
+}
+
+/// An id as it would have been made then.
+fn id<I: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
+    prefix: &str,
+    at: Timestamp,
+    nth: usize,
+) -> Result<I> {
+    Ok(format!("{prefix}_{:012x}7000{nth:016x}", at.0.max(0)).parse()?)
+}
+
+/// What was measured on one of the two.
+#[derive(Default)]
+struct Came {
+    runs: Vec<f64>,
+    p50: Vec<f64>,
+    p99: Vec<f64>,
+    jobs: Vec<f64>,
+}
+
+impl Came {
+    async fn round(&mut self, bed: &Arc<Bed>, plan: &Plan) -> Result<()> {
+        self.runs.push(bed.many(plan.at_once, plan.round).await?);
+        let mut took = Vec::with_capacity(plan.n_singles);
+        for _ in 0..plan.n_singles {
+            took.push(bed.one(json!({"x": 1})).await?);
+        }
+        let (middle, late) = percentiles(took);
+        self.p50.push(middle);
+        self.p99.push(late);
+        self.jobs.push(bed.work("bench", plan.n_jobs / 2).await?.1);
+        Ok(())
+    }
+}
+
+/// Runs and jobs on an empty store and on one with a history, in turns, and the ratios.
+pub(super) async fn history(plan: &Plan) -> Result<Vec<Figure>> {
+    let (empty, full) = (plan.ground.place("fresh").await?, plan.ground.place("history").await?);
+    let took = load(plan, &full, plan.n_history).await?;
+    let bytes = full.size().await? / plan.n_history as f64;
+    let fresh = Arc::new(Bed::make(plan, &empty, "bench", &chain(3, function)).await?);
+    let old = Arc::new(Bed::make(plan, &full, "bench", &chain(3, function)).await?);
+    let (mut without, mut with) = (Came::default(), Came::default());
+    for bed in [&fresh, &old] {
+        bed.many(plan.at_once, plan.round / 2).await?;
+        bed.work("bench", plan.n_jobs / 20).await?;
+    }
+    // In turns, so that both meet the same machine.
+    for _ in 0..plan.rounds {
+        without.round(&fresh, plan).await?;
+        with.round(&old, plan).await?;
+    }
+    fresh.close().await;
+    old.close().await;
+    let after = format!("after {} runs and as many jobs", plan.n_history);
+    let mut figures = vec![
+        Figure::new(format!("history: loading {} runs and as many jobs", plan.n_history), "s", vec![took]),
+        Figure::new("history: bytes per finished run and job", "bytes", vec![bytes]),
+    ];
+    let runs = format!("history: runs of 3 steps, {} at once", plan.at_once);
+    let one = "history: run of 3 steps, one at a time";
+    let jobs = "history: jobs created, claimed and finished, many at a time";
+    for (what, unit, empty, full) in [
+        (runs.as_str(), "runs/s", without.runs, with.runs),
+        (jobs, "jobs/s", without.jobs, with.jobs),
+        (&format!("{one}, p50"), "ms", without.p50, with.p50),
+        (&format!("{one}, p99"), "ms", without.p99, with.p99),
+    ] {
+        let ratio = full.iter().zip(&empty).map(|(full, empty)| full / empty).collect();
+        figures.push(Figure::new(format!("{what}, empty store"), unit, empty));
+        figures.push(Figure::new(format!("{what}, {after}"), unit, full));
+        figures.push(Figure::new(format!("{what}, {after} against empty"), "×", ratio));
+    }
+    Ok(figures)
+}

@@ -1,0 +1,150 @@
+//! Several servers that hand out jobs of one store, and are told nothing of one another.
+
+use super::*;
+
+const ROOMY: Limits =
+    Limits { rows: 10_000, bytes: 1 << 26, fill_rows: 120, take_bytes: 1 << 26, timers: 9, waiters: 9 };
+const JOBS: u128 = 1_500;
+
+/// A store, and the indexes of those who share it.
+struct Shared {
+    stored: BTreeMap<JobId, JobRow>,
+    servers: Vec<Index>,
+    /// Rows that were read.
+    n_read: usize,
+    n_lost: usize,
+    now: i64,
+}
+
+impl Shared {
+    /// So many servers, and so many jobs, one every so many milliseconds.
+    fn new(n_servers: usize, n_jobs: u128, apart_ms: i64) -> Self {
+        let make = |n: u128| row(n * 7_919, "a", "s", 0, n as i64 * apart_ms);
+        let stored = (1..=n_jobs).map(make).map(|row| (row.id(), row)).collect();
+        let server = |at: usize| {
+            let mut index = Index::new(ROOMY, false);
+            index.servers = Servers { at, of: n_servers };
+            index
+        };
+        let now = (n_jobs as i64 + 1) * apart_ms + 1_000;
+        Shared { stored, servers: (0..n_servers).map(server).collect(), n_read: 0, n_lost: 0, now }
+    }
+
+    fn fill(&mut self, at: usize, query: &Query) -> bool {
+        self.servers[at].pace(query, 1, Timestamp(self.now));
+        let wants = self.servers[at].begin_filling(query, 1);
+        let is_any = !wants.is_empty();
+        for want in wants {
+            let Want::Lists { query, limit, begun, portion, .. } = want else { continue };
+            let is_asked = |row: &&JobRow| portion.is_none_or(|portion| portion.has(row.id()));
+            let mut rows: Vec<JobRow> = self.stored.values().filter(is_asked).cloned().collect();
+            rows.sort_by_key(Key::of);
+            rows.truncate(limit);
+            self.n_read += rows.len();
+            self.servers[at].filled(&query, begun, portion, Some((rows, limit)));
+        }
+        is_any
+    }
+
+    /// One claim, as a server makes it; how many jobs it got.
+    fn claim(&mut self, at: usize, max: usize) -> usize {
+        let (asked, mut may_fill) = (query(&["a"], &[]), true);
+        loop {
+            let now = Timestamp(self.now);
+            if may_fill {
+                self.servers[at].doubt_others(&asked, now);
+                if self.fill(at, &asked) {
+                    may_fill = false;
+                    continue;
+                }
+            }
+            let taken = self.servers[at].take(&asked, max, now);
+            if taken.is_empty() {
+                if !may_fill && !self.servers[at].is_sure(&asked) {
+                    may_fill = true;
+                    continue;
+                }
+                return 0;
+            }
+            let (mut n, index) = (0, &mut self.servers[at]);
+            for row in taken {
+                match self.stored.remove(&row.id()) {
+                    Some(_) => n += 1,
+                    None => self.n_lost += 1,
+                }
+                index.forget(row.id(), u64::MAX);
+            }
+            if n > 0 {
+                return n;
+            }
+            may_fill = true;
+        }
+    }
+}
+
+/// All jobs handed out by all servers in turn, so many at a time.
+fn drain(shared: &mut Shared, max: usize) {
+    let n_servers = shared.servers.len();
+    let mut n_vain = 0;
+    for turn in 0.. {
+        shared.now += 5;
+        n_vain = if shared.claim(turn % n_servers, max) == 0 { n_vain + 1 } else { 0 };
+        if n_vain == n_servers {
+            break;
+        }
+        if turn % 20 == 0 {
+            assert!(shared.servers.iter().all(Index::is_consistent));
+        }
+    }
+    assert!(shared.stored.is_empty(), "{} are left", shared.stored.len());
+}
+
+#[test]
+fn servers_that_empty_a_queue_together_seldom_take_the_same() {
+    for (n_servers, max, apart_ms) in [(2, 20, 1), (3, 20, 1), (3, 1, 0), (2, 100, 0), (3, 10, 100)] {
+        let mut shared = Shared::new(n_servers, JOBS, apart_ms);
+        drain(&mut shared, max);
+        let what = format!("{n_servers} servers, {max} at a time, {apart_ms} ms apart");
+        assert!(shared.n_lost as u128 <= JOBS / 10, "{} of {JOBS} were lost: {what}", shared.n_lost);
+        // Where little is handed out at a time, all is read, so that nothing urgent is overlooked.
+        let most = if max == 1 { 4 } else { 2 } * JOBS as usize;
+        assert!(shared.n_read <= most, "{} rows were read for {JOBS}: {what}", shared.n_read);
+    }
+}
+
+#[test]
+fn a_server_that_is_the_only_one_to_claim_gets_everything_in_about_the_order_of_time() {
+    let mut shared = Shared::new(3, 600, 100);
+    let mut order = Vec::new();
+    while !shared.stored.is_empty() {
+        let before: Vec<JobId> = shared.stored.keys().copied().collect();
+        shared.now += 600;
+        assert!(shared.claim(1, 10) > 0);
+        let gone = before.into_iter().filter(|id| !shared.stored.contains_key(id));
+        order.extend(gone.map(|id| id.uuid().as_u128() / 7_919));
+    }
+    assert_eq!(shared.n_lost, 0);
+    for (at, n) in order.iter().enumerate() {
+        // A job waits behind those of the own share that are due up to an eighth of its age later.
+        assert!((*n as usize).abs_diff(at) <= 150, "number {n} was handed out as number {at}");
+    }
+}
+
+#[test]
+fn what_changed_while_the_store_was_read_is_not_dropped() {
+    let mut shared = Shared::new(2, 4, 0);
+    let asked = query(&["a"], &[]);
+    assert!(shared.fill(0, &asked));
+    shared.servers[0].doubt_others(&asked, Timestamp(shared.now));
+    shared.servers[0].doubt();
+    let wants = shared.servers[0].begin_filling(&asked, 10);
+    // One is put into the queue here after the store has answered, with none of those that were there.
+    let new = row(99, "a", "s", 0, 0);
+    shared.servers[0].offer(Arc::new(new.clone()));
+    for want in wants {
+        let Want::Lists { query, limit, begun, .. } = want else { continue };
+        shared.servers[0].filled(&query, begun, None, Some((Vec::new(), limit)));
+    }
+    let taken = shared.servers[0].take(&asked, 10, Timestamp(shared.now));
+    assert_eq!(taken.iter().map(|row| row.id()).collect::<Vec<_>>(), [new.id()]);
+}
