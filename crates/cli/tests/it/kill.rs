@@ -59,9 +59,9 @@ pub(crate) fn waits() -> Value {
     })
 }
 
-pub(crate) fn worker(client: Client, asked: &Asked) -> Worker {
+pub(crate) fn worker(client: Client, id: &str, asked: &Asked) -> Worker {
     let asked = asked.clone();
-    Worker::new(client, "doubler")
+    Worker::new(client, id)
         .lease(Duration::from_secs(2))
         .beat_every(Duration::from_millis(200))
         .service("double", move |call: Call| {
@@ -157,7 +157,7 @@ async fn fifty_kills_lose_nothing_and_do_nothing_twice() {
 
     let (asked, stop_workers) = (Asked::default(), CancellationToken::new());
     let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
-    let working = worker(client.clone(), &asked).listen(listener, url).run(stop_workers.clone());
+    let working = worker(client.clone(), "doubler", &asked).listen(listener, url).run(stop_workers.clone());
     let working = tokio::spawn(working);
 
     let (acknowledged, stop) = (Arc::new(Mutex::new(Vec::new())), CancellationToken::new());

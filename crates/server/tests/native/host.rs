@@ -1,6 +1,5 @@
 //! A server in this process, asked without a connection.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -10,8 +9,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 use windlass_runtime::{Runtime, Settings};
 use windlass_server::Options;
-use windlass_store::Sqlite;
-use windlass_store::sqlite::Durability;
+use windlass_store::conformance::backend::{Backend, fresh};
 
 /// What one answer may hold in a test.
 const ANSWER_BYTES: usize = 64 << 20;
@@ -61,8 +59,8 @@ impl Host {
     }
 
     pub(crate) async fn with(options: Options) -> Host {
-        let store = Sqlite::temporary(Durability::Fast).unwrap();
-        let runtime = Runtime::start_up(Arc::new(store), Settings::default()).await.unwrap();
+        let settings = Settings { is_alone: Backend::chosen().is_alone(), ..Settings::default() };
+        let runtime = Runtime::start_up(fresh().await, settings).await.unwrap();
         Host { router: windlass_server::router(runtime.clone(), options), runtime }
     }
 
