@@ -61,13 +61,13 @@ pub(crate) fn waits() -> Value {
 
 pub(crate) fn worker(client: Client, id: &str, asked: &Asked) -> Worker {
     let asked = asked.clone();
-    Worker::new(client, id)
-        .lease(Duration::from_secs(2))
-        .beat_every(Duration::from_millis(200))
-        .service("double", move |call: Call| {
+    Worker::new(client, id).lease(Duration::from_secs(2)).beat_every(Duration::from_millis(200)).service(
+        "double",
+        move |call: Call| {
             *asked.lock().unwrap().entry(call.key).or_default() += 1;
             async move { json!(call.input.as_i64().unwrap() * 2) }
-        })
+        },
+    )
 }
 
 /// Starts runs until told to stop, each until it is acknowledged.

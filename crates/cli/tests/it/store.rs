@@ -48,8 +48,7 @@ impl Store {
                 let script = "import sqlite3, sys\n\
                     db = sqlite3.connect('file:%s?mode=ro' % sys.argv[1], uri=True)\n\
                     for row in db.execute(sys.argv[2]): print(*row, sep='|')";
-                let asked =
-                    Command::new("python3").args(["-c", script]).arg(path).arg(sql).output().unwrap();
+                let asked = Command::new("python3").args(["-c", script]).arg(path).arg(sql).output().unwrap();
                 assert!(asked.status.success(), "{sql}\n{}", text(&asked.stderr));
                 text(&asked.stdout)
             }

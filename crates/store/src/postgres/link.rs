@@ -30,6 +30,9 @@ const SESSION: &str = "SET statement_timeout = 30000; SET lock_timeout = 5000; \
      SET idle_in_transaction_session_timeout = 10000; SET tcp_user_timeout = 5000; SET tcp_keepalives_idle = 5; \
      SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; \
      SET default_transaction_isolation = 'read committed'; SET client_min_messages = 'warning'; SET timezone = 'UTC';";
+// Compiling a statement takes seconds, and none of ours runs for as long; a new database, which knows nothing of the
+// sizes of its tables yet, takes them for long ones. A database that compiles nothing does not know the word.
+const PLAIN: &str = "SELECT set_config('jit', 'off', false) FROM pg_settings WHERE name = 'jit';";
 // One that was set to wait for more than its own disk is not made to wait for less.
 const STRICT: &str = "SELECT set_config('synchronous_commit', 'on', false) \
      WHERE current_setting('synchronous_commit') IN ('off', 'local')";
@@ -73,7 +76,7 @@ pub(super) async fn prepare(
         Durability::Strict => STRICT,
         Durability::Fast => FAST,
     };
-    client.batch_execute(&format!("{SESSION} {level}")).await
+    client.batch_execute(&format!("{SESSION} {PLAIN} {level}")).await
 }
 
 /// Connections that are made as they are needed, so many at most.

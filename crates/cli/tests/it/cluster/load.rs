@@ -302,7 +302,8 @@ async fn adds_up(cluster: &Cluster, client: &Client, runs: &[Acknowledged], n_jo
     let account = client.account("payer").await.unwrap();
     let spent = (n_calls + n_jobs as i64) * PRICE;
     assert_eq!((account.balance, account.held), (DEPOSIT - spent, 0));
-    let sums = "SELECT SUM(amount), SUM(held), COUNT(*) - COUNT(DISTINCT key), MIN(balance_after) >= 0 FROM ledger";
+    let sums =
+        "SELECT SUM(amount), SUM(held), COUNT(*) - COUNT(DISTINCT key), MIN(balance_after) >= 0 FROM ledger";
     let told = cluster.database.ask(&cluster.name, sums);
     assert_eq!(told.trim(), format!("{}|0|0|t", DEPOSIT - spent));
 }

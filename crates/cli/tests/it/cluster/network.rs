@@ -104,8 +104,7 @@ fn run(program: &str, words: &[&str]) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_that_are_cut_off_from_their_database_say_so_and_go_on_when_it_is_back() {
     let Some(network) = Network::lay(3) else { return };
-    let database =
-        tokio::task::block_in_place(|| Database::start_in(Some(network.holder.id()), false));
+    let database = tokio::task::block_in_place(|| Database::start_in(Some(network.holder.id()), false));
     let cluster = Cluster::on(database, &network.ways()).await;
     let load = Load::begin(&cluster).await;
     let clients = cluster.clients();

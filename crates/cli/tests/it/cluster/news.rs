@@ -44,7 +44,8 @@ async fn what_happens_at_one_server_is_seen_at_another_at_once() {
     // A worker that registers with one is called by the other.
     let (asked, stop) = (Asked::default(), CancellationToken::new());
     let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
-    let working = tokio::spawn(worker(here.clone(), "doubler", &asked).listen(listener, url).run(stop.clone()));
+    let working =
+        tokio::spawn(worker(here.clone(), "doubler", &asked).listen(listener, url).run(stop.clone()));
     seen("the worker", async || {
         let workers = there.workers().await.unwrap();
         (!workers.workers.is_empty()).then_some(())
