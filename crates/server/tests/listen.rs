@@ -14,7 +14,7 @@ use windlass_server::Options;
 use windlass_store::conformance::backend::{Backend, fresh};
 
 /// How long anything in these tests may take before it counts as never.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Host {
     at: SocketAddr,

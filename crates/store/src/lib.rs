@@ -38,6 +38,8 @@ pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+// What proves the backends is no part of what is built to run.
+#[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
 pub use durability::Durability;

@@ -249,7 +249,8 @@ fn read(named: Option<&PathBuf>) -> Result<File> {
     toml::from_str(&text).with_context(|| format!("{} is no file of settings", path.display()))
 }
 
-fn place(text: &str) -> Result<Place> {
+/// Reads where everything is kept.
+pub(crate) fn place(text: &str) -> Result<Place> {
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
         let refused = |error: StoreError| match error {
             StoreError::Unavailable(reason) => anyhow!("--store: {reason}"),

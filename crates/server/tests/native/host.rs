@@ -102,7 +102,7 @@ impl Host {
     /// Waits until the run has ended, and answers with it.
     pub(crate) async fn ended(&self, run: &str) -> Value {
         let id = run.parse().unwrap();
-        let status = self.runtime.wait_ended(id, Duration::from_secs(20)).await.unwrap().unwrap();
+        let status = self.runtime.wait_ended(id, Duration::from_secs(60)).await.unwrap().unwrap();
         assert!(!status.is_open(), "{run} did not end: {status:?}");
         self.get(&format!("/api/v1/runs/{run}")).await.ok()
     }
@@ -119,7 +119,7 @@ impl Host {
                 drop(changes.recv().await);
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), watch).await.expect("the run never got there")
+        tokio::time::timeout(Duration::from_secs(60), watch).await.expect("the run never got there")
     }
 }
 

@@ -17,7 +17,7 @@ use windlass_server::Options;
 use windlass_store::conformance::backend::{Backend, fresh};
 use windlass_store::run::{RunRef, RunStatus};
 
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client of one era.
 pub struct Client {

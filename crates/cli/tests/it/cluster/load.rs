@@ -26,7 +26,7 @@ const CALLERS: usize = 3;
 /// An answer that has not come by then will not come soon: another server is asked.
 const ANSWER: Duration = Duration::from_secs(3);
 /// After the last fault every server takes new work and does it within this.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(30);
 
 pub(super) struct Load {
     clients: Vec<Client>,
@@ -89,6 +89,12 @@ impl Load {
             (now.0 >= before.0 + n && now.1 >= before.1 + n).then_some(())
         })
         .await;
+        self.says(&format!("{n} more were taken"));
+    }
+
+    /// What a test that fails shows of its course.
+    pub(super) fn says(&self, what: &str) {
+        println!("{:>6.1} s: {what}", self.begun.elapsed().as_secs_f32());
     }
 
     /// Every server takes work and does it, soon after the last fault; then everything that was acknowledged ends, and
@@ -99,6 +105,7 @@ impl Load {
             assert!(took < SOON, "server {nth} was ready after {took:?}");
             takes_work(client, nth).await;
         }
+        self.says("all take work");
         self.stop.cancel();
         while let Some(ended) = self.callers.join_next().await {
             ended.unwrap();
@@ -106,8 +113,10 @@ impl Load {
         let mut runs = self.runs.lock().unwrap().clone();
         let jobs = self.jobs.lock().unwrap().clone();
         assert!(runs.len() > 20 && jobs.len() > 10, "{} runs, {} jobs", runs.len(), jobs.len());
+        self.says("nobody starts anything any more");
         send_signals(&self.clients, &runs).await;
         all_ended(&self.clients, &runs, &self.asked).await;
+        self.says("all runs are as they should be");
         all_done(&self.clients, &jobs).await;
         runs.extend((0..self.clients.len()).map(|_| Acknowledged { id: String::new(), flow: "pull", x: 0 }));
         adds_up(cluster, &self.clients[0], &runs, jobs.len()).await;
