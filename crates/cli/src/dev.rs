@@ -25,7 +25,7 @@ use windlass_sdk::{Client, Worker};
 use windlass_store::sqlite::Durability;
 
 use crate::output;
-use crate::serve::config::{Config, Limits, Place, Queue};
+use crate::serve::config::{Config, Limits, Place, Queue, place};
 use crate::serve::server::Server;
 use crate::serve::stop_on_signals;
 use crate::session::{Options, cut};
@@ -57,6 +57,10 @@ pub(crate) struct Flags {
     /// Where the examples are; ./examples unless told, and those of this program where there is no such directory.
     #[arg(long, value_name = "DIR", env = "WINDLASS_EXAMPLES")]
     examples: Option<PathBuf>,
+    // Not taken from the environment: what a server of this machine keeps is no place for examples.
+    /// Where everything is kept instead, such as sqlite:PATH or postgres://USER@HOST/DATABASE; best an empty one.
+    #[arg(long)]
+    store: Option<String>,
 }
 
 impl Flags {
@@ -71,7 +75,7 @@ pub(crate) async fn run(flags: &Flags, options: &Options) -> Result<ExitCode> {
     let examples = example::load(dir.as_deref())?;
     let stop = CancellationToken::new();
     stop_on_signals(stop.clone())?;
-    let config = config(flags.once).await?;
+    let config = config(flags).await?;
     let server = Server::start(&config, stop.clone()).await?;
     let url = server.url();
     output::message(&format!(
@@ -106,10 +110,15 @@ pub(crate) async fn run(flags: &Flags, options: &Options) -> Result<ExitCode> {
     Ok(if n_wrong? == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn config(once: bool) -> Result<Config> {
+async fn config(flags: &Flags) -> Result<Config> {
+    let once = flags.once;
     let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let taken = once || tokio::net::TcpListener::bind(local(PORT)).await.is_err();
-    let store = if once { Place::Temporary } else { Place::File(store_file(Path::new(DIR))?) };
+    let store = match &flags.store {
+        Some(text) => place(text)?,
+        None if once => Place::Temporary,
+        None => Place::File(store_file(Path::new(DIR))?),
+    };
     Ok(Config {
         listen: local(if taken { 0 } else { PORT }),
         store,

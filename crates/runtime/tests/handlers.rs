@@ -19,18 +19,17 @@ use windlass_runtime::flow::{NewFlow, NewVersion};
 use windlass_runtime::function::{Answer, Functions};
 use windlass_runtime::run::NewRun;
 use windlass_runtime::{Runtime, Settings};
+use windlass_store::conformance::backend::{Backend, fresh};
 use windlass_store::flow::VersionStatus;
 use windlass_store::log::LogsOf;
 use windlass_store::run::RunStatus;
-use windlass_store::sqlite::{Durability, Sqlite};
 use windlass_store::worker::WorkerQuery;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn server(functions: Functions) -> Runtime {
-    let store = Sqlite::temporary(Durability::Fast).unwrap();
-    let settings = Settings { functions, ..Settings::default() };
-    Runtime::start_up(Arc::new(store), settings).await.unwrap()
+    let settings = Settings { functions, is_alone: Backend::chosen().is_alone(), ..Settings::default() };
+    Runtime::start_up(fresh().await, settings).await.unwrap()
 }
 
 async fn start(server: &Runtime, node: Value) -> RunId {
@@ -217,10 +216,16 @@ async fn handlers_that_are_drained_rest_until_they_are_wanted_again() {
     // The only thread is busy all the time if somebody does not rest.
     let metrics = tokio::runtime::Handle::current().metrics();
     let watched = Duration::from_millis(500);
-    tokio::time::sleep(watched / 5).await;
-    let before = metrics.worker_total_busy_duration(0);
-    tokio::time::sleep(watched).await;
-    let busy = metrics.worker_total_busy_duration(0) - before;
+    let mut busy = watched;
+    for _ in 0..10 {
+        let before = metrics.worker_total_busy_duration(0);
+        tokio::time::sleep(watched).await;
+        busy = metrics.worker_total_busy_duration(0) - before;
+        // A thread that has to wait for a core counts as busy: one quiet moment is enough.
+        if busy < watched / 2 {
+            break;
+        }
+    }
     assert!(busy < watched / 2, "busy for {busy:?} of {watched:?}");
     let run = start(&server, json!({ "id": "n", "type": "draw" })).await;
     server.drain_worker(&id, false).await.unwrap();

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -17,19 +18,19 @@ use windlass_runtime::job::{Claim, Claimed, Finish, Verdict};
 use windlass_runtime::log::Log;
 use windlass_runtime::run::NewRun;
 use windlass_runtime::{Runtime, Settings};
+use windlass_store::conformance::backend::{Backend, fresh};
 use windlass_store::flow::VersionStatus;
 use windlass_store::job::JobStatus;
 use windlass_store::log::LogsOf;
 use windlass_store::run::RunStatus;
-use windlass_store::sqlite::{Durability, Sqlite};
 
 /// Longer than anything takes that is waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 const LEASE: Duration = Duration::from_secs(30);
 
 async fn server() -> Runtime {
-    let store = Sqlite::temporary(Durability::Fast).unwrap();
-    Runtime::start_up(Arc::new(store), Settings::default()).await.unwrap()
+    let settings = Settings { is_alone: Backend::chosen().is_alone(), ..Settings::default() };
+    Runtime::start_up(fresh().await, settings).await.unwrap()
 }
 
 /// Nodes in a row, each of which a worker of the service `work` comes for.
@@ -131,15 +132,14 @@ async fn a_worker_does_the_steps_of_a_run() {
 async fn workers_that_take_many_at_once_end_every_run_once() {
     let server = server().await;
     let runs = start(&server, row_of(&["a", "b", "c"], &json!({})), 60).await;
+    let left = Arc::new(AtomicUsize::new(60 * 3));
     let worker = || {
-        let server = server.clone();
+        let (server, left) = (server.clone(), left.clone());
         tokio::spawn(async move {
-            loop {
+            while left.load(Ordering::SeqCst) > 0 {
                 let wait = Duration::from_millis(300);
                 let claimed = server.claim(Claim { wait, ..claim(20) }).await.unwrap();
-                if claimed.is_empty() {
-                    return;
-                }
+                left.fetch_sub(claimed.len(), Ordering::SeqCst);
                 let twice = |claimed: &Claimed| done(claimed, json!(claimed.input.as_i64().unwrap() * 2));
                 let ends = claimed.iter().map(twice).collect();
                 assert!(server.finish(ends).await.into_iter().all(|answer| answer.unwrap() == Verdict::Ok));
@@ -216,7 +216,7 @@ async fn a_worker_that_dies_is_noticed_and_another_goes_on() {
 #[tokio::test]
 async fn an_attempt_of_a_run_that_takes_too_long_fails_there() {
     let server = server().await;
-    let run = start(&server, row_of(&["a"], &json!({"timeout_ms": 30})), 1).await[0];
+    let run = start(&server, row_of(&["a"], &json!({"timeout_ms": 1_000})), 1).await[0];
     let claimed = take(&server).await;
     assert_eq!(ended(&server, run).await.0, RunStatus::Failed);
     assert_eq!(say(&server, done(&claimed, json!("late"))).await, Verdict::Lost);

@@ -25,13 +25,11 @@ use windlass_runtime::{Runtime, Settings};
 use windlass_store::Store;
 use windlass_store::account::{LedgerQuery, LedgerRow, Posting};
 use windlass_store::commit::Commit;
-use windlass_store::conformance::cluster::shared;
+use windlass_store::conformance::backend::Backend;
 use windlass_store::flow::VersionStatus;
 use windlass_store::memory::Memory;
-use windlass_store::postgres::Postgres;
 use windlass_store::record::Record;
 use windlass_store::run::{RunStatus, Since};
-use windlass_store::sqlite::{Durability, Sqlite};
 
 /// Longer than anything takes that is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -269,26 +267,20 @@ async fn in_memory_by_way_of_two_servers() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn on_sqlite() {
-    race(Arc::new(Sqlite::temporary(Durability::Fast).unwrap()), 1).await;
+    race(Backend::Sqlite.fresh().await, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn on_sqlite_by_way_of_two_servers() {
-    race(Arc::new(Sqlite::temporary(Durability::Fast).unwrap()), 2).await;
-}
-
-/// A store in a database of its own, which ends with the process.
-async fn postgres() -> Arc<dyn Store> {
-    let database = tokio::task::spawn_blocking(|| shared().copy()).await.unwrap();
-    Arc::new(Postgres::open(&shared().address(&database), Durability::Fast).await.unwrap())
+    race(Backend::Sqlite.fresh().await, 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn on_postgres() {
-    race(postgres().await, 1).await;
+    race(Backend::Postgres.fresh().await, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn on_postgres_by_way_of_three_servers() {
-    race(postgres().await, 3).await;
+    race(Backend::Postgres.fresh().await, 3).await;
 }

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -15,8 +14,8 @@ use windlass_runtime::flow::{NewFlow, NewVersion};
 use windlass_runtime::job::Claim;
 use windlass_runtime::run::NewRun;
 use windlass_runtime::{Runtime, Settings};
+use windlass_store::conformance::backend::{Backend, fresh};
 use windlass_store::flow::VersionStatus;
-use windlass_store::sqlite::{Durability, Sqlite};
 
 /// More than are read from the store at once.
 const N_URGENT: usize = 5_000;
@@ -47,12 +46,13 @@ async fn start(server: &Runtime, name: &str, n: usize, priority: Priority) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_lowest_is_found_behind_thousands_after_a_restart() {
-    let store = Arc::new(Sqlite::temporary(Durability::Fast).unwrap());
-    let before = Runtime::start_up(store.clone(), Settings::default()).await.unwrap();
+    let store = fresh().await;
+    let settings = || Settings { is_alone: Backend::chosen().is_alone(), ..Settings::default() };
+    let before = Runtime::start_up(store.clone(), settings()).await.unwrap();
     start(&before, "urgent", N_URGENT, Priority::Highest).await;
     start(&before, "patient", 3, Priority::Lowest).await;
     before.shut_down(Duration::ZERO).await;
-    let server = Runtime::start_up(store, Settings::default()).await.unwrap();
+    let server = Runtime::start_up(store, settings()).await.unwrap();
     let mut order = Vec::new();
     for _ in 0..500 {
         if order.iter().filter(|priority| **priority == -2).count() == 3 {

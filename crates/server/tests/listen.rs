@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test that cannot go on fails")]
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,11 +11,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use windlass_runtime::{Runtime, Settings};
 use windlass_server::Options;
-use windlass_store::Sqlite;
-use windlass_store::sqlite::Durability;
+use windlass_store::conformance::backend::{Backend, fresh};
 
 /// How long anything in these tests may take before it counts as never.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Host {
     at: SocketAddr,
@@ -25,8 +23,8 @@ struct Host {
 }
 
 async fn host(options: Options) -> Host {
-    let store = Sqlite::temporary(Durability::Fast).unwrap();
-    let runtime = Runtime::start_up(Arc::new(store), Settings::default()).await.unwrap();
+    let settings = Settings { is_alone: Backend::chosen().is_alone(), ..Settings::default() };
+    let runtime = Runtime::start_up(fresh().await, settings).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();

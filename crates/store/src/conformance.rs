@@ -7,6 +7,8 @@ pub(crate) mod bench;
 mod driver;
 
 pub mod accounts;
+#[cfg(all(feature = "postgres", feature = "sqlite"))]
+pub mod backend;
 pub mod children;
 #[cfg(feature = "postgres")]
 pub mod cluster;

@@ -117,5 +117,5 @@ async fn documents_are_filed_faster_side_by_side() {
         return;
     }
     let desk = Desk::open().await;
-    play(&desk, &examples("parallel-documents").join("run.sh"), &[("FILE_MS", "300")]);
+    play(&desk, &examples("parallel-documents").join("run.sh"), &[("FILE_MS", "600")]);
 }

@@ -16,7 +16,7 @@ use windlass_sdk::types::PageQuery;
 use windlass_store::project;
 
 use crate::server::{PATIENCE, Server, publish};
-use crate::talk::{ask, get, start};
+use crate::talk::{ask, get, post, start};
 
 const FLOWS: u64 = 6;
 const RUNS_OF_EACH: u64 = 5;
@@ -190,6 +190,13 @@ async fn what_is_said_is_what_the_journal_comes_to() {
             begun.push((run, plan.clone()));
         }
     }
+    // One is cancelled for certain, however late the others are told to.
+    let held = json!({"start": "n0", "nodes": {"n0": {"kind": "wait_event", "params": {"signal_key": "never"}}}});
+    let plan = compile_value(&held, Strictness::Strict).plan.unwrap();
+    publish(&client, "held", held).await;
+    let run = start(&client, "held", json!({})).await;
+    post(&client, &format!("/api/v1/runs/{run}/cancel"), json!({})).await;
+    begun.push((run, plan));
     while let Some(ended) = troubling.join_next().await {
         ended.unwrap();
     }
@@ -200,7 +207,7 @@ async fn what_is_said_is_what_the_journal_comes_to() {
         *endings.entry(run.summary.status).or_insert(0) += 1;
     }
     assert!(endings.len() == 3, "runs of every ending were looked at: {endings:?}");
-    // Another process that reads the same file says the same.
+    // Another process that reads the same store says the same.
     let before: Vec<Value> = said(&client, &begun).await;
     let mut server = server;
     server.kill();

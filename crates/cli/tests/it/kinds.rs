@@ -9,7 +9,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use windlass_sdk::worker::{Call, Outcome};
 use windlass_sdk::{Client, Worker};
 
-use crate::server::{Server, publish};
+use crate::server::{Place, Server, publish};
+use crate::store::Store;
 use crate::talk::{ends, get, node_is, post, seen, start};
 
 /// A worker that is called and asks for jobs: `double`, `refuse`, `flaky` (fails once), `later` (is asked twice).
@@ -211,10 +212,12 @@ async fn the_other_two_forms_with_a_worker() {
 
 #[test]
 fn every_example_comes_to_what_it_says() {
+    let place = Place::new();
+    let store = Store::fresh(&place);
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
-    let command =
-        Command::new(env!("CARGO_BIN_EXE_windlass")).args(["dev", "--once", "--examples", examples]).output();
-    let output = command.unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    command.args(["dev", "--once", "--examples", examples]).args(store.flags());
+    let output = command.output().unwrap();
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");

@@ -28,4 +28,5 @@ mod routes;
 mod schedules;
 mod server;
 mod steps;
+mod store;
 mod talk;

@@ -1,4 +1,4 @@
-//! A server in a process of its own, with a store in a directory of its own.
+//! A server in a process of its own, with a store of its own.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use windlass_sdk::Client;
 use windlass_sdk::types::{NewFlow, NewRun};
+
+use crate::store::Store;
 
 /// How long anything may take that should take a moment.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -43,9 +45,7 @@ pub(crate) struct Server {
     flags: Vec<String>,
     /// What stands before the command: how to get to where it runs.
     wrap: Vec<String>,
-    store: PathBuf,
-    /// A database that servers share, instead of the file.
-    database: Option<String>,
+    store: Store,
     place: Place,
 }
 
@@ -53,16 +53,16 @@ impl Server {
     /// Starts a server and waits until it takes work.
     pub(crate) async fn start(flags: &[&str]) -> Self {
         let place = Place::new();
-        let store = place.path().join("store.db");
+        let store = Store::fresh(&place);
         Server::start_at(place, store, &[], flags).await
     }
 
-    /// Starts a server on this file, by way of another command.
-    pub(crate) async fn start_at(place: Place, store: PathBuf, wrap: &[&str], flags: &[&str]) -> Self {
+    /// Starts a server on this store, by way of another command.
+    pub(crate) async fn start_at(place: Place, store: Store, wrap: &[&str], flags: &[&str]) -> Self {
         let port = free_port();
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let (flags, wrap) = (owned(flags), owned(wrap));
-        let mut server = Server { child: None, port, flags, wrap, store, database: None, place };
+        let mut server = Server { child: None, port, flags, wrap, store, place };
         server.spawn();
         server.ready().await;
         server
@@ -70,14 +70,7 @@ impl Server {
 
     /// Starts a server on a database that it shares with others.
     pub(crate) async fn start_on(database: &str, flags: &[&str]) -> Self {
-        let place = Place::new();
-        let (store, port) = (place.path().join("none.db"), free_port());
-        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        let database = Some(database.to_owned());
-        let mut server = Server { child: None, port, flags, wrap: Vec::new(), store, database, place };
-        server.spawn();
-        server.ready().await;
-        server
+        Server::start_at(Place::new(), Store::Shared(database.to_owned()), &[], flags).await
     }
 
     /// Starts the process; it may take a moment to be ready.
@@ -87,14 +80,12 @@ impl Server {
             .append(true)
             .open(self.place.path().join("server.log"))
             .unwrap();
-        let file = || format!("sqlite:{}", self.store().display());
-        let store = self.database.clone().unwrap_or_else(file);
         let mut words = self.wrap.clone();
         words.push(env!("CARGO_BIN_EXE_windlass").to_owned());
         let child = Command::new(&words[0])
             .args(&words[1..])
             .args(["serve", "--listen", &format!("127.0.0.1:{}", self.port)])
-            .args(["--store", &store])
+            .args(self.store.flags())
             .args(&self.flags)
             .env_remove("RUST_LOG")
             .stdin(Stdio::null())
@@ -143,7 +134,7 @@ impl Server {
         self.child.as_mut().expect("it was started").try_wait().unwrap()
     }
 
-    pub(crate) fn store(&self) -> &Path {
+    pub(crate) fn store(&self) -> &Store {
         &self.store
     }
 

@@ -36,9 +36,10 @@ use windlass_store::store::{Due, Retained};
 use windlass_store::{Memory, Store, StoreError};
 
 /// Longer than anything takes that is waited for.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-/// What is told by a hint comes within this, and what is found by looking does not.
-pub(crate) const SOON: Duration = Duration::from_millis(800);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// What is told by a hint comes within this, on a busy machine too; what is found by looking takes five seconds (who
+/// works) or thirty.
+pub(crate) const SOON: Duration = Duration::from_secs(3);
 
 /// The way of one server to the store, which can be cut.
 pub(crate) struct Link {

@@ -74,6 +74,16 @@ async fn a_dead_call_in_a_run_that_another_has_written_to_since_is_found() {
 
 #[tokio::test]
 async fn whoever_goes_says_so_and_is_not_waited_for() {
+    // A busy machine may take its time once; who has to be counted as dead first takes ten seconds every time.
+    for _ in 0..4 {
+        if taken_over_from_one_that_goes().await < Duration::from_secs(8) {
+            return;
+        }
+    }
+    panic!("those who go are counted as dead first");
+}
+
+async fn taken_over_from_one_that_goes() -> Duration {
     let mut cluster = Cluster::of(0).await;
     let (functions, _let_go, n) = held();
     let first = cluster.join(functions).await;
@@ -87,7 +97,7 @@ async fn whoever_goes_says_so_and_is_not_waited_for() {
     first.shut_down(Duration::ZERO).await;
     assert_eq!(end(&second, called).await, RunStatus::Completed);
     assert_eq!(end(&second, sleeps).await, RunStatus::Completed);
-    assert!(begun.elapsed() < Duration::from_secs(8), "nobody had to count it as dead first");
+    begun.elapsed()
 }
 
 #[tokio::test]

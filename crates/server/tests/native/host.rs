@@ -1,6 +1,5 @@
 //! A server in this process, asked without a connection.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -10,8 +9,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 use windlass_runtime::{Runtime, Settings};
 use windlass_server::Options;
-use windlass_store::Sqlite;
-use windlass_store::sqlite::Durability;
+use windlass_store::conformance::backend::{Backend, fresh};
 
 /// What one answer may hold in a test.
 const ANSWER_BYTES: usize = 64 << 20;
@@ -61,8 +59,8 @@ impl Host {
     }
 
     pub(crate) async fn with(options: Options) -> Host {
-        let store = Sqlite::temporary(Durability::Fast).unwrap();
-        let runtime = Runtime::start_up(Arc::new(store), Settings::default()).await.unwrap();
+        let settings = Settings { is_alone: Backend::chosen().is_alone(), ..Settings::default() };
+        let runtime = Runtime::start_up(fresh().await, settings).await.unwrap();
         Host { router: windlass_server::router(runtime.clone(), options), runtime }
     }
 
@@ -104,7 +102,7 @@ impl Host {
     /// Waits until the run has ended, and answers with it.
     pub(crate) async fn ended(&self, run: &str) -> Value {
         let id = run.parse().unwrap();
-        let status = self.runtime.wait_ended(id, Duration::from_secs(20)).await.unwrap().unwrap();
+        let status = self.runtime.wait_ended(id, Duration::from_secs(60)).await.unwrap().unwrap();
         assert!(!status.is_open(), "{run} did not end: {status:?}");
         self.get(&format!("/api/v1/runs/{run}")).await.ok()
     }
@@ -121,7 +119,7 @@ impl Host {
                 drop(changes.recv().await);
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), watch).await.expect("the run never got there")
+        tokio::time::timeout(Duration::from_secs(60), watch).await.expect("the run never got there")
     }
 }
 

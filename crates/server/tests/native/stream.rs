@@ -56,7 +56,7 @@ impl Watch {
                 hyper::body::Body::poll_frame(std::pin::Pin::new(&mut self.body), context)
             });
             let frame =
-                tokio::time::timeout(Duration::from_secs(20), frame).await.expect("the stream is silent")?;
+                tokio::time::timeout(Duration::from_secs(60), frame).await.expect("the stream is silent")?;
             self.text.push_str(std::str::from_utf8(&frame.unwrap().into_data().unwrap()).unwrap());
         }
     }

@@ -1,6 +1,5 @@
 //! A server without a socket, and clients of both eras.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -15,10 +14,10 @@ use uuid::Uuid;
 use windlass_engine::id::RunId;
 use windlass_runtime::{Runtime, Settings};
 use windlass_server::Options;
+use windlass_store::conformance::backend::{Backend, fresh};
 use windlass_store::run::{RunRef, RunStatus};
-use windlass_store::sqlite::{Durability, Sqlite};
 
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client of one era.
 pub struct Client {
@@ -41,8 +40,8 @@ pub async fn clients() -> [Client; 2] {
 
 impl Client {
     pub async fn new(prefix: &'static str) -> Self {
-        let store = Sqlite::temporary(Durability::Fast).unwrap();
-        let runtime = Runtime::start_up(Arc::new(store), Settings::default()).await.unwrap();
+        let settings = Settings { is_alone: Backend::chosen().is_alone(), ..Settings::default() };
+        let runtime = Runtime::start_up(fresh().await, settings).await.unwrap();
         let router = windlass_server::router(runtime.clone(), Options::default());
         Client { runtime, router, prefix }
     }

@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -34,6 +34,8 @@ pub struct Cluster {
     directory: PathBuf,
     owner: Option<(u32, u32)>,
     settings: Vec<String>,
+    /// The process whose network the server is in, if it is not that of everybody.
+    network: Option<u32>,
     server: Option<Child>,
     disk: Option<Disk>,
     // Closed when this is dropped, or the process ends.
@@ -44,11 +46,20 @@ pub struct Cluster {
 impl Cluster {
     /// Makes a server and starts it. Without `is_durable` it does not wait for the disk.
     pub fn start(is_durable: bool) -> Cluster {
-        Cluster::start_with(is_durable, &[])
+        Cluster::made(None, is_durable, &[])
     }
 
     /// The same with other settings, such as `max_connections=5`.
     pub fn start_with(is_durable: bool, others: &[&str]) -> Cluster {
+        Cluster::made(None, is_durable, others)
+    }
+
+    /// Makes a server in the network of another process, where it listens on every address. Takes root.
+    pub fn start_in(network: u32, is_durable: bool) -> Cluster {
+        Cluster::made(Some(network), is_durable, &[])
+    }
+
+    fn made(network: Option<u32>, is_durable: bool, others: &[&str]) -> Cluster {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let name = format!("windlass-pg-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let directory = std::env::temp_dir().join(name);
@@ -67,7 +78,9 @@ impl Cluster {
             .spawn()
             .unwrap();
         let held = watch.stdin.take().unwrap();
-        let mut settings = vec!["max_connections=200".to_owned(), "listen_addresses=".to_owned()];
+        // Each server of a test has up to seventeen, and every core may have a test.
+        let listen = if network.is_some() { "listen_addresses=*" } else { "listen_addresses=" };
+        let mut settings = vec!["max_connections=500".to_owned(), listen.to_owned()];
         if !is_durable {
             settings.extend(["fsync=off", "full_page_writes=off"].map(str::to_owned));
         }
@@ -76,6 +89,7 @@ impl Cluster {
             directory,
             owner,
             settings,
+            network,
             server: None,
             disk: None,
             _watch: (watch, held),
@@ -116,14 +130,33 @@ impl Cluster {
             .output()
             .unwrap();
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        if self.network.is_some() {
+            let rules = fs::OpenOptions::new().append(true).open(data.join("pg_hba.conf"));
+            rules.unwrap().write_all(b"host all all all trust\n").unwrap();
+        }
     }
 
-    /// Starts the server, or starts it again, and waits until it answers.
-    pub fn launch(&mut self) {
+    /// The server's own command, in the network that it is to be in.
+    fn program(&self) -> Command {
+        let (Some(network), Some((user, group))) = (self.network, self.owner) else {
+            return self.command("postgres");
+        };
+        let mut command = Command::new("nsenter");
+        command
+            .arg(format!("--net=/proc/{network}/ns/net"))
+            .args(["setpriv", &format!("--reuid={user}"), &format!("--regid={group}"), "--clear-groups"])
+            .arg(find("postgres"))
+            .current_dir(&self.directory)
+            .stdin(Stdio::null())
+            .env("LC_ALL", "C.UTF-8");
+        command
+    }
+
+    fn spawn(&mut self) {
         let log = fs::OpenOptions::new().create(true).append(true).open(self.directory.join("log")).unwrap();
         let mut command = match &self.disk {
             Some(disk) => disk.command(&find("postgres"), self.owner),
-            None => self.command("postgres"),
+            None => self.program(),
         };
         command.arg("-D").arg(self.data()).arg("-k").arg(&self.directory);
         for setting in &self.settings {
@@ -132,12 +165,20 @@ impl Cluster {
         // In a group of its own: what is typed to end a test ends it through its watcher.
         let server = command.stdout(log.try_clone().unwrap()).stderr(log).process_group(0).spawn().unwrap();
         self.server = Some(server);
+    }
+
+    /// Starts the server, or starts it again, and waits until it answers.
+    pub fn launch(&mut self) {
+        self.spawn();
         let begun = Instant::now();
         while !self.sql("postgres", "SELECT 1") {
-            let ended = self.server.as_mut().unwrap().try_wait().unwrap();
-            assert!(ended.is_none() && begun.elapsed() < PATIENCE, "{}", self.log());
+            assert!(begun.elapsed() < PATIENCE, "{}", self.log());
             // It tells nobody when it is there: it has to be asked.
             std::thread::sleep(Duration::from_millis(20));
+            if self.server.as_mut().unwrap().try_wait().unwrap().is_some() {
+                // What one that was killed left behind has not noticed yet, and the next one gives up at once.
+                self.spawn();
+            }
         }
     }
 
@@ -147,7 +188,7 @@ impl Cluster {
             server.kill().unwrap();
             server.wait().unwrap();
         }
-        // Its children notice by themselves, and tell nobody; the next server waits for them.
+        // Its children notice by themselves, and tell nobody.
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE && self.sql("postgres", "SELECT 1") {
             std::thread::sleep(Duration::from_millis(5));
@@ -185,6 +226,22 @@ impl Cluster {
         assert!(self.sql("postgres", "SELECT pg_reload_conf()"));
     }
 
+    /// Asks the server to end at once, and waits until it has: whoever is connected is cut off.
+    pub fn stop(&mut self) {
+        if let Some(mut server) = self.server.take() {
+            let asked = Command::new("kill").args(["-INT", &server.id().to_string()]).status().unwrap();
+            assert!(asked.success());
+            server.wait().unwrap();
+        }
+    }
+
+    /// Cuts every connection to a database.
+    pub fn cut(&self, database: &str) {
+        let cut =
+            format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'");
+        self.ask("postgres", &cut);
+    }
+
     fn log(&self) -> String {
         let mut text = String::new();
         drop(fs::File::open(self.directory.join("log")).map(|mut file| file.read_to_string(&mut text)));
@@ -193,12 +250,20 @@ impl Cluster {
 
     /// Runs a statement with the tool that comes with PostgreSQL; whether it worked.
     pub fn sql(&self, database: &str, sql: &str) -> bool {
+        self.tell(database, sql).is_ok_and(|told| told.status.success())
+    }
+
+    /// Asks something in the same way; a line for every row.
+    pub fn ask(&self, database: &str, sql: &str) -> String {
+        let told = self.tell(database, sql).unwrap();
+        assert!(told.status.success(), "{sql}: {}", String::from_utf8_lossy(&told.stderr));
+        String::from_utf8(told.stdout).unwrap()
+    }
+
+    fn tell(&self, database: &str, sql: &str) -> std::io::Result<Output> {
         let mut command = self.command("psql");
-        command
-            .args(["-X", "-q", "-U", "postgres", "-d", database, "-c", sql])
-            .arg("-h")
-            .arg(&self.directory);
-        command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+        command.args(["-X", "-q", "-A", "-t", "-U", "postgres", "-d", database, "-c", sql]);
+        command.arg("-h").arg(&self.directory).output()
     }
 
     /// Where a database of this server is.
@@ -234,6 +299,12 @@ impl Cluster {
             self.log()
         );
         name
+    }
+
+    /// Deletes a database, whoever uses it.
+    pub fn delete(&self, database: &str) {
+        // One that cannot be deleted goes with the server.
+        self.sql("postgres", &format!("DROP DATABASE {database} WITH (FORCE)"));
     }
 }
 
@@ -294,7 +365,7 @@ impl AsRef<dyn Store> for Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        shared().sql("postgres", &format!("DROP DATABASE {} WITH (FORCE)", self.database));
+        shared().delete(&self.database);
     }
 }
 

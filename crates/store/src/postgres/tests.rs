@@ -45,6 +45,16 @@ fn every_statement_prepares_against_the_migrated_schema() {
     });
 }
 
+#[test]
+fn no_connection_compiles_its_statements() {
+    block_on(async {
+        let scratch = scratch().await;
+        let db = scratch.store.link().await.unwrap();
+        let row = db.ask_one("SELECT current_setting('jit')", &[]).await.unwrap().unwrap();
+        assert_eq!(column::Columns::of(&row).value::<String>().unwrap(), "off");
+    });
+}
+
 mod bench;
 mod crashes;
 mod many;

@@ -215,9 +215,9 @@ fn what_one_server_writes_another_hears_of() {
         assert_eq!(hints.next().await.unwrap(), Hint { settings: true, ..Hint::default() });
         // Its connection is lost, and made again.
         let db = scratch.store.link().await.unwrap();
-        db.say("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
-            .await
-            .unwrap();
+        let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                   WHERE datname = current_database() AND query LIKE 'LISTEN%'";
+        db.say(cut).await.unwrap();
         drop(db);
         assert!(hints.next().await.unwrap().everything);
     });

@@ -1,0 +1,85 @@
+//! What a suite of tests runs on. `WINDLASS_TEST_ON` names it, so that the same tests are made of everything that users
+//! run; without it that is SQLite.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::cluster::shared;
+use crate::durability::Durability;
+use crate::postgres::Postgres;
+use crate::sqlite::Sqlite;
+use crate::store::Store;
+
+/// The variable that names one.
+pub const VARIABLE: &str = "WINDLASS_TEST_ON";
+
+/// What servers keep their work in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    Sqlite,
+    Postgres,
+}
+
+impl Backend {
+    /// Each under its name.
+    const ALL: [(&str, Backend); 2] = [("sqlite", Backend::Sqlite), ("postgres", Backend::Postgres)];
+
+    /// The one that the tests of this process were asked to run on.
+    pub fn chosen() -> Backend {
+        let Some(word) = std::env::var(VARIABLE).ok().filter(|word| !word.is_empty()) else {
+            return Backend::Sqlite;
+        };
+        let found = Backend::ALL.into_iter().find(|(name, _)| *name == word);
+        let names = || Backend::ALL.map(|(name, _)| name).join(", ");
+        found.unwrap_or_else(|| panic!("{VARIABLE}={word}: nobody knows that, there are {}", names())).1
+    }
+
+    /// An empty store, for a server in the process of the test.
+    pub async fn fresh(self) -> Arc<dyn Store> {
+        match self {
+            Backend::Sqlite => Arc::new(Sqlite::temporary(Durability::Fast).unwrap()),
+            Backend::Postgres => postgres().await,
+        }
+    }
+
+    /// Whether a server of its own may take itself for the only one there is.
+    pub fn is_alone(self) -> bool {
+        match self {
+            Backend::Sqlite => true,
+            Backend::Postgres => false,
+        }
+    }
+
+    /// Whether servers keep their work in a file of their own. A test that is about this file asks, and says why it does
+    /// nothing where there is none.
+    pub fn is_file(self, why: &str) -> bool {
+        let is_file = self == Backend::Sqlite;
+        if !is_file {
+            println!("not on {self:?}: {why}");
+        }
+        is_file
+    }
+}
+
+/// An empty store of the chosen backend.
+pub async fn fresh() -> Arc<dyn Store> {
+    Backend::chosen().fresh().await
+}
+
+/// A database that a test had, and the store that was in it.
+type Past = (Weak<dyn Store>, String);
+
+async fn postgres() -> Arc<dyn Store> {
+    static PAST: Mutex<Vec<Past>> = Mutex::new(Vec::new());
+    let past = || PAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let database = tokio::task::spawn_blocking(move || {
+        // A store goes when the last task of its test does, which nobody is told of: the next test sweeps.
+        let gone: Vec<Past> = past().extract_if(.., |(store, _)| store.strong_count() == 0).collect();
+        gone.iter().for_each(|(_, database)| shared().delete(database));
+        shared().copy()
+    });
+    let database = database.await.unwrap();
+    let store = Postgres::open(&shared().address(&database), Durability::Fast).await.unwrap();
+    let store: Arc<dyn Store> = Arc::new(store);
+    past().push((Arc::downgrade(&store), database));
+    store
+}
