@@ -10,6 +10,7 @@
 //! `queue:{name}:more` from which priority on downwards the store has jobs that no list has.
 
 mod address;
+#[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 mod link;
 mod moves;

@@ -12,6 +12,7 @@ use windlass_store::conformance::cluster::Cluster as Database;
 use crate::desk::text;
 use crate::kill::{Acknowledged, Asked, calls, check_history, waits, worker};
 use crate::server::{PATIENCE, Place, Server, publish, with_params};
+use crate::store::Store;
 use crate::talk::{ends, expect, get, journal, post, seen, start};
 
 /// What `windlass store copy` says that must end with this code.
@@ -40,6 +41,13 @@ fn n_rows(report: &Value, table: &str) -> u64 {
 
 fn file(place: &Place, name: &str) -> String {
     format!("sqlite:{}", place.path().join(name).display())
+}
+
+/// A server on SQLite, whatever the others run on.
+async fn on_a_file() -> Server {
+    let place = Place::new();
+    let store = Store::File(place.path().join("store.db"));
+    Server::start_at(place, store, &[], &[]).await
 }
 
 async fn claim(client: &Client, queue: &str) -> Value {
@@ -84,7 +92,7 @@ async fn deposit(client: &Client, key: &str, amount: i64) {
 async fn what_is_open_goes_on_where_it_was_copied_to() {
     let database = tokio::task::block_in_place(|| Database::start(false));
     let (address, back) = (database.address(&database.create()), Place::new());
-    let mut server = Server::start(&[]).await;
+    let mut server = on_a_file().await;
     let client = server.client();
     publish(&client, "pull", calls("queue")).await;
     publish(&client, "push", calls("http")).await;
@@ -111,7 +119,7 @@ async fn what_is_open_goes_on_where_it_was_copied_to() {
     let schedule =
         json!({"name": "tick", "cron_expr": "0 0 1 1 *", "task": {"name": "t", "queue_name": "ticks"}});
     expect(&client, "POST", "/api/v1/schedules", Some(schedule), 201).await;
-    let from = format!("sqlite:{}", server.store().display());
+    let from = server.store().address();
     let (_, told) = copy(&from, &address, 1);
     assert!(told.contains("is in use by process"), "{told}");
     assert!(server.terminate().success());
@@ -135,7 +143,8 @@ async fn what_is_open_goes_on_where_it_was_copied_to() {
     assert_eq!(status(&client, &later).await, "pending");
     let (asked, stop) = (Asked::default(), CancellationToken::new());
     let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
-    let working = tokio::spawn(worker(client.clone(), &asked).listen(listener, url).run(stop.clone()));
+    let working =
+        tokio::spawn(worker(client.clone(), "copier", &asked).listen(listener, url).run(stop.clone()));
     let signal: Signal = serde_json::from_value(json!({"key": "go", "value": true})).unwrap();
     client.signal(&waiting, &signal).await.unwrap();
     deposit(&client, "second", 35).await;
@@ -156,7 +165,7 @@ async fn what_is_open_goes_on_where_it_was_copied_to() {
     let report = copied(&address, &file(&back, "back.db"));
     assert_eq!(n_rows(&report, "runs"), 5);
     let store = back.path().join("back.db");
-    let server = Server::start_at(back, store, &[], &[]).await;
+    let server = Server::start_at(back, Store::File(store), &[], &[]).await;
     let client = server.client();
     assert_eq!(client.start("pull", &paid).await.unwrap().id, short);
     assert_eq!(status(&client, &dead).await, "failed");
@@ -182,13 +191,14 @@ async fn start_runs(client: Client, runs: Arc<Mutex<Vec<Acknowledged>>>, stop: C
 async fn what_a_killed_server_left_is_copied_and_goes_on() {
     let database = tokio::task::block_in_place(|| Database::start(false));
     let address = database.address(&database.create());
-    let mut server = Server::start(&[]).await;
+    let mut server = on_a_file().await;
     let client = server.client();
     publish(&client, "push", calls("http")).await;
     publish(&client, "pull", calls("queue")).await;
     let (asked, stop_worker) = (Asked::default(), CancellationToken::new());
     let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
-    let working = tokio::spawn(worker(client.clone(), &asked).listen(listener, url).run(stop_worker.clone()));
+    let working =
+        tokio::spawn(worker(client.clone(), "copier", &asked).listen(listener, url).run(stop_worker.clone()));
     let (runs, stop) = (Arc::new(Mutex::new(Vec::new())), CancellationToken::new());
     let starting = tokio::spawn(start_runs(client.clone(), runs.clone(), stop.clone()));
     seen("a hundred runs", async || (runs.lock().unwrap().len() >= 100).then_some(())).await;
@@ -199,13 +209,14 @@ async fn what_a_killed_server_left_is_copied_and_goes_on() {
     // It has nobody to say goodbye to.
     drop(working.await.unwrap());
 
-    let from = format!("sqlite:{}", server.store().display());
+    let from = server.store().address();
     let report = copied(&from, &address);
     assert!(n_rows(&report, "runs") >= 100, "{report}");
     let server = Server::start_on(&address, &[]).await;
     let (client, stop_worker) = (server.client(), CancellationToken::new());
     let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
-    let working = tokio::spawn(worker(client.clone(), &asked).listen(listener, url).run(stop_worker.clone()));
+    let working =
+        tokio::spawn(worker(client.clone(), "copier", &asked).listen(listener, url).run(stop_worker.clone()));
     let runs = runs.lock().unwrap().clone();
     for run in &runs {
         let Some(ended) = client.wait(&run.id, Some(PATIENCE)).await.unwrap() else {
@@ -226,14 +237,14 @@ async fn what_a_killed_server_left_is_copied_and_goes_on() {
 /// Cut short at some moment, whichever it is: it is begun anew, and nobody serves what is not whole.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_that_is_killed_is_begun_anew() {
-    let (place, mut server) = (Place::new(), Server::start(&[]).await);
+    let (place, mut server) = (Place::new(), on_a_file().await);
     let client = server.client();
     let many: Vec<Value> = (0..10_000)
         .map(|n| json!({"name": "work", "type": "immediate", "queue_name": "q", "payload": n}))
         .collect();
     expect(&client, "POST", "/api/v1/tasks/batch", Some(json!(many)), 201).await;
     assert!(server.terminate().success());
-    let (from, to) = (format!("sqlite:{}", server.store().display()), file(&place, "to.db"));
+    let (from, to) = (server.store().address(), file(&place, "to.db"));
     let target = place.path().join("to.db");
     let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
     let mut copying = command.args(["store", "copy", &from, &to]).stdout(Stdio::null()).spawn().unwrap();
@@ -250,7 +261,7 @@ async fn a_copy_that_is_killed_is_begun_anew() {
     assert!(text(&refused.stderr).contains("windlass store copy"), "{}", text(&refused.stderr));
     let report = copied(&from, &to);
     assert_eq!(n_rows(&report, "jobs"), 10_000);
-    let server = Server::start_at(place, target, &[], &[]).await;
+    let server = Server::start_at(place, Store::File(target), &[], &[]).await;
     let depth = get(&server.client(), "/api/v1/queues/q").await;
     assert!(depth.to_string().contains("10000"), "{depth}");
 }

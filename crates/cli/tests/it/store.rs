@@ -3,7 +3,9 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 
+use windlass_queue::redis::fixture::Server as Redis;
 use windlass_store::conformance::backend::Backend;
 use windlass_store::conformance::cluster::shared;
 
@@ -24,13 +26,17 @@ impl Store {
     pub(crate) fn fresh(place: &Place) -> Store {
         match Backend::chosen() {
             Backend::Sqlite => Store::File(place.path().join("store.db")),
-            Backend::Postgres => Store::Database(shared().copy()),
+            Backend::Postgres | Backend::PostgresAndRedis => Store::Database(shared().copy()),
         }
     }
 
     /// What tells `windlass serve` of it.
     pub(crate) fn flags(&self) -> Vec<String> {
-        vec!["--store".to_owned(), self.address()]
+        let mut flags = vec!["--store".to_owned(), self.address()];
+        if let (Store::Database(name), Backend::PostgresAndRedis) = (self, Backend::chosen()) {
+            flags.extend(["--queue".to_owned(), format!("{}?prefix={name}:", redis().address())]);
+        }
+        flags
     }
 
     pub(crate) fn address(&self) -> String {
@@ -56,6 +62,12 @@ impl Store {
             Store::Shared(_) => unreachable!("whoever shares a database asks it"),
         }
     }
+}
+
+/// The Redis of this process: what stands before the keys of each server keeps them apart.
+fn redis() -> &'static Redis {
+    static REDIS: OnceLock<Redis> = OnceLock::new();
+    REDIS.get_or_init(|| Redis::start(&[]))
 }
 
 impl Drop for Store {

@@ -17,11 +17,17 @@ pub const VARIABLE: &str = "WINDLASS_TEST_ON";
 pub enum Backend {
     Sqlite,
     Postgres,
+    /// PostgreSQL, with jobs that are handed out through Redis.
+    PostgresAndRedis,
 }
 
 impl Backend {
     /// Each under its name.
-    const ALL: [(&str, Backend); 2] = [("sqlite", Backend::Sqlite), ("postgres", Backend::Postgres)];
+    const ALL: [(&str, Backend); 3] = [
+        ("sqlite", Backend::Sqlite),
+        ("postgres", Backend::Postgres),
+        ("postgres+redis", Backend::PostgresAndRedis),
+    ];
 
     /// The one that the tests of this process were asked to run on.
     pub fn chosen() -> Backend {
@@ -37,7 +43,7 @@ impl Backend {
     pub async fn fresh(self) -> Arc<dyn Store> {
         match self {
             Backend::Sqlite => Arc::new(Sqlite::temporary(Durability::Fast).unwrap()),
-            Backend::Postgres => postgres().await,
+            Backend::Postgres | Backend::PostgresAndRedis => postgres().await,
         }
     }
 
@@ -45,7 +51,7 @@ impl Backend {
     pub fn is_alone(self) -> bool {
         match self {
             Backend::Sqlite => true,
-            Backend::Postgres => false,
+            Backend::Postgres | Backend::PostgresAndRedis => false,
         }
     }
 
