@@ -4,7 +4,7 @@ use crate::conformance::cluster::{block_on, scratch};
 crate::conformance!(scratch, block_on);
 
 /// Every statement with a text of its own.
-const ALL: [&[&str]; 26] = [
+const ALL: [&[&str]; 27] = [
     address::ALL,
     beside::ALL,
     schema::ALL,
