@@ -91,7 +91,7 @@ async fn deposit(client: &Client, key: &str, amount: i64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_open_goes_on_where_it_was_copied_to() {
     let database = tokio::task::block_in_place(|| Database::start(false));
-    let (address, back) = (database.address(&database.create()), Place::new());
+    let address = database.address(&database.create());
     let mut server = on_a_file().await;
     let client = server.client();
     publish(&client, "pull", calls("queue")).await;
@@ -132,7 +132,7 @@ async fn what_is_open_goes_on_where_it_was_copied_to() {
     let (_, told) = copy(&from, &address, 1);
     assert!(told.contains("is not empty"), "{told}");
 
-    let mut server = Server::start_on(&address, &[]).await;
+    let server = Server::start_on(&address, &[]).await;
     let client = server.client();
     no_findings(&client).await;
     // The same request finds the same run; a job that somebody has is still theirs.
@@ -158,19 +158,25 @@ async fn what_is_open_goes_on_where_it_was_copied_to() {
     stop.cancel();
     working.await.unwrap().unwrap();
 
-    // And back, while nobody serves it any more.
-    let (_, told) = copy(&address, &file(&back, "back.db"), 1);
-    assert!(told.contains("server `windlass` uses") && told.contains("stop it"), "{told}");
-    assert!(server.terminate().success());
-    let report = copied(&address, &file(&back, "back.db"));
-    assert_eq!(n_rows(&report, "runs"), 5);
-    let store = back.path().join("back.db");
-    let server = Server::start_at(back, Store::File(store), &[], &[]).await;
-    let client = server.client();
+    let (_server, client) = back_to_a_file(server, &address).await;
     assert_eq!(client.start("pull", &paid).await.unwrap().id, short);
     assert_eq!(status(&client, &dead).await, "failed");
     assert_eq!(client.account("payer").await.unwrap().balance, 0);
     no_findings(&client).await;
+}
+
+/// Copies everything back from a database, as soon as nobody serves it any more; a server on the copy.
+async fn back_to_a_file(mut server: Server, address: &str) -> (Server, Client) {
+    let back = Place::new();
+    let (_, told) = copy(address, &file(&back, "back.db"), 1);
+    assert!(told.contains("server `windlass` uses") && told.contains("stop it"), "{told}");
+    assert!(server.terminate().success());
+    let report = copied(address, &file(&back, "back.db"));
+    assert_eq!(n_rows(&report, "runs"), 5);
+    let store = back.path().join("back.db");
+    let server = Server::start_at(back, store, &[], &[]).await;
+    let client = server.client();
+    (server, client)
 }
 
 /// Starts runs until told to stop, each until it is acknowledged.
