@@ -2,7 +2,6 @@
 
 use windlass_engine::id::RunId;
 use windlass_engine::input::Input;
-use windlass_engine::time::Timestamp;
 use windlass_store::commit::Commit;
 use windlass_store::outbox::{Child, Delivery, Message, Note, Party};
 
