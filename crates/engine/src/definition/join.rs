@@ -43,8 +43,8 @@ pub(super) fn check(
     }
     let before = Ancestors::of(nodes, &order);
     for read in reads {
-        let there = before.contains(read.reader_ix, read.named_ix);
-        if !there && !(read.at_end && read.named_ix == read.reader_ix) {
+        let has_ended = read.at_end && read.named_ix == read.reader_ix;
+        if !has_ended && !before.contains(read.reader_ix, read.named_ix) {
             too_early(&read, nodes, &before, beside, reader);
         }
     }

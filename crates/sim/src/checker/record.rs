@@ -126,15 +126,7 @@ impl Record {
                 Ok(())
             }
             Event::Retried { round } | Event::Rerun { round, .. } => self.new_round(*round),
-            Event::Ended { .. } => {
-                self.ended = true;
-                let open: Vec<_> = self.current.keys().collect();
-                if open.is_empty() {
-                    Ok(())
-                } else {
-                    broken("I2", format!("ended while {open:?} could answer"))
-                }
-            }
+            Event::Ended { .. } => self.ends(),
             Event::Started(_)
             | Event::Skipped { .. }
             | Event::Judged { .. }
@@ -149,6 +141,12 @@ impl Record {
             | Event::Billed { .. }
             | Event::Logged { .. } => Ok(()),
         }
+    }
+
+    fn ends(&mut self) -> Verdict {
+        self.ended = true;
+        let open: Vec<_> = self.current.keys().collect();
+        if open.is_empty() { Ok(()) } else { broken("I2", format!("ended while {open:?} could answer")) }
     }
 
     fn deferred(
