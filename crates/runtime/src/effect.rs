@@ -1,6 +1,6 @@
 //! What is done in the world because something has become durable.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -26,11 +26,11 @@ use crate::submit::After;
 /// Calls that this server makes at the moment, each with the means to stop it.
 #[derive(Default)]
 pub(crate) struct Calls {
-    open: Mutex<HashMap<(RunId, u64), CancellationToken>>,
+    open: Mutex<BTreeMap<(RunId, u64), CancellationToken>>,
 }
 
 impl Calls {
-    fn open(&self) -> MutexGuard<'_, HashMap<(RunId, u64), CancellationToken>> {
+    fn open(&self) -> MutexGuard<'_, BTreeMap<(RunId, u64), CancellationToken>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -44,7 +44,8 @@ impl Calls {
         self.open().remove(&(run, fence));
     }
 
-    fn cancel(&self, run: RunId, fence: u64) {
+    /// Nobody wants this one any more.
+    pub(crate) fn cancel(&self, run: RunId, fence: u64) {
         if let Some(token) = self.open().get(&(run, fence)) {
             token.cancel();
         }
@@ -53,6 +54,16 @@ impl Calls {
     /// Whether this one is being made.
     pub(crate) fn holds(&self, run: RunId, fence: u64) -> bool {
         self.open().contains_key(&(run, fence))
+    }
+
+    /// The fences of those of this run.
+    pub(crate) fn fences(&self, run: RunId) -> Vec<u64> {
+        self.open().range((run, 0)..=(run, u64::MAX)).map(|((_, fence), _)| *fence).collect()
+    }
+
+    /// The runs of which some are being made.
+    pub(crate) fn runs(&self) -> BTreeSet<RunId> {
+        self.open().keys().map(|(run, _)| *run).collect()
     }
 
     /// How many are being made.

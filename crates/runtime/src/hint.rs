@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use windlass_engine::id::RunId;
 use windlass_store::hint::{Hint, Hints};
-use windlass_store::run::{RunRef, RunRow};
+use windlass_store::run::{RunRef, RunRow, RunStatus};
 use windlass_store::schedule::Started;
 
 use crate::Runtime;
@@ -74,8 +74,11 @@ impl Runtime {
         if !runs.is_empty() {
             self.timers().written_elsewhere(&runs);
             self.stats().doubt(&runs, self.clock().now());
-            let is_watched =
-                |run: &RunId| self.feed().cares(*run) || self.calendar().watches(Started::Run(*run));
+            let is_watched = |run: &RunId| {
+                self.feed().cares(*run)
+                    || self.calendar().watches(Started::Run(*run))
+                    || !self.calls().fences(*run).is_empty()
+            };
             self.hear_of(runs.into_iter().filter(is_watched).collect()).await;
         }
     }
@@ -90,7 +93,8 @@ impl Runtime {
             Started::Run(run) => Some(run),
             Started::Job(_) => None,
         });
-        let runs: BTreeSet<RunId> = runs.chain(self.feed().waited_for()).collect();
+        let runs = runs.chain(self.feed().waited_for()).chain(self.calls().runs());
+        let runs: BTreeSet<RunId> = runs.collect();
         self.hear_of(runs.into_iter().collect()).await;
     }
 
@@ -98,11 +102,21 @@ impl Runtime {
     async fn hear_of(&self, runs: Vec<RunId>) {
         let read = |run| {
             let runtime = self.clone();
-            async move { runtime.store().run(RunRef::Id(run)).await }
+            async move {
+                // Those that were made before it was read: of them it says whether anybody wants them.
+                let fences = runtime.calls().fences(run);
+                runtime.store().run(RunRef::Id(run)).await.map(|row| row.map(|row| (row, fences)))
+            }
         };
         for found in each(runs, AT_ONCE, read).await {
             match found {
-                Some(Ok(Some(row))) => self.tell_where(row),
+                Some(Ok(Some((row, fences)))) => {
+                    // Whoever cancelled it could stop none of the calls that are made here.
+                    if !row.standing.status.is_open() || row.standing.status == RunStatus::Canceling {
+                        fences.into_iter().for_each(|fence| self.calls().cancel(row.id, fence));
+                    }
+                    self.tell_where(row);
+                }
                 Some(Ok(None)) => {}
                 // Whoever watches looks into the store, and meets the same trouble.
                 Some(Err(_)) | None => self.feed().missed(),

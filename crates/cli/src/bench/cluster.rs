@@ -62,8 +62,11 @@ impl Cluster {
                 let mut node = json!({
                     "exec_type": kind, "prep": {"input_key": input}, "post": {"output_key": output},
                 });
-                let (key, of) = if kind == "queue" { ("service", "transform") } else { ("func", "echo") };
-                node[key] = json!(of);
+                if kind == "queue" {
+                    (node["service"], node["params"]) = (json!("transform"), json!({"mul": 1}));
+                } else {
+                    node["func"] = json!("echo");
+                }
                 node
             };
             let flow: NewFlow = serde_json::from_value(json!({"name": name, "definition": chain(3, node)}))?;

@@ -152,8 +152,8 @@ pub(super) async fn emptied(client: &Client, queue: &str) -> Result<()> {
 }
 
 async fn one_by_one(server: &Server, plan: &Plan) -> Result<f64> {
-    let (done, begun, at_least) = (Arc::new(AtomicU64::new(0)), Instant::now(), plan.round);
     fill(&server.client, "one", plan.n_jobs, FILL).await?;
+    let (done, begun, at_least) = (Arc::new(AtomicU64::new(0)), Instant::now(), plan.round);
     let mut tasks = JoinSet::new();
     for nth in 0..CALLERS {
         let (mut wire, done) = (Wire::to(&server.url).await?, done.clone());

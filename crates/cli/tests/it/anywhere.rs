@@ -158,7 +158,7 @@ async fn a_schedule_fires_each_slot_once_on_three_servers() {
     let schedule = expect(&clients[0], "POST", "/api/v1/schedules", Some(tick), 201).await;
     let id = schedule["id"].as_str().unwrap();
     seen("four slots", async || (clients[1].schedule(id).await.unwrap().fired >= 4).then_some(())).await;
-    expect(&clients[2], "POST", &format!("/api/v1/schedules/{id}/pause"), None, 200).await;
+    clients[2].toggle_schedule(id, Some(false)).await.unwrap();
     let fired = clients[0].schedule(id).await.unwrap().fired;
     let query = TasksQuery { queue: Some("ticks".to_owned()), limit: Some(500), ..TasksQuery::default() };
     let jobs = clients[1].tasks(&query).await.unwrap().tasks;

@@ -174,7 +174,7 @@ async fn back_to_a_file(mut server: Server, address: &str) -> (Server, Client) {
     let report = copied(address, &file(&back, "back.db"));
     assert_eq!(n_rows(&report, "runs"), 5);
     let store = back.path().join("back.db");
-    let server = Server::start_at(back, store, &[], &[]).await;
+    let server = Server::start_at(back, Store::File(store), &[], &[]).await;
     let client = server.client();
     (server, client)
 }
