@@ -191,7 +191,8 @@ async fn what_is_said_is_what_the_journal_comes_to() {
         }
     }
     // One is cancelled for certain, however late the others are told to.
-    let held = json!({"start": "n0", "nodes": {"n0": {"kind": "wait_event", "params": {"signal_key": "never"}}}});
+    let held =
+        json!({"start": "n0", "nodes": {"n0": {"kind": "wait_event", "params": {"signal_key": "never"}}}});
     let plan = compile_value(&held, Strictness::Strict).plan.unwrap();
     publish(&client, "held", held).await;
     let run = start(&client, "held", json!({})).await;
