@@ -6,10 +6,9 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 use windlass_sdk::Client;
-use windlass_store::conformance::backend::Backend;
 
 use crate::server::{Place, Server, publish};
-use crate::store::Store;
+use crate::store::{Store, is_file};
 use crate::talk::{ask, ends, get, node_is, post, seen, start};
 
 /// A small disk in memory, seen only by processes that enter where it is. It goes with the process that holds it.
@@ -99,7 +98,7 @@ async fn all_there(client: &Client, begun: &[(String, usize)]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_acknowledged_is_lost_on_a_full_disk() {
-    if !Backend::chosen().is_file("the disk that fills up is that of the file") {
+    if !is_file("the disk that fills up is that of the file") {
         return;
     }
     let place = Place::new();

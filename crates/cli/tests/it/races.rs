@@ -12,9 +12,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_sdk::worker::Call;
 use windlass_sdk::{Client, Worker};
-use windlass_store::conformance::backend::Backend;
 
 use crate::server::{PATIENCE, Place, Server, publish, signal};
+use crate::store::is_file;
 use crate::talk::{ask, ends, get, journal, node_is, post, seen, start};
 
 /// One node that calls `s`, then its result in `out`.
@@ -279,7 +279,7 @@ async fn a_server_that_is_told_to_stop_finishes_what_is_under_way_and_the_next_d
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_server_on_the_same_file_is_refused() {
-    if !Backend::chosen().is_file("any number of servers share a database") {
+    if !is_file("any number of servers share a database") {
         return;
     }
     let server = Server::start(&[]).await;

@@ -70,6 +70,16 @@ fn redis() -> &'static Redis {
     REDIS.get_or_init(|| Redis::start(&[]))
 }
 
+/// Whether servers keep their work in a file of their own. A test that is about this file asks, and says why it does
+/// nothing where there is none.
+pub(crate) fn is_file(why: &str) -> bool {
+    let backend = Backend::chosen();
+    if backend != Backend::Sqlite {
+        eprintln!("not on {backend:?}: {why}");
+    }
+    backend == Backend::Sqlite
+}
+
 impl Drop for Store {
     fn drop(&mut self) {
         if let Store::Database(name) = self {

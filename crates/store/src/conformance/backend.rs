@@ -54,16 +54,6 @@ impl Backend {
             Backend::Postgres | Backend::PostgresAndRedis => false,
         }
     }
-
-    /// Whether servers keep their work in a file of their own. A test that is about this file asks, and says why it does
-    /// nothing where there is none.
-    pub fn is_file(self, why: &str) -> bool {
-        let is_file = self == Backend::Sqlite;
-        if !is_file {
-            println!("not on {self:?}: {why}");
-        }
-        is_file
-    }
 }
 
 /// An empty store of the chosen backend.

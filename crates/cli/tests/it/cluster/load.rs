@@ -94,7 +94,7 @@ impl Load {
 
     /// What a test that fails shows of its course.
     pub(super) fn says(&self, what: &str) {
-        println!("{:>6.1} s: {what}", self.begun.elapsed().as_secs_f32());
+        eprintln!("{:>6.1} s: {what}", self.begun.elapsed().as_secs_f32());
     }
 
     /// Every server takes work and does it, soon after the last fault; then everything that was acknowledged ends, and
@@ -132,7 +132,7 @@ impl Load {
             ended.unwrap().unwrap();
         }
         let n_calls: usize = self.asked.lock().unwrap().values().sum();
-        println!("{} runs, {n_calls} calls, {} jobs in {:?}", runs.len(), jobs.len(), self.begun.elapsed());
+        eprintln!("{} runs, {n_calls} calls, {} jobs in {:?}", runs.len(), jobs.len(), self.begun.elapsed());
     }
 }
 

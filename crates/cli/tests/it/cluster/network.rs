@@ -92,7 +92,7 @@ impl Drop for Network {
 }
 
 fn skip(why: &str) -> Option<Network> {
-    println!("the network is not cut here: {why}");
+    eprintln!("the network is not cut here: {why}");
     None
 }
 
