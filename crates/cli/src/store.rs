@@ -40,8 +40,10 @@ pub(crate) enum Command {
 #[derive(Args)]
 pub(crate) struct Copy {
     /// What is copied, written as in --store: sqlite:PATH or postgres://USER@HOST/DATABASE.
+    #[arg(env = "WINDLASS_COPY_FROM", hide_env_values = true)]
     from: String,
-    /// Where to: a file that is not there yet, or a database without tables.
+    /// Where to: a file that is not there yet, or a database in which nothing was kept.
+    #[arg(env = "WINDLASS_COPY_TO", hide_env_values = true)]
     to: String,
     /// Print what came of it as JSON.
     #[arg(long)]

@@ -144,6 +144,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn servers_that_never_came_back_are_forgotten() {
+        let store = Arc::new(Memory::new());
+        for (n, days) in [(1, 3), (2, 2)] {
+            let server = windlass_engine::id::ServerId::new(Uuid::from_u128(n));
+            let at = Timestamp(0).after(days);
+            let row = windlass_store::server::ServerRow {
+                owner: windlass_store::run::Owner { server, epoch: u64::try_from(n).unwrap() },
+                name: String::new(),
+                version: String::new(),
+                started_at: at,
+                beat_at: at,
+            };
+            store.save(Record::Server(row)).await.unwrap();
+        }
+        let settings = Settings { is_alone: false, ..Settings::default() };
+        let runtime = Runtime::start_up(store.clone(), settings).await.unwrap();
+        runtime.forget_old().await.unwrap();
+        let left = runtime.store().servers().await.unwrap();
+        assert_eq!(left.iter().map(|row| row.owner).collect::<Vec<_>>(), [runtime.owner()]);
+    }
+
+    #[tokio::test]
     async fn workers_that_never_came_back_are_forgotten() {
         let store = Arc::new(Memory::new());
         let runtime = server(&store, None).await;

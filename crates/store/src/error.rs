@@ -141,6 +141,7 @@ impl fmt::Display for Subject {
 
 impl StoreError {
     /// The store is not whole: a copy into it has not come to its end.
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
     pub(crate) fn unfinished() -> Self {
         let what = "a copy into it is under way or was cut short: wait for it, or begin it anew with the same \
                     `windlass store copy`";

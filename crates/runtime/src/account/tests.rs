@@ -1,6 +1,7 @@
 //! What becomes of runs that wait for money, whoever dies in between; and prices that others set.
 
 mod meddled;
+mod rest;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

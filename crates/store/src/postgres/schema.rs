@@ -28,10 +28,13 @@ const APPLIED: &str = "SELECT number, name, checksum FROM migrations WHERE numbe
 const RECORD: &str = "INSERT INTO migrations (number, name, checksum) VALUES ($1, $2, $3)";
 // Number -1 is no migration either: it is there while a copy into the database has not come to its end.
 const IS_UNFINISHED: &str = "SELECT 1 FROM migrations WHERE number = -1";
+#[cfg(any(test, feature = "sqlite"))]
 const MARK: &str =
     "INSERT INTO migrations (number, name, checksum) VALUES (-1, 'copy', 0) ON CONFLICT (number) DO NOTHING";
+#[cfg(any(test, feature = "sqlite"))]
 const UNMARK: &str = "DELETE FROM migrations WHERE number = -1";
 /// Whoever copies holds the place of who migrates, for as long as it takes, but does not wait for it.
+#[cfg(feature = "sqlite")]
 const HOLD: &str = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; \
      SET LOCAL lock_timeout = 1000; SELECT number FROM migrations WHERE number = 0 FOR UPDATE";
 /// Those who wait for a migration wait for so long, and not longer than they wait for any answer; a migration itself may

@@ -39,7 +39,9 @@ const APPLIED: &str = "SELECT name, checksum FROM migrations WHERE number = ?1";
 const RECORD: &str = "INSERT INTO migrations (number, name, checksum) VALUES (?1, ?2, ?3)";
 // Number -1 is no migration: it is there while a copy into the file has not come to its end.
 const IS_UNFINISHED: &str = "SELECT 1 FROM migrations WHERE number = -1";
+#[cfg(any(test, feature = "postgres"))]
 const MARK: &str = "INSERT OR IGNORE INTO migrations (number, name, checksum) VALUES (-1, 'copy', 0)";
+#[cfg(any(test, feature = "postgres"))]
 const UNMARK: &str = "DELETE FROM migrations WHERE number = -1";
 
 pub(super) fn prepare_writer(db: &Connection, durability: Durability) -> Result<(), StoreError> {
@@ -124,11 +126,13 @@ pub(super) fn check_finished(db: &Connection) -> Result<(), StoreError> {
 }
 
 /// Says from now on that the file is not whole.
+#[cfg(feature = "postgres")]
 pub(super) fn mark_unfinished(db: &Connection) -> Result<(), StoreError> {
     Ok(db.execute(MARK, []).map(drop)?)
 }
 
 /// Says from now on that the file is whole.
+#[cfg(feature = "postgres")]
 pub(super) fn mark_finished(db: &Connection) -> Result<(), StoreError> {
     Ok(db.execute(UNMARK, []).map(drop)?)
 }
