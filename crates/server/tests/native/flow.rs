@@ -118,3 +118,15 @@ async fn pages_of_flows_join_without_gaps() {
     assert_eq!(names, ["a", "b", "c"]);
     host.get("/api/v1/flows?cursor=nonsense").await.refused(400, "bad_cursor");
 }
+
+#[tokio::test]
+async fn a_flow_beside_its_definition_is_told_where_it_belongs() {
+    let host = Host::new().await;
+    let body = json!({ "name": "f", "nodes": [{ "id": "a", "type": "start" }] });
+    let refused = host.post("/api/v1/flows", body).await.refused(422, "unknown_field");
+    assert_eq!(refused["errors"][0]["path"], "nodes");
+    assert_eq!(refused["errors"][0]["hint"], "put the flow into `definition`");
+    let body = json!({ "name": "f", "definition": {}, "labels": [] });
+    let refused = host.post("/api/v1/flows", body).await.refused(422, "invalid_body");
+    assert_eq!(refused["errors"][0]["reason"], "invalid type: array, expected an object");
+}
