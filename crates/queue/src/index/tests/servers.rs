@@ -101,7 +101,9 @@ fn drain(shared: &mut Shared, max: usize) {
 
 #[test]
 fn servers_that_empty_a_queue_together_seldom_take_the_same() {
-    for (n_servers, max, apart_ms) in [(2, 20, 1), (3, 20, 1), (3, 1, 0), (2, 100, 0), (3, 10, 100)] {
+    for (n_servers, max, apart_ms) in
+        [(2, 20, 1), (3, 20, 1), (3, 1, 0), (2, 100, 0), (3, 2_000, 0), (3, 10, 100)]
+    {
         let mut shared = Shared::new(n_servers, JOBS, apart_ms);
         drain(&mut shared, max);
         let what = format!("{n_servers} servers, {max} at a time, {apart_ms} ms apart");
