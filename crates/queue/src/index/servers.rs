@@ -28,7 +28,7 @@ const TRUST_MS: u64 = 100;
 /// Readings of the own portion of a long queue, before others' are looked at again: perhaps nobody hands those out. And
 /// only where what is read is handed out so soon: what is urgent and not of the own portion waits no longer.
 const OWN_READINGS: u8 = 3;
-const FAST_MS: u64 = 500;
+const FAST_MS: u64 = 2_000;
 
 /// This server is number `at` of so many.
 #[derive(Debug, Clone, Copy)]

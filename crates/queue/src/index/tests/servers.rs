@@ -120,7 +120,7 @@ fn a_server_that_is_the_only_one_to_claim_gets_everything_in_about_the_order_of_
     let mut order = Vec::new();
     while !shared.stored.is_empty() {
         let before: Vec<JobId> = shared.stored.keys().copied().collect();
-        shared.now += 600;
+        shared.now += 1_000;
         assert!(shared.claim(1, 10) > 0);
         let gone = before.into_iter().filter(|id| !shared.stored.contains_key(id));
         order.extend(gone.map(|id| id.uuid().as_u128() / 7_919));
@@ -128,7 +128,7 @@ fn a_server_that_is_the_only_one_to_claim_gets_everything_in_about_the_order_of_
     assert_eq!(shared.n_lost, 0);
     for (at, n) in order.iter().enumerate() {
         // A job waits behind those of the own share that are due up to an eighth of its age later.
-        assert!((*n as usize).abs_diff(at) <= 150, "number {n} was handed out as number {at}");
+        assert!((*n as usize).abs_diff(at) <= 200, "number {n} was handed out as number {at}");
     }
 }
 
