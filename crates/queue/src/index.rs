@@ -215,7 +215,12 @@ impl Index {
             if is_ready && is_next {
                 let mut given = self.turn_of(query, &gated, at, key, &mut search);
                 if given == key {
-                    given = self.preferred(query, at, key, now, max - taken.len(), &mut own);
+                    // Whoever got something of the own share comes again for what may be left by others.
+                    let Some(preferred) = self.preferred(query, at, key, now, max - taken.len(), &mut own)
+                    else {
+                        continue;
+                    };
+                    given = preferred;
                 }
                 self.note_given(at, given, &mut own);
                 bytes = bytes.saturating_add(self.reserve(given, now, &mut taken));

@@ -112,7 +112,6 @@ macro_rules! conformance {
                 hundred_concurrent_creates_with_one_dedup_key_make_one_job
                 ready_jobs_come_by_priority_then_due_time_then_id
                 ready_jobs_match_by_queue_or_by_service
-                ready_jobs_are_found_portion_by_portion
                 jobs_of_runs_are_found_behind_any_number_of_plain_ones
                 a_job_is_not_ready_before_its_time
                 a_claimed_job_is_not_ready
@@ -123,6 +122,7 @@ macro_rules! conformance {
                 depths_count_open_jobs_and_dead_letters
             ]
             keys: [
+                ready_jobs_are_found_portion_by_portion
                 a_key_with_many_jobs_hides_no_other_key
                 of_too_many_keys_the_question_goes_on_where_it_ended
                 keys_are_told_of_queued_jobs_that_nobody_is_given

@@ -28,7 +28,7 @@ const TRUST_MS: u64 = 100;
 /// Readings of the own portion of a long queue, before others' are looked at again: perhaps nobody hands those out. And
 /// only where what is read is handed out so soon: what is urgent and not of the own portion waits no longer.
 const OWN_READINGS: u8 = 3;
-const FAST_MS: u64 = 500;
+const FAST_MS: u64 = 2_000;
 
 /// This server is number `at` of so many.
 #[derive(Debug, Clone, Copy)]
@@ -93,7 +93,7 @@ impl Index {
 
     /// Of the jobs that are as urgent as the next one of a list and hardly later, the first of the own share; of
     /// others, each server begins with another. A queue with limits is not shared: its order is that of its keys. So
-    /// many may still be wanted.
+    /// many may still be wanted. `None` = what is left is probably handed out elsewhere, and the claim has got something.
     pub(super) fn preferred(
         &self,
         query: &Query,
@@ -102,12 +102,12 @@ impl Index {
         now: Timestamp,
         n: usize,
         own: &mut Own,
-    ) -> Key {
+    ) -> Option<Key> {
         let servers = self.servers;
         if servers.of <= 1 || servers.is_own(next.id) {
-            return next;
+            return Some(next);
         }
-        let Some(list) = self.plain_list(query, at) else { return next };
+        let Some(list) = self.plain_list(query, at) else { return Some(next) };
         let is_ready = |key: &Key| self.rows.get(&key.id).is_some_and(|slot| slot.place == Place::Ready);
         // What one claim takes does not change the order of the rest: each list is gone through once for every job
         // that is next in it.
@@ -118,12 +118,15 @@ impl Index {
         }
         while let Some(key) = found.pop_front() {
             if is_ready(&key) {
-                return key;
+                return Some(key);
             }
+        }
+        if own.gave.contains(&at) && next.due().after(TRUST_MS) < now {
+            return None;
         }
         let near: Vec<Key> =
             list.known_keys().take(LOOK_MAX).filter(|key| is_alike(*key, next, now)).collect();
-        near.get(near.len() * servers.at / servers.of).copied().unwrap_or(next)
+        Some(near.get(near.len() * servers.at / servers.of).copied().unwrap_or(next))
     }
 
     /// A job of this list is handed out.

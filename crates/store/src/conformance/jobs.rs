@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use windlass_engine::id::JobId;
 use windlass_engine::job::{JobBackoff, JobInput, JobSpec, Outcome, REMEMBERED};
 use windlass_engine::retry::{Fault, FaultKind};
 
@@ -11,7 +10,7 @@ use super::bench::{Bench, at, job_id, run_id};
 use super::side_by_side;
 use crate::commit::Commit;
 use crate::error::Duplicate;
-use crate::job::{JobQuery, JobRow, JobStatus, Portion, ReadyPlace, ReadyQuery};
+use crate::job::{JobQuery, JobStatus, ReadyPlace, ReadyQuery};
 use crate::queue::{QueueLimits, QueueSettings};
 use crate::record::Record;
 use crate::{Refusal, Store};
@@ -259,29 +258,6 @@ pub async fn jobs_of_runs_are_found_behind_any_number_of_plain_ones(store: &dyn 
     };
     store.save(Record::Queue(paused)).await.unwrap();
     assert_eq!(found(&["images", "urgent"], &["resize"], None, 9).await, [job_id(3)]);
-}
-
-/// All jobs of a portion are found, in order; a store that only one server has may answer with others too.
-pub async fn ready_jobs_are_found_portion_by_portion(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    for n in 1..=20 {
-        let spec = JobSpec { priority: (n % 2) as i32, ..JobSpec::new("resize", "images") };
-        bench.create_job(n, spec, at(1)).await.unwrap();
-    }
-    let query =
-        ReadyQuery { queues: vec!["images".to_owned()], now: at(9), limit: 20, ..ReadyQuery::default() };
-    let all = store.ready(query.clone()).await.unwrap();
-    let mut n_found = 0;
-    for at in 0..3 {
-        let portion = Portion { at, of: 3 };
-        let rows = store.ready(ReadyQuery { portion: Some(portion), ..query.clone() }).await.unwrap();
-        let own = |rows: &[JobRow]| -> Vec<JobId> {
-            rows.iter().map(JobRow::id).filter(|id| portion.has(*id)).collect()
-        };
-        assert_eq!(own(&rows), own(&all));
-        n_found += own(&rows).len();
-    }
-    assert_eq!(n_found, 20);
 }
 
 pub async fn a_job_is_not_ready_before_its_time(store: &dyn Store) {

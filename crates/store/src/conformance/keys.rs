@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use windlass_engine::id::JobId;
 use windlass_engine::job::{JobInput, JobSpec, Outcome};
 
 use super::bench::{Bench, at, job_id};
 use crate::Store;
 use crate::commit::{Commit, Turn};
 use crate::error::{StoreError, Subject};
-use crate::job::{JobRow, KeyQuery, KeyRows, ReadyPlace, ReadyQuery};
+use crate::job::{JobRow, KeyQuery, KeyRows, Portion, ReadyPlace, ReadyQuery};
 use crate::queue::{QueueLimits, QueueSettings, Spent};
 use crate::record::Record;
 
@@ -214,4 +215,27 @@ pub async fn ready_jobs_are_found_by_their_ids(store: &dyn Store) {
         assert!(!places.is_empty());
         assert_eq!(store.ready_places(query).await.unwrap(), places);
     }
+}
+
+/// All jobs of a portion are found, in order; a store that only one server has may answer with others too.
+pub async fn ready_jobs_are_found_portion_by_portion(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    for n in 1..=20 {
+        let spec = JobSpec { priority: (n % 2) as i32, ..JobSpec::new("resize", "images") };
+        bench.create_job(n, spec, at(1)).await.unwrap();
+    }
+    let query =
+        ReadyQuery { queues: vec!["images".to_owned()], now: at(9), limit: 20, ..ReadyQuery::default() };
+    let all = store.ready(query.clone()).await.unwrap();
+    let mut n_found = 0;
+    for at in 0..3 {
+        let portion = Portion { at, of: 3 };
+        let rows = store.ready(ReadyQuery { portion: Some(portion), ..query.clone() }).await.unwrap();
+        let own = |rows: &[JobRow]| -> Vec<JobId> {
+            rows.iter().map(JobRow::id).filter(|id| portion.has(*id)).collect()
+        };
+        assert_eq!(own(&rows), own(&all));
+        n_found += own(&rows).len();
+    }
+    assert_eq!(n_found, 20);
 }

@@ -101,7 +101,9 @@ fn drain(shared: &mut Shared, max: usize) {
 
 #[test]
 fn servers_that_empty_a_queue_together_seldom_take_the_same() {
-    for (n_servers, max, apart_ms) in [(2, 20, 1), (3, 20, 1), (3, 1, 0), (2, 100, 0), (3, 10, 100)] {
+    for (n_servers, max, apart_ms) in
+        [(2, 20, 1), (3, 20, 1), (3, 1, 0), (2, 100, 0), (3, 2_000, 0), (3, 10, 100)]
+    {
         let mut shared = Shared::new(n_servers, JOBS, apart_ms);
         drain(&mut shared, max);
         let what = format!("{n_servers} servers, {max} at a time, {apart_ms} ms apart");
@@ -118,7 +120,7 @@ fn a_server_that_is_the_only_one_to_claim_gets_everything_in_about_the_order_of_
     let mut order = Vec::new();
     while !shared.stored.is_empty() {
         let before: Vec<JobId> = shared.stored.keys().copied().collect();
-        shared.now += 600;
+        shared.now += 1_000;
         assert!(shared.claim(1, 10) > 0);
         let gone = before.into_iter().filter(|id| !shared.stored.contains_key(id));
         order.extend(gone.map(|id| id.uuid().as_u128() / 7_919));
@@ -126,7 +128,7 @@ fn a_server_that_is_the_only_one_to_claim_gets_everything_in_about_the_order_of_
     assert_eq!(shared.n_lost, 0);
     for (at, n) in order.iter().enumerate() {
         // A job waits behind those of the own share that are due up to an eighth of its age later.
-        assert!((*n as usize).abs_diff(at) <= 150, "number {n} was handed out as number {at}");
+        assert!((*n as usize).abs_diff(at) <= 200, "number {n} was handed out as number {at}");
     }
 }
 
