@@ -12,8 +12,8 @@ use windlass_sdk::types::{NewFlow, NewRun};
 
 use crate::store::Store;
 
-/// How long anything may take that should take a moment.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// How long anything may take that should take a moment, on a machine that is busy with other things.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A directory that is deleted with everything in it.
 pub(crate) struct Place(PathBuf);

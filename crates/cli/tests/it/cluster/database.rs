@@ -9,7 +9,7 @@ use super::load::Load;
 use super::{Cluster, says_ready};
 
 /// A server is ready again this soon after its database is.
-const BACK: Duration = Duration::from_secs(30);
+const BACK: Duration = Duration::from_secs(60);
 
 async fn three_on_a_durable_database() -> Cluster {
     let database = tokio::task::block_in_place(|| Database::start(true));

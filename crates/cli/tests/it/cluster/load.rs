@@ -26,7 +26,7 @@ const CALLERS: usize = 3;
 /// An answer that has not come by then will not come soon: another server is asked.
 const ANSWER: Duration = Duration::from_secs(3);
 /// After the last fault every server takes new work and does it within this.
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(60);
 
 pub(super) struct Load {
     clients: Vec<Client>,

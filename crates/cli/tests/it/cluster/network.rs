@@ -16,7 +16,7 @@ const PAST_ITS_LEASE: Duration = Duration::from_secs(11);
 /// How long the network is away for everybody.
 const CUT: Duration = Duration::from_secs(8);
 /// A server is ready again this soon after its network is.
-const BACK: Duration = Duration::from_secs(30);
+const BACK: Duration = Duration::from_secs(60);
 
 /// A network of its own with a cable for each server. It goes with the process that holds it.
 struct Network {
