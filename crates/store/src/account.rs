@@ -113,6 +113,9 @@ pub fn related_keys(movement: &Movement) -> Vec<String> {
     }
 }
 
+/// Movements that are new, with the balance after each.
+pub type Fresh<'p> = Vec<(&'p Posting, i64)>;
+
 /// What comes of making `postings`, in order, on the account `row`: the account afterwards, and those that are new with
 /// the balance after each. `known` are the rows among all [`related_keys`].
 ///
@@ -122,7 +125,7 @@ pub fn post<'p>(
     row: &AccountRow,
     known: &[Movement],
     postings: &[&'p Posting],
-) -> Result<(Account, Vec<(&'p Posting, i64)>), StoreError> {
+) -> Result<(Account, Fresh<'p>), StoreError> {
     // The rules look at the movements that matter and at nothing else of the ledger.
     let filed = |movement| (Movement::subject(movement), movement.kind);
     let mut made: BTreeMap<(&str, Kind), &Movement> = known.iter().map(|one| (filed(one), one)).collect();
