@@ -113,7 +113,7 @@ pub fn related_keys(movement: &Movement) -> Vec<String> {
     }
 }
 
-/// Movements that were not made before, with the balance after each.
+/// Movements that are new, with the balance after each.
 pub type Fresh<'p> = Vec<(&'p Posting, i64)>;
 
 /// What comes of making `postings`, in order, on the account `row`: the account afterwards, and those that are new with

@@ -10,7 +10,7 @@ use windlass_engine::time::Timestamp;
 use super::column::{Columns, bound, json};
 use super::desk::Desk;
 use super::guard;
-use crate::account::{self, AccountRow, InNeed, Posting, PriceRow};
+use crate::account::{self, AccountRow, Fresh, InNeed, Posting, PriceRow};
 use crate::commit::Unmoved;
 use crate::error::{Refusal, StoreError, Subject};
 
@@ -41,7 +41,7 @@ const PRICES: &str = "SELECT service, price, updated_at FROM prices ORDER BY ser
 /// What posting to one account leads to.
 pub(super) struct Posted<'c> {
     pub(super) account: Account,
-    rows: Vec<(&'c Posting, i64)>,
+    rows: Fresh<'c>,
 }
 
 /// Whether nobody has moved the account since it was looked at.
