@@ -151,7 +151,8 @@ impl Index {
     /// Where only shares of others are left, of which this server has heard a while ago, most of them are probably
     /// handed out: before they are tried in vain, the store is asked.
     pub(crate) fn doubt_others(&mut self, query: &Query, now: Timestamp) {
-        if self.servers.of <= 1 {
+        let servers = self.servers;
+        if servers.of <= 1 {
             return;
         }
         for at in 0..query.queues.len() + query.services.len() {
@@ -162,6 +163,10 @@ impl Index {
                 Some(Source::Gate(..)) | None => None,
             };
             if let Some(list) = list {
+                // With more of the own share behind, it is not the length of the queue that others are in the way.
+                if list.known_keys().any(|key| servers.is_own(key.id)) {
+                    list.n_own_readings = 0;
+                }
                 list.cut(Known::Nothing);
                 list.has_given = false;
             }
