@@ -179,6 +179,50 @@ async fn back_to_a_file(mut server: Server, address: &str) -> (Server, Client) {
     (server, client)
 }
 
+/// Held for a call when it is copied, through both kinds of stores and between two of a kind, and settled at the end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_held_for_a_call_is_settled_where_it_was_copied_to() {
+    let database = tokio::task::block_in_place(|| Database::start(false));
+    let (base, other) = (database.address(&database.create()), database.address(&database.create()));
+    let mut server = on_a_file().await;
+    let client = server.client();
+    publish(&client, "pull", calls("queue")).await;
+    open_account(&client).await;
+    let mut paid = with_params(&json!({"x": 3}));
+    paid.account = Some("payer".to_owned());
+    paid.on_short_balance = serde_json::from_value(json!("wait")).unwrap();
+    let run = client.start("pull", &paid).await.unwrap().id;
+    seen("the charge", async || (client.account("payer").await.unwrap().held == 7).then_some(())).await;
+    assert!(server.terminate().success());
+    let place = Place::new();
+    let (first, last) = (file(&place, "first.db"), file(&place, "last.db"));
+    let stores = [server.store().address(), base, other, first, last];
+    for pair in stores.windows(2) {
+        assert_eq!(n_rows(&copied(&pair[0], &pair[1]), "ledger"), 2, "{pair:?}");
+    }
+
+    let store = Store::File(place.path().join("last.db"));
+    let server = Server::start_at(place, store, &[], &[]).await;
+    let client = server.client();
+    // Paid in before.
+    deposit(&client, "first", 7).await;
+    let other = serde_json::from_value(json!({"amount": 8, "key": "first"})).unwrap();
+    let refused = client.deposit("payer", &other).await.unwrap_err();
+    let account = client.account("payer").await.unwrap();
+    assert_eq!((account.balance, account.held), (0, 7), "{refused}");
+    let (asked, stop) = (Asked::default(), CancellationToken::new());
+    let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
+    let working =
+        tokio::spawn(worker(client.clone(), "copier", &asked).listen(listener, url).run(stop.clone()));
+    deposit(&client, "second", 14).await;
+    assert_eq!(ends(&client, &run, "completed").await["shared"]["c"], json!(24));
+    let account = client.account("payer").await.unwrap();
+    assert_eq!((account.balance, account.held), (0, 0));
+    no_findings(&client).await;
+    stop.cancel();
+    working.await.unwrap().unwrap();
+}
+
 /// Starts runs until told to stop, each until it is acknowledged.
 async fn start_runs(client: Client, runs: Arc<Mutex<Vec<Acknowledged>>>, stop: CancellationToken) {
     for n in 0_i64.. {

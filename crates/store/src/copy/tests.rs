@@ -1,3 +1,4 @@
+mod ledger;
 mod views;
 
 use std::collections::BTreeMap;

@@ -17,7 +17,7 @@ use crate::error::StoreError;
 use crate::page::Part as Page;
 
 /// Movements in a part at most: few enough that it is a part of a page, and that few are read for one.
-const PART_MAX: usize = 32;
+pub(super) const PART_MAX: usize = 32;
 
 const ADD: &str = "INSERT INTO ledger_parts (account, seq, movements) VALUES (?1, ?2, ?3)";
 const PART_OF: &str =
@@ -185,7 +185,7 @@ pub(super) fn find(
 }
 
 /// The movements of a part, with their numbers.
-fn read_part(account: &str, first: u64, text: &str) -> Result<Vec<LedgerRow>, StoreError> {
+pub(super) fn read_part(account: &str, first: u64, text: &str) -> Result<Vec<LedgerRow>, StoreError> {
     let unreadable =
         |what: String| StoreError::Corrupt(format!("ledger of `{account}` from {first} on: {what}"));
     let lines: Vec<Line<'_>> = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
@@ -226,11 +226,15 @@ fn rows_at(db: &Connection, no: i64, account: &str, seqs: &[u64]) -> Result<Vec<
     Ok(found)
 }
 
+/// The number by which the ledger knows an account.
+pub(super) fn number(db: &Connection, account: &str) -> Result<Option<i64>, StoreError> {
+    Ok(db.prepare_cached(NUMBER)?.query_row([account], |row| row.get(0)).optional()?)
+}
+
 /// What happened to an account, or to a run of it, or under one key.
 pub(super) fn ledger(db: &Connection, query: &LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
     let account = &query.account;
-    let found = db.prepare_cached(NUMBER)?.query_row([account], |row| row.get(0)).optional()?;
-    let Some(no) = found else { return Ok(Vec::new()) };
+    let Some(no) = number(db, account)? else { return Ok(Vec::new()) };
     if let Some(key) = &query.key {
         let seqs: Vec<u64> = filed(db, no, key)?
             .into_iter()

@@ -65,7 +65,9 @@ fn in_sqlite(path: &std::path::Path) -> Views {
 async fn in_postgres(address: &str) -> Views {
     let (client, connection) = tokio_postgres::connect(address, NoTls).await.unwrap();
     tokio::spawn(connection);
-    let names = "SELECT table_name::text FROM information_schema.views WHERE table_schema = current_schema()";
+    // The ledger is a view in one and a table in the other.
+    let names = "SELECT table_name::text FROM information_schema.tables \
+         WHERE table_schema = current_schema() AND (table_type = 'VIEW' OR table_name = 'ledger')";
     let mut views = Views::new();
     for name in client.query(names, &[]).await.unwrap() {
         let name: String = name.get(0);
