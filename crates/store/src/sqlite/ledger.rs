@@ -17,7 +17,7 @@ use crate::error::StoreError;
 use crate::page::Part as Page;
 
 /// Movements in a part at most: few enough that it is a part of a page, and that few are read for one.
-const PART_MAX: usize = 32;
+pub(super) const PART_MAX: usize = 32;
 
 const ADD: &str = "INSERT INTO ledger_parts (account, seq, movements) VALUES (?1, ?2, ?3)";
 const PART_OF: &str =
@@ -46,7 +46,7 @@ macro_rules! of_run {
 }
 const OF_RUN: &str = of_run!(">", "ASC");
 const OF_RUN_BACK: &str = of_run!("<", "DESC");
-const NUMBER: &str = "SELECT no FROM accounts WHERE id = ?1";
+pub(super) const NUMBER: &str = "SELECT no FROM accounts WHERE id = ?1";
 
 /// A movement as a part has it: key, amount, held, borne by the platform, balance after it, moment.
 #[derive(Serialize, Deserialize)]
@@ -185,7 +185,7 @@ pub(super) fn find(
 }
 
 /// The movements of a part, with their numbers.
-fn read_part(account: &str, first: u64, text: &str) -> Result<Vec<LedgerRow>, StoreError> {
+pub(super) fn read_part(account: &str, first: u64, text: &str) -> Result<Vec<LedgerRow>, StoreError> {
     let unreadable =
         |what: String| StoreError::Corrupt(format!("ledger of `{account}` from {first} on: {what}"));
     let lines: Vec<Line<'_>> = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
