@@ -205,6 +205,7 @@ versions.status text COLLATE "C" NOT NULL
 versions.note text COLLATE "C" NOT NULL
 versions.created_at bigint NOT NULL
 versions.json text COLLATE "C"
+versions.writes text COLLATE "C"
 
 audit_tail: CHECK (no = 1)
 jobs: CHECK (NOT is_dead_letter OR status = 'failed'::text AND run IS NULL)
@@ -341,7 +342,7 @@ VIEW node_runs
             regexp_replace(one.node, '^.*/'::text, ''::text) AS own
            FROM ((runs
              LEFT JOIN versions ON ((versions.id = runs.version)))
-             CROSS JOIN LATERAL ( WITH numbered AS (
+             CROSS JOIN LATERAL ( WITH RECURSIVE numbered AS MATERIALIZED (
                          SELECT events.at,
                             events.kind,
                             events.node,
@@ -350,28 +351,103 @@ VIEW node_runs
                             row_number() OVER (ORDER BY events.seq, events.place) AS n
                            FROM events
                           WHERE (events.run = runs.id)
-                        ), told AS (
+                        ), round AS MATERIALIZED (
+                         SELECT numbered.n,
+                            numbered.at
+                           FROM numbered
+                          WHERE (numbered.kind = ANY (ARRAY['retried'::text, 'rerun'::text]))
+                        ), later AS MATERIALIZED (
+                         SELECT numbered.n,
+                            numbered.kind,
+                            numbered.node,
+                            ( SELECT max(round.n) AS max
+                                   FROM round
+                                  WHERE (round.n < numbered.n)) AS round
+                           FROM numbered
+                          WHERE ((numbered.node IS NOT NULL) AND (numbered.n > ( SELECT min(round.n) AS min
+                                   FROM round)))
+                        ), around(n, kind, node, round, outside) AS (
+                         SELECT later.n,
+                            later.kind,
+                            later.node,
+                            later.round,
+                            later.node
+                           FROM later
+                        UNION ALL
+                         SELECT around.n,
+                            around.kind,
+                            around.node,
+                            around.round,
+                            regexp_replace(around.outside, '/[^/]*$'::text, ''::text) AS regexp_replace
+                           FROM around
+                          WHERE (strpos(around.outside, '/'::text) > 0)
+                        ), resumed AS MATERIALIZED (
+                         SELECT heard.outside AS node,
+                            heard.round
+                           FROM ( SELECT DISTINCT ON (around.outside, around.round) around.outside,
+                                    around.round,
+                                    around.node,
+                                    around.kind
+                                   FROM around
+                                  ORDER BY around.outside, around.round, around.n) heard
+                          WHERE ((heard.outside <> heard.node) OR (heard.kind <> ALL (ARRAY['entered'::text, 'granted'::text, 'opened'::text, 'skipped'::text])))
+                        UNION
+                         SELECT open.node,
+                            ( SELECT max(round.n) AS max
+                                   FROM round) AS max
+                           FROM json_array_elements_text((readable(runs.reopened) -> 'open'::text)) open(node)
+                          WHERE (NOT (open.node IN ( SELECT around.outside
+                                   FROM around
+                                  WHERE (around.round = ( SELECT max(round.n) AS max
+   FROM round)))))
+                        ), event_or_not AS (
                          SELECT numbered.at,
                             numbered.kind,
                             numbered.node,
                             numbered.event,
                             numbered.visit,
-                            numbered.n,
-                            bool_or((numbered.kind = 'granted'::text)) OVER (PARTITION BY numbered.node, numbered.visit) AS is_called,
-                            bool_or((numbered.kind = 'entered'::text)) OVER (PARTITION BY numbered.node) AS is_entered,
-                            max(
-                                CASE numbered.kind
-                                    WHEN 'entered'::text THEN (((numbered.event)::json -> 'input'::text))::text
-                                    ELSE NULL::text
-                                END) OVER (PARTITION BY numbered.node, numbered.visit) AS entered_with,
-                            max(
-                                CASE numbered.kind
-                                    WHEN 'granted'::text THEN (((numbered.event)::json ->> 'fence'::text))::bigint
-                                    ELSE NULL::bigint
-                                END) OVER (PARTITION BY numbered.node) AS last_fence,
-                            (numbered.kind = ANY (ARRAY['done'::text, 'failed'::text, 'deferred'::text, 'suspended'::text, 'dropped'::text])) AS ends
+                            numbered.n
                            FROM numbered
                           WHERE (numbered.node IS NOT NULL)
+                        UNION ALL
+                         SELECT round.at,
+                            'resumed'::text,
+                            resumed.node,
+                            (json_build_object('input', ( SELECT ((numbered.event)::json -> 'input'::text)
+                                   FROM numbered
+                                  WHERE ((numbered.node = resumed.node) AND (numbered.kind = 'entered'::text) AND (numbered.n < round.n))
+                                  ORDER BY numbered.n DESC
+                                 LIMIT 1)))::text AS json_build_object,
+                            NULL::text,
+                            round.n
+                           FROM (resumed
+                             JOIN round ON ((round.n = resumed.round)))
+                          WHERE ((resumed.node IN ( SELECT numbered.node
+                                   FROM numbered
+                                  WHERE ((numbered.kind = 'entered'::text) AND (numbered.n < round.n)))) AND (NOT (resumed.node IN ( SELECT numbered.node
+                                   FROM numbered
+                                  WHERE (numbered.kind = 'granted'::text)))))
+                        ), told AS (
+                         SELECT event_or_not.at,
+                            event_or_not.kind,
+                            event_or_not.node,
+                            event_or_not.event,
+                            event_or_not.visit,
+                            event_or_not.n,
+                            bool_or((event_or_not.kind = 'granted'::text)) OVER (PARTITION BY event_or_not.node, event_or_not.visit) AS is_called,
+                            bool_or((event_or_not.kind = 'entered'::text)) OVER (PARTITION BY event_or_not.node) AS is_entered,
+                            max(
+                                CASE event_or_not.kind
+                                    WHEN 'entered'::text THEN (((event_or_not.event)::json -> 'input'::text))::text
+                                    ELSE NULL::text
+                                END) OVER (PARTITION BY event_or_not.node, event_or_not.visit) AS entered_with,
+                            max(
+                                CASE event_or_not.kind
+                                    WHEN 'granted'::text THEN (((event_or_not.event)::json ->> 'fence'::text))::bigint
+                                    ELSE NULL::bigint
+                                END) OVER (PARTITION BY event_or_not.node) AS last_fence,
+                            (event_or_not.kind = ANY (ARRAY['done'::text, 'failed'::text, 'deferred'::text, 'suspended'::text, 'dropped'::text])) AS ends
+                           FROM event_or_not
                         ), begun AS (
                          SELECT told.at,
                             told.kind,
@@ -388,6 +464,7 @@ VIEW node_runs
                                     WHEN 'granted'::text THEN true
                                     WHEN 'entered'::text THEN (NOT told.is_called)
                                     WHEN 'opened'::text THEN (NOT told.is_entered)
+                                    WHEN 'resumed'::text THEN true
                                     ELSE false
                                 END AS begins
                            FROM told
@@ -878,7 +955,7 @@ VIEW workflow_tasks
                     ELSE stated.state
                 END), ','::text), ''::text)) || '}'::text)
            FROM stated) AS node_states,
-    COALESCE(runs.shared, ( WITH said AS MATERIALIZED (
+    COALESCE(runs.shared, ( WITH RECURSIVE said AS MATERIALIZED (
                  SELECT events.kind,
                     events.node,
                     (events.event)::json AS event,
@@ -887,30 +964,64 @@ VIEW workflow_tasks
                   WHERE ((events.run = runs.id) AND (events.kind = ANY (ARRAY['started'::text, 'rerun'::text, 'done'::text, 'signaled'::text])))
                 ), base AS MATERIALIZED (
                  SELECT said.n,
-                    COALESCE((said.event -> 'shared'::text), (said.event -> 'params'::text), '{}'::json) AS given
+                    COALESCE((said.event -> 'shared'::text), ( SELECT (said.event -> 'params'::text)
+                           FROM versions
+                          WHERE ((versions.id = runs.version) AND (versions.form = 'dag'::text))), '{}'::json) AS given
                    FROM said
                   WHERE ((said.kind = 'started'::text) OR ((said.kind = 'rerun'::text) AND ((said.event -> 'shared'::text) IS NOT NULL)))
                   ORDER BY said.n DESC
                  LIMIT 1
-                ), definition AS MATERIALIZED (
-                 SELECT (
+                ), writes AS MATERIALIZED (
+                 SELECT (one.value ->> 'node'::text) AS node,
+                    replace(replace(replace(replace(replace(replace(replace((one.value ->> 'like'::text), '\'::text, '\\'::text), '%'::text, '\%'::text), '_'::text, '\_'::text), '*'::text, '%'::text), '[%]'::text, '*'::text), '[?]'::text, '?'::text), '[[]'::text, '['::text) AS pattern,
+                    ((one.value ->> 'depth'::text))::integer AS depth,
+                    (one.value ->> 'key'::text) AS name,
+                    (one.value -> 'path'::text) AS path
+                   FROM versions,
+                    LATERAL json_array_elements(readable(versions.writes)) one(value)
+                  WHERE (versions.id = runs.version)
+                ), results AS MATERIALIZED (
+                 SELECT said.n,
+                    said.node,
+                    (said.event -> 'output'::text) AS output
+                   FROM said
+                  WHERE ((said.kind = 'done'::text) AND (said.n > ( SELECT base.n
+                           FROM base)) AND ((said.event -> 'output'::text) IS NOT NULL))
+                ), results_written AS (
+                 SELECT results.n,
+                    writes.name,
+                    writes.path,
+                    results.output
+                   FROM (results
+                     JOIN writes ON ((writes.node = results.node)))
+                UNION ALL
+                 SELECT results.n,
+                    writes.name,
+                    writes.path,
+                    results.output
+                   FROM (writes
+                     JOIN results ON (((results.node ~~ writes.pattern) AND ((length(results.node) - length(replace(results.node, '/'::text, ''::text))) = writes.depth))))
+                ), followed(n, name, value, path, at) AS (
+                 SELECT results_written.n,
+                    results_written.name,
+                    results_written.output,
+                    results_written.path,
+                    0 AS "?column?"
+                   FROM results_written
+                  WHERE ((json_array_length(results_written.path) = 0) OR (json_typeof(results_written.output) = 'object'::text))
+                UNION ALL
+                 SELECT followed.n,
+                    followed.name,
+                    COALESCE(
                         CASE
-                            WHEN (versions.json IS NOT NULL) THEN readable(versions.json)
-                            WHEN (ltrim(versions.definition, ' 	
-'::text) ~~ '{%'::text) THEN readable(versions.definition)
+                            WHEN ((json_typeof(followed.value) = 'object'::text) AND (json_typeof((followed.path -> followed.at)) = 'string'::text)) THEN (followed.value -> (followed.path ->> followed.at))
+                            WHEN ((json_typeof(followed.value) = 'array'::text) AND ((followed.path ->> followed.at) ~ '^[0-9]{1,9}$'::text)) THEN (followed.value -> ((followed.path ->> followed.at))::integer)
                             ELSE NULL::json
-                        END -> 'nodes'::text) AS nodes
-                   FROM versions
-                  WHERE ((versions.id = runs.version) AND (versions.form = 'dag'::text))
-                ), setters AS MATERIALIZED (
-                 SELECT (one.value ->> 'id'::text) AS node
-                   FROM definition,
-                    LATERAL json_array_elements(
-                        CASE
-                            WHEN (json_typeof(definition.nodes) = 'array'::text) THEN definition.nodes
-                            ELSE '[]'::json
-                        END) one(value)
-                  WHERE ((one.value ->> 'type'::text) = 'variable_set'::text)
+                        END, 'null'::json) AS "coalesce",
+                    followed.path,
+                    (followed.at + 1)
+                   FROM followed
+                  WHERE (followed.at < json_array_length(followed.path))
                 ), written(n, name, value) AS (
                  SELECT base.n,
                     one.key,
@@ -922,18 +1033,11 @@ VIEW workflow_tasks
                             ELSE '{}'::json
                         END) one(key, value)
                 UNION ALL
-                 SELECT said.n,
-                    one.key,
-                    (one.value)::text AS value
-                   FROM (said
-                     JOIN setters ON ((setters.node = said.node))),
-                    LATERAL json_each(
-                        CASE
-                            WHEN (json_typeof((said.event -> 'output'::text)) = 'object'::text) THEN (said.event -> 'output'::text)
-                            ELSE '{}'::json
-                        END) one(key, value)
-                  WHERE ((said.kind = 'done'::text) AND (said.n > ( SELECT base.n
-                           FROM base)))
+                 SELECT followed.n,
+                    followed.name,
+                    (followed.value)::text AS value
+                   FROM followed
+                  WHERE (followed.at = json_array_length(followed.path))
                 UNION ALL
                  SELECT said.n,
                     (said.event ->> 'key'::text),

@@ -1,5 +1,8 @@
 //! Flows and their versions as they are stored.
 
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod readable;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +12,9 @@ use windlass_engine::plan::Form;
 use windlass_engine::time::Timestamp;
 
 use crate::page::Part;
+
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) use readable::Readable;
 
 /// A named definition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -159,12 +165,4 @@ impl FlowRow {
                 [&self.name, &self.description].iter().any(|field| field.to_lowercase().contains(&text))
             })
     }
-}
-
-/// What a definition is as JSON, if it is not JSON itself: SQL reads nothing else.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-pub(crate) fn as_json(definition: &str) -> Option<String> {
-    let is_json = serde_json::from_str::<serde::de::IgnoredAny>(definition).is_ok();
-    (!is_json)
-        .then(|| windlass_engine::definition::compile(definition, Strictness::Lenient).definition.to_string())
 }

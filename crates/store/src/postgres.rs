@@ -56,7 +56,7 @@ use crate::account::{LedgerQuery, LedgerRow};
 use crate::commit::{Commit, Committed};
 use crate::durability::Durability;
 use crate::error::{StoreError, Subject};
-use crate::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
+use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
 use crate::hint::Hints;
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, ReadyQuery};
 use crate::outbox::Message;
@@ -181,8 +181,9 @@ impl AsRef<dyn Store> for Postgres {
 #[async_trait]
 impl Store for Postgres {
     async fn publish(&self, publication: Publication) -> Result<Published, StoreError> {
+        let readable = Readable::of(&publication);
         let db = self.link().await?;
-        unless_raced!(db.transact(flow::publish(&db, &publication)))
+        unless_raced!(db.transact(flow::publish(&db, &publication, &readable)))
     }
 
     async fn flows(&self, query: FlowQuery) -> Result<Page<FlowRow>, StoreError> {

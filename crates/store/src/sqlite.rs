@@ -62,7 +62,7 @@ use crate::account::{LedgerQuery, LedgerRow};
 use crate::commit::{Commit, Committed};
 pub use crate::durability::Durability;
 use crate::error::{StoreError, Subject};
-use crate::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
+use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, ReadyQuery};
 use crate::outbox::Message;
 use crate::page::Page;
@@ -155,7 +155,7 @@ impl AsRef<dyn Store> for Sqlite {
 #[async_trait]
 impl Store for Sqlite {
     async fn publish(&self, publication: Publication) -> Result<Published, StoreError> {
-        let readable = flow::Readable::of(&publication);
+        let readable = Readable::of(&publication);
         self.writer.write(move |desk| flow::publish(desk, &publication, &readable))?.await
     }
 

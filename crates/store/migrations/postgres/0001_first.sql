@@ -32,7 +32,10 @@ CREATE TABLE versions (
     note text COLLATE "C" NOT NULL,
     created_at bigint NOT NULL,
     -- The definition as JSON, if it is written in something else: SQL reads nothing else.
-    json text COLLATE "C"
+    json text COLLATE "C",
+    -- Which results are written to which shared keys, `[{node | like + depth, key, path}]`, but for those of nodes with
+    -- others inside.
+    writes text COLLATE "C"
 );
 CREATE UNIQUE INDEX versions_by_number ON versions (flow, number);
 
@@ -480,7 +483,8 @@ SELECT id, name, url, kind, kind AS type, services, services AS services_json, q
     CASE WHEN beat_at / 1000 >= extract(epoch FROM now()) - 15 THEN 'online' ELSE 'offline' END AS status
 FROM registrations;
 
--- What happened at nodes, an attempt a row: calls, and what is entered without one.
+-- What happened at nodes, an attempt a row: calls, and what is entered without one. A node with others inside that goes
+-- on in a later round has an attempt there, as it has in the program.
 CREATE VIEW node_runs AS
 WITH shown AS (
     SELECT runs.id AS run, runs.id::text AS uuid, runs.ended_at AS run_ended_at,
@@ -493,10 +497,46 @@ WITH shown AS (
     FROM runs
         LEFT JOIN versions ON versions.id = runs.version
         CROSS JOIN LATERAL (
-            WITH numbered AS (
+            WITH RECURSIVE numbered AS MATERIALIZED (
                 SELECT at, kind, node, event, event::json ->> 'visit' AS visit,
                     row_number() OVER (ORDER BY seq, place) AS n
                 FROM events WHERE events.run = runs.id
+            ),
+            round AS MATERIALIZED (SELECT n, at FROM numbered WHERE kind IN ('retried', 'rerun')),
+            later AS MATERIALIZED (
+                SELECT n, kind, node, (SELECT max(round.n) FROM round WHERE round.n < numbered.n) AS round
+                FROM numbered WHERE node IS NOT NULL AND n > (SELECT min(n) FROM round)
+            ),
+            -- What a place is inside of: its path without the last part, and so on.
+            around (n, kind, node, round, outside) AS (
+                SELECT n, kind, node, round, node FROM later
+                UNION ALL
+                SELECT n, kind, node, round, regexp_replace(outside, '/[^/]*$', '') FROM around
+                WHERE strpos(outside, '/') > 0
+            ),
+            -- What goes on in a later round is not entered again: the first that is heard of it there is something else,
+            -- or comes from inside it.
+            resumed AS MATERIALIZED (
+                SELECT outside AS node, round FROM (
+                    SELECT DISTINCT ON (outside, round) outside, round, node, kind FROM around
+                    ORDER BY outside, round, n
+                ) AS heard
+                WHERE outside <> node OR kind NOT IN ('entered', 'granted', 'opened', 'skipped')
+                UNION
+                SELECT open.node, (SELECT max(n) FROM round)
+                FROM json_array_elements_text(readable(runs.reopened) -> 'open') AS open (node)
+                WHERE open.node NOT IN (SELECT outside FROM around WHERE round = (SELECT max(n) FROM round))
+            ),
+            event_or_not AS (
+                SELECT at, kind, node, event, visit, n FROM numbered WHERE node IS NOT NULL
+                UNION ALL
+                SELECT round.at, 'resumed', resumed.node, json_build_object('input', (
+                    SELECT event::json -> 'input' FROM numbered
+                    WHERE node = resumed.node AND kind = 'entered' AND n < round.n ORDER BY n DESC LIMIT 1
+                ))::text, NULL, round.n
+                FROM resumed JOIN round ON round.n = resumed.round
+                WHERE resumed.node IN (SELECT node FROM numbered WHERE kind = 'entered' AND n < round.n)
+                    AND resumed.node NOT IN (SELECT node FROM numbered WHERE kind = 'granted')
             ),
             told AS (
                 SELECT *,
@@ -507,13 +547,14 @@ WITH shown AS (
                     max(CASE kind WHEN 'granted' THEN (event::json ->> 'fence')::bigint END)
                         OVER (PARTITION BY node) AS last_fence,
                     kind IN ('done', 'failed', 'deferred', 'suspended', 'dropped') AS ends
-                FROM numbered WHERE node IS NOT NULL
+                FROM event_or_not
             ),
             begun AS (
                 SELECT *, CASE kind
                         WHEN 'granted' THEN true
                         WHEN 'entered' THEN NOT is_called
                         WHEN 'opened' THEN NOT is_entered
+                        WHEN 'resumed' THEN true
                         ELSE false
                     END AS begins
                 FROM told
@@ -698,41 +739,56 @@ SELECT runs.id AS run, 'run_' || replace(runs.id::text, '-', '') AS id, runs.acc
         END, ','), '') || '}'
         FROM stated
     ) AS node_states,
-    -- Of a run that is open they are in the journal only: what it was given or was run again with, and what nodes of a
-    -- dag and signals have set since.
+    -- Of a run that is open they are in the journal only: what it was given or was run again with, and what nodes and
+    -- signals have written since. What a node with others inside puts out is not there, and comes when the run ends.
     coalesce(runs.shared, (
-        WITH said AS MATERIALIZED (
+        WITH RECURSIVE said AS MATERIALIZED (
             SELECT kind, node, event::json AS event, row_number() OVER (ORDER BY seq, place) AS n FROM events
             WHERE events.run = runs.id AND kind IN ('started', 'rerun', 'done', 'signaled')
         ),
         base AS MATERIALIZED (
-            SELECT n, coalesce(event -> 'shared', event -> 'params', '{}'::json) AS given FROM said
+            SELECT n, coalesce(event -> 'shared', (
+                SELECT said.event -> 'params' FROM versions WHERE id = runs.version AND form = 'dag'
+            ), '{}'::json) AS given FROM said
             WHERE kind = 'started' OR (kind = 'rerun' AND event -> 'shared' IS NOT NULL) ORDER BY n DESC LIMIT 1
         ),
-        definition AS MATERIALIZED (
-            SELECT CASE
-                    WHEN versions.json IS NOT NULL THEN readable(versions.json)
-                    WHEN ltrim(versions.definition, E' \t\r\n') LIKE '{%' THEN readable(versions.definition)
-                END -> 'nodes' AS nodes
-            FROM versions WHERE versions.id = runs.version AND versions.form = 'dag'
+        -- Patterns are written for `GLOB`, where `[*]` is a star, `[?]` a question mark, `[[]` a bracket.
+        writes AS MATERIALIZED (
+            SELECT one ->> 'node' AS node, replace(replace(replace(replace(replace(replace(replace(
+                    one ->> 'like', '\', '\\'), '%', '\%'), '_', '\_'), '*', '%'), '[%]', '*'), '[?]', '?'), '[[]', '['
+                ) AS pattern,
+                (one ->> 'depth')::integer AS depth, one ->> 'key' AS name, one -> 'path' AS path
+            FROM versions, json_array_elements(readable(versions.writes)) AS one WHERE versions.id = runs.version
         ),
-        setters AS MATERIALIZED (
-            SELECT one ->> 'id' AS node
-            FROM definition, json_array_elements(
-                CASE WHEN json_typeof(definition.nodes) = 'array' THEN definition.nodes ELSE '[]'::json END
-            ) AS one
-            WHERE one ->> 'type' = 'variable_set'
+        results AS MATERIALIZED (
+            SELECT n, node, event -> 'output' AS output FROM said
+            WHERE kind = 'done' AND n > (SELECT n FROM base) AND event -> 'output' IS NOT NULL
+        ),
+        results_written AS (
+            SELECT results.n, writes.name, writes.path, results.output
+            FROM results JOIN writes ON writes.node = results.node
+            UNION ALL
+            SELECT results.n, writes.name, writes.path, results.output
+            FROM writes JOIN results ON results.node LIKE writes.pattern
+                AND length(results.node) - length(replace(results.node, '/', '')) = writes.depth
+        ),
+        -- Paths are followed part by part; what is not there is null.
+        followed (n, name, value, path, at) AS (
+            SELECT n, name, output, path, 0 FROM results_written
+            WHERE json_array_length(path) = 0 OR json_typeof(output) = 'object'
+            UNION ALL
+            SELECT n, name, coalesce(CASE
+                WHEN json_typeof(value) = 'object' AND json_typeof(path -> at) = 'string' THEN value -> (path ->> at)
+                WHEN json_typeof(value) = 'array' AND path ->> at ~ '^[0-9]{1,9}$' THEN value -> (path ->> at)::integer
+            END, 'null'::json), path, at + 1
+            FROM followed WHERE at < json_array_length(path)
         ),
         written (n, name, value) AS (
             SELECT base.n, one.key, one.value::text FROM base, json_each(
                 CASE WHEN json_typeof(base.given) = 'object' THEN base.given ELSE '{}'::json END
             ) AS one
             UNION ALL
-            SELECT said.n, one.key, one.value::text
-            FROM said JOIN setters ON setters.node = said.node, json_each(
-                CASE WHEN json_typeof(said.event -> 'output') = 'object' THEN said.event -> 'output' ELSE '{}'::json END
-            ) AS one
-            WHERE said.kind = 'done' AND said.n > (SELECT n FROM base)
+            SELECT n, name, value::text FROM followed WHERE at = json_array_length(path)
             UNION ALL
             SELECT n, event ->> 'key', coalesce((event -> 'value')::text, 'null') FROM said
             WHERE kind = 'signaled' AND n > (SELECT n FROM base)

@@ -345,7 +345,7 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
     -- Of a run that is open they are in the journal only: what it was given or was run again with, and what nodes and
     -- signals have written since. What a node with others inside puts out is not there, and comes when the run ends.
     coalesce(runs.shared, (
-        WITH said AS MATERIALIZED (
+        WITH RECURSIVE said AS MATERIALIZED (
             SELECT kind, node, event, row_number() OVER (ORDER BY seq, place) AS n FROM events
             WHERE events.run = runs.id AND kind IN ('started', 'rerun', 'done', 'signaled')
         ),
@@ -357,7 +357,7 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
         ),
         writes AS MATERIALIZED (
             SELECT one.value ->> '$.node' AS node, one.value ->> '$.like' AS pattern, one.value ->> '$.depth' AS depth,
-                one.value ->> '$.key' AS name, one.value ->> '$.path' AS path
+                one.value ->> '$.key' AS name, one.value -> '$.path' AS path
             FROM versions, json_each(versions.writes) AS one WHERE versions.id = runs.version
         ),
         results AS MATERIALIZED (
@@ -372,11 +372,27 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
             FROM writes JOIN results ON results.node GLOB writes.pattern
                 AND length(results.node) - length(replace(results.node, '/', '')) = writes.depth
         ),
+        -- Paths are followed part by part: a key of any characters is a key, and what is not there is null.
+        followed (n, name, value, path, n_parts, at) AS (
+            SELECT n, name, output, path, json_array_length(path), 0 FROM results_written
+            WHERE path = '[]' OR json_type(output) = 'object'
+            UNION ALL
+            SELECT n, name, coalesce((
+                SELECT CASE
+                    WHEN one.type IN ('true', 'false', 'null') THEN one.type
+                    WHEN one.type = 'text' THEN json_quote(one.value)
+                    ELSE one.value
+                END
+                FROM json_each(followed.value) AS one
+                WHERE one.key = followed.path ->> followed.at
+                    OR (typeof(one.key) = 'integer' AND CAST(one.key AS TEXT) = followed.path ->> followed.at)
+            ), 'null'), path, n_parts, at + 1
+            FROM followed WHERE at < n_parts
+        ),
         written (n, name, type, value) AS (
             SELECT base.n, one.key, one.type, one.value FROM base, json_each(base.given) AS one
             UNION ALL
-            SELECT n, name, 'object', coalesce(output -> path, 'null') FROM results_written
-            WHERE path = '$' OR json_type(output) = 'object'
+            SELECT n, name, 'object', value FROM followed WHERE at = n_parts
             UNION ALL
             SELECT n, event ->> '$.key', 'object', coalesce(event -> '$.value', 'null') FROM said
             WHERE kind = 'signaled' AND n > (SELECT n FROM base)

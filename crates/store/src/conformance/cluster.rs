@@ -5,6 +5,7 @@
 //! however that ends, and its directory goes with it.
 
 mod disk;
+mod scratch;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,15 +13,12 @@ use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 pub use disk::Disk;
-
-use crate::durability::Durability;
-use crate::postgres::Postgres;
-use crate::store::Store;
+use scratch::TEMPLATE;
+pub use scratch::{Scratch, scratch, shared};
 
 /// How long a server may take to start: a loaded machine is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -317,55 +315,6 @@ impl Drop for Cluster {
         if let Some(mut server) = self.server.take() {
             drop(server.wait());
         }
-    }
-}
-
-const TEMPLATE: &str = "windlass_template";
-
-/// The server that all tests of this process share.
-pub fn shared() -> &'static Cluster {
-    static SHARED: OnceLock<Cluster> = OnceLock::new();
-    SHARED.get_or_init(|| {
-        let cluster = Cluster::start(false);
-        assert!(
-            cluster
-                .sql("postgres", &format!("CREATE DATABASE {TEMPLATE} TEMPLATE template0 ENCODING 'UTF8'"))
-        );
-        let address = cluster.address(TEMPLATE);
-        // A thread of its own: whoever asks may be in a runtime already.
-        let made = std::thread::spawn(move || {
-            block_on(async { Postgres::open(&address, Durability::Fast).await.map(drop) })
-        });
-        made.join().unwrap().unwrap();
-        cluster
-    })
-}
-
-/// A store in a database that is deleted when it is dropped.
-#[derive(Debug)]
-pub struct Scratch {
-    pub store: Postgres,
-    pub address: String,
-    database: String,
-}
-
-/// An empty store of one's own, on the shared server.
-pub async fn scratch() -> Scratch {
-    let database = tokio::task::spawn_blocking(|| shared().copy()).await.unwrap();
-    let address = shared().address(&database);
-    let store = Postgres::open(&address, Durability::Fast).await.unwrap();
-    Scratch { store, address, database }
-}
-
-impl AsRef<dyn Store> for Scratch {
-    fn as_ref(&self) -> &(dyn Store + 'static) {
-        &self.store
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        shared().delete(&self.database);
     }
 }
 

@@ -25,11 +25,12 @@ const LOOP: &str = r#"{"steps": [{"id": "L", "operator": "@control/flow/loop",
 const WRITERS: [&str; 2] = [
     r#"{"steps": [
     {"id": "d", "operator": "@internal/define", "parameters": {"name": "sum", "value": 0}},
-    {"id": "l", "operator": "@control/flow/loop", "parameters": {"limit": 3}, "steps": [
+    {"id": "l[*?]_%\\", "operator": "@control/flow/loop", "parameters": {"limit": 3}, "steps": [
         {"id": "x", "operator": "svc"},
         {"id": "s", "operator": "@internal/assign", "parameters": {"target": "sum", "value": "{{__x.n}}"}}]}]}"#,
     r#"{"start": "a*", "nodes": {
-    "a*": {"service": "s", "post": {"output_key": "all", "output_map": {"first": "list[0]", "none": "no.where"}}},
+    "a*": {"service": "s", "post": {"output_key": "all", "output_map": {"first": "list[0]", "none": "no.where",
+        "odd": "['\"\\']['0'][0]"}}},
     "f": {"kind": "parallel", "parallel_mode": "concurrent", "post": {"output_key": "late"}, "parallel_execs": [
         {"service": "s", "post": {"output_key": "left"}}, {"service": "s", "post": {"output_key": "right"}}]}},
     "edges": [{"from": "a*", "to": "f"}]}"#,
@@ -115,11 +116,11 @@ pub async fn nodes_write_while_their_runs_are_open(store: &dyn Store) {
     let bench = Bench::new(store).await;
     let mut turns = Driver::new(&bench, 1, WRITERS[0]).await;
     turns.start(given(json!({"given": "apart"})), 10).await;
-    turns.done("l/0/x", 1, json!({"n": 5}), 11).await;
-    turns.done("l/1/x", 2, json!({"n": "six"}), 12).await;
+    turns.done("l[*?]_%\\/0/x", 1, json!({"n": 5}), 11).await;
+    turns.done("l[*?]_%\\/1/x", 2, json!({"n": "six"}), 12).await;
     let mut fan = Driver::new(&bench, 2, WRITERS[1]).await;
     fan.start(given(json!({})), 10).await;
-    fan.done("a*", 1, json!({"list": [{"deep": null}, 2]}), 11).await;
+    fan.done("a*", 1, json!({"list": [{"deep": null}, 2], "\"\\": {"0": ["'"]}}), 11).await;
     fan.done("f/1", 3, json!([true]), 12).await;
     for run in [1, 2] {
         // What was written is in the state; the row has it when the run has ended.

@@ -60,7 +60,7 @@ pub(crate) const TABLES: &[Table] = tables! {
     flows by (id) { id: Id, name description labels: Text, is_template: Flag, latest created_at updated_at: Number }
     versions by (id) {
         id flow: Id, number: Number, definition form: Text, lenient: Flag, status note: Text, created_at: Number,
-        json: Text,
+        json writes: Text,
     }
     runs by (id) {
         id: Id, len: Number, flow version: Id, request request_digest labels account: Text, parent_run: Id,

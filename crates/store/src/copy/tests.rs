@@ -44,6 +44,8 @@ fn stories() -> impl Iterator<Item = (&'static str, Story)> {
         replays::a_short_balance_fails_the_call_or_parks_it
         replays::a_wide_fan_is_followed_to_its_end
         rounds::a_rerun_resets_what_follows
+        rounds::a_retry_takes_up_what_failed
+        rounds::nodes_write_while_their_runs_are_open
         children::cancelling_a_run_leaves_a_message_for_each_of_its_children
         jobs::a_job_reads_back_as_it_was_written
         jobs::a_key_can_stay_taken_for_a_while

@@ -9,8 +9,8 @@ use super::link::Link;
 use super::list::{self, Conditions, Source, Value};
 use crate::error::{Refusal, StoreError};
 use crate::flow::{
-    FlowChoice, FlowDraft, FlowQuery, FlowRef, FlowRow, Publication, Published, VersionDraft, VersionRef,
-    VersionRow, as_json,
+    FlowChoice, FlowDraft, FlowQuery, FlowRef, FlowRow, Publication, Published, Readable, VersionDraft,
+    VersionRef, VersionRow,
 };
 use crate::page::{Order, Page};
 
@@ -42,7 +42,7 @@ const NUMBERED: &str = "SELECT 1 FROM versions WHERE flow = $1 AND number = $2";
 const CREATE: &str = "INSERT INTO flows (id, name, description, labels, is_template, latest, created_at, \
      updated_at) VALUES ($1, $2, $3, $4, $5, 0, $6, $6)";
 const PUBLISH: &str = "INSERT INTO versions (id, flow, number, definition, form, lenient, status, note, \
-     created_at, json) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+     created_at, json, writes) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 const RAISE: &str =
     "UPDATE flows SET latest = greatest(latest, $2), updated_at = greatest(updated_at, $3) WHERE id = $1";
 const VERSION: &str = versions!("WHERE id = $1");
@@ -52,7 +52,11 @@ const VERSION_LATEST: &str =
 const VERSIONS: &str = versions!("WHERE flow = $1 ORDER BY number DESC");
 
 /// Publishes, in a transaction of its own.
-pub(super) async fn publish(db: &Link, publication: &Publication) -> Result<Published, StoreError> {
+pub(super) async fn publish(
+    db: &Link,
+    publication: &Publication,
+    readable: &Readable,
+) -> Result<Published, StoreError> {
     let Publication { flow, version, now } = publication;
     let (flow, draft) = match flow {
         FlowChoice::Existing(id) => (*id, None),
@@ -86,7 +90,7 @@ pub(super) async fn publish(db: &Link, publication: &Publication) -> Result<Publ
         create(db, draft, *now).await?;
     }
     if let (Some(draft), Some(number)) = (version, number) {
-        publish_version(db, flow, draft, number, *now).await?;
+        publish_version(db, flow, draft, readable, number, *now).await?;
     }
     let created = draft.is_some() || version.is_some();
     Ok(Published { flow, version: version.as_ref().map(|draft| draft.id).zip(number), created })
@@ -122,14 +126,16 @@ async fn publish_version(
     db: &Link,
     flow: FlowId,
     draft: &VersionDraft,
+    readable: &Readable,
     number: u32,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let VersionDraft { id, number: _, definition, form, lenient, status, note } = draft;
     let (id, flow, number) = (id.key(), flow.key(), i64::from(number));
     let (form, status) = (word(form), word(status));
-    let json = as_json(definition);
-    let row = cells![id, flow, number, text(definition), form, lenient, status, text(note), now.0, json];
+    let Readable { json, writes } = readable;
+    let row =
+        cells![id, flow, number, text(definition), form, lenient, status, text(note), now.0, json, writes];
     db.execute(PUBLISH, &row).await?;
     db.execute(RAISE, &cells![flow, number, now.0]).await?;
     Ok(())

@@ -1,22 +1,17 @@
 //! Flows and their versions.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde::de::IgnoredAny;
-use serde_json::Value;
-use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::id::FlowId;
-use windlass_engine::reference::Seg;
 use windlass_engine::time::Timestamp;
 
 use super::column::{Columns, Id, json, word};
 use super::list::{self, Conditions, Source, key};
 use crate::error::{Refusal, StoreError};
 use crate::flow::{
-    FlowChoice, FlowDraft, FlowQuery, FlowRef, FlowRow, Publication, Published, VersionDraft, VersionRef,
-    VersionRow,
+    FlowChoice, FlowDraft, FlowQuery, FlowRef, FlowRow, Publication, Published, Readable, VersionDraft,
+    VersionRef, VersionRow,
 };
 use crate::page::{Order, Page};
-use crate::project::{Part, Write, writes};
 
 const SOURCE: Source = Source {
     select: "SELECT id, name, description, labels, is_template, latest, created_at, updated_at FROM flows",
@@ -49,54 +44,6 @@ const VERSION_BY_NUMBER: &str = versions!("WHERE flow = ?1 AND number = ?2");
 const VERSION_LATEST: &str =
     versions!("WHERE flow = ?1 AND status = 'published' ORDER BY number DESC LIMIT 1");
 const VERSIONS: &str = versions!("WHERE flow = ?1 ORDER BY number DESC");
-
-/// What SQL can read of a definition.
-pub(super) struct Readable {
-    /// The definition as JSON, if it is not JSON itself.
-    json: Option<String>,
-    /// Which results are written to which shared keys: `[{node | like + depth, key, path}]`.
-    writes: String,
-}
-
-impl Readable {
-    pub(super) fn of(publication: &Publication) -> Readable {
-        let definition = publication.version.as_ref().map_or("", |draft| &draft.definition);
-        let compiled = compile(definition, Strictness::Lenient);
-        let is_json = serde_json::from_str::<IgnoredAny>(definition).is_ok();
-        let writes = compiled.plan.as_deref().map(writes).unwrap_or_default();
-        let writes: Vec<Value> = writes.iter().map(shown).collect();
-        Readable {
-            json: (!is_json).then(|| compiled.definition.to_string()),
-            writes: Value::Array(writes).to_string(),
-        }
-    }
-}
-
-/// A write in the words of SQLite: places as they are, or as a pattern of `GLOB`, and JSON paths.
-fn shown(write: &Write) -> Value {
-    let keys: Vec<&str> = write.node.iter().filter_map(Part::key).collect();
-    let mut shown = if keys.len() == write.node.len() {
-        serde_json::json!({ "node": keys.join("/") })
-    } else {
-        let parts = write.node.iter().map(|part| part.key().map_or_else(|| "*".to_owned(), taken_literally));
-        serde_json::json!({ "like": parts.collect::<Vec<_>>().join("/"), "depth": write.node.len() - 1 })
-    };
-    let path: String = write.path.iter().fold("$".to_owned(), |path, seg| match seg {
-        Seg::Key(key) => format!("{path}.\"{key}\""),
-        Seg::Index(index) => format!("{path}[{index}]"),
-    });
-    shown["key"] = write.key.clone().into();
-    shown["path"] = path.into();
-    shown
-}
-
-/// A text of which no character means something else in a pattern.
-fn taken_literally(text: &str) -> String {
-    text.chars().fold(String::new(), |done, c| match c {
-        '*' | '?' | '[' => format!("{done}[{c}]"),
-        c => format!("{done}{c}"),
-    })
-}
 
 pub(super) fn publish(
     db: &Connection,

@@ -46,7 +46,7 @@ macro_rules! of_run {
 }
 const OF_RUN: &str = of_run!(">", "ASC");
 const OF_RUN_BACK: &str = of_run!("<", "DESC");
-const NUMBER: &str = "SELECT no FROM accounts WHERE id = ?1";
+pub(super) const NUMBER: &str = "SELECT no FROM accounts WHERE id = ?1";
 
 /// A movement as a part has it: key, amount, held, borne by the platform, balance after it, moment.
 #[derive(Serialize, Deserialize)]

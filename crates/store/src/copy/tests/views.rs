@@ -9,8 +9,8 @@ use tokio_postgres::NoTls;
 
 use super::*;
 
-/// Parts of a view, of no use to anybody else.
-const PARTS: [&str; 3] = ["entries_1", "entries_2", "entries_3"];
+/// Parts of a view, of no use to anybody else, and what is a table elsewhere: its rows are compared with the tables.
+const OTHERS: [&str; 4] = ["entries_1", "entries_2", "entries_3", "ledger"];
 
 /// What a column says, whatever it is kept as: ids as UUIDs, flags as numbers, JSON as what it means. Where no text can
 /// hold the character 0, something else stands for it.
@@ -44,7 +44,7 @@ fn in_sqlite(path: &std::path::Path) -> Views {
     let db = Connection::open(path).unwrap();
     let mut names = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'view'").unwrap();
     let names = names.query_map([], |row| row.get::<_, String>(0)).unwrap();
-    let names = names.map(Result::unwrap).filter(|name| !PARTS.contains(&name.as_str()));
+    let names = names.map(Result::unwrap).filter(|name| !OTHERS.contains(&name.as_str()));
     let rows = |name: String| {
         let mut statement = db.prepare(&format!("SELECT * FROM {name}")).unwrap();
         let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();

@@ -1,10 +1,11 @@
 //! The views say what the trait says.
 
+use serde_json::{Value, json};
 use windlass_engine::time::Timestamp;
 
 use super::{block_on, scratch};
 use crate::conformance::cluster::Scratch;
-use crate::conformance::{jobs, records, replays};
+use crate::conformance::{jobs, records, replays, rounds};
 use crate::job::JobQuery;
 use crate::postgres::column::Columns;
 use crate::run::{RunQuery, RunStatus, Since};
@@ -142,5 +143,22 @@ fn workers_are_those_who_registered() {
         };
         assert_eq!(told, expected.iter().map(row).collect::<Vec<_>>());
         assert!(!told.is_empty());
+    });
+}
+
+#[test]
+fn variables_of_an_open_run_are_those_its_nodes_have_written() {
+    block_on(async {
+        let scratch = scratch().await;
+        rounds::nodes_write_while_their_runs_are_open(&scratch.store).await;
+        let found = rows(&scratch, "SELECT runtime_variables FROM workflow_tasks ORDER BY id").await;
+        let read =
+            |row: &Vec<Option<String>>| serde_json::from_str::<Value>(row[0].as_deref().unwrap()).unwrap();
+        let expected = [
+            json!({"sum": "six"}),
+            json!({"all": {"list": [{"deep": null}, 2], "\"\\": {"0": ["'"]}}, "first": {"deep": null},
+                "none": null, "odd": "'", "right": [true]}),
+        ];
+        assert_eq!(found.iter().map(read).collect::<Vec<_>>(), expected);
     });
 }

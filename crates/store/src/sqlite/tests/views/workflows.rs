@@ -309,8 +309,8 @@ fn variables_of_an_open_run_are_those_its_nodes_have_written() {
     let read = |text: &String| serde_json::from_str::<serde_json::Value>(text).unwrap();
     let expected = [
         serde_json::json!({"sum": "six"}),
-        serde_json::json!({"all": {"list": [{"deep": null}, 2]}, "first": {"deep": null}, "none": null,
-            "right": [true]}),
+        serde_json::json!({"all": {"list": [{"deep": null}, 2], "\"\\": {"0": ["'"]}}, "first": {"deep": null},
+            "none": null, "odd": "'", "right": [true]}),
     ];
     assert_eq!(rows.iter().map(read).collect::<Vec<_>>(), expected);
     let mut runs = filled.runs();

@@ -1,0 +1,64 @@
+//! What SQL can read of a definition: the same texts for every database, so that they can be carried from one to
+//! another.
+
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+use windlass_engine::definition::{Strictness, compile};
+use windlass_engine::reference::Seg;
+
+use super::Publication;
+use crate::project::{Part, Write, writes};
+
+/// What is kept beside a definition for those who read the tables.
+pub(crate) struct Readable {
+    /// The definition as JSON, if it is not JSON itself.
+    pub(crate) json: Option<String>,
+    /// Which results are written to which shared keys: `[{node | like + depth, key, path}]`.
+    pub(crate) writes: String,
+}
+
+impl Readable {
+    pub(crate) fn of(publication: &Publication) -> Readable {
+        let definition = publication.version.as_ref().map_or("", |draft| &draft.definition);
+        let compiled = compile(definition, Strictness::Lenient);
+        let is_json = serde_json::from_str::<IgnoredAny>(definition).is_ok();
+        let writes = compiled.plan.as_deref().map(writes).unwrap_or_default();
+        Readable {
+            json: (!is_json).then(|| compiled.definition.to_string()),
+            writes: writes.iter().map(shown).collect::<Value>().to_string(),
+        }
+    }
+}
+
+/// A write with its places as they are, or as a pattern of `GLOB`, and with its path as a list: whatever is in a key, it
+/// is never taken for syntax.
+fn shown(write: &Write) -> Value {
+    let keys: Vec<&str> = write.node.iter().filter_map(Part::key).collect();
+    let mut shown = if keys.len() == write.node.len() {
+        json!({ "node": keys.join("/") })
+    } else {
+        let parts = write.node.iter().map(|part| part.key().map_or_else(|| "*".to_owned(), taken_literally));
+        json!({ "like": parts.collect::<Vec<_>>().join("/"), "depth": write.node.len() - 1 })
+    };
+    shown["key"] = write.key.clone().into();
+    shown["path"] = write
+        .path
+        .iter()
+        .map(|seg| match seg {
+            Seg::Key(key) => json!(key),
+            Seg::Index(index) => json!(index),
+        })
+        .collect();
+    shown
+}
+
+/// A text of which no character means something else in a pattern.
+fn taken_literally(text: &str) -> String {
+    text.chars().fold(String::new(), |mut done, c| {
+        match c {
+            '*' | '?' | '[' => done.extend(['[', c, ']']),
+            c => done.push(c),
+        }
+        done
+    })
+}
