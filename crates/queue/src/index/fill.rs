@@ -99,13 +99,14 @@ impl Index {
         let known = read.map(|(rows, limit)| {
             let (ids, is_full) = (rows.iter().map(JobRow::id).collect(), rows.len() >= limit);
             let last = rows.last().map(Key::of);
+            let is_shared = self.is_shared_out(&rows);
             let mut known = self.add_read(rows, limit);
             if portion.is_some() && known == Known::All {
                 // There may be more, though not of this portion.
                 known = last.map_or(Known::Nothing, |last| Known::Before(Mark::after(last)));
             }
             self.drop_unread(query, begun, portion, known, &ids);
-            self.end_portion(query, portion, is_full);
+            self.end_portion(query, portion, is_full && is_shared);
             known
         });
         self.end_reading();

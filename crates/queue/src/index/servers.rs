@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use windlass_engine::id::JobId;
 use windlass_engine::time::Timestamp;
-use windlass_store::job::Portion;
+use windlass_store::job::{JobRow, Portion};
 
 use super::share::Source;
 use super::{Index, Place};
@@ -211,7 +211,14 @@ impl Index {
         is_own.then(|| self.servers.portion())
     }
 
-    /// Lists were read, and as much as was asked for was there, or not.
+    /// Whether others hand out their shares too. Where theirs pile up at the front, nobody does, and whoever claims has
+    /// to see them.
+    pub(super) fn is_shared_out(&self, rows: &[JobRow]) -> bool {
+        let n_own = rows.iter().filter(|row| self.servers.is_own(row.id())).count();
+        n_own.saturating_mul(self.servers.of).saturating_mul(2) >= rows.len()
+    }
+
+    /// Lists were read, and as much as was asked for was there of what is shared out, or not.
     pub(super) fn end_portion(&mut self, query: &Query, portion: Option<Portion>, is_full: bool) {
         if self.servers.of <= 1 {
             return;

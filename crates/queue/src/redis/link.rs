@@ -1,6 +1,7 @@
 //! A connection to Redis, and the scripts that move jobs over it.
 
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, Script, ToRedisArgs};
@@ -117,6 +118,16 @@ impl Link {
     pub async fn begin_filling(&self, by: &str) -> Result<bool, RedisError> {
         let mut set = redis::cmd("SET");
         set.arg(self.key("windlass:filling")).arg(by).arg("NX").arg("PX").arg(FILLING_MS);
+        let answer: Option<String> = self.ask(&set).await?;
+        Ok(answer.is_some())
+    }
+
+    /// Begins to look for what got lost, once in so long; `false` = somebody else has.
+    pub async fn begin_sweep(&self, every: Duration) -> Result<bool, RedisError> {
+        // A little less, so that whoever comes on time is not late by one.
+        let ms = u64::try_from(every.as_millis()).unwrap_or(u64::MAX) / 10 * 9;
+        let mut set = redis::cmd("SET");
+        set.arg(self.key("windlass:sweep")).arg(1).arg("NX").arg("PX").arg(ms);
         let answer: Option<String> = self.ask(&set).await?;
         Ok(answer.is_some())
     }

@@ -105,8 +105,13 @@ impl Runtime {
                     }
                     may_fill = true;
                 }
-                Take::Crowded if claim.wait.is_zero() => return Ok(Vec::new()),
-                Take::Crowded => return Err(RuntimeError::Busy { retry_after: CROWDED }),
+                Take::Crowded => {
+                    let claimed = self.claim_elsewhere(&query, max, &claim.worker, lease_ms).await?;
+                    if !claimed.is_empty() || claim.wait.is_zero() {
+                        return Ok(claimed);
+                    }
+                    return Err(RuntimeError::Busy { retry_after: CROWDED });
+                }
             }
         }
     }
@@ -114,7 +119,7 @@ impl Runtime {
     /// Whether the claim begins with what is in Redis: every other one that asks for something else too does.
     fn begins_elsewhere(&self, query: &Query) -> bool {
         let Some(relay) = &self.jobs().relay else { return false };
-        !query.services.is_empty() && !query.queues.is_empty() && relay.next_turn().is_multiple_of(2)
+        !query.services.is_empty() && !query.queues.is_empty() && relay.next_mixed().is_multiple_of(2)
     }
 
     /// Waits until there may be something.

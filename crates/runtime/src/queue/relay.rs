@@ -67,6 +67,7 @@ pub(crate) struct Relay {
     n_fills: AtomicU64,
     n_outages: AtomicU64,
     n_claims: AtomicUsize,
+    n_mixed: AtomicUsize,
 }
 
 /// What is to be filled from the store.
@@ -104,6 +105,7 @@ impl Relay {
             n_fills: AtomicU64::new(0),
             n_outages: AtomicU64::new(0),
             n_claims: AtomicUsize::new(0),
+            n_mixed: AtomicUsize::new(0),
         }
     }
 
@@ -147,6 +149,11 @@ impl Relay {
 
     fn wants(&self) -> MutexGuard<'_, Wants> {
         self.wants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number that goes on with every claim that asks for something else too.
+    pub(crate) fn next_mixed(&self) -> usize {
+        self.n_mixed.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A number that goes on with every claim.
@@ -289,7 +296,7 @@ impl Runtime {
                     }
                 }
                 // One server is enough.
-                _ = sweep.tick() => if self.peers().place().0 == 0 {
+                _ = sweep.tick() => if link.begin_sweep(SWEEP).await? {
                     self.want_overdue(relay, SWEEP, |_| true).await;
                 },
             }

@@ -9,6 +9,9 @@ use windlass_engine::reference::Seg;
 use super::Publication;
 use crate::project::{Part, Write, writes};
 
+/// Bytes of what is kept of the writes of one version.
+const WRITES_MAX: usize = 1 << 20;
+
 /// What is kept beside a definition for those who read the tables.
 pub(crate) struct Readable {
     /// The definition as JSON, if it is not JSON itself.
@@ -23,11 +26,24 @@ impl Readable {
         let compiled = compile(definition, Strictness::Lenient);
         let is_json = serde_json::from_str::<IgnoredAny>(definition).is_ok();
         let writes = compiled.plan.as_deref().map(writes).unwrap_or_default();
-        Readable {
-            json: (!is_json).then(|| compiled.definition.to_string()),
-            writes: writes.iter().map(shown).collect::<Value>().to_string(),
+        Readable { json: (!is_json).then(|| compiled.definition.to_string()), writes: listed(&writes) }
+    }
+}
+
+/// All writes as one text; none at all if it would be larger than any definition that somebody reads.
+fn listed(writes: &[Write]) -> String {
+    let mut text = "[".to_owned();
+    for write in writes {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(&shown(write).to_string());
+        if text.len() > WRITES_MAX {
+            return "[]".to_owned();
         }
     }
+    text.push(']');
+    text
 }
 
 /// A write with its places as they are, or as a pattern of `GLOB`, and with its path as a list: whatever is in a key, it

@@ -17,7 +17,7 @@ const BEAT: &str = "UPDATE registrations SET url = coalesce($2, url), load = coa
      beat_at = greatest(beat_at, $4) WHERE id = $1";
 const DRAIN: &str = "UPDATE registrations SET is_draining = $2 WHERE id = $1";
 const FORGET: &str = "DELETE FROM registrations WHERE id IN \
-     (SELECT id FROM registrations WHERE beat_at < $1 LIMIT 1000 FOR UPDATE SKIP LOCKED)";
+     (SELECT id FROM registrations WHERE beat_at < $1 LIMIT 10000 FOR UPDATE SKIP LOCKED)";
 const WORKERS: &str = "SELECT id, name, url, kind, services, queues, load, capacity, is_draining, \
      registered_at, beat_at FROM registrations ORDER BY id";
 

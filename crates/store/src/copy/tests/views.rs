@@ -9,8 +9,8 @@ use tokio_postgres::NoTls;
 
 use super::*;
 
-/// Parts of a view, of no use to anybody else, and what is a table elsewhere: its rows are compared with the tables.
-const OTHERS: [&str; 4] = ["entries_1", "entries_2", "entries_3", "ledger"];
+/// Parts of a view, of no use to anybody else.
+const OTHERS: [&str; 3] = ["entries_1", "entries_2", "entries_3"];
 
 /// What a column says, whatever it is kept as: ids as UUIDs, flags as numbers, JSON as what it means. Where no text can
 /// hold the character 0, something else stands for it.
