@@ -107,10 +107,9 @@ impl Runtime {
                 }
                 Take::Crowded => {
                     let claimed = self.claim_elsewhere(&query, max, &claim.worker, lease_ms).await?;
-                    if !claimed.is_empty() || claim.wait.is_zero() {
-                        return Ok(claimed);
-                    }
-                    return Err(RuntimeError::Busy { retry_after: CROWDED });
+                    let is_enough = claimed.is_some() || claim.wait.is_zero();
+                    let busy = RuntimeError::Busy { retry_after: CROWDED };
+                    return if is_enough { Ok(claimed.unwrap_or_default()) } else { Err(busy) };
                 }
             }
         }
