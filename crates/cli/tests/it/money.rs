@@ -164,6 +164,8 @@ async fn create_task(client: Client, nth: usize) -> String {
     let body = json!({
         "name": "work", "type": "immediate", "queue_name": "work", "account": "rich", "max_retries": 4,
         "payload": {"units": units, "how": how}, "dedup_key": format!("task-{nth}"),
+        // Asked again after a kill, it may have ended already.
+        "unique_for_ms": 600_000,
         "backoff": {"base_ms": 10, "cap_ms": 10},
     });
     let (status, created) = insist(&client, "POST", "/api/v1/tasks", &body).await;
