@@ -216,7 +216,8 @@ fn every_example_comes_to_what_it_says() {
     let store = Store::fresh(&place);
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
     let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
-    command.args(["dev", "--once", "--examples", examples]).args(store.flags());
+    // It is told of a store, and hands out jobs by itself.
+    command.args(["dev", "--once", "--examples", examples, "--store", &store.address()]);
     let output = command.output().unwrap();
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
