@@ -47,6 +47,8 @@ pub(super) async fn load(plan: &Plan, place: &Place, n: usize) -> Result<f64> {
         task??;
     }
     let took = begun.elapsed().as_secs_f64();
+    // Nobody else has the store from here on.
+    drop(runtime);
     bed.close().await;
     place.settled().await?;
     Ok(took)
