@@ -195,6 +195,7 @@ impl Teller {
                 return output::message("a server was heard of a moment ago: waiting until it is gone");
             }
         };
-        output::message(&format!("{doing} {table}: {n_done} of {n_rows}"));
+        let of = n_rows.map(|n| format!(" of {n}")).unwrap_or_default();
+        output::message(&format!("{doing} {table}: {n_done}{of}"));
     }
 }

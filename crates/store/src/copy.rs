@@ -99,7 +99,8 @@ pub struct Progress {
     pub stage: Stage,
     pub table: &'static str,
     pub n_done: u64,
-    pub n_rows: u64,
+    /// Of how many; nobody counts before there is something to compare.
+    pub n_rows: Option<u64>,
 }
 
 /// What came of one table.
@@ -123,8 +124,6 @@ pub struct Copied {
 /// A store whose rows are read and written as they are.
 #[async_trait]
 pub(crate) trait Side: Send + Sync {
-    /// How many rows a table has.
-    async fn count(&self, table: &'static Table) -> Result<u64, StoreError>;
     /// The rows after a place, and the next place; nothing after the last.
     async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<Page, StoreError>;
     /// Adds rows, all of them or none.
@@ -264,7 +263,7 @@ async fn unused(
         if has_waited || servers.iter().all(is_dead) {
             return Ok(servers);
         }
-        tell(Progress { stage: Stage::Waiting, table: "servers", n_done: 0, n_rows: 0 });
+        tell(Progress { stage: Stage::Waiting, table: "servers", n_done: 0, n_rows: None });
         tokio::time::sleep(LOOK).await;
     }
 }
@@ -297,7 +296,6 @@ impl Copy<'_> {
     ) -> Result<Tally, CopyError> {
         let reading = |source| CopyError::Table { place: self.from.clone(), table: table.name, source };
         let writing = |source| CopyError::Table { place: self.to.clone(), table: table.name, source };
-        let n_rows = self.source.count(table).await.map_err(reading)?;
         let mut tally = Tally::default();
         let mut page = self.source.page(table, None).await.map_err(reading)?;
         while !page.rows.is_empty() {
@@ -312,7 +310,7 @@ impl Copy<'_> {
             let (ahead, written) = tokio::join!(ahead, self.target.put(table, rows));
             written.map_err(writing)?;
             page = ahead.map_err(reading)?;
-            tell(Progress { stage: Stage::Copying, table: table.name, n_done: tally.n_rows, n_rows });
+            tell(Progress { stage: Stage::Copying, table: table.name, n_done: tally.n_rows, n_rows: None });
         }
         Ok(tally)
     }
@@ -330,7 +328,7 @@ impl Copy<'_> {
             let page = self.target.page(table, next).await.map_err(reading)?;
             page.rows.iter().for_each(|row| to.add(row));
             if !page.rows.is_empty() {
-                let (n_done, n_rows) = (to.n_rows, from.n_rows);
+                let (n_done, n_rows) = (to.n_rows, Some(from.n_rows));
                 tell(Progress { stage: Stage::Comparing, table: table.name, n_done, n_rows });
             }
             next = page.next;

@@ -79,6 +79,7 @@ fn source(table: &Table) -> (String, &'static [&'static str]) {
     match table.name {
         // Counts are kept in parts, and what adds up to nothing is forgotten later.
         "queue_depths" => {
+            // After the name of the queue.
             let counts = table.columns.iter().skip(1).map(|column| column.name);
             let sums: Vec<String> =
                 counts.clone().map(|name| format!("sum({name})::bigint AS {name}")).collect();
@@ -125,10 +126,6 @@ fn put_sql(table: &Table) -> String {
         columns.iter().zip(1..).map(|(column, n)| format!("${n}::{}", array_word(column.kind))).collect();
     let (name, names, arrays) = (table.name, names.join(", "), arrays.join(", "));
     format!("INSERT INTO {name} ({names}) SELECT * FROM UNNEST({arrays})")
-}
-
-fn count_sql(table: &Table) -> String {
-    format!("SELECT count(*) FROM {}", source(table).0)
 }
 
 fn clear_sql() -> String {
@@ -235,11 +232,6 @@ async fn put(db: &Link, table: &Table, mut rows: Vec<Row>) -> Result<(), StoreEr
 
 #[async_trait]
 impl Side for Postgres {
-    async fn count(&self, table: &'static Table) -> Result<u64, StoreError> {
-        let rows = self.link().await?.ask_once(&count_sql(table), &[]).await?;
-        rows.first().map_or(Ok(0), |row| Columns::of(row).number())
-    }
-
     async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<Page, StoreError> {
         page(&self.link().await?, table, after.as_ref()).await
     }
@@ -312,7 +304,7 @@ mod tests {
             let scratch = scratch().await;
             let db = scratch.store.link().await.unwrap();
             for table in TABLES {
-                for sql in [page_sql(table, true), page_sql(table, false), put_sql(table), count_sql(table)] {
+                for sql in [page_sql(table, true), page_sql(table, false), put_sql(table)] {
                     db.prepare(&sql).await.unwrap_or_else(|error| panic!("{error:?}\n{sql}"));
                 }
             }

@@ -64,10 +64,6 @@ fn put_sql(table: &Table) -> String {
     format!("INSERT INTO {} ({}) VALUES ({})", table.name, columns.join(", "), values.join(", "))
 }
 
-fn count_sql(table: &Table) -> String {
-    format!("SELECT count(*) FROM {}", table.name)
-}
-
 fn clear_sql(table: &Table) -> String {
     match table.name {
         "ledger" => ledger::CLEAR.to_owned(),
@@ -154,11 +150,6 @@ fn put(db: &Connection, table: &Table, rows: &[Row]) -> Result<(), StoreError> {
 
 #[async_trait]
 impl Side for Sqlite {
-    async fn count(&self, table: &'static Table) -> Result<u64, StoreError> {
-        let count = |db: &Connection| Ok(db.query_row(&count_sql(table), [], |row| row.get::<_, i64>(0))?);
-        Ok(self.read(count).await?.cast_unsigned())
-    }
-
     async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<Page, StoreError> {
         let page = if table.name == "ledger" { ledger::page } else { page };
         self.read(move |db| page(db, table, after.as_ref())).await
