@@ -96,8 +96,8 @@ impl Attempt {
     }
 }
 
-/// The id of an attempt: that of its job, with the number in the place of the last 32 bits, which are random and tell
-/// no two jobs apart that the others do not.
+/// The id of an attempt: that of its job, with the number in the place of the last 32 bits. Those are random, and the
+/// others tell plain jobs apart without them; of the calls of one run, 32 bits are left to do so.
 pub fn attempt_id(job: JobId, number: u32) -> Uuid {
     let mut bytes = *job.uuid().as_bytes();
     bytes[12..].copy_from_slice(&number.to_be_bytes());
