@@ -17,6 +17,8 @@ const AT_ONCE: usize = 1_000;
 /// What a ledger adds up to so far.
 #[derive(Default)]
 struct Sums {
+    /// The number of the last row.
+    seq: u64,
     balance: i128,
     /// How far the balances that the rows say are off since the last wrong one, which was told.
     off: i128,
@@ -33,6 +35,14 @@ struct Charge {
 impl Sums {
     /// Adds a row; says what is wrong about it.
     fn add(&mut self, row: &LedgerRow) -> Option<String> {
+        let (before, wrong) = (self.seq, self.add_movement(row));
+        self.seq = row.seq;
+        // What is missing may add up to nothing.
+        let is_next = before.checked_add(1) == Some(row.seq);
+        if is_next { wrong } else { Some(format!("its ledger goes from entry {before} to {}", row.seq)) }
+    }
+
+    fn add_movement(&mut self, row: &LedgerRow) -> Option<String> {
         let Movement { kind, amount, key, held, borne_by_platform: _ } = &row.posting.movement;
         self.balance += i128::from(*amount);
         self.held += i128::from(*held);
@@ -85,6 +95,9 @@ impl Runtime {
             let (subject, node) = (account.id.clone(), None);
             found.findings.push(Finding { subject, node, what, repaired: false });
         };
+        if sums.seq < account.revision {
+            told(format!("its ledger ends with entry {}, there were {}", sums.seq, account.revision));
+        }
         // One that is off as its last row is was told of then.
         if sums.balance + sums.off != i128::from(account.balance) {
             told(format!("its balance is {}, its ledger adds up to {}", account.balance, sums.balance));
@@ -166,16 +179,31 @@ mod tests {
 
     use super::*;
 
-    /// Adds movements with these balances after them, and says all that is wrong.
-    fn wrong(movements: &[(Movement, i64)]) -> Vec<String> {
-        let mut sums = Sums::default();
-        let rows = movements.iter().zip(1..).map(|((movement, balance_after), seq)| LedgerRow {
+    /// The ledger of these movements, with these balances after them.
+    fn rows(movements: &[(Movement, i64)]) -> Vec<LedgerRow> {
+        let row = |((movement, balance_after), seq): (&(Movement, i64), u64)| LedgerRow {
             seq,
             posting: Posting { account: "a".to_owned(), movement: movement.clone(), run: None, node: None },
             balance_after: *balance_after,
             at: Timestamp(0),
-        });
-        rows.filter_map(|row| sums.add(&row)).collect()
+        };
+        movements.iter().zip(1..).map(row).collect()
+    }
+
+    /// Adds them up, and says all that is wrong.
+    fn wrong(movements: &[(Movement, i64)]) -> Vec<String> {
+        let mut sums = Sums::default();
+        rows(movements).iter().filter_map(|row| sums.add(row)).collect()
+    }
+
+    #[test]
+    fn what_is_missing_is_told_even_if_it_adds_up_to_nothing() {
+        let (deposit, refund) = (Movement::deposit("d", 10), Movement::refund("charge:x/1", 6));
+        let mut rows = rows(&[(deposit, 10), (charge(6), 4), (refund, 10), (Movement::deposit("e", 1), 11)]);
+        rows.drain(1..3);
+        let mut sums = Sums::default();
+        let wrong: Vec<String> = rows.iter().filter_map(|row| sums.add(row)).collect();
+        assert_eq!(wrong, ["its ledger goes from entry 1 to 4"]);
     }
 
     fn charge(amount: i64) -> Movement {
