@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use windlass_sdk::Client;
-use windlass_sdk::types::{NewRun, RunStatus, Signal};
+use windlass_sdk::types::{NewRun, Signal};
 use windlass_store::conformance::cluster::Cluster as Database;
 
 use crate::desk::text;
-use crate::kill::{Acknowledged, Asked, calls, check_history, waits, worker};
-use crate::server::{PATIENCE, Place, Server, publish, with_params};
+use crate::kill::{Acknowledged, Asked, all_ended, calls, waits, worker};
+use crate::server::{Place, Server, publish, with_params};
 use crate::store::Store;
-use crate::talk::{ends, expect, get, journal, post, seen, start};
+use crate::talk::{ends, expect, get, post, seen, start};
 
 /// What `windlass store copy` says that must end with this code.
 #[track_caller]
@@ -268,17 +268,7 @@ async fn what_a_killed_server_left_is_copied_and_goes_on() {
     let working =
         tokio::spawn(worker(client.clone(), "copier", &asked).listen(listener, url).run(stop_worker.clone()));
     let runs = runs.lock().unwrap().clone();
-    for run in &runs {
-        let Some(ended) = client.wait(&run.id, Some(PATIENCE)).await.unwrap() else {
-            panic!("{} ({}) did not end: {:?}", run.id, run.flow, client.why(&run.id).await);
-        };
-        assert_eq!(ended.summary.status, RunStatus::Completed, "{}: {:?}", run.id, ended.summary.error);
-        assert_eq!(ended.shared["c"], json!(run.x * 8));
-    }
-    let asked = asked.lock().unwrap().clone();
-    for run in &runs {
-        check_history(run, &journal(&client, &run.id).await, &asked);
-    }
+    all_ended(std::slice::from_ref(&client), &runs, &asked).await;
     no_findings(&client).await;
     stop_worker.cancel();
     working.await.unwrap().unwrap();

@@ -71,6 +71,27 @@ pub(crate) fn worker(client: Client, id: &str, asked: &Asked) -> Worker {
     )
 }
 
+/// Every run that was acknowledged has ended as it must, whichever server is asked, and its journal says so.
+pub(crate) async fn all_ended(clients: &[Client], runs: &[Acknowledged], asked: &Asked) {
+    for (n, run) in runs.iter().enumerate() {
+        let client = &clients[n % clients.len()];
+        let Some(ended) = client.wait(&run.id, Some(PATIENCE)).await.unwrap() else {
+            panic!("{} ({}) did not end: {:?}", run.id, run.flow, client.why(&run.id).await);
+        };
+        assert_eq!(ended.summary.status, RunStatus::Completed, "{}: {:?}", run.id, ended.summary.error);
+        match run.flow {
+            "waits" => assert_eq!(ended.shared["out"], json!([run.x * 8, (run.x + 1) * 8])),
+            _ => assert_eq!(ended.shared["c"], json!(run.x * 8)),
+        }
+    }
+    let ids: BTreeSet<&String> = runs.iter().map(|run| &run.id).collect();
+    assert_eq!(ids.len(), runs.len(), "two requests made one run");
+    let asked = asked.lock().unwrap().clone();
+    for (n, run) in runs.iter().enumerate() {
+        check_history(run, &journal(&clients[n % clients.len()], &run.id).await, &asked);
+    }
+}
+
 /// Starts runs until told to stop, each until it is acknowledged.
 async fn start_runs(
     client: Client,
@@ -125,7 +146,7 @@ async fn send_signals(client: Client, acknowledged: Arc<Mutex<Vec<Acknowledged>>
 }
 
 /// Every node ended once per visit, the run ended once, and only granted calls were answered.
-pub(crate) fn check_history(run: &Acknowledged, events: &[Value], asked: &BTreeMap<String, usize>) {
+fn check_history(run: &Acknowledged, events: &[Value], asked: &BTreeMap<String, usize>) {
     let ends = events.iter().filter(|event| event["e"] == "ended").count();
     assert_eq!(ends, 1, "{} ended {ends} times", run.id);
     let mut granted = BTreeSet::new();
@@ -188,23 +209,9 @@ async fn fifty_kills_lose_nothing_and_do_nothing_twice() {
 
     let runs = acknowledged.lock().unwrap().clone();
     assert!(runs.len() >= RUNS_MIN, "only {} runs were acknowledged", runs.len());
-    for run in &runs {
-        let Some(ended) = client.wait(&run.id, Some(PATIENCE)).await.unwrap() else {
-            panic!("{} ({}) did not end: {:?}", run.id, run.flow, client.why(&run.id).await);
-        };
-        assert_eq!(ended.summary.status, RunStatus::Completed, "{}: {:?}", run.id, ended.summary.error);
-        match run.flow {
-            "waits" => assert_eq!(ended.shared["out"], json!([run.x * 8, (run.x + 1) * 8])),
-            _ => assert_eq!(ended.shared["c"], json!(run.x * 8)),
-        }
-    }
-    let ids: BTreeSet<&String> = runs.iter().map(|run| &run.id).collect();
-    assert_eq!(ids.len(), runs.len(), "two requests made one run");
-    let asked = asked.lock().unwrap().clone();
-    for run in &runs {
-        check_history(run, &journal(&client, &run.id).await, &asked);
-    }
+    all_ended(&[client], &runs, &asked).await;
     stop_workers.cancel();
     working.await.unwrap().unwrap();
-    println!("{} runs, {} calls made, {n_kills} kills", runs.len(), asked.values().sum::<usize>());
+    let n_calls: usize = asked.lock().unwrap().values().sum();
+    println!("{} runs, {n_calls} calls made, {n_kills} kills", runs.len());
 }

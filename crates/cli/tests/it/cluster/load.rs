@@ -10,13 +10,13 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_sdk::Client;
-use windlass_sdk::types::{NewTask, PageQuery, RunStatus, Signal, TasksQuery};
+use windlass_sdk::types::{NewTask, PageQuery, Signal, TasksQuery};
 use windlass_sdk::worker::Call;
 
 use super::{Cluster, says_ready};
-use crate::kill::{Acknowledged, Asked, calls, check_history, waits, worker};
+use crate::kill::{Acknowledged, Asked, all_ended, calls, waits, worker};
 use crate::server::{PATIENCE, publish, with_params};
-use crate::talk::{expect, journal, seen};
+use crate::talk::{expect, seen};
 
 const DEPOSIT: i64 = 1_000_000;
 /// What a call costs, and a job.
@@ -155,6 +155,7 @@ where
     F: Future<Output = Result<T, E>>,
 {
     let begun = Instant::now();
+    // Round and round, beginning with that one.
     for client in clients.iter().cycle().skip(first % clients.len()) {
         if let Ok(Ok(answer)) = tokio::time::timeout(ANSWER, ask(client.clone())).await {
             return answer;
@@ -247,26 +248,6 @@ async fn send_signals(clients: &[Client], runs: &[Acknowledged]) {
             }
         };
         insist(clients, n, ask).await;
-    }
-}
-
-async fn all_ended(clients: &[Client], runs: &[Acknowledged], asked: &Asked) {
-    for (n, run) in runs.iter().enumerate() {
-        let client = &clients[n % clients.len()];
-        let Some(ended) = client.wait(&run.id, Some(PATIENCE)).await.unwrap() else {
-            panic!("{} ({}) did not end: {:?}", run.id, run.flow, client.why(&run.id).await);
-        };
-        assert_eq!(ended.summary.status, RunStatus::Completed, "{}: {:?}", run.id, ended.summary.error);
-        match run.flow {
-            "waits" => assert_eq!(ended.shared["out"], json!([run.x * 8, (run.x + 1) * 8])),
-            _ => assert_eq!(ended.shared["c"], json!(run.x * 8)),
-        }
-    }
-    let ids: BTreeSet<&String> = runs.iter().map(|run| &run.id).collect();
-    assert_eq!(ids.len(), runs.len(), "two requests made one run");
-    let asked = asked.lock().unwrap().clone();
-    for (n, run) in runs.iter().enumerate() {
-        check_history(run, &journal(&clients[n % clients.len()], &run.id).await, &asked);
     }
 }
 

@@ -38,6 +38,7 @@ impl Network {
             if begun.elapsed() > Duration::from_secs(5) {
                 return skip("no network can be made, which takes root");
             }
+            // Nobody is told when it is there.
             std::thread::sleep(Duration::from_millis(5));
         }
         for nth in 0..n_cables {
