@@ -69,7 +69,7 @@ use crate::store::{Due, Retained, Store};
 pub(crate) use copy::Held;
 
 use column::{Columns, Id, bound, cells};
-use link::Link;
+use link::{Link, Purpose};
 use listen::Channel;
 use trouble::{Kind, kind};
 use writer::{WRITERS, Writer};
@@ -140,8 +140,8 @@ impl Postgres {
         has_to_be_whole: bool,
     ) -> Result<Postgres, StoreError> {
         let config = reach(address).await?;
-        let readers = link::pool(config.clone(), durability, READERS)?;
-        let writers = link::pool(config.clone(), durability, WRITERS)?;
+        let readers = link::pool(config.clone(), durability, Purpose::Anything, READERS)?;
+        let writers = link::pool(config.clone(), durability, Purpose::Commits, WRITERS)?;
         let db = Link::take(&readers).await?;
         address::check(&db).await?;
         if has_to_be_whole {
@@ -163,7 +163,7 @@ impl Postgres {
     /// Whether there are tables of the program at an address.
     #[cfg(feature = "sqlite")]
     pub(crate) async fn is_there(address: &str) -> Result<bool, StoreError> {
-        let pool = link::pool(reach(address).await?, Durability::Strict, 1)?;
+        let pool = link::pool(reach(address).await?, Durability::Strict, Purpose::Anything, 1)?;
         schema::is_there(&Link::take(&pool).await?).await
     }
 

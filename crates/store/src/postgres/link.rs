@@ -33,10 +33,21 @@ const SESSION: &str = "SET statement_timeout = 30000; SET lock_timeout = 5000; \
 // Statements that look at a few rows in many ways are estimated to cost enough to be compiled, which takes a hundred
 // times as long as they do. Not every database has this.
 const INTERPRETED: &str = "SELECT set_config('jit', 'off', false) FROM pg_settings WHERE name = 'jit';";
+// Whoever writes looks rows up by their keys, some at a time. A statement is planned before there is much in its table,
+// and kept: told nothing, the database would take to reading whole tables, and go on when they have grown.
+const BY_KEY: &str = "SELECT set_config(name, CASE name WHEN 'plan_cache_mode' THEN 'force_generic_plan' ELSE 'off' END, \
+     false) FROM pg_settings WHERE name IN ('enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'plan_cache_mode');";
 // One that was set to wait for more than its own disk is not made to wait for less.
 const STRICT: &str = "SELECT set_config('synchronous_commit', 'on', false) \
      WHERE current_setting('synchronous_commit') IN ('off', 'local')";
 const FAST: &str = "SET synchronous_commit = off";
+
+/// What connections are for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Purpose {
+    Commits,
+    Anything,
+}
 
 /// One statement and what is bound to it.
 pub(super) struct Ask<'a> {
@@ -71,20 +82,30 @@ pub(super) fn configure(mut config: Config) -> Config {
 pub(super) async fn prepare(
     client: &tokio_postgres::Client,
     durability: Durability,
+    purpose: Purpose,
 ) -> Result<(), tokio_postgres::Error> {
+    let plans = match purpose {
+        Purpose::Commits => BY_KEY,
+        Purpose::Anything => "",
+    };
     let level = match durability {
         Durability::Strict => STRICT,
         Durability::Fast => FAST,
     };
-    client.batch_execute(&format!("{SESSION} {INTERPRETED} {level}")).await
+    client.batch_execute(&format!("{SESSION} {INTERPRETED} {plans} {level}")).await
 }
 
 /// Connections that are made as they are needed, so many at most.
-pub(super) fn pool(config: Config, durability: Durability, most: usize) -> Result<Pool, StoreError> {
+pub(super) fn pool(
+    config: Config,
+    durability: Durability,
+    purpose: Purpose,
+    most: usize,
+) -> Result<Pool, StoreError> {
     let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = Manager::from_config(config, NoTls, manager);
     let hook = Hook::async_fn(move |client, _| {
-        Box::pin(async move { prepare(client, durability).await.map_err(HookError::Backend) })
+        Box::pin(async move { prepare(client, durability, purpose).await.map_err(HookError::Backend) })
     });
     Pool::builder(manager)
         .max_size(most)

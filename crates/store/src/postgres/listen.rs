@@ -18,7 +18,7 @@ use uuid::Uuid;
 use windlass_engine::id::RunId;
 
 use super::column::{Id, cells};
-use super::link::{self, Link};
+use super::link::{self, Link, Purpose};
 use crate::durability::Durability;
 use crate::error::StoreError;
 use crate::hint::{Hint, Hints, Listeners};
@@ -68,7 +68,7 @@ pub(super) struct Channel {
 impl Channel {
     pub(super) fn new(config: Config) -> Result<Self, StoreError> {
         let (me, said) = (Uuid::now_v7(), Listeners::default());
-        let voice = link::pool(config.clone(), Durability::Fast, 1)?;
+        let voice = link::pool(config.clone(), Durability::Fast, Purpose::Anything, 1)?;
         tokio::spawn(speak(voice, me, said.add()));
         Ok(Channel {
             me,

@@ -57,6 +57,7 @@ fn no_connection_compiles_its_statements() {
 
 mod bench;
 mod crashes;
+mod groups;
 mod many;
 mod opening;
 mod plans;

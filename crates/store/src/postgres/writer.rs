@@ -94,8 +94,7 @@ async fn serve(means: Arc<Means>, mut inbox: mpsc::Receiver<Call>, shards: [i64;
             n += call.drafts.len();
             group.push(call);
         }
-        let (means, slot) = (means.clone(), Slot { shard, give_back: give_back.clone() });
-        tokio::spawn(async move { perform(&means, group, slot.shard).await });
+        tokio::spawn(perform(means.clone(), group, Slot { shard, give_back: give_back.clone() }));
     }
 }
 
@@ -112,14 +111,14 @@ impl Drop for Slot {
     }
 }
 
-/// Writes a group, and answers everybody.
-async fn perform(means: &Means, group: Vec<Call>, shard: i64) {
+/// Writes a group, and answers everybody. The slot is held to the end.
+async fn perform(means: Arc<Means>, group: Vec<Call>, slot: Slot) {
     let (mut drafts, mut owed) = (Vec::new(), Vec::with_capacity(group.len()));
     for call in group {
         owed.push((call.drafts.len(), call.answer));
         drafts.extend(call.drafts);
     }
-    let mut answers = commit_all(means, &drafts, shard).await.into_iter();
+    let mut answers = commit_all(&means, &drafts, slot.shard).await.into_iter();
     for (n, answer) in owed {
         // Somebody who has gone does not want it.
         drop(answer.send(answers.by_ref().take(n).collect()));

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::bench::{commit, entry, id, len, publish};
+use super::groups::so_many_wait;
 use super::{block_on, scratch};
 use crate::conformance::cluster::Cluster;
 use crate::durability::Durability;
@@ -114,17 +115,6 @@ fn a_commit_whose_connection_is_cut_is_looked_up() {
     });
 }
 
-/// Returns when a transaction of this database waits for the rows of another.
-async fn somebody_waits(address: &str) {
-    let onlooker = Postgres::open(address, Durability::Fast).await.unwrap();
-    let link = onlooker.link().await.unwrap();
-    let waiting = "SELECT 1 FROM pg_stat_activity \
-                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    while link.ask(waiting, &[]).await.unwrap().is_empty() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
 #[test]
 fn a_row_that_somebody_else_holds_keeps_only_its_own_commit_waiting() {
     block_on(async {
@@ -147,7 +137,7 @@ fn a_row_that_somebody_else_holds_keeps_only_its_own_commit_waiting() {
         tokio::select! {
             biased;
             answer = &mut waiting => panic!("{answer:?}"),
-            () = somebody_waits(&scratch.address) => {}
+            () = so_many_wait(&scratch.address, 1) => {}
         }
         // Few enough to be done, on a slow disk too, before the one who waits gives up.
         for n in 1..10 {

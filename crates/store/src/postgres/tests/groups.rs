@@ -1,0 +1,85 @@
+//! What is written together.
+
+use std::time::Duration;
+
+use windlass_engine::id::RunId;
+
+use super::bench::{commit, entry, id, publish};
+use super::{block_on, commit as statements, job, run, scratch};
+use crate::durability::Durability;
+use crate::postgres::column::Columns;
+use crate::postgres::link::{self, Link, Purpose};
+use crate::postgres::writer::WRITERS;
+use crate::postgres::{Postgres, reach};
+
+/// Returns when so many transactions of this database wait for the rows of another.
+pub(super) async fn so_many_wait(address: &str, n: usize) {
+    let onlooker = Postgres::open(address, Durability::Fast).await.unwrap();
+    let link = onlooker.link().await.unwrap();
+    let waiting = "SELECT 1 FROM pg_stat_activity \
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while link.ask(waiting, &[]).await.unwrap().len() < n {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[test]
+fn what_comes_while_all_who_write_are_busy_is_one_transaction() {
+    block_on(async {
+        let scratch = scratch().await;
+        let (store, n) = (&scratch.store, WRITERS as u64);
+        publish(store).await;
+        for run in 1..=n {
+            commit(store, entry(1, run, 0)).await.unwrap();
+        }
+        let held = store.link().await.unwrap();
+        held.say("BEGIN; SELECT 1 FROM runs FOR UPDATE").await.unwrap();
+        let mut busy: Vec<_> = (1..=n).map(|run| Box::pin(commit(store, entry(1, run, 1)))).collect();
+        for (nth, commit) in busy.iter_mut().enumerate() {
+            // Not with the next one: each keeps one who writes busy.
+            tokio::select! {
+                biased;
+                answer = commit => panic!("{answer:?}"),
+                () = so_many_wait(&scratch.address, nth + 1) => {}
+            }
+        }
+        let mut late: Vec<_> =
+            (n + 1..=n + 20).map(|run| Box::pin(commit(store, entry(1, run, 0)))).collect();
+        for commit in &mut late {
+            tokio::select! {
+                biased;
+                answer = commit => panic!("{answer:?}"),
+                () = tokio::time::sleep(Duration::from_millis(5)) => {}
+            }
+        }
+        held.say("COMMIT").await.unwrap();
+        for commit in busy.into_iter().chain(late) {
+            commit.await.unwrap();
+        }
+        let first: RunId = id("run", n);
+        let transactions = format!("SELECT DISTINCT xmin::text FROM journal WHERE run > '{}'", first.uuid());
+        assert_eq!(held.ask_once(&transactions, &[]).await.unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn commits_look_rows_up_by_their_keys_even_if_they_are_planned_in_an_empty_database() {
+    block_on(async {
+        let scratch = scratch().await;
+        let config = reach(&scratch.address).await.unwrap();
+        let pool = link::pool(config, Durability::Fast, Purpose::Commits, 1).unwrap();
+        let db = Link::take(&pool).await.unwrap();
+        for sql in run::CHANGES.iter().chain(job::CHANGES).chain(statements::ALL) {
+            db.say(&format!("PREPARE asked AS {sql}")).await.unwrap();
+            let n = (1..).take_while(|n| sql.contains(&format!("${n}"))).count();
+            let explain = format!("EXPLAIN EXECUTE asked({})", vec!["NULL"; n].join(", "));
+            let plan = db.ask_once(&explain, &[]).await.unwrap();
+            let plan: Vec<String> = plan.iter().map(|row| Columns::of(row).value().unwrap()).collect();
+            let plan = plan.join("\n");
+            for whole in ["Seq Scan", "Hash Join", "Merge Join"] {
+                assert!(!plan.contains(whole), "{plan}\n{sql}");
+            }
+            db.say("DEALLOCATE asked").await.unwrap();
+        }
+    });
+}
