@@ -173,6 +173,7 @@ runs.updated_at bigint NOT NULL
 runs.ended_at bigint
 runs.reopened text COLLATE "C"
 runs.settled_at bigint
+runs.wake_slot bigint
 schedules.id uuid NOT NULL
 schedules.rev bigint NOT NULL
 schedules.name text COLLATE "C" NOT NULL
@@ -276,7 +277,7 @@ CREATE INDEX runs_by_owner ON public.runs USING btree (owner_server, owner_epoch
 CREATE INDEX runs_by_parent ON public.runs USING btree (parent_run) WHERE (parent_run IS NOT NULL)
 CREATE UNIQUE INDEX runs_by_request ON public.runs USING btree (request) WHERE (request IS NOT NULL)
 CREATE INDEX runs_by_schedule ON public.runs USING btree (schedule, created_at, id) WHERE (schedule IS NOT NULL)
-CREATE INDEX runs_by_wake ON public.runs USING btree (wake_at, id) WHERE (wake_at IS NOT NULL)
+CREATE INDEX runs_by_wake ON public.runs USING btree (wake_slot, id) WHERE (wake_slot IS NOT NULL)
 CREATE INDEX runs_failed ON public.runs USING btree (created_at, id) WHERE (status = 'failed'::text)
 CREATE INDEX runs_in_need ON public.runs USING btree (account, needs) WHERE (needs IS NOT NULL)
 CREATE INDEX runs_open ON public.runs USING btree (created_at, id) WHERE (ended_at IS NULL)

@@ -55,7 +55,8 @@ const OWNERS: &str = "WITH RECURSIVE owner (server, epoch) AS ( \
          AND (owner_server, owner_epoch) > (owner.server, owner.epoch) \
          ORDER BY owner_server, owner_epoch LIMIT 1) AS next \
      ) SELECT server, epoch FROM owner";
-const DUE: &str = "SELECT wake_at, id FROM runs WHERE wake_at <= $1 ORDER BY wake_at, id LIMIT $2";
+const DUE: &str = "SELECT wake_at, id FROM runs WHERE wake_slot <= $1::bigint >> 14 AND wake_at <= $1 \
+     ORDER BY wake_slot, wake_at, id LIMIT $2";
 
 fn read(row: &Row) -> Result<RunRow, StoreError> {
     let mut columns = Columns::of(row);

@@ -14,8 +14,10 @@ struct Migration {
 }
 
 /// All migrations, in order: their numbers are their places, from 1.
-const MIGRATIONS: [Migration; 1] =
-    [Migration { name: "0001_first", sql: include_str!("../../migrations/postgres/0001_first.sql") }];
+const MIGRATIONS: [Migration; 2] = [
+    Migration { name: "0001_first", sql: include_str!("../../migrations/postgres/0001_first.sql") },
+    Migration { name: "0002_slots", sql: include_str!("../../migrations/postgres/0002_slots.sql") },
+];
 
 const IS_THERE: &str = "SELECT to_regclass('migrations') IS NOT NULL";
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS migrations (\
