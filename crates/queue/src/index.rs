@@ -85,6 +85,8 @@ struct Slot {
     bytes: usize,
     /// After how many readings it came to its place.
     since: u64,
+    /// It was not read from the store: whoever wrote it said so.
+    is_offered: bool,
 }
 
 /// Where somebody has a job.
@@ -262,7 +264,10 @@ impl Index {
         taken.push(row.clone());
         self.n_taken += 1;
         self.spend(&row, now);
-        self.rows.insert(key.id, Slot { row, place: Place::Taken, bytes, since: self.n_readings });
+        self.rows.insert(
+            key.id,
+            Slot { row, place: Place::Taken, bytes, since: self.n_readings, is_offered: false },
+        );
         bytes
     }
 
@@ -291,7 +296,10 @@ impl Index {
         }
         let bytes = weight_of(&row);
         self.held.add(bytes);
-        self.rows.insert(row.id(), Slot { row, place: Place::Held, bytes, since: self.n_readings });
+        self.rows.insert(
+            row.id(),
+            Slot { row, place: Place::Held, bytes, since: self.n_readings, is_offered: false },
+        );
     }
 
     /// Adds a ready job and wakes somebody for it. When there is no room, the last of its queue is left to the store.
@@ -305,7 +313,7 @@ impl Index {
             let Some(last) = last.filter(|last| *last > key) else { break };
             self.leave_to_store(last);
         }
-        if self.ready.is_full(&self.limits) || !self.add_ready(row.clone()) {
+        if self.ready.is_full(&self.limits) || !self.add_ready(row.clone(), true) {
             self.cut(&row, key);
         }
         let JobSpec { queue, name, limit_key, .. } = &*row.job.spec;
@@ -316,7 +324,7 @@ impl Index {
     }
 
     /// Adds a ready job; `false` = its queue has limits, and the store may have some before it.
-    fn add_ready(&mut self, row: Arc<JobRow>) -> bool {
+    fn add_ready(&mut self, row: Arc<JobRow>, is_offered: bool) -> bool {
         let (key, bytes) = (Key::of(&row), weight_of(&row));
         let spec = &row.job.spec;
         if let Some(gate) = self.gates.get_mut(&spec.queue) {
@@ -329,7 +337,8 @@ impl Index {
         self.queues.of(&spec.queue).insert(key);
         self.ready.add(bytes);
         self.run_came(key);
-        self.rows.insert(key.id, Slot { row, place: Place::Ready, bytes, since: self.n_readings });
+        let (place, since) = (Place::Ready, self.n_readings);
+        self.rows.insert(key.id, Slot { row, place, bytes, since, is_offered });
         true
     }
 

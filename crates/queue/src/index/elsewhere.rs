@@ -60,7 +60,7 @@ impl Index {
     pub(super) fn insert_for_service(&mut self, row: Arc<JobRow>) {
         let (key, service) = (Key::of(&row), row.job.spec.name.clone());
         let is_asked = self.services.named(&service).is_some();
-        if is_asked && (self.ready.is_full(&self.limits) || !self.add_ready(row.clone())) {
+        if is_asked && (self.ready.is_full(&self.limits) || !self.add_ready(row.clone(), true)) {
             self.cut(&row, key);
         } else if !is_asked {
             self.queues.of(&row.job.spec.queue).cut(Known::Nothing);

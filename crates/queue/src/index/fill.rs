@@ -231,9 +231,9 @@ impl Index {
             bytes = bytes.saturating_add(weight_of(&row));
             // One whose queue has got limits since is read by itself.
             if !self.gates.contains_key(&row.job.spec.queue) && !self.is_old(row.id(), row.rev) {
-                self.remove(row.id());
+                let is_offered = self.remove(row.id()).is_some_and(|slot| slot.is_offered);
                 // The store counts a job as ready as soon as its wait is over, before anybody said so.
-                self.add_ready(Arc::new(row));
+                self.add_ready(Arc::new(row), is_offered);
             }
         }
         self.bytes_per_row = bytes.checked_div(n).unwrap_or(self.bytes_per_row);

@@ -82,7 +82,7 @@ impl Index {
                     gate.insert(&row.job.spec.limit_key, &row.job.spec.name, key);
                 }
             } else {
-                self.add_ready(row);
+                self.add_ready(row, false);
             }
         }
     }

@@ -139,7 +139,7 @@ impl Index {
         if !self.is_old(row.id(), row.rev) {
             self.remove(row.id());
             self.count(&row);
-            self.add_ready(Arc::new(row));
+            self.add_ready(Arc::new(row), false);
             return;
         }
         // It is ready, and another view knows of it.

@@ -24,6 +24,8 @@ const WAIT_MS: u64 = 1_000;
 const WAIT_SHARE: u64 = 8;
 /// What others may hand out is believed to be there for so long.
 const TRUST_MS: u64 = 100;
+/// What was written here is handed out here, if somebody claims here: so long the others are not told of it.
+const FIRST_MS: u64 = 500;
 
 /// Readings of the own portion of a long queue, before others' are looked at again: perhaps nobody hands those out. And
 /// only where what is read is handed out so soon: what is urgent and not of the own portion waits no longer.
@@ -49,7 +51,7 @@ impl Servers {
         self.portion().has(id)
     }
 
-    fn portion(self) -> Portion {
+    pub(super) fn portion(self) -> Portion {
         Portion { at: self.at, of: self.of }
     }
 }
@@ -79,16 +81,21 @@ impl Index {
 
     /// The first jobs of the own share that may be handed out instead of the next one, which is not.
     fn own_alike<'a>(
-        &self,
+        &'a self,
         list: &'a List,
         next: Key,
         now: Timestamp,
     ) -> impl Iterator<Item = Key> + use<'a> {
-        let servers = self.servers;
         let alike = list.known_keys().take_while(move |key| {
             key.urgency() == next.urgency() && (key.is_run != next.is_run || is_alike(*key, next, now))
         });
-        alike.filter(move |key| servers.is_own(key.id) && is_alike(*key, next, now))
+        alike.filter(move |key| self.is_own(*key, now) && is_alike(*key, next, now))
+    }
+
+    /// Whether the job is of the own share, or was just written here.
+    fn is_own(&self, key: Key, now: Timestamp) -> bool {
+        let is_offered = || self.rows.get(&key.id).is_some_and(|slot| slot.is_offered);
+        self.servers.is_own(key.id) || (now < key.due().after(FIRST_MS) && is_offered())
     }
 
     /// Of the jobs that are as urgent as the next one of a list and hardly later, the first of the own share; of
@@ -104,7 +111,7 @@ impl Index {
         own: &mut Own,
     ) -> Option<Key> {
         let servers = self.servers;
-        if servers.of <= 1 || servers.is_own(next.id) {
+        if servers.of <= 1 || self.is_own(next, now) {
             return Some(next);
         }
         let Some(list) = self.plain_list(query, at) else { return Some(next) };
@@ -179,7 +186,7 @@ impl Index {
         !list.is_filling()
             && is_old(next.due())
             && (list.has_given || is_old(list.asked_at))
-            && !self.servers.is_own(next.id)
+            && !self.is_own(next, now)
             && self.own_alike(list, next, now).next().is_none()
     }
 

@@ -136,6 +136,25 @@ async fn queues_with_limits_paused_queues_and_services_are_handed_out_as_ever() 
 }
 
 #[tokio::test]
+async fn a_service_with_little_to_do_does_not_wait_behind_a_long_queue_in_redis() {
+    let (_redis, cluster) = two().await;
+    let [first, _] = &cluster.servers[..] else { unreachable!() };
+    first.create_jobs((0..200).map(|_| spec("long")).collect()).await.unwrap();
+    let rare = JobSpec::new("rare", "elsewhere");
+    let made = first.create_job(rare).await.unwrap().job;
+    let mut n_claims = 0;
+    loop {
+        let both = Claim { services: vec!["rare".to_owned()], ..claim("long", 1, PATIENCE) };
+        let claimed = first.claim(both).await.unwrap();
+        if claimed.iter().any(|one| one.job == made) {
+            break;
+        }
+        n_claims += claimed.len();
+        assert!(n_claims < 10, "{n_claims} jobs of the queue came first");
+    }
+}
+
+#[tokio::test]
 async fn what_redis_lost_without_a_word_is_found_while_somebody_waits() {
     let (redis, cluster) = two().await;
     let [first, second] = &cluster.servers[..] else { unreachable!() };

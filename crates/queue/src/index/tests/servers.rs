@@ -150,3 +150,53 @@ fn what_changed_while_the_store_was_read_is_not_dropped() {
     let taken = shared.servers[0].take(&asked, 10, Timestamp(shared.now));
     assert_eq!(taken.iter().map(|row| row.id()).collect::<Vec<_>>(), [new.id()]);
 }
+
+#[test]
+fn the_share_of_a_server_that_nobody_claims_at_is_handed_out_by_the_other() {
+    // A long queue that a single server hands out quickly, which it could do for ever with its own share.
+    let mut shared = Shared::new(2, 4_000, 0);
+    let of_other = |shared: &Shared| {
+        let own = shared.servers[0].servers.portion();
+        shared.stored.values().filter(|row| !own.has(row.id())).count()
+    };
+    let before = of_other(&shared);
+    let mut n_claimed = 0;
+    while n_claimed < 1_600 {
+        shared.now += 5;
+        n_claimed += shared.claim(0, 10);
+    }
+    let n_of_other = before - of_other(&shared);
+    assert!(n_of_other * 8 >= n_claimed, "{n_of_other} of {n_claimed} were of the other's share");
+    // What is urgent does not wait for its own server for long.
+    let mut id = 0;
+    let urgent = loop {
+        id += 1;
+        let urgent = row(1_000_000_007 * id, "a", "s", 9, shared.now);
+        if !shared.servers[0].servers.portion().has(urgent.id()) {
+            break urgent;
+        }
+    };
+    shared.stored.insert(urgent.id(), urgent.clone());
+    let mut n_before = 0;
+    while shared.stored.contains_key(&urgent.id()) {
+        shared.now += 5;
+        n_before += shared.claim(0, 10);
+        assert!(n_before <= 8 * ROOMY.fill_rows, "it still waits after {n_before} others");
+    }
+}
+
+#[test]
+fn what_was_just_written_here_is_handed_out_here_without_asking() {
+    let mut shared = Shared::new(3, 0, 0);
+    let asked = query(&["a"], &[]);
+    shared.fill(0, &asked);
+    let (n_read, now) = (shared.n_read, shared.now);
+    for n in 1..=30 {
+        let new = row(n * 7_919, "a", "s", 0, now);
+        shared.stored.insert(new.id(), new.clone());
+        shared.servers[0].offer(Arc::new(new));
+    }
+    shared.now += 300;
+    assert_eq!(shared.claim(0, 100), 30);
+    assert_eq!((shared.n_read, shared.n_lost), (n_read, 0));
+}
