@@ -164,6 +164,7 @@ impl Runtime {
             }
             let (at, of) = self.peers().place();
             self.jobs().dispatch.share(at, of);
+            self.store().shared_by(of);
             self.registry().shared_by(of);
         }
         self.report_all_lost(DEAD_MS, |_| true).await?;

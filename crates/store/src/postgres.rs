@@ -32,6 +32,7 @@ mod outbox;
 mod schedule;
 
 mod log;
+mod news;
 mod record;
 mod server;
 mod service;
@@ -76,7 +77,9 @@ use writer::{WRITERS, Writer};
 
 /// Connections that read, and write small rows: with those that write commits and the one that listens some twenty for
 /// one server, so that several fit into the hundred that PostgreSQL allows by itself.
-const READERS: usize = 12;
+const READERS: usize = 6;
+/// Connections for those who look rows up by their keys.
+const ASKERS: usize = 6;
 /// Parts that a count is divided into; whoever shares one waits for the other, and nothing else happens.
 const SHARDS: i64 = 64;
 /// How often something small is done again because others got in between.
@@ -99,6 +102,7 @@ async fn reach(address: &str) -> Result<Config, StoreError> {
 #[derive(Debug)]
 pub struct Postgres {
     readers: Pool,
+    askers: Pool,
     writer: Writer,
     channel: Arc<Channel>,
     shard: i64,
@@ -140,8 +144,9 @@ impl Postgres {
         has_to_be_whole: bool,
     ) -> Result<Postgres, StoreError> {
         let config = reach(address).await?;
-        let readers = link::pool(config.clone(), durability, Purpose::Anything, READERS)?;
-        let writers = link::pool(config.clone(), durability, Purpose::Commits, WRITERS)?;
+        let readers = link::pool(config.clone(), durability, Purpose::Any, READERS)?;
+        let askers = link::pool(config.clone(), durability, Purpose::ByKey, ASKERS)?;
+        let writers = link::pool(config.clone(), durability, Purpose::ByKey, WRITERS)?;
         let db = Link::take(&readers).await?;
         address::check(&db).await?;
         if has_to_be_whole {
@@ -157,18 +162,23 @@ impl Postgres {
         let chance = i64::from(Uuid::now_v7().as_bytes()[15]);
         let shards = std::array::from_fn(|n| (chance + bound(n)) % SHARDS);
         let writer = Writer::start(writers, readers.clone(), channel.clone(), shards);
-        Ok(Postgres { readers, writer, channel, shard: shards[0] })
+        Ok(Postgres { readers, askers, writer, channel, shard: shards[0] })
     }
 
     /// Whether there are tables of the program at an address.
     #[cfg(feature = "sqlite")]
     pub(crate) async fn is_there(address: &str) -> Result<bool, StoreError> {
-        let pool = link::pool(reach(address).await?, Durability::Strict, Purpose::Anything, 1)?;
+        let pool = link::pool(reach(address).await?, Durability::Strict, Purpose::Any, 1)?;
         schema::is_there(&Link::take(&pool).await?).await
     }
 
     async fn link(&self) -> Result<Link, StoreError> {
         Link::take(&self.readers).await
+    }
+
+    /// A connection for a question that whoever works asks all the time.
+    async fn by_key(&self) -> Result<Link, StoreError> {
+        Link::take(&self.askers).await
     }
 }
 
@@ -206,15 +216,15 @@ impl Store for Postgres {
     }
 
     async fn command(&self, command: CommandId) -> Result<Option<Committed>, StoreError> {
-        Ok(commit::commands(&self.link().await?, &[command]).await?.into_iter().next())
+        Ok(commit::commands(&self.by_key().await?, &[command]).await?.into_iter().next())
     }
 
     async fn journal(&self, run: RunId, since: Since, limit: usize) -> Result<Journal, StoreError> {
-        journal::journal(&self.link().await?, run, since, limit).await
+        journal::journal(&self.by_key().await?, run, since, limit).await
     }
 
     async fn run(&self, run: RunRef) -> Result<Option<RunRow>, StoreError> {
-        run::run(&self.link().await?, &run).await
+        run::run(&self.by_key().await?, &run).await
     }
 
     async fn runs(&self, query: RunQuery) -> Result<Page<RunRow>, StoreError> {
@@ -242,7 +252,7 @@ impl Store for Postgres {
     }
 
     async fn job(&self, job: JobId) -> Result<Option<JobRow>, StoreError> {
-        job::job(&self.link().await?, job).await
+        job::job(&self.by_key().await?, job).await
     }
 
     async fn jobs(&self, query: JobQuery) -> Result<Page<JobRow>, StoreError> {
@@ -250,15 +260,15 @@ impl Store for Postgres {
     }
 
     async fn attempts(&self, job: JobId, after: u32, limit: usize) -> Result<Vec<Attempt>, StoreError> {
-        attempt::after(&self.link().await?, job, after, limit).await
+        attempt::after(&self.by_key().await?, job, after, limit).await
     }
 
     async fn ready(&self, query: ReadyQuery) -> Result<Vec<JobRow>, StoreError> {
-        job::ready(&self.link().await?, &query).await
+        job::ready(&self.by_key().await?, &query).await
     }
 
     async fn ready_by_key(&self, query: KeyQuery) -> Result<KeyRows, StoreError> {
-        let db = self.link().await?;
+        let db = self.by_key().await?;
         db.at_one_moment(job::ready_by_key(&db, &query)).await
     }
 
@@ -292,6 +302,10 @@ impl Store for Postgres {
         let retained = unless_raced!(db.transact(retain::retain(&db, self.shard, before, limit)))?;
         unless_raced!(db.transact(depth::forget(&db)))?;
         Ok(retained)
+    }
+
+    fn shared_by(&self, n_servers: usize) {
+        self.writer.shared_by(n_servers);
     }
 
     async fn now(&self) -> Result<Option<Timestamp>, StoreError> {

@@ -127,6 +127,9 @@ pub trait Store: Send + Sync {
         None
     }
 
+    /// So many servers write to the store: each does less of it at once, and more of it together.
+    fn shared_by(&self, _n_servers: usize) {}
+
     /// The time as everybody who shares the store reads it. `None` = that of whoever asks.
     async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
         Ok(None)

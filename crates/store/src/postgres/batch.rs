@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 use windlass_engine::id::{JobId, RunId, ScheduleId};
-use windlass_engine::job::Attempt;
+use windlass_engine::job::{Attempt, Job};
 
 use super::column::Id;
 use super::commit::{self, Draft, Recorded};
@@ -16,7 +16,7 @@ use super::{account, attempt, job, log, outbox, queue, record, run, schedule};
 use crate::account::AccountRow;
 use crate::commit::{Committed, JobChange, RunChange, ScheduleChange, Turn};
 use crate::hint::Hint;
-use crate::job::{JobStatus, due_at};
+use crate::job::JobStatus;
 use crate::log::LogRow;
 use crate::outbox::{Message, MessageId};
 use crate::project::Reopened;
@@ -276,17 +276,21 @@ impl<'c> Batch<'c> {
 
     /// What others may want to know of it.
     pub(super) fn hint(&self) -> Hint {
-        let waits = |row: &&job::Write<'_>| due_at(&row.change.job).is_some();
         let mut hint = Hint::default();
         hint.merge(Hint {
             runs: self.runs.keys().copied().collect(),
-            queues: self.jobs.values().filter(waits).map(|row| row.change.job.spec.queue.clone()).collect(),
+            queues: BTreeSet::new(),
             outbox: !self.messages.is_empty(),
             schedules: !self.schedules.is_empty(),
             settings: false,
             everything: false,
         });
         hint
+    }
+
+    /// Jobs as they are from now on.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.values().map(|row| &row.change.job)
     }
 }
 

@@ -25,7 +25,7 @@ pub async fn delete(address: &str, name: &str) -> Result<(), StoreError> {
 
 /// The bytes of a database on its disk, indexes included.
 pub async fn size(address: &str) -> Result<u64, StoreError> {
-    let pool = link::pool(link::configure(address::read(address)?), Durability::Fast, Purpose::Anything, 1)?;
+    let pool = link::pool(link::configure(address::read(address)?), Durability::Fast, Purpose::Any, 1)?;
     let row = Link::take(&pool).await?.ask_one(SIZE, &cells![]).await?;
     row.map_or(Ok(0), |row| Columns::of(&row).number())
 }

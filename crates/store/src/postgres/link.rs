@@ -33,8 +33,8 @@ const SESSION: &str = "SET statement_timeout = 30000; SET lock_timeout = 5000; \
 // Statements that look at a few rows in many ways are estimated to cost enough to be compiled, which takes a hundred
 // times as long as they do. Not every database has this.
 const INTERPRETED: &str = "SELECT set_config('jit', 'off', false) FROM pg_settings WHERE name = 'jit';";
-// Whoever writes looks rows up by their keys, some at a time. A statement is planned before there is much in its table,
-// and kept: told nothing, the database would take to reading whole tables, and go on when they have grown.
+// Whoever works looks rows up by their keys, some at a time. A statement is planned before there is much in its table,
+// and kept: told nothing, the database would take to reading whole tables, and go on when they have grown; or plan the question for the next jobs anew each time, which takes longer than it does.
 const BY_KEY: &str = "SELECT set_config(name, CASE name WHEN 'plan_cache_mode' THEN 'force_generic_plan' ELSE 'off' END, \
      false) FROM pg_settings WHERE name IN ('enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'plan_cache_mode');";
 // One that was set to wait for more than its own disk is not made to wait for less.
@@ -45,8 +45,9 @@ const FAST: &str = "SET synchronous_commit = off";
 /// What connections are for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Purpose {
-    Commits,
-    Anything,
+    /// Rows are looked up by their keys, and in the order of an index: by those who work.
+    ByKey,
+    Any,
 }
 
 /// One statement and what is bound to it.
@@ -85,8 +86,8 @@ pub(super) async fn prepare(
     purpose: Purpose,
 ) -> Result<(), tokio_postgres::Error> {
     let plans = match purpose {
-        Purpose::Commits => BY_KEY,
-        Purpose::Anything => "",
+        Purpose::ByKey => BY_KEY,
+        Purpose::Any => "",
     };
     let level = match durability {
         Durability::Strict => STRICT,

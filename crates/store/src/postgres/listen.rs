@@ -16,9 +16,11 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{AsyncMessage, Config, NoTls};
 use uuid::Uuid;
 use windlass_engine::id::RunId;
+use windlass_engine::job::Job;
 
 use super::column::{Id, cells};
 use super::link::{self, Link, Purpose};
+use super::news::News;
 use crate::durability::Durability;
 use crate::error::StoreError;
 use crate::hint::{Hint, Hints, Listeners};
@@ -60,21 +62,26 @@ pub(super) struct Channel {
     config: Config,
     runtime: Handle,
     /// What is to be said; one listens to it, and says it.
-    said: Listeners,
+    said: Arc<Listeners>,
+    news: Arc<News>,
+    telling: JoinHandle<()>,
     listeners: Arc<Listeners>,
     listening: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Channel {
     pub(super) fn new(config: Config) -> Result<Self, StoreError> {
-        let (me, said) = (Uuid::now_v7(), Listeners::default());
-        let voice = link::pool(config.clone(), Durability::Fast, Purpose::Anything, 1)?;
+        let (me, said, news) = (Uuid::now_v7(), Arc::<Listeners>::default(), Arc::<News>::default());
+        let voice = link::pool(config.clone(), Durability::Fast, Purpose::Any, 1)?;
         tokio::spawn(speak(voice, me, said.add()));
+        let (late, to) = (news.clone(), said.clone());
         Ok(Channel {
             me,
             config,
             runtime: Handle::current(),
+            telling: tokio::spawn(async move { late.tell_late(&to).await }),
             said,
+            news,
             listeners: Arc::default(),
             listening: Mutex::default(),
         })
@@ -84,6 +91,11 @@ impl Channel {
     /// know how.
     pub(super) fn tell(&self, hint: &Hint) {
         self.said.tell(hint);
+    }
+
+    /// Tells the others what was written, and of its jobs those that nobody here is likely to claim.
+    pub(super) fn tell_written<'j>(&self, hint: Hint, jobs: impl Iterator<Item = &'j Job>) {
+        self.tell(&Hint { queues: self.news.written(jobs), ..hint });
     }
 
     /// What the others tell, from now on.
@@ -101,17 +113,24 @@ impl Drop for Channel {
     fn drop(&mut self) {
         let listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner).take();
         listening.iter().for_each(JoinHandle::abort);
+        self.telling.abort();
     }
 }
 
 /// Says what there is to say until there will be nothing more.
 async fn speak(voice: Pool, me: Uuid, mut said: Hints) {
     while let Some(hint) = said.next().await {
-        let Ok(db) = Link::take(&voice).await else { continue };
         for payload in payloads(me, hint) {
-            drop(db.ask(TELL, &cells![payload]).await);
+            // The connection may be an old one, of before the database was started again: then there is a new one.
+            if say(&voice, &payload).await.is_err() {
+                drop(say(&voice, &payload).await);
+            }
         }
     }
+}
+
+async fn say(voice: &Pool, payload: &str) -> Result<(), StoreError> {
+    Link::take(voice).await?.ask(TELL, &cells![payload]).await.map(drop)
 }
 
 /// A hint as it is said; in several parts if there is too much for one.

@@ -7,6 +7,7 @@
 //! has been done already.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use deadpool_postgres::Pool;
@@ -22,9 +23,12 @@ use super::trouble::{Kind, Trouble, again, kind};
 use crate::commit::Committed;
 use crate::error::StoreError;
 
-/// Groups that are written at once. A group that waits for an account keeps only itself waiting; more of them would be
-/// smaller, and each costs the same two journeys.
+/// Groups that are written at once at most. A group that waits for an account keeps only itself waiting.
 pub(super) const WRITERS: usize = 4;
+/// So many are as a rule, by all servers together if they can: more would be smaller, and each costs the same two
+/// journeys. Only if all of them take longer than this, they are probably waiting for somebody, and one more is begun.
+const BUSY: usize = 2;
+const LATE: Duration = Duration::from_millis(5);
 /// Commits in one transaction: enough to share its cost, few enough that it holds its rows for some milliseconds.
 const GROUP_MAX: usize = 512;
 /// Calls that wait at most: whoever has more is not waiting but leaking.
@@ -55,6 +59,7 @@ struct Means {
 #[derive(Debug)]
 pub(super) struct Writer {
     inbox: mpsc::Sender<Call>,
+    busy: Arc<AtomicUsize>,
 }
 
 impl Writer {
@@ -62,8 +67,14 @@ impl Writer {
     pub(super) fn start(writers: Pool, readers: Pool, channel: Arc<Channel>, shards: [i64; WRITERS]) -> Self {
         let (inbox, waiting) = mpsc::channel(WAITING_MAX);
         let means = Arc::new(Means { writers, readers, channel });
-        tokio::spawn(serve(means, waiting, shards));
-        Writer { inbox }
+        let busy = Arc::new(AtomicUsize::new(BUSY));
+        tokio::spawn(serve(means, waiting, shards, busy.clone()));
+        Writer { inbox, busy }
+    }
+
+    /// So many servers write to the database.
+    pub(super) fn shared_by(&self, n_servers: usize) {
+        self.busy.store((BUSY / n_servers.max(1)).max(1), Ordering::Relaxed);
     }
 
     /// Hands in commits, and waits for what comes of them.
@@ -81,11 +92,23 @@ impl Writer {
     }
 }
 
-async fn serve(means: Arc<Means>, mut inbox: mpsc::Receiver<Call>, shards: [i64; WRITERS]) {
-    let (give_back, mut free) = mpsc::unbounded_channel();
-    shards.into_iter().for_each(|shard| drop(Slot { shard, give_back: give_back.clone() }));
+async fn serve(
+    means: Arc<Means>,
+    mut inbox: mpsc::Receiver<Call>,
+    shards: [i64; WRITERS],
+    busy: Arc<AtomicUsize>,
+) {
+    let (give_back, mut back) = mpsc::unbounded_channel();
+    let mut free = shards.to_vec();
     while let Some(first) = inbox.recv().await {
-        let Some(shard) = free.recv().await else { return };
+        while let Ok(shard) = back.try_recv() {
+            free.push(shard);
+        }
+        if WRITERS - free.len() >= busy.load(Ordering::Relaxed) {
+            let late = if free.is_empty() { Duration::MAX } else { LATE };
+            free.extend(tokio::time::timeout(late, back.recv()).await.ok().flatten());
+        }
+        let Some(shard) = free.pop() else { return };
         let mut n = first.drafts.len();
         let mut group = vec![first];
         while n < GROUP_MAX
@@ -201,7 +224,7 @@ async fn transact(means: &Means, drafts: &[Draft], shard: i64) -> Result<Vec<Ans
     }
     match db.pipeline(None, &batch.asks(shard), Some("COMMIT")).await {
         Ok(Piped::Done(_)) => {
-            means.channel.tell(&batch.hint());
+            means.channel.tell_written(batch.hint(), batch.jobs());
             Ok(answers)
         }
         Ok(Piped::Failed { error, is_certain: false }) => Err(Spoilt::Unknown(error)),

@@ -67,7 +67,7 @@ fn commits_look_rows_up_by_their_keys_even_if_they_are_planned_in_an_empty_datab
     block_on(async {
         let scratch = scratch().await;
         let config = reach(&scratch.address).await.unwrap();
-        let pool = link::pool(config, Durability::Fast, Purpose::Commits, 1).unwrap();
+        let pool = link::pool(config, Durability::Fast, Purpose::ByKey, 1).unwrap();
         let db = Link::take(&pool).await.unwrap();
         for sql in run::CHANGES.iter().chain(job::CHANGES).chain(statements::ALL) {
             db.say(&format!("PREPARE asked AS {sql}")).await.unwrap();

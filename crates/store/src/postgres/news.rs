@@ -1,0 +1,222 @@
+//! Of which ready jobs the others are told.
+//!
+//! Whoever has just claimed a job here will probably claim the next one of its sort too, and the others would ask for
+//! it in vain. So they are told of it only if it is still there after a while: soon if nobody goes on claiming, and
+//! later if it has to wait although somebody does.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use windlass_engine::id::JobId;
+use windlass_engine::job::{Job, State as JobState};
+
+use crate::hint::{Hint, Listeners};
+use crate::job::due_at;
+
+/// Whoever has claimed within this is likely to claim again.
+const HERE: Duration = Duration::from_millis(500);
+/// How long a job that somebody here is likely to claim is not spoken of; and how long if others of its sort are claimed
+/// meanwhile.
+const QUIET: Duration = Duration::from_millis(50);
+const BUSY: Duration = Duration::from_millis(500);
+/// Jobs that are not spoken of at most; of more everybody is told at once.
+const UNTOLD_MAX: usize = 20_000;
+/// Sorts of jobs after which those that nobody has claimed for long are forgotten.
+const SORTS_MAX: usize = 1_024;
+
+/// Queue and service.
+type Sort = (String, String);
+
+#[derive(Debug, Default)]
+pub(super) struct News {
+    state: Mutex<State>,
+    is_any: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// When a job of each sort was last claimed here.
+    claimed: HashMap<Sort, Instant>,
+    /// Ready jobs that the others were not told of.
+    untold: HashMap<JobId, Sort>,
+    /// The same in the order in which they came, some of which are claimed by now: those that have been here for a
+    /// moment, and those that others of their sort were preferred to.
+    fresh: VecDeque<(Instant, JobId)>,
+    passed: VecDeque<(Instant, JobId)>,
+}
+
+impl State {
+    fn is_claimed_here(&self, sort: &Sort, within: Duration, now: Instant) -> bool {
+        self.claimed.get(sort).is_some_and(|at| now.duration_since(*at) < within)
+    }
+
+    fn len(&self) -> usize {
+        self.fresh.len() + self.passed.len()
+    }
+
+    fn note_claim(&mut self, sort: Sort, now: Instant) {
+        if self.claimed.len() >= SORTS_MAX && !self.claimed.contains_key(&sort) {
+            self.claimed.retain(|_, at| now.duration_since(*at) < HERE);
+        }
+        self.claimed.insert(sort, now);
+    }
+
+    /// Queues of what has been there for long enough.
+    fn late(&mut self, now: Instant) -> BTreeSet<String> {
+        let mut queues = BTreeSet::new();
+        for (since, id) in older(&mut self.fresh, QUIET, now) {
+            match self.untold.get(&id) {
+                Some(sort) if self.is_claimed_here(sort, QUIET, now) => self.passed.push_back((since, id)),
+                Some(_) => queues.extend(self.untold.remove(&id).map(|(queue, _)| queue)),
+                None => {}
+            }
+        }
+        for (_, id) in older(&mut self.passed, BUSY, now) {
+            queues.extend(self.untold.remove(&id).map(|(queue, _)| queue));
+        }
+        queues
+    }
+}
+
+/// Takes out what has been there for so long.
+fn older(all: &mut VecDeque<(Instant, JobId)>, than: Duration, now: Instant) -> Vec<(Instant, JobId)> {
+    let n = all.iter().take_while(|(since, _)| now.duration_since(*since) >= than).count();
+    all.drain(..n).collect()
+}
+
+impl News {
+    /// These jobs were written; the queues that the others are to be told of at once.
+    pub(super) fn written<'j>(&self, jobs: impl Iterator<Item = &'j Job>) -> BTreeSet<String> {
+        let (mut queues, now) = (BTreeSet::new(), Instant::now());
+        let mut state = self.lock();
+        let was_empty = state.len() == 0;
+        for job in jobs {
+            let sort = || (job.spec.queue.clone(), job.spec.name.clone());
+            if due_at(job).is_none() {
+                state.untold.remove(&job.id);
+                if matches!(job.state, JobState::Running { .. }) {
+                    state.note_claim(sort(), now);
+                }
+            } else if state.len() < UNTOLD_MAX && state.is_claimed_here(&sort(), HERE, now) {
+                state.untold.insert(job.id, sort());
+                state.fresh.push_back((now, job.id));
+            } else if !queues.contains(&job.spec.queue) {
+                queues.insert(job.spec.queue.clone());
+            }
+        }
+        if was_empty && state.len() > 0 {
+            self.is_any.notify_one();
+        }
+        queues
+    }
+
+    /// Tells the others of what nobody here has claimed, as long as there is somebody to tell.
+    pub(super) async fn tell_late(&self, said: &Listeners) {
+        loop {
+            self.is_any.notified().await;
+            loop {
+                // What comes meanwhile is told of together.
+                tokio::time::sleep(QUIET).await;
+                let (queues, is_over) = {
+                    let mut state = self.lock();
+                    (state.late(Instant::now()), state.len() == 0)
+                };
+                said.tell(&Hint { queues, ..Hint::default() });
+                if is_over {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // What is here is a guess: a panic elsewhere spoils nothing.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+    use windlass_engine::job::{JobInput, JobSpec};
+    use windlass_engine::time::Timestamp;
+
+    use super::*;
+
+    fn job(n: u128, queue: &str) -> Job {
+        Job::create(JobId::new(Uuid::from_u128(n)), JobSpec::new("s", queue), Timestamp(0)).unwrap().0
+    }
+
+    fn claimed(job: &Job) -> Job {
+        let mut job = job.clone();
+        let claim = JobInput::Claim { worker: "w".to_owned(), lease_ms: 1_000 };
+        for event in job.decide(claim, Timestamp(0)).unwrap() {
+            job.apply(&event, Timestamp(0));
+        }
+        job
+    }
+
+    fn names(queues: &[&str]) -> BTreeSet<String> {
+        queues.iter().map(|queue| (*queue).to_owned()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_what_is_claimed_here_nobody_else_is_told_unless_it_stays() {
+        let (news, said) = (News::default(), Listeners::default());
+        let mut heard = said.add();
+        let (first, second, third) = (job(1, "q"), job(2, "q"), job(3, "other"));
+        // Nobody claims here: the others may.
+        assert_eq!(news.written([&first].into_iter()), names(&["q"]));
+        assert_eq!(news.written([&claimed(&first)].into_iter()), names(&[]));
+        // Somebody does: the others are told only of what is of another sort.
+        assert_eq!(news.written([&second, &third].into_iter()), names(&["other"]));
+        assert_eq!(news.written([&claimed(&second)].into_iter()), names(&[]));
+        let fourth = job(4, "q");
+        assert_eq!(news.written([&fourth].into_iter()), names(&[]));
+        let telling = news.tell_late(&said);
+        let late = tokio::select! {
+            () = telling => unreachable!(),
+            late = heard.next() => late.unwrap(),
+        };
+        assert_eq!(late.queues, names(&["q"]));
+        // Whoever claimed has gone.
+        tokio::time::advance(HERE).await;
+        assert_eq!(news.written([&job(5, "q")].into_iter()), names(&["q"]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_although_others_are_claimed_is_told_later() {
+        let (news, said) = (News::default(), Listeners::default());
+        let (begun, mut heard) = (Instant::now(), said.add());
+        news.written([&claimed(&job(1, "q"))].into_iter());
+        news.written([&job(2, "q")].into_iter());
+        let claiming = async {
+            for n in 3.. {
+                tokio::time::sleep(QUIET / 2).await;
+                news.written([&claimed(&job(n, "q"))].into_iter());
+            }
+        };
+        let late = tokio::select! {
+            () = news.tell_late(&said) => unreachable!(),
+            () = claiming => unreachable!(),
+            late = heard.next() => late.unwrap(),
+        };
+        assert_eq!(late.queues, names(&["q"]));
+        assert!((BUSY..BUSY * 2).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_claimed_in_time_is_not_told() {
+        let (news, said) = (News::default(), Listeners::default());
+        let mut heard = said.add();
+        let (first, second) = (job(1, "q"), job(2, "q"));
+        news.written([&claimed(&first)].into_iter());
+        news.written([&second].into_iter());
+        news.written([&claimed(&second)].into_iter());
+        let both = async { tokio::join!(news.tell_late(&said), heard.next()) };
+        assert!(tokio::time::timeout(BUSY * 2, both).await.is_err());
+    }
+}
