@@ -209,7 +209,8 @@ impl Dispatch {
             return Take::Crowded;
         }
         let (ticket, woken) = state.index.line.join(query.clone(), ticket);
-        let (is_sure, is_shared) = (state.index.is_sure(query), state.index.is_shared(query));
+        let is_shared = state.index.is_shared(query) || state.index.leaves_some(query, now);
+        let is_sure = state.index.is_sure(query);
         let query = query.clone();
         Take::Wait(Waiter { dispatch: self, query, ticket, woken, is_heard: false, is_sure, is_shared })
     }
@@ -265,6 +266,11 @@ impl Dispatch {
     /// The store has ready jobs of these queues: where none is known, it is asked.
     pub fn doubt_queues(&self, queues: &[String]) {
         self.lock().index.doubt_queues(queues);
+    }
+
+    /// Another server has ready jobs of these queues that nobody claims there.
+    pub fn call_to(&self, queues: &[String], now: Timestamp) {
+        self.lock().index.call_to(queues, now);
     }
 
     /// So many servers hand out jobs of the store, and this one is number `at` of them: it begins with its share.
@@ -350,7 +356,7 @@ impl Waiter<'_> {
         self.is_sure
     }
 
-    /// Whether others may give something back without a word: then it is to be asked again soon.
+    /// Whether others may give something back, or leave something, without a word: then it is to be asked again soon.
     pub fn is_shared(&self) -> bool {
         self.is_shared
     }

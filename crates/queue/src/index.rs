@@ -75,6 +75,8 @@ pub(crate) struct Index {
     limits: Limits,
     /// Which jobs are handed out here before others, if several servers hand them out.
     pub(crate) servers: Servers,
+    /// Queues of which others have said that nobody claims there, and until when that is believed.
+    open: HashMap<String, Timestamp>,
     pub(crate) line: Line,
 }
 
@@ -153,6 +155,7 @@ impl Index {
             n_gone_lost: 0,
             limits,
             servers: Servers::default(),
+            open: HashMap::new(),
             line: Line::default(),
         }
     }

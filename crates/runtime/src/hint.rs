@@ -53,7 +53,7 @@ impl Runtime {
     }
 
     async fn heed(&self, hint: Hint) {
-        let Hint { runs, queues, outbox, schedules, settings, everything } = hint;
+        let Hint { runs, queues, overdue, outbox, schedules, settings, everything } = hint;
         if everything {
             self.feed().missed();
             self.stats().doubt_all(self.clock().now());
@@ -69,7 +69,10 @@ impl Runtime {
             self.registry().look.notify_one();
         }
         if !queues.is_empty() {
-            self.jobs().dispatch.doubt_queues(&queues.into_iter().collect::<Vec<_>>());
+            self.jobs().dispatch.call_to(&queues.into_iter().collect::<Vec<_>>(), self.clock().now());
+        }
+        if !overdue.is_empty() {
+            self.jobs().dispatch.doubt_queues(&overdue.into_iter().collect::<Vec<_>>());
         }
         if !runs.is_empty() {
             self.timers().written_elsewhere(&runs);

@@ -27,6 +27,8 @@ pub struct Commit {
     pub now: Timestamp,
     pub run: Option<RunChange>,
     pub jobs: Vec<JobChange>,
+    /// A job that somebody else is writing just now is refused at once instead of waited for: any other will do.
+    pub is_hasty: bool,
     /// Queues with limits that jobs are handed out from, if others do so too.
     pub turns: Vec<Turn>,
     pub postings: Vec<Posting>,
@@ -116,6 +118,7 @@ impl Commit {
             now,
             run: None,
             jobs: Vec::new(),
+            is_hasty: false,
             turns: Vec::new(),
             postings: Vec::new(),
             unmoved: Vec::new(),

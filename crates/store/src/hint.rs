@@ -18,8 +18,10 @@ pub const NAMED_MAX: usize = 1_024;
 pub struct Hint {
     /// Their journals have grown.
     pub runs: BTreeSet<RunId>,
-    /// They have jobs that can be claimed, now or at some time.
+    /// They have jobs that can be claimed, now or at some time, and that nobody claims where they were written.
     pub queues: BTreeSet<String>,
+    /// The same, though somebody claims there: some have to wait.
+    pub overdue: BTreeSet<String>,
     /// A message waits to be delivered.
     pub outbox: bool,
     pub schedules: bool,
@@ -39,13 +41,14 @@ impl Hint {
     pub fn merge(&mut self, other: Hint) {
         self.runs.extend(other.runs);
         self.queues.extend(other.queues);
+        self.overdue.extend(other.overdue);
         self.outbox |= other.outbox;
         self.schedules |= other.schedules;
         self.settings |= other.settings;
         self.everything |= other.everything;
-        if self.runs.len() > NAMED_MAX || self.queues.len() > NAMED_MAX {
+        if self.runs.len() > NAMED_MAX || self.queues.len() > NAMED_MAX || self.overdue.len() > NAMED_MAX {
             self.everything = true;
-            (self.runs, self.queues) = (BTreeSet::new(), BTreeSet::new());
+            (self.runs, self.queues, self.overdue) = Default::default();
         }
     }
 }

@@ -24,8 +24,12 @@ const WAIT_MS: u64 = 1_000;
 const WAIT_SHARE: u64 = 8;
 /// What others may hand out is believed to be there for so long.
 const TRUST_MS: u64 = 100;
-/// What was written here is handed out here, if somebody claims here: so long the others are not told of it.
+/// What was written here is handed out here, and what was written elsewhere there, if somebody claims there: so long
+/// others are not told of it.
 const FIRST_MS: u64 = 500;
+/// Whoever says that nobody claims there calls others in for so long.
+const OPEN_MS: u64 = 1_000;
+const OPEN_MAX: usize = 1_024;
 
 /// Readings of the own portion of a long queue, before others' are looked at again: perhaps nobody hands those out. And
 /// only where what is read is handed out so soon: what is urgent and not of the own portion waits no longer.
@@ -92,6 +96,30 @@ impl Index {
         alike.filter(move |key| self.is_own(*key, now) && is_alike(*key, next, now))
     }
 
+    /// Somebody else has written jobs of these queues, and nobody claims them there.
+    pub(crate) fn call_to(&mut self, queues: &[String], now: Timestamp) {
+        if self.open.len() >= OPEN_MAX {
+            self.open.retain(|_, until| now < *until);
+        }
+        self.open.extend(queues.iter().map(|queue| (queue.clone(), now.after(OPEN_MS))));
+        self.doubt_queues(queues);
+    }
+
+    /// Whether a job that is not of the own share is probably being handed out where it was written.
+    fn is_left(&self, key: Key, now: Timestamp) -> bool {
+        let is_open = |queue: &str| self.open.get(queue).is_some_and(|until| now < *until);
+        now < key.due().after(FIRST_MS)
+            && self.rows.get(&key.id).is_none_or(|slot| !is_open(&slot.row.job.spec.queue))
+    }
+
+    /// Whether there is something that is left to others, for now.
+    pub(crate) fn leaves_some(&self, query: &Query, now: Timestamp) -> bool {
+        let is_others = |list: &List| matches!(list.head(), Some(Head::Job(key)) if !self.is_own(key, now));
+        self.servers.of > 1
+            && (0..query.queues.len() + query.services.len())
+                .any(|at| self.plain_list(query, at).is_some_and(is_others))
+    }
+
     /// Whether the job is of the own share, or was just written here.
     fn is_own(&self, key: Key, now: Timestamp) -> bool {
         let is_offered = || self.rows.get(&key.id).is_some_and(|slot| slot.is_offered);
@@ -128,7 +156,7 @@ impl Index {
                 return Some(key);
             }
         }
-        if own.gave.contains(&at) && next.due().after(TRUST_MS) < now {
+        if own.gave.contains(&at) && next.due().after(TRUST_MS) < now || self.is_left(next, now) {
             return None;
         }
         let near: Vec<Key> =

@@ -30,8 +30,8 @@ pub(super) fn moved(row: &JobRow, input: JobInput, now: Timestamp) -> Result<Opt
 }
 
 /// The changes with what they cost or give back, as one commit.
-fn commit_of(command: CommandId, jobs: Vec<JobChange>, now: Timestamp) -> Commit {
-    Commit { postings: job_postings(&jobs), jobs, ..Commit::new(command, now) }
+fn commit_of(command: CommandId, jobs: Vec<JobChange>, is_hasty: bool, now: Timestamp) -> Commit {
+    Commit { postings: job_postings(&jobs), jobs, is_hasty, ..Commit::new(command, now) }
 }
 
 /// Accounts that something comes back to.
@@ -58,17 +58,27 @@ impl Runtime {
     /// Writes the changes together, or, when something forbids that, each for itself: what one meets does not spoil
     /// the others. Answers for each in its place.
     pub(super) async fn commit_jobs(&self, changes: Vec<JobChange>) -> Vec<Result<(), StoreError>> {
+        self.commit_each(changes, false).await
+    }
+
+    /// The same for claims, which wait for nobody: what somebody else has just now is probably claimed.
+    pub(super) async fn commit_claims(&self, changes: Vec<JobChange>) -> Vec<Result<(), StoreError>> {
+        self.commit_each(changes, true).await
+    }
+
+    async fn commit_each(&self, changes: Vec<JobChange>, is_hasty: bool) -> Vec<Result<(), StoreError>> {
         if changes.is_empty() {
             return Vec::new();
         }
         let n = changes.len();
-        match self.commit_all(vec![changes.clone()]).await.pop().unwrap_or(Ok(())) {
+        match self.commit_all(vec![changes.clone()], is_hasty).await.pop().unwrap_or(Ok(())) {
             Ok(()) => {
                 self.heard_of_changes(changes);
                 std::iter::repeat_with(|| Ok(())).take(n).collect()
             }
             Err(StoreError::Conflict { .. } | StoreError::Refused(_)) if n > 1 => {
-                let answers = self.commit_all(changes.iter().map(|one| vec![one.clone()]).collect()).await;
+                let alone = changes.iter().map(|one| vec![one.clone()]).collect();
+                let answers = self.commit_all(alone, is_hasty).await;
                 let done = changes.into_iter().zip(&answers).filter(|(_, answer)| answer.is_ok());
                 let done: Vec<JobChange> = done.map(|(change, _)| change).collect();
                 self.heard_of_changes(done);
@@ -94,7 +104,7 @@ impl Runtime {
         command: CommandId,
         changes: Vec<JobChange>,
     ) -> Result<(), StoreError> {
-        self.commit_parts(vec![(command, changes)]).await.pop().unwrap_or(Ok(()))
+        self.commit_parts(vec![(command, changes)], false).await.pop().unwrap_or(Ok(()))
     }
 
     /// Does it to its end, whether or not whoever asked is still there: what is written is told to the index.
@@ -119,15 +129,20 @@ impl Runtime {
     }
 
     /// Writes these commits in one transaction.
-    async fn commit_all(&self, parts: Vec<Vec<JobChange>>) -> Vec<Result<(), StoreError>> {
-        self.commit_parts(parts.into_iter().map(|jobs| (new_command(), jobs)).collect()).await
+    async fn commit_all(&self, parts: Vec<Vec<JobChange>>, is_hasty: bool) -> Vec<Result<(), StoreError>> {
+        let parts = parts.into_iter().map(|jobs| (new_command(), jobs)).collect();
+        self.commit_parts(parts, is_hasty).await
     }
 
     /// The same, each as its command. An unknown outcome is looked up, never guessed.
-    async fn commit_parts(&self, parts: Vec<(CommandId, Vec<JobChange>)>) -> Vec<Result<(), StoreError>> {
+    async fn commit_parts(
+        &self,
+        parts: Vec<(CommandId, Vec<JobChange>)>,
+        is_hasty: bool,
+    ) -> Vec<Result<(), StoreError>> {
         let now = self.clock().now();
         let commits: Vec<Commit> =
-            parts.into_iter().map(|(command, jobs)| commit_of(command, jobs, now)).collect();
+            parts.into_iter().map(|(command, jobs)| commit_of(command, jobs, is_hasty, now)).collect();
         let credits: Vec<Vec<String>> = commits.iter().map(credited).collect();
         let commands: Vec<CommandId> = commits.iter().map(|commit| commit.command).collect();
         let mut answers = Vec::with_capacity(commands.len());

@@ -203,7 +203,7 @@ impl Runtime {
         }
         let (mut done, mut started, mut trouble) = (Vec::new(), Vec::new(), None);
         let answers = if taken.turns.is_empty() {
-            tokio::join!(self.commit_jobs(changes), self.save_spent(taken.spent, now)).0
+            tokio::join!(self.commit_claims(changes), self.save_spent(taken.spent, now)).0
         } else {
             self.commit_turns(changes, &taken.turns, taken.spent, now).await
         };

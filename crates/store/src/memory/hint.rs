@@ -13,8 +13,7 @@ pub(super) fn of_commit(commit: &Commit) -> Hint {
         queues: claimable.map(|change| change.job.spec.queue.clone()).collect(),
         outbox: !commit.messages.is_empty(),
         schedules: !commit.schedules.is_empty(),
-        settings: false,
-        everything: false,
+        ..Hint::default()
     });
     hint
 }

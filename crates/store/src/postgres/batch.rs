@@ -279,11 +279,9 @@ impl<'c> Batch<'c> {
         let mut hint = Hint::default();
         hint.merge(Hint {
             runs: self.runs.keys().copied().collect(),
-            queues: BTreeSet::new(),
             outbox: !self.messages.is_empty(),
             schedules: !self.schedules.is_empty(),
-            settings: false,
-            everything: false,
+            ..Hint::default()
         });
         hint
     }

@@ -140,6 +140,8 @@ struct Wanted<'c> {
     versions: BTreeSet<VersionId>,
     requests: BTreeSet<&'c str>,
     jobs: BTreeSet<JobId>,
+    /// Jobs that are not waited for.
+    claims: BTreeSet<JobId>,
     keys: BTreeSet<(&'c str, &'c str)>,
     turns: BTreeSet<&'c str>,
     accounts: BTreeSet<&'c str>,
@@ -154,6 +156,8 @@ impl<'c> Wanted<'c> {
     fn of(drafts: &'c [Draft]) -> Self {
         let mut wanted = Wanted::default();
         drafts.iter().for_each(|draft| wanted.add(&draft.commit));
+        let waited_for = &wanted.jobs;
+        wanted.claims.retain(|id| !waited_for.contains(id));
         wanted
     }
 
@@ -168,7 +172,7 @@ impl<'c> Wanted<'c> {
         }
         for change in &commit.jobs {
             let spec = &change.job.spec;
-            self.jobs.insert(change.job.id);
+            if commit.is_hasty { &mut self.claims } else { &mut self.jobs }.insert(change.job.id);
             if change.job.is_open() && !spec.dedup_key.is_empty() {
                 self.keys.insert((&spec.queue, &spec.dedup_key));
             }
@@ -199,6 +203,7 @@ impl<'c> Wanted<'c> {
         let asks = [
             (self.runs.is_empty(), Kind::Runs, run::heads(self.runs.iter().copied())),
             (self.jobs.is_empty(), Kind::Jobs, job::heads(self.jobs.iter().copied())),
+            (self.claims.is_empty(), Kind::Jobs, job::heads_at_once(self.claims.iter().copied())),
             (self.keys.is_empty(), Kind::Keys, job::hold_keys(&self.keys)),
             (self.keys.is_empty(), Kind::Holders, job::holders(&self.keys)),
             (self.turns.is_empty(), Kind::Turns, queue::turns(&self.turns)),

@@ -48,8 +48,8 @@ use crate::run::Wake;
 #[cfg(test)]
 pub(super) use change::ALL as CHANGES;
 pub(super) use change::{
-    Head, Holder, Texts, Write, check, heads, hold_keys, holders, insert, insert_specs, move_keys, take_keys,
-    update, update_specs,
+    Head, Holder, Texts, Write, check, heads, heads_at_once, hold_keys, holders, insert, insert_specs,
+    move_keys, take_keys, update, update_specs,
 };
 #[cfg(test)]
 pub(super) use keys::ALL as KEYS;

@@ -44,6 +44,8 @@ struct Told {
     runs: Vec<Uuid>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     queues: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    overdue: Vec<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     outbox: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -135,13 +137,14 @@ async fn say(voice: &Pool, payload: &str) -> Result<(), StoreError> {
 
 /// A hint as it is said; in several parts if there is too much for one.
 fn payloads(me: Uuid, hint: Hint) -> Vec<String> {
-    let Hint { runs, queues, outbox, schedules, settings, everything } = hint;
+    let Hint { runs, queues, overdue, outbox, schedules, settings, everything } = hint;
     let runs: Vec<Uuid> = runs.into_iter().map(Id::key).collect();
     let written = |told: &Told| serde_json::to_string(told).expect("ids and texts can be written");
     let mut told = Told {
         from: me,
         runs,
         queues: queues.into_iter().collect(),
+        overdue: overdue.into_iter().collect(),
         outbox,
         schedules,
         settings,
@@ -209,9 +212,10 @@ fn unknown() -> Hint {
 }
 
 fn read(told: Told) -> Hint {
-    let Told { from: _, runs, queues, outbox, schedules, settings, everything } = told;
+    let Told { from: _, runs, queues, overdue, outbox, schedules, settings, everything } = told;
     let runs = runs.into_iter().map(RunId::from_key).collect();
-    Hint { runs, queues: queues.into_iter().collect(), outbox, schedules, settings, everything }
+    let (queues, overdue) = (queues.into_iter().collect(), overdue.into_iter().collect());
+    Hint { runs, queues, overdue, outbox, schedules, settings, everything }
 }
 
 #[cfg(test)]

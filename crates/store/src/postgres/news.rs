@@ -1,8 +1,7 @@
 //! Of which ready jobs the others are told.
 //!
 //! Whoever has just claimed a job here will probably claim the next one of its sort too, and the others would ask for
-//! it in vain. So they are told of it only if it is still there after a while: soon if nobody goes on claiming, and
-//! later if it has to wait although somebody does.
+//! it in vain. So they are told of it only if it is still there after a while.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,10 +17,10 @@ use crate::job::due_at;
 
 /// Whoever has claimed within this is likely to claim again.
 const HERE: Duration = Duration::from_millis(500);
-/// How long a job that somebody here is likely to claim is not spoken of; and how long if others of its sort are claimed
-/// meanwhile.
-const QUIET: Duration = Duration::from_millis(50);
-const BUSY: Duration = Duration::from_millis(500);
+/// How long a job that somebody here is likely to claim is not spoken of.
+const QUIET: Duration = Duration::from_millis(500);
+/// Between two looks for such jobs.
+const LOOK: Duration = Duration::from_millis(50);
 /// Jobs that are not spoken of at most; of more everybody is told at once.
 const UNTOLD_MAX: usize = 20_000;
 /// Sorts of jobs after which those that nobody has claimed for long are forgotten.
@@ -40,21 +39,15 @@ pub(super) struct News {
 struct State {
     /// When a job of each sort was last claimed here.
     claimed: HashMap<Sort, Instant>,
-    /// Ready jobs that the others were not told of.
-    untold: HashMap<JobId, Sort>,
-    /// The same in the order in which they came, some of which are claimed by now: those that have been here for a
-    /// moment, and those that others of their sort were preferred to.
-    fresh: VecDeque<(Instant, JobId)>,
-    passed: VecDeque<(Instant, JobId)>,
+    /// Ready jobs that the others were not told of, with their queues.
+    untold: HashMap<JobId, String>,
+    /// The same in the order in which they came; some are claimed by now.
+    order: VecDeque<(Instant, JobId)>,
 }
 
 impl State {
-    fn is_claimed_here(&self, sort: &Sort, within: Duration, now: Instant) -> bool {
-        self.claimed.get(sort).is_some_and(|at| now.duration_since(*at) < within)
-    }
-
-    fn len(&self) -> usize {
-        self.fresh.len() + self.passed.len()
+    fn is_claimed_here(&self, sort: &Sort, now: Instant) -> bool {
+        self.claimed.get(sort).is_some_and(|at| now.duration_since(*at) < HERE)
     }
 
     fn note_claim(&mut self, sort: Sort, now: Instant) {
@@ -66,25 +59,9 @@ impl State {
 
     /// Queues of what has been there for long enough.
     fn late(&mut self, now: Instant) -> BTreeSet<String> {
-        let mut queues = BTreeSet::new();
-        for (since, id) in older(&mut self.fresh, QUIET, now) {
-            match self.untold.get(&id) {
-                Some(sort) if self.is_claimed_here(sort, QUIET, now) => self.passed.push_back((since, id)),
-                Some(_) => queues.extend(self.untold.remove(&id).map(|(queue, _)| queue)),
-                None => {}
-            }
-        }
-        for (_, id) in older(&mut self.passed, BUSY, now) {
-            queues.extend(self.untold.remove(&id).map(|(queue, _)| queue));
-        }
-        queues
+        let n = self.order.iter().take_while(|(since, _)| now.duration_since(*since) >= QUIET).count();
+        self.order.drain(..n).filter_map(|(_, id)| self.untold.remove(&id)).collect()
     }
-}
-
-/// Takes out what has been there for so long.
-fn older(all: &mut VecDeque<(Instant, JobId)>, than: Duration, now: Instant) -> Vec<(Instant, JobId)> {
-    let n = all.iter().take_while(|(since, _)| now.duration_since(*since) >= than).count();
-    all.drain(..n).collect()
 }
 
 impl News {
@@ -92,7 +69,7 @@ impl News {
     pub(super) fn written<'j>(&self, jobs: impl Iterator<Item = &'j Job>) -> BTreeSet<String> {
         let (mut queues, now) = (BTreeSet::new(), Instant::now());
         let mut state = self.lock();
-        let was_empty = state.len() == 0;
+        let was_empty = state.order.is_empty();
         for job in jobs {
             let sort = || (job.spec.queue.clone(), job.spec.name.clone());
             if due_at(job).is_none() {
@@ -100,14 +77,14 @@ impl News {
                 if matches!(job.state, JobState::Running { .. }) {
                     state.note_claim(sort(), now);
                 }
-            } else if state.len() < UNTOLD_MAX && state.is_claimed_here(&sort(), HERE, now) {
-                state.untold.insert(job.id, sort());
-                state.fresh.push_back((now, job.id));
+            } else if state.order.len() < UNTOLD_MAX && state.is_claimed_here(&sort(), now) {
+                state.untold.insert(job.id, job.spec.queue.clone());
+                state.order.push_back((now, job.id));
             } else if !queues.contains(&job.spec.queue) {
                 queues.insert(job.spec.queue.clone());
             }
         }
-        if was_empty && state.len() > 0 {
+        if was_empty && !state.order.is_empty() {
             self.is_any.notify_one();
         }
         queues
@@ -119,12 +96,12 @@ impl News {
             self.is_any.notified().await;
             loop {
                 // What comes meanwhile is told of together.
-                tokio::time::sleep(QUIET).await;
-                let (queues, is_over) = {
+                tokio::time::sleep(LOOK).await;
+                let (overdue, is_over) = {
                     let mut state = self.lock();
-                    (state.late(Instant::now()), state.len() == 0)
+                    (state.late(Instant::now()), state.order.is_empty())
                 };
-                said.tell(&Hint { queues, ..Hint::default() });
+                said.tell(&Hint { overdue, ..Hint::default() });
                 if is_over {
                     break;
                 }
@@ -181,31 +158,10 @@ mod tests {
             () = telling => unreachable!(),
             late = heard.next() => late.unwrap(),
         };
-        assert_eq!(late.queues, names(&["q"]));
+        assert_eq!((late.queues, late.overdue), (names(&[]), names(&["q"])));
         // Whoever claimed has gone.
         tokio::time::advance(HERE).await;
         assert_eq!(news.written([&job(5, "q")].into_iter()), names(&["q"]));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_waits_although_others_are_claimed_is_told_later() {
-        let (news, said) = (News::default(), Listeners::default());
-        let (begun, mut heard) = (Instant::now(), said.add());
-        news.written([&claimed(&job(1, "q"))].into_iter());
-        news.written([&job(2, "q")].into_iter());
-        let claiming = async {
-            for n in 3.. {
-                tokio::time::sleep(QUIET / 2).await;
-                news.written([&claimed(&job(n, "q"))].into_iter());
-            }
-        };
-        let late = tokio::select! {
-            () = news.tell_late(&said) => unreachable!(),
-            () = claiming => unreachable!(),
-            late = heard.next() => late.unwrap(),
-        };
-        assert_eq!(late.queues, names(&["q"]));
-        assert!((BUSY..BUSY * 2).contains(&begun.elapsed()), "{:?}", begun.elapsed());
     }
 
     #[tokio::test(start_paused = true)]
@@ -217,6 +173,6 @@ mod tests {
         news.written([&second].into_iter());
         news.written([&claimed(&second)].into_iter());
         let both = async { tokio::join!(news.tell_late(&said), heard.next()) };
-        assert!(tokio::time::timeout(BUSY * 2, both).await.is_err());
+        assert!(tokio::time::timeout(QUIET * 2, both).await.is_err());
     }
 }

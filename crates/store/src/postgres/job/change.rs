@@ -18,10 +18,19 @@ use crate::postgres::desk::Desk;
 use crate::postgres::guard;
 use crate::postgres::link::Ask;
 
+macro_rules! heads {
+    ($wait:literal) => {
+        concat!(
+            "SELECT id, rev, is_open, replays, status, is_dead_letter, (SELECT max(number) FROM attempts \
+             WHERE attempts.job = jobs.id) FROM jobs WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE",
+            $wait
+        )
+    };
+}
 // Whoever changes a job has it to itself until that is written.
-const HEADS: &str = "SELECT id, rev, is_open, replays, status, is_dead_letter, \
-     (SELECT max(number) FROM attempts WHERE attempts.job = jobs.id) FROM jobs WHERE id = ANY($1) ORDER BY id \
-     FOR NO KEY UPDATE";
+const HEADS: &str = heads!("");
+// One that somebody else has is as if it were not there.
+const HEADS_AT_ONCE: &str = heads!(" SKIP LOCKED");
 // Whoever takes a key has it to itself, whether it was taken before or not.
 const HOLD_KEYS: &str = "SELECT job_keys.queue, job_keys.key FROM job_keys \
      JOIN UNNEST($1::text[], $2::text[]) AS asked (queue, key) \
@@ -131,6 +140,10 @@ pub(in crate::postgres) struct Write<'c> {
 
 pub(in crate::postgres) fn heads<'a>(jobs: impl Iterator<Item = JobId>) -> Ask<'a> {
     Ask::new(HEADS, cells![jobs.map(Id::key).collect::<Vec<_>>()])
+}
+
+pub(in crate::postgres) fn heads_at_once<'a>(jobs: impl Iterator<Item = JobId>) -> Ask<'a> {
+    Ask::new(HEADS_AT_ONCE, cells![jobs.map(Id::key).collect::<Vec<_>>()])
 }
 
 impl Head {
@@ -261,5 +274,15 @@ pub(in crate::postgres) fn move_keys<'c>(rows: &[Taken<'c>]) -> Ask<'c> {
 }
 
 #[cfg(test)]
-pub(in crate::postgres) const ALL: &[&str] =
-    &[HEADS, HOLD_KEYS, HOLDERS, TAKE_KEYS, MOVE_KEYS, INSERT, UPDATE, INSERT_SPECS, UPDATE_SPECS];
+pub(in crate::postgres) const ALL: &[&str] = &[
+    HEADS,
+    HEADS_AT_ONCE,
+    HOLD_KEYS,
+    HOLDERS,
+    TAKE_KEYS,
+    MOVE_KEYS,
+    INSERT,
+    UPDATE,
+    INSERT_SPECS,
+    UPDATE_SPECS,
+];
