@@ -5,6 +5,7 @@
 //! the other: what is to be said meanwhile is said together. A listener has a connection of its own too, which is made
 //! again when it is lost; then anything may have been missed, and that is said.
 
+use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,10 +16,10 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_postgres::{AsyncMessage, Config, NoTls};
 use uuid::Uuid;
-use windlass_engine::id::RunId;
+use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::Job;
 
-use super::column::{Id, cells};
+use super::column::{Columns, Id, cells};
 use super::link::{self, Link, Purpose};
 use super::news::News;
 use crate::durability::Durability;
@@ -27,6 +28,7 @@ use crate::hint::{Hint, Hints, Listeners};
 
 const LISTEN: &str = "LISTEN windlass";
 const TELL: &str = "SELECT pg_notify('windlass', $1)";
+const STILL_READY: &str = "SELECT DISTINCT queue FROM jobs WHERE id = ANY($1) AND due_at IS NOT NULL";
 /// PostgreSQL takes less than 8,000 bytes.
 const BYTES_MAX: usize = 7_900;
 /// Runs that are named in one hint when there is too much for one: 39 bytes each.
@@ -75,13 +77,13 @@ impl Channel {
     pub(super) fn new(config: Config) -> Result<Self, StoreError> {
         let (me, said, news) = (Uuid::now_v7(), Arc::<Listeners>::default(), Arc::<News>::default());
         let voice = link::pool(config.clone(), Durability::Fast, Purpose::Any, 1)?;
-        tokio::spawn(speak(voice, me, said.add()));
-        let (late, to) = (news.clone(), said.clone());
+        tokio::spawn(speak(voice.clone(), me, said.add()));
+        let telling = tokio::spawn(tell_late(voice, news.clone(), said.clone()));
         Ok(Channel {
             me,
             config,
             runtime: Handle::current(),
-            telling: tokio::spawn(async move { late.tell_late(&to).await }),
+            telling,
             said,
             news,
             listeners: Arc::default(),
@@ -133,6 +135,27 @@ async fn speak(voice: Pool, me: Uuid, mut said: Hints) {
 
 async fn say(voice: &Pool, payload: &str) -> Result<(), StoreError> {
     Link::take(voice).await?.ask(TELL, &cells![payload]).await.map(drop)
+}
+
+/// Tells the others of jobs that nobody here claims, as far as none of them has.
+async fn tell_late(voice: Pool, news: Arc<News>, said: Arc<Listeners>) {
+    loop {
+        let late = news.late().await;
+        let overdue = match still_ready(&voice, late.keys().copied()).await {
+            Ok(queues) => queues,
+            Err(_) => late.into_values().collect(),
+        };
+        said.tell(&Hint { overdue, ..Hint::default() });
+    }
+}
+
+async fn still_ready(
+    voice: &Pool,
+    jobs: impl Iterator<Item = JobId>,
+) -> Result<BTreeSet<String>, StoreError> {
+    let rows =
+        Link::take(voice).await?.ask(STILL_READY, &cells![jobs.map(Id::key).collect::<Vec<_>>()]).await?;
+    rows.iter().map(|row| Columns::of(row).text()).collect()
 }
 
 /// A hint as it is said; in several parts if there is too much for one.
@@ -219,7 +242,7 @@ fn read(told: Told) -> Hint {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[LISTEN, TELL];
+pub(super) const ALL: &[&str] = &[LISTEN, TELL, STILL_READY];
 
 #[cfg(test)]
 mod tests {

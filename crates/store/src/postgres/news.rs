@@ -3,7 +3,7 @@
 //! Whoever has just claimed a job here will probably claim the next one of its sort too, and the others would ask for
 //! it in vain. So they are told of it only if it is still there after a while.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use tokio::time::Instant;
 use windlass_engine::id::JobId;
 use windlass_engine::job::{Job, State as JobState};
 
-use crate::hint::{Hint, Listeners};
 use crate::job::due_at;
 
 /// Whoever has claimed within this is likely to claim again.
@@ -57,10 +56,11 @@ impl State {
         self.claimed.insert(sort, now);
     }
 
-    /// Queues of what has been there for long enough.
-    fn late(&mut self, now: Instant) -> BTreeSet<String> {
+    /// What has been there for long enough.
+    fn late(&mut self, now: Instant) -> BTreeMap<JobId, String> {
         let n = self.order.iter().take_while(|(since, _)| now.duration_since(*since) >= QUIET).count();
-        self.order.drain(..n).filter_map(|(_, id)| self.untold.remove(&id)).collect()
+        let late = self.order.drain(..n).filter_map(|(_, id)| Some((id, self.untold.remove(&id)?)));
+        late.collect()
     }
 }
 
@@ -90,22 +90,21 @@ impl News {
         queues
     }
 
-    /// Tells the others of what nobody here has claimed, as long as there is somebody to tell.
-    pub(super) async fn tell_late(&self, said: &Listeners) {
+    /// Waits for jobs that nobody here has claimed, with their queues. Somebody elsewhere may have.
+    pub(super) async fn late(&self) -> BTreeMap<JobId, String> {
         loop {
-            self.is_any.notified().await;
-            loop {
-                // What comes meanwhile is told of together.
-                tokio::time::sleep(LOOK).await;
-                let (overdue, is_over) = {
-                    let mut state = self.lock();
-                    (state.late(Instant::now()), state.order.is_empty())
-                };
-                said.tell(&Hint { overdue, ..Hint::default() });
-                if is_over {
-                    break;
-                }
+            let (late, is_over) = {
+                let mut state = self.lock();
+                (state.late(Instant::now()), state.order.is_empty())
+            };
+            if !late.is_empty() {
+                return late;
             }
+            if is_over {
+                self.is_any.notified().await;
+            }
+            // What comes meanwhile is told of together.
+            tokio::time::sleep(LOOK).await;
         }
     }
 
@@ -142,8 +141,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn of_what_is_claimed_here_nobody_else_is_told_unless_it_stays() {
-        let (news, said) = (News::default(), Listeners::default());
-        let mut heard = said.add();
+        let news = News::default();
         let (first, second, third) = (job(1, "q"), job(2, "q"), job(3, "other"));
         // Nobody claims here: the others may.
         assert_eq!(news.written([&first].into_iter()), names(&["q"]));
@@ -153,12 +151,7 @@ mod tests {
         assert_eq!(news.written([&claimed(&second)].into_iter()), names(&[]));
         let fourth = job(4, "q");
         assert_eq!(news.written([&fourth].into_iter()), names(&[]));
-        let telling = news.tell_late(&said);
-        let late = tokio::select! {
-            () = telling => unreachable!(),
-            late = heard.next() => late.unwrap(),
-        };
-        assert_eq!((late.queues, late.overdue), (names(&[]), names(&["q"])));
+        assert_eq!(news.late().await, [(fourth.id, "q".to_owned())].into());
         // Whoever claimed has gone.
         tokio::time::advance(HERE).await;
         assert_eq!(news.written([&job(5, "q")].into_iter()), names(&["q"]));
@@ -166,13 +159,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_was_claimed_in_time_is_not_told() {
-        let (news, said) = (News::default(), Listeners::default());
-        let mut heard = said.add();
+        let news = News::default();
         let (first, second) = (job(1, "q"), job(2, "q"));
         news.written([&claimed(&first)].into_iter());
         news.written([&second].into_iter());
         news.written([&claimed(&second)].into_iter());
-        let both = async { tokio::join!(news.tell_late(&said), heard.next()) };
-        assert!(tokio::time::timeout(QUIET * 2, both).await.is_err());
+        assert!(tokio::time::timeout(QUIET * 2, news.late()).await.is_err());
     }
 }
