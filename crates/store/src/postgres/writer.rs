@@ -28,7 +28,7 @@ pub(super) const WRITERS: usize = 4;
 /// So many are as a rule, by all servers together if they can: more would be smaller, and each costs the same two
 /// journeys. Only if all of them take longer than this, they are probably waiting for somebody, and one more is begun.
 const BUSY: usize = 2;
-const LATE: Duration = Duration::from_millis(5);
+const LATE: Duration = Duration::from_millis(20);
 /// Commits in one transaction: enough to share its cost, few enough that it holds its rows for some milliseconds.
 const GROUP_MAX: usize = 512;
 /// Calls that wait at most: whoever has more is not waiting but leaking.
