@@ -8,10 +8,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use windlass_engine::id::CommandId;
 
 use super::batch::Batch;
@@ -26,8 +27,10 @@ use crate::error::StoreError;
 /// Groups that are written at once at most. A group that waits for an account keeps only itself waiting.
 pub(super) const WRITERS: usize = 4;
 /// So many are as a rule, by all servers together if they can: more would be smaller, and each costs the same two
-/// journeys. Only if all of them take longer than this, they are probably waiting for somebody, and one more is begun.
+/// journeys. One more is begun only if it is large already, or has been waiting for so long: then the others are
+/// probably waiting for somebody.
 const BUSY: usize = 2;
+const LARGE: usize = 64;
 const LATE: Duration = Duration::from_millis(20);
 /// Commits in one transaction: enough to share its cost, few enough that it holds its rows for some milliseconds.
 const GROUP_MAX: usize = 512;
@@ -99,25 +102,63 @@ async fn serve(
     busy: Arc<AtomicUsize>,
 ) {
     let (give_back, mut back) = mpsc::unbounded_channel();
-    let mut free = shards.to_vec();
+    let (mut free, mut is_open) = (shards.to_vec(), true);
     while let Some(first) = inbox.recv().await {
-        while let Ok(shard) = back.try_recv() {
-            free.push(shard);
-        }
-        if WRITERS - free.len() >= busy.load(Ordering::Relaxed) {
-            let late = if free.is_empty() { Duration::MAX } else { LATE };
-            free.extend(tokio::time::timeout(late, back.recv()).await.ok().flatten());
-        }
-        let Some(shard) = free.pop() else { return };
-        let mut n = first.drafts.len();
-        let mut group = vec![first];
-        while n < GROUP_MAX
-            && let Ok(call) = inbox.try_recv()
-        {
-            n += call.drafts.len();
-            group.push(call);
-        }
-        tokio::spawn(perform(means.clone(), group, Slot { shard, give_back: give_back.clone() }));
+        let mut group = Group::of(first);
+        let late = Instant::now() + LATE;
+        let shard = loop {
+            while let Ok(shard) = back.try_recv() {
+                free.push(shard);
+            }
+            while !group.is_full()
+                && let Ok(call) = inbox.try_recv()
+            {
+                group.add(call);
+            }
+            let n_busy = WRITERS - free.len();
+            let is_due = n_busy < busy.load(Ordering::Relaxed) || group.is_large() || Instant::now() >= late;
+            if is_due && let Some(shard) = free.pop() {
+                break shard;
+            }
+            tokio::select! {
+                shard = back.recv() => free.extend(shard),
+                call = inbox.recv(), if is_open && !group.is_full() => match call {
+                    Some(call) => group.add(call),
+                    None => is_open = false,
+                },
+                () = tokio::time::sleep_until(late), if !is_due => {}
+            }
+        };
+        tokio::spawn(perform(means.clone(), group.calls, Slot { shard, give_back: give_back.clone() }));
+    }
+}
+
+/// What is written together.
+struct Group {
+    calls: Vec<Call>,
+    n_commits: usize,
+    n_rows: usize,
+}
+
+impl Group {
+    fn of(first: Call) -> Self {
+        let mut group = Group { calls: Vec::new(), n_commits: 0, n_rows: 0 };
+        group.add(first);
+        group
+    }
+
+    fn add(&mut self, call: Call) {
+        self.n_commits += call.drafts.len();
+        self.n_rows += call.drafts.iter().map(|draft| 1 + draft.commit.jobs.len()).sum::<usize>();
+        self.calls.push(call);
+    }
+
+    fn is_full(&self) -> bool {
+        self.n_commits >= GROUP_MAX
+    }
+
+    fn is_large(&self) -> bool {
+        self.n_rows >= LARGE
     }
 }
 

@@ -3,14 +3,20 @@
 use std::time::Duration;
 
 use windlass_engine::id::RunId;
+use windlass_engine::job::{Job, JobSpec};
+use windlass_engine::time::Timestamp;
 
 use super::bench::{commit, entry, id, publish};
 use super::{block_on, commit as statements, job, run, scratch};
+use crate::commit::{Commit, JobChange};
 use crate::durability::Durability;
+use crate::error::{StoreError, Subject};
+use crate::job::JobOrigin;
 use crate::postgres::column::Columns;
 use crate::postgres::link::{self, Link, Purpose};
 use crate::postgres::writer::WRITERS;
 use crate::postgres::{Postgres, reach};
+use crate::store::Store;
 
 /// Returns when so many transactions of this database wait for the rows of another.
 pub(super) async fn so_many_wait(address: &str, n: usize) {
@@ -81,5 +87,38 @@ fn commits_look_rows_up_by_their_keys_even_if_they_are_planned_in_an_empty_datab
             }
             db.say("DEALLOCATE asked").await.unwrap();
         }
+    });
+}
+
+#[test]
+fn a_claim_of_a_job_that_somebody_else_is_writing_is_refused_at_once() {
+    block_on(async {
+        let scratch = scratch().await;
+        let store = &scratch.store;
+        let (job, _) = Job::create(id("job", 1), JobSpec::new("s", "q"), Timestamp(1)).unwrap();
+        let change =
+            |expected_rev| JobChange { expected_rev, job: job.clone(), origin: JobOrigin::default() };
+        let write = |n, is_hasty, change| Commit {
+            jobs: vec![change],
+            is_hasty,
+            ..Commit::new(id("cmd", n), Timestamp(1))
+        };
+        commit(store, write(1, false, change(0))).await.unwrap();
+        let held = store.link().await.unwrap();
+        held.say("BEGIN; SELECT 1 FROM jobs FOR UPDATE").await.unwrap();
+        let refused = commit(store, write(2, true, change(1))).await;
+        assert!(matches!(refused, Err(StoreError::Conflict { what: Subject::Job(_), .. })), "{refused:?}");
+        // Whoever has to change this one waits, also beside a claim of it.
+        let both = vec![write(3, false, change(1)), write(4, true, change(1))];
+        let mut waiting = std::pin::pin!(store.commit(both));
+        tokio::select! {
+            biased;
+            answer = &mut waiting => panic!("{answer:?}"),
+            () = so_many_wait(&scratch.address, 1) => {}
+        }
+        held.say("COMMIT").await.unwrap();
+        let answers = waiting.await;
+        assert!(answers[0].is_ok() && answers[1].is_err(), "{answers:?}");
+        commit(store, write(5, true, change(2))).await.unwrap();
     });
 }
