@@ -173,7 +173,7 @@ impl Index {
         self.remove(row.id());
         let freed = self.count(&row);
         match row.job.state {
-            State::Queued { .. } => self.insert_ready(row),
+            State::Queued { .. } => self.insert_ready(row, true),
             State::Pending { .. }
             | State::Running { .. }
             | State::Suspended { .. }
@@ -244,9 +244,9 @@ impl Index {
         for row in rows {
             let is_same = |slot: &Slot| slot.place == Place::Taken && slot.row.rev == row.rev;
             if self.rows.get(&row.id()).is_some_and(is_same) {
-                self.remove(row.id());
+                let is_offered = self.remove(row.id()).is_some_and(|slot| slot.is_offered);
                 let freed = self.free(row.id());
-                self.insert_ready(row.clone());
+                self.insert_ready(row.clone(), is_offered);
                 self.stir_freed(freed);
             }
         }
@@ -263,14 +263,12 @@ impl Index {
 
     /// Makes a ready job a taken one; how large it is.
     fn reserve(&mut self, key: Key, now: Timestamp, taken: &mut Vec<Arc<JobRow>>) -> usize {
-        let Some(Slot { row, bytes, .. }) = self.remove(key.id) else { return 0 };
+        let Some(Slot { row, bytes, is_offered, .. }) = self.remove(key.id) else { return 0 };
         taken.push(row.clone());
         self.n_taken += 1;
         self.spend(&row, now);
-        self.rows.insert(
-            key.id,
-            Slot { row, place: Place::Taken, bytes, since: self.n_readings, is_offered: false },
-        );
+        self.rows
+            .insert(key.id, Slot { row, place: Place::Taken, bytes, since: self.n_readings, is_offered });
         bytes
     }
 
@@ -306,7 +304,7 @@ impl Index {
     }
 
     /// Adds a ready job and wakes somebody for it. When there is no room, the last of its queue is left to the store.
-    fn insert_ready(&mut self, row: Arc<JobRow>) {
+    fn insert_ready(&mut self, row: Arc<JobRow>, is_offered: bool) {
         if self.is_elsewhere && !self.gates.contains_key(&row.job.spec.queue) {
             return self.insert_for_service(row);
         }
@@ -316,7 +314,7 @@ impl Index {
             let Some(last) = last.filter(|last| *last > key) else { break };
             self.leave_to_store(last);
         }
-        if self.ready.is_full(&self.limits) || !self.add_ready(row.clone(), true) {
+        if self.ready.is_full(&self.limits) || !self.add_ready(row.clone(), is_offered) {
             self.cut(&row, key);
         }
         let JobSpec { queue, name, limit_key, .. } = &*row.job.spec;

@@ -11,7 +11,7 @@ use windlass_engine::time::Timestamp;
 use windlass_store::job::{JobRow, Portion};
 
 use super::share::Source;
-use super::{Index, Place};
+use super::{Index, Place, Slot};
 use crate::dispatch::Query;
 use crate::list::{Head, Key, Known, List, Mark};
 use crate::lists::Lists;
@@ -105,11 +105,11 @@ impl Index {
         self.doubt_queues(queues);
     }
 
-    /// Whether a job that is not of the own share is probably being handed out where it was written.
+    /// Whether a job that is not of the own share is probably being handed out where it was written, for the first time.
     fn is_left(&self, key: Key, now: Timestamp) -> bool {
         let is_open = |queue: &str| self.open.get(queue).is_some_and(|until| now < *until);
-        now < key.due().after(FIRST_MS)
-            && self.rows.get(&key.id).is_none_or(|slot| !is_open(&slot.row.job.spec.queue))
+        let is_new = |slot: &Slot| slot.row.job.fence == 0 && !is_open(&slot.row.job.spec.queue);
+        now < key.due().after(FIRST_MS) && self.rows.get(&key.id).is_some_and(is_new)
     }
 
     /// Whether there is something that is left to others, for now.
@@ -156,8 +156,13 @@ impl Index {
                 return Some(key);
             }
         }
-        if own.gave.contains(&at) && next.due().after(TRUST_MS) < now || self.is_left(next, now) {
+        if own.gave.contains(&at) && next.due().after(TRUST_MS) < now {
             return None;
+        }
+        if self.is_left(next, now) {
+            // What comes behind it does not wait for it.
+            let may_give = |key: &Key| self.is_own(*key, now) || !self.is_left(*key, now);
+            return list.known_keys().take(LOOK_MAX).find(|key| is_ready(key) && may_give(key));
         }
         let near: Vec<Key> =
             list.known_keys().take(LOOK_MAX).filter(|key| is_alike(*key, next, now)).collect();

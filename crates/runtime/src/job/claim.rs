@@ -27,6 +27,8 @@ use crate::{Runtime, RuntimeError};
 const CROWDED: Duration = Duration::from_secs(1);
 /// When to look again although nobody said anything, while the store may have something.
 const UNSURE: Duration = Duration::from_secs(1);
+/// When to hand out again what somebody else was just writing.
+const HELD: Duration = Duration::from_millis(50);
 /// Jobs that are looked up at once.
 const AT_ONCE: usize = 8;
 /// Readings in a row by one claim, when nothing of what was read may be handed out: enough to go around a million
@@ -244,6 +246,7 @@ impl Runtime {
             let runtime = self.clone();
             async move { runtime.reload(id).await }
         };
+        let mut held = Vec::new();
         let found = each(stale.iter().map(|row| row.id()).collect(), AT_ONCE, read).await;
         for (row, found) in stale.into_iter().zip(found) {
             match found {
@@ -252,6 +255,8 @@ impl Runtime {
                     self.jobs().dispatch.forget(row.id());
                     self.jobs().heard([(*stored).clone()]);
                 }
+                // Somebody is just writing it.
+                Some(Ok(Some(stored))) if stored.rev == row.rev => held.push(row.clone()),
                 Some(Ok(_)) | None => self.jobs().dispatch.put_back(std::slice::from_ref(row)),
                 // What cannot be read now is handed out again, in vain, and read then.
                 Some(Err(error)) => {
@@ -260,7 +265,20 @@ impl Runtime {
                 }
             }
         }
+        self.put_back_later(held);
         trouble
+    }
+
+    /// Whatever somebody else does with these jobs is done in a moment; until then others are handed out.
+    fn put_back_later(&self, rows: Vec<Arc<JobRow>>) {
+        if rows.is_empty() {
+            return;
+        }
+        let runtime = self.clone();
+        self.tasks().spawn(async move {
+            tokio::time::sleep(HELD).await;
+            runtime.jobs().dispatch.put_back(&rows);
+        });
     }
 
     /// Writes what was used up of rates, so that a restart does not forgive it.

@@ -173,7 +173,8 @@ impl<'c> Wanted<'c> {
         for change in &commit.jobs {
             let spec = &change.job.spec;
             if commit.is_hasty { &mut self.claims } else { &mut self.jobs }.insert(change.job.id);
-            if change.job.is_open() && !spec.dedup_key.is_empty() {
+            // Whoever claims has the key already.
+            if change.job.is_open() && !commit.is_hasty && !spec.dedup_key.is_empty() {
                 self.keys.insert((&spec.queue, &spec.dedup_key));
             }
         }

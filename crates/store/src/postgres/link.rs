@@ -246,6 +246,11 @@ impl Link {
         self.in_time(self.client().batch_execute(sql)).await
     }
 
+    /// The same, however long it takes.
+    pub(super) async fn say_at_leisure(&self, sql: &str) -> Result<(), StoreError> {
+        Ok(self.client().batch_execute(sql).await?)
+    }
+
     /// Begins something that goes on until the link is dropped, and is undone then.
     #[cfg(feature = "sqlite")]
     pub(super) async fn hold(&self, begin: &str) -> Result<(), StoreError> {

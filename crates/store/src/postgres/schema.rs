@@ -134,7 +134,7 @@ async fn apply(db: &Link, migrations: &[Migration]) -> Result<(), StoreError> {
     for (number, Migration { name, sql }) in (1i64..).zip(migrations) {
         match applied.iter().find(|(applied, ..)| *applied == number) {
             None => {
-                db.say(sql).await?;
+                db.say_at_leisure(sql).await?;
                 db.execute(RECORD, &cells![number, name, checksum(sql)]).await?;
             }
             Some((_, its_name, sum)) if its_name != name || *sum != checksum(sql) => {

@@ -200,3 +200,18 @@ fn what_was_just_written_here_is_handed_out_here_without_asking() {
     assert_eq!(shared.claim(0, 100), 30);
     assert_eq!((shared.n_read, shared.n_lost), (n_read, 0));
 }
+
+#[test]
+fn what_is_left_to_another_server_keeps_nothing_behind_it_waiting() {
+    let mut shared = Shared::new(2, 40, 1);
+    let own = shared.servers[0].servers.portion();
+    let mut ids = (1u128..).map(|n| row(1_000_000_007 * n, "a", "s", 9, shared.now));
+    let urgent = ids.find(|row| !own.has(row.id())).unwrap();
+    shared.stored.insert(urgent.id(), urgent.clone());
+    assert_eq!(shared.claim(0, 10), 10);
+    assert!(shared.stored.contains_key(&urgent.id()), "the other server has it");
+    // Its server says that nobody claims there.
+    shared.servers[0].call_to(&["a".to_owned()], Timestamp(shared.now));
+    assert_eq!(shared.claim(0, 1), 1);
+    assert!(!shared.stored.contains_key(&urgent.id()));
+}

@@ -130,6 +130,7 @@ fn a_row_that_somebody_else_holds_keeps_only_its_own_commit_waiting() {
             "BEGIN; SELECT 1 FROM runs WHERE id = '{}' FOR UPDATE",
             id::<windlass_engine::id::RunId>("run", 1).uuid()
         );
+        let onlooker = other.link().await.unwrap();
         held.say(&hold).await.unwrap();
         let waiting = commit(store, entry(1, 1, 1));
         let mut waiting = std::pin::pin!(waiting);
@@ -137,7 +138,7 @@ fn a_row_that_somebody_else_holds_keeps_only_its_own_commit_waiting() {
         tokio::select! {
             biased;
             answer = &mut waiting => panic!("{answer:?}"),
-            () = so_many_wait(&scratch.address, 1) => {}
+            () = so_many_wait(&onlooker, 1) => {}
         }
         // Few enough to be done, on a slow disk too, before the one who waits gives up.
         for n in 1..10 {

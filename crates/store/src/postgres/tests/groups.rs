@@ -14,14 +14,12 @@ use crate::error::{StoreError, Subject};
 use crate::job::JobOrigin;
 use crate::postgres::column::Columns;
 use crate::postgres::link::{self, Link, Purpose};
+use crate::postgres::reach;
 use crate::postgres::writer::WRITERS;
-use crate::postgres::{Postgres, reach};
 use crate::store::Store;
 
 /// Returns when so many transactions of this database wait for the rows of another.
-pub(super) async fn so_many_wait(address: &str, n: usize) {
-    let onlooker = Postgres::open(address, Durability::Fast).await.unwrap();
-    let link = onlooker.link().await.unwrap();
+pub(super) async fn so_many_wait(link: &Link, n: usize) {
     let waiting = "SELECT 1 FROM pg_stat_activity \
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
     while link.ask(waiting, &[]).await.unwrap().len() < n {
@@ -39,6 +37,7 @@ fn what_comes_while_all_who_write_are_busy_is_one_transaction() {
             commit(store, entry(1, run, 0)).await.unwrap();
         }
         let held = store.link().await.unwrap();
+        let onlooker = store.link().await.unwrap();
         held.say("BEGIN; SELECT 1 FROM runs FOR UPDATE").await.unwrap();
         let mut busy: Vec<_> = (1..=n).map(|run| Box::pin(commit(store, entry(1, run, 1)))).collect();
         for (nth, commit) in busy.iter_mut().enumerate() {
@@ -46,7 +45,7 @@ fn what_comes_while_all_who_write_are_busy_is_one_transaction() {
             tokio::select! {
                 biased;
                 answer = commit => panic!("{answer:?}"),
-                () = so_many_wait(&scratch.address, nth + 1) => {}
+                () = so_many_wait(&onlooker, nth + 1) => {}
             }
         }
         let mut late: Vec<_> =
@@ -105,6 +104,7 @@ fn a_claim_of_a_job_that_somebody_else_is_writing_is_refused_at_once() {
         };
         commit(store, write(1, false, change(0))).await.unwrap();
         let held = store.link().await.unwrap();
+        let onlooker = store.link().await.unwrap();
         held.say("BEGIN; SELECT 1 FROM jobs FOR UPDATE").await.unwrap();
         let refused = commit(store, write(2, true, change(1))).await;
         assert!(matches!(refused, Err(StoreError::Conflict { what: Subject::Job(_), .. })), "{refused:?}");
@@ -114,7 +114,7 @@ fn a_claim_of_a_job_that_somebody_else_is_writing_is_refused_at_once() {
         tokio::select! {
             biased;
             answer = &mut waiting => panic!("{answer:?}"),
-            () = so_many_wait(&scratch.address, 1) => {}
+            () = so_many_wait(&onlooker, 1) => {}
         }
         held.say("COMMIT").await.unwrap();
         let answers = waiting.await;

@@ -55,7 +55,7 @@ const FILL: &str = "INSERT INTO jobs SELECT gen_random_uuid(), 1, 'q', 'n', n % 
 fn no_question_for_work_walks_through_jobs_it_does_not_want() {
     block_on(async {
         let scratch = scratch().await;
-        let db = scratch.store.link().await.unwrap();
+        let db = scratch.store.by_key().await.unwrap();
         db.say(FILL).await.unwrap();
         for sql in job::READY.iter().chain(job::KEYS) {
             // As it is planned without knowing the values.
