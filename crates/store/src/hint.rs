@@ -13,6 +13,10 @@ use windlass_engine::id::RunId;
 /// Runs, or queues, that a hint names; of more it says only that there are many.
 pub const NAMED_MAX: usize = 1_024;
 
+/// How long a ready job is left to the server that wrote it, if somebody claims there: so long it is not spoken of, and
+/// whoever knows of it all the same does not hand it out.
+pub const LEFT_MS: u64 = 500;
+
 /// Where something has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hint {

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use windlass_engine::id::JobId;
 use windlass_engine::time::Timestamp;
+use windlass_store::hint::LEFT_MS;
 use windlass_store::job::{JobRow, Portion};
 
 use super::share::Source;
@@ -24,9 +25,6 @@ const WAIT_MS: u64 = 1_000;
 const WAIT_SHARE: u64 = 8;
 /// What others may hand out is believed to be there for so long.
 const TRUST_MS: u64 = 100;
-/// What was written here is handed out here, and what was written elsewhere there, if somebody claims there: so long
-/// others are not told of it.
-const FIRST_MS: u64 = 500;
 /// Whoever says that nobody claims there calls others in for so long.
 const OPEN_MS: u64 = 1_000;
 const OPEN_MAX: usize = 1_024;
@@ -109,7 +107,7 @@ impl Index {
     fn is_left(&self, key: Key, now: Timestamp) -> bool {
         let is_open = |queue: &str| self.open.get(queue).is_some_and(|until| now < *until);
         let is_new = |slot: &Slot| slot.row.job.fence == 0 && !is_open(&slot.row.job.spec.queue);
-        now < key.due().after(FIRST_MS) && self.rows.get(&key.id).is_some_and(is_new)
+        now < key.due().after(LEFT_MS) && self.rows.get(&key.id).is_some_and(is_new)
     }
 
     /// Whether there is something that is left to others, for now.
@@ -123,7 +121,7 @@ impl Index {
     /// Whether the job is of the own share, or was just written here.
     fn is_own(&self, key: Key, now: Timestamp) -> bool {
         let is_offered = || self.rows.get(&key.id).is_some_and(|slot| slot.is_offered);
-        self.servers.is_own(key.id) || (now < key.due().after(FIRST_MS) && is_offered())
+        self.servers.is_own(key.id) || (now < key.due().after(LEFT_MS) && is_offered())
     }
 
     /// Of the jobs that are as urgent as the next one of a list and hardly later, the first of the own share; of

@@ -241,13 +241,8 @@ impl Runtime {
 
     /// Looks what became of jobs that were handed out in vain; what kept it from doing so.
     async fn look_after(&self, stale: Vec<&Arc<JobRow>>) -> Option<StoreError> {
-        let mut trouble = None;
-        let read = |id: JobId| {
-            let runtime = self.clone();
-            async move { runtime.reload(id).await }
-        };
-        let mut held = Vec::new();
-        let found = each(stale.iter().map(|row| row.id()).collect(), AT_ONCE, read).await;
+        let (mut trouble, mut held) = (None, Vec::new());
+        let found = self.reload_all(stale.iter().map(|row| row.id()).collect()).await;
         for (row, found) in stale.into_iter().zip(found) {
             match found {
                 // It was handed out as something that the store never heard of.
@@ -277,8 +272,19 @@ impl Runtime {
         let runtime = self.clone();
         self.tasks().spawn(async move {
             tokio::time::sleep(HELD).await;
+            // Of what was written meanwhile the index hears here, and takes back only the rest.
+            drop(runtime.reload_all(rows.iter().map(|row| row.id()).collect()).await);
             runtime.jobs().dispatch.put_back(&rows);
         });
+    }
+
+    /// Reads jobs again, and tells the index.
+    async fn reload_all(&self, jobs: Vec<JobId>) -> Vec<Option<Result<Option<Arc<JobRow>>, StoreError>>> {
+        let read = |id: JobId| {
+            let runtime = self.clone();
+            async move { runtime.reload(id).await }
+        };
+        each(jobs, AT_ONCE, read).await
     }
 
     /// Writes what was used up of rates, so that a restart does not forgive it.

@@ -12,12 +12,13 @@ use tokio::time::Instant;
 use windlass_engine::id::JobId;
 use windlass_engine::job::{Job, State as JobState};
 
+use crate::hint::LEFT_MS;
 use crate::job::due_at;
 
 /// Whoever has claimed within this is likely to claim again.
 const HERE: Duration = Duration::from_millis(500);
 /// How long a job that somebody here is likely to claim is not spoken of.
-const QUIET: Duration = Duration::from_millis(500);
+const LEFT: Duration = Duration::from_millis(LEFT_MS);
 /// Between two looks for such jobs.
 const LOOK: Duration = Duration::from_millis(50);
 /// Jobs that are not spoken of at most; of more everybody is told at once.
@@ -58,7 +59,7 @@ impl State {
 
     /// What has been there for long enough.
     fn late(&mut self, now: Instant) -> BTreeMap<JobId, String> {
-        let n = self.order.iter().take_while(|(since, _)| now.duration_since(*since) >= QUIET).count();
+        let n = self.order.iter().take_while(|(since, _)| now.duration_since(*since) >= LEFT).count();
         let late = self.order.drain(..n).filter_map(|(_, id)| Some((id, self.untold.remove(&id)?)));
         late.collect()
     }
@@ -164,6 +165,6 @@ mod tests {
         news.written([&claimed(&first)].into_iter());
         news.written([&second].into_iter());
         news.written([&claimed(&second)].into_iter());
-        assert!(tokio::time::timeout(QUIET * 2, news.late()).await.is_err());
+        assert!(tokio::time::timeout(LEFT * 2, news.late()).await.is_err());
     }
 }

@@ -7,14 +7,11 @@ use windlass_engine::job::{Job, JobSpec};
 use windlass_engine::time::Timestamp;
 
 use super::bench::{commit, entry, id, publish};
-use super::{block_on, commit as statements, job, run, scratch};
+use super::{block_on, scratch};
 use crate::commit::{Commit, JobChange};
-use crate::durability::Durability;
 use crate::error::{StoreError, Subject};
 use crate::job::JobOrigin;
-use crate::postgres::column::Columns;
-use crate::postgres::link::{self, Link, Purpose};
-use crate::postgres::reach;
+use crate::postgres::link::Link;
 use crate::postgres::writer::WRITERS;
 use crate::store::Store;
 
@@ -64,28 +61,6 @@ fn what_comes_while_all_who_write_are_busy_is_one_transaction() {
         let first: RunId = id("run", n);
         let transactions = format!("SELECT DISTINCT xmin::text FROM journal WHERE run > '{}'", first.uuid());
         assert_eq!(held.ask_once(&transactions, &[]).await.unwrap().len(), 1);
-    });
-}
-
-#[test]
-fn commits_look_rows_up_by_their_keys_even_if_they_are_planned_in_an_empty_database() {
-    block_on(async {
-        let scratch = scratch().await;
-        let config = reach(&scratch.address).await.unwrap();
-        let pool = link::pool(config, Durability::Fast, Purpose::ByKey, 1).unwrap();
-        let db = Link::take(&pool).await.unwrap();
-        for sql in run::CHANGES.iter().chain(job::CHANGES).chain(statements::ALL) {
-            db.say(&format!("PREPARE asked AS {sql}")).await.unwrap();
-            let n = (1..).take_while(|n| sql.contains(&format!("${n}"))).count();
-            let explain = format!("EXPLAIN EXECUTE asked({})", vec!["NULL"; n].join(", "));
-            let plan = db.ask_once(&explain, &[]).await.unwrap();
-            let plan: Vec<String> = plan.iter().map(|row| Columns::of(row).value().unwrap()).collect();
-            let plan = plan.join("\n");
-            for whole in ["Seq Scan", "Hash Join", "Merge Join"] {
-                assert!(!plan.contains(whole), "{plan}\n{sql}");
-            }
-            db.say("DEALLOCATE asked").await.unwrap();
-        }
     });
 }
 

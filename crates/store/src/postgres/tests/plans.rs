@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use super::{block_on, job, scratch};
+use super::{block_on, commit, job, run, scratch};
 use crate::postgres::column::Columns;
+use crate::postgres::link::Link;
 
 const COLUMNS: &str = "SELECT format('%s.%s %s%s%s', class.relname, attribute.attname, \
      format_type(attribute.atttypid, attribute.atttypmod), \
@@ -51,6 +52,18 @@ const FILL: &str = "INSERT INTO jobs SELECT gen_random_uuid(), 1, 'q', 'n', n % 
      NULL, NULL, n, n FROM generate_series(1, 20000) AS n; \
      INSERT INTO job_specs SELECT id, '{}', 'null' FROM jobs; ANALYZE";
 
+/// How whoever works would have a statement done, which is planned without knowing the values.
+async fn plan(db: &Link, sql: &str) -> String {
+    db.say(&format!("PREPARE asked AS {sql}")).await.unwrap();
+    let n = (1..).take_while(|n| sql.contains(&format!("${n}"))).count();
+    let values = if n == 0 { String::new() } else { format!("({})", vec!["NULL"; n].join(", ")) };
+    let explain = format!("EXPLAIN EXECUTE asked{values}");
+    let plan = db.ask_once(&explain, &[]).await.unwrap_or_else(|error| panic!("{error:?}\n{explain}"));
+    db.say("DEALLOCATE asked").await.unwrap();
+    let lines: Vec<String> = plan.iter().map(|row| Columns::of(row).value().unwrap()).collect();
+    lines.join("\n")
+}
+
 #[test]
 fn no_question_for_work_walks_through_jobs_it_does_not_want() {
     block_on(async {
@@ -58,28 +71,27 @@ fn no_question_for_work_walks_through_jobs_it_does_not_want() {
         let db = scratch.store.by_key().await.unwrap();
         db.say(FILL).await.unwrap();
         for sql in job::READY.iter().chain(job::KEYS) {
-            // As it is planned without knowing the values.
-            db.say(&format!("SET plan_cache_mode = force_generic_plan; PREPARE asked AS {sql}"))
-                .await
-                .unwrap();
-            let n = (1..).take_while(|n| sql.contains(&format!("${n}"))).count();
-            let values = if n == 0 { String::new() } else { format!("({})", vec!["NULL"; n].join(", ")) };
-            let explain = format!("EXPLAIN EXECUTE asked{values}");
-            let plan: Vec<String> = db
-                .ask_once(&explain, &[])
-                .await
-                .unwrap_or_else(|error| panic!("{error:?}\n{explain}"))
-                .iter()
-                .map(|row| Columns::of(row).value().unwrap())
-                .collect();
-            let plan = plan.join("\n");
+            let plan = plan(&db, sql).await;
             assert!(!plan.contains("Seq Scan on jobs"), "{plan}\n{sql}");
             let used = |index: &str| plan.contains(&format!("using {index}"));
             if sql.contains("run IS NOT NULL") {
                 assert!(used("run_jobs_ready_by_queue") && used("run_jobs_ready_by_name"), "{plan}");
                 assert!(!used("jobs_ready") && !used("jobs_by_run") && !used("keyed_jobs"), "{plan}");
             }
-            db.say("DEALLOCATE asked").await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn commits_look_rows_up_by_their_keys_even_if_they_are_planned_in_an_empty_database() {
+    block_on(async {
+        let scratch = scratch().await;
+        let db = scratch.store.by_key().await.unwrap();
+        for sql in run::CHANGES.iter().chain(job::CHANGES).chain(commit::ALL) {
+            let plan = plan(&db, sql).await;
+            for whole in ["Seq Scan", "Hash Join", "Merge Join"] {
+                assert!(!plan.contains(whole), "{plan}\n{sql}");
+            }
         }
     });
 }
