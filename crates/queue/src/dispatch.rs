@@ -113,7 +113,7 @@ pub struct Taken {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
     pub queue: String,
-    pub(crate) number: u64,
+    pub(crate) count: u64,
 }
 
 impl Dispatch {

@@ -28,6 +28,8 @@ pub(crate) struct Gate {
     limits: QueueLimits,
     /// Another gate of the same queue has another one.
     pub(crate) number: u64,
+    /// Whenever who has jobs of it is asked anew, it is another one.
+    pub(crate) count: u64,
     /// Who has jobs of it is known. Until then nothing is handed out.
     pub(crate) is_counted: bool,
     pub(crate) is_counting: bool,
@@ -82,6 +84,7 @@ impl Gate {
         };
         Gate {
             number,
+            count: number,
             is_counted: !is_shared && limits.concurrency.is_none() && limits.key_concurrency.is_none(),
             is_counting: false,
             turns: is_shared.then_some(0),

@@ -26,10 +26,10 @@ impl Gate {
         self.turns = self.turns.map(|turns| turns.saturating_add(1));
     }
 
-    /// It has to be asked again who has its jobs, and what is used up: nothing is handed out until then. It is another
-    /// gate from then on, whose number this is.
-    pub(crate) fn doubt_count(&mut self, number: u64) {
-        (self.number, self.is_counted, self.is_counting, self.n_held) = (number, false, false, 0);
+    /// It has to be asked again who has its jobs, and what is used up: nothing is handed out until then. The number
+    /// of that count is new; what is being read of its jobs holds nevertheless.
+    pub(crate) fn doubt_count(&mut self, count: u64) {
+        (self.count, self.is_counted, self.is_counting, self.n_held) = (count, false, false, 0);
         let lanes: Vec<Arc<str>> = self.keys.keys().cloned().collect();
         for lane in lanes {
             self.key(&lane).n_held = 0;

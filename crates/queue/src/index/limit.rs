@@ -19,7 +19,7 @@ use crate::list::{Head, Key, Known, List};
 pub(crate) struct Counting {
     pub(crate) queue: String,
     /// Of the gate.
-    number: u64,
+    count: u64,
     n_gone_lost: u64,
 }
 
@@ -213,15 +213,15 @@ impl Index {
         let gate = self.gates.get_mut(queue).filter(|gate| !gate.is_counted && !gate.is_counting)?;
         gate.is_counting = true;
         self.n_filling += 1;
-        Some(Counting { queue: queue.to_owned(), number: gate.number, n_gone_lost: self.n_gone_lost })
+        Some(Counting { queue: queue.to_owned(), count: gate.count, n_gone_lost: self.n_gone_lost })
     }
 
     /// Who had jobs of a queue when the store was asked; `None` if it could not be asked.
     pub(crate) fn counted(&mut self, counting: &Counting, held: Option<Held>) {
-        let Counting { queue, number, n_gone_lost } = counting;
+        let Counting { queue, count, n_gone_lost } = counting;
         // If not every end since then is remembered, it is counted again: what ended would never be given back.
         let held = held.filter(|_| *n_gone_lost == self.n_gone_lost);
-        if let Some(gate) = self.gates.get_mut(queue).filter(|gate| gate.number == *number) {
+        if let Some(gate) = self.gates.get_mut(queue).filter(|gate| gate.count == *count) {
             gate.is_counting = false;
             gate.is_counted |= held.is_some();
             let Held { turns, jobs, spent } = held.unwrap_or_default();
@@ -277,19 +277,19 @@ impl Index {
         let queues: BTreeSet<&str> = rows.iter().map(|row| row.job.spec.queue.as_str()).collect();
         let turn = |queue: &str| {
             let gate = self.gates.get(queue).filter(|gate| gate.is_shared())?;
-            Some(Turn { queue: queue.to_owned(), number: gate.number })
+            Some(Turn { queue: queue.to_owned(), count: gate.count })
         };
         queues.into_iter().filter_map(turn).collect()
     }
 
     /// Which turn comes next, if the gate is still the one that the jobs were taken from.
     pub(crate) fn next_turn(&self, turn: &Turn) -> Option<u64> {
-        self.gates.get(&turn.queue).filter(|gate| gate.number == turn.number)?.next_hand_out()
+        self.gates.get(&turn.queue).filter(|gate| gate.count == turn.count)?.next_hand_out()
     }
 
     /// The turn was had.
     pub(crate) fn had_turn(&mut self, turn: &Turn) {
-        if let Some(gate) = self.gates.get_mut(&turn.queue).filter(|gate| gate.number == turn.number) {
+        if let Some(gate) = self.gates.get_mut(&turn.queue).filter(|gate| gate.count == turn.count) {
             gate.had_turn();
         }
     }

@@ -14,16 +14,19 @@ fn at_once(concurrency: u32) -> QueueLimits {
 fn limited(limits: QueueLimits, rows: Vec<JobRow>, held: Vec<HeldRow>) -> Dispatch {
     let dispatch = Dispatch::new(Limits::default());
     dispatch.limit("q", limits, Timestamp(5));
-    let Take::Fill(mut fill) = attempt(&dispatch, &of_queue("q"), 1) else { panic!("nothing to fill") };
+    let Take::Fill(fill) = attempt(&dispatch, &of_queue("q"), 1) else { panic!("nothing to fill") };
+    answer(fill, &rows, &held);
+    dispatch
+}
+
+fn answer(mut fill: Fill<'_>, rows: &[JobRow], held: &[HeldRow]) {
     while let Some(question) = fill.question(Timestamp(5)) {
         fill.answered(match question {
-            Question::Ready(_) => Answer::Ready(rows.clone()),
+            Question::Ready(_) => Answer::Ready(rows.to_vec()),
             Question::ReadyByKey(_) => Answer::ReadyByKey(Default::default()),
-            Question::Held(_) => Answer::Held(Held { jobs: held.clone(), ..Held::default() }),
+            Question::Held(_) => Answer::Held(Held { jobs: held.to_vec(), ..Held::default() }),
         });
     }
-    drop(fill);
-    dispatch
 }
 
 fn changed(row: &JobRow, input: JobInput) -> JobRow {
@@ -49,6 +52,21 @@ fn what_workers_had_before_counts() {
     assert!(is_woken(&mut waiter));
     drop(waiter);
     assert_eq!(take(&dispatch, "q").len(), 1);
+}
+
+#[test]
+fn a_count_that_is_doubted_while_jobs_are_read_does_not_keep_them_from_being_read() {
+    let dispatch = Dispatch::new(Limits::default());
+    dispatch.limit("q", at_once(2), Timestamp(5));
+    let Take::Fill(fill) = attempt(&dispatch, &of_queue("q"), 1) else { panic!("nothing to fill") };
+    // Another server had a turn meanwhile.
+    dispatch.recount("q");
+    let rows = [row(1, "q"), row(2, "q")];
+    answer(fill, &rows, &[]);
+    while let Take::Fill(fill) = attempt(&dispatch, &of_queue("q"), 0) {
+        answer(fill, &rows, &[]);
+    }
+    assert_eq!(take(&dispatch, "q").len(), 2);
 }
 
 #[test]
