@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use windlass_engine::id::RunId;
-use windlass_engine::money::{
-    Account, Kind, LedgerFault, Movement, Posted, Price, node_of_key, place_of_key,
-};
+use windlass_engine::money::{Account, Kind, LedgerFault, Movement, Posted, Price, place_of_key};
 use windlass_engine::path::NodePath;
 use windlass_engine::time::Timestamp;
 
@@ -37,17 +35,23 @@ pub struct Posting {
 impl Posting {
     /// A movement, of the run and the node that its key names.
     pub fn of(account: String, movement: Movement) -> Self {
-        let run = place_of_key(&movement.key).map(|(run, _)| run);
-        let node = run.and_then(|_| node_of_key(&movement.key));
+        let (run, node) = named_by(&movement.key).unzip();
+        let node = node.map(NodePath::from);
         Posting { account, movement, run, node }
     }
 
     /// Whether it is of the run and the node that its key names.
     pub fn is_of_its_key(&self) -> bool {
-        let named = place_of_key(&self.movement.key);
-        let node = named.and_then(|(_, place)| place.rsplit_once('/')).map(|(node, _)| node);
-        self.run == named.map(|(run, _)| run) && self.node.as_ref().map(|node| node.as_str()) == node
+        let (run, node) = named_by(&self.movement.key).unzip();
+        self.run == run && self.node.as_ref().map(|node| node.as_str()) == node
     }
+}
+
+/// The run and the node that a key names.
+fn named_by(key: &str) -> Option<(RunId, &str)> {
+    let (run, place) = place_of_key(key)?;
+    let (node, _) = place.rsplit_once('/')?;
+    Some((run, node))
 }
 
 /// One movement that was made. Never changed, never deleted.

@@ -19,7 +19,6 @@ use windlass_engine::event::{Event, Parent};
 use windlass_engine::id::{CommandId, JobId, RunId};
 use windlass_engine::job::{Job, JobEvent, JobInput, JobSpec};
 use windlass_engine::journal::Entry;
-use windlass_engine::money::node_of_key;
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::{Exec, Plan, Priority};
 use windlass_engine::run::state::Status;
@@ -155,12 +154,9 @@ pub fn project(
                 Exec::Flow { .. } => rows.tell_child(run, *fence, Note::CancelChild, now),
                 Exec::Http | Exec::Func { .. } | Exec::Script(_) => {}
             },
-            Effect::Move { account, movement } => rows.postings.push(Posting {
-                account: account.clone(),
-                movement: movement.clone(),
-                run: Some(run.id),
-                node: node_of_key(&movement.key),
-            }),
+            Effect::Move { account, movement } => {
+                rows.postings.push(Posting::of(account.clone(), movement.clone()));
+            }
             Effect::Tell { parent, status, result, error, bill } => {
                 let seq = ends.next().unwrap_or(run.length);
                 rows.messages.push(Message {

@@ -1,18 +1,44 @@
 //! The keys of charges: what each is for, written so that nothing is charged twice.
 
+use std::fmt::Write as _;
+
 use crate::id::{JobId, RunId};
 use crate::path::NodePath;
 
 use super::Kind;
 
+/// The kind that a key begins with, as it is written, and what the movement is for.
+pub(super) fn parts_of_key(key: &str) -> Option<(&str, &str)> {
+    // A loop over a few bytes: this is asked many times for every movement.
+    let at = key.bytes().position(|byte| byte == b':')?;
+    Some((&key[..at], &key[at + 1..]))
+}
+
+/// The key of a movement of this kind for a subject.
+pub(super) fn key_of(kind: Kind, subject: &str) -> String {
+    let mut key = String::with_capacity(kind.word().len() + 1 + subject.len());
+    for part in [kind.word(), ":", subject] {
+        key.push_str(part);
+    }
+    key
+}
+
 /// The key of the charge for one visit of a node. The path is unique within the run, and the visit within the path.
 pub fn charge_key(run: RunId, path: &str, visit: u64) -> String {
-    format!("charge:{run}/{path}/{visit}")
+    // The words around the path: `charge:run_` with its UUID, and a number.
+    let mut key = String::with_capacity(64 + path.len());
+    key.push_str("charge:");
+    write!(key, "{run}").expect("memory takes it");
+    for part in ["/", path, "/"] {
+        key.push_str(part);
+    }
+    write!(key, "{visit}").expect("memory takes it");
+    key
 }
 
 /// The node that a charge and what closes it are about, from a key made by [`charge_key`]; a payment has none.
 pub fn node_of_key(key: &str) -> Option<NodePath> {
-    let (_, subject) = key.split_once(':')?;
+    let (_, subject) = parts_of_key(key)?;
     let (_, place) = subject.split_once('/')?;
     let (path, _) = place.rsplit_once('/')?;
     Some(NodePath::from(path))
@@ -23,9 +49,12 @@ pub fn node_of_key(key: &str) -> Option<NodePath> {
 pub fn place_of_key(key: &str) -> Option<(RunId, &str)> {
     /// `run_` and a UUID as ids write it.
     const RUN_LEN: usize = 36;
-    let (kind, subject) = key.split_once(':')?;
-    let (run, place) = subject.split_once('/')?;
-    let is_plain = run.len() == RUN_LEN && !run.bytes().any(|byte| byte.is_ascii_uppercase());
+    let (kind, subject) = parts_of_key(key)?;
+    let (run, place) = subject.split_at_checked(RUN_LEN)?;
+    let place = place.strip_prefix('/')?;
+    // All bytes are looked at, which is faster than to stop at the first.
+    let is_plain =
+        run.bytes().fold(true, |is_plain, byte| is_plain & !byte.is_ascii_uppercase() & (byte != b'/'));
     let may_have_one = is_plain && kind != Kind::Deposit.word() && place.contains('/');
     may_have_one.then(|| run.parse().ok()).flatten().map(|run| (run, place))
 }

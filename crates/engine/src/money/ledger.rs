@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::key::{key_of, parts_of_key};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -28,7 +30,7 @@ impl Kind {
 
     /// The kind that a key begins with.
     pub fn of_key(key: &str) -> Option<Kind> {
-        let (word, _) = key.split_once(':')?;
+        let (word, _) = parts_of_key(key)?;
         [Kind::Charge, Kind::Settle, Kind::Refund, Kind::Deposit].into_iter().find(|kind| kind.word() == word)
     }
 }
@@ -87,9 +89,14 @@ impl Movement {
         Self { kind: Kind::Refund, amount: estimate, key, held, borne_by_platform: 0 }
     }
 
+    /// The charge that this closes, if it has taken so much.
+    pub fn closes(&self, estimate: i64) -> Self {
+        Self::charge(key_of(Kind::Charge, self.subject()), estimate)
+    }
+
     /// Puts money in; `id` names the payment.
     pub fn deposit(id: &str, amount: i64) -> Self {
-        let key = format!("{}:{id}", Kind::Deposit.word());
+        let key = key_of(Kind::Deposit, id);
         Self { kind: Kind::Deposit, amount, key, held: 0, borne_by_platform: 0 }
     }
 
@@ -100,11 +107,11 @@ impl Movement {
 }
 
 fn closing_key(kind: Kind, charge_key: &str) -> String {
-    format!("{}:{}", kind.word(), subject(charge_key))
+    key_of(kind, subject(charge_key))
 }
 
 fn subject(key: &str) -> &str {
-    key.split_once(':').map_or(key, |(_, subject)| subject)
+    parts_of_key(key).map_or(key, |(_, subject)| subject)
 }
 
 /// Why a movement was not made.

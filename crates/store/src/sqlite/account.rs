@@ -42,6 +42,7 @@ const PRICES: &str = "SELECT service, price, updated_at FROM prices ORDER BY ser
 pub(super) struct Posted<'c> {
     pub(super) account: Account,
     rows: Fresh<'c>,
+    new_run: Option<RunId>,
 }
 
 /// Whether nobody has moved the account since it was looked at.
@@ -66,13 +67,13 @@ pub(super) fn check<'c>(
         let (account, rows) = desk.purses().look(desk, id, |purse| {
             account::post(&purse.row, &purse.known(desk, &postings, new_run)?, &postings)
         })?;
-        posted.insert(id, Posted { account, rows });
+        posted.insert(id, Posted { account, rows, new_run });
     }
     Ok(posted)
 }
 
 pub(super) fn write(desk: &Desk, id: &str, posted: &Posted<'_>, at: Timestamp) -> Result<(), StoreError> {
-    desk.purses().make(desk, id, posted.account, &posted.rows, at)
+    desk.purses().make(desk, id, posted.account, &posted.rows, posted.new_run, at)
 }
 
 /// Opens an account; one that is there has to have the name.

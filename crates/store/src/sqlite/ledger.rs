@@ -28,6 +28,9 @@ const PARTS_BACK: &str =
     "SELECT seq, movements FROM ledger_parts WHERE account = ?1 AND seq < ?2 ORDER BY seq DESC";
 const FILE: &str = "INSERT INTO ledger_keys (run, subject, account, seq) VALUES (?1, ?2, ?3, ?4)";
 const CLOSE: &str = "UPDATE ledger_keys SET closed_by = ?4 WHERE run = ?1 AND subject = ?2 AND account = ?3";
+// The row as it is, and what closes it: to write it whole costs less than to find it and change it.
+const CLOSE_KNOWN: &str =
+    "REPLACE INTO ledger_keys (run, subject, account, seq, closed_by) VALUES (?1, ?2, ?3, ?5, ?4)";
 const FILED: &str = "SELECT seq, closed_by FROM ledger_keys WHERE run = ?1 AND subject = ?2 AND account = ?3";
 // What closes a charge of a run stands beside it, so that all that it is charged has to be looked at to know what comes
 // next: that is so seldom asked that no movement should pay for an order of them.
@@ -147,14 +150,28 @@ fn filed(db: &Connection, no: i64, key: &str) -> Result<Option<(u64, Option<u64>
     Ok(db.prepare_cached(FILED)?.query_row(params![place.run(), place.subject, no], read).optional()?)
 }
 
-/// Files a new movement under what it is for.
-pub(super) fn file(db: &Connection, no: i64, seq: u64, movement: &Movement) -> Result<(), StoreError> {
-    let place = Place::of(&movement.key);
-    let statement = match movement.kind {
-        Kind::Charge | Kind::Deposit => FILE,
-        Kind::Settle | Kind::Refund => CLOSE,
-    };
-    let n = db.prepare_cached(statement)?.execute(params![place.run(), place.subject, no, stored(seq)])?;
+/// Files a new movement under what it is for; `charged` is the number of the open charge that it closes, if that is
+/// known.
+pub(super) fn file(
+    db: &Connection,
+    no: i64,
+    seq: u64,
+    movement: &Movement,
+    charged: Option<u64>,
+) -> Result<(), StoreError> {
+    let (place, seq) = (Place::of(&movement.key), stored(seq));
+    let n =
+        match (movement.kind, charged) {
+            (Kind::Charge | Kind::Deposit, _) => {
+                db.prepare_cached(FILE)?.execute(params![place.run(), place.subject, no, seq])?
+            }
+            (Kind::Settle | Kind::Refund, None) => {
+                db.prepare_cached(CLOSE)?.execute(params![place.run(), place.subject, no, seq])?
+            }
+            (Kind::Settle | Kind::Refund, Some(charged)) => db
+                .prepare_cached(CLOSE_KNOWN)?
+                .execute(params![place.run(), place.subject, no, seq, stored(charged)])?,
+        };
     if n == 0 {
         return Err(StoreError::Corrupt(format!("what `{}` closes is not filed", movement.key)));
     }
@@ -277,4 +294,4 @@ pub(super) fn ledger(db: &Connection, query: &LedgerQuery) -> Result<Vec<LedgerR
 
 #[cfg(test)]
 pub(super) const ALL: &[&str] =
-    &[ADD, PART_OF, PARTS, PARTS_BACK, FILE, CLOSE, FILED, OF_RUN, OF_RUN_BACK, NUMBER];
+    &[ADD, PART_OF, PARTS, PARTS_BACK, FILE, CLOSE, CLOSE_KNOWN, FILED, OF_RUN, OF_RUN_BACK, NUMBER];

@@ -4,7 +4,7 @@
 //! of the transaction, however many movements it makes; until then, how an account stands is asked here and not in SQL.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::id::RunId;
@@ -21,6 +21,8 @@ use crate::error::{Refusal, StoreError};
 const ACCOUNTS_MAX: usize = 4_096;
 /// Open charges that are known at most, of all accounts, some 100 bytes each; when there are more, it starts over.
 const CHARGES_MAX: usize = 16_384;
+/// Charges of runs that began here that are known at most, of all accounts; when there are more, it starts over.
+const BEGUN_MAX: usize = 65_536;
 
 const ACCOUNT: &str = "SELECT no, id, name, balance, held, revision, created_at FROM accounts WHERE id = ?1";
 const MOVE: &str = "UPDATE accounts SET balance = ?2, held = ?3, revision = ?4 WHERE no = ?1";
@@ -33,15 +35,39 @@ pub(super) struct Purse {
     /// What the tables do not have yet.
     fresh: Fresh,
     is_moved: bool,
-    /// What charges that nothing has closed have taken, by what they are for; not all of them.
-    open: HashMap<String, i64>,
+    /// Charges that nothing has closed, by what they are for; not all of them.
+    open: HashMap<String, Open>,
+    /// Runs that began while this was known, with all that they were charged for: its hash, so that what is not among
+    /// them was never charged, and what is may have been.
+    begun: HashMap<RunId, HashSet<u64>>,
+}
+
+/// What an open charge has taken, and its number.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    held: i64,
+    seq: u64,
+}
+
+/// How much more is known.
+#[derive(Default, Clone, Copy)]
+struct More {
+    n_open: isize,
+    n_begun: usize,
 }
 
 impl Purse {
     fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
         let mut columns = Columns::of(row);
         let (no, row) = (columns.value()?, read_columns(&mut columns)?);
-        Ok(Purse { no, row, fresh: Fresh::default(), is_moved: false, open: HashMap::new() })
+        Ok(Purse {
+            no,
+            row,
+            fresh: Fresh::default(),
+            is_moved: false,
+            open: HashMap::new(),
+            begun: HashMap::new(),
+        })
     }
 
     /// The movements that decide about these.
@@ -56,44 +82,67 @@ impl Purse {
             // A charge that is known to be open has been closed by nobody.
             match self.open_charge(movement) {
                 Some(charge) => known.push(charge),
-                None if run.is_some() && *run == new_run => {}
+                None if run.is_some_and(|run| new_run == Some(run) || self.is_new(run, movement)) => {}
                 None => ledger::find(db, self.no, &self.fresh, movement, &mut known)?,
             }
         }
         Ok(known)
     }
 
+    /// Whether it is known that nothing was charged for this.
+    fn is_new(&self, run: RunId, movement: &Movement) -> bool {
+        let charged = self.begun.get(&run).filter(|_| movement.kind == Kind::Charge);
+        charged.is_some_and(|charged| !charged.contains(&mark(movement)))
+    }
+
     /// The charge that a movement closes, if it is known to be open.
     fn open_charge(&self, closing: &Movement) -> Option<Movement> {
         match closing.kind {
             Kind::Settle | Kind::Refund => {
-                let held = self.open.get(closing.subject())?;
-                Some(Movement::charge(format!("{}:{}", Kind::Charge.word(), closing.subject()), *held))
+                let open = self.open.get(closing.subject())?;
+                Some(closing.closes(open.held))
             }
             Kind::Charge | Kind::Deposit => None,
         }
     }
 
-    /// Makes one movement; says by how many the open charges that are known have become more.
+    /// Makes one movement, of a run that begins with it or not.
     fn add(
         &mut self,
         db: &Connection,
-        movement: &Movement,
-        balance_after: i64,
+        (posting, balance_after): (&Posting, i64),
+        new_run: Option<RunId>,
         at: Timestamp,
-    ) -> Result<isize, StoreError> {
+    ) -> Result<More, StoreError> {
+        let movement = &posting.movement;
         let seq = self.row.revision.saturating_add(1);
-        ledger::file(db, self.no, seq, movement)?;
+        let closed = match movement.kind {
+            Kind::Settle | Kind::Refund => self.open.remove(movement.subject()),
+            Kind::Charge | Kind::Deposit => None,
+        };
+        ledger::file(db, self.no, seq, movement, closed.map(|open| open.seq))?;
         self.fresh.add(seq, movement, balance_after, at);
         self.row.revision = seq;
         Ok(match movement.kind {
             Kind::Charge => {
-                let before = self.open.insert(movement.subject().to_owned(), movement.held);
-                isize::from(before.is_none())
+                let open = Open { held: movement.held, seq };
+                let before = self.open.insert(movement.subject().to_owned(), open);
+                More { n_open: isize::from(before.is_none()), n_begun: self.note(posting, new_run) }
             }
-            Kind::Settle | Kind::Refund => -isize::from(self.open.remove(movement.subject()).is_some()),
-            Kind::Deposit => 0,
+            Kind::Settle | Kind::Refund => More { n_open: -isize::from(closed.is_some()), n_begun: 0 },
+            Kind::Deposit => More::default(),
         })
+    }
+
+    /// Remembers a charge of a run that began here; how many more there are.
+    fn note(&mut self, charge: &Posting, new_run: Option<RunId>) -> usize {
+        let Some(run) = charge.run else { return 0 };
+        let mark = mark(&charge.movement);
+        let charged = match new_run == Some(run) {
+            true => Some(self.begun.entry(run).or_default()),
+            false => self.begun.get_mut(&run),
+        };
+        charged.map_or(0, |charged| usize::from(charged.insert(mark)))
     }
 
     fn write(&mut self, db: &Connection) -> Result<(), StoreError> {
@@ -103,6 +152,17 @@ impl Purse {
         self.is_moved = false;
         Ok(())
     }
+}
+
+/// A number for what a movement of a run is for: FNV-1a of what comes after the run.
+fn mark(movement: &Movement) -> u64 {
+    /// `run_`, a UUID and a slash.
+    const RUN_LEN: usize = 37;
+    movement
+        .subject()
+        .bytes()
+        .skip(RUN_LEN)
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[derive(Debug, Default)]
@@ -117,6 +177,8 @@ struct Inside {
     moved: Vec<String>,
     /// Open charges that are known, of all accounts.
     n_open: usize,
+    /// Charges of runs that began here.
+    n_begun: usize,
 }
 
 impl Purses {
@@ -145,14 +207,16 @@ impl Purses {
         id: &str,
         account: Account,
         rows: &[(&Posting, i64)],
+        new_run: Option<RunId>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let inside = &mut *self.inside.borrow_mut();
         let purse = inside.known.get_mut(id);
         let purse = purse.ok_or_else(|| StoreError::Corrupt(format!("account `{id}` was not looked at")))?;
-        for (posting, balance_after) in rows {
-            let more = purse.add(db, &posting.movement, *balance_after, at)?;
-            inside.n_open = inside.n_open.saturating_add_signed(more);
+        for row in rows {
+            let more = purse.add(db, *row, new_run, at)?;
+            inside.n_open = inside.n_open.saturating_add_signed(more.n_open);
+            inside.n_begun += more.n_begun;
         }
         (purse.row.balance, purse.row.held) = (account.balance, account.held);
         if !std::mem::replace(&mut purse.is_moved, true) {
@@ -172,6 +236,10 @@ impl Purses {
         if inside.known.len() > ACCOUNTS_MAX || inside.n_open > CHARGES_MAX {
             *inside = Inside::default();
         }
+        if inside.n_begun > BEGUN_MAX {
+            inside.known.values_mut().for_each(|purse| purse.begun.clear());
+            inside.n_begun = 0;
+        }
         Ok(())
     }
 
@@ -186,7 +254,7 @@ pub(super) const ALL: &[&str] = &[ACCOUNT, MOVE];
 
 #[cfg(test)]
 mod tests {
-    use windlass_engine::money::LedgerFault;
+    use windlass_engine::money::{LedgerFault, charge_key};
 
     use super::*;
     use crate::sqlite::account;
@@ -207,8 +275,12 @@ mod tests {
     }
 
     fn post(desk: &Desk, movement: Movement) -> Result<(), StoreError> {
+        post_of(desk, movement, None)
+    }
+
+    fn post_of(desk: &Desk, movement: Movement, new_run: Option<RunId>) -> Result<(), StoreError> {
         let posting = Posting::of("a".to_owned(), movement);
-        for (id, posted) in account::check(desk, &[posting], None)? {
+        for (id, posted) in account::check(desk, &[posting], new_run)? {
             account::write(desk, id, &posted, NOW)?;
         }
         Ok(())
@@ -269,6 +341,25 @@ mod tests {
             let closed = matches!(refused.refusal(), Some(Refusal::Ledger(LedgerFault::Closed { .. })));
             assert!(closed, "{refused}");
             assert_eq!(known(&desk), (40, 0));
+        }
+    }
+
+    #[test]
+    fn a_run_is_charged_once_for_each_thing_whether_or_not_it_began_here() {
+        let run = RunId::new(uuid::Uuid::from_u128(1));
+        let charge = |visit, amount| Movement::charge(charge_key(run, "a", visit), amount);
+        for began_here in [true, false] {
+            let desk = desk();
+            post_of(&desk, charge(1, 10), Some(run).filter(|_| began_here)).unwrap();
+            post(&desk, charge(2, 10)).unwrap();
+            let asked = || desk.purses().look(&desk, "a", |purse| Ok(!purse.is_new(run, &charge(3, 1))));
+            assert_eq!(asked().unwrap(), !began_here);
+            // The very same again is no news; anything else is refused.
+            for visit in [1, 2] {
+                post(&desk, charge(visit, 10)).unwrap();
+                assert!(post(&desk, charge(visit, 11)).is_err());
+            }
+            assert_eq!(known(&desk), (80, 20));
         }
     }
 }

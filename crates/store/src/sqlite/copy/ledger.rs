@@ -97,7 +97,7 @@ pub(super) fn put(db: &Connection, _table: &Table, rows: &[Row]) -> Result<(), S
         let kind = Kind::of_key(key).ok_or_else(|| unusable(&format!("`{key}` is no key")))?;
         let (amount, held, borne_by_platform) = (*amount, *held, *borne_by_platform);
         let movement = Movement { kind, amount, key: key.clone(), held, borne_by_platform };
-        file(db, no, seq.cast_unsigned(), &movement)?;
+        file(db, no, seq.cast_unsigned(), &movement, None)?;
         fresh.add(seq.cast_unsigned(), &movement, *balance_after, Timestamp(*at));
         next = Some(seq.wrapping_add(1));
     }
