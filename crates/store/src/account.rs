@@ -78,7 +78,7 @@ pub struct LedgerQuery {
     pub limit: usize,
 }
 
-/// How a ledger is read.
+/// How a ledger is read, or the audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LedgerOrder {
     #[default]

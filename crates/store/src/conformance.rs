@@ -191,6 +191,7 @@ macro_rules! conformance {
                 prices_and_queue_settings_are_replaced
                 what_is_set_for_services_is_replaced_and_removed
                 the_audit_is_numbered_in_order
+                the_audit_is_read_either_way_and_by_who_what_and_subject
                 a_log_is_written_with_its_commit_or_not_at_all
                 logs_of_a_run_come_by_entry_and_of_nobody_are_not_kept
                 more_logs_than_are_read_at_once_are_read_in_parts

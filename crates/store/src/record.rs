@@ -5,9 +5,10 @@ use serde_json::Value;
 use windlass_engine::id::{RunId, ScheduleId};
 use windlass_engine::time::Timestamp;
 
-use crate::account::{AccountRow, InNeed, PriceRow};
+use crate::account::{AccountRow, InNeed, LedgerOrder, PriceRow};
 use crate::job::{LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
+use crate::page::Part;
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
@@ -66,32 +67,47 @@ pub enum RecordQuery {
     /// By id; all, or one.
     Accounts(Option<String>),
     /// By id, after this one.
-    AccountsAfter { after: Option<String>, limit: usize },
+    AccountsAfter {
+        after: Option<String>,
+        limit: usize,
+    },
     /// Those with runs that wait for money, by id; all, or one.
     AccountsInNeed(Option<String>),
     /// Runs of an account whose calls wait for money and could go with so much of it, oldest first.
-    InNeed { account: String, within: i64, limit: usize },
+    InNeed {
+        account: String,
+        within: i64,
+        limit: usize,
+    },
     /// By service.
     Prices,
     /// By name.
     Services,
     /// By name; open jobs that can be claimed at `now` count as due.
-    Queues { now: Timestamp },
+    Queues {
+        now: Timestamp,
+    },
     /// What counts against the limits of a queue. Costs what is waited for: asked when a limit is first kept.
-    Held { queue: String },
+    Held {
+        queue: String,
+    },
     /// By queue and limit key; what is not used up any more may be missing.
     Spent,
     /// Dead letters of a queue by what went wrong, the largest group first, then the latest; at most
     /// [`crate::job::GROUPS_MAX`].
-    LetterGroups { queue: String },
+    LetterGroups {
+        queue: String,
+    },
     /// Where jobs that can be claimed stand, without the jobs; in order.
     Ready(ReadyQuery),
     /// Oldest first; all, or one.
     Schedules(Option<ScheduleId>),
-    /// Oldest first, after this number.
-    Audit { after: u64, limit: usize },
+    Audit(AuditQuery),
     /// At most [`crate::log::LOGS_MAX`].
-    Logs { run: RunId, of: LogsOf },
+    Logs {
+        run: RunId,
+        of: LogsOf,
+    },
 }
 
 /// Rows that were read.
@@ -123,4 +139,33 @@ pub struct AuditRow {
     /// The id of what it was done to.
     pub subject: String,
     pub detail: Value,
+}
+
+/// Which lines of the audit are asked for. What is not said leaves nothing out; what is said costs the lines that are
+/// looked through until there are enough.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AuditQuery {
+    pub who: Option<String>,
+    pub what: Option<String>,
+    pub subject: Option<String>,
+    pub order: LedgerOrder,
+    /// Lines past this one, in the order that is asked for; 0 = from the beginning.
+    pub after: u64,
+    /// 0 = the default of a page; never more than a page.
+    pub limit: usize,
+}
+
+impl AuditQuery {
+    /// What a line's number must be beyond, or below if the newest come first.
+    pub(crate) fn edge(&self) -> u64 {
+        match self.order {
+            LedgerOrder::Newest if self.after == 0 => u64::MAX,
+            LedgerOrder::Newest | LedgerOrder::Oldest => self.after,
+        }
+    }
+
+    /// How many lines the page may have.
+    pub(crate) fn size(&self) -> usize {
+        Part { limit: self.limit, ..Part::default() }.size()
+    }
 }

@@ -15,7 +15,7 @@ use crate::log::{LogRow, LogsOf};
 use crate::outbox::Message;
 use crate::page::{Order, Page, Part};
 use crate::queue::{Held, QueueDepth, Spent};
-use crate::record::{AuditRow, Record, RecordQuery, Records};
+use crate::record::{AuditQuery, AuditRow, Record, RecordQuery, Records};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
@@ -213,8 +213,8 @@ impl dyn Store + '_ {
         /// Schedules, oldest first; all, or one.
         schedules(id: Option<ScheduleId>) -> Scheduled, RecordQuery::Schedules(id), Schedules);
     typed!(
-        /// The audit after this number, oldest first.
-        audit(after: u64, limit: usize) -> (u64, AuditRow), RecordQuery::Audit { after, limit }, Audit);
+        /// Lines of the audit, each with its number: from 1, without gaps.
+        audit(query: AuditQuery) -> (u64, AuditRow), RecordQuery::Audit(query), Audit);
     typed!(
         /// What attempts of a run wrote.
         logs(run: RunId, of: LogsOf) -> LogRow, RecordQuery::Logs { run, of }, Logs);

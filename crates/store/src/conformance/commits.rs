@@ -9,7 +9,7 @@ use super::side_by_side;
 use crate::commit::{Commit, JobChange};
 use crate::error::Subject;
 use crate::outbox::{Message, MessageId, Note, Party};
-use crate::record::AuditRow;
+use crate::record::{AuditQuery, AuditRow};
 use crate::run::{RunStatus, Since};
 use crate::{Refusal, Store, StoreError};
 
@@ -43,7 +43,7 @@ async fn traces(bench: &Bench<'_>, run: u64) -> (u64, bool, i64, usize, usize, u
     let ledger = crate::account::LedgerQuery { account: "payer".to_owned(), ..Default::default() };
     let n_movements = store.ledger(ledger).await.unwrap().len();
     let n_messages = store.outbox(at(1_000), 100).await.unwrap().len();
-    let n_audited = store.audit(0, 100).await.unwrap().len();
+    let n_audited = store.audit(AuditQuery::default()).await.unwrap().len();
     (len, job, balance, n_movements, n_messages, n_audited)
 }
 

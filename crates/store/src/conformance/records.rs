@@ -5,11 +5,11 @@ use windlass_engine::event::Level;
 use windlass_engine::money::Price;
 
 use super::bench::{Bench, at, run_id, server};
-use crate::account::PriceRow;
+use crate::account::{LedgerOrder, PriceRow};
 use crate::commit::Commit;
 use crate::log::{LOGS_MAX, LogRow, LogsOf, Said};
 use crate::queue::{QueueLimits, QueueSettings};
-use crate::record::{AuditRow, Record};
+use crate::record::{AuditQuery, AuditRow, Record};
 use crate::run::{Origin, Owner, RunStatus, Standing};
 use crate::server::ServerRow;
 use crate::service::{ServiceRow, ServiceSettings};
@@ -186,9 +186,48 @@ pub async fn the_audit_is_numbered_in_order(store: &dyn Store) {
         let audit = vec![row(n), row(n + 1)];
         bench.commit(Commit { audit, ..Commit::new(bench.command(), at(1)) }).await.unwrap();
     }
-    let all = store.audit(0, 10).await.unwrap();
+    let all = store.audit(AuditQuery::default()).await.unwrap();
     assert_eq!(all, [(1, row(1)), (2, row(2)), (3, row(3)), (4, row(4))]);
-    assert_eq!(store.audit(1, 2).await.unwrap(), [(2, row(2)), (3, row(3))]);
+    let part = AuditQuery { after: 1, limit: 2, ..AuditQuery::default() };
+    assert_eq!(store.audit(part).await.unwrap(), [(2, row(2)), (3, row(3))]);
+}
+
+pub async fn the_audit_is_read_either_way_and_by_who_what_and_subject(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let row = |who: &str, what: &str, subject: &str| AuditRow {
+        at: at(1),
+        who: who.to_owned(),
+        what: what.to_owned(),
+        subject: subject.to_owned(),
+        detail: json!({}),
+    };
+    let audit = vec![
+        row("ann", "run.cancel", "r1"),
+        row("bob", "run.cancel", "r2"),
+        row("ann", "queue.pause", "r1"),
+        row("a\0n", "run.cancel", "größe"),
+        row("ann", "run.cancel", "r1"),
+    ];
+    bench.commit(Commit { audit, ..Commit::new(bench.command(), at(1)) }).await.unwrap();
+    let of = |who: &str, what: &str, subject: &str| {
+        let said = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let (who, what, subject) = (said(who), said(what), said(subject));
+        AuditQuery { who, what, subject, order: LedgerOrder::Newest, ..AuditQuery::default() }
+    };
+    let seqs = async |query: AuditQuery| -> Vec<u64> {
+        store.audit(query).await.unwrap().into_iter().map(|(seq, _)| seq).collect()
+    };
+    assert_eq!(seqs(of("", "", "")).await, [5, 4, 3, 2, 1]);
+    assert_eq!(seqs(AuditQuery { limit: 2, ..of("", "", "") }).await, [5, 4]);
+    assert_eq!(seqs(AuditQuery { limit: 2, after: 4, ..of("", "", "") }).await, [3, 2]);
+    assert!(seqs(AuditQuery { after: 1, ..of("", "", "") }).await.is_empty());
+    assert_eq!(seqs(of("ann", "", "")).await, [5, 3, 1]);
+    assert_eq!(seqs(of("a\0n", "", "größe")).await, [4]);
+    assert_eq!(seqs(of("ann", "run.cancel", "r1")).await, [5, 1]);
+    assert_eq!(seqs(AuditQuery { after: 5, limit: 1, ..of("ann", "run.cancel", "r1") }).await, [1]);
+    let upwards = AuditQuery { order: LedgerOrder::Oldest, after: 1, ..of("ann", "", "") };
+    assert_eq!(seqs(upwards).await, [3, 5]);
+    assert!(seqs(of("", "run", "")).await.is_empty(), "it is not a beginning that is asked for");
 }
 
 fn log_row(run: u64, entry: u64, fence: u64) -> LogRow {

@@ -8,7 +8,7 @@ use crate::account::LedgerQuery;
 use crate::commit::Commit;
 use crate::log::{LogRow, LogsOf};
 use crate::outbox::{Message, MessageId, Note, Party};
-use crate::record::AuditRow;
+use crate::record::{AuditQuery, AuditRow};
 use crate::run::{Request, RunStatus, Since};
 use crate::{Refusal, Store};
 
@@ -70,7 +70,7 @@ pub async fn dead_letters_the_ledger_and_the_audit_stay(store: &dyn Store) {
     let query = LedgerQuery { account: "payer".to_owned(), ..LedgerQuery::default() };
     assert_eq!(store.ledger(query).await.unwrap().len(), 2);
     assert_eq!(bench.balance("payer").await, (70, 30));
-    assert_eq!(store.audit(0, 10).await.unwrap().len(), 1);
+    assert_eq!(store.audit(AuditQuery::default()).await.unwrap().len(), 1);
     assert!(store.job(job_id(1)).await.unwrap().unwrap().job.is_dead_letter());
     bench.tell(1, JobInput::Discard { reason: "old".to_owned() }, at(10)).await.unwrap();
     assert_eq!(store.retain(at(1_000), 100).await.unwrap().n_jobs, 1);

@@ -18,7 +18,7 @@ use crate::conformance::{
     accounts, bench, children, flows, jobs, keys, letters, outboxes, queues, records, replays, rounds, runs,
     schedules,
 };
-use crate::record::{AuditRow, Record};
+use crate::record::{AuditQuery, AuditRow, Record};
 use crate::run::Owner;
 use crate::sqlite::Temporary;
 use crate::worker::{WorkerQuery, WorkerRow};
@@ -188,12 +188,12 @@ fn what_was_copied_reads_the_same_and_goes_on_where_it_stopped() {
             let again = store.publish(bench::publication(2, HOSTILE)).await.unwrap_err();
             assert!(again.to_string().contains("taken"), "{again}");
             store.commit_one(noted(n)).await.unwrap();
-            let audit = store.audit(0, 10).await.unwrap();
+            let audit = store.audit(AuditQuery::default()).await.unwrap();
             assert!(audit.iter().map(|(seq, _)| *seq).eq(1..=n as u64), "{audit:?}");
             assert_eq!(audit[0].1, noted(1).audit[0]);
             // It was committed before, wherever it was.
             assert_eq!(store.commit_one(noted(1)).await.unwrap().at, Timestamp(1));
-            assert_eq!(store.audit(0, 10).await.unwrap().len() as u128, n);
+            assert_eq!(store.audit(AuditQuery::default()).await.unwrap().len() as u128, n);
         }
     });
 }

@@ -1,4 +1,4 @@
-//! Questions about runs, jobs, messages and the ledger.
+//! Questions about runs, jobs, messages, the ledger and the audit.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -14,6 +14,7 @@ use crate::error::StoreError;
 use crate::job::{JobQuery, JobRow, ReadyQuery, due_at};
 use crate::outbox::{Message, MessageId, Party};
 use crate::page::{Order, Page, Part, cut};
+use crate::record::{AuditQuery, AuditRow};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::store::Due;
 
@@ -146,5 +147,25 @@ impl State {
                 rows.rev().filter(|row| row.seq < before).take(size).cloned().collect()
             }
         })
+    }
+
+    pub(super) fn audited(&self, query: &AuditQuery) -> Vec<(u64, AuditRow)> {
+        let is_asked = |asked: &Option<String>, of: &str| asked.as_deref().is_none_or(|asked| asked == of);
+        let asked = |row: &AuditRow| {
+            is_asked(&query.who, &row.who)
+                && is_asked(&query.what, &row.what)
+                && is_asked(&query.subject, &row.subject)
+        };
+        let rows = self.audit.iter().enumerate().map(|(place, row)| (place as u64 + 1, row));
+        let (rows, edge) = (rows.filter(|(_, row)| asked(row)), query.edge());
+        let owned = |(seq, row): (u64, &AuditRow)| (seq, row.clone());
+        match query.order {
+            LedgerOrder::Oldest => {
+                rows.filter(|(seq, _)| *seq > edge).take(query.size()).map(owned).collect()
+            }
+            LedgerOrder::Newest => {
+                rows.rev().filter(|(seq, _)| *seq < edge).take(query.size()).map(owned).collect()
+            }
+        }
     }
 }

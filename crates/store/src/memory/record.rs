@@ -157,10 +157,7 @@ impl State {
                 Records::Ready(self.ready(query)?.iter().map(JobRow::ready_place).collect())
             }
             RecordQuery::Schedules(id) => Records::Schedules(self.all_scheduled(id)),
-            RecordQuery::Audit { after, limit } => {
-                let rows = (1..).zip(&self.audit).filter(|(seq, _)| *seq > after).take(limit);
-                Records::Audit(rows.map(|(seq, row)| (seq, row.clone())).collect())
-            }
+            RecordQuery::Audit(query) => Records::Audit(self.audited(&query)),
             RecordQuery::Logs { run, of } => {
                 let after = match of {
                     LogsOf::Attempt(_) => Bound::Included((run, 0, 0)),

@@ -5,9 +5,10 @@ use tokio_postgres::Row;
 use super::column::{Columns, bound, cells, json, text, unnest};
 use super::link::{Ask, Link};
 use super::{account, job, letter, log, queue, schedule, server, service, worker};
+use crate::account::LedgerOrder;
 use crate::error::StoreError;
 use crate::hint::Hint;
-use crate::record::{AuditRow, Record, RecordQuery, Records};
+use crate::record::{AuditQuery, AuditRow, Record, RecordQuery, Records};
 
 // The number goes on only while whoever writes has the last one: so lines appear in the order of their numbers.
 const NOTE: &str = "WITH tail AS (UPDATE audit_tail SET seq = seq + cardinality($1::bigint[]) WHERE no = 1 \
@@ -16,8 +17,20 @@ const NOTE: &str = "WITH tail AS (UPDATE audit_tail SET seq = seq + cardinality(
      SELECT tail.seq + new.place, new.at, new.who, new.what, new.subject, new.detail FROM tail, \
      UNNEST($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[]) WITH ORDINALITY \
      AS new (at, who, what, subject, detail, place)";
-const AUDIT: &str =
-    "SELECT seq, at, who, what, subject, detail FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2";
+
+macro_rules! audit {
+    ($edge:literal) => {
+        concat!(
+            "SELECT seq, at, who, what, subject, detail FROM audit WHERE ($3::text IS NULL OR who = $3) \
+             AND ($4::text IS NULL OR what = $4) AND ($5::text IS NULL OR subject = $5) AND ",
+            $edge,
+            " LIMIT $2"
+        )
+    };
+}
+
+const AUDIT: &str = audit!("seq > $1 ORDER BY seq");
+const AUDIT_BACK: &str = audit!("seq < $1 ORDER BY seq DESC");
 
 pub(super) async fn save(db: &Link, record: &Record) -> Result<(), StoreError> {
     match record {
@@ -76,7 +89,7 @@ pub(super) async fn records(db: &Link, query: &RecordQuery) -> Result<Records, S
         RecordQuery::LetterGroups { queue } => Records::LetterGroups(letter::groups(db, queue).await?),
         RecordQuery::Ready(query) => Records::Ready(job::ready_places(db, query).await?),
         RecordQuery::Schedules(id) => Records::Schedules(schedule::schedules(db, *id).await?),
-        RecordQuery::Audit { after, limit } => Records::Audit(audit(db, *after, *limit).await?),
+        RecordQuery::Audit(query) => Records::Audit(audit(db, query).await?),
         RecordQuery::Logs { run, of } => Records::Logs(log::logs(db, *run, *of).await?),
     })
 }
@@ -93,15 +106,22 @@ pub(super) fn note<'c>(rows: &[&'c AuditRow]) -> Ask<'c> {
     Ask::new(NOTE, cells)
 }
 
-async fn audit(db: &Link, after: u64, limit: usize) -> Result<Vec<(u64, AuditRow)>, StoreError> {
+async fn audit(db: &Link, query: &AuditQuery) -> Result<Vec<(u64, AuditRow)>, StoreError> {
     let read = |row: &Row| {
         let mut columns = Columns::of(row);
         let seq = columns.number()?;
         let (at, who, what) = (columns.time()?, columns.text()?, columns.text()?);
         Ok((seq, AuditRow { at, who, what, subject: columns.text()?, detail: columns.json()? }))
     };
-    db.ask(AUDIT, &cells![bound(after), bound(limit)]).await?.iter().map(read).collect()
+    let sql = match query.order {
+        LedgerOrder::Oldest => AUDIT,
+        LedgerOrder::Newest => AUDIT_BACK,
+    };
+    let [who, what, subject] =
+        [&query.who, &query.what, &query.subject].map(|asked| asked.as_deref().map(text));
+    let cells = cells![bound(query.edge()), bound(query.size()), who, what, subject];
+    db.ask(sql, &cells).await?.iter().map(read).collect()
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[NOTE, AUDIT];
+pub(super) const ALL: &[&str] = &[NOTE, AUDIT, AUDIT_BACK];

@@ -4,12 +4,25 @@ use rusqlite::{Connection, Row, params};
 
 use super::column::{Columns, bound, json};
 use super::{account, job, letter, log, queue, schedule, server, service, worker};
+use crate::account::LedgerOrder;
 use crate::error::StoreError;
-use crate::record::{AuditRow, Record, RecordQuery, Records};
+use crate::record::{AuditQuery, AuditRow, Record, RecordQuery, Records};
 
 const NOTE: &str = "INSERT INTO audit (at, who, what, subject, detail) VALUES (?1, ?2, ?3, ?4, ?5)";
-const AUDIT: &str =
-    "SELECT seq, at, who, what, subject, detail FROM audit WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+
+macro_rules! audit {
+    ($edge:literal) => {
+        concat!(
+            "SELECT seq, at, who, what, subject, detail FROM audit WHERE (?3 IS NULL OR who = ?3) \
+             AND (?4 IS NULL OR what = ?4) AND (?5 IS NULL OR subject = ?5) AND ",
+            $edge,
+            " LIMIT ?2"
+        )
+    };
+}
+
+const AUDIT: &str = audit!("seq > ?1 ORDER BY seq");
+const AUDIT_BACK: &str = audit!("seq < ?1 ORDER BY seq DESC");
 
 pub(super) fn save(db: &Connection, record: &Record) -> Result<(), StoreError> {
     match record {
@@ -48,7 +61,7 @@ pub(super) fn records(db: &Connection, query: &RecordQuery) -> Result<Records, S
         RecordQuery::LetterGroups { queue } => Records::LetterGroups(letter::groups(db, queue)?),
         RecordQuery::Ready(query) => Records::Ready(job::ready_places(db, query)?),
         RecordQuery::Schedules(id) => Records::Schedules(schedule::schedules(db, *id)?),
-        RecordQuery::Audit { after, limit } => Records::Audit(audit(db, *after, *limit)?),
+        RecordQuery::Audit(query) => Records::Audit(audit(db, query)?),
         RecordQuery::Logs { run, of } => Records::Logs(log::logs(db, *run, *of)?),
     })
 }
@@ -60,17 +73,22 @@ pub(super) fn note(db: &Connection, row: &AuditRow) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn audit(db: &Connection, after: u64, limit: usize) -> Result<Vec<(u64, AuditRow)>, StoreError> {
+fn audit(db: &Connection, query: &AuditQuery) -> Result<Vec<(u64, AuditRow)>, StoreError> {
     let read = |row: &Row<'_>| {
         let mut columns = Columns::of(row);
         let seq = columns.number()?;
         let (at, who, what) = (columns.time()?, columns.value()?, columns.value()?);
         Ok((seq, AuditRow { at, who, what, subject: columns.value()?, detail: columns.json()? }))
     };
-    let mut statement = db.prepare_cached(AUDIT)?;
-    let rows = statement.query_map([bound(after), bound(limit)], read)?;
+    let mut statement = db.prepare_cached(match query.order {
+        LedgerOrder::Oldest => AUDIT,
+        LedgerOrder::Newest => AUDIT_BACK,
+    })?;
+    let AuditQuery { who, what, subject, .. } = query;
+    let rows =
+        statement.query_map(params![bound(query.edge()), bound(query.size()), who, what, subject], read)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[NOTE, AUDIT];
+pub(super) const ALL: &[&str] = &[NOTE, AUDIT, AUDIT_BACK];

@@ -11,7 +11,7 @@ use crate::commit::Commit;
 use crate::conformance::bench::publication;
 use crate::flow::{FlowChoice, FlowRef};
 use crate::log::{LogRow, LogsOf, Said};
-use crate::record::{AuditRow, Record};
+use crate::record::{AuditQuery, AuditRow, Record};
 use crate::run::Since;
 use crate::store::Store;
 use crate::worker::{WorkerQuery, WorkerRow};
@@ -57,7 +57,7 @@ fn texts_come_back_whatever_is_in_them() {
         });
         let written = commits.clone();
         commit(store, commits).await.unwrap();
-        assert_eq!(store.audit(0, 10).await.unwrap(), [(1, written.audit[0].clone())]);
+        assert_eq!(store.audit(AuditQuery::default()).await.unwrap(), [(1, written.audit[0].clone())]);
         let (run, at) = (id("run", 1), Timestamp(2));
         let said = Said { level: Level::Info, message: HOSTILE.to_owned(), data: serde_json::Value::Null };
         let (text, node) = (HOSTILE.to_owned(), "a".into());
