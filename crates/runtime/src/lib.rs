@@ -26,6 +26,7 @@ pub mod function;
 mod handler;
 pub mod log;
 
+pub mod audit;
 pub mod doctor;
 pub mod feed;
 

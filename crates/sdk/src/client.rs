@@ -1,6 +1,7 @@
 //! The typed client of the native surface and of the queue platform surface. One client holds one pool of connections; clones share it.
 
 mod accounts;
+mod audit;
 mod events;
 mod flows;
 mod jobs;
@@ -15,6 +16,7 @@ mod workers;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::header::HeaderValue;
 use reqwest::{Method, StatusCode, Url, header};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -25,6 +27,8 @@ use crate::error::{ClientError, UNREACHABLE, UNSENDABLE};
 pub use events::{EventStream, ServerEvent};
 pub use workers::Registration;
 
+/// The header that says who asks.
+const ACTOR: &str = "x-windlass-actor";
 /// How long a connection may take to come about.
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long an answer may take, beyond what the call itself asks the server to wait.
@@ -50,6 +54,8 @@ pub struct Client {
     http: reqwest::Client,
     base: Arc<Url>,
     answer: Duration,
+    /// Who asks.
+    actor: Option<HeaderValue>,
 }
 
 impl Client {
@@ -73,7 +79,18 @@ impl Client {
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .map_err(|error| unsendable(format!("no client can be made: {error}")))?;
-        Ok(Client { http, base: Arc::new(url), answer })
+        Ok(Client { http, base: Arc::new(url), answer, actor: None })
+    }
+
+    /// The same client, which says who asks: the server notes it with every change. At most 200 visible characters.
+    pub fn acting_as(self, actor: &str) -> Result<Self, ClientError> {
+        let actor = HeaderValue::from_bytes(actor.trim().as_bytes()).map_err(|_| {
+            ClientError::local(
+                UNSENDABLE,
+                format!("{actor:?} cannot be sent: give a name of visible characters"),
+            )
+        })?;
+        Ok(Client { actor: Some(actor), ..self })
     }
 
     /// Where the server is.
@@ -167,6 +184,9 @@ impl Client {
             .http
             .request(ask.method.clone(), ask.url.clone())
             .timeout(self.answer.saturating_add(ask.wait));
+        if let Some(actor) = &self.actor {
+            request = request.header(ACTOR, actor);
+        }
         if let Some(body) = ask.body {
             request = request.json(body);
         }

@@ -6,6 +6,7 @@
 
 mod account;
 mod action;
+mod audit;
 mod doctor;
 mod flow;
 mod job;
@@ -28,6 +29,7 @@ use utoipa::ToSchema;
 
 pub use account::{Account, Budget, Deposit, Deposited, LedgerEntry, LedgerOrder, LedgerQuery, NewAccount};
 pub use action::{Approval, Cancel, Continue, Decide, NoBody, Rerun, Signal};
+pub use audit::{AuditLine, AuditQuery};
 pub use doctor::{Examination, Examine, Finding};
 pub use flow::{
     Change, ChangeKind, Definition, ExpandedTask, Expansion, Flow, FlowDetail, FlowDiff, Instantiate,

@@ -18,6 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::Options;
+use crate::audit;
 use crate::problem::{ApiError, Code};
 
 /// How much of a body that is too large is read and thrown away, so that its sender reads the answer instead of a
@@ -131,7 +132,12 @@ pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Ne
     let most = guard.body_bytes_max.saturating_mul(if is_batch { BATCH_TIMES } else { 1 });
     match guard.read(&parts.headers, body, most).await {
         // Room is given back when the request has been answered: until then its body is in memory.
-        Ok((bytes, _held)) => form.restate(next.run(Request::from_parts(parts, Body::from(bytes))).await),
+        Ok((bytes, _held)) => {
+            if let Some(slot) = parts.extensions.get::<audit::Slot>() {
+                slot.read(&bytes);
+            }
+            form.restate(next.run(Request::from_parts(parts, Body::from(bytes))).await)
+        }
         Err(error) => form.refuse(&error),
     }
 }
@@ -169,6 +175,11 @@ enum Form {
 /// Whether a path belongs to the queue platform surface.
 pub(crate) fn is_platform(path: &str) -> bool {
     Form::of(path) == Form::Platform
+}
+
+/// A refusal in the form of the surface that a path belongs to.
+pub(crate) fn refuse(path: &str, error: &ApiError) -> Response {
+    Form::of(path).refuse(error)
 }
 
 impl Form {

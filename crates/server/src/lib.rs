@@ -3,6 +3,7 @@
 //! the store, and puts the answer into words.
 
 mod app;
+mod audit;
 mod check;
 mod extract;
 mod guard;
@@ -27,6 +28,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use windlass_runtime::Runtime;
 
 use app::App;
+use audit::Audit;
 use guard::Guard;
 use problem::{ApiError, Code};
 
@@ -80,6 +82,7 @@ pub fn openapi() -> serde_json::Value {
 
 fn build(runtime: Runtime, options: &Options, closing: CancellationToken) -> Router {
     let app = App::new(runtime.clone(), closing);
+    let audit = Audit::new(runtime.clone());
     let (native, document) = native::routes().merge(platform::routes()).split_for_parts();
     let document = openapi::document(document);
     let asking = Arc::new(openapi::asking(&document));
@@ -93,7 +96,9 @@ fn build(runtime: Runtime, options: &Options, closing: CancellationToken) -> Rou
         .method_not_allowed_fallback(wrong_method)
         // The guard has read the body, and its limit is the one that counts.
         .layer(DefaultBodyLimit::disable())
-        .layer(middleware::from_fn_with_state(Guard::new(options), guard::check));
+        .layer(middleware::from_fn_with_state(Guard::new(options), guard::check))
+        // Around the guard, so that what that turns away is noted too.
+        .layer(middleware::from_fn_with_state(audit, audit::note));
     if options.cors.is_empty() { router } else { router.layer(cors(&options.cors)) }
 }
 
@@ -110,6 +115,7 @@ fn cors(origins: &[String]) -> CorsLayer {
             header::CONTENT_TYPE,
             header::AUTHORIZATION,
             header::HeaderName::from_static("last-event-id"),
+            audit::ACTOR,
         ])
 }
 

@@ -3,11 +3,13 @@
 mod watched;
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::ConnectInfo;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -44,8 +46,8 @@ pub async fn serve(
         options,
     };
     // Those for whom there is no room wait where the system keeps them.
-    while let Some((stream, held)) = shutdown.run_until_cancelled(accept(&listener, &room)).await {
-        door.converse(stream, held);
+    while let Some((stream, peer, held)) = shutdown.run_until_cancelled(accept(&listener, &room)).await {
+        door.converse(stream, peer, held);
     }
     drop(listener);
     let Door { graceful, cut, options, .. } = door;
@@ -56,11 +58,14 @@ pub async fn serve(
     Ok(())
 }
 
-async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> (TcpStream, OwnedSemaphorePermit) {
+async fn accept(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
     let held = room.clone().acquire_owned().await.expect("the room for connections is never closed");
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => return (stream, held),
+            Ok((stream, peer)) => return (stream, peer, held),
             Err(error) => {
                 // Out of descriptors, or a client that left while it waited: neither is a reason to stop.
                 tracing::debug!(%error, "a connection could not be taken");
@@ -79,7 +84,7 @@ struct Door {
 }
 
 impl Door {
-    fn converse(&self, stream: TcpStream, held: OwnedSemaphorePermit) {
+    fn converse(&self, stream: TcpStream, peer: SocketAddr, held: OwnedSemaphorePermit) {
         // Answers are small and awaited: they must not wait to be joined by others.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection keeps its delay");
@@ -92,8 +97,9 @@ impl Door {
         // It counts from the end of the request before: it is the time that a kept connection may be idle.
         builder.header_read_timeout(self.options.idle_timeout.max(self.options.head_timeout));
         let router = self.router.clone();
-        let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             answering.begin();
+            request.extensions_mut().insert(ConnectInfo(peer));
             let (router, answering) = (router.clone(), answering.clone());
             async move {
                 let answer = router.oneshot(request.map(Body::new)).await;

@@ -3,6 +3,7 @@
 mod account;
 mod action;
 mod approval;
+mod audit;
 mod call;
 mod definition;
 mod diff;
@@ -91,6 +92,7 @@ fn work_routes() -> OpenApiRouter<App> {
         .routes(routes!(service::list))
         .routes(routes!(service::show, service::set))
         .routes(routes!(doctor::examine))
+        .routes(routes!(audit::list))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(stats::server))

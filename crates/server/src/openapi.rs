@@ -18,7 +18,7 @@ use utoipa::PartialSchema;
 use utoipa::openapi::OpenApi;
 use windlass_sdk::types::{FieldError, PlatformProblem, Problem};
 
-use crate::guard;
+use crate::{audit, guard};
 
 /// The document and the pages made from it.
 pub(crate) fn routes(document: Value) -> Router {
@@ -81,7 +81,31 @@ pub(crate) fn document(native: OpenApi) -> Value {
     }
     paths.extend(own_paths());
     paths.extend(scheduler::paths());
+    name_actors(paths);
     document
+}
+
+/// Whoever asks for a change that is noted may say who they are.
+fn name_actors(paths: &mut Map<String, Value>) {
+    let changes = audit::Changes::new();
+    for (path, item) in paths.iter_mut() {
+        for (method, operation) in item.as_object_mut().into_iter().flatten() {
+            if !changes.has(&method.to_uppercase(), path) {
+                continue;
+            }
+            let actor = json!({
+                "name": "X-Windlass-Actor",
+                "in": "header",
+                "required": false,
+                "description": "Who asks, for the audit; at most 200 visible characters",
+                "schema": { "type": "string" },
+            });
+            match operation["parameters"].as_array_mut() {
+                Some(parameters) => parameters.push(actor),
+                None => operation["parameters"] = json!([actor]),
+            }
+        }
+    }
 }
 
 /// The operations that take something behind the question mark: `GET /api/v1/runs`.

@@ -49,6 +49,7 @@ codes! {
     BadQuery, "bad_query", 400, "the query has a parameter that is unknown or wrong";
     BadPath, "bad_path", 400, "the path cannot be read";
     BadCursor, "bad_cursor", 400, "the cursor is not one of this list";
+    BadHeader, "bad_header", 400, "a header cannot be read";
     InvalidFields, "invalid_fields", 400, "fields of the body are missing, wrong or unknown";
     CrossOrigin, "cross_origin", 403, "a page of another origin may not ask for this";
     UnknownRoute, "unknown_route", 404, "there is nothing at this path";
@@ -223,6 +224,8 @@ impl ApiError {
     }
 
     fn finish(&self, mut response: Response) -> Response {
+        // For whoever notes what was refused, whatever the form.
+        response.extensions_mut().insert(self.code);
         if let Some(after) = self.retry_after {
             let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));

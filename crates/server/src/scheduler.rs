@@ -27,6 +27,8 @@ use windlass_runtime::Runtime;
 use answer::Failure;
 use era::Era;
 
+pub(crate) use id::{flow_id, run_id};
+
 /// What every handler of the surface is given.
 #[derive(Clone)]
 struct Surface {

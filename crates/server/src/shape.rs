@@ -1,6 +1,7 @@
 //! From rows and states to the words of the native surface.
 
 mod account;
+mod audit;
 mod flow;
 mod node;
 mod page;
@@ -14,6 +15,7 @@ use windlass_engine::time::Timestamp;
 use windlass_sdk::types::Time;
 
 pub(crate) use account::{account, ledger_entry};
+pub(crate) use audit::audit_line;
 pub(crate) use flow::{definition, flow, form, severity_problems, version, version_summary};
 pub(crate) use node::{Found, each_node};
 pub(crate) use page::{counted, label, limit, list, part, slice};

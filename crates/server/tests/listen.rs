@@ -207,3 +207,38 @@ async fn what_takes_longer_than_the_grace_is_cut() {
     tokio::time::timeout(PATIENCE, host.serving).await.expect("it never stopped").unwrap().unwrap();
     assert!(!read_all(&mut asked).await.contains("jobs"));
 }
+
+#[tokio::test]
+async fn a_change_is_noted_with_where_it_came_from_also_if_nobody_waits_for_the_answer() {
+    let host = host(Options::default()).await;
+    for n in 0..20 {
+        let mut stream = host.connect().await;
+        let head = format!("POST /api/v1/queues/q{n}/pause HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n");
+        write(&mut stream, &head).await;
+        drop(stream);
+    }
+    let noted = async {
+        loop {
+            let mut stream = host.connect().await;
+            let head = "GET /api/v1/audit?what=queue.pause HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+            write(&mut stream, head).await;
+            let told = read_all(&mut stream).await;
+            let body: serde_json::Value =
+                serde_json::from_str(told.split_once("\r\n\r\n").unwrap().1).unwrap();
+            let items = body["items"].as_array().unwrap().clone();
+            let mut queues = Vec::new();
+            for n in 0..20 {
+                let mut stream = host.connect().await;
+                let ask = format!("GET /api/v1/queues/q{n} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+                write(&mut stream, &ask).await;
+                queues.extend(read_all(&mut stream).await.contains("\"paused\":true").then_some(n));
+            }
+            // Some may not have been read before their connection was gone; those that were are noted.
+            if !items.is_empty() && items.len() == queues.len() {
+                return items;
+            }
+        }
+    };
+    let items = tokio::time::timeout(PATIENCE, noted).await.expect("a change was never noted");
+    assert!(items.iter().all(|line| line["ip"] == "127.0.0.1"), "{items:?}");
+}

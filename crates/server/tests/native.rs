@@ -4,10 +4,14 @@
 
 #[path = "native/action.rs"]
 mod action;
+#[path = "native/audit.rs"]
+mod audit;
 #[path = "native/children.rs"]
 mod children;
 #[path = "native/dag.rs"]
 mod dag;
+#[path = "native/deaf.rs"]
+mod deaf;
 #[path = "native/document.rs"]
 mod document;
 #[path = "native/fault.rs"]

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test that cannot go on fails")]
 
+#[path = "platform/audit.rs"]
+mod audit;
 #[path = "platform/bad_fields.rs"]
 mod bad_fields;
 #[path = "platform/client.rs"]

@@ -4,6 +4,8 @@
 #[path = "scheduler/support.rs"]
 mod support;
 
+#[path = "scheduler/audit.rs"]
+mod audit;
 #[path = "scheduler/bad_input.rs"]
 mod bad_input;
 #[path = "scheduler/flows.rs"]

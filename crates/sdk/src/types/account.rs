@@ -74,7 +74,7 @@ pub struct LedgerEntry {
     pub at: Time,
 }
 
-/// In which order a ledger is read.
+/// In which order a ledger is read, or the audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LedgerOrder {

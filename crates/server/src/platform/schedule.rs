@@ -1,9 +1,9 @@
 //! Schedules: making them, looking at them, and when they are due.
 
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use windlass_engine::problem::Problems;
 use windlass_engine::schedule::{Catchup as C, Cron, Dst as D, Overlap as O, WINDOW_MS_DEFAULT};
 use windlass_engine::time::Timestamp;
@@ -19,6 +19,7 @@ use super::draft::{DSTS, Said, wrong_cron};
 use super::fields::{Fields, refused};
 use super::shape;
 use crate::app::App;
+use crate::audit::{self, Made};
 use crate::extract::{Asked, At};
 use crate::problem::{Answer, ApiError, Code};
 use crate::shape::time;
@@ -30,7 +31,10 @@ const NEXT_MAX: usize = 1_000;
 /// Makes a schedule.
 #[utoipa::path(post, path = "/api/v1/schedules", operation_id = "create_schedule", tag = "schedules",
     request_body = NewSchedule, responses((status = 201, description = "The schedule", body = Schedule)))]
-pub(crate) async fn create(State(app): State<App>, bytes: Bytes) -> Answer<(StatusCode, Json<Schedule>)> {
+pub(crate) async fn create(
+    State(app): State<App>,
+    bytes: Bytes,
+) -> Answer<(StatusCode, Extension<Made>, Json<Schedule>)> {
     let said = Said::read(&app, Fields::of_body(&bytes)?, true).await?;
     let Some(target) = said.target.clone() else {
         return Err(ApiError::field(Code::InvalidFields, "$", "it does not say what to start"));
@@ -47,7 +51,8 @@ pub(crate) async fn create(State(app): State<App>, bytes: Bytes) -> Answer<(Stat
         target,
     };
     let made = app.runtime.create_schedule(said.over(usual)).await?;
-    Ok((StatusCode::CREATED, Json(shown(&app, made, NEXT_DEFAULT).await?)))
+    let schedule = shown(&app, made, NEXT_DEFAULT).await?;
+    Ok((StatusCode::CREATED, audit::made(&schedule.id), Json(schedule)))
 }
 
 /// Lists all schedules, oldest first, each with its next slot.

@@ -37,6 +37,16 @@ pub(super) fn read_version(text: &str) -> Option<VersionId> {
     read(text, &["ver-", "ver_"]).map(VersionId::new)
 }
 
+/// The id of a run as the native surface spells it; a text that is none stays as it is.
+pub(crate) fn run_id(text: &str) -> String {
+    read_task(text).map_or_else(|| text.to_owned(), |run| run.to_string())
+}
+
+/// The same of a flow.
+pub(crate) fn flow_id(text: &str) -> String {
+    read_flow(text).map_or_else(|| text.to_owned(), |flow| flow.to_string())
+}
+
 /// The run of an attempt, and the grant if it is a call's.
 pub(super) fn read_attempt(text: &str) -> Option<(RunId, Option<u64>)> {
     let (run, place) = text.rsplit_once('.')?;

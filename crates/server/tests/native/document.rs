@@ -88,6 +88,7 @@ const NATIVE: &[&str] = &[
     "GET /api/v1/schedules/{id}/next",
     "GET /api/v1/events",
     "POST /api/v1/doctor",
+    "GET /api/v1/audit",
     "GET /api/v1/stats",
     "GET /metrics",
     "GET /healthz",

@@ -1,0 +1,49 @@
+//! Who asked for what.
+
+use axum::Json;
+use axum::extract::State;
+use windlass_engine::problem::did_you_mean;
+use windlass_sdk::types::{AuditLine, AuditQuery, LedgerOrder, List};
+use windlass_store::account::LedgerOrder as StoredOrder;
+use windlass_store::record::AuditQuery as StoredQuery;
+
+use crate::app::App;
+use crate::audit::words;
+use crate::extract::Asked;
+use crate::problem::{Answer, ApiError, Code};
+use crate::shape;
+
+/// Lists the changes that somebody asked for, newest first.
+#[utoipa::path(get, path = "/api/v1/audit", operation_id = "show_audit", tag = "server", params(AuditQuery),
+    responses((status = 200, description = "A page of the audit", body = List<AuditLine>)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Asked(asked): Asked<AuditQuery>,
+) -> Answer<Json<List<AuditLine>>> {
+    let limit = shape::limit(asked.limit)?;
+    let query = StoredQuery {
+        who: asked.who,
+        what: asked.what.map(known).transpose()?,
+        subject: asked.subject,
+        order: match asked.order.unwrap_or_default() {
+            LedgerOrder::Newest => StoredOrder::Newest,
+            LedgerOrder::Oldest => StoredOrder::Oldest,
+        },
+        after: shape::counted(asked.cursor.as_deref())?,
+        limit,
+    };
+    let rows = app.store().audit(query).await?;
+    let next = rows.last().filter(|_| rows.len() == limit).map(|(seq, _)| seq.to_string());
+    Ok(Json(List { items: rows.into_iter().map(shape::audit_line).collect(), next }))
+}
+
+/// What a change is called; a slip would find nothing and look as if nothing had been done.
+fn known(what: String) -> Answer<String> {
+    if words().contains(what.as_str()) {
+        return Ok(what);
+    }
+    let shown: String = what.chars().take(80).collect();
+    let reason = format!("no change is called `{shown}`: docs/audit.md lists them");
+    let hint = did_you_mean(&shown, words());
+    Err(ApiError::field(Code::BadQuery, "?what", reason).hint(hint))
+}

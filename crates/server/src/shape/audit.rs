@@ -1,0 +1,20 @@
+//! Lines of the audit.
+
+use serde_json::Value;
+use windlass_sdk::types::AuditLine;
+use windlass_store::record::AuditRow;
+
+use super::time;
+
+/// One line; what it does not say is absent.
+pub(crate) fn audit_line((seq, row): (u64, AuditRow)) -> AuditLine {
+    let AuditRow { at, who, what, subject, mut detail } = row;
+    let mut text = |name: &str| match detail.get_mut(name).map(Value::take) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    };
+    let (ip, code, reason) = (text("ip"), text("code"), text("reason"));
+    let [method, path, result] = ["method", "path", "result"].map(|name| text(name).unwrap_or_default());
+    let status = detail["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or_default();
+    AuditLine { seq, at: time(at), who, what, subject, result, status, code, reason, method, path, ip }
+}
