@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 use windlass_sdk::types::{Approval, ApprovalsQuery, Decide};
 
-use crate::run::{told, who};
+use crate::run::told;
 use crate::session::{Options, Session, cut, in_words, now_ms};
 
 /// Open runs looked at for one page.
@@ -113,7 +113,7 @@ async fn decide(decision: Decision, approved: bool, session: &Session) -> Result
         node,
         decision: Value::Bool(approved),
         comment: decision.message,
-        by: decision.by.or_else(who),
+        by: decision.by.or_else(|| session.actor.clone()),
     };
     let run = session.client.decide(&session.run_id(run).await?, &body).await?;
     told(&run, session)

@@ -28,6 +28,7 @@ mod schedule;
 mod service;
 
 mod api;
+mod audit;
 mod bench;
 mod completions;
 mod doctor;
@@ -187,6 +188,12 @@ enum Command {
         #[command(subcommand)]
         command: price::Command,
     },
+    /// Lists who asked for which change and what came of it, newest first.
+    #[command(after_help = concat!(
+        "Examples:\n  windlass audit\n  windlass audit --who ann --what run.cancel\n  windlass audit --subject mail -o json\n\n",
+        "Exit codes:\n  0  shown\n  1  refused\n  3  the server could not be asked",
+    ))]
+    Audit(audit::Flags),
     /// Looks for what may be wrong: the way to the server, its clock, its workers, runs that nothing will wake.
     #[command(after_help = concat!(
         "Examples:\n  windlass doctor\n  windlass doctor --repair\n\n",
@@ -267,6 +274,7 @@ fn execute(cli: Cli) -> Result<ExitCode> {
             Command::Account { command } => account::run(command, options).await,
             Command::Price { command } => price::run(command, options).await,
             Command::Bench(args) => bench::run(&args, &options.print()).await,
+            Command::Audit(flags) => audit::run(flags, options).await,
             Command::Doctor(flags) => doctor::run(&flags, options).await,
             Command::Store { command } => store::run(command, options).await,
             Command::Stats(flags) => stats::run(&flags, options).await,

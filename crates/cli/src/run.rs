@@ -21,7 +21,7 @@ use crate::help::help;
 use crate::session::{Options, duration};
 use crate::stats;
 
-pub(crate) use act::{told, who};
+pub(crate) use act::told;
 pub(crate) use start::key_value;
 
 const ENDS: &str = "Exit codes:

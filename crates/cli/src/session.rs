@@ -29,6 +29,9 @@ pub(crate) struct Options {
     /// The server to speak to [env: SCHEDULER_BASE too; default: http://127.0.0.1:8070].
     #[arg(long, global = true, value_name = "URL", env = "WINDLASS_SERVER")]
     server: Option<String>,
+    /// Who asks, for the audit of the server; whoever is logged in unless told otherwise.
+    #[arg(long, global = true, value_name = "NAME", env = "WINDLASS_ACTOR")]
+    actor: Option<String>,
 }
 
 impl Options {
@@ -47,7 +50,12 @@ impl Options {
     /// Opens a session with the server.
     pub(crate) fn session(&self) -> Result<Session> {
         let client = Client::new(&self.server(&["SCHEDULER_BASE"]))?;
-        Ok(Session { client, out: self.print() })
+        let actor = self.actor.clone().filter(|actor| !actor.trim().is_empty()).or_else(who);
+        let client = match &actor {
+            Some(actor) => client.acting_as(actor)?,
+            None => client,
+        };
+        Ok(Session { client, actor, out: self.print() })
     }
 }
 
@@ -55,6 +63,8 @@ impl Options {
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
     pub(crate) client: Client,
+    /// Who asks.
+    pub(crate) actor: Option<String>,
     pub(crate) out: Output,
 }
 
@@ -78,6 +88,13 @@ impl Session {
             (None, _) => Err(not_found("unknown_run", format!("there is no run `{text}`")).into()),
         }
     }
+}
+
+/// Who is at the keyboard, as far as the system says and a server would take it.
+fn who() -> Option<String> {
+    let is_plain =
+        |name: &String| !name.is_empty() && name.len() <= 200 && !name.chars().any(char::is_control);
+    ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok()).filter(is_plain)
 }
 
 fn not_found(code: &str, detail: String) -> ClientError {

@@ -12,11 +12,11 @@ pub(super) async fn act(command: Command, session: &Session) -> Result<ExitCode>
     let client = &session.client;
     let run = match command {
         Command::Signal { which, key, value, idempotency_key } => {
-            let signal = Signal { key, value, id: idempotency_key, by: who() };
+            let signal = Signal { key, value, id: idempotency_key, by: session.actor.clone() };
             client.signal(&session.run_id(&which.run).await?, &signal).await?
         }
         Command::Cancel { which, reason } => {
-            let cancel = Cancel { reason, by: who() };
+            let cancel = Cancel { reason, by: session.actor.clone() };
             client.cancel(&session.run_id(&which.run).await?, &cancel).await?
         }
         Command::Pause(which) => client.pause(&session.run_id(&which.run).await?).await?,
@@ -50,9 +50,4 @@ pub(crate) fn told(run: &RunSummary, session: &Session) -> Result<ExitCode> {
     let (id, status) = (&run.id, run.status.word());
     session.out.value(run, id, || format!("{id} {}", session.out.painted(status, status)))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Who is at the keyboard, as far as the system says.
-pub(crate) fn who() -> Option<String> {
-    ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok()).filter(|name| !name.is_empty())
 }

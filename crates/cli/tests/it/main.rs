@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
 mod anywhere;
+mod audit;
 mod cancel;
 mod children;
 mod cluster;
