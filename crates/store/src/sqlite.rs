@@ -20,6 +20,7 @@ mod ticket;
 mod trouble;
 mod writer;
 
+mod filing;
 mod flow;
 mod journal;
 mod ledger;

@@ -1,17 +1,15 @@
-//! The ledger: movements in parts, and where each is found by what it is for.
-//!
-//! A part is what one transaction moved on one account, so that a movement costs its bytes and not a row in several
-//! trees. What a charge is for stands in a tree of its own, in the order in which runs begin: it can be made once, and
-//! it knows what closed it.
+//! The ledger: movements in parts. A part is what one transaction moved on one account, so that a movement costs its
+//! bytes and not a row in several trees.
 
 use std::borrow::Cow;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
-use windlass_engine::money::{Kind, Movement, place_of_key};
+use windlass_engine::money::{Kind, Movement};
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id, Key, bound, stored};
+use super::column::{Columns, Id, bound, stored};
+use super::filing::filed;
 use crate::account::{LedgerOrder, LedgerQuery, LedgerRow, Posting};
 use crate::error::StoreError;
 use crate::page::Part as Page;
@@ -26,12 +24,6 @@ const PARTS: &str = "SELECT seq, movements FROM ledger_parts WHERE account = ?1 
      (SELECT max(seq) FROM ledger_parts WHERE account = ?1 AND seq <= ?2), 0) ORDER BY seq";
 const PARTS_BACK: &str =
     "SELECT seq, movements FROM ledger_parts WHERE account = ?1 AND seq < ?2 ORDER BY seq DESC";
-const FILE: &str = "INSERT INTO ledger_keys (run, subject, account, seq) VALUES (?1, ?2, ?3, ?4)";
-const CLOSE: &str = "UPDATE ledger_keys SET closed_by = ?4 WHERE run = ?1 AND subject = ?2 AND account = ?3";
-// The row as it is, and what closes it: to write it whole costs less than to find it and change it.
-const CLOSE_KNOWN: &str =
-    "REPLACE INTO ledger_keys (run, subject, account, seq, closed_by) VALUES (?1, ?2, ?3, ?5, ?4)";
-const FILED: &str = "SELECT seq, closed_by FROM ledger_keys WHERE run = ?1 AND subject = ?2 AND account = ?3";
 // What closes a charge of a run stands beside it, so that all that it is charged has to be looked at to know what comes
 // next: that is so seldom asked that no movement should pay for an order of them.
 macro_rules! of_run {
@@ -112,70 +104,6 @@ impl Fresh {
         let rows = read_part("", part.seq, &part.clone().closed())?;
         Ok(rows.into_iter().find(|row| row.seq == seq).map(|row| row.posting.movement))
     }
-}
-
-/// Where it is filed what a movement is for: a charge and what closes it in the same place.
-struct Place<'k> {
-    run: Option<Key>,
-    subject: Cow<'k, str>,
-}
-
-impl<'k> Place<'k> {
-    fn of(key: &'k str) -> Self {
-        if let Some((run, place)) = place_of_key(key) {
-            return Place { run: Some(run.key()), subject: place.into() };
-        }
-        let subject = match (Kind::of_key(key), key.split_once(':')) {
-            (Some(Kind::Settle | Kind::Refund), Some((_, subject))) => {
-                format!("{}:{subject}", Kind::Charge.word()).into()
-            }
-            (Some(Kind::Charge | Kind::Deposit | Kind::Settle | Kind::Refund) | None, _) => key.into(),
-        };
-        Place { run: None, subject }
-    }
-
-    /// The run as it is stored.
-    fn run(&self) -> &[u8] {
-        self.run.as_ref().map_or(&[], |run| run.as_slice())
-    }
-}
-
-/// The numbers of what was made for this, and of what closed it.
-fn filed(db: &Connection, no: i64, key: &str) -> Result<Option<(u64, Option<u64>)>, StoreError> {
-    let place = Place::of(key);
-    let read = |row: &Row<'_>| {
-        let mut columns = Columns::of(row);
-        Ok((columns.number()?, columns.number_or_none()?))
-    };
-    Ok(db.prepare_cached(FILED)?.query_row(params![place.run(), place.subject, no], read).optional()?)
-}
-
-/// Files a new movement under what it is for; `charged` is the number of the open charge that it closes, if that is
-/// known.
-pub(super) fn file(
-    db: &Connection,
-    no: i64,
-    seq: u64,
-    movement: &Movement,
-    charged: Option<u64>,
-) -> Result<(), StoreError> {
-    let (place, seq) = (Place::of(&movement.key), stored(seq));
-    let n =
-        match (movement.kind, charged) {
-            (Kind::Charge | Kind::Deposit, _) => {
-                db.prepare_cached(FILE)?.execute(params![place.run(), place.subject, no, seq])?
-            }
-            (Kind::Settle | Kind::Refund, None) => {
-                db.prepare_cached(CLOSE)?.execute(params![place.run(), place.subject, no, seq])?
-            }
-            (Kind::Settle | Kind::Refund, Some(charged)) => db
-                .prepare_cached(CLOSE_KNOWN)?
-                .execute(params![place.run(), place.subject, no, seq, stored(charged)])?,
-        };
-    if n == 0 {
-        return Err(StoreError::Corrupt(format!("what `{}` closes is not filed", movement.key)));
-    }
-    Ok(())
 }
 
 /// Adds to `known` the movements that decide about this one: the very same, and those of the charge that it closes.
@@ -293,5 +221,4 @@ pub(super) fn ledger(db: &Connection, query: &LedgerQuery) -> Result<Vec<LedgerR
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] =
-    &[ADD, PART_OF, PARTS, PARTS_BACK, FILE, CLOSE, CLOSE_KNOWN, FILED, OF_RUN, OF_RUN_BACK, NUMBER];
+pub(super) const ALL: &[&str] = &[ADD, PART_OF, PARTS, PARTS_BACK, OF_RUN, OF_RUN_BACK, NUMBER];

@@ -13,6 +13,8 @@ use windlass_engine::time::Timestamp;
 
 use super::account::read_columns;
 use super::column::{Columns, stored};
+use super::desk::Desk;
+use super::filing::Filings;
 use super::ledger::{self, Fresh};
 use crate::account::{AccountRow, Posting};
 use crate::error::{Refusal, StoreError};
@@ -73,7 +75,7 @@ impl Purse {
     /// The movements that decide about these.
     pub(super) fn known(
         &self,
-        db: &Connection,
+        desk: &Desk,
         postings: &[&Posting],
         new_run: Option<RunId>,
     ) -> Result<Vec<Movement>, StoreError> {
@@ -83,7 +85,10 @@ impl Purse {
             match self.open_charge(movement) {
                 Some(charge) => known.push(charge),
                 None if run.is_some_and(|run| new_run == Some(run) || self.is_new(run, movement)) => {}
-                None => ledger::find(db, self.no, &self.fresh, movement, &mut known)?,
+                None => {
+                    desk.purses().file(desk)?;
+                    ledger::find(desk, self.no, &self.fresh, movement, &mut known)?;
+                }
             }
         }
         Ok(known)
@@ -110,6 +115,7 @@ impl Purse {
     fn add(
         &mut self,
         db: &Connection,
+        filings: &mut Filings,
         (posting, balance_after): (&Posting, i64),
         new_run: Option<RunId>,
         at: Timestamp,
@@ -120,7 +126,7 @@ impl Purse {
             Kind::Settle | Kind::Refund => self.open.remove(movement.subject()),
             Kind::Charge | Kind::Deposit => None,
         };
-        ledger::file(db, self.no, seq, movement, closed.map(|open| open.seq))?;
+        filings.add(db, self.no, seq, movement, closed.map(|open| open.seq))?;
         self.fresh.add(seq, movement, balance_after, at);
         self.row.revision = seq;
         Ok(match movement.kind {
@@ -168,6 +174,8 @@ fn mark(movement: &Movement) -> u64 {
 #[derive(Debug, Default)]
 pub(super) struct Purses {
     inside: RefCell<Inside>,
+    /// What the tables do not have yet, of all accounts.
+    filings: RefCell<Filings>,
 }
 
 #[derive(Debug, Default)]
@@ -210,11 +218,11 @@ impl Purses {
         new_run: Option<RunId>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        let inside = &mut *self.inside.borrow_mut();
+        let (inside, filings) = (&mut *self.inside.borrow_mut(), &mut *self.filings.borrow_mut());
         let purse = inside.known.get_mut(id);
         let purse = purse.ok_or_else(|| StoreError::Corrupt(format!("account `{id}` was not looked at")))?;
         for row in rows {
-            let more = purse.add(db, *row, new_run, at)?;
+            let more = purse.add(db, filings, *row, new_run, at)?;
             inside.n_open = inside.n_open.saturating_add_signed(more.n_open);
             inside.n_begun += more.n_begun;
         }
@@ -225,8 +233,14 @@ impl Purses {
         Ok(())
     }
 
+    /// Files what was moved in this transaction, so that it is found.
+    fn file(&self, db: &Connection) -> Result<(), StoreError> {
+        self.filings.borrow_mut().write(db)
+    }
+
     /// Writes what accounts came to in this transaction.
     pub(super) fn write(&self, db: &Connection) -> Result<(), StoreError> {
+        self.file(db)?;
         let inside = &mut *self.inside.borrow_mut();
         for id in inside.moved.drain(..) {
             if let Some(purse) = inside.known.get_mut(&id) {
@@ -246,6 +260,7 @@ impl Purses {
     /// The transaction came to nothing.
     pub(super) fn forget(&self) {
         *self.inside.borrow_mut() = Inside::default();
+        self.filings.borrow_mut().clear();
     }
 }
 
@@ -253,113 +268,4 @@ impl Purses {
 pub(super) const ALL: &[&str] = &[ACCOUNT, MOVE];
 
 #[cfg(test)]
-mod tests {
-    use windlass_engine::money::{LedgerFault, charge_key};
-
-    use super::*;
-    use crate::sqlite::account;
-    use crate::sqlite::desk::Desk;
-    use crate::sqlite::schema;
-
-    const NOW: Timestamp = Timestamp(1);
-
-    /// A desk with one account that has 100.
-    fn desk() -> Desk {
-        let mut db = Connection::open_in_memory().unwrap();
-        schema::migrate(&mut db).unwrap();
-        let desk = Desk::new(db).unwrap();
-        account::open(&desk, "a", "", NOW).unwrap();
-        post(&desk, Movement::deposit("first", 100)).unwrap();
-        desk.purses().write(&desk).unwrap();
-        desk
-    }
-
-    fn post(desk: &Desk, movement: Movement) -> Result<(), StoreError> {
-        post_of(desk, movement, None)
-    }
-
-    fn post_of(desk: &Desk, movement: Movement, new_run: Option<RunId>) -> Result<(), StoreError> {
-        let posting = Posting::of("a".to_owned(), movement);
-        for (id, posted) in account::check(desk, &[posting], new_run)? {
-            account::write(desk, id, &posted, NOW)?;
-        }
-        Ok(())
-    }
-
-    fn charge() -> Movement {
-        Movement::charge("charge:x".to_owned(), 60)
-    }
-
-    fn known(desk: &Desk) -> (i64, i64) {
-        desk.purses().look(desk, "a", |purse| Ok((purse.row.balance, purse.row.held))).unwrap()
-    }
-
-    fn written(desk: &Desk) -> (i64, i64) {
-        let row =
-            desk.query_row("SELECT balance, held FROM accounts", [], |row| Ok((row.get(0)?, row.get(1)?)));
-        row.unwrap()
-    }
-
-    #[test]
-    fn what_an_account_comes_to_is_known_at_once_and_written_at_the_end() {
-        let desk = desk();
-        post(&desk, charge()).unwrap();
-        post(&desk, Movement::settle("charge:x", 60, 20)).unwrap();
-        assert_eq!((known(&desk), written(&desk)), ((80, 0), (100, 0)));
-        desk.purses().write(&desk).unwrap();
-        assert_eq!(written(&desk), (80, 0));
-    }
-
-    #[test]
-    fn what_came_to_nothing_is_forgotten() {
-        let desk = desk();
-        desk.execute_batch("BEGIN").unwrap();
-        post(&desk, charge()).unwrap();
-        desk.execute_batch("ROLLBACK").unwrap();
-        desk.forget();
-        assert_eq!(known(&desk), (100, 0));
-        let refused = post(&desk, Movement::refund("charge:x", 60)).unwrap_err();
-        assert!(
-            matches!(refused.refusal(), Some(Refusal::Ledger(LedgerFault::NoCharge { .. }))),
-            "{refused}"
-        );
-    }
-
-    #[test]
-    fn a_charge_is_closed_once_whether_or_not_it_is_known() {
-        for is_known in [true, false] {
-            let desk = desk();
-            post(&desk, charge()).unwrap();
-            desk.purses().write(&desk).unwrap();
-            if !is_known {
-                desk.forget();
-            }
-            post(&desk, Movement::settle("charge:x", 60, 60)).unwrap();
-            // The very same again is no news; anything else is refused.
-            post(&desk, Movement::settle("charge:x", 60, 60)).unwrap();
-            let refused = post(&desk, Movement::refund("charge:x", 60)).unwrap_err();
-            let closed = matches!(refused.refusal(), Some(Refusal::Ledger(LedgerFault::Closed { .. })));
-            assert!(closed, "{refused}");
-            assert_eq!(known(&desk), (40, 0));
-        }
-    }
-
-    #[test]
-    fn a_run_is_charged_once_for_each_thing_whether_or_not_it_began_here() {
-        let run = RunId::new(uuid::Uuid::from_u128(1));
-        let charge = |visit, amount| Movement::charge(charge_key(run, "a", visit), amount);
-        for began_here in [true, false] {
-            let desk = desk();
-            post_of(&desk, charge(1, 10), Some(run).filter(|_| began_here)).unwrap();
-            post(&desk, charge(2, 10)).unwrap();
-            let asked = || desk.purses().look(&desk, "a", |purse| Ok(!purse.is_new(run, &charge(3, 1))));
-            assert_eq!(asked().unwrap(), !began_here);
-            // The very same again is no news; anything else is refused.
-            for visit in [1, 2] {
-                post(&desk, charge(visit, 10)).unwrap();
-                assert!(post(&desk, charge(visit, 11)).is_err());
-            }
-            assert_eq!(known(&desk), (80, 20));
-        }
-    }
-}
+mod tests;

@@ -7,7 +7,7 @@ async fn sqlite() -> Sqlite {
 crate::conformance!(sqlite);
 
 /// Every statement with a text of its own.
-const ALL: [&[&str]; 26] = [
+const ALL: [&[&str]; 27] = [
     schema::ALL,
     flow::ALL,
     desk::ALL,
@@ -23,6 +23,7 @@ const ALL: [&[&str]; 26] = [
     letter::ALL,
     queue::ALL,
     account::ALL,
+    filing::ALL,
     ledger::ALL,
     purse::ALL,
     outbox::ALL,

@@ -13,7 +13,8 @@ use crate::copy::value::{Row, Value};
 use crate::copy::{PAGE_BYTES, PAGE_ROWS, Page};
 use crate::error::StoreError;
 use crate::sqlite::column::{Columns, Id, stored};
-use crate::sqlite::ledger::{Fresh, PART_MAX, file, number, read_part};
+use crate::sqlite::filing::Filings;
+use crate::sqlite::ledger::{Fresh, PART_MAX, number, read_part};
 
 // Accounts are looked up for parts, and never the other way round: those are in order by themselves.
 macro_rules! parts {
@@ -76,7 +77,8 @@ fn row(found: LedgerRow) -> Row {
 /// Adds movements to the ledgers of accounts that are there. What kind they are, and of which run and node, is said by
 /// their keys: whatever a row says otherwise is found when all of it is compared.
 pub(super) fn put(db: &Connection, _table: &Table, rows: &[Row]) -> Result<(), StoreError> {
-    let (mut fresh, mut no, mut of, mut next) = (Fresh::default(), 0, "", None);
+    let (mut fresh, mut filings) = (Fresh::default(), Filings::default());
+    let (mut no, mut of, mut next) = (0, "", None);
     for row in rows {
         #[rustfmt::skip]
         let [
@@ -97,10 +99,11 @@ pub(super) fn put(db: &Connection, _table: &Table, rows: &[Row]) -> Result<(), S
         let kind = Kind::of_key(key).ok_or_else(|| unusable(&format!("`{key}` is no key")))?;
         let (amount, held, borne_by_platform) = (*amount, *held, *borne_by_platform);
         let movement = Movement { kind, amount, key: key.clone(), held, borne_by_platform };
-        file(db, no, seq.cast_unsigned(), &movement, None)?;
+        filings.add(db, no, seq.cast_unsigned(), &movement, None)?;
         fresh.add(seq.cast_unsigned(), &movement, *balance_after, Timestamp(*at));
         next = Some(seq.wrapping_add(1));
     }
+    filings.write(db)?;
     fresh.write(db, no)
 }
 

@@ -1,0 +1,126 @@
+use windlass_engine::money::{LedgerFault, charge_key};
+
+use super::*;
+use crate::sqlite::account;
+use crate::sqlite::desk::Desk;
+use crate::sqlite::schema;
+
+const NOW: Timestamp = Timestamp(1);
+
+/// A desk with one account that has 100.
+fn desk() -> Desk {
+    let mut db = Connection::open_in_memory().unwrap();
+    schema::migrate(&mut db).unwrap();
+    let desk = Desk::new(db).unwrap();
+    account::open(&desk, "a", "", NOW).unwrap();
+    post(&desk, Movement::deposit("first", 100)).unwrap();
+    desk.purses().write(&desk).unwrap();
+    desk
+}
+
+fn post(desk: &Desk, movement: Movement) -> Result<(), StoreError> {
+    post_of(desk, movement, None)
+}
+
+fn post_of(desk: &Desk, movement: Movement, new_run: Option<RunId>) -> Result<(), StoreError> {
+    let posting = Posting::of("a".to_owned(), movement);
+    for (id, posted) in account::check(desk, &[posting], new_run)? {
+        account::write(desk, id, &posted, NOW)?;
+    }
+    Ok(())
+}
+
+fn charge() -> Movement {
+    Movement::charge("charge:x".to_owned(), 60)
+}
+
+fn known(desk: &Desk) -> (i64, i64) {
+    desk.purses().look(desk, "a", |purse| Ok((purse.row.balance, purse.row.held))).unwrap()
+}
+
+fn written(desk: &Desk) -> (i64, i64) {
+    let row = desk.query_row("SELECT balance, held FROM accounts", [], |row| Ok((row.get(0)?, row.get(1)?)));
+    row.unwrap()
+}
+
+#[test]
+fn what_an_account_comes_to_is_known_at_once_and_written_at_the_end() {
+    let desk = desk();
+    post(&desk, charge()).unwrap();
+    post(&desk, Movement::settle("charge:x", 60, 20)).unwrap();
+    assert_eq!((known(&desk), written(&desk)), ((80, 0), (100, 0)));
+    desk.purses().write(&desk).unwrap();
+    assert_eq!(written(&desk), (80, 0));
+}
+
+#[test]
+fn what_came_to_nothing_is_forgotten() {
+    let desk = desk();
+    desk.execute_batch("BEGIN").unwrap();
+    post(&desk, charge()).unwrap();
+    desk.execute_batch("ROLLBACK").unwrap();
+    desk.forget();
+    assert_eq!(known(&desk), (100, 0));
+    let refused = post(&desk, Movement::refund("charge:x", 60)).unwrap_err();
+    assert!(matches!(refused.refusal(), Some(Refusal::Ledger(LedgerFault::NoCharge { .. }))), "{refused}");
+}
+
+#[test]
+fn more_than_a_statement_takes_is_filed_whole() {
+    let desk = desk();
+    let key = |nth: usize| format!("charge:{nth}");
+    for nth in 0..21 {
+        post(&desk, Movement::charge(key(nth), 1)).unwrap();
+    }
+    for nth in 0..18 {
+        post(&desk, Movement::settle(&key(nth), 1, 1)).unwrap();
+    }
+    desk.purses().write(&desk).unwrap();
+    let filed = "SELECT count(*), count(closed_by), count(DISTINCT seq) FROM ledger_keys";
+    let counts = desk.query_row(filed, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    // The deposit is filed too.
+    assert_eq!(counts, Ok((22, 18, 22)));
+    desk.forget();
+    for nth in 0..21 {
+        let refused = post(&desk, Movement::refund(&key(nth), 1));
+        assert_eq!(refused.is_err(), nth < 18, "{nth}");
+    }
+}
+
+#[test]
+fn a_charge_is_closed_once_whether_or_not_it_is_known() {
+    for is_known in [true, false] {
+        let desk = desk();
+        post(&desk, charge()).unwrap();
+        desk.purses().write(&desk).unwrap();
+        if !is_known {
+            desk.forget();
+        }
+        post(&desk, Movement::settle("charge:x", 60, 60)).unwrap();
+        // The very same again is no news; anything else is refused.
+        post(&desk, Movement::settle("charge:x", 60, 60)).unwrap();
+        let refused = post(&desk, Movement::refund("charge:x", 60)).unwrap_err();
+        let closed = matches!(refused.refusal(), Some(Refusal::Ledger(LedgerFault::Closed { .. })));
+        assert!(closed, "{refused}");
+        assert_eq!(known(&desk), (40, 0));
+    }
+}
+
+#[test]
+fn a_run_is_charged_once_for_each_thing_whether_or_not_it_began_here() {
+    let run = RunId::new(uuid::Uuid::from_u128(1));
+    let charge = |visit, amount| Movement::charge(charge_key(run, "a", visit), amount);
+    for began_here in [true, false] {
+        let desk = desk();
+        post_of(&desk, charge(1, 10), Some(run).filter(|_| began_here)).unwrap();
+        post(&desk, charge(2, 10)).unwrap();
+        let asked = || desk.purses().look(&desk, "a", |purse| Ok(!purse.is_new(run, &charge(3, 1))));
+        assert_eq!(asked().unwrap(), !began_here);
+        // The very same again is no news; anything else is refused.
+        for visit in [1, 2] {
+            post(&desk, charge(visit, 10)).unwrap();
+            assert!(post(&desk, charge(visit, 11)).is_err());
+        }
+        assert_eq!(known(&desk), (80, 20));
+    }
+}
