@@ -191,8 +191,9 @@ impl Dispatch {
     ) -> Take<'_> {
         let mut state = self.lock();
         state.index.open(now);
-        state.index.recount_stale(query, now);
         if may_fill {
+            // What was just read is used once, however long that took.
+            state.index.recount_stale(query, now);
             state.index.doubt_others(query, now);
         }
         if may_fill && let Some(fill) = self.fill(&mut state, query, 1, now) {

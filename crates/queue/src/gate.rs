@@ -258,6 +258,13 @@ impl Gate {
         self.services.values_mut().for_each(View::doubt);
     }
 
+    /// The store may have more than is known.
+    pub(crate) fn doubt_rest(&mut self) {
+        let turn = self.next_turn();
+        self.all.doubt_rest(turn);
+        self.services.values_mut().for_each(|view| view.doubt_rest(turn));
+    }
+
     /// Nothing is known any more where there is nothing.
     pub(crate) fn doubt_empty(&mut self) {
         for view in [&mut self.all].into_iter().chain(self.services.values_mut()) {

@@ -14,6 +14,9 @@ use crate::runs::Runs;
 /// Where a lane stands: by the priority of its next job, then by how long ago its key had a turn.
 type Place = (Reverse<i32>, u64, Mark);
 
+/// Where there is one lane and no turns, so many jobs are handed out before the store is asked what somebody else wrote.
+const DOUBTED_MAX: usize = 64;
+
 /// What a lane's key may do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Standing {
@@ -53,6 +56,8 @@ pub(crate) struct Filling {
     pub(crate) others: Known,
     /// Lanes are read as well, and not left out.
     is_whole: bool,
+    /// Somebody else wrote something meanwhile: beyond what is read there may be more.
+    pub(crate) is_doubted: bool,
 }
 
 #[derive(Debug)]
@@ -194,14 +199,32 @@ impl View {
         self.lower_filling(Known::Nothing);
     }
 
+    /// The store may have more than is known here: it is asked when every lane that has something had this turn, or
+    /// when as much was handed out as may go before what is more urgent there.
+    pub(crate) fn doubt_rest(&mut self, turn: u64) {
+        let (mut known, is_one) = (Known::Nothing, self.lanes.len() == 1);
+        for lane in self.lanes.values_mut() {
+            lane.known = lane.known.min(lane.ready.last().map_or(Known::Nothing, up_to));
+            let enough = if is_one { lane.ready.iter().nth(DOUBTED_MAX) } else { None };
+            known = known.max(enough.or(lane.ready.last()).map_or(Known::Nothing, up_to));
+        }
+        self.lower_others(known);
+        self.others_turn = turn;
+        if let Some(filling) = &mut self.filling {
+            filling.is_doubted = true;
+        }
+    }
+
     /// Somebody begins to read from the store.
     pub(crate) fn begin_filling(&mut self, is_whole: bool) {
-        self.filling = Some(Filling { lanes: Known::All, others: Known::All, is_whole });
+        let (lanes, others) = (Known::All, Known::All);
+        self.filling = Some(Filling { lanes, others, is_whole, is_doubted: false });
     }
 
     /// The reading has ended: so much of what was read is still known.
     pub(crate) fn end_filling(&mut self) -> Filling {
-        let nothing = Filling { lanes: Known::Nothing, others: Known::Nothing, is_whole: false };
+        let (lanes, others) = (Known::Nothing, Known::Nothing);
+        let nothing = Filling { lanes, others, is_whole: false, is_doubted: true };
         self.filling.take().unwrap_or(nothing)
     }
 
@@ -228,6 +251,11 @@ impl View {
             (filling.lanes, filling.others) = (filling.lanes.min(known), filling.others.min(known));
         }
     }
+}
+
+/// Everything up to a job, and the job.
+pub(crate) fn up_to(last: &Key) -> Known {
+    Known::Before(Mark::after(*last))
 }
 
 impl Lane {

@@ -175,7 +175,7 @@ impl Index {
     fn doubt_rest_of(&mut self, queues: &[String]) {
         for queue in queues {
             match self.gates.get_mut(queue) {
-                Some(gate) => gate.doubt(),
+                Some(gate) => gate.doubt_rest(),
                 None => self.queues.of(queue).doubt_rest(),
             }
         }

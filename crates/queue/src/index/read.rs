@@ -92,8 +92,14 @@ impl Index {
             lanes.sort_by_key(|(limit_key, ..)| !gate.standing(limit_key).is_open);
         }
         let (mut n, mut bytes) = (0usize, 0usize);
+        let up_to = |rows: &[JobRow]| match still.is_doubted {
+            true => rows.last().map_or(Known::Nothing, |last| view::up_to(&Key::of(last))),
+            false => Known::All,
+        };
+        others = others.min(lanes.iter().map(|(_, _, rows)| up_to(rows)).max().unwrap_or(up_to(&[])));
         for (limit_key, known, rows) in lanes {
-            let known = self.fitting(known.min(still.lanes), &rows, n > 0);
+            let known = known.min(still.lanes).min(up_to(&rows));
+            let known = self.fitting(known, &rows, n > 0);
             n += rows.len();
             bytes = rows.iter().map(weight_of).fold(bytes, usize::saturating_add);
             let Some(gate) = self.gates.get_mut(queue) else { return };

@@ -1,7 +1,7 @@
 //! Who is woken when a limit allows something.
 
 use windlass_engine::job::Outcome;
-use windlass_store::job::HeldRow;
+use windlass_store::job::{HeldRow, KeyRows, KeyTurn};
 use windlass_store::queue::{Held, QueueLimits, Rate};
 
 use super::*;
@@ -23,10 +23,16 @@ fn answer(mut fill: Fill<'_>, rows: &[JobRow], held: &[HeldRow]) {
     while let Some(question) = fill.question(Timestamp(5)) {
         fill.answered(match question {
             Question::Ready(_) => Answer::Ready(rows.to_vec()),
-            Question::ReadyByKey(_) => Answer::ReadyByKey(Default::default()),
+            Question::ReadyByKey(_) => Answer::ReadyByKey(by_key(rows)),
             Question::Held(_) => Answer::Held(Held { jobs: held.to_vec(), ..Held::default() }),
         });
     }
+}
+
+/// The same jobs, none of which has a key.
+fn by_key(rows: &[JobRow]) -> KeyRows {
+    let turn = KeyTurn { key: String::new(), priority: 0, rows: rows.to_vec(), is_all: true };
+    KeyRows { turns: Vec::from_iter((!rows.is_empty()).then_some(turn)), rest: None }
 }
 
 fn changed(row: &JobRow, input: JobInput) -> JobRow {
@@ -67,6 +73,30 @@ fn a_count_that_is_doubted_while_jobs_are_read_does_not_keep_them_from_being_rea
         answer(fill, &rows, &[]);
     }
     assert_eq!(take(&dispatch, "q").len(), 2);
+}
+
+#[test]
+fn what_others_write_meanwhile_does_not_keep_back_what_is_read() {
+    for limits in [at_once(9), QueueLimits { key_concurrency: Some(9), ..QueueLimits::default() }] {
+        let dispatch = Dispatch::new(Limits::default());
+        dispatch.limit("q", limits, Timestamp(5));
+        let mut left: Vec<JobRow> = (1..=12).map(|id| row(id, "q")).collect();
+        let mut may_fill = true;
+        for _ in 0..40 {
+            let took = dispatch.take(&of_queue("q"), 2, may_fill, None, Timestamp(5));
+            may_fill = !matches!(took, Take::Fill(_));
+            dispatch.doubt_queues(&["q".to_owned()]);
+            match took {
+                Take::Fill(fill) => answer(fill, &left, &[]),
+                Take::Jobs(taken) => {
+                    dispatch.ended(taken.rows.iter().map(|row| (row.id(), row.rev + 1)));
+                    left.retain(|row| taken.rows.iter().all(|taken| taken.id() != row.id()));
+                }
+                Take::Wait(_) | Take::Crowded => {}
+            }
+        }
+        assert!(left.is_empty(), "{} are left", left.len());
+    }
 }
 
 #[test]
