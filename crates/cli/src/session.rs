@@ -92,9 +92,12 @@ impl Session {
 
 /// Who is at the keyboard, as far as the system says and a server would take it.
 fn who() -> Option<String> {
-    let is_plain =
-        |name: &String| !name.is_empty() && name.len() <= 200 && !name.chars().any(char::is_control);
-    ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok()).filter(is_plain)
+    let is_plain = |name: &String| {
+        !name.is_empty()
+            && name.len() <= 200
+            && name.chars().all(|c| c.is_alphanumeric() || ".-_@+".contains(c))
+    };
+    ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(is_plain))
 }
 
 fn not_found(code: &str, detail: String) -> ClientError {

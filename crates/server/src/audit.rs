@@ -13,13 +13,13 @@ use axum::extract::{ConnectInfo, FromRequestParts, MatchedPath, Query, RawPathPa
 use axum::http::request::Parts;
 use axum::http::{StatusCode, Uri};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde_json::{Map, Value, json};
 use windlass_runtime::Runtime;
 use windlass_runtime::audit::Line;
 
 use crate::guard;
-use crate::problem::{ApiError, Code};
+use crate::problem::Code;
 use crate::scheduler;
 use change::{Change, Subject, When};
 use said::{Said, plain};
@@ -65,13 +65,14 @@ pub(crate) async fn note(State(audit): State<Audit>, request: Request, next: Nex
     let Some(change) = change.filter(|change| !change.is_planned(request.uri())) else {
         return next.run(request).await;
     };
-    // To its end, whoever goes away meanwhile: a change that was made is noted.
-    let answering = tokio::spawn(async move { audit.see_through(change, request, next).await });
-    match answering.await.map_err(tokio::task::JoinError::try_into_panic) {
-        Ok(response) => response,
-        Err(Ok(panic)) => std::panic::resume_unwind(panic),
-        Err(Err(_stopped)) => ApiError::new(Code::Draining, "the server is shutting down").into_response(),
+    // Most of what asks for this only looks, for long, and stops when whoever asked is gone.
+    if change.when == When::Repairs {
+        return audit.see_through(change, request, next).await;
     }
+    // To its end, whoever goes away meanwhile and also if the server stops: a change that was made is noted.
+    let (runtime, path) = (audit.runtime.clone(), request.uri().path().to_owned());
+    let answered = runtime.to_the_end(audit.see_through(change, request, next)).await;
+    answered.unwrap_or_else(|broken| guard::refuse(&path, &broken.into()))
 }
 
 impl Audit {
@@ -85,7 +86,8 @@ impl Audit {
             }
             Err(error) => (None, guard::refuse(asked.uri.path(), &error)),
         };
-        if change.when == When::Repairs && !asked.slot.said().repairs {
+        let is_look = change.when == When::Repairs && !asked.slot.said().repairs;
+        if is_look || !is_decided(&response) {
             return response;
         }
         let line = asked.line(change, actor, &response);
@@ -178,6 +180,13 @@ impl Asked {
         let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&self.uri).ok()?;
         pairs.into_iter().rev().find(|(key, _)| plain(key) == field).map(|(_, value)| value)
     }
+}
+
+/// Whether somebody looked at the request. What is turned away unseen should cost nothing, however much of it there is.
+fn is_decided(response: &Response) -> bool {
+    let code = response.extensions().get::<Code>();
+    let is_unseen = matches!(code, Some(Code::Busy | Code::Draining | Code::CrossOrigin));
+    !is_unseen && response.status() != StatusCode::TOO_MANY_REQUESTS
 }
 
 /// What came of it, in one word. What failed may have been done: whoever asked was not told.

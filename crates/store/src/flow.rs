@@ -11,7 +11,7 @@ use windlass_engine::id::{FlowId, VersionId};
 use windlass_engine::plan::Form;
 use windlass_engine::time::Timestamp;
 
-use crate::page::Part;
+use crate::page::{Order, Part};
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) use readable::Readable;
@@ -134,6 +134,19 @@ pub struct FlowQuery {
     pub label: Option<(String, Option<String>)>,
     pub is_template: Option<bool>,
     pub part: Part,
+}
+
+impl FlowQuery {
+    /// Asks for one flow; of several with the name, for the one that had it first.
+    pub fn of_one(flow: FlowRef) -> Self {
+        let part = Part { order: Order::Oldest, limit: 1, ..Part::default() };
+        FlowQuery { flow: Some(flow), part, ..FlowQuery::default() }
+    }
+
+    /// The flow, if this asks for one and nothing else.
+    pub(crate) fn one(&self) -> Option<&FlowRef> {
+        self.flow.as_ref().filter(|flow| *self == FlowQuery::of_one((*flow).clone()))
+    }
 }
 
 /// Names one version.

@@ -197,11 +197,15 @@ impl Store for Postgres {
     }
 
     async fn flows(&self, query: FlowQuery) -> Result<Page<FlowRow>, StoreError> {
-        flow::flows(&self.link().await?, &query).await
+        // One is looked for whenever a run of it is started.
+        match query.one() {
+            Some(flow) => flow::one(&self.by_key().await?, flow).await,
+            None => flow::flows(&self.link().await?, &query).await,
+        }
     }
 
     async fn version(&self, version: VersionRef) -> Result<Option<VersionRow>, StoreError> {
-        flow::version(&self.link().await?, version).await
+        flow::version(&self.by_key().await?, version).await
     }
 
     async fn versions(&self, flow: FlowId) -> Result<Vec<VersionRow>, StoreError> {

@@ -13,7 +13,7 @@ use crate::hint::Hints;
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
 use crate::outbox::Message;
-use crate::page::{Order, Page, Part};
+use crate::page::Page;
 use crate::queue::{Held, QueueDepth, Spent};
 use crate::record::{AuditQuery, AuditRow, Record, RecordQuery, Records};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
@@ -261,8 +261,7 @@ impl dyn Store + '_ {
 
     /// One flow; of several with the name, the one that had it first.
     pub async fn flow(&self, flow: FlowRef) -> Result<Option<FlowRow>, StoreError> {
-        let part = Part { order: Order::Oldest, limit: 1, ..Part::default() };
-        let page = self.flows(FlowQuery { flow: Some(flow), part, ..FlowQuery::default() }).await?;
+        let page = self.flows(FlowQuery::of_one(flow)).await?;
         Ok(page.items.into_iter().next())
     }
 

@@ -108,7 +108,7 @@ impl Runtime {
     }
 
     /// Does it to its end, whether or not whoever asked is still there: what is written is told to the index.
-    pub(crate) async fn to_the_end<T: Send + 'static>(
+    pub async fn to_the_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, RuntimeError> {

@@ -14,8 +14,17 @@ use crate::flow::{
 };
 use crate::page::{Order, Page};
 
+macro_rules! flows {
+    ($where:literal) => {
+        concat!(
+            "SELECT id, name, description, labels, is_template, latest, created_at, updated_at FROM flows",
+            $where
+        )
+    };
+}
+
 const SOURCE: Source<FlowRow, FlowId> = Source {
-    select: "SELECT id, name, description, labels, is_template, latest, created_at, updated_at FROM flows",
+    select: flows!(""),
     count: "SELECT count(*) FROM flows",
     read,
     place: |row, order| match order {
@@ -45,6 +54,8 @@ const PUBLISH: &str = "INSERT INTO versions (id, flow, number, definition, form,
      created_at, json, writes) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 const RAISE: &str =
     "UPDATE flows SET latest = greatest(latest, $2), updated_at = greatest(updated_at, $3) WHERE id = $1";
+const FLOW: &str = flows!(" WHERE id = $1");
+const FLOW_NAMED: &str = flows!(" WHERE name = $1 ORDER BY created_at, id LIMIT 1");
 const VERSION: &str = versions!("WHERE id = $1");
 const VERSION_BY_NUMBER: &str = versions!("WHERE flow = $1 AND number = $2");
 const VERSION_LATEST: &str =
@@ -170,6 +181,16 @@ fn read_version(row: &Row) -> Result<VersionRow, StoreError> {
     })
 }
 
+/// One flow, by a statement that is kept.
+pub(super) async fn one(db: &Link, flow: &FlowRef) -> Result<Page<FlowRow>, StoreError> {
+    let found = match flow {
+        FlowRef::Id(id) => db.ask_one(FLOW, &cells![id.key()]).await?,
+        FlowRef::Name(name) => db.ask_one(FLOW_NAMED, &cells![text(name)]).await?,
+    };
+    let items = found.iter().map(read).collect::<Result<_, _>>()?;
+    Ok(Page { items, next: None, total: None })
+}
+
 pub(super) async fn flows(db: &Link, query: &FlowQuery) -> Result<Page<FlowRow>, StoreError> {
     let mut conditions = Conditions::default();
     match &query.flow {
@@ -201,6 +222,8 @@ pub(super) async fn versions(db: &Link, flow: FlowId) -> Result<Vec<VersionRow>,
 
 #[cfg(test)]
 pub(super) const ALL: &[&str] = &[
+    FLOW,
+    FLOW_NAMED,
     LATEST,
     TAKE_NAME,
     NAMED,
