@@ -237,6 +237,11 @@ impl Dispatch {
         self.lock().index.put_back(rows);
     }
 
+    /// The claim of this one came to nothing, and it is nobody's to claim any more.
+    pub fn give_up(&self, row: &JobRow) {
+        self.lock().index.give_up(row);
+    }
+
     /// Pauses a queue or resumes it. The store must know already.
     pub fn pause(&self, queue: &str, is_paused: bool) {
         self.lock().index.pause(queue, is_paused);

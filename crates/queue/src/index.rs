@@ -11,6 +11,7 @@ mod pause;
 mod read;
 mod servers;
 mod share;
+mod taken;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
@@ -239,19 +240,6 @@ impl Index {
         taken
     }
 
-    /// The claims of these came to nothing: they are ready as before.
-    pub(crate) fn put_back(&mut self, rows: &[Arc<JobRow>]) {
-        for row in rows {
-            let is_same = |slot: &Slot| slot.place == Place::Taken && slot.row.rev == row.rev;
-            if self.rows.get(&row.id()).is_some_and(is_same) {
-                let is_offered = self.remove(row.id()).is_some_and(|slot| slot.is_offered);
-                let freed = self.free(row.id());
-                self.insert_ready(row.clone(), is_offered);
-                self.stir_freed(freed);
-            }
-        }
-    }
-
     /// What comes next in the list that is number `at` in the query; `None` = nothing, nor in the store.
     fn head(&self, query: &Query, gated: &[(String, usize)], at: usize) -> Option<Head> {
         match self.source(query, gated, at)? {
@@ -259,17 +247,6 @@ impl Index {
             Source::Service(service) => self.services.head(service),
             Source::Gate(queue, service) => self.gates.get(queue)?.head(service),
         }
-    }
-
-    /// Makes a ready job a taken one; how large it is.
-    fn reserve(&mut self, key: Key, now: Timestamp, taken: &mut Vec<Arc<JobRow>>) -> usize {
-        let Some(Slot { row, bytes, is_offered, .. }) = self.remove(key.id) else { return 0 };
-        taken.push(row.clone());
-        self.n_taken += 1;
-        self.spend(&row, now);
-        self.rows
-            .insert(key.id, Slot { row, place: Place::Taken, bytes, since: self.n_readings, is_offered });
-        bytes
     }
 
     fn is_old(&self, id: JobId, rev: u64) -> bool {

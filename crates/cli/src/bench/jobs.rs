@@ -23,8 +23,8 @@ pub(super) const BATCH: usize = 500;
 const FILL: usize = 10 * BATCH;
 /// Callers that create many at once.
 pub(super) const BULK_CALLERS: usize = 4;
-/// How often it is looked whether a queue has become empty.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often it is looked whether a queue has become empty: seldom enough that it does not take part in what is measured.
+const LOOK: Duration = Duration::from_millis(100);
 /// How long a queue may take to become empty.
 const PATIENCE: Duration = Duration::from_secs(300);
 

@@ -1,5 +1,6 @@
 //! Claims: somebody gets jobs, or waits for some.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,12 +15,11 @@ use windlass_queue::{Answer, Fill, Query, Question, Take, Taken, Waiter};
 use windlass_store::StoreError;
 use windlass_store::commit::JobChange;
 use windlass_store::error::Subject;
-use windlass_store::job::{JobRow, due_at};
+use windlass_store::job::{JobRow, ReadyQuery, due_at};
 use windlass_store::queue::Spent;
 use windlass_store::record::Record;
 
 use super::change::moved;
-use super::many::each;
 use super::{CLAIM_MAX, CLAIM_NAMES_MAX, Claim, Claimed, WAIT_MAX};
 use crate::{Runtime, RuntimeError};
 
@@ -29,8 +29,6 @@ const CROWDED: Duration = Duration::from_secs(1);
 const UNSURE: Duration = Duration::from_secs(1);
 /// When to hand out again what somebody else was just writing.
 const HELD: Duration = Duration::from_millis(50);
-/// Jobs that are looked up at once.
-const AT_ONCE: usize = 8;
 /// Readings in a row by one claim, when nothing of what was read may be handed out: enough to go around a million
 /// limit keys.
 const FILLS_MAX: usize = 1_000;
@@ -200,7 +198,7 @@ impl Runtime {
                     claims.push((row, claimed(&change)));
                     changes.push(change);
                 }
-                None => stale.push(row),
+                None => stale.push(row.clone()),
             }
         }
         let (mut done, mut started, mut trouble) = (Vec::new(), Vec::new(), None);
@@ -223,7 +221,7 @@ impl Runtime {
                 }
                 Err(StoreError::Conflict { .. }) => {
                     self.jobs().lost.to_others.fetch_add(1, Ordering::Relaxed);
-                    stale.push(row);
+                    stale.push(row.clone());
                 }
                 Err(error) => {
                     self.jobs().dispatch.put_back(std::slice::from_ref(row));
@@ -240,28 +238,46 @@ impl Runtime {
     }
 
     /// Looks what became of jobs that were handed out in vain; what kept it from doing so.
-    async fn look_after(&self, stale: Vec<&Arc<JobRow>>) -> Option<StoreError> {
-        let (mut trouble, mut held) = (None, Vec::new());
-        let found = self.reload_all(stale.iter().map(|row| row.id()).collect()).await;
-        for (row, found) in stale.into_iter().zip(found) {
-            match found {
-                // It was handed out as something that the store never heard of.
-                Some(Ok(Some(stored))) if stored.rev < row.rev => {
-                    self.jobs().dispatch.forget(row.id());
-                    self.jobs().heard([(*stored).clone()]);
-                }
-                // Somebody is just writing it.
-                Some(Ok(Some(stored))) if stored.rev == row.rev => held.push(row.clone()),
-                Some(Ok(_)) | None => self.jobs().dispatch.put_back(std::slice::from_ref(row)),
-                // What cannot be read now is handed out again, in vain, and read then.
-                Some(Err(error)) => {
-                    trouble = Some(error);
-                    self.jobs().dispatch.put_back(std::slice::from_ref(row));
-                }
+    async fn look_after(&self, stale: Vec<Arc<JobRow>>) -> Option<StoreError> {
+        match self.still_there(&stale).await {
+            Ok(held) => {
+                self.put_back_later(held);
+                None
+            }
+            // What cannot be read now is handed out again, in vain, and read then.
+            Err(error) => {
+                self.jobs().dispatch.put_back(&stale);
+                Some(error)
             }
         }
-        self.put_back_later(held);
-        trouble
+    }
+
+    /// Of jobs that were handed out in vain, those that can be claimed as they were: somebody is just writing them. Of
+    /// the others the index hears.
+    async fn still_there(&self, rows: &[Arc<JobRow>]) -> Result<Vec<Arc<JobRow>>, StoreError> {
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids = rows.iter().map(|row| row.id()).collect();
+        let query = ReadyQuery { ids, now: self.clock().now(), limit: rows.len(), ..ReadyQuery::default() };
+        let found = self.store().ready(query).await?.into_iter();
+        let mut found: HashMap<JobId, JobRow> = found.map(|row| (row.id(), row)).collect();
+        let (mut held, dispatch) = (Vec::new(), &self.jobs().dispatch);
+        for row in rows {
+            match found.remove(&row.id()) {
+                Some(stored) if stored.rev == row.rev => held.push(row.clone()),
+                Some(stored) => {
+                    // It was handed out as something that the store never heard of.
+                    if stored.rev < row.rev {
+                        dispatch.forget(row.id());
+                    }
+                    self.jobs().heard([stored]);
+                }
+                // Somebody has it, or it has ended: whoever made it so goes on with it.
+                None => dispatch.give_up(row),
+            }
+        }
+        Ok(held)
     }
 
     /// Whatever somebody else does with these jobs is done in a moment; until then others are handed out.
@@ -272,19 +288,9 @@ impl Runtime {
         let runtime = self.clone();
         self.tasks().spawn(async move {
             tokio::time::sleep(HELD).await;
-            // Of what was written meanwhile the index hears here, and takes back only the rest.
-            drop(runtime.reload_all(rows.iter().map(|row| row.id()).collect()).await);
-            runtime.jobs().dispatch.put_back(&rows);
+            let held = runtime.still_there(&rows).await.unwrap_or(rows);
+            runtime.jobs().dispatch.put_back(&held);
         });
-    }
-
-    /// Reads jobs again, and tells the index.
-    async fn reload_all(&self, jobs: Vec<JobId>) -> Vec<Option<Result<Option<Arc<JobRow>>, StoreError>>> {
-        let read = |id: JobId| {
-            let runtime = self.clone();
-            async move { runtime.reload(id).await }
-        };
-        each(jobs, AT_ONCE, read).await
     }
 
     /// Writes what was used up of rates, so that a restart does not forgive it.
