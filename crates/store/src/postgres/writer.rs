@@ -6,6 +6,8 @@
 //! their own. If somebody else got in between, the whole is done again and sees what they did: the commands say what
 //! has been done already.
 
+mod line;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -23,17 +25,14 @@ use super::listen::Channel;
 use super::trouble::{Kind, Trouble, again, kind};
 use crate::commit::Committed;
 use crate::error::StoreError;
+use line::{Call, Group, Line};
 
-/// Groups that are written at once at most. A group that waits for an account keeps only itself waiting.
+/// Groups that are written at once at most. A group that waits for an account that another server moves keeps only
+/// itself waiting.
 pub(super) const WRITERS: usize = 4;
 /// So many are as a rule, by all servers together if they can: more would be smaller, and each costs the same two
-/// journeys. One more is begun only if it is large already, or has been waiting for so long: then the others are
-/// probably waiting for somebody.
+/// journeys. One more is begun only if it is large already or late.
 const BUSY: usize = 2;
-const LARGE: usize = 64;
-const LATE: Duration = Duration::from_millis(20);
-/// Commits in one transaction: enough to share its cost, few enough that it holds its rows for some milliseconds.
-const GROUP_MAX: usize = 512;
 /// Calls that wait at most: whoever has more is not waiting but leaking.
 const WAITING_MAX: usize = 50_000;
 /// How often a group is done again because others got in between, before everybody is alone.
@@ -44,12 +43,6 @@ const LOOK_UP: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(100);
 
 type Answer = Result<Committed, StoreError>;
-
-/// Commits that are answered together.
-struct Call {
-    drafts: Vec<Draft>,
-    answer: oneshot::Sender<Vec<Answer>>,
-}
 
 /// What all who write share.
 #[derive(Debug)]
@@ -97,68 +90,43 @@ impl Writer {
 
 async fn serve(
     means: Arc<Means>,
-    mut inbox: mpsc::Receiver<Call>,
+    inbox: mpsc::Receiver<Call>,
     shards: [i64; WRITERS],
     busy: Arc<AtomicUsize>,
 ) {
     let (give_back, mut back) = mpsc::unbounded_channel();
-    let (mut free, mut is_open) = (shards.to_vec(), true);
-    while let Some(first) = inbox.recv().await {
-        let mut group = Group::of(first);
-        let late = Instant::now() + LATE;
-        let shard = loop {
-            while let Ok(shard) = back.try_recv() {
+    let (mut free, mut line) = (shards.to_vec(), Line::new(inbox));
+    let mut group = Group::default();
+    while !line.is_over() || !group.is_empty() {
+        while let Ok(shard) = back.try_recv() {
+            line.end(shard);
+            free.push(shard);
+        }
+        line.fill(&mut group);
+        let n_busy = WRITERS - free.len();
+        let is_late = group.late().is_some_and(|late| late <= Instant::now());
+        let is_due = n_busy < busy.load(Ordering::Relaxed) || group.is_large() || is_late;
+        if is_due
+            && !group.is_empty()
+            && let Some(shard) = free.pop()
+        {
+            let mut group = std::mem::take(&mut group);
+            line.begin(shard, &mut group);
+            tokio::spawn(perform(means.clone(), group.calls, Slot { shard, give_back: give_back.clone() }));
+            continue;
+        }
+        // Where nobody is free, time changes nothing.
+        let late = [group.late().filter(|_| !is_due), line.late()].into_iter().flatten().min();
+        let late = late.filter(|_| !free.is_empty());
+        tokio::select! {
+            // It never ends: its other end is here.
+            shard = back.recv() => if let Some(shard) = shard {
+                line.end(shard);
                 free.push(shard);
-            }
-            while !group.is_full()
-                && let Ok(call) = inbox.try_recv()
-            {
-                group.add(call);
-            }
-            let n_busy = WRITERS - free.len();
-            let is_due = n_busy < busy.load(Ordering::Relaxed) || group.is_large() || Instant::now() >= late;
-            if is_due && let Some(shard) = free.pop() {
-                break shard;
-            }
-            tokio::select! {
-                shard = back.recv() => free.extend(shard),
-                call = inbox.recv(), if is_open && !group.is_full() => match call {
-                    Some(call) => group.add(call),
-                    None => is_open = false,
-                },
-                () = tokio::time::sleep_until(late), if !is_due => {}
-            }
-        };
-        tokio::spawn(perform(means.clone(), group.calls, Slot { shard, give_back: give_back.clone() }));
-    }
-}
-
-/// What is written together.
-struct Group {
-    calls: Vec<Call>,
-    n_commits: usize,
-    n_rows: usize,
-}
-
-impl Group {
-    fn of(first: Call) -> Self {
-        let mut group = Group { calls: Vec::new(), n_commits: 0, n_rows: 0 };
-        group.add(first);
-        group
-    }
-
-    fn add(&mut self, call: Call) {
-        self.n_commits += call.drafts.len();
-        self.n_rows += call.drafts.iter().map(|draft| 1 + draft.commit.jobs.len()).sum::<usize>();
-        self.calls.push(call);
-    }
-
-    fn is_full(&self) -> bool {
-        self.n_commits >= GROUP_MAX
-    }
-
-    fn is_large(&self) -> bool {
-        self.n_rows >= LARGE
+            },
+            () = line.next(&mut group), if line.takes(&group) => {}
+            () = tokio::time::sleep_until(late.unwrap_or_else(Instant::now)), if late.is_some() => {}
+        }
     }
 }
 
