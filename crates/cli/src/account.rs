@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
-use windlass_sdk::types::{Account, Deposit, LedgerEntry, LedgerOrder, LedgerQuery, NewAccount, PageQuery};
+use windlass_sdk::types::{Account, Deposit, LedgerEntry, LedgerQuery, LineOrder, NewAccount, PageQuery};
 use windlass_sdk::worker::unique_id;
 
 use crate::help::help;
@@ -145,8 +145,8 @@ async fn ledger(asked: Ledger, session: &Session) -> Result<ExitCode> {
         None => None,
     };
     let order = match asked.order {
-        Order::Newest => LedgerOrder::Newest,
-        Order::Oldest => LedgerOrder::Oldest,
+        Order::Newest => LineOrder::Newest,
+        Order::Oldest => LineOrder::Oldest,
     };
     let limit = asked.limit as usize;
     let mut query = LedgerQuery { run, order: Some(order), cursor: None, limit: None };

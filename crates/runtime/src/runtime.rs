@@ -308,6 +308,14 @@ impl Runtime {
         &self.inner.tasks
     }
 
+    /// Does it to its end, whether or not whoever asked is still there, and also if the server stops meanwhile.
+    pub async fn to_the_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, RuntimeError> {
+        self.tasks().spawn(work).await.map_err(|_| RuntimeError::Broken)
+    }
+
     /// Refuses what comes from outside while there is too much, or while the server shuts down.
     pub(crate) fn admit(&self) -> Result<(), RuntimeError> {
         if self.inner.is_draining.load(Ordering::Relaxed) {

@@ -27,7 +27,7 @@ mod worker;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use account::{Account, Budget, Deposit, Deposited, LedgerEntry, LedgerOrder, LedgerQuery, NewAccount};
+pub use account::{Account, Budget, Deposit, Deposited, LedgerEntry, LedgerQuery, NewAccount};
 pub use action::{Approval, Cancel, Continue, Decide, NoBody, Rerun, Signal};
 pub use audit::{AuditLine, AuditQuery};
 pub use doctor::{Examination, Examine, Finding};
@@ -42,7 +42,7 @@ pub use job::{
 pub use price::{NewPrice, Price, PriceDeleted};
 pub use problem::{FieldError, PlatformProblem, Problem};
 pub use query::{
-    ApprovalsQuery, DiffQuery, FlowsQuery, LogsQuery, PageQuery, RunsQuery, StartQuery, StateQuery,
+    ApprovalsQuery, DiffQuery, FlowsQuery, LineOrder, LogsQuery, PageQuery, RunsQuery, StartQuery, StateQuery,
 };
 pub use queue::{
     DeadLetter, DeadLetters, DiscardLetters, Letter, LetterGroup, LetterGroups, LetterRefused, LettersMoved,

@@ -18,7 +18,7 @@ pub(crate) use account::{account, ledger_entry};
 pub(crate) use audit::audit_line;
 pub(crate) use flow::{definition, flow, form, severity_problems, version, version_summary};
 pub(crate) use node::{Found, each_node};
-pub(crate) use page::{counted, label, limit, list, part, slice};
+pub(crate) use page::{counted, label, limit, list, order, part, slice};
 pub(crate) use round::round_plan;
 pub(crate) use run::{priority, run, run_state, status, summary};
 pub(crate) use stats::{node_durations, node_pace, parallelism, quotient, run_pace, spread, spread_of};

@@ -10,8 +10,6 @@ mod audit;
 mod children;
 #[path = "native/dag.rs"]
 mod dag;
-#[path = "native/deaf.rs"]
-mod deaf;
 #[path = "native/document.rs"]
 mod document;
 #[path = "native/fault.rs"]

@@ -9,6 +9,7 @@ use windlass_engine::path::NodePath;
 use windlass_engine::time::Timestamp;
 
 use crate::error::{Refusal, StoreError};
+use crate::page::LineOrder;
 
 /// An account and what it has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,19 +72,11 @@ pub struct LedgerQuery {
     pub run: Option<RunId>,
     /// The one movement with this key.
     pub key: Option<String>,
-    pub order: LedgerOrder,
+    pub order: LineOrder,
     /// Rows past this one, in the order that is asked for; 0 = from the beginning.
     pub after: u64,
     /// 0 = the default of a page; never more than a page.
     pub limit: usize,
-}
-
-/// How a ledger is read, or the audit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LedgerOrder {
-    #[default]
-    Oldest,
-    Newest,
 }
 
 /// A run with calls that wait for money, and what its account must have before any of them can go.

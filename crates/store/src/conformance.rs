@@ -18,6 +18,7 @@ pub mod jobs;
 pub mod keys;
 pub mod letters;
 pub mod lists;
+pub mod meddled;
 pub mod outboxes;
 pub mod queues;
 pub mod records;

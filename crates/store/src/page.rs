@@ -43,6 +43,14 @@ impl Part {
     }
 }
 
+/// How numbered lines are read: a ledger, or the audit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LineOrder {
+    #[default]
+    Oldest,
+    Newest,
+}
+
 /// How a list is ordered; ties by id, in the same direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

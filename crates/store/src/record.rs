@@ -5,10 +5,10 @@ use serde_json::Value;
 use windlass_engine::id::{RunId, ScheduleId};
 use windlass_engine::time::Timestamp;
 
-use crate::account::{AccountRow, InNeed, LedgerOrder, PriceRow};
+use crate::account::{AccountRow, InNeed, PriceRow};
 use crate::job::{LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
-use crate::page::Part;
+use crate::page::{LineOrder, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
@@ -148,7 +148,7 @@ pub struct AuditQuery {
     pub who: Option<String>,
     pub what: Option<String>,
     pub subject: Option<String>,
-    pub order: LedgerOrder,
+    pub order: LineOrder,
     /// Lines past this one, in the order that is asked for; 0 = from the beginning.
     pub after: u64,
     /// 0 = the default of a page; never more than a page.
@@ -159,8 +159,8 @@ impl AuditQuery {
     /// What a line's number must be beyond, or below if the newest come first.
     pub(crate) fn edge(&self) -> u64 {
         match self.order {
-            LedgerOrder::Newest if self.after == 0 => u64::MAX,
-            LedgerOrder::Newest | LedgerOrder::Oldest => self.after,
+            LineOrder::Newest if self.after == 0 => u64::MAX,
+            LineOrder::Newest | LineOrder::Oldest => self.after,
         }
     }
 

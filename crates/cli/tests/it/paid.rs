@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use windlass_sdk::types::{Deposit, LedgerOrder, LedgerQuery, NewAccount, NewPrice, NewTask, TasksQuery};
+use windlass_sdk::types::{Deposit, LedgerQuery, LineOrder, NewAccount, NewPrice, NewTask, TasksQuery};
 use windlass_sdk::worker::{Call, Outcome};
 use windlass_sdk::{Client, Worker};
 
@@ -132,8 +132,7 @@ async fn paid_jobs_are_charged_and_closed_once_whoever_is_killed() {
     seen("the end of all jobs", none_open).await;
     stop.cancel();
     working.await.unwrap().unwrap();
-    let query =
-        LedgerQuery { order: Some(LedgerOrder::Oldest), limit: Some(1_000), ..LedgerQuery::default() };
+    let query = LedgerQuery { order: Some(LineOrder::Oldest), limit: Some(1_000), ..LedgerQuery::default() };
     let rows = client.ledger("acme", &query).await.unwrap().items;
     let n = |kind: &str| i64::try_from(rows.iter().filter(|row| row.kind == kind).count()).unwrap();
     let n_failed = (0..JOBS).filter(|n| n % 5 == 0).count() as i64;

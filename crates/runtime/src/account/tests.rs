@@ -1,6 +1,5 @@
 //! What becomes of runs that wait for money, whoever dies in between; and prices that others set.
 
-mod meddled;
 mod rest;
 
 use std::collections::BTreeMap;
@@ -25,7 +24,7 @@ use crate::Settings;
 use crate::flow::{NewFlow, NewVersion};
 use crate::job::{Claim, Claimed, Finish};
 use crate::run::NewRun;
-use meddled::{Meddled, unavailable};
+use windlass_store::conformance::meddled::{Meddled, unavailable};
 
 /// Longer than anything takes that is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -252,6 +251,7 @@ async fn an_account_that_moves_between_two_looks_is_looked_at_anew() {
             let commit = Commit { postings, ..Commit::new(CommandId::new(Uuid::now_v7()), now) };
             memory.commit_now(vec![commit]).pop().unwrap().unwrap();
         }
+        true
     };
     let store = Arc::new(Meddled { on_commit: Box::new(on_commit), ..Meddled::default() });
     let server = server(&store, true).await;

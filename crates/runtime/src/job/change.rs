@@ -107,14 +107,6 @@ impl Runtime {
         self.commit_parts(vec![(command, changes)], false).await.pop().unwrap_or(Ok(()))
     }
 
-    /// Does it to its end, whether or not whoever asked is still there: what is written is told to the index.
-    pub async fn to_the_end<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, RuntimeError> {
-        self.tasks().spawn(work).await.map_err(|_| RuntimeError::Broken)
-    }
-
     /// Writes a commit. An unknown outcome is looked up, never guessed.
     pub(crate) async fn commit_looked_up(&self, commit: Commit) -> Result<(), StoreError> {
         let command = commit.command;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::Time;
+use super::{LineOrder, Time};
 
 /// An account to be opened.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
@@ -74,15 +74,6 @@ pub struct LedgerEntry {
     pub at: Time,
 }
 
-/// In which order a ledger is read, or the audit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum LedgerOrder {
-    #[default]
-    Newest,
-    Oldest,
-}
-
 /// Which part of a ledger is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -94,7 +85,7 @@ pub struct LedgerQuery {
     /// `newest` first, unless `oldest` is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(inline)]
-    pub order: Option<LedgerOrder>,
+    pub order: Option<LineOrder>,
     /// What the page before answered as `next`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,

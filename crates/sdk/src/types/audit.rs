@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{LedgerOrder, Time};
+use super::{LineOrder, Time};
 
 /// A change that somebody asked for. Never changed, never deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -51,7 +51,7 @@ pub struct AuditQuery {
     /// `newest` first, unless `oldest` is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(inline)]
-    pub order: Option<LedgerOrder>,
+    pub order: Option<LineOrder>,
     /// What the page before answered as `next`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,

@@ -1,7 +1,7 @@
 //! What stands behind the question mark.
 
 use serde::{Deserialize, Serialize};
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{LogLevel, Time};
 
@@ -147,4 +147,13 @@ pub struct ApprovalsQuery {
     /// none, and still have a `next`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
+}
+
+/// In which order numbered lines are read: a ledger, or the audit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LineOrder {
+    #[default]
+    Newest,
+    Oldest,
 }

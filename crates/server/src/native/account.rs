@@ -5,9 +5,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use windlass_engine::id::RunId;
 use windlass_sdk::types::{
-    Account, Deposit, Deposited, LedgerEntry, LedgerOrder, LedgerQuery, List, NewAccount, PageQuery,
+    Account, Deposit, Deposited, LedgerEntry, LedgerQuery, List, NewAccount, PageQuery,
 };
-use windlass_store::account::{LedgerOrder as StoredOrder, LedgerQuery as StoredQuery};
+use windlass_store::account::LedgerQuery as StoredQuery;
 
 use crate::app::{App, run_id};
 use crate::check;
@@ -89,10 +89,7 @@ pub(crate) async fn ledger(
     let limit = shape::limit(asked.limit)?;
     let query = StoredQuery {
         run: asked.run.as_deref().map(run_asked).transpose()?,
-        order: match asked.order.unwrap_or_default() {
-            LedgerOrder::Newest => StoredOrder::Newest,
-            LedgerOrder::Oldest => StoredOrder::Oldest,
-        },
+        order: shape::order(asked.order),
         after: shape::counted(asked.cursor.as_deref())?,
         limit,
         account: app.runtime.account(&id).await?.id,

@@ -3,8 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use windlass_engine::problem::did_you_mean;
-use windlass_sdk::types::{AuditLine, AuditQuery, LedgerOrder, List};
-use windlass_store::account::LedgerOrder as StoredOrder;
+use windlass_sdk::types::{AuditLine, AuditQuery, List};
 use windlass_store::record::AuditQuery as StoredQuery;
 
 use crate::app::App;
@@ -25,10 +24,7 @@ pub(crate) async fn list(
         who: asked.who,
         what: asked.what.map(known).transpose()?,
         subject: asked.subject,
-        order: match asked.order.unwrap_or_default() {
-            LedgerOrder::Newest => StoredOrder::Newest,
-            LedgerOrder::Oldest => StoredOrder::Oldest,
-        },
+        order: shape::order(asked.order),
         after: shape::counted(asked.cursor.as_deref())?,
         limit,
     };

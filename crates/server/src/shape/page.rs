@@ -1,7 +1,7 @@
 //! Pages of lists, and the questions they answer.
 
-use windlass_sdk::types::List;
-use windlass_store::page::{Cursor, PAGE_DEFAULT, PAGE_MAX, Page, Part};
+use windlass_sdk::types::{LineOrder, List};
+use windlass_store::page::{Cursor, LineOrder as StoredOrder, PAGE_DEFAULT, PAGE_MAX, Page, Part};
 
 use crate::problem::{Answer, ApiError, Code};
 
@@ -11,6 +11,14 @@ pub(crate) fn limit(asked: Option<usize>) -> Answer<usize> {
         None => Ok(PAGE_DEFAULT),
         Some(limit @ 1..=PAGE_MAX) => Ok(limit),
         Some(_) => Err(ApiError::field(Code::BadQuery, "?limit", format!("give 1 to {PAGE_MAX}"))),
+    }
+}
+
+/// In which order lines are read, in the words of the store.
+pub(crate) fn order(asked: Option<LineOrder>) -> StoredOrder {
+    match asked.unwrap_or_default() {
+        LineOrder::Newest => StoredOrder::Newest,
+        LineOrder::Oldest => StoredOrder::Oldest,
     }
 }
 

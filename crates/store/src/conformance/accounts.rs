@@ -4,9 +4,10 @@ use windlass_engine::money::{LedgerFault, Movement, charge_key};
 
 use super::bench::{Bench, at, movement, run_id};
 use super::side_by_side;
-use crate::account::{LedgerOrder, LedgerQuery, LedgerRow};
+use crate::account::{LedgerQuery, LedgerRow};
 use crate::commit::{Commit, Unmoved};
 use crate::error::Subject;
+use crate::page::LineOrder;
 use crate::record::Record;
 use crate::run::{Origin, RunStatus, Standing};
 use crate::{Refusal, Store, StoreError};
@@ -160,7 +161,7 @@ pub async fn the_ledger_comes_in_parts_and_by_run(store: &dyn Store) {
     assert_eq!(seqs(store.ledger(query(None, 2, 2)).await.unwrap()), [3, 4]);
     assert_eq!(seqs(store.ledger(query(Some(run_id(1)), 0, 0)).await.unwrap()), [2, 4]);
     assert_eq!(seqs(store.ledger(query(Some(run_id(0)), 3, 0)).await.unwrap()), [5]);
-    let back = |run, after, limit| LedgerQuery { order: LedgerOrder::Newest, ..query(run, after, limit) };
+    let back = |run, after, limit| LedgerQuery { order: LineOrder::Newest, ..query(run, after, limit) };
     assert_eq!(seqs(store.ledger(back(None, 0, 2)).await.unwrap()), [5, 4]);
     assert_eq!(seqs(store.ledger(back(None, 4, 2)).await.unwrap()), [3, 2]);
     assert_eq!(seqs(store.ledger(back(Some(run_id(1)), 0, 0)).await.unwrap()), [4, 2]);
@@ -186,7 +187,7 @@ pub async fn a_long_ledger_is_read_a_page_at_a_time(store: &dyn Store) {
         let mut expected: Vec<LedgerRow> = whole.clone();
         expected.retain(|row| run.is_none() || row.posting.run == run);
         assert!(expected.len() > 50);
-        for order in [LedgerOrder::Oldest, LedgerOrder::Newest] {
+        for order in [LineOrder::Oldest, LineOrder::Newest] {
             for limit in [1, 7, 32, 33, 106] {
                 let (mut read, mut after) = (Vec::new(), 0);
                 loop {

@@ -5,9 +5,10 @@ use windlass_engine::event::Level;
 use windlass_engine::money::Price;
 
 use super::bench::{Bench, at, run_id, server};
-use crate::account::{LedgerOrder, PriceRow};
+use crate::account::PriceRow;
 use crate::commit::Commit;
 use crate::log::{LOGS_MAX, LogRow, LogsOf, Said};
+use crate::page::LineOrder;
 use crate::queue::{QueueLimits, QueueSettings};
 use crate::record::{AuditQuery, AuditRow, Record};
 use crate::run::{Origin, Owner, RunStatus, Standing};
@@ -212,7 +213,7 @@ pub async fn the_audit_is_read_either_way_and_by_who_what_and_subject(store: &dy
     let of = |who: &str, what: &str, subject: &str| {
         let said = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let (who, what, subject) = (said(who), said(what), said(subject));
-        AuditQuery { who, what, subject, order: LedgerOrder::Newest, ..AuditQuery::default() }
+        AuditQuery { who, what, subject, order: LineOrder::Newest, ..AuditQuery::default() }
     };
     let seqs = async |query: AuditQuery| -> Vec<u64> {
         store.audit(query).await.unwrap().into_iter().map(|(seq, _)| seq).collect()
@@ -225,7 +226,7 @@ pub async fn the_audit_is_read_either_way_and_by_who_what_and_subject(store: &dy
     assert_eq!(seqs(of("a\0n", "", "größe")).await, [4]);
     assert_eq!(seqs(of("ann", "run.cancel", "r1")).await, [5, 1]);
     assert_eq!(seqs(AuditQuery { after: 5, limit: 1, ..of("ann", "run.cancel", "r1") }).await, [1]);
-    let upwards = AuditQuery { order: LedgerOrder::Oldest, after: 1, ..of("ann", "", "") };
+    let upwards = AuditQuery { order: LineOrder::Oldest, after: 1, ..of("ann", "", "") };
     assert_eq!(seqs(upwards).await, [3, 5]);
     assert!(seqs(of("", "run", "")).await.is_empty(), "it is not a beginning that is asked for");
 }

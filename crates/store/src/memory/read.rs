@@ -9,11 +9,11 @@ use windlass_engine::job::Attempt;
 use windlass_engine::time::Timestamp;
 
 use super::state::State;
-use crate::account::{LedgerOrder, LedgerQuery, LedgerRow};
+use crate::account::{LedgerQuery, LedgerRow};
 use crate::error::StoreError;
 use crate::job::{JobQuery, JobRow, ReadyQuery, due_at};
 use crate::outbox::{Message, MessageId, Party};
-use crate::page::{Order, Page, Part, cut};
+use crate::page::{LineOrder, Order, Page, Part, cut};
 use crate::record::{AuditQuery, AuditRow};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::store::Due;
@@ -141,8 +141,8 @@ impl State {
         };
         let rows = rows.unwrap_or_default().iter().filter(asked);
         Ok(match query.order {
-            LedgerOrder::Oldest => rows.filter(|row| row.seq > query.after).take(size).cloned().collect(),
-            LedgerOrder::Newest => {
+            LineOrder::Oldest => rows.filter(|row| row.seq > query.after).take(size).cloned().collect(),
+            LineOrder::Newest => {
                 let before = if query.after == 0 { u64::MAX } else { query.after };
                 rows.rev().filter(|row| row.seq < before).take(size).cloned().collect()
             }
@@ -160,10 +160,8 @@ impl State {
         let (rows, edge) = (rows.filter(|(_, row)| asked(row)), query.edge());
         let owned = |(seq, row): (u64, &AuditRow)| (seq, row.clone());
         match query.order {
-            LedgerOrder::Oldest => {
-                rows.filter(|(seq, _)| *seq > edge).take(query.size()).map(owned).collect()
-            }
-            LedgerOrder::Newest => {
+            LineOrder::Oldest => rows.filter(|(seq, _)| *seq > edge).take(query.size()).map(owned).collect(),
+            LineOrder::Newest => {
                 rows.rev().filter(|(seq, _)| *seq < edge).take(query.size()).map(owned).collect()
             }
         }

@@ -10,10 +10,10 @@ use super::column::{Columns, Id, bound, cells, json, stored, text, unnest};
 use super::desk::Desk;
 use super::guard;
 use super::link::{Ask, Link};
-use crate::account::{self, AccountRow, InNeed, LedgerOrder, LedgerQuery, LedgerRow, Posting, PriceRow};
+use crate::account::{self, AccountRow, InNeed, LedgerQuery, LedgerRow, Posting, PriceRow};
 use crate::commit::Unmoved;
 use crate::error::{Refusal, StoreError, Subject};
-use crate::page::Part;
+use crate::page::{LineOrder, Part};
 
 macro_rules! accounts {
     ($where:literal) => {
@@ -216,9 +216,9 @@ pub(super) async fn ledger(db: &Link, query: &LedgerQuery) -> Result<Vec<LedgerR
         return Ok(found.into_iter().filter(is_asked).collect());
     }
     let (all, of_run, after) = match query.order {
-        LedgerOrder::Oldest => (LEDGER, LEDGER_OF_RUN, query.after),
-        LedgerOrder::Newest if query.after == 0 => (LEDGER_BACK, LEDGER_OF_RUN_BACK, u64::MAX),
-        LedgerOrder::Newest => (LEDGER_BACK, LEDGER_OF_RUN_BACK, query.after),
+        LineOrder::Oldest => (LEDGER, LEDGER_OF_RUN, query.after),
+        LineOrder::Newest if query.after == 0 => (LEDGER_BACK, LEDGER_OF_RUN_BACK, u64::MAX),
+        LineOrder::Newest => (LEDGER_BACK, LEDGER_OF_RUN_BACK, query.after),
     };
     let after = bound(after);
     let rows = match query.run {

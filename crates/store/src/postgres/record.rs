@@ -5,9 +5,9 @@ use tokio_postgres::Row;
 use super::column::{Columns, bound, cells, json, text, unnest};
 use super::link::{Ask, Link};
 use super::{account, job, letter, log, queue, schedule, server, service, worker};
-use crate::account::LedgerOrder;
 use crate::error::StoreError;
 use crate::hint::Hint;
+use crate::page::LineOrder;
 use crate::record::{AuditQuery, AuditRow, Record, RecordQuery, Records};
 
 // The number goes on only while whoever writes has the last one: so lines appear in the order of their numbers.
@@ -114,8 +114,8 @@ async fn audit(db: &Link, query: &AuditQuery) -> Result<Vec<(u64, AuditRow)>, St
         Ok((seq, AuditRow { at, who, what, subject: columns.text()?, detail: columns.json()? }))
     };
     let sql = match query.order {
-        LedgerOrder::Oldest => AUDIT,
-        LedgerOrder::Newest => AUDIT_BACK,
+        LineOrder::Oldest => AUDIT,
+        LineOrder::Newest => AUDIT_BACK,
     };
     let [who, what, subject] =
         [&query.who, &query.what, &query.subject].map(|asked| asked.as_deref().map(text));

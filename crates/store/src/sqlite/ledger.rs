@@ -10,9 +10,9 @@ use windlass_engine::time::Timestamp;
 
 use super::column::{Columns, Id, bound, stored};
 use super::filing::filed;
-use crate::account::{LedgerOrder, LedgerQuery, LedgerRow, Posting};
+use crate::account::{LedgerQuery, LedgerRow, Posting};
 use crate::error::StoreError;
-use crate::page::Part as Page;
+use crate::page::{LineOrder, Part as Page};
 
 /// Movements in a part at most: few enough that it is a part of a page, and that few are read for one.
 pub(super) const PART_MAX: usize = 32;
@@ -194,9 +194,9 @@ pub(super) fn ledger(db: &Connection, query: &LedgerQuery) -> Result<Vec<LedgerR
     }
     let limit = Page { limit: query.limit, ..Page::default() }.size();
     let (parts, of_run, after) = match query.order {
-        LedgerOrder::Oldest => (PARTS, OF_RUN, query.after),
-        LedgerOrder::Newest if query.after == 0 => (PARTS_BACK, OF_RUN_BACK, u64::MAX),
-        LedgerOrder::Newest => (PARTS_BACK, OF_RUN_BACK, query.after),
+        LineOrder::Oldest => (PARTS, OF_RUN, query.after),
+        LineOrder::Newest if query.after == 0 => (PARTS_BACK, OF_RUN_BACK, u64::MAX),
+        LineOrder::Newest => (PARTS_BACK, OF_RUN_BACK, query.after),
     };
     if let Some(run) = query.run {
         let mut statement = db.prepare_cached(of_run)?;
@@ -212,8 +212,8 @@ pub(super) fn ledger(db: &Connection, query: &LedgerQuery) -> Result<Vec<LedgerR
     {
         let part = read_part(account, first, &text)?;
         match query.order {
-            LedgerOrder::Oldest => rows.extend(part.into_iter().filter(|row| row.seq > after)),
-            LedgerOrder::Newest => rows.extend(part.into_iter().rev().filter(|row| row.seq < after)),
+            LineOrder::Oldest => rows.extend(part.into_iter().filter(|row| row.seq > after)),
+            LineOrder::Newest => rows.extend(part.into_iter().rev().filter(|row| row.seq < after)),
         }
     }
     rows.truncate(limit);

@@ -160,15 +160,10 @@ impl Purse {
     }
 }
 
-/// A number for what a movement of a run is for: FNV-1a of what comes after the run.
+/// A number for what a movement is for: FNV-1a.
 fn mark(movement: &Movement) -> u64 {
-    /// `run_`, a UUID and a slash.
-    const RUN_LEN: usize = 37;
-    movement
-        .subject()
-        .bytes()
-        .skip(RUN_LEN)
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    movement.subject().bytes().fold(0xcbf2_9ce4_8422_2325, fold)
 }
 
 #[derive(Debug, Default)]

@@ -4,8 +4,8 @@ use rusqlite::{Connection, Row, params};
 
 use super::column::{Columns, bound, json};
 use super::{account, job, letter, log, queue, schedule, server, service, worker};
-use crate::account::LedgerOrder;
 use crate::error::StoreError;
+use crate::page::LineOrder;
 use crate::record::{AuditQuery, AuditRow, Record, RecordQuery, Records};
 
 const NOTE: &str = "INSERT INTO audit (at, who, what, subject, detail) VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -81,8 +81,8 @@ fn audit(db: &Connection, query: &AuditQuery) -> Result<Vec<(u64, AuditRow)>, St
         Ok((seq, AuditRow { at, who, what, subject: columns.value()?, detail: columns.json()? }))
     };
     let mut statement = db.prepare_cached(match query.order {
-        LedgerOrder::Oldest => AUDIT,
-        LedgerOrder::Newest => AUDIT_BACK,
+        LineOrder::Oldest => AUDIT,
+        LineOrder::Newest => AUDIT_BACK,
     })?;
     let AuditQuery { who, what, subject, .. } = query;
     let rows =

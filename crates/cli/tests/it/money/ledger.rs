@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use windlass_sdk::Client;
-use windlass_sdk::types::{LedgerEntry, LedgerOrder, LedgerQuery};
+use windlass_sdk::types::{LedgerEntry, LedgerQuery, LineOrder};
 
 use super::{ACCOUNTS, Begun, CALLS, PRICE, TASKS, order};
 use crate::desk::text;
@@ -60,7 +60,7 @@ pub(super) async fn check(server: &Server, begun: &Begun) {
 
 async fn read(client: &Client, account: &str) -> Vec<LedgerEntry> {
     let mut query =
-        LedgerQuery { order: Some(LedgerOrder::Oldest), limit: Some(500), ..LedgerQuery::default() };
+        LedgerQuery { order: Some(LineOrder::Oldest), limit: Some(500), ..LedgerQuery::default() };
     let mut rows = Vec::new();
     loop {
         let page = client.ledger(account, &query).await.unwrap();

@@ -5,9 +5,10 @@ use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::money::{LedgerFault, Movement, charge_key};
 
 use super::*;
-use crate::account::{LedgerOrder, LedgerQuery, LedgerRow, Posting};
+use crate::account::{LedgerQuery, LedgerRow, Posting};
 use crate::commit::Committed;
 use crate::error::Refusal;
+use crate::page::LineOrder;
 
 /// More than fit into a page, in one commit.
 const N_CALLS: u64 = 1_200;
@@ -72,7 +73,7 @@ async fn books(store: &dyn Store) -> (Vec<LedgerRow>, String) {
         for of in [None, Some(run(0)), Some(run(1))] {
             let mut after = 0;
             loop {
-                let (account, order) = (account.clone(), LedgerOrder::Oldest);
+                let (account, order) = (account.clone(), LineOrder::Oldest);
                 let query = LedgerQuery { account, run: of, key: None, order, after, limit: 0 };
                 let page = store.ledger(query).await.unwrap();
                 let Some(last) = page.last() else { break };

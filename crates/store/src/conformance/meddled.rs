@@ -1,39 +1,40 @@
 //! A store in which others meddle, when a test says so.
 
 use async_trait::async_trait;
-use windlass_engine::id::{CommandId, FlowId, JobId};
+use windlass_engine::id::{CommandId, FlowId, JobId, RunId};
 use windlass_engine::job::Attempt;
 use windlass_engine::time::Timestamp;
-use windlass_store::commit::Committed;
-use windlass_store::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
-use windlass_store::job::{JobQuery, JobRow};
-use windlass_store::page::Page;
-use windlass_store::ready::{KeyQuery, KeyRows, ReadyQuery};
-use windlass_store::record::{RecordQuery, Records};
-use windlass_store::run::{Journal, RunQuery, RunRef, RunRow, Since};
-use windlass_store::store::{Due, Retained};
-use windlass_store::{Memory, Store};
 
-use super::*;
+use crate::account::{LedgerQuery, LedgerRow};
+use crate::commit::{Commit, Committed};
+use crate::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
+use crate::job::{JobQuery, JobRow};
+use crate::outbox::Message;
+use crate::page::Page;
+use crate::ready::{KeyQuery, KeyRows, ReadyQuery};
+use crate::record::{Record, RecordQuery, Records};
+use crate::run::{Journal, RunQuery, RunRef, RunRow, Since};
+use crate::store::{Due, Retained};
+use crate::{Memory, Store, StoreError};
 
-type OnCommit = Box<dyn Fn(&Memory, &[Commit]) + Send + Sync>;
+type OnCommit = Box<dyn Fn(&Memory, &[Commit]) -> bool + Send + Sync>;
 type OnRecords = Box<dyn Fn(&RecordQuery) -> Result<(), StoreError> + Send + Sync>;
 
-pub(super) struct Meddled {
-    pub(super) memory: Memory,
-    /// Called before commits are made.
-    pub(super) on_commit: OnCommit,
+pub struct Meddled {
+    pub memory: Memory,
+    /// Called before commits are made, and says whether they are.
+    pub on_commit: OnCommit,
     /// Called before small rows are read.
-    pub(super) on_records: OnRecords,
+    pub on_records: OnRecords,
 }
 
 impl Default for Meddled {
     fn default() -> Self {
-        Meddled { memory: Memory::new(), on_commit: Box::new(|_, _| ()), on_records: Box::new(|_| Ok(())) }
+        Meddled { memory: Memory::new(), on_commit: Box::new(|_, _| true), on_records: Box::new(|_| Ok(())) }
     }
 }
 
-pub(super) fn unavailable() -> StoreError {
+pub fn unavailable() -> StoreError {
     StoreError::Unavailable("the disk is elsewhere".into())
 }
 
@@ -48,8 +49,10 @@ macro_rules! pass_on {
             )*
 
             async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
-                (self.on_commit)(&self.memory, &commits);
-                self.memory.commit(commits).await
+                match (self.on_commit)(&self.memory, &commits) {
+                    true => self.memory.commit(commits).await,
+                    false => commits.iter().map(|_| Err(unavailable())).collect(),
+                }
             }
 
             async fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
