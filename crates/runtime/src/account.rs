@@ -117,8 +117,7 @@ impl Runtime {
         };
         let to = Party::Account(account.to_owned());
         let message = Message { id, to, at: now, note: Note::BalanceChanged };
-        let posting =
-            Posting { account: account.to_owned(), movement: movement.clone(), run: None, node: None };
+        let posting = Posting { account: account.to_owned(), movement: movement.clone() };
         let commit = Commit {
             postings: vec![posting],
             messages: vec![message.clone()],

@@ -82,7 +82,7 @@ async fn open_account(store: &dyn Store) {
     let account = Record::Account { id: "payer".to_owned(), name: String::new(), now };
     store.save(account).await.unwrap();
     let movement = Movement::deposit("first", DEPOSIT);
-    let posting = Posting { account: "payer".to_owned(), movement, run: None, node: None };
+    let posting = Posting { account: "payer".to_owned(), movement };
     let commit = Commit { postings: vec![posting], ..Commit::new(CommandId::new(Uuid::now_v7()), now) };
     store.commit_one(commit).await.unwrap();
 }

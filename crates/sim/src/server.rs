@@ -351,7 +351,7 @@ fn charges_again(hot: &Hot, step: &Step) -> Vec<Posting> {
     let posting = |account: &String, (node, attempt): (&NodePath, &u32)| {
         let key = format!("charge:{}/{node}/attempt{attempt}.{}", hot.run.id, hot.run.fence);
         let movement = Movement::charge(key, 0);
-        Posting { account: account.clone(), movement, run: Some(hot.run.id), node: Some(node.clone()) }
+        Posting { account: account.clone(), movement }
     };
     account.iter().flat_map(|account| again.clone().map(move |event| posting(account, event))).collect()
 }

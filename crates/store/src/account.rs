@@ -1,5 +1,6 @@
 //! Accounts and their ledger, and the one rule by which all stores post to it.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -23,36 +24,25 @@ pub struct AccountRow {
     pub created_at: Timestamp,
 }
 
-/// One movement to be made, with where it comes from.
+/// One movement to be made. Where it comes from is said by its key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Posting {
     pub account: String,
     pub movement: Movement,
-    /// As its key says, as is the node.
-    pub run: Option<RunId>,
-    pub node: Option<NodePath>,
 }
 
 impl Posting {
-    /// A movement, of the run and the node that its key names.
-    pub fn of(account: String, movement: Movement) -> Self {
-        let (run, node) = named_by(&movement.key).unzip();
-        let node = node.map(NodePath::from);
-        Posting { account, movement, run, node }
+    /// The run that it is of, if it is of one.
+    pub fn run(&self) -> Option<RunId> {
+        place_of_key(&self.movement.key).map(|(run, _)| run)
     }
 
-    /// Whether it is of the run and the node that its key names.
-    pub fn is_of_its_key(&self) -> bool {
-        let (run, node) = named_by(&self.movement.key).unzip();
-        self.run == run && self.node.as_ref().map(|node| node.as_str()) == node
+    /// The node of that run.
+    pub fn node(&self) -> Option<NodePath> {
+        let (_, place) = place_of_key(&self.movement.key)?;
+        let (node, _) = place.rsplit_once('/')?;
+        Some(NodePath::from(node))
     }
-}
-
-/// The run and the node that a key names.
-fn named_by(key: &str) -> Option<(RunId, &str)> {
-    let (run, place) = place_of_key(key)?;
-    let (node, _) = place.rsplit_once('/')?;
-    Some((run, node))
 }
 
 /// One movement that was made. Never changed, never deleted.
@@ -111,18 +101,18 @@ pub fn related_keys(movement: &Movement) -> Vec<String> {
 }
 
 /// Movements that are new, with the balance after each.
-pub type Fresh<'p> = Vec<(&'p Posting, i64)>;
+pub type Fresh<'p, P> = Vec<(&'p P, i64)>;
 
 /// What comes of making `postings`, in order, on the account `row`: the account afterwards, and those that are new with
 /// the balance after each. `known` are the rows among all [`related_keys`].
 ///
 /// Movements that were made before are no news. If any charge cannot be borne, none of it is done, and the refusal
 /// names every charge that did not fit, and what the account would have to have for all of them.
-pub fn post<'p>(
+pub fn post<'p, P: Borrow<Posting>>(
     row: &AccountRow,
     known: &[Movement],
-    postings: &[&'p Posting],
-) -> Result<(Account, Fresh<'p>), StoreError> {
+    postings: &[&'p P],
+) -> Result<(Account, Fresh<'p, P>), StoreError> {
     // The rules look at the movements that matter and at nothing else of the ledger.
     let filed = |movement| (Movement::subject(movement), movement.kind);
     let mut made: BTreeMap<(&str, Kind), &Movement> = known.iter().map(|one| (filed(one), one)).collect();
@@ -131,7 +121,7 @@ pub fn post<'p>(
     // What all of them together take, and the most that this is on the way: money that comes back later helps nobody.
     let (mut taken, mut needed) = (0i64, 0i64);
     for posting in postings {
-        let movement = &posting.movement;
+        let movement = &(*posting).borrow().movement;
         let posted = account.post(movement, |kind, subject| made.get(&(subject, kind)).copied());
         if !matches!(posted, Ok((_, Posted::Already))) {
             taken = taken.saturating_sub(movement.amount);
@@ -177,7 +167,7 @@ mod tests {
         known: &[Movement],
         movements: impl IntoIterator<Item = Movement>,
     ) -> Result<(Account, Vec<i64>), StoreError> {
-        let posting = |movement| Posting::of("a".to_owned(), movement);
+        let posting = |movement| Posting { account: "a".to_owned(), movement };
         let postings: Vec<Posting> = movements.into_iter().map(posting).collect();
         let (account, fresh) = post(row, known, &postings.iter().collect::<Vec<_>>())?;
         Ok((account, fresh.iter().map(|(_, after)| *after).collect()))
@@ -222,15 +212,13 @@ mod tests {
 
     #[test]
     fn a_movement_is_of_the_run_that_its_key_names() {
+        let of = |movement| Posting { account: "a".to_owned(), movement };
         let key = "charge:run_00000000000000000000000000000001/tts/3/2".to_owned();
-        let posting = Posting::of("a".to_owned(), Movement::charge(key, 5));
-        assert!(posting.is_of_its_key());
-        assert_eq!(posting.node, Some(NodePath::from("tts/3")));
-        assert!(!Posting { run: None, ..posting.clone() }.is_of_its_key());
-        assert!(!Posting { node: Some(NodePath::from("tts")), ..posting.clone() }.is_of_its_key());
-        let payment = Posting::of("a".to_owned(), Movement::deposit("run_1/a/1", 5));
-        assert_eq!((payment.run, &payment.node, payment.is_of_its_key()), (None, &None, true));
-        assert!(!Posting { run: posting.run, ..payment }.is_of_its_key());
+        let charge = of(Movement::charge(key, 5));
+        assert_eq!(charge.run(), Some(RunId::new(uuid::Uuid::from_u128(1))));
+        assert_eq!(charge.node(), Some(NodePath::from("tts/3")));
+        let payment = of(Movement::deposit("run_1/a/1", 5));
+        assert_eq!((payment.run(), payment.node()), (None, None));
     }
 
     #[test]

@@ -155,7 +155,7 @@ pub fn project(
                 Exec::Http | Exec::Func { .. } | Exec::Script(_) => {}
             },
             Effect::Move { account, movement } => {
-                rows.postings.push(Posting::of(account.clone(), movement.clone()));
+                rows.postings.push(Posting { account: account.clone(), movement: movement.clone() });
             }
             Effect::Tell { parent, status, result, error, bill } => {
                 let seq = ends.next().unwrap_or(run.length);
@@ -258,7 +258,7 @@ pub fn cancelled(jobs: Vec<JobRow>, now: Timestamp) -> Vec<JobChange> {
 pub fn job_postings(changes: &[JobChange]) -> Vec<Posting> {
     let posting = |change: &JobChange| {
         let (account, movement) = (change.job.spec.account.clone()?, change.job.movement()?);
-        Some(Posting { account, movement, run: None, node: None })
+        Some(Posting { account, movement })
     };
     changes.iter().filter_map(posting).collect()
 }

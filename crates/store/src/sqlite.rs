@@ -36,6 +36,7 @@ mod account;
 mod outbox;
 mod purse;
 mod schedule;
+mod slip;
 
 mod log;
 mod record;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use uuid::Uuid;
+
 use crate::id::{JobId, RunId};
 use crate::path::NodePath;
 
@@ -27,9 +29,10 @@ pub(super) fn key_of(kind: Kind, subject: &str) -> String {
 pub fn charge_key(run: RunId, path: &str, visit: u64) -> String {
     // The words around the path: `charge:run_` with its UUID, and a number.
     let mut key = String::with_capacity(64 + path.len());
-    key.push_str("charge:");
-    write!(key, "{run}").expect("memory takes it");
-    for part in ["/", path, "/"] {
+    let mut digits = Uuid::encode_buffer();
+    // Piece by piece: this is made for every movement, and formatting takes longer.
+    for part in ["charge:", RunId::PREFIX, "_", run.uuid().simple().encode_lower(&mut digits), "/", path, "/"]
+    {
         key.push_str(part);
     }
     write!(key, "{visit}").expect("memory takes it");
@@ -73,8 +76,6 @@ pub fn job_of_key(key: &str) -> Option<JobId> {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
     use crate::money::Movement;
 

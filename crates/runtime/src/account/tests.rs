@@ -108,7 +108,7 @@ impl Runtime {
 async fn comes_in(store: &Memory, amount: i64, with_message: bool) {
     let now = windlass_engine::time::Timestamp(1);
     let (account, movement) = ("acme".to_owned(), Movement::deposit("unseen", amount));
-    let postings = vec![Posting { account: account.clone(), movement, run: None, node: None }];
+    let postings = vec![Posting { account: account.clone(), movement }];
     let party = || Party::Account(account.clone());
     let message =
         Message { id: MessageId::new(party(), 7), to: party(), at: now, note: Note::BalanceChanged };
@@ -246,7 +246,7 @@ async fn an_account_that_moves_between_two_looks_is_looked_at_anew() {
         {
             let key = format!("meanwhile {}", n_moved.load(Ordering::SeqCst));
             let (account, movement) = ("acme".to_owned(), Movement::deposit(&key, 5));
-            let postings = vec![Posting { account, movement, run: None, node: None }];
+            let postings = vec![Posting { account, movement }];
             let now = windlass_engine::time::Timestamp(1);
             let commit = Commit { postings, ..Commit::new(CommandId::new(Uuid::now_v7()), now) };
             memory.commit_now(vec![commit]).pop().unwrap().unwrap();

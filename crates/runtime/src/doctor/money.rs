@@ -58,7 +58,7 @@ impl Sums {
         match kind {
             Kind::Deposit => None,
             Kind::Charge => {
-                let charge = Charge { run: row.posting.run, held: *held };
+                let charge = Charge { run: row.posting.run(), held: *held };
                 let before = self.open.insert(subject.to_owned(), charge);
                 before.map(|_| format!("entry {} charges `{subject}` again", row.seq))
             }
@@ -132,7 +132,7 @@ impl Runtime {
             after = last.seq;
             for row in rows.iter().filter(|row| row.seq <= account.revision) {
                 if let Some(what) = sums.add(row).filter(|_| found.findings.len() < FINDINGS) {
-                    let (subject, node) = (account.id.clone(), row.posting.node.clone());
+                    let (subject, node) = (account.id.clone(), row.posting.node());
                     found.findings.push(Finding { subject, node, what, repaired: false });
                 }
             }
@@ -183,7 +183,7 @@ mod tests {
     fn rows(movements: &[(Movement, i64)]) -> Vec<LedgerRow> {
         let row = |((movement, balance_after), seq): (&(Movement, i64), u64)| LedgerRow {
             seq,
-            posting: Posting { account: "a".to_owned(), movement: movement.clone(), run: None, node: None },
+            posting: Posting { account: "a".to_owned(), movement: movement.clone() },
             balance_after: *balance_after,
             at: Timestamp(0),
         };

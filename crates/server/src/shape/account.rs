@@ -14,6 +14,7 @@ pub(crate) fn account(row: AccountRow) -> Account {
 
 /// One row of a ledger.
 pub(crate) fn ledger_entry(row: LedgerRow) -> LedgerEntry {
+    let (run, node) = (row.posting.run(), row.posting.node());
     let Movement { kind, amount, key, held: _, borne_by_platform } = row.posting.movement;
     LedgerEntry {
         seq: row.seq,
@@ -21,8 +22,8 @@ pub(crate) fn ledger_entry(row: LedgerRow) -> LedgerEntry {
         amount,
         balance_after: row.balance_after,
         borne_by_platform,
-        run: row.posting.run.map(|run| run.to_string()),
-        node: row.posting.node.map(|node| node.to_string()),
+        run: run.map(|run| run.to_string()),
+        node: node.map(|node| node.to_string()),
         // As the queue platform surface spells it.
         task: job_of_key(&key).map(|job| job.uuid().to_string()),
         key,

@@ -101,7 +101,7 @@ impl World {
     pub(super) fn deposit(&mut self, account: &str, amount: i64) -> Result<(), Violation> {
         let command = self.disk.command();
         let movement = Movement::deposit(&command.to_string(), amount);
-        let posting = Posting { account: account.to_owned(), movement, run: None, node: None };
+        let posting = Posting { account: account.to_owned(), movement };
         self.checker.money.posted(&posting.account, &posting.movement)?;
         let id = MessageId::new(Party::Account(account.to_owned()), self.n_queued);
         let to = Party::Account(account.to_owned());

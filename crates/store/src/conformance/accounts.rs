@@ -185,7 +185,7 @@ pub async fn a_long_ledger_is_read_a_page_at_a_time(store: &dyn Store) {
     assert_eq!(whole.iter().map(|row| row.seq).collect::<Vec<_>>(), (1..=106).collect::<Vec<u64>>());
     for run in [None, Some(run_id(0)), Some(run_id(1))] {
         let mut expected: Vec<LedgerRow> = whole.clone();
-        expected.retain(|row| run.is_none() || row.posting.run == run);
+        expected.retain(|row| run.is_none() || row.posting.run() == run);
         assert!(expected.len() > 50);
         for order in [LineOrder::Oldest, LineOrder::Newest] {
             for limit in [1, 7, 32, 33, 106] {

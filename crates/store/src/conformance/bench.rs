@@ -127,7 +127,7 @@ pub(crate) fn standing(status: RunStatus, now: Timestamp) -> Standing {
 }
 
 pub(super) fn movement(account: &str, movement: Movement) -> Posting {
-    Posting::of(account.to_owned(), movement)
+    Posting { account: account.to_owned(), movement }
 }
 
 pub(super) fn schedule_row(n: u64, next_at: Option<Timestamp>, now: Timestamp) -> ScheduleRow {

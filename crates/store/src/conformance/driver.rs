@@ -102,8 +102,7 @@ impl<'b, 's> Driver<'b, 's> {
                 }
                 Err(StoreError::Refused(Refusal::Short { account, keys, revision, .. })) => {
                     let short = postings.iter().filter(|posting| keys.contains(&posting.movement.key));
-                    let nodes: BTreeSet<NodePath> =
-                        short.filter_map(|posting| posting.node.clone()).collect();
+                    let nodes: BTreeSet<NodePath> = short.filter_map(|posting| posting.node()).collect();
                     assert!(!nodes.is_subset(&given.short), "a call that is short is not charged again");
                     given.short.extend(nodes);
                     self.relied_on.push(Unmoved { account, revision });

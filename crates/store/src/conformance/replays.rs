@@ -153,7 +153,7 @@ pub async fn a_priced_call_is_charged_and_settled_with_its_run(store: &dyn Store
         rows.iter().map(|row| row.posting.movement.kind.word()).collect::<Vec<_>>(),
         ["charge", "settle"]
     );
-    assert!(rows.iter().all(|row| row.posting.node == Some(NodePath::from("a"))));
+    assert!(rows.iter().all(|row| row.posting.node() == Some(NodePath::from("a"))));
 }
 
 pub async fn a_short_balance_fails_the_call_or_parks_it(store: &dyn Store) {

@@ -136,7 +136,7 @@ impl State {
         let size = Part { limit: query.limit, ..Part::default() }.size();
         let rows = self.accounts.get(&query.account).map(|stored| stored.ledger.as_slice());
         let asked = |row: &&LedgerRow| {
-            (query.run.is_none() || query.run == row.posting.run)
+            (query.run.is_none() || query.run == row.posting.run())
                 && query.key.as_ref().is_none_or(|key| *key == row.posting.movement.key)
         };
         let rows = rows.unwrap_or_default().iter().filter(asked);

@@ -23,8 +23,8 @@ macro_rules! accounts {
 macro_rules! ledger {
     ($rest:literal) => {
         concat!(
-            "SELECT kind, amount, ledger.key, held, borne_by_platform, seq, ledger.account, run, node, balance_after, \
-             at FROM ledger ",
+            "SELECT kind, amount, ledger.key, held, borne_by_platform, seq, ledger.account, balance_after, at \
+             FROM ledger ",
             $rest
         )
     };
@@ -140,8 +140,8 @@ pub(super) fn post<'c>(rows: &[PostedRow<'c>]) -> Ask<'c> {
         text(&row.posting.movement.key),
         row.posting.movement.held,
         row.posting.movement.borne_by_platform,
-        row.posting.run.map(Id::key),
-        row.posting.node.as_ref().map(|node| text(node.as_str())),
+        row.posting.run().map(Id::key),
+        row.posting.node().map(|node| text(node.as_str()).into_owned()),
         row.balance_after,
         row.at.0,
     ]);
@@ -212,7 +212,7 @@ pub(super) async fn ledger(db: &Link, query: &LedgerQuery) -> Result<Vec<LedgerR
     if let Some(key) = &query.key {
         let found = db.ask(LEDGER_BY_KEY, &cells![account, text(key)]).await?;
         let found = found.iter().map(read_ledger).collect::<Result<Vec<_>, _>>()?;
-        let is_asked = |row: &LedgerRow| query.run.is_none() || query.run == row.posting.run;
+        let is_asked = |row: &LedgerRow| query.run.is_none() || query.run == row.posting.run();
         return Ok(found.into_iter().filter(is_asked).collect());
     }
     let (all, of_run, after) = match query.order {
@@ -270,8 +270,7 @@ pub(super) fn read_ledger(row: &Row) -> Result<LedgerRow, StoreError> {
         borne_by_platform: columns.value()?,
     };
     let seq = columns.number()?;
-    let (account, run, node) = (columns.text()?, columns.id_or_none()?, columns.path_or_none()?);
-    let posting = Posting { account, movement, run, node };
+    let posting = Posting { account: columns.text()?, movement };
     Ok(LedgerRow { seq, posting, balance_after: columns.value()?, at: columns.time()? })
 }
 

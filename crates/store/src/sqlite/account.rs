@@ -1,7 +1,5 @@
 //! Accounts and prices; what happens to accounts is in `ledger`.
 
-use std::collections::BTreeMap;
-
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::id::RunId;
 use windlass_engine::money::Account;
@@ -10,7 +8,8 @@ use windlass_engine::time::Timestamp;
 use super::column::{Columns, bound, json};
 use super::desk::Desk;
 use super::guard;
-use crate::account::{self, AccountRow, Fresh, InNeed, Posting, PriceRow};
+use super::slip::Slip;
+use crate::account::{self, AccountRow, Fresh, InNeed, PriceRow};
 use crate::commit::Unmoved;
 use crate::error::{Refusal, StoreError, Subject};
 
@@ -40,8 +39,9 @@ const PRICES: &str = "SELECT service, price, updated_at FROM prices ORDER BY ser
 
 /// What posting to one account leads to.
 pub(super) struct Posted<'c> {
+    pub(super) id: &'c str,
     pub(super) account: Account,
-    rows: Fresh<'c>,
+    rows: Fresh<'c, Slip>,
     new_run: Option<RunId>,
 }
 
@@ -55,25 +55,24 @@ pub(super) fn check_unmoved(desk: &Desk, unmoved: &Unmoved) -> Result<(), StoreE
 /// What the postings lead to, by account. Nothing was charged before to a run that is created with them.
 pub(super) fn check<'c>(
     desk: &Desk,
-    postings: &'c [Posting],
+    slips: &'c [Slip],
     new_run: Option<RunId>,
-) -> Result<BTreeMap<&'c str, Posted<'c>>, StoreError> {
-    let mut by_account: BTreeMap<&str, Vec<&Posting>> = BTreeMap::new();
-    for posting in postings {
-        by_account.entry(&posting.account).or_default().push(posting);
-    }
-    let mut posted = BTreeMap::new();
-    for (id, postings) in by_account {
-        let (account, rows) = desk.purses().look(desk, id, |purse| {
-            account::post(&purse.row, &purse.known(desk, &postings, new_run)?, &postings)
-        })?;
-        posted.insert(id, Posted { account, rows, new_run });
-    }
-    Ok(posted)
+) -> Result<Vec<Posted<'c>>, StoreError> {
+    let mut by_account: Vec<&Slip> = slips.iter().collect();
+    // Those of one account stay in their order.
+    by_account.sort_by_key(|slip| slip.account());
+    let post = |slips: &[&'c Slip]| {
+        let id = slips[0].account();
+        let (account, rows) = desk
+            .purses()
+            .look(desk, id, |purse| account::post(&purse.row, &purse.known(desk, slips, new_run)?, slips))?;
+        Ok(Posted { id, account, rows, new_run })
+    };
+    by_account.chunk_by(|one, next| one.account() == next.account()).map(post).collect()
 }
 
-pub(super) fn write(desk: &Desk, id: &str, posted: &Posted<'_>, at: Timestamp) -> Result<(), StoreError> {
-    desk.purses().make(desk, id, posted.account, &posted.rows, posted.new_run, at)
+pub(super) fn write(desk: &Desk, posted: &Posted<'_>, at: Timestamp) -> Result<(), StoreError> {
+    desk.purses().make(desk, posted.id, posted.account, &posted.rows, posted.new_run, at)
 }
 
 /// Opens an account; one that is there has to have the name.

@@ -4,12 +4,14 @@
 //! is over is refused by what has moved on since.
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use windlass_engine::id::CommandId;
 
 use super::column::{Columns, Id, json};
 use super::desk::{Desk, Head};
+use super::slip::Slip;
 use super::{account, job, journal, log, outbox, queue, record, run, schedule};
 use crate::commit::{Commit, Committed};
 use crate::error::{Refusal, StoreError};
@@ -24,13 +26,17 @@ pub(super) struct Draft {
     fault: Option<&'static str>,
     run: Option<run::Texts>,
     jobs: Vec<job::Texts>,
+    /// Its postings.
+    slips: Vec<Slip>,
 }
 
 impl Draft {
-    pub(super) fn of(commit: Commit) -> Self {
+    pub(super) fn of(mut commit: Commit) -> Self {
         let run = commit.run.as_ref().map(run::Texts::of);
         let jobs = commit.jobs.iter().map(job::Texts::of).collect();
-        Draft { fault: commit.fault(), run, jobs, commit }
+        let fault = commit.fault();
+        let slips = mem::take(&mut commit.postings).into_iter().map(Slip::of).collect();
+        Draft { fault, run, jobs, slips, commit }
     }
 }
 
@@ -38,7 +44,7 @@ impl Draft {
 struct Checked<'c> {
     run: Option<Head>,
     jobs: Vec<job::Before>,
-    posted: BTreeMap<&'c str, account::Posted<'c>>,
+    posted: Vec<account::Posted<'c>>,
 }
 
 /// Writes one commit, inside a transaction with others.
@@ -84,7 +90,7 @@ fn check<'c>(desk: &Desk, draft: &'c Draft) -> Result<Checked<'c>, StoreError> {
         account::check_unmoved(desk, unmoved)?;
     }
     let new_run = commit.run.as_ref().filter(|change| change.create.is_some()).map(|change| change.run);
-    let posted = account::check(desk, &commit.postings, new_run)?;
+    let posted = account::check(desk, &draft.slips, new_run)?;
     for id in &commit.delivered {
         outbox::check(desk, id)?;
     }
@@ -95,7 +101,7 @@ fn check<'c>(desk: &Desk, draft: &'c Draft) -> Result<Checked<'c>, StoreError> {
 /// Writes it, unless its command was committed before.
 fn write(desk: &Desk, draft: &Draft, checked: &Checked<'_>) -> Result<Option<Committed>, StoreError> {
     let commit = &draft.commit;
-    let balance = |(id, posted): (&&str, &account::Posted<'_>)| ((*id).to_owned(), posted.account.balance);
+    let balance = |posted: &account::Posted<'_>| (posted.id.to_owned(), posted.account.balance);
     let balances: BTreeMap<String, i64> = checked.posted.iter().map(balance).collect();
     let text = (!balances.is_empty()).then(|| json(&balances));
     let run = match commit.run.as_ref().zip(draft.run.as_ref()) {
@@ -118,8 +124,8 @@ fn write(desk: &Desk, draft: &Draft, checked: &Checked<'_>) -> Result<Option<Com
     for turn in &commit.turns {
         queue::write_turn(desk, turn)?;
     }
-    for (id, posted) in &checked.posted {
-        account::write(desk, id, posted, commit.now)?;
+    for posted in &checked.posted {
+        account::write(desk, posted, commit.now)?;
     }
     for message in &commit.messages {
         outbox::send(desk, message)?;

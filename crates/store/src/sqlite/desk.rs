@@ -40,11 +40,14 @@ pub(super) struct Head {
     pub(super) needs: Option<i64>,
 }
 
+/// What is known is asked for many times in every commit: hashes are to be fast, and still no one else's to foresee.
+pub(super) type Hashes = foldhash::fast::RandomState;
+
 #[derive(Debug)]
 pub(super) struct Desk {
     db: Connection,
-    heads: RefCell<HashMap<RunId, Head>>,
-    versions: RefCell<HashMap<VersionId, FlowId>>,
+    heads: RefCell<HashMap<RunId, Head, Hashes>>,
+    versions: RefCell<HashMap<VersionId, FlowId, Hashes>>,
     /// Whether a schedule has ever fired: without, nothing that ends has to be looked for there.
     has_fired: Cell<Option<bool>>,
     depths: Depths,

@@ -3,12 +3,14 @@
 //!
 //! What a transaction files is written at its end, several rows by one statement, which costs less than each by its own.
 
-use std::borrow::Cow;
+use std::ops::Range;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use windlass_engine::money::{Kind, Movement, place_of_key};
+use windlass_engine::id::RunId;
+use windlass_engine::money::Kind;
 
 use super::column::{Columns, Id, Key, stored};
+use super::slip::{Place, Slip};
 use crate::error::StoreError;
 
 /// Rows of one statement.
@@ -41,51 +43,28 @@ const CLOSE_KNOWN_ALL: &str = close_known!(
 const CLOSE: &str = "UPDATE ledger_keys SET closed_by = ?4 WHERE run = ?1 AND subject = ?2 AND account = ?3";
 const FILED: &str = "SELECT seq, closed_by FROM ledger_keys WHERE run = ?1 AND subject = ?2 AND account = ?3";
 
-/// Where it is filed what a movement is for: a charge and what closes it in the same place.
-#[derive(Debug)]
-struct Place<'k> {
-    run: Option<Key>,
-    subject: Cow<'k, str>,
-}
-
-impl<'k> Place<'k> {
-    fn of(key: &'k str) -> Self {
-        if let Some((run, place)) = place_of_key(key) {
-            return Place { run: Some(run.key()), subject: place.into() };
-        }
-        let subject = match (Kind::of_key(key), key.split_once(':')) {
-            (Some(Kind::Settle | Kind::Refund), Some((_, subject))) => {
-                format!("{}:{subject}", Kind::Charge.word()).into()
-            }
-            (Some(Kind::Charge | Kind::Deposit | Kind::Settle | Kind::Refund) | None, _) => key.into(),
-        };
-        Place { run: None, subject }
-    }
-
-    fn owned(self) -> Place<'static> {
-        Place { run: self.run, subject: self.subject.into_owned().into() }
-    }
-
-    /// The run as it is stored.
-    fn run(&self) -> &[u8] {
-        self.run.as_ref().map_or(&[], |run| run.as_slice())
-    }
-}
-
 /// The numbers of what was made for this, and of what closed it.
 pub(super) fn filed(db: &Connection, no: i64, key: &str) -> Result<Option<(u64, Option<u64>)>, StoreError> {
-    let place = Place::of(key);
+    let Place { run, subject } = Place::of(key);
+    let run = run.map(Id::key);
     let read = |row: &Row<'_>| {
         let mut columns = Columns::of(row);
         Ok((columns.number()?, columns.number_or_none()?))
     };
-    Ok(db.prepare_cached(FILED)?.query_row(params![place.run(), place.subject, no], read).optional()?)
+    Ok(db.prepare_cached(FILED)?.query_row(params![stored_run(&run), subject, no], read).optional()?)
+}
+
+/// The run of a place as it is stored.
+fn stored_run(run: &Option<Key>) -> &[u8] {
+    run.as_ref().map_or(&[], |run| run.as_slice())
 }
 
 /// A row that is to be written.
 #[derive(Debug)]
 struct Filing {
-    place: Place<'static>,
+    run: Option<RunId>,
+    /// Where its subject is in the text of all.
+    subject: Range<usize>,
     /// The number of the account.
     no: i64,
     seq: i64,
@@ -97,6 +76,8 @@ struct Filing {
 pub(super) struct Filings {
     made: Vec<Filing>,
     closed: Vec<Filing>,
+    /// The subjects of all, one after the other.
+    subjects: String,
 }
 
 impl Filings {
@@ -107,21 +88,23 @@ impl Filings {
         db: &Connection,
         no: i64,
         seq: u64,
-        movement: &Movement,
+        slip: &Slip,
         charged: Option<u64>,
     ) -> Result<(), StoreError> {
-        let (place, seq) = (Place::of(&movement.key), stored(seq));
+        let (movement, seq) = (slip.movement(), stored(seq));
         match (movement.kind, charged) {
             (Kind::Charge | Kind::Deposit, _) => {
-                self.made.push(Filing { place: place.owned(), no, seq, closed_by: None });
+                let made = self.filing(slip, no, seq, None);
+                self.made.push(made);
             }
             (Kind::Settle | Kind::Refund, Some(charged)) => {
-                let (place, charged) = (place.owned(), stored(charged));
-                self.closed.push(Filing { place, no, seq: charged, closed_by: Some(seq) });
+                let closed = self.filing(slip, no, stored(charged), Some(seq));
+                self.closed.push(closed);
             }
             (Kind::Settle | Kind::Refund, None) => {
                 self.write(db)?;
-                let close = params![place.run(), place.subject, no, seq];
+                let (run, subject) = (slip.place.run.map(Id::key), &slip.place.subject);
+                let close = params![stored_run(&run), subject, no, seq];
                 if db.prepare_cached(CLOSE)?.execute(close)? == 0 {
                     let key = &movement.key;
                     return Err(StoreError::Corrupt(format!("what `{key}` closes is not filed")));
@@ -131,10 +114,16 @@ impl Filings {
         Ok(())
     }
 
+    fn filing(&mut self, slip: &Slip, no: i64, seq: i64, closed_by: Option<i64>) -> Filing {
+        let begin = self.subjects.len();
+        self.subjects.push_str(&slip.place.subject);
+        Filing { run: slip.place.run, subject: begin..self.subjects.len(), no, seq, closed_by }
+    }
+
     /// Writes all of it. What was made comes first: some of it may be closed already.
     pub(super) fn write(&mut self, db: &Connection) -> Result<(), StoreError> {
-        write(db, &self.made, [FILE, FILE_ALL])?;
-        write(db, &self.closed, [CLOSE_KNOWN, CLOSE_KNOWN_ALL])?;
+        write(db, &self.subjects, &self.made, [FILE, FILE_ALL])?;
+        write(db, &self.subjects, &self.closed, [CLOSE_KNOWN, CLOSE_KNOWN_ALL])?;
         self.clear();
         Ok(())
     }
@@ -142,19 +131,20 @@ impl Filings {
     pub(super) fn clear(&mut self) {
         self.made.clear();
         self.closed.clear();
+        self.subjects.clear();
     }
 }
 
 /// Writes rows, by the statement for one and by that for many.
-fn write(db: &Connection, rows: &[Filing], [one, all]: [&str; 2]) -> Result<(), StoreError> {
+fn write(db: &Connection, subjects: &str, rows: &[Filing], [one, all]: [&str; 2]) -> Result<(), StoreError> {
     let (whole, rest) = rows.as_chunks::<AT_ONCE>();
     let rest = rest.iter().map(std::slice::from_ref);
     for (sql, rows) in whole.iter().map(|rows| (all, rows.as_slice())).chain(rest.map(|row| (one, row))) {
         let mut statement = db.prepare_cached(sql)?;
         let mut at = 0;
-        for Filing { place, no, seq, closed_by } in rows {
-            statement.raw_bind_parameter(at + 1, place.run())?;
-            statement.raw_bind_parameter(at + 2, &place.subject)?;
+        for Filing { run, subject, no, seq, closed_by } in rows {
+            statement.raw_bind_parameter(at + 1, stored_run(&run.map(Id::key)))?;
+            statement.raw_bind_parameter(at + 2, &subjects[subject.clone()])?;
             statement.raw_bind_parameter(at + 3, no)?;
             statement.raw_bind_parameter(at + 4, seq)?;
             at += 4;

@@ -4,12 +4,13 @@
 use std::borrow::Cow;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use windlass_engine::money::{Kind, Movement};
 use windlass_engine::time::Timestamp;
 
 use super::column::{Columns, Id, bound, stored};
 use super::filing::filed;
+use super::slip::Slip;
 use crate::account::{LedgerQuery, LedgerRow, Posting};
 use crate::error::StoreError;
 use crate::page::{LineOrder, Part as Page};
@@ -44,7 +45,7 @@ const OF_RUN_BACK: &str = of_run!("<", "DESC");
 pub(super) const NUMBER: &str = "SELECT no FROM accounts WHERE id = ?1";
 
 /// A movement as a part has it: key, amount, held, borne by the platform, balance after it, moment.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Line<'l>(#[serde(borrow)] Cow<'l, str>, i64, i64, i64, i64, i64);
 
 /// Movements in a row, as they are written.
@@ -62,11 +63,14 @@ impl Part {
         Part { seq, len: 0, text: Vec::new() }
     }
 
-    fn add(&mut self, movement: &Movement, balance_after: i64, at: Timestamp) {
-        let Movement { kind: _, amount, key, held, borne_by_platform } = movement;
-        let line = Line(Cow::Borrowed(key), *amount, *held, *borne_by_platform, balance_after, at.0);
+    fn add(&mut self, slip: &Slip, balance_after: i64, at: Timestamp) {
         self.text.push(if self.len == 0 { b'[' } else { b',' });
-        serde_json::to_writer(&mut self.text, &line).expect("a line is plain data, and memory takes it");
+        self.text.extend_from_slice(&slip.line);
+        for number in [balance_after, at.0] {
+            self.text.push(b',');
+            serde_json::to_writer(&mut self.text, &number).expect("memory takes it");
+        }
+        self.text.push(b']');
         self.len += 1;
     }
 
@@ -82,12 +86,12 @@ pub(super) struct Fresh(Vec<Part>);
 
 impl Fresh {
     /// Adds a movement under the next number.
-    pub(super) fn add(&mut self, seq: u64, movement: &Movement, balance_after: i64, at: Timestamp) {
+    pub(super) fn add(&mut self, seq: u64, slip: &Slip, balance_after: i64, at: Timestamp) {
         if self.0.last().is_none_or(|part| part.len >= PART_MAX) {
             self.0.push(Part::new(seq));
         }
         if let Some(part) = self.0.last_mut() {
-            part.add(movement, balance_after, at);
+            part.add(slip, balance_after, at);
         }
     }
 
@@ -138,7 +142,7 @@ pub(super) fn read_part(account: &str, first: u64, text: &str) -> Result<Vec<Led
         let Line(key, amount, held, borne_by_platform, balance_after, at) = line;
         let kind = Kind::of_key(&key).ok_or_else(|| unreadable(format!("`{key}` is no key")))?;
         let movement = Movement { kind, amount, key: key.into_owned(), held, borne_by_platform };
-        let posting = Posting::of(account.to_owned(), movement);
+        let posting = Posting { account: account.to_owned(), movement };
         Ok(LedgerRow { seq, posting, balance_after, at: Timestamp(at) })
     };
     lines.into_iter().zip(first..).map(row).collect()
@@ -188,7 +192,7 @@ pub(super) fn ledger(db: &Connection, query: &LedgerQuery) -> Result<Vec<LedgerR
             .collect();
         let mut rows = rows_at(db, no, account, &seqs)?;
         rows.retain(|row| {
-            row.posting.movement.key == *key && query.run.is_none_or(|run| row.posting.run == Some(run))
+            row.posting.movement.key == *key && query.run.is_none_or(|run| row.posting.run() == Some(run))
         });
         return Ok(rows);
     }

@@ -13,10 +13,11 @@ use windlass_engine::time::Timestamp;
 
 use super::account::read_columns;
 use super::column::{Columns, stored};
-use super::desk::Desk;
+use super::desk::{Desk, Hashes};
 use super::filing::Filings;
 use super::ledger::{self, Fresh};
-use crate::account::{AccountRow, Posting};
+use super::slip::Slip;
+use crate::account::AccountRow;
 use crate::error::{Refusal, StoreError};
 
 /// Accounts that are known at most, some 200 bytes each; when there are more, it starts over.
@@ -38,10 +39,10 @@ pub(super) struct Purse {
     fresh: Fresh,
     is_moved: bool,
     /// Charges that nothing has closed, by what they are for; not all of them.
-    open: HashMap<String, Open>,
+    open: HashMap<String, Open, Hashes>,
     /// Runs that began while this was known, with all that they were charged for: its hash, so that what is not among
     /// them was never charged, and what is may have been.
-    begun: HashMap<RunId, HashSet<u64>>,
+    begun: HashMap<RunId, HashSet<u64, Hashes>, Hashes>,
 }
 
 /// What an open charge has taken, and its number.
@@ -67,8 +68,8 @@ impl Purse {
             row,
             fresh: Fresh::default(),
             is_moved: false,
-            open: HashMap::new(),
-            begun: HashMap::new(),
+            open: HashMap::default(),
+            begun: HashMap::default(),
         })
     }
 
@@ -76,18 +77,18 @@ impl Purse {
     pub(super) fn known(
         &self,
         desk: &Desk,
-        postings: &[&Posting],
+        slips: &[&Slip],
         new_run: Option<RunId>,
     ) -> Result<Vec<Movement>, StoreError> {
         let mut known = Vec::new();
-        for Posting { movement, run, .. } in postings {
+        for slip in slips {
             // A charge that is known to be open has been closed by nobody.
-            match self.open_charge(movement) {
+            match self.open_charge(slip.movement()) {
                 Some(charge) => known.push(charge),
-                None if run.is_some_and(|run| new_run == Some(run) || self.is_new(run, movement)) => {}
+                None if slip.place.run.is_some_and(|run| new_run == Some(run) || self.is_new(run, slip)) => {}
                 None => {
                     desk.purses().file(desk)?;
-                    ledger::find(desk, self.no, &self.fresh, movement, &mut known)?;
+                    ledger::find(desk, self.no, &self.fresh, slip.movement(), &mut known)?;
                 }
             }
         }
@@ -95,9 +96,9 @@ impl Purse {
     }
 
     /// Whether it is known that nothing was charged for this.
-    fn is_new(&self, run: RunId, movement: &Movement) -> bool {
-        let charged = self.begun.get(&run).filter(|_| movement.kind == Kind::Charge);
-        charged.is_some_and(|charged| !charged.contains(&mark(movement)))
+    fn is_new(&self, run: RunId, slip: &Slip) -> bool {
+        let charged = self.begun.get(&run).filter(|_| slip.movement().kind == Kind::Charge);
+        charged.is_some_and(|charged| !charged.contains(&slip.mark))
     }
 
     /// The charge that a movement closes, if it is known to be open.
@@ -116,24 +117,24 @@ impl Purse {
         &mut self,
         db: &Connection,
         filings: &mut Filings,
-        (posting, balance_after): (&Posting, i64),
+        (slip, balance_after): (&Slip, i64),
         new_run: Option<RunId>,
         at: Timestamp,
     ) -> Result<More, StoreError> {
-        let movement = &posting.movement;
+        let movement = slip.movement();
         let seq = self.row.revision.saturating_add(1);
         let closed = match movement.kind {
             Kind::Settle | Kind::Refund => self.open.remove(movement.subject()),
             Kind::Charge | Kind::Deposit => None,
         };
-        filings.add(db, self.no, seq, movement, closed.map(|open| open.seq))?;
-        self.fresh.add(seq, movement, balance_after, at);
+        filings.add(db, self.no, seq, slip, closed.map(|open| open.seq))?;
+        self.fresh.add(seq, slip, balance_after, at);
         self.row.revision = seq;
         Ok(match movement.kind {
             Kind::Charge => {
                 let open = Open { held: movement.held, seq };
                 let before = self.open.insert(movement.subject().to_owned(), open);
-                More { n_open: isize::from(before.is_none()), n_begun: self.note(posting, new_run) }
+                More { n_open: isize::from(before.is_none()), n_begun: self.note(slip, new_run) }
             }
             Kind::Settle | Kind::Refund => More { n_open: -isize::from(closed.is_some()), n_begun: 0 },
             Kind::Deposit => More::default(),
@@ -141,14 +142,13 @@ impl Purse {
     }
 
     /// Remembers a charge of a run that began here; how many more there are.
-    fn note(&mut self, charge: &Posting, new_run: Option<RunId>) -> usize {
-        let Some(run) = charge.run else { return 0 };
-        let mark = mark(&charge.movement);
+    fn note(&mut self, charge: &Slip, new_run: Option<RunId>) -> usize {
+        let Some(run) = charge.place.run else { return 0 };
         let charged = match new_run == Some(run) {
             true => Some(self.begun.entry(run).or_default()),
             false => self.begun.get_mut(&run),
         };
-        charged.map_or(0, |charged| usize::from(charged.insert(mark)))
+        charged.map_or(0, |charged| usize::from(charged.insert(charge.mark)))
     }
 
     fn write(&mut self, db: &Connection) -> Result<(), StoreError> {
@@ -160,12 +160,6 @@ impl Purse {
     }
 }
 
-/// A number for what a movement is for: FNV-1a.
-fn mark(movement: &Movement) -> u64 {
-    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    movement.subject().bytes().fold(0xcbf2_9ce4_8422_2325, fold)
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Purses {
     inside: RefCell<Inside>,
@@ -175,7 +169,7 @@ pub(super) struct Purses {
 
 #[derive(Debug, Default)]
 struct Inside {
-    known: HashMap<String, Purse>,
+    known: HashMap<String, Purse, Hashes>,
     /// Those that the tables do not have as they are.
     moved: Vec<String>,
     /// Open charges that are known, of all accounts.
@@ -209,7 +203,7 @@ impl Purses {
         db: &Connection,
         id: &str,
         account: Account,
-        rows: &[(&Posting, i64)],
+        rows: &[(&Slip, i64)],
         new_run: Option<RunId>,
         at: Timestamp,
     ) -> Result<(), StoreError> {

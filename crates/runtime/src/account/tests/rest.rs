@@ -22,12 +22,7 @@ async fn a_store_at_rest_is_examined_without_a_trace() {
     assert_eq!((&*store as &dyn Store).servers().await.unwrap(), servers);
     // What is wrong is found there too.
     let other = server(&store, true).await;
-    let deposit = Posting {
-        account: "acme".to_owned(),
-        movement: Movement::deposit("silent", 100),
-        run: None,
-        node: None,
-    };
+    let deposit = Posting { account: "acme".to_owned(), movement: Movement::deposit("silent", 100) };
     let command = CommandId::of_text("silent");
     let commit = Commit::new(command, other.clock().now());
     other.shut_down(Duration::ZERO).await;

@@ -29,7 +29,7 @@ async fn post(
     n: u128,
     postings: impl IntoIterator<Item = (&str, Movement)>,
 ) -> Result<Committed, StoreError> {
-    let posting = |(account, movement): (&str, Movement)| Posting::of(account.to_owned(), movement);
+    let posting = |(account, movement): (&str, Movement)| Posting { account: account.to_owned(), movement };
     let postings = postings.into_iter().map(posting).collect();
     let command = CommandId::new(uuid::Uuid::from_u128(n));
     store.commit_one(Commit { postings, ..Commit::new(command, Timestamp(5)) }).await

@@ -133,7 +133,10 @@ fn commit_of(store: &Memory, ask: &Ask) -> Commit {
     commit.postings = ask
         .movements
         .iter()
-        .map(|(first, movement)| Posting::of(if *first { "a" } else { "b" }.to_owned(), movement.clone()))
+        .map(|(first, movement)| Posting {
+            account: if *first { "a" } else { "b" }.to_owned(),
+            movement: movement.clone(),
+        })
         .collect();
     commit
 }

@@ -50,7 +50,7 @@ pub(super) async fn len(store: &dyn Store, run: u64) -> u64 {
 }
 
 pub(super) fn posting(account: &str, movement: Movement) -> Posting {
-    Posting::of(account.to_owned(), movement)
+    Posting { account: account.to_owned(), movement }
 }
 
 pub(super) async fn open_account(store: &dyn Store, account: &str, amount: i64) {

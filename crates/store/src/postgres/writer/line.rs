@@ -202,7 +202,8 @@ mod tests {
 
     /// A call that moves this account, or none.
     fn call(account: Option<&str>) -> Call {
-        let posting = |account: &str| Posting::of(account.to_owned(), Movement::deposit("x", 1));
+        let posting =
+            |account: &str| Posting { account: account.to_owned(), movement: Movement::deposit("x", 1) };
         let mut commit = Commit::new(CommandId::new(Uuid::from_u128(1)), Timestamp(1));
         commit.postings.extend(account.map(posting));
         Call { drafts: vec![Draft::of(commit)], answer: oneshot::channel().0 }

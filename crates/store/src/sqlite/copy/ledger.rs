@@ -7,7 +7,7 @@ use rusqlite::{Connection, params_from_iter};
 use windlass_engine::money::{Kind, Movement};
 use windlass_engine::time::Timestamp;
 
-use crate::account::LedgerRow;
+use crate::account::{LedgerRow, Posting};
 use crate::copy::table::Table;
 use crate::copy::value::{Row, Value};
 use crate::copy::{PAGE_BYTES, PAGE_ROWS, Page};
@@ -15,6 +15,7 @@ use crate::error::StoreError;
 use crate::sqlite::column::{Columns, Id, stored};
 use crate::sqlite::filing::Filings;
 use crate::sqlite::ledger::{Fresh, PART_MAX, number, read_part};
+use crate::sqlite::slip::Slip;
 
 // Accounts are looked up for parts, and never the other way round: those are in order by themselves.
 macro_rules! parts {
@@ -57,8 +58,9 @@ pub(super) fn page(db: &Connection, _table: &Table, after: Option<&Row>) -> Resu
 /// A movement as it is carried: see the list of tables.
 fn row(found: LedgerRow) -> Row {
     let LedgerRow { seq, posting, balance_after, at } = found;
+    let run = posting.run().map(|run| Value::Id(run.key()));
+    let node = posting.node().map(|node| Value::Text(node.as_str().to_owned()));
     let Movement { kind, amount, key, held, borne_by_platform } = posting.movement;
-    let node = posting.node.map(|node| Value::Text(node.as_str().to_owned()));
     vec![
         Value::Text(posting.account),
         Value::Number(stored(seq)),
@@ -67,7 +69,7 @@ fn row(found: LedgerRow) -> Row {
         Value::Text(key),
         Value::Number(held),
         Value::Number(borne_by_platform),
-        posting.run.map_or(Value::Null, |run| Value::Id(run.key())),
+        run.unwrap_or(Value::Null),
         node.unwrap_or(Value::Null),
         Value::Number(balance_after),
         Value::Number(at.0),
@@ -99,8 +101,9 @@ pub(super) fn put(db: &Connection, _table: &Table, rows: &[Row]) -> Result<(), S
         let kind = Kind::of_key(key).ok_or_else(|| unusable(&format!("`{key}` is no key")))?;
         let (amount, held, borne_by_platform) = (*amount, *held, *borne_by_platform);
         let movement = Movement { kind, amount, key: key.clone(), held, borne_by_platform };
-        filings.add(db, no, seq.cast_unsigned(), &movement, None)?;
-        fresh.add(seq.cast_unsigned(), &movement, *balance_after, Timestamp(*at));
+        let slip = Slip::of(Posting { account: account.clone(), movement });
+        filings.add(db, no, seq.cast_unsigned(), &slip, None)?;
+        fresh.add(seq.cast_unsigned(), &slip, *balance_after, Timestamp(*at));
         next = Some(seq.wrapping_add(1));
     }
     filings.write(db)?;
@@ -127,7 +130,7 @@ mod tests {
     }
 
     fn moved(account: &str, seq: u64, movement: Movement) -> Row {
-        let posting = crate::account::Posting::of(account.to_owned(), movement);
+        let posting = Posting { account: account.to_owned(), movement };
         row(LedgerRow { seq, posting, balance_after: 7, at: Timestamp(3) })
     }
 

@@ -1,6 +1,7 @@
 use windlass_engine::money::{LedgerFault, charge_key};
 
 use super::*;
+use crate::account::Posting;
 use crate::sqlite::account;
 use crate::sqlite::desk::Desk;
 use crate::sqlite::schema;
@@ -22,10 +23,13 @@ fn post(desk: &Desk, movement: Movement) -> Result<(), StoreError> {
     post_of(desk, movement, None)
 }
 
+fn slip(movement: Movement) -> Slip {
+    Slip::of(Posting { account: "a".to_owned(), movement })
+}
+
 fn post_of(desk: &Desk, movement: Movement, new_run: Option<RunId>) -> Result<(), StoreError> {
-    let posting = Posting::of("a".to_owned(), movement);
-    for (id, posted) in account::check(desk, &[posting], new_run)? {
-        account::write(desk, id, &posted, NOW)?;
+    for posted in account::check(desk, &[slip(movement)], new_run)? {
+        account::write(desk, &posted, NOW)?;
     }
     Ok(())
 }
@@ -114,7 +118,7 @@ fn a_run_is_charged_once_for_each_thing_whether_or_not_it_began_here() {
         let desk = desk();
         post_of(&desk, charge(1, 10), Some(run).filter(|_| began_here)).unwrap();
         post(&desk, charge(2, 10)).unwrap();
-        let asked = || desk.purses().look(&desk, "a", |purse| Ok(!purse.is_new(run, &charge(3, 1))));
+        let asked = || desk.purses().look(&desk, "a", |purse| Ok(!purse.is_new(run, &slip(charge(3, 1)))));
         assert_eq!(asked().unwrap(), !began_here);
         // The very same again is no news; anything else is refused.
         for visit in [1, 2] {

@@ -151,11 +151,11 @@ fn an_old_ledger_is_read_as_it_was() {
         (settle.movement.held, settle.movement.borne_by_platform, rows[1].balance_after),
         (-60, 2, 75)
     );
-    assert_eq!(settle.node, Some(NodePath::from("tts/3")));
+    assert_eq!(settle.node(), Some(NodePath::from("tts/3")));
     assert_eq!(block_on(store.ledger(query)).unwrap().len(), 4);
     // What was closed stays closed, what is open can be closed, and what was paid in is not paid in again.
     let post = |n, movement| {
-        let postings = vec![Posting::of("payer".to_owned(), movement)];
+        let postings = vec![Posting { account: "payer".to_owned(), movement }];
         block_on(
             (&store as &dyn Store).commit_one(Commit { postings, ..Commit::new(command(n), Timestamp(9)) }),
         )
