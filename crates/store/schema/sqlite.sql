@@ -6,7 +6,7 @@ CREATE TABLE "accounts" (
     held INTEGER NOT NULL,
     revision INTEGER NOT NULL,
     created_at INTEGER NOT NULL
-) STRICT;
+, filed INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE attempts (
     job BLOB NOT NULL,

@@ -195,10 +195,11 @@ mod tests {
     use super::*;
 
     /// What is not carried over, because it is of this file only: numbers of rows, and the form of the ledger.
-    const OWN: [(&str, &str); 11] = [
+    const OWN: [(&str, &str); 12] = [
         ("runs", "no"),
         ("journal", "no"),
         ("accounts", "no"),
+        ("accounts", "filed"),
         ("ledger_parts", "account"),
         ("ledger_parts", "seq"),
         ("ledger_parts", "movements"),

@@ -2,12 +2,13 @@
 //! made once, and knows what closed it.
 //!
 //! What a transaction files is written at its end, several rows by one statement, which costs less than each by its own.
+//! A charge is filed when it is closed, or when it has been open for a while: until then it is among the last movements
+//! of its account, and found there.
 
 use std::ops::Range;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::id::RunId;
-use windlass_engine::money::Kind;
 
 use super::column::{Columns, Id, Key, stored};
 use super::slip::{Place, Slip};
@@ -21,7 +22,7 @@ macro_rules! file {
         concat!("INSERT INTO ledger_keys (run, subject, account, seq) VALUES ", $($rows),*)
     };
 }
-// A row as it is, and what closes it: to write it whole costs less than to find it and change it.
+// A charge, and what closes it: to write the row whole costs less than to find it and change it.
 macro_rules! close_known {
     ($($rows:literal),*) => {
         concat!("REPLACE INTO ledger_keys (run, subject, account, seq, closed_by) VALUES ", $($rows),*)
@@ -81,43 +82,40 @@ pub(super) struct Filings {
 }
 
 impl Filings {
-    /// Files a new movement under what it is for; `charged` is the number of the open charge that it closes, if that
-    /// is known.
-    pub(super) fn add(
+    /// Files a movement under what it is for.
+    pub(super) fn make(&mut self, no: i64, seq: u64, place: &Place) {
+        let made = self.filing(no, seq, place, None);
+        self.made.push(made);
+    }
+
+    /// Files a charge and what closes it: whether or not it is filed already, it is closed from now on.
+    pub(super) fn make_closed(&mut self, no: i64, seq: u64, place: &Place, closed_by: u64) {
+        let closed = self.filing(no, seq, place, Some(stored(closed_by)));
+        self.closed.push(closed);
+    }
+
+    /// Closes a charge that is filed.
+    pub(super) fn close(
         &mut self,
         db: &Connection,
         no: i64,
-        seq: u64,
         slip: &Slip,
-        charged: Option<u64>,
+        seq: u64,
     ) -> Result<(), StoreError> {
-        let (movement, seq) = (slip.movement(), stored(seq));
-        match (movement.kind, charged) {
-            (Kind::Charge | Kind::Deposit, _) => {
-                let made = self.filing(slip, no, seq, None);
-                self.made.push(made);
-            }
-            (Kind::Settle | Kind::Refund, Some(charged)) => {
-                let closed = self.filing(slip, no, stored(charged), Some(seq));
-                self.closed.push(closed);
-            }
-            (Kind::Settle | Kind::Refund, None) => {
-                self.write(db)?;
-                let (run, subject) = (slip.place.run.map(Id::key), &slip.place.subject);
-                let close = params![stored_run(&run), subject, no, seq];
-                if db.prepare_cached(CLOSE)?.execute(close)? == 0 {
-                    let key = &movement.key;
-                    return Err(StoreError::Corrupt(format!("what `{key}` closes is not filed")));
-                }
-            }
+        self.write(db)?;
+        let (run, subject) = (slip.place.run.map(Id::key), &slip.place.subject);
+        let close = params![stored_run(&run), subject, no, stored(seq)];
+        if db.prepare_cached(CLOSE)?.execute(close)? == 0 {
+            let key = &slip.movement().key;
+            return Err(StoreError::Corrupt(format!("what `{key}` closes is not filed")));
         }
         Ok(())
     }
 
-    fn filing(&mut self, slip: &Slip, no: i64, seq: i64, closed_by: Option<i64>) -> Filing {
+    fn filing(&mut self, no: i64, seq: u64, place: &Place, closed_by: Option<i64>) -> Filing {
         let begin = self.subjects.len();
-        self.subjects.push_str(&slip.place.subject);
-        Filing { run: slip.place.run, subject: begin..self.subjects.len(), no, seq, closed_by }
+        self.subjects.push_str(&place.subject);
+        Filing { run: place.run, subject: begin..self.subjects.len(), no, seq: stored(seq), closed_by }
     }
 
     /// Writes all of it. What was made comes first: some of it may be closed already.

@@ -2,15 +2,18 @@
 //! bytes and not a row in several trees.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
+use windlass_engine::id::RunId;
 use windlass_engine::money::{Kind, Movement};
 use windlass_engine::time::Timestamp;
 
 use super::column::{Columns, Id, bound, stored};
+use super::desk::Hashes;
 use super::filing::filed;
-use super::slip::Slip;
+use super::slip::{Place, Slip};
 use crate::account::{LedgerQuery, LedgerRow, Posting};
 use crate::error::StoreError;
 use crate::page::{LineOrder, Part as Page};
@@ -42,7 +45,8 @@ macro_rules! of_run {
 }
 const OF_RUN: &str = of_run!(">", "ASC");
 const OF_RUN_BACK: &str = of_run!("<", "DESC");
-pub(super) const NUMBER: &str = "SELECT no FROM accounts WHERE id = ?1";
+const NUMBER: &str = "SELECT no, filed FROM accounts WHERE id = ?1";
+const FILED_TO: &str = "UPDATE accounts SET filed = max(filed, ?2) WHERE no = ?1";
 
 /// A movement as a part has it: key, amount, held, borne by the platform, balance after it, moment.
 #[derive(Deserialize)]
@@ -175,38 +179,120 @@ fn rows_at(db: &Connection, no: i64, account: &str, seqs: &[u64]) -> Result<Vec<
     Ok(found)
 }
 
-/// The number by which the ledger knows an account.
-pub(super) fn number(db: &Connection, account: &str) -> Result<Option<i64>, StoreError> {
-    Ok(db.prepare_cached(NUMBER)?.query_row([account], |row| row.get(0)).optional()?)
+/// A charge that nothing has closed: what it has taken, and its number.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Charge {
+    pub(super) held: i64,
+    pub(super) seq: u64,
+}
+
+/// Such charges, by what they are for.
+pub(super) type Charges = HashMap<String, Charge, Hashes>;
+
+/// The charges of an account that are not filed: those that nothing has closed, after the last movement that is.
+pub(super) fn unfiled(db: &Connection, no: i64, filed: u64) -> Result<Charges, StoreError> {
+    let mut charges = Charges::default();
+    let mut statement = db.prepare_cached(PARTS)?;
+    for found in statement.query_map(params![no, bound(filed)], part)? {
+        let (first, text) = found?;
+        for row in read_part("", first, &text)?.into_iter().filter(|row| row.seq > filed) {
+            let (movement, seq) = (row.posting.movement, row.seq);
+            match movement.kind {
+                Kind::Charge => {
+                    charges.insert(movement.subject().to_owned(), Charge { held: movement.held, seq });
+                }
+                Kind::Settle | Kind::Refund => {
+                    charges.remove(movement.subject());
+                }
+                Kind::Deposit => {}
+            }
+        }
+    }
+    Ok(charges)
+}
+
+/// The number by which the ledger knows an account, and that of the last movement up to which everything is filed.
+pub(super) fn number(db: &Connection, account: &str) -> Result<Option<(i64, u64)>, StoreError> {
+    let read = |row: &Row<'_>| {
+        let mut columns = Columns::of(row);
+        Ok((columns.value()?, columns.number()?))
+    };
+    Ok(db.prepare_cached(NUMBER)?.query_row([account], read).optional()?)
+}
+
+/// Says that everything is filed up to this number.
+pub(super) fn set_filed(db: &Connection, no: i64, filed: u64) -> Result<(), StoreError> {
+    db.prepare_cached(FILED_TO)?.execute(params![no, stored(filed)])?;
+    Ok(())
+}
+
+/// The numbers of what was made under a key, and of what closed it.
+fn of_key(db: &Connection, no: i64, to: u64, key: &str) -> Result<Vec<u64>, StoreError> {
+    // What is not filed comes first: it may be closed, and be filed, while this looks.
+    let open = match key.split_once(':') {
+        Some((kind, subject)) if kind == Kind::Charge.word() => unfiled(db, no, to)?.remove(subject),
+        Some(_) | None => None,
+    };
+    match open {
+        Some(charge) => Ok(vec![charge.seq]),
+        None => {
+            let filed = filed(db, no, key)?.into_iter();
+            Ok(filed.flat_map(|(made, closed_by)| [Some(made), closed_by]).flatten().collect())
+        }
+    }
+}
+
+/// The numbers of what was charged to a run and closed, past `after` and in this order.
+fn of_run(
+    db: &Connection,
+    (no, to): (i64, u64),
+    run: RunId,
+    (order, after): (LineOrder, u64),
+    limit: usize,
+) -> Result<Vec<u64>, StoreError> {
+    let (sql, is_past): (_, fn(u64, u64) -> bool) = match order {
+        LineOrder::Oldest => (OF_RUN, |seq, after| seq > after),
+        LineOrder::Newest => (OF_RUN_BACK, |seq, after| seq < after),
+    };
+    // In this order for the same reason; what is filed meanwhile is found twice.
+    let open = unfiled(db, no, to)?.into_iter();
+    let open = open
+        .filter(|(subject, charge)| is_past(charge.seq, after) && Place::of_charge(subject).run == Some(run));
+    let mut seqs: Vec<u64> = open.map(|(_, charge)| charge.seq).collect();
+    let mut statement = db.prepare_cached(sql)?;
+    let read = |row: &Row<'_>| Columns::of(row).number();
+    for seq in statement.query_map(params![no, bound(after), bound(limit), run.key()], read)? {
+        seqs.push(seq?);
+    }
+    seqs.sort_unstable();
+    seqs.dedup();
+    if order == LineOrder::Newest {
+        seqs.reverse();
+    }
+    seqs.truncate(limit);
+    Ok(seqs)
 }
 
 /// What happened to an account, or to a run of it, or under one key.
 pub(super) fn ledger(db: &Connection, query: &LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
     let account = &query.account;
-    let Some(no) = number(db, account)? else { return Ok(Vec::new()) };
+    let Some((no, to)) = number(db, account)? else { return Ok(Vec::new()) };
     if let Some(key) = &query.key {
-        let seqs: Vec<u64> = filed(db, no, key)?
-            .into_iter()
-            .flat_map(|(made, closed_by)| [Some(made), closed_by])
-            .flatten()
-            .collect();
-        let mut rows = rows_at(db, no, account, &seqs)?;
+        let mut rows = rows_at(db, no, account, &of_key(db, no, to, key)?)?;
         rows.retain(|row| {
             row.posting.movement.key == *key && query.run.is_none_or(|run| row.posting.run() == Some(run))
         });
         return Ok(rows);
     }
     let limit = Page { limit: query.limit, ..Page::default() }.size();
-    let (parts, of_run, after) = match query.order {
-        LineOrder::Oldest => (PARTS, OF_RUN, query.after),
-        LineOrder::Newest if query.after == 0 => (PARTS_BACK, OF_RUN_BACK, u64::MAX),
-        LineOrder::Newest => (PARTS_BACK, OF_RUN_BACK, query.after),
+    let (parts, after) = match query.order {
+        LineOrder::Oldest => (PARTS, query.after),
+        LineOrder::Newest if query.after == 0 => (PARTS_BACK, u64::MAX),
+        LineOrder::Newest => (PARTS_BACK, query.after),
     };
     if let Some(run) = query.run {
-        let mut statement = db.prepare_cached(of_run)?;
-        let seqs = statement
-            .query_map(params![no, bound(after), bound(limit), run.key()], |row| Columns::of(row).number())?;
-        return rows_at(db, no, account, &seqs.collect::<rusqlite::Result<Vec<_>>>()?);
+        let seqs = of_run(db, (no, to), run, (query.order, after), limit)?;
+        return rows_at(db, no, account, &seqs);
     }
     let mut statement = db.prepare_cached(parts)?;
     let mut read = statement.query_map(params![no, bound(after)], part)?;
@@ -225,4 +311,4 @@ pub(super) fn ledger(db: &Connection, query: &LedgerQuery) -> Result<Vec<LedgerR
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[ADD, PART_OF, PARTS, PARTS_BACK, OF_RUN, OF_RUN_BACK, NUMBER];
+pub(super) const ALL: &[&str] = &[ADD, PART_OF, PARTS, PARTS_BACK, OF_RUN, OF_RUN_BACK, NUMBER, FILED_TO];

@@ -15,8 +15,8 @@ use super::account::read_columns;
 use super::column::{Columns, stored};
 use super::desk::{Desk, Hashes};
 use super::filing::Filings;
-use super::ledger::{self, Fresh};
-use super::slip::Slip;
+use super::ledger::{self, Charge, Charges, Fresh};
+use super::slip::{Place, Slip};
 use crate::account::AccountRow;
 use crate::error::{Refusal, StoreError};
 
@@ -24,11 +24,17 @@ use crate::error::{Refusal, StoreError};
 const ACCOUNTS_MAX: usize = 4_096;
 /// Open charges that are known at most, of all accounts, some 100 bytes each; when there are more, it starts over.
 const CHARGES_MAX: usize = 16_384;
+/// Movements of an account after the last that is filed, at most, when a transaction ends: they are read when the
+/// account is looked at for the first time, and when somebody asks for a movement by its key or its run.
+const UNFILED_MAX: u64 = 512;
+/// So many of them are left when the others are filed: most charges are closed before so much else has happened.
+const UNFILED_LEFT: u64 = 256;
 /// Charges of runs that began here that are known at most, of all accounts; when there are more, it starts over.
 const BEGUN_MAX: usize = 65_536;
 
-const ACCOUNT: &str = "SELECT no, id, name, balance, held, revision, created_at FROM accounts WHERE id = ?1";
-const MOVE: &str = "UPDATE accounts SET balance = ?2, held = ?3, revision = ?4 WHERE no = ?1";
+const ACCOUNT: &str =
+    "SELECT no, filed, id, name, balance, held, revision, created_at FROM accounts WHERE id = ?1";
+const MOVE: &str = "UPDATE accounts SET balance = ?2, held = ?3, revision = ?4, filed = ?5 WHERE no = ?1";
 
 /// An account as the writer knows it.
 #[derive(Debug)]
@@ -38,18 +44,15 @@ pub(super) struct Purse {
     /// What the tables do not have yet.
     fresh: Fresh,
     is_moved: bool,
-    /// Charges that nothing has closed, by what they are for; not all of them.
-    open: HashMap<String, Open, Hashes>,
+    /// Up to this number, everything is filed.
+    filed: u64,
+    /// Charges after it that nothing has closed, by what they are for.
+    unfiled: Charges,
+    /// Others that nothing has closed; not all of them.
+    open: Charges,
     /// Runs that began while this was known, with all that they were charged for: its hash, so that what is not among
     /// them was never charged, and what is may have been.
     begun: HashMap<RunId, HashSet<u64, Hashes>, Hashes>,
-}
-
-/// What an open charge has taken, and its number.
-#[derive(Debug, Clone, Copy)]
-struct Open {
-    held: i64,
-    seq: u64,
 }
 
 /// How much more is known.
@@ -62,13 +65,15 @@ struct More {
 impl Purse {
     fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
         let mut columns = Columns::of(row);
-        let (no, row) = (columns.value()?, read_columns(&mut columns)?);
+        let (no, filed, row) = (columns.value()?, columns.number()?, read_columns(&mut columns)?);
         Ok(Purse {
             no,
             row,
+            filed,
+            unfiled: Charges::default(),
             fresh: Fresh::default(),
             is_moved: false,
-            open: HashMap::default(),
+            open: Charges::default(),
             begun: HashMap::default(),
         })
     }
@@ -82,10 +87,12 @@ impl Purse {
     ) -> Result<Vec<Movement>, StoreError> {
         let mut known = Vec::new();
         for slip in slips {
+            if slip.place.run.is_some_and(|run| new_run == Some(run) || self.is_new(run, slip)) {
+                continue;
+            }
             // A charge that is known to be open has been closed by nobody.
             match self.open_charge(slip.movement()) {
-                Some(charge) => known.push(charge),
-                None if slip.place.run.is_some_and(|run| new_run == Some(run) || self.is_new(run, slip)) => {}
+                Some(open) => known.push(slip.movement().closes(open.held)),
                 None => {
                     desk.purses().file(desk)?;
                     ledger::find(desk, self.no, &self.fresh, slip.movement(), &mut known)?;
@@ -101,15 +108,13 @@ impl Purse {
         charged.is_some_and(|charged| !charged.contains(&slip.mark))
     }
 
-    /// The charge that a movement closes, if it is known to be open.
-    fn open_charge(&self, closing: &Movement) -> Option<Movement> {
-        match closing.kind {
-            Kind::Settle | Kind::Refund => {
-                let open = self.open.get(closing.subject())?;
-                Some(closing.closes(open.held))
-            }
-            Kind::Charge | Kind::Deposit => None,
-        }
+    /// The charge that a movement makes again or closes, if it is known to be open.
+    fn open_charge(&self, movement: &Movement) -> Option<Charge> {
+        let subject = match movement.kind {
+            Kind::Charge | Kind::Settle | Kind::Refund => movement.subject(),
+            Kind::Deposit => return None,
+        };
+        self.unfiled.get(subject).or_else(|| self.open.get(subject)).copied()
     }
 
     /// Makes one movement, of a run that begins with it or not.
@@ -123,22 +128,48 @@ impl Purse {
     ) -> Result<More, StoreError> {
         let movement = slip.movement();
         let seq = self.row.revision.saturating_add(1);
-        let closed = match movement.kind {
-            Kind::Settle | Kind::Refund => self.open.remove(movement.subject()),
-            Kind::Charge | Kind::Deposit => None,
-        };
-        filings.add(db, self.no, seq, slip, closed.map(|open| open.seq))?;
-        self.fresh.add(seq, slip, balance_after, at);
         self.row.revision = seq;
+        self.fresh.add(seq, slip, balance_after, at);
         Ok(match movement.kind {
             Kind::Charge => {
-                let open = Open { held: movement.held, seq };
-                let before = self.open.insert(movement.subject().to_owned(), open);
-                More { n_open: isize::from(before.is_none()), n_begun: self.note(slip, new_run) }
+                let charge = Charge { held: movement.held, seq };
+                self.unfiled.insert(movement.subject().to_owned(), charge);
+                More { n_open: 1, n_begun: self.note(slip, new_run) }
             }
-            Kind::Settle | Kind::Refund => More { n_open: -isize::from(closed.is_some()), n_begun: 0 },
-            Kind::Deposit => More::default(),
+            Kind::Settle | Kind::Refund => {
+                let subject = movement.subject();
+                match self.unfiled.remove(subject).or_else(|| self.open.remove(subject)) {
+                    Some(charge) => {
+                        filings.make_closed(self.no, charge.seq, &slip.place, seq);
+                        More { n_open: -1, n_begun: 0 }
+                    }
+                    None => {
+                        filings.close(db, self.no, slip, seq)?;
+                        More::default()
+                    }
+                }
+            }
+            Kind::Deposit => {
+                filings.make(self.no, seq, &slip.place);
+                More::default()
+            }
         })
+    }
+
+    /// Files the charges that have been open for long, so that few movements have to be read to find the others.
+    fn file(&mut self, filings: &mut Filings) {
+        let last = self.row.revision;
+        if self.unfiled.is_empty() {
+            self.filed = last;
+        }
+        if last - self.filed <= UNFILED_MAX {
+            return;
+        }
+        self.filed = last - UNFILED_LEFT;
+        for (subject, charge) in self.unfiled.extract_if(|_, charge| charge.seq <= self.filed) {
+            filings.make(self.no, charge.seq, &Place::of_charge(&subject));
+            self.open.insert(subject, charge);
+        }
     }
 
     /// Remembers a charge of a run that began here; how many more there are.
@@ -154,7 +185,13 @@ impl Purse {
     fn write(&mut self, db: &Connection) -> Result<(), StoreError> {
         self.fresh.write(db, self.no)?;
         let AccountRow { balance, held, revision, .. } = &self.row;
-        db.prepare_cached(MOVE)?.execute(params![self.no, balance, held, stored(*revision)])?;
+        db.prepare_cached(MOVE)?.execute(params![
+            self.no,
+            balance,
+            held,
+            stored(*revision),
+            stored(self.filed)
+        ])?;
         self.is_moved = false;
         Ok(())
     }
@@ -190,9 +227,12 @@ impl Purses {
             return look(purse);
         }
         let purse = db.prepare_cached(ACCOUNT)?.query_row([id], Purse::of).optional()?;
-        let purse = purse.ok_or_else(|| Refusal::UnknownAccount(id.to_owned()))?;
+        let mut purse = purse.ok_or_else(|| Refusal::UnknownAccount(id.to_owned()))?;
+        purse.unfiled = ledger::unfiled(db, purse.no, purse.filed)?;
         let found = look(&purse);
-        self.inside.borrow_mut().known.insert(id.to_owned(), purse);
+        let inside = &mut *self.inside.borrow_mut();
+        inside.n_open += purse.unfiled.len();
+        inside.known.insert(id.to_owned(), purse);
         found
     }
 
@@ -229,13 +269,14 @@ impl Purses {
 
     /// Writes what accounts came to in this transaction.
     pub(super) fn write(&self, db: &Connection) -> Result<(), StoreError> {
-        self.file(db)?;
         let inside = &mut *self.inside.borrow_mut();
         for id in inside.moved.drain(..) {
             if let Some(purse) = inside.known.get_mut(&id) {
+                purse.file(&mut self.filings.borrow_mut());
                 purse.write(db)?;
             }
         }
+        self.file(db)?;
         if inside.known.len() > ACCOUNTS_MAX || inside.n_open > CHARGES_MAX {
             *inside = Inside::default();
         }

@@ -51,6 +51,11 @@ pub(super) struct Place {
 }
 
 impl Place {
+    /// Of a charge for this.
+    pub(super) fn of_charge(subject: &str) -> Self {
+        Self::of(&format!("{}:{subject}", Kind::Charge.word()))
+    }
+
     pub(super) fn of(key: &str) -> Self {
         if let Some((run, place)) = place_of_key(key) {
             return Place { run: Some(run), subject: place.to_owned() };

@@ -14,7 +14,7 @@ use crate::copy::{PAGE_BYTES, PAGE_ROWS, Page};
 use crate::error::StoreError;
 use crate::sqlite::column::{Columns, Id, stored};
 use crate::sqlite::filing::Filings;
-use crate::sqlite::ledger::{Fresh, PART_MAX, number, read_part};
+use crate::sqlite::ledger::{Fresh, PART_MAX, number, read_part, set_filed};
 use crate::sqlite::slip::Slip;
 
 // Accounts are looked up for parts, and never the other way round: those are in order by themselves.
@@ -81,7 +81,8 @@ fn row(found: LedgerRow) -> Row {
 pub(super) fn put(db: &Connection, _table: &Table, rows: &[Row]) -> Result<(), StoreError> {
     let (mut fresh, mut filings) = (Fresh::default(), Filings::default());
     let (mut no, mut of, mut next) = (0, "", None);
-    for row in rows {
+    let mut rows = rows.iter().peekable();
+    while let Some(row) = rows.next() {
         #[rustfmt::skip]
         let [
             Value::Text(account), Value::Number(seq), _, Value::Number(amount), Value::Text(key),
@@ -94,17 +95,25 @@ pub(super) fn put(db: &Connection, _table: &Table, rows: &[Row]) -> Result<(), S
         if next.is_none() || of != account {
             fresh.write(db, no)?;
             of = account;
-            no = number(db, account)?.ok_or_else(|| unusable("there is no such account"))?;
-        } else if next != Some(*seq) {
+            (no, _) = number(db, account)?.ok_or_else(|| unusable("there is no such account"))?;
+        } else if next != Some(seq.cast_unsigned()) {
             fresh.write(db, no)?;
         }
         let kind = Kind::of_key(key).ok_or_else(|| unusable(&format!("`{key}` is no key")))?;
         let (amount, held, borne_by_platform) = (*amount, *held, *borne_by_platform);
         let movement = Movement { kind, amount, key: key.clone(), held, borne_by_platform };
         let slip = Slip::of(Posting { account: account.clone(), movement });
-        filings.add(db, no, seq.cast_unsigned(), &slip, None)?;
-        fresh.add(seq.cast_unsigned(), &slip, *balance_after, Timestamp(*at));
+        let seq = seq.cast_unsigned();
+        match kind {
+            Kind::Charge | Kind::Deposit => filings.make(no, seq, &slip.place),
+            Kind::Settle | Kind::Refund => filings.close(db, no, &slip, seq)?,
+        }
+        fresh.add(seq, &slip, *balance_after, Timestamp(*at));
         next = Some(seq.wrapping_add(1));
+        // The last of an account says how far it is filed: all of it.
+        if rows.peek().is_none_or(|row| row.first().and_then(Value::text) != Some(account)) {
+            set_filed(db, no, seq)?;
+        }
     }
     filings.write(db)?;
     fresh.write(db, no)

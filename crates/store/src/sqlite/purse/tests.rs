@@ -1,7 +1,8 @@
 use windlass_engine::money::{LedgerFault, charge_key};
 
 use super::*;
-use crate::account::Posting;
+use crate::account::{LedgerQuery, Posting};
+use crate::page::LineOrder;
 use crate::sqlite::account;
 use crate::sqlite::desk::Desk;
 use crate::sqlite::schema;
@@ -80,10 +81,8 @@ fn more_than_a_statement_takes_is_filed_whole() {
         post(&desk, Movement::settle(&key(nth), 1, 1)).unwrap();
     }
     desk.purses().write(&desk).unwrap();
-    let filed = "SELECT count(*), count(closed_by), count(DISTINCT seq) FROM ledger_keys";
-    let counts = desk.query_row(filed, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
-    // The deposit is filed too.
-    assert_eq!(counts, Ok((22, 18, 22)));
+    // The deposit is filed too; what is open is not yet.
+    assert_eq!(filed(&desk), (19, 18, 1));
     desk.forget();
     for nth in 0..21 {
         let refused = post(&desk, Movement::refund(&key(nth), 1));
@@ -91,8 +90,76 @@ fn more_than_a_statement_takes_is_filed_whole() {
     }
 }
 
+/// Rows that are filed, those that are closed, and the number up to which all are filed.
+fn filed(desk: &Desk) -> (u64, u64, u64) {
+    let sql = "SELECT count(DISTINCT ledger_keys.seq), count(closed_by), filed FROM ledger_keys, accounts";
+    let read = |row: &Row<'_>| {
+        let mut columns = Columns::of(row);
+        Ok((columns.number()?, columns.number()?, columns.number()?))
+    };
+    desk.query_row(sql, [], read).unwrap()
+}
+
+/// So many payments.
+fn pay(desk: &Desk, n: u64) {
+    (0..n).for_each(|nth| post(desk, Movement::deposit(&nth.to_string(), 1)).unwrap());
+    desk.purses().write(desk).unwrap();
+}
+
 #[test]
-fn a_charge_is_closed_once_whether_or_not_it_is_known() {
+fn a_charge_is_filed_when_it_is_closed_or_has_been_open_for_long() {
+    let desk = desk();
+    post(&desk, charge()).unwrap();
+    pay(&desk, UNFILED_MAX - 1);
+    // With the first payment, all but the charge; the next is one too many.
+    assert_eq!(filed(&desk), (UNFILED_MAX, 0, 1));
+    post(&desk, Movement::charge("charge:y".to_owned(), 1)).unwrap();
+    desk.purses().write(&desk).unwrap();
+    let last = UNFILED_MAX + 2;
+    assert_eq!(filed(&desk), (UNFILED_MAX + 1, 0, last - UNFILED_LEFT));
+    post(&desk, Movement::settle("charge:x", 60, 60)).unwrap();
+    desk.purses().write(&desk).unwrap();
+    assert_eq!(filed(&desk), (UNFILED_MAX + 1, 1, last - UNFILED_LEFT));
+    post(&desk, Movement::settle("charge:y", 1, 1)).unwrap();
+    desk.purses().write(&desk).unwrap();
+    // Nothing is open.
+    assert_eq!(filed(&desk), (UNFILED_MAX + 2, 2, last + 2));
+}
+
+#[test]
+fn what_is_open_is_found_whether_or_not_it_is_filed() {
+    let run = RunId::new(uuid::Uuid::from_u128(1));
+    let key = charge_key(run, "a", 1);
+    for n_payments in [0, UNFILED_MAX] {
+        let desk = desk();
+        post(&desk, Movement::charge(key.clone(), 10)).unwrap();
+        pay(&desk, n_payments);
+        assert_eq!(filed(&desk).2 > 1, n_payments > 0);
+        let all = LedgerQuery { account: "a".to_owned(), ..LedgerQuery::default() };
+        let of_key = LedgerQuery { key: Some(key.clone()), ..all.clone() };
+        let of_run = LedgerQuery { run: Some(run), ..all.clone() };
+        let newest = LedgerQuery { order: LineOrder::Newest, ..of_run.clone() };
+        let past = LedgerQuery { after: 2, ..of_run.clone() };
+        let numbers = |query| {
+            let rows = ledger::ledger(&desk, query).unwrap();
+            rows.iter().map(|row| row.seq).collect::<Vec<_>>()
+        };
+        for query in [&of_key, &of_run, &newest] {
+            assert_eq!(numbers(query), [2], "{query:?}");
+        }
+        assert_eq!(numbers(&past), [0; 0]);
+        post(&desk, Movement::refund(&key, 10)).unwrap();
+        desk.purses().write(&desk).unwrap();
+        let last = n_payments + 3;
+        assert_eq!(
+            (numbers(&of_key), numbers(&of_run), numbers(&newest)),
+            (vec![2], vec![2, last], vec![last, 2])
+        );
+    }
+}
+
+#[test]
+fn a_charge_is_made_and_closed_once_whether_or_not_it_is_known() {
     for is_known in [true, false] {
         let desk = desk();
         post(&desk, charge()).unwrap();
@@ -100,6 +167,9 @@ fn a_charge_is_closed_once_whether_or_not_it_is_known() {
         if !is_known {
             desk.forget();
         }
+        post(&desk, charge()).unwrap();
+        assert!(post(&desk, Movement::charge("charge:x".to_owned(), 61)).is_err());
+        assert_eq!(known(&desk), (40, 60));
         post(&desk, Movement::settle("charge:x", 60, 60)).unwrap();
         // The very same again is no news; anything else is refused.
         post(&desk, Movement::settle("charge:x", 60, 60)).unwrap();
