@@ -15,6 +15,7 @@ mod jobs;
 mod place;
 mod remote;
 mod report;
+mod share;
 mod speedup;
 mod steps;
 mod wire;
@@ -89,8 +90,12 @@ pub(crate) struct BenchArgs {
     #[arg(long, default_value = "sqlite", value_name = "ADDRESS", value_parser = store)]
     store: Secret,
     /// Servers that run already: only what several servers do is measured there, and what is made there stays.
-    #[arg(long, value_name = "URL", value_delimiter = ',', conflicts_with_all = ["only", "store", "dir", "durability"])]
+    #[arg(long, value_name = "URL", value_delimiter = ',', conflicts_with_all = ["only", "store", "dir", "durability", "server_share"])]
     servers: Vec<String>,
+    /// Hundredths of a processor that every server process may use, as if it had a small machine of its own; otherwise
+    /// all that there is. Linux, as root.
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    server_share: Option<u32>,
     /// What is promised when a caller is answered: strict or fast.
     #[arg(long, default_value = "strict", value_parser = durability)]
     durability: Durability,
@@ -143,6 +148,8 @@ fn durability(word: &str) -> Result<Durability, String> {
 pub(crate) struct Plan {
     pub(crate) durability: Durability,
     pub(crate) ground: Ground,
+    /// Hundredths of a processor for a server process, if it is not to have all.
+    pub(crate) server_share: Option<u32>,
     pub(crate) at_once: usize,
     pub(crate) rounds: usize,
     /// How long one round of throughput takes.
@@ -163,6 +170,7 @@ impl BenchArgs {
     fn plan(&self, ground: Ground) -> Plan {
         let at_once = self.at_once as usize;
         let (durability, n_history) = (self.durability, self.history as usize);
+        let server_share = self.server_share;
         if self.short {
             let round = Duration::from_millis(300);
             let (n_singles, n_items, n_history) = (20, 200, 200);
@@ -171,6 +179,7 @@ impl BenchArgs {
             return Plan {
                 durability,
                 ground,
+                server_share,
                 at_once: at_once.min(16),
                 rounds: 1,
                 round,
@@ -190,6 +199,7 @@ impl BenchArgs {
         Plan {
             durability,
             ground,
+            server_share,
             at_once,
             rounds: 3,
             round,

@@ -15,6 +15,7 @@ use super::bed::{Bed, chain};
 use super::history;
 use super::place::Place;
 use super::report::Figure;
+use super::share::Share;
 use super::{Plan, rounds};
 
 /// How long a process may take to be ready.
@@ -23,7 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const WAIT: Duration = Duration::from_secs(30);
 
 /// A process of this program, killed at the end.
-pub(super) struct Process(Child);
+pub(super) struct Process {
+    child: Child,
+    share: Option<Share>,
+}
 
 impl Process {
     pub(super) fn start(args: &[&str]) -> Result<Process> {
@@ -35,12 +39,18 @@ impl Process {
             .stderr(Stdio::null())
             .spawn()
             .context("this program cannot be started again")?;
-        Ok(Process(child))
+        Ok(Process { child, share: None })
+    }
+
+    /// Lets it use so many hundredths of a processor.
+    fn limit(&mut self, percent: u32) -> Result<()> {
+        self.share = Some(Share::give(self.child.id(), percent)?);
+        Ok(())
     }
 
     /// A line of what the system knows about its memory, in MB.
     fn memory(&self, line: &str) -> Result<f64> {
-        let path = format!("/proc/{}/status", self.0.id());
+        let path = format!("/proc/{}/status", self.child.id());
         let text = std::fs::read_to_string(&path).with_context(|| format!("{path} cannot be read"))?;
         let found = text.lines().find_map(|text| text.strip_prefix(line)?.strip_prefix(':'));
         let kb = found.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
@@ -64,8 +74,8 @@ pub(super) fn processor(process: u32) -> Result<f64> {
 impl Drop for Process {
     fn drop(&mut self) {
         // It may have ended by itself.
-        drop(self.0.kill());
-        drop(self.0.wait());
+        drop(self.child.kill());
+        drop(self.child.wait());
     }
 }
 
@@ -85,8 +95,11 @@ impl Server {
         let client = Client::new(&url)?;
         let begun = Instant::now();
         let durability = plan.durability.word();
-        let process =
+        let mut process =
             Process::start(&["serve", "--listen", &listen, "--store", &store, "--durability", durability])?;
+        if let Some(percent) = plan.server_share {
+            process.limit(percent)?;
+        }
         while !matches!(client.raw("GET", "/readyz", None).await, Ok((200, _))) {
             ensure!(begun.elapsed() < PATIENCE, "the server at {url} does not get ready");
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -96,7 +109,7 @@ impl Server {
 
     /// The most memory that it had so far, in MB, and the processor time that it took, in milliseconds.
     pub(super) fn usage(&self) -> Result<(f64, f64)> {
-        Ok((self.process.memory("VmHWM")?, processor(self.process.0.id())?))
+        Ok((self.process.memory("VmHWM")?, processor(self.process.child.id())?))
     }
 
     async fn publish(&self, definition: &Value) -> Result<()> {
