@@ -148,17 +148,19 @@ impl Index {
         self.wake_for(&Query { queues, services });
     }
 
-    /// The store has ready jobs of these queues. Where none is known here, it is asked, and by service too.
+    /// The store has ready jobs of these queues. Where none is known here, it is asked, and by service too; a queue
+    /// that is paused is asked when it is resumed.
     pub(crate) fn doubt_queues(&mut self, queues: &[String]) {
-        if !self.is_alone {
-            return self.doubt_rest_of(queues);
-        }
         let is_lost = |queue: &&String| {
-            !self.paused.contains(*queue) && self.queues.named(queue).is_none_or(List::is_empty)
+            !self.paused.contains(*queue)
+                && (!self.is_alone || self.queues.named(queue).is_none_or(List::is_empty))
         };
         let lost: Vec<String> = queues.iter().filter(is_lost).cloned().collect();
         if lost.is_empty() {
             return;
+        }
+        if !self.is_alone {
+            return self.doubt_rest_of(lost);
         }
         for queue in &lost {
             match self.gates.get_mut(queue) {
@@ -172,8 +174,8 @@ impl Index {
     }
 
     /// Somebody else has written jobs of these queues. What is known is handed out before the store is asked for them.
-    fn doubt_rest_of(&mut self, queues: &[String]) {
-        for queue in queues {
+    fn doubt_rest_of(&mut self, queues: Vec<String>) {
+        for queue in &queues {
             match self.gates.get_mut(queue) {
                 Some(gate) => gate.doubt_rest(),
                 None => self.queues.of(queue).doubt_rest(),
@@ -181,7 +183,7 @@ impl Index {
         }
         self.services.doubt_rest();
         let services = self.line.services().cloned().collect();
-        self.wake_for(&Query { queues: queues.to_vec(), services });
+        self.wake_for(&Query { queues, services });
     }
 
     /// Wakes as many of those who wait for these lists as there is something to do for: a job each, or the store to

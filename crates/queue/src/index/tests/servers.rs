@@ -215,3 +215,20 @@ fn what_is_left_to_another_server_keeps_nothing_behind_it_waiting() {
     assert_eq!(shared.claim(0, 1), 1);
     assert!(!shared.stored.contains_key(&urgent.id()));
 }
+
+#[test]
+fn jobs_that_others_write_to_a_paused_queue_are_read_when_it_is_resumed() {
+    let mut shared = Shared::new(2, 0, 0);
+    let (asked, told) = (query(&["a"], &["s"]), ["a".to_owned()]);
+    let now = Timestamp(shared.now);
+    shared.fill(0, &asked);
+    shared.servers[0].pause("a", true);
+    shared.servers[0].call_to(&told, now);
+    shared.servers[0].doubt_queues(&told);
+    assert!(!shared.fill(0, &asked), "nothing of it can be handed out");
+    // Of another queue there may be some.
+    shared.servers[0].call_to(&["a".to_owned(), "b".to_owned()], now);
+    assert!(shared.fill(0, &asked));
+    shared.servers[0].pause("a", false);
+    assert!(shared.fill(0, &asked));
+}
