@@ -21,12 +21,27 @@ const WRITE: &str = "INSERT INTO attempts (job, number, fence, status, worker, c
      finished_at = excluded.finished_at, result = excluded.result, error = excluded.error, \
      next_retry_at = excluded.next_retry_at";
 
+/// What is asked about the attempts of a job: nothing where it was created and nothing else happened, so that none can
+/// be there. Most jobs are read like that, and once more when they are claimed.
+macro_rules! if_any {
+    ($asked:literal) => {
+        concat!(
+            "CASE WHEN jobs.rev = 1 AND jobs.fence = 0 AND jobs.is_open THEN NULL ELSE (",
+            $asked,
+            ") END"
+        )
+    };
+}
+pub(super) use if_any;
+
 /// What a job's row reads of its attempts: all that it remembers, as one text.
 macro_rules! told {
     () => {
-        "(SELECT json_agg(json_build_array(number, fence, status, worker, created_at, started_at, finished_at, \
-         result, error, next_retry_at) ORDER BY number)::text FROM attempts \
-         WHERE attempts.job = jobs.id AND attempts.number >= jobs.attempts_from)"
+        crate::postgres::attempt::if_any!(
+            "SELECT json_agg(json_build_array(number, fence, status, worker, created_at, started_at, \
+             finished_at, result, error, next_retry_at) ORDER BY number)::text FROM attempts \
+             WHERE attempts.job = jobs.id AND attempts.number >= jobs.attempts_from"
+        )
     };
 }
 pub(super) use told;

@@ -21,8 +21,11 @@ use crate::postgres::link::Ask;
 macro_rules! heads {
     ($wait:literal) => {
         concat!(
-            "SELECT id, rev, is_open, replays, status, is_dead_letter, (SELECT max(number) FROM attempts \
-             WHERE attempts.job = jobs.id) FROM jobs WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE",
+            "SELECT id, rev, is_open, replays, status, is_dead_letter, ",
+            crate::postgres::attempt::if_any!(
+                "SELECT max(number) FROM attempts WHERE attempts.job = jobs.id"
+            ),
+            " FROM jobs WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE",
             $wait
         )
     };
