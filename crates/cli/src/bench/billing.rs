@@ -1,7 +1,7 @@
 //! What money costs: runs whose calls are charged and settled, and the same runs for nothing.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -17,6 +17,8 @@ use super::report::Figure;
 const ACCOUNTS: usize = 16;
 /// More than any bench spends.
 const DEPOSIT: i64 = 1 << 50;
+/// Turns of a round.
+const TURNS: u32 = 10;
 /// Commits of a run of three calls: its start, and the end of each.
 const COMMITS: f64 = 4.0;
 
@@ -53,12 +55,28 @@ struct Came {
 }
 
 impl Came {
-    async fn round(&mut self, bed: &Arc<Bed>, plan: &Plan) -> Result<()> {
+    fn add(&mut self, spent: &Spent) {
+        self.rates.push(spent.n_commits / spent.took.as_secs_f64());
+        self.costs.push(spent.processor_ms * 1_000.0 / spent.n_commits);
+    }
+}
+
+/// What the turns of one round came to.
+#[derive(Default)]
+struct Spent {
+    n_commits: f64,
+    took: Duration,
+    processor_ms: f64,
+}
+
+impl Spent {
+    async fn turn(&mut self, bed: &Arc<Bed>, plan: &Plan) -> Result<()> {
         let (begun, before) = (Instant::now(), processor(std::process::id())?);
-        let rate = bed.many(plan.at_once, plan.round).await? * COMMITS;
-        let took_ms = processor(std::process::id())? - before;
-        self.costs.push(took_ms * 1_000.0 / (rate * begun.elapsed().as_secs_f64()));
-        self.rates.push(rate);
+        let rate = bed.many(plan.at_once, plan.round / TURNS).await?;
+        let took = begun.elapsed();
+        self.processor_ms += processor(std::process::id())? - before;
+        self.n_commits += rate * COMMITS * took.as_secs_f64();
+        self.took += took;
         Ok(())
     }
 }
@@ -75,10 +93,15 @@ pub(super) async fn billing(plan: &Plan) -> Result<[Figure; 6]> {
         bed.many(plan.at_once, plan.round / 4).await?;
     }
     let (mut off, mut on) = (Came::default(), Came::default());
-    // In turns, so that both meet the same machine.
     for _ in 0..plan.rounds {
-        off.round(&free, plan).await?;
-        on.round(&paid, plan).await?;
+        let (mut without, mut with) = (Spent::default(), Spent::default());
+        // In short turns, so that both meet the same machine, which is another one from second to second.
+        for _ in 0..TURNS {
+            without.turn(&free, plan).await?;
+            with.turn(&paid, plan).await?;
+        }
+        off.add(&without);
+        on.add(&with);
     }
     free.close().await;
     let over = |above: &[f64], below: &[f64]| above.iter().zip(below).map(|(a, b)| a / b).collect();
