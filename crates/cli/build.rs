@@ -1,12 +1,14 @@
 //! Puts the examples into the program, so that `windlass dev` has some wherever it is started.
 
+use std::env;
 use std::fmt::Write;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 fn main() -> io::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    // Where it is run, not where it was compiled: checkouts may share a target directory.
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../../examples");
     println!("cargo::rerun-if-changed={}", root.display());
     let mut files = Vec::new();
     // Directories hold no others. What is under `jobs` are no flows, and neither are scripts and workers.
@@ -29,6 +31,6 @@ fn main() -> io::Result<()> {
             .map_err(io::Error::other)?;
     }
     table.push(']');
-    let out = std::env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("no OUT_DIR"))?;
+    let out = env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("no OUT_DIR"))?;
     fs::write(Path::new(&out).join("examples.rs"), table)
 }

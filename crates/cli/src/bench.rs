@@ -94,7 +94,7 @@ pub(crate) struct BenchArgs {
     servers: Vec<String>,
     /// Hundredths of a processor that every server process may use, as if it had a small machine of its own; otherwise
     /// all that there is. Linux, as root.
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(10..=10_000))]
     server_share: Option<u32>,
     /// What is promised when a caller is answered: strict or fast.
     #[arg(long, default_value = "strict", value_parser = durability)]

@@ -23,7 +23,7 @@ macro_rules! file {
     };
 }
 // A charge, and what closes it: to write the row whole costs less than to find it and change it.
-macro_rules! close_known {
+macro_rules! file_closed {
     ($($rows:literal),*) => {
         concat!("REPLACE INTO ledger_keys (run, subject, account, seq, closed_by) VALUES ", $($rows),*)
     };
@@ -35,9 +35,9 @@ const FILE_ALL: &str = file!(
     "(?, ?, ?, ?), (?, ?, ?, ?), (?, ?, ?, ?), (?, ?, ?, ?), ",
     "(?, ?, ?, ?), (?, ?, ?, ?), (?, ?, ?, ?), (?, ?, ?, ?)"
 );
-const CLOSE_KNOWN: &str = close_known!("(?, ?, ?, ?, ?)");
+const FILE_CLOSED: &str = file_closed!("(?, ?, ?, ?, ?)");
 #[rustfmt::skip]
-const CLOSE_KNOWN_ALL: &str = close_known!(
+const FILE_CLOSED_ALL: &str = file_closed!(
     "(?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), ",
     "(?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?)"
 );
@@ -121,7 +121,7 @@ impl Filings {
     /// Writes all of it. What was made comes first: some of it may be closed already.
     pub(super) fn write(&mut self, db: &Connection) -> Result<(), StoreError> {
         write(db, &self.subjects, &self.made, [FILE, FILE_ALL])?;
-        write(db, &self.subjects, &self.closed, [CLOSE_KNOWN, CLOSE_KNOWN_ALL])?;
+        write(db, &self.subjects, &self.closed, [FILE_CLOSED, FILE_CLOSED_ALL])?;
         self.clear();
         Ok(())
     }
@@ -157,4 +157,4 @@ fn write(db: &Connection, subjects: &str, rows: &[Filing], [one, all]: [&str; 2]
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[FILE, FILE_ALL, CLOSE_KNOWN, CLOSE_KNOWN_ALL, CLOSE, FILED];
+pub(super) const ALL: &[&str] = &[FILE, FILE_ALL, FILE_CLOSED, FILE_CLOSED_ALL, CLOSE, FILED];

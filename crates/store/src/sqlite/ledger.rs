@@ -228,21 +228,17 @@ pub(super) fn set_filed(db: &Connection, no: i64, filed: u64) -> Result<(), Stor
 
 /// The numbers of what was made under a key, and of what closed it.
 fn of_key(db: &Connection, no: i64, to: u64, key: &str) -> Result<Vec<u64>, StoreError> {
-    // What is not filed comes first: it may be closed, and be filed, while this looks.
+    if let Some((made, closed_by)) = filed(db, no, key)? {
+        return Ok([Some(made), closed_by].into_iter().flatten().collect());
+    }
     let open = match key.split_once(':') {
         Some((kind, subject)) if kind == Kind::Charge.word() => unfiled(db, no, to)?.remove(subject),
         Some(_) | None => None,
     };
-    match open {
-        Some(charge) => Ok(vec![charge.seq]),
-        None => {
-            let filed = filed(db, no, key)?.into_iter();
-            Ok(filed.flat_map(|(made, closed_by)| [Some(made), closed_by]).flatten().collect())
-        }
-    }
+    Ok(open.map(|charge| charge.seq).into_iter().collect())
 }
 
-/// The numbers of what was charged to a run and closed, past `after` and in this order.
+/// The numbers of what was charged to a run, and of what closed it, past `after` and in this order.
 fn of_run(
     db: &Connection,
     (no, to): (i64, u64),
@@ -254,7 +250,6 @@ fn of_run(
         LineOrder::Oldest => (OF_RUN, |seq, after| seq > after),
         LineOrder::Newest => (OF_RUN_BACK, |seq, after| seq < after),
     };
-    // In this order for the same reason; what is filed meanwhile is found twice.
     let open = unfiled(db, no, to)?.into_iter();
     let open = open
         .filter(|(subject, charge)| is_past(charge.seq, after) && Place::of_charge(subject).run == Some(run));
@@ -265,7 +260,6 @@ fn of_run(
         seqs.push(seq?);
     }
     seqs.sort_unstable();
-    seqs.dedup();
     if order == LineOrder::Newest {
         seqs.reverse();
     }
