@@ -6,7 +6,7 @@ CREATE TABLE "accounts" (
     held INTEGER NOT NULL,
     revision INTEGER NOT NULL,
     created_at INTEGER NOT NULL
-, filed INTEGER NOT NULL DEFAULT 0) STRICT;
+) STRICT;
 
 CREATE TABLE attempts (
     job BLOB NOT NULL,
@@ -265,13 +265,22 @@ FROM (
         (key GLOB 'charge:run_*/*/*' OR key GLOB 'settle:run_*/*/*' OR key GLOB 'refund:run_*/*/*')
             AND instr(key, '/') = 44 AND NOT substr(key, 12, 32) GLOB '*[^0-9a-f]*' AS is_of_run
     FROM (
-        SELECT accounts.id AS account, ledger_parts.seq + one.key AS seq, one.value ->> 0 AS key,
-            one.value ->> 1 AS amount, one.value ->> 2 AS held, one.value ->> 3 AS borne_by_platform,
-            one.value ->> 4 AS balance_after, one.value ->> 5 AS at
-        FROM ledger_parts JOIN accounts ON accounts.no = ledger_parts.account,
-            json_each(ledger_parts.movements) AS one
+        SELECT accounts.id AS account, one.value ->> 1 AS seq, one.value ->> 2 AS key, one.value ->> 3 AS amount,
+            one.value ->> 4 AS held, one.value ->> 5 AS borne_by_platform, one.value ->> 6 AS balance_after,
+            one.value ->> 7 AS at
+        FROM ledger_sheets, json_each(ledger_sheets.movements) AS one
+        JOIN accounts ON accounts.no = one.value ->> 0
     )
 );
+
+CREATE TABLE ledger_index (
+    account INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    sheets TEXT NOT NULL,
+    PRIMARY KEY (account, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE ledger_indexed (sheet INTEGER NOT NULL) STRICT;
 
 CREATE TABLE ledger_keys (
     run BLOB NOT NULL,
@@ -282,13 +291,10 @@ CREATE TABLE ledger_keys (
     PRIMARY KEY (run, subject, account)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE ledger_parts (
-    account INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
+CREATE TABLE ledger_sheets (
+    no INTEGER PRIMARY KEY,
     movements TEXT NOT NULL
 ) STRICT;
-
-CREATE UNIQUE INDEX ledger_parts_by_account ON ledger_parts (account, seq);
 
 CREATE TABLE logs (
     run BLOB NOT NULL,

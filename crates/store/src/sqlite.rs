@@ -20,10 +20,8 @@ mod ticket;
 mod trouble;
 mod writer;
 
-mod filing;
 mod flow;
 mod journal;
-mod ledger;
 mod run;
 
 mod attempt;
@@ -33,9 +31,13 @@ mod letter;
 mod queue;
 
 mod account;
+mod book;
+mod filing;
+mod ledger;
 mod outbox;
 mod purse;
 mod schedule;
+mod sheet;
 mod slip;
 
 mod log;

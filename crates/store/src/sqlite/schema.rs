@@ -15,7 +15,7 @@ struct Migration {
 }
 
 /// All migrations, in order: their numbers are their places, from 1.
-const MIGRATIONS: [Migration; 8] = [
+const MIGRATIONS: [Migration; 9] = [
     Migration { name: "0001_first", sql: include_str!("../../migrations/sqlite/0001_first.sql") },
     Migration { name: "0002_logs", sql: include_str!("../../migrations/sqlite/0002_logs.sql") },
     Migration { name: "0003_lean", sql: include_str!("../../migrations/sqlite/0003_lean.sql") },
@@ -24,6 +24,7 @@ const MIGRATIONS: [Migration; 8] = [
     Migration { name: "0006_queues", sql: include_str!("../../migrations/sqlite/0006_queues.sql") },
     Migration { name: "0007_documents", sql: include_str!("../../migrations/sqlite/0007_documents.sql") },
     Migration { name: "0008_filed", sql: include_str!("../../migrations/sqlite/0008_filed.sql") },
+    Migration { name: "0009_sheets", sql: include_str!("../../migrations/sqlite/0009_sheets.sql") },
 ];
 
 /// Bytes of the log that are kept on the disk for the next time.

@@ -2,6 +2,7 @@
 //! in.
 
 use std::borrow::Borrow;
+use std::sync::Arc;
 
 use windlass_engine::id::RunId;
 use windlass_engine::money::{Kind, Movement, place_of_key};
@@ -14,7 +15,7 @@ pub(super) struct Slip {
     pub(super) place: Place,
     /// What the movement is for, as a number.
     pub(super) mark: u64,
-    /// The beginning of its line in the ledger: JSON, up to what only the writer knows.
+    /// What its line in the ledger says of it, between what only the writer knows: a part of JSON.
     pub(super) line: Vec<u8>,
 }
 
@@ -23,8 +24,9 @@ impl Slip {
         let Movement { kind: _, amount, key, held, borne_by_platform } = &posting.movement;
         let mut line = serde_json::to_vec(&(key, amount, held, borne_by_platform))
             .expect("a line is plain data, and memory takes it");
-        // The bracket at its end.
+        // Its brackets.
         line.pop();
+        line[0] = b',';
         Slip { place: Place::of(key), mark: mark(&posting.movement), line, posting }
     }
 
@@ -44,27 +46,22 @@ impl Borrow<Posting> for Slip {
 }
 
 /// Where it is filed what a movement is for: a charge and what closes it in the same place.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Place {
     pub(super) run: Option<RunId>,
-    pub(super) subject: String,
+    pub(super) subject: Arc<str>,
 }
 
 impl Place {
-    /// Of a charge for this.
-    pub(super) fn of_charge(subject: &str) -> Self {
-        Self::of(&format!("{}:{subject}", Kind::Charge.word()))
-    }
-
     pub(super) fn of(key: &str) -> Self {
         if let Some((run, place)) = place_of_key(key) {
-            return Place { run: Some(run), subject: place.to_owned() };
+            return Place { run: Some(run), subject: place.into() };
         }
         let subject = match (Kind::of_key(key), key.split_once(':')) {
             (Some(Kind::Settle | Kind::Refund), Some((_, subject))) => {
-                format!("{}:{subject}", Kind::Charge.word())
+                format!("{}:{subject}", Kind::Charge.word()).into()
             }
-            (Some(Kind::Charge | Kind::Deposit | Kind::Settle | Kind::Refund) | None, _) => key.to_owned(),
+            (Some(Kind::Charge | Kind::Deposit | Kind::Settle | Kind::Refund) | None, _) => key.into(),
         };
         Place { run: None, subject }
     }
@@ -98,13 +95,13 @@ mod tests {
         let (run, subject, mark) = place(Movement::charge("charge:x".to_owned(), 5));
         assert_eq!((run, &*subject), (None, "charge:x"));
         assert_eq!(place(Movement::refund("charge:x", 5)), (run, subject, mark));
-        assert_eq!(place(Movement::deposit("x", 5)).1, "deposit:x");
+        assert_eq!(&*place(Movement::deposit("x", 5)).1, "deposit:x");
     }
 
     #[test]
-    fn a_line_begins_with_what_is_known_of_it() {
+    fn a_line_has_what_is_known_of_it() {
         let line = |movement| String::from_utf8(slip(movement).line).unwrap();
-        assert_eq!(line(Movement::charge("charge:\"".to_owned(), 5)), r#"["charge:\"",-5,5,0"#);
-        assert_eq!(line(Movement::settle("charge:x", 5, 7)), r#"["settle:x",0,-5,2"#);
+        assert_eq!(line(Movement::charge("charge:\"".to_owned(), 5)), r#","charge:\"",-5,5,0"#);
+        assert_eq!(line(Movement::settle("charge:x", 5, 7)), r#","settle:x",0,-5,2"#);
     }
 }

@@ -7,7 +7,7 @@ async fn sqlite() -> Sqlite {
 crate::conformance!(sqlite);
 
 /// Every statement with a text of its own.
-const ALL: [&[&str]; 27] = [
+const ALL: [&[&str]; 28] = [
     schema::ALL,
     flow::ALL,
     desk::ALL,
@@ -25,6 +25,7 @@ const ALL: [&[&str]; 27] = [
     account::ALL,
     filing::ALL,
     ledger::ALL,
+    sheet::ALL,
     purse::ALL,
     outbox::ALL,
     schedule::ALL,

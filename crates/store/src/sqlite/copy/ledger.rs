@@ -1,9 +1,9 @@
 //! The ledger of the file, carried as the movements that are in it.
 //!
-//! Parts are read whole and shown as a row for each movement; rows become parts and what is filed beside them. They
-//! come account by account and in order, so that what closes a charge comes after it.
+//! Sheets are shown as a row for each movement, account by account and in order, so that what closes a charge comes
+//! after it; rows become sheets, with an index and what is filed beside them.
 
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, params};
 use windlass_engine::money::{Kind, Movement};
 use windlass_engine::time::Timestamp;
 
@@ -12,45 +12,46 @@ use crate::copy::table::Table;
 use crate::copy::value::{Row, Value};
 use crate::copy::{PAGE_BYTES, PAGE_ROWS, Page};
 use crate::error::StoreError;
+use crate::sqlite::book::Book;
 use crate::sqlite::column::{Columns, Id, stored};
-use crate::sqlite::filing::Filings;
-use crate::sqlite::ledger::{Fresh, PART_MAX, number, read_part, set_filed};
+use crate::sqlite::ledger::{Ledger, number};
 use crate::sqlite::slip::Slip;
 
-// Accounts are looked up for parts, and never the other way round: those are in order by themselves.
-macro_rules! parts {
-    ($where:literal) => {
-        concat!(
-            "SELECT accounts.id, ledger_parts.account, ledger_parts.seq, ledger_parts.movements \
-             FROM ledger_parts CROSS JOIN accounts ON accounts.no = ledger_parts.account ",
-            $where,
-            "ORDER BY ledger_parts.account, ledger_parts.seq"
-        )
-    };
-}
+/// Movements that are read at once.
+const AT_ONCE: usize = 250;
 
-pub(super) const FIRST: &str = parts!("");
-pub(super) const AFTER: &str = parts!("WHERE (ledger_parts.account, ledger_parts.seq) > (?1, ?2) ");
-pub(super) const CLEAR: &str = "DELETE FROM ledger_parts; DELETE FROM ledger_keys";
+pub(super) const ACCOUNTS: &str = "SELECT no, id FROM accounts WHERE no >= ?1 ORDER BY no";
+pub(super) const CLEAR: &str = "DELETE FROM ledger_sheets; DELETE FROM ledger_index; DELETE FROM ledger_keys; \
+     UPDATE ledger_indexed SET sheet = 0";
 
-/// The movements of whole parts, after a part that is named by its account's number and its own.
+/// Movements after one that is named by its account's number and its own.
 pub(super) fn page(db: &Connection, _table: &Table, after: Option<&Row>) -> Result<Page, StoreError> {
-    let mut statement = db.prepare_cached(if after.is_none() { FIRST } else { AFTER })?;
-    let mut parts = statement.query(params_from_iter(after.into_iter().flatten()))?;
+    let (first, mut after) = match after.map(Vec::as_slice) {
+        Some([Value::Number(no), Value::Number(seq)]) => (*no, seq.cast_unsigned()),
+        Some(_) | None => (0, 0),
+    };
     let (mut page, mut n_bytes) = (Page::default(), 0);
-    while let Some(part) = parts.next()? {
-        let mut columns = Columns::of(part);
-        let (account, no): (String, i64) = (columns.value()?, columns.value()?);
-        let (seq, text): (u64, String) = (columns.number()?, columns.value()?);
-        for found in read_part(&account, seq, &text)? {
-            let row = row(found);
-            n_bytes += row.iter().map(Value::weight).sum::<usize>();
-            page.rows.push(row);
+    let mut statement = db.prepare_cached(ACCOUNTS)?;
+    let mut accounts = statement.query(params![first])?;
+    while let Some(account) = accounts.next()? {
+        let mut columns = Columns::of(account);
+        let (no, id): (i64, String) = (columns.value()?, columns.value()?);
+        let ledger = Ledger::of(db, &id, no);
+        loop {
+            let found = ledger.after(after, AT_ONCE)?;
+            let Some(last) = found.last() else { break };
+            after = last.seq;
+            for found in found {
+                let row = row(found);
+                n_bytes += row.iter().map(Value::weight).sum::<usize>();
+                page.rows.push(row);
+            }
+            if page.rows.len() + AT_ONCE > PAGE_ROWS || n_bytes >= PAGE_BYTES {
+                page.next = Some(vec![Value::Number(no), Value::Number(stored(after))]);
+                return Ok(page);
+            }
         }
-        if page.rows.len() + PART_MAX > PAGE_ROWS || n_bytes >= PAGE_BYTES {
-            page.next = Some(vec![Value::Number(no), Value::Number(stored(seq))]);
-            break;
-        }
+        after = 0;
     }
     Ok(page)
 }
@@ -79,10 +80,9 @@ fn row(found: LedgerRow) -> Row {
 /// Adds movements to the ledgers of accounts that are there. What kind they are, and of which run and node, is said by
 /// their keys: whatever a row says otherwise is found when all of it is compared.
 pub(super) fn put(db: &Connection, _table: &Table, rows: &[Row]) -> Result<(), StoreError> {
-    let (mut fresh, mut filings) = (Fresh::default(), Filings::default());
-    let (mut no, mut of, mut next) = (0, "", None);
-    let mut rows = rows.iter().peekable();
-    while let Some(row) = rows.next() {
+    let mut book = Book::read(db)?;
+    let (mut of, mut no) = (None, 0);
+    for row in rows {
         #[rustfmt::skip]
         let [
             Value::Text(account), Value::Number(seq), _, Value::Number(amount), Value::Text(key),
@@ -92,31 +92,18 @@ pub(super) fn put(db: &Connection, _table: &Table, rows: &[Row]) -> Result<(), S
             return Err(StoreError::Corrupt("a movement of a ledger is not whole".to_owned()));
         };
         let unusable = |what: &str| StoreError::Corrupt(format!("ledger of `{account}` at {seq}: {what}"));
-        if next.is_none() || of != account {
-            fresh.write(db, no)?;
-            of = account;
-            (no, _) = number(db, account)?.ok_or_else(|| unusable("there is no such account"))?;
-        } else if next != Some(seq.cast_unsigned()) {
-            fresh.write(db, no)?;
+        if of != Some(account) {
+            of = Some(account);
+            no = number(db, account)?.ok_or_else(|| unusable("there is no such account"))?;
         }
         let kind = Kind::of_key(key).ok_or_else(|| unusable(&format!("`{key}` is no key")))?;
         let (amount, held, borne_by_platform) = (*amount, *held, *borne_by_platform);
         let movement = Movement { kind, amount, key: key.clone(), held, borne_by_platform };
         let slip = Slip::of(Posting { account: account.clone(), movement });
-        let seq = seq.cast_unsigned();
-        match kind {
-            Kind::Charge | Kind::Deposit => filings.make(no, seq, &slip.place),
-            Kind::Settle | Kind::Refund => filings.close(db, no, &slip, seq)?,
-        }
-        fresh.add(seq, &slip, *balance_after, Timestamp(*at));
-        next = Some(seq.wrapping_add(1));
-        // The last of an account says how far it is filed: all of it.
-        if rows.peek().is_none_or(|row| row.first().and_then(Value::text) != Some(account)) {
-            set_filed(db, no, seq)?;
-        }
+        book.enter(db, (no, seq.cast_unsigned()), (&slip, *balance_after), Timestamp(*at))?;
     }
-    filings.write(db)?;
-    fresh.write(db, no)
+    book.flush(db)?;
+    book.index(db, 0)
 }
 
 #[cfg(test)]
@@ -147,13 +134,6 @@ mod tests {
         moved(account, seq, Movement::deposit(&seq.to_string(), 5))
     }
 
-    fn parts(db: &Connection) -> Vec<(i64, i64, i64)> {
-        let sql = "SELECT account, seq, json_array_length(movements) FROM ledger_parts ORDER BY 1, 2";
-        let mut statement = db.prepare(sql).unwrap();
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
-        rows.map(Result::unwrap).collect()
-    }
-
     #[test]
     fn a_row_has_the_columns_of_the_list() {
         let charge = Movement::charge("charge:run_00000000000000000000000000000001/a/b/2".to_owned(), 5);
@@ -172,18 +152,25 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_of_one_account_of_numbers_in_a_row_and_not_too_long() {
+    fn what_is_put_is_found_account_by_account_and_by_what_it_is_for() {
         let db = migrated();
         let mut rows: Vec<Row> = (1..=40).map(|seq| deposit("b", seq)).collect();
-        rows.extend((41..=43).map(|seq| deposit("a", seq)));
-        rows.extend((50..=51).map(|seq| deposit("a", seq)));
+        rows.extend((1..=3).map(|seq| deposit("a", seq)));
         put(&db, table(), &rows).unwrap();
-        assert_eq!(parts(&db), [(1, 1, 32), (1, 33, 8), (2, 41, 3), (2, 50, 2)]);
+        let more = [moved("a", 4, Movement::charge("charge:x".to_owned(), 5))];
+        put(&db, table(), &more).unwrap();
+        let closed = [moved("a", 5, Movement::refund("charge:x", 5))];
+        put(&db, table(), &closed).unwrap();
+        rows.extend(more.into_iter().chain(closed));
         assert_eq!(page(&db, table(), None).unwrap().rows, rows);
+        let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!(count("SELECT count(*) FROM ledger_keys"), 44);
+        assert_eq!(count("SELECT closed_by FROM ledger_keys WHERE subject = 'charge:x'"), 5);
+        assert_eq!(count("SELECT max(no) - (SELECT sheet FROM ledger_indexed) FROM ledger_sheets"), 0);
     }
 
     #[test]
-    fn pages_end_between_parts_and_none_is_too_long() {
+    fn no_page_is_too_long() {
         let db = migrated();
         let rows: Vec<Row> = (1..=2_500).map(|seq| deposit("b", seq)).collect();
         put(&db, table(), &rows).unwrap();

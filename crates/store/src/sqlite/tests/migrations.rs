@@ -172,3 +172,43 @@ fn an_old_ledger_is_read_as_it_was() {
     assert_eq!(after.iter().filter(|row| !is_new(row)).cloned().collect::<Vec<_>>(), before);
     assert_eq!(after.iter().filter(is_new).count(), 1);
 }
+
+#[test]
+fn charges_that_were_open_in_a_ledger_of_parts_can_be_closed_once() {
+    let place = Temporary::make().unwrap();
+    let path = place.0.join("store.db");
+    let mut db = Connection::open(&path).unwrap();
+    schema::migrate_partly(&mut db, 8);
+    // The first is filed, the second is not because nothing has closed it, and the third is closed.
+    db.execute_batch(
+        r#"INSERT INTO accounts (no, id, name, balance, held, revision, created_at, filed)
+        VALUES (3, 'payer', 'Payer', 79, 15, 5, 1, 2);
+        INSERT INTO ledger_parts (account, seq, movements) VALUES
+            (3, 1, '[["deposit:first",100,0,0,100,1],["charge:run_0190a1b2c3d470008000000000000001/a/1",-5,5,0,95,1]]'),
+            (3, 3, '[["charge:run_0190a1b2c3d470008000000000000001/a/2",-10,10,0,85,2],["charge:x",-6,6,0,79,2]]'),
+            (3, 5, '[["settle:x",0,-6,0,79,3]]');
+        INSERT INTO ledger_keys (run, subject, account, seq, closed_by) VALUES (x'', 'deposit:first', 3, 1, NULL),
+            (x'0190a1b2c3d470008000000000000001', 'a/1', 3, 2, NULL), (x'', 'charge:x', 3, 4, 5);"#,
+    )
+    .unwrap();
+    drop(db);
+    let store = Sqlite::open(&path, Durability::Fast).unwrap();
+    let query = LedgerQuery { account: "payer".to_owned(), ..LedgerQuery::default() };
+    let seqs = |query| block_on(store.ledger(query)).unwrap().iter().map(|row| row.seq).collect::<Vec<_>>();
+    assert_eq!(seqs(query.clone()), [1, 2, 3, 4, 5]);
+    assert_eq!(seqs(LedgerQuery { run: Some(run(1)), ..query.clone() }), [2, 3]);
+    let post = |n, movement| {
+        let postings = vec![Posting { account: "payer".to_owned(), movement }];
+        let commit = Commit { postings, ..Commit::new(command(n), Timestamp(9)) };
+        block_on((&store as &dyn Store).commit_one(commit)).map(|committed| committed.balances["payer"])
+    };
+    let charge = |visit| format!("charge:run_0190a1b2c3d470008000000000000001/a/{visit}");
+    assert_eq!(post(31, Movement::refund(&charge(1), 5)).unwrap(), 84);
+    assert_eq!(post(32, Movement::refund(&charge(2), 10)).unwrap(), 94);
+    for (n, closing) in [(33, Movement::settle(&charge(2), 10, 1)), (34, Movement::refund("charge:x", 6))] {
+        let refused = post(n, closing).unwrap_err();
+        assert!(matches!(refused.refusal(), Some(Refusal::Ledger(LedgerFault::Closed { .. }))), "{refused}");
+    }
+    assert_eq!(post(35, Movement::charge(charge(2), 10)).unwrap(), 94);
+    assert_eq!(seqs(query), [1, 2, 3, 4, 5, 6, 7]);
+}
