@@ -108,7 +108,7 @@ fn every_movement_is_found_by_its_key_and_only_there() {
             let key = Some(movement.key.clone());
             ledger(&db, &LedgerQuery { account: account.to_owned(), key, ..Default::default() }).unwrap()
         };
-        assert_eq!(query(account), [row.clone()]);
+        assert_eq!(query(account), std::slice::from_ref(row));
         assert_eq!(query("once").len(), usize::from(account == "once"));
     }
     let never = Some(Movement::settle(&charge(22).key, 2, 1).key);
