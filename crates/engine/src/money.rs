@@ -8,6 +8,8 @@ mod key;
 pub mod ledger;
 mod price;
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -61,13 +63,26 @@ pub fn estimate(
     price: Option<&Price>,
     facts: &dyn Facts,
 ) -> Result<Option<i64>, MoneyFault> {
-    const WHAT: &str = "cost.estimate";
-    if let Some(cost) = cost {
-        // A reference that leads nowhere must not make a call free.
-        let amount = whole(WHAT, &cost.estimate.resolve(facts))?;
-        return amount.map(Some).ok_or(MoneyFault::Missing { what: WHAT });
+    let asked = asked(cost, price).map(|asked| charged(cost, price, &asked.resolve(facts)));
+    asked.transpose()
+}
+
+/// What decides how much a call is charged: the amount itself, or the units; `None` when nobody asks anything for it.
+pub(crate) fn asked<'c>(cost: Option<&'c Cost>, price: Option<&Price>) -> Option<Cow<'c, Template>> {
+    match cost {
+        Some(cost) => Some(Cow::Borrowed(&cost.estimate)),
+        None => price.map(|price| Cow::Owned(units_of(&price.units))),
     }
-    price.map(|price| price.amount("price.units", &units_of(&price.units, facts))).transpose()
+}
+
+/// What a call is charged for which this was asked.
+pub(crate) fn charged(cost: Option<&Cost>, price: Option<&Price>, asked: &Value) -> Result<i64, MoneyFault> {
+    const WHAT: &str = "cost.estimate";
+    match (cost, price) {
+        (None, Some(price)) => price.amount("price.units", asked),
+        // A reference that leads nowhere must not make a call free.
+        (Some(_), _) | (None, None) => whole(WHAT, asked)?.ok_or(MoneyFault::Missing { what: WHAT }),
+    }
 }
 
 /// What a call is charged whatever it is asked; `None` when that depends, or nobody asks anything.
@@ -101,7 +116,7 @@ pub fn actual(
     let Some((price, units)) = price.and_then(|price| Some((price, price.actual_units.as_ref()?))) else {
         return Ok(estimate);
     };
-    match units_of(units, facts) {
+    match units_of(units).resolve(facts) {
         Value::Null => Ok(estimate),
         units => price.amount("price.actual_units", &units),
     }
@@ -151,14 +166,12 @@ fn whole(what: &'static str, value: &Value) -> Result<Option<i64>, MoneyFault> {
 }
 
 /// What a price's field stands for: a number, or a reference such as `$params.seconds`.
-fn units_of(written: &Value, facts: &dyn Facts) -> Value {
-    Template::from_dag(written).map_or(Value::Null, |template| template.resolve(facts))
+fn units_of(written: &Value) -> Template {
+    Template::from_dag(written).unwrap_or(Template::Literal(Value::Null))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
-
     use proptest::prelude::*;
     use serde_json::json;
 

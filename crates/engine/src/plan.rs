@@ -3,6 +3,7 @@
 //! definition.
 
 mod call;
+mod parts;
 mod pattern;
 mod services;
 
@@ -16,6 +17,7 @@ use crate::expr::Condition;
 use crate::reference::{Ref, Template};
 
 pub use call::{Call, Exec, OutputMode, Script, StdinMode, Temporary};
+pub use parts::Called;
 
 /// A node's place in its scope's list.
 pub type NodeIx = usize;

@@ -37,7 +37,7 @@ use crate::time::Timestamp;
 use agenda::Agenda;
 use parked::Parked;
 pub use place::Place;
-pub use preview::{Expense, Fate, PLACES_MAX, Planned, PlannedCall, Preview};
+pub use preview::{Expense, Fate, PLACES_MAX, Planned, PlannedCall, Preview, Questions, Shelf};
 use state::{ScopeState, Status};
 use waits::{Look, Waits};
 pub use why::{Cause, Reason};

@@ -6,11 +6,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use uuid::Uuid;
 use windlass_engine::definition::{Compiled, Strictness, compile};
 use windlass_engine::id::{FlowId, VersionId};
-use windlass_engine::plan::Plan;
+use windlass_engine::plan::{Called, Plan};
 use windlass_engine::problem::Problem;
 use windlass_store::StoreError;
 use windlass_store::flow::{
-    FlowChoice, FlowDraft, Publication, Published, VersionDraft, VersionRef, VersionStatus,
+    FlowChoice, FlowDraft, FlowRef, Publication, Published, VersionDraft, VersionRef, VersionStatus,
 };
 
 use crate::{Runtime, RuntimeError};
@@ -131,6 +131,30 @@ impl Runtime {
             self.plans().keep(version, plan);
         }
         Ok(Publishing { published, warnings })
+    }
+
+    /// The version that a call of a flow takes now, or why there is none.
+    pub(crate) async fn called(
+        &self,
+        called: &Called,
+    ) -> Result<Result<(FlowId, VersionId), String>, StoreError> {
+        let Called { flow: name, version } = called;
+        let flow = match name.parse() {
+            Ok(id) => FlowRef::Id(id),
+            Err(_) => FlowRef::Name(name.clone()),
+        };
+        let Some(flow) = self.store().flow(flow).await? else {
+            return Ok(Err(format!("there is no flow `{name}`: publish it first")));
+        };
+        let of = match version {
+            Some(number) => VersionRef::Number { flow: flow.id, number: *number },
+            None => VersionRef::Latest { flow: flow.id },
+        };
+        let Some(found) = self.store().version(of).await? else {
+            let which = version.map_or("a published version".to_owned(), |n| format!("a version {n}"));
+            return Ok(Err(format!("flow `{name}` does not have {which}")));
+        };
+        Ok(Ok((flow.id, found.id)))
     }
 
     /// The plan of a version, compiled once.

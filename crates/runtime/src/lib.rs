@@ -38,6 +38,7 @@ mod outbox;
 mod peers;
 mod recovery;
 mod retain;
+mod round;
 mod runtime;
 mod submit;
 mod timer;

@@ -10,10 +10,10 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::input::Input;
+use windlass_engine::plan::Called;
 use windlass_engine::time::Timestamp;
 use windlass_store::StoreError;
 use windlass_store::commit::Commit;
-use windlass_store::flow::{FlowRef, VersionRef};
 use windlass_store::outbox::{Child, Delivery, Message, MessageId, Note, Party};
 use windlass_store::run::{Origin, RunRef};
 
@@ -242,25 +242,14 @@ impl Runtime {
 
     /// What the child comes from, or why it cannot be created.
     async fn origin_of(&self, child: &Child) -> Result<Result<Origin, String>, Undelivered> {
-        let name = &child.flow;
-        let flow = match name.parse() {
-            Ok(id) => FlowRef::Id(id),
-            Err(_) => FlowRef::Name(name.clone()),
-        };
-        let Some(flow) = self.store().flow(flow).await? else {
-            return Ok(Err(format!("there is no flow `{name}`: publish it first")));
-        };
-        let version = match child.version {
-            Some(number) => VersionRef::Number { flow: flow.id, number },
-            None => VersionRef::Latest { flow: flow.id },
-        };
-        let Some(version) = self.store().version(version).await? else {
-            let which = child.version.map_or("a published version".to_owned(), |n| format!("a version {n}"));
-            return Ok(Err(format!("flow `{name}` does not have {which}")));
+        let called = Called { flow: child.flow.clone(), version: child.version };
+        let (flow, version) = match self.called(&called).await? {
+            Ok(found) => found,
+            Err(reason) => return Ok(Err(reason)),
         };
         Ok(Ok(Origin {
-            flow: flow.id,
-            version: version.id,
+            flow,
+            version,
             request: None,
             labels: BTreeMap::new(),
             account: child.account.clone(),
@@ -271,7 +260,7 @@ impl Runtime {
     }
 
     async fn is_to_be_created(&self, run: RunId) -> Result<bool, StoreError> {
-        let sent = self.store().outbox_to(run).await?;
+        let sent = self.store().outbox_to(Party::Run(run)).await?;
         Ok(sent.iter().any(|message| matches!(message.note, Note::StartChild(_))))
     }
 

@@ -25,6 +25,8 @@ use crate::input::{Given, Input, Refusal};
 use crate::path::NodePath;
 use crate::plan::{Plan, Prep};
 
+pub(super) use node::whole;
+
 impl Run {
     /// What the input leads to; `Err` when it is refused, an empty list when it is no news.
     pub fn decide(&self, plan: &Plan, input: &Input, given: &Given) -> Result<Vec<Event>, Refusal> {

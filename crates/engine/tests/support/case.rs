@@ -8,6 +8,7 @@ use windlass_engine::input::{Given, Input, Outcome};
 use windlass_engine::money::Bill;
 use windlass_engine::path::NodePath;
 use windlass_engine::retry::{Fault, FaultKind};
+use windlass_engine::run::Shelf;
 use windlass_engine::time::Timestamp;
 
 use super::shown::{shown_effect, shown_event, shown_preview};
@@ -306,7 +307,7 @@ fn about_run(world: &World, claim: &str) -> Result<(), String> {
             let (input, wanted) =
                 rest.split_once(" => ").ok_or("= plan INPUT => NODE FATE, … | calls | cost")?;
             let given = Given::at(run.updated_at);
-            let now = match run.preview(&world.plan, &parse_input(world, input)?, &given) {
+            let now = match run.preview(&world.plan, &parse_input(world, input)?, &given, &Shelf::default()) {
                 Ok(preview) => shown_preview(&preview),
                 Err(refusal) => format!("refused: {refusal}"),
             };

@@ -10,7 +10,7 @@ use windlass_engine::money::{Bill, Kind, Movement};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Exec;
 use windlass_engine::run::state::Status;
-use windlass_engine::run::{Fate, Preview, Step};
+use windlass_engine::run::{Fate, Preview, Shelf, Step};
 use windlass_engine::time::Timestamp;
 
 use super::dice::Dice;
@@ -78,7 +78,8 @@ impl Game {
     fn checked(&mut self, input: &Input, given: &Given) -> Result<(), String> {
         let before = picture(&self.world.run);
         let opens = matches!(input, Input::Retry | Input::Rerun { .. });
-        let preview = opens.then(|| self.world.run.preview(&self.world.plan, input, given));
+        let preview =
+            opens.then(|| self.world.run.preview(&self.world.plan, input, given, &Shelf::default()));
         match self.world.submit(input, given) {
             Ok(step) => {
                 look_at_preview(preview.as_ref(), &step)?;

@@ -94,7 +94,8 @@ pub struct PlannedCost {
     pub estimated: i64,
     /// Of nodes that run or may run.
     pub at_most: i64,
-    /// Calls whose price cannot be told before; of child runs, those that were not made last time.
+    /// Calls whose price cannot be told before, those of child runs included; a child run of which nothing can be told
+    /// is one.
     pub unknown: u64,
 }
 

@@ -1,14 +1,15 @@
 //! New rounds of a run that has ended: done, or only told. And what changed between two moments of a run.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use serde_json::{Map, Value};
 use windlass_engine::input::{Given, Input};
-use windlass_engine::run::{Fate, Preview};
+use windlass_engine::run::Shelf;
 use windlass_sdk::types::{
     NoBody, PlanQuery, Rerun, RoundAnswer, RunState, StateDiff, StateDiffQuery, StateQuery,
 };
-use windlass_store::run::RunRef;
 
 use super::action::tell;
 use super::definition::aside;
@@ -20,9 +21,6 @@ use crate::shape;
 
 /// Fields of a state that say which moment it is of, not what the run was then, or that never change.
 const ASIDE: [&str; 6] = ["id", "at", "len", "time", "params", "more_nodes"];
-
-/// Child runs of last time that are looked at for one plan.
-const CHILDREN_LOOKED_INTO: usize = 200;
 
 /// Tries failed and cancelled nodes of a run that has ended again; finished ones are kept.
 #[utoipa::path(post, path = "/api/v1/runs/{id}/retry", operation_id = "retry_run", tag = "runs", request_body = NoBody,
@@ -58,29 +56,16 @@ async fn open(app: &App, id: &str, asked: PlanQuery, input: Input) -> Answer<Jso
     }
     let view = app.view(run_id(id)?).await?;
     let given = Given::at(app.runtime.clock().now());
-    let mut preview = aside(move || view.state.preview(&view.plan, &input, &given)).await??;
-    price_children(app, &mut preview).await?;
-    Ok(Json(RoundAnswer::Plan(shape::round_plan(id, preview))))
-}
-
-/// Child runs are taken to cost what those of last time did; of the rest nobody knows.
-async fn price_children(app: &App, preview: &mut Preview) -> Answer<()> {
-    let mut looks = CHILDREN_LOOKED_INTO;
-    for planned in &mut preview.places {
-        let Some(call) = &mut planned.call else { continue };
-        for child in std::mem::take(&mut call.children).into_iter().take(looks) {
-            looks -= 1;
-            let Some(row) = app.store().run(RunRef::Id(child)).await? else { continue };
-            let (cost, estimate) = (&mut preview.cost, row.standing.cost.estimated);
-            call.estimate = call.estimate.max(Some(estimate));
-            cost.n_unknown = cost.n_unknown.saturating_sub(1);
-            cost.at_most = cost.at_most.saturating_add(estimate);
-            if planned.fate == Fate::Runs {
-                cost.estimated = cost.estimated.saturating_add(estimate);
-            }
-        }
+    let (view, input) = (Arc::new(view), Arc::new(input));
+    let told = async |shelf: Shelf| {
+        let (view, input, given) = (view.clone(), input.clone(), given.clone());
+        aside(move || view.state.preview(&view.plan, &input, &given, &shelf)).await
+    };
+    let mut preview = told(Shelf::default()).await??;
+    if !preview.questions.is_empty() {
+        preview = told(app.runtime.shelf(&preview.questions).await?).await??;
     }
-    Ok(())
+    Ok(Json(RoundAnswer::Plan(shape::round_plan(id, preview))))
 }
 
 /// Shows a run as it was after so many entries of its journal.

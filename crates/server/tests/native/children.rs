@@ -75,6 +75,48 @@ async fn a_child_is_linked_paid_by_its_parent_and_billed_to_it() {
 }
 
 #[tokio::test]
+async fn a_plan_tells_what_a_child_would_cost_that_was_never_made() {
+    let host = Host::new().await;
+    host.account("acme", 100).await;
+    let leaf = json!({ "nodes": [
+        { "id": "film", "type": "film", "config": { "seconds": "$params.seconds" } },
+        { "id": "text", "type": "x", "cost": 3 }
+    ], "edges": [{ "source": "film", "target": "text", "condition": "$node.film.output.ok" }] });
+    host.publish("leaf", leaf).await;
+    let mid = |seconds: Value| {
+        json!({ "nodes": [
+            { "id": "own", "type": "x", "cost": 1 },
+            { "id": "c", "type": "flow_ref", "config": { "flow": "leaf", "params": { "seconds": seconds } } }
+        ], "edges": [{ "source": "own", "target": "c" }] })
+    };
+    host.publish("mid", mid(json!("$params.n"))).await;
+    let top = json!({ "nodes": [
+        { "id": "own", "type": "fail", "exec_type": "local_func", "cost": 2, "config": { "message": "not yet" } },
+        { "id": "c", "type": "flow_ref", "config": { "flow": "mid", "params": { "n": 4 } } }
+    ], "edges": [{ "source": "own", "target": "c" }] });
+    host.publish("top", top).await;
+    let run = host.start("top", json!({ "account": "acme" })).await;
+    assert_eq!(host.ended(&run).await["status"], "failed");
+    let plan = async || host.post(&format!("/api/v1/runs/{run}/retry?plan=1"), json!({})).await.ok();
+
+    // A child starts with the prices that there are then.
+    assert_eq!(plan().await["cost"], json!({ "estimated": 3, "at_most": 6, "unknown": 0 }));
+    host.put("/api/v1/prices/film", json!({ "unit_price": 10, "units": "$params.seconds" })).await.ok();
+    let told = plan().await;
+    assert_eq!(told["cost"], json!({ "estimated": 43, "at_most": 46, "unknown": 0 }), "{told}");
+    let call = told["nodes"].as_array().unwrap().iter().find(|node| node["node"] == "c").unwrap();
+    assert_eq!((&call["by"], &call["estimate"]), (&json!("child run"), &json!(41)));
+    assert_eq!(told["calls"], json!({ "sure": 2, "at_most": 2 }), "those of the run itself");
+
+    // It would be of the version that is the latest then.
+    host.post("/api/v1/flows/mid/versions", json!({ "definition": mid(json!("$node.own.output")) }))
+        .await
+        .ok();
+    assert_eq!(plan().await["cost"], json!({ "estimated": 3, "at_most": 6, "unknown": 1 }));
+    assert!(children(&host, &run).await.is_empty(), "a plan makes nothing");
+}
+
+#[tokio::test]
 async fn cancel_reaches_the_children_of_children() {
     let host = Host::new().await;
     host.publish("leaf", waiting()).await;

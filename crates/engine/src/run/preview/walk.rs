@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
+use super::ask::{foreseen, params_of};
+use super::forecast::Forecast;
 use super::reach::{by_action, by_join, by_join_again};
-use super::{CHILDREN_MAX, Fate, PLACES_MAX, Planned, PlannedCall, Preview};
+use super::told::Told;
+use super::{CHILDREN_MAX, Expense, Fate, PLACES_MAX, Planned, PlannedCall, Preview, Shelf};
 use crate::id::RunId;
 use crate::input::Given;
 use crate::path::NodePath;
-use crate::plan::{Body, Branches, Call, Exec, Fan, Kind, Loop, Node, NodeIx, Plan, Routing, Scope};
+use crate::plan::{Body, Branches, Call, Called, Fan, Kind, Loop, Node, NodeIx, Plan, Routing, Scope};
 use crate::run::Run;
 use crate::run::apply::reopen;
 use crate::run::decide::estimated;
@@ -45,6 +48,10 @@ impl Anew {
         Anew { path: self.path.child(key), within: self.within.child(key), fate, ..self.clone() }
     }
 
+    fn is_repeated(&self) -> bool {
+        self.path.segments().any(|segment| segment == "*")
+    }
+
     /// This place, in every item and turn around it.
     fn models(&self) -> impl Iterator<Item = NodePath> {
         self.around.iter().map(|around| self.within.segments().fold(around.clone(), |at, key| at.child(key)))
@@ -77,12 +84,15 @@ pub(super) struct Walk<'a> {
     given: &'a Given,
     /// Estimates that may still be looked at.
     looks: usize,
+    shelf: &'a Shelf,
+    forecast: Forecast<'a>,
     pub(super) preview: Preview,
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(facts: &'a Run, plan: &'a Plan, given: &'a Given) -> Self {
-        Walk { facts, plan, given, looks: LOOKS_MAX, preview: Preview::default() }
+    pub(super) fn new(facts: &'a Run, plan: &'a Plan, given: &'a Given, shelf: &'a Shelf) -> Self {
+        let (forecast, preview) = (Forecast::new(shelf), Preview::default());
+        Walk { facts, plan, given, looks: LOOKS_MAX, shelf, forecast, preview }
     }
 
     /// A scope that goes on.
@@ -243,30 +253,48 @@ impl<'a> Walk<'a> {
         let spot = anew.models().next().and_then(|model| self.facts.spot(self.plan, &model));
         let named = spot.as_ref().and_then(|spot| spot.service()).map(str::to_owned);
         let service = name.cloned().or(named).unwrap_or_else(|| call.service.clone());
-        let is_flow = matches!(call.exec, Exec::Flow { .. });
         let pays = self.facts.start.account.is_some();
-        let bid = if pays { self.bid(call, &service, anew) } else { Bid::default() };
+        let mut bid = if pays { self.bid(call, &service, anew) } else { Bid::default() };
+        if let Some(called) = call.called().filter(|_| pays) {
+            self.children(called, anew, &mut bid);
+        }
         let n = anew.times.unwrap_or(1);
         let preview = &mut self.preview;
-        preview.cost.at_most = preview.cost.at_most.saturating_add(bid.amount);
         preview.n_calls_possible = preview.n_calls_possible.saturating_add(n);
         if anew.fate == Fate::Runs {
             preview.n_calls = preview.n_calls.saturating_add(n);
-            preview.cost.estimated = preview.cost.estimated.saturating_add(bid.amount);
         }
-        let n_unknown = if pays && is_flow { n } else { bid.n_unknown };
-        preview.cost.n_unknown = preview.cost.n_unknown.saturating_add(n_unknown);
+        preview.cost.add(bid.cost, anew.fate, Some(1));
         let by = performer(&call.exec);
-        let children = if pays && is_flow { self.children(anew) } else { Vec::new() };
-        self.push(node, anew, Some(PlannedCall { service, by, estimate: bid.dearest, children }));
+        self.push(node, anew, Some(PlannedCall { service, by, estimate: bid.dearest }));
     }
 
-    /// The child runs that the calls of this place were made by.
-    fn children(&self, anew: &Anew) -> Vec<RunId> {
-        let spots = anew.models().filter_map(|model| self.facts.spot(self.plan, &model));
-        let fences = spots.map(|spot| spot.branch.map_or(spot.state.fence, |arm| arm.slot.fence));
-        let made = fences.filter(|fence| *fence > 0).map(|fence| RunId::of_call(self.facts.id, fence));
-        made.take(CHILDREN_MAX).collect()
+    /// What the child runs that make the calls of this place would cost: what the last one did there, or else what
+    /// its definition says.
+    fn children(&mut self, called: Called, anew: &Anew, bid: &mut Bid) {
+        let depth = self.facts.start.parent.as_ref().map_or(1, |parent| parent.depth.saturating_add(1));
+        let (facts, mut n) = (self.facts, 0u64);
+        for spot in anew.models().take(self.looks).filter_map(|model| facts.spot(self.plan, &model)) {
+            n += 1;
+            let fence = spot.branch.map_or(spot.state.fence, |arm| arm.slot.fence);
+            let made = (fence > 0).then(|| RunId::of_call(facts.id, fence));
+            let children = &mut self.preview.questions.children;
+            children.extend(made.filter(|_| children.len() < CHILDREN_MAX));
+            let one = match made.and_then(|made| self.shelf.costs.get(&made)) {
+                Some(cost) => Expense::of(*cost),
+                None => self.forecast.child(&called, depth, || params_of(facts, &spot)),
+            };
+            bid.add_child(one, 1);
+        }
+        self.looks = self.looks.saturating_sub(anew.around.len());
+        let missing = anew.times.unwrap_or(1).saturating_sub(n);
+        if missing > 0 {
+            bid.add_child(self.forecast.child(&called, depth, || Told::Unknown), missing);
+        }
+        if anew.times.is_none() && anew.is_repeated() && bid.cost != Expense::default() {
+            bid.cost.n_unknown = bid.cost.n_unknown.max(1);
+        }
+        self.preview.questions.flows.insert(called);
     }
 
     /// What all calls of this place would be charged. Each is taken to be asked what it was asked before; what was
@@ -281,7 +309,11 @@ impl<'a> Walk<'a> {
             let named = spot.service().unwrap_or_default();
             let has_price = call.cost.is_some() || prices.contains_key(named);
             (is_priced, is_alike) = (is_priced || has_price, is_alike && named == service);
-            let estimate = if has_price { estimated(self.facts, &spot) } else { Some(0) };
+            let estimate = match (has_price, spot.was_asked()) {
+                (false, _) => Some(0),
+                (true, true) => estimated(self.facts, &spot),
+                (true, false) => foreseen(self.facts, &spot),
+            };
             n_known += u64::from(estimate.is_some());
             bid.add(estimate, 1);
         }
@@ -292,9 +324,9 @@ impl<'a> Walk<'a> {
         let missing = anew.times.unwrap_or(1).saturating_sub(n_known);
         let same = crate::money::fixed(call.cost.as_ref(), prices.get(service)).filter(|_| is_alike);
         bid.add(same.filter(|_| missing > 0), missing);
-        bid.n_unknown = if same.is_some() { 0 } else { missing };
-        if anew.times.is_none() && anew.path.segments().any(|segment| segment == "*") {
-            bid.n_unknown = bid.n_unknown.max(1);
+        bid.cost.n_unknown = if same.is_some() { 0 } else { missing };
+        if anew.times.is_none() && anew.is_repeated() {
+            bid.cost.n_unknown = bid.cost.n_unknown.max(1);
         }
         bid
     }
@@ -320,16 +352,21 @@ impl<'a> Walk<'a> {
 /// What the calls of one place would be charged.
 #[derive(Default)]
 struct Bid {
-    amount: i64,
+    cost: Expense,
     /// The most that one of them would be.
     dearest: Option<i64>,
-    n_unknown: u64,
 }
 
 impl Bid {
     fn add(&mut self, amount: Option<i64>, n: u64) {
         self.dearest = self.dearest.max(amount);
-        let times = i64::try_from(n).unwrap_or(i64::MAX);
-        self.amount = self.amount.saturating_add(amount.unwrap_or(0).saturating_mul(times));
+        self.cost.add(Expense::of(amount.unwrap_or(0)), Fate::Runs, Some(n));
+    }
+
+    /// Adds child runs, which may cost more than is sure.
+    fn add_child(&mut self, one: Expense, n: u64) {
+        let says_nothing = one.n_unknown > 0 && one.at_most == 0;
+        self.dearest = self.dearest.max((!says_nothing).then_some(one.estimated));
+        self.cost.add(one, Fate::Runs, Some(n));
     }
 }
