@@ -4,6 +4,7 @@
 mod fund;
 mod money;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -14,7 +15,7 @@ use windlass_engine::plan::Exec;
 use windlass_engine::run::state::Status;
 use windlass_engine::time::Timestamp;
 use windlass_store::Store;
-use windlass_store::outbox::Note;
+use windlass_store::outbox::{Message, Note, Party};
 use windlass_store::page::{Order, Part};
 use windlass_store::project::status;
 use windlass_store::run::{RunQuery, RunRef, RunStatus};
@@ -121,8 +122,9 @@ impl Runtime {
             let what = format!("it should have been woken at {wake}");
             findings.push(Finding { subject: run.to_string(), node: None, what, repaired: repair });
         }
+        let mut ends = None;
         for (node, fence, exec, by) in view.state.granted_calls(&view.plan) {
-            let Some(what) = self.forgotten(&view, fence, &exec, by).await? else { continue };
+            let Some(what) = self.forgotten(&view, fence, &exec, by, &mut ends).await? else { continue };
             let again = self.view(run).await?;
             if again.is_none_or(|again| again.row.len != view.row.len) {
                 return Ok(None);
@@ -144,6 +146,7 @@ impl Runtime {
         fence: u64,
         exec: &Exec,
         by: u64,
+        ends: &mut Option<BTreeSet<u64>>,
     ) -> Result<Option<String>, RuntimeError> {
         let run = view.state.id;
         Ok(match exec {
@@ -154,9 +157,12 @@ impl Runtime {
             }
             Exec::Flow { .. } => {
                 let child = RunId::of_call(run, fence);
-                let is_there = self.store().run(RunRef::Id(child)).await?.is_some();
-                (!is_there && !self.has_message(child, run).await?)
-                    .then(|| "no child run makes its call".to_owned())
+                let is_there = async || self.store().run(RunRef::Id(child)).await.map(|row| row.is_some());
+                // It may have been created, and the message delivered, between the two questions.
+                let is_made = is_there().await?
+                    || self.has_message(child, run, fence, ends).await?
+                    || is_there().await?;
+                (!is_made).then(|| "no child run makes its call".to_owned())
             }
             Exec::Http | Exec::Func { .. } | Exec::Script(_) => {
                 let is_ours = by == self.life();
@@ -165,15 +171,32 @@ impl Runtime {
         })
     }
 
-    async fn has_message(&self, child: RunId, parent: RunId) -> Result<bool, RuntimeError> {
-        let sent = self.store().outbox(Timestamp(i64::MAX), usize::MAX).await?;
-        Ok(sent.iter().any(|message| match &message.note {
-            Note::StartChild(start) => start.child == child,
-            Note::CallEnded { .. } => message.to == windlass_store::outbox::Party::Run(parent),
-            Note::BalanceChanged | Note::Billed { .. } | Note::CancelChild | Note::ReserveRaised { .. } => {
-                false
-            }
-        }))
+    /// Whether a child is to be created, or what it came to is on its way. `ends` are the calls of the run whose ends
+    /// are, read once for all of them: a run may have very many.
+    async fn has_message(
+        &self,
+        child: RunId,
+        run: RunId,
+        fence: u64,
+        ends: &mut Option<BTreeSet<u64>>,
+    ) -> Result<bool, RuntimeError> {
+        let sent = self.store().outbox_to(Party::Run(child)).await?;
+        if sent.iter().any(|message| matches!(message.note, Note::StartChild(_))) {
+            return Ok(true);
+        }
+        if ends.is_none() {
+            let sent = self.store().outbox_to(Party::Run(run)).await?;
+            let ended = |message: &Message| match message.note {
+                Note::CallEnded { fence, .. } => Some(fence),
+                Note::BalanceChanged
+                | Note::Billed { .. }
+                | Note::CancelChild
+                | Note::ReserveRaised { .. }
+                | Note::StartChild(_) => None,
+            };
+            *ends = Some(sent.iter().filter_map(ended).collect());
+        }
+        Ok(ends.as_ref().is_some_and(|ends| ends.contains(&fence)))
     }
 
     /// An open run waits for something that can be named.

@@ -7,7 +7,7 @@ use windlass_engine::recovery::DEAD_MS;
 use windlass_engine::time::Timestamp;
 use windlass_store::commit::{Commit, Committed};
 use windlass_store::job::{JobRow, ReadyQuery};
-use windlass_store::outbox::Message;
+use windlass_store::outbox::{Message, Party};
 use windlass_store::run::{RunQuery, RunRef, RunRow, Since};
 use windlass_store::store::Due;
 use windlass_store::{Memory, StoreError};
@@ -98,7 +98,7 @@ impl Disk {
     }
 
     pub fn outbox_to(&self, run: RunId) -> Vec<Message> {
-        self.memory.outbox_to_now(run).expect(WORKS)
+        self.memory.outbox_to_now(Party::Run(run)).expect(WORKS)
     }
 
     pub fn outbox(&self, now: Timestamp) -> Vec<Message> {

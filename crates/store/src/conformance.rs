@@ -166,7 +166,7 @@ macro_rules! conformance {
                 an_unknown_message_cannot_be_delivered
                 a_refused_commit_delivers_nothing
                 what_is_said_under_one_number_is_told_apart_by_its_part
-                what_is_on_its_way_to_a_run_is_found_by_the_run
+                what_is_on_its_way_is_found_by_its_receiver
             ]
             children: [
                 a_child_run_tells_its_parent_once

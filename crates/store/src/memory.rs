@@ -26,7 +26,7 @@ use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
 use crate::hint::{Hints, Listeners};
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, ReadyQuery};
-use crate::outbox::Message;
+use crate::outbox::{Message, Party};
 use crate::page::Page;
 use crate::record::{Record, RecordQuery, Records};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since};
@@ -134,7 +134,7 @@ forward! {
     ready / ready_now(query: ReadyQuery) -> Result<Vec<JobRow>, StoreError>;
     ready_by_key / ready_by_key_now(query: KeyQuery) -> Result<KeyRows, StoreError>;
     outbox / outbox_now(now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError>;
-    outbox_to / outbox_to_now(run: RunId) -> Result<Vec<Message>, StoreError>;
+    outbox_to / outbox_to_now(to: Party) -> Result<Vec<Message>, StoreError>;
     ledger / ledger_now(query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError>;
     records / records_now(query: RecordQuery) -> Result<Records, StoreError>;
     retain / retain_now(before: Timestamp, limit: usize) -> Result<Retained, StoreError>;

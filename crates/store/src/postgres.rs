@@ -60,7 +60,7 @@ use crate::error::{StoreError, Subject};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
 use crate::hint::Hints;
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, ReadyQuery};
-use crate::outbox::Message;
+use crate::outbox::{Message, Party};
 use crate::page::Page;
 use crate::record::{Record, RecordQuery, Records};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
@@ -280,8 +280,8 @@ impl Store for Postgres {
         outbox::undelivered(&self.link().await?, now, limit).await
     }
 
-    async fn outbox_to(&self, run: RunId) -> Result<Vec<Message>, StoreError> {
-        outbox::to(&self.link().await?, run).await
+    async fn outbox_to(&self, to: Party) -> Result<Vec<Message>, StoreError> {
+        outbox::to(&self.by_key().await?, &to).await
     }
 
     async fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {

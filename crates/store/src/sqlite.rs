@@ -68,7 +68,7 @@ pub use crate::durability::Durability;
 use crate::error::{StoreError, Subject};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, ReadyQuery};
-use crate::outbox::Message;
+use crate::outbox::{Message, Party};
 use crate::page::Page;
 use crate::record::{Record, RecordQuery, Records};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
@@ -254,8 +254,8 @@ impl Store for Sqlite {
         self.read(move |db| outbox::undelivered(db, now, limit)).await
     }
 
-    async fn outbox_to(&self, run: RunId) -> Result<Vec<Message>, StoreError> {
-        self.read(move |db| outbox::to(db, run)).await
+    async fn outbox_to(&self, to: Party) -> Result<Vec<Message>, StoreError> {
+        self.read(move |db| outbox::to(db, &to)).await
     }
 
     async fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {

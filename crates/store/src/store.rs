@@ -12,7 +12,7 @@ use crate::flow::{FlowQuery, FlowRef, FlowRow, Publication, Published, VersionRe
 use crate::hint::Hints;
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
-use crate::outbox::Message;
+use crate::outbox::{Message, Party};
 use crate::page::Page;
 use crate::queue::{Held, QueueDepth, Spent};
 use crate::record::{AuditQuery, AuditRow, Record, RecordQuery, Records};
@@ -104,8 +104,8 @@ pub trait Store: Send + Sync {
     /// Messages that were not delivered and may be by now, oldest first.
     async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError>;
 
-    /// Messages to one run that were not delivered, by sender; also those that may not be yet.
-    async fn outbox_to(&self, run: RunId) -> Result<Vec<Message>, StoreError>;
+    /// Messages to one receiver that were not delivered, by sender; also those that may not be yet.
+    async fn outbox_to(&self, to: Party) -> Result<Vec<Message>, StoreError>;
 
     /// The ledger of an account.
     async fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError>;

@@ -1,8 +1,9 @@
 //! Whether calls wait for money that is there.
 
+use std::collections::BTreeSet;
+
 use windlass_engine::id::RunId;
 use windlass_engine::input::Input;
-use windlass_engine::time::Timestamp;
 use windlass_store::StoreError;
 use windlass_store::outbox::Party;
 
@@ -45,6 +46,8 @@ impl Runtime {
         repair: bool,
         findings: &mut Vec<Finding>,
     ) -> Result<(), RuntimeError> {
+        // Whoever is about to look at an account does so for all its runs, however many messages say so.
+        let mut funded = BTreeSet::new();
         for Stuck { run, len } in stuck {
             if findings.len() >= FINDINGS {
                 return Ok(());
@@ -58,7 +61,11 @@ impl Runtime {
                     }
                     "calls wait for a larger budget, and there is enough of it".to_owned()
                 }
-                There::Balance { account, .. } if self.is_being_funded(&account).await? => continue,
+                There::Balance { account, .. } if funded.contains(&account) => continue,
+                There::Balance { account, .. } if self.is_being_funded(&account).await? => {
+                    funded.insert(account);
+                    continue;
+                }
                 There::Balance { account, needs, balance } => {
                     if repair {
                         self.look_at_account(&account);
@@ -76,7 +83,6 @@ impl Runtime {
         if self.needy().is_looked_at(account) {
             return Ok(true);
         }
-        let sent = self.store().outbox(Timestamp(i64::MAX), usize::MAX).await?;
-        Ok(sent.iter().any(|message| message.to == Party::Account(account.to_owned())))
+        Ok(!self.store().outbox_to(Party::Account(account.to_owned())).await?.is_empty())
     }
 }

@@ -27,7 +27,7 @@ use windlass_store::flow::{
 };
 use windlass_store::hint::Hints;
 use windlass_store::job::{JobQuery, JobRow, KeyQuery, KeyRows, ReadyQuery};
-use windlass_store::outbox::Message;
+use windlass_store::outbox::{Message, Party};
 use windlass_store::page::Page;
 use windlass_store::record::{Record, RecordQuery, Records};
 use windlass_store::run::{Journal, RunQuery, RunRef, RunRow, RunStatus, Since};
@@ -101,7 +101,7 @@ forward! {
     ready / ready_now(query: ReadyQuery) -> Vec<JobRow>;
     ready_by_key / ready_by_key_now(query: KeyQuery) -> KeyRows;
     outbox / outbox_now(now: Timestamp, limit: usize) -> Vec<Message>;
-    outbox_to / outbox_to_now(run: RunId) -> Vec<Message>;
+    outbox_to / outbox_to_now(to: Party) -> Vec<Message>;
     ledger / ledger_now(query: LedgerQuery) -> Vec<LedgerRow>;
     records / records_now(query: RecordQuery) -> Records;
     retain / retain_now(before: Timestamp, limit: usize) -> Retained;

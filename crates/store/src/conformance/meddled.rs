@@ -1,5 +1,7 @@
 //! A store in which others meddle, when a test says so.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use async_trait::async_trait;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId};
 use windlass_engine::job::Attempt;
@@ -9,7 +11,7 @@ use crate::account::{LedgerQuery, LedgerRow};
 use crate::commit::{Commit, Committed};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
 use crate::job::{JobQuery, JobRow};
-use crate::outbox::Message;
+use crate::outbox::{Message, Party};
 use crate::page::Page;
 use crate::ready::{KeyQuery, KeyRows, ReadyQuery};
 use crate::record::{Record, RecordQuery, Records};
@@ -26,11 +28,25 @@ pub struct Meddled {
     pub on_commit: OnCommit,
     /// Called before small rows are read.
     pub on_records: OnRecords,
+    /// Messages that were read so far.
+    pub n_messages: AtomicUsize,
 }
 
 impl Default for Meddled {
     fn default() -> Self {
-        Meddled { memory: Memory::new(), on_commit: Box::new(|_, _| true), on_records: Box::new(|_| Ok(())) }
+        Meddled {
+            memory: Memory::new(),
+            on_commit: Box::new(|_, _| true),
+            on_records: Box::new(|_| Ok(())),
+            n_messages: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Meddled {
+    fn count(&self, read: Result<Vec<Message>, StoreError>) -> Result<Vec<Message>, StoreError> {
+        self.n_messages.fetch_add(read.as_ref().map_or(0, Vec::len), Ordering::SeqCst);
+        read
     }
 }
 
@@ -53,6 +69,14 @@ macro_rules! pass_on {
                     true => self.memory.commit(commits).await,
                     false => commits.iter().map(|_| Err(unavailable())).collect(),
                 }
+            }
+
+            async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {
+                self.count(self.memory.outbox(now, limit).await)
+            }
+
+            async fn outbox_to(&self, to: Party) -> Result<Vec<Message>, StoreError> {
+                self.count(self.memory.outbox_to(to).await)
             }
 
             async fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
@@ -86,8 +110,6 @@ pass_on! {
     attempts(job: JobId, after: u32, limit: usize) -> Result<Vec<Attempt>, StoreError>;
     ready(query: ReadyQuery) -> Result<Vec<JobRow>, StoreError>;
     ready_by_key(query: KeyQuery) -> Result<KeyRows, StoreError>;
-    outbox(now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError>;
-    outbox_to(run: RunId) -> Result<Vec<Message>, StoreError>;
     save(record: Record) -> Result<(), StoreError>;
     retain(before: Timestamp, limit: usize) -> Result<Retained, StoreError>;
 }

@@ -140,7 +140,7 @@ pub async fn what_is_said_under_one_number_is_told_apart_by_its_part(store: &dyn
     assert_eq!(left, [0, 2, 11, 0]);
 }
 
-pub async fn what_is_on_its_way_to_a_run_is_found_by_the_run(store: &dyn Store) {
+pub async fn what_is_on_its_way_is_found_by_its_receiver(store: &dyn Store) {
     let bench = Bench::new(store).await;
     let to = |to: Party, message: Message| Message { to, ..message };
     let (late, early) = (message(2, 1, 50), message(1, 2, 1));
@@ -149,8 +149,11 @@ pub async fn what_is_on_its_way_to_a_run_is_found_by_the_run(store: &dyn Store) 
         to(Party::Account(run_id(9).to_string()), message(1, 4, 1)),
     ];
     send(&bench, [vec![late.clone(), early.clone()], others.to_vec()].concat()).await;
-    assert_eq!(store.outbox_to(run_id(9)).await.unwrap(), [early.clone(), late.clone()]);
+    assert_eq!(store.outbox_to(Party::Run(run_id(9))).await.unwrap(), [early.clone(), late.clone()]);
     bench.commit(delivery(&bench, &early)).await.unwrap();
-    assert_eq!(store.outbox_to(run_id(9)).await.unwrap(), [late]);
-    assert_eq!(store.outbox_to(run_id(7)).await.unwrap(), []);
+    assert_eq!(store.outbox_to(Party::Run(run_id(9))).await.unwrap(), [late]);
+    assert_eq!(store.outbox_to(Party::Run(run_id(7))).await.unwrap(), []);
+    let [_, of_account] = others;
+    assert_eq!(store.outbox_to(of_account.to.clone()).await.unwrap(), [of_account]);
+    assert_eq!(store.outbox_to(Party::Account("nobody".to_owned())).await.unwrap(), []);
 }

@@ -126,10 +126,10 @@ impl State {
         Ok(may_go.filter_map(|(_, id)| self.messages.get(id)).cloned().collect())
     }
 
-    pub(super) fn outbox_to(&self, run: RunId) -> Result<Vec<Message>, StoreError> {
+    pub(super) fn outbox_to(&self, to: Party) -> Result<Vec<Message>, StoreError> {
         let open: BTreeSet<&MessageId> = self.undelivered.iter().map(|(_, id)| id).collect();
         let sent = open.into_iter().filter_map(|id| self.messages.get(id));
-        Ok(sent.filter(|message| message.to == Party::Run(run)).cloned().collect())
+        Ok(sent.filter(|message| message.to == to).cloned().collect())
     }
 
     pub(super) fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {

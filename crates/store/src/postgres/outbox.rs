@@ -27,7 +27,7 @@ const DELIVER: &str = "UPDATE outbox SET is_delivered = true FROM UNNEST($1::byt
      WHERE outbox.sender = its.sender AND outbox.seq = its.seq AND outbox.part = its.part";
 const UNDELIVERED: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox \
      WHERE NOT is_delivered AND at <= $1 ORDER BY at, sender, seq, part LIMIT $2";
-const TO: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox \
+pub(super) const TO: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox \
      WHERE receiver = $1 AND NOT is_delivered ORDER BY sender, seq, part";
 
 const RUN: u8 = 0;
@@ -100,9 +100,9 @@ pub(super) async fn undelivered(db: &Link, now: Timestamp, limit: usize) -> Resu
     db.ask(UNDELIVERED, &cells![now.0, bound(limit)]).await?.iter().map(read).collect()
 }
 
-/// What is on its way to one run.
-pub(super) async fn to(db: &Link, run: RunId) -> Result<Vec<Message>, StoreError> {
-    db.ask(TO, &cells![party(&Party::Run(run))]).await?.iter().map(read).collect()
+/// What is on its way to one receiver.
+pub(super) async fn to(db: &Link, to: &Party) -> Result<Vec<Message>, StoreError> {
+    db.ask(TO, &cells![party(to)]).await?.iter().map(read).collect()
 }
 
 fn read(row: &Row) -> Result<Message, StoreError> {

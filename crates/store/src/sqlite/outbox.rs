@@ -14,7 +14,7 @@ const SEND: &str = "INSERT INTO outbox (sender, seq, part, receiver, at, note, i
 const DELIVER: &str = "UPDATE outbox SET is_delivered = 1 WHERE sender = ?1 AND seq = ?2 AND part = ?3";
 const UNDELIVERED: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox \
      WHERE is_delivered = 0 AND at <= ?1 ORDER BY at, sender, seq, part LIMIT ?2";
-const TO: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox \
+pub(super) const TO: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox \
      WHERE receiver = ?1 AND is_delivered = 0 ORDER BY sender, seq, part";
 
 const RUN: u8 = 0;
@@ -71,10 +71,10 @@ pub(super) fn undelivered(db: &Connection, now: Timestamp, limit: usize) -> Resu
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// What is on its way to one run.
-pub(super) fn to(db: &Connection, run: RunId) -> Result<Vec<Message>, StoreError> {
+/// What is on its way to one receiver.
+pub(super) fn to(db: &Connection, to: &Party) -> Result<Vec<Message>, StoreError> {
     let mut statement = db.prepare_cached(TO)?;
-    let rows = statement.query_map(params![party(&Party::Run(run))], read)?;
+    let rows = statement.query_map(params![party(to)], read)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 

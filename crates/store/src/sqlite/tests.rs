@@ -75,6 +75,12 @@ fn plan_of(db: &Connection, sql: &str) -> String {
 }
 
 #[test]
+fn what_is_on_its_way_to_one_receiver_is_found_without_the_rest() {
+    let plan = plan_of(&migrated(), outbox::TO);
+    assert!(plan.contains("SEARCH outbox USING INDEX outbox_by_receiver (receiver=?)"), "{plan}");
+}
+
+#[test]
 fn no_question_for_work_walks_through_jobs_it_does_not_want() {
     let db = migrated();
     for sql in job::READY.iter().chain(job::KEYS).filter(|sql| !sql.contains("jobs_by_wake")) {

@@ -31,3 +31,49 @@ async fn a_store_at_rest_is_examined_without_a_trace() {
     let findings = examine().await.findings;
     assert!(findings.len() == 1 && findings[0].what.contains("calls wait for 50"), "{findings:?}");
 }
+
+/// So many runs, each of which calls a flow whose run cannot be made.
+async fn childless(n: usize) -> Arc<Meddled> {
+    let creates = |commit: &Commit| {
+        let origin = commit.run.as_ref().and_then(|change| change.create.as_ref());
+        origin.is_some_and(|origin| origin.parent.is_some())
+    };
+    let on_commit = move |_: &Memory, commits: &[Commit]| !commits.iter().any(creates);
+    let store = Arc::new(Meddled { on_commit: Box::new(on_commit), ..Meddled::default() });
+    let server = server(&store, true).await;
+    stage(&server, 10).await;
+    let node = json!({ "id": "c", "type": "flow_ref", "config": { "flow": "speak" } });
+    let new = published(&server, "calls", &json!({ "nodes": [node], "edges": [] })).await;
+    for _ in 0..n {
+        server.start(new.clone()).await.unwrap();
+    }
+    server.shut_down(Duration::ZERO).await;
+    store
+}
+
+#[tokio::test]
+async fn each_message_is_read_once_however_many_runs_are_open() {
+    for n in [3, 30] {
+        let store = childless(n).await;
+        store.n_messages.store(0, Ordering::SeqCst);
+        let found = examine_at_rest(store.clone()).await.unwrap();
+        assert_eq!((found.n_runs, found.findings), (n, Vec::new()));
+        assert_eq!(store.n_messages.load(Ordering::SeqCst), n);
+    }
+}
+
+#[tokio::test]
+async fn each_message_to_an_account_is_read_once_however_many_runs_wait_for_it() {
+    let store = Arc::new(Meddled::default());
+    let first = server(&store, true).await;
+    let new = stage(&first, 0).await;
+    for _ in 0..20 {
+        first.waits(&new).await;
+    }
+    first.shut_down(Duration::ZERO).await;
+    comes_in(&store.memory, 50, true).await;
+    store.n_messages.store(0, Ordering::SeqCst);
+    let found = examine_at_rest(store.clone()).await.unwrap();
+    assert_eq!((found.n_runs, found.findings), (20, Vec::new()));
+    assert_eq!(store.n_messages.load(Ordering::SeqCst), 1);
+}

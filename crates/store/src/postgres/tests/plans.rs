@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{block_on, commit, job, run, scratch};
+use super::{block_on, commit, job, outbox, run, scratch};
 use crate::postgres::column::Columns;
 use crate::postgres::link::Link;
 
@@ -87,7 +87,7 @@ fn commits_look_rows_up_by_their_keys_even_if_they_are_planned_in_an_empty_datab
     block_on(async {
         let scratch = scratch().await;
         let db = scratch.store.by_key().await.unwrap();
-        for sql in run::CHANGES.iter().chain(job::CHANGES).chain(commit::ALL) {
+        for sql in run::CHANGES.iter().chain(job::CHANGES).chain(commit::ALL).chain([&outbox::TO]) {
             let plan = plan(&db, sql).await;
             for whole in ["Seq Scan", "Hash Join", "Merge Join"] {
                 assert!(!plan.contains(whole), "{plan}\n{sql}");
