@@ -84,8 +84,8 @@ impl<'a> Place<'a> {
         Told::fields(fields, true)
     }
 
-    /// The same, where nodes of this scope are found first. Those that only pass on what they are given, as triggers do,
-    /// have put it out when others read it.
+    /// The same, where nodes of this scope are found first. Those that only pass on what they are given, as triggers
+    /// do, have put it out when others read it.
     pub(super) fn within(&self, scope: &'a Scope) -> Place<'a> {
         let mut place = self.clone();
         for node in &scope.nodes {
