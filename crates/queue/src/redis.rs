@@ -6,8 +6,9 @@
 //!
 //! What there is to see (`docs/redis.md`): `queue:{name}:ready` and `queue:{name}:ready:{priority}` are lists of job
 //! ids, `queue:{name}:delayed` has those that are due later, `queue:{name}:dlq` dead letters, `lease:{attempt}` whoever
-//! has a job, `worker:{id}:heartbeat` who lives. `queue:{name}:priorities` says which lists there are, and
-//! `queue:{name}:more` from which priority on downwards the store has jobs that no list has.
+//! has a job, `worker:{id}:heartbeat` who lives. `queue:{name}:priorities` says which lists there are,
+//! `queue:{name}:more` from which priority on downwards the store has jobs that no list has, and `queue:{name}:runs`
+//! whose turn it is among the classes of runs.
 
 mod address;
 #[cfg(any(test, feature = "fixture"))]
@@ -23,6 +24,8 @@ use redis::{AsyncConnectionConfig, Client, ErrorKind, PushInfo, PushKind, Value}
 pub use address::Address;
 pub use link::{Link, Look, Popped};
 pub use moves::{Move, Spot};
+
+pub use crate::runs::{HIGHEST, LOWEST};
 
 /// How long it may take to connect, and how long an answer: whoever claims waits no longer than this for a Redis that
 /// does not answer.

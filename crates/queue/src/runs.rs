@@ -8,7 +8,13 @@ use crate::list::Key;
 
 /// Hand-outs before the store is asked again whether it has some of lower classes: as many as it takes to hand out what
 /// is read at once of one class.
-const ASK_EVERY: u32 = 256;
+pub(crate) const ASK_EVERY: u32 = 256;
+
+/// The priority of the lowest class of runs, and that of the highest; the others are between them.
+pub const LOWEST: i32 = -2;
+pub const HIGHEST: i32 = 2;
+/// Jobs that are read at once of each lower class.
+pub(crate) const READ: usize = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct Runs {

@@ -7,12 +7,7 @@
 use super::{Index, Want};
 use crate::dispatch::Query;
 use crate::list::{Head, Key};
-use crate::runs::Runs;
-
-/// The lowest class of runs; the others are right above it.
-const LOWEST: i32 = -2;
-/// Jobs that are read at once of each lower class.
-const READ: usize = 64;
+use crate::runs::{LOWEST, READ, Runs};
 
 /// What is kept of each class, in all queues together, is at most this part of all that is.
 const KEPT_SHARE: usize = 16;

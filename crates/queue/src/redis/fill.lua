@@ -7,7 +7,7 @@ if is_first == '1' then
   for _, priority in ipairs(call('ZRANGE', priorities, 0, -1)) do
     redis.call('DEL', list(queue, priority))
   end
-  redis.call('DEL', list(queue, '0'), priorities, of(queue, 'more'))
+  redis.call('DEL', list(queue, '0'), priorities, of(queue, 'more'), of(queue, 'runs'))
 end
 local n = 0
 for at = 6, #ARGV, 2 do

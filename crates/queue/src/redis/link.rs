@@ -5,35 +5,36 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, Script, ToRedisArgs};
-use uuid::Uuid;
-use windlass_engine::id::JobId;
+use windlass_engine::share::SHARE;
 use windlass_engine::time::Timestamp;
-use windlass_store::job::ReadyPlace;
 
-use super::moves::shown;
 use super::{Move, RedisError, Spot};
 
 /// Ids that one list holds at most, 10 MB or so: what is more stays in the store until there is room.
 const LIST_MAX: usize = 100_000;
 /// For how long whoever fills has it to itself: whoever takes longer shares it, and some ids are there twice.
 const FILLING_MS: u64 = 5_000;
+/// Hand-outs before the store is asked again whether it has jobs of lower classes that no list has.
+const ASK_EVERY: u32 = crate::runs::ASK_EVERY;
 
 static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
-    moves: script(include_str!("moves.lua")),
-    pop: script(include_str!("pop.lua")),
-    fill: script(include_str!("fill.lua")),
-    look: script(include_str!("look.lua")),
+    moves: script(&[include_str!("moves.lua")]),
+    pop: script(&[include_str!("share.lua"), include_str!("pop.lua")]),
+    fill: script(&[include_str!("fill.lua")]),
+    classes: script(&[include_str!("classes.lua")]),
+    look: script(&[include_str!("look.lua")]),
 });
 
 struct Scripts {
     moves: Script,
     pop: Script,
     fill: Script,
+    classes: Script,
     look: Script,
 }
 
-fn script(body: &str) -> Script {
-    Script::new(&[include_str!("prelude.lua"), body].concat())
+fn script(parts: &[&str]) -> Script {
+    Script::new(&[&[include_str!("prelude.lua")], parts].concat().concat())
 }
 
 /// A connection. Whatever goes wrong with it, it is of no more use: what was asked may have been done or not.
@@ -52,6 +53,8 @@ pub struct Popped {
     pub n_nonsense: usize,
     /// Queues of which the store has more than Redis.
     pub thin: Vec<String>,
+    /// Of these it may have more jobs of lower classes of runs, which get turns although there is more above them.
+    pub low: Vec<String>,
     /// Redis has lost what it was given.
     pub is_lost: bool,
 }
@@ -80,13 +83,18 @@ impl Link {
     /// Takes at most so many jobs of these queues out of their lists.
     pub async fn pop(&self, queues: &[String], max: usize, now: Timestamp) -> Result<Popped, RedisError> {
         let given = [LIST_MAX.to_string(), max.to_string(), now.0.to_string()];
+        let given: Vec<String> =
+            given.into_iter().chain([SHARE.to_string(), ASK_EVERY.to_string()]).collect();
         let given: Vec<&str> = given.iter().map(String::as_str).collect();
-        let (n_epochs, found, thin): (i64, Vec<Vec<u8>>, Vec<Vec<u8>>) =
+        let (n_epochs, found, thin, low): (i64, Vec<Vec<u8>>, Vec<Vec<u8>>, Vec<Vec<u8>>) =
             self.invoke(&SCRIPTS.pop, &given, queues).await?;
         let n = found.len() / 3;
-        let spots: Vec<Spot> = found.chunks_exact(3).filter_map(spot).collect();
-        let thin = thin.into_iter().filter_map(|queue| String::from_utf8(queue).ok()).collect();
-        Ok(Popped { n_nonsense: n - spots.len(), spots, thin, is_lost: n_epochs == 0 })
+        let spots: Vec<Spot> = found.chunks_exact(3).filter_map(Spot::read).collect();
+        let names = |names: Vec<Vec<u8>>| -> Vec<String> {
+            names.into_iter().filter_map(|queue| String::from_utf8(queue).ok()).collect()
+        };
+        let (thin, low) = (names(thin), names(low));
+        Ok(Popped { n_nonsense: n - spots.len(), spots, thin, low, is_lost: n_epochs == 0 })
     }
 
     /// Says how much there is, without taking anything.
@@ -102,16 +110,23 @@ impl Link {
     pub async fn fill(
         &self,
         queue: &str,
-        places: &[ReadyPlace],
+        spots: &[Spot],
         is_first: bool,
         more: Option<i32>,
     ) -> Result<(), RedisError> {
         let first = if is_first { "1" } else { "" };
         let more = more.map(|priority| priority.to_string()).unwrap_or_default();
-        let words = places.iter().flat_map(|place| [place.priority.to_string(), shown(place.id.uuid())]);
+        let words = spots.iter().flat_map(|spot| [spot.priority.to_string(), spot.spelled()]);
         let words: Vec<String> = words.collect();
         let given = [&LIST_MAX.to_string(), queue, first, &more];
         self.invoke::<i64>(&SCRIPTS.fill, &given, &words).await.map(drop)
+    }
+
+    /// Gives a queue of which the store has more the first jobs of runs of a lower class, in order.
+    pub async fn fill_class(&self, queue: &str, priority: i32, spots: &[Spot]) -> Result<(), RedisError> {
+        let given = [queue, &priority.to_string(), &ASK_EVERY.to_string()];
+        let words: Vec<String> = spots.iter().map(Spot::spelled).collect();
+        self.invoke::<i64>(&SCRIPTS.classes, &given, &words).await.map(drop)
     }
 
     /// Begins to fill everything anew; `false` = somebody else does it just now.
@@ -188,14 +203,4 @@ impl Link {
         });
         call.invoke_async(&mut self.connection.clone()).await.map_err(|error| RedisError::of(&error))
     }
-}
-
-/// A job as it was popped; `None` = nonsense.
-fn spot(words: &[Vec<u8>]) -> Option<Spot> {
-    let [queue, priority, id] = words else { return None };
-    Some(Spot {
-        queue: String::from_utf8(queue.clone()).ok()?,
-        priority: std::str::from_utf8(priority).ok()?.parse().ok()?,
-        job: JobId::new(Uuid::try_parse_ascii(id).ok()?),
-    })
 }

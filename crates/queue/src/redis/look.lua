@@ -2,12 +2,14 @@
 -- Answers: whether Redis still has what it was given, and for each queue how many; -1 = only the store has some.
 local answer = { redis.call('EXISTS', prefix .. 'windlass:epoch') }
 for at = 3, #ARGV do
-  local queue = ARGV[at]
+  local queue, more = ARGV[at], left(ARGV[at])
   local n = call('ZCOUNT', of(queue, 'delayed'), '-inf', ARGV[2])
   for _, priority in ipairs(call('ZREVRANGE', of(queue, 'priorities'), 0, 127)) do
-    n = n + call('LLEN', list(queue, priority))
+    if not more or (tonumber(priority) or more) >= more then
+      n = n + call('LLEN', list(queue, priority))
+    end
   end
-  if n == 0 and left(queue) then
+  if n == 0 and more then
     n = -1
   end
   answer[#answer + 1] = n

@@ -1,8 +1,6 @@
 -- Takes jobs to where they are by now, one after another.
 -- ARGV: prefix, how many a list holds at most, and for each move: what, queue, priority, id, lease, and two more.
 local most = tonumber(ARGV[2])
--- How far from an end of a list a job is looked for: what is further in is passed over when it is popped.
-local near = 256
 local told = {}
 
 local function told_of(queue)
@@ -26,6 +24,7 @@ local function drop(queue, priority, id)
   local key = list(queue, priority)
   if call('LPOS', key, id, 'MAXLEN', near) then
     call('LREM', key, 1, id)
+    count(queue, priority, id, -1)
   end
 end
 
@@ -48,8 +47,7 @@ end
 
 -- Somebody took it and could not use it: it comes first again.
 function moves.back(queue, priority, id)
-  call('LPUSH', list(queue, priority), id)
-  call('ZADD', of(queue, 'priorities'), priority, priority)
+  put(queue, priority, id, 'LPUSH')
   told_of(queue)
 end
 

@@ -2,6 +2,7 @@
 
 use redis::ToRedisArgs;
 use uuid::Uuid;
+use uuid::fmt::Simple;
 use windlass_engine::id::JobId;
 use windlass_engine::job::{Job, State, attempt_id};
 use windlass_engine::time::Timestamp;
@@ -15,12 +16,35 @@ pub struct Spot {
     pub queue: String,
     pub priority: i32,
     pub job: JobId,
+    /// Whether it is the job of a run, which leaves some turns to those of lower classes.
+    pub is_run: bool,
 }
 
 impl Spot {
     /// Where a job is when it is ready.
     pub fn of(job: &Job) -> Self {
-        Spot { queue: job.spec.queue.clone(), priority: job.spec.priority, job: job.id }
+        let (queue, is_run) = (job.spec.queue.clone(), job.spec.run.is_some());
+        Spot { queue, priority: job.spec.priority, job: job.id, is_run }
+    }
+
+    /// The id as it stands in lists: without hyphens if it is of a run. Whoever does not know of the difference reads
+    /// both.
+    pub(super) fn spelled(&self) -> String {
+        match self.is_run {
+            true => self.job.uuid().simple().to_string(),
+            false => shown(self.job.uuid()),
+        }
+    }
+
+    /// A job as it was popped; `None` = nonsense.
+    pub(super) fn read(words: &[Vec<u8>]) -> Option<Spot> {
+        let [queue, priority, id] = words else { return None };
+        Some(Spot {
+            queue: String::from_utf8(queue.clone()).ok()?,
+            priority: std::str::from_utf8(priority).ok()?.parse().ok()?,
+            job: JobId::new(Uuid::try_parse_ascii(id).ok()?),
+            is_run: id.len() == Simple::LENGTH,
+        })
     }
 }
 
@@ -120,9 +144,8 @@ impl Move {
 }
 
 fn words(what: &str, at: &Spot, lease: String, one: String, other: String, out: &mut Vec<Vec<u8>>) {
-    let Spot { queue, priority, job } = at;
-    let (priority, job) = (priority.to_string(), shown(job.uuid()));
-    let seven = [what, queue, &priority, &job, &lease, &one, &other];
+    let (priority, job) = (at.priority.to_string(), at.spelled());
+    let seven = [what, &at.queue, &priority, &job, &lease, &one, &other];
     seven.iter().for_each(|word| word.write_redis_args(out));
 }
 

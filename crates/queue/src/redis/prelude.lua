@@ -1,9 +1,21 @@
 local prefix = ARGV[1]
 
+-- How far from an end of a list a job is looked for: what is further in is passed over when it is popped.
+local near = 256
+
+local function is_nonsense(answer)
+  for _, what in ipairs({ 'WRONGTYPE', 'not an integer', 'overflow' }) do
+    if string.find(answer.err, what, 1, true) then
+      return true
+    end
+  end
+  return false
+end
+
 -- What a key holds that it should not hold is of no use to anybody: it goes, and the store has what is true.
 local function call(command, key, ...)
   local answer = redis.pcall(command, key, ...)
-  if type(answer) == 'table' and answer.err and string.find(answer.err, 'WRONGTYPE', 1, true) then
+  if type(answer) == 'table' and answer.err and is_nonsense(answer) then
     redis.call('DEL', key)
     answer = redis.pcall(command, key, ...)
   end
@@ -29,19 +41,39 @@ local function left(queue)
   return tonumber(call('GET', of(queue, 'more')) or '')
 end
 
--- Puts a job at the end of its list, unless those before it are only in the store.
+-- The id of a job of a run is written without hyphens: so a list says which of its jobs give turns to lower classes.
+local function is_run(id)
+  return #id == 32
+end
+
+local function count(queue, priority, id, by)
+  if is_run(id) then
+    call('HINCRBY', of(queue, 'runs'), priority, by)
+  end
+end
+
+-- Puts a job into its list, at this end.
+local function put(queue, priority, id, at)
+  call(at, list(queue, priority), id)
+  call('ZADD', of(queue, 'priorities'), priority, priority)
+  count(queue, priority, id, 1)
+end
+
+-- Puts a job at the end of its list, unless those before it are only in the store; whether it can be popped in its
+-- order. Of a run and behind those, it is there for the turns that are kept for lower classes: a few are enough.
 local function push(queue, priority, id, most)
-  local more = left(queue)
+  local more, n = left(queue), call('LLEN', list(queue, priority))
   if more and tonumber(priority) <= more then
+    if is_run(id) and tonumber(priority) < more and n < near then
+      put(queue, priority, id, 'RPUSH')
+    end
     return false
   end
-  local key = list(queue, priority)
-  if call('LLEN', key) >= most then
+  if n >= most then
     call('SET', of(queue, 'more'), priority)
     return false
   end
-  call('RPUSH', key, id)
-  call('ZADD', of(queue, 'priorities'), priority, priority)
+  put(queue, priority, id, 'RPUSH')
   return true
 end
 

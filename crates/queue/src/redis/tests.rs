@@ -1,5 +1,7 @@
 //! The scripts, against a real server.
 
+mod share;
+
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
@@ -8,7 +10,6 @@ use windlass_engine::id::JobId;
 use windlass_engine::job::{Job, JobInput, JobSpec, Outcome};
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::time::Timestamp;
-use windlass_store::job::ReadyPlace;
 
 use super::fixture::Server;
 use super::*;
@@ -18,7 +19,7 @@ fn job_id(n: u128) -> JobId {
 }
 
 fn spot(queue: &str, priority: i32, n: u128) -> Spot {
-    Spot { queue: queue.to_owned(), priority, job: job_id(n) }
+    Spot { queue: queue.to_owned(), priority, job: job_id(n), is_run: false }
 }
 
 fn ready(queue: &str, priority: i32, n: u128) -> Move {
@@ -146,7 +147,7 @@ async fn nonsense_of_any_kind_is_passed_over() {
 async fn what_does_not_fit_is_asked_of_the_store_before_what_comes_after_it() {
     let server = Server::start(&[]);
     let link = connect(&server).await;
-    let place = |priority, n| ReadyPlace { priority, due_at: Timestamp(0), id: job_id(n) };
+    let place = |priority, n| spot("q", priority, n);
     link.apply(&[ready("q", 0, 99), ready("q", 8, 98)]).await.unwrap();
     // The store has more of priority 2.
     link.fill("q", &[place(5, 1), place(2, 2)], true, None).await.unwrap();

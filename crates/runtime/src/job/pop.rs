@@ -69,11 +69,12 @@ impl Runtime {
                     break;
                 }
             };
-            let Popped { spots, n_nonsense, thin, is_lost } = popped;
+            let Popped { spots, n_nonsense, thin, low, is_lost } = popped;
             if is_lost {
                 relay.want_lost();
             }
             thin.iter().for_each(|queue| relay.want(queue));
+            low.iter().for_each(|queue| relay.want_classes(queue));
             if spots.is_empty() && n_nonsense == 0 {
                 break;
             }

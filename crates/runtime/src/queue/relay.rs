@@ -77,6 +77,8 @@ struct Wants {
     /// Everything, unless somebody has filled it since.
     lost: bool,
     queues: BTreeSet<String>,
+    /// Of these only what lower classes of runs have.
+    classes: BTreeSet<String>,
 }
 
 /// Why a connection is no longer used.
@@ -144,6 +146,12 @@ impl Relay {
     /// Redis may lack jobs of this queue.
     pub(crate) fn want(&self, queue: &str) {
         self.wants().queues.insert(queue.to_owned());
+        self.wanted.notify_one();
+    }
+
+    /// Redis may lack jobs of lower classes of runs of this queue, which get turns although there is more above them.
+    pub(crate) fn want_classes(&self, queue: &str) {
+        self.wants().classes.insert(queue.to_owned());
         self.wanted.notify_one();
     }
 
@@ -300,13 +308,16 @@ impl Runtime {
                     self.want_overdue(relay, SWEEP, |_| true).await;
                 },
             }
-            let Wants { everything, lost, queues } = std::mem::take(&mut *relay.wants());
+            let Wants { everything, lost, queues, classes } = std::mem::take(&mut *relay.wants());
             if everything || (lost && link.filled_at().await?.is_none()) {
                 self.fill_everything(link, relay).await?;
-            } else {
-                for queue in queues {
-                    self.fill_queue(link, relay, &queue).await?;
-                }
+                continue;
+            }
+            for queue in &queues {
+                self.fill_queue(link, relay, queue).await?;
+            }
+            for queue in classes.difference(&queues) {
+                self.fill_classes(link, queue).await?;
             }
         }
     }

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod classes;
 mod cluster;
 mod deaths;
 mod limits;

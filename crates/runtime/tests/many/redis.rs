@@ -29,7 +29,7 @@ fn at(server: &Server) -> Redis {
     Redis::at(&server.address()).unwrap()
 }
 
-async fn until(what: &str, within: Duration, seen: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, within: Duration, seen: impl Fn() -> bool) {
     let begun = Instant::now();
     while !seen() {
         assert!(begun.elapsed() < within, "never: {what}");
@@ -45,7 +45,7 @@ async fn all_up(servers: &[Runtime]) {
 }
 
 /// Two servers on one store in memory and one Redis.
-async fn two() -> (Server, Cluster) {
+pub(crate) async fn two() -> (Server, Cluster) {
     let redis = Server::start(&[]);
     let cluster = Cluster::with(2, Some(at(&redis))).await;
     all_up(&cluster.servers).await;

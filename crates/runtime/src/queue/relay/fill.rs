@@ -1,11 +1,14 @@
 //! Filling Redis from the store.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use uuid::Uuid;
+use windlass_engine::id::JobId;
 use windlass_engine::time::Timestamp;
-use windlass_queue::redis::{Link, Move};
-use windlass_store::job::{JobQuery, JobRow, JobStatus, ReadyQuery};
+use windlass_queue::redis::{HIGHEST, LOWEST, Link, Move, Spot};
+use windlass_store::job::{JobQuery, JobRow, JobStatus, ReadyPlace, ReadyQuery};
 use windlass_store::page::{Order, Part};
 
 use super::{BATCH, Broken, Relay};
@@ -17,6 +20,9 @@ const TOGETHER: Duration = Duration::from_millis(300);
 const TURN: Duration = Duration::from_millis(250);
 /// Ready jobs of a queue that Redis is given at once; the next ones follow when these are gone.
 const QUEUE_MAX: usize = 10_000;
+/// Jobs of runs of a lower class that Redis is given at once, if the store has more above them: several times what is
+/// handed out of it until it is given more.
+const CLASS_MAX: usize = 256;
 /// Jobs that are shown as waiting, held or dead, of each at most: they are only shown, so the rest can be missing.
 const SHOWN_MAX: usize = 10_000;
 /// Jobs that are read at once, with their payloads.
@@ -74,14 +80,58 @@ impl Runtime {
             limit: QUEUE_MAX,
             ..ReadyQuery::default()
         };
-        let places = self.store().ready_places(query).await.map_err(RuntimeError::from)?;
+        let places = self.store().ready_places(query.clone()).await.map_err(RuntimeError::from)?;
+        // Whatever of it is of a run is among the first of those.
+        let of_runs = ReadyQuery { is_of_runs: true, limit: places.len(), ..query };
+        let runs = match places.is_empty() {
+            true => Vec::new(),
+            false => self.store().ready_places(of_runs).await.map_err(RuntimeError::from)?,
+        };
+        let runs: HashSet<JobId> = runs.iter().map(|place| place.id).collect();
         let more = places.last().filter(|_| places.len() >= QUEUE_MAX).map(|last| last.priority);
-        let mut parts = places.chunks(BATCH).peekable();
+        let spots: Vec<Spot> =
+            places.iter().map(|place| spot(queue, place, runs.contains(&place.id))).collect();
+        let mut low = Vec::new();
+        for class in LOWEST..more.unwrap_or(LOWEST).min(HIGHEST) {
+            if !runs.is_empty() {
+                low.extend(self.first_of_class(queue, class).await?);
+            }
+        }
+        let mut parts = spots.chunks(BATCH).peekable();
         while let Some(part) = parts.next() {
             link.fill(queue, part, false, more.filter(|_| parts.peek().is_none())).await?;
+            // Not after the others: somebody may pop as fast as they come.
+            if !low.is_empty() && parts.peek().is_some() {
+                link.fill(queue, &std::mem::take(&mut low), false, None).await?;
+            }
         }
         relay.n_fills.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Gives Redis the first jobs of runs of each class that is behind more than Redis has, for the turns that are kept
+    /// for them.
+    pub(super) async fn fill_classes(&self, link: &Link, queue: &str) -> Result<(), Broken> {
+        for class in LOWEST..HIGHEST {
+            link.fill_class(queue, class, &self.first_of_class(queue, class).await?).await?;
+        }
+        Ok(())
+    }
+
+    /// The first jobs of runs of a class.
+    async fn first_of_class(&self, queue: &str, class: i32) -> Result<Vec<Spot>, Broken> {
+        let start = ReadyPlace { priority: class, due_at: Timestamp(i64::MIN), id: JobId::new(Uuid::nil()) };
+        let query = ReadyQuery {
+            queues: vec![queue.to_owned()],
+            is_of_runs: true,
+            from: Some(start),
+            now: self.clock().now(),
+            limit: CLASS_MAX,
+            ..ReadyQuery::default()
+        };
+        let places = self.store().ready_places(query).await.map_err(RuntimeError::from)?;
+        let of_class = places.iter().filter(|place| place.priority == class);
+        Ok(of_class.map(|place| spot(queue, place, true)).collect())
     }
 
     /// Shows where jobs are that cannot be popped.
@@ -102,4 +152,8 @@ impl Runtime {
         }
         Ok(())
     }
+}
+
+fn spot(queue: &str, place: &ReadyPlace, is_run: bool) -> Spot {
+    Spot { queue: queue.to_owned(), priority: place.priority, job: place.id, is_run }
 }
