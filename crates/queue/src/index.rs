@@ -48,6 +48,7 @@ pub(crate) struct Index {
     is_alone: bool,
     /// Whether others say who gets the jobs of queues without limits, whoever asks by queue.
     is_elsewhere: bool,
+    written: elsewhere::Written,
     rows: HashMap<JobId, Slot>,
     queues: Lists,
     services: Lists,
@@ -137,6 +138,7 @@ impl Index {
         Index {
             is_alone: is_all,
             is_elsewhere: false,
+            written: elsewhere::Written::default(),
             rows: HashMap::new(),
             queues: Lists::new(others),
             services: Lists::new(others),
@@ -283,7 +285,7 @@ impl Index {
     /// Adds a ready job and wakes somebody for it. When there is no room, the last of its queue is left to the store.
     fn insert_ready(&mut self, row: Arc<JobRow>, is_offered: bool) {
         if self.is_elsewhere && !self.gates.contains_key(&row.job.spec.queue) {
-            return self.insert_for_service(row);
+            return self.insert_for_service(row, is_offered);
         }
         let (key, n_kept) = (Key::of(&row), self.n_kept(&row.job.spec.queue));
         while self.ready.is_full(&self.limits) {

@@ -233,7 +233,8 @@ impl Index {
             bytes = bytes.saturating_add(weight_of(&row));
             // One whose queue has got limits since is read by itself.
             if !self.gates.contains_key(&row.job.spec.queue) && !self.is_old(row.id(), row.rev) {
-                let is_offered = self.remove(row.id()).is_some_and(|slot| slot.is_offered);
+                let was_offered = self.remove(row.id()).is_some_and(|slot| slot.is_offered);
+                let is_offered = was_offered || self.written.has(row.id());
                 // The store counts a job as ready as soon as its wait is over, before anybody said so.
                 self.add_ready(Arc::new(row), is_offered);
             }

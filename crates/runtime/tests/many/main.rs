@@ -9,4 +9,5 @@ mod deaths;
 mod limits;
 mod news;
 mod redis;
+mod services;
 mod storm;

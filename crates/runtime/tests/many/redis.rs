@@ -52,6 +52,19 @@ pub(crate) async fn two() -> (Server, Cluster) {
     (redis, cluster)
 }
 
+/// Two servers on one PostgreSQL and one Redis.
+pub(crate) async fn on_postgres(address: &str, redis: &Server) -> Vec<Runtime> {
+    let mut servers = Vec::new();
+    for nth in 0..2 {
+        let store = Postgres::open(address, Durability::Fast).await.unwrap();
+        let (name, redis) = (format!("server {nth}"), Some(at(redis)));
+        let settings = Settings { name, is_alone: false, redis, ..Settings::default() };
+        servers.push(Runtime::start_up(Arc::new(store), settings).await.unwrap());
+    }
+    all_up(&servers).await;
+    servers
+}
+
 fn waiting(server: &Runtime, queue: &str) -> tokio::task::JoinHandle<Vec<JobId>> {
     let (server, claim) = (server.clone(), claim(queue, 1, PATIENCE));
     tokio::spawn(async move { server.claim(claim).await.unwrap().iter().map(|one| one.job).collect() })
@@ -313,14 +326,7 @@ async fn nothing_is_lost_and_nothing_done_twice_whatever_becomes_of_redis() {
     const N: usize = 2_000;
     let scratch = scratch().await;
     let mut redis = tokio::task::block_in_place(|| Server::start(&[]));
-    let mut servers = Vec::new();
-    for nth in 0..2 {
-        let store = Postgres::open(&scratch.address, Durability::Fast).await.unwrap();
-        let (name, redis) = (format!("server {nth}"), Some(at(&redis)));
-        let settings = Settings { name, is_alone: false, redis, ..Settings::default() };
-        servers.push(Runtime::start_up(Arc::new(store), settings).await.unwrap());
-    }
-    all_up(&servers).await;
+    let servers = on_postgres(&scratch.address, &redis).await;
     let crowd = Crowd::start(&servers, 3);
     let making = {
         let servers = servers.clone();
