@@ -10,6 +10,7 @@ use windlass_sdk::types::{self, RunStatus, RunsQuery, Worker};
 
 use crate::output;
 use crate::session::{Options, in_words, now_ms};
+use crate::stats;
 
 /// How far two clocks may be apart before somebody should look.
 const SKEW_MS: i64 = 2_000;
@@ -149,7 +150,13 @@ async fn ready(client: &Client) -> Vec<Finding> {
     } else {
         Finding::ok("clock", "the two clocks agree".to_owned())
     };
-    vec![ready, clock]
+    let redis = readiness.redis.map(|redis| match redis.up {
+        true => Finding::ok("redis", stats::redis(&redis)),
+        false => {
+            Finding::warning("redis", stats::redis(&redis), "look at Redis, and into the log of the server")
+        }
+    });
+    [ready, clock].into_iter().chain(redis).collect()
 }
 
 async fn workers(client: &Client) -> Vec<Finding> {

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use windlass_sdk::types::{
-    FlowStats, Level, NodeDurations, NodePace, NodeStretch, Parallelism, ProcessStats, RunPace, RunStats,
-    RunStretch, Spread, Stats,
+    FlowStats, Level, NodeDurations, NodePace, NodeStretch, Parallelism, ProcessStats, RedisStats, RunPace,
+    RunStats, RunStretch, Spread, Stats,
 };
 
 use crate::output::{self, Output};
@@ -56,6 +56,7 @@ fn server_text(stats: &Stats, out: &Output) -> String {
         ("open files", number(open_files)),
         ("threads", number(threads)),
         ("tasks", tasks.to_string()),
+        ("redis", stats.redis.as_ref().map(redis).unwrap_or_default()),
         ("flows", stats.flows.join(", ")),
     ]);
     let load = &stats.parallelism;
@@ -66,6 +67,13 @@ fn server_text(stats: &Stats, out: &Output) -> String {
     let parallelism = out.table_text(["last", "at once", "most", "of the time"], &rows);
     let (nodes, runs) = (nodes_text(&stats.nodes, out), runs_text(&stats.runs, out));
     format!("{facts}\n{parallelism}\n\n{nodes}\n\n{runs}")
+}
+
+/// How it goes with Redis, for people.
+pub(crate) fn redis(redis: &RedisStats) -> String {
+    let RedisStats { up, outages, fills } = redis;
+    let state = if *up { "up" } else { "away, jobs are handed out without it" };
+    format!("{state}; {outages} outages, {fills} fills")
 }
 
 fn flow_text(stats: &FlowStats, out: &Output) -> String {

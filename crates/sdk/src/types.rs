@@ -62,8 +62,8 @@ pub use schedule::{
 };
 pub use service::{Service, ServiceChange};
 pub use stats::{
-    FlowStats, Level, Load, NodeDurations, NodePace, NodeStretch, Parallelism, ProcessStats, RunPace,
-    RunStats, RunStretch, ServerStats, Stats,
+    FlowStats, Level, Load, NodeDurations, NodePace, NodeStretch, Parallelism, ProcessStats, RedisStats,
+    RunPace, RunStats, RunStretch, ServerStats, Stats,
 };
 pub use task::{
     BackoffKind, NewTask, Task, TaskBackoff, TaskCost, TaskCreated, TaskDetail, TaskList, TaskRun, TaskRuns,

@@ -21,7 +21,9 @@ pub(crate) use node::{Found, each_node};
 pub(crate) use page::{counted, label, limit, list, order, part, slice};
 pub(crate) use round::round_plan;
 pub(crate) use run::{priority, run, run_state, status, summary};
-pub(crate) use stats::{node_durations, node_pace, parallelism, quotient, run_pace, spread, spread_of};
+pub(crate) use stats::{
+    node_durations, node_pace, parallelism, quotient, redis, run_pace, spread, spread_of,
+};
 pub(crate) use trace::{attempt, entry};
 pub(crate) use why::reason;
 

@@ -9,7 +9,8 @@ use windlass_queue::redis::fixture::Server as Redis;
 use windlass_sdk::Client;
 use windlass_store::conformance::cluster::Cluster as Database;
 
-use crate::server::Server;
+use crate::desk::Desk;
+use crate::server::{Place, Server};
 use crate::talk::{expect, get, post, seen};
 
 /// Within this, whatever Redis lost is handed out again.
@@ -198,4 +199,29 @@ async fn a_server_on_a_file_hands_out_through_redis_too() {
         n += claim(&client, 1, 5_000).await.len();
     }
     assert!(claim(&client, 1, 0).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_says_whether_its_redis_is_up() {
+    let mut redis = tokio::task::block_in_place(|| Redis::start(&[]));
+    let server = Server::start(&["--queue", &redis.address()]).await;
+    let desk = Desk { server, place: Place::new() };
+    let client = desk.server.client();
+    let doctor = || {
+        let found = desk.json(&["doctor"]);
+        found.as_array().unwrap().iter().find(|one| one["check"] == "redis").unwrap().clone()
+    };
+    for (is_up, status, shown) in [(true, "ok", "up; 0 outages"), (false, "warning", "away, ")] {
+        uses_redis(&desk.server, is_up).await;
+        // It takes work either way.
+        let (ready, stats) = (get(&client, "/readyz").await, get(&client, "/api/v1/stats").await);
+        assert_eq!((&ready["ready"], &ready["redis"]["up"]), (&json!(true), &json!(is_up)), "{ready}");
+        assert_eq!(stats["redis"]["up"], json!(is_up), "{stats}");
+        assert_eq!(stats["redis"]["outages"], json!(u8::from(!is_up)), "{stats}");
+        let text = desk.text(&["stats", "-o", "table"]);
+        let line = text.lines().find(|line| line.starts_with("redis ")).unwrap();
+        assert!(line.contains(shown), "{line}");
+        assert_eq!(tokio::task::block_in_place(doctor)["status"], status);
+        tokio::task::block_in_place(|| redis.kill());
+    }
 }

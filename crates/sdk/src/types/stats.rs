@@ -16,6 +16,9 @@ pub struct Stats {
     pub flows: Vec<String>,
     pub server: ServerStats,
     pub process: ProcessStats,
+    /// Only if the server hands out jobs through Redis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redis: Option<RedisStats>,
 }
 
 /// How a flow went on the server that answers since it started.
@@ -175,6 +178,17 @@ pub struct ServerStats {
     pub calls: u64,
     /// Inputs that wait to be decided.
     pub inputs: u64,
+}
+
+/// How it goes with the Redis that a server hands out jobs through.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct RedisStats {
+    /// Whether jobs are handed out through it now; while they are not, the store alone is used, and nothing is lost.
+    pub up: bool,
+    /// How often it was away since the server started.
+    pub outages: u64,
+    /// How often a queue was filled from the store.
+    pub fills: u64,
 }
 
 /// What the process of the server uses; null where its system does not say.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Time;
+use super::{RedisStats, Time};
 
 /// All workers, dead or alive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -67,4 +67,7 @@ pub struct Readiness {
     /// What keeps it from taking work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub troubles: Vec<String>,
+    /// Only if it hands out jobs through Redis. One that is away keeps it from nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redis: Option<RedisStats>,
 }

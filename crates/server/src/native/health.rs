@@ -23,5 +23,6 @@ pub(crate) async fn readyz(State(app): State<App>) -> (StatusCode, Json<Readines
     let troubles = app.runtime.troubles();
     let ready = troubles.is_empty();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(Readiness { ready, timestamp: shape::time(app.runtime.clock().now()), troubles }))
+    let redis = app.runtime.redis_stats().map(shape::redis);
+    (status, Json(Readiness { ready, timestamp: shape::time(app.runtime.clock().now()), troubles, redis }))
 }

@@ -45,6 +45,7 @@ pub(crate) async fn server(State(app): State<App>) -> Answer<Json<Stats>> {
         flows,
         server: held(&seen),
         process: process(seen.process),
+        redis: app.runtime.redis_stats().map(shape::redis),
     }))
 }
 

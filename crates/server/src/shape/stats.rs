@@ -1,10 +1,10 @@
 //! How things went, as clients read it.
 
 use windlass_engine::parallelism::{Parallelism as Found, levels_of};
-use windlass_runtime::queue::{QueueStats, Spread as Seen, Stretch};
+use windlass_runtime::queue::{QueueStats, RedisStats as RedisFound, Spread as Seen, Stretch};
 use windlass_runtime::stats::{FlowStats, NodeStats, Totals};
 use windlass_sdk::types::{
-    Level, NodeDurations, NodePace, NodeStretch, Parallelism, RunPace, RunStretch, Spread,
+    Level, NodeDurations, NodePace, NodeStretch, Parallelism, RedisStats, RunPace, RunStretch, Spread,
 };
 
 /// How long the stretches are, in seconds.
@@ -35,6 +35,11 @@ pub(crate) fn spread_of(mut times: Vec<u64>) -> Spread {
         times.get(usize::try_from(rank - 1).unwrap_or(usize::MAX)).copied()
     };
     Spread { mean: sum.checked_div(n), p50: at(50), p95: at(95), p99: at(99), max: times.last().copied() }
+}
+
+pub(crate) fn redis(found: RedisFound) -> RedisStats {
+    let RedisFound { is_up, n_fills, n_outages } = found;
+    RedisStats { up: is_up, outages: n_outages, fills: n_fills }
 }
 
 pub(crate) fn parallelism(found: &Found) -> Parallelism {

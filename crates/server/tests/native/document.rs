@@ -223,6 +223,8 @@ async fn a_server_says_that_it_is_there_and_whether_it_takes_work() {
     let ready = host.get("/readyz").await.ok();
     assert_eq!(ready["ready"], true);
     assert!(ready["timestamp"].as_str().unwrap().ends_with('Z'));
+    // It has none.
+    assert!(ready.get("redis").is_none() && host.get("/api/v1/stats").await.ok().get("redis").is_none());
     host.runtime.shut_down(std::time::Duration::ZERO).await;
     let told = host.get("/readyz").await;
     assert_eq!((told.status.as_u16(), &told.json()["ready"]), (503, &Value::Bool(false)));
