@@ -11,3 +11,4 @@ mod news;
 mod redis;
 mod services;
 mod storm;
+mod troubles;

@@ -1,29 +1,24 @@
 //! Servers that hand out jobs through one Redis: it may be killed, emptied, filled with nonsense or stopped, and
 //! everything goes on.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 use windlass_engine::id::JobId;
 use windlass_engine::job::JobSpec;
 use windlass_queue::redis::Redis;
 use windlass_queue::redis::fixture::Server;
-use windlass_runtime::job::{Claim, Verdict};
+use windlass_runtime::job::Claim;
 use windlass_runtime::{Runtime, Settings};
-use windlass_store::conformance::cluster::scratch;
-use windlass_store::job::{JobQuery, JobStatus};
-use windlass_store::page::Part;
 use windlass_store::queue::QueueLimits;
-use windlass_store::{Durability, Postgres, Store};
+use windlass_store::{Durability, Postgres};
 
 use crate::cluster::{Cluster, PATIENCE, SOON, claim, done, spec};
 
 /// Within this, whatever Redis lost is handed out again.
-const BACK: Duration = Duration::from_secs(10);
+pub(crate) const BACK: Duration = Duration::from_secs(10);
 
 fn at(server: &Server) -> Redis {
     Redis::at(&server.address()).unwrap()
@@ -37,7 +32,7 @@ pub(crate) async fn until(what: &str, within: Duration, seen: impl Fn() -> bool)
     }
 }
 
-async fn all_up(servers: &[Runtime]) {
+pub(crate) async fn all_up(servers: &[Runtime]) {
     until("every server uses Redis", BACK, || {
         servers.iter().all(|server| server.redis_stats().is_some_and(|stats| stats.is_up))
     })
@@ -246,118 +241,4 @@ async fn what_a_dead_server_may_not_have_told_is_read_from_the_store() {
     let before = second.redis_stats().unwrap().n_fills;
     cluster.cut(0).await;
     until("the queue is filled", PATIENCE, || second.redis_stats().unwrap().n_fills > before).await;
-}
-
-/// Workers of both servers, all of which note what they were given and what came of it.
-struct Crowd {
-    granted: Arc<Mutex<BTreeMap<JobId, usize>>>,
-    ended: Arc<Mutex<BTreeMap<JobId, usize>>>,
-    stop: CancellationToken,
-    tasks: Vec<tokio::task::JoinHandle<()>>,
-}
-
-impl Crowd {
-    fn start(servers: &[Runtime], each: usize) -> Self {
-        let mut crowd = Crowd {
-            granted: Arc::default(),
-            ended: Arc::default(),
-            stop: CancellationToken::new(),
-            tasks: Vec::new(),
-        };
-        for (nth, server) in servers.iter().enumerate() {
-            for n in 0..each {
-                let worker = format!("w{nth}-{n}");
-                crowd.tasks.push(tokio::spawn(work(
-                    server.clone(),
-                    Claim { worker, ..claim("q", 1 + n * 3, Duration::from_millis(500)) },
-                    (crowd.granted.clone(), crowd.ended.clone()),
-                    crowd.stop.clone(),
-                )));
-            }
-        }
-        crowd
-    }
-
-    fn n_ended(&self) -> usize {
-        self.ended.lock().unwrap().len()
-    }
-}
-
-type Counts = Arc<Mutex<BTreeMap<JobId, usize>>>;
-
-async fn work(server: Runtime, claim: Claim, (granted, ended): (Counts, Counts), stop: CancellationToken) {
-    while !stop.is_cancelled() {
-        let claimed = server.claim(claim.clone()).await.unwrap();
-        for one in &claimed {
-            *granted.lock().unwrap().entry(one.job).or_default() += 1;
-        }
-        let ends = claimed.iter().map(|one| done(one, json!(1))).collect();
-        for (one, verdict) in claimed.iter().zip(server.finish(ends).await) {
-            if verdict.unwrap() == Verdict::Ok {
-                *ended.lock().unwrap().entry(one.job).or_default() += 1;
-            }
-        }
-    }
-}
-
-/// What can become of a Redis.
-async fn trouble(redis: &mut Server, nth: usize) {
-    match nth % 3 {
-        0 => {
-            tokio::task::block_in_place(|| redis.kill());
-            tokio::time::sleep(Duration::from_millis(200)).await;
-            tokio::task::block_in_place(|| redis.launch());
-        }
-        1 => {
-            redis.cli(&["FLUSHALL"]);
-        }
-        _ => {
-            for key in ["queue:q:ready", "queue:q:ready:5", "queue:q:ready:x"] {
-                redis.cli(&["RPUSH", key, "nonsense", "", "00000000-0000-7000-8000-000000000000"]);
-            }
-            redis.cli(&["SET", "queue:q:priorities", "nonsense"]);
-            redis.cli(&["ZADD", "queue:q:delayed", "1", "nonsense:99"]);
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_lost_and_nothing_done_twice_whatever_becomes_of_redis() {
-    const N: usize = 2_000;
-    let scratch = scratch().await;
-    let mut redis = tokio::task::block_in_place(|| Server::start(&[]));
-    let servers = on_postgres(&scratch.address, &redis).await;
-    let crowd = Crowd::start(&servers, 3);
-    let making = {
-        let servers = servers.clone();
-        tokio::spawn(async move {
-            for n in 0..N / 25 {
-                let specs = (0..25).map(|at| JobSpec { priority: at % 3, ..spec("q") }).collect();
-                servers[n % 2].create_jobs(specs).await.unwrap();
-                tokio::time::sleep(Duration::from_millis(25)).await;
-            }
-        })
-    };
-    let mut n_troubles = 0;
-    while n_troubles < 15 || !making.is_finished() {
-        trouble(&mut redis, n_troubles).await;
-        n_troubles += 1;
-        tokio::time::sleep(Duration::from_millis(150)).await;
-    }
-    making.await.unwrap();
-    until("all are done", BACK, || crowd.n_ended() == N).await;
-    all_up(&servers).await;
-    crowd.stop.cancel();
-    for task in crowd.tasks {
-        task.await.unwrap();
-    }
-    assert!(crowd.granted.lock().unwrap().values().all(|n| *n == 1), "somebody was given what another had");
-    assert!(crowd.ended.lock().unwrap().values().all(|n| *n == 1));
-    let store: &dyn Store = &scratch.store;
-    let part = Part { count: true, limit: 1, ..Part::default() };
-    let query = JobQuery { statuses: vec![JobStatus::Completed], part, ..JobQuery::default() };
-    assert_eq!(store.jobs(query).await.unwrap().total, Some(N as u64));
-    for server in &servers {
-        server.shut_down(Duration::from_secs(1)).await;
-    }
 }
