@@ -15,6 +15,7 @@ pub mod cluster;
 pub mod commits;
 pub mod flows;
 pub mod jobs;
+pub mod keeper;
 pub mod keys;
 pub mod letters;
 pub mod lists;

@@ -5,53 +5,37 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot start its Redis has failed")]
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use windlass_store::conformance::keeper::Keeper;
 
 /// How long a server may take to start: a loaded machine is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Ends the server and removes its directory when whoever holds the other end of its input is gone.
-const WATCH: &str = r#"read -r _; kill -KILL "$(cat "$1/pid")" 2>/dev/null; rm -rf "$1""#;
+/// How it ends.
+const END: &str = r#"kill -KILL "$(cat "$1/pid")""#;
 
 /// A server.
 #[derive(Debug)]
 pub struct Server {
-    directory: PathBuf,
+    keeper: Keeper,
     flags: Vec<String>,
     child: Option<Child>,
-    // Closed when this is dropped, or the process ends.
-    watch: (Child, ChildStdin),
 }
 
 impl Server {
     /// Starts a server that keeps nothing on the disk; these flags are its own.
     pub fn start(flags: &[&str]) -> Server {
-        static MADE: AtomicU64 = AtomicU64::new(0);
-        let name = format!("windlass-redis-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-        let directory = std::env::temp_dir().join(name);
-        fs::create_dir(&directory).unwrap();
-        let mut watch = Command::new("sh")
-            .args(["-c", WATCH, "watch"])
-            .arg(&directory)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        let held = watch.stdin.take().unwrap();
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        let mut server = Server { directory, flags, child: None, watch: (watch, held) };
+        let mut server = Server { keeper: Keeper::of("redis", END), flags, child: None };
         server.launch();
         server
     }
 
     fn socket(&self) -> PathBuf {
-        self.directory.join("redis.sock")
+        self.keeper.directory().join("redis.sock")
     }
 
     /// Where it is.
@@ -61,14 +45,15 @@ impl Server {
 
     /// Starts it, or starts it again, and waits until it answers.
     pub fn launch(&mut self) {
-        let log = fs::OpenOptions::new().create(true).append(true).open(self.directory.join("log")).unwrap();
+        let directory = self.keeper.directory().to_owned();
+        let log = fs::OpenOptions::new().create(true).append(true).open(directory.join("log")).unwrap();
         let child = Command::new("redis-server")
             .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
             .arg(self.socket())
             .arg("--pidfile")
-            .arg(self.directory.join("pid"))
+            .arg(directory.join("pid"))
             .arg("--dir")
-            .arg(&self.directory)
+            .arg(&directory)
             .args(&self.flags)
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
@@ -83,7 +68,7 @@ impl Server {
         // It tells nobody when it is there: it has to be asked. One with a password says at least that.
         while !self.cli(&["PING"]).is_some_and(|told| told.contains("PONG") || told.contains("NOAUTH")) {
             let ended = self.child.as_mut().unwrap().try_wait().unwrap();
-            let log = || fs::read_to_string(self.directory.join("log")).unwrap_or_default();
+            let log = || fs::read_to_string(directory.join("log")).unwrap_or_default();
             assert!(ended.is_none() && begun.elapsed() < PATIENCE, "redis does not start:\n{}", log());
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -121,9 +106,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let (watch, held) = &mut self.watch;
-        drop(held.write_all(b"\n"));
-        drop(watch.wait());
+        self.keeper.end();
         if let Some(mut child) = self.child.take() {
             drop(child.wait());
         }

@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -20,11 +20,12 @@ pub use disk::Disk;
 use scratch::TEMPLATE;
 pub use scratch::{Scratch, scratch, shared};
 
+use super::keeper::Keeper;
+
 /// How long a server may take to start: a loaded machine is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Ends the server and removes its directory when whoever holds the other end of its input is gone.
-const WATCH: &str = r#"read -r _; kill -QUIT "$(head -n1 "$1/data/postmaster.pid")" 2>/dev/null
-    for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf "$1" && break; sleep 0.2; done"#;
+/// How it ends.
+const END: &str = r#"kill -QUIT "$(head -n1 "$1/data/postmaster.pid")""#;
 
 /// A server with databases.
 #[derive(Debug)]
@@ -36,8 +37,7 @@ pub struct Cluster {
     network: Option<u32>,
     server: Option<Child>,
     disk: Option<Disk>,
-    // Closed when this is dropped, or the process ends.
-    _watch: (Child, ChildStdin),
+    keeper: Keeper,
     n_databases: AtomicU64,
 }
 
@@ -58,24 +58,12 @@ impl Cluster {
     }
 
     fn made(network: Option<u32>, is_durable: bool, others: &[&str]) -> Cluster {
-        static MADE: AtomicU64 = AtomicU64::new(0);
-        let name = format!("windlass-pg-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-        let directory = std::env::temp_dir().join(name);
-        fs::create_dir(&directory).unwrap();
+        let keeper = Keeper::of("pg", END);
+        let directory = keeper.directory().to_owned();
         let owner = owner();
         if let Some((user, group)) = owner {
             chown(&directory, Some(user), Some(group)).unwrap();
         }
-        let mut watch = Command::new("sh")
-            .args(["-c", WATCH, "watch"])
-            .arg(&directory)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        let held = watch.stdin.take().unwrap();
         // Each server of a test has up to seventeen, and every core may have a test.
         let listen = if network.is_some() { "listen_addresses=*" } else { "listen_addresses=" };
         let mut settings = vec!["max_connections=500".to_owned(), listen.to_owned()];
@@ -90,7 +78,7 @@ impl Cluster {
             network,
             server: None,
             disk: None,
-            _watch: (watch, held),
+            keeper,
             n_databases: AtomicU64::new(0),
         };
         cluster.make();
@@ -160,7 +148,7 @@ impl Cluster {
         for setting in &self.settings {
             command.arg("-c").arg(setting);
         }
-        // In a group of its own: what is typed to end a test ends it through its watcher.
+        // In a group of its own: what is typed to end a test ends it through its keeper.
         let server = command.stdout(log.try_clone().unwrap()).stderr(log).process_group(0).spawn().unwrap();
         self.server = Some(server);
     }
@@ -308,10 +296,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        let (watch, held) = &mut self._watch;
-        // The word that ends it all: the watcher stops the server and removes the directory.
-        drop(held.write_all(b"\n"));
-        drop(watch.wait());
+        self.keeper.end();
         if let Some(mut server) = self.server.take() {
             drop(server.wait());
         }
