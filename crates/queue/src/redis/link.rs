@@ -25,6 +25,9 @@ static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
     look: script(&[include_str!("look.lua")]),
 });
 
+/// What a script answers: not all of it need be text.
+type Words = Vec<Vec<u8>>;
+
 struct Scripts {
     moves: Script,
     pop: Script,
@@ -86,11 +89,11 @@ impl Link {
         let given: Vec<String> =
             given.into_iter().chain([SHARE.to_string(), ASK_EVERY.to_string()]).collect();
         let given: Vec<&str> = given.iter().map(String::as_str).collect();
-        let (n_epochs, found, thin, low): (i64, Vec<Vec<u8>>, Vec<Vec<u8>>, Vec<Vec<u8>>) =
+        let (n_epochs, found, thin, low): (i64, Words, Words, Words) =
             self.invoke(&SCRIPTS.pop, &given, queues).await?;
         let n = found.len() / 3;
         let spots: Vec<Spot> = found.chunks_exact(3).filter_map(Spot::read).collect();
-        let names = |names: Vec<Vec<u8>>| -> Vec<String> {
+        let names = |names: Words| -> Vec<String> {
             names.into_iter().filter_map(|queue| String::from_utf8(queue).ok()).collect()
         };
         let (thin, low) = (names(thin), names(low));
