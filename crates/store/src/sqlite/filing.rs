@@ -31,7 +31,7 @@ const FILED: &str = "SELECT seq, closed_by FROM ledger_keys WHERE run = ?1 AND s
 const OF_RUN: &str = "SELECT seq, closed_by FROM ledger_keys WHERE run = ?1 AND account = ?2";
 
 /// What a charge or a deposit is filed under: what it is for, and the number of its account.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Name {
     pub(super) place: Place,
     pub(super) no: i64,
@@ -74,9 +74,9 @@ fn stored_run(run: &Option<Key>) -> &[u8] {
     run.as_ref().map_or(&[], |run| run.as_slice())
 }
 
-/// Files all of these: neighbours in the tree one after the other.
+/// Files all of these: those of a run, which are neighbours in the tree, one after the other.
 pub(super) fn file(db: &Connection, mut rows: Vec<(Name, Filing)>) -> Result<(), StoreError> {
-    rows.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    rows.sort_by_key(|(name, _)| name.place.run);
     let (whole, rest) = rows.as_chunks::<AT_ONCE>();
     let (whole, rest) = (whole.iter().map(|rows| (FILE_ALL, rows.as_slice())), rest.chunks(1));
     for (sql, rows) in whole.chain(rest.map(|row| (FILE, row))) {

@@ -46,7 +46,7 @@ impl Borrow<Posting> for Slip {
 }
 
 /// Where it is filed what a movement is for: a charge and what closes it in the same place.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     pub(super) run: Option<RunId>,
     pub(super) subject: Arc<str>,
