@@ -56,22 +56,37 @@ impl<'l> Ledger<'l> {
         Ok(rows)
     }
 
-    /// Movements with these numbers, in their order; neighbours are often on one sheet.
+    /// Movements with these numbers, in their order; neighbours are often on one sheet. The last sheets are looked
+    /// through only for what the index does not know.
     pub(super) fn at(&self, seqs: &[u64]) -> Result<Vec<LedgerRow>, StoreError> {
-        let last = self.on_last_sheets()?;
-        let mut at_hand: Vec<LedgerRow> = Vec::new();
-        let mut find = |seq: &u64| {
-            if let Ok(nth) = last.binary_search_by_key(seq, |row| row.seq) {
-                return Ok(last[nth].clone());
-            }
-            if at_hand.binary_search_by_key(seq, |row| row.seq).is_err() {
-                let sheet = sheet::sheet_of(self.db, self.no, *seq)?;
-                at_hand = sheet.map(|no| self.on_sheet(no)).transpose()?.unwrap_or_default();
-            }
-            let found = at_hand.iter().find(|row| row.seq == *seq).cloned();
-            found.ok_or_else(|| StoreError::Corrupt(format!("number {seq} of a ledger is not there")))
+        let (mut at_hand, mut last): (Vec<LedgerRow>, Option<Vec<LedgerRow>>) = (Vec::new(), None);
+        let mut found = Vec::with_capacity(seqs.len());
+        for seq in seqs {
+            let known = row_of(&at_hand, *seq).or_else(|| row_of(last.as_deref()?, *seq));
+            let row = match known {
+                Some(row) => row.clone(),
+                None => {
+                    let sheet = sheet::sheet_of(self.db, self.no, *seq)?;
+                    at_hand = sheet.map(|no| self.on_sheet(no)).transpose()?.unwrap_or_default();
+                    match row_of(&at_hand, *seq) {
+                        Some(row) => row.clone(),
+                        None => self.last_row(&mut last, *seq)?,
+                    }
+                }
+            };
+            found.push(row);
+        }
+        Ok(found)
+    }
+
+    /// A movement that the index does not know, among the last ones, which are read if nobody has.
+    fn last_row(&self, last: &mut Option<Vec<LedgerRow>>, seq: u64) -> Result<LedgerRow, StoreError> {
+        let rows = match last {
+            Some(rows) => rows,
+            None => last.insert(self.on_last_sheets()?),
         };
-        seqs.iter().map(&mut find).collect()
+        let row = row_of(rows, seq).cloned();
+        row.ok_or_else(|| StoreError::Corrupt(format!("number {seq} of a ledger is not there")))
     }
 
     /// What was made under a key.
@@ -141,6 +156,11 @@ impl<'l> Ledger<'l> {
         };
         sheet::lines(text)?.into_iter().filter(|Line(no, ..)| *no == self.no).map(row).collect()
     }
+}
+
+/// The movement with this number among others, which are in order.
+fn row_of(rows: &[LedgerRow], seq: u64) -> Option<&LedgerRow> {
+    rows.binary_search_by_key(&seq, |row| row.seq).ok().map(|nth| &rows[nth])
 }
 
 /// The number by which the ledger knows an account.

@@ -137,16 +137,19 @@ impl Purses {
                 known.push(movement.closes(held));
                 return Ok(());
             }
-            let filing = match made {
-                Some(made) => Some(made.filing),
-                None => filing::filed(db, &name)?,
+            let (filing, is_indexed) = match made {
+                Some(made) => (Some(made.filing), false),
+                None => (filing::filed(db, &name)?, true),
             };
             let Some(Filing { seq, closed_by }) = filing else { return Ok(()) };
             let closed_by = match movement.kind {
                 Kind::Charge | Kind::Deposit => None,
                 Kind::Settle | Kind::Refund => closed_by,
             };
-            book.flush(db)?;
+            // What is not in the index may be on the sheet that is being written.
+            if !is_indexed || closed_by.is_some() {
+                book.flush(db)?;
+            }
             let rows =
                 Ledger::of(db, slip.account(), no).at(&Vec::from_iter([seq].into_iter().chain(closed_by)))?;
             known.extend(rows.into_iter().map(|row| row.posting.movement));

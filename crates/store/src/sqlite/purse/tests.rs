@@ -133,6 +133,20 @@ fn a_charge_that_has_been_open_for_long_is_filed_and_closed_there() {
 }
 
 #[test]
+fn a_charge_of_old_is_found_without_the_last_sheets() {
+    let desk = desk();
+    post(&desk, charge()).unwrap();
+    desk.purses().write(&desk).unwrap();
+    pay_until_indexed(&desk);
+    desk.forget();
+    // The writer has read the last sheets once, and does not need them any more.
+    post(&desk, Movement::charge("charge:y".to_owned(), 1)).unwrap();
+    let sheets = "UPDATE ledger_sheets SET movements = 'lost' WHERE no > (SELECT sheet FROM ledger_indexed)";
+    assert!(desk.execute(sheets, []).unwrap() > 30);
+    post(&desk, Movement::settle("charge:x", 60, 60)).unwrap();
+}
+
+#[test]
 fn what_is_open_is_found_whether_or_not_it_is_filed() {
     let run = RunId::new(uuid::Uuid::from_u128(1));
     let key = charge_key(run, "a", 1);
