@@ -150,7 +150,13 @@ async fn nothing_acknowledged_is_lost_when_the_disk_of_the_database_is_full() {
         assert_eq!(get(&client, &format!("/api/v1/runs/{run}")).await["params"]["items"], json!([1]));
     }
     disk.free();
+    goes_on(&mut server, begun).await;
+}
+
+/// There is room again: everything that was acknowledged is there, and comes to its end, and so does what is new.
+async fn goes_on(server: &mut Server, mut begun: Vec<String>) {
     server.ready().await;
+    let client = server.client();
     let run = seen("room", async || {
         let body = json!({"params": {"items": [1]}});
         let (status, answer) = ask(&client, "POST", "/api/v1/flows/waits/runs", Some(body)).await;
@@ -165,4 +171,33 @@ async fn nothing_acknowledged_is_lost_when_the_disk_of_the_database_is_full() {
     }
     assert_eq!(client.examine(false).await.unwrap().findings, []);
     assert!(server.terminate().success(), "{}", server.log());
+}
+
+/// Without room for what it writes first, PostgreSQL can say nothing any more: it ends what it does, and begins anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_acknowledged_is_lost_when_the_database_has_no_room_for_its_log() {
+    let mut cluster = tokio::task::block_in_place(|| Database::start(false));
+    if !tokio::task::block_in_place(|| cluster.add_log_disk(128)) {
+        println!("only root can give a database a disk of its own: nothing was tried");
+        return;
+    }
+    let database = cluster.create();
+    let mut server = Server::start_on(&cluster.address(&database), &[]).await;
+    let client = server.client();
+    publish(&client, "waits", waits()).await;
+    // A new piece of 16 MiB, and no room for the next.
+    assert!(cluster.sql("postgres", "SELECT pg_switch_wal()") && cluster.sql("postgres", "CHECKPOINT"));
+    cluster.disk().expect("it was just added").fill(1_000);
+    let mut begun = Vec::new();
+    let refused = start_until_full(&client, &mut begun).await;
+    assert_eq!(refused["code"], "store_unavailable", "{refused}");
+    assert!(begun.len() > 10, "{} runs", begun.len());
+    seen("the trouble", async || {
+        let (status, _) = ask(&client, "GET", "/readyz", None).await;
+        (status == 503).then_some(())
+    })
+    .await;
+    cluster.disk().expect("it was just added").free();
+    tokio::task::block_in_place(|| cluster.mend());
+    goes_on(&mut server, begun).await;
 }

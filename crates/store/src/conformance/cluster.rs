@@ -199,6 +199,29 @@ impl Cluster {
         self.sql("postgres", &format!("CREATE TABLESPACE small LOCATION '{}'", path.display()))
     }
 
+    /// Starts it again with what it writes before everything else, its `pg_wal`, on such a disk.
+    pub fn add_log_disk(&mut self, mib: u32) -> bool {
+        let Some(owner) = self.owner else { return false };
+        self.stop();
+        let disk = Disk::mount(&self.directory.join("disk"), mib, owner);
+        disk.take(&self.data().join("pg_wal"));
+        self.disk = Some(disk);
+        self.launch();
+        true
+    }
+
+    /// Waits until it answers again by itself, or starts it again if it has given up.
+    pub fn mend(&mut self) {
+        let begun = Instant::now();
+        while !self.sql("postgres", "SELECT 1") {
+            assert!(begun.elapsed() < PATIENCE, "{}", self.log());
+            if self.server.as_mut().is_none_or(|server| server.try_wait().unwrap().is_some()) {
+                return self.launch();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Its own disk, if it was given one.
     pub fn disk(&self) -> Option<&Disk> {
         self.disk.as_ref()

@@ -47,6 +47,13 @@ impl Disk {
         command
     }
 
+    /// Takes a directory over, which is a link to this disk from now on.
+    pub(super) fn take(&self, directory: &Path) {
+        let (from, to) = (directory.display(), self.path.display());
+        let script = format!("cp -a '{from}' '{to}/taken' && rm -r '{from}' && ln -s '{to}/taken' '{from}'");
+        assert!(self.enter().args(["--", "sh", "-c", &script]).status().unwrap().success());
+    }
+
     /// Leaves no more than so many KiB free.
     pub fn fill(&self, left_kib: u64) {
         let place = self.path.display();
