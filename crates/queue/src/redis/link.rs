@@ -19,7 +19,13 @@ const ASK_EVERY: u32 = crate::runs::ASK_EVERY;
 
 static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
     moves: script(&[include_str!("moves.lua")]),
-    pop: script(&[include_str!("share.lua"), include_str!("pop.lua")]),
+    pop: script(&[
+        // A function, as a file of Lua is: a pop of plain jobs does not make what is in it.
+        "local function turns(...)\n",
+        include_str!("share.lua"),
+        "end\n",
+        include_str!("pop.lua"),
+    ]),
     fill: script(&[include_str!("fill.lua")]),
     classes: script(&[include_str!("classes.lua")]),
     look: script(&[include_str!("look.lua")]),

@@ -8,7 +8,8 @@ local most, wanted, now = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local share, ask_every, queues_at = tonumber(ARGV[5]), tonumber(ARGV[6]), 7
 -- Jobs that are due are moved so many at a time, and priorities looked at: whoever comes next goes on.
 local few = 128
-local moved = {}
+local levels, more, runs, moved, has_runs = {}, {}, {}, {}, false
+local epoch, is_filled = prefix .. 'windlass:epoch', false
 for at = queues_at, #ARGV do
   local queue = ARGV[at]
   moved[queue] = 0
@@ -19,7 +20,11 @@ for at = queues_at, #ARGV do
       moved[queue] = moved[queue] + 1
     end
   end
-  more[queue], runs[queue] = left(queue), said_of_runs(queue)
+  -- One call: calls are the most of what a pop costs.
+  local known = redis.call('MGET', of(queue, 'more'), epoch)
+  more[queue], is_filled = tonumber(known[1] or ''), known[2]
+  runs[queue] = call('HGETALL', of(queue, 'runs'))
+  has_runs = has_runs or #runs[queue] > 0
   for _, priority in ipairs(call('ZREVRANGE', of(queue, 'priorities'), 0, few - 1)) do
     if tonumber(priority) then
       local key = list(queue, priority)
@@ -37,78 +42,42 @@ table.sort(levels, function(one, other)
 end)
 
 local found, thin, low = {}, {}, {}
-local function take(level, id)
-  local queue = level.queue
-  found[#found + 1] = queue
-  found[#found + 1] = level.priority
-  found[#found + 1] = id
-  wanted = wanted - 1
-  moved[queue] = moved[queue] - 1
-  level.is_shorter = true
-  if is_run(id) then
-    set_n_runs(level, n_runs(level) - 1)
+local function give(level, ids)
+  local queue, priority, n = level.queue, level.priority, #found
+  for at = 1, #ids do
+    found[n + 1], found[n + 2], found[n + 3] = queue, priority, ids[at]
+    n = n + 3
   end
+  wanted = wanted - #ids
+  moved[queue] = moved[queue] - #ids
 end
 
--- Takes those that are next in a list, up to the next turn that is kept; `false` = there is none.
-local function take_next(level)
-  local turn = runs[level.queue]
-  local n = wanted
-  if n_runs(level) > 0 then
-    n = math.min(n, share - 1 - (turn.since or 0))
-  end
-  if n <= 0 then
-    local head = call('LINDEX', level.key, 0)
-    local heir_level, id
-    if head and is_run(head) then
-      heir_level, id = heir(level)
-    end
-    if id then
-      call('LREM', heir_level.key, 1, id)
-      take(heir_level, id)
-      return true
-    end
-    n = 1
-  end
-  local ids = call('LPOP', level.key, n) or {}
-  for _, id in ipairs(ids) do
-    take(level, id)
-    if is_run(id) then
-      turn.since = (turn.since or 0) + 1
-      if more[level.queue] then
-        turn.unread = (turn.unread or 0) - 1
-      end
-      if more[level.queue] and turn.unread <= 0 then
-        turn.unread = ask_every
-        low[#low + 1] = level.queue
-      end
-    end
-  end
-  return #ids > 0
+local take_next, say_of_runs
+if has_runs then
+  take_next, say_of_runs = turns(levels, more, runs, share, ask_every, low, give)
 end
-
 for _, level in ipairs(levels) do
   if wanted <= 0 then
     break
   end
-  if is_behind(level) then
+  if more[level.queue] and level.n < more[level.queue] then
     thin[level.queue] = true
-  else
-    while wanted > 0 and take_next(level) do
+  elseif has_runs then
+    while wanted > 0 and take_next(level, wanted) do
     end
+  else
+    give(level, call('LPOP', level.key, wanted) or {})
   end
-end
-for _, level in ipairs(levels) do
-  if level.is_shorter and call('LLEN', level.key) == 0 then
+  -- Whoever wants more than there is finds that it is the end of a list: nobody asks for it before.
+  if wanted > 0 and not thin[level.queue] then
     call('ZREM', of(level.queue, 'priorities'), level.priority)
-    runs[level.queue][level.priority] = nil
   end
 end
 
 local asked = {}
 for at = queues_at, #ARGV do
   local queue = ARGV[at]
-  if next(runs[queue]) then
+  if has_runs then
     say_of_runs(queue)
   end
   -- Nobody else was told of what was moved just now.
@@ -119,4 +88,4 @@ for at = queues_at, #ARGV do
     more[queue] = nil
   end
 end
-return { redis.call('EXISTS', prefix .. 'windlass:epoch'), found, asked, low }
+return { is_filled and 1 or redis.call('EXISTS', epoch), found, asked, low }

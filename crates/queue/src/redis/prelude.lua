@@ -3,21 +3,16 @@ local prefix = ARGV[1]
 -- How far from an end of a list a job is looked for: what is further in is passed over when it is popped.
 local near = 256
 
-local function is_nonsense(answer)
-  for _, what in ipairs({ 'WRONGTYPE', 'not an integer', 'overflow' }) do
-    if string.find(answer.err, what, 1, true) then
-      return true
-    end
-  end
-  return false
-end
-
 -- What a key holds that it should not hold is of no use to anybody: it goes, and the store has what is true.
 local function call(command, key, ...)
   local answer = redis.pcall(command, key, ...)
-  if type(answer) == 'table' and answer.err and is_nonsense(answer) then
-    redis.call('DEL', key)
-    answer = redis.pcall(command, key, ...)
+  if type(answer) == 'table' and answer.err then
+    for _, what in ipairs({ 'WRONGTYPE', 'not an integer', 'overflow' }) do
+      if string.find(answer.err, what, 1, true) then
+        redis.call('DEL', key)
+        return redis.call(command, key, ...)
+      end
+    end
   end
   if type(answer) == 'table' and answer.err then
     error(answer.err)

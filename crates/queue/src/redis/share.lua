@@ -2,16 +2,20 @@
 -- together. Who is of a run stands in the ids. `queue:{name}:runs` says how many of each list are, and of the turns of
 -- the queue: how many there were `since` a lower class had one, which class that was `last`, and after how many the
 -- store is asked for what is `unread` of lower classes. It may be lost, or wrong: then some turns are somebody else's.
+--
+-- What is given: lists in the order in which they are popped; what the store has more of; what is said of the runs of
+-- each queue; one turn in how many is kept; turns until a queue is `low`; and what gives ids of a list to whoever pops.
+local levels, more, runs, share, ask_every, low, give = ...
 
--- How far into a list somebody is looked for who gets a turn.
-local far = 4096
+-- How far into a list somebody is looked for who gets a turn, and about how many are looked at in all lists together:
+-- nobody else has Redis meanwhile.
+local far, looks = 4096, 16384
+-- Of each queue, what is to be said, and whether it has fewer lists now.
+local news, is_less = {}, {}
 
--- Lists, in the order in which they are popped; what the store has more of; and of each queue, what is said of runs.
-local levels, more, runs = {}, {}, {}
-
--- What is said of the runs of a queue; nonsense is not.
-local function said_of_runs(queue)
-  local said, of_runs = call('HGETALL', of(queue, 'runs')), {}
+-- Numbers as they are said; nonsense is not.
+local function read(said)
+  local of_runs = {}
   for at = 1, #said, 2 do
     local n = tonumber(said[at + 1])
     if n and n == math.floor(n) and math.abs(n) < 2147483648 then
@@ -21,26 +25,37 @@ local function said_of_runs(queue)
   return of_runs
 end
 
+for queue, said in pairs(runs) do
+  runs[queue] = read(said)
+end
+
 -- Says it again, unless nothing is left of the queue.
 local function say_of_runs(queue)
-  local key, of_runs = of(queue, 'runs'), runs[queue]
-  local is_empty = call('ZCARD', of(queue, 'priorities')) == 0
-  if of_runs.is_changed or is_empty then
+  local key = of(queue, 'runs')
+  if is_less[queue] and call('ZCARD', of(queue, 'priorities')) == 0 then
     redis.call('DEL', key)
-  end
-  if is_empty or not of_runs.is_changed then
     return
   end
+  if not news[queue] then
+    return
+  end
+  redis.call('DEL', key)
   for _, field in ipairs({ 'since', 'last', 'unread' }) do
-    if of_runs[field] then
-      call('HSET', key, field, of_runs[field])
+    if runs[queue][field] then
+      call('HSET', key, field, runs[queue][field])
     end
   end
   for _, level in ipairs(levels) do
-    if level.queue == queue and (of_runs[level.priority] or 0) > 0 then
-      call('HSET', key, level.priority, of_runs[level.priority])
+    if level.queue == queue and runs[queue][level.priority] then
+      call('HSET', key, level.priority, runs[queue][level.priority])
     end
   end
+end
+
+local function note(queue, field, n)
+  runs[queue][field] = n
+  news[queue] = news[queue] or {}
+  news[queue][field] = true
 end
 
 local function n_runs(level)
@@ -48,8 +63,7 @@ local function n_runs(level)
 end
 
 local function set_n_runs(level, n)
-  runs[level.queue][level.priority] = n
-  runs[level.queue].is_changed = true
+  note(level.queue, level.priority, n > 0 and n or nil)
 end
 
 -- Whether the store has jobs that come before those of this list.
@@ -57,75 +71,161 @@ local function is_behind(level)
   return more[level.queue] and level.n < more[level.queue]
 end
 
--- The first job of a list that is of a run, or that is none; `nil` = there is none, or it is too far.
+-- The first job of a list that is of a run, or that is none; `nil` = there is none, or it is too far. How many are
+-- before it is `level[of_run]`, and these are not looked at again: a claim of many has many turns, and nothing is added
+-- meanwhile.
 local function first(level, of_run)
-  for from = 0, far - 1, near do
-    local ids = call('LRANGE', level.key, from, from + near - 1)
-    for _, id in ipairs(ids) do
-      if is_run(id) == of_run then
-        return id
+  local from, n = level[of_run] or 0, 1
+  level[of_run] = from
+  while from < far and (looks > 0 or n == 1) do
+    local ids = call('LRANGE', level.key, from, from + n - 1)
+    looks = looks - #ids
+    for at = 1, #ids do
+      if is_run(ids[at]) == of_run then
+        level[of_run] = from + at - 1
+        return ids[at]
       end
     end
-    if #ids < near then
+    from = from + #ids
+    level[of_run] = from
+    if #ids < n then
       -- All were looked at: from now on it is known.
-      set_n_runs(level, of_run and 0 or from + #ids)
+      set_n_runs(level, of_run and 0 or from)
       return nil
     end
+    n = math.min(2 * n, near, far - from)
   end
   return nil
 end
 
--- The first job of a run below a priority, and its list. Behind very many plain jobs, which come before it, it is not
--- looked for.
+-- Before which of `levels` there is no run below a priority, and before which there is no plain job that is near.
+local no_run_before, no_plain_before = {}, 1
+
+-- Where in `levels` the first job of a run below a priority is, and which. Behind very many plain jobs, which come
+-- before it, it is not looked for.
 local function run_below(priority)
-  for _, level in ipairs(levels) do
+  for at = no_run_before[priority] or 1, #levels do
+    local level = levels[at]
     if level.n < priority and n_runs(level) > 0 then
       local id = first(level, true)
       if id or (n_runs(level) > 0 and not is_behind(level)) then
-        return level, id
+        no_run_before[priority] = at
+        return at, id
       end
     end
   end
+  no_run_before[priority] = #levels + 1
 end
 
--- The first plain job that comes before the first of a run in this list, and where it is.
-local function plain_before(last)
-  for _, level in ipairs(levels) do
-    if level == last then
-      local head = call('LINDEX', level.key, 0)
-      if head and not is_run(head) and not is_behind(level) then
-        return level, head
-      end
-      return nil
-    end
-    if not is_behind(level) and not level.is_bare and call('LLEN', level.key) > n_runs(level) then
+-- The first plain job that comes before the first of a run in that one of `levels`, and its list.
+local function plain_before(run_at)
+  for at = no_plain_before, run_at - 1 do
+    local level = levels[at]
+    if not is_behind(level) and call('LLEN', level.key) > n_runs(level) then
       local id = first(level, false)
       if id then
         return level, id
       end
-      level.is_bare = true
     end
+    no_plain_before = at + 1
+  end
+  local level = levels[run_at]
+  if level[true] > 0 and not is_behind(level) then
+    return level, call('LINDEX', level.key, 0)
   end
 end
 
 -- Who gets a turn that is kept, if somebody wants it: one of a lower class, or a plain job that is before that one.
 local function heir(top)
-  local turn = runs[top.queue]
-  turn.since, turn.is_changed = 0, true
-  local below = math.min(turn.last or top.n, top.n)
-  local level, id = run_below(below)
-  if not level and below < top.n then
-    level, id = run_below(top.n)
+  note(top.queue, 'since', 0)
+  local last = runs[top.queue].last or top.n
+  local at, id = run_below(math.min(last, top.n))
+  if not at and last < top.n then
+    at, id = run_below(top.n)
   end
-  if not level then
+  if not at then
+    top.is_alone = true
     return nil
   end
-  local plain_level, plain = plain_before(level)
+  local level, plain = plain_before(at)
   if plain then
-    return plain_level, plain
+    return level, plain
   end
   if id then
-    turn.last = level.n
+    note(top.queue, 'last', levels[at].n)
   end
-  return level, id
+  return levels[at], id
 end
+
+-- Takes one out of a list, which is the first of its kind there.
+local function take_first(level, id)
+  call('LREM', level.key, 1, id)
+  give(level, { id })
+  local is_of_run = is_run(id)
+  local before, others = level[is_of_run] or 0, level[not is_of_run] or 0
+  if before < others then
+    level[not is_of_run] = others - 1
+  end
+  if is_of_run then
+    set_n_runs(level, n_runs(level) - 1)
+  end
+end
+
+-- Jobs of runs had so many turns in their order.
+local function had_turns(level, n)
+  local queue = level.queue
+  set_n_runs(level, n_runs(level) - n)
+  note(queue, 'since', (runs[queue].since or 0) + n)
+  if not more[queue] then
+    return
+  end
+  note(queue, 'unread', (runs[queue].unread or 0) - n)
+  if runs[queue].unread <= 0 then
+    note(queue, 'unread', ask_every)
+    low[#low + 1] = queue
+  end
+end
+
+-- Takes so many from the head of a list; `false` = these were all.
+local function take_head(level, n)
+  local ids, n_of_runs = call('LPOP', level.key, n) or {}, 0
+  give(level, ids)
+  for at = 1, #ids do
+    if is_run(ids[at]) then
+      n_of_runs = n_of_runs + 1
+    end
+  end
+  level[true] = math.max((level[true] or 0) - #ids, 0)
+  level[false] = math.max((level[false] or 0) - #ids, 0)
+  if n_of_runs > 0 then
+    had_turns(level, n_of_runs)
+  end
+  if #ids < n then
+    set_n_runs(level, 0)
+    is_less[level.queue] = true
+    return false
+  end
+  return true
+end
+
+-- Takes those that are next in a list, so many at most and up to the next turn that is kept; `false` = these were all.
+local function take_next(level, wanted)
+  local n = wanted
+  if n_runs(level) > 0 and not level.is_alone then
+    n = math.min(n, share - 1 - (runs[level.queue].since or 0))
+  end
+  if n > 0 then
+    return take_head(level, n)
+  end
+  local next_run = first(level, true)
+  if next_run and level[true] == 0 then
+    local heir_level, id = heir(level)
+    if id then
+      take_first(heir_level, id)
+      return true
+    end
+  end
+  return take_head(level, level.is_alone and wanted or math.max(1, math.min(wanted, level[true])))
+end
+
+return take_next, say_of_runs

@@ -1,5 +1,6 @@
 //! The scripts, against a real server.
 
+mod cost;
 mod share;
 
 use std::sync::{Arc, Mutex};
@@ -161,6 +162,18 @@ async fn what_does_not_fit_is_asked_of_the_store_before_what_comes_after_it() {
     assert_eq!(link.look(&names(&["q"]), Timestamp(0)).await.unwrap().ready, [None]);
     link.fill("q", &[place(2, 10), place(1, 11)], true, None).await.unwrap();
     assert_eq!(pop(&link, &["q"], 9).await, [10, 11]);
+}
+
+#[tokio::test]
+async fn lists_that_others_emptied_hide_nobody() {
+    let server = Server::start(&[]);
+    let link = connect(&server).await;
+    // As many as are looked at.
+    let gone: Vec<Spot> = (1..=128).map(|n| spot("q", n, n.unsigned_abs().into())).collect();
+    link.fill("q", &gone, false, None).await.unwrap();
+    let ended: Vec<Move> = gone.into_iter().map(|at| Move::Ended { at, ended: None }).collect();
+    link.apply(&[ended, vec![ready("q", 0, 500)]].concat()).await.unwrap();
+    assert_eq!([pop(&link, &["q"], 1).await, pop(&link, &["q"], 1).await], [vec![], vec![500]]);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use windlass_engine::share::Share;
 use super::*;
 
 /// The number of a job: its priority can be told from it.
-fn number(priority: i32, nth: usize) -> u128 {
+pub(super) fn number(priority: i32, nth: usize) -> u128 {
     u128::try_from(priority + 10).unwrap() * 1_000_000 + nth as u128
 }
 
@@ -15,7 +15,7 @@ fn priority_of(n: u128) -> i32 {
     i32::try_from(n / 1_000_000).unwrap() - 10
 }
 
-fn of_run(queue: &str, priority: i32, n: u128) -> Spot {
+pub(super) fn of_run(queue: &str, priority: i32, n: u128) -> Spot {
     Spot { is_run: true, ..spot(queue, priority, n) }
 }
 
@@ -23,7 +23,7 @@ fn run(queue: &str, priority: i32, n: u128) -> Move {
     Move::Ready { at: of_run(queue, priority, n), ended: None, has_waited: false, was_dead: false }
 }
 
-fn runs(queue: &str, priority: i32, n: usize) -> Vec<Move> {
+pub(super) fn runs(queue: &str, priority: i32, n: usize) -> Vec<Move> {
     (0..n).map(|nth| run(queue, priority, number(priority, nth))).collect()
 }
 
