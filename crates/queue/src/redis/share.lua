@@ -29,26 +29,27 @@ for queue, said in pairs(runs) do
   runs[queue] = read(said)
 end
 
--- Says it again, unless nothing is left of the queue.
+-- Says what is new, and nothing of lists that were not looked at; nothing at all where no list is left.
 local function say_of_runs(queue)
-  local key = of(queue, 'runs')
+  local key, set, gone = of(queue, 'runs'), {}, {}
   if is_less[queue] and call('ZCARD', of(queue, 'priorities')) == 0 then
     redis.call('DEL', key)
     return
   end
-  if not news[queue] then
-    return
-  end
-  redis.call('DEL', key)
-  for _, field in ipairs({ 'since', 'last', 'unread' }) do
-    if runs[queue][field] then
-      call('HSET', key, field, runs[queue][field])
+  for field in pairs(news[queue] or {}) do
+    local n = runs[queue][field]
+    if n then
+      set[#set + 1] = field
+      set[#set + 1] = n
+    else
+      gone[#gone + 1] = field
     end
   end
-  for _, level in ipairs(levels) do
-    if level.queue == queue and runs[queue][level.priority] then
-      call('HSET', key, level.priority, runs[queue][level.priority])
-    end
+  if #gone > 0 then
+    call('HDEL', key, unpack(gone))
+  end
+  if #set > 0 then
+    call('HSET', key, unpack(set))
   end
 end
 

@@ -202,3 +202,15 @@ async fn a_job_of_a_run_is_taken_out_and_put_back_like_any_other() {
     link.apply(&[Move::Delayed { at: at.clone(), ended: None, due, was_dead: false }]).await.unwrap();
     assert_eq!(link.pop(&names(&["q"]), 9, Timestamp(6)).await.unwrap().spots, [at]);
 }
+
+#[tokio::test]
+async fn classes_behind_more_lists_than_are_looked_at_keep_their_turns() {
+    let server = Server::start(&[]);
+    let link = connect(&server).await;
+    let plain = (100..230).map(|priority| ready("q", priority, number(priority, 0)));
+    let moves = [runs("q", 300, 5), plain.collect(), runs("q", 0, 20), runs("q", -2, 5)].concat();
+    link.apply(&moves).await.unwrap();
+    assert_eq!(turns(&[&link], &["q"], 135, 27).await.last(), Some(&100));
+    // The fifth of the highest had a turn that nobody wanted.
+    assert_eq!(turns(&[&link], &["q"], 10, 1).await, [0, 0, 0, -2, 0, 0, 0, 0, -2, 0]);
+}
