@@ -47,13 +47,13 @@ fn weigh_within(value: &Value, most: usize) -> Result<usize, Excess> {
     Ok(bytes)
 }
 
-/// Whether what these references point at is small enough to be put together.
-pub fn weigh_refs(refs: &[&Ref], facts: &dyn Facts) -> Result<(), Excess> {
+/// The bytes of what these references point at together, if it is small enough to be put together.
+pub fn weigh_refs(refs: &[&Ref], facts: &dyn Facts) -> Result<usize, Excess> {
     let mut left = SHARED_BYTES;
     for reference in refs {
         left -= weigh_within(&reference.resolve(facts), left)?;
     }
-    Ok(())
+    Ok(SHARED_BYTES - left)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 mod ask;
 mod forecast;
 mod reach;
+mod room;
 mod told;
 mod walk;
 

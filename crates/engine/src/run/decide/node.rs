@@ -242,7 +242,7 @@ pub(super) fn weigh_templates<'t>(
     facts: &dyn Facts,
 ) -> Result<(), Excess> {
     let refs: Vec<_> = templates.flat_map(Template::refs).collect();
-    weigh_refs(&refs, facts)
+    weigh_refs(&refs, facts).map(drop)
 }
 
 /// The action a result leads to.

@@ -4,32 +4,42 @@
 mod place;
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use super::reach::{by_action, by_join};
+use super::room::Room;
 use super::told::Told;
 use super::{Expense, Fate, Shelf};
 use crate::limits::DEPTH;
 use crate::plan::{Body, Branch, Branches, Call, Called, Fan, Kind, Node, Plan, Prep, Routing, Scope};
-use place::{At, Place};
+use place::{At, Place, is_fieldless};
 
 /// Nodes of flows that are looked at for one plan: what is beyond is counted as unknown.
 const LOOKS_MAX: usize = 20_000;
 /// Scopes inside scopes, of all flows that call one another together: flows may call flows as deep as they can be
 /// with four each, and the stack is not endless.
 const DEEP_MAX: usize = 4 * DEPTH;
+/// Fields of params and inputs that are one more look at each node that sees them.
+const FIELDS_AT_ONCE: usize = 100;
 /// Items and turns that are looked at one by one.
 const EACH_MAX: usize = 100;
 
 pub(super) struct Forecast<'a> {
     shelf: &'a Shelf,
     looks: usize,
+    room: Rc<Room>,
     /// What flows cost at a depth, whatever they are given: as far as that can be told.
     whatever: BTreeMap<(Called, u32), Expense>,
 }
 
 impl<'a> Forecast<'a> {
     pub(super) fn new(shelf: &'a Shelf) -> Self {
-        Forecast { shelf, looks: LOOKS_MAX, whatever: BTreeMap::new() }
+        Forecast { shelf, looks: LOOKS_MAX, room: Rc::default(), whatever: BTreeMap::new() }
+    }
+
+    /// What may still be put together for this plan.
+    pub(super) fn room(&self) -> Rc<Room> {
+        self.room.clone()
     }
 
     /// What a child run so many flows deep would cost, given these params.
@@ -75,7 +85,7 @@ impl<'a> Forecast<'a> {
     fn run(&mut self, plan: &'a Plan, params: &Told, depth: u32, deep: usize) -> Expense {
         let at = At { fate: Fate::Runs, times: Some(1), depth, deep };
         let mut sum = Expense::default();
-        self.scope(&plan.root, &Place::root(plan, params, plan.writes()), at, &mut sum);
+        self.scope(&plan.root, &Place::root(plan, params, self.room()), at, &mut sum);
         sum
     }
 
@@ -88,11 +98,12 @@ impl<'a> Forecast<'a> {
             Routing::Join { .. } => by_join(scope),
         };
         let place = place.within(scope);
+        let looks = 1 + place.breadth() / FIELDS_AT_ONCE;
         for (ix, fate) in fates {
             if self.looks == 0 {
                 return sum.add(Expense::unknown(1), at.fate, at.times);
             }
-            self.looks -= 1;
+            self.looks = self.looks.saturating_sub(looks);
             self.node(&scope.nodes[ix], &place, at.inside(fate), sum);
         }
     }
@@ -140,7 +151,7 @@ impl<'a> Forecast<'a> {
             }
             Branches::Services { each } => {
                 let arm = here.branch(node, each, &here.input);
-                let Some(names) = here.services().filter(|names| names.len() <= EACH_MAX) else {
+                let Some(names) = here.services() else {
                     // Any of them may have a price.
                     return sum.add(Expense::unknown(1), at.fate, at.times);
                 };
@@ -200,7 +211,7 @@ impl<'a> Forecast<'a> {
     fn charge(&self, call: &Call, service: &str, sight: &Place<'_>) -> Expense {
         let (cost, price) = (call.cost.as_ref(), self.shelf.prices.get(service));
         let Some(asked) = crate::money::asked(cost, price) else { return Expense::default() };
-        let asked = Told::of(&asked, sight);
+        let asked = sight.told(&asked);
         let amount = asked.value().and_then(|asked| crate::money::charged(cost, price, asked).ok());
         amount.map_or(Expense::unknown(1), Expense::of)
     }
@@ -216,9 +227,8 @@ fn with_fields(node: &Node, here: &Place<'_>) -> Told {
 
 /// What a flow is given that was prepared as an input.
 pub(super) fn as_params(input: &Told) -> Told {
-    match input {
-        Told::Known(value) if value.is_null() || value.is_object() => input.clone(),
-        Told::Known(_) | Told::Items(_) => Told::fields([("input".to_owned(), input.clone())], false),
-        Told::Fields { .. } | Told::Unknown => input.clone(),
+    match is_fieldless(input) {
+        true => Told::fields([("input".to_owned(), input.clone())], false),
+        false => input.clone(),
     }
 }

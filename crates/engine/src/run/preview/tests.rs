@@ -1,5 +1,7 @@
 //! What child runs would cost that were not made.
 
+mod size;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -5,23 +5,50 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::room::Room;
+use crate::limits::{SHARED_BYTES, VALUE_DEPTH};
 use crate::plan::Prep;
 use crate::reference::{Facts, Piece, Ref, Root, Seg, Template, dig};
 use crate::run::facts::View;
 use crate::text::plain;
 
-/// A value as far as it can be told. Cheap to clone.
-#[derive(Debug, Clone, PartialEq)]
+static NULL: Value = Value::Null;
+
+/// A value as far as it can be told. Cheap to clone, and to put together: parts are shared, as flows that hand on what
+/// they were given twice would otherwise have twice as much at every depth. For the same reason nothing may walk
+/// through all of it.
+#[derive(Clone)]
 pub(super) enum Told {
-    Known(Arc<Value>),
+    Known(Part),
     /// An object; `open` = it may have fields that are not named here.
     Fields {
         named: Arc<BTreeMap<String, Told>>,
         open: bool,
+        levels: usize,
     },
-    /// An array, some of whose items cannot be told.
-    Items(Arc<Vec<Told>>),
+    /// An array that was put together.
+    Items {
+        items: Arc<Vec<Told>>,
+        levels: usize,
+    },
     Unknown,
+}
+
+/// What stands at a path of a value. It is never copied out of it.
+#[derive(Clone)]
+pub(super) struct Part {
+    whole: Arc<Value>,
+    path: Arc<[Seg]>,
+}
+
+impl Part {
+    fn get(&self) -> &Value {
+        dig(&self.whole, &self.path).unwrap_or(&NULL)
+    }
+
+    fn at(&self, path: &[Seg]) -> Part {
+        Part { whole: self.whole.clone(), path: self.path.iter().chain(path).cloned().collect() }
+    }
 }
 
 /// Where references find what can be told.
@@ -35,62 +62,84 @@ impl Told {
     }
 
     pub(super) fn known(value: Value) -> Told {
-        Told::Known(Arc::new(value))
+        Told::shared(Arc::new(value))
+    }
+
+    pub(super) fn shared(whole: Arc<Value>) -> Told {
+        Told::Known(Part { whole, path: Arc::default() })
     }
 
     pub(super) fn fields(named: impl IntoIterator<Item = (String, Told)>, open: bool) -> Told {
-        Told::Fields { named: Arc::new(named.into_iter().collect()), open }
+        let named: BTreeMap<String, Told> = named.into_iter().collect();
+        match levels_over(named.values()) {
+            Some(levels) => Told::Fields { named: Arc::new(named), open, levels },
+            None => Told::Unknown,
+        }
+    }
+
+    fn items(items: Vec<Told>) -> Told {
+        match levels_over(items.iter()) {
+            Some(levels) => Told::Items { items: Arc::new(items), levels },
+            None => Told::Unknown,
+        }
+    }
+
+    /// A literal of a definition, if there is room for a copy.
+    pub(super) fn literal(value: &Value, room: &Room) -> Told {
+        if room.holds(value) { Told::known(value.clone()) } else { Told::Unknown }
     }
 
     /// The literal fields of a definition.
-    pub(super) fn literal(fields: &Map<String, Value>) -> Told {
-        Told::fields(fields.iter().map(|(key, value)| (key.clone(), Told::known(value.clone()))), false)
+    pub(super) fn literals(fields: &Map<String, Value>, room: &Room) -> Told {
+        Told::fields(fields.iter().map(|(key, value)| (key.clone(), Told::literal(value, room))), false)
     }
 
     /// What a template stands for.
-    pub(super) fn of(template: &Template, sight: &dyn Sight) -> Told {
+    pub(super) fn of(template: &Template, sight: &dyn Sight, room: &Room) -> Told {
         match template {
-            Template::Literal(value) => Told::known(value.clone()),
+            Template::Literal(value) => Told::literal(value, room),
             Template::Ref(reference) => sight.read(reference),
-            Template::Text(pieces) => text(pieces, sight),
+            Template::Text(pieces) => text(pieces, sight, room),
             Template::Array(items) => {
-                let items: Vec<Told> = items.iter().map(|item| Told::of(item, sight)).collect();
-                let known: Option<Vec<Value>> = items.iter().map(|item| item.value().cloned()).collect();
-                known.map_or_else(|| Told::Items(Arc::new(items)), |known| Told::known(Value::Array(known)))
+                Told::items(items.iter().map(|item| Told::of(item, sight, room)).collect())
             }
-            Template::Object(fields) => {
-                Told::fields(fields.iter().map(|(key, field)| (key.clone(), Told::of(field, sight))), false)
-            }
+            Template::Object(fields) => all(fields, sight, room),
         }
     }
 
     /// What goes into a node or a branch that asks for this.
-    pub(super) fn prepared(prep: &Prep, scope: &Told, sight: &dyn Sight) -> Told {
+    pub(super) fn prepared(prep: &Prep, scope: &Told, sight: &dyn Sight, room: &Room) -> Told {
         match prep {
             Prep::Scope => scope.clone(),
             Prep::Key(reference) => sight.read(reference),
-            Prep::Map(map) => Told::fields(
-                map.iter().map(|(key, template)| (key.clone(), Told::of(template, sight))),
-                false,
-            ),
-            Prep::Params(template) => Told::of(template, sight),
+            Prep::Map(map) => all(map, sight, room),
+            Prep::Params(template) => Told::of(template, sight, room),
         }
     }
 
-    /// The value, if it can be told and is one.
+    /// The value, if it can be told and was not put together from others.
     pub(super) fn value(&self) -> Option<&Value> {
         match self {
-            Told::Known(value) => Some(value),
-            Told::Fields { .. } | Told::Items(_) | Told::Unknown => None,
+            Told::Known(part) => Some(part.get()),
+            Told::Fields { .. } | Told::Items { .. } | Told::Unknown => None,
         }
     }
 
     /// How many items it has, if it is known to be an array.
     pub(super) fn n_items(&self) -> Option<usize> {
         match self {
-            Told::Known(value) => value.as_array().map(Vec::len),
-            Told::Items(items) => Some(items.len()),
+            Told::Known(part) => part.get().as_array().map(Vec::len),
+            Told::Items { items, .. } => Some(items.len()),
             Told::Fields { .. } | Told::Unknown => None,
+        }
+    }
+
+    /// How many fields are known of it.
+    pub(super) fn n_fields(&self) -> usize {
+        match self {
+            Told::Known(part) => part.get().as_object().map_or(0, Map::len),
+            Told::Fields { named, .. } => named.len(),
+            Told::Items { .. } | Told::Unknown => 0,
         }
     }
 
@@ -102,12 +151,15 @@ impl Told {
             Seg::Key(key) => key.parse().ok(),
         };
         match self {
-            Told::Known(value) => Told::known(dig(value, path).cloned().unwrap_or_default()),
+            Told::Known(part) => match dig(part.get(), path) {
+                Some(_) => Told::Known(part.at(path)),
+                None => Told::null(),
+            },
             Told::Unknown => Told::Unknown,
-            Told::Items(items) => {
+            Told::Items { items, .. } => {
                 index().and_then(|at| items.get(at)).map_or_else(Told::null, |item| item.at(rest))
             }
-            Told::Fields { named, open } => match first {
+            Told::Fields { named, open, .. } => match first {
                 Seg::Key(key) => match named.get(key) {
                     Some(field) => field.at(rest),
                     None if *open => Told::Unknown,
@@ -121,15 +173,13 @@ impl Told {
     /// Its fields, and whether there may be more; of what is no object, none.
     pub(super) fn split(&self) -> (BTreeMap<String, Told>, bool) {
         match self {
-            Told::Known(value) => match &**value {
-                Value::Object(fields) => {
-                    let fields = fields.iter().map(|(key, value)| (key.clone(), Told::known(value.clone())));
-                    (fields.collect(), false)
-                }
-                _ => (BTreeMap::new(), false),
-            },
-            Told::Fields { named, open } => ((**named).clone(), *open),
-            Told::Items(_) => (BTreeMap::new(), false),
+            Told::Known(part) => {
+                let field = |key: &String| (key.clone(), Told::Known(part.at(&[Seg::Key(key.clone())])));
+                let fields = part.get().as_object().into_iter().flat_map(Map::keys);
+                (fields.map(field).collect(), false)
+            }
+            Told::Fields { named, open, .. } => ((**named).clone(), *open),
+            Told::Items { .. } => (BTreeMap::new(), false),
             Told::Unknown => (BTreeMap::new(), true),
         }
     }
@@ -146,7 +196,21 @@ impl Told {
     }
 }
 
-fn text(pieces: &[Piece], sight: &dyn Sight) -> Told {
+/// How many levels something has that holds these; `None` = more than a run would take.
+fn levels_over<'t>(parts: impl Iterator<Item = &'t Told>) -> Option<usize> {
+    let levels = |told: &Told| match told {
+        Told::Fields { levels, .. } | Told::Items { levels, .. } => *levels,
+        Told::Known(_) | Told::Unknown => 0,
+    };
+    let levels = parts.map(levels).max().unwrap_or(0) + 1;
+    (levels <= VALUE_DEPTH).then_some(levels)
+}
+
+fn all(fields: &BTreeMap<String, Template>, sight: &dyn Sight, room: &Room) -> Told {
+    Told::fields(fields.iter().map(|(key, field)| (key.clone(), Told::of(field, sight, room))), false)
+}
+
+fn text(pieces: &[Piece], sight: &dyn Sight, room: &Room) -> Told {
     let mut text = String::new();
     for piece in pieces {
         match piece {
@@ -156,8 +220,13 @@ fn text(pieces: &[Piece], sight: &dyn Sight) -> Told {
                 None => return Told::Unknown,
             },
         }
+        if text.len() > SHARED_BYTES {
+            // It is refused where it would be made; a part of it is no less work.
+            room.take(text.len());
+            return Told::Unknown;
+        }
     }
-    Told::known(Value::String(text))
+    if room.take(text.len()) { Told::known(Value::String(text)) } else { Told::Unknown }
 }
 
 /// A run that was made sees what it came to: what is not there yet may still come.

@@ -15,7 +15,6 @@ use crate::path::NodePath;
 use crate::plan::{Body, Branches, Call, Called, Fan, Kind, Loop, Node, NodeIx, Plan, Routing, Scope};
 use crate::run::Run;
 use crate::run::apply::reopen;
-use crate::run::decide::estimated;
 use crate::run::state::{FanState, LoopState, Nest, NodeState, Phase, ScopeState, Slot};
 use crate::run::why::performer;
 
@@ -273,7 +272,7 @@ impl<'a> Walk<'a> {
     /// its definition says.
     fn children(&mut self, called: Called, anew: &Anew, bid: &mut Bid) {
         let depth = self.facts.start.parent.as_ref().map_or(1, |parent| parent.depth.saturating_add(1));
-        let (facts, mut n) = (self.facts, 0u64);
+        let (facts, room, mut n) = (self.facts, self.forecast.room(), 0u64);
         for spot in anew.models().take(self.looks).filter_map(|model| facts.spot(self.plan, &model)) {
             n += 1;
             let fence = spot.branch.map_or(spot.state.fence, |arm| arm.slot.fence);
@@ -282,7 +281,7 @@ impl<'a> Walk<'a> {
             children.extend(made.filter(|_| children.len() < CHILDREN_MAX));
             let one = match made.and_then(|made| self.shelf.costs.get(&made)) {
                 Some(cost) => Expense::of(*cost),
-                None => self.forecast.child(&called, depth, || params_of(facts, &spot)),
+                None => self.forecast.child(&called, depth, || params_of(facts, &spot, &room)),
             };
             bid.add_child(one, 1);
         }
@@ -303,17 +302,13 @@ impl<'a> Walk<'a> {
         let prices = &self.facts.start.prices;
         let (mut bid, mut n_known) = (Bid::default(), 0u64);
         let (mut is_priced, mut is_alike) = (call.cost.is_some() || prices.contains_key(service), true);
-        let models = anew.models().take(self.looks);
+        let (models, room) = (anew.models().take(self.looks), self.forecast.room());
         for spot in models.filter_map(|model| self.facts.spot(self.plan, &model)) {
             // Branches that are named by their input have a price each.
             let named = spot.service().unwrap_or_default();
             let has_price = call.cost.is_some() || prices.contains_key(named);
             (is_priced, is_alike) = (is_priced || has_price, is_alike && named == service);
-            let estimate = match (has_price, spot.was_asked()) {
-                (false, _) => Some(0),
-                (true, true) => estimated(self.facts, &spot),
-                (true, false) => foreseen(self.facts, &spot),
-            };
+            let estimate = if has_price { foreseen(self.facts, &spot, &room) } else { Some(0) };
             n_known += u64::from(estimate.is_some());
             bid.add(estimate, 1);
         }

@@ -5,11 +5,13 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use super::EACH_MAX;
 use crate::plan::{Branch, Form, Kind, LoopOver, Node, Plan, Scope};
-use crate::reference::{Ref, Root, Seg};
+use crate::reference::{Ref, Root, Seg, Template};
 use crate::run::decide::outside::is_reserved;
 use crate::run::decide::whole;
 use crate::run::preview::Fate;
+use crate::run::preview::room::Room;
 use crate::run::preview::told::{Sight, Told};
 
 type Overrides = BTreeMap<String, Map<String, Value>>;
@@ -53,15 +55,16 @@ pub(super) struct Place<'a> {
     overrides: Option<&'a Overrides>,
     /// What nodes of the flow write: what is held under these keys now need not be what is read.
     writes: Rc<BTreeSet<String>>,
+    room: Rc<Room>,
 }
 
 impl<'a> Place<'a> {
     /// The beginning of a run that is given these params.
-    pub(super) fn root(plan: &Plan, given: &Told, writes: BTreeSet<String>) -> Self {
+    pub(super) fn root(plan: &Plan, given: &Told, room: Rc<Room>) -> Self {
         let (mut params, is_open) = given.split();
         for (name, variable) in &plan.variables {
             if let (false, Some(default)) = (is_open, &variable.default) {
-                params.entry(name.clone()).or_insert_with(|| Told::known(default.clone()));
+                params.entry(name.clone()).or_insert_with(|| Told::literal(default, &room));
             }
         }
         let held = if plan.form == Form::Dag { params.clone() } else { BTreeMap::new() };
@@ -72,7 +75,8 @@ impl<'a> Place<'a> {
             nodes: BTreeMap::new(),
             is_root: true,
             overrides: None,
-            writes: Rc::new(writes),
+            writes: Rc::new(plan.writes()),
+            room,
         };
         place.shared = place.held(held);
         place
@@ -103,8 +107,8 @@ impl<'a> Place<'a> {
         };
         let mut place = self.with_params(own, node);
         place.input = match node.kind.over() {
-            Some(over) => Told::of(over, &place),
-            None => Told::prepared(&node.prep, &self.input, &place),
+            Some(over) => Told::of(over, &place, &self.room),
+            None => Told::prepared(&node.prep, &self.input, &place, &self.room),
         };
         place
     }
@@ -115,7 +119,7 @@ impl<'a> Place<'a> {
         own.extend(branch.params.iter().map(|(key, value)| (key.clone(), value.clone())));
         let mut place = self.with_params(&own, fan);
         place.input = base.clone();
-        place.input = Told::prepared(&branch.prep, base, &place);
+        place.input = Told::prepared(&branch.prep, base, &place, &self.room);
         place
     }
 
@@ -128,7 +132,7 @@ impl<'a> Place<'a> {
         }
         let mut own = own.clone();
         own.extend(special.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
-        let own = Told::literal(&own);
+        let own = Told::literals(&own, &self.room);
         place.params = if self.is_root { self.params.over(&own) } else { own.over(&self.params) };
         place
     }
@@ -143,11 +147,8 @@ impl<'a> Place<'a> {
         let mut place = Place { is_root: false, overrides, ..self.clone() };
         if scope.owns_shared {
             let mut fields = match &self.input {
-                Told::Known(value) if !(value.is_null() || value.is_object()) => {
-                    BTreeMap::from([("input".to_owned(), self.input.clone())])
-                }
-                Told::Items(_) => BTreeMap::from([("input".to_owned(), self.input.clone())]),
-                Told::Known(_) | Told::Fields { .. } | Told::Unknown => self.input.split().0,
+                input if is_fieldless(input) => BTreeMap::from([("input".to_owned(), input.clone())]),
+                input => input.split().0,
             };
             if let Some(index) = index {
                 let index = index.map_or(Told::Unknown, |index| Told::known(index.into()));
@@ -185,11 +186,22 @@ impl<'a> Place<'a> {
         index.map_or(Told::Unknown, |index| self.input.at(&[Seg::Index(index)]))
     }
 
-    /// The services that branches are named by.
+    /// The services that branches are named by, if they can be told and are not too many.
     pub(super) fn services(&self) -> Option<Vec<String>> {
         let services = self.params.at(&[Seg::Key("services".to_owned())]);
-        let names = services.value()?.as_array()?.iter();
-        names.map(|name| name.as_str().map(str::to_owned)).collect()
+        let n = services.n_items().filter(|n| *n <= EACH_MAX)?;
+        let name = |at| services.at(&[Seg::Index(at)]).value().and_then(Value::as_str).map(str::to_owned);
+        (0..n).map(name).collect()
+    }
+
+    /// What prices put together.
+    pub(super) fn told(&self, template: &Template) -> Told {
+        Told::of(template, self, &self.room)
+    }
+
+    /// How many fields its params and its input have, which are listed again for every node here.
+    pub(super) fn breadth(&self) -> usize {
+        self.params.n_fields().saturating_add(self.input.n_fields())
     }
 
     /// What prices read; of a call whose whole configuration is prepared, that is its params.
@@ -199,6 +211,15 @@ impl<'a> Place<'a> {
             place.params = self.input.clone();
         }
         place
+    }
+}
+
+/// Whether this is known to be neither an object nor nothing.
+pub(super) fn is_fieldless(told: &Told) -> bool {
+    match told {
+        Told::Known(_) => told.value().is_some_and(|value| !(value.is_null() || value.is_object())),
+        Told::Items { .. } => true,
+        Told::Fields { .. } | Told::Unknown => false,
     }
 }
 
