@@ -14,7 +14,7 @@ use crate::limits::DEPTH;
 use crate::plan::{Body, Branch, Branches, Call, Called, Fan, Kind, Node, Plan, Prep, Routing, Scope};
 use place::{At, Place, is_fieldless};
 
-/// Nodes of flows that are looked at for one plan: what is beyond is counted as unknown.
+/// Nodes of flows, and branches of fans, that are looked at for one plan: what is beyond is counted as unknown.
 const LOOKS_MAX: usize = 20_000;
 /// Scopes inside scopes, of all flows that call one another together: flows may call flows as deep as they can be
 /// with four each, and the stack is not endless.
@@ -137,6 +137,9 @@ impl<'a> Forecast<'a> {
         match &fan.branches {
             Branches::Fixed(list) => {
                 for (index, branch) in list.iter().enumerate() {
+                    if self.looks == 0 {
+                        return sum.add(Expense::unknown(1), at.fate, at.times);
+                    }
                     let arm = here.branch(node, branch, &here.input);
                     self.body(node, branch, None, Some(index), &arm, at, sum);
                 }
@@ -173,6 +176,10 @@ impl<'a> Forecast<'a> {
         at: At,
         sum: &mut Expense,
     ) {
+        if self.looks == 0 {
+            return sum.add(Expense::unknown(1), at.fate, at.times);
+        }
+        self.looks -= 1;
         match &branch.body {
             Body::Call(call) => self.call(node, call, name.unwrap_or(&call.service), arm, at, sum),
             Body::Scope(scope) => self.scope(scope, &arm.opened(scope, Some(index), None), at, sum),

@@ -86,3 +86,10 @@ fn what_a_run_would_refuse_for_its_size_is_not_made_for_a_plan() {
         }
     }
 }
+
+#[test]
+fn branches_are_looked_at_no_more_often_than_nodes() {
+    let execs: Vec<Value> = (0..30_000).map(|_| json!({ "service": "film" })).collect();
+    let wide = json!({ "start": "p", "nodes": { "p": { "kind": "parallel", "parallel_execs": execs } } });
+    check(json!({ "seconds": 1 }), &[("leaf", wide)], &[("film", 1)], (0, 0, 20_000));
+}
