@@ -43,14 +43,38 @@ impl At {
     }
 }
 
+/// What is known of nodes here and around: the open turns of loops, and what only passes on. A place is made for every
+/// node and call, so these are never copied.
+#[derive(Default)]
+struct Nodes<'a> {
+    here: BTreeMap<&'a str, Told>,
+    around: Option<Rc<Nodes<'a>>>,
+}
+
+impl<'a> Nodes<'a> {
+    fn within(around: &Rc<Self>, here: BTreeMap<&'a str, Told>) -> Rc<Self> {
+        Rc::new(Nodes { here, around: Some(around.clone()) })
+    }
+
+    /// The nearest of this name.
+    fn find(&self, key: &str) -> Option<&Told> {
+        let mut nodes = self;
+        loop {
+            match nodes.here.get(key) {
+                Some(known) => return Some(known),
+                None => nodes = nodes.around.as_deref()?,
+            }
+        }
+    }
+}
+
 /// What can be read at a node, and what goes into it; in a scope, what its nodes find there.
 #[derive(Clone)]
 pub(super) struct Place<'a> {
     pub(super) params: Told,
     pub(super) input: Told,
     shared: Told,
-    /// What is known of nodes here and around: the open turns of loops, and what only passes on.
-    nodes: BTreeMap<&'a str, Told>,
+    nodes: Rc<Nodes<'a>>,
     is_root: bool,
     overrides: Option<&'a Overrides>,
     /// What nodes of the flow write: what is held under these keys now need not be what is read.
@@ -72,7 +96,7 @@ impl<'a> Place<'a> {
             params: Told::fields(params, is_open),
             input: Told::null(),
             shared: Told::Unknown,
-            nodes: BTreeMap::new(),
+            nodes: Rc::default(),
             is_root: true,
             overrides: None,
             writes: Rc::new(plan.writes()),
@@ -91,12 +115,12 @@ impl<'a> Place<'a> {
     /// The same, where nodes of this scope are found first. Those that only pass on what they are given, as triggers
     /// do, have put it out when others read it.
     pub(super) fn within(&self, scope: &'a Scope) -> Place<'a> {
-        let mut place = self.clone();
-        for node in &scope.nodes {
+        let known = |node: &'a Node| {
             let passed = matches!(node.kind, Kind::Pass).then(|| self.node(node).input);
-            place.nodes.insert(&node.key, passed.unwrap_or(Told::Unknown));
-        }
-        place
+            (node.key.as_str(), passed.unwrap_or(Told::Unknown))
+        };
+        let nodes = Nodes::within(&self.nodes, scope.nodes.iter().map(known).collect());
+        Place { nodes, ..self.clone() }
     }
 
     /// A node of this scope.
@@ -168,9 +192,8 @@ impl<'a> Place<'a> {
             None => Told::Unknown,
         };
         let fact = Told::fields([("index".to_owned(), index), ("value".to_owned(), value)], true);
-        let mut place = Place { is_root: false, overrides: None, ..self.clone() };
-        place.nodes.insert(&node.key, fact);
-        place
+        let nodes = Nodes::within(&self.nodes, BTreeMap::from([(node.key.as_str(), fact)]));
+        Place { nodes, is_root: false, overrides: None, ..self.clone() }
     }
 
     /// How many turns a loop has that goes over the input of this place.
@@ -230,10 +253,31 @@ impl Sight for Place<'_> {
             Root::Params => self.params.at(path),
             Root::Shared => self.shared.at(path),
             Root::Input => self.input.at(path),
-            Root::Output(node) => self.nodes.get(node.as_str()).map_or(Told::Unknown, |known| known.at(path)),
+            Root::Output(node) => self.nodes.find(node).map_or(Told::Unknown, |known| known.at(path)),
             Root::Result | Root::Error(_) | Root::Status(_) => Told::Unknown,
             // What shared does not hold yet may come, and would win.
             Root::Anywhere => self.shared.at(path),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::{Strictness, compile_value};
+    use serde_json::json;
+
+    #[test]
+    fn places_of_one_scope_share_what_is_known_of_its_nodes() {
+        let nodes = json!([{ "id": "start", "type": "start" }, { "id": "a", "type": "x" }]);
+        let definition = json!({ "nodes": nodes, "edges": [{ "source": "start", "target": "a" }] });
+        let plan = compile_value(&definition, Strictness::Strict).plan.unwrap();
+        let scope = Place::root(&plan, &Told::Unknown, Rc::default()).within(&plan.root);
+        for node in &plan.root.nodes {
+            let place = scope.node(node);
+            assert!(Rc::ptr_eq(&place.nodes, &scope.nodes));
+            assert!(Rc::ptr_eq(&place.asked(true).nodes, &scope.nodes));
+        }
+        assert!(Rc::ptr_eq(scope.within(&plan.root).nodes.around.as_ref().unwrap(), &scope.nodes));
     }
 }
