@@ -5,6 +5,7 @@
 //! from what is known now: a call that was made before is taken to be asked the same again, a child run to cost what
 //! the last one did, and one that was not made what its definition says.
 
+mod anew;
 mod ask;
 mod forecast;
 mod reach;
@@ -27,6 +28,9 @@ use walk::Walk;
 
 /// Places told of one round: an answer with more would be read by nobody.
 pub const PLACES_MAX: usize = 10_000;
+
+/// Places whose estimates are looked at in one plan: what is beyond is counted as unknown.
+const LOOKS_MAX: usize = 20_000;
 
 /// Child runs of last time that are asked for: those of other calls are told from their definition.
 const CHILDREN_MAX: usize = 200;

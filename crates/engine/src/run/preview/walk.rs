@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::rc::Rc;
 
+use super::anew::Anew;
 use super::ask::{foreseen, params_of};
 use super::forecast::Forecast;
 use super::reach::{by_action, by_join, by_join_again};
 use super::told::Told;
-use super::{CHILDREN_MAX, Expense, Fate, PLACES_MAX, Planned, PlannedCall, Preview, Shelf};
+use super::{CHILDREN_MAX, Expense, Fate, LOOKS_MAX, PLACES_MAX, Planned, PlannedCall, Preview, Shelf};
 use crate::id::RunId;
 use crate::input::Given;
 use crate::path::NodePath;
@@ -17,64 +17,6 @@ use crate::run::Run;
 use crate::run::apply::reopen;
 use crate::run::state::{FanState, LoopState, Nest, NodeState, Phase, ScopeState, Slot};
 use crate::run::why::performer;
-
-/// Places whose estimates are looked at in one plan: what is beyond is counted as unknown.
-const LOOKS_MAX: usize = 20_000;
-
-/// Where the walk is in what begins from its beginning.
-#[derive(Clone)]
-struct Anew {
-    /// As it is told: `*` for what is repeated.
-    path: NodePath,
-    /// The items and turns around it as they were before, each of which may have its own estimate.
-    around: Rc<[NodePath]>,
-    /// The way from each of these to here.
-    within: NodePath,
-    fate: Fate,
-    times: Option<u64>,
-}
-
-impl Anew {
-    /// A place that is not repeated.
-    fn once(path: NodePath, fate: Fate) -> Anew {
-        let around = Rc::from([path.clone()]);
-        Anew { path, around, within: NodePath::root(), fate, times: None }
-    }
-
-    fn child(&self, key: &str, fate: Fate) -> Anew {
-        // What may not begin has no inside that surely does.
-        let fate = if self.fate == Fate::MayRun { Fate::MayRun } else { fate };
-        Anew { path: self.path.child(key), within: self.within.child(key), fate, ..self.clone() }
-    }
-
-    fn is_repeated(&self) -> bool {
-        self.path.segments().any(|segment| segment == "*")
-    }
-
-    /// This place, in every item and turn around it.
-    fn models(&self) -> impl Iterator<Item = NodePath> {
-        self.around.iter().map(|around| self.within.segments().fold(around.clone(), |at, key| at.child(key)))
-    }
-
-    /// Every item or turn of this place: `ranges` are those that each of its models had.
-    fn each(&self, ranges: &[Option<Range<usize>>]) -> Anew {
-        // Of what only the run will know, or what was not looked at, nobody knows how often.
-        let is_whole = self.times.is_none_or(|times| times == ranges.len() as u64);
-        let n: Option<u64> = ranges.iter().map(|range| range.as_ref().map(|range| range.len() as u64)).sum();
-        let inner = self
-            .models()
-            .zip(ranges)
-            .flat_map(|(model, range)| range.clone().unwrap_or_default().map(move |at| model.at(at)));
-        let around: Vec<NodePath> = inner.take(LOOKS_MAX).collect();
-        Anew {
-            path: self.path.child("*"),
-            around: around.into(),
-            within: NodePath::root(),
-            fate: self.fate,
-            times: n.filter(|_| is_whole),
-        }
-    }
-}
 
 pub(super) struct Walk<'a> {
     /// What values are read from.
