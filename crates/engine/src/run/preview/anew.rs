@@ -41,22 +41,46 @@ impl Anew {
         self.around.iter().map(|around| self.within.segments().fold(around.clone(), |at, key| at.child(key)))
     }
 
-    /// Every item or turn of this place: `ranges` are those that each of its models had.
-    pub(super) fn each(&self, ranges: &[Option<Range<usize>>]) -> Anew {
-        // Of what only the run will know, or what was not looked at, nobody knows how often.
-        let is_whole = self.times.is_none_or(|times| times == ranges.len() as u64);
-        let n: Option<u64> = ranges.iter().map(|range| range.as_ref().map(|range| range.len() as u64)).sum();
-        let inner = self
-            .models()
-            .zip(ranges)
-            .flat_map(|(model, range)| range.clone().unwrap_or_default().map(move |at| model.at(at)));
+    /// Every item or turn of this place, but those that are told apart, in ascending order. `ranges` are those that
+    /// each of its models had.
+    pub(super) fn each(&self, ranges: &[Option<Range<usize>>], apart: &[usize]) -> Anew {
+        let n_before = |end: usize| apart.partition_point(|at| *at < end);
+        let n_of = |range: &Range<usize>| range.len() - (n_before(range.end) - n_before(range.start));
+        let n: Option<u64> = ranges.iter().map(|range| range.as_ref().map(|range| n_of(range) as u64)).sum();
+        let inner = self.models().zip(ranges).flat_map(|(model, range)| {
+            let range = range.clone().unwrap_or_default();
+            range.filter(|at| apart.binary_search(at).is_err()).map(move |at| model.at(at))
+        });
         let around: Vec<NodePath> = inner.take(LOOKS_MAX).collect();
         Anew {
             path: self.path.child("*"),
             around: around.into(),
             within: NodePath::root(),
             fate: self.fate,
-            times: n.filter(|_| is_whole),
+            times: n.filter(|_| self.is_whole(ranges)),
         }
+    }
+
+    /// One item of this place that is not like the others, if it has so many; at most so many models are kept.
+    pub(super) fn item(&self, at: usize, ranges: &[Option<Range<usize>>], most: usize) -> Option<Anew> {
+        let may_have = |range: &Option<Range<usize>>| range.as_ref().is_none_or(|range| range.contains(&at));
+        let n = ranges.iter().filter(|range| may_have(range)).count() as u64;
+        let is_known = self.is_whole(ranges) && ranges.iter().all(Option::is_some);
+        if is_known && n == 0 {
+            return None;
+        }
+        let inner = self.models().zip(ranges).filter(|(_, range)| may_have(range));
+        Some(Anew {
+            path: self.path.at(at),
+            around: inner.map(|(model, _)| model.at(at)).take(most).collect(),
+            within: NodePath::root(),
+            fate: if is_known { self.fate } else { Fate::MayRun },
+            times: self.times.and(is_known.then_some(n)),
+        })
+    }
+
+    /// Whether all of this place was looked at: of what was not, or only the run will know, nobody knows how often.
+    fn is_whole(&self, ranges: &[Option<Range<usize>>]) -> bool {
+        self.times.is_none_or(|times| times == ranges.len() as u64)
     }
 }

@@ -118,7 +118,7 @@ impl<'a> Forecast<'a> {
             }
             Kind::Loop(body) => {
                 let n = here.n_turns(&body.over);
-                self.each(n, at, sum, |forecast, turn, at, sum| {
+                self.each(n, 0, at, sum, |forecast, turn, at, sum| {
                     forecast.scope(&body.body, &place.turn(node, turn, &here.input), at, sum);
                 });
             }
@@ -144,14 +144,7 @@ impl<'a> Forecast<'a> {
                     self.body(node, branch, None, Some(index), &arm, at, sum);
                 }
             }
-            Branches::Items { each, special } => {
-                let n = here.input.n_items();
-                self.each(n, at, sum, |forecast, index, at, sum| {
-                    let branch = index.and_then(|index| special.get(&index)).unwrap_or(each);
-                    let arm = here.branch(node, branch, &here.item(index));
-                    forecast.body(node, branch, None, index, &arm, at, sum);
-                });
-            }
+            Branches::Items { each, special } => self.items(node, each, special, here, at, sum),
             Branches::Services { each } => {
                 let arm = here.branch(node, each, &here.input);
                 let Some(names) = here.services() else {
@@ -163,6 +156,35 @@ impl<'a> Forecast<'a> {
                 }
             }
         }
+    }
+
+    /// Items that have a branch of their own by themselves, and all others.
+    fn items(
+        &mut self,
+        node: &'a Node,
+        each: &'a Branch,
+        special: &'a BTreeMap<usize, Branch>,
+        here: &Place<'a>,
+        at: At,
+        sum: &mut Expense,
+    ) {
+        let n = here.input.n_items();
+        let arm = |branch, index| here.branch(node, branch, &here.item(index));
+        let mut n_apart = 0;
+        for (index, branch) in special.range(..n.unwrap_or(usize::MAX)) {
+            if self.looks == 0 {
+                return sum.add(Expense::unknown(1), at.fate, at.times);
+            }
+            // Nobody knows whether there are so many.
+            let at = if n.is_some() { at } else { At { fate: Fate::MayRun, ..at } };
+            self.body(node, branch, None, Some(*index), &arm(branch, Some(*index)), at, sum);
+            n_apart += 1;
+        }
+        self.each(n, n_apart, at, sum, |forecast, index, at, sum| {
+            if index.is_none_or(|index| !special.contains_key(&index)) {
+                forecast.body(node, each, None, index, &arm(each, index), at, sum);
+            }
+        });
     }
 
     #[expect(clippy::too_many_arguments, reason = "a branch is a node's, has a place and may have a name")]
@@ -186,16 +208,18 @@ impl<'a> Forecast<'a> {
         }
     }
 
-    /// So many of the same. Those that cost the same whatever they are about are not looked at one by one.
+    /// So many of the same, but those that were told apart. Those that cost the same whatever they are about are not
+    /// looked at one by one.
     fn each(
         &mut self,
         n: Option<usize>,
+        n_apart: usize,
         at: At,
         sum: &mut Expense,
         one: impl Fn(&mut Self, Option<usize>, At, &mut Expense),
     ) {
         let mut all = Expense::default();
-        one(self, None, at.repeated(n), &mut all);
+        one(self, None, at.repeated(n.map(|n| n.saturating_sub(n_apart))), &mut all);
         match n {
             Some(n) if all.n_unknown > 0 && n <= EACH_MAX => {
                 (0..n).for_each(|index| one(self, Some(index), at, sum));

@@ -174,6 +174,27 @@ fn branches_have_their_items_their_params_and_their_names() {
 }
 
 #[test]
+fn items_with_a_branch_of_their_own_cost_what_that_does() {
+    let items = |service: &str| {
+        let execs = json!([{ "index": 0, "service": "film", "params": { "seconds": 1 } }, { "index": 3, "service": "film" }]);
+        json!({ "start": "f", "nodes": { "f": { "kind": "foreach", "prep": { "input_key": "$params.list" },
+            "service": service, "foreach_execs": execs } } })
+    };
+    let prices = [("film", 10), ("cut", 2)];
+    let known = |service, n: usize| (json!({ "list": vec![1; n], "seconds": 1 }), ("leaf", items(service)));
+    for (service, n, cost) in
+        [("free", 2, 10), ("free", 4, 20), ("cut", 4, 24), ("cut", 200, 416), ("cut", 0, 0)]
+    {
+        let (params, flow) = known(service, n);
+        check(params, &[flow], &prices, (cost, cost, 0));
+    }
+    // How many there are is not known: the two may be among them.
+    let params = || json!({ "list": "$node.first.output", "seconds": 1 });
+    check(params(), &[("leaf", items("free"))], &prices, (0, 20, 0));
+    check(params(), &[("leaf", items("cut"))], &prices, (2, 22, 1));
+}
+
+#[test]
 fn flows_that_call_flows_are_followed_to_the_depth_that_runs_are() {
     let calls = |id: &str, edges: Value| {
         let child = json!({ "id": id, "type": "flow_ref", "config": { "flow": "leaf", "params": { "n": "$params.n" } } });

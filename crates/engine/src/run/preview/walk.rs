@@ -84,7 +84,7 @@ impl<'a> Walk<'a> {
         let left = turns.index.saturating_add(1)..turns.n;
         if !left.is_empty() {
             let whole = Anew::once(path.clone(), Fate::Runs);
-            self.scope_anew(&body.body, &whole.each(&[Some(left)]));
+            self.scope_anew(&body.body, &whole.each(&[Some(left)], &[]));
         }
     }
 
@@ -143,19 +143,9 @@ impl<'a> Walk<'a> {
             Kind::Sub(sub) => self.scope_anew(&sub.scope, anew),
             Kind::Loop(body) => {
                 let turns = self.ranges(anew);
-                self.scope_anew(&body.body, &anew.each(&turns));
+                self.scope_anew(&body.body, &anew.each(&turns, &[]));
             }
-            Kind::Fan(fan) => match &fan.branches {
-                Branches::Fixed(list) => {
-                    for (at, branch) in list.iter().enumerate() {
-                        self.body_anew(node, &branch.body, None, &anew.child(&at.to_string(), anew.fate));
-                    }
-                }
-                Branches::Services { each } | Branches::Items { each, .. } => {
-                    let items = self.ranges(anew);
-                    self.body_anew(node, &each.body, None, &anew.each(&items));
-                }
-            },
+            Kind::Fan(fan) => self.fan_anew(node, fan, anew),
             Kind::Call(_)
             | Kind::Choice(_)
             | Kind::Timer(_)
@@ -164,6 +154,33 @@ impl<'a> Walk<'a> {
             | Kind::Compute(_)
             | Kind::Pass
             | Kind::Return => {}
+        }
+    }
+
+    fn fan_anew(&mut self, node: &Node, fan: &Fan, anew: &Anew) {
+        match &fan.branches {
+            Branches::Fixed(list) => {
+                for (at, branch) in list.iter().enumerate() {
+                    self.body_anew(node, &branch.body, None, &anew.child(&at.to_string(), anew.fate));
+                }
+            }
+            Branches::Services { each } => {
+                let branches = self.ranges(anew);
+                self.body_anew(node, &each.body, None, &anew.each(&branches, &[]));
+            }
+            Branches::Items { each, special } => {
+                let items = self.ranges(anew);
+                let apart: Vec<usize> = special.keys().copied().collect();
+                self.body_anew(node, &each.body, None, &anew.each(&items, &apart));
+                for (at, branch) in special {
+                    if self.preview.more {
+                        return;
+                    }
+                    if let Some(item) = anew.item(*at, &items, self.looks) {
+                        self.body_anew(node, &branch.body, None, &item);
+                    }
+                }
+            }
         }
     }
 
