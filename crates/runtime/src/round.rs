@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::plan::Called;
 use windlass_engine::run::{Questions, Shelf};
-use windlass_store::run::RunRef;
+use windlass_store::run::{RunRef, RunStatus};
 
 use crate::{Runtime, RuntimeError};
 
@@ -19,7 +19,9 @@ impl Runtime {
         }
         let mut costs = BTreeMap::new();
         for child in &questions.children {
-            if let Some(row) = self.store().run(RunRef::Id(*child)).await? {
+            let row = self.store().run(RunRef::Id(*child)).await?;
+            // What one cost that did not get to its end says nothing of what the next one will.
+            if let Some(row) = row.filter(|row| row.standing.status == RunStatus::Completed) {
                 costs.insert(*child, row.standing.cost.estimated);
             }
         }

@@ -3,7 +3,7 @@
 //!
 //! It is told from the state in which the new round would begin, as if every node ended well. Costs are estimated
 //! from what is known now: a call that was made before is taken to be asked the same again, a child run to cost what
-//! the last one did, and one that was not made what its definition says.
+//! the last one did if that completed, and else what its definition says.
 
 mod anew;
 mod ask;
@@ -38,7 +38,7 @@ const CHILDREN_MAX: usize = 200;
 /// What a preview has to know besides the run. What is not here is told as far as it can be without.
 #[derive(Debug, Clone, Default)]
 pub struct Shelf {
-    /// What child runs of last time cost.
+    /// What child runs of last time cost that completed: those that failed early are no measure.
     pub costs: BTreeMap<RunId, i64>,
     /// What calls of flows would run now.
     pub flows: BTreeMap<Called, Arc<Plan>>,

@@ -117,6 +117,25 @@ async fn a_plan_tells_what_a_child_would_cost_that_was_never_made() {
 }
 
 #[tokio::test]
+async fn a_plan_takes_a_child_that_failed_to_get_to_its_end() {
+    let host = Host::new().await;
+    host.account("acme", 100).await;
+    let leaf = json!({ "nodes": [
+        { "id": "a", "type": "echo", "exec_type": "local_func", "cost": 3 },
+        { "id": "b", "type": "fail", "exec_type": "local_func" },
+        { "id": "c", "type": "echo", "exec_type": "local_func", "cost": 40 }
+    ], "edges": [{ "source": "a", "target": "b" }, { "source": "b", "target": "c" }] });
+    host.publish("leaf", leaf).await;
+    let call = json!({ "id": "c", "type": "flow_ref", "config": { "flow": "leaf" } });
+    host.publish("top", json!({ "nodes": [call], "edges": [] })).await;
+    let run = host.start("top", json!({ "account": "acme" })).await;
+    let ended = host.ended(&run).await;
+    assert_eq!((&ended["status"], &ended["cost"]["actual"]), (&json!("failed"), &json!(3)));
+    let plan = host.post(&format!("/api/v1/runs/{run}/retry?plan=1"), json!({})).await.ok();
+    assert_eq!(plan["cost"], json!({ "estimated": 43, "at_most": 43, "unknown": 0 }));
+}
+
+#[tokio::test]
 async fn cancel_reaches_the_children_of_children() {
     let host = Host::new().await;
     host.publish("leaf", waiting()).await;

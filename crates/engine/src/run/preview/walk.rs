@@ -227,8 +227,8 @@ impl<'a> Walk<'a> {
         self.push(node, anew, Some(PlannedCall { service, by, estimate: bid.dearest }));
     }
 
-    /// What the child runs that make the calls of this place would cost: what the last one did there, or else what
-    /// its definition says.
+    /// What the child runs that make the calls of this place would cost: what the last one did there if it
+    /// completed, or else what its definition says.
     fn children(&mut self, called: Called, anew: &Anew, bid: &mut Bid) {
         let depth = self.facts.start.parent.as_ref().map_or(1, |parent| parent.depth.saturating_add(1));
         let (facts, room, mut n) = (self.facts, self.forecast.room(), 0u64);
