@@ -122,7 +122,7 @@ impl Runtime {
             let what = format!("it should have been woken at {wake}");
             findings.push(Finding { subject: run.to_string(), node: None, what, repaired: repair });
         }
-        let mut ends = None;
+        let mut ends = BTreeSet::new();
         for (node, fence, exec, by) in view.state.granted_calls(&view.plan) {
             let Some(what) = self.forgotten(&view, fence, &exec, by, &mut ends).await? else { continue };
             let again = self.view(run).await?;
@@ -146,7 +146,7 @@ impl Runtime {
         fence: u64,
         exec: &Exec,
         by: u64,
-        ends: &mut Option<BTreeSet<u64>>,
+        ends: &mut BTreeSet<u64>,
     ) -> Result<Option<String>, RuntimeError> {
         let run = view.state.id;
         Ok(match exec {
@@ -172,31 +172,30 @@ impl Runtime {
     }
 
     /// Whether a child is to be created, or what it came to is on its way. `ends` are the calls of the run whose ends
-    /// are, read once for all of them: a run may have very many.
+    /// are, as they were last read: a run may have very many. A call that is not among them may have come to its end
+    /// since, so they are read anew before it counts as forgotten.
     async fn has_message(
         &self,
         child: RunId,
         run: RunId,
         fence: u64,
-        ends: &mut Option<BTreeSet<u64>>,
+        ends: &mut BTreeSet<u64>,
     ) -> Result<bool, RuntimeError> {
         let sent = self.store().outbox_to(Party::Run(child)).await?;
-        if sent.iter().any(|message| matches!(message.note, Note::StartChild(_))) {
+        if sent.iter().any(|message| matches!(message.note, Note::StartChild(_))) || ends.contains(&fence) {
             return Ok(true);
         }
-        if ends.is_none() {
-            let sent = self.store().outbox_to(Party::Run(run)).await?;
-            let ended = |message: &Message| match message.note {
-                Note::CallEnded { fence, .. } => Some(fence),
-                Note::BalanceChanged
-                | Note::Billed { .. }
-                | Note::CancelChild
-                | Note::ReserveRaised { .. }
-                | Note::StartChild(_) => None,
-            };
-            *ends = Some(sent.iter().filter_map(ended).collect());
-        }
-        Ok(ends.as_ref().is_some_and(|ends| ends.contains(&fence)))
+        let sent = self.store().outbox_to(Party::Run(run)).await?;
+        let ended = |message: &Message| match message.note {
+            Note::CallEnded { fence, .. } => Some(fence),
+            Note::BalanceChanged
+            | Note::Billed { .. }
+            | Note::CancelChild
+            | Note::ReserveRaised { .. }
+            | Note::StartChild(_) => None,
+        };
+        *ends = sent.iter().filter_map(ended).collect();
+        Ok(ends.contains(&fence))
     }
 
     /// An open run waits for something that can be named.

@@ -20,12 +20,15 @@ use crate::store::{Due, Retained};
 use crate::{Memory, Store, StoreError};
 
 type OnCommit = Box<dyn Fn(&Memory, &[Commit]) -> bool + Send + Sync>;
+type OnMessages = Box<dyn Fn(&Party, Vec<Message>) -> Vec<Message> + Send + Sync>;
 type OnRecords = Box<dyn Fn(&RecordQuery) -> Result<(), StoreError> + Send + Sync>;
 
 pub struct Meddled {
     pub memory: Memory,
     /// Called before commits are made, and says whether they are.
     pub on_commit: OnCommit,
+    /// Called with the messages to a receiver that were read, and says which there are by then.
+    pub on_messages: OnMessages,
     /// Called before small rows are read.
     pub on_records: OnRecords,
     /// Messages that were read so far.
@@ -37,6 +40,7 @@ impl Default for Meddled {
         Meddled {
             memory: Memory::new(),
             on_commit: Box::new(|_, _| true),
+            on_messages: Box::new(|_, sent| sent),
             on_records: Box::new(|_| Ok(())),
             n_messages: AtomicUsize::new(0),
         }
@@ -76,7 +80,8 @@ macro_rules! pass_on {
             }
 
             async fn outbox_to(&self, to: Party) -> Result<Vec<Message>, StoreError> {
-                self.count(self.memory.outbox_to(to).await)
+                let sent = self.memory.outbox_to(to.clone()).await;
+                self.count(sent.map(|sent| (self.on_messages)(&to, sent)))
             }
 
             async fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
