@@ -22,16 +22,13 @@ fn what_doubles_from_flow_to_flow_is_shared() {
 }
 
 #[test]
-fn nests_that_grow_from_flow_to_flow_end_where_runs_refuse_them() {
-    let deep = (0..100).fold(json!("$params.n"), |inner, _| json!([inner]));
-    let film = json!({ "id": "f", "type": "film", "config": { "seconds": "$params.u" } });
-    let nodes = json!([film, again("again", json!({ "n": deep, "u": "$params.u" }))]);
-    check(
-        json!({ "n": 1, "u": "$node.first.output" }),
-        &[leaf(nodes, json!([]))],
-        &[("film", 10)],
-        (0, 0, 32),
-    );
+fn what_is_nested_deeper_than_a_run_takes_is_not_told() {
+    for (n, expected) in [(60, (60, 60, 0)), (70, (0, 0, 1))] {
+        let nest = (0..n).fold(json!("$params.known"), |inner, _| json!([inner]));
+        let seconds = format!("$params.n{}", "[0]".repeat(n));
+        let film = json!([{ "id": "f", "type": "film", "config": { "seconds": seconds } }]);
+        check(json!({ "n": nest }), &[leaf(film, json!([]))], &[("film", 10)], expected);
+    }
 }
 
 #[test]
