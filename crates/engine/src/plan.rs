@@ -5,7 +5,6 @@
 mod call;
 mod parts;
 mod pattern;
-mod services;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

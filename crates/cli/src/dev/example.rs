@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::function;
-use windlass_engine::plan::{Body, Branches, Call, Exec, Form, Kind, Plan, Scope};
+use windlass_engine::plan::{Call, Exec, Form, Node, Plan};
 use windlass_sdk::types::ExecMode;
 
 use crate::flow::read;
@@ -200,7 +200,7 @@ fn examples_of(dir: &Path, files: &BTreeMap<PathBuf, String>) -> Result<Examples
     for (file, text) in files.iter().filter(|(file, _)| is_definition(file)) {
         let name = name_of(file, dir);
         let plan = plan_of(file, text)?;
-        scope_services(&plan.root, &mut examples.called);
+        examples.called.extend(plan.nodes().flat_map(Node::calls).filter_map(service_of));
         if examples.texts.insert(name.clone(), text.clone()).is_some() {
             bail!(
                 "two definitions are called `{name}`: rename one of {}.*",
@@ -225,45 +225,11 @@ fn examples_of(dir: &Path, files: &BTreeMap<PathBuf, String>) -> Result<Examples
     Ok(examples)
 }
 
-/// The services that the calls in a scope ask for. Recursion ends with the scopes, whose depth the compiler limits.
-fn scope_services(scope: &Scope, services: &mut BTreeSet<String>) {
-    for node in &scope.nodes {
-        match &node.kind {
-            Kind::Call(call) => call_service(call, services),
-            Kind::Sub(sub) => scope_services(&sub.scope, services),
-            Kind::Loop(turns) => scope_services(&turns.body, services),
-            Kind::Fan(fan) => {
-                let bodies: Vec<&Body> = match &fan.branches {
-                    Branches::Fixed(branches) => branches.iter().map(|branch| &branch.body).collect(),
-                    Branches::Services { each } => vec![&each.body],
-                    Branches::Items { each, special } => std::iter::once(&each.body)
-                        .chain(special.values().map(|branch| &branch.body))
-                        .collect(),
-                };
-                for body in bodies {
-                    match body {
-                        Body::Call(call) => call_service(call, services),
-                        Body::Scope(inner) => scope_services(inner, services),
-                    }
-                }
-            }
-            Kind::Choice(_)
-            | Kind::Timer(_)
-            | Kind::Wait(_)
-            | Kind::Approval(_)
-            | Kind::Compute(_)
-            | Kind::Pass
-            | Kind::Return => {}
-        }
-    }
-}
-
-fn call_service(call: &Call, services: &mut BTreeSet<String>) {
+/// The service of a worker that a call asks for.
+fn service_of(call: &Call) -> Option<String> {
     match &call.exec {
-        Exec::Http | Exec::Queue if !call.service.is_empty() => {
-            services.insert(call.service.clone());
-        }
-        Exec::Http | Exec::Queue | Exec::Func { .. } | Exec::Script(_) | Exec::Flow { .. } => {}
+        Exec::Http | Exec::Queue => Some(call.service.clone()).filter(|service| !service.is_empty()),
+        Exec::Func { .. } | Exec::Script(_) | Exec::Flow { .. } => None,
     }
 }
 

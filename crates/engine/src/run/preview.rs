@@ -29,7 +29,8 @@ use walk::Walk;
 /// Places told of one round: an answer with more would be read by nobody.
 pub const PLACES_MAX: usize = 10_000;
 
-/// Places whose estimates are looked at in one plan: what is beyond is counted as unknown.
+/// Places of the run whose estimates are looked at in one plan, and as many of child runs: what is beyond is counted as
+/// unknown.
 const LOOKS_MAX: usize = 20_000;
 
 /// Child runs of last time that are asked for: those of other calls are told from their definition.
@@ -156,6 +157,11 @@ pub enum Fate {
 }
 
 impl Fate {
+    /// What becomes of a node inside of one with this fate: what may not begin has no inside that surely does.
+    fn inside(self, fate: Fate) -> Fate {
+        if self == Fate::MayRun { Fate::MayRun } else { fate }
+    }
+
     pub fn word(self) -> &'static str {
         match self {
             Fate::Runs => "runs",

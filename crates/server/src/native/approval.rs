@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use axum::Json;
 use axum::extract::State;
-use windlass_engine::plan::{Body, Branch, Branches, Kind, Scope};
+use windlass_engine::plan::Kind;
 use windlass_engine::run::state::{Activity, Phase};
 use windlass_runtime::RuntimeError;
 use windlass_runtime::run::RunView;
@@ -53,32 +53,8 @@ pub(crate) async fn list(
 /// The run, if its flow asks people at all: most do not, and need not be folded to know that.
 async fn approving(app: &App, row: &RunRow) -> Result<Option<RunView>, RuntimeError> {
     let plan = app.runtime.plan(row.origin.version).await?;
-    if asks_people(&plan.root) { app.runtime.view(row.id).await } else { Ok(None) }
-}
-
-/// Whether somewhere in the scope a person is asked. Scopes nest no deeper than the engine allows.
-fn asks_people(scope: &Scope) -> bool {
-    let in_branch = |branch: &Branch| match &branch.body {
-        Body::Scope(scope) => asks_people(scope),
-        Body::Call(_) => false,
-    };
-    scope.nodes.iter().any(|node| match &node.kind {
-        Kind::Approval(_) => true,
-        Kind::Sub(sub) => asks_people(&sub.scope),
-        Kind::Loop(body) => asks_people(&body.body),
-        Kind::Fan(fan) => match &fan.branches {
-            Branches::Fixed(list) => list.iter().any(in_branch),
-            Branches::Services { each } => in_branch(each),
-            Branches::Items { each, special } => in_branch(each) || special.values().any(in_branch),
-        },
-        Kind::Call(_)
-        | Kind::Choice(_)
-        | Kind::Timer(_)
-        | Kind::Wait(_)
-        | Kind::Compute(_)
-        | Kind::Pass
-        | Kind::Return => false,
-    })
+    let asks_people = plan.nodes().any(|node| matches!(node.kind, Kind::Approval(_)));
+    if asks_people { app.runtime.view(row.id).await } else { Ok(None) }
 }
 
 fn open_approvals(view: &RunView, label: &Label) -> Vec<Approval> {

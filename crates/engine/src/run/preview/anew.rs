@@ -27,8 +27,7 @@ impl Anew {
     }
 
     pub(super) fn child(&self, key: &str, fate: Fate) -> Anew {
-        // What may not begin has no inside that surely does.
-        let fate = if self.fate == Fate::MayRun { Fate::MayRun } else { fate };
+        let fate = self.fate.inside(fate);
         Anew { path: self.path.child(key), within: self.within.child(key), fate, ..self.clone() }
     }
 

@@ -9,13 +9,11 @@ use std::rc::Rc;
 use super::reach::{by_action, by_join};
 use super::room::Room;
 use super::told::Told;
-use super::{Expense, Fate, Shelf};
+use super::{Expense, Fate, LOOKS_MAX, Shelf};
 use crate::limits::DEPTH;
 use crate::plan::{Body, Branch, Branches, Call, Called, Fan, Kind, Node, Plan, Prep, Routing, Scope};
 use place::{At, Place, is_fieldless};
 
-/// Nodes of flows, and branches of fans, that are looked at for one plan: what is beyond is counted as unknown.
-const LOOKS_MAX: usize = 20_000;
 /// Scopes inside scopes, of all flows that call one another together: flows may call flows as deep as they can be
 /// with four each, and the stack is not endless.
 const DEEP_MAX: usize = 4 * DEPTH;
@@ -26,6 +24,7 @@ const EACH_MAX: usize = 100;
 
 pub(super) struct Forecast<'a> {
     shelf: &'a Shelf,
+    /// Nodes and branches that may still be looked at.
     looks: usize,
     room: Rc<Room>,
     /// What flows cost at a depth, whatever they are given: as far as that can be told.

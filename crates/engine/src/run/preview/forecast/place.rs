@@ -31,9 +31,7 @@ pub(super) struct At {
 impl At {
     /// A node of what is here.
     pub(super) fn inside(self, fate: Fate) -> At {
-        // What may not begin has no inside that surely does.
-        let fate = if self.fate == Fate::MayRun { Fate::MayRun } else { fate };
-        At { fate, deep: self.deep + 1, ..self }
+        At { fate: self.fate.inside(fate), deep: self.deep + 1, ..self }
     }
 
     /// What happens here so many times.
@@ -78,13 +76,13 @@ pub(super) struct Place<'a> {
     is_root: bool,
     overrides: Option<&'a Overrides>,
     /// What nodes of the flow write: what is held under these keys now need not be what is read.
-    writes: Rc<BTreeSet<String>>,
+    writes: Rc<BTreeSet<&'a str>>,
     room: Rc<Room>,
 }
 
 impl<'a> Place<'a> {
     /// The beginning of a run that is given these params.
-    pub(super) fn root(plan: &Plan, given: &Told, room: Rc<Room>) -> Self {
+    pub(super) fn root(plan: &'a Plan, given: &Told, room: Rc<Room>) -> Self {
         let (mut params, is_open) = given.split();
         for (name, variable) in &plan.variables {
             if let (false, Some(default)) = (is_open, &variable.default) {
@@ -108,7 +106,7 @@ impl<'a> Place<'a> {
 
     /// A shared state that begins with these. What is not there may be written.
     fn held(&self, mut fields: BTreeMap<String, Told>) -> Told {
-        fields.retain(|key, _| !is_reserved(key) && !self.writes.contains(key));
+        fields.retain(|key, _| !is_reserved(key) && !self.writes.contains(key.as_str()));
         Told::fields(fields, true)
     }
 
