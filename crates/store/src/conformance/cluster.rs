@@ -156,6 +156,11 @@ impl Cluster {
     /// Starts the server, or starts it again, and waits until it answers.
     pub fn launch(&mut self) {
         self.spawn();
+        self.mend();
+    }
+
+    /// Waits until it answers, and starts it again if it has given up.
+    pub fn mend(&mut self) {
         let begun = Instant::now();
         while !self.sql("postgres", "SELECT 1") {
             assert!(begun.elapsed() < PATIENCE, "{}", self.log());
@@ -208,18 +213,6 @@ impl Cluster {
         self.disk = Some(disk);
         self.launch();
         true
-    }
-
-    /// Waits until it answers again by itself, or starts it again if it has given up.
-    pub fn mend(&mut self) {
-        let begun = Instant::now();
-        while !self.sql("postgres", "SELECT 1") {
-            assert!(begun.elapsed() < PATIENCE, "{}", self.log());
-            if self.server.as_mut().is_none_or(|server| server.try_wait().unwrap().is_some()) {
-                return self.launch();
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
     }
 
     /// Its own disk, if it was given one.
