@@ -11,7 +11,7 @@ fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../../examples");
     println!("cargo::rerun-if-changed={}", root.display());
     let mut files = Vec::new();
-    // Directories hold no others. What is under `jobs` are no flows, and neither are scripts and workers.
+    // Directories are flat. Files below `jobs` are not flows, and neither are scripts and workers.
     for place in fs::read_dir(&root)? {
         let place = place?.path();
         if place.is_dir() && !place.ends_with("jobs") {

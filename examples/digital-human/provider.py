@@ -78,7 +78,7 @@ server = ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PROVIDER_PORT", "
 address = "http://127.0.0.1:%d" % server.server_port
 print("the provider listens on", address, file=sys.stderr, flush=True)
 if len(sys.argv) > 1:
-    # Whole or not at all: somebody waits for this file.
+    # Written whole or not at all: the script that starts the provider waits for this file.
     with open(sys.argv[1] + ".new", "w") as file:
         file.write(address)
     os.replace(sys.argv[1] + ".new", sys.argv[1])

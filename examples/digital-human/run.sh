@@ -18,7 +18,7 @@ run=$(windlass run start digital-human -p 'text="good morning"' -q)
 windlass run watch "$run" --timeout 120s
 windlass run attempts "$run" -o table
 
-# What the provider refuses is not tried again, and nothing else is begun.
+# A request that the provider refuses is not retried, and the flow starts nothing else.
 run=$(windlass run start digital-human -p 'text="a forbidden word"' -q)
 code=0; windlass run wait "$run" --timeout 120s -o table || code=$?
 test "$code" -eq 1

@@ -1,10 +1,10 @@
 #!/bin/sh
-# A job with one attempt that fails becomes a dead letter. Replayed with an even priority, it succeeds.
+# A job without retries that fails becomes a dead letter. Replayed with an even priority, it succeeds.
 # needs: windlass serve, windlass worker --demo
 # expect: failed, replayed, completed
 set -eu
 
-job=$(windlass job create charge --priority 1 --max-retries 1 --payload '{"order": 7}' -q)
+job=$(windlass job create charge --priority 1 --retries 0 --payload '{"order": 7}' -q)
 if windlass job wait "$job" --timeout 30s -q; then echo "it should have failed" >&2; exit 1; fi
 windlass dlq groups default -o table
 windlass dlq show "$job" -o table

@@ -1,11 +1,11 @@
 #!/bin/sh
-# A job that is due in a second: pending until then, never early.
+# A job that is due in a second: delayed until then, never early.
 # needs: windlass serve, windlass worker --demo
-# expect: pending, then completed
+# expect: delayed, then completed
 set -eu
 
 job=$(windlass job create reminder --in 1s --payload '{"text": "tea"}' -q)
 windlass job show "$job" -o table
-windlass job list --status pending -q | grep -q "$job"
+windlass job list --status delayed -q | grep -q "$job"
 windlass job wait "$job" --timeout 30s -o table
-echo "pending, then completed"
+echo "delayed, then completed"

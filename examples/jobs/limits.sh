@@ -1,5 +1,5 @@
 #!/bin/sh
-# Two jobs of a customer at once and ten starts a second in all, whoever works; customers take turns.
+# At most two jobs of a customer at once and ten starts a second in all, over all workers; customers take turns.
 # needs: windlass serve, windlass worker --demo --queues default,limits-example
 # expect: 12 completed
 set -eu

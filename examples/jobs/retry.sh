@@ -1,10 +1,10 @@
 #!/bin/sh
-# The demonstration worker fails the first attempt of an odd priority: this one is tried again after a pause.
+# The demonstration worker fails the first attempt of an odd priority: this one is retried after a delay.
 # needs: windlass serve, windlass worker --demo
 # expect: two attempts
 set -eu
 
-job=$(windlass job create flaky --priority 3 --max-retries 3 --backoff-base 200ms --no-jitter -q)
+job=$(windlass job create flaky --priority 3 --retries 2 --backoff-base 200ms --no-jitter -q)
 windlass job wait "$job" --timeout 30s -q
 windlass job attempts "$job" -o table
 test "$(windlass job attempts "$job" -q | wc -l)" -eq 2

@@ -5,8 +5,8 @@
 set -eu
 cd "$(dirname "$0")"
 
-windlass job create -f thumbnail.task.json --wait --timeout 30s -o table
-job=$(windlass job create -f thumbnail.task.json --payload '{"file": "dog.png"}' --priority 2 -q)
+windlass job create -f thumbnail.job.json --wait --timeout 30s -o table
+job=$(windlass job create -f thumbnail.job.json --payload '{"file": "dog.png"}' --priority 2 -q)
 windlass job wait "$job" --timeout 30s -q
 windlass job attempts "$job" -o table
 echo completed

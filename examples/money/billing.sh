@@ -1,5 +1,5 @@
 #!/bin/sh
-# An account pays for what a flow calls: charged before, settled after, refused or waited for when it is short.
+# An account pays for the calls of a flow: charged before, settled after; without funds the run waits or fails.
 # needs: windlass serve, windlass worker --demo
 # expect: 82 left
 set -eu

@@ -13,7 +13,7 @@ python3 worker.py & worker=$!
 windlass flow apply --name side-by-side ../steps/parallel-documents.json -q
 windlass flow apply --name in-a-row in-a-row.json -q
 
-# Runs a flow, and prints what its last step made and how many milliseconds that took.
+# Runs a flow, and prints the result of its last step and its duration in milliseconds.
 play() {
     windlass run start "$1" -p id=doc-1 --wait --timeout 120s -o json | python3 -c '
 import datetime, json, sys

@@ -2,7 +2,7 @@
 //! The operator objects of the graph form, evaluated against facts that stand behind them.
 
 use serde_json::{Value, json};
-use windlass_engine::expr::json::Expr;
+use windlass_engine::expr::json::JsonExpr;
 use windlass_engine::problem::Problems;
 use windlass_fuzz::{facts::Everywhere, text_and_rest};
 
@@ -10,13 +10,13 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let Some((text, rest)) = text_and_rest(input) else { return };
     let Ok(value) = serde_json::from_str::<Value>(text) else { return };
     let mut problems = Problems::default();
-    let read = Expr::parse(&value, "$", &mut problems);
+    let read = JsonExpr::parse(&value, "$", &mut problems);
     assert_eq!(read.is_none(), problems.has_errors(), "what cannot be read has a reason");
     let Some(expr) = read else { return };
     let facts = Everywhere::of(rest);
     let holds = expr.holds(&facts);
     let _ = expr.refs();
-    let negated = Expr::parse(&json!({ "not": value }), "$", &mut problems);
+    let negated = JsonExpr::parse(&json!({ "not": value }), "$", &mut problems);
     // It may be too deep by one now.
     if let Some(negated) = negated {
         assert_eq!(negated.holds(&facts), !holds, "`not` is the opposite");

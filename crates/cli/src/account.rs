@@ -1,108 +1,108 @@
-//! `windlass account`: who pays. Amounts are whole minor units: cents, fen.
-
-use std::process::ExitCode;
+//! `windlass account`: opens accounts, deposits money and shows ledgers.
 
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
-use windlass_sdk::types::{Account, Deposit, LedgerEntry, LedgerQuery, LineOrder, NewAccount, PageQuery};
+use windlass_sdk::contract::{
+    AccountInfo, DepositRequest, LedgerEntry, LedgerListQuery, ListOrder, NewAccount, PageQuery,
+};
 use windlass_sdk::worker::unique_id;
 
-use crate::help::help;
+use crate::amount::positive_amount;
+use crate::exit::Exit;
+use crate::help::{CHANGE_EXITS, SHOW_EXITS, help};
 use crate::output;
-use crate::session::{Options, Session, from_now};
+use crate::session::{GlobalArgs, Session, from_now, native_job_id};
 
-/// Rows on one page.
-const PAGE: usize = 1_000;
-
-const LOOKS: &str =
-    "Exit codes:\n  0  shown\n  1  there is no such account\n  3  the server could not be asked";
-const ACTS: &str = "Exit codes:\n  0  done\n  1  refused\n  3  the server could not be asked";
+/// Rows of one page.
+const PAGE_SIZE: usize = 1_000;
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
-    /// Opens an account; one that is there is shown as it is.
-    #[command(after_help = help!("  windlass account open acme\n  windlass account open acme --name 'Acme Ltd'", ACTS))]
+pub(crate) enum AccountCommand {
+    /// Opens an account; an open one is shown unchanged.
+    #[command(after_help = help!("  windlass account open acme\n  windlass account open acme --name 'Acme Ltd'", CHANGE_EXITS))]
     Open {
-        /// What runs and jobs name as their account.
+        /// The id, by which runs and jobs name the account.
         id: String,
-        /// For people; the id unless given.
+        /// The name [default: the id].
         #[arg(long)]
         name: Option<String>,
     },
-    /// Lists accounts with what they have.
-    #[command(after_help = help!("  windlass account list\n  windlass account list -o json", LOOKS))]
+    /// Lists accounts with their balances.
+    #[command(after_help = help!("  windlass account list\n  windlass account list -o json", SHOW_EXITS))]
     List,
     /// Shows an account.
-    #[command(after_help = help!("  windlass account show acme", LOOKS))]
+    #[command(after_help = help!("  windlass account show acme", SHOW_EXITS))]
     Show {
         /// The id of the account.
         id: String,
     },
-    /// Puts money into an account; runs that wait for it go on.
+    /// Deposits money; runs that wait for it go on.
     #[command(after_help = help!(
-        "  windlass account deposit acme 5000\n  windlass account deposit acme 5000 --key invoice-7", ACTS
+        "  windlass account deposit acme 5000\n  windlass account deposit acme 5000 --key invoice-7", CHANGE_EXITS
     ))]
     Deposit {
         /// The id of the account.
         id: String,
-        /// How much, in whole minor units.
-        #[arg(allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(1..))]
+        /// The amount, in whole numbers of the smallest unit: 1250 for 12.50.
+        #[arg(allow_negative_numbers = true, value_parser = positive_amount)]
         amount: i64,
-        /// Names the payment: the same key again puts nothing in again. A new one unless given.
+        /// The idempotency key of the payment: a second deposit with the same key is a no-op [default: a new key].
         #[arg(long)]
         key: Option<String>,
     },
-    /// Lists what happened to an account, newest first.
+    /// Lists the ledger of an account, newest first.
     #[command(after_help = help!(
-        "  windlass account ledger acme\n  windlass account ledger acme --run run_0190a1b2 --order oldest", LOOKS
+        "  windlass account ledger acme\n  windlass account ledger acme --run run_0190a1b2 --order oldest", SHOW_EXITS
     ))]
-    Ledger(Ledger),
+    Ledger(AccountLedgerArgs),
 }
 
 #[derive(Args)]
-pub(crate) struct Ledger {
+pub(crate) struct AccountLedgerArgs {
     /// The id of the account.
     id: String,
-    /// Only what happened because of this run.
+    /// Only rows of this run.
     #[arg(long)]
     run: Option<String>,
-    /// Which end comes first.
+    /// The order of the rows.
     #[arg(long, value_enum, default_value = "newest")]
-    order: Order,
-    /// At most so many.
+    order: LedgerOrderArg,
+    /// The number of rows at most.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Order {
+enum LedgerOrderArg {
     Newest,
     Oldest,
 }
 
-pub(crate) async fn run(command: Command, options: &Options) -> Result<ExitCode> {
+pub(crate) async fn run(command: AccountCommand, options: &GlobalArgs) -> Result<Exit> {
     let session = &options.session()?;
     let client = &session.client;
     match command {
-        Command::Open { id, name } => told(&client.open_account(&NewAccount { id, name }).await?, session),
-        Command::List => list(session).await,
-        Command::Show { id } => told(&client.account(&id).await?, session),
-        Command::Deposit { id, amount, key } => {
+        AccountCommand::Open { id, name } => {
+            print_account(&client.open_account(&NewAccount { id, name }).await?, session)
+        }
+        AccountCommand::List => list(session).await,
+        AccountCommand::Show { id } => print_account(&client.account(&id).await?, session),
+        AccountCommand::Deposit { id, amount, key } => {
             let key = key.unwrap_or_else(|| unique_id("deposit"));
-            let deposited = client.deposit(&id, &Deposit { amount, key }).await?;
+            let deposited = client.deposit(&id, &DepositRequest { amount, key }).await?;
             session.out.value(&deposited, &deposited.account.id, || {
                 let before = if deposited.created { "" } else { "was made before: " };
                 let balance = deposited.account.balance;
                 format!("{before}{amount} into {id}, which has {balance} now")
             })?;
-            Ok(ExitCode::SUCCESS)
+            Ok(Exit::Done)
         }
-        Command::Ledger(asked) => ledger(asked, session).await,
+        AccountCommand::Ledger(asked) => ledger(asked, session).await,
     }
 }
 
-async fn list(session: &Session) -> Result<ExitCode> {
-    let mut page = PageQuery { cursor: None, limit: Some(PAGE) };
+async fn list(session: &Session) -> Result<Exit> {
+    let mut page = PageQuery { cursor: None, limit: Some(PAGE_SIZE) };
     let mut accounts = Vec::new();
     loop {
         let part = session.client.accounts(&page).await?;
@@ -112,8 +112,8 @@ async fn list(session: &Session) -> Result<ExitCode> {
             None => break,
         }
     }
-    let row = |account: &Account| {
-        let Account { id, name, balance, held, created_at } = account;
+    let row = |account: &AccountInfo| {
+        let AccountInfo { id, name, balance, held, created_at } = account;
         [id.clone(), name.clone(), balance.to_string(), held.to_string(), from_now(*created_at)]
     };
     session.out.list(
@@ -122,11 +122,11 @@ async fn list(session: &Session) -> Result<ExitCode> {
         |account| account.id.clone(),
         row,
     )?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
-/// Shows one account as it is now.
-fn told(account: &Account, session: &Session) -> Result<ExitCode> {
+/// Prints an account.
+fn print_account(account: &AccountInfo, session: &Session) -> Result<Exit> {
     session.out.value(account, &account.id, || {
         let facts = output::facts([
             ("name", account.name.clone()),
@@ -136,23 +136,23 @@ fn told(account: &Account, session: &Session) -> Result<ExitCode> {
         ]);
         format!("{}\n{facts}", account.id)
     })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
-async fn ledger(asked: Ledger, session: &Session) -> Result<ExitCode> {
+async fn ledger(asked: AccountLedgerArgs, session: &Session) -> Result<Exit> {
     let run = match &asked.run {
         Some(run) => Some(session.run_id(run).await?),
         None => None,
     };
     let order = match asked.order {
-        Order::Newest => LineOrder::Newest,
-        Order::Oldest => LineOrder::Oldest,
+        LedgerOrderArg::Newest => ListOrder::Newest,
+        LedgerOrderArg::Oldest => ListOrder::Oldest,
     };
     let limit = asked.limit as usize;
-    let mut query = LedgerQuery { run, order: Some(order), cursor: None, limit: None };
+    let mut query = LedgerListQuery { run, order: Some(order), cursor: None, limit: None };
     let mut entries: Vec<LedgerEntry> = Vec::new();
     let more = loop {
-        query.limit = Some(PAGE.min(limit - entries.len()));
+        query.limit = Some(PAGE_SIZE.min(limit - entries.len()));
         let part = session.client.ledger(&asked.id, &query).await?;
         entries.extend(part.items);
         match part.next {
@@ -167,20 +167,20 @@ async fn ledger(asked: Ledger, session: &Session) -> Result<ExitCode> {
         row,
     )?;
     if more {
-        output::message("there may be more: ask with a higher --limit");
+        output::message("there may be more: raise --limit to see them");
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
 fn row(entry: &LedgerEntry) -> [String; 6] {
     let mut what = match (&entry.run, &entry.node, &entry.task) {
         (Some(run), Some(node), _) => format!("{run}/{node}"),
         (Some(run), None, _) => run.clone(),
-        (None, _, Some(task)) => format!("job {task}"),
+        (None, _, Some(task)) => format!("job {}", native_job_id(task)),
         (None, _, None) => entry.key.clone(),
     };
     if entry.borne_by_platform > 0 {
-        what.push_str(&format!(" (cost {} more than was charged)", entry.borne_by_platform));
+        what.push_str(&format!(" (cost {} more than charged)", entry.borne_by_platform));
     }
     let amount = if entry.amount > 0 { format!("+{}", entry.amount) } else { entry.amount.to_string() };
     let (seq, at) = (entry.seq.to_string(), from_now(entry.at));

@@ -1,20 +1,20 @@
-//! `windlass api`: any call, for what has no command of its own.
+//! `windlass api`: any request, for routes without a command.
 
 use std::io::Read;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::Value;
 
+use crate::exit::Exit;
 use crate::output;
-use crate::session::Options;
+use crate::session::GlobalArgs;
 
-/// Bytes of a body that are read from stdin.
-const BODY_BYTES: u64 = 64 << 20;
+/// Bytes of a body from stdin at most.
+const BODY_BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Args)]
-pub(crate) struct Api {
+pub(crate) struct ApiArgs {
     /// GET, POST, PUT, PATCH or DELETE.
     method: String,
     /// The path, such as /api/v1/runs?limit=5.
@@ -24,13 +24,13 @@ pub(crate) struct Api {
     data: Option<String>,
 }
 
-pub(crate) async fn run(api: Api, options: &Options) -> Result<ExitCode> {
+pub(crate) async fn run(api: ApiArgs, options: &GlobalArgs) -> Result<Exit> {
     let session = options.session()?;
     let body = match api.data.as_deref() {
         None => None,
         Some("-") => {
             let mut text = String::new();
-            std::io::stdin().take(BODY_BYTES).read_to_string(&mut text).context("cannot read stdin")?;
+            std::io::stdin().take(BODY_BYTES_MAX).read_to_string(&mut text).context("cannot read stdin")?;
             Some(text)
         }
         Some(text) => Some(text.to_owned()),
@@ -44,8 +44,8 @@ pub(crate) async fn run(api: Api, options: &Options) -> Result<ExitCode> {
         Err(_not_json) => output::line(&text)?,
     }
     if (200..300).contains(&status) {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Exit::Done);
     }
     output::message(&format!("error: {} {} answered {status}", api.method, api.path));
-    Ok(ExitCode::FAILURE)
+    Ok(Exit::Failed)
 }

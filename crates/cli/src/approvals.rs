@@ -1,76 +1,71 @@
-//! `windlass approvals`: what waits for a person.
-
-use std::process::ExitCode;
+//! `windlass approvals`: lists and decides open approvals.
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use windlass_sdk::types::{Approval, ApprovalsQuery, Decide};
+use windlass_sdk::contract::{ApprovalInfo, ApprovalsQuery, Decide};
 
-use crate::run::told;
-use crate::session::{Options, Session, cut, in_words, now_ms};
+use crate::exit::Exit;
+use crate::help::{SHOW_EXITS, help};
+use crate::run::print_run;
+use crate::session::{GlobalArgs, Session, cut, in_words, now_ms};
 
-/// Open runs looked at for one page.
-const PAGE: usize = 1_000;
-/// Characters of what is to be decided that a row shows.
+/// Approvals of one page.
+const PAGE_SIZE: usize = 1_000;
+/// Characters of an input that a row shows.
 const INPUT_CHARS: usize = 60;
 
+const DECIDE_EXITS: &str = "Exit codes:
+  0  decided
+  1  no approval is open there, or it is assigned to other people
+  3  the server cannot be reached";
+
 #[derive(Subcommand)]
-pub(crate) enum Command {
-    /// Lists what waits for a person.
-    #[command(after_help = concat!(
-        "Examples:\n",
-        "  windlass approvals list\n",
-        "  windlass approvals list --assignee ann\n\n",
-        "Exit codes:\n  0  listed\n  1  the server could not be asked",
-    ))]
+pub(crate) enum ApprovalCommand {
+    /// Lists open approvals.
+    #[command(after_help = help!("  windlass approvals list\n  windlass approvals list --assignee ann", SHOW_EXITS))]
     List {
-        /// Only what this person may decide.
+        /// Only approvals that this person may decide.
         #[arg(long, value_name = "PERSON")]
         assignee: Option<String>,
     },
-    /// Approves.
-    #[command(after_help = concat!(
-        "Examples:\n",
-        "  windlass approvals approve run_0190a1b2\n",
-        "  windlass approvals approve run_0190a1b2/review -m 'go ahead' --by ann\n\n",
-        "Exit codes:\n  0  decided\n  1  nothing waits there, somebody else has to decide, or the server could not be asked",
+    /// Approves an open approval.
+    #[command(after_help = help!(
+        "  windlass approvals approve run_0190a1b2\n  \
+           windlass approvals approve run_0190a1b2/review -m 'go ahead' --by ann",
+        DECIDE_EXITS
     ))]
-    Approve(Decision),
-    /// Rejects.
-    #[command(after_help = concat!(
-        "Example:\n",
-        "  windlass approvals reject run_0190a1b2/review -m 'not today'\n\n",
-        "Exit codes:\n  0  decided\n  1  nothing waits there, somebody else has to decide, or the server could not be asked",
-    ))]
-    Reject(Decision),
+    Approve(ApprovalDecisionArgs),
+    /// Rejects an open approval.
+    #[command(after_help = help!("  windlass approvals reject run_0190a1b2/review -m 'not today'", DECIDE_EXITS))]
+    Reject(ApprovalDecisionArgs),
 }
 
 #[derive(Args)]
-pub(crate) struct Decision {
+pub(crate) struct ApprovalDecisionArgs {
     /// The run, or `run/node` where several approvals are open.
     #[arg(value_name = "RUN[/NODE]")]
     target: String,
-    /// Why, for whoever reads the journal.
+    /// The reason, kept in the journal.
     #[arg(short, long, visible_alias = "reason")]
     message: Option<String>,
-    /// Who decides; whoever is at the keyboard unless named.
+    /// The person who decides [default: --actor].
     #[arg(long, value_name = "PERSON")]
     by: Option<String>,
 }
 
-pub(crate) async fn run(command: Command, options: &Options) -> Result<ExitCode> {
+pub(crate) async fn run(command: ApprovalCommand, options: &GlobalArgs) -> Result<Exit> {
     let session = options.session()?;
     match command {
-        Command::List { assignee } => list(assignee, &session).await,
-        Command::Approve(decision) => decide(decision, true, &session).await,
-        Command::Reject(decision) => decide(decision, false, &session).await,
+        ApprovalCommand::List { assignee } => list(assignee, &session).await,
+        ApprovalCommand::Approve(decision) => decide(decision, true, &session).await,
+        ApprovalCommand::Reject(decision) => decide(decision, false, &session).await,
     }
 }
 
-async fn list(assignee: Option<String>, session: &Session) -> Result<ExitCode> {
-    let mut query = ApprovalsQuery { assignee, cursor: None, limit: Some(PAGE) };
-    let mut approvals: Vec<Approval> = Vec::new();
+async fn list(assignee: Option<String>, session: &Session) -> Result<Exit> {
+    let mut query = ApprovalsQuery { assignee, cursor: None, limit: Some(PAGE_SIZE) };
+    let mut approvals: Vec<ApprovalInfo> = Vec::new();
     loop {
         let page = session.client.approvals(&query).await?;
         approvals.extend(page.items);
@@ -79,6 +74,7 @@ async fn list(assignee: Option<String>, session: &Session) -> Result<ExitCode> {
             None => break,
         }
     }
+    let ids = session.out.short_ids(approvals.iter().map(|approval| approval.run.as_str()));
     session.out.list(
         ["approval", "flow", "who", "since", "about"],
         &approvals,
@@ -92,7 +88,7 @@ async fn list(assignee: Option<String>, session: &Session) -> Result<ExitCode> {
             let since = approval.since.map(|at| in_words(now_ms().saturating_sub(at.0)));
             let about = approval.title.clone().unwrap_or_else(|| approval.input.to_string());
             [
-                format!("{}/{}", approval.run, approval.node),
+                format!("{}/{}", ids.of(&approval.run), approval.node),
                 approval.flow.clone(),
                 who,
                 since.unwrap_or_default(),
@@ -100,11 +96,11 @@ async fn list(assignee: Option<String>, session: &Session) -> Result<ExitCode> {
             ]
         },
     )?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
-async fn decide(decision: Decision, approved: bool, session: &Session) -> Result<ExitCode> {
-    // Paths of nodes have slashes of their own; ids of runs have none.
+async fn decide(decision: ApprovalDecisionArgs, approved: bool, session: &Session) -> Result<Exit> {
+    // The id of a run has no slash; the path of a node may have some.
     let (run, node) = match decision.target.split_once('/') {
         Some((run, node)) => (run, Some(node.to_owned())),
         None => (decision.target.as_str(), None),
@@ -116,5 +112,5 @@ async fn decide(decision: Decision, approved: bool, session: &Session) -> Result
         by: decision.by.or_else(|| session.actor.clone()),
     };
     let run = session.client.decide(&session.run_id(run).await?, &body).await?;
-    told(&run, session)
+    print_run(&run, session)
 }

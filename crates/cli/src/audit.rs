@@ -1,31 +1,30 @@
-//! `windlass audit`: who asked for which change.
-
-use std::process::ExitCode;
+//! `windlass audit`: lists changes with the names of their callers.
 
 use anyhow::Result;
 use clap::Args;
-use windlass_sdk::types::{AuditLine, AuditQuery};
+use windlass_sdk::contract::{AuditLine, AuditListQuery};
 
-use crate::output::{self, Format, Output};
-use crate::session::{Options, cut, from_now};
+use crate::exit::Exit;
+use crate::output::{self, OutputFormat, Printer};
+use crate::session::{GlobalArgs, cut, from_now};
 
-/// Lines on one page.
-const PAGE: usize = 1_000;
-/// Characters of a name in a table: the rest is in the other formats.
+/// Lines of one page.
+const PAGE_SIZE: usize = 1_000;
+/// Characters of a name in a table; other formats have the whole name.
 const NAME_CHARS: usize = 60;
 
 #[derive(Args)]
-pub(crate) struct Flags {
-    /// Only what they asked for.
+pub(crate) struct AuditArgs {
+    /// Only changes by this caller.
     #[arg(long, value_name = "NAME")]
     who: Option<String>,
     /// Only changes of this kind, such as run.cancel.
     #[arg(long)]
     what: Option<String>,
-    /// Only what was asked of this run, job, flow, queue, …: its whole id, or its name.
+    /// Only changes of this run, job, flow, queue, …: its whole id, or its name.
     #[arg(long, value_name = "ID")]
     subject: Option<String>,
-    /// At most so many.
+    /// The number of lines at most.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// The same as -o json.
@@ -33,14 +32,14 @@ pub(crate) struct Flags {
     json: bool,
 }
 
-pub(crate) async fn run(flags: Flags, options: &Options) -> Result<ExitCode> {
+pub(crate) async fn run(flags: AuditArgs, options: &GlobalArgs) -> Result<Exit> {
     let session = options.session()?;
     let limit = flags.limit as usize;
-    let Flags { who, what, subject, json, .. } = flags;
-    let mut query = AuditQuery { who, what, subject, ..AuditQuery::default() };
+    let AuditArgs { who, what, subject, json, .. } = flags;
+    let mut query = AuditListQuery { who, what, subject, ..AuditListQuery::default() };
     let mut lines: Vec<AuditLine> = Vec::new();
     let more = loop {
-        query.limit = Some(PAGE.min(limit - lines.len()));
+        query.limit = Some(PAGE_SIZE.min(limit - lines.len()));
         let part = session.client.audit(&query).await?;
         lines.extend(part.items);
         match part.next {
@@ -48,7 +47,11 @@ pub(crate) async fn run(flags: Flags, options: &Options) -> Result<ExitCode> {
             next => break next.is_some(),
         }
     };
-    let out = if json { Output::new(Some(Format::Json), session.out.quiet) } else { session.out };
+    let out = if json {
+        Printer::new(Some(OutputFormat::Json), session.out.quiet, session.out.wide)
+    } else {
+        session.out
+    };
     out.list(
         ["seq", "when", "who", "what", "subject", "result", "from"],
         &lines,
@@ -56,9 +59,9 @@ pub(crate) async fn run(flags: Flags, options: &Options) -> Result<ExitCode> {
         row,
     )?;
     if more {
-        output::message("there may be more: ask with a higher --limit");
+        output::message("there may be more: raise --limit to see them");
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
 fn row(line: &AuditLine) -> [String; 7] {

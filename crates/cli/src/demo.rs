@@ -1,7 +1,6 @@
-//! `windlass demo`: the documented demonstration, over the scheduler surface: publishes a flow that branches, runs both
-//! branches, polls them to their ends, and prints results and node runs.
+//! `windlass demo`: a demonstration of the scheduler API. It publishes a flow with two branches, runs both, polls them
+//! until they end, and prints results and node runs.
 
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
@@ -10,10 +9,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_sdk::{Client, ClientError};
 
+use crate::exit::{Exit, timed_out};
 use crate::output;
-use crate::session::{Options, Session, cut, duration};
+use crate::session::{GlobalArgs, Session, cut, duration};
 
-/// How often a task is looked at.
+/// The pause between two polls of a task.
 const POLL: Duration = Duration::from_millis(50);
 /// Services that the flow calls.
 const SERVICES: [&str; 2] = ["route", "transform"];
@@ -21,13 +21,13 @@ const SERVICES: [&str; 2] = ["route", "transform"];
 const VALUE_CHARS: usize = 60;
 
 #[derive(Args)]
-pub(crate) struct Flags {
-    /// Give up after so long: 30s, 2m.
+pub(crate) struct DemoArgs {
+    /// Stop waiting after this time: 30s, 2m.
     #[arg(long, default_value = "30s", value_parser = duration)]
     timeout: Duration,
 }
 
-pub(crate) async fn run(flags: &Flags, options: &Options) -> Result<ExitCode> {
+pub(crate) async fn run(flags: &DemoArgs, options: &GlobalArgs) -> Result<Exit> {
     let session = options.session()?;
     for service in SERVICES {
         check_worker(&session.client, service).await?;
@@ -37,7 +37,7 @@ pub(crate) async fn run(flags: &Flags, options: &Options) -> Result<ExitCode> {
     for (branch, action) in [("B", "goB"), ("C", "goC")] {
         let params = json!({ "action": action, "text": "hello from windlass", "number": 21 });
         let body = json!({ "FlowID": flow, "Version": 0, "ParamsJSON": params.to_string() });
-        let task = made(&session.client, "/api/tasks", &body).await?;
+        let task = create(&session.client, "/api/tasks", &body).await?;
         output::message(&format!("branch {branch}: task {task}"));
         let ended = poll(&session.client, &task, flags.timeout).await?;
         let runs: Vec<Value> = get(&session.client, &format!("/api/tasks/runs?task_id={task}")).await?;
@@ -45,7 +45,7 @@ pub(crate) async fn run(flags: &Flags, options: &Options) -> Result<ExitCode> {
     }
     print(&endings, &session)?;
     let all_completed = endings.iter().all(|ending| ending["task"]["status"] == "completed");
-    Ok(if all_completed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if all_completed { Exit::Done } else { Exit::Failed })
 }
 
 async fn check_worker(client: &Client, service: &str) -> Result<()> {
@@ -61,11 +61,11 @@ async fn check_worker(client: &Client, service: &str) -> Result<()> {
 
 async fn publish(client: &Client) -> Result<String> {
     let body = json!({ "Name": "demo", "Description": "two branches, chosen by a worker" });
-    let flow = made(client, "/api/flows", &body).await?;
+    let flow = create(client, "/api/flows", &body).await?;
     let version = json!({
         "FlowID": flow, "Version": 1, "DefinitionJSON": definition().to_string(), "Status": "published",
     });
-    made(client, "/api/flows/version", &version).await?;
+    create(client, "/api/flows/version", &version).await?;
     output::message(&format!("published {flow}"));
     Ok(flow)
 }
@@ -100,7 +100,9 @@ async fn poll(client: &Client, task: &str, at_most: Duration) -> Result<Value> {
             return Ok(seen);
         }
         if began.elapsed() >= at_most {
-            bail!("task {task} is still {status} after {at_most:?}: is the worker alive?\n  windlass doctor");
+            return Err(timed_out(format!(
+                "task {task} is still {status} after {at_most:?}: is the worker alive?\n  windlass doctor"
+            )));
         }
         tokio::time::sleep(POLL).await;
     }
@@ -122,7 +124,7 @@ fn print(endings: &[Value], session: &Session) -> Result<()> {
             [word(ending, "branch"), word(task, "id"), word(task, "status"), shared]
         },
     )?;
-    if session.out.quiet || session.out.format() != output::Format::Table {
+    if session.out.quiet || session.out.format() != output::OutputFormat::Table {
         return Ok(());
     }
     let rows: Vec<[String; 6]> = endings
@@ -143,27 +145,27 @@ fn print(endings: &[Value], session: &Session) -> Result<()> {
     session.out.table(["branch", "node", "attempt", "status", "worker", "output"], &rows)
 }
 
-/// Makes something and gives its id.
-async fn made(client: &Client, path: &str, body: &Value) -> Result<String> {
+/// Creates something and returns its id.
+async fn create(client: &Client, path: &str, body: &Value) -> Result<String> {
     let (status, text) = client.raw("POST", path, Some(body)).await?;
-    let answer: Value = understood(client, path, status, &text)?;
+    let answer: Value = decode(client, path, status, &text)?;
     let id = answer["id"].as_str().map(str::to_owned);
     id.ok_or_else(|| anyhow!("{path} answered without an id: {text}"))
 }
 
 async fn get<T: DeserializeOwned>(client: &Client, path: &str) -> Result<T> {
     let (status, text) = client.raw("GET", path, None).await?;
-    understood(client, path, status, &text)
+    decode(client, path, status, &text)
 }
 
-fn understood<T: DeserializeOwned>(client: &Client, path: &str, status: u16, text: &str) -> Result<T> {
+fn decode<T: DeserializeOwned>(client: &Client, path: &str, status: u16, text: &str) -> Result<T> {
     if (200..300).contains(&status)
         && let Ok(value) = serde_json::from_str(text)
     {
         return Ok(value);
     }
-    let said: Value = serde_json::from_str(text).unwrap_or_default();
-    let why = said["error"].as_str().unwrap_or(text);
+    let body: Value = serde_json::from_str(text).unwrap_or_default();
+    let why = body["error"].as_str().unwrap_or(text);
     Err(ClientError {
         status: Some(status),
         code: "refused".to_owned(),

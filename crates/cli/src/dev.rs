@@ -1,16 +1,15 @@
-//! `windlass dev`: a server with a worker in this process; every example is published, run once over HTTP, and compared
-//! with what it promises.
+//! `windlass dev`: a server and a worker in this process. It publishes every example, runs each once over HTTP, and
+//! compares the outcome with the expected one.
 //!
-//! `example` is the files, `answers` the worker that answers as scripted, `stage` plays one example, `expect` compares.
+//! `example` reads the files, `answers` is the scripted worker, `play` runs one example, `expect` compares.
 
 mod answers;
 mod example;
 mod expect;
-mod stage;
+mod play;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,63 +19,69 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use windlass_engine::plan::Form;
+use windlass_runtime::ScriptPolicy;
 use windlass_sdk::worker::bind;
 use windlass_sdk::{Client, Worker};
 use windlass_store::sqlite::Durability;
 
+use crate::exit::{Exit, invalid};
 use crate::output;
-use crate::serve::config::{Config, Limits, Place, Queue, place};
-use crate::serve::server::Server;
+use crate::serve::config::{QueueBackend, ServerConfig, ServerLimits, StoreLocation, address};
+use crate::serve::server::ListeningServer;
 use crate::serve::stop_on_signals;
-use crate::session::{Options, cut};
-use answers::Desk;
+use crate::session::{GlobalArgs, cut};
+use answers::ScriptedAnswers;
 use example::{Example, Examples};
-use stage::Ending;
+use play::ExampleOutcome;
 
-/// Where the server listens; a free port when this one is taken.
+/// The port of the server; a free one if this is taken.
 const PORT: u16 = 8070;
-/// Where the store is.
+/// The directory of the store.
 const DIR: &str = ".windlass";
-/// Where examples are looked for unless told otherwise.
+/// The default directory of examples.
 const EXAMPLES: &str = "examples";
-/// How this process's worker is called.
+/// The id of the worker in this process.
 const WORKER: &str = "dev";
-/// How long calls may go on when everything stops.
+/// How long open calls may go on after the signal to stop.
 const DRAIN: Duration = Duration::from_secs(10);
 /// Characters of a result that a table shows.
 const RESULT_CHARS: usize = 60;
 
 #[derive(Args)]
-pub(crate) struct Flags {
-    /// End after the examples; the store is a temporary one.
+pub(crate) struct DevArgs {
+    /// End after the examples; use a temporary store.
     #[arg(long)]
     once: bool,
     /// Open a browser.
     #[arg(long, conflicts_with = "once")]
     open: bool,
-    /// Where the examples are; ./examples unless told, and those of this program where there is no such directory.
+    /// The directory of the examples [default: ./examples, or the built-in ones where there is no such directory].
     #[arg(long, value_name = "DIR", env = "WINDLASS_EXAMPLES")]
     examples: Option<PathBuf>,
-    // Not taken from the environment: what a server of this machine keeps is no place for examples.
-    /// Where everything is kept instead, such as sqlite:PATH or postgres://USER@HOST/DATABASE; best an empty one.
+    /// The address to listen on [default: 127.0.0.1:8070, or a free port if that is taken or with --once].
+    #[arg(long, value_name = "ADDRESS", env = "WINDLASS_LISTEN")]
+    listen: Option<String>,
+    // Not from the environment: `WINDLASS_STORE` names the store of a real server, which is no place for examples.
+    /// The store, such as sqlite:PATH or postgres://USER@HOST/DATABASE; best an empty one
+    /// [default: sqlite in ./.windlass, or a temporary one with --once].
     #[arg(long)]
     store: Option<String>,
 }
 
-impl Flags {
+impl DevArgs {
     fn dir(&self) -> Option<PathBuf> {
         let here = || Some(PathBuf::from(EXAMPLES)).filter(|here| here.is_dir());
         self.examples.clone().or_else(here)
     }
 }
 
-pub(crate) async fn run(flags: &Flags, options: &Options) -> Result<ExitCode> {
+pub(crate) async fn run(flags: &DevArgs, options: &GlobalArgs) -> Result<Exit> {
     let dir = flags.dir();
     let examples = example::load(dir.as_deref())?;
     let stop = CancellationToken::new();
     stop_on_signals(stop.clone())?;
-    let config = config(flags).await?;
-    let server = Server::start(&config, stop.clone()).await?;
+    let config = config(flags, &examples).await?;
+    let server = ListeningServer::start(&config, stop.clone()).await?;
     let url = server.url();
     output::message(&format!(
         "windlass {} listens on {url}\n  store       {}\n  durability  {}\n  examples    {} {}",
@@ -87,13 +92,13 @@ pub(crate) async fn run(flags: &Flags, options: &Options) -> Result<ExitCode> {
         dir.map_or("of this program".to_owned(), |dir| format!("in {}", dir.display())),
     ));
     let client = Client::new(&url)?;
-    let desk = Arc::new(Desk::default());
-    let working = start_worker(&client, &desk, &examples, stop.clone()).await?;
+    let answers = Arc::new(ScriptedAnswers::default());
+    let working = start_worker(&client, &answers, &examples, stop.clone()).await?;
     let played = tokio::select! {
-        played = play(&client, &desk, &examples) => played,
+        played = play(&client, &answers, &examples) => played,
         () = stop.cancelled() => Ok(Vec::new()),
     };
-    let n_wrong = played.as_ref().map(|reports| tell(reports, options)).unwrap_or(Ok(0));
+    let n_wrong = played.as_ref().map(|reports| print_reports(reports, options)).unwrap_or(Ok(0));
     if played.is_ok() && !flags.once && !stop.is_cancelled() {
         output::message(&format!(
             "serving on {url} until Ctrl-C; try\n  windlass run list\n  windlass flow list\n  {url}/docs"
@@ -107,32 +112,38 @@ pub(crate) async fn run(flags: &Flags, options: &Options) -> Result<ExitCode> {
     working.await?.context("the worker broke")?;
     server.until_stopped(DRAIN).await?;
     played?;
-    Ok(if n_wrong? == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if n_wrong? == 0 { Exit::Done } else { Exit::Failed })
 }
 
-async fn config(flags: &Flags) -> Result<Config> {
+async fn config(flags: &DevArgs, examples: &Examples) -> Result<ServerConfig> {
     let once = flags.once;
     let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let taken = once || tokio::net::TcpListener::bind(local(PORT)).await.is_err();
-    let store = match &flags.store {
-        Some(text) => place(text)?,
-        None if once => Place::Temporary,
-        None => Place::File(store_file(Path::new(DIR))?),
+    let listen = match &flags.listen {
+        Some(text) => address(text).map_err(|reason| invalid(format!("--listen: {reason}")))?,
+        None if once || tokio::net::TcpListener::bind(local(PORT)).await.is_err() => local(0),
+        None => local(PORT),
     };
-    Ok(Config {
-        listen: local(if taken { 0 } else { PORT }),
+    let store = match &flags.store {
+        Some(text) => StoreLocation::parse(text).map_err(|reason| invalid(format!("--store: {reason}")))?,
+        None if once => StoreLocation::Temporary,
+        None => StoreLocation::File(store_file(Path::new(DIR))?),
+    };
+    Ok(ServerConfig {
+        listen,
         store,
-        queue: Queue::Memory,
-        // What is thrown away at the end need not survive a loss of power.
+        queue: QueueBackend::Memory,
+        // A temporary store need not survive a loss of power.
         durability: if once { Durability::Fast } else { Durability::Strict },
-        allow_scripts: true,
+        // A page or a flow from elsewhere must not run commands on a developer's machine.
+        scripts: ScriptPolicy::Only(examples.scripts.clone().into()),
         allow_worker_net: false,
         name: "dev".to_owned(),
         worker_ttl: Duration::from_secs(15),
         worker_refresh: Duration::from_secs(5),
         drain: DRAIN,
+        hosts: Vec::new(),
         cors: Vec::new(),
-        limits: Limits::default(),
+        limits: ServerLimits::default(),
     })
 }
 
@@ -146,37 +157,37 @@ fn store_file(dir: &Path) -> Result<PathBuf> {
     Ok(dir.join("windlass.db"))
 }
 
-/// A worker that offers everything the examples call, pushed and pulled, and answers as they say.
+/// A push and pull worker for all services of the examples.
 async fn start_worker(
     client: &Client,
-    desk: &Arc<Desk>,
+    answers: &Arc<ScriptedAnswers>,
     examples: &Examples,
     stop: CancellationToken,
 ) -> Result<JoinHandle<std::io::Result<()>>> {
     let (listener, url) = bind("http://127.0.0.1:0").await.context("cannot listen for calls")?;
     let mut worker = Worker::new(client.clone(), WORKER).listen(listener, &url).grace(Duration::from_secs(1));
     for service in examples.services() {
-        let desk = Arc::clone(desk);
+        let answers = Arc::clone(answers);
         worker = worker.service(service, move |call| {
-            let desk = Arc::clone(&desk);
-            async move { desk.answer(call).await }
+            let answers = Arc::clone(&answers);
+            async move { answers.answer(call).await }
         });
     }
     let working = tokio::spawn(worker.run(stop));
-    stage::until_registered(client, WORKER, &url).await?;
+    play::until_registered(client, WORKER, &url).await?;
     Ok(working)
 }
 
-/// How one example went.
-struct Report {
+/// The outcome of one example.
+struct ExampleReport {
     flow: String,
     form: Form,
-    ending: Ending,
+    ending: ExampleOutcome,
     /// Empty = as expected.
     differences: Vec<String>,
 }
 
-async fn play(client: &Client, desk: &Desk, examples: &Examples) -> Result<Vec<Report>> {
+async fn play(client: &Client, answers: &ScriptedAnswers, examples: &Examples) -> Result<Vec<ExampleReport>> {
     for (name, text) in &examples.texts {
         crate::flow::ensure(client, name, text.clone())
             .await
@@ -184,28 +195,31 @@ async fn play(client: &Client, desk: &Desk, examples: &Examples) -> Result<Vec<R
     }
     let mut reports = Vec::with_capacity(examples.played.len());
     for example in &examples.played {
-        reports.push(report(client, desk, example).await?);
+        reports.push(report(client, answers, example).await?);
     }
     Ok(reports)
 }
 
-async fn report(client: &Client, desk: &Desk, example: &Example) -> Result<Report> {
-    desk.begin(example.script.answers.clone());
-    let ending = stage::play(client, example).await?;
+async fn report(client: &Client, answers: &ScriptedAnswers, example: &Example) -> Result<ExampleReport> {
+    answers.begin(example.script.answers.clone());
+    let ending = play::play(client, example).await?;
     let differences = expect::differences(&example.script.expect, &ending);
-    Ok(Report { flow: example.name.clone(), form: example.form, ending, differences })
+    Ok(ExampleReport { flow: example.name.clone(), form: example.form, ending, differences })
 }
 
-/// Prints how every example went; how many did not end as they should.
-fn tell(reports: &[Report], options: &Options) -> Result<usize> {
+/// Prints the reports; returns the number of examples with differences.
+fn print_reports(reports: &[ExampleReport], options: &GlobalArgs) -> Result<usize> {
     let objects: Vec<Value> = reports.iter().map(object).collect();
     let rows: Vec<[String; 6]> = reports.iter().map(row).collect();
     let out = options.print();
     match out.format() {
-        output::Format::Table if !out.quiet => {
+        output::OutputFormat::Table if !out.quiet => {
             out.table(["flow", "form", "status", "ms", "as expected", "result"], &rows)?;
         }
-        output::Format::Table | output::Format::Json | output::Format::Jsonl | output::Format::Yaml => {
+        output::OutputFormat::Table
+        | output::OutputFormat::Json
+        | output::OutputFormat::Jsonl
+        | output::OutputFormat::Yaml => {
             let flow = |object: &Value| object["flow"].as_str().unwrap_or_default().to_owned();
             out.list([], &objects, flow, |_| [])?;
         }
@@ -231,7 +245,7 @@ fn form_word(form: Form) -> &'static str {
     }
 }
 
-fn row(report: &Report) -> [String; 6] {
+fn row(report: &ExampleReport) -> [String; 6] {
     let ending = &report.ending;
     let shown = match &ending.error {
         Some(error) => error.clone(),
@@ -247,7 +261,7 @@ fn row(report: &Report) -> [String; 6] {
     ]
 }
 
-fn object(report: &Report) -> Value {
+fn object(report: &ExampleReport) -> Value {
     let ending = &report.ending;
     json!({
         "flow": report.flow,
@@ -262,10 +276,10 @@ fn object(report: &Report) -> Value {
     })
 }
 
-/// Opens a browser; whoever has none can follow the link that was printed.
+/// Opens a browser; without one, the printed link stays.
 fn open(url: &str) {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     if let Err(error) = tokio::process::Command::new(program).arg(url).spawn() {
-        output::message(&format!("no browser could be opened ({program}: {error})"));
+        output::message(&format!("cannot open a browser ({program}: {error})"));
     }
 }

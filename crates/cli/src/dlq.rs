@@ -1,69 +1,61 @@
-//! `windlass dlq`: jobs that failed for good, until somebody replays or discards them.
+//! `windlass dlq`: lists, replays and discards dead letters.
 
-mod look;
-mod moving;
-
-use std::process::ExitCode;
+mod replay;
+mod show;
 
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::help::help;
-use crate::session::Options;
-
-const LOOKS: &str =
-    "Exit codes:\n  0  shown\n  1  there is no such dead letter\n  3  the server could not be asked";
-const MOVES: &str = "Exit codes:
-  0  done
-  1  refused, or some stay as they are: named ones that are no dead letters, or whose key another job has now
-  3  the server could not be asked";
+use crate::exit::Exit;
+use crate::help::{CHANGE_EXITS, SHOW_EXITS, help};
+use crate::session::GlobalArgs;
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum DlqCommand {
     /// Lists dead letters, oldest first, of one queue or of all.
     #[command(after_help = help!(
-        "  windlass dlq list\n  windlass dlq list mail --group 3f2a9c0d11e8b7a4 --limit 200", LOOKS
+        "  windlass dlq list\n  windlass dlq list mail --group 3f2a9c0d11e8b7a4 --limit 200", SHOW_EXITS
     ))]
-    List(look::List),
-    /// Lists dead letters by what went wrong, of one queue or of all.
-    #[command(after_help = help!("  windlass dlq groups\n  windlass dlq groups mail -o json", LOOKS))]
+    List(show::DlqListArgs),
+    /// Lists groups of dead letters with the same error, of one queue or of all.
+    #[command(after_help = help!("  windlass dlq groups\n  windlass dlq groups mail -o json", SHOW_EXITS))]
     Groups {
-        /// The name of the queue; all that have some unless named.
+        /// The queue [default: all queues with dead letters].
         queue: Option<String>,
     },
     /// Shows a dead letter with all its attempts.
-    #[command(after_help = help!("  windlass dlq show f2841987", LOOKS))]
+    #[command(after_help = help!("  windlass dlq show f2841987", SHOW_EXITS))]
     Show {
-        /// The id of the job, or as much of its beginning as no other has.
+        /// The id of the job, or a unique prefix of it.
         job: String,
     },
-    /// Tries dead letters again: the oldest, those of a group, all, or the named ones.
+    /// Replays dead letters: the oldest, those of a group, all, or the named ones.
     ///
-    /// A letter is in the queue again or still a dead letter, never lost; each gets all its attempts anew.
+    /// A job is in the queue again or still a dead letter, never lost; it gets all its attempts anew.
     #[command(after_help = help!(
         "  windlass dlq replay default --count 1 --priority 2\n  \
            windlass dlq replay mail --group 3f2a9c0d11e8b7a4 --rate 10 --yes\n  \
            windlass dlq replay mail f2841987 --patch '{\"to\": \"ann@example.org\"}'\n  \
            windlass dlq replay mail --all --dry-run",
-        MOVES
+        CHANGE_EXITS
     ))]
-    Replay(moving::Replay),
-    /// Gives dead letters up, with a reason: the oldest, those of a group, all, or the named ones.
+    Replay(replay::DlqReplayArgs),
+    /// Discards dead letters, with a reason: the oldest, those of a group, all, or the named ones.
     #[command(after_help = help!(
         "  windlass dlq discard mail f2841987 --reason 'wrong address'\n  \
            windlass dlq discard mail --group 3f2a9c0d11e8b7a4 --reason 'the shop is closed' --yes",
-        MOVES
+        CHANGE_EXITS
     ))]
-    Discard(moving::Discard),
+    Discard(replay::DlqDiscardArgs),
 }
 
-pub(crate) async fn run(command: Command, options: &Options) -> Result<ExitCode> {
+pub(crate) async fn run(command: DlqCommand, options: &GlobalArgs) -> Result<Exit> {
     let session = &options.session()?;
     match command {
-        Command::List(list) => look::list(&list, session).await,
-        Command::Groups { queue } => look::groups(queue.as_deref(), session).await,
-        Command::Show { job } => look::show(&job, session).await,
-        Command::Replay(replay) => moving::replay(replay, session).await,
-        Command::Discard(discard) => moving::discard(discard, session).await,
+        DlqCommand::List(list) => show::list(&list, session).await,
+        DlqCommand::Groups { queue } => show::groups(queue.as_deref(), session).await,
+        DlqCommand::Show { job } => show::show(&job, session).await,
+        DlqCommand::Replay(replay) => replay::replay(replay, session).await,
+        DlqCommand::Discard(discard) => replay::discard(discard, session).await,
     }
 }

@@ -1,58 +1,60 @@
-//! `windlass doctor`: what may be wrong between this program and the server, and with what the server does.
-
-use std::process::ExitCode;
+//! `windlass doctor`: checks of the connection to the server, and of the server's state.
 
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use windlass_sdk::Client;
-use windlass_sdk::types::{self, RunStatus, RunsQuery, Worker};
+use windlass_sdk::contract::{self, RunStatus, RunsQuery, WorkerInfo};
 
+use crate::exit::Exit;
 use crate::output;
-use crate::session::{Options, in_words, now_ms};
+use crate::session::{GlobalArgs, in_words, now_ms};
 use crate::stats;
 
-/// How far two clocks may be apart before somebody should look.
-const SKEW_MS: i64 = 2_000;
-/// Open runs that are looked at.
-const RUNS: usize = 1_000;
-/// Runs that are asked what they wait for.
-const ASKED: usize = 50;
+/// Milliseconds by which two clocks may differ.
+const SKEW_MS_MAX: i64 = 2_000;
+/// Open runs that are checked.
+const RUNS_MAX: usize = 1_000;
+/// Runs whose reasons to wait are read.
+const REASONS_MAX: usize = 50;
 
-/// One thing that was looked at.
+/// The name of the check that the server answers.
+const REACHABLE: &str = "reachable";
+
+/// The outcome of one check.
 #[derive(Debug, Serialize)]
-struct Finding {
+struct DoctorCheck {
     check: &'static str,
     /// `ok`, `warning` or `error`.
     status: &'static str,
     detail: String,
-    /// What to do about it.
+    /// The command that repairs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<String>,
 }
 
-impl Finding {
+impl DoctorCheck {
     fn ok(check: &'static str, detail: String) -> Self {
-        Finding { check, status: "ok", detail, command: None }
+        DoctorCheck { check, status: "ok", detail, command: None }
     }
 
     fn warning(check: &'static str, detail: String, command: &str) -> Self {
-        Finding { check, status: "warning", detail, command: Some(command.to_owned()) }
+        DoctorCheck { check, status: "warning", detail, command: Some(command.to_owned()) }
     }
 
     fn error(check: &'static str, detail: String, command: &str) -> Self {
-        Finding { check, status: "error", detail, command: Some(command.to_owned()) }
+        DoctorCheck { check, status: "error", detail, command: Some(command.to_owned()) }
     }
 }
 
 #[derive(Args)]
-pub(crate) struct Flags {
-    /// Wake what would sleep for ever.
+pub(crate) struct DoctorArgs {
+    /// Wake runs that nothing else would wake.
     #[arg(long)]
     repair: bool,
 }
 
-pub(crate) async fn run(flags: &Flags, options: &Options) -> Result<ExitCode> {
+pub(crate) async fn run(flags: &DoctorArgs, options: &GlobalArgs) -> Result<Exit> {
     let session = options.session()?;
     let findings = examine(&session.client, flags.repair).await;
     session.out.list(
@@ -66,19 +68,23 @@ pub(crate) async fn run(flags: &Flags, options: &Options) -> Result<ExitCode> {
             output::message(&format!("{}: try\n  {command}", finding.check));
         }
     }
-    let is_bad = findings.iter().any(|finding| finding.status == "error");
-    Ok(if is_bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let failed = |check: &DoctorCheck| check.status == "error";
+    Ok(match findings.iter().find(|check| failed(check)) {
+        Some(check) if check.check == REACHABLE => Exit::Unreachable,
+        Some(_) => Exit::Failed,
+        None => Exit::Done,
+    })
 }
 
-async fn examine(client: &Client, repair: bool) -> Vec<Finding> {
+async fn examine(client: &Client, repair: bool) -> Vec<DoctorCheck> {
     let health = match client.health().await {
         Ok(health) => health,
         Err(error) => {
             let start = "windlass serve        (or name another one with --server)";
-            return vec![Finding::error("reachable", error.to_string(), start)];
+            return vec![DoctorCheck::error(REACHABLE, error.to_string(), start)];
         }
     };
-    let mut findings = vec![Finding::ok("reachable", client.base().to_owned())];
+    let mut findings = vec![DoctorCheck::ok(REACHABLE, client.base().to_owned())];
     findings.push(version(&health.version));
     findings.extend(ready(client).await);
     findings.extend(workers(client).await);
@@ -87,41 +93,41 @@ async fn examine(client: &Client, repair: bool) -> Vec<Finding> {
     findings
 }
 
-/// What the server finds when it looks at everything it has.
-async fn state(client: &Client, repair: bool) -> Vec<Finding> {
+/// Problems that the server finds in its own state.
+async fn state(client: &Client, repair: bool) -> Vec<DoctorCheck> {
     let found = match client.examine(repair).await {
         Ok(found) => found,
         Err(error) => {
-            return vec![Finding::error("state", error.to_string(), "look into the log of the server")];
+            return vec![DoctorCheck::error("state", error.to_string(), "read the log of the server")];
         }
     };
     if found.findings.is_empty() {
         let detail =
             format!("{} open runs and {} accounts are as they must be", found.n_runs, found.n_accounts);
-        return vec![Finding::ok("state", detail)];
+        return vec![DoctorCheck::ok("state", detail)];
     }
     found.findings.into_iter().map(of_state).collect()
 }
 
-fn of_state(found: types::Finding) -> Finding {
+fn of_state(found: contract::DoctorFinding) -> DoctorCheck {
     let node = found.node.map(|node| format!(" {node}")).unwrap_or_default();
     let detail = format!("{}{node}: {}", found.subject, found.what);
     match found.repaired {
-        true => Finding::ok("state", format!("{detail} (repaired)")),
-        false => Finding::error("state", detail, "windlass doctor --repair"),
+        true => DoctorCheck::ok("state", format!("{detail} (repaired)")),
+        false => DoctorCheck::error("state", detail, "windlass doctor --repair"),
     }
 }
 
-fn version(theirs: &str) -> Finding {
+fn version(theirs: &str) -> DoctorCheck {
     let ours = env!("CARGO_PKG_VERSION");
     match theirs {
-        "" => Finding::warning(
+        "" => DoctorCheck::warning(
             "version",
-            "the server does not say its version".to_owned(),
+            "the server does not report its version".to_owned(),
             "windlass --version",
         ),
-        same if same == ours => Finding::ok("version", format!("{ours}, like this program")),
-        other => Finding::warning(
+        same if same == ours => DoctorCheck::ok("version", format!("{ours}, like this program")),
+        other => DoctorCheck::warning(
             "version",
             format!("the server is {other}, this program {ours}"),
             "use the program that came with the server",
@@ -129,48 +135,52 @@ fn version(theirs: &str) -> Finding {
     }
 }
 
-/// Whether the server takes work, and whether its clock and this one agree.
-async fn ready(client: &Client) -> Vec<Finding> {
+/// Whether the server is ready, and whether its clock agrees with this one.
+async fn ready(client: &Client) -> Vec<DoctorCheck> {
     let asked = now_ms();
     let readiness = match client.readiness().await {
         Ok(readiness) => readiness,
         Err(error) => {
-            return vec![Finding::error("ready", error.to_string(), "look into the log of the server")];
+            return vec![DoctorCheck::error("ready", error.to_string(), "read the log of the server")];
         }
     };
     let answered = now_ms();
     let ready = match readiness.ready {
-        true => Finding::ok("ready", "it takes work".to_owned()),
-        false => Finding::error("ready", readiness.troubles.join("; "), "look into the log of the server"),
+        true => DoctorCheck::ok("ready", "it accepts requests".to_owned()),
+        false => DoctorCheck::error("ready", readiness.troubles.join("; "), "read the log of the server"),
     };
-    // The answer was made somewhere between the question and its arrival.
+    // The server read its clock between these two moments.
     let skew = (asked - readiness.timestamp.0).max(readiness.timestamp.0 - answered).max(0);
-    let clock = if skew > SKEW_MS {
-        Finding::warning("clock", format!("{} apart", in_words(skew)), "set both clocks by NTP")
+    let clock = if skew > SKEW_MS_MAX {
+        DoctorCheck::warning("clock", format!("{} apart", in_words(skew)), "set both clocks by NTP")
     } else {
-        Finding::ok("clock", "the two clocks agree".to_owned())
+        DoctorCheck::ok("clock", "both clocks agree".to_owned())
     };
     let redis = readiness.redis.map(|redis| match redis.up {
-        true => Finding::ok("redis", stats::redis(&redis)),
+        true => DoctorCheck::ok("redis", stats::redis(&redis)),
         false => {
-            Finding::warning("redis", stats::redis(&redis), "look at Redis, and into the log of the server")
+            DoctorCheck::warning("redis", stats::redis(&redis), "check Redis, and read the log of the server")
         }
     });
     [ready, clock].into_iter().chain(redis).collect()
 }
 
-async fn workers(client: &Client) -> Vec<Finding> {
+async fn workers(client: &Client) -> Vec<DoctorCheck> {
     let workers = match client.workers().await {
         Ok(workers) => workers.workers,
         Err(error) => {
-            return vec![Finding::error("workers", error.to_string(), "windlass api GET /api/v1/workers")];
+            return vec![DoctorCheck::error(
+                "workers",
+                error.to_string(),
+                "windlass api GET /api/v1/workers",
+            )];
         }
     };
-    let is_live = |worker: &&Worker| worker.status == "online";
+    let is_live = |worker: &&WorkerInfo| worker.status == "online";
     let n_live = workers.iter().filter(is_live).count();
     if n_live == 0 {
         let detail = format!("none is alive ({} were seen)", workers.len());
-        return vec![Finding::warning("workers", detail, "windlass worker")];
+        return vec![DoctorCheck::warning("workers", detail, "windlass worker")];
     }
     let mut services: Vec<&str> = workers
         .iter()
@@ -179,23 +189,23 @@ async fn workers(client: &Client) -> Vec<Finding> {
         .collect();
     services.sort_unstable();
     services.dedup();
-    vec![Finding::ok("workers", format!("{n_live} alive, for {}", services.join(", ")))]
+    vec![DoctorCheck::ok("workers", format!("{n_live} alive, for {}", services.join(", ")))]
 }
 
 /// Open runs whose nodes wait for a worker that is not there.
-async fn runs(client: &Client) -> Vec<Finding> {
+async fn runs(client: &Client) -> Vec<DoctorCheck> {
     let query = RunsQuery {
         status: Some("pending,running,waiting,canceling".to_owned()),
-        limit: Some(RUNS),
+        limit: Some(RUNS_MAX),
         ..RunsQuery::default()
     };
     let open = match client.runs(&query).await {
         Ok(open) => open.items,
-        Err(error) => return vec![Finding::error("runs", error.to_string(), "windlass run list")],
+        Err(error) => return vec![DoctorCheck::error("runs", error.to_string(), "windlass run list")],
     };
     let asleep = open.iter().filter(|run| run.wake_at.is_none() && run.status != RunStatus::Running);
     let mut unserved = Vec::new();
-    for run in asleep.take(ASKED) {
+    for run in asleep.take(REASONS_MAX) {
         let Ok(why) = client.why(&run.id).await else { continue };
         unserved.extend(why.reasons.into_iter().filter(|reason| reason.waits_for == "worker"));
     }
@@ -203,9 +213,9 @@ async fn runs(client: &Client) -> Vec<Finding> {
         Some(first) => {
             let detail = format!("{} nodes wait for a worker: {}", unserved.len(), first.text);
             let command = first.command.clone().unwrap_or_else(|| "windlass worker".to_owned());
-            vec![Finding::warning("runs", detail, &command)]
+            vec![DoctorCheck::warning("runs", detail, &command)]
         }
-        None => vec![Finding::ok("runs", format!("{} open, none waits for a worker", open.len()))],
+        None => vec![DoctorCheck::ok("runs", format!("{} open, none waits for a worker", open.len()))],
     }
 }
 
@@ -214,8 +224,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_repaired_is_well() {
-        let found = |repaired| types::Finding {
+    fn only_a_repaired_finding_is_ok() {
+        let found = |repaired| contract::DoctorFinding {
             subject: "run_1".to_owned(),
             node: Some("a".to_owned()),
             what: "nothing wakes it".to_owned(),

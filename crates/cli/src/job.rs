@@ -1,127 +1,103 @@
-//! `windlass job`: creating jobs, looking at them, waiting for them, ending their wait or them.
-//!
-//! A job is what the queue platform surface calls a task.
+//! `windlass job`: creates, shows, awaits, cancels and retries jobs.
 
 mod batch;
 mod create;
-mod look;
+mod show;
 mod spec;
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use windlass_sdk::types::TaskDetail;
+use windlass_sdk::contract::JobDetail;
 
-use crate::help::help;
-use crate::session::{Options, Session, duration};
+use crate::exit::Exit;
+use crate::help::{CHANGE_EXITS, SHOW_EXITS, START_EXITS, WAIT_EXITS, help};
+use crate::session::{GlobalArgs, Session, duration};
 
-pub(crate) use create::{Push, push};
-pub(crate) use look::{attempt_of, attempt_row, every_attempt, facts_of};
-pub(crate) use spec::{Spec, task_of};
-
-const ENDS: &str = "Exit codes:
-  0    the job completed
-  1    the job failed, or there is no such job
-  2    the job was cancelled
-  3    the server could not be asked; one that answered before is waited for, until --timeout
-  124  it did not end in time";
-
-pub(crate) const CREATES: &str = "Exit codes:
-  0    created, or there already; with --wait: completed
-  1    refused, or a file could not be read; with --wait: failed
-  2    with --wait: cancelled
-  3    the server could not be asked
-  124  it did not end in time";
-
-const LOOKS: &str = "Exit codes:
-  0  shown
-  1  there is no such job
-  3  the server could not be asked";
-
-const ACTS: &str = "Exit codes:
-  0  done
-  1  the job refused, or there is no such job
-  3  the server could not be asked";
+pub(crate) use create::{QueuePushArgs, push};
+pub(crate) use show::{all_attempts, attempt_of, attempt_row, facts_of};
+pub(crate) use spec::{JobSpecArgs, task_of};
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum JobCommand {
     /// Creates a job, or many from a file.
     ///
-    /// It is said by flags, by a JSON object in a file (-f), or both: flags win. With --batch, a file holds many: a JSON
-    /// array, or an object a line. What is answered is durable.
+    /// Flags, a JSON object in a file (-f), or both describe the job: flags win. With --batch, a file holds many jobs: a
+    /// JSON array, or one object a line. A job is durable when the command returns.
     #[command(after_help = help!(
         "  windlass job create thumbnail --payload '{\"file\": \"cat.png\"}' --priority 5\n  \
-           windlass job create report --queue nightly --in 30m --dedup-key report-7\n  \
+           windlass job create report --queue nightly --in 30m --retries 5 --dedup-key report-7\n  \
            windlass job create -f job.json --wait --timeout 30s\n  \
-           windlass job create --batch jobs.jsonl -q",
-        CREATES
+           windlass job create --batch jobs.jsonl",
+        START_EXITS
     ))]
-    Create(Box<create::Create>),
+    Create(Box<create::JobCreateArgs>),
     /// Lists jobs, newest first.
     #[command(after_help = help!(
         "  windlass job list\n  windlass job list --status failed --queue mail --since 24h\n  \
            windlass job list --status retrying -q | xargs -n1 windlass job retry",
-        "Exit codes:\n  0  listed\n  3  the server could not be asked"
+        SHOW_EXITS
     ))]
-    List(look::List),
+    List(show::JobListArgs),
     /// Shows a job and its latest attempt.
-    #[command(after_help = help!("  windlass job show f2841987", LOOKS))]
-    Show(Which),
+    #[command(after_help = help!("  windlass job show job_0190a1b2", SHOW_EXITS))]
+    Show(JobSelector),
     /// Lists every attempt at a job, oldest first.
-    #[command(after_help = help!("  windlass job attempts f2841987 -o json", LOOKS))]
-    Attempts(Which),
+    #[command(after_help = help!("  windlass job attempts job_0190a1b2 -o json", SHOW_EXITS))]
+    Attempts(JobSelector),
     /// Waits until a job has ended and shows it.
-    #[command(after_help = help!("  windlass job wait f2841987 --timeout 5m -o json", ENDS))]
-    Wait(Wait),
-    /// Cancels a job; whoever works on it is told to stop.
-    #[command(after_help = help!("  windlass job cancel f2841987", ACTS))]
-    Cancel(Which),
-    /// Tries a job now that waits for its next attempt, or opens a failed or cancelled one again.
-    #[command(after_help = help!("  windlass job retry f2841987", ACTS))]
-    Retry(Which),
+    #[command(after_help = help!("  windlass job wait job_0190a1b2 --timeout 5m -o json", WAIT_EXITS))]
+    Wait(JobWaitArgs),
+    /// Cancels a job; its worker is told to stop.
+    #[command(after_help = help!("  windlass job cancel job_0190a1b2", CHANGE_EXITS))]
+    Cancel(JobSelector),
+    /// Starts the next attempt at a waiting job now, or opens a failed or canceled job again.
+    #[command(after_help = help!("  windlass job retry job_0190a1b2", CHANGE_EXITS))]
+    Retry(JobSelector),
 }
 
 /// A job.
 #[derive(Args)]
-pub(crate) struct Which {
-    /// The id of the job, or as much of its beginning as no other has.
+pub(crate) struct JobSelector {
+    /// The id of the job, or a unique prefix of it.
     job: String,
 }
 
-/// A job whose end is awaited.
+/// A job to wait for.
 #[derive(Args)]
-pub(crate) struct Wait {
+pub(crate) struct JobWaitArgs {
     #[command(flatten)]
-    which: Which,
-    /// Give up after so long: 90s, 15m, 2h.
+    which: JobSelector,
+    /// Stop waiting after this time: 90s, 15m, 2h.
     #[arg(long, value_parser = duration)]
     timeout: Option<Duration>,
 }
 
-pub(crate) async fn run(command: Command, options: &Options) -> Result<ExitCode> {
+pub(crate) async fn run(command: JobCommand, options: &GlobalArgs) -> Result<Exit> {
     let session = &options.session()?;
     match command {
-        Command::Create(create) => create::create(*create, session).await,
-        Command::List(list) => look::list(list, session).await,
-        Command::Show(Which { job }) => look::show(&session.job_id(&job).await?, session).await,
-        Command::Attempts(Which { job }) => look::attempts(&session.job_id(&job).await?, session).await,
-        Command::Wait(Wait { which, timeout }) => {
-            look::wait(&session.job_id(&which.job).await?, timeout, session).await
+        JobCommand::Create(create) => create::create(*create, session).await,
+        JobCommand::List(list) => show::list(list, session).await,
+        JobCommand::Show(JobSelector { job }) => show::show(&session.job_id(&job).await?, session).await,
+        JobCommand::Attempts(JobSelector { job }) => {
+            show::attempts(&session.job_id(&job).await?, session).await
         }
-        Command::Cancel(Which { job }) => {
-            told(&session.client.cancel_task(&session.job_id(&job).await?).await?, session)
+        JobCommand::Wait(JobWaitArgs { which, timeout }) => {
+            show::wait(&session.job_id(&which.job).await?, timeout, session).await
         }
-        Command::Retry(Which { job }) => {
-            told(&session.client.retry_task(&session.job_id(&job).await?).await?, session)
+        JobCommand::Cancel(JobSelector { job }) => {
+            print_job(&session.client.cancel_job(&session.job_id(&job).await?).await?, session)
+        }
+        JobCommand::Retry(JobSelector { job }) => {
+            print_job(&session.client.retry_job(&session.job_id(&job).await?).await?, session)
         }
     }
 }
 
-fn told(job: &TaskDetail, session: &Session) -> Result<ExitCode> {
-    let (id, status) = (&job.task.id, job.display_status.as_str());
-    let asked = if job.task.cancel_requested { " (its worker is told to stop)" } else { "" };
-    session.out.value(job, id, || format!("{id} {}{asked}", session.out.painted(status, status)))?;
-    Ok(ExitCode::SUCCESS)
+fn print_job(job: &JobDetail, session: &Session) -> Result<Exit> {
+    let (id, status) = (&job.summary.id, job.summary.status.word());
+    let note = if job.summary.cancel_requested { " (its worker is told to stop)" } else { "" };
+    session.out.value(job, id, || format!("{id} {}{note}", session.out.painted(status, status)))?;
+    Ok(Exit::Done)
 }

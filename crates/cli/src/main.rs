@@ -1,12 +1,13 @@
-//! The one binary, `windlass`: the server, the standard worker, and the commands that speak to them.
+//! The `windlass` binary: the server, the standard worker, and the commands of their clients.
 //!
-//! Data goes to stdout, messages to stderr, both only through `output`.
+//! Commands write data to stdout and messages to stderr, both only through `output`.
 
-mod asking;
+mod error;
+mod exit;
 mod help;
 mod output;
+mod poll;
 mod session;
-mod trouble;
 
 mod serve;
 mod worker;
@@ -19,6 +20,7 @@ mod flow;
 mod run;
 
 mod account;
+mod amount;
 mod price;
 
 mod dlq;
@@ -35,85 +37,91 @@ mod doctor;
 mod stats;
 mod store;
 
+use std::pin::Pin;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
-use session::Options;
+use exit::Exit;
+use session::GlobalArgs;
 
-/// What one thread allocates another frees, all the time: decisions are made on one and written on another.
+/// Memory moves between threads all the time (an actor decides, the writer commits), and mimalloc is fast at that.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const HELP: &str = "Examples:
+/// Durable workflows and job queues.
+#[derive(Parser)]
+#[command(name = "windlass", version, after_help = help())]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    options: GlobalArgs,
+    #[command(subcommand)]
+    command: CliCommand,
+}
+
+fn help() -> String {
+    [
+        "Examples:
   windlass dev
   windlass serve --store sqlite:windlass.db
   windlass flow validate examples/graph/branching.json
   windlass run start graph/branching -p name=Ada -p age=36 --watch
   windlass job create thumbnail --payload '{\"file\": \"cat.png\"}' --wait
 
-Exit codes:
-  0    everything is as it should be
-  1    something did not end as it should, or could not be done
-  2    a definition has errors, the run or the job was cancelled, or the command line was not understood
-  3    the server could not be asked: it is not there, or takes nothing now
-  124  it did not end in time";
-
-/// Durable workflows and job queues.
-#[derive(Parser)]
-#[command(name = "windlass", version, after_help = HELP)]
-pub(crate) struct Cli {
-    #[command(flatten)]
-    options: Options,
-    #[command(subcommand)]
-    command: Command,
+",
+        exit::TABLE,
+    ]
+    .concat()
 }
 
 #[derive(Subcommand)]
-enum Command {
-    /// Serves, until it is told to stop.
+enum CliCommand {
+    /// Runs a server until it is stopped.
     ///
-    /// SIGINT or SIGTERM lets calls end first; a second one stops at once. Nothing that was accepted is lost either way.
+    /// SIGINT or SIGTERM lets open calls end first; a second one stops at once. No accepted request is lost either way.
     #[command(after_help = concat!(
         "Examples:\n",
         "  windlass serve\n",
         "  windlass serve --listen 0.0.0.0:8070 --store sqlite:/var/lib/windlass/windlass.db\n",
         "  windlass serve --config windlass.toml --durability fast\n\n",
-        "Exit codes:\n  0  it was told to stop, and did\n  1  it could not start, or stopped by itself\n  130  it was told twice",
+        "Exit codes:\n  0  stopped by a signal\n  1  cannot start, or stopped by itself\n  4  the configuration has errors\n  130  stopped by a second signal",
     ))]
-    Serve(Box<serve::config::Flags>),
-    /// Says whether the settings of a server can be used, and what they come to.
+    Serve(Box<serve::config::ServeArgs>),
+    /// Checks the settings of a server and prints them.
+    ///
+    /// Every mistake in the file, the flags and the environment is reported at once.
     #[command(after_help = concat!(
         "Example:\n  windlass check-config --config windlass.toml\n\n",
-        "Exit codes:\n  0  they can be used\n  1  they cannot",
+        "Exit codes:\n  0  the settings are valid\n  4  the settings have errors",
     ))]
-    CheckConfig(Box<serve::config::Flags>),
+    CheckConfig(Box<serve::config::ServeArgs>),
     /// Starts a server with a worker, publishes the example flows, runs each once, and serves.
     ///
-    /// The store is in ./.windlass. Calls are made by the built-in functions, or answered as an example's `.run.json`
-    /// file says.
+    /// The store is in ./.windlass. The worker answers calls with built-in functions, or as an example's `.run.json` file
+    /// says.
     #[command(after_help = concat!(
         "Examples:\n",
         "  windlass dev\n",
         "  windlass dev --once -o json\n",
-        "  windlass dev --examples my/flows\n\n",
+        "  windlass dev --listen 127.0.0.1:9000 --examples my/flows\n\n",
         "Exit codes:\n",
-        "  0  every example ended as its expectation says\n",
-        "  1  at least one did not, or could not be read",
+        "  0  every example ended as expected\n",
+        "  1  an example ended differently, or cannot be read\n",
+        "  4  a setting has errors",
     ))]
-    Dev(dev::Flags),
-    /// Publishes a flow that branches, runs both branches, and prints what came of them.
+    Dev(dev::DevArgs),
+    /// Publishes a flow with two branches, runs both, and prints the results.
     ///
-    /// It speaks to a running server as any old client of the scheduler would, and needs a worker.
+    /// It uses the scheduler API of a running server, and needs a worker.
     #[command(after_help = concat!(
         "Examples:\n",
         "  windlass demo\n",
-        "  SCHEDULER_BASE=http://127.0.0.1:8070 windlass demo\n\n",
-        "Exit codes:\n  0  both branches completed\n  1  one did not, or there is no server or no worker",
+        "  WINDLASS_SERVER=http://127.0.0.1:8070 windlass demo\n\n",
+        "Exit codes:\n  0  both branches completed\n  1  a branch failed, or no worker is there\n  3  the server cannot be reached\n  124  a branch did not end in time",
     ))]
-    Demo(demo::Flags),
-    /// Runs the standard worker: transform, sum and route, or other built-in functions; or looks after workers.
+    Demo(demo::DemoArgs),
+    /// Runs the standard worker (transform, sum, route or other built-in functions), or manages workers.
     #[command(args_conflicts_with_subcommands = true, after_help = concat!(
         "Examples:\n",
         "  windlass worker\n",
@@ -121,167 +129,184 @@ enum Command {
         "  windlass worker --demo\n",
         "  windlass worker --pull-only --queues mail,reports\n",
         "  windlass worker list\n\n",
-        "Exit codes:\n  0  it was told to stop, and did\n  1  it could not start",
+        "Exit codes:\n  0  stopped by a signal\n  1  cannot start\n  2  a service is not built in\n  130  stopped by a second signal",
     ))]
-    Worker(Box<worker::Flags>),
-    /// Definitions on this machine, and flows on the server.
+    Worker(Box<worker::WorkerArgs>),
+    /// Validates and publishes definitions, and shows flows.
     #[command(after_help = "Example:\n  windlass flow validate examples/graph/branching.json")]
     Flow {
         #[command(subcommand)]
-        command: flow::Command,
+        command: flow::FlowCommand,
     },
-    /// Runs: starting them, looking at them, telling them something.
+    /// Starts, shows and controls runs.
     #[command(after_help = "Example:\n  windlass run start graph/branching -p name=Ada -p age=36 --watch")]
     Run {
         #[command(subcommand)]
-        command: run::Command,
+        command: run::RunCommand,
     },
-    /// What waits for a person.
+    /// Lists and decides open approvals.
     #[command(after_help = "Example:\n  windlass approvals approve run_0190a1b2/review -m 'go ahead'")]
     Approvals {
         #[command(subcommand)]
-        command: approvals::Command,
+        command: approvals::ApprovalCommand,
     },
-    /// Jobs: creating them, looking at them, waiting for them.
+    /// Creates, shows and controls jobs.
     #[command(
         after_help = "Example:\n  windlass job create thumbnail --payload '{\"file\": \"cat.png\"}' --wait"
     )]
     Job {
         #[command(subcommand)]
-        command: job::Command,
+        command: job::JobCommand,
     },
-    /// Queues: how full they are, how fast they go, what holds them back.
+    /// Shows, pauses and limits queues.
     #[command(after_help = "Example:\n  windlass queue limit mail --concurrency 5 --rate 10/s")]
     Queue {
         #[command(subcommand)]
-        command: queue::Command,
+        command: queue::QueueCommand,
     },
-    /// Services: what workers can do, and what is set for it.
+    /// Shows and configures services.
     #[command(after_help = "Example:\n  windlass service set video_motion --recheck-ms 5000")]
     Service {
         #[command(subcommand)]
-        command: service::Command,
+        command: service::ServiceCommand,
     },
-    /// Dead letters: jobs that failed for good, until somebody replays or discards them.
+    /// Lists, replays and discards dead letters: jobs that used up their attempts.
     #[command(after_help = "Example:\n  windlass dlq replay default --count 1 --priority 2")]
     Dlq {
         #[command(subcommand)]
-        command: dlq::Command,
+        command: dlq::DlqCommand,
     },
-    /// Schedules: jobs and runs that start by the clock.
+    /// Creates and controls cron schedules of jobs and runs.
     #[command(
         after_help = "Example:\n  windlass schedule create --cron '0 9 * * 1-5' --tz Europe/Berlin --job report"
     )]
     Schedule {
         #[command(subcommand)]
-        command: schedule::Command,
+        command: schedule::ScheduleCommand,
     },
-    /// Accounts: who pays, what they have, what happened to it.
+    /// Opens accounts, deposits money and shows ledgers.
     #[command(after_help = "Example:\n  windlass account deposit acme 5000")]
     Account {
         #[command(subcommand)]
-        command: account::Command,
+        command: account::AccountCommand,
     },
-    /// Prices: what services ask.
+    /// Sets and shows prices of services.
     #[command(after_help = "Example:\n  windlass price set audio_tts 2 --units '$params.seconds'")]
     Price {
         #[command(subcommand)]
-        command: price::Command,
+        command: price::PriceCommand,
     },
-    /// Lists who asked for which change and what came of it, newest first.
+    /// Lists changes, with who asked for each and its result, newest first.
     #[command(after_help = concat!(
         "Examples:\n  windlass audit\n  windlass audit --who ann --what run.cancel\n  windlass audit --subject mail -o json\n\n",
-        "Exit codes:\n  0  shown\n  1  refused\n  3  the server could not be asked",
+        "Exit codes:\n  0  listed\n  1  refused\n  3  the server cannot be reached",
     ))]
-    Audit(audit::Flags),
-    /// Looks for what may be wrong: the way to the server, its clock, its workers, runs that nothing will wake.
+    Audit(audit::AuditArgs),
+    /// Checks the server, its clock, its workers and its runs for problems.
     #[command(after_help = concat!(
         "Examples:\n  windlass doctor\n  windlass doctor --repair\n\n",
-        "Exit codes:\n  0  nothing is wrong (there may be warnings)\n  1  something is, and was not repaired",
+        "Exit codes:\n  0  no errors (there may be warnings)\n  1  an error was found and not repaired\n  3  the server cannot be reached",
     ))]
-    Doctor(doctor::Flags),
-    /// Stores: moving everything from one to another.
+    Doctor(doctor::DoctorArgs),
+    /// Copies one store to another.
     #[command(
         after_help = "Example:\n  windlass store copy sqlite:windlass.db postgres://windlass@db.example/windlass"
     )]
     Store {
         #[command(subcommand)]
-        command: store::Command,
+        command: store::StoreCommand,
     },
-    /// Says how the server went, or one of its flows: how many calls at once, how long, how many a second.
+    /// Shows statistics of the server or of one flow: parallel calls, durations, rates.
     #[command(after_help = concat!(
         "Examples:\n  windlass stats\n  windlass stats orders -o json\n\n",
-        "Exit codes:\n  0  said\n  1  there is no such flow\n  3  the server could not be asked",
+        "Exit codes:\n  0  shown\n  1  there is no such flow\n  3  the server cannot be reached",
     ))]
-    Stats(stats::Flags),
-    /// Measures how fast this is on this machine, next to what its disk can do.
+    Stats(stats::StatsArgs),
+    /// Measures the speed of Windlass on this machine.
     ///
-    /// Starts what it needs in a directory of its own. Every figure is taken three times: median and spread.
+    /// It starts its own servers in a directory of its own. Every figure is measured three times: median and spread.
     #[command(after_help = concat!(
         "Examples:\n",
         "  windlass bench\n",
         "  windlass bench --only steps,latency --durability fast\n",
         "  windlass bench --json > figures.json\n\n",
-        "Exit codes:\n  0  measured\n  1  something could not be measured",
+        "Exit codes:\n  0  measured\n  1  a row cannot be measured",
     ))]
-    Bench(bench::BenchArgs),
-    /// Makes any call to the server and prints the answer.
+    Bench(windlass_bench::BenchArgs),
+    /// Sends any request to the server and prints the response.
     #[command(after_help = concat!(
         "Examples:\n",
         "  windlass api GET '/api/v1/runs?limit=5'\n",
         "  windlass api POST /api/v1/runs/run_0190a1b2/signal -d '{\"key\": \"go\", \"value\": 1}'\n\n",
-        "Exit codes:\n  0  the answer is a success\n  1  it is not, or none came",
+        "Exit codes:\n  0  the response is a success\n  1  it is an error\n  3  the server cannot be reached",
     ))]
-    Api(api::Api),
-    /// Prints what a shell needs to complete words.
+    Api(api::ApiArgs),
+    /// Prints the completion script of a shell.
     #[command(after_help = concat!(
         "Example:\n  windlass completions bash > ~/.local/share/bash-completion/completions/windlass\n\n",
         "Exit codes:\n  0  printed",
     ))]
-    Completions(completions::Flags),
+    Completions(completions::CompletionsArgs),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    trouble::log_to_stderr();
-    execute(cli).unwrap_or_else(|error| {
-        trouble::tell(&error);
-        trouble::code_of(&error)
-    })
+    error::log_to_stderr();
+    execute(cli)
+        .unwrap_or_else(|error| {
+            error::print_error(&error);
+            exit::exit_of(&error)
+        })
+        .into()
 }
 
-fn execute(cli: Cli) -> Result<ExitCode> {
-    let options = &cli.options;
+fn execute(cli: Cli) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the threads of this program")?;
-    runtime.block_on(async {
-        match cli.command {
-            Command::Serve(flags) => serve::run(*flags).await,
-            Command::CheckConfig(flags) => serve::check_config(*flags, options),
-            Command::Dev(flags) => dev::run(&flags, options).await,
-            Command::Demo(flags) => demo::run(&flags, options).await,
-            Command::Worker(flags) => worker::run(*flags, options).await,
-            Command::Flow { command } => flow::run(command, options).await,
-            Command::Run { command } => run::run(command, options).await,
-            Command::Approvals { command } => approvals::run(command, options).await,
-            Command::Job { command } => job::run(command, options).await,
-            Command::Queue { command } => queue::run(command, options).await,
-            Command::Dlq { command } => dlq::run(command, options).await,
-            Command::Service { command } => service::run(command, options).await,
-            Command::Schedule { command } => schedule::run(command, options).await,
-            Command::Account { command } => account::run(command, options).await,
-            Command::Price { command } => price::run(command, options).await,
-            Command::Bench(args) => bench::run(&args, &options.print()).await,
-            Command::Audit(flags) => audit::run(flags, options).await,
-            Command::Doctor(flags) => doctor::run(&flags, options).await,
-            Command::Store { command } => store::run(command, options).await,
-            Command::Stats(flags) => stats::run(&flags, options).await,
-            Command::Api(api) => api::run(api, options).await,
-            Command::Completions(flags) => completions::run(&flags),
-        }
-    })
+    // A boxed future is compiled once; `block_on` would compile its own copies of all commands.
+    let command: Pin<Box<dyn Future<Output = Result<Exit>>>> = Box::pin(dispatch(cli));
+    runtime.block_on(command)
+}
+
+async fn dispatch(cli: Cli) -> Result<Exit> {
+    let options = &cli.options;
+    if !matches!(cli.command, CliCommand::Serve(_) | CliCommand::Dev(_) | CliCommand::Worker(_)) {
+        tokio::spawn(exit_on_interrupt());
+    }
+    match cli.command {
+        CliCommand::Serve(flags) => serve::run(*flags).await,
+        CliCommand::CheckConfig(flags) => serve::check_config(*flags, options),
+        CliCommand::Dev(flags) => dev::run(&flags, options).await,
+        CliCommand::Demo(flags) => demo::run(&flags, options).await,
+        CliCommand::Worker(flags) => worker::run(*flags, options).await,
+        CliCommand::Flow { command } => flow::run(command, options).await,
+        CliCommand::Run { command } => run::run(command, options).await,
+        CliCommand::Approvals { command } => approvals::run(command, options).await,
+        CliCommand::Job { command } => job::run(command, options).await,
+        CliCommand::Queue { command } => queue::run(command, options).await,
+        CliCommand::Dlq { command } => dlq::run(command, options).await,
+        CliCommand::Service { command } => service::run(command, options).await,
+        CliCommand::Schedule { command } => schedule::run(command, options).await,
+        CliCommand::Account { command } => account::run(command, options).await,
+        CliCommand::Price { command } => price::run(command, options).await,
+        CliCommand::Bench(args) => bench::run(&args, &options.print()).await,
+        CliCommand::Audit(flags) => audit::run(flags, options).await,
+        CliCommand::Doctor(flags) => doctor::run(&flags, options).await,
+        CliCommand::Store { command } => store::run(command, options).await,
+        CliCommand::Stats(flags) => stats::run(&flags, options).await,
+        CliCommand::Api(api) => api::run(api, options).await,
+        CliCommand::Completions(flags) => completions::run(&flags),
+    }
+}
+
+/// Ends the process with [`Exit::Interrupted`] at SIGINT. It runs on another thread than the command, so it also ends a
+/// command that reads stdin.
+async fn exit_on_interrupt() {
+    if tokio::signal::ctrl_c().await.is_ok() {
+        std::process::exit(Exit::Interrupted as i32);
+    }
 }
 
 #[cfg(test)]

@@ -1,17 +1,25 @@
-//! The only place that writes: data to stdout, messages to stderr. A reader that went away is no error.
+//! The only module that writes to stdout (data) and stderr (messages). A closed pipe is no error.
+//!
+//! Tables fit the terminal: a cell that is too long ends with an ellipsis, and ids are shortened to a prefix that is
+//! unique in the list. `--wide` turns both off.
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::Result;
-use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Table, presets};
+use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Row, Table, presets};
 use serde::Serialize;
 
-/// Columns of the narrowest terminal that tables are fitted into; what says it has fewer does not know.
-const NARROW: u16 = 40;
+/// Columns of the narrowest terminal that tables are fitted into; a smaller width is not believed.
+const TERMINAL_COLUMNS_MIN: u16 = 40;
+/// Hexadecimal digits of a shortened id at least: the first 12 of an id are its time in milliseconds.
+const ID_DIGITS_MIN: usize = 12;
+/// Characters of a whole id without its prefix: 32 digits, with hyphens or without.
+const ID_CHARS_MIN: usize = 32;
 
-/// How data is printed.
+/// The format of data on stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     /// For people.
     Table,
     /// For programs: one valid JSON value.
@@ -22,32 +30,39 @@ pub(crate) enum Format {
     Yaml,
 }
 
-/// How this command prints.
+/// The output options of one command.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Output {
-    /// `None` = nobody said: tables to people, JSON to pipes.
-    asked: Option<Format>,
+pub(crate) struct Printer {
+    /// `None` = the default: tables to a terminal, JSON to a pipe.
+    asked: Option<OutputFormat>,
     /// Only ids.
     pub(crate) quiet: bool,
-    /// Whether a person reads stdout.
+    /// Whole ids and whole cells in tables.
+    pub(crate) wide: bool,
+    /// Columns that a table may have: `COLUMNS`, or the width of the terminal.
+    columns: Option<u16>,
+    /// Whether stdout is a terminal.
     pub(crate) terminal: bool,
     pub(crate) color: bool,
 }
 
-impl Output {
-    pub(crate) fn new(asked: Option<Format>, quiet: bool) -> Self {
+impl Printer {
+    pub(crate) fn new(asked: Option<OutputFormat>, quiet: bool, wide: bool) -> Self {
         let terminal = io::stdout().is_terminal();
-        // Set and not empty means no, whatever it says.
+        // Any value that is not empty turns colour off.
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Output { asked, quiet, terminal, color: terminal && !no_color }
+        let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let columns = set.or_else(|| if terminal { Table::new().width() } else { None });
+        let columns = columns.filter(|columns| !wide && *columns >= TERMINAL_COLUMNS_MIN);
+        Printer { asked, quiet, wide, columns, terminal, color: terminal && !no_color }
     }
 
-    pub(crate) fn format(&self) -> Format {
-        self.asked.unwrap_or(if self.terminal { Format::Table } else { Format::Json })
+    pub(crate) fn format(&self) -> OutputFormat {
+        self.asked.unwrap_or(if self.terminal { OutputFormat::Table } else { OutputFormat::Json })
     }
 
-    /// The format that was asked for, for commands whose lines are meant for people and editors alike.
-    pub(crate) fn asked(&self) -> Option<Format> {
+    /// The requested format, for commands whose lines are for people and editors alike.
+    pub(crate) fn asked(&self) -> Option<OutputFormat> {
         self.asked
     }
 
@@ -63,14 +78,14 @@ impl Output {
             return items.iter().try_for_each(|item| line(&id(item)));
         }
         match self.format() {
-            Format::Table => self.table(heading, &items.iter().map(row).collect::<Vec<_>>()),
-            Format::Json => line(&serde_json::to_string_pretty(items)?),
-            Format::Jsonl => items.iter().try_for_each(|item| line(&serde_json::to_string(item)?)),
-            Format::Yaml => yaml(&items),
+            OutputFormat::Table => self.table(heading, &items.iter().map(row).collect::<Vec<_>>()),
+            OutputFormat::Json => line(&serde_json::to_string_pretty(items)?),
+            OutputFormat::Jsonl => items.iter().try_for_each(|item| line(&serde_json::to_string(item)?)),
+            OutputFormat::Yaml => yaml(&items),
         }
     }
 
-    /// Prints one thing; `text` says it to people.
+    /// Prints one value; `text` renders it for people.
     pub(crate) fn value<T: Serialize>(
         &self,
         value: &T,
@@ -81,10 +96,10 @@ impl Output {
             return line(id);
         }
         match self.format() {
-            Format::Table => line(text().trim_end()),
-            Format::Json => line(&serde_json::to_string_pretty(value)?),
-            Format::Jsonl => line(&serde_json::to_string(value)?),
-            Format::Yaml => yaml(value),
+            OutputFormat::Table => line(text().trim_end()),
+            OutputFormat::Json => line(&serde_json::to_string_pretty(value)?),
+            OutputFormat::Jsonl => line(&serde_json::to_string(value)?),
+            OutputFormat::Yaml => yaml(value),
         }
     }
 
@@ -93,21 +108,26 @@ impl Output {
         line(&self.table_text(heading, rows))
     }
 
-    /// The same as text.
+    /// The text of a table.
     pub(crate) fn table_text<const N: usize>(&self, heading: [&str; N], rows: &[[String; N]]) -> String {
         let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_header(heading.map(str::to_uppercase));
+        let one_line = |cells: Vec<Cell>| {
+            let mut row = Row::from(cells);
+            row.max_height(1);
+            row
+        };
+        table.load_style(presets::NOTHING);
+        table.set_header(one_line(heading.iter().map(|text| Cell::new(text.to_uppercase())).collect()));
         for row in rows {
-            table.add_row(row.iter().map(|text| self.cell(text)));
+            table.add_row(one_line(row.iter().map(|text| self.cell(text)).collect()));
         }
-        let width = table.width();
         if !self.color {
             table.force_no_tty();
         }
-        if let Some(width) = width.filter(|width| self.terminal && *width >= NARROW) {
-            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+        if let Some(columns) = self.columns {
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
         }
-        // What names a row is copied from the screen: it stays in one piece.
+        // People copy the first cell, which names the row: it is never cut.
         if let Some(column) = table.column_mut(0) {
             column.set_constraint(ColumnConstraint::ContentWidth);
         }
@@ -115,6 +135,20 @@ impl Output {
             column.set_padding((0, 2));
         }
         table.trim_fmt()
+    }
+
+    /// Shortens the ids of one list for a table.
+    pub(crate) fn short_ids<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> ShortIds {
+        if self.wide || self.format() != OutputFormat::Table {
+            return ShortIds { n_digits: usize::MAX };
+        }
+        let ids: BTreeSet<&str> = ids.into_iter().collect();
+        // Ids are sorted, so the longest common prefix is one of neighbours.
+        let shared = |(a, b): (&&str, &&str)| {
+            digits_of(a).bytes().zip(digits_of(b).bytes()).take_while(|(a, b)| a == b).count()
+        };
+        let n_shared = ids.iter().zip(ids.iter().skip(1)).map(shared).max().unwrap_or(0);
+        ShortIds { n_digits: ID_DIGITS_MIN.max(n_shared + 1) }
     }
 
     fn cell(&self, text: &str) -> Cell {
@@ -139,6 +173,34 @@ impl Output {
     }
 }
 
+/// The length to which the ids of one list are shortened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ShortIds {
+    n_digits: usize,
+}
+
+impl ShortIds {
+    /// An id such as `run_0190a1b2c3d4…` up to the first digits that no other id of the list begins with. A text that
+    /// is not an id stays whole.
+    pub(crate) fn of(self, id: &str) -> String {
+        let digits = digits_of(id);
+        let is_id =
+            digits.len() >= ID_CHARS_MIN && digits.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+        match digits.char_indices().filter(|(_, c)| *c != '-').nth(self.n_digits) {
+            Some((end, _)) if is_id => {
+                let end = id.len() - digits.len() + end;
+                id[..end].trim_end_matches('-').to_owned()
+            }
+            Some(_) | None => id.to_owned(),
+        }
+    }
+}
+
+/// The part of an id behind its prefix.
+fn digits_of(id: &str) -> &str {
+    id.split_once('_').map_or(id, |(_, digits)| digits)
+}
+
 fn status_color(word: &str) -> Option<Color> {
     match word {
         "completed" | "succeeded" | "ok" | "online" | "enabled" | "yes" => Some(Color::Green),
@@ -147,7 +209,7 @@ fn status_color(word: &str) -> Option<Color> {
             Some(Color::Yellow)
         }
         "running" | "queued" => Some(Color::Cyan),
-        "canceled" | "canceling" | "cancelled" | "skipped" | "pending" | "disabled" => Some(Color::DarkGrey),
+        "canceled" | "canceling" | "skipped" | "pending" | "disabled" => Some(Color::DarkGrey),
         _ => None,
     }
 }
@@ -158,7 +220,7 @@ fn yaml<T: Serialize>(value: &T) -> Result<()> {
     line(text.trim_end())
 }
 
-/// What is known of one thing, a fact a line; what is empty is left out.
+/// The fields of one thing, a line each; empty ones are left out.
 pub(crate) fn facts<const N: usize>(facts: [(&str, String); N]) -> String {
     let known = facts.iter().filter(|(_, value)| !value.is_empty());
     let width = known.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
@@ -176,21 +238,21 @@ pub(crate) fn raw(text: &str) -> Result<()> {
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Prints a value as indented JSON, whatever was asked.
+/// Prints a value as indented JSON in every format.
 pub(crate) fn json(value: &impl Serialize) -> Result<()> {
     line(&serde_json::to_string_pretty(value)?)
 }
 
-/// Tells a person something that is not data.
+/// Prints a message to stderr.
 pub(crate) fn message(text: &str) {
-    // Nobody is left to be told when stderr is gone.
+    // A closed stderr leaves no reader.
     let _gone = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Asks a person something, on the line that the answer will stand on.
+/// Prints a question without a line break: the answer stands on the same line.
 pub(crate) fn ask(question: &str) {
     let mut out = io::stderr().lock();
-    // Nobody is left to be asked when stderr is gone.
+    // A closed stderr leaves no reader.
     let _gone = write!(out, "{question}").and_then(|()| out.flush());
 }
 
@@ -205,7 +267,14 @@ fn written(outcome: io::Result<()>) -> Result<()> {
 mod tests {
     use super::*;
 
-    const PLAIN: Output = Output { asked: Some(Format::Table), quiet: false, terminal: false, color: false };
+    const PLAIN: Printer = Printer {
+        asked: Some(OutputFormat::Table),
+        quiet: false,
+        wide: false,
+        columns: None,
+        terminal: false,
+        color: false,
+    };
 
     #[test]
     fn columns_are_aligned_and_lines_end_clean() {
@@ -215,7 +284,37 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_known_is_told() {
+    fn a_cell_that_is_too_long_ends_with_an_ellipsis() {
+        let row = [
+            "run_0190a1b2c3d4".to_owned(),
+            "cannot open the file of the customer because it is gone".to_owned(),
+        ];
+        let narrow = Printer { columns: Some(40), ..PLAIN };
+        let text = narrow.table_text(["id", "error"], &[row]);
+        assert_eq!(text.lines().count(), 2, "{text}");
+        let last = text.lines().last().unwrap();
+        assert!(last.starts_with("run_0190a1b2c3d4  cannot open") && last.ends_with('…'), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+    }
+
+    #[test]
+    fn ids_are_shortened_to_a_prefix_that_is_unique_in_the_list() {
+        let [a, b] = ["run_0190a1b2c3d47aaabbbbccccddddeeee", "run_0190a1b2c3d47aabbbbbccccddddeeee"];
+        let short = |ids: &[&str], id| PLAIN.short_ids(ids.iter().copied()).of(id);
+        assert_eq!(short(&[a], a), "run_0190a1b2c3d4");
+        assert_eq!(
+            (short(&[a, b], a), short(&[a, b], b)),
+            ("run_0190a1b2c3d47aaa".into(), "run_0190a1b2c3d47aab".into())
+        );
+        let dashed = "f2841987-0cf0-42e4-bb69-066ad5978c56";
+        assert_eq!(short(&[dashed], dashed), "f2841987-0cf0");
+        assert_eq!(short(&["invoice-7"], "invoice-7"), "invoice-7");
+        let wide = Printer { wide: true, ..PLAIN };
+        assert_eq!(wide.short_ids([a]).of(a), a);
+    }
+
+    #[test]
+    fn empty_facts_are_left_out() {
         let told = facts([("queue", "mail".to_owned()), ("error", String::new()), ("to", "ann".to_owned())]);
         assert_eq!(told, "queue  mail\nto     ann\n");
     }
@@ -223,20 +322,20 @@ mod tests {
     #[test]
     fn without_color_nothing_is_painted() {
         assert_eq!(PLAIN.painted("x", "failed"), "x");
-        let colorful = Output { terminal: true, color: true, ..PLAIN };
+        let colorful = Printer { terminal: true, color: true, ..PLAIN };
         assert_eq!(colorful.painted("x", "failed"), "\u{1b}[31mx\u{1b}[0m");
     }
 
     #[test]
-    fn pipes_get_json_unless_somebody_asks() {
-        let piped = Output { asked: None, ..PLAIN };
-        assert_eq!(piped.format(), Format::Json);
-        assert_eq!(Output { terminal: true, ..piped }.format(), Format::Table);
-        assert_eq!(PLAIN.format(), Format::Table);
+    fn pipes_get_json_by_default() {
+        let piped = Printer { asked: None, ..PLAIN };
+        assert_eq!(piped.format(), OutputFormat::Json);
+        assert_eq!(Printer { terminal: true, ..piped }.format(), OutputFormat::Table);
+        assert_eq!(PLAIN.format(), OutputFormat::Table);
     }
 
     #[test]
-    fn a_reader_that_went_away_is_no_error() {
+    fn a_closed_pipe_is_no_error() {
         let kind = |kind| written(Err(io::Error::from(kind)));
         assert!(kind(io::ErrorKind::BrokenPipe).is_ok());
         assert!(kind(io::ErrorKind::StorageFull).is_err());

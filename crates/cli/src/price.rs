@@ -1,46 +1,42 @@
-//! `windlass price`: what services ask.
-
-use std::process::ExitCode;
+//! `windlass price`: sets and shows the prices of services.
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use windlass_sdk::types::{NewPrice, PageQuery, Price};
+use windlass_sdk::contract::{NewPrice, PageQuery, PriceInfo};
 
-use crate::help::help;
+use crate::amount::amount;
+use crate::exit::Exit;
+use crate::help::{CHANGE_EXITS, SHOW_EXITS, help};
 use crate::output;
 use crate::run::json_or_text;
-use crate::session::{Options, Session, from_now};
+use crate::session::{GlobalArgs, Session, from_now};
 
-/// Prices on one page.
-const PAGE: usize = 1_000;
-
-const LOOKS: &str =
-    "Exit codes:\n  0  shown\n  1  the service has no price\n  3  the server could not be asked";
-const ACTS: &str = "Exit codes:\n  0  done\n  1  refused\n  3  the server could not be asked";
+/// Prices of one page.
+const PAGE_SIZE: usize = 1_000;
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
-    /// Sets what a service asks: the unit price times the units, in whole minor units.
+pub(crate) enum PriceCommand {
+    /// Sets the price of a service: the unit price times the units.
     ///
-    /// It counts for runs that start, and for jobs that are created, afterwards.
+    /// It holds for runs that start and jobs that are created afterwards.
     #[command(after_help = help!(
         "  windlass price set thumbnail 5\n  \
            windlass price set audio_tts 2 --units '$params.seconds' --actual '$result.seconds' --min 10",
-        ACTS
+        CHANGE_EXITS
     ))]
-    Set(Set),
-    /// Lists what services ask.
-    #[command(after_help = help!("  windlass price list\n  windlass price list -o json", LOOKS))]
+    Set(PriceSetArgs),
+    /// Lists the prices of services.
+    #[command(after_help = help!("  windlass price list\n  windlass price list -o json", SHOW_EXITS))]
     List,
-    /// Shows what a service asks.
-    #[command(after_help = help!("  windlass price show audio_tts", LOOKS))]
+    /// Shows the price of a service.
+    #[command(after_help = help!("  windlass price show audio_tts", SHOW_EXITS))]
     Show {
         /// The name of the service.
         service: String,
     },
-    /// Asks nothing for a service any more; what has begun costs what it cost when it began.
-    #[command(after_help = help!("  windlass price delete audio_tts", ACTS))]
+    /// Deletes the price of a service. Runs and jobs that exist keep the price of their start.
+    #[command(after_help = help!("  windlass price delete audio_tts", CHANGE_EXITS))]
     Delete {
         /// The name of the service.
         service: String,
@@ -48,43 +44,43 @@ pub(crate) enum Command {
 }
 
 #[derive(Args)]
-pub(crate) struct Set {
+pub(crate) struct PriceSetArgs {
     /// The name of the service, or of the jobs.
     service: String,
-    /// What one unit costs.
-    #[arg(allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..))]
+    /// The price of one unit, in whole numbers of the smallest unit of money: 1250 for 12.50.
+    #[arg(allow_negative_numbers = true, value_parser = amount)]
     unit_price: i64,
-    /// How many units a call will take: a number, or a reference such as $params.seconds. 1 unless given.
+    /// The estimated units of a call: a number, or a reference such as $params.seconds [default: 1].
     #[arg(long, value_name = "NUMBER|REFERENCE", value_parser = json_or_text)]
     units: Option<Value>,
-    /// How many units it took, which may be in $result; as many as estimated unless given.
+    /// The actual units, which may be in $result [default: as estimated].
     #[arg(long, value_name = "NUMBER|REFERENCE", value_parser = json_or_text)]
     actual: Option<Value>,
-    /// So many units are paid for at least.
+    /// The least units that are charged.
     #[arg(long, value_name = "UNITS", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
     min: i64,
 }
 
-pub(crate) async fn run(command: Command, options: &Options) -> Result<ExitCode> {
+pub(crate) async fn run(command: PriceCommand, options: &GlobalArgs) -> Result<Exit> {
     let session = &options.session()?;
     let client = &session.client;
     match command {
-        Command::Set(Set { service, unit_price, units, actual, min }) => {
+        PriceCommand::Set(PriceSetArgs { service, unit_price, units, actual, min }) => {
             let price = NewPrice { unit_price, min_unit: min, units, actual_units: actual };
-            told(&client.set_price(&service, &price).await?, session)
+            print_price(&client.set_price(&service, &price).await?, session)
         }
-        Command::List => list(session).await,
-        Command::Show { service } => told(&client.price(&service).await?, session),
-        Command::Delete { service } => {
+        PriceCommand::List => list(session).await,
+        PriceCommand::Show { service } => print_price(&client.price(&service).await?, session),
+        PriceCommand::Delete { service } => {
             let deleted = client.delete_price(&service).await?;
-            session.out.value(&deleted, &service, || format!("{service} asks nothing any more"))?;
-            Ok(ExitCode::SUCCESS)
+            session.out.value(&deleted, &service, || format!("{service} has no price any more"))?;
+            Ok(Exit::Done)
         }
     }
 }
 
-async fn list(session: &Session) -> Result<ExitCode> {
-    let mut page = PageQuery { cursor: None, limit: Some(PAGE) };
+async fn list(session: &Session) -> Result<Exit> {
+    let mut page = PageQuery { cursor: None, limit: Some(PAGE_SIZE) };
     let mut prices = Vec::new();
     loop {
         let part = session.client.prices(&page).await?;
@@ -94,7 +90,7 @@ async fn list(session: &Session) -> Result<ExitCode> {
             None => break,
         }
     }
-    let row = |price: &Price| {
+    let row = |price: &PriceInfo| {
         [
             price.service.clone(),
             price.unit_price.to_string(),
@@ -110,11 +106,11 @@ async fn list(session: &Session) -> Result<ExitCode> {
         |price| price.service.clone(),
         row,
     )?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
 /// Shows one price.
-fn told(price: &Price, session: &Session) -> Result<ExitCode> {
+fn print_price(price: &PriceInfo, session: &Session) -> Result<Exit> {
     session.out.value(price, &price.service, || {
         let facts = output::facts([
             ("unit price", price.unit_price.to_string()),
@@ -125,7 +121,7 @@ fn told(price: &Price, session: &Session) -> Result<ExitCode> {
         ]);
         format!("{}\n{facts}", price.service)
     })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
 /// A number or a reference, as it was given.

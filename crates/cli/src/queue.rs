@@ -1,74 +1,75 @@
-//! `windlass queue`: how full queues are, how fast they go, what holds them back.
+//! `windlass queue`: shows, pauses and limits queues.
 
 mod limit;
 
-use std::process::ExitCode;
-
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use windlass_sdk::types::{Queue, Spread, Stretch};
+use windlass_sdk::contract::{DurationPercentiles, QueueInfo, QueueWindow};
 
-use crate::help::help;
-use crate::job::{self, CREATES, Push};
+use crate::exit::Exit;
+use crate::help::{CHANGE_EXITS, SHOW_EXITS, START_EXITS, help};
+use crate::job::{self, QueuePushArgs};
 use crate::output;
-use crate::session::{Options, Session, in_words};
-
-const LOOKS: &str =
-    "Exit codes:\n  0  shown\n  1  the name cannot be one of a queue\n  3  the server could not be asked";
-const ACTS: &str = "Exit codes:\n  0  done\n  1  refused\n  3  the server could not be asked";
+use crate::session::{GlobalArgs, Session, in_words};
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum QueueCommand {
     /// Lists queues that have settings, open jobs or dead letters.
-    #[command(after_help = help!("  windlass queue list\n  windlass queue list -o json", LOOKS))]
+    #[command(after_help = help!("  windlass queue list\n  windlass queue list -o json", SHOW_EXITS))]
     List,
-    /// Shows a queue: what is in it, what limits it, and how it went lately.
-    #[command(after_help = help!("  windlass queue show mail", LOOKS))]
-    Show(Which),
+    /// Shows a queue: its jobs, its limits and its recent rates.
+    #[command(after_help = help!("  windlass queue show mail", SHOW_EXITS))]
+    Show(QueueSelector),
     /// Creates a job in a queue: `windlass job create` with the queue named first.
     #[command(after_help = help!(
         "  windlass queue push mail welcome --payload '{\"to\": \"ann\"}'\n  \
            windlass queue push nightly report --in 30m --wait",
-        CREATES
+        START_EXITS
     ))]
-    Push(Box<Push>),
-    /// Hands out nothing from a queue; what was handed out goes on.
-    #[command(after_help = help!("  windlass queue pause mail", ACTS))]
-    Pause(Which),
-    /// Hands out from a queue again.
-    #[command(after_help = help!("  windlass queue resume mail", ACTS))]
-    Resume(Which),
-    /// Sets what holds a queue back; limits that are not named stay.
+    Push(Box<QueuePushArgs>),
+    /// Pauses a queue: workers get no new jobs of it; running jobs go on.
+    #[command(after_help = help!("  windlass queue pause mail", CHANGE_EXITS))]
+    Pause(QueueSelector),
+    /// Resumes a paused queue.
+    #[command(after_help = help!("  windlass queue resume mail", CHANGE_EXITS))]
+    Resume(QueueSelector),
+    /// Sets limits of a queue; limits that are not named stay.
     #[command(after_help = help!(
         "  windlass queue limit mail --concurrency 5 --rate 100/m\n  \
            windlass queue limit mail --key-concurrency 1 --fair\n  \
            windlass queue limit mail --rate none\n  windlass queue limit mail --clear",
-        ACTS
+        CHANGE_EXITS
     ))]
-    Limit(limit::Limit),
+    Limit(limit::QueueLimitArgs),
 }
 
 /// A queue.
 #[derive(Args)]
-pub(crate) struct Which {
+pub(crate) struct QueueSelector {
     /// The name of the queue.
     queue: String,
 }
 
-pub(crate) async fn run(command: Command, options: &Options) -> Result<ExitCode> {
+pub(crate) async fn run(command: QueueCommand, options: &GlobalArgs) -> Result<Exit> {
     let session = &options.session()?;
     let client = &session.client;
     match command {
-        Command::List => list(session).await,
-        Command::Show(Which { queue }) => shown(&client.queue(&queue).await?, session),
-        Command::Push(push) => job::push(*push, session).await,
-        Command::Pause(Which { queue }) => told(&client.pause_queue(&queue).await?, session),
-        Command::Resume(Which { queue }) => told(&client.resume_queue(&queue).await?, session),
-        Command::Limit(limit) => limit::limit(limit, session).await,
+        QueueCommand::List => list(session).await,
+        QueueCommand::Show(QueueSelector { queue }) => {
+            print_queue_stats(&client.queue(&queue).await?, session)
+        }
+        QueueCommand::Push(push) => job::push(*push, session).await,
+        QueueCommand::Pause(QueueSelector { queue }) => {
+            print_queue(&client.pause_queue(&queue).await?, session)
+        }
+        QueueCommand::Resume(QueueSelector { queue }) => {
+            print_queue(&client.resume_queue(&queue).await?, session)
+        }
+        QueueCommand::Limit(limit) => limit::limit(limit, session).await,
     }
 }
 
-async fn list(session: &Session) -> Result<ExitCode> {
+async fn list(session: &Session) -> Result<Exit> {
     let queues = session.client.queues().await?.queues;
     session.out.list(
         ["queue", "state", "ready", "running", "later", "dead", "oldest", "done/s", "wait p95", "limits"],
@@ -76,10 +77,10 @@ async fn list(session: &Session) -> Result<ExitCode> {
         |queue| queue.name.clone(),
         row,
     )?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
-fn row(queue: &Queue) -> [String; 10] {
+fn row(queue: &QueueInfo) -> [String; 10] {
     let in_state = |state: &str| queue.depth.get(state).copied().unwrap_or(0);
     let (ready, running) = (in_state("queued"), in_state("running"));
     let minute = &queue.stats.last_minute;
@@ -97,7 +98,7 @@ fn row(queue: &Queue) -> [String; 10] {
     ]
 }
 
-fn state(queue: &Queue) -> &'static str {
+fn state(queue: &QueueInfo) -> &'static str {
     if queue.paused { "paused" } else { "open" }
 }
 
@@ -105,14 +106,14 @@ fn length(ms: Option<u64>) -> String {
     ms.map(|ms| in_words(i64::try_from(ms).unwrap_or(i64::MAX))).unwrap_or_default()
 }
 
-/// Shows one queue as it is now.
-fn told(queue: &Queue, session: &Session) -> Result<ExitCode> {
+/// Prints a queue.
+fn print_queue(queue: &QueueInfo, session: &Session) -> Result<Exit> {
     session.out.value(queue, &queue.name, || facts_of(queue, session))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
-/// Shows one queue, and how it went lately.
-fn shown(queue: &Queue, session: &Session) -> Result<ExitCode> {
+/// Prints a queue with its statistics.
+fn print_queue_stats(queue: &QueueInfo, session: &Session) -> Result<Exit> {
     session.out.value(queue, &queue.name, || {
         let stats = &queue.stats;
         let rows = [("10 s", &stats.last_10s), ("minute", &stats.last_minute), ("hour", &stats.last_hour)];
@@ -130,10 +131,10 @@ fn shown(queue: &Queue, session: &Session) -> Result<ExitCode> {
         let table = session.out.table_text(heading, &rows.map(|(name, stretch)| stretch_row(name, stretch)));
         format!("{}\n{table}", facts_of(queue, session))
     })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
-fn facts_of(queue: &Queue, session: &Session) -> String {
+fn facts_of(queue: &QueueInfo, session: &Session) -> String {
     let state = state(queue);
     let depth = queue.depth.iter().filter(|(_, n)| **n > 0).map(|(state, n)| format!("{n} {state}"));
     let depth: Vec<String> = depth.collect();
@@ -146,8 +147,8 @@ fn facts_of(queue: &Queue, session: &Session) -> String {
     format!("{}  {}\n{facts}", queue.name, session.out.painted(state, state))
 }
 
-fn stretch_row(name: &str, stretch: &Stretch) -> [String; 9] {
-    let spread = |spread: &Spread| match spread.p50 {
+fn stretch_row(name: &str, stretch: &QueueWindow) -> [String; 9] {
+    let spread = |spread: &DurationPercentiles| match spread.p50 {
         Some(_) => [spread.p50, spread.p95, spread.p99].map(length).join(" / "),
         None => String::new(),
     };

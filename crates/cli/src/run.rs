@@ -1,246 +1,234 @@
-//! `windlass run`: starting runs, looking at them, telling them something.
+//! `windlass run`: starts, shows and controls runs.
 
-mod act;
+mod actions;
 mod children;
 mod logs;
-mod look;
-mod picture;
-mod round;
+mod render;
+mod rerun;
+mod show;
 mod start;
 mod watch;
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use windlass_sdk::types::RunStatus;
+use windlass_sdk::contract::RunStatus;
 
-use crate::help::help;
-use crate::session::{Options, duration};
+use crate::amount::amount;
+use crate::exit::Exit;
+use crate::help::{CHANGE_EXITS, SHOW_EXITS, START_EXITS, WAIT_EXITS, help};
+use crate::session::{GlobalArgs, duration};
 use crate::stats;
 
-pub(crate) use act::told;
+pub(crate) use actions::print_run;
 pub(crate) use start::key_value;
 
-const ENDS: &str = "Exit codes:
-  0    the run completed
-  1    the run failed, or there is no such run
-  2    the run was canceled
-  3    the server could not be asked; one that answered before is waited for, until --timeout
-  124  it did not end in time";
-
-const ACTS: &str = "Exit codes:
-  0  done
-  1  the run refused, or there is no such run
-  3  the server could not be asked";
-
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum RunCommand {
     /// Starts a run of a flow.
     #[command(after_help = help!(
         "  windlass run start graph/branching -p name=Ada -p age=36\n  \
            windlass run start orders -f params.json --watch\n  \
            windlass run start orders --request-id order-7 --wait --timeout 30s",
-        "Exit codes:\n  0  started; with --wait or --watch: completed\n  1  refused; with --wait or --watch: failed\n  \
-           2  with --wait or --watch: canceled\n  3  the server could not be asked\n  124  it did not end in time"
+        START_EXITS
     ))]
-    Start(start::Start),
+    Start(start::RunStartArgs),
     /// Lists runs, newest first.
     #[command(after_help = help!(
         "  windlass run list\n  windlass run list --status failed --since 24h\n  \
            windlass run list --flow orders -q | xargs -n1 windlass run cancel",
-        "Exit codes:\n  0  listed\n  3  the server could not be asked"
+        SHOW_EXITS
     ))]
-    List(look::List),
+    List(show::RunListArgs),
     /// Shows a run and its nodes.
-    #[command(after_help = help!("  windlass run show run_0190a1b2", ACTS))]
-    Show(Which),
+    #[command(after_help = help!("  windlass run show run_0190a1b2", CHANGE_EXITS))]
+    Show(RunSelector),
     /// Lists every attempt at every node, oldest first.
-    #[command(after_help = help!("  windlass run attempts run_0190a1b2 -o json", ACTS))]
-    Attempts(Which),
-    /// Follows a run until it ends: redrawn in place for people, one line a change for pipes.
-    #[command(after_help = help!("  windlass run watch run_0190a1b2 --timeout 5m", ENDS))]
-    Watch(Wait),
-    /// Shows the state of a run, now or after so many entries of its journal.
+    #[command(after_help = help!("  windlass run attempts run_0190a1b2 -o json", CHANGE_EXITS))]
+    Attempts(RunSelector),
+    /// Follows a run until it ends: redrawn in place on a terminal, one line a change on a pipe.
+    #[command(after_help = help!("  windlass run watch run_0190a1b2 --timeout 5m", WAIT_EXITS))]
+    Watch(RunWaitArgs),
+    /// Shows the state of a run, now or after an entry of its journal.
     #[command(after_help = help!(
-        "  windlass run state run_0190a1b2\n  windlass run state run_0190a1b2 --at 3 -o json", ACTS
+        "  windlass run state run_0190a1b2\n  windlass run state run_0190a1b2 --at 3 -o json", CHANGE_EXITS
     ))]
     State {
         #[command(flatten)]
-        which: Which,
-        /// After so many entries of the journal.
+        which: RunSelector,
+        /// The number of entries of the journal.
         #[arg(long, value_name = "N")]
         at: Option<u64>,
     },
-    /// Shows what changed in a run between two entries of its journal.
+    /// Shows the changes of a run between two entries of its journal.
     #[command(after_help = help!(
-        "  windlass run diff run_0190a1b2           the last entry\n  windlass run diff run_0190a1b2 3 7", ACTS
+        "  windlass run diff run_0190a1b2           the last entry\n  windlass run diff run_0190a1b2 3 7", CHANGE_EXITS
     ))]
     Diff {
         #[command(flatten)]
-        which: Which,
-        /// After so many entries of the journal; the one before TO unless given.
+        which: RunSelector,
+        /// The earlier entry [default: the one before TO].
         from: Option<u64>,
-        /// After so many entries of the journal; all of them unless given.
+        /// The later entry [default: the last].
         to: Option<u64>,
     },
-    /// Prints what happened to a run, one entry of its journal a line.
-    #[command(after_help = help!("  windlass run events run_0190a1b2 --follow", ACTS))]
+    /// Prints the journal of a run, one entry a line.
+    #[command(after_help = help!("  windlass run events run_0190a1b2 --follow", CHANGE_EXITS))]
     Events {
         #[command(flatten)]
-        which: Which,
-        /// Go on until the run ends.
+        which: RunSelector,
+        /// Print new entries until the run ends.
         #[arg(long)]
         follow: bool,
     },
-    /// Prints what happened to a run in words, and what those said who worked for it.
+    /// Prints the log of a run: its events in words, and the lines of its workers.
     #[command(after_help = help!(
         "  windlass run logs run_0190a1b2\n  windlass run logs run_0190a1b2 --level warn --node render\n  \
-           windlass run logs run_0190a1b2 --follow", ACTS
+           windlass run logs run_0190a1b2 --follow", CHANGE_EXITS
     ))]
-    Logs(logs::Logs),
-    /// Gives a run a value from outside.
+    Logs(logs::RunLogsArgs),
+    /// Sends a signal: a value from outside.
     #[command(after_help = help!(
         "  windlass run signal run_0190a1b2 payment '{\"receipt\": \"R-7\"}'\n  \
-           windlass run signal run_0190a1b2 go yes", ACTS
+           windlass run signal run_0190a1b2 go yes", CHANGE_EXITS
     ))]
     Signal {
         #[command(flatten)]
-        which: Which,
-        /// What the value is called.
+        which: RunSelector,
+        /// The key of the signal.
         key: String,
-        /// The value: JSON, or text where it is none.
+        /// The value: JSON, or plain text.
         #[arg(value_parser = json_or_text)]
         value: Value,
-        /// The same signal sent again under the same key is no news.
+        /// An id that makes a repeated signal a no-op.
         #[arg(long, value_name = "KEY")]
         idempotency_key: Option<String>,
     },
-    /// Stops a run.
-    #[command(after_help = help!("  windlass run cancel run_0190a1b2 --reason 'wrong order'", ACTS))]
+    /// Cancels a run.
+    #[command(after_help = help!("  windlass run cancel run_0190a1b2 --reason 'wrong order'", CHANGE_EXITS))]
     Cancel {
         #[command(flatten)]
-        which: Which,
-        /// Why, for whoever reads the journal.
+        which: RunSelector,
+        /// The reason, kept in the journal.
         #[arg(long)]
         reason: Option<String>,
     },
-    /// Lets a run start nothing new.
-    #[command(after_help = help!("  windlass run pause run_0190a1b2", ACTS))]
-    Pause(Which),
-    /// Lets a paused run go on.
-    #[command(after_help = help!("  windlass run resume run_0190a1b2", ACTS))]
-    Resume(Which),
+    /// Pauses a run: it starts no new node.
+    #[command(after_help = help!("  windlass run pause run_0190a1b2", CHANGE_EXITS))]
+    Pause(RunSelector),
+    /// Resumes a paused run.
+    #[command(after_help = help!("  windlass run resume run_0190a1b2", CHANGE_EXITS))]
+    Resume(RunSelector),
     /// Advances a run that was started with --manual by one step.
-    #[command(after_help = help!("  windlass run step run_0190a1b2", ACTS))]
-    Step(Which),
-    /// Runs again from a node on.
+    #[command(after_help = help!("  windlass run step run_0190a1b2", CHANGE_EXITS))]
+    Step(RunSelector),
+    /// Runs an ended run again from a node on.
     #[command(after_help = help!(
-        "  windlass run rerun run_0190a1b2 --from ship --plan\n  \
+        "  windlass run rerun run_0190a1b2 --from ship --dry-run\n  \
            windlass run rerun run_0190a1b2 --from loop/2/ship\n  \
            windlass run rerun run_0190a1b2 --from ship --shared '{\"order\": {\"item\": \"lamp\"}}'\n  \
-           windlass run rerun run_0190a1b2 --from ship --shared shared.json", ACTS
+           windlass run rerun run_0190a1b2 --from ship --shared shared.json", CHANGE_EXITS
     ))]
-    Rerun(round::Rerun),
-    /// Tries again what failed or was canceled in a run that has ended; what is done stays done.
+    Rerun(rerun::RunRerunArgs),
+    /// Retries the failed and canceled nodes of an ended run; completed nodes stay.
     #[command(after_help = help!(
-        "  windlass run retry run_0190a1b2 --plan\n  windlass run retry run_0190a1b2", ACTS
+        "  windlass run retry run_0190a1b2 --dry-run\n  windlass run retry run_0190a1b2", CHANGE_EXITS
     ))]
-    Retry(round::Retry),
-    /// Sets what a run may spend; calls that wait for a larger budget are looked at again.
-    #[command(after_help = help!("  windlass run budget run_0190a1b2 5000", ACTS))]
+    Retry(rerun::RunRetryArgs),
+    /// Sets the budget of a run; calls that wait for a larger one go on.
+    #[command(after_help = help!("  windlass run budget run_0190a1b2 5000", CHANGE_EXITS))]
     Budget {
         #[command(flatten)]
-        which: Which,
-        /// What the estimates of all its calls together may reach, in whole minor units.
-        #[arg(value_parser = clap::value_parser!(i64).range(0..))]
+        which: RunSelector,
+        /// The most that the estimates of all its calls may reach, in whole numbers of the smallest unit of money.
+        #[arg(allow_negative_numbers = true, value_parser = amount)]
         amount: i64,
     },
     /// Ends a suspended or waiting node with a result.
     #[command(after_help = help!(
-        "  windlass run continue run_0190a1b2 render '{\"urls\": [\"asset://film.mp4\"]}'", ACTS
+        "  windlass run continue run_0190a1b2 render '{\"urls\": [\"asset://film.mp4\"]}'", CHANGE_EXITS
     ))]
     Continue {
         #[command(flatten)]
-        which: Which,
+        which: RunSelector,
         /// The node.
         node: String,
-        /// Its result: JSON, or text where it is none.
+        /// Its result: JSON, or plain text.
         #[arg(value_parser = json_or_text, default_value = "null")]
         result: Value,
     },
     /// Waits until a run has ended and shows it.
-    #[command(after_help = help!("  windlass run wait run_0190a1b2 --timeout 5m -o json", ENDS))]
-    Wait(Wait),
-    /// Says how many calls of a run went on at once, and how long its nodes took.
-    #[command(after_help = help!("  windlass run stats run_0190a1b2", ACTS))]
-    Stats(Which),
-    /// Says what a run waits for, and what would clear it.
-    #[command(after_help = help!("  windlass run why run_0190a1b2", ACTS))]
-    Why(Which),
+    #[command(after_help = help!("  windlass run wait run_0190a1b2 --timeout 5m -o json", WAIT_EXITS))]
+    Wait(RunWaitArgs),
+    /// Shows the parallel calls of a run and the durations of its nodes.
+    #[command(after_help = help!("  windlass run stats run_0190a1b2", CHANGE_EXITS))]
+    Stats(RunSelector),
+    /// Explains why a run waits, and how to let it go on.
+    #[command(after_help = help!("  windlass run why run_0190a1b2", CHANGE_EXITS))]
+    Why(RunSelector),
 }
 
 /// A run.
 #[derive(Args)]
-pub(crate) struct Which {
-    /// The id of the run, or as much of its beginning as no other has.
+pub(crate) struct RunSelector {
+    /// The id of the run, or a unique prefix of it.
     #[arg(value_name = "RUN")]
     run: String,
 }
 
-/// A run whose end is awaited.
+/// A run to wait for.
 #[derive(Args)]
-pub(crate) struct Wait {
+pub(crate) struct RunWaitArgs {
     #[command(flatten)]
-    which: Which,
-    /// Give up after so long: 90s, 15m, 2h.
+    which: RunSelector,
+    /// Stop waiting after this time: 90s, 15m, 2h.
     #[arg(long, value_parser = duration)]
     timeout: Option<Duration>,
 }
 
-pub(crate) async fn run(command: Command, options: &Options) -> Result<ExitCode> {
+pub(crate) async fn run(command: RunCommand, options: &GlobalArgs) -> Result<Exit> {
     let session = &options.session()?;
     match command {
-        Command::Start(start) => start::start(start, session).await,
-        Command::List(list) => look::list(list, session).await,
-        Command::Show(which) => look::show(&which, session).await,
-        Command::Attempts(which) => look::attempts(&which, session).await,
-        Command::Watch(Wait { which, timeout }) => {
+        RunCommand::Start(start) => start::start(start, session).await,
+        RunCommand::List(list) => show::list(list, session).await,
+        RunCommand::Show(which) => show::show(&which, session).await,
+        RunCommand::Attempts(which) => show::attempts(&which, session).await,
+        RunCommand::Watch(RunWaitArgs { which, timeout }) => {
             let run = session.run_id(&which.run).await?;
             watch::watch(&run, timeout, session).await
         }
-        Command::State { which, at } => look::state(&which, at, session).await,
-        Command::Diff { which, from, to } => round::diff(&which, from, to, session).await,
-        Command::Rerun(rerun) => round::rerun(rerun, session).await,
-        Command::Retry(retry) => round::retry(&retry, session).await,
-        Command::Events { which, follow } => watch::events(&which, follow, session).await,
-        Command::Logs(logs) => logs::logs(logs, session).await,
-        Command::Wait(Wait { which, timeout }) => {
+        RunCommand::State { which, at } => show::state(&which, at, session).await,
+        RunCommand::Diff { which, from, to } => rerun::diff(&which, from, to, session).await,
+        RunCommand::Rerun(rerun) => rerun::rerun(rerun, session).await,
+        RunCommand::Retry(retry) => rerun::retry(&retry, session).await,
+        RunCommand::Events { which, follow } => watch::events(&which, follow, session).await,
+        RunCommand::Logs(logs) => logs::logs(logs, session).await,
+        RunCommand::Wait(RunWaitArgs { which, timeout }) => {
             let run = session.run_id(&which.run).await?;
-            look::wait(&run, timeout, session).await
+            show::wait(&run, timeout, session).await
         }
-        Command::Stats(which) => stats::of_run(&which.run, session).await,
-        Command::Why(which) => look::why(&which, session).await,
-        act => act::act(act, session).await,
+        RunCommand::Stats(which) => stats::print_run_stats(&which.run, session).await,
+        RunCommand::Why(which) => show::why(&which, session).await,
+        act => actions::act(act, session).await,
     }
 }
 
-/// What the end of a run ends a command with.
-fn code_of(status: RunStatus) -> ExitCode {
+/// The exit code for the end of a run.
+fn exit_of(status: RunStatus) -> Exit {
     match status {
-        RunStatus::Completed => ExitCode::SUCCESS,
-        RunStatus::Canceled | RunStatus::Canceling => ExitCode::from(2),
+        RunStatus::Completed => Exit::Done,
+        RunStatus::Canceled | RunStatus::Canceling => Exit::Canceled,
         RunStatus::Failed
         | RunStatus::Pending
         | RunStatus::Running
         | RunStatus::Waiting
-        | RunStatus::Paused => ExitCode::FAILURE,
+        | RunStatus::Paused => Exit::Failed,
     }
 }
 
-/// A value as people write it: JSON, or text where it is none.
+/// Reads JSON, or else plain text.
 pub(crate) fn json_or_text(text: &str) -> Result<Value, std::convert::Infallible> {
     Ok(serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())))
 }

@@ -1,29 +1,29 @@
-//! `windlass serve`: a server on a store, until it is told to stop.
+//! `windlass serve` and `windlass check-config`.
 //!
-//! `config` puts flags, environment, file and defaults together; `server` is the server itself, which `dev` uses too.
+//! `config` reads the settings; `server` is the server itself, which `dev` uses too.
 
 pub(crate) mod config;
 pub(crate) mod server;
-mod stop;
-
-use std::process::ExitCode;
+mod signals;
 
 use anyhow::Result;
 use tokio_util::sync::CancellationToken;
+use windlass_runtime::ScriptPolicy;
 
+use crate::exit::Exit;
 use crate::output;
-use crate::session::Options;
-use config::{Config, Flags};
-use server::Server;
+use crate::session::GlobalArgs;
+use config::{ServeArgs, ServerConfig};
+use server::ListeningServer;
 
-pub(crate) use stop::stop_on_signals;
+pub(crate) use signals::stop_on_signals;
 
-/// Serves until a signal comes; a second one ends the process at once.
-pub(crate) async fn run(flags: Flags) -> Result<ExitCode> {
+/// Serves until a signal arrives; a second signal ends the process at once.
+pub(crate) async fn run(flags: ServeArgs) -> Result<Exit> {
     let config = flags.config()?;
     let stop = CancellationToken::new();
     stop_on_signals(stop.clone())?;
-    let server = Server::start(&config, stop.clone()).await?;
+    let server = ListeningServer::start(&config, stop.clone()).await?;
     output::message(&format!(
         "windlass {} listens on {}\n  store       {}\n  durability  {}\n  queue       {}\n  docs        {}/docs",
         env!("CARGO_PKG_VERSION"),
@@ -33,23 +33,23 @@ pub(crate) async fn run(flags: Flags) -> Result<ExitCode> {
         config.queue,
         server.url(),
     ));
-    if config.allow_scripts {
+    if config.scripts == ScriptPolicy::All {
         output::message("  scripts     allowed: flows may run commands on this machine");
     }
     server.until_stopped(config.drain).await?;
-    output::message("stopped: what was running goes on after the next start");
-    Ok(ExitCode::SUCCESS)
+    output::message("stopped: open runs go on after the next start");
+    Ok(Exit::Done)
 }
 
-/// Says whether the settings can be used, and what they come to.
-pub(crate) fn check_config(flags: Flags, options: &Options) -> Result<ExitCode> {
+/// Checks the settings and prints them.
+pub(crate) fn check_config(flags: ServeArgs, options: &GlobalArgs) -> Result<Exit> {
     let config = flags.config()?;
     let out = options.print();
     out.value(&config.shown(), "ok", || config_text(&config))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
-fn config_text(config: &Config) -> String {
+fn config_text(config: &ServerConfig) -> String {
     let shown = config.shown();
     let lines = shown.as_object().into_iter().flatten();
     lines.map(|(key, value)| format!("{key:<28} {}\n", plain(value))).collect()

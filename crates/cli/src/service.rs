@@ -1,94 +1,92 @@
-//! `windlass service`: what workers can do, and what is set for it.
+//! `windlass service`: shows and configures services.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use windlass_sdk::types::{Service, ServiceChange};
+use windlass_sdk::contract::{ServiceChange, ServiceInfo};
 
-use crate::help::help;
-use crate::session::{Options, Session, duration, in_words};
-
-const LOOKS: &str =
-    "Exit codes:\n  0  shown\n  1  there is no such service\n  3  the server could not be asked";
-const ACTS: &str = "Exit codes:\n  0  done\n  1  refused\n  3  the server could not be asked";
+use crate::exit::Exit;
+use crate::help::{CHANGE_EXITS, SHOW_EXITS, help};
+use crate::session::{GlobalArgs, Session, duration, in_words};
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
-    /// Lists services that live workers serve, and those for which something is set.
-    #[command(after_help = help!("  windlass service list\n  windlass service list -o json", LOOKS))]
+pub(crate) enum ServiceCommand {
+    /// Lists services of live workers, and services with settings.
+    #[command(after_help = help!("  windlass service list\n  windlass service list -o json", SHOW_EXITS))]
     List,
     /// Shows a service.
-    #[command(after_help = help!("  windlass service show video_motion", LOOKS))]
-    Show(Which),
-    /// Sets what holds for a service, in runs that are started from now on.
+    #[command(after_help = help!("  windlass service show video_motion", SHOW_EXITS))]
+    Show(ServiceSelector),
+    /// Configures a service, for runs that start afterwards.
     #[command(after_help = help!(
         "  windlass service set video_motion --recheck-ms 5000\n  windlass service set video_motion --recheck 1m\n  \
            windlass service set video_motion --clear",
-        ACTS
+        CHANGE_EXITS
     ))]
-    Set(Set),
+    Set(ServiceSetArgs),
 }
 
 /// A service.
 #[derive(Args)]
-pub(crate) struct Which {
+pub(crate) struct ServiceSelector {
     /// The name of the service.
     service: String,
 }
 
 #[derive(Args)]
-pub(crate) struct Set {
+pub(crate) struct ServiceSetArgs {
     #[command(flatten)]
-    which: Which,
-    /// How often suspended calls are asked again, in milliseconds, and the first wait while temporary faults go on.
+    which: ServiceSelector,
+    /// The pause before a suspended call is made again, in milliseconds, and the first delay after temporary faults.
     #[arg(long, value_name = "MS", required_unless_present_any = ["recheck", "clear"], conflicts_with = "recheck")]
     recheck_ms: Option<u64>,
-    /// The same as a length of time: 500ms, 10s, 5m, 2h.
+    /// The same as a duration: 500ms, 10s, 5m, 2h.
     #[arg(long, value_parser = duration)]
     recheck: Option<Duration>,
-    /// Set nothing any more.
+    /// Remove the settings.
     #[arg(long, conflicts_with_all = ["recheck_ms", "recheck"])]
     clear: bool,
 }
 
-pub(crate) async fn run(command: Command, options: &Options) -> Result<ExitCode> {
+pub(crate) async fn run(command: ServiceCommand, options: &GlobalArgs) -> Result<Exit> {
     let session = &options.session()?;
     match command {
-        Command::List => list(session).await,
-        Command::Show(Which { service }) => shown(&session.client.service(&service).await?, session),
-        Command::Set(Set { which, recheck_ms, recheck, clear: _ }) => {
+        ServiceCommand::List => list(session).await,
+        ServiceCommand::Show(ServiceSelector { service }) => {
+            print_service(&session.client.service(&service).await?, session)
+        }
+        ServiceCommand::Set(ServiceSetArgs { which, recheck_ms, recheck, clear: _ }) => {
             let millis = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             let change = ServiceChange { recheck_ms: recheck_ms.or(recheck.map(millis)) };
-            shown(&session.client.set_service(&which.service, &change).await?, session)
+            print_service(&session.client.set_service(&which.service, &change).await?, session)
         }
     }
 }
 
-async fn list(session: &Session) -> Result<ExitCode> {
+async fn list(session: &Session) -> Result<Exit> {
     let services = session.client.services().await?.items;
     session.out.list(
-        ["service", "workers", "asked again"],
+        ["service", "workers", "recheck"],
         &services,
         |service| service.name.clone(),
-        |service| [service.name.clone(), service.n_workers.to_string(), asked_again(service)],
+        |service| [service.name.clone(), service.n_workers.to_string(), recheck_text(service)],
     )?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
-fn shown(service: &Service, session: &Session) -> Result<ExitCode> {
+fn print_service(service: &ServiceInfo, session: &Session) -> Result<Exit> {
     session.out.value(service, &service.name, || {
-        let Service { name, n_workers, .. } = service;
-        format!("{name}\n  live workers  {n_workers}\n  asked again   {}\n", asked_again(service))
+        let ServiceInfo { name, n_workers, .. } = service;
+        format!("{name}\n  live workers  {n_workers}\n  recheck       {}\n", recheck_text(service))
     })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
-/// How often suspended calls are asked again.
-fn asked_again(service: &Service) -> String {
+/// The pause before a suspended call is made again.
+fn recheck_text(service: &ServiceInfo) -> String {
     match service.recheck_ms {
         Some(ms) => format!("every {}", in_words(i64::try_from(ms).unwrap_or(i64::MAX))),
-        None => "as workers and nodes say".to_owned(),
+        None => "set by workers and nodes".to_owned(),
     }
 }

@@ -1,50 +1,56 @@
-//! What every command that speaks to a server has: the server, and how to print.
+//! Global options, and the session that client commands share: a client of the server and a printer.
 
-mod naming;
+mod ids;
 
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use windlass_sdk::types::{RunsQuery, Time};
+use windlass_sdk::contract::{RunsQuery, Time};
 use windlass_sdk::{Client, ClientError};
 
-use crate::output::{Format, Output};
+use crate::output::{OutputFormat, Printer};
 
-/// Where a server listens unless told otherwise.
+pub(crate) use ids::{native_job_id, platform_job_id};
+
+/// The default URL of the server.
 pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:8070";
 /// Characters of a whole run id: `run_` and 32 digits.
 const RUN_ID_CHARS: usize = 36;
-/// Runs that are looked through for an id that begins so.
+/// Runs that are searched for an id with a prefix.
 const PREFIX_LIMIT: usize = 1_000;
 
 /// Options of every command.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Options {
-    /// How data is printed; tables to people and JSON to pipes unless told otherwise.
+pub(crate) struct GlobalArgs {
+    /// The output format [default: table to a terminal, json to a pipe].
     #[arg(short, long, global = true, value_enum, env = "WINDLASS_OUTPUT")]
-    output: Option<Format>,
+    output: Option<OutputFormat>,
     /// Print only ids, one a line.
     #[arg(short, long, global = true)]
     quiet: bool,
-    /// The server to speak to [env: SCHEDULER_BASE too; default: http://127.0.0.1:8070].
+    /// Print whole ids and whole cells in tables.
+    #[arg(long, global = true)]
+    wide: bool,
+    /// The URL of the server [default: http://127.0.0.1:8070].
     #[arg(long, global = true, value_name = "URL", env = "WINDLASS_SERVER")]
     server: Option<String>,
-    /// Who asks, for the audit of the server; whoever is logged in unless told otherwise.
+    /// Your name in the audit of the server [default: the logged-in user].
     #[arg(long, global = true, value_name = "NAME", env = "WINDLASS_ACTOR")]
     actor: Option<String>,
 }
 
-impl Options {
-    /// The address of the server: the flag, or what one of these variables says.
+impl GlobalArgs {
+    /// The URL of the server: `--server` or `WINDLASS_SERVER`, else the first of these variables that is set. The
+    /// variables are names from documents that stay accepted; help and documents teach only `WINDLASS_SERVER`.
     pub(crate) fn server(&self, variables: &[&str]) -> String {
         let from_environment =
             || variables.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
         self.server.clone().or_else(from_environment).unwrap_or_else(|| DEFAULT_SERVER.to_owned())
     }
 
-    /// How to print.
-    pub(crate) fn print(&self) -> Output {
-        Output::new(self.output, self.quiet)
+    /// The output options.
+    pub(crate) fn print(&self) -> Printer {
+        Printer::new(self.output, self.quiet, self.wide)
     }
 
     /// Opens a session with the server.
@@ -59,17 +65,17 @@ impl Options {
     }
 }
 
-/// A server to speak to, and a way to print what it says.
+/// A client of the server, and the output options.
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
     pub(crate) client: Client,
-    /// Who asks.
+    /// The name in the audit.
     pub(crate) actor: Option<String>,
-    pub(crate) out: Output,
+    pub(crate) out: Printer,
 }
 
 impl Session {
-    /// The whole id of a run that is named by a part that begins it.
+    /// The whole id of the run whose id begins with `text`.
     pub(crate) async fn run_id(&self, text: &str) -> Result<String> {
         let digits = text.strip_prefix("run_").unwrap_or(text);
         let whole = format!("run_{digits}");
@@ -83,14 +89,14 @@ impl Session {
         match (ids.next(), ids.next()) {
             (Some(id), None) => Ok(id),
             (Some(first), Some(second)) => {
-                bail!("several runs begin with `{text}`, such as {first} and {second}: write more of it")
+                bail!("several runs begin with `{text}`, such as {first} and {second}: write more of the id")
             }
             (None, _) => Err(not_found("unknown_run", format!("there is no run `{text}`")).into()),
         }
     }
 }
 
-/// Who is at the keyboard, as far as the system says and a server would take it.
+/// The logged-in user, if the server takes the name.
 fn who() -> Option<String> {
     let is_plain = |name: &String| {
         !name.is_empty()
@@ -104,9 +110,9 @@ fn not_found(code: &str, detail: String) -> ClientError {
     ClientError { status: Some(404), code: code.to_owned(), detail, errors: Vec::new(), retry_after: None }
 }
 
-/// A length of time as people write it: `90s`, `15m`, `2h`, `7d`, `250ms`.
+/// Reads a duration: `90s`, `15m`, `2h`, `7d`, `250ms`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no length of time such as 250ms, 90s, 15m, 2h or 7d");
+    let wrong = || format!("`{text}` is no duration such as 250ms, 90s, 15m, 2h or 7d");
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
     let (number, unit) = text.split_at(digits);
     let number: f64 = number.parse().map_err(|_| wrong())?;
@@ -121,7 +127,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
 }
 
-/// A length of time as people read it.
+/// Writes a duration for people.
 pub(crate) fn in_words(ms: i64) -> String {
     let ms = ms.max(0);
     match ms {
@@ -133,18 +139,18 @@ pub(crate) fn in_words(ms: i64) -> String {
     }
 }
 
-/// A length of time in whole milliseconds; what is longer than that can say is for ever.
+/// A duration in whole milliseconds; saturates.
 pub(crate) fn in_ms(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The moment so long ago.
+/// The time that is `length` ago.
 pub(crate) fn ago(length: Duration) -> Time {
     let ms = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
     Time(now_ms().saturating_sub(ms).max(0))
 }
 
-/// How long ago a moment was, or how far ahead it is.
+/// A time relative to now, in words.
 pub(crate) fn from_now(at: Time) -> String {
     match at.0.saturating_sub(now_ms()) {
         ahead @ 1.. => format!("in {}", in_words(ahead)),
@@ -158,7 +164,7 @@ pub(crate) fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Text cut to so many characters, so that a row stays a row.
+/// Text of at most `most` characters on one line.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     let mut shown: String = text.chars().take(most).collect();
     if shown.len() < text.len() {
@@ -172,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_of_time_are_read_as_people_write_them() {
+    fn durations_are_read() {
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("7d"), Ok(Duration::from_secs(604_800)));
@@ -182,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_of_time_are_short_to_read() {
+    fn durations_are_written_in_words() {
         assert_eq!(in_words(950), "950ms");
         assert_eq!(in_words(64_000), "1m 04s");
         assert_eq!(in_words(9_100), "9.1s");
@@ -191,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_told_from_now() {
+    fn times_are_relative_to_now() {
         assert!(from_now(Time(now_ms() + 61_500)).starts_with("in 1m 0"));
         assert!(from_now(Time(now_ms() - 61_500)).ends_with(" ago"));
         assert!(from_now(Time(i64::MIN)).ends_with(" ago"));

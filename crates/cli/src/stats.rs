@@ -1,24 +1,23 @@
-//! `windlass stats`: how the server and its flows went; and how a run did.
-
-use std::process::ExitCode;
+//! `windlass stats` and `windlass run stats`: parallel calls, durations and rates.
 
 use anyhow::Result;
 use clap::Args;
-use windlass_sdk::types::{
-    FlowStats, Level, NodeDurations, NodePace, NodeStretch, Parallelism, ProcessStats, RedisStats, RunPace,
-    RunStats, RunStretch, Spread, Stats,
+use windlass_sdk::contract::{
+    DurationPercentiles, FlowStatsInfo, NodeDurations, NodePace, NodeWindow, ParallelismInfo,
+    ParallelismLevel, ProcessStatsInfo, RedisStatsInfo, RunPace, RunStats, RunWindow, StatsResponse,
 };
 
-use crate::output::{self, Output};
-use crate::session::{Options, Session, in_words};
+use crate::exit::Exit;
+use crate::output::{self, Printer};
+use crate::session::{GlobalArgs, Session, in_words};
 
 #[derive(Args)]
-pub(crate) struct Flags {
-    /// Only of this flow, by name or id, with its nodes; of everything unless given.
+pub(crate) struct StatsArgs {
+    /// The flow, by name or id [default: the whole server].
     flow: Option<String>,
 }
 
-pub(crate) async fn run(flags: &Flags, options: &Options) -> Result<ExitCode> {
+pub(crate) async fn run(flags: &StatsArgs, options: &GlobalArgs) -> Result<Exit> {
     let session = options.session()?;
     match &flags.flow {
         Some(flow) => {
@@ -30,18 +29,18 @@ pub(crate) async fn run(flags: &Flags, options: &Options) -> Result<ExitCode> {
             session.out.value(&stats, "", || server_text(&stats, &session.out))?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
-/// Shows how a run went.
-pub(crate) async fn of_run(run: &str, session: &Session) -> Result<ExitCode> {
+/// Prints the statistics of a run.
+pub(crate) async fn print_run_stats(run: &str, session: &Session) -> Result<Exit> {
     let stats = session.client.run_stats(&session.run_id(run).await?).await?;
     session.out.value(&stats, &stats.run, || run_text(&stats, &session.out))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
-fn server_text(stats: &Stats, out: &Output) -> String {
-    let ProcessStats { up_ms, cpu_ms, resident_bytes, open_files, threads, tasks } = &stats.process;
+fn server_text(stats: &StatsResponse, out: &Printer) -> String {
+    let ProcessStatsInfo { up_ms, cpu_ms, resident_bytes, open_files, threads, tasks } = &stats.process;
     let number = |n: &Option<u64>| n.map(|n| n.to_string()).unwrap_or_default();
     let facts = output::facts([
         ("up", length(Some(*up_ms))),
@@ -69,14 +68,14 @@ fn server_text(stats: &Stats, out: &Output) -> String {
     format!("{facts}\n{parallelism}\n\n{nodes}\n\n{runs}")
 }
 
-/// How it goes with Redis, for people.
-pub(crate) fn redis(redis: &RedisStats) -> String {
-    let RedisStats { up, outages, fills } = redis;
-    let state = if *up { "up" } else { "away, jobs are handed out without it" };
+/// The state of Redis, for people.
+pub(crate) fn redis(redis: &RedisStatsInfo) -> String {
+    let RedisStatsInfo { up, outages, fills } = redis;
+    let state = if *up { "up" } else { "unreachable, jobs are dispatched without it" };
     format!("{state}; {outages} outages, {fills} fills")
 }
 
-fn flow_text(stats: &FlowStats, out: &Output) -> String {
+fn flow_text(stats: &FlowStatsInfo, out: &Printer) -> String {
     let facts = output::facts([
         ("flow", stats.flow.clone()),
         ("running", format!("{} calls, {} at most", stats.running, stats.max_running)),
@@ -86,8 +85,8 @@ fn flow_text(stats: &FlowStats, out: &Output) -> String {
     format!("{facts}\n{nodes}\n\n{runs}\n\n{}", by_node(&stats.by_node, out))
 }
 
-fn run_text(stats: &RunStats, out: &Output) -> String {
-    let Parallelism { average, max, busy_ms, wall_ms, distribution } = &stats.parallelism;
+fn run_text(stats: &RunStats, out: &Printer) -> String {
+    let ParallelismInfo { average, max, busy_ms, wall_ms, distribution } = &stats.parallelism;
     let facts = output::facts([
         ("run", stats.run.clone()),
         ("flow", stats.flow.clone()),
@@ -101,10 +100,10 @@ fn run_text(stats: &RunStats, out: &Output) -> String {
     format!("{facts}\n{}", by_node(&stats.nodes, out))
 }
 
-fn nodes_text(pace: &NodePace, out: &Output) -> String {
+fn nodes_text(pace: &NodePace, out: &Printer) -> String {
     let NodePace { last_10s, last_minute, last_hour, total } = pace;
     let rows = [("10 s", last_10s), ("minute", last_minute), ("hour", last_hour), ("since start", total)];
-    let row = |(name, nodes): (&str, &NodeStretch)| {
+    let row = |(name, nodes): (&str, &NodeWindow)| {
         let counts = [nodes.ended, nodes.started, nodes.succeeded, nodes.failed, nodes.suspended];
         let [ended, started, succeeded, failed, suspended] = counts.map(|n| n.to_string());
         let (rate, took) = (format!("{:.1}", nodes.per_second), spread(&nodes.duration_ms));
@@ -116,10 +115,10 @@ fn nodes_text(pace: &NodePace, out: &Output) -> String {
     out.table_text(heading, &rows.map(row))
 }
 
-fn runs_text(pace: &RunPace, out: &Output) -> String {
+fn runs_text(pace: &RunPace, out: &Printer) -> String {
     let RunPace { last_10s, last_minute, last_hour, total } = pace;
     let rows = [("10 s", last_10s), ("minute", last_minute), ("hour", last_hour), ("since start", total)];
-    let row = |(name, runs): (&str, &RunStretch)| {
+    let row = |(name, runs): (&str, &RunWindow)| {
         let counts = [runs.started, runs.completed, runs.failed, runs.canceled].map(|n| n.to_string());
         let [started, completed, failed, canceled] = counts;
         let rate = format!("{:.1}", runs.per_second);
@@ -129,7 +128,7 @@ fn runs_text(pace: &RunPace, out: &Output) -> String {
     out.table_text(heading, &rows.map(row))
 }
 
-fn by_node(nodes: &[NodeDurations], out: &Output) -> String {
+fn by_node(nodes: &[NodeDurations], out: &Printer) -> String {
     let row = |node: &NodeDurations| {
         [
             node.node.clone(),
@@ -149,18 +148,18 @@ fn by_node(nodes: &[NodeDurations], out: &Output) -> String {
     out.table_text(heading, &rows)
 }
 
-/// For how much of the time so many went on: `0: 12%, 3: 88%`.
-fn shares(levels: &[Level]) -> String {
-    let name = |level: &Level| match level.to {
+/// Shares of the time by number of parallel calls: `0: 12%, 3: 88%`.
+fn shares(levels: &[ParallelismLevel]) -> String {
+    let name = |level: &ParallelismLevel| match level.to {
         Some(to) if to == level.from => to.to_string(),
         Some(to) => format!("{}-{to}", level.from),
         None => format!("{}+", level.from),
     };
-    let share = |level: &Level| format!("{}: {:.0}%", name(level), level.share * 100.0);
+    let share = |level: &ParallelismLevel| format!("{}: {:.0}%", name(level), level.share * 100.0);
     levels.iter().map(share).collect::<Vec<_>>().join(", ")
 }
 
-fn spread(spread: &Spread) -> String {
+fn spread(spread: &DurationPercentiles) -> String {
     match spread.p50 {
         Some(_) => [spread.p50, spread.p95, spread.p99, spread.max].map(length).join(" / "),
         None => String::new(),
@@ -176,8 +175,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_is_told_by_how_many_went_on() {
-        let level = |from, to, share| Level { from, to, ms: 0, share };
+    fn shares_are_listed_by_number_of_parallel_calls() {
+        let level = |from, to, share| ParallelismLevel { from, to, ms: 0, share };
         let levels = [level(0, Some(0), 0.1), level(9, Some(16), 0.85), level(65_537, None, 0.05)];
         assert_eq!(shares(&levels), "0: 10%, 9-16: 85%, 65537+: 5%");
         assert_eq!(shares(&[]), "");

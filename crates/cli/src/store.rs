@@ -1,64 +1,64 @@
-//! `windlass store`: moving everything from one store to another.
+//! `windlass store copy`: copies one store to another, compares both and examines the copy.
 
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use windlass_runtime::doctor::{Examination, Finding, examine_at_rest};
+use windlass_runtime::doctor::{DoctorFinding, DoctorReport, examine_at_rest};
 use windlass_store::copy::{self, Compared, CopyError, Progress, Stage};
 use windlass_store::error::StoreError;
 
+use crate::exit::{Exit, usage};
 use crate::help::help;
-use crate::output::{self, Format};
-use crate::serve::config::{Address, Place, place};
-use crate::session::Options;
+use crate::output::{self, OutputFormat};
+use crate::serve::config::{DatabaseUrl, StoreLocation};
+use crate::session::GlobalArgs;
 
-/// Between two words about how far it is.
-const OFTEN: Duration = Duration::from_secs(2);
-/// Findings that are told one by one.
-const FINDINGS: usize = 20;
+/// The pause between two messages about the progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
+/// Findings that are printed at most.
+const FINDINGS_MAX: usize = 20;
 
-const COPIES: &str = "Exit codes:\n  0  everything is there, and the same\n  \
-     1  nothing was copied, something differs, or something is not as it must be";
+const COPIES: &str = "Exit codes:\n  0  both stores hold the same\n  \
+     1  not copied, the stores differ, or the doctor found an error\n  2  an address is wrong";
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
-    /// Copies everything from one store to another that is empty: open runs and jobs, history, accounts, settings.
+pub(crate) enum StoreCommand {
+    /// Copies everything to an empty store: open runs and jobs, history, accounts, settings.
     ///
-    /// No server may use either. Afterwards everything is read back and compared, and looked at as by `windlass doctor`.
-    /// A copy that is cut short leaves a target that no server starts on; the same command begins anew.
+    /// No server may use either store. Afterwards the command compares both and examines the copy as `windlass doctor`
+    /// does. No server starts on an unfinished copy; run the same command again to repeat it.
     #[command(after_help = help!(
         "  windlass store copy sqlite:windlass.db postgres://windlass@db.example/windlass\n  \
            windlass store copy postgres://windlass@db.example/windlass sqlite:back.db --json",
         COPIES
     ))]
-    Copy(Copy),
+    Copy(StoreCopyArgs),
 }
 
 #[derive(Args)]
-pub(crate) struct Copy {
-    /// What is copied, written as in --store: sqlite:PATH or postgres://USER@HOST/DATABASE.
+pub(crate) struct StoreCopyArgs {
+    /// The source, written as in --store: sqlite:PATH or postgres://USER@HOST/DATABASE.
     #[arg(env = "WINDLASS_COPY_FROM", hide_env_values = true)]
     from: String,
-    /// Where to: a file that is not there yet, or a database in which nothing was kept.
+    /// The target: a file that does not exist yet, or an empty database.
     #[arg(env = "WINDLASS_COPY_TO", hide_env_values = true)]
     to: String,
-    /// Print what came of it as JSON.
+    /// Print the report as JSON.
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) async fn run(command: Command, options: &Options) -> Result<ExitCode> {
+pub(crate) async fn run(command: StoreCommand, options: &GlobalArgs) -> Result<Exit> {
     match command {
-        Command::Copy(copy) => self::copy(&copy, options).await,
+        StoreCommand::Copy(copy) => self::copy(&copy, options).await,
     }
 }
 
-/// What came of a table.
+/// The result for one table.
 #[derive(Debug, Serialize)]
-struct Told {
+struct CopiedTable {
     table: &'static str,
     from: u64,
     to: u64,
@@ -66,25 +66,25 @@ struct Told {
 }
 
 #[derive(Debug, Serialize)]
-struct Report {
+struct StoreCopyReport {
     from: String,
     to: String,
     rows: u64,
     took_ms: u64,
     same: bool,
-    tables: Vec<Told>,
-    /// What was looked at in the target, and what is not as it must be.
-    doctor: Examination,
+    tables: Vec<CopiedTable>,
+    /// The findings of the doctor in the target.
+    doctor: DoctorReport,
 }
 
-async fn copy(flags: &Copy, options: &Options) -> Result<ExitCode> {
+async fn copy(flags: &StoreCopyArgs, options: &GlobalArgs) -> Result<Exit> {
     let (from, to) = (end(&flags.from).context("FROM")?, end(&flags.to).context("TO")?);
-    let (begun, mut progress) = (Instant::now(), Teller::new(options));
-    let copied = copy::copy(&from, &to, &mut |at| progress.tell(at)).await.map_err(told)?;
+    let (begun, mut progress) = (Instant::now(), CopyProgress::new(options));
+    let copied = copy::copy(&from, &to, &mut |at| progress.report(at)).await.map_err(explained)?;
     let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let doctor = examine_at_rest(copied.store).await.context("the target could not be examined")?;
-    let tables: Vec<Told> = copied.tables.iter().map(of_table).collect();
-    let report = Report {
+    let tables: Vec<CopiedTable> = copied.tables.iter().map(of_table).collect();
+    let report = StoreCopyReport {
         from: from.to_string(),
         to: to.to_string(),
         rows: tables.iter().map(|table| table.to).sum(),
@@ -95,24 +95,24 @@ async fn copy(flags: &Copy, options: &Options) -> Result<ExitCode> {
     };
     print(&report, flags.json, options)?;
     let is_well = report.same && report.doctor.findings.is_empty();
-    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if is_well { Exit::Done } else { Exit::Failed })
 }
 
-fn end(text: &str) -> Result<copy::Place> {
-    match place(text)? {
-        Place::File(path) => Ok(copy::Place::File(path)),
-        Place::Database(Address(address)) => Ok(copy::Place::Database(address)),
-        Place::Temporary => bail!("a store in a temporary directory is gone when its server is"),
+fn end(text: &str) -> Result<copy::StoreAddress> {
+    match StoreLocation::parse(text).map_err(usage)? {
+        StoreLocation::File(path) => Ok(copy::StoreAddress::File(path)),
+        StoreLocation::Database(DatabaseUrl(address)) => Ok(copy::StoreAddress::Database(address)),
+        StoreLocation::Temporary => bail!("a temporary store ends with its server"),
     }
 }
 
-/// What is behind an error says what to do about it.
-fn told(error: CopyError) -> anyhow::Error {
+/// An error of the copy with its cause, which names the remedy.
+fn explained(error: CopyError) -> anyhow::Error {
     match error {
         CopyError::Store { place, source } => unavailable(source).context(format!("cannot use {place}")),
         CopyError::Table { place, table, source } => unavailable(source)
             .context(format!("table `{table}` of {place}"))
-            .context("the copy was cut short, and its target is no store yet: the same command begins anew"),
+            .context("the copy was cut short, and its target is no store yet: run the same command again"),
         CopyError::Missing(_)
         | CopyError::Same(_)
         | CopyError::Unfinished { .. }
@@ -129,18 +129,18 @@ fn unavailable(error: StoreError) -> anyhow::Error {
     }
 }
 
-fn of_table(table: &Compared) -> Told {
+fn of_table(table: &Compared) -> CopiedTable {
     let Compared { table, n_from, n_to, is_same } = *table;
-    Told { table, from: n_from, to: n_to, same: is_same }
+    CopiedTable { table, from: n_from, to: n_to, same: is_same }
 }
 
-fn print(report: &Report, json: bool, options: &Options) -> Result<()> {
+fn print(report: &StoreCopyReport, json: bool, options: &GlobalArgs) -> Result<()> {
     let out = options.print();
-    if json || out.format() != Format::Table {
+    if json || out.format() != OutputFormat::Table {
         output::json(&serde_json::to_value(report)?)?;
     } else {
         let word = |same| if same { "the same" } else { "different" };
-        let row = |table: &Told| {
+        let row = |table: &CopiedTable| {
             [
                 table.table.to_owned(),
                 table.from.to_string(),
@@ -157,33 +157,33 @@ fn print(report: &Report, json: bool, options: &Options) -> Result<()> {
             report.rows, report.from, report.to, report.took_ms
         ));
     } else {
-        output::message("error: the target differs, and is no store: the same command begins anew");
+        output::message("error: the target differs, and is no store: run the same command again");
     }
-    let Examination { n_runs, n_accounts, findings } = &report.doctor;
+    let DoctorReport { n_runs, n_accounts, findings } = &report.doctor;
     if findings.is_empty() {
-        output::message(&format!("{n_runs} open runs and {n_accounts} accounts are as they must be"));
+        output::message(&format!("{n_runs} open runs and {n_accounts} accounts are sound"));
     }
-    for Finding { subject, node, what, .. } in findings.iter().take(FINDINGS) {
+    for DoctorFinding { subject, node, what, .. } in findings.iter().take(FINDINGS_MAX) {
         let node = node.as_ref().map(|node| format!(" {node}")).unwrap_or_default();
         output::message(&format!("error: {subject}{node}: {what}; so it is in {} too", report.from));
     }
     Ok(())
 }
 
-/// Says how far it is, now and then.
-struct Teller {
+/// Prints the progress now and then.
+struct CopyProgress {
     is_wanted: bool,
     last: Instant,
 }
 
-impl Teller {
-    fn new(options: &Options) -> Self {
+impl CopyProgress {
+    fn new(options: &GlobalArgs) -> Self {
         let is_wanted = !options.print().quiet;
-        Teller { is_wanted, last: Instant::now() }
+        CopyProgress { is_wanted, last: Instant::now() }
     }
 
-    fn tell(&mut self, at: Progress) {
-        if !self.is_wanted || self.last.elapsed() < OFTEN {
+    fn report(&mut self, at: Progress) {
+        if !self.is_wanted || self.last.elapsed() < PROGRESS_INTERVAL {
             return;
         }
         self.last = Instant::now();
@@ -192,7 +192,7 @@ impl Teller {
             Stage::Copying => "copying",
             Stage::Comparing => "comparing",
             Stage::Waiting => {
-                return output::message("a server was heard of a moment ago: waiting until it is gone");
+                return output::message("a server was alive a moment ago: waiting until it is gone");
             }
         };
         let of = n_rows.map(|n| format!(" of {n}")).unwrap_or_default();

@@ -1,81 +1,81 @@
-//! `windlass worker`: the standard worker, with the functions that are built in; and who works besides.
+//! `windlass worker`: the standard worker, which serves built-in functions, and the management of workers.
 
-mod roster;
+mod manage;
 
-use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass_engine::function;
 use windlass_engine::problem::did_you_mean;
-use windlass_sdk::worker::{Call, Outcome, bind, unique_id};
+use windlass_sdk::worker::{HandlerOutcome, ServiceCall, bind, unique_id};
 use windlass_sdk::{Client, Worker};
 
+use crate::exit::{Exit, usage};
 use crate::output;
 use crate::serve::stop_on_signals;
-use crate::session::{Options, duration};
+use crate::session::{GlobalArgs, duration};
 
 /// The services of the standard worker.
 const STANDARD: [&str; 3] = ["transform", "sum", "route"];
-/// Where the standard worker is called unless told otherwise.
+/// The default URL of the standard worker.
 const URL: &str = "http://127.0.0.1:8080";
 
-/// The queue that the demonstration serves unless told otherwise.
+/// The default queue of `--demo`.
 const DEMO_QUEUE: &str = "default";
 
 #[derive(Args)]
-pub(crate) struct Flags {
+pub(crate) struct WorkerArgs {
     #[command(subcommand)]
-    command: Option<roster::Command>,
-    /// Where the server calls this worker; a free port is taken when this one is not free.
+    command: Option<manage::WorkerCommand>,
+    /// The URL at which the server calls this worker; if its port is taken, a free one is used.
     #[arg(long, value_name = "URL", env = "WORKER_URL", default_value = URL)]
     url: String,
-    /// Only ask for jobs: the server cannot call this worker.
+    /// Only pull jobs: the server cannot call this worker.
     #[arg(long)]
     pull_only: bool,
-    /// Only be called: ask for no jobs.
+    /// Only answer calls: pull no jobs.
     #[arg(long, conflicts_with_all = ["pull_only", "queues"])]
     push_only: bool,
-    /// What to offer: names of built-in functions with commas between, or `all`.
+    /// The services: names of built-in functions with commas between, or `all`.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values = STANDARD)]
     services: Vec<String>,
-    /// Take the jobs of these queues too, with commas between.
+    /// Also take the jobs of these queues, with commas between.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     queues: Vec<String>,
-    /// Fail the first attempt of every job of an odd priority, to see it tried again; all others succeed.
+    /// Fail the first attempt of every job of an odd priority, to show retries; all other jobs succeed.
     ///
     /// Serves the queue `default` unless --queues names others.
     #[arg(long)]
     demo: bool,
-    /// How the worker is called; its machine, its process and chance unless given.
+    /// The id of the worker [default: generated].
     #[arg(long)]
     id: Option<String>,
-    /// Calls answered at once.
+    /// Parallel calls at most.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     slots: u32,
-    /// How long a claim lasts unless it is extended: 30s, 5m.
+    /// The duration of a lease: 30s, 5m.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = lease)]
     lease: Duration,
 }
 
-/// What the server takes.
+/// Reads a lease that the server accepts.
 fn lease(text: &str) -> Result<Duration, String> {
     let lease = duration(text)?;
     let allowed = Duration::from_secs(1)..=Duration::from_secs(3_600);
     if allowed.contains(&lease) { Ok(lease) } else { Err("it must be from 1s to 1h".to_owned()) }
 }
 
-pub(crate) async fn run(flags: Flags, options: &Options) -> Result<ExitCode> {
+pub(crate) async fn run(flags: WorkerArgs, options: &GlobalArgs) -> Result<Exit> {
     match flags.command {
-        Some(command) => roster::run(command, options).await,
+        Some(command) => manage::run(command, options).await,
         None => work(flags, options).await,
     }
 }
 
-async fn work(flags: Flags, options: &Options) -> Result<ExitCode> {
+async fn work(flags: WorkerArgs, options: &GlobalArgs) -> Result<Exit> {
     let server = options.server(&["REGISTRY_URL", "SCHEDULER_BASE"]);
     let services = chosen(&flags.services)?;
     let id = flags.id.unwrap_or_else(|| unique_id("worker"));
@@ -88,10 +88,10 @@ async fn work(flags: Flags, options: &Options) -> Result<ExitCode> {
     for queue in &queues {
         worker = worker.queue(queue, move |call| answer(call, demo));
     }
-    let mut place = "asks for jobs".to_owned();
+    let mut place = "pulls jobs".to_owned();
     if !flags.pull_only {
         let (listener, url) =
-            bind(&flags.url).await.with_context(|| format!("cannot be reached at {}", flags.url))?;
+            bind(&flags.url).await.with_context(|| format!("cannot listen at {}", flags.url))?;
         place = format!("is called at {url}");
         worker = worker.listen(listener, url);
     }
@@ -103,7 +103,7 @@ async fn work(flags: Flags, options: &Options) -> Result<ExitCode> {
     let stop = CancellationToken::new();
     stop_on_signals(stop.clone())?;
     worker.run(stop).await.context("the worker broke")?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
 fn served(queues: Vec<String>, is_demonstration: bool) -> Vec<String> {
@@ -122,36 +122,42 @@ fn chosen(names: &[String]) -> Result<Vec<&'static str>> {
             None => {
                 let hint = did_you_mean(name, function::NAMES).map(|hint| format!(" ({hint})"));
                 let all = function::NAMES.join(", ");
-                bail!("this worker has no service `{name}`{}; it has {all}", hint.unwrap_or_default())
+                Err(usage(format!(
+                    "the standard worker has no service `{name}`{}; it has {all}: write a worker for any other service (see docs/workers.md)",
+                    hint.unwrap_or_default()
+                )))
             }
         })
         .collect()
 }
 
-async fn answer(call: Call, demo: bool) -> Outcome {
+async fn answer(call: ServiceCall, demo: bool) -> HandlerOutcome {
     if demo && call.attempt == 1 && call.priority % 2 != 0 {
-        return Outcome::failed("the first attempt of an odd priority fails, for the demonstration");
+        return HandlerOutcome::failed("the first attempt of an odd priority fails, for the demonstration");
     }
     let is_plain_job = call.queue.is_some() && call.run.is_none();
     match built_in(&call) {
         Some(outcome) => outcome,
-        None if is_plain_job && demo => Outcome::Done(Value::Null),
-        None => Outcome::failed(format!("the standard worker does not know how to `{}`", call.service)),
+        None if is_plain_job && demo => HandlerOutcome::Done(Value::Null),
+        None => HandlerOutcome::failed(format!(
+            "the standard worker has no service `{}`: start a worker that serves it",
+            call.service
+        )),
     }
 }
 
 /// Answers by a built-in function; `None` if there is none of that name.
-pub(crate) fn built_in(call: &Call) -> Option<Outcome> {
+pub(crate) fn built_in(call: &ServiceCall) -> Option<HandlerOutcome> {
     let none = serde_json::Map::new();
     let params = call.params.as_object().unwrap_or(&none);
     let outcome = function::call(&call.service, &call.input, params, call.memo.as_ref())?;
     Some(match outcome {
-        function::Outcome::Done(value) => Outcome::Done(value),
-        function::Outcome::Suspended { memo, recheck_ms } => {
-            Outcome::Suspended { memo, recheck: Some(Duration::from_millis(recheck_ms)) }
+        function::FunctionOutcome::Done(value) => HandlerOutcome::Done(value),
+        function::FunctionOutcome::Suspended { memo, recheck_ms } => {
+            HandlerOutcome::Suspended { memo, recheck: Some(Duration::from_millis(recheck_ms)) }
         }
-        function::Outcome::Failed { message, retryable } => {
-            Outcome::Failed { message, retryable, temporary: false }
+        function::FunctionOutcome::Failed { message, retryable } => {
+            HandlerOutcome::Failed { message, retryable, temporary: false }
         }
     })
 }

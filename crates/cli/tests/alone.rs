@@ -1,4 +1,4 @@
-//! Commands that need no server, and what they say when there is none.
+//! Commands without a server.
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
 use std::net::TcpListener;
@@ -28,7 +28,7 @@ fn file(name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// An address at which nobody listens.
+/// A URL at which no server listens.
 fn nowhere() -> String {
     format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap())
 }
@@ -51,18 +51,34 @@ fn settings_come_from_flags_then_environment_then_file() {
 }
 
 #[test]
-fn settings_nobody_knows_are_refused() {
-    let toml = file("slip.toml", "listne = \"127.0.0.1:1\"\n");
-    let output = windlass(&["serve", "--config", toml.to_str().unwrap()], &[]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("listne"), "{}", text(&output.stderr));
+fn all_mistakes_of_the_configuration_are_reported_together() {
+    let toml = file("slip.toml", "name = \"a\"\nlistne = \"127.0.0.1:1\"\ndrain_sec = -1\n");
+    for command in ["serve", "check-config"] {
+        let output = windlass(
+            &[command, "--config", toml.to_str().unwrap(), "--durability", "safe"],
+            &[("WINDLASS_LISTEN", "everywhere")],
+        );
+        assert_eq!(output.status.code(), Some(4));
+        let errors = text(&output.stderr);
+        for part in [
+            "slip.toml:2: unknown setting `listne` (did you mean `listen`?)",
+            "slip.toml:3: drain_sec: `-1` is not a whole number",
+            "error: --durability: `safe` is no level of durability: write strict or fast",
+            "error: WINDLASS_LISTEN: `everywhere` is no address to listen on",
+        ] {
+            assert!(errors.contains(part), "{part}: {errors}");
+        }
+    }
+    let missing = windlass(&["serve", "--config", "no-such.toml"], &[]);
+    assert_eq!(missing.status.code(), Some(4));
+    assert!(text(&missing.stderr).contains("cannot read no-such.toml"));
 }
 
 #[test]
-fn what_is_no_queue_is_said_before_anything_is_opened() {
+fn a_wrong_queue_is_refused_before_the_store_is_opened() {
     for (queue, reason) in [("kafka://k", "is no queue"), ("rediss://cache", "does not encrypt")] {
         let output = windlass(&["serve", "--queue", queue], &[]);
-        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(output.status.code(), Some(4));
         assert!(text(&output.stderr).contains(reason), "{}", text(&output.stderr));
     }
 }
@@ -88,7 +104,7 @@ fn a_database_that_cannot_be_reached_is_said_without_its_password() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_said_with_a_way_on() {
+fn a_missing_server_is_reported_with_a_remedy() {
     let server = nowhere();
     let output = windlass(&["run", "list", "--server", &server], &[]);
     assert_eq!(output.status.code(), Some(3));
@@ -99,12 +115,26 @@ fn a_server_that_is_not_there_is_said_with_a_way_on() {
 }
 
 #[test]
-fn the_doctor_says_so_too() {
+fn the_doctor_reports_a_missing_server() {
     let output = windlass(&["doctor", "-o", "json"], &[("SCHEDULER_BASE", &nowhere())]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(3));
     let findings: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(findings[0]["check"], "reachable");
     assert_eq!(findings[0]["status"], "error");
+}
+
+#[test]
+fn the_server_is_named_by_one_variable_and_the_names_of_documents_stay_accepted() {
+    let (taught, old) = (nowhere(), nowhere());
+    for (variables, server) in [
+        (vec![("WINDLASS_SERVER", taught.as_str()), ("SCHEDULER_BASE", old.as_str())], &taught),
+        (vec![("SCHEDULER_BASE", old.as_str())], &old),
+    ] {
+        let output = windlass(&["run", "list"], &variables);
+        assert!(text(&output.stderr).contains(server.as_str()), "{}", text(&output.stderr));
+    }
+    let help = text(&windlass(&["run", "list", "--help"], &[]).stdout);
+    assert!(help.contains("WINDLASS_SERVER") && !help.contains("SCHEDULER_BASE"), "{help}");
 }
 
 #[test]
@@ -129,6 +159,6 @@ fn shells_can_complete() {
 #[test]
 fn a_worker_offers_only_what_it_can_do() {
     let output = windlass(&["worker", "--services", "summ"], &[]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("did you mean `sum`?"), "{}", text(&output.stderr));
 }

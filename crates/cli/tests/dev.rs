@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -14,6 +15,7 @@ fn windlass(arguments: &[&str]) -> Output {
         .current_dir(root())
         .env_remove("WINDLASS_OUTPUT")
         .env_remove("WINDLASS_EXAMPLES")
+        .env_remove("WINDLASS_LISTEN")
         .output()
         .unwrap()
 }
@@ -27,15 +29,15 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// A directory of one example, removed when the test is over.
-struct Examples(PathBuf);
+struct ExampleDir(PathBuf);
 
-impl Examples {
-    fn new(name: &str, definition: &str, script: &str) -> Examples {
+impl ExampleDir {
+    fn new(name: &str, definition: &str, script: &str) -> ExampleDir {
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::create_dir_all(&dir).unwrap();
         fs::write(dir.join("flow.json"), definition).unwrap();
         fs::write(dir.join("flow.run.json"), script).unwrap();
-        Examples(dir)
+        ExampleDir(dir)
     }
 
     fn play(&self) -> Output {
@@ -43,7 +45,7 @@ impl Examples {
     }
 }
 
-impl Drop for Examples {
+impl Drop for ExampleDir {
     fn drop(&mut self) {
         let _left_behind = fs::remove_dir_all(&self.0);
     }
@@ -82,7 +84,7 @@ fn every_example_says_how_it_must_end() {
 
 #[test]
 fn a_person_gets_a_table() {
-    let examples = Examples::new("table", SHOUT, r#"{"params": {"word": "a"}}"#);
+    let examples = ExampleDir::new("table", SHOUT, r#"{"params": {"word": "a"}}"#);
     let output = windlass(&["dev", "--once", "-o", "table", "--examples", examples.0.to_str().unwrap()]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let table = text(&output.stdout);
@@ -92,7 +94,7 @@ fn a_person_gets_a_table() {
 
 #[test]
 fn without_once_it_serves_until_it_is_told_to_stop() {
-    let examples = Examples::new("serves", SHOUT, r#"{"params": {"word": "a"}}"#);
+    let examples = ExampleDir::new("serves", SHOUT, r#"{"params": {"word": "a"}}"#);
     let mut child = Command::new(env!("CARGO_BIN_EXE_windlass"))
         .args(["dev", "--examples", "."])
         .current_dir(&examples.0)
@@ -118,7 +120,7 @@ fn without_once_it_serves_until_it_is_told_to_stop() {
 #[test]
 fn an_example_that_ends_otherwise_fails_the_command() {
     let script = r#"{"params": {"word": "a"}, "expect": {"status": "completed", "shared": {"out": "B"}}}"#;
-    let output = Examples::new("otherwise", SHOUT, script).play();
+    let output = ExampleDir::new("otherwise", SHOUT, script).play();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains(r#"shared `out` is "A" and should be "B""#));
     let reports: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -127,14 +129,14 @@ fn an_example_that_ends_otherwise_fails_the_command() {
 
 #[test]
 fn a_failed_run_is_not_taken_for_a_completed_one() {
-    let output = Examples::new("fails", SHOUT, r#"{"params": {"word": 1}}"#).play();
+    let output = ExampleDir::new("fails", SHOUT, r#"{"params": {"word": 1}}"#).play();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("it is failed and should be completed"));
 }
 
 #[test]
 fn unknown_fields_of_a_run_file_are_errors() {
-    let output = Examples::new("unknown", SHOUT, r#"{"parms": {"word": "a"}}"#).play();
+    let output = ExampleDir::new("unknown", SHOUT, r#"{"parms": {"word": "a"}}"#).play();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("unknown field `parms`"), "{}", text(&output.stderr));
 }
@@ -142,7 +144,7 @@ fn unknown_fields_of_a_run_file_are_errors() {
 #[test]
 fn a_run_that_waits_for_nobody_is_reported() {
     let waits = r#"{"start": "w", "nodes": {"w": {"kind": "wait_event", "params": {"signal_key": "k"}}}, "edges": []}"#;
-    let output = Examples::new("waits", waits, "{}").play();
+    let output = ExampleDir::new("waits", waits, "{}").play();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("has not ended; it waits"), "{}", text(&output.stderr));
 }
@@ -150,7 +152,7 @@ fn a_run_that_waits_for_nobody_is_reported() {
 #[test]
 fn acts_that_are_left_over_are_reported() {
     let script = r#"{"params": {"word": "a"}, "script": [{"signal": {"key": "k", "value": 1}}]}"#;
-    let output = Examples::new("left-over", SHOUT, script).play();
+    let output = ExampleDir::new("left-over", SHOUT, script).play();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("the script's next act was refused"), "{}", text(&output.stderr));
 }
@@ -159,7 +161,7 @@ fn acts_that_are_left_over_are_reported() {
 fn answers_are_given_as_scripted() {
     let script = r#"{"params": {"word": "a"}, "answers": {"a": [{"done": "scripted"}]},
         "expect": {"status": "completed", "shared": {"out": "scripted"}}}"#;
-    let output = Examples::new("scripted", SHOUT, script).play();
+    let output = ExampleDir::new("scripted", SHOUT, script).play();
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
@@ -171,11 +173,35 @@ fn the_program_brings_its_examples_along() {
         .args(["dev", "--once", "-o", "json"])
         .current_dir(&elsewhere)
         .env_remove("WINDLASS_EXAMPLES")
+        .env_remove("WINDLASS_LISTEN")
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let reports: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(reports.as_array().unwrap().len() >= 40);
+}
+
+#[test]
+fn dev_listens_where_the_flag_or_the_variable_says() {
+    let examples = ExampleDir::new("listens", SHOUT, r#"{"params": {"word": "a"}}"#);
+    let dev = |arguments: &[&str], variable: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
+            .args(["dev", "--once", "--examples", "."])
+            .args(arguments)
+            .current_dir(&examples.0)
+            .env("WINDLASS_LISTEN", variable)
+            .output()
+            .unwrap();
+        (output.status.code(), text(&output.stderr))
+    };
+    let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let (flag, variable) = (port(), port());
+    let (code, messages) = dev(&["--listen", &flag], &variable);
+    assert!(code == Some(0) && messages.contains(&format!("listens on http://{flag}")), "{messages}");
+    let (code, messages) = dev(&[], &variable);
+    assert!(code == Some(0) && messages.contains(&format!("listens on http://{variable}")), "{messages}");
+    let (code, messages) = dev(&[], "everywhere");
+    assert!(code == Some(4) && messages.contains("`everywhere` is no address"), "{messages}");
 }
 
 #[test]

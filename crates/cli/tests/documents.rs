@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use windlass_engine::counter::{Epoch, Fence};
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::function;
 use windlass_engine::job::State;
@@ -22,7 +23,7 @@ fn section<'d>(text: &'d str, heading: &str) -> &'d str {
     rest.split("\n## ").next().unwrap()
 }
 
-/// What the section's diagram calls states: both ends of its arrows.
+/// States in the section's diagram: both ends of its arrows.
 fn drawn(section: &str) -> BTreeSet<&str> {
     let ends = section.lines().filter_map(|line| line.split_once("-->"));
     let names = ends.flat_map(|(from, to)| [from.trim(), to.split(':').next().unwrap().trim()]);
@@ -56,9 +57,9 @@ fn phases() -> Vec<Phase> {
         Phase::Open(Activity::Call(Box::new(work)))
     };
     let stages = [
-        Stage::Granted { fence: 1, by: 0, expiring: None },
+        Stage::Granted { fence: Fence(1), by: Epoch(0), expiring: None },
         Stage::Backoff { until: at },
-        Stage::Suspended { fence: 1, until: None },
+        Stage::Suspended { fence: Fence(1), until: None },
         Stage::Parked { amount: 1, over_budget: false },
     ];
     let mut phases: Vec<Phase> = stages.into_iter().map(call).collect();
@@ -86,7 +87,7 @@ fn job_words() -> BTreeSet<String> {
         State::Retrying { until: at },
         State::Succeeded,
         State::Failed { reason: Fault::new(FaultKind::Error, ""), discarded: None },
-        State::Cancelled,
+        State::Canceled,
     ];
     let word = |state: &State| serde_json::to_value(state).unwrap()["state"].as_str().unwrap().to_owned();
     states.iter().map(word).collect()

@@ -1,4 +1,4 @@
-//! `windlass flow`, and what all commands have in common.
+//! `windlass flow` on files, and rules for all commands.
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
 use std::path::Path;
@@ -41,7 +41,7 @@ fn a_sound_definition_prints_nothing_to_stdout() {
 fn problems_name_file_place_severity_and_hint() {
     let file = definition("slip.json", SLIP);
     let output = windlass(&["flow", "validate", &file]);
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(4));
     let expected = format!("{file}:1:84: error: $.edges[0].to: unknown node `aa` (did you mean `a`?)\n");
     assert_eq!(text(&output.stdout), expected);
 }
@@ -50,7 +50,7 @@ fn problems_name_file_place_severity_and_hint() {
 fn the_json_of_several_files_is_one_array() {
     let file = definition("slip-too.json", SLIP);
     let output = windlass(&["flow", "validate", "-o", "json", "examples/steps/loop.yaml", &file]);
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(4));
     let reports: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(reports[0]["form"], "steps");
     assert_eq!(reports[0]["problems"], json!([]));
@@ -65,7 +65,7 @@ fn unknown_fields_are_warnings_when_asked() {
         "extra.json",
         r#"{"start": "a", "nodes": {"a": {"service": "s", "color": 1}}, "edges": []}"#,
     );
-    assert_eq!(windlass(&["flow", "validate", &file]).status.code(), Some(2));
+    assert_eq!(windlass(&["flow", "validate", &file]).status.code(), Some(4));
     let output = windlass(&["flow", "validate", "--lenient", &file]);
     assert!(output.status.success());
     assert!(text(&output.stdout).contains("warning"));
@@ -75,7 +75,7 @@ fn unknown_fields_are_warnings_when_asked() {
 fn a_file_that_cannot_be_read_does_not_hide_the_others() {
     let file = definition("slip-three.json", SLIP);
     let output = windlass(&["flow", "validate", "no-such-file.json", &file]);
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(4));
     assert!(text(&output.stderr).contains("cannot open no-such-file.json"));
     assert!(text(&output.stdout).contains("unknown node"));
     assert_eq!(windlass(&["flow", "validate", "no-such-file.json"]).status.code(), Some(1));
@@ -94,7 +94,7 @@ fn steps_expand_to_tasks() {
 #[test]
 fn only_steps_expand() {
     let output = windlass(&["flow", "expand", "examples/graph/branching.json"]);
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(4));
     assert_eq!(text(&output.stdout), "");
     assert!(text(&output.stderr).contains("only definitions of the steps form"));
 }

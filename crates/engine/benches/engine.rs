@@ -127,9 +127,9 @@ fn compiling(c: &mut Criterion) {
     }
 }
 
-struct World(Value);
+struct BenchRun(Value);
 
-impl Facts for World {
+impl Facts for BenchRun {
     fn root(&self, root: &Root) -> Option<Cow<'_, Value>> {
         matches!(root, Root::Shared).then_some(Cow::Borrowed(&self.0))
     }
@@ -140,12 +140,12 @@ impl Facts for World {
 }
 
 fn conditions(c: &mut Criterion) {
-    let world = World(json!({"n": 7, "name": "alpha", "list": [1, 2, 3]}));
-    let expr = cel::Expr::parse("$var.n > 5 && $var.name == 'alpha' && 2 in $var.list").unwrap();
+    let world = BenchRun(json!({"n": 7, "name": "alpha", "list": [1, 2, 3]}));
+    let expr = cel::CelExpr::parse("$var.n > 5 && $var.name == 'alpha' && 2 in $var.list").unwrap();
     c.bench_function("condition/cel", |b| b.iter(|| black_box(expr.holds(&world))));
     let mut problems = windlass_engine::problem::Problems::default();
     let written = json!({"and": [{"gt": ["$shared.n", 5]}, {"eq": ["$shared.name", "alpha"]}, {"in": [2, "$shared.list"]}]});
-    let expr = operators::Expr::parse(&written, "$", &mut problems).unwrap();
+    let expr = operators::JsonExpr::parse(&written, "$", &mut problems).unwrap();
     c.bench_function("condition/json", |b| b.iter(|| black_box(expr.holds(&world))));
 }
 

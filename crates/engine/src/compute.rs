@@ -7,7 +7,7 @@ use crate::reference::{Facts, Seg, Template, parse_path};
 use crate::text::{plain, type_name};
 use crate::time::Timestamp;
 
-/// What the operation puts out; `Err` says what is wrong with its parameters.
+/// The output of the operation; `Err` says which parameter is wrong.
 pub fn evaluate(
     compute: &Compute,
     input: &Value,

@@ -1,7 +1,7 @@
-//! What people write: three forms, read as JSON or YAML, checked wholly, and turned into one plan.
+//! Definitions: three forms, read as JSON or YAML, checked completely, and compiled to one plan.
 //!
 //! `source` makes text a value; `reader` takes values apart and collects problems; `graph`, `dag` and `steps` each
-//! read one form; `refs` and `join` check what all forms share. Nothing here stops at the first problem, and
+//! read one form; `refs` and `join` hold the checks that all forms share. No check stops at the first problem, and
 //! nothing recurses deeper than [`crate::limits::DEPTH`] scopes.
 
 mod dag;
@@ -24,7 +24,7 @@ use reader::{Fields, Reader, a_kind_of};
 pub(crate) use refs::of_node;
 pub use steps::{ExpandedTask, Expansion, expand};
 
-/// How fields nobody knows are taken.
+/// Whether unknown fields are errors or warnings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Strictness {
     /// They are errors: the native API.
@@ -34,7 +34,7 @@ pub enum Strictness {
     Lenient,
 }
 
-/// What became of a definition.
+/// The result of compiling a definition.
 #[derive(Debug, Clone)]
 pub struct Compiled {
     /// Absent exactly when a problem is an error.
@@ -93,7 +93,7 @@ struct Flow {
 }
 
 impl Flow {
-    /// Reads a flow of whatever form it has. `depth` counts scopes, the outermost being 1.
+    /// Reads a flow of any form. `depth` counts scopes, the outermost being 1.
     fn read(value: &Value, path: &str, depth: usize, reader: &mut Reader) -> Option<Flow> {
         if !reader.admit_depth(depth, path) {
             return None;

@@ -1,4 +1,4 @@
-//! What happened: facts, stored for ever, folded into the state of a run. Never commands.
+//! Events: facts, stored for ever, folded into the state of a run. Never commands.
 //!
 //! The JSON of an event is a promise: a journal written by any release must replay with every later one. Fields
 //! may be added with defaults; none may change its meaning (`journal.rs` has the version).
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::counter::{Epoch, Fence, Visit};
 use crate::id::RunId;
 use crate::money::{Bill, Price, Reserve};
 use crate::path::NodePath;
@@ -24,38 +25,38 @@ pub enum Event {
     /// A node was entered; its input is stored here, once per visit.
     Entered {
         node: NodePath,
-        visit: u64,
+        visit: Visit,
         #[serde(default, skip_serializing_if = "is_null")]
         input: Arc<Value>,
     },
-    /// Somebody was given the call: a new fence. `again` = the same attempt is asked again after a suspension.
+    /// The call was granted under a new fence. `again` = the same attempt is asked again after a suspension.
     Granted {
         node: NodePath,
-        fence: u64,
+        fence: Fence,
         attempt: u32,
-        /// The visit it belongs to: what its key and its charge are filed under.
-        #[serde(default, skip_serializing_if = "is_zero")]
-        visit: u64,
-        /// What a branch with an input of its own got; the same for all its attempts.
+        /// The visit it belongs to: its key and its charge carry the visit.
+        #[serde(default, skip_serializing_if = "is_default")]
+        visit: Visit,
+        /// The input of a branch with an input of its own; the same for all its attempts.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some")]
         input: Option<Arc<Value>>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         charge: Option<i64>,
-        /// What the child run that makes the call may spend of the run's budget.
+        /// The part of the run's budget that the child run of the call may spend.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<i64>,
         #[serde(default, skip_serializing_if = "is_false")]
         again: bool,
-        /// The life of the server that makes the call: when it is dead, nobody will answer.
-        #[serde(default, skip_serializing_if = "is_zero")]
-        by: u64,
+        /// The epoch of the server that makes the call: when that server is dead, no answer comes.
+        #[serde(default, skip_serializing_if = "is_default")]
+        by: Epoch,
     },
-    /// The call answered that it is not finished: asked again at `until`, or reported by somebody.
+    /// The call answered that it is not finished: asked again at `until`, or reported through the API.
     Suspended {
         node: NodePath,
-        fence: u64,
+        fence: Fence,
         #[serde(default, skip_serializing_if = "is_null")]
         memo: Arc<Value>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,31 +67,31 @@ pub enum Event {
     /// An attempt ended badly and another will be made at `until`.
     Deferred {
         node: NodePath,
-        #[serde(default, skip_serializing_if = "is_zero")]
-        fence: u64,
+        #[serde(default, skip_serializing_if = "is_default")]
+        fence: Fence,
         fault: Fault,
         until: Timestamp,
         next: Next,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         worker: Option<String>,
     },
-    /// The time limit over all attempts passed while somebody worked: told to stop, may still answer until then.
+    /// The time limit over all attempts passed during an attempt: the worker is told to stop and may answer until then.
     Expiring {
         node: NodePath,
-        fence: u64,
+        fence: Fence,
         until: Timestamp,
     },
-    /// A node, or a branch of a fan, ended well. `output` is absent where it is already in the state: what a fan
-    /// collected, the shared state of a subflow, the outputs of a loop.
+    /// A node, or a branch of a fan, ended well. `output` is absent where it is already in the state: the results of a
+    /// fan, the shared state of a subflow, the outputs of a loop.
     Done {
         node: NodePath,
-        #[serde(default, skip_serializing_if = "is_zero")]
-        fence: u64,
+        #[serde(default, skip_serializing_if = "is_default")]
+        fence: Fence,
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some")]
         output: Option<Arc<Value>>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         action: Option<String>,
-        /// What the call really cost, when it was charged.
+        /// The real cost of the call, when it was charged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         actual: Option<i64>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,8 +100,8 @@ pub enum Event {
     /// A node, or a branch of a fan, failed for good. `route` = the edge that catches it.
     Failed {
         node: NodePath,
-        #[serde(default, skip_serializing_if = "is_zero")]
-        fence: u64,
+        #[serde(default, skip_serializing_if = "is_default")]
+        fence: Fence,
         fault: Fault,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         route: Option<String>,
@@ -126,7 +127,7 @@ pub enum Event {
         node: NodePath,
         #[serde(default, skip_serializing_if = "is_zero_len")]
         n: usize,
-        /// What the branches of a fan are called, when only the run knew.
+        /// The names of the branches of a fan, when only the run knew them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         names: Vec<String>,
     },
@@ -161,7 +162,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         comment: Option<String>,
     },
-    /// Cancel was asked for while somebody worked; at `until` it ends regardless.
+    /// Cancel was requested during an attempt; at `until` the run ends regardless.
     Canceling {
         until: Timestamp,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -191,15 +192,15 @@ pub enum Event {
         /// Those that are; empty = all of them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         nodes: Vec<NodePath>,
-        /// The open child run that has what the budget was raised by.
+        /// The open child run that holds the amount by which the budget was raised.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<Reserve>,
     },
-    /// The child run that was started under this fence has ended and told what it cost since it last did; what it
-    /// held of the budget is free again. It may come when the call is long over.
+    /// The child run that was started under this fence has ended and reported its cost since its last report; its part
+    /// of the budget is free again. It may come when the call is long over.
     Billed {
         node: NodePath,
-        fence: u64,
+        fence: Fence,
         #[serde(default)]
         bill: Bill,
     },
@@ -241,15 +242,15 @@ pub struct Start {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<i64>,
     #[serde(skip_serializing_if = "is_default")]
-    pub on_short_balance: OnShort,
+    pub on_short_balance: InsufficientFundsAction,
     /// Prices of the services this plan uses, as they were at the start.
     #[serde(skip_serializing_if = "is_default")]
     pub prices: Arc<BTreeMap<String, Price>>,
-    /// How often calls of services are asked again, where somebody set it, as it was at the start.
+    /// Recheck intervals of services that have one, as they were at the start.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub rechecks: BTreeMap<String, u64>,
     /// The server's default time limit of one push, local or script attempt; 0 = none.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub call_timeout_ms: u64,
     /// The call of another run that started this one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -263,7 +264,7 @@ pub struct Start {
 pub struct Parent {
     pub run: RunId,
     pub node: NodePath,
-    pub fence: u64,
+    pub fence: Fence,
     /// How many flows deep this run is; a flow that calls itself without end is stopped by it.
     pub depth: u32,
 }
@@ -281,13 +282,13 @@ pub enum ExecMode {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum OnShort {
+pub enum InsufficientFundsAction {
     #[default]
     Fail,
     Wait,
 }
 
-/// What the next attempt counts as.
+/// The kind of the next attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Next {
@@ -301,7 +302,7 @@ pub enum Next {
     Recheck,
     /// The worker was lost; not the node's fault.
     Lost,
-    /// The server was lost; nobody's fault.
+    /// The server was lost; neither worker nor node failed.
     Recovered,
     /// A subflow starts again from its beginning.
     Restart,
@@ -328,7 +329,7 @@ pub enum Waiting {
     /// The estimate would pass the run's budget.
     Budget {
         amount: i64,
-        /// A child run waits until another gives back what it holds: any amount is enough for it.
+        /// A child run waits until another child returns its part of the budget: any amount is enough for it.
         #[serde(default, skip_serializing_if = "is_false")]
         child: bool,
     },
@@ -379,16 +380,11 @@ fn is_false(value: &bool) -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn is_zero(value: &u64) -> bool {
-    *value == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_zero_len(value: &usize) -> bool {
     *value == 0
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

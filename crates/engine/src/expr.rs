@@ -1,4 +1,4 @@
-//! Conditions: one type for what the three forms write. Each is total: it ends, never panics, and reads nothing
+//! Conditions: one type for all three forms. Each is total: it ends, never panics, and reads nothing
 //! but the facts it is given.
 
 pub mod cel;
@@ -7,15 +7,19 @@ mod pattern;
 pub mod steps;
 
 use crate::reference::{Facts, Ref};
+use crate::text::excerpt;
+
+/// Values that an explanation shows: a line of a log has to stay readable.
+const VALUES_MAX: usize = 8;
 
 /// A condition of any form.
 #[derive(Debug, Clone)]
 pub enum Condition {
     Always,
     /// The operator objects of the graph form.
-    Json(json::Expr),
+    Json(json::JsonExpr),
     /// The expressions of the dag form.
-    Cel(cel::Expr),
+    Cel(cel::CelExpr),
     /// The comparison lists of the steps form.
     Steps(steps::Test),
 }
@@ -28,6 +32,29 @@ impl Condition {
             Condition::Json(expr) => Ok(expr.holds(facts)),
             Condition::Cel(expr) => expr.holds(facts),
             Condition::Steps(test) => test.holds(facts),
+        }
+    }
+
+    /// Why it does not hold, for people: its text, if it has one, and the values that it read.
+    pub fn explain(&self, facts: &dyn Facts) -> String {
+        let text = match self {
+            Condition::Cel(expr) => format!("`{}` is false", excerpt(expr.text())),
+            Condition::Always | Condition::Json(_) | Condition::Steps(_) => {
+                "its condition is false".to_owned()
+            }
+        };
+        let mut refs = self.refs();
+        refs.sort();
+        refs.dedup();
+        let value = |reference: &&Ref| {
+            let value = reference.resolve(facts).to_string();
+            format!("{reference} = {}", excerpt(&value))
+        };
+        let values: Vec<String> = refs.iter().take(VALUES_MAX).map(value).collect();
+        match (values.is_empty(), refs.len() > VALUES_MAX) {
+            (true, _) => text,
+            (false, false) => format!("{text} with {}", values.join(", ")),
+            (false, true) => format!("{text} with {}, …", values.join(", ")),
         }
     }
 
@@ -47,7 +74,7 @@ mod fixture {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    /// JSON of any shape, with a taste for what expressions are made of.
+    /// JSON of any shape, biased towards the operators of expressions.
     pub(super) fn any_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -84,18 +111,18 @@ mod fixture {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reference::fixture::World;
+    use crate::reference::fixture::TestFacts;
     use serde_json::json;
 
     #[test]
     fn conditions_of_all_forms_answer_the_same_way() {
-        let world = World(json!({"shared": {"n": 7}}));
+        let world = TestFacts(json!({"shared": {"n": 7}}));
         let mut problems = crate::problem::Problems::default();
-        let json = json::Expr::parse(&json!({"gt": ["$shared.n", 5]}), "$", &mut problems).unwrap();
+        let json = json::JsonExpr::parse(&json!({"gt": ["$shared.n", 5]}), "$", &mut problems).unwrap();
         let steps =
             json!([[{"operator": "@internal/cmp/number-gt", "parameters": {"a": "{{$var.n}}", "b": 5}}]]);
         let steps = steps::Test::parse(&steps, "$", &mut problems).unwrap();
-        let cel = cel::Expr::parse("$var.n > 5").unwrap();
+        let cel = cel::CelExpr::parse("$var.n > 5").unwrap();
         for condition in [Condition::Json(json), Condition::Cel(cel), Condition::Steps(steps)] {
             assert_eq!(condition.holds(&world), Ok(true));
             assert_eq!(condition.refs().len(), 1);

@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use crate::number::Num;
 use crate::text::{a_type, plain};
 
-/// What a function comes to.
+/// The result of a function.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum FunctionOutcome {
     Done(Value),
     /// Not yet: call it again with `memo` after `recheck_ms`.
     Suspended {
@@ -24,8 +24,13 @@ pub enum Outcome {
 pub const NAMES: [&str; 10] =
     ["mul", "upper", "lower", "sum", "route", "log_result", "echo", "sleep", "fail", "transform"];
 
-/// Calls a built-in function; `None` if there is none of that name. `memo` is what it left when it was suspended.
-pub fn call(name: &str, input: &Value, params: &Map<String, Value>, memo: Option<&Value>) -> Option<Outcome> {
+/// Calls a built-in function; `None` if there is none of that name. `memo` is the memo of its suspension.
+pub fn call(
+    name: &str,
+    input: &Value,
+    params: &Map<String, Value>,
+    memo: Option<&Value>,
+) -> Option<FunctionOutcome> {
     let outcome = match name {
         "mul" => multiply(input, params),
         "upper" => text_of("upper", input).map(|text| text.to_uppercase().into()),
@@ -39,14 +44,14 @@ pub fn call(name: &str, input: &Value, params: &Map<String, Value>, memo: Option
         _ => return None,
     };
     Some(match outcome {
-        Ok(value) => Outcome::Done(value),
+        Ok(value) => FunctionOutcome::Done(value),
         Err(message) => mistake(message),
     })
 }
 
 /// A failure that comes again however often it is tried.
-fn mistake(message: String) -> Outcome {
-    Outcome::Failed { message, retryable: false }
+fn mistake(message: String) -> FunctionOutcome {
+    FunctionOutcome::Failed { message, retryable: false }
 }
 
 fn multiply(input: &Value, params: &Map<String, Value>) -> Result<Value, String> {
@@ -95,13 +100,13 @@ fn route(params: &Map<String, Value>) -> Result<Value, String> {
     }
 }
 
-fn sleep(input: &Value, params: &Map<String, Value>, memo: Option<&Value>) -> Outcome {
+fn sleep(input: &Value, params: &Map<String, Value>, memo: Option<&Value>) -> FunctionOutcome {
     if memo.is_some() {
-        return Outcome::Done(input.clone());
+        return FunctionOutcome::Done(input.clone());
     }
     match params.get("ms").map(|ms| (ms.as_u64(), ms)) {
         Some((Some(recheck_ms), _)) => {
-            Outcome::Suspended { memo: json!({ "slept_ms": recheck_ms }), recheck_ms }
+            FunctionOutcome::Suspended { memo: json!({ "slept_ms": recheck_ms }), recheck_ms }
         }
         Some((None, Value::Number(ms))) => {
             mistake(format!("sleep needs a whole number from 0 in params.ms, not {ms}"))
@@ -111,16 +116,16 @@ fn sleep(input: &Value, params: &Map<String, Value>, memo: Option<&Value>) -> Ou
     }
 }
 
-fn fail(params: &Map<String, Value>) -> Outcome {
+fn fail(params: &Map<String, Value>) -> FunctionOutcome {
     let message = params.get("message").map(plain).filter(|text| !text.is_empty());
     let retryable = params.get("retryable").and_then(Value::as_bool).unwrap_or(true);
-    Outcome::Failed {
+    FunctionOutcome::Failed {
         message: message.map_or("failed as asked".to_owned(), |text| text.into_owned()),
         retryable,
     }
 }
 
-/// What the standard worker does: changes the case of text, multiplies numbers.
+/// Functions of the standard worker: changes the case of text, multiplies numbers.
 fn transform(input: &Value, params: &Map<String, Value>) -> Result<Value, String> {
     match input {
         Value::Number(_) => multiply(input, params).map_err(|reason| format!("transform: {reason}")),
@@ -144,19 +149,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn run(name: &str, input: Value, params: Value) -> Outcome {
+    fn run(name: &str, input: Value, params: Value) -> FunctionOutcome {
         call(name, &input, params.as_object().unwrap(), None).unwrap()
     }
 
     #[track_caller]
     fn check(name: &str, input: Value, params: Value, expected: Value) {
-        assert_eq!(run(name, input, params), Outcome::Done(expected), "{name}");
+        assert_eq!(run(name, input, params), FunctionOutcome::Done(expected), "{name}");
     }
 
     #[track_caller]
     fn refused(name: &str, input: Value, params: Value, part: &str) {
         match run(name, input, params) {
-            Outcome::Failed { message, retryable: false } => assert!(message.contains(part), "{message}"),
+            FunctionOutcome::Failed { message, retryable: false } => {
+                assert!(message.contains(part), "{message}")
+            }
             other => panic!("{name}: {other:?}"),
         }
     }
@@ -195,12 +202,13 @@ mod tests {
 
     #[test]
     fn a_sleeper_wakes_when_asked_again() {
-        let Outcome::Suspended { memo, recheck_ms: 250 } = run("sleep", json!("in"), json!({"ms": 250}))
+        let FunctionOutcome::Suspended { memo, recheck_ms: 250 } =
+            run("sleep", json!("in"), json!({"ms": 250}))
         else {
             panic!("it did not sleep");
         };
         let again = call("sleep", &json!("in"), json!({"ms": 250}).as_object().unwrap(), Some(&memo));
-        assert_eq!(again, Some(Outcome::Done(json!("in"))));
+        assert_eq!(again, Some(FunctionOutcome::Done(json!("in"))));
         refused("sleep", json!(1), json!({"ms": -1}), "whole number from 0");
         refused("sleep", json!(1), json!({}), "params.ms");
     }
@@ -211,7 +219,8 @@ mod tests {
         check("log_result", json!("x"), json!({}), json!("x"));
         check("route", json!(null), json!({"action": "left"}), json!({"action": "left"}));
         refused("route", json!(null), json!({"action": 1}), "not a number");
-        let failed = |message: &str, retryable| Outcome::Failed { message: message.to_owned(), retryable };
+        let failed =
+            |message: &str, retryable| FunctionOutcome::Failed { message: message.to_owned(), retryable };
         assert_eq!(run("fail", json!(1), json!({"message": "no"})), failed("no", true));
         assert_eq!(run("fail", json!(1), json!({"retryable": false})), failed("failed as asked", false));
         assert_eq!(call("unknown", &json!(1), &Map::new(), None), None);
@@ -222,7 +231,7 @@ mod tests {
         #[test]
         fn sums_of_integers_are_exact(items in prop::collection::vec(-1_000_000_000_i64..1_000_000_000, 0..50)) {
             let total: i64 = items.iter().sum();
-            prop_assert_eq!(run("sum", json!(items), json!({})), Outcome::Done(json!(total)));
+            prop_assert_eq!(run("sum", json!(items), json!({})), FunctionOutcome::Done(json!(total)));
         }
     }
 }

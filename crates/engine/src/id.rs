@@ -1,6 +1,7 @@
 //! Ids are types: a UUID inside, a prefix outside, so that a job's id can never be taken for a run's.
 //! They are made outside the engine and passed in; the engine only derives some from others.
 
+use crate::counter::Fence;
 use std::fmt;
 use std::str::FromStr;
 
@@ -91,7 +92,7 @@ id!(
     /// A rule that starts a job or a run at certain times.
     ScheduleId, "sched");
 id!(
-    /// One mutating command, written in the same transaction as what it did, so that an unknown outcome can be
+    /// One mutating command, written in the same transaction as its changes, so that an unknown outcome can be
     /// looked up instead of guessed.
     CommandId, "cmd");
 id!(
@@ -100,15 +101,15 @@ id!(
 
 impl JobId {
     /// The job that carries one call of a run: the same call always has the same job.
-    pub fn of_call(run: RunId, fence: u64) -> Self {
-        Self(derive(run.0, fence))
+    pub fn of_call(run: RunId, fence: Fence) -> Self {
+        Self(derive(run.0, fence.0))
     }
 }
 
 impl CommandId {
     /// The command of a request that names itself: the same text always has the same command.
     pub fn of_text(text: &str) -> Self {
-        // FNV-1a: whoever chose the text can only mislead themselves.
+        // FNV-1a: a client that picks colliding texts affects only its own ids.
         let start = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
         let fold =
             |hash: u128, byte: u8| (hash ^ u128::from(byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b);
@@ -118,12 +119,12 @@ impl CommandId {
 
 impl RunId {
     /// The child run that a call of `parent` starts: the same call always has the same child.
-    pub fn of_call(parent: RunId, fence: u64) -> Self {
-        Self(derive(parent.0, fence ^ (1 << 63)))
+    pub fn of_call(parent: RunId, fence: Fence) -> Self {
+        Self(derive(parent.0, fence.0 ^ (1 << 63)))
     }
 }
 
-/// An id for what `from` makes at a moment: its head is that moment, so that such ids sort by it. `n` tells several of
+/// An id for a thing that `from` makes at a moment: its head is that moment, so that such ids sort by it. `n` tells several of
 /// one moment apart.
 pub(crate) fn derive_at(from: Uuid, at_ms: i64, n: u64) -> Uuid {
     let (high, low) = from.as_u64_pair();
@@ -180,10 +181,11 @@ mod tests {
     #[test]
     fn derived_ids_are_stable_and_distinct() {
         let run = RunId::new(Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0001));
-        let jobs: std::collections::BTreeSet<JobId> = (0..10_000).map(|n| JobId::of_call(run, n)).collect();
+        let jobs: std::collections::BTreeSet<JobId> =
+            (0..10_000).map(|n| JobId::of_call(run, Fence(n))).collect();
         assert_eq!(jobs.len(), 10_000);
-        assert_eq!(JobId::of_call(run, 5), JobId::of_call(run, 5));
-        assert_ne!(JobId::of_call(run, 5).uuid(), RunId::of_call(run, 5).uuid());
-        assert_eq!(JobId::of_call(run, 5).uuid().get_version_num(), 8);
+        assert_eq!(JobId::of_call(run, Fence(5)), JobId::of_call(run, Fence(5)));
+        assert_ne!(JobId::of_call(run, Fence(5)).uuid(), RunId::of_call(run, Fence(5)).uuid());
+        assert_eq!(JobId::of_call(run, Fence(5)).uuid().get_version_num(), 8);
     }
 }

@@ -1,10 +1,11 @@
-//! What is asked of a run or reported to it, and how it may be refused.
+//! Inputs: requests to a run and reports to it, and reasons for their refusal.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::counter::{Epoch, Fence};
 use crate::event::Start;
 use crate::id::RunId;
 use crate::money::Bill;
@@ -16,18 +17,18 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     Start(Box<Start>),
-    /// Whoever made the call says how it went.
+    /// The outcome of a call.
     CallEnded {
         node: NodePath,
-        fence: u64,
-        outcome: Outcome,
+        fence: Fence,
+        outcome: CallOutcome,
         worker: Option<String>,
     },
-    /// The child run that a call started says how it went and what it cost; without an outcome, only that.
+    /// A child run reports its outcome and its cost; without an outcome, only the cost.
     ChildEnded {
         node: NodePath,
-        fence: u64,
-        outcome: Option<Outcome>,
+        fence: Fence,
+        outcome: Option<CallOutcome>,
         bill: Bill,
     },
     /// Something that was to happen at a time may be due.
@@ -68,7 +69,7 @@ pub enum Input {
     /// Money came in, or the budget was raised: parked calls may go.
     BalanceChanged {
         budget: Option<i64>,
-        /// What the account has for this run: as many calls are looked at as that bears. Absent: all of them.
+        /// The balance of the account for this run: it limits how many calls are looked at. Absent: all of them.
         balance: Option<i64>,
     },
     /// The run that called this one was given more, and passes it on: so much may be spent from now on.
@@ -77,9 +78,9 @@ pub enum Input {
     },
 }
 
-/// The three ways a call ends, and two in which nobody can tell.
+/// The three ways a call ends, and two with an unknown outcome.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum CallOutcome {
     Done(Arc<Value>),
     /// Not finished: ask again after `recheck_ms`, or wait for a report.
     Suspended {
@@ -99,13 +100,13 @@ pub enum Outcome {
 #[derive(Debug, Clone, Default)]
 pub struct Given {
     pub now: Timestamp,
-    /// The life of the server that asks: it makes the calls that are granted. 0 = nobody in particular.
-    pub life: u64,
+    /// The epoch of the server that asks: it makes the calls that are granted. Zero = no server in particular.
+    pub epoch: Epoch,
     /// Calls whose charge the account could not bear when this was committed before.
-    pub short: BTreeSet<NodePath>,
-    /// What [`Run::paid`](crate::run::Run::paid) may come to with what the account had then: whatever else would pass
-    /// it is short as well, so that a thousand calls that nobody can pay are found by one look and not by a thousand.
-    pub purse: Option<i64>,
+    pub insufficient_funds: BTreeSet<NodePath>,
+    /// The limit of [`Run::paid`](crate::run::Run::paid) under the balance of that time: every call beyond it has
+    /// insufficient funds as well, so that a thousand such calls cost one conflict and not a thousand.
+    pub spend_limit: Option<i64>,
 }
 
 impl Given {
@@ -114,7 +115,7 @@ impl Given {
     }
 }
 
-/// Why an input changed nothing. Each says what to do next.
+/// Why an input changed nothing. Each names the remedy.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refusal {
     #[error("the run has not been started")]
@@ -125,13 +126,13 @@ pub enum Refusal {
     Ended { status: &'static str },
     #[error("the run is still open ({status}); cancel it or wait for its end first")]
     StillOpen { status: &'static str },
-    #[error("the run is being cancelled")]
+    #[error("the run is being canceled")]
     Canceling,
     #[error("there is no node `{0}` in this run")]
     UnknownNode(NodePath),
-    /// An answer to a call that somebody else has now, or that is over.
+    /// An answer to a call that another worker has now, or that is over.
     #[error("`{node}` is past fence {fence}: the lease was lost or the call is over")]
-    Stale { node: NodePath, fence: u64 },
+    Stale { node: NodePath, fence: Fence },
     #[error("`{node}` is not waiting for that: it is {state}")]
     NotWaiting { node: NodePath, state: &'static str },
     #[error("no approval is open")]
@@ -142,9 +143,9 @@ pub enum Refusal {
     NotAssigned { node: NodePath, by: String, allowed: String },
     #[error("`{0}` has not run yet: rerun starts from a node that has")]
     NotRunYet(NodePath),
-    #[error("nothing failed or was cancelled: there is nothing to retry")]
+    #[error("nothing failed or was canceled: there is nothing to retry")]
     NothingToRetry,
-    /// What it held of its parent's budget went back when it ended, and may be spent.
+    /// Its part of its parent's budget was returned when it ended, and may be spent.
     #[error(
         "it spent from the budget of {parent}, and what it left was given back when it ended: run the node again \
          that called it, with `windlass run rerun {parent} --from {node}`"

@@ -20,13 +20,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::counter::Fence;
 use crate::id::JobId;
 use crate::problem::Problem;
 use crate::retry::Fault;
 use crate::time::Timestamp;
 
 pub use attempt::{Attempt, AttemptStatus, attempt_id};
-pub use event::{Fate, JobEvent, JobInput, JobRefusal, Outcome};
+pub use event::{FailedAttemptNext, JobEvent, JobInput, JobOutcome, JobRefusal};
 pub use spec::{BASE_MS_DEFAULT, JobBackoff, JobSpec, MAX_RETRIES_DEFAULT, MAX_RETRIES_MAX, SPAN_MS_MAX};
 
 /// A lease unless its worker asks for another; workers renew it every third of it.
@@ -44,15 +45,15 @@ pub const REMEMBERED: usize = 100;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     pub id: JobId,
-    /// Shared: a job is copied at every change, and what it asks for hardly ever changes.
+    /// Shared: a job is copied at every change, and its specification hardly ever changes.
     pub spec: Arc<JobSpec>,
     pub state: State,
     /// The last grant's; 0 before the first. Never reset.
-    pub fence: u64,
+    pub fence: Fence,
     pub round: Round,
     /// Oldest first; the last one is the current one, and there always is one.
     pub attempts: Vec<Attempt>,
-    /// What the last worker left for the next one when it suspended.
+    /// The memo that the last worker left for the next one when it suspended.
     pub memo: Option<Value>,
     /// Replays so far, by id, oldest first.
     pub replays: Vec<String>,
@@ -60,7 +61,7 @@ pub struct Job {
     pub updated_at: Timestamp,
 }
 
-/// Where a job stands, with what belongs to it.
+/// The state of a job, with the data of that state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum State {
@@ -72,7 +73,7 @@ pub enum State {
     Queued {
         since: Timestamp,
     },
-    /// Somebody holds it.
+    /// A worker holds it.
     Running {
         worker: String,
         lease_until: Timestamp,
@@ -93,7 +94,7 @@ pub enum State {
         reason: Fault,
         discarded: Option<String>,
     },
-    Cancelled,
+    Canceled,
 }
 
 /// The attempts since the job was created or last replayed.
@@ -104,12 +105,12 @@ pub struct Round {
     /// Attempts begun, the current one included.
     pub n_attempts: u32,
     pub n_losses: u32,
-    /// What its account was charged for this round.
+    /// The charge of this round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub charge: Option<i64>,
 }
 
-/// What a worker is told about the attempt it holds, or thinks it holds.
+/// The answer to a worker about the attempt that it holds, or believes to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -119,7 +120,7 @@ pub enum Verdict {
     Canceled,
     /// The attempt has ended as reported.
     Done,
-    /// Stop: somebody else has it, or it is over.
+    /// Stop: another worker has it, or it is over.
     Stale,
 }
 
@@ -132,7 +133,7 @@ impl Job {
         Ok((job, vec![created]))
     }
 
-    /// The same without the events, for whoever keeps jobs and not what happened to them.
+    /// The same without the events, for callers that keep jobs without their history.
     pub fn made(id: JobId, spec: JobSpec, now: Timestamp) -> Result<Job, Vec<Problem>> {
         let problems = spec.problems();
         if !problems.is_empty() {
@@ -158,7 +159,7 @@ impl Job {
             id,
             spec,
             state: due.map_or(State::Queued { since: now }, |until| State::Pending { until }),
-            fence: 0,
+            fence: Fence(0),
             round: Round { number: 1, n_attempts: 1, n_losses: 0, charge },
             attempts: vec![Attempt::queued(1, now)],
             memo: None,
@@ -178,7 +179,7 @@ impl Job {
             | State::Retrying { .. } => "queued",
             State::Succeeded => "completed",
             State::Failed { .. } => "failed",
-            State::Cancelled => "cancelled",
+            State::Canceled => "canceled",
         }
     }
 
@@ -191,7 +192,7 @@ impl Job {
             State::Retrying { .. } => "retrying",
             State::Succeeded => "completed",
             State::Failed { .. } => "failed",
-            State::Cancelled => "cancelled",
+            State::Canceled => "canceled",
         }
     }
 
@@ -203,14 +204,14 @@ impl Job {
             | State::Running { .. }
             | State::Suspended { .. }
             | State::Retrying { .. } => true,
-            State::Succeeded | State::Failed { .. } | State::Cancelled => false,
+            State::Succeeded | State::Failed { .. } | State::Canceled => false,
         }
     }
 
-    /// Whether nobody was ever given it and nothing came of it yet: then its one attempt says nothing that the job does
+    /// Whether it was never granted and has no outcome: then its one attempt says nothing that the job does
     /// not.
     pub fn is_untouched(&self) -> bool {
-        self.fence == 0 && self.round.number == 1 && self.is_waiting()
+        self.fence == Fence::ZERO && self.round.number == 1 && self.is_waiting()
     }
 
     fn is_waiting(&self) -> bool {
@@ -238,11 +239,11 @@ impl Job {
         self.attempts.last().expect("a job is created with an attempt and never loses its last one")
     }
 
-    /// What the worker that was granted `fence` is to be told.
-    pub fn verdict(&self, fence: u64) -> Verdict {
-        let is_current = fence > 0 && self.latest().fence == fence;
+    /// The answer to the worker that was granted `fence`.
+    pub fn verdict(&self, fence: Fence) -> Verdict {
+        let is_current = fence > Fence::ZERO && self.latest().fence == fence;
         match self.state {
-            State::Running { cancel_at: Some(_), .. } | State::Cancelled if is_current => Verdict::Canceled,
+            State::Running { cancel_at: Some(_), .. } | State::Canceled if is_current => Verdict::Canceled,
             State::Running { .. } if is_current => Verdict::Go,
             State::Suspended { .. } | State::Succeeded if is_current => Verdict::Done,
             State::Pending { .. }
@@ -252,8 +253,8 @@ impl Job {
             | State::Retrying { .. }
             | State::Succeeded
             | State::Failed { .. }
-            | State::Cancelled => {
-                let mut faults = self.attempts.iter().filter(|a| fence > 0 && a.fence == fence);
+            | State::Canceled => {
+                let mut faults = self.attempts.iter().filter(|a| fence > Fence::ZERO && a.fence == fence);
                 let reported = faults.any(|a| a.error.as_ref().is_some_and(|fault| !fault.is_silence()));
                 if reported { Verdict::Done } else { Verdict::Stale }
             }
@@ -267,11 +268,11 @@ impl Job {
             State::Running { lease_until, deadline, cancel_at, .. } => {
                 [Some(lease_until), deadline, cancel_at].into_iter().flatten().min()
             }
-            State::Queued { .. } | State::Succeeded | State::Failed { .. } | State::Cancelled => None,
+            State::Queued { .. } | State::Succeeded | State::Failed { .. } | State::Canceled => None,
         }
     }
 
-    /// What time asks of the job at `now`.
+    /// The input that is due for the job at `now`.
     pub fn overdue(&self, now: Timestamp) -> Option<JobInput> {
         match self.state {
             State::Pending { until } | State::Suspended { until } | State::Retrying { until } => {
@@ -282,7 +283,7 @@ impl Job {
             State::Running { lease_until, .. } => {
                 (lease_until <= now).then_some(JobInput::LeaseExpired { fence: self.fence })
             }
-            State::Queued { .. } | State::Succeeded | State::Failed { .. } | State::Cancelled => None,
+            State::Queued { .. } | State::Succeeded | State::Failed { .. } | State::Canceled => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The journal: what is stored of a run, one entry per commit. Its format has a version from the first day; old
+//! The journal of a run: one stored entry per commit. Its format has a version from the first day; old
 //! entries are brought up to date when they are read, in one place.
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 /// rewrites older entries.
 pub const VERSION: u32 = 1;
 
-/// What one commit appended.
+/// The part of the journal that one commit appended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     #[serde(rename = "v")]
@@ -28,7 +28,7 @@ pub fn encode_snapshot(run: &Run) -> Vec<u8> {
     serde_json::to_vec(run).expect("a run is plain data: maps with string keys, no failing serialisers")
 }
 
-/// Reads a stored state. What a run holds may be nested deeper than a reader of anything would allow: every level of
+/// Reads a stored state. A state may be nested deeper than JSON readers usually allow: every level of
 /// a plan adds some, and both are bounded.
 pub fn decode_snapshot(bytes: &[u8]) -> Result<Run, JournalError> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
@@ -82,6 +82,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::counter::Fence;
     use crate::limits::VALUE_DEPTH;
 
     #[test]
@@ -90,7 +91,7 @@ mod tests {
         assert!(crate::weight::weigh(&deepest).is_ok());
         let done = Event::Done {
             node: "a".into(),
-            fence: 1,
+            fence: Fence(1),
             output: Some(Arc::new(deepest)),
             action: None,
             actual: None,

@@ -1,15 +1,17 @@
 //! Decides. Pure and synchronous: no I/O, no clock, no randomness, no async. The product's meaning lives here.
 //!
-//! Read in this order: what a definition says (`definition`), what it becomes (`plan`), what can be asked
-//! (`input`), what happened (`event`), how one leads to the other (`run`), what must be done in the world because
+//! Read in this order: the text of a definition (`definition`), its compiled form (`plan`), requests and reports
+//! (`input`), facts (`event`), the step from one to the other (`run`), actions in the world because
 //! of it (`effect`).
 
+pub mod counter;
 pub mod id;
 pub mod limits;
 pub mod number;
 pub mod params;
 pub mod path;
 pub mod problem;
+pub mod project;
 pub mod text;
 pub mod time;
 pub mod weight;

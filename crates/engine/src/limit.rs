@@ -1,4 +1,4 @@
-//! What holds a queue back: so many starts per window (`Bucket`), so many at a time (`Slots`).
+//! Limits of a queue: starts per window (`Bucket`), jobs at a time (`Slots`).
 //!
 //! Both are values: the caller keeps them, and passes the time in.
 
@@ -28,7 +28,7 @@ impl Bucket {
         bucket
     }
 
-    /// Takes `n` tokens, or says when they will be there if nobody else takes any; [`LATEST`] means never.
+    /// Takes `n` tokens, or says when they will be there if no other caller takes any; [`LATEST`] means never.
     pub fn take(&mut self, now: Timestamp, n: u32) -> Result<(), Timestamp> {
         self.fill(now);
         let wanted = u64::from(n) * u64::from(self.window_ms);
@@ -49,7 +49,7 @@ impl Bucket {
         u32::try_from(filled.parts / u64::from(filled.window_ms)).unwrap_or(u32::MAX)
     }
 
-    /// A bucket that will be full at `full_at` if nobody takes anything: how one is remembered.
+    /// A bucket that will be full at `full_at` if no caller takes any token: the stored form of a bucket.
     pub fn full_by(rate: u32, window_ms: u32, burst: u32, full_at: Timestamp, now: Timestamp) -> Self {
         let mut bucket = Self::new(rate, window_ms, burst, now);
         let missing = full_at.since(now).saturating_mul(u64::from(rate));
@@ -57,7 +57,7 @@ impl Bucket {
         bucket
     }
 
-    /// When it will be full if nobody takes anything; [`LATEST`] means never. Later with everything that is taken.
+    /// When it will be full if no caller takes any token; [`LATEST`] means never. Every taken token makes it later.
     pub fn full_at(&self) -> Timestamp {
         let missing = self.parts_max() - self.parts;
         match missing.div_ceil(u64::from(self.rate.max(1))) {
@@ -74,7 +74,7 @@ impl Bucket {
         filled.parts == filled.parts_max()
     }
 
-    /// Changes the limit and keeps what has been used up.
+    /// Changes the limit and keeps the consumption so far.
     pub fn reshape(&mut self, rate: u32, window_ms: u32, burst: u32, now: Timestamp) {
         self.fill(now);
         let missing = (self.parts_max() - self.parts) / u64::from(self.window_ms);
@@ -94,8 +94,8 @@ impl Bucket {
     }
 }
 
-/// So many at a time. Slots belong to leases, never to a counter: whoever dies gives back what they held when
-/// their lease runs out, and giving back twice changes nothing.
+/// Jobs at a time. Slots belong to leases, never to a counter: a dead worker's slots come back when
+/// its lease runs out, and giving back twice changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slots {
     limit: usize,
@@ -125,7 +125,7 @@ impl Slots {
         Ok(())
     }
 
-    /// Gives back what `lease` holds; whether it held anything.
+    /// Gives back the slots of `lease`; whether it held any.
     pub fn release(&mut self, lease: &str) -> bool {
         self.held.remove(lease).is_some()
     }
@@ -137,7 +137,7 @@ impl Slots {
         before - self.held.len()
     }
 
-    /// Changes the limit. Whoever holds a slot keeps it; nobody gets one until enough have been given back.
+    /// Changes the limit. Held slots stay held; no new one is given until enough have been given back.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }

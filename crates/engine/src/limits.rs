@@ -10,14 +10,14 @@ pub const EDGES: usize = 50_000;
 pub const DEPTH: usize = 32;
 /// Bytes of a node key, a step id, a service name, an action, a signal key.
 pub const NAME_BYTES: usize = 255;
-/// Levels of one value that comes into a run or is put together in it. With what a journal entry and the nesting of
-/// containers add, everything stored stays readable.
+/// Levels of one value that comes into a run or is put together in it. Together with the levels that a journal entry
+/// and nested containers add, everything stored stays readable.
 pub const VALUE_DEPTH: usize = 64;
 /// Bytes of one value, and of the shared state of one scope.
 pub const SHARED_BYTES: usize = 8 << 20;
 /// Branches of one fan.
 pub const FAN_BRANCHES: usize = 100_000;
-/// Entries into nodes in one run, branches of fans not counted: what stops a cycle that never ends.
+/// Entries into nodes in one run, branches of fans not counted: the limit that stops an endless cycle.
 pub const VISITS: u64 = 50_000;
 /// Characters of one expression: conditions are sentences, not programs.
 pub const EXPRESSION_CHARS: usize = 4_096;

@@ -1,14 +1,15 @@
-//! What a journal says to people: a line for every event that is worth one.
+//! Log lines of a journal, for people: one for every event that is worth one.
 //!
-//! Lines are read off the journal when somebody asks for them, so that following a run costs nothing while it runs.
-//! The view `workflow_logs` says the same in SQL: whoever changes a line here changes it there.
+//! Lines are read off the journal on request, so that following a run costs nothing while it runs.
+//! The view `workflow_logs` says the same in SQL: a change of a line here needs the same change there.
 
 use serde_json::{Map, Value};
 
+use crate::counter::Fence;
 use crate::event::{Ending, Event, Level, Next, Waiting};
 use crate::path::NodePath;
 
-/// What is long, or is told elsewhere: the line itself says the kind and the place, attempts show what went in and out.
+/// Fields that are long or shown elsewhere: the line has the kind and the path, attempts show inputs and outputs.
 const LEFT_OUT: [&str; 13] = [
     "e", "node", "params", "prices", "rechecks", "input", "output", "outputs", "memo", "result", "shared",
     "value", "names",
@@ -21,11 +22,11 @@ pub struct Line {
     /// The node it is about; absent = the run.
     pub node: Option<NodePath>,
     pub message: String,
-    /// The rest of what is known, without what is long.
+    /// The remaining fields, without long ones.
     pub data: Map<String, Value>,
 }
 
-/// What an event says to people; `None` = nothing.
+/// The line of an event; `None` = it has none.
 pub fn line(event: &Event) -> Option<Line> {
     let (level, message) = said(event)?;
     let node = match event {
@@ -60,7 +61,7 @@ pub fn line(event: &Event) -> Option<Line> {
 }
 
 /// The attempt that an event is the end of.
-pub fn ended(event: &Event) -> Option<u64> {
+pub fn ended(event: &Event) -> Option<Fence> {
     if let Event::Suspended { fence, .. }
     | Event::Deferred { fence, .. }
     | Event::Done { fence, .. }
@@ -121,7 +122,7 @@ fn said(event: &Event) -> Option<(Level, String)> {
     }
 }
 
-/// What becomes of a call whose attempt ended badly.
+/// The consequence of a failed attempt for its call.
 fn put_off(next: Next) -> &'static str {
     match next {
         Next::Retry => "failed, tried again",
@@ -153,7 +154,7 @@ fn data(event: &Event) -> Map<String, Value> {
     let Ok(Value::Object(mut fields)) = serde_json::to_value(event) else { return Map::new() };
     fields.retain(|name, _| !LEFT_OUT.contains(&name.as_str()));
     if matches!(event, Event::Granted { .. }) {
-        // Which life of which server it is says nothing to people; elsewhere it is a person.
+        // In a grant it is the epoch of a server, which says nothing to people; elsewhere it is a person.
         fields.remove("by");
     }
     fields
@@ -173,7 +174,7 @@ mod tests {
     fn a_line_has_what_is_known_and_nothing_long() {
         let done = Event::Done {
             node: "a/b".into(),
-            fence: 3,
+            fence: Fence(3),
             output: Some(Arc::new(json!(["x".repeat(100)]))),
             action: Some("ok".to_owned()),
             actual: Some(7),
@@ -191,7 +192,7 @@ mod tests {
         let node: NodePath = "a".into();
         let later = Event::Deferred {
             node: node.clone(),
-            fence: 1,
+            fence: Fence(1),
             fault: fault.clone(),
             until: Timestamp(9),
             next: Next::Recheck,
@@ -199,7 +200,7 @@ mod tests {
         };
         let caught = |route: Option<&str>| Event::Failed {
             node: node.clone(),
-            fence: 1,
+            fence: Fence(1),
             fault: fault.clone(),
             route: route.map(str::to_owned),
             worker: None,

@@ -1,7 +1,7 @@
-//! What a call costs. Amounts are whole minor units (cents, fen): there is no fraction anywhere.
+//! The cost of calls. Amounts are whole minor units (cents, fen): there is no fraction anywhere.
 //!
-//! A definition may say what a node costs (`Cost`), a service may have a price (`Price`); the node's word wins.
-//! What then happens to an account is in `ledger`.
+//! A definition may set the cost of a node (`Cost`), a service may have a price (`Price`); the node wins.
+//! Postings to accounts are in `ledger`.
 
 mod bill;
 mod key;
@@ -17,17 +17,17 @@ use crate::reference::{Facts, Template};
 
 pub use bill::{Bill, Reserve};
 pub use key::{charge_key, job_charge_key, job_of_key, node_of_key, place_of_key};
-pub use ledger::{Account, Book, Kind, LedgerFault, Movement, Posted, Settlement, settle};
+pub use ledger::{Account, Book, LedgerFault, Movement, MovementKind, Posted, Settlement, settle};
 
-/// What a call costs, as its definition says.
+/// The cost of a call in its definition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
     pub estimate: Template,
-    /// What it really cost, from its result; absent = the estimate.
+    /// The real cost, from its result; absent = the estimate.
     pub actual: Option<Template>,
 }
 
-/// What a service asks: so much per unit, for at least so many units.
+/// The price of a service: an amount per unit, for at least so many units.
 ///
 /// Kept as written, so that a run can carry the prices it started with in its journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ pub enum MoneyFault {
     Overflow { what: &'static str },
 }
 
-/// What a call will cost, before it is made; `None` when nobody asks anything for it.
+/// The estimated cost of a call; `None` when it is free.
 pub fn estimate(
     cost: Option<&Cost>,
     price: Option<&Price>,
@@ -67,7 +67,7 @@ pub fn estimate(
     asked.transpose()
 }
 
-/// What decides how much a call is charged: the amount itself, or the units; `None` when nobody asks anything for it.
+/// The base of a charge: the amount itself, or the units; `None` when the call is free.
 pub(crate) fn asked<'c>(cost: Option<&'c Cost>, price: Option<&Price>) -> Option<Cow<'c, Template>> {
     match cost {
         Some(cost) => Some(Cow::Borrowed(&cost.estimate)),
@@ -75,7 +75,7 @@ pub(crate) fn asked<'c>(cost: Option<&'c Cost>, price: Option<&Price>) -> Option
     }
 }
 
-/// What a call is charged for which this was asked.
+/// The charge of a call with this base.
 pub(crate) fn charged(cost: Option<&Cost>, price: Option<&Price>, asked: &Value) -> Result<i64, MoneyFault> {
     const WHAT: &str = "cost.estimate";
     match (cost, price) {
@@ -85,7 +85,7 @@ pub(crate) fn charged(cost: Option<&Cost>, price: Option<&Price>, asked: &Value)
     }
 }
 
-/// What a call is charged whatever it is asked; `None` when that depends, or nobody asks anything.
+/// The charge of a call if it is the same for all inputs; `None` when it depends on them, or the call is free.
 pub(crate) fn fixed(cost: Option<&Cost>, price: Option<&Price>) -> Option<i64> {
     match (cost, price) {
         (Some(Cost { estimate: Template::Literal(amount), .. }), _) => whole("cost.estimate", amount).ok()?,
@@ -94,7 +94,7 @@ pub(crate) fn fixed(cost: Option<&Cost>, price: Option<&Price>) -> Option<i64> {
     }
 }
 
-/// Whether a call costs what it was charged, whatever it answers.
+/// Whether the cost of a call always equals its charge.
 pub(crate) fn is_settled_as_charged(cost: Option<&Cost>, price: Option<&Price>) -> bool {
     match cost {
         Some(cost) => cost.actual.is_none(),
@@ -102,7 +102,7 @@ pub(crate) fn is_settled_as_charged(cost: Option<&Cost>, price: Option<&Price>) 
     }
 }
 
-/// What a call did cost, from facts that include its result; the estimate where nothing says otherwise.
+/// The real cost of a call, from facts that include its result; the estimate where they say nothing.
 pub fn actual(
     cost: Option<&Cost>,
     price: Option<&Price>,
@@ -165,7 +165,7 @@ fn whole(what: &'static str, value: &Value) -> Result<Option<i64>, MoneyFault> {
     }
 }
 
-/// What a price's field stands for: a number, or a reference such as `$params.seconds`.
+/// The value of a price's field: a number, or a reference such as `$params.seconds`.
 fn units_of(written: &Value) -> Template {
     Template::from_dag(written).unwrap_or(Template::Literal(Value::Null))
 }

@@ -1,4 +1,4 @@
-//! Numbers as definitions compare them: integers exactly, also beyond what a float can hold.
+//! Numbers as definitions compare them: integers exactly, also beyond the range of floats.
 
 use std::cmp::Ordering;
 
@@ -60,7 +60,7 @@ impl Num {
         }
     }
 
-    /// Orders two numbers by what they are, not by how they are written.
+    /// Orders two numbers by value, not by notation.
     pub fn compare(self, other: Num) -> Option<Ordering> {
         match (self, other) {
             (Num::Int(a), Num::Int(b)) => Some(a.cmp(&b)),

@@ -21,8 +21,8 @@ pub struct Parallelism {
 }
 
 impl Parallelism {
-    /// What went on from one moment to another. Of each: when it began and when it ended. What is outside of the
-    /// stretch does not count.
+    /// Parallelism between two moments, from the begin and the end of each span. Parts of spans outside of the
+    /// window do not count.
     pub fn of(spans: &[(Timestamp, Timestamp)], from: Timestamp, to: Timestamp) -> Self {
         let mut changes: Vec<(Timestamp, i64)> = Vec::with_capacity(spans.len().saturating_mul(2));
         let inside = |at: Timestamp| at.max(from).min(to.max(from));
@@ -40,7 +40,7 @@ impl Parallelism {
             (level, since) = (level + change, at);
         }
         found.add(level.unsigned_abs(), to.since(since));
-        // What took less than a moment was done all the same, one after another as far as anybody can tell.
+        // Spans of less than a millisecond count as done, one after another.
         found.max = found.max.max(u64::from(!spans.is_empty()));
         found
     }
@@ -57,7 +57,7 @@ impl Parallelism {
         *at = at.saturating_add(ms);
     }
 
-    /// Adds a part of what another one has: `share` says how much of a time.
+    /// Adds a part of another one: `share` is the part of its time.
     pub fn add_part(&mut self, other: &Parallelism, share: impl Fn(u64) -> u64) {
         self.wall_ms = self.wall_ms.saturating_add(share(other.wall_ms));
         self.busy_ms = self.busy_ms.saturating_add(share(other.busy_ms));
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(of(&[], 5, 5), Parallelism::default());
         assert_eq!(of(&[(7, 7), (7, 7)], 7, 7).max, 1);
         assert!(of(&[(7, 7)], 7, 7).average().abs() < 1e-9);
-        // A clock that went back, and what is outside.
+        // A clock that went back, and spans outside the window.
         let found = of(&[(10, 5), (-10, 3), (8, 90)], 0, 10);
         assert_eq!((found.wall_ms, found.busy_ms, found.max), (10, 5, 1));
         assert_eq!(of(&[(0, 10)], 10, 0).busy_ms, 0);

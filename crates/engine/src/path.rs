@@ -52,7 +52,7 @@ impl NodePath {
     }
 
     /// The keys from the root down. A slash too many is an empty key, which no node has: were it left out, one node
-    /// would have many paths, and what is filed under one of them would not be found under another.
+    /// would have many paths, and a value stored under one of them would not be found under another.
     pub fn segments(&self) -> impl Iterator<Item = &str> {
         let text = (!self.is_root()).then_some(&*self.0);
         text.into_iter().flat_map(|text| text.split('/'))

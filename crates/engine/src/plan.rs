@@ -1,4 +1,4 @@
-//! The plan: what a version of any form becomes. A tree of scopes; each scope has nodes and one of two routing
+//! The plan: the compiled version of any form. A tree of scopes; each scope has nodes and one of two routing
 //! rules. Nothing here changes while runs execute it, and nothing here is stored: it is compiled again from the
 //! definition.
 
@@ -91,14 +91,14 @@ pub enum Routing {
     Join { on_failure: OnFailure },
 }
 
-/// What a failed node of a join scope does to the nodes beside it.
+/// The effect of a failed node of a join scope on the nodes beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
-    /// The scope fails at once; what runs is cancelled.
+    /// The scope fails at once; running nodes are canceled.
     #[default]
     Stop,
-    /// What does not depend on it finishes first; then the scope fails.
+    /// Independent nodes finish first; then the scope fails.
     Continue,
 }
 
@@ -106,14 +106,14 @@ pub enum OnFailure {
 pub struct Node {
     /// Unique in its scope; one segment of a path.
     pub key: String,
-    /// What people read.
+    /// Title and description for people.
     pub title: Option<String>,
     /// The positional id (`1_b0_s0`); steps form only.
     pub task_id: Option<String>,
     /// The type, kind or operator as the definition spells it.
     pub label: String,
-    pub kind: Kind,
-    /// Literal parameters of the node, whatever its kind; a call carries its own.
+    pub kind: NodeKind,
+    /// Literal parameters of the node, of every kind; a call carries its own.
     pub params: Map<String, Value>,
     pub prep: Prep,
     pub post: Post,
@@ -154,7 +154,7 @@ pub enum Prep {
     Params(Template),
 }
 
-/// What a node does with its result.
+/// The use that a node makes of its result.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Post {
     pub output_key: Option<String>,
@@ -165,7 +165,7 @@ pub struct Post {
 }
 
 #[derive(Debug, Clone)]
-pub enum Kind {
+pub enum NodeKind {
     Call(Box<Call>),
     Choice(Choice),
     Fan(Box<Fan>),
@@ -176,7 +176,7 @@ pub enum Kind {
     Approval(Approval),
     /// Evaluated at once from its input; no call is made.
     Compute(Compute),
-    /// Ends at once; what it puts out is its input.
+    /// Ends at once; its output is its input.
     Pass,
     /// Ends its flow (the root or the nearest subflow) at once; its input is the result.
     Return,
@@ -213,7 +213,7 @@ pub enum Branches {
 
 #[derive(Debug, Clone)]
 pub struct Branch {
-    /// What the branch is called where branches are listed.
+    /// The name of the branch in lists.
     pub name: String,
     pub body: Body,
     /// Literal parameters of the branch, which win over its node's.
@@ -294,14 +294,14 @@ pub struct Wait {
 pub struct Approval {
     pub key: Option<Ref>,
     pub assignees: Vec<String>,
-    /// A JSON Schema for the decision's form, shown to whoever decides.
+    /// A JSON Schema for the decision's form, shown to the person who decides.
     pub form: Option<Value>,
 }
 
-/// Built-in operations that need nobody: pure functions of the node's input.
+/// Built-in operations without a call: pure functions of the node's input.
 #[derive(Debug, Clone)]
 pub enum Compute {
-    /// Sets variables; puts out what it set.
+    /// Sets variables; its output is their values.
     Set(Vec<(String, Template)>),
     /// Puts out the boolean; `true` or `false` is the action.
     Test(Condition),
@@ -334,11 +334,11 @@ impl Prep {
     }
 }
 
-impl Kind {
-    /// What a loop goes over.
+impl NodeKind {
+    /// The items of a loop.
     pub fn over(&self) -> Option<&Template> {
         match self {
-            Kind::Loop(body) => match &body.over {
+            NodeKind::Loop(body) => match &body.over {
                 LoopOver::Limit(template) | LoopOver::Array(template) => Some(template),
             },
             _ => None,

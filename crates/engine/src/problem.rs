@@ -1,5 +1,6 @@
-//! What is wrong with a definition: every problem at once, each with the place, the reason and a hint.
+//! Problems of a definition: all at once, each with its place, its reason and a hint.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum Severity {
     /// The definition cannot be published.
     Error,
-    /// It can, but somebody should look.
+    /// It works, but the author should look.
     Warning,
 }
 
@@ -17,9 +18,9 @@ pub enum Severity {
 pub struct Problem {
     /// Where: `$.nodes.fetch.service`, `$.edges[3].to`, `line 4 column 2`.
     pub path: String,
-    /// What is wrong: lowercase, no full stop.
+    /// The message: lowercase, no full stop.
     pub reason: String,
-    /// What to do about it, where that is known.
+    /// The remedy, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     pub severity: Severity,
@@ -70,9 +71,42 @@ impl Problems {
         self.n_errors > 0
     }
 
-    pub fn into_list(self) -> Vec<Problem> {
+    /// All problems, in the order of their places; those of one place in the order in which they were found.
+    pub fn into_list(mut self) -> Vec<Problem> {
+        self.list.sort_by(|a, b| by_place(&a.path, &b.path));
         self.list
     }
+}
+
+/// Compares two places: numbers in them by value, so that `nodes[2]` comes before `nodes[10]`.
+fn by_place(a: &str, b: &str) -> Ordering {
+    let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
+    loop {
+        let (n, m) = (digits(a), digits(b));
+        if n > 0 && m > 0 {
+            let (left, right) = (significant(&a[..n]), significant(&b[..m]));
+            let order = left.len().cmp(&right.len()).then_with(|| left.cmp(right));
+            if order.is_ne() {
+                return order;
+            }
+            (a, b) = (&a[n..], &b[m..]);
+            continue;
+        }
+        match (a.split_first(), b.split_first()) {
+            (Some((x, rest)), Some((y, other))) if x == y => (a, b) = (rest, other),
+            (Some((x, _)), Some((y, _))) => return x.cmp(y),
+            (left, right) => return left.is_some().cmp(&right.is_some()),
+        }
+    }
+}
+
+fn digits(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| byte.is_ascii_digit()).count()
+}
+
+fn significant(digits: &[u8]) -> &[u8] {
+    let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
+    &digits[zeros..]
 }
 
 /// The nearest of `known` to `word`, phrased as a hint, if one is close enough to be a likely slip.
@@ -114,6 +148,28 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn problems_are_sorted_by_place() {
+        let mut problems = Problems::default();
+        let places =
+            ["$.nodes[10].type", "$.nodes[2].type", "$.edges[0]", "$", "$.nodes[2]", "$.nodes[02].a"];
+        for place in places.into_iter().chain(["$.nodes[2]"]) {
+            problems.error(place, format!("n{}", problems.list.len()));
+        }
+        let sorted: Vec<String> =
+            problems.into_list().into_iter().map(|problem| problem.path + " " + &problem.reason).collect();
+        let expected = [
+            "$ n3",
+            "$.edges[0] n2",
+            "$.nodes[2] n4",
+            "$.nodes[2] n6",
+            "$.nodes[02].a n5",
+            "$.nodes[2].type n1",
+            "$.nodes[10].type n0",
+        ];
+        assert_eq!(sorted, expected);
+    }
 
     #[test]
     fn a_slip_of_the_finger_gets_a_suggestion() {

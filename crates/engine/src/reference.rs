@@ -1,10 +1,11 @@
 //! References and templates: how a definition points at values, for all three forms.
 //!
-//! Each form has its own small parser (in `definition/`); what they parse *to* is one `Template`, and what a run
+//! Each form has its own small parser (in `definition/`); all of them parse to one `Template`, and a run
 //! resolves is one `Ref`. A missing value is null, never an error.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::Value;
 
@@ -21,7 +22,7 @@ pub enum Seg {
     Index(usize),
 }
 
-/// What a reference starts from.
+/// The root of a reference.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Root {
     /// The parameters in force at the node (`$params`).
@@ -30,9 +31,9 @@ pub enum Root {
     Shared,
     /// The node's prepared input (`$input`).
     Input,
-    /// What the call returned (`$result`); only where a result exists.
+    /// The result of the call (`$result`); only where a result exists.
     Result,
-    /// What node `key` put out (`$node.key.output`, `{{__key}}`); looked up in this scope, then outwards.
+    /// The output of node `key` (`$node.key.output`, `{{__key}}`); looked up in this scope, then outwards.
     Output(String),
     /// The error message of node `key` (`$node.key.error`).
     Error(String),
@@ -53,7 +54,7 @@ pub struct Ref {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Template {
     Literal(Value),
-    /// Keeps the type of what it points at.
+    /// Keeps the type of the value it points at.
     Ref(Ref),
     /// Text with references inside; concatenated.
     Text(Vec<Piece>),
@@ -77,8 +78,34 @@ pub trait Facts {
     fn field(&self, root: &Root, key: &str) -> Option<Cow<'_, Value>>;
 }
 
+/// As a definition of the dag form spells it.
+impl fmt::Display for Ref {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.root {
+            Root::Params => f.write_str("$params")?,
+            Root::Shared => f.write_str("$var")?,
+            Root::Input => f.write_str("$input")?,
+            Root::Result => f.write_str("$result")?,
+            Root::Output(node) => write!(f, "$node.{node}.output")?,
+            Root::Error(node) => write!(f, "$node.{node}.error")?,
+            Root::Status(node) => write!(f, "$node.{node}.status")?,
+            Root::Anywhere => {}
+        }
+        let mut is_first = self.root == Root::Anywhere;
+        for seg in &self.path {
+            match seg {
+                Seg::Key(key) if is_first => f.write_str(key)?,
+                Seg::Key(key) => write!(f, ".{key}")?,
+                Seg::Index(index) => write!(f, "[{index}]")?,
+            }
+            is_first = false;
+        }
+        Ok(())
+    }
+}
+
 impl Ref {
-    /// Finds the value; what is missing is null. Borrows from the facts wherever they are kept as values.
+    /// Finds the value; a missing one is null. Borrows from the facts wherever they are kept as values.
     pub fn resolve<'a>(&self, facts: &'a dyn Facts) -> Cow<'a, Value> {
         match &self.root {
             Root::Anywhere => [Root::Shared, Root::Params, Root::Input]
@@ -174,9 +201,9 @@ fn find_media<'a>(facts: &'a dyn Facts, root: &Root, path: &[Seg]) -> Option<Cow
 pub(crate) mod fixture {
     use super::*;
 
-    pub(crate) struct World(pub(crate) Value);
+    pub(crate) struct TestFacts(pub(crate) Value);
 
-    impl World {
+    impl TestFacts {
         fn at(&self, root: &Root) -> Option<&Value> {
             match root {
                 Root::Params => self.0.get("params"),
@@ -191,7 +218,7 @@ pub(crate) mod fixture {
         }
     }
 
-    impl Facts for World {
+    impl Facts for TestFacts {
         fn root(&self, root: &Root) -> Option<Cow<'_, Value>> {
             self.at(root).map(Cow::Borrowed)
         }
@@ -202,7 +229,7 @@ pub(crate) mod fixture {
     }
 
     /// Facts that are made when they are asked for.
-    pub(crate) struct Made(pub(crate) World);
+    pub(crate) struct Made(pub(crate) TestFacts);
 
     impl Facts for Made {
         fn root(&self, root: &Root) -> Option<Cow<'_, Value>> {
@@ -217,12 +244,12 @@ pub(crate) mod fixture {
 
 #[cfg(test)]
 mod tests {
-    use super::fixture::{Made, World};
+    use super::fixture::{Made, TestFacts};
     use super::*;
     use serde_json::json;
 
-    fn world() -> World {
-        World(json!({
+    fn world() -> TestFacts {
+        TestFacts(json!({
             "params": {"a": {"b": [10, {"c": "deep"}]}, "both": "params", "flag": true},
             "shared": {"x": 1, "both": "shared", "flag": null},
             "input": [1, 2, 3],

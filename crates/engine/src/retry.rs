@@ -1,4 +1,4 @@
-//! When to try again, and what kind of failure it was.
+//! Retry delays and kinds of failures.
 
 mod fingerprint;
 
@@ -14,7 +14,7 @@ pub const WATCHDOG_MS: u64 = 60_000;
 /// The longest delay between two tries when a policy names none: an hour is as long as anybody waits unasked.
 pub const CAP_MS_DEFAULT: u64 = 3_600_000;
 
-/// The longest that whoever failed is left alone because it asked for that: as long as anybody waits unasked.
+/// The longest pause that a failing worker may ask for: as long as the longest automatic delay.
 pub const RETRY_AFTER_MS_MAX: u64 = CAP_MS_DEFAULT;
 
 /// How often, and after which delays, something is tried again.
@@ -25,9 +25,9 @@ pub struct Policy {
     pub max: u32,
     pub delay_ms: u64,
     pub backoff: Backoff,
-    /// The longest delay; 0 = [`CAP_MS_DEFAULT`]. A fixed delay is never capped: somebody chose it.
+    /// The longest delay; 0 = [`CAP_MS_DEFAULT`]. A fixed delay is never capped: its author chose it.
     pub cap_ms: u64,
-    /// Spreads delays over `[d/2, d]`, so that what failed together does not come back together.
+    /// Spreads delays over `[d/2, d]`, so that calls that failed together do not retry together.
     pub jitter: bool,
 }
 
@@ -60,7 +60,7 @@ impl Policy {
     }
 }
 
-/// What kind of failure it was; decides whether trying again can help, and is what edges and people ask about.
+/// The kind of a failure; it decides whether a retry can help, and edges and people select by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
@@ -70,7 +70,7 @@ pub enum FaultKind {
     Transport,
     /// No answer in time.
     Timeout,
-    /// Nobody serves this.
+    /// No worker serves the service.
     NoWorker,
     /// The lease expired or the worker died.
     Lost,
@@ -83,7 +83,7 @@ pub enum FaultKind {
     Watchdog,
     /// It was lost so often that it is suspected of killing its workers.
     Poison,
-    /// The node cannot work on what it was given: not an array, not a moment.
+    /// The node cannot use its input: not an array, not a moment.
     Input,
     /// One of the engine's limits was reached.
     Limit,
@@ -108,7 +108,7 @@ impl FaultKind {
         }
     }
 
-    /// Whether trying again makes sense when nobody has said otherwise: a temporary fault or a worker's error.
+    /// Whether a retry makes sense by default: a temporary fault or a worker's error.
     pub fn is_retryable(self) -> bool {
         self.is_temporary() || self == FaultKind::Error
     }
@@ -144,15 +144,15 @@ impl fmt::Display for FaultKind {
 pub struct Fault {
     pub kind: FaultKind,
     pub message: String,
-    /// Whether whoever failed thinks that trying again can help.
+    /// Whether the failing side expects a retry to help.
     pub retryable: bool,
-    /// How long whoever failed asks to be left alone; not kept, because what comes of it is.
+    /// The pause that the failing side asks for; not kept, because the resulting delay is.
     #[serde(skip)]
     pub retry_after_ms: Option<u64>,
 }
 
 impl Fault {
-    /// A fault that is tried again if its kind usually is; the message is cut to what is kept.
+    /// A fault that is retried if its kind usually is; the message is cut to its stored length.
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
         Self { kind, message: cut(message.into()), retryable: kind.is_retryable(), retry_after_ms: None }
     }
@@ -164,7 +164,7 @@ impl Fault {
         self
     }
 
-    /// Whether it was noticed by hearing nothing, rather than told by whoever failed.
+    /// Whether it was detected by silence rather than reported.
     pub fn is_silence(&self) -> bool {
         matches!(self.kind, FaultKind::Lost | FaultKind::Timeout | FaultKind::Watchdog)
     }

@@ -1,19 +1,19 @@
 //! A run: decide, then apply.
 //!
-//! `decide` looks at an input and says what happened; it may refuse and changes nothing. `apply` folds what
-//! happened into the state; it decides nothing and cannot fail. What one event leads to inside the run (the next
+//! `decide` turns an input into events; it may refuse and changes nothing. `apply` folds events
+//! into the state; it decides nothing and cannot fail. The consequences of an event inside the run (the next
 //! node, the next branch, the end of a scope) is kept as an *agenda* in the state: `apply` puts it there,
 //! `proceed` decides one item at a time, so that every decision sees the state it is about and a wide fan costs
-//! what it has branches, not their square. `submit` is the loop around the three.
+//! its number of branches, not their square. `submit` is the loop around the three.
 
 mod agenda;
 pub(crate) mod apply;
 pub mod decide;
+mod dry_run;
 mod effects;
 pub(crate) mod facts;
 mod parked;
 mod place;
-mod preview;
 pub mod state;
 pub(crate) mod view;
 mod waits;
@@ -25,6 +25,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::counter::{Fence, Visit};
 use crate::effect::Effect;
 use crate::event::{Event, RunFault, Start};
 use crate::id::RunId;
@@ -35,9 +36,11 @@ use crate::plan::{Plan, Priority};
 use crate::time::Timestamp;
 
 use agenda::Agenda;
+pub use dry_run::{
+    CostEstimate, DRY_RUN_NODES_MAX, DryRunCall, DryRunEntry, DryRunReport, DryRunStatus, EstimateInputs,
+};
 use parked::Parked;
 pub use place::Place;
-pub use preview::{Expense, Fate, PLACES_MAX, Planned, PlannedCall, Preview, Questions, Shelf};
 use state::{ScopeState, Status};
 use waits::{Look, Waits};
 pub use why::{Cause, Reason};
@@ -55,9 +58,12 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub(crate) signal_ids: VecDeque<String>,
     /// Grants so far. Only grows: a fence is never used twice, in any round.
-    pub fence: u64,
+    pub fence: Fence,
     /// Entries into nodes so far: every visit has its own number.
-    pub visits: u64,
+    pub visits: Visit,
+    /// Entries into nodes before each round after the first one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) visits_before_rounds: Vec<Visit>,
     /// Entries into nodes in this round, which the limit counts.
     pub entries: u64,
     /// Entries that fans need to run through all their branches once: on top of the limit.
@@ -76,13 +82,13 @@ pub struct Run {
     /// The part of `cost` that the run's own parent was told.
     #[serde(default, skip_serializing_if = "Bill::is_zero")]
     pub(crate) told: Bill,
-    /// What open child runs may spend of the budget, by the fence of the call that started them.
+    /// The parts of the budget that open child runs may spend, by the fence of the call that started them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) reserves: BTreeMap<u64, i64>,
+    pub(crate) reserves: BTreeMap<Fence, i64>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub ended_at: Option<Timestamp>,
-    /// What is to be decided next, oldest first.
+    /// Decisions to take next, oldest first.
     #[serde(default, skip_serializing_if = "Agenda::is_empty")]
     pub(crate) agenda: Agenda,
     /// When time has to be looked at, and where.
@@ -91,13 +97,13 @@ pub struct Run {
     /// Nodes that wait for a signal or an approval.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) waits: Waits,
-    /// Calls parked for want of money, each with what it needs.
+    /// Calls parked for want of money, each with the amount it needs.
     #[serde(default, skip_serializing_if = "Parked::is_empty")]
     pub(crate) parked: Parked,
     /// Nodes that may be entered although the run is paused or advanced by hand.
     #[serde(default)]
     pub(crate) allowance: u32,
-    /// Calls that somebody works on.
+    /// Calls that are granted.
     #[serde(default)]
     pub n_granted: usize,
     /// Which waits have to be looked at again. Not part of the state: looking once too often changes nothing.
@@ -109,21 +115,21 @@ fn everywhere() -> Look {
     Look::All
 }
 
-/// What the calls of a run were estimated to cost and did cost.
+/// Estimated and real cost of the calls of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Totals {
     pub estimated: i64,
     pub actual: i64,
-    /// Estimates given back because the call failed or was cancelled: no longer part of what the budget bears.
+    /// Estimates given back because the call failed or was canceled: they no longer count against the budget.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub refunded: i64,
-    /// Estimates of calls that are done: the budget bears what those did cost.
+    /// Estimates of calls that are done: the budget bears their real cost.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub settled: i64,
 }
 
 impl Totals {
-    /// What the budget bears: the estimates of calls that are open, and what the others did cost.
+    /// The amount that the budget bears: the estimates of open calls, and the real cost of the others.
     pub fn borne(&self) -> i64 {
         let open = self.estimated.saturating_sub(self.refunded).saturating_sub(self.settled);
         open.saturating_add(self.actual)
@@ -141,7 +147,7 @@ fn is_zero(value: &i64) -> bool {
 pub(crate) enum Todo {
     /// A node became ready.
     Enter(NodePath),
-    /// A node was entered, or a branch may start: what it does first.
+    /// A node was entered, or a branch may start: its first action is due.
     Begin(NodePath),
     /// A node of a join scope settled and has conditional edges.
     Judge(NodePath),
@@ -153,9 +159,9 @@ pub(crate) enum Todo {
     Collapse(NodePath),
 }
 
-/// What came of an input.
+/// The result of an input.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Step {
+pub struct RunStep {
     pub events: Vec<Event>,
     pub effects: Vec<Effect>,
 }
@@ -171,8 +177,9 @@ impl Run {
             root: ScopeState::default(),
             signals: BTreeMap::new(),
             signal_ids: VecDeque::new(),
-            fence: 0,
-            visits: 0,
+            fence: Fence(0),
+            visits: Visit::ZERO,
+            visits_before_rounds: Vec::new(),
             entries: 0,
             spare_entries: 0,
             length: 0,
@@ -197,8 +204,8 @@ impl Run {
     }
 
     /// Takes one input as far as it goes: decides, applies, and follows the agenda to its end.
-    pub fn submit(&mut self, plan: &Plan, input: &Input, given: &Given) -> Result<Step, Refusal> {
-        let mut step = Step::default();
+    pub fn submit(&mut self, plan: &Plan, input: &Input, given: &Given) -> Result<RunStep, Refusal> {
+        let mut step = RunStep::default();
         let events = self.decide(plan, input, given)?;
         self.record(plan, events, given.now, &mut step);
         self.follow(plan, given, &mut step);
@@ -217,7 +224,7 @@ impl Run {
     }
 
     /// Follows the agenda until nothing is left that may go on by itself.
-    fn follow(&mut self, plan: &Plan, given: &Given, step: &mut Step) {
+    fn follow(&mut self, plan: &Plan, given: &Given, step: &mut RunStep) {
         loop {
             while let Some(events) = self.proceed(plan, given) {
                 debug_assert!(!events.is_empty(), "every item of the agenda leads to an event");
@@ -232,7 +239,7 @@ impl Run {
         }
     }
 
-    fn record(&mut self, plan: &Plan, events: Vec<Event>, at: Timestamp, step: &mut Step) {
+    fn record(&mut self, plan: &Plan, events: Vec<Event>, at: Timestamp, step: &mut RunStep) {
         for event in events {
             self.effects(plan, &event, &mut step.effects);
             self.apply(plan, &event, at);

@@ -1,7 +1,7 @@
 //! Schedules: which slots of a cron expression fire now, and which pass.
 //!
-//! `plan` is a rule, not a loop: it is given what has been decided so far, the time and how much is still running,
-//! and answers with what to start, what to cancel, what to remember and when to ask again. Asked twice with the
+//! `plan` is a rule, not a loop: its arguments are the decisions so far, the time and the number of running starts,
+//! and its answer names firings, cancellations, the progress to store and the next time to ask. Asked twice with the
 //! same memory it gives the same answer, and every firing has an id that is unique per slot; so two servers that
 //! ask at the same time start one job.
 
@@ -23,7 +23,7 @@ pub const ON_TIME_MS: u64 = 60_000;
 /// How far back missed slots are looked for unless the schedule says otherwise: one day.
 pub const WINDOW_MS_DEFAULT: u64 = 86_400_000;
 
-/// A rule that starts a job or a run at certain times; what it starts is not its business.
+/// A rule that starts a job or a run at certain times; it does not know which.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     pub id: ScheduleId,
@@ -38,7 +38,7 @@ pub struct Schedule {
     pub window_ms: u64,
 }
 
-/// What a slot does while what an earlier one started is still running.
+/// The rule for a slot while the start of an earlier slot is still running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Overlap {
@@ -47,13 +47,13 @@ pub enum Overlap {
     Skip,
     /// It waits, in order, until nothing is running.
     Queue,
-    /// What is running is cancelled, and it fires.
+    /// The running start is canceled, and the slot fires.
     Cancel,
     /// It fires all the same.
     Allow,
 }
 
-/// What happens to slots that passed while nobody looked.
+/// The rule for slots that passed while no server ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Catchup {
@@ -66,12 +66,12 @@ pub enum Catchup {
     All,
 }
 
-/// What a schedule has to remember between two questions.
+/// Progress that a schedule stores between two questions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Progress {
     /// Everything up to this moment is decided. `None` for a schedule that was never asked about.
     pub last_slot: Option<Timestamp>,
-    /// Slots that wait for what is running, oldest first.
+    /// Slots that wait for a running start, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Timestamp>,
 }
@@ -81,7 +81,7 @@ pub struct Progress {
 pub struct Firing {
     pub schedule: ScheduleId,
     pub slot: Timestamp,
-    /// Somebody asked for it; it is not a slot of the schedule.
+    /// A user triggered it; it is not a slot of the schedule.
     pub manual: bool,
 }
 
@@ -103,12 +103,12 @@ impl fmt::Display for Firing {
     }
 }
 
-/// What is to be done about a schedule now.
+/// Decisions about a schedule at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// To be started, oldest first.
     pub fire: Vec<Firing>,
-    /// Whether what is running is to be cancelled first.
+    /// Whether running starts are to be canceled first.
     pub cancel_running: bool,
     /// Slots that pass without firing; counted up to [`FIRINGS_MAX`].
     pub n_passed: usize,
@@ -119,8 +119,8 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// What is to be remembered, and when to ask again, once the first `n` firings have happened and the others have
-    /// not: for whoever cannot start all of them in one transaction. `before` is what was remembered so far.
+    /// Progress and the next time to ask once the first `n` firings have happened and the others have not: for a
+    /// caller that cannot start all of them in one transaction. `before` is the progress so far.
     pub fn after(&self, before: &Progress, n: usize) -> (Progress, Option<Timestamp>) {
         let (done, rest) = self.fire.split_at(n.min(self.fire.len()));
         let Some(next) = rest.first() else { return (self.progress.clone(), self.next_at) };
@@ -132,7 +132,7 @@ impl Decision {
 }
 
 impl Schedule {
-    /// Decides about every slot up to `now`, given that `n_running` of what it started have not ended.
+    /// Decides about every slot up to `now`, given that `n_running` of its starts have not ended.
     pub fn plan(&self, progress: &Progress, now: Timestamp, n_running: usize) -> Decision {
         // A new schedule owes nothing to the past; a clock that went back decides nothing twice.
         let decided = progress.last_slot.unwrap_or(now);
@@ -155,8 +155,8 @@ impl Schedule {
         decision
     }
 
-    /// Starts one now because somebody asked, whatever is running and whether or not it is enabled. Slots are not
-    /// touched by it. The second value says whether what is running is to be cancelled first.
+    /// Starts one now on request, although earlier starts run and even if it is disabled. Slots are not
+    /// touched by it. The second value says whether running starts are to be canceled first.
     pub fn trigger(&self, now: Timestamp, n_running: usize) -> (Firing, bool) {
         let firing = Firing { schedule: self.id, slot: now, manual: true };
         (firing, self.overlap == Overlap::Cancel && n_running > 0)

@@ -1,8 +1,8 @@
-//! The share of the lower classes: of what runs wait for in one place, the higher class goes first, and one turn in
+//! Fair share of the lower classes: where runs wait together, the higher class goes first, and one claim in
 //! five is kept for a lower one.
 //!
 //! The lower classes take these turns one after another, so that each of them gets on however much there is above it.
-//! A turn that no lower class wants is nobody's loss: the highest takes it, and the next one is kept instead.
+//! A claim that no lower class wants goes to the highest class, and the next claim is kept instead.
 
 /// One turn in so many is kept: a fifth is felt by those who wait, and hardly by those who are urgent.
 pub const SHARE: u32 = 5;
@@ -28,13 +28,13 @@ impl<P: Ord + Copy> Share<P> {
         self.n_since >= SHARE - 1
     }
 
-    /// Where to look for who gets a turn that is kept: below the first of these, and if there is nobody, below the
+    /// Classes to search for a kept claim: below the first of these, and if there is none, below the
     /// second. `top` is the class that would have it otherwise.
     pub fn below(&self, top: P) -> [P; 2] {
         [self.last.map_or(top, |last| last.min(top)), top]
     }
 
-    /// A turn went to somebody of the class `given`; in order, it would have been that of `top`.
+    /// A claim went to the class `given`; in order, it would have been that of `top`.
     pub fn gave(&mut self, top: P, given: P) {
         if given < top {
             *self = Share { n_since: 0, last: Some(given) };
@@ -43,8 +43,8 @@ impl<P: Ord + Copy> Share<P> {
         }
     }
 
-    /// A turn that was kept went to somebody without a class: it is used up, and whoever is next of the lower classes
-    /// still is.
+    /// A kept claim went to a job without a class: it is used up, and the next lower class
+    /// stays next.
     pub fn gave_elsewhere(&mut self) {
         self.n_since = 0;
     }
@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives so many turns to classes of which there is always somebody.
+    /// Gives so many claims to classes that always have jobs.
     fn turns(classes: &[i32], n: usize) -> BTreeMap<i32, usize> {
         let (mut share, mut counts) = (Share::default(), BTreeMap::new());
         let top = *classes.iter().max().unwrap();
@@ -88,7 +88,7 @@ mod tests {
         assert!(share.is_kept());
         share.gave(2, -2);
         assert!(!share.is_kept());
-        // Whoever is above the last has its turn when the round begins anew.
+        // Classes above the last one get their claim when the cycle begins anew.
         assert_eq!(share.below(2), [-2, 2]);
         assert_eq!(share.below(-3), [-3, -3]);
     }

@@ -39,7 +39,7 @@ pub fn plain(value: &Value) -> Cow<'_, str> {
     }
 }
 
-/// Shortens what a user wrote so that it fits into a message.
+/// Shortens a user's text so that it fits into a message.
 pub fn excerpt(text: &str) -> Cow<'_, str> {
     const CHARS: usize = 60;
     match text.char_indices().nth(CHARS) {

@@ -1,12 +1,12 @@
-//! How large and how deep a value is. Whatever comes into a run, or is put together in it, is weighed first: a
-//! journal must be able to read back what it took, and no definition may fill the memory.
+//! Weight: size and depth of a value. Values that come into a run, or are put together in it, are weighed first: a
+//! journal must be able to read back every stored value, and no definition may fill the memory.
 
 use serde_json::Value;
 
 use crate::limits::{SHARED_BYTES, VALUE_DEPTH};
 use crate::reference::{Facts, Ref};
 
-/// What is too much about a value.
+/// The limit that a value exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Excess {
     #[error("is nested deeper than {VALUE_DEPTH} levels")]
@@ -47,7 +47,7 @@ fn weigh_within(value: &Value, most: usize) -> Result<usize, Excess> {
     Ok(bytes)
 }
 
-/// The bytes of what these references point at together, if it is small enough to be put together.
+/// The bytes of the values of these references together, if they are small enough to be put together.
 pub fn weigh_refs(refs: &[&Ref], facts: &dyn Facts) -> Result<usize, Excess> {
     let mut left = SHARED_BYTES;
     for reference in refs {

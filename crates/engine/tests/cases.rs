@@ -1,17 +1,17 @@
-//! Plays `tests/cases/**/*.case`: a sentence, a definition, inputs, and what must come of them. A new rule of the
+//! Plays `tests/cases/**/*.case`: a sentence, a definition, inputs, and the expected results. A new rule of the
 //! engine is a new file. `UPDATE=1` rewrites the recorded lines (`>`, `!`, `x`); the `=` lines are written by hand.
 //!
 //! ```text
-//! # One sentence that says what this proves.
+//! # One sentence that names the rule.
 //! {definition, JSON or YAML}
 //! < 0 start {"params": {"x": 1}}     an input at a time
-//! <~ 0 start                         the same, when what it leads to is too long to write down
+//! <~ 0 start                         the same, when its events are too long to write down
 //! > entered a visit=1                an event
 //! ! call a fence=1 …                 an effect
 //! x why it was refused
-//! = status completed                 what must hold now
-//! = saw entered b                    what the last input must have led to
-//! = plan rerun a => a runs, b kept | calls 1-1 | cost 0-0+0
+//! = status completed                 must hold now
+//! = saw entered b                    must be among the events of the last input
+//! = dry-run rerun a => a runs, b kept | calls 1-1 | cost 0-0+0
 //! ```
 //!
 //! After every input the journal is replayed and the snapshot read back: both must give the very same state.

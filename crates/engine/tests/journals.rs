@@ -1,5 +1,5 @@
 //! Journals that were stored once replay for ever: `tests/journals/*.json` hold a definition, the entries as they
-//! were stored, and what came of them. They are never rewritten. `RECORD=1` adds files for events and kinds of nodes
+//! were stored, and their expected states. They are never rewritten. `RECORD=1` adds files for events and kinds of nodes
 //! that none of them has yet.
 
 #![allow(clippy::unwrap_used, unreachable_pub, dead_code, reason = "a test stops at once and has no users")]
@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 use windlass_engine::definition::{Strictness, compile_value};
 use windlass_engine::event::Event;
 use windlass_engine::journal::{Entry, JournalError, VERSION};
-use windlass_engine::plan::{Body, Branches, Kind, Plan, Scope};
+use windlass_engine::plan::{Body, Branches, NodeKind, Plan, Scope};
 use windlass_engine::run::Run;
 use windlass_engine::time::Timestamp;
 
@@ -61,7 +61,7 @@ const KINDS: [&str; 11] =
 #[derive(Serialize, Deserialize)]
 struct Fixture {
     definition: Value,
-    /// As stored: what `Entry::encode` wrote.
+    /// As stored: the bytes of `Entry::encode`.
     entries: Vec<Value>,
     expect: Value,
 }
@@ -96,7 +96,7 @@ fn replayed(fixture: &Fixture) -> (std::sync::Arc<Plan>, Run) {
     (plan, run)
 }
 
-/// What people see of a run: its status, its shared state, and the status of every place it has been to.
+/// The visible state of a run: its status, its shared state, and the status of every node it has been to.
 fn digest(plan: &Plan, run: &Run, journal: &[(Timestamp, Event)]) -> Value {
     let state = world::picture(run);
     let nodes: Map<String, Value> = journal
@@ -151,24 +151,24 @@ fn kind_at(scope: &Scope, path: &str) -> Option<&'static str> {
     let (_, node) = scope.node(key)?;
     if rest.is_empty() {
         return Some(match &node.kind {
-            Kind::Call(_) => "call",
-            Kind::Choice(_) => "choice",
-            Kind::Fan(_) => "fan",
-            Kind::Sub(_) => "sub",
-            Kind::Loop(_) => "loop",
-            Kind::Timer(_) => "timer",
-            Kind::Wait(_) => "wait",
-            Kind::Approval(_) => "approval",
-            Kind::Compute(_) => "compute",
-            Kind::Pass => "pass",
-            Kind::Return => "return",
+            NodeKind::Call(_) => "call",
+            NodeKind::Choice(_) => "choice",
+            NodeKind::Fan(_) => "fan",
+            NodeKind::Sub(_) => "sub",
+            NodeKind::Loop(_) => "loop",
+            NodeKind::Timer(_) => "timer",
+            NodeKind::Wait(_) => "wait",
+            NodeKind::Approval(_) => "approval",
+            NodeKind::Compute(_) => "compute",
+            NodeKind::Pass => "pass",
+            NodeKind::Return => "return",
         });
     }
     let inner = |rest: &'_ str| rest.split_once('/').map(|(_, rest)| rest.to_owned());
     match &node.kind {
-        Kind::Sub(sub) => kind_at(&sub.scope, rest),
-        Kind::Loop(repeat) => kind_at(&repeat.body, &inner(rest)?),
-        Kind::Fan(fan) => {
+        NodeKind::Sub(sub) => kind_at(&sub.scope, rest),
+        NodeKind::Loop(repeat) => kind_at(&repeat.body, &inner(rest)?),
+        NodeKind::Fan(fan) => {
             let index: usize = rest.split('/').next()?.parse().ok()?;
             let branch = match &fan.branches {
                 Branches::Fixed(list) => list.get(index)?,
@@ -235,7 +235,7 @@ fn fields_nobody_knows_are_passed_over() {
     }
 }
 
-/// Adds journals of random games for what no file has yet. Never touches a file that is there.
+/// Adds journals of random games for events that no file has yet. Never touches an existing file.
 fn record() {
     #[expect(clippy::disallowed_methods, reason = "the test is told from outside to record")]
     if std::env::var_os("RECORD").is_none() {

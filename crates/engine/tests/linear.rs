@@ -55,6 +55,6 @@ fn twice_the_nodes_or_turns_are_twice_the_journal() {
 fn branches_share_the_parameters_of_their_run() {
     for definition in [shapes::foreach_calls(), shapes::foreach_with_params()] {
         let plan = plan_of(&definition);
-        assert_eq!(Play::to_end(&plan, items(20_000)).run.fence, 20_000);
+        assert_eq!(Play::to_end(&plan, items(20_000)).run.fence.0, 20_000);
     }
 }

@@ -1,4 +1,4 @@
-//! What holds for every run: random definitions of all three forms, random inputs, and an oracle that counts along.
+//! Properties of every run: random definitions of all three forms, random inputs, and an oracle that counts along.
 //! See `support/game.rs` for the promises.
 
 #![allow(clippy::unwrap_used, unreachable_pub, dead_code, reason = "a test stops at once and has no users")]
@@ -17,10 +17,11 @@ mod world;
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use windlass_engine::counter::Fence;
 use windlass_engine::definition::{Strictness, compile_value};
 use windlass_engine::effect::Effect;
 use windlass_engine::event::Start;
-use windlass_engine::input::{Given, Input, Outcome};
+use windlass_engine::input::{CallOutcome, Given, Input};
 use windlass_engine::retry::{Fault, FaultKind};
 
 /// How many games are played; `PROPTEST_CASES` asks for more.
@@ -91,12 +92,12 @@ fn a_retried_branch_has_keys_of_its_own() {
     let definition = serde_json::json!({"start": "f", "edges": [], "nodes": {
         "f": {"kind": "parallel", "parallel_services": ["x"], "cost": 5}}});
     let plan = compile_value(&definition, Strictness::Strict).plan.unwrap();
-    let mut world = world::World::of(plan);
+    let mut world = world::TestRun::of(plan);
     let start = Start { account: Some("acc".to_owned()), ..Start::default() };
     let fail = Input::CallEnded {
         node: "f/0".into(),
-        fence: 1,
-        outcome: Outcome::Failed(Fault::new(FaultKind::Error, "no").permanent()),
+        fence: Fence(1),
+        outcome: CallOutcome::Failed(Fault::new(FaultKind::Error, "no").permanent()),
         worker: None,
     };
     for input in [Input::Start(Box::new(start)), fail, Input::Retry] {

@@ -1,5 +1,5 @@
-//! Throws random inputs at every flow of `tests/cases`: late, doubled, contradictory and out of place. Whatever
-//! comes, the journal replays to the same state, money moves once, an open run waits for something, and a run
+//! Throws random inputs at every flow of `tests/cases`: late, doubled, contradictory and out of place. After every
+//! input, the journal replays to the same state, money moves once, an open run waits for something, and a run
 //! that is answered ends. `SEEDS=1000 FLOWS=loop` looks harder at some.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -14,16 +14,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use windlass_engine::counter::Fence;
 use windlass_engine::definition::{Strictness, compile};
-use windlass_engine::event::{Event, OnShort, Start};
-use windlass_engine::input::{Given, Input, Outcome};
+use windlass_engine::event::{Event, InsufficientFundsAction, Start};
+use windlass_engine::input::{CallOutcome, Given, Input};
 use windlass_engine::money::Bill;
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::{Exec, Plan};
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::run::state::Status;
 use windlass_engine::time::Timestamp;
-use world::World;
+use world::TestRun;
 
 const SEEDS: u64 = 5;
 const INPUTS: u64 = 40;
@@ -93,19 +94,19 @@ fn collect(dir: &Path, files: &mut Vec<PathBuf>) {
 }
 
 struct Storm {
-    world: World,
+    world: TestRun,
     start: Value,
     seed: u64,
     now: i64,
-    /// Child runs that have not told their end: each does once, also when nobody waits for it any more.
-    children: BTreeMap<u64, NodePath>,
+    /// Child runs that have not reported their end: each does once, also when its parent no longer waits.
+    children: BTreeMap<Fence, NodePath>,
     told: Vec<String>,
 }
 
 impl Storm {
     fn new(plan: Arc<Plan>, start: Value, seed: u64) -> Storm {
         Storm {
-            world: World::of(plan),
+            world: TestRun::of(plan),
             start,
             seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             now: 0,
@@ -130,7 +131,8 @@ impl Storm {
         start.manual = self.chance(15);
         start.account = self.chance(70).then(|| "acme".to_owned());
         start.budget = self.chance(20).then_some(60);
-        start.on_short_balance = if self.chance(50) { OnShort::Wait } else { OnShort::Fail };
+        start.on_short_balance =
+            if self.chance(50) { InsufficientFundsAction::Wait } else { InsufficientFundsAction::Fail };
         self.submit(Input::Start(Box::new(start)))?;
         if self.world.run.status == Status::Pending {
             return Ok(());
@@ -146,7 +148,7 @@ impl Storm {
     fn submit(&mut self, input: Input) -> Result<(), String> {
         let mut given = Given::at(Timestamp(self.now));
         if self.chance(10) {
-            given.short = self.places().into_iter().collect();
+            given.insufficient_funds = self.places().into_iter().collect();
         }
         self.tell(&input, &given)
     }
@@ -208,24 +210,24 @@ impl Storm {
         let calls = self.world.run.open_calls(&self.world.plan);
         let n = calls.len() as u64;
         let (node, mut fence) = match n {
-            0 => (self.place(), 1),
+            0 => (self.place(), Fence(1)),
             n => {
                 let (node, fence, _) = calls[self.roll(n) as usize].clone();
                 (node, fence)
             }
         };
         if self.chance(10) {
-            fence = fence.saturating_sub(1);
+            fence = Fence(fence.0.saturating_sub(1));
         }
         let outcome = match self.roll(12) {
-            0 => Outcome::Failed(Fault::new(FaultKind::Error, "no")),
-            1 => Outcome::Failed(Fault::new(FaultKind::Transport, "reset")),
-            2 => Outcome::Failed(Fault::new(FaultKind::Error, "never").permanent()),
-            3 => Outcome::Suspended { memo: json!("job"), recheck_ms: self.chance(50).then_some(500) },
-            4 => Outcome::WorkerLost,
-            5 => Outcome::ServerLost,
-            6 if self.chance(30) => Outcome::Canceled,
-            _ => Outcome::Done(Arc::new(self.value())),
+            0 => CallOutcome::Failed(Fault::new(FaultKind::Error, "no")),
+            1 => CallOutcome::Failed(Fault::new(FaultKind::Transport, "reset")),
+            2 => CallOutcome::Failed(Fault::new(FaultKind::Error, "never").permanent()),
+            3 => CallOutcome::Suspended { memo: json!("job"), recheck_ms: self.chance(50).then_some(500) },
+            4 => CallOutcome::WorkerLost,
+            5 => CallOutcome::ServerLost,
+            6 if self.chance(30) => CallOutcome::Canceled,
+            _ => CallOutcome::Done(Arc::new(self.value())),
         };
         if self.children.contains_key(&fence) {
             return child_ended(node, fence, outcome);
@@ -274,7 +276,7 @@ impl Storm {
                 return self.world.check().map_err(|error| self.story(&error));
             }
             let calls = self.world.run.open_calls(&self.world.plan);
-            let done = || Outcome::Done(Arc::new(json!({"go": true, "n": 3})));
+            let done = || CallOutcome::Done(Arc::new(json!({"go": true, "n": 3})));
             let input = if let Some((fence, node)) = self.children.first_key_value() {
                 child_ended(node.clone(), *fence, done())
             } else if self.world.run.status == Status::Paused {
@@ -311,15 +313,17 @@ impl Storm {
     }
 }
 
-fn child_ended(node: NodePath, fence: u64, outcome: Outcome) -> Input {
+fn child_ended(node: NodePath, fence: Fence, outcome: CallOutcome) -> Input {
     // A child run completes, fails or is cancelled: it is never lost, and never waits for a report.
     let outcome = match outcome {
-        Outcome::Suspended { .. } | Outcome::WorkerLost | Outcome::ServerLost => Outcome::Canceled,
-        ended @ (Outcome::Done(_) | Outcome::Failed(_) | Outcome::Canceled) => ended,
+        CallOutcome::Suspended { .. } | CallOutcome::WorkerLost | CallOutcome::ServerLost => {
+            CallOutcome::Canceled
+        }
+        ended @ (CallOutcome::Done(_) | CallOutcome::Failed(_) | CallOutcome::Canceled) => ended,
     };
     Input::ChildEnded { node, fence, outcome: Some(outcome), bill: Bill { estimated: 3, actual: 1 } }
 }
 
-fn is_grant(event: &Event, of: u64) -> bool {
+fn is_grant(event: &Event, of: Fence) -> bool {
     matches!(event, Event::Granted { fence, .. } if *fence == of)
 }

@@ -1,24 +1,26 @@
-//! Hands out. Who gets which job next; it may lose everything and nothing breaks.
+//! Dispatch of jobs: which claim gets which job next. It may lose all its state without harm.
 //!
-//! The store is the truth about jobs. [`Dispatch`] is an index over it, in memory: which jobs can be claimed and in
-//! which order, who waits for one, and when time will change something about a job. It is told what became durable
-//! and never decides anything; a job that it hands out wrongly is refused by the store, and one that it does not know
-//! of is found there.
+//! The store is the source of truth. [`Dispatcher`] is an index over it in memory: ready jobs in dispatch order, claims
+//! that wait, and the times at which jobs need attention. The runtime tells it of every durable change. It decides
+//! nothing: the store rejects a job that was dispatched wrongly, and has the jobs that the index does not know.
 
 mod timers;
 
-mod line;
-mod list;
-mod lists;
-mod runs;
+mod ready_list;
+mod ready_lists;
+mod run_jobs;
+mod wait_queue;
 
-mod gate;
-mod view;
+mod limited_ready_list;
+mod queue_limiter;
 
 mod index;
 
-mod dispatch;
+mod dispatcher;
 
 pub mod redis;
 
-pub use dispatch::{Answer, Dispatch, Fill, Limits, Query, Question, Take, Taken, Turn, Waiter};
+pub use dispatcher::{
+    ClaimQuery, DispatchLimits, Dispatcher, QueueTurn, StoreRead, StoreReadQuery, StoreReadResult,
+    TakeResult, TakenJobs, Waiter,
+};

@@ -1,39 +1,38 @@
-//! Redis as the place where ready jobs wait: which server gets which of them next.
+//! Ready jobs in Redis: it decides which server gets which job next.
 //!
-//! It holds ids and nothing that is true only there: the store refuses whatever is handed out in vain, and has what is
-//! missing here. So everything may be lost, be there twice or be nonsense. Lists are moved by scripts, each as a whole,
-//! so that of two who pop none gets what the other got.
+//! Redis holds job ids and no truth: the store rejects a job that was dispatched wrongly, and has the jobs that are
+//! missing in Redis. Its contents may be lost, duplicated or corrupt. Scripts change the lists atomically, so that two
+//! pops never return the same job.
 //!
-//! What there is to see (`docs/redis.md`): `queue:{name}:ready` and `queue:{name}:ready:{priority}` are lists of job
-//! ids, `queue:{name}:delayed` has those that are due later, `queue:{name}:dlq` dead letters, `lease:{attempt}` whoever
-//! has a job, `worker:{id}:heartbeat` who lives. `queue:{name}:priorities` says which lists there are,
-//! `queue:{name}:more` from which priority on downwards the store has jobs that no list has, and `queue:{name}:runs`
-//! whose turn it is among the classes of runs.
+//! The keys are described in `docs/redis.md`: `queue:{name}:ready` and `queue:{name}:ready:{priority}` are lists of job
+//! ids, `queue:{name}:delayed` has jobs that are due later, `queue:{name}:dlq` dead letters, `lease:{attempt}` the
+//! worker of an attempt, `worker:{id}:heartbeat` the heartbeat of a worker. `queue:{name}:priorities` names the lists,
+//! `queue:{name}:more` the priority from which downwards the store has more jobs than the lists, and
+//! `queue:{name}:runs` the fair share of classes of runs.
 
 mod address;
+mod connection;
 #[cfg(any(test, feature = "fixture"))]
-pub mod fixture;
-mod link;
-mod moves;
+pub mod test_server;
+mod update;
 
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ErrorKind, PushInfo, PushKind, Value};
 
-pub use address::Address;
-pub use link::{Link, Look, Popped};
-pub use moves::{Move, Spot};
+pub use address::RedisAddress;
+pub use connection::{PoppedJobs, ReadyCounts, RedisConnection};
+pub use update::{ReadyEntry, RedisUpdate};
 
-pub use crate::runs::{HIGHEST, LOWEST};
+pub use crate::run_jobs::{HIGHEST, LOWEST};
 
-/// How long it may take to connect, and how long an answer: whoever claims waits no longer than this for a Redis that
-/// does not answer.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// What the scripts need: `LPOP` of several came by then.
-const OLDEST: (u32, u32) = (6, 2);
+/// The time limit of a connection attempt and of an answer: a claim waits no longer for a Redis that does not answer.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// The oldest supported version: the first with an `LPOP` of several elements.
+const VERSION_MIN: (u32, u32) = (6, 2);
 
-/// What is wrong with Redis, and what to do about it.
+/// A problem with Redis, with its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RedisError(String);
@@ -48,19 +47,19 @@ impl RedisError {
     }
 }
 
-/// What Redis says by itself.
+/// A message of Redis.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
-    /// So many jobs of a queue can be popped.
+pub enum RedisEvent {
+    /// `n` jobs of a queue can be popped.
     Ready { queue: String, n: usize },
-    /// The connection is gone.
+    /// The connection is lost.
     Gone,
 }
 
-/// Where Redis is.
+/// A Redis server to connect to.
 #[derive(Clone)]
 pub struct Redis {
-    address: Address,
+    address: RedisAddress,
     client: Client,
 }
 
@@ -71,21 +70,24 @@ impl std::fmt::Debug for Redis {
 }
 
 impl Redis {
-    /// Reads an address; nobody is connected to.
+    /// Parses an address without connecting.
     pub fn at(address: &str) -> Result<Redis, RedisError> {
         let (address, info) = address::read(address)?;
         let client = Client::open(info).map_err(|error| RedisError::of(&error))?;
         Ok(Redis { address, client })
     }
 
-    /// Where it is, without what is secret.
-    pub fn address(&self) -> &Address {
+    /// The address without secrets.
+    pub fn address(&self) -> &RedisAddress {
         &self.address
     }
 
-    /// Connects, and says what is wrong if that cannot be: it must answer, be new enough and take what is written.
-    /// What Redis says by itself is told to `heard`, which must not block.
-    pub async fn connect(&self, heard: impl Fn(Heard) + Send + Sync + 'static) -> Result<Link, RedisError> {
+    /// Connects and checks that Redis answers, is new enough and accepts writes; otherwise the error names the remedy.
+    /// `heard` gets the messages of Redis and must not block.
+    pub async fn connect(
+        &self,
+        heard: impl Fn(RedisEvent) + Send + Sync + 'static,
+    ) -> Result<RedisConnection, RedisError> {
         let push = move |info: PushInfo| -> Result<(), ()> {
             if let Some(what) = read(&info) {
                 heard(what);
@@ -93,19 +95,19 @@ impl Redis {
             Ok(())
         };
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(PATIENCE))
-            .set_response_timeout(Some(PATIENCE))
+            .set_connection_timeout(Some(TIMEOUT))
+            .set_response_timeout(Some(TIMEOUT))
             .set_push_sender(push);
         let connecting = self.client.get_multiplexed_async_connection_with_config(&config);
-        // What listens there and never answers has no say in how long this takes.
-        let connected = tokio::time::timeout(PATIENCE.saturating_mul(2), connecting).await;
+        // A peer that accepts connections and never answers must not block the start.
+        let connected = tokio::time::timeout(TIMEOUT.saturating_mul(2), connecting).await;
         let mut connection = match connected {
             Ok(Ok(connection)) => connection,
             Ok(Err(error)) => return Err(self.unreachable(&error)),
             Err(_) => return Err(self.silent()),
         };
         self.check_version(&mut connection).await?;
-        let link = Link::new(connection, self.address.prefix());
+        let connection = RedisConnection::new(connection, self.address.prefix());
         let refused = |error: RedisError| {
             RedisError(format!(
                 "Redis at {} does not let this server write ({error}): name the primary, a user with the rights to all \
@@ -113,9 +115,9 @@ impl Redis {
                 self.address
             ))
         };
-        link.check_rights().await.map_err(refused)?;
-        link.subscribe().await.map_err(refused)?;
-        Ok(link)
+        connection.check_rights().await.map_err(refused)?;
+        connection.subscribe().await.map_err(refused)?;
+        Ok(connection)
     }
 
     async fn check_version(&self, connection: &mut MultiplexedConnection) -> Result<(), RedisError> {
@@ -125,17 +127,18 @@ impl Redis {
             Ok(text) => text,
             Err(error) => return Err(self.unreachable(&error)),
         };
-        let told = text.lines().find_map(|line| line.strip_prefix("redis_version:")).unwrap_or_default();
+        let told =
+            text.lines().find_map(|wait_queue| wait_queue.strip_prefix("redis_version:")).unwrap_or_default();
         let mut numbers = told.trim().split('.').map(|part| part.parse::<u32>().unwrap_or(0));
         let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-        if version < OLDEST {
+        if version < VERSION_MIN {
             return Err(self.too_old(told.trim()));
         }
         Ok(())
     }
 
     fn too_old(&self, version: &str) -> RedisError {
-        let (major, minor) = OLDEST;
+        let (major, minor) = VERSION_MIN;
         RedisError(format!(
             "Redis at {} is too old (version {version}): {major}.{minor} or later is needed",
             self.address
@@ -149,7 +152,7 @@ impl Redis {
         ))
     }
 
-    /// Why there is no connection.
+    /// The reason why there is no connection.
     fn unreachable(&self, error: &redis::RedisError) -> RedisError {
         let (place, told) = (&self.address, error.to_string());
         let is_refused = ["WRONGPASS", "NOAUTH", "NOPERM"].into_iter().any(|code| told.contains(code));
@@ -176,14 +179,14 @@ impl Redis {
     }
 }
 
-/// What a message says, if it is one of ours.
-fn read(info: &PushInfo) -> Option<Heard> {
+/// Parses a message of Redis; `None` if it is not one of ours.
+fn read(info: &PushInfo) -> Option<RedisEvent> {
     match info.kind {
-        PushKind::Disconnection => Some(Heard::Gone),
+        PushKind::Disconnection => Some(RedisEvent::Gone),
         PushKind::Message => {
             let Some(Value::BulkString(text)) = info.data.get(1) else { return None };
             let (n, queue) = std::str::from_utf8(text).ok()?.split_once(':')?;
-            Some(Heard::Ready { queue: queue.to_owned(), n: n.parse().ok()? })
+            Some(RedisEvent::Ready { queue: queue.to_owned(), n: n.parse().ok()? })
         }
         _ => None,
     }

@@ -1,34 +1,36 @@
-//! The audit: who asked for which change, and what came of it.
+//! The audit: one row per change that was asked for, with the caller and the answer.
 
 use serde_json::Value;
 use uuid::Uuid;
 use windlass_engine::id::CommandId;
+use windlass_store::audit::AuditRow;
 use windlass_store::commit::Commit;
-use windlass_store::record::AuditRow;
 
+use crate::part::RuntimePart;
 use crate::{Runtime, RuntimeError};
 
 /// A line to be added to the audit.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct AuditNote {
     pub who: String,
-    /// What was asked for: `run.cancel`.
+    /// The action: `run.cancel`.
     pub what: String,
-    /// What it was asked of.
+    /// The id or name of the thing that it changes.
     pub subject: String,
     pub detail: Value,
 }
 
 impl Runtime {
-    /// Adds a line to the audit; it is durable when this ends. A server that drains takes it too: what it is about has
-    /// happened.
-    pub async fn note(&self, line: Line) -> Result<(), RuntimeError> {
+    /// Adds a line to the audit; it is durable when this returns. A draining server takes it too, because the change
+    /// that it describes has happened.
+    pub async fn note(&self, line: AuditNote) -> Result<(), RuntimeError> {
         let now = self.clock().now();
-        let Line { who, what, subject, detail } = line;
+        let AuditNote { who, what, subject, detail } = line;
         let row = AuditRow { at: now, who, what, subject, detail };
-        let commit = Commit { audit: vec![row], ..Commit::new(CommandId::new(Uuid::now_v7()), now) };
+        let commit =
+            Commit { audit: vec![row], ..Commit::new(self.project(), CommandId::new(Uuid::now_v7()), now) };
         let runtime = self.clone();
-        // To its end, whoever goes away meanwhile: nobody asks for it again.
-        Ok(self.to_the_end(async move { runtime.commit_looked_up(commit).await }).await??)
+        // On a task of its own: the handler may be dropped, and no caller repeats this write.
+        Ok(self.to_the_end(async move { runtime.ctx().commit_looked_up(commit).await }).await??)
     }
 }

@@ -21,17 +21,17 @@ impl Clock {
         Timestamp(self.latest.fetch_max(now, Ordering::Relaxed).max(now))
     }
 
-    /// Somebody whose time counts said it was `told`, within the time that asking took.
+    /// Follows the store's clock: it said `told`, within the time that asking took.
     pub(crate) fn agree(&self, told: Timestamp, took: Duration) {
         let took = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);
         let behind = told.0.saturating_add(took / 2).saturating_sub(system_ms());
-        // What asking took is not known better.
+        // The round trip bounds the error.
         if behind.abs_diff(self.behind.load(Ordering::Relaxed)) > took.unsigned_abs() {
             self.behind.store(behind, Ordering::Relaxed);
         }
     }
 
-    /// Never tell a time before this one: what is stored may come from a clock that ran ahead.
+    /// Never returns a time before this one: stored times may come from a clock that ran ahead.
     pub fn not_before(&self, at: Timestamp) {
         self.latest.fetch_max(at.0, Ordering::Relaxed);
     }
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_agrees_more_closely_than_asking_takes() {
+    fn clocks_agree_no_more_closely_than_the_round_trip() {
         let clock = Clock::default();
         clock.agree(Timestamp(system_ms()).after(40), Duration::from_secs(1));
         assert_eq!(clock.behind.load(Ordering::Relaxed), 0);

@@ -1,4 +1,4 @@
-//! What can go wrong, named for what whoever asked does next.
+//! Errors of the runtime, one variant per next step of the caller.
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ pub enum SubmitError {
     /// The run says no; nothing was lost.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// What the input went along with (a job, a message) is no longer so: look again.
+    /// The job, message or schedule in the same commit has changed: read it again.
     #[error("it was decided elsewhere meanwhile: look again")]
     Outdated,
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
 }
 
-/// Why the server could not do what was asked.
-#[derive(Debug, thiserror::Error)]
+/// Why the server could not serve the request.
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum RuntimeError {
     /// Too much waits already: come back after this time.
     #[error("too much work waits: try again in {} ms", .retry_after.as_millis())]
@@ -39,37 +39,9 @@ pub enum RuntimeError {
     /// A stored journal cannot be read.
     #[error("the journal of {run} cannot be read: {reason}")]
     Journal { run: RunId, reason: String },
-    /// A mistake in this program; what is stored is whole.
+    /// A bug in this program; the store is intact.
     #[error("the server made a mistake while it worked on this: try again, and report it")]
     Broken,
-}
-
-impl RuntimeError {
-    /// The same error for somebody else who waits for the same thing.
-    pub(crate) fn again(&self) -> Self {
-        match self {
-            RuntimeError::Busy { retry_after } => RuntimeError::Busy { retry_after: *retry_after },
-            RuntimeError::Draining => RuntimeError::Draining,
-            RuntimeError::Store(error) => RuntimeError::Store(same(error)),
-            RuntimeError::Definition(problems) => RuntimeError::Definition(problems.clone()),
-            RuntimeError::Journal { run, reason } => {
-                RuntimeError::Journal { run: *run, reason: reason.clone() }
-            }
-            RuntimeError::Broken => RuntimeError::Broken,
-        }
-    }
-}
-
-/// The same error for somebody else who waits for the same thing.
-pub(crate) fn same(error: &StoreError) -> StoreError {
-    match error {
-        StoreError::Refused(refusal) => StoreError::Refused(refusal.clone()),
-        StoreError::Corrupt(reason) => StoreError::Corrupt(reason.clone()),
-        StoreError::Conflict { what, expected, found } => {
-            StoreError::Conflict { what: what.clone(), expected: *expected, found: *found }
-        }
-        StoreError::Unavailable(source) => StoreError::Unavailable(source.to_string().into()),
-    }
 }
 
 fn list(problems: &[Problem]) -> String {

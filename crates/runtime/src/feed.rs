@@ -1,4 +1,4 @@
-//! What has just become durable, for whoever watches: live streams, and callers that wait for an end.
+//! Durable changes of runs, for watchers: live streams, and callers that wait for the end of a run.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,12 +13,12 @@ use windlass_store::run::RunStatus;
 
 /// Changes that a slow watcher may be behind before it has to look into the store.
 const BEHIND_MAX: usize = 4_096;
-/// Runs of which it is remembered what was told last.
+/// Runs with a remembered last change.
 const TOLD_MAX: usize = 10_000;
 
 /// One durable entry of a run's journal.
 #[derive(Debug, Clone)]
-pub struct Change {
+pub struct RunUpdate {
     pub run: RunId,
     pub flow: FlowId,
     /// The number of the entry.
@@ -29,18 +29,18 @@ pub struct Change {
     pub node: Option<NodePath>,
 }
 
-/// What becomes durable, as somebody who watches hears it.
+/// Durable changes, as one watcher receives them.
 #[derive(Debug)]
-pub struct Changes(broadcast::Receiver<Option<Arc<Change>>>);
+pub struct RunUpdates(broadcast::Receiver<Option<Arc<RunUpdate>>>);
 
-impl Changes {
-    /// The next change. `Lagged` = some were missed, here or because nobody heard of them: look into the store.
-    pub async fn recv(&mut self) -> Result<Arc<Change>, RecvError> {
+impl RunUpdates {
+    /// The next change. `Lagged` = some were missed, by this watcher or by the server: read the store.
+    pub async fn recv(&mut self) -> Result<Arc<RunUpdate>, RecvError> {
         self.0.recv().await?.ok_or(RecvError::Lagged(1))
     }
 }
 
-/// Somebody waits for the end of a run, until this is dropped.
+/// The wait for the end of a run, until this is dropped.
 pub(crate) struct EndOf<'a> {
     feed: &'a Feed,
     run: RunId,
@@ -61,35 +61,35 @@ impl Drop for EndOf<'_> {
     }
 }
 
-/// Tells changes to whoever watches.
+/// Sends changes to all watchers.
 #[derive(Debug)]
 pub(crate) struct Feed {
     /// `None` = something was missed.
-    all: broadcast::Sender<Option<Arc<Change>>>,
-    /// The entry that was told last, by run, where changes are heard of in two ways: from whoever made them, and from
+    all: broadcast::Sender<Option<Arc<RunUpdate>>>,
+    /// The last entry that was sent, by run, on a shared store: a change arrives twice there, from its commit and from
     /// the store.
     told: Option<Mutex<HashMap<RunId, u64>>>,
     ends: Mutex<HashMap<RunId, Vec<oneshot::Sender<RunStatus>>>>,
 }
 
 impl Feed {
-    pub(crate) fn new(is_alone: bool) -> Self {
-        let told = (!is_alone).then(Mutex::default);
+    pub(crate) fn new(is_shared: bool) -> Self {
+        let told = is_shared.then(Mutex::default);
         Feed { all: broadcast::channel(BEHIND_MAX).0, told, ends: Mutex::default() }
     }
 
     /// Everything from now on.
-    pub(crate) fn subscribe(&self) -> Changes {
-        Changes(self.all.subscribe())
+    pub(crate) fn subscribe(&self) -> RunUpdates {
+        RunUpdates(self.all.subscribe())
     }
 
-    /// Whether anybody wants to know what becomes of this run.
+    /// Whether a watcher follows this run.
     pub(crate) fn cares(&self, run: RunId) -> bool {
         self.all.receiver_count() > 0
             || self.ends.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&run)
     }
 
-    /// Runs whose end somebody waits for.
+    /// Runs with a caller that waits for the end.
     pub(crate) fn waited_for(&self) -> Vec<RunId> {
         self.ends.lock().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()
     }
@@ -98,14 +98,14 @@ impl Feed {
     pub(crate) fn end_of(&self, run: RunId) -> EndOf<'_> {
         let (sender, receiver) = oneshot::channel();
         let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever gave up waiting is forgotten by whoever comes next.
+        // Callers that gave up are removed here.
         let waiting = ends.entry(run).or_default();
         waiting.retain(|sender| !sender.is_closed());
         waiting.push(sender);
         EndOf { feed: self, run, receiver }
     }
 
-    /// Forgets those who stopped waiting for this end.
+    /// Removes callers that stopped waiting for this end.
     fn forget(&self, run: RunId) {
         let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(waiting) = ends.get_mut(&run) {
@@ -116,17 +116,17 @@ impl Feed {
         }
     }
 
-    pub(crate) fn tell(&self, change: impl FnOnce() -> Change) {
+    pub(crate) fn tell(&self, change: impl FnOnce() -> RunUpdate) {
         if self.all.receiver_count() > 0 {
             let change = change();
             if self.is_news(&change) {
-                // Nobody listening any more is no failure.
+                // An empty list of watchers is no error.
                 drop(self.all.send(Some(Arc::new(change))));
             }
         }
     }
 
-    fn is_news(&self, change: &Change) -> bool {
+    fn is_news(&self, change: &RunUpdate) -> bool {
         let Some(told) = &self.told else { return true };
         let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.get(&change.run).is_some_and(|seq| *seq >= change.seq) {
@@ -139,7 +139,7 @@ impl Feed {
         true
     }
 
-    /// Something was missed: whoever watches has to look into the store.
+    /// Changes were missed: watchers have to read the store.
     pub(crate) fn missed(&self) {
         drop(self.all.send(None));
     }

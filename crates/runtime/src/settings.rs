@@ -1,29 +1,55 @@
-//! What whoever starts the server decides.
+//! The settings of a server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use windlass_engine::plan::Script;
+use windlass_engine::project::Project;
 use windlass_queue::redis::Redis;
 
-use crate::function::Functions;
+use crate::calls::function::Functions;
+
+/// Which scripts a server runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScriptPolicy {
+    Off,
+    /// Only scripts that equal one of these, in every field: `windlass dev` runs those of its own examples.
+    Only(Arc<[Script]>),
+    All,
+}
+
+impl ScriptPolicy {
+    /// Why the server does not run the script; `None` = it does.
+    pub(crate) fn refusal(&self, script: &Script) -> Option<&'static str> {
+        match self {
+            ScriptPolicy::All => None,
+            ScriptPolicy::Off => Some("scripts are off: start the server with --allow-scripts"),
+            ScriptPolicy::Only(allowed) if allowed.contains(script) => None,
+            ScriptPolicy::Only(_) => Some(
+                "this server runs only the scripts of its own examples: start one with `windlass serve --allow-scripts`",
+            ),
+        }
+    }
+}
 
 /// Settings of one server. Every limit is there: nothing grows without bound.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// How people call this server.
     pub name: String,
-    /// Whether flows may run scripts on this machine.
-    pub allow_scripts: bool,
+    /// Which scripts flows may run on this machine.
+    pub scripts: ScriptPolicy,
     /// Whether workers at private addresses are called; loopback always is, link-local never.
     pub allow_worker_net: bool,
     /// How long a worker counts as alive after its last sign of life.
     pub worker_ttl: Duration,
-    /// How often workers are looked at.
+    /// How often workers are read from the store.
     pub worker_refresh: Duration,
-    /// The time limit of an attempt whose node names none.
+    /// The time limit of an attempt without one of its own.
     pub call_timeout: Duration,
     /// Calls of one service at once; others wait, the more urgent first.
     pub service_calls_max: usize,
-    /// Calls to one push worker at once, unless it told its capacity.
+    /// Calls to one push worker at once, unless it reported its capacity.
     pub worker_calls_max: usize,
     /// Runs kept in memory.
     pub hot_runs_max: usize,
@@ -33,8 +59,8 @@ pub struct Settings {
     pub inputs_max: usize,
     /// How long runs and jobs are kept after their end, at least an hour; `None` = for ever.
     pub retain_for: Option<Duration>,
-    /// Whether nobody else uses the store, so that what is in memory is the last word.
-    pub is_alone: bool,
+    /// The project that the server works for.
+    pub project: Project,
     /// Where ready jobs wait for whichever server pops them; `None` = in memory, over the store.
     pub redis: Option<Redis>,
     /// Functions that flows can call in this process.
@@ -47,7 +73,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             name: "windlass".to_owned(),
-            allow_scripts: false,
+            scripts: ScriptPolicy::Off,
             allow_worker_net: false,
             worker_ttl: Duration::from_secs(15),
             worker_refresh: Duration::from_secs(5),
@@ -58,7 +84,7 @@ impl Default for Settings {
             hot_run_idle: Duration::from_secs(5),
             inputs_max: 20_000,
             retain_for: Some(Duration::from_secs(30 * 24 * 3_600)),
-            is_alone: true,
+            project: Project::DEFAULT,
             redis: None,
             functions: Functions::built_in(),
             handlers_max: 64,

@@ -1,46 +1,55 @@
-//! How runs and calls go on this server: counted in memory as commits become durable, and forgotten when it stops.
+//! Activity of this server since it started: counters, recent rates and durations of queues, flows, nodes and calls.
 //!
-//! Nothing is ever scanned for it. Everything is bounded: of too many flows or nodes, those that were quiet longest
-//! are forgotten, and the totals of all keep what they did.
+//! Commits update it as they become durable, the API and `/metrics` read it. It never reads the store, and every map in
+//! it is bounded: beyond the limits, flows and queues without events for longest are evicted.
 
-mod counts;
-mod load;
-mod open;
+mod concurrency;
+mod counters;
+mod histogram;
+mod open_calls;
 mod process;
+mod queue_windows;
 mod state;
+mod window;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use prometheus::proto::Histogram as BucketCounts;
+use windlass_engine::counter::Fence;
 use windlass_engine::id::{FlowId, RunId};
 use windlass_engine::parallelism::Parallelism;
 use windlass_engine::path::NodePath;
 use windlass_engine::run::state::{Phase, Stage as WorkStage};
 use windlass_engine::time::Timestamp;
 use windlass_store::commit::JobChange;
-use windlass_store::project::moments::Moment;
+use windlass_store::projection::moments::Moment;
 
 use crate::Runtime;
-use crate::hot::Hot;
-use crate::queue::{QueueStats, Spread};
+use crate::part::RuntimePart;
+use crate::runs::cached_run::CachedRun;
 
-use counts::{Counts, Sums, node_stats};
-use open::Stands;
-pub use process::ProcessStats;
-pub use state::OTHERS;
-use state::{Jobs, State, Subject};
+use counters::{FlowCounters, node_activity};
+pub use histogram::{DurationStats, Percentiles};
+use open_calls::NodeProgress;
+pub use process::ProcessUsage;
+use queue_windows::QueueWindows;
+use state::{CallJobs, CommittedRun, StatsState};
+pub use window::{EventCounts, RecentActivity, WindowStats};
 
-/// What happened since the server started.
+/// The label of everything that is counted together. No node has this name: names neither are empty nor contain `/`.
+pub const OTHER_LABEL: &str = "/other";
+
+/// Events since the server started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
+pub struct ActivityTotals {
     pub runs_begun: u64,
     pub runs_completed: u64,
     pub runs_failed: u64,
     pub runs_canceled: u64,
-    /// Nodes, and branches of fans, that are over.
+    /// Nodes and branches of fans that ended.
     pub nodes_settled: u64,
-    /// Attempts that somebody was given.
+    /// Attempts that a worker or the server began.
     pub calls_begun: u64,
     pub calls_ok: u64,
     pub calls_failed: u64,
@@ -48,8 +57,8 @@ pub struct Totals {
     pub calls_suspended: u64,
 }
 
-impl Totals {
-    fn add(&mut self, other: &Totals) {
+impl ActivityTotals {
+    fn add(&mut self, other: &ActivityTotals) {
         for (count, more) in [
             (&mut self.runs_begun, other.runs_begun),
             (&mut self.runs_completed, other.runs_completed),
@@ -66,225 +75,267 @@ impl Totals {
     }
 }
 
-/// How things went, of one flow or of all.
+/// Activity of one flow, or of all.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FlowStats {
-    pub totals: Totals,
-    /// Of calls: created = a node is over, started = somebody was given one, and how attempts ended.
-    pub calls: QueueStats,
-    /// Of runs: created = begun; dead = cancelled.
-    pub runs: QueueStats,
-    /// Since the server started: how many, their times added up, and the spread. Of calls, from when somebody had
-    /// them.
-    pub call_ms: (u64, u64, Spread),
-    /// How long calls were in a queue before somebody had them.
-    pub wait_ms: (u64, u64, Spread),
-    pub run_ms: (u64, u64, Spread),
-    /// Of runs that were seen from their beginning to their end: the times of their calls, and their own.
-    pub whole_ms: (u64, u64),
-    /// Calls that somebody has, and the most that were at once.
-    pub n_open: u64,
-    pub n_open_max: u64,
+pub struct FlowActivity {
+    pub totals: ActivityTotals,
+    /// Calls: `created` counts nodes that ended, `started` attempts that began, the others the ends of attempts.
+    pub calls: RecentActivity,
+    /// Runs: `created` counts rounds that began, `dead` those that were canceled.
+    pub runs: RecentActivity,
+    /// From the start of an attempt to its end.
+    pub call_ms: DurationStats,
+    /// In a queue, before a worker claimed the call.
+    pub wait_ms: DurationStats,
+    pub run_ms: DurationStats,
+    /// The durations of calls, and of their rounds, for rounds that this server saw from start to end.
+    pub observed_call_ms: u64,
+    pub observed_run_ms: u64,
+    /// Calls in progress, now and at most.
+    pub running: u64,
+    pub running_max: u64,
 }
 
-/// How the attempts at one node went since the server started.
+/// Attempts at one node since the server started.
 #[derive(Debug, Clone, PartialEq)]
-pub struct NodeStats {
-    /// Its path, with `*` for the numbers of branches and turns.
+pub struct NodeActivity {
+    /// Its path, with `*` for the numbers of branches and iterations.
     pub node: String,
-    pub n_ok: u64,
-    pub n_failed: u64,
-    pub n_suspended: u64,
-    /// Attempts, from when somebody had them: how many, their times added up, and the spread.
-    pub ms: (u64, u64, Spread),
-    /// How long they were in a queue before that.
-    pub wait_ms: Spread,
-    /// How long the node took, from when somebody was first given it until it was over.
-    pub whole_ms: Spread,
+    pub succeeded: u64,
+    pub failed: u64,
+    pub suspended: u64,
+    /// From the start of an attempt to its end.
+    pub work_ms: DurationStats,
+    /// In a queue before that.
+    pub wait_ms: Percentiles,
+    /// From the first grant of the node to its end.
+    pub node_ms: Percentiles,
 }
 
-/// What the flows of one name did since the server started.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FlowSums {
-    pub totals: Totals,
-    pub n_open: u64,
-    pub call_ms: (u64, u64, Spread),
-    pub wait_ms: (u64, u64, Spread),
-    pub run_ms: (u64, u64, Spread),
-    pub nodes: Vec<NodeStats>,
+/// The flows of one name since the server started, as `/metrics` shows them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FlowMetrics {
+    pub totals: ActivityTotals,
+    pub running: u64,
+    pub wait_seconds: BucketCounts,
+    pub run_seconds: BucketCounts,
+    pub nodes: BTreeMap<String, NodeMetrics>,
 }
 
-/// How everything on this server went.
+/// One node since the server started, as `/metrics` shows it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct NodeMetrics {
+    pub succeeded: u64,
+    pub failed: u64,
+    pub suspended: u64,
+    pub work_seconds: BucketCounts,
+}
+
+/// Activity of this server.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ServerStats {
-    pub all: FlowStats,
-    pub last_10s: Parallelism,
-    pub last_minute: Parallelism,
-    pub last_hour: Parallelism,
-    /// Calls in queues that this server put there and nobody has yet.
-    pub n_queued: u64,
+pub struct ServerActivity {
+    pub calls: CallActivity,
     /// Runs in memory, calls that this server makes itself, inputs that wait to be decided.
     pub n_hot_runs: usize,
     pub n_own_calls: usize,
     pub n_inputs: usize,
-    /// Jobs that were handed out in vain: somebody else changed them in between, or had the turn at their queue.
+    /// Dispatched jobs that another server changed first, and those whose queue was another server's turn.
     pub n_claims_lost: u64,
     pub n_turns_lost: u64,
-    pub process: ProcessStats,
+    pub process: ProcessUsage,
 }
 
-/// Everything that is counted.
+/// Activity of all flows, and the calls in progress.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallActivity {
+    pub all: FlowActivity,
+    pub last_10s: Parallelism,
+    pub last_minute: Parallelism,
+    pub last_hour: Parallelism,
+    /// Calls that this server put into a queue and that no worker has claimed.
+    pub n_queued: u64,
+}
+
+/// The owner of all counters.
 #[derive(Debug)]
 pub(crate) struct Stats {
-    state: Mutex<State>,
+    state: Mutex<StatsState>,
+    queues: QueueWindows,
 }
 
 impl Stats {
     pub(crate) fn new(now: Timestamp) -> Self {
-        // So that it knows when the process began.
-        ProcessStats::read();
-        Stats { state: Mutex::new(State::new(now)) }
+        // The first reading fixes the start of the process.
+        ProcessUsage::read();
+        Stats { state: Mutex::new(StatsState::new(now)), queues: QueueWindows::default() }
     }
 
-    /// What became durable of a run, with the jobs of the commit.
-    pub(crate) fn follow(&self, hot: &Hot, moments: &[Moment], jobs: &[JobChange], now: Timestamp) {
+    /// Records a durable commit of a run, with the jobs of the commit.
+    pub(crate) fn record_run(&self, hot: &CachedRun, moments: &[Moment], jobs: &[JobChange], now: Timestamp) {
         if moments.is_empty() {
             return;
         }
         let (run, plan) = (&hot.run, &hot.plan);
-        let stands = |node: &NodePath| stands(run.place(plan, node).map(|place| place.phase));
+        let progress = |node: &NodePath| node_progress(run.place(plan, node).map(|place| place.phase));
         let is_call = |node: &NodePath| run.place(plan, node).is_some_and(|place| place.call.is_some());
-        let of = Subject {
+        let of = CommittedRun {
             run: run.id,
             created_at: run.created_at,
             round: run.round,
             flow: hot.flow,
             plan,
-            jobs: Jobs::of(run.id, jobs),
+            jobs: CallJobs::of(run.id, jobs),
             is_call: &is_call,
-            stands: &stands,
+            progress: &progress,
         };
-        self.lock().follow_all(&of, moments, now);
+        self.lock().record_all(&of, moments, now);
     }
 
-    /// Jobs that changed without a run being told.
-    pub(crate) fn jobs_moved(&self, changes: &[JobChange], now: Timestamp) {
+    /// Records durable changes of jobs for their queues.
+    pub(crate) fn record_jobs(&self, changes: &[JobChange], now: Timestamp) {
+        self.queues.record_changes(changes, now);
+    }
+
+    /// Records claimed jobs, each with its queue and the time for which it could have been claimed.
+    pub(crate) fn record_claims<'a>(&self, jobs: impl IntoIterator<Item = (&'a str, u64)>, now: Timestamp) {
+        self.queues.record_claims(jobs, now);
+    }
+
+    /// Records durable changes of jobs that carry calls and did not change their runs.
+    pub(crate) fn record_calls(&self, changes: &[JobChange], now: Timestamp) {
         let calls = changes.iter().filter_map(|change| Some((change.origin.call.as_ref()?, change)));
         let mut calls = calls.peekable();
         if calls.peek().is_none() {
             return;
         }
         let mut state = self.lock();
-        calls.for_each(|(call, change)| state.job_moved(call, change, now));
-        state.measure(now);
+        calls.for_each(|(call, change)| state.job_changed(call, change, now));
+        state.update_concurrency(now);
     }
 
     /// Another server has written to these runs.
-    pub(crate) fn doubt<'r>(&self, runs: impl IntoIterator<Item = &'r RunId>, now: Timestamp) {
+    pub(crate) fn invalidate<'r>(&self, runs: impl IntoIterator<Item = &'r RunId>, now: Timestamp) {
         let mut state = self.lock();
-        runs.into_iter().for_each(|run| state.doubt(*run, now));
+        runs.into_iter().for_each(|run| state.invalidate(*run, now));
     }
 
     /// Another server may have written to any run.
-    pub(crate) fn doubt_all(&self, now: Timestamp) {
-        self.lock().doubt_all(now);
+    pub(crate) fn invalidate_all(&self, now: Timestamp) {
+        self.lock().invalidate_all(now);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Counts may be wrong without harm, so that a panic elsewhere spoils nothing.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn stands(phase: Option<&Phase>) -> Stands {
-    let Some(phase) = phase.filter(|phase| phase.is_open()) else { return Stands::Over };
-    match phase.work().map(|work| &work.stage) {
-        Some(WorkStage::Granted { fence, .. }) => Stands::Granted(*fence),
-        Some(WorkStage::Backoff { .. } | WorkStage::Suspended { .. } | WorkStage::Parked { .. }) | None => {
-            Stands::Open
-        }
-    }
-}
-
-impl Runtime {
-    /// Forgets what was doubtful for too long.
-    pub(crate) fn tidy_stats(&self) {
-        let now = self.clock().now();
-        self.stats().lock().expire(now, |run, fence| self.calls().holds(run, fence));
+    /// Removes calls that were unconfirmed for too long, unless this server makes the call itself.
+    pub(crate) fn expire(&self, now: Timestamp, is_own_call: impl Fn(RunId, Fence) -> bool) {
+        self.lock().expire(now, is_own_call);
     }
 
-    /// How everything on this server went.
-    pub fn server_stats(&self) -> ServerStats {
-        self.tidy_stats();
-        let now = self.clock().now();
-        let mut state = self.stats().lock();
-        state.load.pass(now);
-        let State { all, load, open, .. } = &*state;
-        let stretches = [&load.last_10s, &load.last_minute, &load.last_hour].map(|ring| ring.stretch(now));
-        let [last_10s, last_minute, last_hour] = stretches;
-        let (all, n_queued) = (flow_stats(all, open.n_working(), now), open.n_queued());
-        drop(state);
-        ServerStats {
-            all,
-            last_10s,
-            last_minute,
-            last_hour,
-            n_queued,
-            n_hot_runs: self.mailboxes().len(),
-            n_own_calls: self.calls().len(),
-            n_inputs: self.mailboxes().n_waiting(),
-            n_claims_lost: self.jobs().lost.to_others.load(Ordering::Relaxed),
-            n_turns_lost: self.jobs().lost.turns.load(Ordering::Relaxed),
-            process: ProcessStats::read(),
+    /// Recent activity of a queue; empty if it was not used.
+    pub(crate) fn queue(&self, queue: &str, now: Timestamp) -> RecentActivity {
+        self.queues.activity(queue, now)
+    }
+
+    pub(crate) fn calls(&self, now: Timestamp) -> CallActivity {
+        let mut state = self.lock();
+        state.concurrency.advance(now);
+        let StatsState { all, concurrency, open, .. } = &*state;
+        CallActivity {
+            all: all.activity(open.n_working(), now),
+            last_10s: concurrency.last_10s.total(now),
+            last_minute: concurrency.last_minute.total(now),
+            last_hour: concurrency.last_hour.total(now),
+            n_queued: open.n_queued(),
         }
     }
 
-    /// How one flow went on this server; nothing of one that is not counted.
-    pub fn flow_stats(&self, flow: FlowId) -> (FlowStats, Vec<NodeStats>) {
-        self.tidy_stats();
-        let (now, state) = (self.clock().now(), self.stats().lock());
-        let n_open = state.open.of_flow(flow);
+    /// Activity of a flow and its nodes; empty if it has no counters of its own.
+    pub(crate) fn flow(&self, flow: FlowId, now: Timestamp) -> (FlowActivity, Vec<NodeActivity>) {
+        let state = self.lock();
+        let running = state.open.n_working_of(flow);
         match state.flows.get(&flow) {
-            Some(of) => (flow_stats(&of.counts, n_open, now), node_stats(&of.nodes)),
-            None => (flow_stats(&Counts::new(), n_open, now), Vec::new()),
+            Some(of) => (of.counters.activity(running, now), node_activity(&of.nodes)),
+            None => (FlowCounters::new().activity(running, now), Vec::new()),
         }
     }
 
-    /// All flows that are counted.
-    pub fn flows_with_stats(&self) -> Vec<FlowId> {
-        let mut flows: Vec<FlowId> = self.stats().lock().flows.keys().copied().collect();
+    /// The flows that have counters of their own.
+    pub(crate) fn flows(&self) -> Vec<FlowId> {
+        let mut flows: Vec<FlowId> = self.lock().flows.keys().copied().collect();
         flows.sort_unstable();
         flows
     }
 
-    /// What flows did since the server started, by name: several may have one. Those without a name here, and those
-    /// that are not counted by themselves any more, are one, called [`OTHERS`].
-    pub fn stats_by_name(&self, names: &HashMap<FlowId, String>) -> BTreeMap<String, FlowSums> {
-        self.tidy_stats();
-        let state = self.stats().lock();
-        state.by_name(names)
+    /// The sums of flows by name. Flows without a name here and evicted flows are summed as [`OTHER_LABEL`].
+    pub(crate) fn metrics(&self, names: &HashMap<FlowId, String>) -> BTreeMap<String, FlowMetrics> {
+        self.lock().metrics(names)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, StatsState> {
+        // A panic while it is held leaves at worst one commit half counted.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn flow_stats(counts: &Counts, n_open: u64, now: Timestamp) -> FlowStats {
-    let (calls, runs) = counts.stats(now);
-    let [call_ms, wait_ms, run_ms] = counts.durations();
-    let (whole_ms, n_open_max) = (counts.whole_ms, counts.n_open_max);
-    FlowStats { totals: counts.totals, calls, runs, call_ms, wait_ms, run_ms, whole_ms, n_open, n_open_max }
+fn node_progress(phase: Option<&Phase>) -> NodeProgress {
+    let Some(phase) = phase.filter(|phase| phase.is_open()) else { return NodeProgress::Ended };
+    match phase.work().map(|work| &work.stage) {
+        Some(WorkStage::Granted { fence, .. }) => NodeProgress::Granted(*fence),
+        Some(WorkStage::Backoff { .. } | WorkStage::Suspended { .. } | WorkStage::Parked { .. }) | None => {
+            NodeProgress::Open
+        }
+    }
 }
 
-impl State {
-    fn by_name(&self, names: &HashMap<FlowId, String>) -> BTreeMap<String, FlowSums> {
-        let mut sums: BTreeMap<&str, Sums> = BTreeMap::new();
+impl StatsState {
+    fn metrics(&self, names: &HashMap<FlowId, String>) -> BTreeMap<String, FlowMetrics> {
+        let mut metrics: BTreeMap<String, FlowMetrics> = BTreeMap::new();
         for (flow, of) in &self.flows {
-            let name = names.get(flow).map_or(OTHERS, String::as_str);
-            let n_open = self.open.of_flow(*flow);
-            sums.entry(name).or_insert_with(Sums::new).add(&of.counts, &of.nodes, n_open);
+            let name = names.get(flow).map_or(OTHER_LABEL, String::as_str);
+            let running = self.open.n_working_of(*flow);
+            metrics.entry(name.to_owned()).or_default().add_flow(&of.counters, &of.nodes, running);
         }
-        if !self.forgotten.is_empty() {
-            sums.entry(OTHERS).or_insert_with(Sums::new).join(&self.forgotten);
+        if !self.evicted.is_empty() {
+            metrics.entry(OTHER_LABEL.to_owned()).or_default().add(&self.evicted);
         }
-        sums.into_iter().map(|(name, sums)| (name.to_owned(), sums.stats())).collect()
+        metrics
+    }
+}
+
+impl Runtime {
+    /// Removes calls that another server ended.
+    pub(crate) fn tidy_stats(&self) {
+        self.stats().expire(self.clock().now(), |run, fence| self.calls().holds(run, fence));
+    }
+
+    /// Activity of this server.
+    pub fn server_stats(&self) -> ServerActivity {
+        self.tidy_stats();
+        let (n_claims_lost, n_turns_lost) = self.jobs().n_lost_claims();
+        ServerActivity {
+            calls: self.stats().calls(self.clock().now()),
+            n_hot_runs: self.runs().n_cached(),
+            n_own_calls: self.calls().n_open(),
+            n_inputs: self.runs().n_waiting(),
+            n_claims_lost,
+            n_turns_lost,
+            process: ProcessUsage::read(),
+        }
+    }
+
+    /// Activity of one flow and its nodes on this server.
+    pub fn flow_stats(&self, flow: FlowId) -> (FlowActivity, Vec<NodeActivity>) {
+        self.tidy_stats();
+        self.stats().flow(flow, self.clock().now())
+    }
+
+    /// The flows that have counters of their own.
+    pub fn flows_with_stats(&self) -> Vec<FlowId> {
+        self.stats().flows()
+    }
+
+    /// The sums of flows by name, for `/metrics`. Flows without a name here are summed as [`OTHER_LABEL`].
+    pub fn flow_metrics(&self, names: &HashMap<FlowId, String>) -> BTreeMap<String, FlowMetrics> {
+        self.tidy_stats();
+        self.stats().metrics(names)
     }
 }
 

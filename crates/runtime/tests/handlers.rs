@@ -10,16 +10,17 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
+use windlass_engine::counter::Fence;
 use windlass_engine::definition::Strictness;
 use windlass_engine::event::{Level, Start};
 use windlass_engine::id::RunId;
 use windlass_engine::input::Input;
 use windlass_engine::job::JobSpec;
-use windlass_runtime::flow::{NewFlow, NewVersion};
-use windlass_runtime::function::{Answer, Functions};
-use windlass_runtime::run::NewRun;
+use windlass_runtime::calls::function::{FunctionAnswer, Functions};
+use windlass_runtime::runs::RunSpec;
+use windlass_runtime::runs::flow::{FlowSpec, VersionSpec};
 use windlass_runtime::{Runtime, Settings};
-use windlass_store::conformance::backend::{Backend, fresh};
+use windlass_store::conformance::backend::fresh;
 use windlass_store::flow::VersionStatus;
 use windlass_store::log::LogsOf;
 use windlass_store::run::RunStatus;
@@ -28,21 +29,21 @@ use windlass_store::worker::WorkerQuery;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn server(functions: Functions) -> Runtime {
-    let settings = Settings { functions, is_alone: Backend::chosen().is_alone(), ..Settings::default() };
+    let settings = Settings { functions, ..Settings::default() };
     Runtime::start_up(fresh().await, settings).await.unwrap()
 }
 
 async fn start(server: &Runtime, node: Value) -> RunId {
-    let flow = NewFlow { name: Uuid::now_v7().to_string(), ..NewFlow::default() };
-    let version = NewVersion {
+    let flow = FlowSpec { name: Uuid::now_v7().to_string(), ..FlowSpec::default() };
+    let version = VersionSpec {
         definition: json!({ "nodes": [node], "edges": [] }).to_string(),
         strictness: Strictness::Strict,
         number: None,
         status: VersionStatus::Published,
         note: String::new(),
     };
-    let published = server.publish_flow(flow, Some(version)).await.unwrap().published;
-    let new = NewRun {
+    let published = server.runs().publish_flow(flow, Some(version)).await.unwrap().published;
+    let new = RunSpec {
         flow: published.flow,
         version: published.version.unwrap().0,
         request: None,
@@ -50,34 +51,34 @@ async fn start(server: &Runtime, node: Value) -> RunId {
         schedule: None,
         start: Start::default(),
     };
-    server.start(new).await.unwrap().run
+    server.runs().start(new).await.unwrap().run
 }
 
 async fn end(server: &Runtime, run: RunId) -> RunStatus {
-    server.wait_ended(run, PATIENCE).await.unwrap().unwrap()
+    server.runs().wait_ended(run, PATIENCE).await.unwrap().unwrap()
 }
 
 async fn output(server: &Runtime, run: RunId) -> Value {
-    let view = server.view(run).await.unwrap().unwrap();
+    let view = server.runs().view(run).await.unwrap().unwrap();
     view.state.root.node(0).output.as_deref().cloned().unwrap_or_default()
 }
 
 #[tokio::test]
-async fn a_handler_gets_what_any_worker_gets_and_answers_in_three_ways() {
+async fn a_handler_gets_the_job_of_any_worker_and_answers_in_three_ways() {
     let functions = Functions::built_in()
         .register("draw", |call| async move {
             assert!(call.run.is_some() && call.node.as_ref().is_some_and(|node| node.as_str() == "n"));
             assert_eq!((call.attempt, call.params.get("n")), (1, Some(&json!(3))));
             match call.memo.as_deref() {
-                None => Answer::Suspended {
+                None => FunctionAnswer::Suspended {
                     memo: json!({ "key": call.key }),
                     recheck: Some(Duration::from_millis(100)),
                 },
-                Some(memo) => Answer::Done(json!({ "same": memo["key"] == json!(call.key) })),
+                Some(memo) => FunctionAnswer::Done(json!({ "same": memo["key"] == json!(call.key) })),
             }
         })
         .register("values", |_| async { Ok::<Value, String>(json!("plain")) })
-        .register("refuses", |_| async { Answer::refused("not mine") });
+        .register("refuses", |_| async { FunctionAnswer::refused("not mine") });
     let server = server(functions).await;
     let run = start(&server, json!({ "id": "n", "type": "draw", "config": { "n": 3 } })).await;
     assert_eq!(end(&server, run).await, RunStatus::Completed);
@@ -90,7 +91,7 @@ async fn a_handler_gets_what_any_worker_gets_and_answers_in_three_ways() {
     // It can be named as a function, too.
     let run = start(&server, json!({ "id": "n", "type": "values", "exec_type": "local_func" })).await;
     assert_eq!(end(&server, run).await, RunStatus::Completed);
-    let workers = server.workers(WorkerQuery::default()).await.unwrap();
+    let workers = server.workers().list(WorkerQuery::default()).await.unwrap();
     assert_eq!(workers[0].services, ["draw", "refuses", "values"]);
 }
 
@@ -103,9 +104,9 @@ async fn a_handler_that_panics_or_fails_is_tried_again_as_the_node_says() {
         async move {
             match call.attempt {
                 1 => panic!("the first time"),
-                2 => Answer::temporary("a moment, please"),
-                3 => Answer::failed("not yet"),
-                attempt => Answer::Done(json!(attempt)),
+                2 => FunctionAnswer::temporary("a moment, please"),
+                3 => FunctionAnswer::failed("not yet"),
+                attempt => FunctionAnswer::Done(json!(attempt)),
             }
         }
     });
@@ -138,7 +139,7 @@ async fn a_cancelled_run_stops_its_handler() {
     let server = server(functions).await;
     let run = start(&server, json!({ "id": "n", "type": "forever" })).await;
     assert_eq!(told.recv().await, Some("begun"));
-    server.submit(run, Input::Cancel { reason: None, by: None }).await.unwrap();
+    server.runs().submit(run, Input::Cancel { reason: None, by: None }).await.unwrap();
     assert_eq!(tokio::time::timeout(PATIENCE, told.recv()).await.unwrap(), Some("dropped"));
     assert_eq!(end(&server, run).await, RunStatus::Canceled);
 }
@@ -171,13 +172,13 @@ async fn plain_jobs_of_the_name_are_handled_as_well() {
     let server = server(functions).await;
     let spec = json!({ "queue": "default", "name": "mail", "payload": { "to": "ann" } });
     let spec: JobSpec = serde_json::from_value(spec).unwrap();
-    server.create_job(spec).await.unwrap();
+    server.jobs().create_job(spec).await.unwrap();
     let (run, input) = tokio::time::timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
     assert_eq!((run, &*input), (None, &json!({ "to": "ann" })));
 }
 
 #[tokio::test]
-async fn what_a_handler_says_is_kept_with_its_end() {
+async fn the_log_of_a_handler_is_kept_with_its_end() {
     let functions = Functions::built_in().register("draw", |call| async move {
         call.logger.info("begun");
         call.logger.say(Level::Warn, "slow", json!({ "seconds": 4 }));
@@ -190,7 +191,7 @@ async fn what_a_handler_says_is_kept_with_its_end() {
     ] {
         let run = start(&server, node).await;
         assert_eq!(end(&server, run).await, RunStatus::Completed);
-        let logs = server.store().logs(run, LogsOf::Attempt(1)).await.unwrap();
+        let logs = server.store().logs(server.project(), run, LogsOf::Attempt(Fence(1))).await.unwrap();
         let said: Vec<_> =
             logs[0].lines.iter().map(|said| (said.level, said.message.as_str(), &said.data)).collect();
         assert_eq!(
@@ -207,13 +208,13 @@ async fn handlers_that_are_drained_rest_until_they_are_wanted_again() {
     let first = start(&server, json!({ "id": "n", "type": "draw" })).await;
     assert_eq!(end(&server, first).await, RunStatus::Completed);
     let id = loop {
-        if let Some(row) = server.workers(WorkerQuery::default()).await.unwrap().pop() {
+        if let Some(row) = server.workers().list(WorkerQuery::default()).await.unwrap().pop() {
             break row.id;
         }
         tokio::task::yield_now().await;
     };
-    assert!(server.drain_worker(&id, true).await.unwrap());
-    // The only thread is busy all the time if somebody does not rest.
+    assert!(server.workers().drain_worker(&id, true).await.unwrap());
+    // A loop that does not rest would keep the only thread busy.
     let metrics = tokio::runtime::Handle::current().metrics();
     let watched = Duration::from_millis(500);
     let mut busy = watched;
@@ -228,6 +229,6 @@ async fn handlers_that_are_drained_rest_until_they_are_wanted_again() {
     }
     assert!(busy < watched / 2, "busy for {busy:?} of {watched:?}");
     let run = start(&server, json!({ "id": "n", "type": "draw" })).await;
-    server.drain_worker(&id, false).await.unwrap();
+    server.workers().drain_worker(&id, false).await.unwrap();
     assert_eq!(end(&server, run).await, RunStatus::Completed);
 }

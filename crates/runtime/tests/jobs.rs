@@ -8,17 +8,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use windlass_engine::counter::Fence;
 use windlass_engine::definition::Strictness;
 use windlass_engine::event::Start;
 use windlass_engine::id::RunId;
-use windlass_engine::input::{Input, Outcome};
+use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::retry::{Fault, FaultKind};
-use windlass_runtime::flow::{NewFlow, NewVersion};
-use windlass_runtime::job::{Claim, Claimed, Finish, Verdict};
-use windlass_runtime::log::Log;
-use windlass_runtime::run::NewRun;
+use windlass_runtime::calls::log::Log;
+use windlass_runtime::jobs::{ClaimRequest, ClaimVerdict, JobEnd, LeasedJob};
+use windlass_runtime::runs::RunSpec;
+use windlass_runtime::runs::flow::{FlowSpec, VersionSpec};
 use windlass_runtime::{Runtime, Settings};
-use windlass_store::conformance::backend::{Backend, fresh};
+use windlass_store::conformance::backend::fresh;
 use windlass_store::flow::VersionStatus;
 use windlass_store::job::JobStatus;
 use windlass_store::log::LogsOf;
@@ -29,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LEASE: Duration = Duration::from_secs(30);
 
 async fn server() -> Runtime {
-    let settings = Settings { is_alone: Backend::chosen().is_alone(), ..Settings::default() };
+    let settings = Settings::default();
     Runtime::start_up(fresh().await, settings).await.unwrap()
 }
 
@@ -50,19 +51,19 @@ fn row_of(names: &[&str], more: &Value) -> Value {
 }
 
 async fn start(server: &Runtime, definition: Value, n: i64) -> Vec<RunId> {
-    let flow = NewFlow { name: "flow".to_owned(), ..NewFlow::default() };
-    let version = NewVersion {
+    let flow = FlowSpec { name: "flow".to_owned(), ..FlowSpec::default() };
+    let version = VersionSpec {
         definition: definition.to_string(),
         strictness: Strictness::Strict,
         number: None,
         status: VersionStatus::Published,
         note: String::new(),
     };
-    let published = server.publish_flow(flow, Some(version)).await.unwrap().published;
+    let published = server.runs().publish_flow(flow, Some(version)).await.unwrap().published;
     let mut runs = Vec::new();
     for x in 0..n {
         let Value::Object(params) = json!({"x": x}) else { unreachable!() };
-        let new = NewRun {
+        let new = RunSpec {
             flow: published.flow,
             version: published.version.unwrap().0,
             request: None,
@@ -70,23 +71,23 @@ async fn start(server: &Runtime, definition: Value, n: i64) -> Vec<RunId> {
             schedule: None,
             start: Start { params, ..Start::default() },
         };
-        runs.push(server.start(new).await.unwrap().run);
+        runs.push(server.runs().start(new).await.unwrap().run);
     }
     runs
 }
 
-fn claim(max: usize) -> Claim {
+fn claim(max: usize) -> ClaimRequest {
     let services = vec!["work".to_owned()];
-    Claim { worker: "w".to_owned(), queues: Vec::new(), services, max, wait: PATIENCE, lease: LEASE }
+    ClaimRequest { worker: "w".to_owned(), queues: Vec::new(), services, max, wait: PATIENCE, lease: LEASE }
 }
 
-async fn take(server: &Runtime) -> Claimed {
-    let claimed = server.claim(claim(1)).await.unwrap().pop();
+async fn take(server: &Runtime) -> LeasedJob {
+    let claimed = server.jobs().claim(claim(1)).await.unwrap().pop();
     claimed.expect("there was no job within the time of the test")
 }
 
-fn end(claimed: &Claimed, outcome: Outcome) -> Finish {
-    Finish {
+fn end(claimed: &LeasedJob, outcome: CallOutcome) -> JobEnd {
+    JobEnd {
         job: claimed.job,
         fence: claimed.fence,
         outcome,
@@ -96,17 +97,17 @@ fn end(claimed: &Claimed, outcome: Outcome) -> Finish {
     }
 }
 
-fn done(claimed: &Claimed, value: Value) -> Finish {
-    end(claimed, Outcome::Done(Arc::new(value)))
+fn done(claimed: &LeasedJob, value: Value) -> JobEnd {
+    end(claimed, CallOutcome::Done(Arc::new(value)))
 }
 
-async fn say(server: &Runtime, end: Finish) -> Verdict {
-    server.finish(vec![end]).await.pop().unwrap().unwrap()
+async fn say(server: &Runtime, end: JobEnd) -> ClaimVerdict {
+    server.jobs().finish(vec![end]).await.pop().unwrap().unwrap()
 }
 
 async fn ended(server: &Runtime, run: RunId) -> (RunStatus, Value) {
-    let status = server.wait_ended(run, PATIENCE).await.unwrap().unwrap();
-    let row = server.view(run).await.unwrap().unwrap().row;
+    let status = server.runs().wait_ended(run, PATIENCE).await.unwrap().unwrap();
+    let row = server.runs().view(run).await.unwrap().unwrap().row;
     (status, row.standing.shared.map(|shared| (*shared).clone()).unwrap_or_default())
 }
 
@@ -120,10 +121,17 @@ async fn a_worker_does_the_steps_of_a_run() {
         let call = claimed.call.clone().unwrap();
         assert!(claimed.key.contains(&call.run.to_string()), "{}", claimed.key);
         let twice = json!(claimed.input.as_i64().unwrap() * 2);
-        assert_eq!(say(&server, done(&claimed, twice.clone())).await, Verdict::Ok);
-        assert_eq!(say(&server, done(&claimed, twice)).await, Verdict::Ok);
-        assert_eq!(say(&server, done(&claimed, json!("else"))).await, Verdict::Lost);
-        assert_eq!(server.store().logs(call.run, LogsOf::After { entry: 0, fence: 0 }).await.unwrap(), []);
+        assert_eq!(say(&server, done(&claimed, twice.clone())).await, ClaimVerdict::Ok);
+        assert_eq!(say(&server, done(&claimed, twice)).await, ClaimVerdict::Ok);
+        assert_eq!(say(&server, done(&claimed, json!("else"))).await, ClaimVerdict::Lost);
+        assert_eq!(
+            server
+                .store()
+                .logs(server.project(), call.run, LogsOf::After { entry: 0, fence: Fence(0) })
+                .await
+                .unwrap(),
+            []
+        );
     }
     assert_eq!(ended(&server, run).await, (RunStatus::Completed, json!({"a": 8, "b": 16})));
 }
@@ -138,11 +146,18 @@ async fn workers_that_take_many_at_once_end_every_run_once() {
         tokio::spawn(async move {
             while left.load(Ordering::SeqCst) > 0 {
                 let wait = Duration::from_millis(300);
-                let claimed = server.claim(Claim { wait, ..claim(20) }).await.unwrap();
+                let claimed = server.jobs().claim(ClaimRequest { wait, ..claim(20) }).await.unwrap();
                 left.fetch_sub(claimed.len(), Ordering::SeqCst);
-                let twice = |claimed: &Claimed| done(claimed, json!(claimed.input.as_i64().unwrap() * 2));
+                let twice = |claimed: &LeasedJob| done(claimed, json!(claimed.input.as_i64().unwrap() * 2));
                 let ends = claimed.iter().map(twice).collect();
-                assert!(server.finish(ends).await.into_iter().all(|answer| answer.unwrap() == Verdict::Ok));
+                assert!(
+                    server
+                        .jobs()
+                        .finish(ends)
+                        .await
+                        .into_iter()
+                        .all(|answer| answer.unwrap() == ClaimVerdict::Ok)
+                );
             }
         })
     };
@@ -162,28 +177,32 @@ async fn the_run_tries_again_and_not_the_job() {
     let run = start(&server, row_of(&["a"], &retries), 1).await[0];
     let first = take(&server).await;
     let fault = Fault::new(FaultKind::Error, "no luck");
-    let failed = Finish { log: Log::of_text("what happened"), ..end(&first, Outcome::Failed(fault)) };
-    assert_eq!(say(&server, failed.clone()).await, Verdict::Ok);
-    assert_eq!(say(&server, failed).await, Verdict::Ok);
+    let failed = JobEnd { log: Log::of_text("what happened"), ..end(&first, CallOutcome::Failed(fault)) };
+    assert_eq!(say(&server, failed.clone()).await, ClaimVerdict::Ok);
+    assert_eq!(say(&server, failed).await, ClaimVerdict::Ok);
     let second = take(&server).await;
     assert_ne!(second.job, first.job);
     assert_eq!((second.attempt, &second.key), (2, &first.key));
-    assert_eq!(say(&server, done(&second, json!(1))).await, Verdict::Ok);
+    assert_eq!(say(&server, done(&second, json!(1))).await, ClaimVerdict::Ok);
     assert_eq!(ended(&server, run).await.0, RunStatus::Completed);
-    let job = server.store().job(first.job).await.unwrap().unwrap().job;
+    let job = server.store().job(server.project(), first.job).await.unwrap().unwrap().job;
     assert_eq!(JobStatus::of(&job), JobStatus::Failed);
     assert!(!job.is_dead_letter());
-    let logs = server.store().logs(run, LogsOf::After { entry: 0, fence: 0 }).await.unwrap();
+    let logs = server
+        .store()
+        .logs(server.project(), run, LogsOf::After { entry: 0, fence: Fence(0) })
+        .await
+        .unwrap();
     assert_eq!(logs.iter().map(|log| log.text.as_str()).collect::<Vec<_>>(), ["what happened"]);
 }
 
 #[tokio::test]
-async fn a_run_whose_worker_keeps_failing_fails() {
+async fn a_run_with_a_worker_that_keeps_failing_fails() {
     let server = server().await;
     let run = start(&server, row_of(&["a"], &json!({})), 1).await[0];
     let claimed = take(&server).await;
-    let failed = Outcome::Failed(Fault::new(FaultKind::Error, "no luck").permanent());
-    assert_eq!(say(&server, end(&claimed, failed)).await, Verdict::Ok);
+    let failed = CallOutcome::Failed(Fault::new(FaultKind::Error, "no luck").permanent());
+    assert_eq!(say(&server, end(&claimed, failed)).await, ClaimVerdict::Ok);
     assert_eq!(ended(&server, run).await.0, RunStatus::Failed);
 }
 
@@ -192,12 +211,12 @@ async fn a_suspended_call_is_asked_about_again_with_its_memo() {
     let server = server().await;
     let run = start(&server, row_of(&["a"], &json!({})), 1).await[0];
     let first = take(&server).await;
-    let suspended = Outcome::Suspended { memo: json!({"ticket": 7}), recheck_ms: Some(5) };
-    assert_eq!(say(&server, end(&first, suspended.clone())).await, Verdict::Ok);
-    assert_eq!(say(&server, end(&first, suspended)).await, Verdict::Ok);
+    let suspended = CallOutcome::Suspended { memo: json!({"ticket": 7}), recheck_ms: Some(5) };
+    assert_eq!(say(&server, end(&first, suspended.clone())).await, ClaimVerdict::Ok);
+    assert_eq!(say(&server, end(&first, suspended)).await, ClaimVerdict::Ok);
     let second = take(&server).await;
     assert_eq!(second.memo, Some(json!({"ticket": 7})));
-    assert_eq!(say(&server, done(&second, json!("ready"))).await, Verdict::Ok);
+    assert_eq!(say(&server, done(&second, json!("ready"))).await, ClaimVerdict::Ok);
     assert_eq!(ended(&server, run).await, (RunStatus::Completed, json!({"a": "ready"})));
 }
 
@@ -205,11 +224,16 @@ async fn a_suspended_call_is_asked_about_again_with_its_memo() {
 async fn a_worker_that_dies_is_noticed_and_another_goes_on() {
     let server = server().await;
     let run = start(&server, row_of(&["a"], &json!({"max_retries": 1, "wait_ms": 1})), 1).await[0];
-    let lost = server.claim(Claim { lease: Duration::from_millis(20), ..claim(1) }).await.unwrap().remove(0);
+    let lost = server
+        .jobs()
+        .claim(ClaimRequest { lease: Duration::from_millis(20), ..claim(1) })
+        .await
+        .unwrap()
+        .remove(0);
     let next = take(&server).await;
     assert_ne!(next.job, lost.job);
-    assert_eq!(say(&server, done(&lost, json!("late"))).await, Verdict::Lost);
-    assert_eq!(say(&server, done(&next, json!("in time"))).await, Verdict::Ok);
+    assert_eq!(say(&server, done(&lost, json!("late"))).await, ClaimVerdict::Lost);
+    assert_eq!(say(&server, done(&next, json!("in time"))).await, ClaimVerdict::Ok);
     assert_eq!(ended(&server, run).await, (RunStatus::Completed, json!({"a": "in time"})));
 }
 
@@ -219,7 +243,7 @@ async fn an_attempt_of_a_run_that_takes_too_long_fails_there() {
     let run = start(&server, row_of(&["a"], &json!({"timeout_ms": 1_000})), 1).await[0];
     let claimed = take(&server).await;
     assert_eq!(ended(&server, run).await.0, RunStatus::Failed);
-    assert_eq!(say(&server, done(&claimed, json!("late"))).await, Verdict::Lost);
+    assert_eq!(say(&server, done(&claimed, json!("late"))).await, ClaimVerdict::Lost);
 }
 
 #[tokio::test]
@@ -228,18 +252,18 @@ async fn a_worker_hears_that_its_run_was_cancelled() {
     let run = start(&server, row_of(&["a"], &json!({})), 1).await[0];
     let claimed = take(&server).await;
     let held = vec![(claimed.job, claimed.fence)];
-    assert_eq!(server.extend(held.clone(), 2 * LEASE).await.pop().unwrap().unwrap(), Verdict::Ok);
-    server.submit(run, Input::Cancel { reason: None, by: None }).await.unwrap();
-    assert_eq!(server.extend(held, LEASE).await.pop().unwrap().unwrap(), Verdict::Canceled);
-    assert_eq!(say(&server, end(&claimed, Outcome::Canceled)).await, Verdict::Canceled);
+    assert_eq!(server.jobs().extend(held.clone(), 2 * LEASE).await.pop().unwrap().unwrap(), ClaimVerdict::Ok);
+    server.runs().submit(run, Input::Cancel { reason: None, by: None }).await.unwrap();
+    assert_eq!(server.jobs().extend(held, LEASE).await.pop().unwrap().unwrap(), ClaimVerdict::Canceled);
+    assert_eq!(say(&server, end(&claimed, CallOutcome::Canceled)).await, ClaimVerdict::Canceled);
     assert_eq!(ended(&server, run).await.0, RunStatus::Canceled);
 }
 
 #[tokio::test]
-async fn a_job_that_nobody_has_is_gone_when_its_run_is_cancelled() {
+async fn an_unclaimed_job_is_gone_when_its_run_is_canceled() {
     let server = server().await;
     let run = start(&server, row_of(&["a"], &json!({})), 1).await[0];
-    server.submit(run, Input::Cancel { reason: None, by: None }).await.unwrap();
+    server.runs().submit(run, Input::Cancel { reason: None, by: None }).await.unwrap();
     assert_eq!(ended(&server, run).await.0, RunStatus::Canceled);
-    assert!(server.claim(Claim { wait: Duration::ZERO, ..claim(1) }).await.unwrap().is_empty());
+    assert!(server.jobs().claim(ClaimRequest { wait: Duration::ZERO, ..claim(1) }).await.unwrap().is_empty());
 }

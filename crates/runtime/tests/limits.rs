@@ -9,17 +9,18 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::time::Instant;
+use windlass_engine::counter::Fence;
 use windlass_engine::id::JobId;
-use windlass_engine::input::Outcome;
+use windlass_engine::input::CallOutcome;
 use windlass_engine::job::{JobBackoff, JobSpec, LOSSES_MAX};
 use windlass_engine::retry::Backoff;
 use windlass_engine::time::Timestamp;
-use windlass_runtime::job::{Claim, Claimed, Finish, Verdict};
-use windlass_runtime::log::Log;
-use windlass_runtime::queue::LimitError;
+use windlass_runtime::calls::log::Log;
+use windlass_runtime::jobs::LimitError;
+use windlass_runtime::jobs::{ClaimRequest, ClaimVerdict, JobEnd, LeasedJob};
 use windlass_runtime::{Runtime, Settings};
 use windlass_store::Store;
-use windlass_store::conformance::backend::{Backend, fresh};
+use windlass_store::conformance::backend::fresh;
 use windlass_store::queue::{QueueLimits, Rate};
 
 /// Longer than anything takes that is waited for.
@@ -28,7 +29,7 @@ const LEASE: Duration = Duration::from_secs(30);
 const N_WORKERS: usize = 16;
 
 async fn on(store: Arc<dyn Store>) -> Runtime {
-    let settings = Settings { is_alone: Backend::chosen().is_alone(), ..Settings::default() };
+    let settings = Settings::default();
     Runtime::start_up(store, settings).await.unwrap()
 }
 
@@ -40,22 +41,22 @@ fn spec(queue: &str, limit_key: &str) -> JobSpec {
 }
 
 async fn make(server: &Runtime, specs: impl IntoIterator<Item = JobSpec>) -> Vec<JobId> {
-    let created = server.create_jobs(specs.into_iter().collect()).await.unwrap();
+    let created = server.jobs().create_jobs(specs.into_iter().collect()).await.unwrap();
     created.into_iter().map(|created| created.job).collect()
 }
 
-fn claim(max: usize, wait: Duration) -> Claim {
+fn claim(max: usize, wait: Duration) -> ClaimRequest {
     let (worker, queues) = ("w".to_owned(), vec!["q".to_owned()]);
-    Claim { worker, queues, services: Vec::new(), max, wait, lease: LEASE }
+    ClaimRequest { worker, queues, services: Vec::new(), max, wait, lease: LEASE }
 }
 
-async fn take(server: &Runtime, max: usize) -> Vec<Claimed> {
-    server.claim(claim(max, Duration::ZERO)).await.unwrap()
+async fn take(server: &Runtime, max: usize) -> Vec<LeasedJob> {
+    server.jobs().claim(claim(max, Duration::ZERO)).await.unwrap()
 }
 
-fn done(claimed: &Claimed) -> Finish {
-    let outcome = Outcome::Done(Arc::new(json!(1)));
-    Finish {
+fn done(claimed: &LeasedJob) -> JobEnd {
+    let outcome = CallOutcome::Done(Arc::new(json!(1)));
+    JobEnd {
         job: claimed.job,
         fence: claimed.fence,
         outcome,
@@ -65,25 +66,25 @@ fn done(claimed: &Claimed) -> Finish {
     }
 }
 
-async fn finish(server: &Runtime, claimed: &[Claimed]) {
-    for answer in server.finish(claimed.iter().map(done).collect()).await {
-        assert_eq!(answer.unwrap(), Verdict::Ok);
+async fn finish(server: &Runtime, claimed: &[LeasedJob]) {
+    for answer in server.jobs().finish(claimed.iter().map(done).collect()).await {
+        assert_eq!(answer.unwrap(), ClaimVerdict::Ok);
     }
 }
 
-/// Who has what, as workers see it: from the answer to a claim until they say that it is done, or their lease ends.
+/// Running jobs as workers see them: from the answer to a claim until they report the end, or the lease ends.
 #[derive(Default)]
-struct Watch {
-    held: HashMap<(JobId, u64), (String, Timestamp)>,
+struct LimitWatch {
+    held: HashMap<(JobId, Fence), (String, Timestamp)>,
     n_max: usize,
     n_max_of_key: usize,
     n_done: usize,
     losses: HashMap<JobId, u32>,
 }
 
-impl Watch {
-    fn begin(&mut self, claimed: &Claimed, key: &str, now: Timestamp) {
-        // Whoever dies over a job may be slow to say so here: its place is free when its lease has ended.
+impl LimitWatch {
+    fn begin(&mut self, claimed: &LeasedJob, key: &str, now: Timestamp) {
+        // A dead worker's slot is free when its lease has ended.
         self.held.retain(|_, (_, until)| *until > now);
         let held = (key.to_owned(), claimed.lease_until);
         assert!(self.held.keys().all(|(job, _)| *job != claimed.job), "two workers have the same job");
@@ -102,7 +103,7 @@ impl Watch {
 }
 
 /// Holds on to a job for a moment, and until so many were held at once, if they ever are.
-async fn hold(watch: &Mutex<Watch>, n_wanted: usize) {
+async fn hold(watch: &Mutex<LimitWatch>, n_wanted: usize) {
     let begun = Instant::now();
     tokio::time::sleep(Duration::from_millis(5)).await;
     while watch.lock().unwrap().n_max < n_wanted && begun.elapsed() < Duration::from_secs(2) {
@@ -117,10 +118,10 @@ async fn work(
     keys: HashMap<JobId, String>,
     die_every: usize,
     n_wanted: usize,
-    claim: Claim,
-) -> Watch {
+    claim: ClaimRequest,
+) -> LimitWatch {
     let n_jobs = keys.len();
-    let (watch, keys) = (Arc::new(Mutex::new(Watch::default())), Arc::new(keys));
+    let (watch, keys) = (Arc::new(Mutex::new(LimitWatch::default())), Arc::new(keys));
     let (deadline, start) = (Instant::now() + PATIENCE, Arc::new(Barrier::new(N_WORKERS)));
     let workers: Vec<_> = (0..N_WORKERS)
         .map(|at| {
@@ -135,14 +136,14 @@ async fn work(
                     assert!(Instant::now() < deadline, "the work does not go on");
                     let dies = die_every > 0 && (n + at) % die_every == die_every - 1;
                     let lease = if dies { Duration::from_millis(60) } else { LEASE };
-                    let claim = Claim { lease, wait: Duration::from_millis(500), ..claim.clone() };
-                    let claimed = server.claim(claim).await.unwrap();
+                    let claim = ClaimRequest { lease, wait: Duration::from_millis(500), ..claim.clone() };
+                    let claimed = server.jobs().claim(claim).await.unwrap();
                     for one in &claimed {
                         watch.lock().unwrap().begin(one, &keys[&one.job], server.clock().now());
                     }
                     hold(&watch, n_wanted).await;
                     for one in claimed {
-                        // Before it says so: from then on somebody else may have its place.
+                        // Before the report: from then on another job may have the slot.
                         watch.lock().unwrap().held.remove(&(one.job, one.fence));
                         if dies {
                             watch.lock().unwrap().lose(one.job);
@@ -170,7 +171,11 @@ async fn jobs_of_keys(server: &Runtime, n: usize, n_keys: usize) -> HashMap<JobI
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn never_more_than_the_limit_at_once_and_never_less_when_there_is_work() {
     let server = on(fresh().await).await;
-    server.limit_queue("q", QueueLimits { concurrency: Some(5), ..QueueLimits::default() }).await.unwrap();
+    server
+        .jobs()
+        .limit_queue("q", QueueLimits { concurrency: Some(5), ..QueueLimits::default() })
+        .await
+        .unwrap();
     let jobs = jobs_of_keys(&server, 400, 3).await;
     let watch = work(&server, jobs, 7, 5, claim(2, LEASE)).await;
     assert_eq!((watch.n_max, watch.n_done), (5, 400));
@@ -180,7 +185,7 @@ async fn never_more_than_the_limit_at_once_and_never_less_when_there_is_work() {
 async fn never_more_of_a_key_than_its_limit_and_all_keys_at_once() {
     let server = on(fresh().await).await;
     let limits = QueueLimits { key_concurrency: Some(2), ..QueueLimits::default() };
-    server.limit_queue("q", limits).await.unwrap();
+    server.jobs().limit_queue("q", limits).await.unwrap();
     let jobs = jobs_of_keys(&server, 300, 4).await;
     let watch = work(&server, jobs, 9, 8, claim(3, LEASE)).await;
     assert_eq!((watch.n_max_of_key, watch.n_done), (2, 300));
@@ -191,9 +196,10 @@ async fn never_more_of_a_key_than_its_limit_and_all_keys_at_once() {
 async fn claims_by_service_obey_the_limits_of_the_queue() {
     let server = on(fresh().await).await;
     let limits = QueueLimits { concurrency: Some(3), key_concurrency: Some(2), ..QueueLimits::default() };
-    server.limit_queue("q", limits).await.unwrap();
+    server.jobs().limit_queue("q", limits).await.unwrap();
     let jobs = jobs_of_keys(&server, 200, 5).await;
-    let by_service = Claim { queues: Vec::new(), services: vec!["work".to_owned()], ..claim(4, LEASE) };
+    let by_service =
+        ClaimRequest { queues: Vec::new(), services: vec!["work".to_owned()], ..claim(4, LEASE) };
     let watch = work(&server, jobs, 0, 3, by_service).await;
     assert_eq!((watch.n_max, watch.n_done), (3, 200));
     assert!(watch.n_max_of_key <= 2);
@@ -204,14 +210,14 @@ async fn a_rate_is_kept_and_used_up() {
     let server = on(fresh().await).await;
     // Five at once, and then one every 10 ms.
     let rate = Rate { count: 20, per_ms: 200, burst: Some(5) };
-    server.limit_queue("q", QueueLimits { rate: Some(rate), ..QueueLimits::default() }).await.unwrap();
+    server.jobs().limit_queue("q", QueueLimits { rate: Some(rate), ..QueueLimits::default() }).await.unwrap();
     let jobs = jobs_of_keys(&server, 105, 3).await;
     let begun = Instant::now();
     let watch = work(&server, jobs, 0, 1, claim(4, LEASE)).await;
     let took = begun.elapsed();
     assert_eq!(watch.n_done, 105);
     assert!(took >= Duration::from_millis(990), "too fast: {took:?}");
-    // Without anybody who wakes those who wait, each would take half a second.
+    // Without a wake-up, each waiting claim would take half a second.
     assert!(took < Duration::from_secs(20), "too slow: {took:?}");
 }
 
@@ -219,35 +225,39 @@ async fn a_rate_is_kept_and_used_up() {
 async fn each_key_has_its_own_rate() {
     let server = on(fresh().await).await;
     let rate = Rate { count: 2, per_ms: 400, burst: None };
-    server.limit_queue("q", QueueLimits { key_rate: Some(rate), ..QueueLimits::default() }).await.unwrap();
+    server
+        .jobs()
+        .limit_queue("q", QueueLimits { key_rate: Some(rate), ..QueueLimits::default() })
+        .await
+        .unwrap();
     jobs_of_keys(&server, 30, 3).await;
     make(&server, (0..5).map(|_| spec("q", ""))).await;
     let first = take(&server, 100).await;
     assert_eq!(first.len(), 3 * 2 + 5, "two of each key, and all without");
     let begun = Instant::now();
-    let next = server.claim(claim(100, PATIENCE)).await.unwrap();
+    let next = server.jobs().claim(claim(100, PATIENCE)).await.unwrap();
     assert!(!next.is_empty() && begun.elapsed() < Duration::from_secs(10));
 }
 
 #[tokio::test]
 async fn a_key_with_many_jobs_does_not_delay_one_with_few() {
     let server = on(fresh().await).await;
-    server.limit_queue("q", QueueLimits { fair: true, ..QueueLimits::default() }).await.unwrap();
+    server.jobs().limit_queue("q", QueueLimits { fair: true, ..QueueLimits::default() }).await.unwrap();
     make(&server, (0..10_000).map(|_| spec("q", "many"))).await;
     let few = make(&server, (0..10).map(|_| spec("q", "few"))).await;
     let mut order = Vec::new();
     while order.len() < 22 {
-        order.extend(server.claim(claim(3, PATIENCE)).await.unwrap());
+        order.extend(server.jobs().claim(claim(3, PATIENCE)).await.unwrap());
     }
     let n_few = order.iter().take(22).filter(|claimed| few.contains(&claimed.job)).count();
     assert_eq!(n_few, 10);
 }
 
 #[tokio::test]
-async fn what_holds_back_one_key_hides_no_other() {
+async fn the_limit_of_one_key_hides_no_other() {
     let server = on(fresh().await).await;
     let limits = QueueLimits { key_concurrency: Some(1), ..QueueLimits::default() };
-    server.limit_queue("q", limits).await.unwrap();
+    server.jobs().limit_queue("q", limits).await.unwrap();
     for _ in 0..2 {
         make(&server, (0..10_000).map(|_| spec("q", "blocked"))).await;
     }
@@ -261,17 +271,17 @@ async fn what_holds_back_one_key_hides_no_other() {
 }
 
 #[tokio::test]
-async fn limits_outlive_the_server_and_count_what_was_handed_out_before_it() {
+async fn limits_outlive_the_server_and_count_jobs_from_before() {
     let store = fresh().await;
     let before = on(store.clone()).await;
     let limits = QueueLimits { concurrency: Some(3), key_concurrency: Some(2), ..QueueLimits::default() };
-    before.limit_queue("q", limits.clone()).await.unwrap();
+    before.jobs().limit_queue("q", limits.clone()).await.unwrap();
     jobs_of_keys(&before, 30, 3).await;
     let held = take(&before, 2).await;
     assert_eq!(held.len(), 2);
     before.shut_down(Duration::ZERO).await;
     let after = on(store).await;
-    assert_eq!(after.queue("q").await.unwrap().depth.limits, limits);
+    assert_eq!(after.jobs().queue("q").await.unwrap().depth.limits, limits);
     let more = take(&after, 100).await;
     assert_eq!(more.len(), 1);
     assert!(take(&after, 100).await.is_empty());
@@ -289,7 +299,7 @@ async fn a_rate_that_is_used_up_stays_so_over_a_restart() {
         key_rate: Some(hourly),
         ..QueueLimits::default()
     };
-    before.limit_queue("q", limits).await.unwrap();
+    before.jobs().limit_queue("q", limits).await.unwrap();
     jobs_of_keys(&before, 10, 1).await;
     make(&before, (0..10).map(|_| spec("q", ""))).await;
     make(&before, [JobSpec { priority: 9, ..spec("q", "k0") }]).await;
@@ -310,13 +320,13 @@ async fn limits_set_while_jobs_run_count_them() {
     jobs_of_keys(&server, 30, 1).await;
     let held = take(&server, 4).await;
     let limits = |concurrency| QueueLimits { concurrency: Some(concurrency), ..QueueLimits::default() };
-    server.limit_queue("q", limits(5)).await.unwrap();
+    server.jobs().limit_queue("q", limits(5)).await.unwrap();
     let more = take(&server, 100).await;
     assert_eq!(more.len(), 1);
-    server.limit_queue("q", limits(2)).await.unwrap();
+    server.jobs().limit_queue("q", limits(2)).await.unwrap();
     finish(&server, &held).await;
     assert_eq!(take(&server, 100).await.len(), 1);
-    server.limit_queue("q", QueueLimits::default()).await.unwrap();
+    server.jobs().limit_queue("q", QueueLimits::default()).await.unwrap();
     assert_eq!(take(&server, 100).await.len(), 30 - 4 - 2);
 }
 
@@ -324,32 +334,36 @@ async fn limits_set_while_jobs_run_count_them() {
 async fn a_pause_keeps_the_limits_and_limits_keep_the_pause() {
     let server = on(fresh().await).await;
     let limits = QueueLimits { concurrency: Some(2), ..QueueLimits::default() };
-    server.limit_queue("q", limits.clone()).await.unwrap();
+    server.jobs().limit_queue("q", limits.clone()).await.unwrap();
     jobs_of_keys(&server, 10, 2).await;
-    server.pause_queue("q", true).await.unwrap();
+    server.jobs().pause_queue("q", true).await.unwrap();
     assert!(take(&server, 100).await.is_empty());
-    server.limit_queue("q", QueueLimits { fair: true, ..limits.clone() }).await.unwrap();
-    let depth = server.queue("q").await.unwrap().depth;
+    server.jobs().limit_queue("q", QueueLimits { fair: true, ..limits.clone() }).await.unwrap();
+    let depth = server.jobs().queue("q").await.unwrap().depth;
     assert_eq!((depth.is_paused, depth.limits), (true, QueueLimits { fair: true, ..limits }));
     assert!(take(&server, 100).await.is_empty());
     let waits = tokio::spawn({
         let server = server.clone();
-        async move { server.claim(claim(100, PATIENCE)).await.unwrap().len() }
+        async move { server.jobs().claim(claim(100, PATIENCE)).await.unwrap().len() }
     });
-    server.pause_queue("q", false).await.unwrap();
+    server.jobs().pause_queue("q", false).await.unwrap();
     assert_eq!(waits.await.unwrap(), 2);
 }
 
 #[tokio::test]
-async fn whoever_waits_is_woken_when_a_place_is_free() {
+async fn a_waiting_claim_is_woken_when_a_slot_is_free() {
     let server = on(fresh().await).await;
-    server.limit_queue("q", QueueLimits { concurrency: Some(1), ..QueueLimits::default() }).await.unwrap();
+    server
+        .jobs()
+        .limit_queue("q", QueueLimits { concurrency: Some(1), ..QueueLimits::default() })
+        .await
+        .unwrap();
     jobs_of_keys(&server, 3, 3).await;
     let held = take(&server, 100).await;
     let begun = Instant::now();
     let waits = tokio::spawn({
         let server = server.clone();
-        async move { server.claim(claim(100, PATIENCE)).await.unwrap() }
+        async move { server.jobs().claim(claim(100, PATIENCE)).await.unwrap() }
     });
     tokio::task::yield_now().await;
     finish(&server, &held).await;
@@ -361,10 +375,10 @@ async fn whoever_waits_is_woken_when_a_place_is_free() {
 async fn bad_limits_are_refused_with_the_field() {
     let server = on(fresh().await).await;
     let bad = QueueLimits { concurrency: Some(0), ..QueueLimits::default() };
-    let paths: BTreeMap<String, String> = match server.limit_queue("q", bad).await.unwrap_err() {
+    let paths: BTreeMap<String, String> = match server.jobs().limit_queue("q", bad).await.unwrap_err() {
         LimitError::Problems(problems) => problems.into_iter().map(|one| (one.path, one.reason)).collect(),
         LimitError::Runtime(error) => panic!("{error}"),
     };
     assert!(paths["$.concurrency"].contains("pause"), "{paths:?}");
-    assert_eq!(server.queue("q").await.unwrap().depth.limits, QueueLimits::default());
+    assert_eq!(server.jobs().queue("q").await.unwrap().depth.limits, QueueLimits::default());
 }

@@ -14,29 +14,29 @@ use uuid::Uuid;
 use windlass_engine::definition::Strictness;
 use windlass_engine::event::{Event, Start};
 use windlass_engine::id::{CommandId, RunId};
-use windlass_engine::input::Outcome;
-use windlass_engine::money::{Kind, Movement};
+use windlass_engine::input::CallOutcome;
+use windlass_engine::money::{Movement, MovementKind};
+use windlass_engine::project::Project;
 use windlass_engine::run::state::Phase;
 use windlass_engine::time::Timestamp;
-use windlass_runtime::flow::{NewFlow, NewVersion};
-use windlass_runtime::job::{Claim, Claimed, Finish, Verdict};
-use windlass_runtime::run::NewRun;
+use windlass_runtime::jobs::{ClaimRequest, ClaimVerdict, JobEnd, LeasedJob};
+use windlass_runtime::runs::RunSpec;
+use windlass_runtime::runs::flow::{FlowSpec, VersionSpec};
 use windlass_runtime::{Runtime, Settings};
-use windlass_store::Store;
 use windlass_store::account::{LedgerQuery, LedgerRow, Posting};
 use windlass_store::commit::Commit;
 use windlass_store::conformance::backend::Backend;
 use windlass_store::flow::VersionStatus;
 use windlass_store::memory::Memory;
-use windlass_store::record::Record;
 use windlass_store::run::{RunStatus, Since};
+use windlass_store::{Durability, Sqlite, Store};
 
 /// Longer than anything takes that is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Nodes of each layer: all of one are ready when the one before is done. Together 200.
 const LAYERS: [usize; 5] = [64, 64, 64, 7, 1];
 const N_NODES: i64 = 200;
-/// What a node is charged, and what it costs in the end.
+/// The charge of a node, and its cost in the end.
 const ESTIMATE: i64 = 3;
 const ACTUAL: i64 = 2;
 const DEPOSIT: i64 = 10_000;
@@ -71,7 +71,7 @@ fn layered() -> Value {
 async fn servers(store: &Arc<dyn Store>, n: usize) -> Vec<Runtime> {
     let mut servers = Vec::new();
     for nth in 0..n {
-        let settings = Settings { name: format!("server {nth}"), is_alone: n == 1, ..Settings::default() };
+        let settings = Settings { name: format!("server {nth}"), ..Settings::default() };
         servers.push(Runtime::start_up(store.clone(), settings).await.unwrap());
     }
     servers
@@ -79,27 +79,29 @@ async fn servers(store: &Arc<dyn Store>, n: usize) -> Vec<Runtime> {
 
 async fn open_account(store: &dyn Store) {
     let now = Timestamp(1);
-    let account = Record::Account { id: "payer".to_owned(), name: String::new(), now };
-    store.save(account).await.unwrap();
+    store.open_account(&Project::DEFAULT, "payer", "", now).await.unwrap();
     let movement = Movement::deposit("first", DEPOSIT);
     let posting = Posting { account: "payer".to_owned(), movement };
-    let commit = Commit { postings: vec![posting], ..Commit::new(CommandId::new(Uuid::now_v7()), now) };
+    let commit = Commit {
+        postings: vec![posting],
+        ..Commit::new(&Project::DEFAULT, CommandId::new(Uuid::now_v7()), now)
+    };
     store.commit_one(commit).await.unwrap();
 }
 
 async fn start_runs(server: &Runtime) -> BTreeSet<RunId> {
-    let flow = NewFlow { name: "race".to_owned(), ..NewFlow::default() };
-    let version = NewVersion {
+    let flow = FlowSpec { name: "race".to_owned(), ..FlowSpec::default() };
+    let version = VersionSpec {
         definition: layered().to_string(),
         strictness: Strictness::Strict,
         number: None,
         status: VersionStatus::Published,
         note: String::new(),
     };
-    let published = server.publish_flow(flow, Some(version)).await.unwrap().published;
+    let published = server.runs().publish_flow(flow, Some(version)).await.unwrap().published;
     let mut runs = BTreeSet::new();
     for _ in 0..N_RUNS {
-        let new = NewRun {
+        let new = RunSpec {
             flow: published.flow,
             version: published.version.unwrap().0,
             request: None,
@@ -107,20 +109,20 @@ async fn start_runs(server: &Runtime) -> BTreeSet<RunId> {
             schedule: None,
             start: Start { account: Some("payer".to_owned()), ..Start::default() },
         };
-        runs.insert(server.start(new).await.unwrap().run);
+        runs.insert(server.runs().start(new).await.unwrap().run);
     }
     runs
 }
 
 /// Exactly so many jobs, all in hand before any of them is finished. Each server knows best of those that it made, so
 /// they are asked in turn.
-async fn claim_all(servers: &[Runtime], n: usize) -> Vec<Claimed> {
+async fn claim_all(servers: &[Runtime], n: usize) -> Vec<LeasedJob> {
     let (mut claimed, begun) = (Vec::new(), Instant::now());
     for server in servers.iter().cycle().take_while(|_| begun.elapsed() < PATIENCE) {
         if claimed.len() == n {
             return claimed;
         }
-        let claim = Claim {
+        let claim = ClaimRequest {
             worker: "w".to_owned(),
             queues: Vec::new(),
             services: vec!["work".to_owned()],
@@ -128,29 +130,29 @@ async fn claim_all(servers: &[Runtime], n: usize) -> Vec<Claimed> {
             wait: Duration::from_millis(20),
             lease: PATIENCE,
         };
-        claimed.extend(server.claim(claim).await.unwrap());
+        claimed.extend(server.jobs().claim(claim).await.unwrap());
     }
     panic!("only {} of {n} jobs were there", claimed.len());
 }
 
-fn done(claimed: &Claimed, value: Value) -> Finish {
-    let outcome = Outcome::Done(Arc::new(value));
-    Finish {
+fn done(claimed: &LeasedJob, value: Value) -> JobEnd {
+    let outcome = CallOutcome::Done(Arc::new(value));
+    JobEnd {
         job: claimed.job,
         fence: claimed.fence,
         outcome,
         worker: None,
-        log: windlass_runtime::log::Log::default(),
+        log: windlass_runtime::calls::log::Log::default(),
         retry_after_ms: None,
     }
 }
 
-/// What each node put out, by run and path.
+/// The output of each node, by run and path.
 type Winners = BTreeMap<(RunId, String), Value>;
 
-/// Finishes all of them at one moment: each twice with one result, and once with another. One result wins, whoever
-/// sends it may send it again, and the other is refused.
-async fn finish_at_once(servers: &[Runtime], claimed: Vec<Claimed>, winners: &mut Winners) {
+/// Finishes all of them at one moment: each twice with one result, and once with another. One result wins, a repeat of
+/// it is accepted, and the other is refused.
+async fn finish_at_once(servers: &[Runtime], claimed: Vec<LeasedJob>, winners: &mut Winners) {
     let (gate, claimed) = (Arc::new(Barrier::new(claimed.len() * 3)), Arc::new(claimed));
     let mut racing = JoinSet::new();
     for at in 0..claimed.len() {
@@ -159,23 +161,23 @@ async fn finish_at_once(servers: &[Runtime], claimed: Vec<Claimed>, winners: &mu
             let server = servers[(at + nth) % servers.len()].clone();
             racing.spawn(async move {
                 gate.wait().await;
-                let answers = server.finish(vec![done(&claimed[at], json!(value))]).await;
+                let answers = server.jobs().finish(vec![done(&claimed[at], json!(value))]).await;
                 (at, value, answers.into_iter().next().unwrap().unwrap())
             });
         }
     }
-    let mut verdicts: BTreeMap<usize, Vec<(&str, Verdict)>> = BTreeMap::new();
+    let mut verdicts: BTreeMap<usize, Vec<(&str, ClaimVerdict)>> = BTreeMap::new();
     for (at, value, verdict) in racing.join_all().await {
         verdicts.entry(at).or_default().push((value, verdict));
     }
     for (at, verdicts) in verdicts {
-        let accepted = |&&(_, verdict): &&(&str, Verdict)| verdict == Verdict::Ok;
+        let accepted = |&&(_, verdict): &&(&str, ClaimVerdict)| verdict == ClaimVerdict::Ok;
         let taken: BTreeSet<&str> = verdicts.iter().filter(accepted).map(|(value, _)| *value).collect();
         assert_eq!(taken.len(), 1, "one result wins: {verdicts:?}");
         let refused = verdicts.iter().filter(|(value, _)| !taken.contains(value));
-        assert!(refused.into_iter().all(|(_, verdict)| *verdict == Verdict::Lost), "{verdicts:?}");
+        assert!(refused.into_iter().all(|(_, verdict)| *verdict == ClaimVerdict::Lost), "{verdicts:?}");
         let same = verdicts.iter().filter(|(value, _)| taken.contains(value));
-        assert!(same.into_iter().all(|(_, verdict)| *verdict == Verdict::Ok), "{verdicts:?}");
+        assert!(same.into_iter().all(|(_, verdict)| *verdict == ClaimVerdict::Ok), "{verdicts:?}");
         let call = claimed[at].call.clone().unwrap();
         let winner = json!(taken.first().unwrap());
         let before = winners.insert((call.run, call.node.as_str().to_owned()), winner);
@@ -185,8 +187,8 @@ async fn finish_at_once(servers: &[Runtime], claimed: Vec<Claimed>, winners: &mu
 
 /// Every node ended once, with the result that won, and so did the run; its costs are those of its nodes.
 async fn check_run(server: &Runtime, run: RunId, winners: &Winners) {
-    // Whoever finished the last node was answered when the end of the run was durable.
-    let view = server.view(run).await.unwrap().unwrap();
+    // The worker of the last node was answered when the end of the run was durable.
+    let view = server.runs().view(run).await.unwrap().unwrap();
     assert_eq!(view.row.standing.status, RunStatus::Completed);
     let cost = view.row.standing.cost;
     assert_eq!((cost.estimated, cost.actual), (N_NODES * ESTIMATE, N_NODES * ACTUAL));
@@ -197,7 +199,7 @@ async fn check_run(server: &Runtime, run: RunId, winners: &Winners) {
         assert!(matches!(state.phase, Phase::Done), "{} is {:?}", node.key, state.phase);
         assert_eq!(state.output.as_deref(), winners.get(&(run, node.key.clone())), "{}", node.key);
     }
-    let journal = server.store().journal(run, Since::Entry(0), 10_000).await.unwrap();
+    let journal = server.store().journal(server.project(), run, Since::Entry(0), 10_000).await.unwrap();
     let (mut n_ends, mut ended) = (0, BTreeSet::new());
     for event in journal.entries.iter().flat_map(|(_, entry)| &entry.events) {
         match event {
@@ -215,7 +217,7 @@ async fn ledger(store: &dyn Store) -> Vec<LedgerRow> {
         let after = rows.last().map_or(0, |row| row.seq);
         let query =
             LedgerQuery { account: "payer".to_owned(), after, limit: 1_000, ..LedgerQuery::default() };
-        let page = store.ledger(query).await.unwrap();
+        let page = store.ledger(&Project::DEFAULT, query).await.unwrap();
         if page.is_empty() {
             return rows;
         }
@@ -223,16 +225,19 @@ async fn ledger(store: &dyn Store) -> Vec<LedgerRow> {
     }
 }
 
-/// Every node was charged once and settled once, and the balance is what that leaves.
+/// Every node was charged once and settled once, and the balance agrees.
 async fn check_money(store: &dyn Store) {
     let rows = ledger(store).await;
     let calls = N_NODES * N_RUNS as i64;
-    let of = |kind: Kind| rows.iter().filter(|row| row.posting.movement.kind == kind).count() as i64;
-    assert_eq!((of(Kind::Charge), of(Kind::Settle), of(Kind::Refund)), (calls, calls, 0));
+    let of = |kind: MovementKind| rows.iter().filter(|row| row.posting.movement.kind == kind).count() as i64;
+    assert_eq!(
+        (of(MovementKind::Charge), of(MovementKind::Settle), of(MovementKind::Refund)),
+        (calls, calls, 0)
+    );
     let keys: BTreeSet<&str> = rows.iter().map(|row| row.posting.movement.key.as_str()).collect();
     assert_eq!(keys.len(), rows.len(), "a movement was made twice");
     let sum: i64 = rows.iter().map(|row| row.posting.movement.amount).sum();
-    let account = store.account("payer").await.unwrap().unwrap();
+    let account = store.account(&Project::DEFAULT, "payer").await.unwrap().unwrap();
     assert_eq!((account.balance, account.held), (sum, 0));
     assert_eq!(sum, DEPOSIT - calls * ACTUAL);
 }
@@ -262,7 +267,7 @@ async fn in_memory() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn in_memory_by_way_of_two_servers() {
-    race(Arc::new(Memory::new()), 2).await;
+    race(Arc::new(Memory::shared()), 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -272,7 +277,8 @@ async fn on_sqlite() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn on_sqlite_by_way_of_two_servers() {
-    race(Backend::Sqlite.fresh().await, 2).await;
+    let store = Sqlite::temporary(Durability::Fast).unwrap().shared();
+    race(Arc::new(store), 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -13,10 +13,10 @@ use tokio::sync::OnceCell;
 use windlass_engine::definition::Strictness;
 use windlass_engine::event::Start;
 use windlass_engine::id::{FlowId, RunId, VersionId};
-use windlass_engine::input::{Input, Outcome};
-use windlass_runtime::flow::{NewFlow, NewVersion};
-use windlass_runtime::function::Functions;
-use windlass_runtime::run::{NewRun, StartError};
+use windlass_engine::input::{CallOutcome, Input};
+use windlass_runtime::calls::function::Functions;
+use windlass_runtime::runs::flow::{FlowSpec, VersionSpec};
+use windlass_runtime::runs::{RunSpec, StartError};
 use windlass_runtime::{Runtime, Settings, SubmitError};
 use windlass_store::Store;
 use windlass_store::conformance::backend::{Backend, fresh};
@@ -37,7 +37,7 @@ struct Published {
 
 impl Server {
     async fn on(store: Arc<dyn Store>, functions: Functions) -> Self {
-        let settings = Settings { functions, is_alone: Backend::chosen().is_alone(), ..Settings::default() };
+        let settings = Settings { functions, ..Settings::default() };
         Server { runtime: Runtime::start_up(store, settings).await.unwrap() }
     }
 
@@ -46,28 +46,28 @@ impl Server {
     }
 
     async fn publish(&self, name: &str, definition: Value) -> Published {
-        let flow = NewFlow { name: name.to_owned(), ..NewFlow::default() };
-        let version = NewVersion {
+        let flow = FlowSpec { name: name.to_owned(), ..FlowSpec::default() };
+        let version = VersionSpec {
             definition: definition.to_string(),
             strictness: Strictness::Strict,
             number: None,
             status: VersionStatus::Published,
             note: String::new(),
         };
-        let done = self.runtime.publish_flow(flow, Some(version)).await.unwrap().published;
+        let done = self.runtime.runs().publish_flow(flow, Some(version)).await.unwrap().published;
         Published { flow: done.flow, version: done.version.unwrap().0 }
     }
 
     async fn start(&self, of: &Published, params: Value) -> RunId {
-        self.runtime.start(new_run(of, params, None)).await.unwrap().run
+        self.runtime.runs().start(new_run(of, params, None)).await.unwrap().run
     }
 
     async fn end(&self, run: RunId) -> RunStatus {
-        self.runtime.wait_ended(run, PATIENCE).await.unwrap().unwrap()
+        self.runtime.runs().wait_ended(run, PATIENCE).await.unwrap().unwrap()
     }
 
     async fn shared(&self, run: RunId) -> Value {
-        let row = self.runtime.view(run).await.unwrap().unwrap().row;
+        let row = self.runtime.runs().view(run).await.unwrap().unwrap().row;
         (*row.standing.shared.unwrap()).clone()
     }
 
@@ -75,7 +75,7 @@ impl Server {
     async fn reaches(&self, run: RunId, status: RunStatus) {
         let begun = Instant::now();
         loop {
-            let found = self.runtime.view(run).await.unwrap().unwrap().row.standing.status;
+            let found = self.runtime.runs().view(run).await.unwrap().unwrap().row.standing.status;
             if found == status {
                 return;
             }
@@ -85,9 +85,9 @@ impl Server {
     }
 }
 
-fn new_run(of: &Published, params: Value, request: Option<Request>) -> NewRun {
+fn new_run(of: &Published, params: Value, request: Option<Request>) -> RunSpec {
     let Value::Object(params) = params else { panic!("params are an object") };
-    NewRun {
+    RunSpec {
         flow: of.flow,
         version: of.version,
         request,
@@ -158,7 +158,8 @@ async fn every_step_is_durable_before_the_next_begins() {
     let flow = server.publish("chain", chain(&["a", "b", "c"], "mul")).await;
     let run = server.start(&flow, json!({"x": 5})).await;
     server.end(run).await;
-    let journal = server.runtime.store().journal(run, Since::Entry(0), 100).await.unwrap();
+    let journal =
+        server.runtime.store().journal(server.runtime.project(), run, Since::Entry(0), 100).await.unwrap();
     assert_eq!(journal.entries.len(), 4, "one entry for the start and one for the end of each call");
 }
 
@@ -181,11 +182,13 @@ async fn the_same_request_makes_one_run() {
     let server = Server::new().await;
     let flow = server.publish("chain", chain(&["a"], "mul")).await;
     let request = |digest: &str| Request { id: "r1".to_owned(), digest: digest.to_owned() };
-    let first = server.runtime.start(new_run(&flow, json!({"x": 1}), Some(request("d")))).await.unwrap();
-    let again = server.runtime.start(new_run(&flow, json!({"x": 1}), Some(request("d")))).await.unwrap();
+    let first =
+        server.runtime.runs().start(new_run(&flow, json!({"x": 1}), Some(request("d")))).await.unwrap();
+    let again =
+        server.runtime.runs().start(new_run(&flow, json!({"x": 1}), Some(request("d")))).await.unwrap();
     assert_eq!((first.created, again.created), (true, false));
     assert_eq!(first.run, again.run);
-    let other = server.runtime.start(new_run(&flow, json!({"x": 2}), Some(request("e")))).await;
+    let other = server.runtime.runs().start(new_run(&flow, json!({"x": 2}), Some(request("e")))).await;
     assert!(matches!(other, Err(StartError::RequestTaken { existing, .. }) if existing == first.run));
 }
 
@@ -199,12 +202,12 @@ async fn a_function_that_panics_fails_its_node() {
 }
 
 #[tokio::test]
-async fn a_function_nobody_has_fails_its_node_with_its_name() {
+async fn an_unknown_function_fails_its_node_with_its_name() {
     let server = Server::new().await;
     let flow = server.publish("none", chain(&["a"], "nonesuch")).await;
     let run = server.start(&flow, json!({"x": 1})).await;
     assert_eq!(server.end(run).await, RunStatus::Failed);
-    let view = server.runtime.view(run).await.unwrap().unwrap();
+    let view = server.runtime.runs().view(run).await.unwrap().unwrap();
     assert!(view.row.standing.error.unwrap().fault.message.contains("nonesuch"));
 }
 
@@ -221,7 +224,7 @@ async fn a_timer_is_never_early_and_hardly_late() {
     assert_eq!(server.end(run).await, RunStatus::Completed);
     let took = begun.elapsed();
     assert!(took >= Duration::from_millis(149), "{took:?}");
-    // If nobody had set an alarm, the next look would find it half a minute later.
+    // Without a timer, the next poll would find it half a minute later.
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
@@ -245,7 +248,7 @@ async fn a_call_that_died_with_its_server_is_made_again() {
     let counted = calls.clone();
     let stuck = Functions::built_in().with_async("work", move |_| {
         counted.fetch_add(1, Ordering::SeqCst);
-        std::future::pending::<Outcome>()
+        std::future::pending::<CallOutcome>()
     });
     let server = Server::on(place.store().await, stuck).await;
     let flow = server.publish("work", chain(&["a"], "work")).await;
@@ -256,7 +259,7 @@ async fn a_call_that_died_with_its_server_is_made_again() {
     server.runtime.shut_down(Duration::ZERO).await;
     drop(server);
 
-    let works = Functions::built_in().with_quick("work", |call| Outcome::Done(call.input.clone()));
+    let works = Functions::built_in().with_quick("work", |call| CallOutcome::Done(call.input.clone()));
     let server = Server::on(place.store().await, works).await;
     assert_eq!(server.end(run).await, RunStatus::Completed);
     assert_eq!(server.shared(run).await["a"], json!(1));
@@ -280,7 +283,7 @@ async fn twenty_runs_that_wait_do_not_delay_another() {
     assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
     for run in runs {
         let go = Input::Signal { id: None, key: "go".to_owned(), value: json!(true), by: None };
-        server.runtime.submit(run, go).await.unwrap();
+        server.runtime.runs().submit(run, go).await.unwrap();
         assert_eq!(server.end(run).await, RunStatus::Completed);
     }
 }
@@ -289,23 +292,23 @@ async fn twenty_runs_that_wait_do_not_delay_another() {
 async fn an_unknown_run_and_an_ended_one_say_so() {
     let server = Server::new().await;
     let unknown: RunId = "run_00000000000000000000000000000007".parse().unwrap();
-    let told = server.runtime.submit(unknown, Input::Pause).await;
+    let told = server.runtime.runs().submit(unknown, Input::Pause).await;
     assert!(matches!(told, Err(SubmitError::UnknownRun(id)) if id == unknown));
     let flow = server.publish("chain", chain(&["a"], "mul")).await;
     let run = server.start(&flow, json!({"x": 1})).await;
     server.end(run).await;
-    assert!(matches!(server.runtime.submit(run, Input::Pause).await, Err(SubmitError::Refused(_))));
+    assert!(matches!(server.runtime.runs().submit(run, Input::Pause).await, Err(SubmitError::Refused(_))));
 }
 
 #[tokio::test]
 async fn cancel_reaches_a_call_that_is_being_made() {
-    let functions = Functions::built_in().with_async("forever", |_| std::future::pending::<Outcome>());
+    let functions = Functions::built_in().with_async("forever", |_| std::future::pending::<CallOutcome>());
     let server = Server::on(fresh().await, functions).await;
     let flow = server.publish("forever", chain(&["a"], "forever")).await;
     let run = server.start(&flow, json!({"x": 1})).await;
     server.reaches(run, RunStatus::Running).await;
     let begun = Instant::now();
-    server.runtime.submit(run, Input::Cancel { reason: None, by: None }).await.unwrap();
+    server.runtime.runs().submit(run, Input::Cancel { reason: None, by: None }).await.unwrap();
     assert_eq!(server.end(run).await, RunStatus::Canceled);
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
@@ -330,7 +333,7 @@ async fn a_flow_that_calls_one_that_is_not_there_fails_with_its_name() {
     let outer = server.publish("outer", outer).await;
     let run = server.start(&outer, json!({})).await;
     assert_eq!(server.end(run).await, RunStatus::Failed);
-    let view = server.runtime.view(run).await.unwrap().unwrap();
+    let view = server.runtime.runs().view(run).await.unwrap().unwrap();
     assert!(view.row.standing.error.unwrap().fault.message.contains("nonesuch"));
 }
 
@@ -343,12 +346,14 @@ async fn cancelling_a_run_cancels_its_child() {
     let run = server.start(&outer, json!({})).await;
     let child = loop {
         let query = windlass_store::run::RunQuery { flow: Some(inner.flow), ..Default::default() };
-        if let Some(row) = server.runtime.store().runs(query).await.unwrap().items.first() {
+        if let Some(row) =
+            server.runtime.store().runs(server.runtime.project(), query).await.unwrap().items.first()
+        {
             break row.id;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     };
-    server.runtime.submit(run, Input::Cancel { reason: None, by: None }).await.unwrap();
+    server.runtime.runs().submit(run, Input::Cancel { reason: None, by: None }).await.unwrap();
     assert_eq!(server.end(run).await, RunStatus::Canceled);
     assert_eq!(server.end(child).await, RunStatus::Canceled);
 }
@@ -365,9 +370,10 @@ async fn a_large_fan_is_folded_from_a_snapshot_to_the_same_state() {
     let items: Vec<u32> = (0..5_000).collect();
     let run = server.start(&flow, json!({"items": items})).await;
     server.reaches(run, RunStatus::Waiting).await;
-    let view = server.runtime.view(run).await.unwrap().unwrap();
-    let all = server.runtime.view_at(run, view.row.len).await.unwrap().unwrap();
+    let view = server.runtime.runs().view(run).await.unwrap().unwrap();
+    let all = server.runtime.runs().view_at(run, view.row.len).await.unwrap().unwrap();
     assert_eq!(serde_json::to_value(&*view.state).unwrap(), serde_json::to_value(&*all.state).unwrap());
-    let newest = server.runtime.store().journal(run, Since::Snapshot, 10_000).await.unwrap();
+    let newest =
+        server.runtime.store().journal(server.runtime.project(), run, Since::Snapshot, 10_000).await.unwrap();
     assert!(newest.snapshot.is_some(), "a journal this long has a snapshot");
 }

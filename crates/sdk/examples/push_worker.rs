@@ -6,23 +6,23 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use windlass_sdk::worker::{Call, Outcome, bind};
+use windlass_sdk::worker::{HandlerOutcome, ServiceCall, bind};
 use windlass_sdk::{Client, Worker};
 
-async fn render(call: Call) -> Outcome {
+async fn render(call: ServiceCall) -> HandlerOutcome {
     match call.memo {
         // The key is the same for every attempt, so a provider that knows it starts nothing twice.
-        None => Outcome::Suspended {
+        None => HandlerOutcome::Suspended {
             memo: json!({ "provider_job": call.key }),
             recheck: Some(Duration::from_secs(1)),
         },
-        Some(memo) => Outcome::Done(json!({ "urls": ["asset://film.mp4"], "made_by": memo })),
+        Some(memo) => HandlerOutcome::Done(json!({ "urls": ["asset://film.mp4"], "made_by": memo })),
     }
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let server = std::env::var("REGISTRY_URL").unwrap_or_else(|_| "http://127.0.0.1:8070".to_owned());
+    let server = std::env::var("WINDLASS_SERVER").unwrap_or_else(|_| "http://127.0.0.1:8070".to_owned());
     let here = std::env::var("WORKER_URL").unwrap_or_else(|_| "http://127.0.0.1:8080".to_owned());
     let (listener, url) = bind(&here).await?;
     let shutdown = CancellationToken::new();

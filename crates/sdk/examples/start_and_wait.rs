@@ -1,4 +1,4 @@
-//! Publishes a flow, runs it and prints what came of it: `cargo run -p windlass-sdk --example start_and_wait`.
+//! Publishes a flow, runs it and prints its output: `cargo run -p windlass-sdk --example start_and_wait`.
 //!
 //! It needs a server (`windlass serve`) and no worker: the flow only calls functions of the server itself.
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_sdk::Client;
-use windlass_sdk::types::{NewFlow, NewRun};
+use windlass_sdk::contract::{FlowRequest, RunRequest};
 
 fn definition() -> Value {
     json!({
@@ -21,10 +21,13 @@ fn definition() -> Value {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let server = std::env::var("SCHEDULER_BASE").unwrap_or_else(|_| "http://127.0.0.1:8070".to_owned());
+    let server = std::env::var("WINDLASS_SERVER").unwrap_or_else(|_| "http://127.0.0.1:8070".to_owned());
     let client = Client::new(&server)?;
-    let flow =
-        NewFlow { name: "sdk-example".to_owned(), definition: Some(definition()), ..NewFlow::default() };
+    let flow = FlowRequest {
+        name: "sdk-example".to_owned(),
+        definition: Some(definition()),
+        ..FlowRequest::default()
+    };
     match client.create_flow(&flow).await {
         Ok(published) => eprintln!("published {} version {}", published.name, published.version),
         Err(error) if error.status == Some(409) => eprintln!("{} is there already", flow.name),
@@ -32,7 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let params = json!({"name": "Ada"}).as_object().cloned();
     let started = client
-        .start_and_wait(&flow.name, &NewRun { params, ..NewRun::default() }, Duration::from_secs(10))
+        .start_and_wait(&flow.name, &RunRequest { params, ..RunRequest::default() }, Duration::from_secs(10))
         .await?;
     let run = client.wait(&started.id, Some(Duration::from_secs(30))).await?.ok_or("it takes too long")?;
     eprintln!("{} {}: {}", run.summary.id, run.summary.status.word(), Value::Object(run.shared));

@@ -1,4 +1,5 @@
-//! The typed client of the native surface and of the queue platform surface. One client holds one pool of connections; clones share it.
+//! The typed client of the native surface and of the queue platform surface. One client holds one pool of connections;
+//! clones share it.
 
 mod accounts;
 mod audit;
@@ -10,7 +11,6 @@ mod runs;
 mod schedules;
 mod services;
 mod stats;
-mod tasks;
 mod workers;
 
 use std::sync::Arc;
@@ -30,15 +30,15 @@ pub use workers::Registration;
 /// The header that says who asks.
 const ACTOR: &str = "x-windlass-actor";
 /// How long a connection may take to come about.
-const CONNECT: Duration = Duration::from_secs(5);
-/// How long an answer may take, beyond what the call itself asks the server to wait.
-const ANSWER: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The response time limit, beyond the time that the call asks the server to wait.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of one answer that are read: a list page, a run with its state and a journal all fit.
-const ANSWER_BYTES: usize = 64 << 20;
-/// Tries of a call that may be made twice, while nobody is there.
-const TRIES: u32 = 4;
+const RESPONSE_BYTES_MAX: usize = 64 << 20;
+/// Tries of an idempotent call while the server is unreachable.
+const TRIES_MAX: u32 = 4;
 /// The first pause between tries; each next one is twice as long.
-const PAUSE: Duration = Duration::from_millis(100);
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Whether a call may be made again when the server could not be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,23 +48,23 @@ pub(crate) enum Repeat {
     Harmless,
 }
 
-/// Speaks to one server.
+/// A client of one server.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
     base: Arc<Url>,
     answer: Duration,
-    /// Who asks.
+    /// The actor for the audit log.
     actor: Option<HeaderValue>,
 }
 
 impl Client {
     /// A client of the server at `base`, such as `http://127.0.0.1:8070`.
     pub fn new(base: &str) -> Result<Self, ClientError> {
-        Client::with_timeout(base, ANSWER)
+        Client::with_timeout(base, RESPONSE_TIMEOUT)
     }
 
-    /// A client whose calls end after so long without an answer, beyond what they ask the server to wait.
+    /// A client with this response time limit, beyond the time that a call asks the server to wait.
     pub fn with_timeout(base: &str, answer: Duration) -> Result<Self, ClientError> {
         let unsendable = |why: String| ClientError::local(UNSENDABLE, why);
         let url = Url::parse(base.trim_end_matches('/'))
@@ -75,7 +75,7 @@ impl Client {
         // The server is named outright; a proxy for the wide world has no part in it.
         let http = reqwest::Client::builder()
             .no_proxy()
-            .connect_timeout(CONNECT)
+            .connect_timeout(CONNECT_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .map_err(|error| unsendable(format!("no client can be made: {error}")))?;
@@ -93,12 +93,12 @@ impl Client {
         Ok(Client { actor: Some(actor), ..self })
     }
 
-    /// Where the server is.
+    /// The base URL of the server.
     pub fn base(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
     }
 
-    /// Makes any call, for what has no method of its own. `path` starts at the root and may have a query.
+    /// Makes any call, for routes without a method here. `path` starts at the root and may have a query.
     pub async fn raw(
         &self,
         method: &str,
@@ -111,7 +111,8 @@ impl Client {
             .base
             .join(path)
             .map_err(|error| ClientError::local(UNSENDABLE, format!("`{path}` is no path: {error}")))?;
-        let (status, bytes, _) = self.send(&Ask { method, url, body, wait: Duration::ZERO }).await?;
+        let (status, bytes, _) =
+            self.send(&OutgoingRequest { method, url, body, wait: Duration::ZERO }).await?;
         Ok((status.as_u16(), String::from_utf8_lossy(&bytes).into_owned()))
     }
 
@@ -136,6 +137,15 @@ impl Client {
         self.call::<(), T>(Method::GET, url, None, Duration::ZERO, Repeat::Harmless).await
     }
 
+    /// Sends an action that the last segment of the path names.
+    pub(crate) async fn word<B: Serialize, T: DeserializeOwned>(
+        &self,
+        segments: &[&str],
+        body: &B,
+    ) -> Result<T, ClientError> {
+        self.post(self.native(segments), body, Repeat::Harmless).await
+    }
+
     pub(crate) async fn post<B: Serialize + ?Sized, T: DeserializeOwned>(
         &self,
         url: Url,
@@ -154,12 +164,14 @@ impl Client {
         wait: Duration,
         repeat: Repeat,
     ) -> Result<T, ClientError> {
-        let ask = Ask { method, url, body, wait };
-        let mut pause = PAUSE;
+        let ask = OutgoingRequest { method, url, body, wait };
+        let mut pause = RETRY_DELAY;
         let mut n_tries = 1;
         let (status, bytes, retry_after) = loop {
             match self.send(&ask).await {
-                Err(error) if error.code == UNREACHABLE && repeat == Repeat::Harmless && n_tries < TRIES => {
+                Err(error)
+                    if error.code == UNREACHABLE && repeat == Repeat::Harmless && n_tries < TRIES_MAX =>
+                {
                     tokio::time::sleep(pause).await;
                     pause *= 2;
                     n_tries += 1;
@@ -172,13 +184,13 @@ impl Client {
         }
         serde_json::from_slice(&bytes).map_err(|error| {
             let path = ask.url.path();
-            ClientError::unreadable(status, format!("the answer of {path} is not what was agreed: {error}"))
+            ClientError::unreadable(status, format!("the response of {path} breaks the contract: {error}"))
         })
     }
 
     async fn send<B: Serialize + ?Sized>(
         &self,
-        ask: &Ask<'_, B>,
+        ask: &OutgoingRequest<'_, B>,
     ) -> Result<(StatusCode, Vec<u8>, Option<Duration>), ClientError> {
         let mut request = self
             .http
@@ -200,8 +212,9 @@ impl Client {
             .map(Duration::from_secs);
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(sending)? {
-            if bytes.len().saturating_add(chunk.len()) > ANSWER_BYTES {
-                let why = format!("the answer is larger than {ANSWER_BYTES} bytes: ask for less at once");
+            if bytes.len().saturating_add(chunk.len()) > RESPONSE_BYTES_MAX {
+                let why =
+                    format!("the answer is larger than {RESPONSE_BYTES_MAX} bytes: ask for less at once");
                 return Err(ClientError::unreadable(status, why));
             }
             bytes.extend_from_slice(&chunk);
@@ -210,14 +223,14 @@ impl Client {
     }
 }
 
-struct Ask<'b, B: ?Sized> {
+struct OutgoingRequest<'b, B: ?Sized> {
     method: Method,
     url: Url,
     body: Option<&'b B>,
     wait: Duration,
 }
 
-/// Puts what is set of a query behind the question mark.
+/// Appends the set fields of a query to a URL.
 pub(crate) fn with_query(mut url: Url, query: &impl Serialize) -> Url {
     // Queries are flat objects of words and numbers: anything else would be a slip in this crate.
     let Ok(Value::Object(fields)) = serde_json::to_value(query) else { return url };
@@ -238,7 +251,7 @@ mod tests {
     #[test]
     fn only_what_is_set_is_asked_for() {
         let query =
-            crate::types::RunsQuery { q: Some("a b".to_owned()), limit: Some(5), ..Default::default() };
+            crate::contract::RunsQuery { q: Some("a b".to_owned()), limit: Some(5), ..Default::default() };
         let url = Client::new("http://127.0.0.1:1").unwrap().native(&["runs"]);
         assert_eq!(with_query(url, &query).as_str(), "http://127.0.0.1:1/api/v1/runs?limit=5&q=a+b");
     }

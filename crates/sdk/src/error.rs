@@ -1,4 +1,4 @@
-//! Why a call to the server did not do what was asked.
+//! Errors of calls to the server.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::types::FieldError;
+use crate::contract::FieldError;
 
-/// Nobody answered: the server is not there, or the way to it is cut.
+/// The server is unreachable.
 pub const UNREACHABLE: &str = "unreachable";
 /// No answer came in time; whether it was done is unknown.
 pub const TIMED_OUT: &str = "timed_out";
 /// The connection broke before the whole answer came; whether it was done is unknown.
 pub const INTERRUPTED: &str = "interrupted";
-/// What came back cannot be read.
+/// The response cannot be read.
 pub const UNREADABLE: &str = "unreadable_answer";
-/// What was to be sent cannot be sent.
+/// The request cannot be sent.
 pub const UNSENDABLE: &str = "unsendable_request";
 
 /// Characters of an answer that is not of the contract that are shown.
@@ -30,7 +30,7 @@ pub struct ClientError {
     /// The HTTP status; `None` = no answer came.
     pub status: Option<u16>,
     pub code: String,
-    /// What went wrong, for people.
+    /// The explanation, for people.
     pub detail: String,
     /// Each field that was wrong.
     pub errors: Vec<FieldError>,
@@ -41,7 +41,7 @@ pub struct ClientError {
 /// `application/problem+json` and `{"error": …}` at once: everything is optional.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Answered {
+struct ProblemBody {
     code: Option<String>,
     detail: Option<String>,
     title: Option<String>,
@@ -60,7 +60,7 @@ impl ClientError {
         }
     }
 
-    /// The answer came, but what it says is not what the contract promises.
+    /// A response that breaks the contract.
     pub(crate) fn unreadable(status: StatusCode, detail: impl Into<String>) -> Self {
         ClientError { status: Some(status.as_u16()), ..ClientError::local(UNREADABLE, detail) }
     }
@@ -78,9 +78,9 @@ impl ClientError {
         }
     }
 
-    /// An answer that is no success, whoever gave it: a proxy in between speaks no problem+json.
+    /// An unsuccessful response. A proxy in between may have sent it without problem+json.
     pub(crate) fn answered(status: StatusCode, retry_after: Option<Duration>, body: &[u8]) -> Self {
-        let said: Option<Answered> = serde_json::from_slice(body).ok();
+        let said: Option<ProblemBody> = serde_json::from_slice(body).ok();
         let understood = said.is_some();
         let said = said.unwrap_or_default();
         let plain = match said.error {
@@ -131,7 +131,7 @@ impl fmt::Display for ClientError {
 
 impl std::error::Error for ClientError {}
 
-/// The innermost cause says what happened; the outer ones repeat the address.
+/// The innermost cause is the real one; the outer ones repeat the address.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {

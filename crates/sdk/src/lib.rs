@@ -1,6 +1,6 @@
-//! Says. The HTTP contract as types, a typed client and the worker loop.
+//! The SDK: the HTTP contract as types, a typed client and the worker loop.
 
-pub mod types;
+pub mod contract;
 
 pub mod client;
 pub mod error;

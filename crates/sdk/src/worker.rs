@@ -4,13 +4,13 @@
 //! handed in together. Push: the server calls this program over HTTP. Either way the worker registers itself and
 //! shows signs of life.
 
-mod beat;
 mod handler;
-mod held;
+mod heartbeat;
+mod held_leases;
 mod name;
 mod pull;
 mod push;
-mod tell;
+mod result_sender;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 use crate::Client;
 use handler::Handler;
 
-pub use handler::{Call, Logger, Outcome};
+pub use handler::{CallLogger, HandlerOutcome, ServiceCall};
 pub use name::unique_id;
 pub use push::bind;
 
@@ -53,7 +53,7 @@ impl Services {
         self.services.get(service)
     }
 
-    /// Who answers a job: whoever serves its service, or else whoever serves its queue.
+    /// The handler of a job: the one of its service, or else the one of its queue.
     fn of_job(&self, service: &str, queue: &str) -> Option<&Handler> {
         self.services.get(service).or_else(|| self.queues.get(queue))
     }
@@ -96,21 +96,21 @@ impl Worker {
     #[must_use]
     pub fn service<F, R>(mut self, name: impl Into<String>, handler: F) -> Self
     where
-        F: Fn(Call) -> R + Send + Sync + 'static,
+        F: Fn(ServiceCall) -> R + Send + Sync + 'static,
         R: Future + Send + 'static,
-        R::Output: Into<Outcome>,
+        R::Output: Into<HandlerOutcome>,
     {
         self.services.services.insert(name.into(), Handler::new(handler));
         self
     }
 
-    /// Takes the jobs of a queue, whatever their service, unless a service of that name is offered too.
+    /// Claims the jobs of a queue, whose service may have any name, unless a service of that name is offered too.
     #[must_use]
     pub fn queue<F, R>(mut self, name: impl Into<String>, handler: F) -> Self
     where
-        F: Fn(Call) -> R + Send + Sync + 'static,
+        F: Fn(ServiceCall) -> R + Send + Sync + 'static,
         R: Future + Send + 'static,
-        R::Output: Into<Outcome>,
+        R::Output: Into<HandlerOutcome>,
     {
         self.services.queues.insert(name.into(), Handler::new(handler));
         self
@@ -151,31 +151,31 @@ impl Worker {
         self
     }
 
-    /// Asks for no jobs: only what the server pushes is answered.
+    /// Claims no jobs: the worker only answers pushed calls.
     #[must_use]
     pub fn push_only(mut self) -> Self {
         self.pull = false;
         self
     }
 
-    /// Works until `shutdown` is cancelled or the server wants this worker to go; then takes nothing new, lets what it
-    /// has end, and comes back. Servers that come and go are waited for. Whoever is sent away by the server has all the
+    /// Works until `shutdown` is cancelled or the server drains this worker; then claims nothing new, lets its open
+    /// calls end, and returns. An unreachable server is retried. A worker that the server drains has all the
     /// time it needs; after `shutdown`, the time of its grace.
     pub async fn run(self, shutdown: CancellationToken) -> io::Result<()> {
         let Worker { client, id, services, slots, lease, grace, beat, pull, push } = self;
-        let desk = Arc::new(push::Desk::new(services.clone(), slots));
-        let held = Arc::new(held::Held::default());
+        let push_state = Arc::new(push::PushState::new(services.clone(), slots));
+        let held = Arc::new(held_leases::HeldLeases::default());
         let url = push.as_ref().map(|(_, url)| url.clone());
-        let card = beat::Card::new(&id, url, &services, slots, pull);
+        let card = heartbeat::WorkerCard::new(&id, url, &services, slots, pull);
         // Signs of life go on while the worker drains: it is busy, not dead.
         let drained = CancellationToken::new();
-        let load = load_of(&desk, &held);
+        let load = load_of(&push_state, &held);
         let leave = shutdown.child_token();
-        tokio::spawn(beat::run(client.clone(), card, beat, load, leave.clone(), drained.clone()));
+        tokio::spawn(heartbeat::run(client.clone(), card, beat, load, leave.clone(), drained.clone()));
         let working = TaskTracker::new();
         let mut serving = None;
         if let Some((listener, _)) = push {
-            serving = Some(working.spawn(push::serve(listener, Arc::clone(&desk), leave.clone())));
+            serving = Some(working.spawn(push::serve(listener, Arc::clone(&push_state), leave.clone())));
         }
         if pull {
             let (held, end) = (Arc::clone(&held), drained.clone());
@@ -197,7 +197,7 @@ impl Worker {
         }
         if tokio::time::timeout(grace, working.wait()).await.is_err() {
             held.cancel_all();
-            // What was cancelled has a moment to say so; what does not listen is left behind.
+            // Cancelled handlers get a moment to end; those that do not react are dropped.
             let _left_behind = tokio::time::timeout(LAST_WORDS, working.wait()).await;
         }
         drained.cancel();
@@ -205,9 +205,12 @@ impl Worker {
     }
 }
 
-fn load_of(desk: &Arc<push::Desk>, held: &Arc<held::Held>) -> impl Fn() -> usize + Send + 'static {
-    let (desk, held) = (Arc::clone(desk), Arc::clone(held));
-    move || desk.load() + held.len()
+fn load_of(
+    push_state: &Arc<push::PushState>,
+    held: &Arc<held_leases::HeldLeases>,
+) -> impl Fn() -> usize + Send + 'static {
+    let (push_state, held) = (Arc::clone(push_state), Arc::clone(held));
+    move || push_state.load() + held.len()
 }
 
 /// The end of the push server, which comes before the shutdown only if it cannot go on; never, if there is none.

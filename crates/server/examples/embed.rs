@@ -13,13 +13,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use windlass_runtime::function::{Answer, FunctionCall, Functions};
+use windlass_runtime::calls::function::{FunctionAnswer, FunctionCall, Functions};
 use windlass_runtime::{Runtime, Settings};
 use windlass_sdk::Client;
-use windlass_sdk::types::{NewFlow, NewRun, Run};
+use windlass_sdk::contract::{FlowRequest, RunDetail, RunRequest};
 use windlass_store::sqlite::{Durability, Sqlite};
 
-/// Somebody who makes pictures, slowly: by key, how often each was asked about.
+/// A slow picture service: by key, how often each picture was polled.
 #[derive(Clone, Default)]
 pub struct Provider(Arc<Mutex<BTreeMap<String, u32>>>);
 
@@ -43,18 +43,18 @@ impl Provider {
 }
 
 /// The handler: done, suspended or failed.
-pub async fn image_generation(provider: Provider, call: FunctionCall) -> Answer {
+pub async fn image_generation(provider: Provider, call: FunctionCall) -> FunctionAnswer {
     let recheck = Some(Duration::from_millis(200));
     let Some(memo) = &call.memo else {
         let prompt = call.params.get("prompt").and_then(Value::as_str).unwrap_or_default();
         return match provider.order(&call.key, prompt) {
-            Ok(order) => Answer::Suspended { memo: json!({ "order": order }), recheck },
-            Err(reason) => Answer::refused(reason),
+            Ok(order) => FunctionAnswer::Suspended { memo: json!({ "order": order }), recheck },
+            Err(reason) => FunctionAnswer::refused(reason),
         };
     };
     match provider.picture(memo["order"].as_str().unwrap_or_default()) {
-        Some(url) => Answer::Done(json!({ "type": "image", "urls": [url] })),
-        None => Answer::Suspended { memo: (**memo).clone(), recheck },
+        Some(url) => FunctionAnswer::Done(json!({ "type": "image", "urls": [url] })),
+        None => FunctionAnswer::Suspended { memo: (**memo).clone(), recheck },
     }
 }
 
@@ -88,13 +88,14 @@ pub async fn serve(stop: CancellationToken) -> Result<(String, Runtime), Box<dyn
 }
 
 /// Publishes the flow, runs it once with this prompt, and answers with the run.
-pub async fn run_once(url: &str, prompt: &str) -> Result<Run, Box<dyn Error>> {
+pub async fn run_once(url: &str, prompt: &str) -> Result<RunDetail, Box<dyn Error>> {
     let client = Client::new(url)?;
     let name = format!("picture of {prompt}");
-    let flow = NewFlow { name: name.clone(), definition: Some(picture_to_film()), ..NewFlow::default() };
+    let flow =
+        FlowRequest { name: name.clone(), definition: Some(picture_to_film()), ..FlowRequest::default() };
     client.create_flow(&flow).await?;
     let variables = json!({ "prompt": prompt }).as_object().cloned();
-    let started = client.start(&name, &NewRun { variables, ..NewRun::default() }).await?;
+    let started = client.start(&name, &RunRequest { variables, ..RunRequest::default() }).await?;
     let ended = client.wait(&started.id, Some(Duration::from_secs(30))).await?;
     ended.ok_or_else(|| format!("{} did not end in time", started.id).into())
 }

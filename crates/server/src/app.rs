@@ -1,4 +1,4 @@
-//! What every handler has at hand, and how it finds things.
+//! The state that all handlers share, and lookups in it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,31 +6,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 use windlass_engine::id::{FlowId, RunId, VersionId};
 use windlass_engine::journal::Entry;
-use windlass_runtime::run::RunView;
+use windlass_engine::project::Project;
+use windlass_runtime::runs::RunView;
 use windlass_runtime::{Runtime, RuntimeError};
 use windlass_store::flow::{FlowRef, FlowRow, VersionRef};
 use windlass_store::run::{RunRef, RunRow, Since};
 use windlass_store::{Store, StoreError};
 
-use crate::problem::{Answer, ApiError, Code};
+use crate::problem::{ApiError, ApiResult, Code};
 
 /// Versions whose names are remembered; all are forgotten when there are more, and asked for again.
 const LABELS_MAX: usize = 10_000;
 /// Entries of a journal read at once.
 pub(crate) const ENTRIES: usize = 1_000;
 
-/// What every handler has at hand. Cheap to clone.
+/// The state that all handlers share. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct App {
     pub(crate) runtime: Runtime,
     /// Cancelled when the server stops listening: streams end then.
     pub(crate) closing: CancellationToken,
-    labels: Arc<Mutex<HashMap<VersionId, Arc<Label>>>>,
+    labels: Arc<Mutex<HashMap<VersionId, Arc<VersionLabel>>>>,
 }
 
-/// What people call a version. Never changes.
+/// The name of a flow and the number of a version. Never changes.
 #[derive(Debug)]
-pub(crate) struct Label {
+pub(crate) struct VersionLabel {
     pub(crate) flow: String,
     pub(crate) number: u32,
 }
@@ -44,14 +45,18 @@ impl App {
         self.runtime.store()
     }
 
+    pub(crate) fn project(&self) -> &Project {
+        self.runtime.project()
+    }
+
     /// The flow of this name or id.
-    pub(crate) async fn flow(&self, text: &str) -> Answer<FlowRow> {
+    pub(crate) async fn flow(&self, text: &str) -> ApiResult<FlowRow> {
         if let Ok(id) = text.parse::<FlowId>()
-            && let Some(flow) = self.store().flow(FlowRef::Id(id)).await?
+            && let Some(flow) = self.store().flow(self.project(), FlowRef::Id(id)).await?
         {
             return Ok(flow);
         }
-        let flow = self.store().flow(FlowRef::Name(text.to_owned())).await?;
+        let flow = self.store().flow(self.project(), FlowRef::Name(text.to_owned())).await?;
         flow.ok_or_else(|| {
             let shown: String = text.chars().take(80).collect();
             ApiError::new(Code::UnknownFlow, format!("there is no flow `{shown}`: publish it first"))
@@ -59,25 +64,25 @@ impl App {
     }
 
     /// The row of a run.
-    pub(crate) async fn row(&self, run: RunId) -> Answer<RunRow> {
-        let row = self.store().run(RunRef::Id(run)).await?;
+    pub(crate) async fn row(&self, run: RunId) -> ApiResult<RunRow> {
+        let row = self.store().run(self.project(), RunRef::Id(run)).await?;
         row.ok_or_else(|| unknown_run(&run.to_string()))
     }
 
     /// A run as it is stored now.
-    pub(crate) async fn view(&self, run: RunId) -> Answer<RunView> {
-        self.runtime.view(run).await?.ok_or_else(|| unknown_run(&run.to_string()))
+    pub(crate) async fn view(&self, run: RunId) -> ApiResult<RunView> {
+        self.runtime.runs().view(run).await?.ok_or_else(|| unknown_run(&run.to_string()))
     }
 
-    /// What people call the version of a run.
-    pub(crate) async fn label(&self, flow: FlowId, version: VersionId) -> Answer<Arc<Label>> {
+    /// The label of the version of a run.
+    pub(crate) async fn label(&self, flow: FlowId, version: VersionId) -> ApiResult<Arc<VersionLabel>> {
         let known = self.labels.lock().unwrap_or_else(PoisonError::into_inner).get(&version).cloned();
         if let Some(label) = known {
             return Ok(label);
         }
-        let row = self.store().version(VersionRef::Id(version)).await?;
-        let name = self.store().flow(FlowRef::Id(flow)).await?;
-        let label = Arc::new(Label {
+        let row = self.store().version(self.project(), VersionRef::Id(version)).await?;
+        let name = self.store().flow(self.project(), FlowRef::Id(flow)).await?;
+        let label = Arc::new(VersionLabel {
             flow: name.map_or_else(|| flow.to_string(), |flow| flow.name),
             number: row.map_or(0, |row| row.number),
         });
@@ -90,10 +95,10 @@ impl App {
     }
 
     /// Reads the whole journal of a run, a part at a time.
-    pub(crate) async fn each_entry(&self, run: RunId, mut take: impl FnMut(u64, &Entry)) -> Answer<()> {
+    pub(crate) async fn each_entry(&self, run: RunId, mut take: impl FnMut(u64, &Entry)) -> ApiResult<()> {
         let mut after = 0;
         loop {
-            let part = self.store().journal(run, Since::Entry(after), ENTRIES).await?;
+            let part = self.store().journal(self.project(), run, Since::Entry(after), ENTRIES).await?;
             for (seq, entry) in &part.entries {
                 take(*seq, entry);
                 after = *seq;
@@ -105,7 +110,7 @@ impl App {
     }
 }
 
-/// Whether the trouble is with what is stored of this one run: lists go on without it.
+/// Whether the error concerns the stored data of this one run: lists go on without it.
 pub(crate) fn is_of_one_run(error: &RuntimeError) -> bool {
     match error {
         RuntimeError::Definition(_)
@@ -121,7 +126,7 @@ pub(crate) fn is_of_one_run(error: &RuntimeError) -> bool {
 }
 
 /// The run that the path names.
-pub(crate) fn run_id(text: &str) -> Answer<RunId> {
+pub(crate) fn run_id(text: &str) -> ApiResult<RunId> {
     text.parse().map_err(|_| unknown_run(text))
 }
 

@@ -1,10 +1,10 @@
-//! Limits on what is given in words: each refusal names the place.
+//! Limits of texts and numbers in requests: each refusal names the place.
 
 use std::collections::BTreeMap;
 
 use windlass_engine::limits::NAME_BYTES;
 
-use crate::problem::{Answer, ApiError, Code};
+use crate::problem::{ApiError, ApiResult, Code};
 
 /// Bytes of a text for people: descriptions and notes, not documents.
 const TEXT_BYTES: usize = 64 << 10;
@@ -12,7 +12,7 @@ const TEXT_BYTES: usize = 64 << 10;
 const LABELS: usize = 64;
 
 /// A name: there, and not too long.
-pub(crate) fn name(path: &str, text: &str) -> Answer<()> {
+pub(crate) fn name(path: &str, text: &str) -> ApiResult<()> {
     let reason = match text {
         "" => "it is empty: give a name".to_owned(),
         text if text.len() > NAME_BYTES => format!("it is longer than {NAME_BYTES} bytes: shorten it"),
@@ -23,12 +23,12 @@ pub(crate) fn name(path: &str, text: &str) -> Answer<()> {
 }
 
 /// A name that may be absent.
-pub(crate) fn name_if_given(path: &str, text: Option<&str>) -> Answer<()> {
+pub(crate) fn name_if_given(path: &str, text: Option<&str>) -> ApiResult<()> {
     text.map_or(Ok(()), |text| name(path, text))
 }
 
 /// A text for people.
-pub(crate) fn text(path: &str, text: &str) -> Answer<()> {
+pub(crate) fn text(path: &str, text: &str) -> ApiResult<()> {
     if text.len() > TEXT_BYTES {
         return Err(ApiError::field(
             Code::InvalidBody,
@@ -40,7 +40,7 @@ pub(crate) fn text(path: &str, text: &str) -> Answer<()> {
 }
 
 /// Labels: few, and short.
-pub(crate) fn labels(labels: &BTreeMap<String, String>) -> Answer<()> {
+pub(crate) fn labels(labels: &BTreeMap<String, String>) -> ApiResult<()> {
     if labels.len() > LABELS {
         return Err(ApiError::field(
             Code::InvalidBody,
@@ -68,7 +68,7 @@ pub(crate) fn within<N: PartialOrd + std::fmt::Display + Copy>(
     given: N,
     from: N,
     to: N,
-) -> Answer<N> {
+) -> ApiResult<N> {
     if given < from || given > to {
         return Err(ApiError::field(
             Code::InvalidBody,

@@ -1,4 +1,4 @@
-//! Taking requests apart: bodies, queries and paths, each with a problem that names the place.
+//! Extractors of bodies, queries and paths; an error names the place in the request.
 
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
@@ -10,31 +10,31 @@ use windlass_engine::problem::did_you_mean;
 use crate::problem::{ApiError, Code};
 
 /// A JSON body. One that is empty counts as `{}`, so that an action without a word to say needs none.
-pub(crate) struct Body<T>(pub(crate) T);
+pub(crate) struct JsonBody<T>(pub(crate) T);
 
-/// What stands behind the question mark.
-pub(crate) struct Asked<T>(pub(crate) T);
+/// The query of a request.
+pub(crate) struct QueryParams<T>(pub(crate) T);
 
-/// What the path says.
-pub(crate) struct At<T>(pub(crate) T);
+/// The parameters of a path.
+pub(crate) struct PathParams<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let bytes = axum::body::Bytes::from_request(request, state).await;
         let bytes =
             bytes.map_err(|_| ApiError::new(Code::MalformedJson, "the body ended before it was complete"))?;
-        read(&bytes).map(Body)
+        read(&bytes).map(JsonBody)
     }
 }
 
-impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Asked<T> {
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for QueryParams<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let query = Query::<T>::from_request_parts(parts, state).await;
-        query.map(|Query(query)| Asked(query)).map_err(|rejection| match rejection {
+        query.map(|Query(query)| QueryParams(query)).map_err(|rejection| match rejection {
             QueryRejection::FailedToDeserializeQueryString(error) => {
                 wrong(Code::BadQuery, &innermost(&error), "?")
             }
@@ -43,12 +43,12 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Asked<T
     }
 }
 
-impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for At<T> {
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathParams<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let path = Path::<T>::from_request_parts(parts, state).await;
-        path.map(|Path(path)| At(path)).map_err(|rejection| match rejection {
+        path.map(|Path(path)| PathParams(path)).map_err(|rejection| match rejection {
             PathRejection::FailedToDeserializePathParams(error) => {
                 ApiError::new(Code::BadPath, lowercase(&error.body_text()))
             }
@@ -61,7 +61,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for At<T> {
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
         None => parse(b"{}"),
-        // What is no JSON at all is told before what is wrong about it.
+        // Malformed JSON is reported before problems of its content.
         Some(b'{') => parse(bytes).map_err(|error| parse::<Value>(bytes).err().unwrap_or(error)),
         // An array would be taken for the fields of the object in their order.
         Some(_) => {
@@ -71,7 +71,7 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     }
 }
 
-/// Reads JSON, and says what is wrong about it.
+/// Parses JSON; an error names the place and the reason.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     axum::Json::from_bytes(bytes).map(|axum::Json(body)| body).map_err(|rejection| match rejection {
         JsonRejection::JsonDataError(error) => {
@@ -91,7 +91,7 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     })
 }
 
-/// A problem from what a deserialiser says: `results[0].leas: unknown field `leas`, expected one of …`.
+/// The problem in a deserialiser's message: `results[0].leas: unknown field `leas`, expected one of …`.
 fn wrong(code: Code, text: &str, prefix: &str) -> ApiError {
     let (path, reason) = match text.split_once(": ") {
         Some((path, reason)) if is_path(path) => (path, reason),
@@ -108,7 +108,7 @@ fn wrong(code: Code, text: &str, prefix: &str) -> ApiError {
     let named = quoted("unknown field `").or_else(|| quoted("missing field `"));
     let place = match (path, named) {
         ("", Some(name)) => name.to_owned(),
-        // The path of a field nobody knows ends with it already; the one of a missing field does not.
+        // The path of an unknown field ends with its name already; the path of a missing field does not.
         (path, Some(name)) if !ends_with_field(path, name) => format!("{path}.{name}"),
         (path, _) => path.to_owned(),
     };
@@ -120,7 +120,7 @@ fn wrong(code: Code, text: &str, prefix: &str) -> ApiError {
     ApiError::field(code, format!("{prefix}{place}"), plainly(reason)).hint(hint)
 }
 
-/// What a deserialiser says, without the words of Rust.
+/// A deserialiser's message without names of Rust types.
 fn plainly(reason: &str) -> String {
     const TYPES: [(&str, &str); 9] = [
         ("i64", "a whole number"),
@@ -151,7 +151,7 @@ fn is_path(text: &str) -> bool {
     !text.is_empty() && !text.contains([' ', '`', ','])
 }
 
-/// The first cause of an error: what wraps it only says that there is one.
+/// The innermost cause of an error: its wrappers only say that there is one.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut error = error;
     let mut text = error.to_string();
@@ -173,7 +173,7 @@ fn lowercase(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use windlass_sdk::types::{Finish, NewFlow, NewRun, Signal};
+    use windlass_sdk::contract::{FinishRequest, FlowRequest, RunRequest, Signal};
 
     use super::*;
 
@@ -191,26 +191,27 @@ mod tests {
 
     #[test]
     fn a_field_nobody_knows_is_named_with_its_place_and_its_neighbour() {
-        let error = refused::<NewFlow>(r#"{"name":"a","desciption":"b"}"#, Code::UnknownField, "desciption");
+        let error =
+            refused::<FlowRequest>(r#"{"name":"a","desciption":"b"}"#, Code::UnknownField, "desciption");
         assert_eq!(error.problem().errors[0].hint.as_deref(), Some("did you mean `description`?"));
         let body = r#"{"results":[{"id":"a","lease":"b","outcome":"done","resul":1}]}"#;
-        let error = refused::<Finish>(body, Code::UnknownField, "results[0].resul");
+        let error = refused::<FinishRequest>(body, Code::UnknownField, "results[0].resul");
         assert_eq!(error.problem().errors[0].hint.as_deref(), Some("did you mean `result`?"));
     }
 
     #[test]
     fn a_value_of_another_type_is_named_with_its_place() {
-        refused::<NewRun>(r#"{"params":5}"#, Code::InvalidBody, "params");
-        refused::<NewRun>(r#"{"version":-1}"#, Code::InvalidBody, "version");
-        refused::<NewRun>(r#"{"labels":{"a":1}}"#, Code::InvalidBody, "labels.a");
-        refused::<Finish>(
+        refused::<RunRequest>(r#"{"params":5}"#, Code::InvalidBody, "params");
+        refused::<RunRequest>(r#"{"version":-1}"#, Code::InvalidBody, "version");
+        refused::<RunRequest>(r#"{"labels":{"a":1}}"#, Code::InvalidBody, "labels.a");
+        refused::<FinishRequest>(
             r#"{"results":[{"id":"a","outcome":"done"}]}"#,
             Code::InvalidBody,
             "results[0].lease",
         );
         refused::<Signal>("", Code::InvalidBody, "key");
         refused::<Signal>(r#"["key", 1, null, null]"#, Code::InvalidBody, "");
-        refused::<NewRun>("5", Code::InvalidBody, "");
+        refused::<RunRequest>("5", Code::InvalidBody, "");
     }
 
     #[test]

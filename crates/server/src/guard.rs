@@ -1,5 +1,5 @@
-//! What every request goes through before it reaches a handler: its body is read to its end, within limits of size
-//! and time, and a page of another origin is kept out.
+//! Checks of every request before its handler: the guard reads the body within limits of size and time, and refuses
+//! pages of other origins.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -20,17 +20,18 @@ use tokio::time::timeout;
 use crate::Options;
 use crate::audit;
 use crate::problem::{ApiError, Code};
+use crate::scheduler;
 
 /// How much of a body that is too large is read and thrown away, so that its sender reads the answer instead of a
 /// broken connection; and how long that may take.
 const DRAIN_BYTES: usize = 64 << 20;
 const DRAIN: Duration = Duration::from_secs(10);
-/// What a body may hold before it counts against what all bodies may hold together.
+/// Bodies up to this size do not count against the limit of all bodies.
 const SMALL_BYTES: usize = 64 << 10;
-/// Tasks come in batches of ten thousand, and their body may be so many times as large as another.
-const BATCH: &str = "/api/v1/tasks/batch";
+/// Routes that take thousands of jobs at once; their bodies may be so many times as large as others.
+const BATCHES: [&str; 2] = ["/api/v1/jobs", "/api/v1/tasks/batch"];
 const BATCH_TIMES: usize = 16;
-/// What all bodies that are not small may hold together, in KiB.
+/// The limit of all larger bodies together, in KiB.
 const ALL_KIB: usize = 256 << 10;
 
 /// The limits of one server.
@@ -54,17 +55,26 @@ impl Guard {
         }
     }
 
-    /// Whether a page of another origin asks for a change, and nobody said that it may. Browsers let any page send
-    /// such a request; they only keep the answer from it.
+    /// Whether a page of another origin sent the request and the setting `cors` does not name that origin. Browsers
+    /// let any page send such a request; they only keep the answer from it.
     fn is_foreign(&self, method: &Method, headers: &HeaderMap) -> bool {
-        let Some(origin) = headers.get(ORIGIN) else { return false };
+        let origin = headers.get(ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+        if self.origins.iter().any(|allowed| allowed == "*" || origin == Some(allowed)) {
+            return false;
+        }
+        if is(headers, "sec-fetch-site", "cross-site") {
+            // A link in another page leads here by a navigation; all other cross-site requests come from its scripts
+            // and its images.
+            let is_navigation = *method == Method::GET && is(headers, "sec-fetch-mode", "navigate");
+            return !is_navigation;
+        }
+        let Some(origin) = origin else { return false };
         if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
             return false;
         }
-        let Ok(origin) = origin.to_str() else { return true };
         let host = headers.get(HOST).and_then(|host| host.to_str().ok());
         let is_own = origin.split_once("://").is_some_and(|(_, name)| Some(name) == host);
-        !is_own && !self.origins.iter().any(|allowed| allowed == "*" || allowed == origin)
+        !is_own
     }
 
     /// Reads a body to its end, and holds room for it.
@@ -112,6 +122,10 @@ impl Guard {
     }
 }
 
+fn is(headers: &HeaderMap, name: &str, value: &str) -> bool {
+    headers.get(name).is_some_and(|found| found.as_bytes().eq_ignore_ascii_case(value.as_bytes()))
+}
+
 fn too_large(most: usize) -> ApiError {
     let detail = format!("the body is larger than {most} bytes: send less, or a reference to it");
     ApiError::new(Code::TooLarge, detail)
@@ -119,8 +133,8 @@ fn too_large(most: usize) -> ApiError {
 
 /// Lets a request through, or answers it.
 pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    let form = Form::of(request.uri().path());
-    let is_batch = request.uri().path() == BATCH;
+    let form = ErrorForm::of(request.uri().path());
+    let is_batch = BATCHES.contains(&request.uri().path());
     if guard.is_foreign(request.method(), request.headers()) {
         let detail = "the request comes from a page of another origin: allow it with the setting `cors`";
         return form.refuse(&ApiError::new(Code::CrossOrigin, detail));
@@ -133,7 +147,7 @@ pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Ne
     match guard.read(&parts.headers, body, most).await {
         // Room is given back when the request has been answered: until then its body is in memory.
         Ok((bytes, _held)) => {
-            if let Some(slot) = parts.extensions.get::<audit::Slot>() {
+            if let Some(slot) = parts.extensions.get::<audit::NotesSlot>() {
                 slot.read(&bytes);
             }
             form.restate(next.run(Request::from_parts(parts, Body::from(bytes))).await)
@@ -142,7 +156,7 @@ pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Ne
     }
 }
 
-/// Refuses a query where nobody would read it. Probes of the server's health may carry what they like.
+/// Refuses a query on routes that read none. Health probes may have any query.
 pub(crate) async fn check_query(
     State(asking): State<Arc<BTreeSet<String>>>,
     request: Request,
@@ -161,55 +175,52 @@ pub(crate) async fn check_query(
         .into_response()
 }
 
-/// How a surface says what went wrong.
+/// The form of a surface's errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum ErrorForm {
     /// `application/problem+json`.
-    Native,
+    Problem,
     /// The same with the text beside it.
-    Platform,
+    ProblemWithText,
     /// `{"error": "text"}`.
-    Scheduler,
+    TextOnly,
 }
 
 /// Whether a path belongs to the queue platform surface.
 pub(crate) fn is_platform(path: &str) -> bool {
-    Form::of(path) == Form::Platform
+    ErrorForm::of(path) == ErrorForm::ProblemWithText
 }
 
 /// A refusal in the form of the surface that a path belongs to.
 pub(crate) fn refuse(path: &str, error: &ApiError) -> Response {
-    Form::of(path).refuse(error)
+    ErrorForm::of(path).refuse(error)
 }
 
-impl Form {
+impl ErrorForm {
     /// The form of the surface that a path belongs to.
-    fn of(path: &str) -> Form {
+    fn of(path: &str) -> ErrorForm {
         const PLATFORM: [&str; 4] = ["/tasks", "/queues", "/schedules", "/workers"];
-        const SCHEDULER: [&str; 8] =
-            ["/flows", "/tasks", "/workers", "/queue", "/register", "/heartbeat", "/list", "/allocate"];
         let is_in = |bare: &str, prefix: &str| {
             bare.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         if let Some(bare) = path.strip_prefix("/api/v1").filter(|bare| bare.starts_with('/')) {
             let is_platform = PLATFORM.iter().any(|prefix| is_in(bare, prefix));
-            return if is_platform { Form::Platform } else { Form::Native };
+            return if is_platform { ErrorForm::ProblemWithText } else { ErrorForm::Problem };
         }
-        let bare = path.strip_prefix("/api").unwrap_or(path);
-        if SCHEDULER.iter().any(|prefix| is_in(bare, prefix)) { Form::Scheduler } else { Form::Native }
+        if scheduler::owns_path(path) { ErrorForm::TextOnly } else { ErrorForm::Problem }
     }
 
     fn refuse(self, error: &ApiError) -> Response {
         match self {
-            Form::Native => error.clone().into_response(),
-            Form::Platform => error.platform(),
-            Form::Scheduler => error.plain(),
+            ErrorForm::Problem => error.clone().into_response(),
+            ErrorForm::ProblemWithText => error.platform(),
+            ErrorForm::TextOnly => error.plain(),
         }
     }
 
     /// A refusal in this form; every other answer as it is.
     fn restate(self, mut response: Response) -> Response {
-        if self == Form::Native || response.status().is_success() {
+        if self == ErrorForm::Problem || response.status().is_success() {
             return response;
         }
         match response.extensions_mut().remove::<ApiError>() {
@@ -243,7 +254,7 @@ async fn drain(body: &mut Body, silence: Duration) {
             }
         }
     };
-    // Whoever is slower than that gets a broken connection.
+    // A slower client gets a broken connection.
     drop(timeout(DRAIN, read).await);
 }
 
@@ -279,17 +290,38 @@ mod tests {
     }
 
     #[test]
+    fn a_cross_site_request_is_foreign_unless_it_is_a_link_or_its_origin_is_allowed() {
+        let guard = |cors: &[&str]| {
+            let cors = cors.iter().map(|origin| (*origin).to_owned()).collect();
+            Guard::new(&Options { cors, ..Options::default() })
+        };
+        let with = |mode: &'static str| {
+            let mut headers = headers("https://app.example", "localhost:8070");
+            headers.insert("sec-fetch-site", HeaderValue::from_static("cross-site"));
+            headers.insert("sec-fetch-mode", HeaderValue::from_static(mode));
+            headers
+        };
+        let strict = guard(&[]);
+        assert!(strict.is_foreign(&Method::GET, &with("cors")));
+        assert!(strict.is_foreign(&Method::GET, &with("no-cors")));
+        assert!(strict.is_foreign(&Method::POST, &with("navigate")));
+        assert!(!strict.is_foreign(&Method::GET, &with("navigate")));
+        assert!(!guard(&["https://app.example"]).is_foreign(&Method::GET, &with("cors")));
+        assert!(!guard(&["*"]).is_foreign(&Method::POST, &with("cors")));
+    }
+
+    #[test]
     fn every_surface_has_its_own_form_of_errors() {
         for native in
             ["/api/v1/flows", "/healthz", "/docs", "/nowhere", "/tasksx", "/api/v1/tasksx", "/api/v1"]
         {
-            assert_eq!(Form::of(native), Form::Native, "{native}");
+            assert_eq!(ErrorForm::of(native), ErrorForm::Problem, "{native}");
         }
         for platform in ["/api/v1/tasks", "/api/v1/queues/a/dlq", "/api/v1/schedules/x", "/api/v1/workers"] {
-            assert_eq!(Form::of(platform), Form::Platform, "{platform}");
+            assert_eq!(ErrorForm::of(platform), ErrorForm::ProblemWithText, "{platform}");
         }
         for other in ["/api/flows", "/flows/version", "/tasks", "/api/queue/poll", "/list", "/allocate"] {
-            assert_eq!(Form::of(other), Form::Scheduler, "{other}");
+            assert_eq!(ErrorForm::of(other), ErrorForm::TextOnly, "{other}");
         }
     }
 

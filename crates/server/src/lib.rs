@@ -1,12 +1,15 @@
-//! Listens. HTTP routes over the runtime: the native surface and the queue platform surface under `/api/v1`, and the
-//! scheduler surface. Nothing is decided here and nothing is stored: a handler takes a request apart, asks the runtime or
-//! the store, and puts the answer into words.
+//! The HTTP server over the runtime: the native surface and the queue platform surface under `/api/v1`, and the scheduler
+//! surface. Handlers decide nothing and store nothing: they read a request, call the runtime or the store, and translate
+//! the result.
 
 mod app;
 mod audit;
 mod check;
 mod extract;
+mod fields;
 mod guard;
+mod host;
+mod job;
 mod listen;
 mod native;
 mod openapi;
@@ -30,13 +33,16 @@ use windlass_runtime::Runtime;
 use app::App;
 use audit::Audit;
 use guard::Guard;
+use host::HostCheck;
 use problem::{ApiError, Code};
 
 pub use listen::serve;
 
-/// What whoever starts the server decides about its surface.
+/// Options of the HTTP server.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// Names under which the server answers, beside IP addresses, `localhost` and the machine's own name.
+    pub hosts: Vec<String>,
     /// Origins whose pages may use the server from a browser; `*` = all. The server's own always may.
     pub cors: Vec<String>,
     /// Bytes of a request's body.
@@ -58,6 +64,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options {
+            hosts: Vec::new(),
             cors: Vec::new(),
             body_bytes_max: 4 << 20,
             connections_max: 10_000,
@@ -97,9 +104,11 @@ fn build(runtime: Runtime, options: &Options, closing: CancellationToken) -> Rou
         // The guard has read the body, and its limit is the one that counts.
         .layer(DefaultBodyLimit::disable())
         .layer(middleware::from_fn_with_state(Guard::new(options), guard::check))
-        // Around the guard, so that what that turns away is noted too.
+        // Around the guard, so that requests which the guard refuses are recorded too.
         .layer(middleware::from_fn_with_state(audit, audit::note));
-    if options.cors.is_empty() { router } else { router.layer(cors(&options.cors)) }
+    let router = if options.cors.is_empty() { router } else { router.layer(cors(&options.cors)) };
+    // Outermost: a request for an unknown host reaches nothing else, preflights included.
+    router.layer(middleware::from_fn_with_state(HostCheck::new(options), host::check))
 }
 
 fn cors(origins: &[String]) -> CorsLayer {

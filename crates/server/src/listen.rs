@@ -1,6 +1,6 @@
-//! Listening: connections, how many and how slow they may be, and how they end.
+//! The HTTP listener, with limits on the number of connections and on their slowness.
 
-mod watched;
+mod timed;
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,16 +22,16 @@ use tower::ServiceExt;
 use windlass_runtime::Runtime;
 
 use crate::Options;
-use watched::{Answering, Patience, Watched};
+use timed::{ConnectionTimeouts, RequestCount, TimedConnection};
 
 /// Bytes of the head of a request.
 const HEAD_BYTES: usize = 64 << 10;
 /// How long to wait when the system has no room for another connection.
 const FULL: Duration = Duration::from_millis(50);
 
-/// Serves until `shutdown` is cancelled; then takes no more connections, ends streams, answers what is being
-/// answered, cuts what takes longer than the grace, and returns. Workers that wait for jobs are sent away by the
-/// runtime: shut that down at the same time, not after.
+/// Serves until `shutdown` is cancelled; then accepts no more connections, ends streams, finishes open requests within
+/// the grace period, cuts the others, and returns. The runtime ends the waits of workers for jobs: shut it down at the
+/// same time, not after.
 pub async fn serve(
     listener: TcpListener,
     runtime: Runtime,
@@ -39,7 +39,7 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let room = Arc::new(Semaphore::new(options.connections_max.clamp(1, Semaphore::MAX_PERMITS)));
-    let door = Door {
+    let door = Listener {
         router: crate::build(runtime, &options, shutdown.clone()),
         graceful: GracefulShutdown::new(),
         cut: CancellationToken::new(),
@@ -50,7 +50,7 @@ pub async fn serve(
         door.converse(stream, peer, held);
     }
     drop(listener);
-    let Door { graceful, cut, options, .. } = door;
+    let Listener { graceful, cut, options, .. } = door;
     if tokio::time::timeout(options.grace, graceful.shutdown()).await.is_err() {
         tracing::warn!("connections that did not end in time are cut");
         cut.cancel();
@@ -75,23 +75,24 @@ async fn accept(
     }
 }
 
-/// What every connection is given.
-struct Door {
+/// The state that all connections share.
+struct Listener {
     router: Router,
     options: Options,
     graceful: GracefulShutdown,
     cut: CancellationToken,
 }
 
-impl Door {
+impl Listener {
     fn converse(&self, stream: TcpStream, peer: SocketAddr, held: OwnedSemaphorePermit) {
         // Answers are small and awaited: they must not wait to be joined by others.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection keeps its delay");
         }
-        let answering = Answering::default();
-        let patience = Patience { head: self.options.head_timeout, write: self.options.write_timeout };
-        let stream = Watched::new(stream, answering.clone(), patience);
+        let answering = RequestCount::default();
+        let patience =
+            ConnectionTimeouts { head: self.options.head_timeout, write: self.options.write_timeout };
+        let stream = TimedConnection::new(stream, answering.clone(), patience);
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).max_buf_size(HEAD_BYTES);
         // It counts from the end of the request before: it is the time that a kept connection may be idle.

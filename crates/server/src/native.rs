@@ -1,4 +1,4 @@
-//! The native surface: what the console, the command line and the SDK speak.
+//! The native surface, for the console, the command line and the SDKs.
 
 mod account;
 mod action;
@@ -14,6 +14,7 @@ mod job;
 mod log;
 mod metrics;
 mod price;
+mod pull;
 mod round;
 mod run;
 mod service;
@@ -85,9 +86,14 @@ fn money_routes() -> OpenApiRouter<App> {
 
 fn work_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(job::claim))
-        .routes(routes!(job::finish))
-        .routes(routes!(job::extend))
+        .routes(routes!(job::list, job::create))
+        .routes(routes!(job::show))
+        .routes(routes!(job::attempts))
+        .routes(routes!(job::cancel))
+        .routes(routes!(job::retry))
+        .routes(routes!(pull::claim))
+        .routes(routes!(pull::finish))
+        .routes(routes!(pull::extend))
         .routes(routes!(call::report))
         .routes(routes!(service::list))
         .routes(routes!(service::show, service::set))

@@ -4,31 +4,47 @@
 //! surface is described by a table, which a test holds to its routes.
 
 mod page;
-mod scheduler;
 
 use std::collections::BTreeSet;
 
-use axum::http::HeaderValue;
-use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::header::{ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY};
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Map, Value, json};
 use utoipa::PartialSchema;
 use utoipa::openapi::OpenApi;
-use windlass_sdk::types::{FieldError, PlatformProblem, Problem};
+use windlass_sdk::contract::{FieldError, PlatformProblem, ProblemDetails};
 
-use crate::{audit, guard};
+use crate::{audit, guard, scheduler};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The document and the pages made from it.
 pub(crate) fn routes(document: Value) -> Router {
     let docs = page::document(&document);
     let errors = page::errors();
     Router::new()
+        .route("/", get(root))
         .route("/openapi.json", get(async move || Json(document.clone())))
         .route("/docs", get(async move || html(docs.clone())))
         .route("/docs/errors", get(async move || html(errors.clone())))
         .route("/docs/style.css", get(async || text(page::STYLE.to_owned(), "text/css; charset=utf-8")))
+}
+
+/// The front page: HTML for a browser, JSON for other clients.
+async fn root(headers: HeaderMap) -> Response {
+    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    let mut response = if accept.contains("text/html") {
+        html(page::front(VERSION))
+    } else {
+        let links = json!({ "name": "windlass", "version": VERSION, "docs": "/docs",
+            "errors": "/docs/errors", "openapi": "/openapi.json", "api": "/api/v1" });
+        Json(links).into_response()
+    };
+    response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
+    response
 }
 
 /// The document of every surface.
@@ -36,40 +52,40 @@ pub(crate) fn document(native: OpenApi) -> Value {
     let mut document = serde_json::to_value(native).unwrap_or_else(|_| json!({}));
     document["info"] = json!({
         "title": "Windlass",
-        "version": env!("CARGO_PKG_VERSION"),
+        "version": VERSION,
         "description": "Durable workflows and job queues in one server. The native surface and the queue \
             platform surface (tasks, queues, schedules, workers) are under /api/v1; the scheduler surface is under /api, and without a prefix in the spelling of its first era.",
         "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
     });
     document["tags"] = json!([
-        { "name": "flows", "description": "Flows, their versions, and what is wrong with a definition" },
-        { "name": "services", "description": "What workers can do, and what is set for it" },
-        { "name": "runs", "description": "Starting runs, telling them something, looking at them" },
-        { "name": "money", "description": "Accounts, what is put into them, what happened to them, and what services ask" },
-        { "name": "events", "description": "What happens, as it happens" },
-        { "name": "jobs", "description": "What workers ask for and answer" },
+        { "name": "flows", "description": "Flows, their versions, and the validation of definitions" },
+        { "name": "services", "description": "Services of workers, and their settings" },
+        { "name": "runs", "description": "Starting runs, acting on them, reading them" },
+        { "name": "money", "description": "Accounts, deposits, ledgers, and prices of services" },
+        { "name": "events", "description": "Event streams" },
+        { "name": "jobs", "description": "Jobs of queues, and the pull protocol of workers" },
         { "name": "tasks", "description": "Jobs, one by one or in batches: a task of the queue platform surface is a job" },
-        { "name": "queues", "description": "How full queues are, how fast they go, and what holds them back" },
+        { "name": "queues", "description": "Depth, throughput and limits of queues" },
         { "name": "dead letters", "description": "Tasks that failed for good: looking at them, replaying, discarding" },
         { "name": "schedules", "description": "Tasks and runs that start by the clock" },
-        { "name": "workers", "description": "Who does the work" },
-        { "name": "server", "description": "Whether the server is there" },
+        { "name": "workers", "description": "Workers" },
+        { "name": "server", "description": "Health, metrics and documents of the server" },
         { "name": "scheduler", "description": "The scheduler surface: a task here is a run" },
     ]);
-    let problem = serde_json::to_value(Problem::schema()).unwrap_or(Value::Null);
+    let problem = serde_json::to_value(ProblemDetails::schema()).unwrap_or(Value::Null);
     let platform = serde_json::to_value(PlatformProblem::schema()).unwrap_or(Value::Null);
     let field = serde_json::to_value(FieldError::schema()).unwrap_or(Value::Null);
     let schemas = object(&mut document["components"]["schemas"]);
-    schemas.insert("Problem".to_owned(), problem);
+    schemas.insert("ProblemDetails".to_owned(), problem);
     schemas.insert("PlatformProblem".to_owned(), platform);
     schemas.insert("FieldError".to_owned(), field);
-    schemas.extend(scheduler::schemas());
+    schemas.extend(scheduler::openapi::schemas());
     let paths = object(&mut document["paths"]);
     for (path, item) in paths.iter_mut() {
         let (kind, problem) = if guard::is_platform(path) {
             ("application/json", "#/components/schemas/PlatformProblem")
         } else {
-            ("application/problem+json", "#/components/schemas/Problem")
+            ("application/problem+json", "#/components/schemas/ProblemDetails")
         };
         for operation in item.as_object_mut().into_iter().flat_map(|item| item.values_mut()) {
             let refused = json!({
@@ -80,14 +96,14 @@ pub(crate) fn document(native: OpenApi) -> Value {
         }
     }
     paths.extend(own_paths());
-    paths.extend(scheduler::paths());
+    paths.extend(scheduler::openapi::paths());
     name_actors(paths);
     document
 }
 
-/// Whoever asks for a change that is noted may say who they are.
+/// Adds the actor header to every operation that the audit log records.
 fn name_actors(paths: &mut Map<String, Value>) {
-    let changes = audit::Changes::new();
+    let changes = audit::AuditTable::new();
     for (path, item) in paths.iter_mut() {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
             if !changes.has(&method.to_uppercase(), path) {
@@ -134,6 +150,7 @@ fn own_paths() -> Map<String, Value> {
     };
     let text = || json!({ "type": "string" });
     [
+        ("/", page("Front page", "text/html", text())),
         ("/openapi.json", page("This document", "application/json", json!({ "type": "object" }))),
         ("/docs", page("This document for people", "text/html", text())),
         ("/docs/errors", page("Every error code", "text/html", text())),

@@ -1,17 +1,16 @@
 //! The queue platform surface: tasks, workers, queues, dead letters and schedules. A *task* here is a job, and its ids
 //! are bare UUIDs.
 //!
-//! Bodies are read field by field where something is wrong about them, so that everything is told at once; see
-//! [`fields`]. What goes wrong is answered in the form of this surface; see `guard`.
+//! Invalid bodies are read field by field, so that one response names all problems; see `crate::fields`. Problems have
+//! the form of this surface; see `guard`. The module only translates: `crate::job` does the work on jobs.
 
-mod change;
-mod draft;
-mod fields;
-mod letter;
+mod dead_letter;
+mod new_task;
 mod queue;
 mod schedule;
+mod schedule_actions;
+mod schedule_body;
 mod shape;
-mod task;
 mod tasks;
 mod worker;
 
@@ -20,6 +19,8 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 
+pub(crate) use shape::task_code;
+
 /// Every route, with its place in the OpenAPI document.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().merge(task_routes()).merge(queue_routes()).merge(schedule_routes())
@@ -27,8 +28,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 
 fn task_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(tasks::list, task::create))
-        .routes(routes!(task::create_batch))
+        .routes(routes!(tasks::list, new_task::create))
+        .routes(routes!(new_task::create_batch))
         .routes(routes!(tasks::show))
         .routes(routes!(tasks::runs))
         .routes(routes!(tasks::cancel))
@@ -44,18 +45,18 @@ fn queue_routes() -> OpenApiRouter<App> {
         .routes(routes!(queue::show, queue::put, queue::patch))
         .routes(routes!(queue::pause))
         .routes(routes!(queue::resume))
-        .routes(routes!(letter::list))
-        .routes(routes!(letter::groups))
-        .routes(routes!(letter::replay))
-        .routes(routes!(letter::discard))
+        .routes(routes!(dead_letter::list))
+        .routes(routes!(dead_letter::groups))
+        .routes(routes!(dead_letter::replay))
+        .routes(routes!(dead_letter::discard))
 }
 
 fn schedule_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(schedule::list, schedule::create))
         .routes(routes!(schedule::preview))
-        .routes(routes!(schedule::show, change::patch, change::delete))
-        .routes(routes!(change::toggle))
-        .routes(routes!(change::trigger))
+        .routes(routes!(schedule::show, schedule_actions::patch, schedule_actions::delete))
+        .routes(routes!(schedule_actions::toggle))
+        .routes(routes!(schedule_actions::trigger))
         .routes(routes!(schedule::next))
 }

@@ -1,5 +1,5 @@
-//! What goes wrong, as whoever asked is told: `application/problem+json`, one stable code each. All codes are in the
-//! table of this file, and `docs/errors.md` explains each of them.
+//! Errors as clients see them: `application/problem+json`, with a stable code each. The table of this file has all
+//! codes, and `docs/errors.md` explains each of them.
 
 mod map;
 
@@ -10,11 +10,13 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use windlass_engine::problem::Problem as DefinitionProblem;
 use windlass_engine::problem::Severity;
-use windlass_sdk::types::{FieldError, PlatformProblem, Problem};
+use windlass_sdk::contract::{FieldError, PlatformProblem, ProblemDetails};
+
+use crate::platform::task_code;
 
 macro_rules! codes {
     ($($name:ident, $word:literal, $status:literal, $title:literal;)*) => {
-        /// What went wrong, in one word for programs.
+        /// The code of a problem, for programs.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Code {
             $(#[doc = $title] $name,)*
@@ -35,7 +37,7 @@ macro_rules! codes {
                 StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
             }
 
-            /// What it means, the same for every problem of this code.
+            /// The title of every problem with this code.
             pub fn title(self) -> &'static str {
                 match self { $(Code::$name => $title,)* }
             }
@@ -58,12 +60,13 @@ codes! {
     UnknownRun, "unknown_run", 404, "there is no such run";
     UnknownCall, "unknown_call", 404, "there is no such call";
     UnknownEntry, "unknown_entry", 404, "the journal has no such entry";
+    UnknownJob, "unknown_job", 404, "there is no such job";
     UnknownTask, "unknown_task", 404, "there is no such task";
     UnknownSchedule, "unknown_schedule", 404, "there is no such schedule";
     AccountNotFound, "account_not_found", 404, "there is no such account";
     UnknownPrice, "unknown_price", 404, "the service has no price";
     UnknownWorker, "unknown_worker", 404, "there is no such worker";
-    UnknownService, "unknown_service", 404, "nobody serves the service, and nothing is set for it";
+    UnknownService, "unknown_service", 404, "the service has no workers and no settings";
     MethodNotAllowed, "method_not_allowed", 405, "the path does not take this method";
     SlowBody, "slow_body", 408, "the body came too slowly";
     NameTaken, "name_taken", 409, "another flow has the name";
@@ -75,36 +78,40 @@ codes! {
     AlreadyStarted, "already_started", 409, "the run was already started";
     RunEnded, "run_ended", 409, "the run has ended";
     RunOpen, "run_open", 409, "the run has not ended";
-    RunCanceling, "run_canceling", 409, "the run is being cancelled";
+    RunCanceling, "run_canceling", 409, "the run is being canceled";
+    JobEnded, "job_ended", 409, "the job has ended";
+    JobOpen, "job_open", 409, "the job has not ended";
+    JobOfRun, "job_of_run", 409, "the job belongs to a run";
     TaskEnded, "task_ended", 409, "the task has ended";
     TaskOpen, "task_open", 409, "the task has not ended";
     TaskOfRun, "task_of_run", 409, "the task belongs to a run";
-    KeyTaken, "key_taken", 409, "another open task has the deduplication key";
-    NotDeadLetter, "not_dead_letter", 409, "the task is no dead letter";
+    KeyTaken, "key_taken", 409, "another open job has the deduplication key";
+    NotDeadLetter, "not_dead_letter", 409, "the job is no dead letter";
     AccountTaken, "account_taken", 409, "the account is there and has another name";
     DepositTaken, "deposit_taken", 409, "the key was used for a deposit of another amount";
     InsufficientBalance, "insufficient_balance", 409, "the account cannot pay for it";
     TooManyPrices, "too_many_prices", 409, "there are as many prices as there may be";
-    StaleLease, "stale_lease", 409, "somebody else has the call, or it is over";
+    StaleLease, "stale_lease", 409, "another worker has the call, or it has ended";
     NotWaiting, "not_waiting", 409, "the node does not wait for this";
     NoApproval, "no_approval", 409, "no approval is open";
-    NotAssigned, "not_assigned", 409, "somebody else has to decide";
+    NotAssigned, "not_assigned", 409, "the approval is assigned to other people";
     NotRunYet, "not_run_yet", 409, "the node has not run yet";
-    NothingToRetry, "nothing_to_retry", 409, "nothing failed or was cancelled";
+    NothingToRetry, "nothing_to_retry", 409, "no node failed or was canceled";
     OfParent, "of_parent", 409, "the run spends from the budget of the run that called it";
-    Outdated, "outdated", 409, "it was decided elsewhere meanwhile";
-    Conflict, "conflict", 409, "what is stored forbids it";
+    Outdated, "outdated", 409, "another request decided it meanwhile";
+    Conflict, "conflict", 409, "the stored data forbids it";
     TooLarge, "too_large", 413, "the body is too large";
-    UnknownField, "unknown_field", 422, "the body has a field that nobody knows";
+    UnknownHost, "unknown_host", 421, "the server is not known under this host name";
+    UnknownField, "unknown_field", 422, "the body has an unknown field";
     InvalidBody, "invalid_body", 422, "the body is not of the right shape";
     InvalidDefinition, "invalid_definition", 422, "the definition has errors";
-    InvalidInput, "invalid_input", 422, "what was given does not fit the flow";
+    InvalidInput, "invalid_input", 422, "the input does not fit the flow";
     UnknownNode, "unknown_node", 422, "the run has no such node";
     WhichApproval, "which_approval", 422, "several approvals are open";
     ReservedKey, "reserved_key", 422, "the key cannot be written from outside";
     UnknownAccount, "unknown_account", 422, "there is no such account";
     Busy, "busy", 429, "too much work waits";
-    Internal, "internal", 500, "the server made a mistake, or what is stored cannot be read";
+    Internal, "internal", 500, "the server has a bug, or the stored data cannot be read";
     Draining, "draining", 503, "the server is shutting down";
     StoreUnavailable, "store_unavailable", 503, "the store cannot be reached";
 }
@@ -112,7 +119,7 @@ codes! {
 /// Wrong places that are told in the text for people; programs get all of them.
 const TOLD: usize = 20;
 
-/// What comes back instead of an answer.
+/// An error response.
 #[derive(Debug, Clone)]
 pub(crate) struct ApiError {
     code: Code,
@@ -121,8 +128,8 @@ pub(crate) struct ApiError {
     retry_after: Option<Duration>,
 }
 
-/// What a handler gives.
-pub(crate) type Answer<T> = Result<T, ApiError>;
+/// The result of a handler.
+pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
 impl ApiError {
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
@@ -143,7 +150,7 @@ impl ApiError {
         self.with(FieldError { path: path.to_owned(), reason, hint: None })
     }
 
-    /// A definition, or what a run was given, has these problems.
+    /// A definition, or the input of a run, has these problems.
     pub(crate) fn problems(code: Code, problems: Vec<DefinitionProblem>) -> Self {
         let errors: Vec<FieldError> = problems
             .into_iter()
@@ -170,7 +177,7 @@ impl ApiError {
         self
     }
 
-    /// Whoever asked should come back after this time.
+    /// Asks the client to retry after this time.
     pub(crate) fn retry_after(mut self, after: Duration) -> Self {
         self.retry_after = Some(after);
         self
@@ -180,9 +187,33 @@ impl ApiError {
         self.code
     }
 
+    /// The same problem under another code.
+    pub(crate) fn with_code(self, code: Code) -> Self {
+        ApiError { code, ..self }
+    }
+
+    /// The same problem, with its places as another surface names them.
+    pub(crate) fn with_places(mut self, place: impl Fn(&str) -> String) -> Self {
+        for (n, error) in self.errors.iter_mut().enumerate() {
+            let named = place(&error.path);
+            if n == 0
+                && let Some(rest) = self.detail.strip_prefix(&format!("{}: ", error.path))
+            {
+                self.detail = if named.is_empty() { rest.to_owned() } else { format!("{named}: {rest}") };
+            }
+            error.path = named;
+        }
+        self
+    }
+
+    /// The reasons of all places.
+    pub(crate) fn reasons(&self) -> impl Iterator<Item = &str> {
+        self.errors.iter().map(|error| error.reason.as_str())
+    }
+
     /// The body.
-    pub(crate) fn problem(&self) -> Problem {
-        Problem {
+    pub(crate) fn problem(&self) -> ProblemDetails {
+        ProblemDetails {
             kind: format!("/docs/errors#{}", self.code.word()),
             title: self.code.title().to_owned(),
             status: self.code.status().as_u16(),
@@ -192,20 +223,24 @@ impl ApiError {
         }
     }
 
-    /// The same for whoever speaks a compatible surface.
+    /// The response in the form of the scheduler surface.
     pub(crate) fn plain(&self) -> Response {
         let body = serde_json::json!({ "error": self.detail });
         self.finish((self.code.status(), axum::Json(body)).into_response())
     }
 
-    /// The same for whoever speaks the queue platform surface: the text that its clients know, and the problem. What
-    /// is wrong about a body is always 400 there.
+    /// The response in the form of the queue platform surface: the text that its clients know, and the problem. Problems of
+    /// a body are always 400 there.
     pub(crate) fn platform(&self) -> Response {
+        self.clone().with_code(task_code(self.code)).platform_response()
+    }
+
+    fn platform_response(&self) -> Response {
         let status = match self.code.status() {
             StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
             other => other,
         };
-        let problem = Problem { status: status.as_u16(), ..self.problem() };
+        let problem = ProblemDetails { status: status.as_u16(), ..self.problem() };
         let body = PlatformProblem { error: self.sentence(), problem };
         self.finish((status, axum::Json(body)).into_response())
     }
@@ -224,7 +259,7 @@ impl ApiError {
     }
 
     fn finish(&self, mut response: Response) -> Response {
-        // For whoever notes what was refused, whatever the form.
+        // The audit log reads the code from here, in every form.
         response.extensions_mut().insert(self.code);
         if let Some(after) = self.retry_after {
             let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
@@ -239,7 +274,7 @@ impl IntoResponse for ApiError {
         let mut response = (self.code.status(), axum::Json(self.problem())).into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         let mut response = self.finish(response);
-        // Whoever speaks another surface is told in its own form.
+        // The guard rewrites the response in the form of the client's surface.
         response.extensions_mut().insert(self);
         response
     }

@@ -2,12 +2,14 @@
 //!
 //! There are two eras. The prefixed one speaks snake_case and wraps its lists; the first one has no prefix, speaks
 //! PascalCase (camelCase for attempts) and answers bare arrays. Both have the same routes and do the same things:
-//! only the spelling of what they answer differs, and `era` alone knows how.
+//! only the spelling of their answers differs, and only `era` knows how.
 
-mod answer;
-mod ask;
+mod audit;
 mod era;
+mod failure;
 mod id;
+pub(crate) mod openapi;
+mod request;
 
 mod worker;
 
@@ -24,24 +26,26 @@ use axum::Router;
 use axum::routing::{get, post};
 use windlass_runtime::Runtime;
 
-use answer::Failure;
 use era::Era;
+use failure::Failure;
 
-pub(crate) use id::{flow_id, run_id};
+pub(crate) use audit::AUDITED;
+#[cfg(test)]
+pub(crate) use audit::UNAUDITED;
 
-/// What every handler of the surface is given.
+/// The state that all handlers of the surface share.
 #[derive(Clone)]
 struct Surface {
     runtime: Runtime,
     era: Era,
 }
 
-/// Every call of the surface: its method, its path without the prefix, and what it does.
+/// Every route of the surface: its method, its path without the prefix, and its purpose.
 pub const ROUTES: [(&str, &str, &str); 25] = [
     ("POST", "/workers/register", "registers a worker, or again"),
     ("POST", "/register", "registers a worker, or again"),
-    ("POST", "/workers/heartbeat", "a sign of life of a worker"),
-    ("POST", "/heartbeat", "a sign of life of a worker"),
+    ("POST", "/workers/heartbeat", "the heartbeat of a worker"),
+    ("POST", "/heartbeat", "the heartbeat of a worker"),
     ("GET", "/workers", "lists the workers that are alive"),
     ("GET", "/workers/list", "lists the workers that are alive"),
     ("GET", "/list", "lists the workers that are alive"),
@@ -58,12 +62,24 @@ pub const ROUTES: [(&str, &str, &str); 25] = [
     ("POST", "/tasks/run_once", "advances a task by one step"),
     ("POST", "/tasks/cancel", "cancels a task"),
     ("GET", "/tasks/runs", "lists the attempts of a task's nodes, oldest first"),
-    ("GET", "/tasks/logs", "shows what an attempt wrote"),
+    ("GET", "/tasks/logs", "shows the log of an attempt"),
     ("POST", "/tasks/signal", "gives a task a value it may wait for"),
     ("POST", "/queue/poll", "hands out a job"),
     ("POST", "/queue/complete", "takes the end of a job"),
     ("POST", "/queue/update_run", "keeps a claimed job alive"),
 ];
+
+/// Prefixes under which the surface is mounted.
+pub(crate) const PREFIXES: [&str; 2] = ["/api", ""];
+
+/// Whether a path belongs to the surface.
+pub(crate) fn owns_path(path: &str) -> bool {
+    const NOUNS: [&str; 8] =
+        ["flows", "tasks", "workers", "queue", "register", "heartbeat", "list", "allocate"];
+    let bare = path.strip_prefix("/api").unwrap_or(path);
+    let noun = bare.strip_prefix('/').and_then(|rest| rest.split('/').next());
+    noun.is_some_and(|noun| NOUNS.contains(&noun))
+}
 
 /// The surface in the spelling of the later era, to be nested at `/api`.
 pub fn prefixed(runtime: Runtime) -> Router {

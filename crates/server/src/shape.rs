@@ -1,8 +1,9 @@
-//! From rows and states to the words of the native surface.
+//! Conversions from rows and states to the native contract.
 
 mod account;
 mod audit;
 mod flow;
+mod job;
 mod node;
 mod page;
 mod round;
@@ -12,17 +13,18 @@ mod trace;
 mod why;
 
 use windlass_engine::time::Timestamp;
-use windlass_sdk::types::Time;
+use windlass_sdk::contract::Time;
 
 pub(crate) use account::{account, ledger_entry};
 pub(crate) use audit::audit_line;
 pub(crate) use flow::{definition, flow, form, severity_problems, version, version_summary};
-pub(crate) use node::{Found, each_node};
+pub(crate) use job::{job_attempt, job_created, job_detail, job_due_at, job_error, job_fault, job_summary};
+pub(crate) use node::{NodeAt, each_node};
 pub(crate) use page::{counted, label, limit, list, order, part, slice};
-pub(crate) use round::round_plan;
+pub(crate) use round::dry_run;
 pub(crate) use run::{priority, run, run_state, status, summary};
 pub(crate) use stats::{
-    node_durations, node_pace, parallelism, quotient, redis, run_pace, spread, spread_of,
+    exact_percentiles, node_durations, node_pace, parallelism, percentiles, quotient, redis, run_pace,
 };
 pub(crate) use trace::{attempt, entry};
 pub(crate) use why::reason;

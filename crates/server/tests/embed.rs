@@ -1,4 +1,4 @@
-//! The example of a program with Windlass inside does what it says.
+//! The example of a program with Windlass inside works as described.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -9,7 +9,7 @@ mod embed;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use windlass_sdk::Client;
-use windlass_sdk::types::{LogsQuery, RunStatus};
+use windlass_sdk::contract::{LogsQuery, RunStatus};
 
 #[tokio::test]
 async fn a_node_type_of_a_handler_runs_in_the_server() {

@@ -1,4 +1,4 @@
-//! Connections: how slow, how many and how large they may be, and how they end.
+//! Tests of connections: limits of time, number and size, and their end.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test that cannot go on fails")]
 
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use windlass_runtime::{Runtime, Settings};
 use windlass_server::Options;
-use windlass_store::conformance::backend::{Backend, fresh};
+use windlass_store::conformance::backend::fresh;
 
 /// How long anything in these tests may take before it counts as never.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,7 +23,7 @@ struct Host {
 }
 
 async fn host(options: Options) -> Host {
-    let settings = Settings { is_alone: Backend::chosen().is_alone(), ..Settings::default() };
+    let settings = Settings::default();
     let runtime = Runtime::start_up(fresh().await, settings).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
@@ -45,7 +45,7 @@ async fn write(stream: &mut TcpStream, text: &str) {
 /// Everything until the other side closes.
 async fn read_all(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
-    // A connection that was reset has ended too: what came before is what counts.
+    // A connection that was reset has ended too: only the bytes before count.
     let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes));
     drop(read.await.expect("the connection never ended"));
     String::from_utf8(bytes).unwrap()
@@ -68,7 +68,7 @@ async fn a_connection_is_kept_for_the_next_request() {
     let host = host(Options::default()).await;
     let mut stream = host.connect().await;
     for _ in 0..3 {
-        write(&mut stream, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        write(&mut stream, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
         assert!(read_until(&mut stream, "}").await.starts_with("HTTP/1.1 200"));
     }
 }
@@ -80,7 +80,7 @@ async fn a_head_that_does_not_end_is_cut_off_sooner_than_an_idle_connection() {
     let (mut slow, mut idle) = (host.connect().await, host.connect().await);
     write(&mut slow, "GET /healthz HTTP/1.1\r\nhost:").await;
     assert!(!read_all(&mut slow).await.contains("200"));
-    write(&mut idle, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    write(&mut idle, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     assert!(read_until(&mut idle, "}").await.starts_with("HTTP/1.1 200"));
 }
 
@@ -91,8 +91,10 @@ async fn an_answer_that_takes_longer_than_a_head_may_keeps_its_connection() {
     let mut stream = host.connect().await;
     let body = r#"{"worker_id":"w","queues":["q"],"wait_ms":300}"#;
     for _ in 0..2 {
-        let head =
-            format!("POST /api/v1/jobs/claim HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+        let head = format!(
+            "POST /api/v1/jobs/claim HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
         write(&mut stream, &format!("{head}{body}")).await;
         assert!(read_until(&mut stream, "\"jobs\":[]}").await.starts_with("HTTP/1.1 200"));
     }
@@ -103,7 +105,7 @@ async fn an_idle_connection_is_closed_in_the_end() {
     let short = Duration::from_millis(50);
     let host = host(Options { head_timeout: short, idle_timeout: short, ..Options::default() }).await;
     let mut stream = host.connect().await;
-    write(&mut stream, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    write(&mut stream, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     assert!(read_all(&mut stream).await.starts_with("HTTP/1.1 200"));
 }
 
@@ -111,8 +113,11 @@ async fn an_idle_connection_is_closed_in_the_end() {
 async fn a_body_that_falls_silent_is_answered() {
     let host = host(Options { body_timeout: Duration::from_millis(50), ..Options::default() }).await;
     let mut stream = host.connect().await;
-    write(&mut stream, "POST /api/v1/flows HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{\"name\":")
-        .await;
+    write(
+        &mut stream,
+        "POST /api/v1/flows HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{\"name\":",
+    )
+    .await;
     let told = read_until(&mut stream, "slow_body").await;
     assert!(told.starts_with("HTTP/1.1 408"), "{told}");
 }
@@ -123,7 +128,7 @@ async fn a_client_that_does_not_read_its_answers_is_cut_off() {
     let stream = host.connect().await;
     let (mut from, mut to) = stream.into_split();
     // Many large answers are asked for and none is read, until there is no room for another anywhere.
-    let asked = "GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(64);
+    let asked = "GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(64);
     let asking = async { while to.write_all(asked.as_bytes()).await.is_ok() {} };
     tokio::time::timeout(PATIENCE, asking).await.expect("it was never cut off");
     let mut bytes = Vec::new();
@@ -138,7 +143,8 @@ async fn a_body_that_is_too_large_is_refused_politely() {
         let stream = host.connect().await;
         let (mut from, mut to) = stream.into_split();
         to.write_all(
-            format!("POST /api/v1/flows HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{head}").as_bytes(),
+            format!("POST /api/v1/flows HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{head}")
+                .as_bytes(),
         )
         .await
         .unwrap();
@@ -160,10 +166,10 @@ async fn a_body_that_is_too_large_is_refused_politely() {
 async fn more_connections_than_there_is_room_for_wait() {
     let host = host(Options { connections_max: 1, ..Options::default() }).await;
     let mut first = host.connect().await;
-    write(&mut first, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    write(&mut first, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     read_until(&mut first, "}").await;
     let mut second = host.connect().await;
-    write(&mut second, "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    write(&mut second, "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
     let mut byte = [0; 1];
     let early = tokio::time::timeout(Duration::from_millis(100), second.peek(&mut byte)).await;
     assert!(early.is_err(), "it was answered while there was no room");
@@ -175,15 +181,17 @@ async fn more_connections_than_there_is_room_for_wait() {
 async fn a_server_that_stops_ends_streams_and_answers_what_it_has_begun() {
     let host = host(Options::default()).await;
     let (mut stream, mut asked) = (host.connect().await, host.connect().await);
-    write(&mut stream, "GET /api/v1/events HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    write(&mut stream, "GET /api/v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     read_until(&mut stream, "text/event-stream").await;
     let body = r#"{"worker_id":"w","queues":["q"],"wait_ms":300}"#;
-    let head =
-        format!("POST /api/v1/jobs/claim HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "POST /api/v1/jobs/claim HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
     write(&mut asked, &format!("{head}{body}")).await;
-    // A request that went out later has been answered: the one before it is in the server's hands.
+    // The server has answered a later request, so it has read this one.
     let mut later = host.connect().await;
-    write(&mut later, "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    write(&mut later, "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
     read_all(&mut later).await;
     host.shutdown.cancel();
     assert!(read_all(&mut asked).await.contains("\"jobs\":[]}"));
@@ -197,11 +205,13 @@ async fn what_takes_longer_than_the_grace_is_cut() {
     let host = host(Options { grace: Duration::from_millis(50), ..Options::default() }).await;
     let mut asked = host.connect().await;
     let body = r#"{"worker_id":"w","queues":["q"],"wait_ms":60000}"#;
-    let head =
-        format!("POST /api/v1/jobs/claim HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "POST /api/v1/jobs/claim HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
     write(&mut asked, &format!("{head}{body}")).await;
     let mut later = host.connect().await;
-    write(&mut later, "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    write(&mut later, "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
     read_all(&mut later).await;
     host.shutdown.cancel();
     tokio::time::timeout(PATIENCE, host.serving).await.expect("it never stopped").unwrap().unwrap();
@@ -213,14 +223,17 @@ async fn a_change_is_noted_with_where_it_came_from_also_if_nobody_waits_for_the_
     let host = host(Options::default()).await;
     for n in 0..20 {
         let mut stream = host.connect().await;
-        let head = format!("POST /api/v1/queues/q{n}/pause HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n");
+        let head = format!(
+            "POST /api/v1/queues/q{n}/pause HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n"
+        );
         write(&mut stream, &head).await;
         drop(stream);
     }
     let noted = async {
         loop {
             let mut stream = host.connect().await;
-            let head = "GET /api/v1/audit?what=queue.pause HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+            let head =
+                "GET /api/v1/audit?what=queue.pause HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
             write(&mut stream, head).await;
             let told = read_all(&mut stream).await;
             let body: serde_json::Value =
@@ -229,7 +242,9 @@ async fn a_change_is_noted_with_where_it_came_from_also_if_nobody_waits_for_the_
             let mut queues = Vec::new();
             for n in 0..20 {
                 let mut stream = host.connect().await;
-                let ask = format!("GET /api/v1/queues/q{n} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+                let ask = format!(
+                    "GET /api/v1/queues/q{n} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+                );
                 write(&mut stream, &ask).await;
                 queues.extend(read_all(&mut stream).await.contains("\"paused\":true").then_some(n));
             }

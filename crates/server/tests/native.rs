@@ -16,10 +16,10 @@ mod document;
 mod fault;
 #[path = "native/flow.rs"]
 mod flow;
-#[path = "native/host.rs"]
-mod host;
 #[path = "native/hostile.rs"]
 mod hostile;
+#[path = "native/job.rs"]
+mod job;
 #[path = "native/log.rs"]
 mod log;
 #[path = "native/money.rs"]
@@ -38,6 +38,8 @@ mod stats;
 mod stream;
 #[path = "native/template.rs"]
 mod template;
+#[path = "native/test_server.rs"]
+mod test_server;
 #[path = "native/trouble.rs"]
 mod trouble;
 #[path = "native/work.rs"]

@@ -8,11 +8,8 @@ mod audit;
 mod bad_fields;
 #[path = "platform/client.rs"]
 mod client;
-#[allow(dead_code, reason = "the tests of the native surface use the rest")]
-#[path = "native/host.rs"]
-mod host;
-#[path = "platform/letters.rs"]
-mod letters;
+#[path = "platform/dead_letters.rs"]
+mod dead_letters;
 #[path = "platform/money.rs"]
 mod money;
 #[path = "platform/queues.rs"]
@@ -23,5 +20,8 @@ mod schedules;
 mod support;
 #[path = "platform/tasks.rs"]
 mod tasks;
+#[allow(dead_code, reason = "the tests of the native surface use the rest")]
+#[path = "native/test_server.rs"]
+mod test_server;
 #[path = "platform/workers.rs"]
 mod workers;

@@ -1,11 +1,11 @@
-//! Planted bugs: what the simulator must find. They live here, in the simulated runtime around the engine and the
-//! store, and are chosen when the simulator is run; shipped code knows nothing of them.
+//! Planted bugs that the checker must find. They are in the modelled servers and chosen when the simulator starts;
+//! shipped code knows nothing of them.
 
 use std::str::FromStr;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Bug {
-    /// Late answers are taken under whatever fence is current.
+pub enum PlantedBug {
+    /// A late answer is taken under the current fence.
     FenceIgnored,
     /// Answers are matched by attempt number instead of fence.
     AttemptAsFence,
@@ -15,74 +15,74 @@ pub enum Bug {
     EffectBeforeCommit,
     /// A dead server's calls are not recovered.
     NoRecovery,
-    /// Expired leases are not given to anybody else.
+    /// Expired leases are not given to other workers.
     NoReaper,
     /// Timers fire half a second early.
     EarlyTimer,
-    /// A run that is due at exactly this moment is overlooked for ever.
+    /// A run that is due at certain times is never woken.
     WakeLost,
     /// Clients are answered before the commit.
     AnswerBeforeCommit,
-    /// A create that was asked again makes another run.
+    /// A repeated create makes another run.
     NoRequestDedup,
-    /// A signal that was asked again is taken again.
+    /// A repeated signal is taken again.
     NoSignalDedup,
-    /// An unknown outcome is taken for a failure and simply done again.
+    /// A commit with an unknown outcome is simply repeated.
     BlindRetry,
     /// Refunds are forgotten.
     NoRefund,
     /// Every attempt is charged.
     ChargePerAttempt,
-    /// A short balance is overlooked.
+    /// An insufficient balance is ignored.
     Overdraft,
-    /// The last entry is lost when a state is loaded from its journal.
+    /// The last entry is lost when a run is loaded from its journal.
     TornJournal,
-    /// Answers of a fan's branches are filed under the next branch.
+    /// Answers of a fan's branches are recorded for the next branch.
     BranchMixUp,
-    /// Calls ordered before a cancel are granted again after it.
+    /// Calls from before a cancel are granted again after it.
     CancelForgotten,
-    /// The reaper takes jobs from whoever has them now, because of what it remembers of them.
+    /// The reaper decides on outdated jobs without checking the fence.
     ReaperIgnoresFence,
     /// A slot is written before the job that it starts.
     FiringApart,
     /// Slots fire half a second early.
     EarlyFiring,
-    /// Of the slots that were missed, only the latest is thought of.
+    /// Only the latest of several missed slots fires.
     SlotsForgotten,
-    /// What a schedule has running is not looked at.
+    /// The overlap rule of a schedule is ignored.
     OverlapIgnored,
-    /// A dead letter is given up first and added again afterwards when it is replayed.
+    /// A replay discards the dead letter and then creates a new job, in two commits.
     ReplayInTwo,
 }
 
-pub const ALL: [Bug; 24] = [
-    Bug::FenceIgnored,
-    Bug::AttemptAsFence,
-    Bug::NoLengthGuard,
-    Bug::EffectBeforeCommit,
-    Bug::NoRecovery,
-    Bug::NoReaper,
-    Bug::EarlyTimer,
-    Bug::WakeLost,
-    Bug::AnswerBeforeCommit,
-    Bug::NoRequestDedup,
-    Bug::NoSignalDedup,
-    Bug::BlindRetry,
-    Bug::NoRefund,
-    Bug::ChargePerAttempt,
-    Bug::Overdraft,
-    Bug::TornJournal,
-    Bug::BranchMixUp,
-    Bug::CancelForgotten,
-    Bug::ReaperIgnoresFence,
-    Bug::FiringApart,
-    Bug::EarlyFiring,
-    Bug::SlotsForgotten,
-    Bug::OverlapIgnored,
-    Bug::ReplayInTwo,
+pub const ALL: [PlantedBug; 24] = [
+    PlantedBug::FenceIgnored,
+    PlantedBug::AttemptAsFence,
+    PlantedBug::NoLengthGuard,
+    PlantedBug::EffectBeforeCommit,
+    PlantedBug::NoRecovery,
+    PlantedBug::NoReaper,
+    PlantedBug::EarlyTimer,
+    PlantedBug::WakeLost,
+    PlantedBug::AnswerBeforeCommit,
+    PlantedBug::NoRequestDedup,
+    PlantedBug::NoSignalDedup,
+    PlantedBug::BlindRetry,
+    PlantedBug::NoRefund,
+    PlantedBug::ChargePerAttempt,
+    PlantedBug::Overdraft,
+    PlantedBug::TornJournal,
+    PlantedBug::BranchMixUp,
+    PlantedBug::CancelForgotten,
+    PlantedBug::ReaperIgnoresFence,
+    PlantedBug::FiringApart,
+    PlantedBug::EarlyFiring,
+    PlantedBug::SlotsForgotten,
+    PlantedBug::OverlapIgnored,
+    PlantedBug::ReplayInTwo,
 ];
 
-impl FromStr for Bug {
+impl FromStr for PlantedBug {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

@@ -1,7 +1,7 @@
-//! The checker: its own record of what was granted, answered, acknowledged and moved, built only from what the
-//! store accepted and what workers and clients saw. It never asks the engine whether the engine is right.
+//! Checker with its own record of grants, answers, acknowledgements and postings, built only from accepted commits and
+//! from the view of workers and clients. It never asks the engine whether the engine is right.
 //!
-//! Outcomes that a client could not learn stay unknown: they may have happened or not.
+//! An outcome that a client could not learn stays unknown: both possibilities are accepted.
 
 mod jobs;
 mod money;
@@ -10,20 +10,21 @@ mod record;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use windlass_engine::counter::Fence;
 use windlass_engine::event::Event;
 use windlass_engine::id::RunId;
 use windlass_engine::journal::Entry;
 use windlass_engine::path::NodePath;
-use windlass_engine::plan::{Kind, Node, Plan, Strategy};
+use windlass_engine::plan::{Node, NodeKind, Plan, Strategy};
 use windlass_engine::run::Run;
 use windlass_engine::time::Timestamp;
 use windlass_store::outbox::MessageId;
 
-pub use jobs::Jobs;
-pub use money::Money;
-use record::Record;
+pub use jobs::JobChecker;
+pub use money::MoneyChecker;
+use record::RunRecord;
 
-/// An invariant that did not hold.
+/// An invariant that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// Its number in the list of invariants.
@@ -31,26 +32,26 @@ pub struct Violation {
     pub message: String,
 }
 
-pub type Verdict = Result<(), Violation>;
+pub type CheckResult = Result<(), Violation>;
 
-pub(crate) fn broken(invariant: &'static str, message: String) -> Verdict {
+pub(crate) fn broken(invariant: &'static str, message: String) -> CheckResult {
     Err(Violation { invariant, message })
 }
 
 #[derive(Default)]
 pub struct Checker {
-    runs: BTreeMap<RunId, Record>,
-    /// Creates that were acknowledged, by request id.
+    runs: BTreeMap<RunId, RunRecord>,
+    /// Acknowledged creates by request id.
     created: BTreeMap<String, RunId>,
-    /// Signals that were acknowledged.
+    /// Acknowledged signals.
     signals: BTreeSet<(RunId, String)>,
-    pub money: Money,
-    pub jobs: Jobs,
+    pub money: MoneyChecker,
+    pub jobs: JobChecker,
 }
 
 impl Checker {
-    /// A client was told that its run exists.
-    pub fn acknowledged(&mut self, request: &str, run: RunId) -> Verdict {
+    /// Records that a client was told that its run exists.
+    pub fn acknowledged(&mut self, request: &str, run: RunId) -> CheckResult {
         match self.created.insert(request.to_owned(), run) {
             Some(before) if before != run => {
                 broken("I5", format!("request {request} was answered with {before} and with {run}"))
@@ -59,13 +60,13 @@ impl Checker {
         }
     }
 
-    /// A client was told that its signal was taken.
+    /// Records that a client was told that its signal was taken.
     pub fn signal_acknowledged(&mut self, run: RunId, id: &str) {
         self.signals.insert((run, id.to_owned()));
     }
 
-    /// The store accepted an entry; `run` is the state its writer holds now.
-    pub fn committed(&mut self, run: &Run, plan: &Plan, seq: u64, entry: &Entry) -> Verdict {
+    /// Checks an accepted entry; `run` is the state of its writer.
+    pub fn committed(&mut self, run: &Run, plan: &Plan, seq: u64, entry: &Entry) -> CheckResult {
         let record = self.runs.entry(run.id).or_default();
         record.entry(run.id, seq, entry)?;
         for event in &entry.events {
@@ -81,8 +82,8 @@ impl Checker {
         Ok(())
     }
 
-    /// A worker was asked to do something.
-    pub fn called(&mut self, plan: &Plan, run: RunId, node: &NodePath, fence: u64) -> Verdict {
+    /// Checks a call that reaches a worker.
+    pub fn called(&mut self, plan: &Plan, run: RunId, node: &NodePath, fence: Fence) -> CheckResult {
         let record = self.runs.entry(run).or_default();
         if at_most_once(plan, node) && !record.is_first_call(node) {
             return broken("I8", format!("{run}: `{node}` must be called once at most and was called again"));
@@ -94,13 +95,17 @@ impl Checker {
         }
     }
 
-    /// Whether this answer could be taken by anybody who follows the rules, as far as the record knows.
-    pub fn is_current(&self, run: RunId, node: &NodePath, fence: u64) -> bool {
+    /// Whether the rules allow this answer to be taken, as far as the record knows.
+    pub fn is_current(&self, run: RunId, node: &NodePath, fence: Fence) -> bool {
         self.runs.get(&run).is_some_and(|record| record.is_current(node, fence))
     }
 
-    /// After the last fault has healed and everything has come to rest.
-    pub fn at_rest(&self, stored: &BTreeMap<RunId, (Run, Vec<Entry>)>, undelivered: &[MessageId]) -> Verdict {
+    /// Checks the final state, after the last fault has healed and all work has ended.
+    pub fn check_settled(
+        &self,
+        stored: &BTreeMap<RunId, (Run, Vec<Entry>)>,
+        undelivered: &[MessageId],
+    ) -> CheckResult {
         if let Some(message) = undelivered.first() {
             return broken("I15", format!("{message} was sent and never delivered"));
         }
@@ -125,12 +130,12 @@ impl Checker {
                 return broken("I1", format!("{run}: signal {id} was acknowledged and is gone"));
             }
         }
-        self.money.at_rest()
+        self.money.check_settled()
     }
 }
 
-/// What a fan put out must be in the order of its branches, whatever order they ended in.
-fn fan_order(run: &Run, plan: &Plan, event: &Event) -> Verdict {
+/// Checks that the output of a fan has the order of its branches, not that of their ends.
+fn fan_order(run: &Run, plan: &Plan, event: &Event) -> CheckResult {
     let Event::Done { node, output: None, .. } = event else { return Ok(()) };
     let Some(output) = run.node_output(plan, node) else { return Ok(()) };
     let (Value::Array(items), Some(strategy)) = (&*output, strategy_of(plan, node)) else { return Ok(()) };
@@ -149,7 +154,7 @@ fn fan_order(run: &Run, plan: &Plan, event: &Event) -> Verdict {
     Ok(())
 }
 
-/// The index of the branch that a tagged result came from.
+/// The index of the branch of a tagged result.
 fn branch_of(item: &Value, fan: &NodePath) -> Option<usize> {
     let at = item.get("at")?.as_str()?;
     at.strip_prefix(fan.as_str())?.strip_prefix('/')?.parse().ok()
@@ -158,13 +163,13 @@ fn branch_of(item: &Value, fan: &NodePath) -> Option<usize> {
 /// The strategy of the fan at a path, found in the plan alone.
 fn strategy_of(plan: &Plan, path: &NodePath) -> Option<Strategy> {
     match &node_of(plan, path)?.kind {
-        Kind::Fan(fan) => Some(fan.strategy),
+        NodeKind::Fan(fan) => Some(fan.strategy),
         _ => None,
     }
 }
 
 fn at_most_once(plan: &Plan, path: &NodePath) -> bool {
-    matches!(node_of(plan, path).map(|node| &node.kind), Some(Kind::Call(call)) if call.at_most_once)
+    matches!(node_of(plan, path).map(|node| &node.kind), Some(NodeKind::Call(call)) if call.at_most_once)
 }
 
 /// The node at a path, outside of fans.
@@ -177,8 +182,8 @@ fn node_of<'p>(plan: &'p Plan, path: &NodePath) -> Option<&'p Node> {
             return Some(node);
         }
         match &node.kind {
-            Kind::Sub(sub) => scope = &sub.scope,
-            Kind::Loop(body) => {
+            NodeKind::Sub(sub) => scope = &sub.scope,
+            NodeKind::Loop(body) => {
                 segments.next();
                 scope = &body.body;
             }
@@ -187,8 +192,8 @@ fn node_of<'p>(plan: &'p Plan, path: &NodePath) -> Option<&'p Node> {
     }
 }
 
-/// A moment's worth of slack is never allowed: a timer that fires before its time is early.
-pub(crate) fn early(node: &NodePath, due: Timestamp, at: Timestamp) -> Verdict {
+/// Checks a time without any tolerance: a timer that fires before its time is early.
+pub(crate) fn early(node: &NodePath, due: Timestamp, at: Timestamp) -> CheckResult {
     if at < due {
         broken("I10", format!("`{node}` was due at {} and went on at {}", due.0, at.0))
     } else {

@@ -1,37 +1,37 @@
-//! The faults a world may suffer. Every seed suffers a random part of them (a *swarm*): rare combinations come up
-//! that a world with all of them at once would never reach.
+//! Faults of a world. Every seed enables a random half of them (a *swarm*): rare combinations occur that a world with
+//! all faults would never reach.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::rng::Rng;
+use crate::rng::SimRng;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fault {
-    /// A server dies right after a commit, before it did anything about it.
+pub enum SimFault {
+    /// A server dies right after a commit, before it carries out its effects.
     CrashBeforeEffects,
-    /// A server dies at any moment.
+    /// A server dies at any time.
     Crash,
-    /// The store refuses for a moment.
+    /// The store is unavailable for a moment.
     StoreUnavailable,
-    /// The store commits, but its answer is lost.
+    /// The store commits, and its reply is lost.
     AnswerLost,
-    /// An answer of a worker comes twice.
+    /// A worker answers twice.
     DuplicateAnswer,
-    /// An answer of a worker comes very late.
+    /// A worker answers very late.
     LateAnswer,
-    /// An answer of a worker never comes.
+    /// An answer of a worker is lost.
     LostAnswer,
     /// A call never reaches a worker.
     LostCall,
-    /// A worker dies with a job in its hands.
+    /// A worker dies while it holds a job.
     WorkerDeath,
     /// A worker hangs past its lease and answers afterwards.
     WorkerHang,
-    /// A worker says that it failed.
+    /// A worker answers with an error.
     WorkerError,
     /// The connection to a worker breaks.
     TransportError,
-    /// A call suspends and wants to be asked again.
+    /// A call suspends and is asked again later.
     Suspend,
     /// A call suspends until it is reported.
     SuspendUntilReport,
@@ -39,75 +39,75 @@ pub enum Fault {
     ClockJump,
     /// Another server writes first.
     Conflict,
-    /// Runs are cancelled at any moment.
+    /// Runs are canceled at any time.
     Cancel,
-    /// Runs are paused and resumed at any moment.
+    /// Runs are paused and resumed at any time.
     Pause,
-    /// Signals come at any moment, some twice.
+    /// Signals arrive at any time, some twice.
     Signal,
     /// Ended runs are retried.
     Retry,
-    /// Ended runs are run again from a node.
+    /// Ended runs are rerun from a node.
     Rerun,
-    /// Accounts run dry.
+    /// Accounts have insufficient balances.
     ShortBalance,
-    /// Clients ask again because they did not hear the answer.
+    /// Clients repeat requests because the reply was lost.
     ClientRetry,
-    /// A server that still lives cannot say so for a while.
+    /// A live server cannot write its heartbeat for a while.
     MissedBeat,
 }
 
-pub const ALL: [Fault; 24] = [
-    Fault::CrashBeforeEffects,
-    Fault::Crash,
-    Fault::StoreUnavailable,
-    Fault::AnswerLost,
-    Fault::DuplicateAnswer,
-    Fault::LateAnswer,
-    Fault::LostAnswer,
-    Fault::LostCall,
-    Fault::WorkerDeath,
-    Fault::WorkerHang,
-    Fault::WorkerError,
-    Fault::TransportError,
-    Fault::Suspend,
-    Fault::SuspendUntilReport,
-    Fault::ClockJump,
-    Fault::Conflict,
-    Fault::Cancel,
-    Fault::Pause,
-    Fault::Signal,
-    Fault::Retry,
-    Fault::Rerun,
-    Fault::ShortBalance,
-    Fault::ClientRetry,
-    Fault::MissedBeat,
+pub const ALL: [SimFault; 24] = [
+    SimFault::CrashBeforeEffects,
+    SimFault::Crash,
+    SimFault::StoreUnavailable,
+    SimFault::AnswerLost,
+    SimFault::DuplicateAnswer,
+    SimFault::LateAnswer,
+    SimFault::LostAnswer,
+    SimFault::LostCall,
+    SimFault::WorkerDeath,
+    SimFault::WorkerHang,
+    SimFault::WorkerError,
+    SimFault::TransportError,
+    SimFault::Suspend,
+    SimFault::SuspendUntilReport,
+    SimFault::ClockJump,
+    SimFault::Conflict,
+    SimFault::Cancel,
+    SimFault::Pause,
+    SimFault::Signal,
+    SimFault::Retry,
+    SimFault::Rerun,
+    SimFault::ShortBalance,
+    SimFault::ClientRetry,
+    SimFault::MissedBeat,
 ];
 
-/// The faults of one world, how likely each is, and how often each struck.
+/// The enabled faults of a world, and how often each struck.
 #[derive(Debug, Clone)]
-pub struct Faults {
-    enabled: BTreeSet<Fault>,
+pub struct SimFaults {
+    enabled: BTreeSet<SimFault>,
     healed: bool,
-    pub hits: BTreeMap<Fault, u64>,
+    pub hits: BTreeMap<SimFault, u64>,
 }
 
-impl Faults {
-    /// A random half of them.
-    pub fn swarm(rng: &mut Rng) -> Self {
+impl SimFaults {
+    /// Enables a random half of the faults.
+    pub fn swarm(rng: &mut SimRng) -> Self {
         let enabled = ALL.into_iter().filter(|_| rng.percent(50)).collect();
-        Faults::only(enabled)
+        SimFaults::only(enabled)
     }
 
-    pub fn only(enabled: BTreeSet<Fault>) -> Self {
-        Faults { enabled, healed: false, hits: BTreeMap::new() }
+    pub fn only(enabled: BTreeSet<SimFault>) -> Self {
+        SimFaults { enabled, healed: false, hits: BTreeMap::new() }
     }
 
-    pub fn enabled(&self) -> &BTreeSet<Fault> {
+    pub fn enabled(&self) -> &BTreeSet<SimFault> {
         &self.enabled
     }
 
-    /// From now on nothing goes wrong any more.
+    /// Disables all faults from now on.
     pub fn heal(&mut self) {
         self.healed = true;
     }
@@ -116,9 +116,9 @@ impl Faults {
         self.healed
     }
 
-    /// Whether this fault strikes now, at `percent` times of a hundred where it is enabled.
-    pub fn strikes(&mut self, fault: Fault, percent: u64, rng: &mut Rng) -> bool {
-        // Chance is drawn in any case, so that switching a fault off changes as little else as possible.
+    /// Whether this fault strikes now, with a probability of `percent` if it is enabled.
+    pub fn strikes(&mut self, fault: SimFault, percent: u64, rng: &mut SimRng) -> bool {
+        // A random number is drawn in any case, so that disabling a fault changes as little else as possible.
         let struck = rng.percent(percent) && !self.healed && self.enabled.contains(&fault);
         if struck {
             *self.hits.entry(fault).or_default() += 1;

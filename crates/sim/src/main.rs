@@ -5,18 +5,18 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use windlass_sim::bug::{self, Bug};
-use windlass_sim::fault::Fault;
+use windlass_sim::bug::{self, PlantedBug};
+use windlass_sim::fault::SimFault;
 use windlass_sim::shrink::{play_twice, setup, shrink};
 
-/// A planted bug has to be found within so many seeds.
+/// A planted bug must be found within so many seeds.
 const BUG_SEEDS: u64 = 10_000;
 
-struct Args {
+struct SimArgs {
     seeds: u64,
     from: u64,
     only: Option<u64>,
-    bug: Option<Bug>,
+    bug: Option<PlantedBug>,
     bugs: bool,
     threads: usize,
 }
@@ -40,9 +40,9 @@ fn main() -> ExitCode {
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
+fn parse(mut words: impl Iterator<Item = String>) -> Result<SimArgs, String> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let mut args = Args { seeds: 2_000, from: 0, only: None, bug: None, bugs: false, threads };
+    let mut args = SimArgs { seeds: 2_000, from: 0, only: None, bug: None, bugs: false, threads };
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
         let number = |text: String| text.parse::<u64>().map_err(|_| format!("`{text}` is no number"));
@@ -59,8 +59,8 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
     Ok(args)
 }
 
-/// One seed, told at length.
-fn one(seed: u64, bug: Option<Bug>) -> bool {
+/// Plays one seed and prints its story.
+fn one(seed: u64, bug: Option<PlantedBug>) -> bool {
     let outcome = play_twice(&setup(seed, bug));
     for line in &outcome.story {
         eprintln!("{line}");
@@ -93,9 +93,9 @@ fn all_found(threads: usize) -> bool {
 }
 
 /// Whether a planted bug is found.
-fn find(bug: Bug) -> bool {
+fn find(bug: PlantedBug) -> bool {
     for seed in 0..BUG_SEEDS {
-        if let Some(violation) = windlass_sim::world::World::play(&setup(seed, Some(bug))).violation {
+        if let Some(violation) = windlass_sim::world::SimWorld::play(&setup(seed, Some(bug))).violation {
             eprintln!("{bug:?}: found by seed {seed}: {} {}", violation.invariant, violation.message);
             return true;
         }
@@ -105,17 +105,17 @@ fn find(bug: Bug) -> bool {
 }
 
 #[derive(Default)]
-struct Sum {
+struct SimTotals {
     n_commits: u64,
     simulated_ms: u64,
-    hits: BTreeMap<Fault, u64>,
+    hits: BTreeMap<SimFault, u64>,
     failed: Vec<u64>,
 }
 
-fn many(args: &Args) -> bool {
+fn many(args: &SimArgs) -> bool {
     let next = AtomicU64::new(args.from);
     let end = args.from + args.seeds;
-    let sum = Mutex::new(Sum::default());
+    let sum = Mutex::new(SimTotals::default());
     std::thread::scope(|scope| {
         for _ in 0..args.threads {
             scope.spawn(|| {
@@ -142,7 +142,7 @@ fn many(args: &Args) -> bool {
     report(args, sum.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-fn report(args: &Args, sum: Sum) -> bool {
+fn report(args: &SimArgs, sum: SimTotals) -> bool {
     let hours = sum.simulated_ms / 3_600_000;
     eprintln!("{} seeds, {} commits, {hours} simulated hours", args.seeds, sum.n_commits);
     eprintln!("faults: {:?}", sum.hits);

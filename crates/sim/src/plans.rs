@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::rng::Rng;
+use crate::rng::SimRng;
 
-/// How deep containers nest in generated plans.
+/// The nesting depth of containers in generated plans.
 const DEPTH: usize = 3;
 
 /// A definition of a random form.
-pub fn definition(rng: &mut Rng) -> Value {
+pub fn definition(rng: &mut SimRng) -> Value {
     match rng.below(3) {
         0 => graph(rng, 0),
         1 => dag(rng),
@@ -17,11 +17,11 @@ pub fn definition(rng: &mut Rng) -> Value {
 }
 
 /// A flow in the graph form that other flows may call; it calls none itself.
-pub fn leaf(rng: &mut Rng) -> Value {
+pub fn leaf(rng: &mut SimRng) -> Value {
     graph(rng, DEPTH)
 }
 
-fn graph(rng: &mut Rng, depth: usize) -> Value {
+fn graph(rng: &mut SimRng, depth: usize) -> Value {
     let n = rng.between(1, 4);
     let mut nodes = Map::new();
     let mut edges = Vec::new();
@@ -40,7 +40,7 @@ fn graph(rng: &mut Rng, depth: usize) -> Value {
     json!({"start": "n0", "nodes": nodes, "edges": edges})
 }
 
-fn node(rng: &mut Rng, depth: usize, at: u64) -> Value {
+fn node(rng: &mut SimRng, depth: usize, at: u64) -> Value {
     let container = depth < DEPTH && rng.percent(35);
     let mut node = match (container, rng.below(10)) {
         (true, 0..=3) => fan(rng, depth, "foreach"),
@@ -62,7 +62,7 @@ fn node(rng: &mut Rng, depth: usize, at: u64) -> Value {
     node
 }
 
-fn call(rng: &mut Rng) -> Value {
+fn call(rng: &mut SimRng) -> Value {
     let mut call = exec(rng);
     if rng.percent(50) {
         call["max_retries"] = json!(rng.between(1, 3));
@@ -84,7 +84,7 @@ fn call(rng: &mut Rng) -> Value {
     call
 }
 
-fn exec(rng: &mut Rng) -> Value {
+fn exec(rng: &mut SimRng) -> Value {
     let service = format!("s{}", rng.below(4));
     match rng.below(5) {
         0 => json!({"exec_type": "local_func", "func": "echo", "service": service}),
@@ -93,11 +93,11 @@ fn exec(rng: &mut Rng) -> Value {
     }
 }
 
-fn strategy(rng: &mut Rng) -> &'static str {
+fn strategy(rng: &mut SimRng) -> &'static str {
     ["fail_fast", "collect_errors", "ignore_errors", "continue"][rng.index(4)]
 }
 
-fn fan(rng: &mut Rng, depth: usize, kind: &str) -> Value {
+fn fan(rng: &mut SimRng, depth: usize, kind: &str) -> Value {
     let mode = if rng.percent(70) { "concurrent" } else { "sequential" };
     let mut fan = json!({
         "kind": kind, "parallel_mode": mode, "max_parallel": rng.below(4), "failure_strategy": strategy(rng),
@@ -126,7 +126,7 @@ fn fan(rng: &mut Rng, depth: usize, kind: &str) -> Value {
     fan
 }
 
-fn subflow(rng: &mut Rng, depth: usize) -> Value {
+fn subflow(rng: &mut SimRng, depth: usize) -> Value {
     let mut sub = json!({"kind": "subflow", "subflow": graph(rng, depth + 1)});
     match rng.below(4) {
         0 => sub["failure_strategy"] = json!("continue"),
@@ -140,7 +140,7 @@ fn subflow(rng: &mut Rng, depth: usize) -> Value {
     sub
 }
 
-fn wait(rng: &mut Rng, at: u64) -> Value {
+fn wait(rng: &mut SimRng, at: u64) -> Value {
     let mut params = json!({"signal_key": format!("$shared.go{}", at % 2)});
     if rng.percent(40) {
         params["timeout_ms"] = json!(rng.between(1_000, 30_000));
@@ -148,7 +148,7 @@ fn wait(rng: &mut Rng, at: u64) -> Value {
     json!({"kind": "wait_event", "params": params})
 }
 
-fn approval(rng: &mut Rng, at: u64) -> Value {
+fn approval(rng: &mut SimRng, at: u64) -> Value {
     let mut params = json!({"approval_key": format!("$shared.ok{}", at % 2)});
     if rng.percent(30) {
         params["timeout_ms"] = json!(rng.between(1_000, 30_000));
@@ -156,7 +156,7 @@ fn approval(rng: &mut Rng, at: u64) -> Value {
     json!({"kind": "approval", "params": params})
 }
 
-fn choice(rng: &mut Rng) -> Value {
+fn choice(rng: &mut SimRng) -> Value {
     let limit = rng.below(4);
     json!({
         "kind": "choice", "default_action": "default",
@@ -164,7 +164,7 @@ fn choice(rng: &mut Rng) -> Value {
     })
 }
 
-fn dag(rng: &mut Rng) -> Value {
+fn dag(rng: &mut SimRng) -> Value {
     let n = rng.between(2, 7);
     let mut nodes = vec![json!({"id": "start", "type": "start"})];
     let mut edges = Vec::new();
@@ -187,7 +187,7 @@ fn dag(rng: &mut Rng) -> Value {
     json!({"nodes": nodes, "edges": edges, "on_failure": on_failure})
 }
 
-fn dag_node(rng: &mut Rng, id: &str) -> Value {
+fn dag_node(rng: &mut SimRng, id: &str) -> Value {
     let mut node = match rng.below(8) {
         0 => json!({"id": id, "type": "delay", "config": {"delaySeconds": rng.below(5)}}),
         1 => {
@@ -211,24 +211,25 @@ fn dag_node(rng: &mut Rng, id: &str) -> Value {
     node
 }
 
-fn steps(rng: &mut Rng) -> Value {
+fn steps(rng: &mut SimRng) -> Value {
     let mut ids = 0;
     let mut list = vec![json!({"id": "t", "operator": "@trigger/manual"})];
     list.extend(step_list(rng, &mut ids, 0));
     json!({"title": "simulated", "steps": list})
 }
 
-fn step_list(rng: &mut Rng, ids: &mut u32, depth: usize) -> Vec<Value> {
+fn step_list(rng: &mut SimRng, ids: &mut u32, depth: usize) -> Vec<Value> {
     (0..rng.between(1, 3)).map(|_| step(rng, ids, depth)).collect()
 }
 
-fn step(rng: &mut Rng, ids: &mut u32, depth: usize) -> Value {
+fn step(rng: &mut SimRng, ids: &mut u32, depth: usize) -> Value {
     *ids += 1;
     let id = format!("p{ids}");
     if depth < DEPTH && rng.percent(35) {
         return match rng.below(3) {
             0 => {
-                let branch = |rng: &mut Rng, ids: &mut u32| json!({"steps": step_list(rng, ids, depth + 1)});
+                let branch =
+                    |rng: &mut SimRng, ids: &mut u32| json!({"steps": step_list(rng, ids, depth + 1)});
                 let branches: Vec<Value> = (0..rng.between(1, 3)).map(|_| branch(rng, ids)).collect();
                 json!({"id": id, "operator": "@control/flow/parallel", "branches": branches})
             }
@@ -253,7 +254,7 @@ fn step(rng: &mut Rng, ids: &mut u32, depth: usize) -> Value {
     plain_step(rng, &id)
 }
 
-fn plain_step(rng: &mut Rng, id: &str) -> Value {
+fn plain_step(rng: &mut SimRng, id: &str) -> Value {
     let mut step = json!({
         "id": id, "operator": format!("s{}", rng.below(4)), "parameters": {"n": "{{__t.n}}"},
     });
@@ -282,7 +283,7 @@ mod tests {
     #[test]
     fn every_generated_definition_compiles() {
         for seed in 0..2_000 {
-            let definition = definition(&mut Rng::new(seed));
+            let definition = definition(&mut SimRng::new(seed));
             let compiled = compile_value(&definition, Strictness::Strict);
             let errors: Vec<_> =
                 compiled.problems.iter().filter(|problem| problem.severity == Severity::Error).collect();

@@ -1,12 +1,12 @@
-//! The only source of chance: a seed reproduces the world.
+//! The only source of randomness: a seed reproduces the world.
 
-/// A small, fast generator of good enough chance.
+/// A small and fast generator.
 #[derive(Debug, Clone)]
-pub struct Rng(u64);
+pub struct SimRng(u64);
 
-impl Rng {
+impl SimRng {
     pub fn new(seed: u64) -> Self {
-        Rng(seed ^ 0x5851_f42d_4c95_7f2d)
+        SimRng(seed ^ 0x5851_f42d_4c95_7f2d)
     }
 
     pub fn number(&mut self) -> u64 {
@@ -31,7 +31,7 @@ impl Rng {
         from + self.below(to.saturating_sub(from) + 1)
     }
 
-    /// True `percent` times of a hundred.
+    /// True with a probability of `percent`.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
@@ -40,9 +40,9 @@ impl Rng {
         if from.is_empty() { None } else { from.get(self.index(from.len())) }
     }
 
-    /// A generator of its own for one part of the world, so that parts do not disturb each other.
+    /// A separate generator for one part of the world, so that parts do not influence each other.
     #[must_use]
-    pub fn fork(&mut self) -> Rng {
-        Rng::new(self.number())
+    pub fn fork(&mut self) -> SimRng {
+        SimRng::new(self.number())
     }
 }

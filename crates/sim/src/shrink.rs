@@ -1,32 +1,32 @@
-//! Seeds: making a world of one, checking it twice, and making a failing one smaller.
+//! Seeds: creating the world of a seed, playing it twice, and shrinking a failing one.
 
 use std::collections::BTreeSet;
 
 use windlass_engine::time::Timestamp;
 
-use crate::bug::Bug;
+use crate::bug::PlantedBug;
 use crate::checker::Violation;
-use crate::fault::Faults;
-use crate::rng::Rng;
-use crate::world::{Outcomes, Setup, World};
+use crate::fault::SimFaults;
+use crate::rng::SimRng;
+use crate::world::{SimReport, SimSetup, SimWorld};
 
-/// The world of a seed.
-pub fn setup(seed: u64, bug: Option<Bug>) -> Setup {
-    let mut rng = Rng::new(seed ^ 0xabcd);
-    Setup {
+/// The setup of a seed.
+pub fn setup(seed: u64, bug: Option<PlantedBug>) -> SimSetup {
+    let mut rng = SimRng::new(seed ^ 0xabcd);
+    SimSetup {
         seed,
         n_runs: rng.index(4) + 1,
         n_servers: rng.index(3) + 1,
         heal_at: Timestamp(1_000_000).after(rng.between(20_000, 150_000)),
-        faults: Faults::swarm(&mut rng),
+        faults: SimFaults::swarm(&mut rng),
         bug,
     }
 }
 
-/// Plays a seed twice: the traces must match.
-pub fn play_twice(setup: &Setup) -> Outcomes {
-    let mut first = World::play(setup);
-    let second = World::play(setup);
+/// Plays a seed twice; the traces must match.
+pub fn play_twice(setup: &SimSetup) -> SimReport {
+    let mut first = SimWorld::play(setup);
+    let second = SimWorld::play(setup);
     if first.violation.is_none() && (first.trace, first.n_events) != (second.trace, second.n_events) {
         let message = format!("two plays of seed {} differ", setup.seed);
         first.violation = Some(Violation { invariant: "determinism", message });
@@ -34,11 +34,11 @@ pub fn play_twice(setup: &Setup) -> Outcomes {
     first
 }
 
-/// The smallest world found that still breaks the same invariant: fewer faults, fewer runs, fewer servers, less time.
-pub fn shrink(failing: &Setup) -> Setup {
-    let Some(violation) = World::play(failing).violation else { return failing.clone() };
-    let still = |setup: &Setup| {
-        World::play(setup).violation.is_some_and(|found| found.invariant == violation.invariant)
+/// The smallest setup that still breaks the same invariant: fewer faults, fewer runs, fewer servers, less time.
+pub fn shrink(failing: &SimSetup) -> SimSetup {
+    let Some(violation) = SimWorld::play(failing).violation else { return failing.clone() };
+    let still = |setup: &SimSetup| {
+        SimWorld::play(setup).violation.is_some_and(|found| found.invariant == violation.invariant)
     };
     let mut best = failing.clone();
     loop {
@@ -50,22 +50,22 @@ pub fn shrink(failing: &Setup) -> Setup {
     }
 }
 
-fn candidates(of: &Setup) -> Vec<Setup> {
+fn candidates(of: &SimSetup) -> Vec<SimSetup> {
     let mut list = Vec::new();
     let faults = of.faults.enabled();
     for fault in faults {
         let fewer: BTreeSet<_> = faults.iter().copied().filter(|other| other != fault).collect();
-        list.push(Setup { faults: Faults::only(fewer), ..of.clone() });
+        list.push(SimSetup { faults: SimFaults::only(fewer), ..of.clone() });
     }
     if of.n_runs > 1 {
-        list.push(Setup { n_runs: of.n_runs - 1, ..of.clone() });
+        list.push(SimSetup { n_runs: of.n_runs - 1, ..of.clone() });
     }
     if of.n_servers > 1 {
-        list.push(Setup { n_servers: of.n_servers - 1, ..of.clone() });
+        list.push(SimSetup { n_servers: of.n_servers - 1, ..of.clone() });
     }
     let ms = of.heal_at.since(Timestamp(1_000_000));
     if ms > 2_000 {
-        list.push(Setup { heal_at: Timestamp(1_000_000).after(ms / 2), ..of.clone() });
+        list.push(SimSetup { heal_at: Timestamp(1_000_000).after(ms / 2), ..of.clone() });
     }
     list
 }

@@ -1,146 +1,147 @@
-//! The world: clients, servers, workers, a store and a clock, one thing at a time, in an order that only the seed
-//! decides.
+//! A world: clients, servers, workers, a store and a clock. One event is handled at a time, in an order that only the
+//! seed decides.
 
 mod client;
 mod deliver;
 mod effects;
-mod jobs;
 mod plain;
-mod rest;
+mod pull_workers;
 mod schedules;
+mod settle;
 mod ticks;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
+use windlass_engine::counter::{Epoch, Fence};
 use windlass_engine::definition::{Strictness, compile_value};
 use windlass_engine::effect::Order;
 use windlass_engine::id::{JobId, RunId};
-use windlass_engine::input::Outcome;
+use windlass_engine::input::CallOutcome;
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Plan;
 use windlass_engine::time::Timestamp;
 
-use crate::bug::Bug;
+use crate::bug::PlantedBug;
 use crate::checker::{Checker, Violation};
-use crate::disk::Disk;
-use crate::fault::Faults;
+use crate::fault::SimFaults;
 use crate::plans;
-use crate::rng::Rng;
-use crate::server::Server;
+use crate::rng::SimRng;
+use crate::server::SimServer;
+use crate::store::SimStore;
 
-/// How a world is made. A seed decides the rest.
+/// The setup of a world. The seed decides the rest.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub struct SimSetup {
     pub seed: u64,
     pub n_runs: usize,
     pub n_servers: usize,
-    /// When the last fault heals.
+    /// When all faults end.
     pub heal_at: Timestamp,
-    pub faults: Faults,
-    pub bug: Option<Bug>,
+    pub faults: SimFaults,
+    pub bug: Option<PlantedBug>,
 }
 
-/// What came of a world.
+/// The result of playing a world.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcomes {
+pub struct SimReport {
     pub violation: Option<Violation>,
-    /// Of everything that was committed, in order.
+    /// A hash of all commits in order.
     pub trace: u64,
     pub n_events: u64,
     pub simulated_ms: u64,
-    pub hits: BTreeMap<crate::fault::Fault, u64>,
+    pub hits: BTreeMap<crate::fault::SimFault, u64>,
     pub story: Vec<String>,
 }
 
-pub struct World {
+pub struct SimWorld {
     pub now: Timestamp,
-    pub rng: Rng,
-    pub faults: Faults,
-    pub bug: Option<Bug>,
-    pub disk: Disk,
-    pub servers: Vec<Server>,
+    pub rng: SimRng,
+    pub faults: SimFaults,
+    pub bug: Option<PlantedBug>,
+    pub store: SimStore,
+    pub servers: Vec<SimServer>,
     pub checker: Checker,
-    pub notes: Vec<String>,
-    /// While another server writes in between, nobody writes in between that.
-    pub meddling: bool,
-    /// A planted bug is about to let an account go short.
+    pub story: Vec<String>,
+    /// Set while another server writes first, so that it is not interrupted in turn.
+    pub is_interleaving: bool,
+    /// A planted bug is about to overdraw an account.
     pub overdraw: bool,
     plans: BTreeMap<RunId, Arc<Plan>>,
     leaf: Arc<Plan>,
-    queue: BinaryHeap<Reverse<(Timestamp, u64, Happening)>>,
+    queue: BinaryHeap<Reverse<(Timestamp, u64, SimEvent)>>,
     n_queued: u64,
-    n_lives: u64,
+    last_epoch: Epoch,
     trace: u64,
     n_bytes: u64,
     heal_at: Timestamp,
-    clients: Vec<client::Client>,
-    plain: plain::Plain,
+    clients: Vec<client::SimClient>,
+    plain: plain::PlainJobs,
 }
 
-/// Something that happens at a time. The order of variants is only a tie-breaker.
+/// An event at a time. The order of variants is only a tie-breaker.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Happening {
-    /// A server looks at the clock.
+enum SimEvent {
+    /// A server checks the clock.
     Tick(usize),
-    /// A server comes up again.
+    /// A server starts again.
     Start(usize),
-    /// A client does what it does next.
+    /// A client takes its next action.
     Client(usize),
-    /// A call reaches whoever makes it.
-    Arrive { by: (usize, u64), order: Boxed<Order> },
-    /// An answer comes back; `by` = over the connection of this life of a server, else through the API.
+    /// A call reaches its worker.
+    Arrive { by: (usize, Epoch), order: Unordered<Order> },
+    /// An answer arrives. `by`: over the connection of this epoch of a server; else through the API.
     Return {
         run: RunId,
         node: NodePath,
-        fence: u64,
+        fence: Fence,
         attempt: u32,
-        by: Option<(usize, u64)>,
-        outcome: Boxed<Outcome>,
+        by: Option<(usize, Epoch)>,
+        outcome: Unordered<CallOutcome>,
     },
-    /// A pull worker looks for work.
+    /// A pull worker asks for a job.
     Poll(usize),
-    /// A pull worker says that it lives.
-    Extend { job: JobId, fence: u64 },
-    /// A pull worker is done.
-    Finish { job: JobId, fence: u64, outcome: Boxed<Outcome> },
-    /// Something happens to plain jobs.
-    Plain(plain::Deed),
+    /// A pull worker extends its lease.
+    Extend { job: JobId, fence: Fence },
+    /// A pull worker reports its result.
+    Finish { job: JobId, fence: Fence, outcome: Unordered<CallOutcome> },
+    /// An action on plain jobs.
+    Plain(plain::PlainAction),
 }
 
-/// Something that is carried along and does not take part in the order.
+/// A value that takes no part in the order.
 #[derive(Debug, Clone)]
-struct Boxed<T>(Box<T>);
+struct Unordered<T>(Box<T>);
 
-impl<T> PartialEq for Boxed<T> {
+impl<T> PartialEq for Unordered<T> {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl<T> Eq for Boxed<T> {}
+impl<T> Eq for Unordered<T> {}
 
-impl<T> PartialOrd for Boxed<T> {
+impl<T> PartialOrd for Unordered<T> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> Ord for Boxed<T> {
+impl<T> Ord for Unordered<T> {
     fn cmp(&self, _: &Self) -> std::cmp::Ordering {
         std::cmp::Ordering::Equal
     }
 }
 
-impl World {
+impl SimWorld {
     /// Plays the world to its end.
-    pub fn play(setup: &Setup) -> Outcomes {
-        let mut world = World::new(setup);
-        let violation = world.live().err();
-        let mut story = std::mem::take(&mut world.notes);
+    pub fn play(setup: &SimSetup) -> SimReport {
+        let mut world = SimWorld::new(setup);
+        let violation = world.run_until_healed().err();
+        let mut story = std::mem::take(&mut world.story);
         story.extend(violation.iter().map(|violation| format!("{violation:?}")));
-        Outcomes {
+        SimReport {
             violation,
             trace: world.trace,
             n_events: world.n_bytes,
@@ -150,29 +151,29 @@ impl World {
         }
     }
 
-    fn new(setup: &Setup) -> World {
-        let mut rng = Rng::new(setup.seed);
+    fn new(setup: &SimSetup) -> SimWorld {
+        let mut rng = SimRng::new(setup.seed);
         let leaf = compiled(&plans::leaf(&mut rng.fork()));
-        let mut world = World {
+        let mut world = SimWorld {
             now: Timestamp(1_000_000),
             faults: setup.faults.clone(),
             bug: setup.bug,
-            disk: Disk::default(),
-            servers: (0..setup.n_servers as u64).map(Server::new).collect(),
+            store: SimStore::default(),
+            servers: (0..setup.n_servers as u64).map(SimServer::new).collect(),
             checker: Checker::default(),
-            notes: Vec::new(),
-            meddling: false,
+            story: Vec::new(),
+            is_interleaving: false,
             overdraw: false,
             plans: BTreeMap::new(),
             leaf,
             queue: BinaryHeap::new(),
             n_queued: 0,
-            n_lives: 0,
+            last_epoch: Epoch::ZERO,
             trace: 0xcbf2_9ce4_8422_2325,
             n_bytes: 0,
             heal_at: setup.heal_at,
             clients: Vec::new(),
-            plain: plain::Plain::new(setup.seed),
+            plain: plain::PlainJobs::new(setup.seed),
             rng,
         };
         world.publish();
@@ -181,7 +182,7 @@ impl World {
             world.start(server);
         }
         for worker in 0..2 {
-            world.after(10, Happening::Poll(worker));
+            world.after(10, SimEvent::Poll(worker));
         }
         for number in 0..setup.n_runs {
             world.new_client(number);
@@ -190,79 +191,79 @@ impl World {
         world
     }
 
-    fn live(&mut self) -> Result<(), Violation> {
+    fn run_until_healed(&mut self) -> Result<(), Violation> {
         while let Some(Reverse((at, _, _))) = self.queue.peek()
             && self.now.max(*at) < self.heal_at
         {
             let Some(Reverse((at, _, what))) = self.queue.pop() else { break };
             self.now = self.now.max(at);
-            self.happen(what)?;
+            self.handle(what)?;
         }
-        self.come_to_rest()
+        self.settle()
     }
 
-    fn happen(&mut self, what: Happening) -> Result<(), Violation> {
+    fn handle(&mut self, what: SimEvent) -> Result<(), Violation> {
         match what {
-            Happening::Tick(server) => self.tick(server),
-            Happening::Start(server) => {
+            SimEvent::Tick(server) => self.tick(server),
+            SimEvent::Start(server) => {
                 self.start(server);
                 Ok(())
             }
-            Happening::Client(number) => self.client_acts(number),
-            Happening::Arrive { by, order } => self.arrive(by, *order.0),
-            Happening::Return { run, node, fence, attempt, by, outcome } => {
+            SimEvent::Client(number) => self.client_acts(number),
+            SimEvent::Arrive { by, order } => self.arrive(by, *order.0),
+            SimEvent::Return { run, node, fence, attempt, by, outcome } => {
                 self.returned(run, &node, fence, attempt, by, *outcome.0)
             }
-            Happening::Poll(worker) => self.poll(worker),
-            Happening::Extend { job, fence } => {
+            SimEvent::Poll(worker) => self.poll(worker),
+            SimEvent::Extend { job, fence } => {
                 self.extend(job, fence);
                 Ok(())
             }
-            Happening::Finish { job, fence, outcome } => self.finish(job, fence, *outcome.0),
-            Happening::Plain(deed) => self.do_plain(deed),
+            SimEvent::Finish { job, fence, outcome } => self.finish(job, fence, *outcome.0),
+            SimEvent::Plain(action) => self.do_plain(action),
         }
     }
 
-    fn after(&mut self, ms: u64, what: Happening) {
+    fn after(&mut self, ms: u64, what: SimEvent) {
         self.n_queued += 1;
         self.queue.push(Reverse((self.now.after(ms), self.n_queued, what)));
     }
 
-    /// A server that is up, chosen by chance.
+    /// A random server that is up.
     pub(crate) fn any_server(&mut self) -> Option<usize> {
         let up: Vec<usize> = (0..self.servers.len()).filter(|at| self.servers[*at].is_up).collect();
         self.rng.pick(&up).copied()
     }
 
-    /// A server dies: its memory and its connections are gone.
+    /// Stops a server: its memory and connections are lost.
     pub(crate) fn crash(&mut self, server: usize) {
         let ms = self.rng.between(100, 20_000);
         self.crash_for(server, ms);
     }
 
     fn crash_for(&mut self, server: usize, ms: u64) {
-        self.notes.push(format!("{} server {server} dies", self.now.0));
+        self.story.push(format!("{} server {server} dies", self.now.0));
         self.servers[server].die();
-        self.after(ms, Happening::Start(server));
+        self.after(ms, SimEvent::Start(server));
     }
 
     fn start(&mut self, server: usize) {
         if self.servers[server].is_up {
             return;
         }
-        self.n_lives += 1;
-        let (life, now) = (self.n_lives, self.now);
+        self.last_epoch = self.last_epoch.next();
+        let (epoch, now) = (self.last_epoch, self.now);
         let it = &mut self.servers[server];
-        (it.life, it.is_up, it.last_beat) = (life, true, now);
+        (it.epoch, it.is_up, it.last_beat) = (epoch, true, now);
         self.beat(server);
-        self.after(1, Happening::Tick(server));
+        self.after(1, SimEvent::Tick(server));
     }
 
     pub(crate) fn plan_of(&self, run: RunId) -> Option<Arc<Plan>> {
         self.plans.get(&run).cloned()
     }
 
-    /// Mixes what was committed into the trace.
+    /// Mixes a commit into the trace.
     pub(crate) fn trace(&mut self, bytes: &[u8]) {
         self.n_bytes += 1;
         for byte in bytes.iter().chain(&self.now.0.to_le_bytes()) {

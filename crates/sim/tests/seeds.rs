@@ -1,6 +1,6 @@
 //! A few worlds with every `cargo test`; `./test` plays thousands, and every planted bug.
 
-use windlass_sim::bug::Bug;
+use windlass_sim::bug::PlantedBug;
 use windlass_sim::shrink::{play_twice, setup, shrink};
 
 fn kept() -> Vec<u64> {
@@ -19,7 +19,7 @@ fn kept_seeds_and_the_first_hundred_keep_every_promise() {
 #[test]
 fn a_planted_bug_is_found_and_its_world_made_smaller() {
     let failing = (0..500)
-        .map(|seed| setup(seed, Some(Bug::NoReaper)))
+        .map(|seed| setup(seed, Some(PlantedBug::NoReaper)))
         .find(|setup| play_twice(setup).violation.is_some())
         .expect("a store without a reaper leaves jobs behind within 500 worlds");
     let small = shrink(&failing);

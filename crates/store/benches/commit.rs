@@ -1,6 +1,6 @@
 //! How many commits a store takes: whole runs of three calls as the engine decides them, by so many committers at
 //! once. Committers are tasks, as in a server: a thread each would measure the system's scheduler. The sync rate of
-//! the disk is printed beside it, because that is what `strict` is made of, and so is what a run leaves on it.
+//! the disk is printed beside it, because `strict` depends on it, and so is the size of a run on the disk.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark stops at once and talks to people")]
 
@@ -15,17 +15,19 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
+use windlass_engine::counter::Epoch;
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::effect::Effect;
 use windlass_engine::event::Start;
-use windlass_engine::input::{Given, Input, Outcome};
+use windlass_engine::input::{CallOutcome, Given, Input};
 use windlass_engine::plan::Form;
+use windlass_engine::project::Project;
 use windlass_engine::run::Run;
 use windlass_engine::time::Timestamp;
 use windlass_store::commit::Commit;
 use windlass_store::conformance::block_on;
 use windlass_store::flow::{FlowChoice, FlowDraft, Publication, VersionDraft, VersionStatus};
-use windlass_store::project::{Projection, project};
+use windlass_store::projection::{Projection, project};
 use windlass_store::run::{Origin, Owner};
 use windlass_store::sqlite::Durability;
 use windlass_store::{Memory, Sqlite, Store};
@@ -69,13 +71,13 @@ fn publish(store: &dyn Store) {
         note: String::new(),
     };
     let (flow, version) = (FlowChoice::Create(flow), Some(version));
-    block_on(store.publish(Publication { flow, version, now: Timestamp(0) })).unwrap();
+    block_on(store.publish(&Project::DEFAULT, Publication { flow, version, now: Timestamp(0) })).unwrap();
 }
 
 /// The commits of one run, from its start to its end.
 fn commits_of_a_run() -> Vec<Commit> {
     let plan = compile(DEFINITION, Strictness::Strict).plan.unwrap();
-    let owner = Owner { server: id("srv", 1), epoch: 1 };
+    let owner = Owner { server: id("srv", 1), epoch: Epoch(1) };
     let (mut run, mut projection) = (Run::new(id("run", 0)), Projection::default());
     let start = Start {
         params: json!({ "x": "hello" }).as_object().unwrap().clone(),
@@ -100,7 +102,7 @@ fn commits_of_a_run() -> Vec<Commit> {
         let rows = project(&mut projection, &run, &step, Some(owner), now);
         for effect in &step.effects {
             if let Effect::Call(order) = effect {
-                let outcome = Outcome::Done(Arc::new(json!("hello")));
+                let outcome = CallOutcome::Done(Arc::new(json!("hello")));
                 let (node, worker) = (order.node.clone(), Some("worker-1".to_owned()));
                 input = Some(Input::CallEnded { node, fence: order.fence, outcome, worker });
             }
@@ -112,7 +114,7 @@ fn commits_of_a_run() -> Vec<Commit> {
     commits
 }
 
-/// What has been handed out so far: committers never meet.
+/// The last number handed out: committers never meet.
 struct Counters {
     commits: Vec<Commit>,
     runs: AtomicU64,
@@ -205,7 +207,7 @@ fn print_syncs() {
     println!("the disk syncs {rate:.0} times a second");
 }
 
-/// What a finished run leaves on the disk.
+/// Bytes of a finished run on the disk.
 fn print_bytes(threads: &Runtime) {
     let place = std::env::temp_dir().join(format!("windlass-bytes-{}", std::process::id()));
     fs::create_dir(&place).unwrap();

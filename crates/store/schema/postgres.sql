@@ -1,3 +1,4 @@
+accounts.project text COLLATE "C" NOT NULL
 accounts.id text COLLATE "C" NOT NULL
 accounts.name text COLLATE "C" NOT NULL
 accounts.balance bigint NOT NULL
@@ -15,14 +16,16 @@ attempts.finished_at bigint
 attempts.result text COLLATE "C"
 attempts.error text COLLATE "C"
 attempts.next_retry_at bigint
+audit.project text COLLATE "C" NOT NULL
 audit.seq bigint NOT NULL
 audit.at bigint NOT NULL
 audit.who text COLLATE "C" NOT NULL
 audit.what text COLLATE "C" NOT NULL
 audit.subject text COLLATE "C" NOT NULL
 audit.detail text COLLATE "C" NOT NULL
-audit_tail.no bigint NOT NULL
+audit_tail.project text COLLATE "C" NOT NULL
 audit_tail.seq bigint NOT NULL
+commands.project text COLLATE "C" NOT NULL
 commands.id uuid NOT NULL
 commands.at bigint NOT NULL
 commands.balances text COLLATE "C"
@@ -32,7 +35,9 @@ firings.is_manual boolean NOT NULL
 firings.is_run boolean NOT NULL
 firings.started uuid NOT NULL
 firings.is_running boolean NOT NULL
+flow_names.project text COLLATE "C" NOT NULL
 flow_names.name text COLLATE "C" NOT NULL
+flows.project text COLLATE "C" NOT NULL
 flows.id uuid NOT NULL
 flows.name text COLLATE "C" NOT NULL
 flows.description text COLLATE "C" NOT NULL
@@ -41,12 +46,14 @@ flows.is_template boolean NOT NULL
 flows.latest bigint NOT NULL
 flows.created_at bigint NOT NULL
 flows.updated_at bigint NOT NULL
+job_keys.project text COLLATE "C" NOT NULL
 job_keys.queue text COLLATE "C" NOT NULL
 job_keys.key text COLLATE "C" NOT NULL
 job_keys.job uuid NOT NULL
 job_specs.job uuid NOT NULL
 job_specs.spec text COLLATE "C" NOT NULL
 job_specs.payload text COLLATE "C" NOT NULL
+jobs.project text COLLATE "C" NOT NULL
 jobs.id uuid NOT NULL
 jobs.rev bigint NOT NULL
 jobs.queue text COLLATE "C" NOT NULL
@@ -81,6 +88,7 @@ journal.at bigint NOT NULL
 journal.command uuid NOT NULL
 journal.events text COLLATE "C" NOT NULL
 journal.balances text COLLATE "C"
+ledger.project text COLLATE "C" NOT NULL
 ledger.account text COLLATE "C" NOT NULL
 ledger.seq bigint NOT NULL
 ledger.kind text COLLATE "C" NOT NULL
@@ -102,6 +110,7 @@ logs.lines text COLLATE "C" NOT NULL
 migrations.number bigint NOT NULL
 migrations.name text COLLATE "C" NOT NULL
 migrations.checksum bigint NOT NULL
+outbox.project text COLLATE "C" NOT NULL
 outbox.sender bytea NOT NULL
 outbox.seq bigint NOT NULL
 outbox.part bigint NOT NULL
@@ -109,9 +118,11 @@ outbox.receiver bytea NOT NULL
 outbox.at bigint NOT NULL
 outbox.note text COLLATE "C" NOT NULL
 outbox.is_delivered boolean NOT NULL
+prices.project text COLLATE "C" NOT NULL
 prices.service text COLLATE "C" NOT NULL
 prices.price text COLLATE "C" NOT NULL
 prices.updated_at bigint NOT NULL
+queue_depths.project text COLLATE "C" NOT NULL
 queue_depths.queue text COLLATE "C" NOT NULL
 queue_depths.shard bigint NOT NULL
 queue_depths.pending bigint NOT NULL
@@ -120,14 +131,17 @@ queue_depths.running bigint NOT NULL
 queue_depths.suspended bigint NOT NULL
 queue_depths.retrying bigint NOT NULL
 queue_depths.dead bigint NOT NULL
+queue_rates.project text COLLATE "C" NOT NULL
 queue_rates.queue text COLLATE "C" NOT NULL
 queue_rates.limit_key text COLLATE "C" NOT NULL
 queue_rates.full_at bigint NOT NULL
+queues.project text COLLATE "C" NOT NULL
 queues.name text COLLATE "C" NOT NULL
 queues.is_paused boolean NOT NULL
 queues.limits text COLLATE "C" NOT NULL
 queues.updated_at bigint NOT NULL
 queues.turns bigint NOT NULL
+registrations.project text COLLATE "C" NOT NULL
 registrations.id text COLLATE "C" NOT NULL
 registrations.name text COLLATE "C" NOT NULL
 registrations.url text COLLATE "C" NOT NULL
@@ -139,6 +153,7 @@ registrations.capacity bigint NOT NULL
 registrations.is_draining boolean NOT NULL
 registrations.registered_at bigint NOT NULL
 registrations.beat_at bigint NOT NULL
+runs.project text COLLATE "C" NOT NULL
 runs.id uuid NOT NULL
 runs.len bigint NOT NULL
 runs.flow uuid NOT NULL
@@ -174,6 +189,7 @@ runs.ended_at bigint
 runs.reopened text COLLATE "C"
 runs.settled_at bigint
 runs.wake_slot bigint
+schedules.project text COLLATE "C" NOT NULL
 schedules.id uuid NOT NULL
 schedules.rev bigint NOT NULL
 schedules.name text COLLATE "C" NOT NULL
@@ -190,12 +206,14 @@ servers.name text COLLATE "C" NOT NULL
 servers.version text COLLATE "C" NOT NULL
 servers.started_at bigint NOT NULL
 servers.beat_at bigint NOT NULL
+services.project text COLLATE "C" NOT NULL
 services.name text COLLATE "C" NOT NULL
 services.settings text COLLATE "C" NOT NULL
 services.updated_at bigint NOT NULL
 snapshots.run uuid NOT NULL
 snapshots.seq bigint NOT NULL
 snapshots.state bytea NOT NULL
+versions.project text COLLATE "C" NOT NULL
 versions.id uuid NOT NULL
 versions.flow uuid NOT NULL
 versions.number bigint NOT NULL
@@ -208,11 +226,10 @@ versions.created_at bigint NOT NULL
 versions.json text COLLATE "C"
 versions.writes text COLLATE "C"
 
-audit_tail: CHECK (no = 1)
 jobs: CHECK (NOT is_dead_letter OR status = 'failed'::text AND run IS NULL)
-jobs: CHECK (is_open = (status <> ALL (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text])))
+jobs: CHECK (is_open = (status <> ALL (ARRAY['completed'::text, 'failed'::text, 'canceled'::text])))
 jobs: CHECK (is_open OR due_at IS NULL AND wake_at IS NULL)
-jobs: CHECK (status = ANY (ARRAY['pending'::text, 'queued'::text, 'running'::text, 'suspended'::text, 'retrying'::text, 'completed'::text, 'failed'::text, 'cancelled'::text]))
+jobs: CHECK (status = ANY (ARRAY['pending'::text, 'queued'::text, 'running'::text, 'suspended'::text, 'retrying'::text, 'completed'::text, 'failed'::text, 'canceled'::text]))
 ledger: CHECK (kind = ANY (ARRAY['charge'::text, 'settle'::text, 'refund'::text, 'deposit'::text]))
 runs: CHECK ((ended_at IS NULL) = (settled_at IS NULL))
 runs: CHECK ((ended_at IS NULL) = (status = ANY (ARRAY['pending'::text, 'running'::text, 'waiting'::text, 'paused'::text, 'canceling'::text])))
@@ -221,72 +238,73 @@ runs: CHECK ((request IS NULL) = (request_digest IS NULL))
 runs: CHECK (ended_at IS NULL OR wake_at IS NULL AND owner_server IS NULL)
 runs: CHECK (status = ANY (ARRAY['pending'::text, 'running'::text, 'waiting'::text, 'paused'::text, 'canceling'::text, 'completed'::text, 'failed'::text, 'canceled'::text]))
 
-CREATE UNIQUE INDEX accounts_pkey ON public.accounts USING btree (id)
+CREATE UNIQUE INDEX accounts_pkey ON public.accounts USING btree (project, id)
 CREATE UNIQUE INDEX attempts_pkey ON public.attempts USING btree (job, number)
-CREATE UNIQUE INDEX audit_pkey ON public.audit USING btree (seq)
-CREATE UNIQUE INDEX audit_tail_pkey ON public.audit_tail USING btree (no)
+CREATE UNIQUE INDEX audit_pkey ON public.audit USING btree (project, seq)
+CREATE UNIQUE INDEX audit_tail_pkey ON public.audit_tail USING btree (project)
 CREATE INDEX commands_by_age ON public.commands USING btree (at)
 CREATE UNIQUE INDEX commands_pkey ON public.commands USING btree (id)
 CREATE INDEX firings_by_started ON public.firings USING btree (started, is_run)
 CREATE UNIQUE INDEX firings_pkey ON public.firings USING btree (schedule, slot, is_manual)
 CREATE INDEX firings_running ON public.firings USING btree (schedule, slot, is_manual) WHERE is_running
-CREATE UNIQUE INDEX flow_names_pkey ON public.flow_names USING btree (name)
-CREATE INDEX flows_by_creation ON public.flows USING btree (created_at, id)
-CREATE INDEX flows_by_name ON public.flows USING btree (name, created_at, id)
+CREATE UNIQUE INDEX flow_names_pkey ON public.flow_names USING btree (project, name)
+CREATE INDEX flows_by_creation ON public.flows USING btree (project, created_at, id)
+CREATE INDEX flows_by_name ON public.flows USING btree (project, name, created_at, id)
 CREATE UNIQUE INDEX flows_pkey ON public.flows USING btree (id)
 CREATE INDEX job_keys_by_job ON public.job_keys USING btree (job)
-CREATE UNIQUE INDEX job_keys_pkey ON public.job_keys USING btree (queue, key)
+CREATE UNIQUE INDEX job_keys_pkey ON public.job_keys USING btree (project, queue, key)
 CREATE UNIQUE INDEX job_specs_pkey ON public.job_specs USING btree (job)
-CREATE INDEX jobs_by_creation ON public.jobs USING btree (created_at, id)
+CREATE INDEX jobs_by_creation ON public.jobs USING btree (project, created_at, id)
 CREATE INDEX jobs_by_end ON public.jobs USING btree (updated_at, id) WHERE ((NOT is_open) AND (NOT is_dead_letter) AND (run IS NULL))
 CREATE INDEX jobs_by_run ON public.jobs USING btree (run) WHERE (run IS NOT NULL)
 CREATE INDEX jobs_by_schedule ON public.jobs USING btree (schedule, created_at, id) WHERE (schedule IS NOT NULL)
 CREATE INDEX jobs_by_wake ON public.jobs USING btree (wake_at, id) WHERE (wake_at IS NOT NULL)
-CREATE INDEX jobs_dead ON public.jobs USING btree (queue, created_at, id) WHERE is_dead_letter
-CREATE INDEX jobs_dead_by_fingerprint ON public.jobs USING btree (queue, fingerprint, created_at, id, updated_at) WHERE is_dead_letter
-CREATE INDEX jobs_held ON public.jobs USING btree (queue, id) WHERE (status = 'running'::text)
+CREATE INDEX jobs_dead ON public.jobs USING btree (project, queue, created_at, id) WHERE is_dead_letter
+CREATE INDEX jobs_dead_by_fingerprint ON public.jobs USING btree (project, queue, fingerprint, created_at, id, updated_at) WHERE is_dead_letter
+CREATE INDEX jobs_held ON public.jobs USING btree (project, queue, id) WHERE (status = 'running'::text)
 CREATE UNIQUE INDEX jobs_pkey ON public.jobs USING btree (id)
-CREATE INDEX jobs_ready_by_name ON public.jobs USING btree (name, queue, priority DESC, due_at, id) WHERE ((due_at IS NOT NULL) AND (limit_key = ''::text))
-CREATE INDEX jobs_ready_by_queue ON public.jobs USING btree (queue, priority DESC, due_at, id) WHERE ((due_at IS NOT NULL) AND (limit_key = ''::text))
+CREATE INDEX jobs_ready_by_name ON public.jobs USING btree (project, name, queue, priority DESC, due_at, id) WHERE ((due_at IS NOT NULL) AND (limit_key = ''::text))
+CREATE INDEX jobs_ready_by_queue ON public.jobs USING btree (project, queue, priority DESC, due_at, id) WHERE ((due_at IS NOT NULL) AND (limit_key = ''::text))
 CREATE UNIQUE INDEX journal_by_command ON public.journal USING btree (command)
 CREATE UNIQUE INDEX journal_pkey ON public.journal USING btree (run, seq)
-CREATE INDEX keyed_jobs_by_key ON public.jobs USING btree (queue, priority DESC, limit_key, due_at, id) WHERE ((status = 'queued'::text) AND (limit_key <> ''::text))
-CREATE INDEX keyed_jobs_ready_by_name ON public.jobs USING btree (name, queue, priority DESC, due_at, id) WHERE ((due_at IS NOT NULL) AND (limit_key <> ''::text))
-CREATE INDEX keyed_jobs_ready_by_queue ON public.jobs USING btree (queue, priority DESC, due_at, id) WHERE ((due_at IS NOT NULL) AND (limit_key <> ''::text))
-CREATE UNIQUE INDEX ledger_by_key ON public.ledger USING btree (account, md5(key))
-CREATE INDEX ledger_by_run ON public.ledger USING btree (account, run, seq) WHERE (run IS NOT NULL)
-CREATE UNIQUE INDEX ledger_pkey ON public.ledger USING btree (account, seq)
+CREATE INDEX keyed_jobs_by_key ON public.jobs USING btree (project, queue, priority DESC, limit_key, due_at, id) WHERE ((status = 'queued'::text) AND (limit_key <> ''::text))
+CREATE INDEX keyed_jobs_ready_by_name ON public.jobs USING btree (project, name, queue, priority DESC, due_at, id) WHERE ((due_at IS NOT NULL) AND (limit_key <> ''::text))
+CREATE INDEX keyed_jobs_ready_by_queue ON public.jobs USING btree (project, queue, priority DESC, due_at, id) WHERE ((due_at IS NOT NULL) AND (limit_key <> ''::text))
+CREATE UNIQUE INDEX ledger_by_key ON public.ledger USING btree (project, account, md5(key))
+CREATE INDEX ledger_by_run ON public.ledger USING btree (project, account, run, seq) WHERE (run IS NOT NULL)
+CREATE UNIQUE INDEX ledger_pkey ON public.ledger USING btree (project, account, seq)
 CREATE INDEX logs_by_fence ON public.logs USING btree (run, fence)
 CREATE UNIQUE INDEX logs_pkey ON public.logs USING btree (run, entry, fence)
 CREATE UNIQUE INDEX migrations_pkey ON public.migrations USING btree (number)
-CREATE INDEX outbox_by_receiver ON public.outbox USING btree (receiver) WHERE (NOT is_delivered)
-CREATE UNIQUE INDEX outbox_pkey ON public.outbox USING btree (sender, seq, part)
-CREATE INDEX outbox_undelivered ON public.outbox USING btree (at, sender, seq, part) WHERE (NOT is_delivered)
-CREATE UNIQUE INDEX prices_pkey ON public.prices USING btree (service)
-CREATE UNIQUE INDEX queue_depths_pkey ON public.queue_depths USING btree (queue, shard)
-CREATE INDEX queue_rates_by_end ON public.queue_rates USING btree (full_at)
-CREATE UNIQUE INDEX queue_rates_pkey ON public.queue_rates USING btree (queue, limit_key)
-CREATE UNIQUE INDEX queues_pkey ON public.queues USING btree (name)
-CREATE UNIQUE INDEX registrations_pkey ON public.registrations USING btree (id)
-CREATE INDEX run_jobs_ready_by_name ON public.jobs USING btree (name, queue, priority DESC, due_at, id) WHERE ((due_at IS NOT NULL) AND (run IS NOT NULL))
-CREATE INDEX run_jobs_ready_by_queue ON public.jobs USING btree (queue, priority DESC, due_at, id) WHERE ((due_at IS NOT NULL) AND (run IS NOT NULL))
-CREATE INDEX runs_by_change ON public.runs USING btree (settled_at, id) WHERE (settled_at IS NOT NULL)
-CREATE INDEX runs_by_creation ON public.runs USING btree (created_at, id)
+CREATE INDEX outbox_by_receiver ON public.outbox USING btree (project, receiver) WHERE (NOT is_delivered)
+CREATE INDEX outbox_of_accounts ON public.outbox USING btree (at) WHERE (is_delivered AND (sender >= '\x01'::bytea))
+CREATE UNIQUE INDEX outbox_pkey ON public.outbox USING btree (project, sender, seq, part)
+CREATE INDEX outbox_undelivered ON public.outbox USING btree (at, project, sender, seq, part) WHERE (NOT is_delivered)
+CREATE UNIQUE INDEX prices_pkey ON public.prices USING btree (project, service)
+CREATE UNIQUE INDEX queue_depths_pkey ON public.queue_depths USING btree (project, queue, shard)
+CREATE INDEX queue_rates_by_end ON public.queue_rates USING btree (project, full_at)
+CREATE UNIQUE INDEX queue_rates_pkey ON public.queue_rates USING btree (project, queue, limit_key)
+CREATE UNIQUE INDEX queues_pkey ON public.queues USING btree (project, name)
+CREATE UNIQUE INDEX registrations_pkey ON public.registrations USING btree (project, id)
+CREATE INDEX run_jobs_ready_by_name ON public.jobs USING btree (project, name, queue, priority DESC, due_at, id) WHERE ((due_at IS NOT NULL) AND (run IS NOT NULL))
+CREATE INDEX run_jobs_ready_by_queue ON public.jobs USING btree (project, queue, priority DESC, due_at, id) WHERE ((due_at IS NOT NULL) AND (run IS NOT NULL))
+CREATE INDEX runs_by_change ON public.runs USING btree (project, settled_at, id) WHERE (settled_at IS NOT NULL)
+CREATE INDEX runs_by_creation ON public.runs USING btree (project, created_at, id)
 CREATE INDEX runs_by_end ON public.runs USING btree (ended_at, id) WHERE (ended_at IS NOT NULL)
 CREATE INDEX runs_by_owner ON public.runs USING btree (owner_server, owner_epoch, id) WHERE (owner_server IS NOT NULL)
 CREATE INDEX runs_by_parent ON public.runs USING btree (parent_run) WHERE (parent_run IS NOT NULL)
-CREATE UNIQUE INDEX runs_by_request ON public.runs USING btree (request) WHERE (request IS NOT NULL)
+CREATE UNIQUE INDEX runs_by_request ON public.runs USING btree (project, request) WHERE (request IS NOT NULL)
 CREATE INDEX runs_by_schedule ON public.runs USING btree (schedule, created_at, id) WHERE (schedule IS NOT NULL)
 CREATE INDEX runs_by_wake ON public.runs USING btree (wake_slot, id) WHERE (wake_slot IS NOT NULL)
-CREATE INDEX runs_failed ON public.runs USING btree (created_at, id) WHERE (status = 'failed'::text)
-CREATE INDEX runs_in_need ON public.runs USING btree (account, needs) WHERE (needs IS NOT NULL)
-CREATE INDEX runs_open ON public.runs USING btree (created_at, id) WHERE (ended_at IS NULL)
-CREATE INDEX runs_open_by_account ON public.runs USING btree (account, created_at, id) WHERE ((ended_at IS NULL) AND (account IS NOT NULL))
+CREATE INDEX runs_failed ON public.runs USING btree (project, created_at, id) WHERE (status = 'failed'::text)
+CREATE INDEX runs_in_need ON public.runs USING btree (project, account, needs) WHERE (needs IS NOT NULL)
+CREATE INDEX runs_open ON public.runs USING btree (project, created_at, id) WHERE (ended_at IS NULL)
+CREATE INDEX runs_open_by_account ON public.runs USING btree (project, account, created_at, id) WHERE ((ended_at IS NULL) AND (account IS NOT NULL))
 CREATE UNIQUE INDEX runs_pkey ON public.runs USING btree (id)
 CREATE INDEX schedules_by_next ON public.schedules USING btree (next_at, id) WHERE (next_at IS NOT NULL)
 CREATE UNIQUE INDEX schedules_pkey ON public.schedules USING btree (id)
 CREATE UNIQUE INDEX servers_pkey ON public.servers USING btree (id)
-CREATE UNIQUE INDEX services_pkey ON public.services USING btree (name)
+CREATE UNIQUE INDEX services_pkey ON public.services USING btree (project, name)
 CREATE UNIQUE INDEX snapshots_pkey ON public.snapshots USING btree (run)
 CREATE UNIQUE INDEX versions_by_number ON public.versions USING btree (flow, number)
 CREATE UNIQUE INDEX versions_pkey ON public.versions USING btree (id)
@@ -320,7 +338,8 @@ VIEW flow_versions
    FROM versions;
 VIEW node_runs
  WITH shown AS (
-         SELECT runs.id AS run,
+         SELECT runs.project,
+            runs.id AS run,
             (runs.id)::text AS uuid,
             runs.ended_at AS run_ended_at,
                 CASE
@@ -558,7 +577,7 @@ VIEW node_runs
    FROM (((shown
      LEFT JOIN jobs ON (((jobs.run = shown.run) AND (jobs.call_fence = shown.fence))))
      LEFT JOIN attempts ON (((attempts.job = jobs.id) AND (jobs.status = 'running'::text) AND (attempts.status = 'running'::text))))
-     LEFT JOIN registrations ON ((registrations.id = COALESCE((shown.ending ->> 'worker'::text), attempts.worker))));
+     LEFT JOIN registrations ON (((registrations.project = shown.project) AND (registrations.id = COALESCE((shown.ending ->> 'worker'::text), attempts.worker)))));
 VIEW task_queue
  SELECT jobs.id AS job,
     (((jobs.id)::text || '.'::text) || jobs.fence) AS id,
@@ -569,7 +588,10 @@ VIEW task_queue
         END AS node_key,
     jobs.name AS service,
     (json_build_object('input', (readable(job_specs.payload) -> 'input'::text), 'params', (readable(job_specs.payload) -> 'params'::text), 'run_id', (((jobs.call_run)::text || '.'::text) || jobs.call_fence)))::text AS input_json,
-    jobs.status,
+        CASE jobs.status
+            WHEN 'canceled'::text THEN 'cancelled'::text
+            ELSE jobs.status
+        END AS status,
     COALESCE(attempts.worker, ''::text) AS worker_id,
     (jobs.created_at / 1000) AS created_at,
     COALESCE((attempts.started_at / 1000), (0)::bigint) AS started_at,
@@ -585,7 +607,10 @@ VIEW task_runs
     ("left"((shown.job)::text, 28) || lpad(to_hex(shown.number), 8, '0'::text)) AS id,
     (shown.job)::text AS task_id,
     shown.number AS attempt,
-    shown.status,
+        CASE shown.status
+            WHEN 'canceled'::text THEN 'cancelled'::text
+            ELSE shown.status
+        END AS status,
     shown.worker AS worker_id,
     to_char((to_timestamp((((shown.started_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS started_at,
     to_char((to_timestamp((((shown.finished_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS finished_at,
@@ -650,7 +675,8 @@ VIEW tasks
      LEFT JOIN versions ON ((versions.id = runs.version)))
      LEFT JOIN servers ON (((servers.id = runs.owner_server) AND (servers.epoch = runs.owner_epoch))));
 VIEW workers
- SELECT registrations.id,
+ SELECT registrations.project,
+    registrations.id,
     registrations.name,
     registrations.url,
     registrations.kind,

@@ -1,12 +1,14 @@
-CREATE TABLE "accounts" (
-    no INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
+CREATE TABLE accounts (
+    project TEXT NOT NULL DEFAULT 'default',
+    id TEXT NOT NULL,
     name TEXT NOT NULL,
     balance INTEGER NOT NULL,
     held INTEGER NOT NULL,
+    -- Ledger rows of the account.
     revision INTEGER NOT NULL,
-    created_at INTEGER NOT NULL
-) STRICT;
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (project, id)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE attempts (
     job BLOB NOT NULL,
@@ -24,16 +26,20 @@ CREATE TABLE attempts (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE audit (
-    seq INTEGER PRIMARY KEY,
+    project TEXT NOT NULL DEFAULT 'default',
+    -- From 1, without gaps within the project.
+    seq INTEGER NOT NULL,
     at INTEGER NOT NULL,
     who TEXT NOT NULL,
     what TEXT NOT NULL,
     subject TEXT NOT NULL,
-    detail TEXT NOT NULL
-) STRICT;
+    detail TEXT NOT NULL,
+    PRIMARY KEY (project, seq)
+) STRICT, WITHOUT ROWID;
 
-CREATE TABLE "commands" (
+CREATE TABLE commands (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+    project TEXT NOT NULL DEFAULT 'default',
     at INTEGER NOT NULL,
     balances TEXT
 ) STRICT, WITHOUT ROWID;
@@ -102,7 +108,7 @@ CREATE TABLE firings (
     is_manual INTEGER NOT NULL CHECK (is_manual IN (0, 1)),
     is_run INTEGER NOT NULL CHECK (is_run IN (0, 1)),
     started BLOB NOT NULL,
-    -- Whether what it started has not ended.
+    -- Whether the run or job that it started is open.
     is_running INTEGER NOT NULL CHECK (is_running IN (0, 1)),
     PRIMARY KEY (schedule, slot, is_manual)
 ) STRICT, WITHOUT ROWID;
@@ -129,6 +135,7 @@ FROM versions;
 
 CREATE TABLE flows (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+    project TEXT NOT NULL DEFAULT 'default',
     name TEXT NOT NULL,
     description TEXT NOT NULL,
     labels TEXT NOT NULL,
@@ -138,13 +145,14 @@ CREATE TABLE flows (
     updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX flows_by_name ON flows (name, created_at, id);
+CREATE INDEX flows_by_name ON flows (project, name, created_at, id);
 
 CREATE TABLE job_keys (
+    project TEXT NOT NULL DEFAULT 'default',
     queue TEXT NOT NULL,
     key TEXT NOT NULL,
     job BLOB NOT NULL,
-    PRIMARY KEY (queue, key)
+    PRIMARY KEY (project, queue, key)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX job_keys_by_job ON job_keys (job);
@@ -155,8 +163,9 @@ CREATE TABLE job_specs (
     payload TEXT NOT NULL
 ) STRICT;
 
-CREATE TABLE "jobs" (
+CREATE TABLE jobs (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+    project TEXT NOT NULL DEFAULT 'default',
     rev INTEGER NOT NULL,
     queue TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -179,14 +188,17 @@ CREATE TABLE "jobs" (
     call_run BLOB,
     schedule BLOB,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL, limit_key TEXT NOT NULL DEFAULT '', fingerprint TEXT,
+    updated_at INTEGER NOT NULL,
+    limit_key TEXT NOT NULL DEFAULT '',
+    -- The cause of death of a dead letter; empty for any other job.
+    fingerprint TEXT,
     CHECK (
         CASE status
             WHEN 'queued' THEN is_open = 1
             WHEN 'running' THEN is_open = 1
             WHEN 'completed' THEN is_open = 0
             WHEN 'failed' THEN is_open = 0
-            WHEN 'cancelled' THEN is_open = 0
+            WHEN 'canceled' THEN is_open = 0
             WHEN 'pending' THEN is_open = 1
             WHEN 'suspended' THEN is_open = 1
             WHEN 'retrying' THEN is_open = 1
@@ -197,7 +209,7 @@ CREATE TABLE "jobs" (
     CHECK (is_dead_letter = 0 OR (is_dead_letter = 1 AND status = 'failed' AND run IS NULL))
 ) STRICT;
 
-CREATE INDEX jobs_by_creation ON jobs (created_at);
+CREATE INDEX jobs_by_creation ON jobs (project, created_at);
 
 CREATE INDEX jobs_by_end ON jobs (updated_at) WHERE is_open = 0 AND is_dead_letter = 0 AND run IS NULL;
 
@@ -207,30 +219,31 @@ CREATE INDEX jobs_by_schedule ON jobs (schedule, created_at) WHERE schedule IS N
 
 CREATE INDEX jobs_by_wake ON jobs (wake_at) WHERE wake_at IS NOT NULL;
 
-CREATE INDEX jobs_dead ON jobs (queue, created_at, id) WHERE is_dead_letter = 1;
+CREATE INDEX jobs_dead ON jobs (project, queue, created_at, id) WHERE is_dead_letter = 1;
 
-CREATE INDEX jobs_dead_by_fingerprint ON jobs (queue, fingerprint, created_at, id, updated_at)
-WHERE is_dead_letter = 1;
+CREATE INDEX jobs_dead_by_fingerprint ON jobs (project, queue, fingerprint, created_at, id, updated_at)
+    WHERE is_dead_letter = 1;
 
-CREATE INDEX jobs_due ON jobs (queue, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX jobs_due ON jobs (project, queue, due_at) WHERE due_at IS NOT NULL;
 
-CREATE INDEX jobs_ready_by_name ON jobs (name, queue, priority DESC, due_at, id)
+CREATE INDEX jobs_ready_by_name ON jobs (project, name, queue, priority DESC, due_at, id)
     WHERE due_at IS NOT NULL AND limit_key = '';
 
-CREATE INDEX jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id) WHERE due_at IS NOT NULL AND limit_key = '';
+CREATE INDEX jobs_ready_by_queue ON jobs (project, queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND limit_key = '';
 
-CREATE TABLE "journal" (
+CREATE TABLE journal (
     no INTEGER PRIMARY KEY,
-    -- The number of the run.
+    -- `runs.no`.
     run INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     -- The version of the format.
     v INTEGER NOT NULL,
     at INTEGER NOT NULL,
     command BLOB NOT NULL CHECK (length(command) = 16),
-    -- JSON in short: what its control characters stand for is in the view `entries`.
+    -- Compressed JSON: control characters stand for frequent phrases. The view `entries` expands them.
     events TEXT NOT NULL,
-    -- What the command left on the accounts it moved.
+    -- The balances of the accounts that the command moved.
     balances TEXT
 ) STRICT;
 
@@ -238,63 +251,37 @@ CREATE UNIQUE INDEX journal_by_command ON journal (command);
 
 CREATE UNIQUE INDEX journal_by_run ON journal (run, seq);
 
-CREATE INDEX keyed_jobs_by_key ON jobs (queue, priority DESC, limit_key, due_at, id, name)
+CREATE INDEX keyed_jobs_by_key ON jobs (project, queue, priority DESC, limit_key, due_at, id, name)
     WHERE status = 'queued' AND limit_key <> '';
 
-CREATE INDEX keyed_jobs_ready_by_name ON jobs (name, queue, priority DESC, due_at, id)
+CREATE INDEX keyed_jobs_ready_by_name ON jobs (project, name, queue, priority DESC, due_at, id)
     WHERE due_at IS NOT NULL AND limit_key <> '';
 
-CREATE INDEX keyed_jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id)
+CREATE INDEX keyed_jobs_ready_by_queue ON jobs (project, queue, priority DESC, due_at, id)
     WHERE due_at IS NOT NULL AND limit_key <> '';
 
-CREATE VIEW ledger AS
-SELECT account, seq, substr(key, 1, instr(key, ':') - 1) AS kind, amount, key, held, borne_by_platform,
-    iif(is_of_run, (
-        SELECT CAST(group_concat(substr(
-            x'000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f404142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f606162636465666768696a6b6c6d6e6f707172737475767778797a7b7c7d7e7f808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9fa0a1a2a3a4a5a6a7a8a9aaabacadaeafb0b1b2b3b4b5b6b7b8b9babbbcbdbebfc0c1c2c3c4c5c6c7c8c9cacbcccdcecfd0d1d2d3d4d5d6d7d8d9dadbdcdddedfe0e1e2e3e4e5e6e7e8e9eaebecedeeeff0f1f2f3f4f5f6f7f8f9fafbfcfdfeff',
-            16 * instr('0123456789abcdef', substr(digits, digit.value, 1))
-                + instr('0123456789abcdef', substr(digits, digit.value + 1, 1)) - 16,
-            1
-        ), '') AS BLOB)
-        FROM json_each('[1,3,5,7,9,11,13,15,17,19,21,23,25,27,29,31]') AS digit
-    ), NULL) AS run,
-    iif(is_of_run, rtrim(rtrim(place, replace(place, '/', '')), '/'), NULL) AS node,
-    balance_after, at
-FROM (
-    SELECT *, substr(key, 12, 32) AS digits, substr(key, instr(key, '/') + 1) AS place,
-        (key GLOB 'charge:run_*/*/*' OR key GLOB 'settle:run_*/*/*' OR key GLOB 'refund:run_*/*/*')
-            AND instr(key, '/') = 44 AND NOT substr(key, 12, 32) GLOB '*[^0-9a-f]*' AS is_of_run
-    FROM (
-        SELECT accounts.id AS account, one.value ->> 1 AS seq, one.value ->> 2 AS key, one.value ->> 3 AS amount,
-            one.value ->> 4 AS held, one.value ->> 5 AS borne_by_platform, one.value ->> 6 AS balance_after,
-            one.value ->> 7 AS at
-        FROM ledger_sheets, json_each(ledger_sheets.movements) AS one
-        JOIN accounts ON accounts.no = one.value ->> 0
-    )
-);
-
-CREATE TABLE ledger_index (
-    account INTEGER NOT NULL,
+CREATE TABLE ledger (
+    project TEXT NOT NULL DEFAULT 'default',
+    account TEXT NOT NULL,
+    -- From 1, without gaps within the account.
     seq INTEGER NOT NULL,
-    sheets TEXT NOT NULL,
-    PRIMARY KEY (account, seq)
+    kind TEXT NOT NULL CHECK (
+        CASE kind WHEN 'charge' THEN 1 WHEN 'settle' THEN 1 WHEN 'refund' THEN 1 WHEN 'deposit' THEN 1 ELSE 0 END
+    ),
+    amount INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    held INTEGER NOT NULL,
+    borne_by_platform INTEGER NOT NULL,
+    run BLOB,
+    node TEXT,
+    balance_after INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (project, account, seq)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE ledger_indexed (sheet INTEGER NOT NULL) STRICT;
+CREATE UNIQUE INDEX ledger_by_key ON ledger (project, account, key);
 
-CREATE TABLE ledger_keys (
-    run BLOB NOT NULL,
-    subject TEXT NOT NULL,
-    account INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
-    closed_by INTEGER,
-    PRIMARY KEY (run, subject, account)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE ledger_sheets (
-    no INTEGER PRIMARY KEY,
-    movements TEXT NOT NULL
-) STRICT;
+CREATE INDEX ledger_by_run ON ledger (project, account, run, seq) WHERE run IS NOT NULL;
 
 CREATE TABLE logs (
     run BLOB NOT NULL,
@@ -315,7 +302,7 @@ CREATE TABLE migrations (
 
 CREATE VIEW node_runs AS
 WITH shown AS (
-    SELECT runs.id AS run, runs.ended_at AS run_ended_at,
+    SELECT runs.id AS run, runs.project, runs.ended_at AS run_ended_at,
         lower(
             hex(substr(runs.id, 1, 4)) || '-' || hex(substr(runs.id, 5, 2)) || '-'
             || hex(substr(runs.id, 7, 2)) || '-' || hex(substr(runs.id, 9, 2)) || '-' || hex(substr(runs.id, 11))
@@ -346,15 +333,15 @@ WITH shown AS (
                 SELECT n, kind, node, (SELECT max(round.n) FROM round WHERE round.n < numbered.n) AS round
                 FROM numbered WHERE node IS NOT NULL AND n > (SELECT min(n) FROM round)
             ),
-            -- What a place is inside of: its path without the last part, and so on.
+            -- The nodes around a node: its path without the last part, and so on.
             around (n, kind, node, round, outer) AS (
                 SELECT n, kind, node, round, node FROM later
                 UNION ALL
                 SELECT n, kind, node, round, rtrim(rtrim(outer, replace(outer, '/', '')), '/') FROM around
                 WHERE instr(outer, '/') > 0
             ),
-            -- What goes on in a later round is not entered again: the first that is heard of it there is something else,
-            -- or comes from inside it.
+            -- A node that continues in a later round is not entered again: its first event there is another one, or an
+            -- event of a node inside it.
             resumed AS MATERIALIZED (
                 SELECT outer AS node, round FROM (
                     SELECT outer, round, node, kind, min(n) FROM around GROUP BY outer, round
@@ -473,9 +460,11 @@ SELECT shown.run, shown.n,
 FROM shown
     LEFT JOIN jobs ON jobs.run = shown.run AND jobs.call_fence = shown.fence
     LEFT JOIN attempts ON attempts.job = jobs.id AND jobs.status = 'running' AND attempts.status = 'running'
-    LEFT JOIN registrations ON registrations.id = coalesce(shown.ending ->> '$.worker', attempts.worker);
+    LEFT JOIN registrations ON registrations.project = shown.project
+        AND registrations.id = coalesce(shown.ending ->> '$.worker', attempts.worker);
 
 CREATE TABLE outbox (
+    project TEXT NOT NULL DEFAULT 'default',
     sender BLOB NOT NULL,
     seq INTEGER NOT NULL,
     part INTEGER NOT NULL,
@@ -483,47 +472,60 @@ CREATE TABLE outbox (
     at INTEGER NOT NULL,
     note TEXT NOT NULL,
     is_delivered INTEGER NOT NULL CHECK (is_delivered IN (0, 1)),
-    PRIMARY KEY (sender, seq, part)
+    PRIMARY KEY (project, sender, seq, part)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX outbox_by_receiver ON outbox (receiver) WHERE is_delivered = 0;
+CREATE INDEX outbox_by_receiver ON outbox (project, receiver) WHERE is_delivered = 0;
 
-CREATE INDEX outbox_undelivered ON outbox (at, sender, seq, part) WHERE is_delivered = 0;
+CREATE INDEX outbox_of_accounts ON outbox (at) WHERE is_delivered = 1 AND sender >= x'01';
+
+CREATE INDEX outbox_undelivered ON outbox (at, project, sender, seq, part) WHERE is_delivered = 0;
 
 CREATE TABLE prices (
-    service TEXT NOT NULL PRIMARY KEY,
+    project TEXT NOT NULL DEFAULT 'default',
+    service TEXT NOT NULL,
     price TEXT NOT NULL,
-    updated_at INTEGER NOT NULL
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (project, service)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE queue_depths (
-    queue TEXT NOT NULL PRIMARY KEY,
+    project TEXT NOT NULL DEFAULT 'default',
+    queue TEXT NOT NULL,
     pending INTEGER NOT NULL,
     queued INTEGER NOT NULL,
     running INTEGER NOT NULL,
     suspended INTEGER NOT NULL,
     retrying INTEGER NOT NULL,
-    dead INTEGER NOT NULL
+    dead INTEGER NOT NULL,
+    PRIMARY KEY (project, queue)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE queue_rates (
+    project TEXT NOT NULL DEFAULT 'default',
     queue TEXT NOT NULL,
     -- Empty for the rate of the whole queue.
     limit_key TEXT NOT NULL,
     full_at INTEGER NOT NULL,
-    PRIMARY KEY (queue, limit_key)
+    PRIMARY KEY (project, queue, limit_key)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX queue_rates_by_end ON queue_rates (full_at);
+CREATE INDEX queue_rates_by_end ON queue_rates (project, full_at);
 
 CREATE TABLE queues (
-    name TEXT NOT NULL PRIMARY KEY,
+    project TEXT NOT NULL DEFAULT 'default',
+    name TEXT NOT NULL,
     is_paused INTEGER NOT NULL CHECK (is_paused IN (0, 1)),
-    updated_at INTEGER NOT NULL
-, limits TEXT NOT NULL DEFAULT '{}', turns INTEGER NOT NULL DEFAULT 0) STRICT, WITHOUT ROWID;
+    limits TEXT NOT NULL DEFAULT '{}',
+    updated_at INTEGER NOT NULL,
+    -- Grants of jobs of a queue with limits, counted while several servers share it.
+    turns INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (project, name)
+) STRICT, WITHOUT ROWID;
 
-CREATE TABLE "registrations" (
-    id TEXT NOT NULL PRIMARY KEY,
+CREATE TABLE registrations (
+    project TEXT NOT NULL DEFAULT 'default',
+    id TEXT NOT NULL,
     name TEXT NOT NULL,
     url TEXT NOT NULL,
     kind TEXT NOT NULL,
@@ -531,19 +533,22 @@ CREATE TABLE "registrations" (
     queues TEXT NOT NULL,
     load INTEGER NOT NULL,
     capacity INTEGER NOT NULL,
+    is_draining INTEGER NOT NULL DEFAULT 0 CHECK (is_draining IN (0, 1)),
     registered_at INTEGER NOT NULL,
-    beat_at INTEGER NOT NULL
-, is_draining INTEGER NOT NULL DEFAULT 0 CHECK (is_draining IN (0, 1))) STRICT, WITHOUT ROWID;
+    beat_at INTEGER NOT NULL,
+    PRIMARY KEY (project, id)
+) STRICT, WITHOUT ROWID;
 
-CREATE INDEX run_jobs_ready_by_name ON jobs (name, queue, priority DESC, due_at, id)
+CREATE INDEX run_jobs_ready_by_name ON jobs (project, name, queue, priority DESC, due_at, id)
     WHERE due_at IS NOT NULL AND run IS NOT NULL;
 
-CREATE INDEX run_jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id)
+CREATE INDEX run_jobs_ready_by_queue ON jobs (project, queue, priority DESC, due_at, id)
     WHERE due_at IS NOT NULL AND run IS NOT NULL;
 
-CREATE TABLE "runs" (
+CREATE TABLE runs (
     no INTEGER PRIMARY KEY,
     id BLOB NOT NULL UNIQUE CHECK (length(id) = 16),
+    project TEXT NOT NULL DEFAULT 'default',
     len INTEGER NOT NULL,
     flow BLOB NOT NULL,
     version BLOB NOT NULL,
@@ -573,7 +578,12 @@ CREATE TABLE "runs" (
     shared TEXT,
     result TEXT,
     updated_at INTEGER NOT NULL,
-    ended_at INTEGER, reopened TEXT, needs INTEGER,
+    ended_at INTEGER,
+    -- The nodes as the newest round found them, if it is not the first:
+    -- `{pending: [path], waiting: [path], open: [path], turns: {path: n}}`.
+    reopened TEXT,
+    -- The balance that the account needs before the cheapest waiting call can start.
+    needs INTEGER,
     CHECK (
         CASE status
             WHEN 'running' THEN ended_at IS NULL
@@ -592,9 +602,9 @@ CREATE TABLE "runs" (
     CHECK ((request IS NULL) = (request_digest IS NULL))
 ) STRICT;
 
-CREATE INDEX runs_by_change ON runs (updated_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX runs_by_change ON runs (project, updated_at) WHERE ended_at IS NOT NULL;
 
-CREATE INDEX runs_by_creation ON runs (created_at);
+CREATE INDEX runs_by_creation ON runs (project, created_at);
 
 CREATE INDEX runs_by_end ON runs (ended_at) WHERE ended_at IS NOT NULL;
 
@@ -602,29 +612,31 @@ CREATE INDEX runs_by_owner ON runs (owner_server, owner_epoch, id) WHERE owner_s
 
 CREATE INDEX runs_by_parent ON runs (parent_run) WHERE parent_run IS NOT NULL;
 
-CREATE UNIQUE INDEX runs_by_request ON runs (request) WHERE request IS NOT NULL;
+CREATE UNIQUE INDEX runs_by_request ON runs (project, request) WHERE request IS NOT NULL;
 
 CREATE INDEX runs_by_schedule ON runs (schedule, created_at) WHERE schedule IS NOT NULL;
 
 CREATE INDEX runs_by_wake ON runs (wake_at) WHERE wake_at IS NOT NULL;
 
-CREATE INDEX runs_failed ON runs (created_at) WHERE status = 'failed';
+CREATE INDEX runs_failed ON runs (project, created_at) WHERE status = 'failed';
 
-CREATE INDEX runs_in_need ON runs (account, needs) WHERE needs IS NOT NULL;
+CREATE INDEX runs_in_need ON runs (project, account, needs) WHERE needs IS NOT NULL;
 
-CREATE INDEX runs_open ON runs (created_at) WHERE ended_at IS NULL;
+CREATE INDEX runs_open ON runs (project, created_at) WHERE ended_at IS NULL;
 
 CREATE TABLE schedules (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+    project TEXT NOT NULL DEFAULT 'default',
     rev INTEGER NOT NULL,
     name TEXT NOT NULL,
     rule TEXT NOT NULL,
     target TEXT NOT NULL,
     progress TEXT NOT NULL,
     next_at INTEGER,
+    history TEXT NOT NULL DEFAULT '{}',
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
-, history TEXT NOT NULL DEFAULT '{}') STRICT, WITHOUT ROWID;
+) STRICT, WITHOUT ROWID;
 
 CREATE INDEX schedules_by_next ON schedules (next_at, id) WHERE next_at IS NOT NULL;
 
@@ -638,9 +650,11 @@ CREATE TABLE servers (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE services (
-    name TEXT NOT NULL PRIMARY KEY,
+    project TEXT NOT NULL DEFAULT 'default',
+    name TEXT NOT NULL,
     settings TEXT NOT NULL,
-    updated_at INTEGER NOT NULL
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (project, name)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE snapshots (
@@ -671,7 +685,7 @@ SELECT jobs.id AS job,
         || hex(substr(jobs.call_run, 7, 2)) || '-' || hex(substr(jobs.call_run, 9, 2)) || '-' || hex(substr(jobs.call_run, 11))
     ) || '.' || jobs.call_fence
     ) AS input_json,
-    jobs.status,
+    CASE jobs.status WHEN 'canceled' THEN 'cancelled' ELSE jobs.status END AS status,
     coalesce(attempts.worker, '') AS worker_id,
     jobs.created_at / 1000 AS created_at,
     coalesce(attempts.started_at / 1000, 0) AS started_at,
@@ -694,7 +708,7 @@ SELECT shown.job,
         || '-' || hex(substr(shown.job, 9, 2)) || '-' || hex(substr(shown.job, 11))
     ) AS task_id,
     shown.number AS attempt,
-    shown.status,
+    CASE shown.status WHEN 'canceled' THEN 'cancelled' ELSE shown.status END AS status,
     shown.worker AS worker_id,
     strftime('%Y-%m-%dT%H:%M:%fZ', shown.started_at / 1000.0, 'unixepoch') AS started_at,
     strftime('%Y-%m-%dT%H:%M:%fZ', shown.finished_at / 1000.0, 'unixepoch') AS finished_at,
@@ -734,7 +748,7 @@ SELECT runs.id AS run,
     coalesce(
         (SELECT entries.events -> '$[0].params' FROM entries WHERE entries.run = runs.id AND entries.seq = 1), '{}'
     ) AS params_json,
-    -- Of a run that is open it is in the journal only.
+    -- The shared state of an open run is in the journal only.
     coalesce(runs.shared, '{}') AS shared_json,
     coalesce(runs.node, '') AS current_node_key,
     coalesce(runs.action, '') AS last_action,
@@ -752,6 +766,7 @@ FROM runs
 
 CREATE TABLE versions (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+    project TEXT NOT NULL DEFAULT 'default',
     flow BLOB NOT NULL,
     number INTEGER NOT NULL,
     definition TEXT NOT NULL,
@@ -759,14 +774,19 @@ CREATE TABLE versions (
     lenient INTEGER NOT NULL CHECK (lenient IN (0, 1)),
     status TEXT NOT NULL,
     note TEXT NOT NULL,
-    created_at INTEGER NOT NULL
-, json TEXT, writes TEXT) STRICT;
+    created_at INTEGER NOT NULL,
+    -- The definition as JSON, if it was given as YAML.
+    json TEXT,
+    -- The shared keys that results are written to, `[{node | like + depth, key, path}]`, without nodes that have others
+    -- inside. For the view `workflow_tasks`.
+    writes TEXT
+) STRICT;
 
 CREATE UNIQUE INDEX versions_by_number ON versions (flow, number);
 
 CREATE VIEW workers AS
-SELECT id, name, url, kind, kind AS type, services, services AS services_json, queues, load, capacity, registered_at,
-    beat_at, beat_at / 1000 AS last_heartbeat,
+SELECT project, id, name, url, kind, kind AS type, services, services AS services_json, queues, load, capacity,
+    registered_at, beat_at, beat_at / 1000 AS last_heartbeat,
     strftime('%Y-%m-%dT%H:%M:%fZ', beat_at / 1000.0, 'unixepoch') AS heartbeat_at,
     CASE WHEN beat_at / 1000 >= unixepoch('now') - 15 THEN 'online' ELSE 'offline' END AS status
 FROM registrations;
@@ -883,7 +903,7 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
                 'failed', 'skipped', 'dropped')
             GROUP BY node
         ),
-        -- What begins anew; a branch that opens again goes on inside, and is never entered.
+        -- Nodes that begin again. A branch that opens again continues inside and is never entered.
         fresh AS MATERIALIZED (
             SELECT node, max(n) AS n FROM numbered
             WHERE kind IN ('entered', 'opened') AND node IN (SELECT node FROM numbered WHERE kind = 'entered')
@@ -893,7 +913,7 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
         waiting AS MATERIALIZED (SELECT value AS node FROM json_each(runs.reopened, '$.waiting')),
         open AS MATERIALIZED (SELECT value AS node FROM json_each(runs.reopened, '$.open')),
         turns AS MATERIALIZED (SELECT key AS node, value AS n FROM json_each(runs.reopened, '$.turns')),
-        -- What a place is inside of: its path without the last part, and so on.
+        -- The nodes around a node: its path without the last part, and so on.
         around (node, n, is_before, outer) AS (
             SELECT node, n, is_before, node FROM seen
             UNION ALL
@@ -948,8 +968,8 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
         END))
         FROM stated
     ) AS node_states,
-    -- Of a run that is open they are in the journal only: what it was given or was run again with, and what nodes and
-    -- signals have written since. What a node with others inside puts out is not there, and comes when the run ends.
+    -- The shared state of an open run is in the journal only: the params of its start or rerun, and the later writes of
+    -- nodes and signals. The output of a node with others inside is missing until the run ends.
     coalesce(runs.shared, (
         WITH RECURSIVE said AS MATERIALIZED (
             SELECT kind, node, event, row_number() OVER (ORDER BY seq, place) AS n FROM events
@@ -978,7 +998,7 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
             FROM writes JOIN results ON results.node GLOB writes.pattern
                 AND length(results.node) - length(replace(results.node, '/', '')) = writes.depth
         ),
-        -- Paths are followed part by part: a key of any characters is a key, and what is not there is null.
+        -- Each step follows one part of the path. Keys may have any characters; a missing key is null.
         followed (n, name, value, path, n_parts, at) AS (
             SELECT n, name, output, path, json_array_length(path), 0 FROM results_written
             WHERE path = '[]' OR json_type(output) = 'object'

@@ -1,18 +1,18 @@
 //! Accounts and their ledger, and the one rule by which all stores post to it.
 
-use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use windlass_engine::counter::Revision;
 use windlass_engine::id::RunId;
-use windlass_engine::money::{Account, Kind, LedgerFault, Movement, Posted, Price, place_of_key};
+use windlass_engine::money::{Account, LedgerFault, Movement, MovementKind, Posted, Price, place_of_key};
 use windlass_engine::path::NodePath;
 use windlass_engine::time::Timestamp;
 
 use crate::error::{Refusal, StoreError};
 use crate::page::LineOrder;
 
-/// An account and what it has.
+/// An account and its balance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountRow {
     pub id: String,
@@ -20,7 +20,7 @@ pub struct AccountRow {
     pub balance: i64,
     pub held: i64,
     /// Movements so far.
-    pub revision: u64,
+    pub revision: Revision,
     pub created_at: Timestamp,
 }
 
@@ -69,14 +69,14 @@ pub struct LedgerQuery {
     pub limit: usize,
 }
 
-/// A run with calls that wait for money, and what its account must have before any of them can go.
+/// A run with calls that wait for money, and the balance that its account needs before any of them can go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InNeed {
     pub run: RunId,
     pub needs: i64,
 }
 
-/// What a service asks, as somebody set it.
+/// The price of a service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PriceRow {
     pub service: String,
@@ -87,11 +87,11 @@ pub struct PriceRow {
 /// The keys of all rows that decide whether a movement can be made.
 pub fn related_keys(movement: &Movement) -> Vec<String> {
     match movement.kind {
-        Kind::Deposit | Kind::Charge => vec![movement.key.clone()],
-        Kind::Settle | Kind::Refund => {
+        MovementKind::Deposit | MovementKind::Charge => vec![movement.key.clone()],
+        MovementKind::Settle | MovementKind::Refund => {
             let subject = movement.key.split_once(':').map_or(movement.key.as_str(), |(_, subject)| subject);
-            let of = |kind: Kind| format!("{}:{subject}", kind.word());
-            let mut keys = vec![of(Kind::Charge), of(Kind::Settle), of(Kind::Refund)];
+            let of = |kind: MovementKind| format!("{}:{subject}", kind.word());
+            let mut keys = vec![of(MovementKind::Charge), of(MovementKind::Settle), of(MovementKind::Refund)];
             if !keys.contains(&movement.key) {
                 keys.push(movement.key.clone());
             }
@@ -100,28 +100,29 @@ pub fn related_keys(movement: &Movement) -> Vec<String> {
     }
 }
 
-/// Movements that are new, with the balance after each.
-pub type Fresh<'p, P> = Vec<(&'p P, i64)>;
+/// Postings that are new, each with the balance after it.
+pub type FreshPostings<'p> = Vec<(&'p Posting, i64)>;
 
-/// What comes of making `postings`, in order, on the account `row`: the account afterwards, and those that are new with
+/// The effect of `postings`, in order, on the account `row`: the account afterwards, and the new postings with
 /// the balance after each. `known` are the rows among all [`related_keys`].
 ///
 /// Movements that were made before are no news. If any charge cannot be borne, none of it is done, and the refusal
-/// names every charge that did not fit, and what the account would have to have for all of them.
-pub fn post<'p, P: Borrow<Posting>>(
+/// names every charge that did not fit, and the balance that all of them need.
+pub fn post<'p>(
     row: &AccountRow,
     known: &[Movement],
-    postings: &[&'p P],
-) -> Result<(Account, Fresh<'p, P>), StoreError> {
+    postings: &[&'p Posting],
+) -> Result<(Account, FreshPostings<'p>), StoreError> {
     // The rules look at the movements that matter and at nothing else of the ledger.
     let filed = |movement| (Movement::subject(movement), movement.kind);
-    let mut made: BTreeMap<(&str, Kind), &Movement> = known.iter().map(|one| (filed(one), one)).collect();
+    let mut made: BTreeMap<(&str, MovementKind), &Movement> =
+        known.iter().map(|one| (filed(one), one)).collect();
     let mut account = Account { balance: row.balance, held: row.held };
     let (mut fresh, mut keys) = (Vec::with_capacity(postings.len()), Vec::new());
-    // What all of them together take, and the most that this is on the way: money that comes back later helps nobody.
+    // The sum of all postings, and its maximum on the way: money that comes back later pays for nothing before.
     let (mut taken, mut needed) = (0i64, 0i64);
     for posting in postings {
-        let movement = &(*posting).borrow().movement;
+        let movement = &posting.movement;
         let posted = account.post(movement, |kind, subject| made.get(&(subject, kind)).copied());
         if !matches!(posted, Ok((_, Posted::Already))) {
             taken = taken.saturating_sub(movement.amount);
@@ -157,7 +158,7 @@ mod tests {
             name: String::new(),
             balance,
             held: 0,
-            revision: 3,
+            revision: Revision(3),
             created_at: Timestamp(0),
         }
     }
@@ -183,7 +184,7 @@ mod tests {
             needed: 151,
             balance: 100,
             keys: vec!["charge:y".to_owned(), "charge:w".to_owned()],
-            revision: 3,
+            revision: Revision(3),
         };
         assert_eq!(refused.refusal(), Some(&expected));
     }

@@ -3,31 +3,35 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+use windlass_engine::counter::Revision;
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::job::Job;
 use windlass_engine::journal::Entry;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use crate::account::Posting;
+use crate::audit::AuditRow;
 use crate::job::JobOrigin;
 use crate::log::LogRow;
 use crate::outbox::{Message, MessageId};
-use crate::project::Reopened;
+use crate::projection::Reopened;
 use crate::queue::Spent;
-use crate::record::AuditRow;
-use crate::run::{Origin, Standing};
+use crate::run::{Origin, RunProjection};
 use crate::schedule::{FiringRow, ScheduleRow};
 
-/// What is written together.
+/// Rows that are written together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Commit {
-    /// Committing the same command again answers with what came of it the first time, and writes nothing. It names
+    /// The project of every row that is written.
+    pub project: Project,
+    /// Committing the same command again returns the first result, and writes nothing. It names
     /// one commit: never give it to another.
     pub command: CommandId,
     pub now: Timestamp,
     pub run: Option<RunChange>,
     pub jobs: Vec<JobChange>,
-    /// A job that somebody else is writing just now is refused at once instead of waited for: any other will do.
+    /// A job that another commit is writing right now is refused at once instead of waited for: any other job will do.
     pub is_hasty: bool,
     /// Queues with limits that jobs are handed out from, if others do so too.
     pub turns: Vec<Turn>,
@@ -41,7 +45,7 @@ pub struct Commit {
     pub schedules: Vec<ScheduleChange>,
     pub firings: Vec<FiringRow>,
     pub audit: Vec<AuditRow>,
-    /// Of a run that is not there nothing is kept: nobody would delete it.
+    /// Logs of a run that does not exist are dropped: nothing would delete them.
     pub logs: Vec<LogRow>,
 }
 
@@ -54,52 +58,52 @@ pub struct RunChange {
     /// Present exactly when `expected_len` is 0.
     pub create: Option<Origin>,
     pub entry: Entry,
-    pub standing: Standing,
+    pub standing: RunProjection,
     /// The state after this entry, when it is time for a snapshot.
     pub snapshot: Option<Vec<u8>>,
     /// Where its nodes stand, if a new round begins: for those who read the tables, not for anybody here.
     pub reopened: Option<Reopened>,
 }
 
-/// A job as it is from now on. What it asks for changes only when it is opened again or replayed.
+/// A job as it is from now on. Its specification changes only when it is opened again or replayed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobChange {
     /// Its `rev` so far; 0 creates it.
-    pub expected_rev: u64,
+    pub expected_rev: Revision,
     pub job: Job,
     /// Looked at only when it is created.
     pub origin: JobOrigin,
 }
 
-/// Jobs of a queue with limits are handed out: nobody else may have done so since it was asked who has which.
+/// Jobs of a queue with limits are claimed: the commit fails if another server claimed since the limits were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
     pub queue: String,
-    /// Turns so far. A queue that nobody has set anything for has none, and is not guarded.
+    /// Claims so far. A queue without settings has none, and is not guarded.
     pub expected: u64,
-    /// What it uses up of the rates of the queue.
+    /// Consumption of the rates of the queue.
     pub spent: Vec<Spent>,
 }
 
 /// An account that a decision was about although no money moves: a call is parked because of its balance.
-/// Whoever puts money in afterwards finds the parked run; whoever did before makes this commit a conflict.
+/// A later deposit finds the parked run; an earlier deposit makes this commit a conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmoved {
     pub account: String,
-    pub revision: u64,
+    pub revision: Revision,
 }
 
 /// A schedule as it is from now on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScheduleChange {
     /// Its `rev` so far; 0 creates it.
-    pub expected_rev: u64,
+    pub expected_rev: Revision,
     pub row: ScheduleRow,
     /// Deletes it instead. Its firings stay, so that no slot fires twice.
     pub delete: bool,
 }
 
-/// What came of a commit.
+/// The result of a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Committed {
     pub command: CommandId,
@@ -112,8 +116,9 @@ pub struct Committed {
 
 impl Commit {
     /// A commit that changes nothing yet.
-    pub fn new(command: CommandId, now: Timestamp) -> Self {
+    pub fn new(project: &Project, command: CommandId, now: Timestamp) -> Self {
         Commit {
+            project: project.clone(),
             command,
             now,
             run: None,
@@ -131,7 +136,7 @@ impl Commit {
         }
     }
 
-    /// What is wrong with it whatever is stored; every store asks this first.
+    /// The first error in the commit itself, independent of stored rows; every store checks it first.
     pub fn fault(&self) -> Option<&'static str> {
         fn twice<T: Ord>(items: impl Iterator<Item = T>) -> bool {
             let mut seen = std::collections::BTreeSet::new();

@@ -13,14 +13,16 @@ pub mod children;
 #[cfg(feature = "postgres")]
 pub mod cluster;
 pub mod commits;
+pub mod faulty_store;
 pub mod flows;
+pub mod isolation;
 pub mod jobs;
 pub mod keeper;
 pub mod keys;
 pub mod letters;
 pub mod lists;
-pub mod meddled;
 pub mod outboxes;
+pub mod projects;
 pub mod queues;
 pub mod records;
 pub mod replays;
@@ -55,6 +57,22 @@ macro_rules! conformance {
                 a_version_of_an_unknown_flow_is_refused
                 a_definition_comes_back_as_it_was_written
                 flows_are_found_by_text_label_and_kind
+            ]
+            isolation: [
+                rows_of_another_project_are_not_seen
+                names_are_unique_in_their_project_only
+                settings_of_another_project_are_not_changed
+                a_commit_of_another_project_finds_nothing_to_change
+                wake_ups_and_messages_name_their_projects
+                a_group_may_hold_commits_of_several_projects
+                retention_deletes_in_every_project
+            ]
+            projects: [
+                rows_of_another_project_are_unknown
+                jobs_and_queues_of_another_project_are_unknown
+                money_of_another_project_is_unknown
+                a_commit_changes_no_row_of_another_project
+                two_projects_use_the_same_names
             ]
             commits: [
                 an_entry_a_row_a_job_and_money_are_written_together
@@ -294,7 +312,7 @@ async fn side_by_side<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F:
 
 #[cfg(test)]
 mod tests {
-    /// A function that nobody listed would prove nothing.
+    /// A suite function that is not listed would prove nothing.
     #[test]
     fn every_function_of_the_suite_is_listed() {
         let list = include_str!("conformance.rs");
@@ -303,10 +321,12 @@ mod tests {
             include_str!("conformance/children.rs"),
             include_str!("conformance/commits.rs"),
             include_str!("conformance/flows.rs"),
+            include_str!("conformance/isolation.rs"),
             include_str!("conformance/jobs.rs"),
             include_str!("conformance/keys.rs"),
             include_str!("conformance/lists.rs"),
             include_str!("conformance/outboxes.rs"),
+            include_str!("conformance/projects.rs"),
             include_str!("conformance/records.rs"),
             include_str!("conformance/replays.rs"),
             include_str!("conformance/retention.rs"),

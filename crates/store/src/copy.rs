@@ -1,9 +1,9 @@
-//! Moving everything from one store to another, whatever they are kept in.
+//! Copies of a whole store into another one, of the same or another backend.
 //!
-//! Rows are carried as they are, table by table and a page at a time, so that it takes time in proportion to what there
-//! is, and memory does not grow with it. The target says from the first row to the last that it is not whole, and no
+//! Rows are carried as they are, table by table and a page at a time, so that time is proportional to the number of
+//! rows, and memory does not grow with it. The target says from the first row to the last that it is not whole, and no
 //! server starts on it; a copy that was cut short is begun anew by copying again. At the end everything is read back
-//! and compared with what was read.
+//! and compared with the source.
 
 pub(crate) mod table;
 pub(crate) mod value;
@@ -19,7 +19,7 @@ use windlass_engine::recovery;
 
 use crate::durability::Durability;
 use crate::error::StoreError;
-use crate::postgres::Held;
+use crate::postgres::HeldDatabase;
 use crate::server::ServerRow;
 use crate::store::Store;
 use crate::{Postgres, Sqlite};
@@ -35,53 +35,53 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// Where a store is.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum StoreAddress {
     /// A file of SQLite.
     File(PathBuf),
     /// The address of a database of PostgreSQL.
     Database(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StoreAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::File(path) => write!(f, "sqlite:{}", path.display()),
-            // Without what is secret in it.
-            Place::Database(address) => {
+            StoreAddress::File(path) => write!(f, "sqlite:{}", path.display()),
+            // Without its secrets.
+            StoreAddress::Database(address) => {
                 f.write_str(&crate::postgres::shown(address).unwrap_or_else(|_| "postgres".to_owned()))
             }
         }
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for StoreAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-/// Why nothing was copied, or not everything. What there is in the target then is no store until a copy into it has
+/// Why nothing was copied, or not everything. The target then is no usable store until a copy into it has
 /// come to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     #[error("there is no store at {0}: look at its name")]
-    Missing(Place),
+    Missing(StoreAddress),
     #[error("{0} is both: name two stores")]
-    Same(Place),
+    Same(StoreAddress),
     #[error(
         "{place} holds the rest of a copy that was cut short, and cannot be copied: copy into it again first"
     )]
-    Unfinished { place: Place },
+    Unfinished { place: StoreAddress },
     #[error("{place} is not empty (its table `{table}` has rows): name a new file or a new database")]
-    NotEmpty { place: Place, table: &'static str },
+    NotEmpty { place: StoreAddress, table: &'static str },
     #[error("server `{server}` uses {place}: stop it first")]
-    InUse { place: Place, server: String },
+    InUse { place: StoreAddress, server: String },
     #[error("a server was started on {0} while it was copied: stop it, and copy again")]
-    Moved(Place),
+    Moved(StoreAddress),
     #[error("cannot use {place}")]
-    Store { place: Place, source: StoreError },
+    Store { place: StoreAddress, source: StoreError },
     #[error("cannot copy table `{table}` to {place}")]
-    Table { place: Place, table: &'static str, source: StoreError },
+    Table { place: StoreAddress, table: &'static str, source: StoreError },
 }
 
 /// How far it is.
@@ -99,11 +99,11 @@ pub struct Progress {
     pub stage: Stage,
     pub table: &'static str,
     pub n_done: u64,
-    /// Of how many; nobody counts before there is something to compare.
+    /// The total, once rows are compared; unknown before.
     pub n_rows: Option<u64>,
 }
 
-/// What came of one table.
+/// The result for one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compared {
     pub table: &'static str,
@@ -114,7 +114,7 @@ pub struct Compared {
     pub is_same: bool,
 }
 
-/// What came of a copy.
+/// The result of a copy.
 pub struct Copied {
     pub tables: Vec<Compared>,
     /// The target. It can be served if everything is the same.
@@ -125,14 +125,14 @@ pub struct Copied {
 #[async_trait]
 pub(crate) trait Side: Send + Sync {
     /// The rows after a place, and the next place; nothing after the last.
-    async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<Page, StoreError>;
+    async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<CopyPage, StoreError>;
     /// Adds rows, all of them or none.
     async fn put(&self, table: &'static Table, rows: Vec<Row>) -> Result<(), StoreError>;
     /// Whether a copy into it was begun and has not come to its end.
     async fn is_unfinished(&self) -> Result<bool, StoreError>;
-    /// Says from now on that it is not whole, and deletes what is there.
+    /// Marks the target as incomplete, and deletes its rows.
     async fn begin(&self) -> Result<(), StoreError>;
-    /// Adds what it derives from what it was given.
+    /// Adds rows that the backend derives from copied ones.
     async fn derive(&self) -> Result<(), StoreError>;
     /// Says from now on that it is whole.
     async fn finish(&self) -> Result<(), StoreError>;
@@ -142,7 +142,7 @@ pub(crate) trait Side: Send + Sync {
 
 /// Rows in order.
 #[derive(Debug, Default)]
-pub(crate) struct Page {
+pub(crate) struct CopyPage {
     pub(crate) rows: Vec<Row>,
     /// Where the next page begins.
     pub(crate) next: Option<Row>,
@@ -150,8 +150,8 @@ pub(crate) struct Page {
 
 /// Copies everything from one store to another, which has to be empty. Neither may be in use.
 pub async fn copy(
-    from: &Place,
-    to: &Place,
+    from: &StoreAddress,
+    to: &StoreAddress,
     tell: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Copied, CopyError> {
     if is_same(from, to) {
@@ -191,37 +191,40 @@ pub async fn copy(
     Ok(Copied { tables: compared, store: target.store() })
 }
 
-fn is_same(from: &Place, to: &Place) -> bool {
+fn is_same(from: &StoreAddress, to: &StoreAddress) -> bool {
     match (from, to) {
-        (Place::File(from), Place::File(to)) => match (fs::canonicalize(from), fs::canonicalize(to)) {
-            (Ok(from), Ok(to)) => from == to,
-            (Ok(_) | Err(_), Ok(_) | Err(_)) => from == to,
-        },
-        (Place::Database(from), Place::Database(to)) => from == to,
-        (Place::File(_), Place::Database(_)) | (Place::Database(_), Place::File(_)) => false,
+        (StoreAddress::File(from), StoreAddress::File(to)) => {
+            match (fs::canonicalize(from), fs::canonicalize(to)) {
+                (Ok(from), Ok(to)) => from == to,
+                (Ok(_) | Err(_), Ok(_) | Err(_)) => from == to,
+            }
+        }
+        (StoreAddress::Database(from), StoreAddress::Database(to)) => from == to,
+        (StoreAddress::File(_), StoreAddress::Database(_))
+        | (StoreAddress::Database(_), StoreAddress::File(_)) => false,
     }
 }
 
-/// A store that is open, and what keeps servers from it.
+/// An open store, and the lock that keeps servers from it.
 struct Open {
     side: Arc<dyn Side>,
-    held: Option<Held>,
+    held: Option<HeldDatabase>,
 }
 
-async fn open(place: &Place, is_source: bool) -> Result<Open, CopyError> {
+async fn open(place: &StoreAddress, is_source: bool) -> Result<Open, CopyError> {
     let unusable = |source| CopyError::Store { place: place.clone(), source };
     match place {
-        Place::File(path) => {
+        StoreAddress::File(path) => {
             if is_source && !path.exists() {
                 return Err(CopyError::Missing(place.clone()));
             }
             let path = path.clone();
             let opened =
                 tokio::task::spawn_blocking(move || Sqlite::open_unfinished(&path, Durability::Strict));
-            let opened = opened.await.unwrap_or_else(|error| Err(StoreError::Unavailable(Box::new(error))));
+            let opened = opened.await.unwrap_or_else(|error| Err(StoreError::unavailable(error)));
             Ok(Open { side: Arc::new(opened.map_err(unusable)?), held: None })
         }
-        Place::Database(address) => {
+        StoreAddress::Database(address) => {
             if is_source && !Postgres::is_there(address).await.map_err(unusable)? {
                 return Err(CopyError::Missing(place.clone()));
             }
@@ -233,17 +236,17 @@ async fn open(place: &Place, is_source: bool) -> Result<Open, CopyError> {
 }
 
 /// Makes sure that no server could start meanwhile.
-async fn check_held(place: &Place, held: Option<&Held>) -> Result<(), CopyError> {
+async fn check_held(place: &StoreAddress, held: Option<&HeldDatabase>) -> Result<(), CopyError> {
     match held {
         Some(held) => held.check().await.map_err(|source| CopyError::Store { place: place.clone(), source }),
         None => Ok(()),
     }
 }
 
-/// Makes sure that no server uses the store, and says which have. Who has opened a file has it alone. In a database,
-/// whoever was heard of a moment ago may have been killed: one that lives says so again, one that does not is dead soon.
+/// Makes sure that no server uses the store, and names those that do. An open file is locked. In a database, a
+/// server with a recent heartbeat may have been killed: a living one sends another, a dead one is dead soon.
 async fn unused(
-    place: &Place,
+    place: &StoreAddress,
     store: &dyn Store,
     tell: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Vec<ServerRow>, CopyError> {
@@ -268,7 +271,7 @@ async fn unused(
     }
 }
 
-async fn check_empty(place: &Place, target: &dyn Side) -> Result<(), CopyError> {
+async fn check_empty(place: &StoreAddress, target: &dyn Side) -> Result<(), CopyError> {
     for table in TABLES {
         let found = target.page(table, None).await;
         let found = found.map_err(|source| CopyError::Store { place: place.clone(), source })?;
@@ -281,9 +284,9 @@ async fn check_empty(place: &Place, target: &dyn Side) -> Result<(), CopyError> 
 
 /// A copy under way.
 struct Copy<'a> {
-    from: &'a Place,
+    from: &'a StoreAddress,
     source: &'a dyn Side,
-    to: &'a Place,
+    to: &'a StoreAddress,
     target: &'a dyn Side,
 }
 
@@ -300,11 +303,11 @@ impl Copy<'_> {
         let mut page = self.source.page(table, None).await.map_err(reading)?;
         while !page.rows.is_empty() {
             page.rows.iter().for_each(|row| tally.add(row));
-            let Page { rows, next } = page;
+            let CopyPage { rows, next } = page;
             let ahead = async {
                 match next {
                     Some(next) => self.source.page(table, Some(next)).await,
-                    None => Ok(Page::default()),
+                    None => Ok(CopyPage::default()),
                 }
             };
             let (ahead, written) = tokio::join!(ahead, self.target.put(table, rows));
@@ -315,7 +318,7 @@ impl Copy<'_> {
         Ok(tally)
     }
 
-    /// Reads a table back and compares it with what was read.
+    /// Reads a table back and compares it with the source.
     async fn compare(
         &self,
         table: &'static Table,

@@ -1,4 +1,4 @@
-//! What is promised when somebody is answered.
+//! Durability levels: the promise behind an answered commit.
 
 /// How much an answer survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

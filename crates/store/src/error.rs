@@ -1,7 +1,9 @@
-//! What can go wrong, named for what the caller does next.
+//! Errors of the store, named for the next action of the caller.
 
 use std::fmt;
+use std::sync::Arc;
 
+use windlass_engine::counter::Revision;
 use windlass_engine::id::{FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
 use windlass_engine::money::LedgerFault;
 use windlass_engine::schedule::Firing;
@@ -9,9 +11,9 @@ use windlass_engine::schedule::Firing;
 use crate::job::JobStatus;
 use crate::outbox::MessageId;
 
-/// Why the store did not do what was asked. Whatever the variant: nothing of it was written, except that
+/// Why the store did not do it. No variant means a partial write, except that
 /// `Unavailable` leaves open whether a commit was.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// Someone else wrote first: reload and decide again.
     #[error("{what} moved on: expected {expected}, found {found}")]
@@ -19,16 +21,16 @@ pub enum StoreError {
     /// The database cannot be reached now: wait and try again. After a commit the outcome is unknown: look it up
     /// with [`crate::Store::command`], never blindly commit again and never report a failure.
     #[error("store unavailable")]
-    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// What is stored makes no sense: stop, and tell a person.
+    Unavailable(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    /// Stored rows make no sense: stop, and tell a person.
     #[error("store is corrupt: {0}")]
     Corrupt(String),
-    /// The store works and says no: decide again with this fact, or tell whoever asked.
+    /// The store works and refuses: decide again with this fact, or tell the client.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }
 
-/// A fact only the store has, and that forbids what was asked.
+/// A fact only the store has, and that forbids the request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Decide again, given that the calls with these charges are short of money.
@@ -38,24 +40,24 @@ pub enum Refusal {
     )]
     Short {
         account: String,
-        /// What it would have to have for all that was asked at once.
+        /// The balance that all charges together need.
         needed: i64,
         balance: i64,
         /// The charges that could not be borne, in the order in which they were posted.
         keys: Vec<String>,
-        /// What to give as [`crate::commit::Unmoved`] when the calls are parked because of it.
-        revision: u64,
+        /// The value for [`crate::commit::Unmoved`] when the calls are parked because of it.
+        revision: Revision,
     },
-    /// Answer with the jobs that are there; what is left can be committed without these.
+    /// Answer with the existing jobs; the rest can be committed without these.
     #[error("{}", taken(.0))]
     Duplicates(Vec<Duplicate>),
     /// Answer with the run that is there if `same_request`, else refuse the request.
     #[error("request `{request}` already made {existing}")]
     RequestTaken { request: String, existing: RunId, same_request: bool },
-    /// Somebody else fired the slot: forget about it.
+    /// Another server fired the slot: forget about it.
     #[error("{0} was already fired")]
     AlreadyFired(Firing),
-    /// Somebody else delivered the message: forget about it.
+    /// Another server delivered the message: forget about it.
     #[error("message {0} was already delivered")]
     AlreadyDelivered(MessageId),
     /// Choose another name, or publish a version of that flow.
@@ -112,14 +114,14 @@ fn taken(duplicates: &[Duplicate]) -> String {
     if more.is_empty() { first } else { format!("{first}, and {} more keys are taken", more.len()) }
 }
 
-/// What has moved on.
+/// The row that has a newer revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// Its length is the number of its journal entries.
     Run(RunId),
     Job(JobId),
     Account(String),
-    /// Its number is how often somebody had a turn at it.
+    /// Its number counts the guarded claims.
     Queue(String),
     Schedule(ScheduleId),
     /// Its number is its epoch: a server that meets this has been replaced, and stops.
@@ -140,12 +142,17 @@ impl fmt::Display for Subject {
 }
 
 impl StoreError {
+    /// The database cannot be reached, because of this.
+    pub fn unavailable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        StoreError::Unavailable(Arc::from(source.into()))
+    }
+
     /// The store is not whole: a copy into it has not come to its end.
     #[cfg(any(feature = "postgres", feature = "sqlite"))]
     pub(crate) fn unfinished() -> Self {
         let what = "a copy into it is under way or was cut short: wait for it, or begin it anew with the same \
                     `windlass store copy`";
-        StoreError::Unavailable(what.into())
+        StoreError::unavailable(what)
     }
 
     /// The refusal, if it is one.
@@ -156,7 +163,7 @@ impl StoreError {
         }
     }
 
-    /// Whether somebody else wrote first.
+    /// Whether another writer was first.
     pub fn is_conflict(&self) -> bool {
         matches!(self, StoreError::Conflict { .. })
     }

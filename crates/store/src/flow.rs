@@ -64,9 +64,9 @@ pub enum VersionStatus {
     Archived,
 }
 
-/// What is to be published: a flow, a version of one, or both at once.
+/// A publication: a flow, a version of one, or both at once.
 ///
-/// Ids are given by the caller, so that publishing again after an unknown outcome is harmless: what is there under
+/// Ids are given by the caller, so that publishing again after an unknown outcome is harmless: rows that exist under
 /// these ids already is answered, and nothing is written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Publication {
@@ -107,7 +107,7 @@ pub struct VersionDraft {
     pub note: String,
 }
 
-/// What is there now.
+/// The rows as they are now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
     pub flow: FlowId,
@@ -116,11 +116,11 @@ pub struct Published {
     pub created: bool,
 }
 
-/// A flow by what people call it.
+/// A flow by its name or id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FlowRef {
     Id(FlowId),
-    /// Of several with the name, the one that had it first.
+    /// The first owner of the name, if several flows have it.
     Name(String),
 }
 
@@ -128,7 +128,7 @@ pub enum FlowRef {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FlowQuery {
     pub flow: Option<FlowRef>,
-    /// In the name or the description, whatever its case.
+    /// In the name or the description, ignoring case.
     pub text: Option<String>,
     /// A label, and its value if that matters.
     pub label: Option<(String, Option<String>)>,

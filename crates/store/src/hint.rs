@@ -1,7 +1,7 @@
-//! What somebody else has just written to the same store: where to look now instead of at the next look.
+//! Hints: notices that another server has just written to the same store, and where.
 //!
-//! A hint promises nothing. It may come late, twice or never, and may speak of what is no longer so: whoever needs
-//! certainty asks the store. What was not listened to in time is merged, so that listening slowly costs no memory.
+//! A hint promises nothing. It may come late, twice or never, and may be outdated: a reader that needs
+//! certainty asks the store. Unread hints are merged, so that a slow reader costs no memory.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -13,8 +13,8 @@ use windlass_engine::id::RunId;
 /// Runs, or queues, that a hint names; of more it says only that there are many.
 pub const NAMED_MAX: usize = 1_024;
 
-/// How long a ready job is left to the server that wrote it, if somebody claims there: so long it is not spoken of, and
-/// whoever knows of it all the same does not hand it out.
+/// How long a ready job is left to the server that wrote it, if workers claim there: no hint names it for so long, and
+/// other servers that know of it do not hand it out.
 pub const LEFT_MS: u64 = 500;
 
 /// Where something has changed.
@@ -22,9 +22,9 @@ pub const LEFT_MS: u64 = 500;
 pub struct Hint {
     /// Their journals have grown.
     pub runs: BTreeSet<RunId>,
-    /// They have jobs that can be claimed, now or at some time, and that nobody claims where they were written.
+    /// Queues with jobs that can be claimed, now or later, and that no worker claims where they were written.
     pub queues: BTreeSet<String>,
-    /// The same, though somebody claims there: some have to wait.
+    /// The same, although workers claim there: some jobs have to wait.
     pub overdue: BTreeSet<String>,
     /// A message waits to be delivered.
     pub outbox: bool,
@@ -41,7 +41,7 @@ impl Hint {
         *self == Hint::default()
     }
 
-    /// Takes what another one says as well.
+    /// Merges another hint into this one.
     pub fn merge(&mut self, other: Hint) {
         self.runs.extend(other.runs);
         self.queues.extend(other.queues);
@@ -58,7 +58,7 @@ impl Hint {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PendingHint {
     hint: Hint,
     waker: Option<Waker>,
     is_over: bool,
@@ -66,9 +66,9 @@ struct State {
 
 /// One who listens.
 #[derive(Debug)]
-pub struct Hints(Arc<Mutex<State>>);
+pub struct Hints(Arc<Mutex<PendingHint>>);
 
-fn open(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn open(state: &Mutex<PendingHint>) -> MutexGuard<'_, PendingHint> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -92,25 +92,25 @@ impl Hints {
 
 /// Those who listen.
 #[derive(Debug, Default)]
-pub struct Listeners(Mutex<Vec<Weak<Mutex<State>>>>);
+pub struct Listeners(Mutex<Vec<Weak<Mutex<PendingHint>>>>);
 
 impl Listeners {
     /// One more.
     pub fn add(&self) -> Hints {
-        let state = Arc::new(Mutex::new(State::default()));
+        let state = Arc::new(Mutex::new(PendingHint::default()));
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|one| one.strong_count() > 0);
         all.push(Arc::downgrade(&state));
         Hints(state)
     }
 
-    /// Whether nobody listens.
+    /// Whether no listener exists.
     pub fn is_empty(&self) -> bool {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().all(|one| one.strong_count() == 0)
     }
 
-    /// Tells everybody; that there is nothing to look at, nobody.
+    /// Sends the hint to all listeners; an empty hint is not sent.
     pub fn tell(&self, hint: &Hint) {
         if hint.is_empty() {
             return;
@@ -118,7 +118,7 @@ impl Listeners {
         self.each(|state| state.hint.merge(hint.clone()));
     }
 
-    fn each(&self, change: impl Fn(&mut State)) {
+    fn each(&self, change: impl Fn(&mut PendingHint)) {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for state in all.iter().filter_map(Weak::upgrade) {
             let waker = {

@@ -1,6 +1,7 @@
 //! Jobs as they are stored.
 
 use serde::{Deserialize, Serialize};
+use windlass_engine::counter::{Fence, Revision};
 use windlass_engine::id::{JobId, RunId, ScheduleId};
 use windlass_engine::job::{Job, JobSpec, State};
 use windlass_engine::path::NodePath;
@@ -11,16 +12,16 @@ use crate::page::Part;
 
 pub use crate::ready::{HeldRow, KeyQuery, KeyRows, KeyTurn, Portion, ReadyPlace, ReadyQuery};
 
-/// A job, how often it was written, and what it is for.
+/// A job, its revision, and its origin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobRow {
     /// From 1; goes up with every change.
-    pub rev: u64,
+    pub rev: Revision,
     pub job: Job,
     pub origin: JobOrigin,
 }
 
-/// What a job comes from. Never changes.
+/// The origin of a job. Never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct JobOrigin {
     /// The call that it carries.
@@ -33,7 +34,7 @@ pub struct JobOrigin {
 pub struct CallRef {
     pub run: RunId,
     pub node: NodePath,
-    pub fence: u64,
+    pub fence: Fence,
 }
 
 /// Where a job stands, in one word.
@@ -47,7 +48,7 @@ pub enum JobStatus {
     Retrying,
     Completed,
     Failed,
-    Cancelled,
+    Canceled,
 }
 
 impl JobStatus {
@@ -61,7 +62,7 @@ impl JobStatus {
             State::Retrying { .. } => JobStatus::Retrying,
             State::Succeeded => JobStatus::Completed,
             State::Failed { .. } => JobStatus::Failed,
-            State::Cancelled => JobStatus::Cancelled,
+            State::Canceled => JobStatus::Canceled,
         }
     }
 
@@ -75,7 +76,7 @@ impl JobStatus {
             JobStatus::Retrying => "retrying",
             JobStatus::Completed => "completed",
             JobStatus::Failed => "failed",
-            JobStatus::Cancelled => "cancelled",
+            JobStatus::Canceled => "canceled",
         }
     }
 
@@ -83,7 +84,7 @@ impl JobStatus {
     pub fn whole_word(self) -> &'static str {
         match self {
             JobStatus::Queued | JobStatus::Running | JobStatus::Suspended | JobStatus::Retrying => "queued",
-            JobStatus::Pending | JobStatus::Completed | JobStatus::Failed | JobStatus::Cancelled => {
+            JobStatus::Pending | JobStatus::Completed | JobStatus::Failed | JobStatus::Canceled => {
                 self.word()
             }
         }
@@ -96,7 +97,7 @@ pub fn due_at(job: &Job) -> Option<Timestamp> {
     match job.state {
         State::Queued { since } => Some(since),
         State::Pending { until } | State::Suspended { until } | State::Retrying { until } => Some(until),
-        State::Running { .. } | State::Succeeded | State::Failed { .. } | State::Cancelled => None,
+        State::Running { .. } | State::Succeeded | State::Failed { .. } | State::Canceled => None,
     }
 }
 
@@ -111,11 +112,11 @@ pub fn fingerprint(job: &Job) -> Option<String> {
         | State::Suspended { .. }
         | State::Retrying { .. }
         | State::Succeeded
-        | State::Cancelled => None,
+        | State::Canceled => None,
     }
 }
 
-/// Whoever has the job now.
+/// The worker that has the job now.
 pub(crate) fn holder(state: &State) -> Option<&String> {
     match state {
         State::Running { worker, .. } => Some(worker),
@@ -125,11 +126,11 @@ pub(crate) fn holder(state: &State) -> Option<&String> {
         | State::Retrying { .. }
         | State::Succeeded
         | State::Failed { .. }
-        | State::Cancelled => None,
+        | State::Canceled => None,
     }
 }
 
-/// What a job asks for as it is stored. The payload is kept apart: inside, it would be nested deeper than the reader of
+/// The stored specification of a job. The payload is kept apart: inside, it would be nested deeper than the reader of
 /// JSON follows.
 pub(crate) fn without_payload(spec: &JobSpec) -> JobSpec {
     let JobSpec { name, queue, priority, payload: _, dedup_key, unique_for_ms, .. } = spec;
@@ -164,7 +165,7 @@ pub struct JobQuery {
     pub schedule: Option<ScheduleId>,
     /// The group of a dead letter.
     pub fingerprint: Option<String>,
-    /// Whoever has it now.
+    /// The worker that has it now.
     pub worker: Option<String>,
     /// Only dead letters, or none.
     pub is_dead_letter: Option<bool>,
@@ -184,7 +185,7 @@ pub struct LetterGroup {
     /// Names the group: jobs whose reasons differ only in numbers, ids and quoted words have the same.
     pub fingerprint: String,
     pub n: u64,
-    /// Of the latest one.
+    /// The time of the latest one.
     pub reason: Fault,
     pub latest: JobId,
     /// When the first and the last of them died.

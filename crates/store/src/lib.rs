@@ -1,10 +1,10 @@
-//! Remembers. The [`Store`] trait, what goes through it, and the backends behind it; one conformance suite holds
-//! them all to the same words.
+//! Durable state. The [`Store`] trait, its rows and queries, and the backends behind it; one conformance suite holds
+//! all of them to the same behaviour.
 //!
 //! Everything a transition implies is written in one [`commit::Commit`], guarded by the length of the run's journal
 //! and by command id, or not at all. Plain owned data goes in and comes out: no transaction is ever lent to a
 //! caller, so that a backend is free to write many commits at once. Time is an argument. The store never looks
-//! into events: `project` alone turns them into rows, the same for every backend.
+//! into events: `projection` alone turns them into rows, the same for every backend.
 
 pub mod durability;
 pub mod error;
@@ -21,15 +21,15 @@ pub mod account;
 pub mod outbox;
 pub mod schedule;
 
+pub mod audit;
 pub mod log;
-pub mod record;
 pub mod server;
 pub mod service;
 pub mod worker;
 
 pub mod commit;
 pub mod hint;
-pub mod project;
+pub mod projection;
 pub mod store;
 
 pub mod memory;
@@ -41,7 +41,7 @@ pub mod sqlite;
 #[cfg(all(feature = "postgres", feature = "sqlite"))]
 pub mod copy;
 
-// What proves the backends is no part of what is built to run.
+// The conformance suite is not part of the shipped build.
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 

@@ -1,44 +1,45 @@
-//! What those who were called wrote while they worked.
+//! Log lines that workers, scripts and functions wrote during an attempt.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use windlass_engine::counter::Fence;
 use windlass_engine::event::Level;
 use windlass_engine::id::RunId;
 use windlass_engine::path::NodePath;
 use windlass_engine::time::Timestamp;
 
-/// What is read of the logs of one run at once: whoever wants more goes on after the last one.
+/// Lines of one run's logs that are read at once: readers page on after the last one.
 pub const LOGS_MAX: usize = 100;
 
-/// What an attempt wrote by one of its ends; one that was suspended ends again when it is reported. It is written with
-/// the entry of the journal that tells the end, and never changed. Deleted with its run.
+/// The log of an attempt up to one of its ends; a suspended attempt ends again when it is reported. It is written with
+/// the journal entry of that end, and never changed. Deleted with its run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LogRow {
     pub run: RunId,
     /// The number of that entry; 0 = there is none.
     pub entry: u64,
     /// The grant of the attempt: it never comes again within the run.
-    pub fence: u64,
+    pub fence: Fence,
     /// Where the attempt was made.
     pub node: NodePath,
     /// When it was handed in.
     pub at: Timestamp,
-    /// What was written as one text.
+    /// A log in one text.
     pub text: String,
-    /// What was written line by line.
+    /// A log line by line.
     pub lines: Vec<Said>,
 }
 
 /// Which logs of a run are read; at most [`LOGS_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogsOf {
-    /// Of one attempt, by entry.
-    Attempt(u64),
+    /// One attempt, by entry.
+    Attempt(Fence),
     /// Those after this one, by entry, then by fence.
-    After { entry: u64, fence: u64 },
+    After { entry: u64, fence: Fence },
 }
 
-/// One line of a log, as whoever worked gave it.
+/// One line of a log, as the worker sent it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Said {
     pub level: Level,

@@ -1,101 +1,75 @@
-//! Everything in maps behind one lock: for tests and the simulator. Deterministic, correct and simple, and the
-//! meaning of the trait in its plainest form; nothing survives the process.
+//! A store in maps behind one lock, for tests and the simulator. It is deterministic and gives the trait's meaning in its
+//! plainest form; nothing survives the process.
 //!
-//! Every verb of [`Store`] has a synchronous twin ending in `_now`, because the simulator has no futures. Faults are
-//! not injected here: whoever wants them wraps the trait.
+//! Every verb of [`Store`] has a synchronous twin ending in `_now`, because the simulator has no futures. The store injects
+//! no faults: tests wrap it for that.
 
 mod commit;
 mod flow;
 mod hint;
 mod keys;
 mod read;
-mod record;
 mod retain;
+mod small_rows;
 mod state;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use windlass_engine::id::{CommandId, FlowId, JobId, RunId};
+use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use crate::account::{LedgerQuery, LedgerRow};
+use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
+use crate::audit::{AuditQuery, AuditRow};
 use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
-use crate::hint::{Hints, Listeners};
-use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, ReadyQuery};
-use crate::outbox::{Message, Party};
+use crate::hint::{Hint, Hints, Listeners};
+use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
+use crate::log::{LogRow, LogsOf};
+use crate::outbox::{Message, Party, Undelivered};
 use crate::page::Page;
-use crate::record::{Record, RecordQuery, Records};
+use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since};
+use crate::schedule::Scheduled;
+use crate::server::ServerRow;
+use crate::service::ServiceRow;
 use crate::store::{Due, Retained, Store};
+use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
-use state::State;
+use state::MemoryState;
 
 /// A store in memory.
 #[derive(Debug, Default)]
 pub struct Memory {
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
     listeners: Listeners,
+    is_shared: bool,
 }
 
 impl Memory {
-    /// An empty store.
+    /// An empty store of one server.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Every commit checks before it writes, so that a panic elsewhere never leaves half of one behind the lock.
-    fn state(&self) -> MutexGuard<'_, State> {
+    /// An empty store that several servers use.
+    pub fn shared() -> Self {
+        Memory { is_shared: true, ..Memory::default() }
+    }
+
+    /// Every commit checks before it writes, so that a panic never leaves half of one behind the lock.
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl AsRef<dyn Store> for Memory {
-    fn as_ref(&self) -> &(dyn Store + 'static) {
-        self
+    fn tell_of_settings(&self) {
+        self.listeners.tell(&Hint { settings: true, ..Hint::default() });
     }
-}
 
-macro_rules! forward {
-    ($($verb:ident / $now:ident ($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {
-        impl Memory {
-            $(
-                #[doc = concat!("[`Store::", stringify!($verb), "`], at once.")]
-                pub fn $now(&self, $($arg: $type),*) -> $answer {
-                    self.state().$verb($($arg),*)
-                }
-            )*
-        }
-
-        #[async_trait]
-        impl Store for Memory {
-            $(
-                async fn $verb(&self, $($arg: $type),*) -> $answer {
-                    self.$now($($arg),*)
-                }
-            )*
-
-            async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
-                self.commit_now(commits)
-            }
-
-            async fn save(&self, record: Record) -> Result<(), StoreError> {
-                self.save_now(record)
-            }
-
-            /// Tells of everything, also to whoever wrote it: nobody here knows who that was.
-            fn hints(&self) -> Option<Hints> {
-                Some(self.listeners.add())
-            }
-        }
-    };
-}
-
-impl Memory {
-    /// [`Store::commit`], at once.
+    /// [`Store::commit`], synchronously.
     pub fn commit_now(&self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
         let told =
             (!self.listeners.is_empty()).then(|| commits.iter().map(hint::of_commit).collect::<Vec<_>>());
@@ -107,37 +81,133 @@ impl Memory {
         }
         answers
     }
+}
 
-    /// [`Store::save`], at once.
-    pub fn save_now(&self, record: Record) -> Result<(), StoreError> {
-        let hint = hint::of_record(&record);
-        self.state().save(record)?;
-        self.listeners.tell(&hint);
-        Ok(())
+impl AsRef<dyn Store> for Memory {
+    fn as_ref(&self) -> &(dyn Store + 'static) {
+        self
     }
 }
 
+/// Verbs in three groups: of the whole store, of a project, and of a project's settings, which listeners are told of.
+macro_rules! forward {
+    (
+        whole { $($whole:ident / $whole_now:ident ($($arg:ident: $type:ty),*) -> $answer:ty;)* }
+        project { $($verb:ident / $now:ident ($($p_arg:ident: $p_type:ty),*) -> $p_answer:ty;)* }
+        settings { $($set:ident / $set_now:ident ($($s_arg:ident: $s_type:ty),*);)* }
+    ) => {
+        impl Memory {
+            $(
+                #[doc = concat!("[`Store::", stringify!($whole), "`], synchronously.")]
+                pub fn $whole_now(&self, $($arg: $type),*) -> Result<$answer, StoreError> {
+                    self.state().$whole($($arg),*)
+                }
+            )*
+            $(
+                #[doc = concat!("[`Store::", stringify!($verb), "`], synchronously.")]
+                pub fn $now(&self, project: &Project, $($p_arg: $p_type),*) -> Result<$p_answer, StoreError> {
+                    self.state().tables(project).$verb($($p_arg),*)
+                }
+            )*
+            $(
+                #[doc = concat!("[`Store::", stringify!($set), "`], synchronously.")]
+                pub fn $set_now(&self, project: &Project, $($s_arg: $s_type),*) -> Result<(), StoreError> {
+                    self.state().tables(project).$set($($s_arg),*)?;
+                    self.tell_of_settings();
+                    Ok(())
+                }
+            )*
+        }
+
+        #[async_trait]
+        impl Store for Memory {
+            $(
+                async fn $whole(&self, $($arg: $type),*) -> Result<$answer, StoreError> {
+                    self.$whole_now($($arg),*)
+                }
+            )*
+            $(
+                async fn $verb(&self, project: &Project, $($p_arg: $p_type),*) -> Result<$p_answer, StoreError> {
+                    self.$now(project, $($p_arg),*)
+                }
+            )*
+            $(
+                async fn $set(&self, project: &Project, $($s_arg: $s_type),*) -> Result<(), StoreError> {
+                    self.$set_now(project, $($s_arg),*)
+                }
+            )*
+
+            async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
+                self.commit_now(commits)
+            }
+
+            fn is_shared(&self) -> bool {
+                self.is_shared
+            }
+
+            /// Announces every write, also to the server that made it: the store does not know which one that was.
+            fn hints(&self) -> Option<Hints> {
+                Some(self.listeners.add())
+            }
+        }
+    };
+}
+
 forward! {
-    publish / publish_now(publication: Publication) -> Result<Published, StoreError>;
-    flows / flows_now(query: FlowQuery) -> Result<Page<FlowRow>, StoreError>;
-    version / version_now(version: VersionRef) -> Result<Option<VersionRow>, StoreError>;
-    versions / versions_now(flow: FlowId) -> Result<Vec<VersionRow>, StoreError>;
-    command / command_now(command: CommandId) -> Result<Option<Committed>, StoreError>;
-    journal / journal_now(run: RunId, since: Since, limit: usize) -> Result<Journal, StoreError>;
-    run / run_now(run: RunRef) -> Result<Option<RunRow>, StoreError>;
-    runs / runs_now(query: RunQuery) -> Result<Page<RunRow>, StoreError>;
-    due / due_now(now: Timestamp, limit: usize) -> Result<Due, StoreError>;
-    orphans / orphans_now(now: Timestamp, dead_after_ms: u64, after: Option<RunId>, limit: usize) -> Result<Vec<RunRow>, StoreError>;
-    job / job_now(job: JobId) -> Result<Option<JobRow>, StoreError>;
-    jobs / jobs_now(query: JobQuery) -> Result<Page<JobRow>, StoreError>;
-    attempts / attempts_now(job: JobId, after: u32, limit: usize) -> Result<Vec<Attempt>, StoreError>;
-    ready / ready_now(query: ReadyQuery) -> Result<Vec<JobRow>, StoreError>;
-    ready_by_key / ready_by_key_now(query: KeyQuery) -> Result<KeyRows, StoreError>;
-    outbox / outbox_now(now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError>;
-    outbox_to / outbox_to_now(to: Party) -> Result<Vec<Message>, StoreError>;
-    ledger / ledger_now(query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError>;
-    records / records_now(query: RecordQuery) -> Result<Records, StoreError>;
-    retain / retain_now(before: Timestamp, limit: usize) -> Result<Retained, StoreError>;
+    whole {
+        due / due_now(now: Timestamp, limit: usize) -> Due;
+        orphans / orphans_now(now: Timestamp, dead_after_ms: u64, after: Option<RunId>, limit: usize) -> Vec<RunRow>;
+        outbox / outbox_now(now: Timestamp, limit: usize) -> Vec<Undelivered>;
+        retain / retain_now(before: Timestamp, limit: usize) -> Retained;
+        servers / servers_now() -> Vec<ServerRow>;
+        save_server / save_server_now(row: ServerRow) -> ();
+        delete_servers / delete_servers_now(before: Timestamp) -> ();
+        delete_workers / delete_workers_now(before: Timestamp) -> ();
+    }
+    project {
+        publish / publish_now(publication: Publication) -> Published;
+        flows / flows_now(query: FlowQuery) -> Page<FlowRow>;
+        version / version_now(version: VersionRef) -> Option<VersionRow>;
+        versions / versions_now(flow: FlowId) -> Vec<VersionRow>;
+        command / command_now(command: CommandId) -> Option<Committed>;
+        journal / journal_now(run: RunId, since: Since, limit: usize) -> Journal;
+        run / run_now(run: RunRef) -> Option<RunRow>;
+        runs / runs_now(query: RunQuery) -> Page<RunRow>;
+        job / job_now(job: JobId) -> Option<JobRow>;
+        jobs / jobs_now(query: JobQuery) -> Page<JobRow>;
+        attempts / attempts_now(job: JobId, after: u32, limit: usize) -> Vec<Attempt>;
+        ready / ready_now(query: ReadyQuery) -> Vec<JobRow>;
+        ready_places / ready_places_now(query: ReadyQuery) -> Vec<ReadyPlace>;
+        ready_by_key / ready_by_key_now(query: KeyQuery) -> KeyRows;
+        outbox_to / outbox_to_now(to: Party) -> Vec<Message>;
+        ledger / ledger_now(query: LedgerQuery) -> Vec<LedgerRow>;
+        open_account / open_account_now(id: &str, name: &str, now: Timestamp) -> ();
+        account / account_now(id: &str) -> Option<AccountRow>;
+        accounts / accounts_now() -> Vec<AccountRow>;
+        accounts_after / accounts_after_now(after: Option<String>, limit: usize) -> Vec<AccountRow>;
+        accounts_in_need / accounts_in_need_now(account: Option<String>) -> Vec<AccountRow>;
+        in_need / in_need_now(account: String, within: i64, limit: usize) -> Vec<InNeed>;
+        prices / prices_now() -> Vec<PriceRow>;
+        services / services_now() -> Vec<ServiceRow>;
+        queues / queues_now(now: Timestamp) -> Vec<QueueDepth>;
+        held / held_now(queue: String) -> Held;
+        spent / spent_now() -> Vec<Spent>;
+        save_spent / save_spent_now(spent: Vec<Spent>, now: Timestamp) -> ();
+        dead_letter_groups / dead_letter_groups_now(queue: String) -> Vec<LetterGroup>;
+        schedules / schedules_now(id: Option<ScheduleId>) -> Vec<Scheduled>;
+        audit / audit_now(query: AuditQuery) -> Vec<(u64, AuditRow)>;
+        logs / logs_now(run: RunId, of: LogsOf) -> Vec<LogRow>;
+        workers / workers_now(query: WorkerQuery) -> Vec<WorkerRow>;
+        beat_worker / beat_worker_now(beat: WorkerBeat) -> ();
+    }
+    settings {
+        set_price / set_price_now(row: PriceRow);
+        delete_price / delete_price_now(service: &str);
+        save_service / save_service_now(row: ServiceRow);
+        save_queue / save_queue_now(settings: QueueSettings);
+        save_worker / save_worker_now(row: WorkerRow);
+        drain_worker / drain_worker_now(id: &str, is_draining: bool);
+    }
 }
 
 #[cfg(test)]

@@ -1,21 +1,23 @@
-//! What one run does to another, or a deposit to runs that wait for it: a row written in the sender's commit, and
-//! delivered at leisure.
+//! Messages from one run to another, or from a deposit to runs that wait for it: a row written in the sender's commit, and
+//! delivered later.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use windlass_engine::event::{Ending, OnShort, Parent, Start};
+use windlass_engine::counter::Fence;
+use windlass_engine::event::{Ending, InsufficientFundsAction, Parent, Start};
 use windlass_engine::id::RunId;
-use windlass_engine::input::{Input, Outcome};
+use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::money::Bill;
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Priority;
+use windlass_engine::project::Project;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::time::Timestamp;
 
-/// Who sends or gets a message.
+/// The sender or receiver of a message.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Party {
@@ -33,19 +35,19 @@ impl fmt::Display for Party {
     }
 }
 
-/// Names a message: the same sender never says two things under one name. What it says later sorts later.
+/// The name of a message: the same sender never uses a name twice. Later messages sort later.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MessageId {
     pub sender: Party,
     /// For a run, the number of the event that ended it, or of the last event of the commit.
     pub seq: u64,
-    /// Tells apart what is said under one number: one event can stop many child runs.
+    /// Tells messages of one number apart: one event can stop many child runs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub part: u32,
 }
 
 impl MessageId {
-    /// The name of what is said alone under its number.
+    /// The name of the only message of its number.
     pub fn new(sender: Party, seq: u64) -> Self {
         MessageId { sender, seq, part: 0 }
     }
@@ -74,30 +76,37 @@ pub struct Message {
     pub note: Note,
 }
 
-/// What a message says.
+/// A message that was not delivered, and the project of both parties.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Undelivered {
+    pub project: Project,
+    pub message: Message,
+}
+
+/// The content of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "note", rename_all = "snake_case")]
 pub enum Note {
     /// The child run that a call started has ended.
     CallEnded {
         node: NodePath,
-        fence: u64,
+        fence: Fence,
         ending: Ending,
         #[serde(default)]
         result: Arc<Value>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
-        /// What it cost since it last told.
+        /// The cost since its last report.
         #[serde(default, skip_serializing_if = "Bill::is_zero")]
         bill: Bill,
     },
     /// A child run that has ended cost something after that: its own children were billed late.
-    Billed { node: NodePath, fence: u64, bill: Bill },
+    Billed { node: NodePath, fence: Fence, bill: Bill },
     /// Money came in.
     BalanceChanged,
     /// A call is made by a child run: it is to be created. Addressed to the child.
     StartChild(Box<Child>),
-    /// The call that started this child run is over, or nobody waits for it any more. It may come before the child
+    /// The call that started this child run is over, or its parent no longer waits. It may come before the child
     /// was created, and then has to wait for it.
     CancelChild,
     /// The run that called was given a larger budget: this child run may spend so much from now on.
@@ -116,14 +125,14 @@ pub struct Child {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Value>,
     pub parent: Parent,
-    /// Who pays: whoever pays for the run that calls.
+    /// The account that pays: that of the parent run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// What is left of the budget of the run that calls.
+    /// The rest of the parent's budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<i64>,
     #[serde(default)]
-    pub on_short_balance: OnShort,
+    pub on_short_balance: InsufficientFundsAction,
     /// Absent: that of its own definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
@@ -133,7 +142,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// How it starts; the server adds what it gives to every run.
+    /// Its start; the server adds the facts that it gives to every run.
     pub fn start(&self) -> Start {
         Start {
             params: self.params.clone(),
@@ -147,36 +156,36 @@ impl Child {
         }
     }
 
-    /// What its parent is told when it cannot be created: the call has failed for good.
+    /// The message to its parent when it cannot be created: the call has failed for good.
     pub fn refused(&self, reason: impl Into<String>) -> Input {
-        let outcome = Outcome::Failed(Fault::new(FaultKind::Error, reason).permanent());
+        let outcome = CallOutcome::Failed(Fault::new(FaultKind::Error, reason).permanent());
         let Parent { run: _, node, fence, depth: _ } = &self.parent;
         let (node, outcome) = (node.clone(), Some(outcome));
         Input::ChildEnded { node, fence: *fence, outcome, bill: Bill::default() }
     }
 }
 
-/// What the delivery of a message leads to.
+/// The effect of a delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delivery {
     /// A run is created, in the commit that delivers the message.
     Create(Box<Child>),
-    /// Whom it is addressed to gets this input.
+    /// The receiver gets this input.
     Submit(Input),
 }
 
 impl Note {
-    /// What whoever delivers it has to do.
+    /// The action of the delivering server.
     pub fn delivery(&self) -> Delivery {
         Delivery::Submit(match self {
             Note::CallEnded { node, fence, ending, result, error, bill } => {
                 let outcome = match ending {
-                    Ending::Completed => Outcome::Done(result.clone()),
+                    Ending::Completed => CallOutcome::Done(result.clone()),
                     Ending::Failed => {
                         let message = error.clone().unwrap_or_else(|| "the child run failed".to_owned());
-                        Outcome::Failed(Fault::new(FaultKind::Error, message))
+                        CallOutcome::Failed(Fault::new(FaultKind::Error, message))
                     }
-                    Ending::Canceled => Outcome::Canceled,
+                    Ending::Canceled => CallOutcome::Canceled,
                 };
                 let (node, outcome) = (node.clone(), Some(outcome));
                 Input::ChildEnded { node, fence: *fence, outcome, bill: *bill }

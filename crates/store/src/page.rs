@@ -28,7 +28,7 @@ pub struct Page<T> {
 pub struct Part {
     pub order: Order,
     pub cursor: Option<Cursor>,
-    /// Items to pass over, for surfaces that number their pages. Costs what it passes over.
+    /// Items to skip, for surfaces that number their pages. Costs the skipped items.
     pub skip: usize,
     /// 0 = [`PAGE_DEFAULT`]; never more than [`PAGE_MAX`].
     pub limit: usize,
@@ -60,7 +60,7 @@ pub enum Order {
     Newest,
     /// Oldest creation first.
     Oldest,
-    /// Latest change first. What changes while somebody pages through moves to the front and is not seen again.
+    /// Latest change first. A row that changes while a client pages through moves to the front and is not seen again.
     LatestChange,
 }
 
@@ -88,12 +88,12 @@ impl Order {
 pub struct Cursor(String);
 
 impl Cursor {
-    /// Takes what a client sent back; it is checked when it is used.
+    /// Takes a cursor that a client sent back; it is checked when it is used.
     pub fn from_text(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// What is sent to the client.
+    /// The text for the client.
     pub fn as_str(&self) -> &str {
         &self.0
     }

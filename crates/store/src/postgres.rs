@@ -1,6 +1,6 @@
 //! A PostgreSQL database, 13 or newer: the store of any number of servers.
 //!
-//! A few connections write, in groups (`writer`); others read. What a group has to know is on its `desk`, what it writes
+//! A few connections write, in groups (`writer`); others read. The rows that a group depends on are in its read set, its writes
 //! in its `batch`, and every noun has a module with its statements beside the functions that bind them. Two levels of
 //! durability: `strict` waits for the disk of the database (`synchronous_commit = on`), `fast` does not, and may lose
 //! the last moments when the database dies, though never a part of a commit.
@@ -9,10 +9,10 @@ mod address;
 mod batch;
 pub mod beside;
 mod column;
-mod desk;
 mod link;
 mod list;
 mod listen;
+mod read_set;
 mod schema;
 mod trouble;
 mod writer;
@@ -22,18 +22,18 @@ mod journal;
 mod run;
 
 mod attempt;
+mod dead_letter;
 mod depth;
 mod job;
-mod letter;
 mod queue;
 
 mod account;
 mod outbox;
 mod schedule;
 
+mod audit;
 mod log;
 mod news;
-mod record;
 mod server;
 mod service;
 mod worker;
@@ -43,36 +43,44 @@ mod commit;
 mod copy;
 mod retain;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use tokio_postgres::{Config, NoTls};
 use uuid::Uuid;
-use windlass_engine::id::{CommandId, FlowId, JobId, RunId};
+use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use crate::account::{LedgerQuery, LedgerRow};
+use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
+use crate::audit::{AuditQuery, AuditRow};
 use crate::commit::{Commit, Committed};
 use crate::durability::Durability;
 use crate::error::{StoreError, Subject};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
-use crate::hint::Hints;
-use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, ReadyQuery};
-use crate::outbox::{Message, Party};
+use crate::hint::{Hint, Hints};
+use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
+use crate::log::{LogRow, LogsOf};
+use crate::outbox::{Message, Party, Undelivered};
 use crate::page::Page;
-use crate::record::{Record, RecordQuery, Records};
+use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
+use crate::schedule::Scheduled;
+use crate::server::ServerRow;
+use crate::service::ServiceRow;
 use crate::store::{Due, Retained, Store};
+use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 #[cfg(feature = "sqlite")]
-pub(crate) use copy::Held;
+pub(crate) use copy::HeldDatabase;
 
 use column::{Columns, Id, bound, cells};
 use link::{Link, Purpose};
 use listen::Channel;
-use trouble::{Kind, kind};
+use trouble::{ErrorClass, kind};
 use writer::{WRITERS, Writer};
 
 /// Connections that read, and write small rows: with those that write commits and the one that listens some twenty for
@@ -80,7 +88,7 @@ use writer::{WRITERS, Writer};
 const READERS: usize = 6;
 /// Connections for those who look rows up by their keys.
 const ASKERS: usize = 6;
-/// Parts that a count is divided into; whoever shares one waits for the other, and nothing else happens.
+/// Parts that a count is divided into; two writers that share a part wait for each other.
 const SHARDS: i64 = 64;
 /// How often something small is done again because others got in between.
 const RACES_MAX: u32 = 8;
@@ -90,7 +98,7 @@ pub fn shown(address: &str) -> Result<String, StoreError> {
     Ok(format!("postgres://{}", address::shown(&address::read(address)?)))
 }
 
-/// Makes sure that there is a database, for a clear word about what is wrong.
+/// Makes sure that the database exists, for a clear error message.
 async fn reach(address: &str) -> Result<Config, StoreError> {
     let config = link::configure(address::read(address)?);
     let first = config.connect(NoTls).await;
@@ -114,7 +122,7 @@ macro_rules! unless_raced {
         let mut n_races = 0;
         loop {
             match $done.await {
-                Err(error) if kind(&error) == Kind::Race && n_races < RACES_MAX => n_races += 1,
+                Err(error) if kind(&error) == ErrorClass::Race && n_races < RACES_MAX => n_races += 1,
                 done => break done,
             }
         }
@@ -172,11 +180,23 @@ impl Postgres {
         schema::is_there(&Link::take(&pool).await?).await
     }
 
+    /// Writes commits of one project.
+    async fn write(&self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
+        if commits.is_empty() {
+            return Vec::new();
+        }
+        self.writer.write(commits.into_iter().map(commit::Draft::of).collect()).await
+    }
+
     async fn link(&self) -> Result<Link, StoreError> {
         Link::take(&self.readers).await
     }
 
-    /// A connection for a question that whoever works asks all the time.
+    fn tell_of_settings(&self) {
+        self.channel.tell(&Hint { settings: true, ..Hint::default() });
+    }
+
+    /// A connection for queries of the hot path.
     async fn by_key(&self) -> Result<Link, StoreError> {
         Link::take(&self.askers).await
     }
@@ -190,49 +210,71 @@ impl AsRef<dyn Store> for Postgres {
 
 #[async_trait]
 impl Store for Postgres {
-    async fn publish(&self, publication: Publication) -> Result<Published, StoreError> {
+    async fn publish(&self, project: &Project, publication: Publication) -> Result<Published, StoreError> {
         let readable = Readable::of(&publication);
         let db = self.link().await?;
-        unless_raced!(db.transact(flow::publish(&db, &publication, &readable)))
+        unless_raced!(db.transact(flow::publish(&db, project, &publication, &readable)))
     }
 
-    async fn flows(&self, query: FlowQuery) -> Result<Page<FlowRow>, StoreError> {
+    async fn flows(&self, project: &Project, query: FlowQuery) -> Result<Page<FlowRow>, StoreError> {
         // One is looked for whenever a run of it is started.
         match query.one() {
-            Some(flow) => flow::one(&self.by_key().await?, flow).await,
-            None => flow::flows(&self.link().await?, &query).await,
+            Some(flow) => flow::one(&self.by_key().await?, project, flow).await,
+            None => flow::flows(&self.link().await?, project, &query).await,
         }
     }
 
-    async fn version(&self, version: VersionRef) -> Result<Option<VersionRow>, StoreError> {
-        flow::version(&self.by_key().await?, version).await
+    async fn version(
+        &self,
+        project: &Project,
+        version: VersionRef,
+    ) -> Result<Option<VersionRow>, StoreError> {
+        flow::version(&self.by_key().await?, project, version).await
     }
 
-    async fn versions(&self, flow: FlowId) -> Result<Vec<VersionRow>, StoreError> {
-        flow::versions(&self.link().await?, flow).await
+    async fn versions(&self, project: &Project, flow: FlowId) -> Result<Vec<VersionRow>, StoreError> {
+        flow::versions(&self.link().await?, project, flow).await
     }
 
     async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
-        if commits.is_empty() {
-            return Vec::new();
+        let is_one_project = commits.windows(2).all(|two| two[0].project == two[1].project);
+        if commits.is_empty() || is_one_project {
+            return self.write(commits).await;
         }
-        self.writer.write(commits.into_iter().map(commit::Draft::of).collect()).await
+        // Commits of several projects share no row: the places of their answers are all that is kept.
+        let mut by_project: BTreeMap<Project, Vec<(usize, Commit)>> = BTreeMap::new();
+        for (place, commit) in commits.into_iter().enumerate() {
+            by_project.entry(commit.project.clone()).or_default().push((place, commit));
+        }
+        let mut answers = Vec::new();
+        for commits in by_project.into_values() {
+            let (places, commits): (Vec<usize>, Vec<Commit>) = commits.into_iter().unzip();
+            answers.extend(places.into_iter().zip(self.write(commits).await));
+        }
+        answers.sort_by_key(|(place, _)| *place);
+        answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
-    async fn command(&self, command: CommandId) -> Result<Option<Committed>, StoreError> {
-        Ok(commit::commands(&self.by_key().await?, &[command]).await?.into_iter().next())
+    async fn command(&self, project: &Project, command: CommandId) -> Result<Option<Committed>, StoreError> {
+        Ok(commit::commands(&self.by_key().await?, project, &[command]).await?.into_iter().next())
     }
 
-    async fn journal(&self, run: RunId, since: Since, limit: usize) -> Result<Journal, StoreError> {
-        journal::journal(&self.by_key().await?, run, since, limit).await
+    async fn journal(
+        &self,
+        project: &Project,
+        run: RunId,
+        since: Since,
+        limit: usize,
+    ) -> Result<Journal, StoreError> {
+        journal::journal(&self.by_key().await?, project, run, since, limit).await
     }
 
-    async fn run(&self, run: RunRef) -> Result<Option<RunRow>, StoreError> {
-        run::run(&self.by_key().await?, &run).await
+    async fn run(&self, project: &Project, run: RunRef) -> Result<Option<RunRow>, StoreError> {
+        run::run(&self.by_key().await?, project, &run).await
     }
 
-    async fn runs(&self, query: RunQuery) -> Result<Page<RunRow>, StoreError> {
-        run::runs(&self.link().await?, &query).await
+    async fn runs(&self, project: &Project, query: RunQuery) -> Result<Page<RunRow>, StoreError> {
+        run::runs(&self.link().await?, project, &query).await
     }
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
@@ -255,50 +297,223 @@ impl Store for Postgres {
         run::orphans(&self.link().await?, now, dead_after_ms, after, limit).await
     }
 
-    async fn job(&self, job: JobId) -> Result<Option<JobRow>, StoreError> {
-        job::job(&self.by_key().await?, job).await
+    async fn job(&self, project: &Project, job: JobId) -> Result<Option<JobRow>, StoreError> {
+        job::job(&self.by_key().await?, project, job).await
     }
 
-    async fn jobs(&self, query: JobQuery) -> Result<Page<JobRow>, StoreError> {
-        job::jobs(&self.link().await?, &query).await
+    async fn jobs(&self, project: &Project, query: JobQuery) -> Result<Page<JobRow>, StoreError> {
+        job::jobs(&self.link().await?, project, &query).await
     }
 
-    async fn attempts(&self, job: JobId, after: u32, limit: usize) -> Result<Vec<Attempt>, StoreError> {
-        attempt::after(&self.by_key().await?, job, after, limit).await
+    async fn attempts(
+        &self,
+        project: &Project,
+        job: JobId,
+        after: u32,
+        limit: usize,
+    ) -> Result<Vec<Attempt>, StoreError> {
+        attempt::after(&self.by_key().await?, project, job, after, limit).await
     }
 
-    async fn ready(&self, query: ReadyQuery) -> Result<Vec<JobRow>, StoreError> {
-        job::ready(&self.by_key().await?, &query).await
+    async fn ready(&self, project: &Project, query: ReadyQuery) -> Result<Vec<JobRow>, StoreError> {
+        job::ready(&self.by_key().await?, project, &query).await
     }
 
-    async fn ready_by_key(&self, query: KeyQuery) -> Result<KeyRows, StoreError> {
+    async fn ready_places(
+        &self,
+        project: &Project,
+        query: ReadyQuery,
+    ) -> Result<Vec<ReadyPlace>, StoreError> {
+        job::ready_places(&self.link().await?, project, &query).await
+    }
+
+    async fn ready_by_key(&self, project: &Project, query: KeyQuery) -> Result<KeyRows, StoreError> {
         let db = self.by_key().await?;
-        db.at_one_moment(job::ready_by_key(&db, &query)).await
+        db.at_one_moment(job::ready_by_key(&db, project, &query)).await
     }
 
-    async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {
+    async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Undelivered>, StoreError> {
         outbox::undelivered(&self.link().await?, now, limit).await
     }
 
-    async fn outbox_to(&self, to: Party) -> Result<Vec<Message>, StoreError> {
-        outbox::to(&self.by_key().await?, &to).await
+    async fn outbox_to(&self, project: &Project, to: Party) -> Result<Vec<Message>, StoreError> {
+        outbox::to(&self.by_key().await?, project, &to).await
     }
 
-    async fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
-        account::ledger(&self.link().await?, &query).await
+    async fn ledger(&self, project: &Project, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
+        account::ledger(&self.link().await?, project, &query).await
     }
 
-    async fn save(&self, record: Record) -> Result<(), StoreError> {
+    async fn open_account(
+        &self,
+        project: &Project,
+        id: &str,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         let db = self.link().await?;
-        unless_raced!(record::save(&db, &record))?;
-        if let Some(hint) = record::hint(&record) {
-            self.channel.tell(&hint);
-        }
+        unless_raced!(account::open(&db, project, id, name, now))?;
+        self.tell_of_settings();
         Ok(())
     }
 
-    async fn records(&self, query: RecordQuery) -> Result<Records, StoreError> {
-        record::records(&self.link().await?, &query).await
+    async fn account(&self, project: &Project, id: &str) -> Result<Option<AccountRow>, StoreError> {
+        account::accounts(&self.by_key().await?, project, Some(id)).await.map(|rows| rows.into_iter().next())
+    }
+
+    async fn accounts(&self, project: &Project) -> Result<Vec<AccountRow>, StoreError> {
+        account::accounts(&self.link().await?, project, None).await
+    }
+
+    async fn accounts_after(
+        &self,
+        project: &Project,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Vec<AccountRow>, StoreError> {
+        account::accounts_after(&self.link().await?, project, after.as_deref(), limit).await
+    }
+
+    async fn accounts_in_need(
+        &self,
+        project: &Project,
+        account: Option<String>,
+    ) -> Result<Vec<AccountRow>, StoreError> {
+        account::accounts_in_need(&self.link().await?, project, account.as_deref()).await
+    }
+
+    async fn in_need(
+        &self,
+        project: &Project,
+        account: String,
+        within: i64,
+        limit: usize,
+    ) -> Result<Vec<InNeed>, StoreError> {
+        account::in_need(&self.link().await?, project, &account, within, limit).await
+    }
+
+    async fn prices(&self, project: &Project) -> Result<Vec<PriceRow>, StoreError> {
+        account::prices(&self.link().await?, project).await
+    }
+
+    async fn set_price(&self, project: &Project, row: PriceRow) -> Result<(), StoreError> {
+        let db = self.link().await?;
+        unless_raced!(account::set_price(&db, project, &row))?;
+        self.tell_of_settings();
+        Ok(())
+    }
+
+    async fn delete_price(&self, project: &Project, service: &str) -> Result<(), StoreError> {
+        let db = self.link().await?;
+        unless_raced!(account::forget_price(&db, project, service))?;
+        self.tell_of_settings();
+        Ok(())
+    }
+
+    async fn services(&self, project: &Project) -> Result<Vec<ServiceRow>, StoreError> {
+        service::services(&self.link().await?, project).await
+    }
+
+    async fn save_service(&self, project: &Project, row: ServiceRow) -> Result<(), StoreError> {
+        let db = self.link().await?;
+        unless_raced!(service::save(&db, project, &row))?;
+        self.tell_of_settings();
+        Ok(())
+    }
+
+    async fn queues(&self, project: &Project, now: Timestamp) -> Result<Vec<QueueDepth>, StoreError> {
+        queue::depths(&self.link().await?, project, now).await
+    }
+
+    async fn save_queue(&self, project: &Project, settings: QueueSettings) -> Result<(), StoreError> {
+        let db = self.link().await?;
+        unless_raced!(queue::save(&db, project, &settings))?;
+        self.tell_of_settings();
+        Ok(())
+    }
+
+    async fn held(&self, project: &Project, queue: String) -> Result<Held, StoreError> {
+        queue::held(&self.link().await?, project, &queue).await
+    }
+
+    async fn spent(&self, project: &Project) -> Result<Vec<Spent>, StoreError> {
+        queue::spent(&self.link().await?, project).await
+    }
+
+    async fn save_spent(
+        &self,
+        project: &Project,
+        spent: Vec<Spent>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let db = self.link().await?;
+        unless_raced!(queue::spend(&db, project, &spent, now))
+    }
+
+    async fn dead_letter_groups(
+        &self,
+        project: &Project,
+        queue: String,
+    ) -> Result<Vec<LetterGroup>, StoreError> {
+        dead_letter::groups(&self.link().await?, project, &queue).await
+    }
+
+    async fn schedules(
+        &self,
+        project: &Project,
+        id: Option<ScheduleId>,
+    ) -> Result<Vec<Scheduled>, StoreError> {
+        schedule::schedules(&self.link().await?, project, id).await
+    }
+
+    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(u64, AuditRow)>, StoreError> {
+        audit::audit(&self.link().await?, project, &query).await
+    }
+
+    async fn logs(&self, project: &Project, run: RunId, of: LogsOf) -> Result<Vec<LogRow>, StoreError> {
+        log::logs(&self.link().await?, project, run, of).await
+    }
+
+    async fn workers(&self, project: &Project, query: WorkerQuery) -> Result<Vec<WorkerRow>, StoreError> {
+        worker::workers(&self.link().await?, project, &query).await
+    }
+
+    async fn save_worker(&self, project: &Project, row: WorkerRow) -> Result<(), StoreError> {
+        let db = self.link().await?;
+        unless_raced!(worker::save(&db, project, &row))?;
+        self.tell_of_settings();
+        Ok(())
+    }
+
+    async fn beat_worker(&self, project: &Project, beat: WorkerBeat) -> Result<(), StoreError> {
+        let db = self.link().await?;
+        unless_raced!(worker::beat(&db, project, &beat))
+    }
+
+    async fn drain_worker(&self, project: &Project, id: &str, is_draining: bool) -> Result<(), StoreError> {
+        let db = self.link().await?;
+        unless_raced!(worker::drain(&db, project, id, is_draining))?;
+        self.tell_of_settings();
+        Ok(())
+    }
+
+    async fn delete_workers(&self, before: Timestamp) -> Result<(), StoreError> {
+        let db = self.link().await?;
+        unless_raced!(worker::forget(&db, before))
+    }
+
+    async fn servers(&self) -> Result<Vec<ServerRow>, StoreError> {
+        server::servers(&self.link().await?).await
+    }
+
+    async fn save_server(&self, row: ServerRow) -> Result<(), StoreError> {
+        let db = self.link().await?;
+        unless_raced!(server::save(&db, &row))
+    }
+
+    async fn delete_servers(&self, before: Timestamp) -> Result<(), StoreError> {
+        let db = self.link().await?;
+        unless_raced!(server::forget(&db, before))
     }
 
     async fn retain(&self, before: Timestamp, limit: usize) -> Result<Retained, StoreError> {
@@ -306,6 +521,10 @@ impl Store for Postgres {
         let retained = unless_raced!(db.transact(retain::retain(&db, self.shard, before, limit)))?;
         unless_raced!(db.transact(depth::forget(&db)))?;
         Ok(retained)
+    }
+
+    fn is_shared(&self) -> bool {
+        true
     }
 
     fn shared_by(&self, n_servers: usize) {
@@ -321,11 +540,17 @@ impl Store for Postgres {
     }
 }
 
-fn guard(what: impl FnOnce() -> Subject, expected: u64, found: u64) -> Result<(), StoreError> {
-    if expected == found { Ok(()) } else { Err(StoreError::Conflict { what: what(), expected, found }) }
+fn guard<N>(what: impl FnOnce() -> Subject, expected: N, found: N) -> Result<(), StoreError>
+where
+    N: PartialEq + Into<u64>,
+{
+    if expected == found {
+        return Ok(());
+    }
+    Err(StoreError::Conflict { what: what(), expected: expected.into(), found: found.into() })
 }
 
-/// What time asks for, oldest first.
+/// Due runs, jobs and schedules, oldest first.
 async fn wakes<I: Id>(
     db: &Link,
     sql: &'static str,
@@ -335,7 +560,7 @@ async fn wakes<I: Id>(
     let rows = db.ask(sql, &cells![now.0, bound(limit)]).await?;
     let wake = |row| {
         let mut columns = Columns::of(row);
-        Ok(Wake { at: columns.time()?, id: columns.id()? })
+        Ok(Wake { at: columns.time()?, id: columns.id()?, project: columns.project()? })
     };
     rows.iter().map(wake).collect()
 }

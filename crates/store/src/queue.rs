@@ -1,4 +1,4 @@
-//! Queues: settings somebody made, and how full they are.
+//! Queues: their settings and their depth.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use windlass_engine::time::Timestamp;
 
 use crate::job::{HeldRow, JobStatus};
 
-/// What somebody set for a queue. A queue without settings is not paused.
+/// Settings of a queue. A queue without settings is not paused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueSettings {
     pub name: String,
@@ -17,17 +17,17 @@ pub struct QueueSettings {
     pub updated_at: Timestamp,
 }
 
-/// What holds a queue back; nothing unless somebody said so.
+/// Limits of a queue; none by default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct QueueLimits {
-    /// Jobs of the queue that somebody may have at once.
+    /// Jobs of the queue that workers may hold at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
     /// How often one is handed out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Jobs with the same limit key that somebody may have at once.
+    /// Jobs with the same limit key that workers may hold at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_concurrency: Option<u32>,
     /// How often one with the same limit key is handed out.
@@ -58,14 +58,14 @@ pub struct Spent {
     pub full_at: Timestamp,
 }
 
-/// What counts against the limits of a queue, all of one moment or, of what is here twice, the later.
+/// Consumption of the limits of a queue, all of one moment; a repeated entry takes the later value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Held {
     /// How often jobs of it were handed out by servers that share it: everything up to this turn is here.
     pub turns: u64,
     /// Jobs that workers have, in no order.
     pub jobs: Vec<HeldRow>,
-    /// What is used up of its rates.
+    /// Consumption of its rates.
     pub spent: Vec<Spent>,
 }
 

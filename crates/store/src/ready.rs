@@ -1,16 +1,17 @@
-//! Questions about jobs that can be claimed, and what workers have of a queue already.
+//! Queries of claimable jobs, and of the jobs that workers hold of a queue.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use windlass_engine::counter::Revision;
 use windlass_engine::id::JobId;
 use windlass_engine::time::Timestamp;
 
 use crate::job::{JobRow, due_at};
 
-/// Who asks for work.
+/// The source of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReadyQuery {
     /// A job matches by its queue, or by its name as a service.
@@ -69,7 +70,7 @@ pub struct KeyQuery {
     pub service: Option<String>,
     /// Keys that are not asked about.
     pub except: HashSet<Arc<str>>,
-    /// Jobs that are not asked about: somebody is being given them.
+    /// Jobs to leave out: a claim is getting them.
     pub taken: HashSet<JobId>,
     /// Among keys of one priority, begins after this one and goes around.
     pub after: Option<Arc<str>>,
@@ -78,7 +79,7 @@ pub struct KeyQuery {
     pub limit: usize,
 }
 
-/// What there is, higher priorities first.
+/// Claimable jobs, higher priorities first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct KeyRows {
     pub turns: Vec<KeyTurn>,
@@ -101,12 +102,12 @@ pub struct KeyTurn {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldRow {
     pub job: JobId,
-    pub rev: u64,
+    pub rev: Revision,
     pub limit_key: String,
 }
 
 impl JobRow {
-    /// Whether it can be claimed by whoever asks; a paused queue aside.
+    /// Whether the claim may have it; a paused queue aside.
     pub fn is_ready(&self, query: &ReadyQuery) -> bool {
         let spec = &self.job.spec;
         let is_due = due_at(&self.job).is_some_and(|due| due <= query.now);

@@ -1,6 +1,6 @@
 //! Runs as they are stored: a journal, and a row that says where the run stands.
 //!
-//! The row has two halves. What a run comes from never changes and is written once; where it stands is written with
+//! The row has two halves. The origin of a run never changes and is written once; its projection is written with
 //! every entry of the journal. Neither grows with the run.
 
 use std::collections::BTreeMap;
@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use windlass_engine::counter::Epoch;
 use windlass_engine::event::{Parent, RunFault};
 use windlass_engine::id::{FlowId, RunId, ScheduleId, ServerId, VersionId};
 use windlass_engine::journal::Entry;
 use windlass_engine::path::NodePath;
+use windlass_engine::project::Project;
 use windlass_engine::run::Totals;
 use windlass_engine::time::Timestamp;
 
@@ -22,9 +24,9 @@ use crate::page::Part;
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
     Pending,
-    /// Somebody works on it.
+    /// A call is granted.
     Running,
-    /// Nobody works on it: a timer, a signal, an approval, a retry, a report, money.
+    /// No call is granted: a timer, a signal, an approval, a retry, a report, money.
     Waiting,
     Paused,
     Canceling,
@@ -82,10 +84,10 @@ impl RunStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Owner {
     pub server: ServerId,
-    pub epoch: u64,
+    pub epoch: Epoch,
 }
 
-/// What a run comes from. Never changes.
+/// The origin of a run. Never changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Origin {
     pub flow: FlowId,
@@ -103,14 +105,14 @@ pub struct Origin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     pub id: String,
-    /// Of the body in its canonical form: tells a repetition from another request under the same id.
+    /// A digest of the canonical body: tells a repetition from another request under the same id.
     pub digest: String,
 }
 
 impl Request {
-    /// The request of this id for what `body` asks.
+    /// The request of this id with this body.
     pub fn new(id: impl Into<String>, body: &Value) -> Self {
-        // FNV-1a: it need not withstand anybody, since whoever chose the id can only mislead themselves.
+        // FNV-1a: a client that picks colliding bodies affects only its own request ids.
         let bytes = body.to_string().into_bytes();
         let start = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
         let fold =
@@ -122,7 +124,7 @@ impl Request {
 
 /// Where a run stands after an entry of its journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct RunProjection {
     pub status: RunStatus,
     pub round: u32,
     /// The node that was entered last.
@@ -132,10 +134,10 @@ pub struct Standing {
     pub step_count: u64,
     /// When it has to be looked at again by itself; never set once it has ended.
     pub wake_at: Option<Timestamp>,
-    /// Who watches its calls; never set while nobody but jobs and child runs works on it.
+    /// The server that watches its calls; never set while only jobs and child runs work on it.
     pub owner: Option<Owner>,
     pub cost: Totals,
-    /// What its account must have before any of its calls that wait for money can go; `None` = none of them waits.
+    /// The balance that its account needs before any call that waits for money can go; `None` = none of them waits.
     pub needs: Option<i64>,
     pub error: Option<RunFault>,
     /// The shared state and the result, once it has ended.
@@ -148,11 +150,12 @@ pub struct Standing {
 /// A run as it is listed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRow {
+    pub project: Project,
     pub id: RunId,
     /// Entries in its journal.
     pub len: u64,
     pub origin: Origin,
-    pub standing: Standing,
+    pub standing: RunProjection,
 }
 
 /// Names one run.
@@ -168,9 +171,9 @@ pub enum RunRef {
 pub struct RunQuery {
     /// Empty = any.
     pub statuses: Vec<RunStatus>,
-    /// Of the running ones, those that a server makes calls for, or those that only jobs and child runs work on.
+    /// Running runs: those with calls of a server, or those with only jobs and child runs.
     pub is_owned: Option<bool>,
-    /// Of the waiting ones, those that have entered a node in this round, or those that have not.
+    /// Waiting runs: those that have entered a node in this round, or those that have not.
     pub has_entered: Option<bool>,
     pub flow: Option<FlowId>,
     pub version: Option<VersionId>,
@@ -183,7 +186,7 @@ pub struct RunQuery {
     pub since: Option<Timestamp>,
     /// Created before.
     pub until: Option<Timestamp>,
-    /// In the id, the request id, a label's value or the error, whatever its case.
+    /// In the id, the request id, a label's value or the error, ignoring case.
     pub text: Option<String>,
     pub part: Part,
 }
@@ -230,13 +233,13 @@ pub(crate) fn has_label(labels: &BTreeMap<String, String>, asked: Option<&(Strin
 /// Which part of a journal is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Since {
-    /// The newest snapshot and what came after it: what it takes to load a run.
+    /// The newest snapshot and the entries after it: enough to load a run.
     Snapshot,
-    /// What came after so many entries, without a snapshot: 0 = everything.
+    /// Entries after so many, without a snapshot: 0 = everything.
     Entry(u64),
 }
 
-/// The state after `seq` entries, in whatever form whoever wrote it chose.
+/// The state after `seq` entries, in the form that its writer chose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub seq: u64,
@@ -250,11 +253,12 @@ pub struct Journal {
     pub entries: Vec<(u64, Entry)>,
 }
 
-/// Something that has to be looked at, and since when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A run, job or schedule that is due, and since when.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wake<I> {
     pub at: Timestamp,
     pub id: I,
+    pub project: Project,
 }
 
 #[cfg(test)]
@@ -268,7 +272,7 @@ mod tests {
         let request = Request::new("r", &json!({"a": 1, "b": 2}));
         assert_eq!(request, Request::new("r", &json!({"b": 2, "a": 1})));
         assert_ne!(request, Request::new("r", &json!({"a": 1, "b": 3})));
-        // What is stored must mean the same in every release.
+        // Stored digests must mean the same in every version.
         assert_eq!(Request::new("r", &json!("a")).digest, "a68c4db0ee8b5822836dbc790667a42a");
         assert_eq!(Request::new("r", &json!(null)).digest, Request::new("s", &json!(null)).digest);
     }

@@ -1,17 +1,19 @@
-//! Schedules as they are stored, and what they have started.
+//! Stored schedules, and their starts.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use windlass_engine::counter::Revision;
 use windlass_engine::id::{JobId, RunId, ScheduleId};
+use windlass_engine::project::Project;
 use windlass_engine::schedule::{Firing, Progress, Schedule};
 use windlass_engine::time::Timestamp;
 
-/// A schedule, what it starts and how far it has got.
+/// A schedule, its target and its progress.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleRow {
     pub schedule: Schedule,
     pub name: String,
-    /// What it starts, as whoever saved it wrote it. The store does not look into it.
+    /// Its target, as the client saved it. The store does not look into it.
     pub target: Value,
     pub progress: Progress,
     /// When to ask it again; `None` = never.
@@ -22,13 +24,13 @@ pub struct ScheduleRow {
     pub updated_at: Timestamp,
 }
 
-/// What became of the slots of a schedule so far.
+/// Outcomes of the slots of a schedule so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct History {
-    /// Firings that started something, also those that somebody asked for.
+    /// Firings that started something, triggered ones included.
     pub n_fired: u64,
-    /// Slots that passed without starting anything, for whatever reason.
+    /// Slots that passed without a start, for any reason.
     pub n_passed: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<FiringRow>,
@@ -52,20 +54,21 @@ impl ScheduleRow {
     }
 }
 
-/// A schedule with what its rule has to know.
+/// A schedule with the facts that its rule needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scheduled {
+    pub project: Project,
     /// From 1; goes up with every change.
-    pub rev: u64,
+    pub rev: Revision,
     pub row: ScheduleRow,
-    /// What it started and has not ended, oldest first; at most [`RUNNING_MAX`] of it.
+    /// Its open starts, oldest first; at most [`RUNNING_MAX`].
     pub running: Vec<Started>,
 }
 
-/// What is listed of what a schedule has running: more would be a flood, and is cancelled a part at a time.
+/// Open starts that are listed: more would be a flood, and are canceled a part at a time.
 pub const RUNNING_MAX: usize = 1_000;
 
-/// What a firing started.
+/// The start of a firing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Started {

@@ -5,7 +5,7 @@ use windlass_engine::time::Timestamp;
 
 use crate::run::Owner;
 
-/// A server and when it was last heard of. Saving it with an epoch older than what is there is a conflict.
+/// A server and its last heartbeat. Saving it with an epoch older than the stored one is a conflict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerRow {
     pub owner: Owner,

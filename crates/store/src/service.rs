@@ -1,4 +1,4 @@
-//! What somebody set for a service: the name of something workers can do.
+//! Settings of a service: the name of something workers can do.
 
 use serde::{Deserialize, Serialize};
 use windlass_engine::time::Timestamp;
@@ -11,11 +11,11 @@ pub struct ServiceRow {
     pub updated_at: Timestamp,
 }
 
-/// What can be set. Runs are given it at their start.
+/// The settings. Runs are given them at their start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ServiceSettings {
-    /// How often suspended calls are asked again where nobody else says; `None` = when they are reported, and after
+    /// The default recheck interval of suspended calls; `None` = when they are reported, and after
     /// temporary faults as the engine does it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recheck_ms: Option<u64>,

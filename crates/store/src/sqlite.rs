@@ -1,47 +1,41 @@
-//! One file on a disk: the store of a single server.
+//! SQLite backend: one file, for a single server. One thread writes in groups (`writer`), a few threads read
+//! (`readers`). Every noun has a module with its statements beside the functions that bind them.
 //!
-//! One thread writes, in groups (`writer`); a few read (`readers`). Every noun has a module with its statements
-//! beside the functions that bind them. Two levels of durability: `strict` makes every group durable before anybody
-//! is answered (`synchronous = FULL`: one sync of the log per group); `fast` leaves that to the system
-//! (`synchronous = NORMAL`: the log is synced before it is moved into the file), and may lose the last moments when
-//! the power fails, though never when only the process dies, and never what makes the file whole. A sync is
-//! `fdatasync`, as set in `.cargo/config.toml`; compiled without, it is `fsync`, which promises as much and costs
-//! more.
+//! There are two levels of durability. `strict` syncs the write-ahead log once per group before the writer answers
+//! (`synchronous = FULL`). `fast` syncs it only before a checkpoint (`synchronous = NORMAL`): a power failure may lose
+//! the last commits, a crash of the process loses none, and the file stays intact in both cases. A sync is
+//! `fdatasync`, as set in `.cargo/config.toml`; without that flag it is `fsync`, which promises the same and costs more.
 
 mod column;
-mod desk;
-mod inbox;
+mod error;
 mod list;
 mod lock;
+mod oneshot;
 mod readers;
 mod schema;
 mod shorthand;
-mod ticket;
-mod trouble;
+mod work_queue;
 mod writer;
+mod writer_cache;
 
 mod flow;
 mod journal;
 mod run;
 
 mod attempt;
+mod dead_letter;
 mod depth;
 mod job;
-mod letter;
 mod queue;
 
 mod account;
-mod book;
-mod filing;
+mod account_batch;
 mod ledger;
 mod outbox;
-mod purse;
 mod schedule;
-mod sheet;
-mod slip;
 
+mod audit;
 mod log;
-mod record;
 mod server;
 mod service;
 mod worker;
@@ -58,46 +52,54 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
-use windlass_engine::id::{CommandId, FlowId, JobId, RunId};
+use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use crate::account::{LedgerQuery, LedgerRow};
+use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
+use crate::audit::{AuditQuery, AuditRow};
 use crate::commit::{Commit, Committed};
 pub use crate::durability::Durability;
 use crate::error::{StoreError, Subject};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
-use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, ReadyQuery};
-use crate::outbox::{Message, Party};
+use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
+use crate::log::{LogRow, LogsOf};
+use crate::outbox::{Message, Party, Undelivered};
 use crate::page::Page;
-use crate::record::{Record, RecordQuery, Records};
+use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
+use crate::schedule::Scheduled;
+use crate::server::ServerRow;
+use crate::service::ServiceRow;
 use crate::store::{Due, Retained, Store};
+use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
-use column::{Columns, Id, bound};
-use desk::Desk;
-use lock::Lock;
+use column::{SqliteColumns, SqliteId, bound};
+use lock::FileLock;
 use readers::Readers;
-use writer::Writer;
+use writer::SqliteWriter;
+use writer_cache::WriterCache;
 
 /// A store in one file.
 #[derive(Debug)]
 pub struct Sqlite {
-    // In the order in which they have to go: the writer is the last to leave the file, so that it tidies up.
+    // Dropped in this order: the writer closes the file last, and SQLite then removes the write-ahead log.
     readers: Readers,
-    writer: Writer,
-    _lock: Lock,
-    _temporary: Option<Temporary>,
+    writer: SqliteWriter,
+    is_shared: bool,
+    _lock: FileLock,
+    _temporary: Option<TempDirectory>,
 }
 
 impl Sqlite {
-    /// Opens the file, or makes it, and brings its tables up to date. Nobody else may have it open. A file that a copy
-    /// has not been brought to its end in is refused.
+    /// Opens or creates the file and applies the missing migrations. It refuses a file that another process has open, and
+    /// a file with an unfinished copy.
     pub fn open(path: impl AsRef<Path>, durability: Durability) -> Result<Sqlite, StoreError> {
         Self::open_checked(path.as_ref(), durability, schema::check_finished)
     }
 
-    /// Opens it even if a copy into it has not come to its end.
+    /// Opens the file even if a copy into it is unfinished.
     #[cfg(feature = "postgres")]
     pub(crate) fn open_unfinished(path: &Path, durability: Durability) -> Result<Sqlite, StoreError> {
         Self::open_checked(path, durability, |_| Ok(()))
@@ -110,33 +112,38 @@ impl Sqlite {
     ) -> Result<Sqlite, StoreError> {
         // The same file under another name is the same store.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let lock = Lock::take(&path)?;
+        let lock = FileLock::take(&path)?;
         let mut db = Connection::open(&path)?;
         schema::prepare_writer(&db, durability)?;
         schema::migrate(&mut db)?;
         check(&db)?;
-        let writer = Writer::start(db)?;
+        let writer = SqliteWriter::start(db)?;
         let readers = Readers::start(&path)?;
-        Ok(Sqlite { readers, writer, _lock: lock, _temporary: None })
+        Ok(Sqlite { readers, writer, is_shared: false, _lock: lock, _temporary: None })
     }
 
-    /// Opens a store that is deleted when it is dropped: for tests and trials.
+    /// Opens a store that is deleted on drop: for tests and trials.
     pub fn temporary(durability: Durability) -> Result<Sqlite, StoreError> {
-        let temporary = Temporary::make().map_err(|error| StoreError::Unavailable(Box::new(error)))?;
+        let temporary = TempDirectory::make().map_err(StoreError::unavailable)?;
         let store = Sqlite::open(temporary.0.join("store.db"), durability)?;
         Ok(Sqlite { _temporary: Some(temporary), ..store })
     }
 
-    /// Lets the file grow to so many pages of 4 KiB and no further, until it is opened again. What does not fit is
-    /// refused like on a full disk.
+    /// The same store for several servers of this process.
+    pub fn shared(self) -> Sqlite {
+        Sqlite { is_shared: true, ..self }
+    }
+
+    /// Limits the file to this many pages of 4 KiB until it is opened again. A commit that does not fit fails as on a full
+    /// disk.
     pub async fn limit_pages(&self, pages: u32) -> Result<(), StoreError> {
-        let limit =
-            move |desk: &Desk| desk.pragma_update(None, "max_page_count", pages).map_err(StoreError::from);
+        let limit = move |cache: &WriterCache| {
+            cache.db().pragma_update(None, "max_page_count", pages).map_err(StoreError::from)
+        };
         self.writer.write(limit)?.await
     }
 
-    /// Transactions that were made durable since it was opened: each is one sync of the disk, however many commits
-    /// it holds.
+    /// Transactions since the store was opened. Each costs one sync of the disk, however many commits it holds.
     pub fn n_transactions(&self) -> u64 {
         self.writer.n_transactions()
     }
@@ -158,58 +165,77 @@ impl AsRef<dyn Store> for Sqlite {
 
 #[async_trait]
 impl Store for Sqlite {
-    async fn publish(&self, publication: Publication) -> Result<Published, StoreError> {
+    async fn publish(&self, project: &Project, publication: Publication) -> Result<Published, StoreError> {
+        let project = project.clone();
         let readable = Readable::of(&publication);
-        self.writer.write(move |desk| flow::publish(desk, &publication, &readable))?.await
+        self.writer.write(move |cache| flow::publish(cache.db(), &project, &publication, &readable))?.await
     }
 
-    async fn flows(&self, query: FlowQuery) -> Result<Page<FlowRow>, StoreError> {
-        self.read(move |db| flow::flows(db, &query)).await
+    async fn flows(&self, project: &Project, query: FlowQuery) -> Result<Page<FlowRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| flow::flows(db, &project, &query)).await
     }
 
-    async fn version(&self, version: VersionRef) -> Result<Option<VersionRow>, StoreError> {
-        self.read(move |db| flow::version(db, version)).await
+    async fn version(
+        &self,
+        project: &Project,
+        version: VersionRef,
+    ) -> Result<Option<VersionRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| flow::version(db, &project, version)).await
     }
 
-    async fn versions(&self, flow: FlowId) -> Result<Vec<VersionRow>, StoreError> {
-        self.read(move |db| flow::versions(db, flow)).await
+    async fn versions(&self, project: &Project, flow: FlowId) -> Result<Vec<VersionRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| flow::versions(db, &project, flow)).await
     }
 
     async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
         let n = commits.len();
-        // Held until all are answered, so that whoever made them takes them apart, and not the one thread that writes.
-        let drafts: Vec<Arc<commit::Draft>> =
-            commits.into_iter().map(|commit| Arc::new(commit::Draft::of(commit))).collect();
-        let works = drafts.iter().cloned().map(|draft| move |desk: &Desk| commit::commit(desk, &draft));
-        let tickets = match self.writer.write_all(works) {
-            Ok(tickets) => tickets,
+        // The caller's reference is dropped last, so that the caller's thread frees the memory and not the writer.
+        let prepared: Vec<Arc<commit::PreparedCommit>> =
+            commits.into_iter().map(|commit| Arc::new(commit::PreparedCommit::of(commit))).collect();
+        let works =
+            prepared.iter().cloned().map(|draft| move |cache: &WriterCache| commit::commit(cache, &draft));
+        let receivers = match self.writer.write_all(works) {
+            Ok(receivers) => receivers,
             Err(error) => {
                 let told = error.to_string();
-                let again = || StoreError::Unavailable(told.clone().into());
+                let again = || StoreError::unavailable(told.clone());
                 return std::iter::repeat_with(|| Err(again())).take(n).collect();
             }
         };
         let mut answers = Vec::with_capacity(n);
-        for ticket in tickets {
-            answers.push(ticket.await);
+        for receiver in receivers {
+            answers.push(receiver.await);
         }
         answers
     }
 
-    async fn command(&self, command: CommandId) -> Result<Option<Committed>, StoreError> {
-        self.read(move |db| commit::command(db, command)).await
+    async fn command(&self, project: &Project, command: CommandId) -> Result<Option<Committed>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| commit::command(db, &project, command)).await
     }
 
-    async fn journal(&self, run: RunId, since: Since, limit: usize) -> Result<Journal, StoreError> {
-        self.read(move |db| journal::journal(db, run, since, limit)).await
+    async fn journal(
+        &self,
+        project: &Project,
+        run: RunId,
+        since: Since,
+        limit: usize,
+    ) -> Result<Journal, StoreError> {
+        let project = project.clone();
+        self.read(move |db| journal::journal(db, &project, run, since, limit)).await
     }
 
-    async fn run(&self, run: RunRef) -> Result<Option<RunRow>, StoreError> {
-        self.read(move |db| run::run(db, &run)).await
+    async fn run(&self, project: &Project, run: RunRef) -> Result<Option<RunRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| run::run(db, &project, &run)).await
     }
 
-    async fn runs(&self, query: RunQuery) -> Result<Page<RunRow>, StoreError> {
-        self.read(move |db| run::runs(db, &query)).await
+    async fn runs(&self, project: &Project, query: RunQuery) -> Result<Page<RunRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| run::runs(db, &project, &query)).await
     }
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
@@ -230,57 +256,257 @@ impl Store for Sqlite {
         self.read(move |db| run::orphans(db, now, dead_after_ms, after, limit)).await
     }
 
-    async fn job(&self, job: JobId) -> Result<Option<JobRow>, StoreError> {
-        self.read(move |db| job::job(db, job)).await
+    async fn job(&self, project: &Project, job: JobId) -> Result<Option<JobRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| job::job(db, &project, job)).await
     }
 
-    async fn jobs(&self, query: JobQuery) -> Result<Page<JobRow>, StoreError> {
-        self.read(move |db| job::jobs(db, &query)).await
+    async fn jobs(&self, project: &Project, query: JobQuery) -> Result<Page<JobRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| job::jobs(db, &project, &query)).await
     }
 
-    async fn attempts(&self, job: JobId, after: u32, limit: usize) -> Result<Vec<Attempt>, StoreError> {
-        self.read(move |db| attempt::after(db, job, after, limit)).await
+    async fn attempts(
+        &self,
+        project: &Project,
+        job: JobId,
+        after: u32,
+        limit: usize,
+    ) -> Result<Vec<Attempt>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| attempt::after(db, &project, job, after, limit)).await
     }
 
-    async fn ready(&self, query: ReadyQuery) -> Result<Vec<JobRow>, StoreError> {
-        self.read(move |db| job::ready(db, &query)).await
+    async fn ready(&self, project: &Project, query: ReadyQuery) -> Result<Vec<JobRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| job::ready(db, &project, &query)).await
     }
 
-    async fn ready_by_key(&self, query: KeyQuery) -> Result<KeyRows, StoreError> {
-        self.read(move |db| job::ready_by_key(db, &query)).await
+    async fn ready_places(
+        &self,
+        project: &Project,
+        query: ReadyQuery,
+    ) -> Result<Vec<ReadyPlace>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| job::ready_places(db, &project, &query)).await
     }
 
-    async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {
+    async fn ready_by_key(&self, project: &Project, query: KeyQuery) -> Result<KeyRows, StoreError> {
+        let project = project.clone();
+        self.read(move |db| job::ready_by_key(db, &project, &query)).await
+    }
+
+    async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Undelivered>, StoreError> {
         self.read(move |db| outbox::undelivered(db, now, limit)).await
     }
 
-    async fn outbox_to(&self, to: Party) -> Result<Vec<Message>, StoreError> {
-        self.read(move |db| outbox::to(db, &to)).await
+    async fn outbox_to(&self, project: &Project, to: Party) -> Result<Vec<Message>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| outbox::to(db, &project, &to)).await
     }
 
-    async fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
-        self.read(move |db| ledger::ledger(db, &query)).await
+    async fn ledger(&self, project: &Project, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| ledger::ledger(db, &project, &query)).await
     }
 
-    async fn save(&self, record: Record) -> Result<(), StoreError> {
-        self.writer.write(move |desk| record::save(desk, &record))?.await
+    async fn open_account(
+        &self,
+        project: &Project,
+        id: &str,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let project = project.clone();
+        let id = id.to_owned();
+        let name = name.to_owned();
+        self.writer.write(move |cache| account::open(cache.db(), &project, &id, &name, now))?.await
     }
 
-    async fn records(&self, query: RecordQuery) -> Result<Records, StoreError> {
-        self.read(move |db| record::records(db, &query)).await
+    async fn account(&self, project: &Project, id: &str) -> Result<Option<AccountRow>, StoreError> {
+        let project = project.clone();
+        let id = id.to_owned();
+        self.read(move |db| account::accounts(db, &project, Some(&id)).map(|rows| rows.into_iter().next()))
+            .await
+    }
+
+    async fn accounts(&self, project: &Project) -> Result<Vec<AccountRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| account::accounts(db, &project, None)).await
+    }
+
+    async fn accounts_after(
+        &self,
+        project: &Project,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Vec<AccountRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| account::accounts_after(db, &project, after.as_deref(), limit)).await
+    }
+
+    async fn accounts_in_need(
+        &self,
+        project: &Project,
+        account: Option<String>,
+    ) -> Result<Vec<AccountRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| account::accounts_in_need(db, &project, account.as_deref())).await
+    }
+
+    async fn in_need(
+        &self,
+        project: &Project,
+        account: String,
+        within: i64,
+        limit: usize,
+    ) -> Result<Vec<InNeed>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| account::in_need(db, &project, &account, within, limit)).await
+    }
+
+    async fn prices(&self, project: &Project) -> Result<Vec<PriceRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| account::prices(db, &project)).await
+    }
+
+    async fn set_price(&self, project: &Project, row: PriceRow) -> Result<(), StoreError> {
+        let project = project.clone();
+        self.writer.write(move |cache| account::set_price(cache.db(), &project, &row))?.await
+    }
+
+    async fn delete_price(&self, project: &Project, service: &str) -> Result<(), StoreError> {
+        let project = project.clone();
+        let service = service.to_owned();
+        self.writer.write(move |cache| account::delete_price(cache.db(), &project, &service))?.await
+    }
+
+    async fn services(&self, project: &Project) -> Result<Vec<ServiceRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| service::services(db, &project)).await
+    }
+
+    async fn save_service(&self, project: &Project, row: ServiceRow) -> Result<(), StoreError> {
+        let project = project.clone();
+        self.writer.write(move |cache| service::save(cache.db(), &project, &row))?.await
+    }
+
+    async fn queues(&self, project: &Project, now: Timestamp) -> Result<Vec<QueueDepth>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| queue::depths(db, &project, now)).await
+    }
+
+    async fn save_queue(&self, project: &Project, settings: QueueSettings) -> Result<(), StoreError> {
+        let project = project.clone();
+        self.writer.write(move |cache| queue::save(cache.db(), &project, &settings))?.await
+    }
+
+    async fn held(&self, project: &Project, queue: String) -> Result<Held, StoreError> {
+        let project = project.clone();
+        self.read(move |db| queue::held(db, &project, &queue)).await
+    }
+
+    async fn spent(&self, project: &Project) -> Result<Vec<Spent>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| queue::spent(db, &project)).await
+    }
+
+    async fn save_spent(
+        &self,
+        project: &Project,
+        spent: Vec<Spent>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let project = project.clone();
+        self.writer.write(move |cache| queue::spend(cache.db(), &project, &spent, now))?.await
+    }
+
+    async fn dead_letter_groups(
+        &self,
+        project: &Project,
+        queue: String,
+    ) -> Result<Vec<LetterGroup>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| dead_letter::groups(db, &project, &queue)).await
+    }
+
+    async fn schedules(
+        &self,
+        project: &Project,
+        id: Option<ScheduleId>,
+    ) -> Result<Vec<Scheduled>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| schedule::schedules(db, &project, id)).await
+    }
+
+    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(u64, AuditRow)>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| audit::audit(db, &project, &query)).await
+    }
+
+    async fn logs(&self, project: &Project, run: RunId, of: LogsOf) -> Result<Vec<LogRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| log::logs(db, &project, run, of)).await
+    }
+
+    async fn workers(&self, project: &Project, query: WorkerQuery) -> Result<Vec<WorkerRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| worker::workers(db, &project, &query)).await
+    }
+
+    async fn save_worker(&self, project: &Project, row: WorkerRow) -> Result<(), StoreError> {
+        let project = project.clone();
+        self.writer.write(move |cache| worker::save(cache.db(), &project, &row))?.await
+    }
+
+    async fn beat_worker(&self, project: &Project, beat: WorkerBeat) -> Result<(), StoreError> {
+        let project = project.clone();
+        self.writer.write(move |cache| worker::beat(cache.db(), &project, &beat))?.await
+    }
+
+    async fn drain_worker(&self, project: &Project, id: &str, is_draining: bool) -> Result<(), StoreError> {
+        let project = project.clone();
+        let id = id.to_owned();
+        self.writer.write(move |cache| worker::drain(cache.db(), &project, &id, is_draining))?.await
+    }
+
+    async fn delete_workers(&self, before: Timestamp) -> Result<(), StoreError> {
+        self.writer.write(move |cache| worker::forget(cache.db(), before))?.await
+    }
+
+    async fn servers(&self) -> Result<Vec<ServerRow>, StoreError> {
+        self.read(server::servers).await
+    }
+
+    async fn save_server(&self, row: ServerRow) -> Result<(), StoreError> {
+        self.writer.write(move |cache| server::save(cache.db(), &row))?.await
+    }
+
+    async fn delete_servers(&self, before: Timestamp) -> Result<(), StoreError> {
+        self.writer.write(move |cache| server::forget(cache.db(), before))?.await
+    }
+
+    fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     async fn retain(&self, before: Timestamp, limit: usize) -> Result<Retained, StoreError> {
-        self.writer.write(move |desk| retain::retain(desk, before, limit))?.await
+        self.writer.write(move |cache| retain::retain(cache, before, limit))?.await
     }
 }
 
-fn guard(what: impl FnOnce() -> Subject, expected: u64, found: u64) -> Result<(), StoreError> {
-    if expected == found { Ok(()) } else { Err(StoreError::Conflict { what: what(), expected, found }) }
+fn guard<N>(what: impl FnOnce() -> Subject, expected: N, found: N) -> Result<(), StoreError>
+where
+    N: PartialEq + Into<u64>,
+{
+    if expected == found {
+        return Ok(());
+    }
+    Err(StoreError::Conflict { what: what(), expected: expected.into(), found: found.into() })
 }
 
-/// What time asks for, oldest first.
-fn wakes<I: Id>(
+/// Due rows, oldest first.
+fn wakes<I: SqliteId>(
     db: &Connection,
     sql: &str,
     now: Timestamp,
@@ -288,25 +514,25 @@ fn wakes<I: Id>(
 ) -> Result<Vec<Wake<I>>, StoreError> {
     let mut statement = db.prepare_cached(sql)?;
     let wakes = statement.query_map(params![now.0, bound(limit)], |row| {
-        let mut columns = Columns::of(row);
-        Ok(Wake { at: columns.time()?, id: columns.id()? })
+        let mut columns = SqliteColumns::of(row);
+        Ok(Wake { at: columns.time()?, id: columns.id()?, project: columns.project()? })
     })?;
     Ok(wakes.collect::<rusqlite::Result<_>>()?)
 }
 
-/// A directory that is deleted with everything in it.
+/// A temporary directory, deleted on drop with its contents.
 #[derive(Debug)]
-pub(crate) struct Temporary(pub(crate) PathBuf);
+pub(crate) struct TempDirectory(pub(crate) PathBuf);
 
-impl Temporary {
+impl TempDirectory {
     pub(crate) fn make() -> std::io::Result<Self> {
         static MADE: AtomicU64 = AtomicU64::new(0);
         loop {
             let name = format!("windlass-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
             let path = std::env::temp_dir().join(name);
             match fs::create_dir(&path) {
-                Ok(()) => return Ok(Temporary(path)),
-                // Left behind by a process of the same number.
+                Ok(()) => return Ok(TempDirectory(path)),
+                // A process with the same id left it behind.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -314,9 +540,9 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TempDirectory {
     fn drop(&mut self) {
-        // What cannot be deleted is left to whoever tidies such places.
+        // The system cleans its temporary directory, so a failure here needs no report.
         drop(fs::remove_dir_all(&self.0));
     }
 }

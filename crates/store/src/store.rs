@@ -1,28 +1,29 @@
-//! The trait that every backend implements, and typed questions built on it.
+//! The trait that every backend implements: one verb per question and per row.
 
 use async_trait::async_trait;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
+use crate::audit::{AuditQuery, AuditRow};
 use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRef, FlowRow, Publication, Published, VersionRef, VersionRow};
 use crate::hint::Hints;
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
-use crate::outbox::{Message, Party};
+use crate::outbox::{Message, Party, Undelivered};
 use crate::page::Page;
-use crate::queue::{Held, QueueDepth, Spent};
-use crate::record::{AuditQuery, AuditRow, Record, RecordQuery, Records};
+use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::ServiceRow;
-use crate::worker::{WorkerQuery, WorkerRow};
+use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
-/// What time asks for.
+/// Runs, jobs and schedules whose time has come.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Due {
     /// Open runs whose wake-up has come.
@@ -40,43 +41,51 @@ pub struct Retained {
     pub n_commands: usize,
 }
 
-/// Everything that is remembered.
+/// All that servers remember. A verb with a project reads and writes rows of that project only: an id of another project
+/// is unknown to it. Verbs without one serve the whole store, and their rows name the project.
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Publishes a flow, a version, or both, or nothing at all. Names are unique unless the draft says otherwise.
-    async fn publish(&self, publication: Publication) -> Result<Published, StoreError>;
+    async fn publish(&self, project: &Project, publication: Publication) -> Result<Published, StoreError>;
 
     /// Flows that match.
-    async fn flows(&self, query: FlowQuery) -> Result<Page<FlowRow>, StoreError>;
+    async fn flows(&self, project: &Project, query: FlowQuery) -> Result<Page<FlowRow>, StoreError>;
 
     /// One version, with its definition.
-    async fn version(&self, version: VersionRef) -> Result<Option<VersionRow>, StoreError>;
+    async fn version(&self, project: &Project, version: VersionRef)
+    -> Result<Option<VersionRow>, StoreError>;
 
     /// The versions of a flow, newest number first.
-    async fn versions(&self, flow: FlowId) -> Result<Vec<VersionRow>, StoreError>;
+    async fn versions(&self, project: &Project, flow: FlowId) -> Result<Vec<VersionRow>, StoreError>;
 
-    /// Writes each commit wholly or not at all, in order, and answers for each in its place. They share a
-    /// transaction to the disk and nothing else: what one meets does not spoil another.
+    /// Writes each commit wholly or not at all, in order, and answers for each in its place. The commits share a
+    /// transaction and nothing else: a rejected commit does not affect the rest.
     async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>>;
 
-    /// What came of a command, if it was committed: how an unknown outcome is looked up.
-    async fn command(&self, command: CommandId) -> Result<Option<Committed>, StoreError>;
+    /// The outcome of a command, if it was committed: callers use it to look up an unknown outcome.
+    async fn command(&self, project: &Project, command: CommandId) -> Result<Option<Committed>, StoreError>;
 
     /// A part of a run's journal, oldest first, at most `limit` entries; empty if there is no such run.
-    async fn journal(&self, run: RunId, since: Since, limit: usize) -> Result<Journal, StoreError>;
+    async fn journal(
+        &self,
+        project: &Project,
+        run: RunId,
+        since: Since,
+        limit: usize,
+    ) -> Result<Journal, StoreError>;
 
     /// One run.
-    async fn run(&self, run: RunRef) -> Result<Option<RunRow>, StoreError>;
+    async fn run(&self, project: &Project, run: RunRef) -> Result<Option<RunRow>, StoreError>;
 
     /// Runs that match.
-    async fn runs(&self, query: RunQuery) -> Result<Page<RunRow>, StoreError>;
+    async fn runs(&self, project: &Project, query: RunQuery) -> Result<Page<RunRow>, StoreError>;
 
-    /// Open runs, open jobs and schedules whose time has come at `now`, oldest first, at most `limit` of each. A
-    /// `now` that is still to come asks what will: each says when.
+    /// Open runs, open jobs and schedules of all projects whose time has come at `now`, oldest first, at most `limit`
+    /// of each. A `now` in the future asks for those that become due until then.
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError>;
 
-    /// Open runs whose owner has not been heard of for `dead_after_ms`, or never in this epoch; by id, after
-    /// this one.
+    /// Open runs of all projects whose owner has sent no heartbeat for `dead_after_ms`, or none in this epoch; by id,
+    /// after this one.
     async fn orphans(
         &self,
         now: Timestamp,
@@ -86,182 +95,190 @@ pub trait Store: Send + Sync {
     ) -> Result<Vec<RunRow>, StoreError>;
 
     /// One job.
-    async fn job(&self, job: JobId) -> Result<Option<JobRow>, StoreError>;
+    async fn job(&self, project: &Project, job: JobId) -> Result<Option<JobRow>, StoreError>;
 
     /// Jobs that match.
-    async fn jobs(&self, query: JobQuery) -> Result<Page<JobRow>, StoreError>;
+    async fn jobs(&self, project: &Project, query: JobQuery) -> Result<Page<JobRow>, StoreError>;
 
     /// All attempts at a job after this number, oldest first, also those that the job itself has forgotten.
-    async fn attempts(&self, job: JobId, after: u32, limit: usize) -> Result<Vec<Attempt>, StoreError>;
+    async fn attempts(
+        &self,
+        project: &Project,
+        job: JobId,
+        after: u32,
+        limit: usize,
+    ) -> Result<Vec<Attempt>, StoreError>;
 
-    /// Jobs that can be claimed, in the order in which they should be: higher priority first, then the earlier due,
-    /// then the smaller id. Paused queues have none. Nothing is claimed by asking.
-    async fn ready(&self, query: ReadyQuery) -> Result<Vec<JobRow>, StoreError>;
+    /// Jobs that can be claimed, in dispatch order: higher priority first, then the earlier due, then the smaller id.
+    /// Paused queues have none. Reading claims nothing.
+    async fn ready(&self, project: &Project, query: ReadyQuery) -> Result<Vec<JobRow>, StoreError>;
+
+    /// Positions of jobs that can be claimed, without the jobs: the same as [`Store::ready`] otherwise.
+    async fn ready_places(&self, project: &Project, query: ReadyQuery)
+    -> Result<Vec<ReadyPlace>, StoreError>;
 
     /// Jobs of one queue that can be claimed, limit key by limit key. A paused queue has none.
-    async fn ready_by_key(&self, query: KeyQuery) -> Result<KeyRows, StoreError>;
+    async fn ready_by_key(&self, project: &Project, query: KeyQuery) -> Result<KeyRows, StoreError>;
 
-    /// Messages that were not delivered and may be by now, oldest first.
-    async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError>;
+    /// Messages of all projects that were not delivered and may be by now, oldest first.
+    async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Undelivered>, StoreError>;
 
     /// Messages to one receiver that were not delivered, by sender; also those that may not be yet.
-    async fn outbox_to(&self, to: Party) -> Result<Vec<Message>, StoreError>;
+    async fn outbox_to(&self, project: &Project, to: Party) -> Result<Vec<Message>, StoreError>;
 
     /// The ledger of an account.
-    async fn ledger(&self, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError>;
+    async fn ledger(&self, project: &Project, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError>;
 
-    /// Writes one small row.
-    async fn save(&self, record: Record) -> Result<(), StoreError>;
+    /// Opens an account. Opening it again under the same name is a no-op; another name is refused.
+    async fn open_account(
+        &self,
+        project: &Project,
+        id: &str,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
 
-    /// Reads small rows.
-    async fn records(&self, query: RecordQuery) -> Result<Records, StoreError>;
+    /// One account.
+    async fn account(&self, project: &Project, id: &str) -> Result<Option<AccountRow>, StoreError>;
 
-    /// Deletes at most `limit` runs that ended before, at most as many jobs of no run that did, and commands as old,
-    /// with everything that belongs to them. Never the ledger, the audit, dead letters, or a message that was not
-    /// delivered.
+    /// Accounts, by id.
+    async fn accounts(&self, project: &Project) -> Result<Vec<AccountRow>, StoreError>;
+
+    /// Accounts after this one, by id.
+    async fn accounts_after(
+        &self,
+        project: &Project,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Vec<AccountRow>, StoreError>;
+
+    /// Accounts with runs that wait for money, by id; all, or one.
+    async fn accounts_in_need(
+        &self,
+        project: &Project,
+        account: Option<String>,
+    ) -> Result<Vec<AccountRow>, StoreError>;
+
+    /// Runs of an account whose calls wait for at most `within`, oldest first.
+    async fn in_need(
+        &self,
+        project: &Project,
+        account: String,
+        within: i64,
+        limit: usize,
+    ) -> Result<Vec<InNeed>, StoreError>;
+
+    /// Prices, by service.
+    async fn prices(&self, project: &Project) -> Result<Vec<PriceRow>, StoreError>;
+
+    /// Sets the price of a service.
+    async fn set_price(&self, project: &Project, row: PriceRow) -> Result<(), StoreError>;
+
+    /// Deletes the price of a service; a no-op without one.
+    async fn delete_price(&self, project: &Project, service: &str) -> Result<(), StoreError>;
+
+    /// Settings of services, by name.
+    async fn services(&self, project: &Project) -> Result<Vec<ServiceRow>, StoreError>;
+
+    /// Replaces the settings of a service.
+    async fn save_service(&self, project: &Project, row: ServiceRow) -> Result<(), StoreError>;
+
+    /// Queues and their depths, by name; open jobs that can be claimed at `now` count as due.
+    async fn queues(&self, project: &Project, now: Timestamp) -> Result<Vec<QueueDepth>, StoreError>;
+
+    /// Replaces the settings of a queue.
+    async fn save_queue(&self, project: &Project, settings: QueueSettings) -> Result<(), StoreError>;
+
+    /// Jobs and rates that count against the limits of a queue. Its cost grows with the running jobs: servers ask when
+    /// they first apply a limit.
+    async fn held(&self, project: &Project, queue: String) -> Result<Held, StoreError>;
+
+    /// Used rates, by queue and limit key; those that are free again may be missing.
+    async fn spent(&self, project: &Project) -> Result<Vec<Spent>, StoreError>;
+
+    /// Writes used rates: the latest time of each counts. Deletes those that are free again at `now`.
+    async fn save_spent(
+        &self,
+        project: &Project,
+        spent: Vec<Spent>,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// Dead letters of a queue grouped by their error, the largest group first, then the latest; at most
+    /// [`crate::job::GROUPS_MAX`] groups.
+    async fn dead_letter_groups(
+        &self,
+        project: &Project,
+        queue: String,
+    ) -> Result<Vec<LetterGroup>, StoreError>;
+
+    /// Schedules, oldest first; all, or one.
+    async fn schedules(
+        &self,
+        project: &Project,
+        id: Option<ScheduleId>,
+    ) -> Result<Vec<Scheduled>, StoreError>;
+
+    /// Lines of the audit, each with its number: from 1, without gaps.
+    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(u64, AuditRow)>, StoreError>;
+
+    /// Log lines of a run's attempts; at most [`crate::log::LOGS_MAX`].
+    async fn logs(&self, project: &Project, run: RunId, of: LogsOf) -> Result<Vec<LogRow>, StoreError>;
+
+    /// Workers that match, by id.
+    async fn workers(&self, project: &Project, query: WorkerQuery) -> Result<Vec<WorkerRow>, StoreError>;
+
+    /// Registers a worker.
+    async fn save_worker(&self, project: &Project, row: WorkerRow) -> Result<(), StoreError>;
+
+    /// Writes a worker's heartbeat. An unknown worker is refused.
+    async fn beat_worker(&self, project: &Project, beat: WorkerBeat) -> Result<(), StoreError>;
+
+    /// Sets whether a worker drains: heartbeats do not change it, a new registration does. An unknown worker is
+    /// refused.
+    async fn drain_worker(&self, project: &Project, id: &str, is_draining: bool) -> Result<(), StoreError>;
+
+    /// Deletes workers of all projects whose last heartbeat was before, a thousand at most. A worker that comes back
+    /// registers again.
+    async fn delete_workers(&self, before: Timestamp) -> Result<(), StoreError>;
+
+    /// Servers, by id.
+    async fn servers(&self) -> Result<Vec<ServerRow>, StoreError>;
+
+    /// Writes a server's row. A row of a later epoch makes it a conflict.
+    async fn save_server(&self, row: ServerRow) -> Result<(), StoreError>;
+
+    /// Deletes servers whose last heartbeat was before, a thousand at most. The server with the latest epoch stays,
+    /// because the next one counts on from it, and so do servers that own runs.
+    async fn delete_servers(&self, before: Timestamp) -> Result<(), StoreError>;
+
+    /// Deletes at most `limit` runs that ended before, at most as many jobs without a run that did, and commands as old,
+    /// with all rows that belong to them, in all projects. Never the ledger, the audit, dead letters, or a message that
+    /// was not delivered.
     async fn retain(&self, before: Timestamp, limit: usize) -> Result<Retained, StoreError>;
 
-    /// What others have written to the same store, as far as it is heard of, from now on. Only a hint: some of it may
-    /// never be heard. `None` = nobody else can write to it.
+    /// Whether other servers may write to the store, so that a server's memory is not the last word.
+    fn is_shared(&self) -> bool;
+
+    /// Writes of other servers to the same store, as far as they are announced, from now on. Only a hint: some are never
+    /// announced. `None` = no other server can write to it.
     fn hints(&self) -> Option<Hints> {
         None
     }
 
-    /// So many servers write to the store: each does less of it at once, and more of it together.
+    /// So many servers write to the store: each uses fewer connections, with larger groups of commits.
     fn shared_by(&self, _n_servers: usize) {}
 
-    /// The time as everybody who shares the store reads it. `None` = that of whoever asks.
+    /// The time on which all servers of the store agree. `None` = the caller's own clock.
     async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
         Ok(None)
     }
 }
 
-/// A store that answers a question with the rows of another one is not a store.
-fn mixed_up<T>() -> Result<T, StoreError> {
-    Err(StoreError::Corrupt("the rows are not of the kind that was asked for".to_owned()))
-}
-
-macro_rules! typed {
-    ($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) -> $row:ty, $query:expr, $variant:ident) => {
-        $(#[$doc])*
-        pub async fn $name(&self, $($arg: $type),*) -> Result<Vec<$row>, StoreError> {
-            match self.records($query).await? {
-                Records::$variant(rows) => Ok(rows),
-                Records::Servers(_)
-                | Records::Workers(_)
-                | Records::Accounts(_)
-                | Records::InNeed(_)
-                | Records::Prices(_)
-                | Records::Services(_)
-                | Records::Queues(_)
-                | Records::Held(_)
-                | Records::Spent(_)
-                | Records::LetterGroups(_)
-                | Records::Ready(_)
-                | Records::Schedules(_)
-                | Records::Audit(_)
-                | Records::Logs(_) => mixed_up(),
-            }
-        }
-    };
-}
-
-#[allow(
-    unreachable_patterns,
-    reason = "every question has its own answer, and the others are listed for all"
-)]
 impl dyn Store + '_ {
-    typed!(
-        /// Servers, by id.
-        servers() -> ServerRow, RecordQuery::Servers, Servers);
-    typed!(
-        /// Workers that match, by id.
-        workers(query: WorkerQuery) -> WorkerRow, RecordQuery::Workers(query), Workers);
-    typed!(
-        /// Accounts, by id.
-        accounts() -> AccountRow, RecordQuery::Accounts(None), Accounts);
-    typed!(
-        /// Accounts after this one, by id.
-        accounts_after(after: Option<String>, limit: usize) -> AccountRow,
-        RecordQuery::AccountsAfter { after, limit }, Accounts);
-    typed!(
-        /// Accounts with runs that wait for money, by id; all, or one.
-        accounts_in_need(account: Option<String>) -> AccountRow, RecordQuery::AccountsInNeed(account), Accounts);
-    typed!(
-        /// Runs of an account whose calls wait for money and could go with so much of it, oldest first.
-        in_need(account: String, within: i64, limit: usize) -> InNeed,
-        RecordQuery::InNeed { account, within, limit }, InNeed);
-    typed!(
-        /// Prices, by service.
-        prices() -> PriceRow, RecordQuery::Prices, Prices);
-    typed!(
-        /// What is set for services, by name.
-        services() -> ServiceRow, RecordQuery::Services, Services);
-    typed!(
-        /// Queues and how full they are, by name.
-        queues(now: Timestamp) -> QueueDepth, RecordQuery::Queues { now }, Queues);
-    typed!(
-        /// What is used up of rates, by queue and limit key.
-        spent() -> Spent, RecordQuery::Spent, Spent);
-    typed!(
-        /// Dead letters of a queue by what went wrong.
-        letter_groups(queue: String) -> LetterGroup, RecordQuery::LetterGroups { queue }, LetterGroups);
-    typed!(
-        /// Where jobs that can be claimed stand, without the jobs: the same as [`Store::ready`] otherwise.
-        ready_places(query: ReadyQuery) -> ReadyPlace, RecordQuery::Ready(query), Ready);
-    typed!(
-        /// Schedules, oldest first; all, or one.
-        schedules(id: Option<ScheduleId>) -> Scheduled, RecordQuery::Schedules(id), Schedules);
-    typed!(
-        /// Lines of the audit, each with its number: from 1, without gaps.
-        audit(query: AuditQuery) -> (u64, AuditRow), RecordQuery::Audit(query), Audit);
-    typed!(
-        /// What attempts of a run wrote.
-        logs(run: RunId, of: LogsOf) -> LogRow, RecordQuery::Logs { run, of }, Logs);
-
-    /// What counts against the limits of a queue.
-    pub async fn held(&self, queue: String) -> Result<Held, StoreError> {
-        match self.records(RecordQuery::Held { queue }).await? {
-            Records::Held(held) => Ok(held),
-            Records::Servers(_)
-            | Records::Workers(_)
-            | Records::InNeed(_)
-            | Records::Prices(_)
-            | Records::Services(_)
-            | Records::Queues(_)
-            | Records::Accounts(_)
-            | Records::Spent(_)
-            | Records::LetterGroups(_)
-            | Records::Ready(_)
-            | Records::Schedules(_)
-            | Records::Audit(_)
-            | Records::Logs(_) => mixed_up(),
-        }
-    }
-
-    /// One account.
-    pub async fn account(&self, id: &str) -> Result<Option<AccountRow>, StoreError> {
-        match self.records(RecordQuery::Accounts(Some(id.to_owned()))).await? {
-            Records::Accounts(rows) => Ok(rows.into_iter().next()),
-            Records::Servers(_)
-            | Records::Workers(_)
-            | Records::InNeed(_)
-            | Records::Prices(_)
-            | Records::Services(_)
-            | Records::Queues(_)
-            | Records::Held(_)
-            | Records::Spent(_)
-            | Records::LetterGroups(_)
-            | Records::Ready(_)
-            | Records::Schedules(_)
-            | Records::Audit(_)
-            | Records::Logs(_) => mixed_up(),
-        }
-    }
-
     /// One flow; of several with the name, the one that had it first.
-    pub async fn flow(&self, flow: FlowRef) -> Result<Option<FlowRow>, StoreError> {
-        let page = self.flows(FlowQuery::of_one(flow)).await?;
+    pub async fn flow(&self, project: &Project, flow: FlowRef) -> Result<Option<FlowRow>, StoreError> {
+        let page = self.flows(project, FlowQuery::of_one(flow)).await?;
         Ok(page.items.into_iter().next())
     }
 

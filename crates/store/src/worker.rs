@@ -15,7 +15,7 @@ pub struct WorkerRow {
     pub queues: Vec<String>,
     pub load: i64,
     pub capacity: i64,
-    /// It gets no more work, and goes when it is done with what it has.
+    /// It gets no more work, and ends when its calls are done.
     #[serde(default)]
     pub is_draining: bool,
     pub registered_at: Timestamp,

@@ -1,54 +1,54 @@
-//! Answers calls as an example says, and by the built-in functions otherwise.
+//! The worker of `windlass dev`: it answers calls as the script of the example says, else with the built-in functions.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use windlass_sdk::worker::{Call, Outcome};
+use windlass_sdk::worker::{HandlerOutcome, ServiceCall};
 
-use super::example::{Answer, Answers};
+use super::example::{ExampleAnswer, ExampleAnswers};
 use crate::worker::built_in;
 
-/// The answers of the example that is played now, and how many of each were given.
+/// The answers of the current example, and how many of each were given.
 #[derive(Default)]
-pub(super) struct Desk(Mutex<Script>);
+pub(super) struct ScriptedAnswers(Mutex<AnswerScript>);
 
 #[derive(Default)]
-struct Script {
-    answers: BTreeMap<String, Answers>,
+struct AnswerScript {
+    answers: BTreeMap<String, ExampleAnswers>,
     n_given: BTreeMap<String, usize>,
 }
 
-impl Desk {
-    /// The next example: what was scripted for the one before counts no longer.
-    pub(super) fn begin(&self, answers: BTreeMap<String, Answers>) {
+impl ScriptedAnswers {
+    /// Takes the answers of the next example.
+    pub(super) fn begin(&self, answers: BTreeMap<String, ExampleAnswers>) {
         let mut script = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *script = Script { answers, n_given: BTreeMap::new() };
+        *script = AnswerScript { answers, n_given: BTreeMap::new() };
     }
 
-    pub(super) async fn answer(&self, call: Call) -> Outcome {
+    pub(super) async fn answer(&self, call: ServiceCall) -> HandlerOutcome {
         match self.scripted(&call) {
-            Some(Answer::Done(value)) => Outcome::Done(value),
-            Some(Answer::Fail(message)) => Outcome::failed(message),
-            Some(Answer::Refuse(message)) => Outcome::refused(message),
-            Some(Answer::Suspend { recheck_ms, memo }) => {
-                Outcome::Suspended { memo, recheck: Some(Duration::from_millis(recheck_ms)) }
+            Some(ExampleAnswer::Done(value)) => HandlerOutcome::Done(value),
+            Some(ExampleAnswer::Fail(message)) => HandlerOutcome::failed(message),
+            Some(ExampleAnswer::Refuse(message)) => HandlerOutcome::refused(message),
+            Some(ExampleAnswer::Suspend { recheck_ms, memo }) => {
+                HandlerOutcome::Suspended { memo, recheck: Some(Duration::from_millis(recheck_ms)) }
             }
-            Some(Answer::Silence {}) => {
+            Some(ExampleAnswer::Silence {}) => {
                 call.cancel.cancelled().await;
-                Outcome::failed("nobody listens any more")
+                HandlerOutcome::failed("the call was canceled")
             }
             None => built_in(&call).unwrap_or_else(|| {
                 let service = &call.service;
-                Outcome::refused(format!(
-                    "nobody serves `{service}`: it is not built in, and `answers` does not name it"
+                HandlerOutcome::refused(format!(
+                    "no worker serves `{service}`: it is not built in, and `answers` does not name it"
                 ))
             }),
         }
     }
 
     /// The answer to a call: by the path of its node, or else by its service.
-    fn scripted(&self, call: &Call) -> Option<Answer> {
+    fn scripted(&self, call: &ServiceCall) -> Option<ExampleAnswer> {
         let mut script = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let script = &mut *script;
         let node = call.node.as_deref().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! An example: a definition, and beside it `<name>.run.json`, which says what the run is given, what happens around
-//! it and how it must end.
+//! Examples: a definition, and beside it `<name>.run.json` with the params of the run, the actions from outside and the
+//! expected end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,18 +11,18 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::function;
-use windlass_engine::plan::{Call, Exec, Form, Node, Plan};
-use windlass_sdk::types::ExecMode;
+use windlass_engine::plan::{self, Call, Exec, Form, Node, Plan};
+use windlass_sdk::contract::StartMode;
 
 use crate::flow::read;
 
-/// Directories inside directories that are looked into.
-const DEPTH: usize = 8;
-/// The examples that came with this program: the path of each file, and what stands in it.
+/// The depth of nested directories at most.
+const DEPTH_MAX: usize = 8;
+/// The built-in examples: path and text of each file.
 const BUILT_IN: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/examples.rs"));
 const SCRIPT_SUFFIX: &str = ".run.json";
 /// Descriptions of jobs and schedules, which are played by the scripts beside them.
-const NO_FLOWS: [&str; 2] = [".task.json", ".schedule.json"];
+const NO_FLOWS: [&str; 2] = [".job.json", ".schedule.json"];
 
 /// Everything in a directory of examples.
 #[derive(Default)]
@@ -33,6 +33,8 @@ pub(super) struct Examples {
     pub(super) texts: BTreeMap<String, String>,
     /// Services that their nodes call.
     called: BTreeSet<String>,
+    /// Scripts that their nodes run.
+    pub(super) scripts: Vec<plan::Script>,
 }
 
 impl Examples {
@@ -44,36 +46,36 @@ impl Examples {
     }
 }
 
-/// A flow and what is to be done with it.
+/// A flow with its script.
 pub(super) struct Example {
     /// The path below the examples' directory, without the ending of the file.
     pub(super) name: String,
     pub(super) form: Form,
-    pub(super) script: Script,
+    pub(super) script: ExampleScript,
 }
 
-/// What stands in a `.run.json` file.
+/// The content of a `.run.json` file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Script {
-    /// What the file is an example of; for readers.
+pub(super) struct ExampleScript {
+    /// The subject of the example, for readers.
     #[serde(default, rename = "about")]
     _about: String,
-    /// What the run is given.
+    /// The params of the run.
     #[serde(default)]
     pub(super) params: Map<String, Value>,
     /// How calls are answered, by the path of their node or the name of their service. Others are made by the
     /// built-in functions.
     #[serde(default)]
-    pub(super) answers: BTreeMap<String, Answers>,
-    /// What happens to the run from outside, in order, each when the run can go no further by itself.
+    pub(super) answers: BTreeMap<String, ExampleAnswers>,
+    /// Actions from outside, in order, each when the run cannot go on by itself.
     #[serde(default)]
-    pub(super) script: Vec<Act>,
+    pub(super) script: Vec<ExampleAction>,
     #[serde(default)]
-    pub(super) expect: Expect,
+    pub(super) expect: ExpectedOutcome,
     /// Which nodes run: `all`, `specified_starts` or `isolated_nodes`.
     #[serde(default)]
-    pub(super) exec_mode: ExecMode,
+    pub(super) exec_mode: StartMode,
     /// The nodes that `exec_mode` is about.
     #[serde(default)]
     pub(super) start_node_ids: Vec<String>,
@@ -85,24 +87,24 @@ pub(super) struct Script {
 /// One answer for every call, or one after the other, the last one repeated.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Answers {
-    Each(Vec<Answer>),
-    Always(Answer),
+pub(super) enum ExampleAnswers {
+    Each(Vec<ExampleAnswer>),
+    Always(ExampleAnswer),
 }
 
-impl Answers {
+impl ExampleAnswers {
     /// The answer to the call number `n`, from 0.
-    pub(super) fn at(&self, n: usize) -> Option<&Answer> {
+    pub(super) fn at(&self, n: usize) -> Option<&ExampleAnswer> {
         match self {
-            Answers::Always(answer) => Some(answer),
-            Answers::Each(list) => list.get(n).or(list.last()),
+            ExampleAnswers::Always(answer) => Some(answer),
+            ExampleAnswers::Each(list) => list.get(n).or(list.last()),
         }
     }
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub(super) enum Answer {
+pub(super) enum ExampleAnswer {
     Done(Value),
     /// Fails with this message; tried again if the node has retries.
     Fail(String),
@@ -120,7 +122,7 @@ pub(super) enum Answer {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub(super) enum Act {
+pub(super) enum ExampleAction {
     Signal {
         key: String,
         value: Value,
@@ -148,10 +150,10 @@ pub(super) enum Act {
     },
 }
 
-/// How the run must end. What is not said does not matter.
+/// The expected end of the run. Absent fields are not compared.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Expect {
+pub(super) struct ExpectedOutcome {
     #[serde(default)]
     pub(super) status: Option<String>,
     /// These keys of the shared state, with these values.
@@ -165,7 +167,7 @@ pub(super) struct Expect {
     /// The states of nodes, by path.
     #[serde(default)]
     pub(super) nodes: BTreeMap<String, String>,
-    /// What nodes put out, by path.
+    /// Outputs of nodes, by path.
     #[serde(default)]
     pub(super) outputs: BTreeMap<String, Value>,
 }
@@ -201,6 +203,7 @@ fn examples_of(dir: &Path, files: &BTreeMap<PathBuf, String>) -> Result<Examples
         let name = name_of(file, dir);
         let plan = plan_of(file, text)?;
         examples.called.extend(plan.nodes().flat_map(Node::calls).filter_map(service_of));
+        examples.scripts.extend(plan.nodes().flat_map(Node::calls).filter_map(local_script_of));
         if examples.texts.insert(name.clone(), text.clone()).is_some() {
             bail!(
                 "two definitions are called `{name}`: rename one of {}.*",
@@ -233,9 +236,16 @@ fn service_of(call: &Call) -> Option<String> {
     }
 }
 
+fn local_script_of(call: &Call) -> Option<plan::Script> {
+    match &call.exec {
+        Exec::Script(script) => Some((**script).clone()),
+        Exec::Http | Exec::Queue | Exec::Func { .. } | Exec::Flow { .. } => None,
+    }
+}
+
 fn collect(dir: &Path, depth: usize, files: &mut BTreeSet<PathBuf>) -> Result<()> {
-    if depth > DEPTH {
-        bail!("{} is more than {DEPTH} directories deep", dir.display());
+    if depth > DEPTH_MAX {
+        bail!("{} is more than {DEPTH_MAX} directories deep", dir.display());
     }
     for entry in fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))? {
         let path = entry.with_context(|| format!("cannot list {}", dir.display()))?.path();
@@ -275,6 +285,6 @@ fn plan_of(file: &Path, text: &str) -> Result<Arc<Plan>> {
     }
 }
 
-fn script_of(file: &Path, text: &str) -> Result<Script> {
+fn script_of(file: &Path, text: &str) -> Result<ExampleScript> {
     serde_json::from_str(text).with_context(|| format!("{} is no run file", file.display()))
 }

@@ -1,13 +1,13 @@
-//! Compares how a run ended with how it should have.
+//! Comparison of the outcome of an example with the expected one.
 
 use serde_json::Value;
 
-use super::example::Expect;
-use super::stage::Ending;
+use super::example::ExpectedOutcome;
+use super::play::ExampleOutcome;
 
-/// Every way in which the ending is not the expected one.
-pub(super) fn differences(expect: &Expect, ending: &Ending) -> Vec<String> {
-    let mut found = ending.trouble.clone();
+/// All differences from the expected outcome.
+pub(super) fn differences(expect: &ExpectedOutcome, ending: &ExampleOutcome) -> Vec<String> {
+    let mut found = ending.failures.clone();
     let status = expect.status.as_deref().unwrap_or("completed");
     if ending.status != status {
         found.push(format!("it is {} and should be {status}", ending.status));

@@ -1,7 +1,6 @@
-//! `windlass flow apply`: what stands in files becomes what the server has.
+//! `windlass flow apply`: publishes definitions from files.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -9,43 +8,44 @@ use serde::Serialize;
 use serde_json::Value;
 use windlass_engine::definition::{Strictness, compile};
 use windlass_sdk::Client;
-use windlass_sdk::types::{NewFlow, NewVersion};
+use windlass_sdk::contract::{FlowRequest, VersionRequest};
 
-use super::{BAD_DEFINITION, read, validate};
+use super::{read, validate};
+use crate::exit::{Exit, usage};
 use crate::output;
 use crate::session::Session;
 
 #[derive(Args)]
-pub(crate) struct Apply {
+pub(crate) struct FlowApplyArgs {
     /// Definitions, JSON or YAML.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The name of the flow; for one file only.
     #[arg(long)]
     name: Option<String>,
-    /// What changed, for people.
+    /// A note about the change.
     #[arg(long, alias = "reason", default_value = "")]
     note: String,
-    /// Make new flows templates: flows are made of them with `flow instantiate`.
+    /// Make new flows templates for `flow instantiate`.
     #[arg(long)]
     template: bool,
-    /// Only say what would be done.
+    /// Only show which flows would change.
     #[arg(long)]
     dry_run: bool,
 }
 
-/// What became of one file.
+/// The outcome for one file.
 #[derive(Debug, Serialize)]
-struct Applied {
+struct AppliedFlow {
     flow: String,
     version: u32,
-    /// `created`, `updated` or `unchanged`; with --dry-run what would have been done.
+    /// `created`, `updated` or `unchanged`; with --dry-run the outcome it would have had.
     done: &'static str,
 }
 
-pub(super) async fn apply(apply: &Apply, session: &Session) -> Result<ExitCode> {
+pub(super) async fn apply(apply: &FlowApplyArgs, session: &Session) -> Result<Exit> {
     if apply.name.is_some() && apply.files.len() > 1 {
-        bail!("--name names one flow: apply the files one by one");
+        return Err(usage("--name names one flow: apply the files one by one"));
     }
     let (mut applied, mut n_bad) = (Vec::new(), 0);
     for file in &apply.files {
@@ -57,9 +57,9 @@ pub(super) async fn apply(apply: &Apply, session: &Session) -> Result<ExitCode> 
             continue;
         }
         let name = apply.name.clone().unwrap_or_else(|| name_of(file));
-        let what = NewVersion { definition: None, yaml: Some(text), note: apply.note.clone() };
-        let how = How { is_template: apply.template, dry_run: apply.dry_run };
-        applied.push(publish(&session.client, name, &compiled.definition, what, how).await?);
+        let what = VersionRequest { definition: None, yaml: Some(text), note: apply.note.clone() };
+        let options = PublishOptions { is_template: apply.template, dry_run: apply.dry_run };
+        applied.push(publish(&session.client, name, &compiled.definition, what, options).await?);
     }
     session.out.list(
         ["flow", "version", "done"],
@@ -70,12 +70,12 @@ pub(super) async fn apply(apply: &Apply, session: &Session) -> Result<ExitCode> 
     if apply.dry_run {
         output::message("nothing was changed: this was a dry run");
     }
-    Ok(if n_bad == 0 { ExitCode::SUCCESS } else { ExitCode::from(BAD_DEFINITION) })
+    Ok(if n_bad == 0 { Exit::Done } else { Exit::Invalid })
 }
 
-/// How a definition is published.
+/// Options of a publication.
 #[derive(Clone, Copy, Default)]
-struct How {
+struct PublishOptions {
     is_template: bool,
     dry_run: bool,
 }
@@ -84,9 +84,9 @@ async fn publish(
     client: &Client,
     name: String,
     definition: &Value,
-    what: NewVersion,
-    how: How,
-) -> Result<Applied> {
+    what: VersionRequest,
+    how: PublishOptions,
+) -> Result<AppliedFlow> {
     let there = match client.flow(&name).await {
         Ok(there) => Some(there),
         Err(error) if error.is_not_found() => None,
@@ -94,9 +94,9 @@ async fn publish(
     };
     let Some(there) = there else {
         let is_template = how.is_template;
-        let flow = NewFlow { name: name.clone(), yaml: what.yaml, is_template, ..NewFlow::default() };
+        let flow = FlowRequest { name: name.clone(), yaml: what.yaml, is_template, ..FlowRequest::default() };
         let version = if how.dry_run { 1 } else { client.create_flow(&flow).await?.version };
-        return Ok(Applied { flow: name, version, done: "created" });
+        return Ok(AppliedFlow { flow: name, version, done: "created" });
     };
     if how.is_template && !there.flow.is_template {
         bail!(
@@ -104,20 +104,20 @@ async fn publish(
         );
     }
     if let Some(newest) = there.version.filter(|version| version.definition == *definition) {
-        return Ok(Applied { flow: name, version: newest.summary.version, done: "unchanged" });
+        return Ok(AppliedFlow { flow: name, version: newest.summary.version, done: "unchanged" });
     }
     let version = match how.dry_run {
         true => there.flow.latest_version.saturating_add(1),
         false => client.publish_version(&name, &what).await?.version,
     };
-    Ok(Applied { flow: name, version, done: "updated" })
+    Ok(AppliedFlow { flow: name, version, done: "updated" })
 }
 
 /// Publishes one definition, unless it is the newest version already.
 pub(crate) async fn ensure(client: &Client, name: &str, text: String) -> Result<()> {
     let definition = compile(&text, Strictness::Strict).definition;
-    let what = NewVersion { definition: None, yaml: Some(text), note: String::new() };
-    publish(client, name.to_owned(), &definition, what, How::default()).await.map(|_| ())
+    let what = VersionRequest { definition: None, yaml: Some(text), note: String::new() };
+    publish(client, name.to_owned(), &definition, what, PublishOptions::default()).await.map(|_| ())
 }
 
 fn name_of(file: &Path) -> String {

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use windlass_engine::limits;
 
-/// Reads a definition's text, and no more of it than a definition may have.
+/// Reads the text of a definition, up to the largest size of one.
 pub(crate) fn read(file: &Path) -> Result<String> {
     let open = File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
     let most = limits::DEFINITION_BYTES as u64 + 1;

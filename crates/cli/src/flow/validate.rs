@@ -1,7 +1,6 @@
-//! What is wrong with a definition, and what it becomes.
+//! `windlass flow validate` and `expand`: the problems of a definition, and the tasks of the steps form.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -9,15 +8,16 @@ use windlass_engine::definition::{self, Compiled, Strictness};
 use windlass_engine::plan::Form;
 use windlass_engine::problem::{Problem, Severity};
 
-use super::place::Map;
-use super::{BAD_DEFINITION, read};
-use crate::output::{self, Format, Output};
+use super::read;
+use super::source_map::SourceMap;
+use crate::exit::Exit;
+use crate::output::{self, OutputFormat, Printer};
 
-/// Reports the problems of every file; files that cannot be read do not keep the others from being looked at.
-pub(super) fn validate(files: &[PathBuf], lenient: bool, out: &Output) -> Result<ExitCode> {
+/// Reports the problems of every file; an unreadable file does not hide the others.
+pub(super) fn validate(files: &[PathBuf], lenient: bool, out: &Printer) -> Result<Exit> {
     let strictness = if lenient { Strictness::Lenient } else { Strictness::Strict };
-    // Lines are for people and for editors, so a pipe gets them too unless it asks for something else.
-    let lines = matches!(out.asked(), None | Some(Format::Table));
+    // Lines are for people and editors, so they are the default on a pipe too.
+    let lines = matches!(out.asked(), None | Some(OutputFormat::Table));
     let (mut reports, mut n_errors, mut n_warnings, mut n_unreadable) = (Vec::new(), 0, 0, 0);
     for file in files {
         let text = match read(file) {
@@ -48,9 +48,9 @@ pub(super) fn validate(files: &[PathBuf], lenient: bool, out: &Output) -> Result
         files.len()
     ));
     Ok(match (n_errors, n_unreadable) {
-        (0, 0) => ExitCode::SUCCESS,
-        (0, _) => ExitCode::FAILURE,
-        _ => ExitCode::from(BAD_DEFINITION),
+        (0, 0) => Exit::Done,
+        (0, _) => Exit::Failed,
+        _ => Exit::Invalid,
     })
 }
 
@@ -59,7 +59,7 @@ pub(super) fn lines_of(file: &Path, text: &str, problems: &[Problem]) -> Vec<Str
     if problems.is_empty() {
         return Vec::new();
     }
-    let map = Map::of(text);
+    let map = SourceMap::of(text);
     let line = |problem: &Problem| {
         let place = map.find(&problem.path).map(|place| format!(":{place}")).unwrap_or_default();
         let severity = match problem.severity {
@@ -73,7 +73,7 @@ pub(super) fn lines_of(file: &Path, text: &str, problems: &[Problem]) -> Vec<Str
 }
 
 fn report(file: &Path, text: &str, compiled: &Compiled) -> Value {
-    let map = Map::of(text);
+    let map = SourceMap::of(text);
     let problem = |problem: &Problem| {
         let place = map.find(&problem.path);
         json!({
@@ -90,7 +90,7 @@ fn report(file: &Path, text: &str, compiled: &Compiled) -> Value {
 }
 
 /// Prints the tasks of a definition of the steps form.
-pub(super) fn expand(file: &Path) -> Result<ExitCode> {
+pub(super) fn expand(file: &Path) -> Result<Exit> {
     let text = read(file)?;
     let compiled = definition::compile(&text, Strictness::Strict);
     match compiled.form {
@@ -100,17 +100,17 @@ pub(super) fn expand(file: &Path) -> Result<ExitCode> {
                 "error: {}: only definitions of the steps form expand to tasks",
                 file.display()
             ));
-            return Ok(ExitCode::from(BAD_DEFINITION));
+            return Ok(Exit::Invalid);
         }
         Some(Form::Steps) | None => return Ok(refuse(file, &text, &compiled.problems)),
     }
     let expansion = definition::expand(&compiled.definition, Strictness::Strict);
     output::json(&json!({ "tasks": expansion.tasks }))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
-/// Tells a person why a definition cannot be used.
-pub(super) fn refuse(file: &Path, text: &str, problems: &[Problem]) -> ExitCode {
+/// Prints the problems of a definition to stderr.
+pub(super) fn refuse(file: &Path, text: &str, problems: &[Problem]) -> Exit {
     lines_of(file, text, problems).iter().for_each(|line| output::message(line));
-    ExitCode::from(BAD_DEFINITION)
+    Exit::Invalid
 }

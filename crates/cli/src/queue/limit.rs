@@ -1,55 +1,54 @@
 //! `windlass queue limit`.
 
-use std::process::ExitCode;
-
 use anyhow::{Result, bail};
 use clap::Args;
-use windlass_sdk::types::{LimitChange, QueueLimits, Rate};
+use windlass_sdk::contract::{LimitChange, QueueLimitSettings, RateLimit};
 
-use super::told;
+use super::print_queue;
+use crate::exit::{Exit, usage};
 use crate::session::{Session, duration, in_ms, in_words};
 
 #[derive(Args)]
-pub(crate) struct Limit {
+pub(crate) struct QueueLimitArgs {
     /// The name of the queue.
     queue: String,
-    /// Jobs of the queue that workers may have at once; `none` lifts the limit.
+    /// Running jobs of the queue at most; `none` removes the limit.
     #[arg(long, value_name = "N", value_parser = count)]
-    concurrency: Option<Said<u32>>,
-    /// How often one is handed out: 10/s, 100/m, 1000/h, 5/250ms; `none` lifts the limit.
+    concurrency: Option<LimitValue<u32>>,
+    /// Started jobs per time: 10/s, 100/m, 1000/h, 5/250ms; `none` removes the limit.
     #[arg(long, value_name = "N/TIME", value_parser = rate)]
-    rate: Option<Said<Rate>>,
-    /// How many may come at once after a pause; as many as the rate counts unless given.
+    rate: Option<LimitValue<RateLimit>>,
+    /// Jobs that may start at once after a pause [default: the count of the rate].
     #[arg(long, value_name = "N")]
     burst: Option<u32>,
-    /// Jobs with the same limit key that workers may have at once; `none` lifts the limit.
+    /// Running jobs with the same limit key at most; `none` removes the limit.
     #[arg(long, value_name = "N", value_parser = count)]
-    key_concurrency: Option<Said<u32>>,
-    /// How often one with the same limit key is handed out; `none` lifts the limit.
+    key_concurrency: Option<LimitValue<u32>>,
+    /// Started jobs with the same limit key per time; `none` removes the limit.
     #[arg(long, value_name = "N/TIME", value_parser = rate)]
-    key_rate: Option<Said<Rate>>,
+    key_rate: Option<LimitValue<RateLimit>>,
     /// The same as --burst, for --key-rate.
     #[arg(long, value_name = "N")]
     key_burst: Option<u32>,
-    /// Let limit keys take turns even if nothing limits them.
+    /// Let limit keys take turns even without a limit per key.
     #[arg(long, overrides_with = "no_fair")]
     fair: bool,
-    /// Let them come as they come.
+    /// Start jobs in order of creation, without regard to their limit keys.
     #[arg(long)]
     no_fair: bool,
-    /// Lift every limit that is not named.
+    /// Remove every limit that is not named.
     #[arg(long)]
     clear: bool,
 }
 
-/// A limit, or that there is to be none.
+/// A new limit, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Said<T>(Option<T>);
+struct LimitValue<T>(Option<T>);
 
-impl Limit {
-    /// Lays what was said over the limits that are there.
-    fn over(&self, limits: QueueLimits) -> Result<QueueLimits> {
-        let mut limits = if self.clear { QueueLimits::default() } else { limits };
+impl QueueLimitArgs {
+    /// The limits with the flags applied.
+    fn over(&self, limits: QueueLimitSettings) -> Result<QueueLimitSettings> {
+        let mut limits = if self.clear { QueueLimitSettings::default() } else { limits };
         limits.concurrency = self.concurrency.map_or(limits.concurrency, |said| said.0);
         limits.key_concurrency = self.key_concurrency.map_or(limits.key_concurrency, |said| said.0);
         limits.rate = with_burst(self.rate.map_or(limits.rate, |said| said.0), self.burst, "--rate")?;
@@ -59,8 +58,8 @@ impl Limit {
         Ok(limits)
     }
 
-    /// What was said, and no more: others may change the rest meanwhile.
-    fn change(&self, now: QueueLimits) -> Result<LimitChange> {
+    /// The change that the flags ask for. It leaves the other limits out, because another client may change them meanwhile.
+    fn change(&self, now: QueueLimitSettings) -> Result<LimitChange> {
         let limits = self.over(now)?;
         Ok(LimitChange {
             concurrency: self.concurrency.is_some().then_some(limits.concurrency),
@@ -71,12 +70,12 @@ impl Limit {
         })
     }
 
-    /// Whether a rate that is there is to burst.
+    /// Whether a burst is given for a rate that exists.
     fn bursts_alone(&self) -> bool {
         self.burst.is_some() && self.rate.is_none() || self.key_burst.is_some() && self.key_rate.is_none()
     }
 
-    fn says_nothing(&self) -> bool {
+    fn is_empty(&self) -> bool {
         let is_limit = self.concurrency.is_some() || self.rate.is_some() || self.burst.is_some();
         let is_key_limit =
             self.key_concurrency.is_some() || self.key_rate.is_some() || self.key_burst.is_some();
@@ -84,29 +83,36 @@ impl Limit {
     }
 }
 
-fn with_burst(rate: Option<Rate>, burst: Option<u32>, flag: &str) -> Result<Option<Rate>> {
+fn with_burst(rate: Option<RateLimit>, burst: Option<u32>, flag: &str) -> Result<Option<RateLimit>> {
     match (rate, burst) {
-        (Some(rate), Some(_)) => Ok(Some(Rate { burst, ..rate })),
+        (Some(rate), Some(_)) => Ok(Some(RateLimit { burst, ..rate })),
         (rate, None) => Ok(rate),
-        (None, Some(_)) => bail!("there is no rate that could burst: give one with {flag}, such as 10/s"),
+        (None, Some(_)) => bail!("a burst needs a rate: add {flag}, such as {flag} 10/s"),
     }
 }
 
-pub(super) async fn limit(limit: Limit, session: &Session) -> Result<ExitCode> {
-    if limit.says_nothing() {
-        bail!("say what is to limit `{}`, such as --concurrency 5 or --rate 10/s, or --clear", limit.queue);
+pub(super) async fn limit(limit: QueueLimitArgs, session: &Session) -> Result<Exit> {
+    if limit.is_empty() {
+        return Err(usage(format!(
+            "no limit of `{}` is given: add one, such as --concurrency 5 or --rate 10/s, or --clear",
+            limit.queue
+        )));
     }
     let (client, name) = (&session.client, &limit.queue);
     if limit.clear {
-        return told(&client.limit_queue(name, &limit.over(QueueLimits::default())?).await?, session);
+        return print_queue(
+            &client.limit_queue(name, &limit.over(QueueLimitSettings::default())?).await?,
+            session,
+        );
     }
-    let now = if limit.bursts_alone() { client.queue(name).await?.limits } else { QueueLimits::default() };
-    told(&client.change_limits(name, &limit.change(now)?).await?, session)
+    let now =
+        if limit.bursts_alone() { client.queue(name).await?.limits } else { QueueLimitSettings::default() };
+    print_queue(&client.change_limits(name, &limit.change(now)?).await?, session)
 }
 
-/// Limits in a few words; none when there are none.
-pub(super) fn words(limits: &QueueLimits) -> String {
-    let of_rate = |rate: &Rate| {
+/// Limits in a few words; empty without limits.
+pub(super) fn words(limits: &QueueLimitSettings) -> String {
+    let of_rate = |rate: &RateLimit| {
         let burst = rate.burst.map(|burst| format!(" burst {burst}")).unwrap_or_default();
         let per = match rate.per_ms {
             1_000 => "s".to_owned(),
@@ -127,21 +133,21 @@ pub(super) fn words(limits: &QueueLimits) -> String {
     all.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn count(text: &str) -> Result<Said<u32>, String> {
+fn count(text: &str) -> Result<LimitValue<u32>, String> {
     if text == "none" {
-        return Ok(Said(None));
+        return Ok(LimitValue(None));
     }
     match text.parse() {
-        Ok(0) => Err("nothing would ever be handed out: use `windlass queue pause`, or `none`".to_owned()),
-        Ok(n) => Ok(Said(Some(n))),
-        Err(_) => Err("it must be a whole number or `none`".to_owned()),
+        Ok(0) => Err("no job would ever start: use `windlass queue pause`, or `none`".to_owned()),
+        Ok(n) => Ok(LimitValue(Some(n))),
+        Err(_) => Err("write a whole number or `none`".to_owned()),
     }
 }
 
-/// So many in so long, as people write it: `10/s`, `5/250ms`.
-fn rate(text: &str) -> Result<Said<Rate>, String> {
+/// Reads a rate: `10/s`, `5/250ms`.
+fn rate(text: &str) -> Result<LimitValue<RateLimit>, String> {
     if text == "none" {
-        return Ok(Said(None));
+        return Ok(LimitValue(None));
     }
     let wrong = || format!("`{text}` is no rate such as 10/s, 100/m, 1000/h or 5/250ms, and not `none`");
     let (number, per) = text.split_once('/').filter(|(_, per)| !per.trim().is_empty()).ok_or_else(wrong)?;
@@ -152,7 +158,7 @@ fn rate(text: &str) -> Result<Said<Rate>, String> {
         if per.starts_with(|c: char| c.is_ascii_digit()) { per.to_owned() } else { format!("1{per}") };
     let length = duration(&length).map_err(|_| wrong())?;
     let per_ms = u32::try_from(in_ms(length)).map_err(|_| wrong())?;
-    Ok(Said(Some(Rate { count: number, per_ms, burst: None })))
+    Ok(LimitValue(Some(RateLimit { count: number, per_ms, burst: None })))
 }
 
 #[cfg(test)]
@@ -163,18 +169,18 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Line {
+    struct ParsedLimit {
         #[command(flatten)]
-        limit: Limit,
+        limit: QueueLimitArgs,
     }
 
-    fn over(words: &str, limits: QueueLimits) -> Result<QueueLimits> {
+    fn over(words: &str, limits: QueueLimitSettings) -> Result<QueueLimitSettings> {
         let words = ["limit", "mail"].into_iter().chain(words.split_whitespace());
-        Line::try_parse_from(words)?.limit.over(limits)
+        ParsedLimit::try_parse_from(words)?.limit.over(limits)
     }
 
     #[test]
-    fn rates_are_read_as_people_write_them() {
+    fn rates_are_read() {
         let read = |text| rate(text).map(|said| said.0.map(|rate| (rate.count, rate.per_ms)));
         assert_eq!(read("10/s"), Ok(Some((10, 1_000))));
         assert_eq!(read("5/250ms"), Ok(Some((5, 250))));
@@ -186,11 +192,11 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_named_is_sent() {
+    fn only_named_limits_are_sent() {
         let change = |words: &str| {
             let words = ["limit", "mail"].into_iter().chain(words.split_whitespace());
-            let limit = Line::try_parse_from(words).unwrap().limit;
-            serde_json::to_value(limit.change(QueueLimits::default()).unwrap()).unwrap()
+            let limit = ParsedLimit::try_parse_from(words).unwrap().limit;
+            serde_json::to_value(limit.change(QueueLimitSettings::default()).unwrap()).unwrap()
         };
         assert_eq!(change("--concurrency 5 --rate none"), json!({ "concurrency": 5, "rate": null }));
         assert_eq!(change("--no-fair"), json!({ "fair": false }));
@@ -199,8 +205,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_stays() {
-        let first = over("--concurrency 5 --rate 10/s --burst 20 --fair", QueueLimits::default()).unwrap();
+    fn limits_that_are_not_named_stay() {
+        let first =
+            over("--concurrency 5 --rate 10/s --burst 20 --fair", QueueLimitSettings::default()).unwrap();
         assert_eq!(words(&first), "5 at once, 10/s burst 20, keys take turns");
         let second = over("--rate none --key-rate 1/m --no-fair", first.clone()).unwrap();
         assert_eq!(words(&second), "5 at once, 1/m per key");

@@ -1,21 +1,21 @@
-//! The child runs of a run, and theirs, as a tree.
+//! The tree of child runs that `windlass run show` prints.
 
 use anyhow::Result;
-use windlass_sdk::types::{Run, RunSummary, RunsQuery};
+use windlass_sdk::contract::{RunDetail, RunSummary, RunsQuery};
 
-use super::picture::mark;
-use crate::output::Output;
+use super::render::mark;
+use crate::output::Printer;
 use crate::session::Session;
 
-/// Child runs shown below a run: more are asked for with `run list --parent`.
+/// Child runs that the tree shows; `run list --parent` lists all.
 const SHOWN_MAX: usize = 100;
-/// How deep flows call flows.
+/// The depth of the tree at most.
 const DEPTH_MAX: usize = 32;
 
-/// A line for every child run of a run, each below the one that called it, oldest first.
-pub(super) async fn tree(run: &Run, session: &Session) -> Result<String> {
-    let calls = run.more_nodes || run.node_states.values().any(|node| node.child.is_some());
-    if !calls {
+/// A line for every child run, each below its parent, oldest first.
+pub(super) async fn tree(run: &RunDetail, session: &Session) -> Result<String> {
+    let has_children = run.more_nodes || run.node_states.values().any(|node| node.child.is_some());
+    if !has_children {
         return Ok(String::new());
     }
     let mut text = "children:\n".to_owned();
@@ -42,7 +42,7 @@ pub(super) async fn tree(run: &Run, session: &Session) -> Result<String> {
     Ok(text)
 }
 
-/// The children of a run, the oldest last: it is taken first.
+/// The children of a run, the oldest last: the walk pops from the end.
 async fn below(run: &str, depth: usize, session: &Session) -> Result<Vec<(usize, RunSummary)>> {
     let query =
         RunsQuery { parent: Some(run.to_owned()), limit: Some(SHOWN_MAX + 1), ..RunsQuery::default() };
@@ -50,7 +50,7 @@ async fn below(run: &str, depth: usize, session: &Session) -> Result<Vec<(usize,
     Ok(page.items.into_iter().map(|child| (depth, child)).collect())
 }
 
-fn line(child: &RunSummary, depth: usize, out: &Output) -> String {
+fn line(child: &RunSummary, depth: usize, out: &Printer) -> String {
     let word = child.status.word();
     let node = child.parent.as_ref().map(|parent| parent.node.as_str()).unwrap_or_default();
     let cost = if child.cost.actual > 0 { format!("  cost {}", child.cost.actual) } else { String::new() };

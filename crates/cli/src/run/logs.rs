@@ -1,53 +1,54 @@
-//! `windlass run logs`: what happened to a run, in words, and what those said who worked for it.
-
-use std::process::ExitCode;
+//! `windlass run logs`: the events of a run in words, and the lines that its workers logged.
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use windlass_sdk::ClientError;
-use windlass_sdk::types::{LogLevel, LogLine, LogsQuery};
+use windlass_sdk::contract::{LogLevel, LogLine, LogsQuery};
 
-use super::Which;
-use super::watch::{Bell, LOOK};
-use crate::asking::Asking;
-use crate::output::{self, Format};
+use super::RunSelector;
+use super::watch::{POLL_INTERVAL, RunEventWaiter};
+use crate::exit::Exit;
+use crate::output::{self, OutputFormat};
+use crate::poll::ServerPoller;
 use crate::session::Session;
 
-/// Lines read at once.
-const PAGE: usize = 1_000;
+/// Lines of one page.
+const PAGE_SIZE: usize = 1_000;
 
 #[derive(Args)]
-pub(crate) struct Logs {
+pub(crate) struct RunLogsArgs {
     #[command(flatten)]
-    which: Which,
-    /// Only lines that are at least so serious.
+    which: RunSelector,
+    /// Only lines of at least this level.
     #[arg(long, value_enum)]
-    level: Option<Level>,
-    /// Only lines about this node and what is inside it.
+    level: Option<LogLevelArg>,
+    /// Only lines about this node and the nodes inside it.
     #[arg(long, value_name = "NODE")]
     node: Option<String>,
-    /// Go on until the run ends.
+    /// Print new lines until the run ends.
     #[arg(long)]
     follow: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Level {
+enum LogLevelArg {
     Info,
     Warn,
     Error,
 }
 
-pub(super) async fn logs(logs: Logs, session: &Session) -> Result<ExitCode> {
+pub(super) async fn logs(logs: RunLogsArgs, session: &Session) -> Result<Exit> {
     let run = session.run_id(&logs.which.run).await?;
     let level = logs.level.map(|level| match level {
-        Level::Info => LogLevel::Info,
-        Level::Warn => LogLevel::Warn,
-        Level::Error => LogLevel::Error,
+        LogLevelArg::Info => LogLevel::Info,
+        LogLevelArg::Warn => LogLevel::Warn,
+        LogLevelArg::Error => LogLevel::Error,
     });
     let follow = logs.follow.then_some(true);
-    let mut tail =
-        Tail { run, query: LogsQuery { level, node: logs.node, follow, cursor: None, limit: Some(PAGE) } };
+    let mut tail = LogTail {
+        run,
+        query: LogsQuery { level, node: logs.node, follow, cursor: None, limit: Some(PAGE_SIZE) },
+    };
     if logs.follow {
         return tail.follow(session).await;
     }
@@ -61,22 +62,22 @@ pub(super) async fn logs(logs: Logs, session: &Session) -> Result<ExitCode> {
             [line.at.to_string(), line.level.word().to_owned(), node, line.message.clone()]
         },
     )?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
-/// What was not read yet of a log.
-struct Tail {
+/// The part of a log that was not read yet.
+struct LogTail {
     run: String,
     query: LogsQuery,
 }
 
-impl Tail {
-    /// Everything after what was seen.
+impl LogTail {
+    /// All lines after the cursor.
     async fn rest(&mut self, session: &Session) -> Result<Vec<LogLine>, ClientError> {
         let mut lines = Vec::new();
         loop {
             let page = session.client.logs(&self.run, &self.query).await?;
-            let is_full = page.items.len() == PAGE;
+            let is_full = page.items.len() == PAGE_SIZE;
             lines.extend(page.items);
             if page.next.is_none() {
                 return Ok(lines);
@@ -88,27 +89,27 @@ impl Tail {
         }
     }
 
-    async fn follow(&mut self, session: &Session) -> Result<ExitCode> {
-        let (mut asking, mut bell) = (Asking::new(None), Bell::default());
+    async fn follow(&mut self, session: &Session) -> Result<Exit> {
+        let (mut poller, mut waiter) = (ServerPoller::new(None), RunEventWaiter::default());
         loop {
-            // What has ended before its lines are read has told everything when they are.
-            let seen = asking.look(async || session.client.run(&self.run).await).await?;
+            // A run that has ended before its lines are read logs nothing afterwards.
+            let seen = poller.poll(async || session.client.run(&self.run).await).await?;
             match self.rest(session).await {
                 Ok(lines) => lines.iter().try_for_each(|line| print(line, session))?,
-                // A server that goes away meanwhile is waited for.
+                // The poller waits for a server that restarts.
                 Err(error) if error.is_temporary() => continue,
                 Err(error) => return Err(error.into()),
             }
             if seen.summary.status.is_ended() {
-                return Ok(ExitCode::SUCCESS);
+                return Ok(Exit::Done);
             }
-            bell.wait(&session.client, &self.run, LOOK).await;
+            waiter.wait(&session.client, &self.run, POLL_INTERVAL).await;
         }
     }
 }
 
 fn print(line: &LogLine, session: &Session) -> Result<()> {
-    if session.out.format() != Format::Table {
+    if session.out.format() != OutputFormat::Table {
         return output::line(&serde_json::to_string(line)?);
     }
     let node = line.node.as_ref().map(|node| format!("{node}: ")).unwrap_or_default();

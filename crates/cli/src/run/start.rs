@@ -1,118 +1,119 @@
 //! `windlass run start`.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
-use windlass_sdk::types::{ExecMode, NewRun, OnShortBalance, Priority};
+use windlass_sdk::contract::{OnShortBalance, RunPriority, RunRequest, StartMode};
 
-use super::{json_or_text, look, watch};
+use super::{json_or_text, show, watch};
+use crate::amount::amount;
+use crate::exit::Exit;
 use crate::flow::read;
 use crate::session::{Session, duration};
 
 #[derive(Args)]
-pub(crate) struct Start {
+pub(crate) struct RunStartArgs {
     /// The name or the id of the flow.
     flow: String,
-    /// What the run is given: `key=value`, the value JSON or text; may be repeated.
+    /// A param of the run: `key=value`, the value JSON or text; repeatable.
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = key_value)]
     params: Vec<(String, Value)>,
-    /// What the run is given, as a JSON object in a file; single params win over it.
+    /// A file with the params as a JSON object; single params win over it.
     #[arg(short = 'f', long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The number of the version; the newest published one unless named.
+    /// The version [default: the newest published one].
     #[arg(long)]
     version: Option<u32>,
-    /// Starting again with the same id starts nothing.
+    /// An idempotency key: a second start with the same id returns the first run.
     #[arg(long, alias = "idempotency-key", value_name = "ID")]
     request_id: Option<String>,
-    /// A label, `key=value`; may be repeated.
+    /// A label, `key=value`; repeatable.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
-    /// Who pays.
+    /// The account that pays.
     #[arg(long)]
     account: Option<String>,
-    /// What the estimates of all its calls together may reach, in whole minor units.
-    #[arg(long, value_name = "AMOUNT", value_parser = clap::value_parser!(i64).range(0..))]
+    /// The most that the estimates of all its calls may reach, in whole numbers of the smallest unit of money.
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true, value_parser = amount)]
     budget: Option<i64>,
-    /// What a call does that the account or the budget cannot bear.
+    /// The policy for a call that the account or the budget cannot pay.
     #[arg(long, value_enum, default_value = "fail")]
-    on_short_balance: OnShort,
-    /// How urgent it is; as the definition says unless given.
+    on_short_balance: ShortBalanceArg,
+    /// The priority [default: that of the definition].
     #[arg(long, value_parser = priority)]
-    priority: Option<Priority>,
-    /// Only from these nodes on, with commas between.
+    priority: Option<RunPriority>,
+    /// Start only from these nodes on, with commas between.
     #[arg(long, value_name = "NODES", value_delimiter = ',', conflicts_with = "only")]
     from: Vec<String>,
-    /// Only these nodes, with commas between.
+    /// Run only these nodes, with commas between.
     #[arg(long, value_name = "NODES", value_delimiter = ',')]
     only: Vec<String>,
     /// Advance only by `windlass run step`.
     #[arg(long)]
     manual: bool,
-    /// Wait for the end and show it.
+    /// Wait until it has ended and show it.
     #[arg(long)]
     wait: bool,
-    /// Follow it to the end.
+    /// Follow it until it ends.
     #[arg(long, conflicts_with = "wait")]
     watch: bool,
-    /// Stop waiting or following after so long: 90s, 15m, 2h.
+    /// Stop waiting after this time: 90s, 15m, 2h.
     #[arg(long, value_parser = duration)]
     timeout: Option<Duration>,
 }
 
-/// What a call does for which there is no money.
+/// The policy for a call without money.
 #[derive(Clone, Copy, ValueEnum)]
-enum OnShort {
+enum ShortBalanceArg {
     /// Its node fails.
     Fail,
     /// It waits until there is enough.
     Wait,
 }
 
-pub(super) async fn start(start: Start, session: &Session) -> Result<ExitCode> {
+pub(super) async fn start(start: RunStartArgs, session: &Session) -> Result<Exit> {
     let mut params = match &start.file {
         Some(file) => object(&read(file)?).with_context(|| format!("cannot use {}", file.display()))?,
         None => Map::new(),
     };
     params.extend(start.params);
     let (exec_mode, start_node_ids) = match (start.from.is_empty(), start.only.is_empty()) {
-        (false, _) => (ExecMode::SpecifiedStarts, start.from),
-        (true, false) => (ExecMode::IsolatedNodes, start.only),
-        (true, true) => (ExecMode::All, Vec::new()),
+        (false, _) => (StartMode::SpecifiedStarts, start.from),
+        (true, false) => (StartMode::IsolatedNodes, start.only),
+        (true, true) => (StartMode::All, Vec::new()),
     };
-    let run = NewRun {
+    let run = RunRequest {
         params: Some(params),
         version: start.version,
         request_id: start.request_id,
         account: start.account,
         budget: start.budget,
         on_short_balance: match start.on_short_balance {
-            OnShort::Fail => OnShortBalance::Fail,
-            OnShort::Wait => OnShortBalance::Wait,
+            ShortBalanceArg::Fail => OnShortBalance::Fail,
+            ShortBalanceArg::Wait => OnShortBalance::Wait,
         },
         exec_mode,
         start_node_ids,
         priority: start.priority,
         labels: start.labels.into_iter().collect(),
         manual: start.manual,
-        ..NewRun::default()
+        ..RunRequest::default()
     };
     let started = session.client.start(&start.flow, &run).await?;
     if start.watch {
         return watch::watch(&started.id, start.timeout, session).await;
     }
     if start.wait {
-        return look::wait(&started.id, start.timeout, session).await;
+        return show::wait(&started.id, start.timeout, session).await;
     }
     session.out.value(&started, &started.id, || {
-        let again = if started.created { "" } else { " (it was there already)" };
+        let again = if started.created { "" } else { " (it exists already)" };
         format!("{} {}{again}", started.id, started.status.word())
     })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
 fn object(text: &str) -> Result<Map<String, Value>> {
@@ -136,9 +137,9 @@ fn label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn priority(text: &str) -> Result<Priority, String> {
+fn priority(text: &str) -> Result<RunPriority, String> {
     serde_json::from_value(Value::String(text.to_owned()))
-        .map_err(|_| "it must be one of highest, high, medium, low, lowest".to_owned())
+        .map_err(|_| "write highest, high, medium, low or lowest".to_owned())
 }
 
 #[cfg(test)]

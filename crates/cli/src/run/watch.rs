@@ -1,55 +1,53 @@
-//! Following a run: redrawn in place for people, one line a change for pipes.
+//! `windlass run watch` and `run events`: a run redrawn in place on a terminal, one line a change on a pipe.
 
 use std::collections::BTreeMap;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
 use windlass_sdk::client::EventStream;
-use windlass_sdk::types::{JournalEntry, PageQuery, Run, RunStatus};
+use windlass_sdk::contract::{JournalEntry, PageQuery, RunDetail, RunStatus};
 use windlass_sdk::{Client, ClientError};
 
-use super::{Which, code_of, picture};
-use crate::asking::{Asking, TIMED_OUT};
-use crate::output::{self, Format, Output};
+use super::{RunSelector, exit_of, render};
+use crate::exit::Exit;
+use crate::output::{self, OutputFormat, Printer};
+use crate::poll::ServerPoller;
 use crate::session::Session;
 
-/// How long nothing may be heard before the run is looked at again.
-pub(super) const LOOK: Duration = Duration::from_secs(1);
-/// How long changes are gathered before they are drawn.
-const GATHER: Duration = Duration::from_millis(40);
-/// Entries read at once.
-const PAGE: usize = 1_000;
+/// How long the event stream may be quiet before the run is read again.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How long changes are collected before they are drawn.
+const REDRAW_DELAY: Duration = Duration::from_millis(40);
+/// Entries of one page.
+const PAGE_SIZE: usize = 1_000;
 
-pub(super) async fn watch(id: &str, timeout: Option<Duration>, session: &Session) -> Result<ExitCode> {
-    let mut asking = Asking::new(timeout);
-    let mut bell = Bell::default();
-    let mut screen = Screen { out: session.out, n_lines: 0, seen: BTreeMap::new(), status: None };
+pub(super) async fn watch(id: &str, timeout: Option<Duration>, session: &Session) -> Result<Exit> {
+    let mut poller = ServerPoller::new(timeout);
+    let mut waiter = RunEventWaiter::default();
+    let mut screen = RunScreen { out: session.out, n_lines: 0, seen: BTreeMap::new(), status: None };
     loop {
-        let run = asking.look(async || session.client.run(id).await).await?;
+        let run = poller.poll(async || session.client.run(id).await).await?;
         screen.show(&run)?;
         if run.summary.status.is_ended() {
-            return Ok(code_of(run.summary.status));
+            return Ok(exit_of(run.summary.status));
         }
-        let left = asking.left();
+        let left = poller.time_left();
         if left.is_some_and(|left| left.is_zero()) {
-            output::message(&format!(
-                "error: {id} did not end in time\n  see what it waits for: windlass run why {id}"
-            ));
-            return Ok(ExitCode::from(TIMED_OUT));
+            output::message(&format!("error: {id} did not end in time\n  see windlass run why {id}"));
+            return Ok(Exit::TimedOut);
         }
-        bell.wait(&session.client, id, left.unwrap_or(LOOK).min(LOOK)).await;
+        waiter.wait(&session.client, id, left.unwrap_or(POLL_INTERVAL).min(POLL_INTERVAL)).await;
     }
 }
 
-/// Rings when something happened to a run. Without a stream it rings now and then.
+/// Waits for the next event of a run; without an event stream it only sleeps.
 #[derive(Default)]
-pub(super) struct Bell {
+pub(super) struct RunEventWaiter {
     stream: Option<EventStream>,
     last: Option<String>,
 }
 
-impl Bell {
+impl RunEventWaiter {
     pub(super) async fn wait(&mut self, client: &Client, id: &str, at_most: Duration) {
         if self.stream.is_none() {
             self.stream = client.run_events(id, self.last.as_deref()).await.ok();
@@ -62,72 +60,72 @@ impl Bell {
             Ok(Ok(None) | Err(_)) => self.stream = None,
             Err(_quiet) => return,
         }
-        tokio::time::sleep(GATHER.min(at_most)).await;
+        tokio::time::sleep(REDRAW_DELAY.min(at_most)).await;
     }
 }
 
-/// What was drawn last.
-struct Screen {
-    out: Output,
+/// The last drawn state of a run.
+struct RunScreen {
+    out: Printer,
     n_lines: usize,
     seen: BTreeMap<String, String>,
     status: Option<RunStatus>,
 }
 
-impl Screen {
-    fn show(&mut self, run: &Run) -> Result<()> {
+impl RunScreen {
+    fn show(&mut self, run: &RunDetail) -> Result<()> {
         match self.out.format() {
-            Format::Table if self.out.terminal => self.redraw(run),
-            Format::Table => self.lines(run),
-            Format::Json | Format::Jsonl | Format::Yaml => self.values(run),
+            OutputFormat::Table if self.out.terminal => self.redraw(run),
+            OutputFormat::Table => self.lines(run),
+            OutputFormat::Json | OutputFormat::Jsonl | OutputFormat::Yaml => self.values(run),
         }
     }
 
-    fn redraw(&mut self, run: &Run) -> Result<()> {
-        let many = run.node_states.len() > picture::MANY && !run.summary.status.is_ended();
-        let mut lines = vec![picture::heading(run, &self.out)];
+    fn redraw(&mut self, run: &RunDetail) -> Result<()> {
+        let many = run.node_states.len() > render::SHOW_ALL_MAX && !run.summary.status.is_ended();
+        let mut lines = vec![render::heading(run, &self.out)];
         let mut n_hidden = 0;
-        for (path, node) in picture::in_order(&run.node_states) {
-            // Of many nodes, those that went well or did not begin say the least.
+        for (path, node) in render::in_order(&run.node_states) {
+            // Completed and pending nodes matter least.
             if many && matches!(node.status.as_str(), "completed" | "skipped" | "pending") {
                 n_hidden += 1;
             } else {
-                lines.push(picture::node_line(path, node, &self.out));
+                lines.push(render::node_line(path, node, run.summary.round, &self.out));
             }
         }
         if n_hidden > 0 {
-            lines.push(format!("  … {n_hidden} nodes that are done or to come"));
+            lines.push(format!("  … {n_hidden} nodes that are done or pending"));
         }
         if let Some(error) = run.summary.error.as_ref().filter(|_| run.summary.status.is_ended()) {
             lines.push(format!("error: {}", error.message));
         }
         let up = if self.n_lines > 0 { format!("\u{1b}[{}A", self.n_lines) } else { String::new() };
         let body: String = lines.iter().map(|line| format!("\u{1b}[2K{line}\n")).collect();
-        // What is left of a longer picture below is wiped.
+        // Wipes the rest of a longer picture.
         output::raw(&format!("{up}{body}\u{1b}[J"))?;
         self.n_lines = lines.len();
         Ok(())
     }
 
     /// One line for every node whose status changed, and for the run.
-    fn lines(&mut self, run: &Run) -> Result<()> {
-        for (path, node) in picture::in_order(&run.node_states) {
+    fn lines(&mut self, run: &RunDetail) -> Result<()> {
+        for (path, node) in render::in_order(&run.node_states) {
             let known = self.seen.get(path).map(String::as_str).unwrap_or("pending");
             if known != node.status {
-                output::line(&picture::node_line(path, node, &self.out))?;
+                output::line(&render::node_line(path, node, run.summary.round, &self.out))?;
             }
             self.seen.insert(path.clone(), node.status.clone());
         }
         if self.status != Some(run.summary.status) {
-            output::line(&picture::heading(run, &self.out))?;
+            output::line(&render::heading(run, &self.out))?;
             self.status = Some(run.summary.status);
         }
         Ok(())
     }
 
     /// One JSON value for every change, so that a program can follow.
-    fn values(&mut self, run: &Run) -> Result<()> {
-        for (path, node) in picture::in_order(&run.node_states) {
+    fn values(&mut self, run: &RunDetail) -> Result<()> {
+        for (path, node) in render::in_order(&run.node_states) {
             let known = self.seen.get(path).map(String::as_str).unwrap_or("pending");
             if known != node.status {
                 let change = serde_json::json!({ "node": path, "status": node.status });
@@ -144,12 +142,12 @@ impl Screen {
     }
 }
 
-pub(super) async fn events(which: &Which, follow: bool, session: &Session) -> Result<ExitCode> {
+pub(super) async fn events(which: &RunSelector, follow: bool, session: &Session) -> Result<Exit> {
     let run = session.run_id(&which.run).await?;
     if follow {
         return follow_events(&run, session).await;
     }
-    let mut page = PageQuery { cursor: None, limit: Some(PAGE) };
+    let mut page = PageQuery { cursor: None, limit: Some(PAGE_SIZE) };
     let mut entries: Vec<JournalEntry> = Vec::new();
     loop {
         let part = session.client.journal(&run, &page).await?;
@@ -160,41 +158,41 @@ pub(super) async fn events(which: &Which, follow: bool, session: &Session) -> Re
         }
     }
     session.out.list(
-        ["entry", "at", "what happened"],
+        ["entry", "at", "events"],
         &entries,
         |entry| entry.seq.to_string(),
         |entry| [entry.seq.to_string(), entry.at.to_string(), words_of(entry)],
     )?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
-async fn follow_events(run: &str, session: &Session) -> Result<ExitCode> {
-    let mut asking = Asking::new(None);
+async fn follow_events(run: &str, session: &Session) -> Result<Exit> {
+    let mut poller = ServerPoller::new(None);
     let mut last: Option<String> = None;
     loop {
-        // What ended before the stream was opened has told everything when the stream ends.
-        let seen = asking.look(async || session.client.run(run).await).await?;
+        // A run that ended before the stream was opened sends all its entries before the stream ends.
+        let seen = poller.poll(async || session.client.run(run).await).await?;
         let has_ended = seen.summary.status.is_ended();
-        match tell_events(run, &mut last, session).await {
-            Ok(()) if has_ended => return Ok(ExitCode::SUCCESS),
+        match print_events(run, &mut last, session).await {
+            Ok(()) if has_ended => return Ok(Exit::Done),
             Ok(()) => {}
             Err(error) => match error.downcast_ref::<ClientError>() {
-                // A stream that breaks is taken up where it broke.
+                // A broken stream continues where it broke.
                 Some(broke) if broke.is_temporary() => {}
                 Some(_) | None => return Err(error),
             },
         }
-        tokio::time::sleep(GATHER).await;
+        tokio::time::sleep(REDRAW_DELAY).await;
     }
 }
 
-/// Prints what a stream says after `last`, until it is closed.
-async fn tell_events(run: &str, last: &mut Option<String>, session: &Session) -> Result<()> {
+/// Prints the entries after `last` until the stream is closed.
+async fn print_events(run: &str, last: &mut Option<String>, session: &Session) -> Result<()> {
     let mut stream = session.client.run_events(run, last.as_deref()).await?;
     while let Some(event) = stream.next().await? {
         *last = event.id.clone().or(last.take());
         match serde_json::from_str::<JournalEntry>(&event.data) {
-            Ok(entry) if session.out.format() == Format::Table => {
+            Ok(entry) if session.out.format() == OutputFormat::Table => {
                 output::line(&format!("{:>5}  {}  {}", entry.seq, entry.at, words_of(&entry)))?;
             }
             Ok(_) => output::line(&event.data)?,

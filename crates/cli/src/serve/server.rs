@@ -1,4 +1,4 @@
-//! A server in this process: its store, its runtime and its listener.
+//! A server in this process: its store, its runtime and its listener. `serve` and `dev` start one.
 
 use std::io;
 use std::sync::Arc;
@@ -11,33 +11,33 @@ use tokio_util::sync::CancellationToken;
 use windlass_runtime::{Runtime, Settings};
 use windlass_store::{Postgres, Sqlite, Store};
 
-use super::config::{Address, Config, Place};
+use super::config::{DatabaseUrl, ServerConfig, StoreLocation};
 
-/// How long the end may take beyond the time that calls are given.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long a stop may take beyond the time for open calls.
+const STOP_GRACE: Duration = Duration::from_secs(5);
 const STOPPED_ITSELF: &str = "the server stopped by itself, because another one uses its store or the store is lost: \
-     see the messages above, and start it again when that is mended";
+     see the messages above, repair that, and start it again";
 
 /// A server that listens.
-pub(crate) struct Server {
+pub(crate) struct ListeningServer {
     runtime: Runtime,
     address: std::net::SocketAddr,
     listening: JoinHandle<io::Result<()>>,
     stop: CancellationToken,
-    /// Cancelled when nothing is left to be answered.
+    /// Canceled when every request is answered.
     close: CancellationToken,
 }
 
-impl Server {
-    /// Opens the store, takes over what was left behind, and listens until `stop` is cancelled.
-    pub(crate) async fn start(config: &Config, stop: CancellationToken) -> Result<Server> {
-        // First the address: who cannot listen should not wake what is stored.
+impl ListeningServer {
+    /// Opens the store, recovers its runs, and listens until `stop` is canceled.
+    pub(crate) async fn start(config: &ServerConfig, stop: CancellationToken) -> Result<ListeningServer> {
+        // The address comes first: a server that cannot listen must not recover runs.
         let listener = TcpListener::bind(config.listen).await.with_context(|| {
             format!("cannot listen on {}: choose another address with --listen", config.listen)
         })?;
         let address = listener.local_addr()?;
         if let Some(redis) = config.queue.redis() {
-            // What is wrong with it is said now; later it may be away.
+            // A wrong address is an error now; later Redis may be unreachable for a while.
             redis.connect(|_| ()).await.context("cannot use --queue")?;
         }
         let store = open(config).await.with_context(|| format!("cannot open {}", config.store))?;
@@ -45,6 +45,7 @@ impl Server {
             .await
             .with_context(|| format!("cannot start on {}", config.store))?;
         let options = windlass_server::Options {
+            hosts: config.hosts.clone(),
             cors: config.cors.clone(),
             body_bytes_max: config.limits.body_bytes,
             connections_max: config.limits.connections,
@@ -53,13 +54,13 @@ impl Server {
         let close = CancellationToken::new();
         let listening =
             tokio::spawn(windlass_server::serve(listener, runtime.clone(), options, close.clone()));
-        Ok(Server { runtime, address, listening, stop, close })
+        Ok(ListeningServer { runtime, address, listening, stop, close })
     }
 
-    /// Where it is reached.
+    /// The URL of the server.
     pub(crate) fn url(&self) -> String {
         let mut address = self.address;
-        // An address that means all of them is no place to go to.
+        // No client can connect to the unspecified address.
         if address.ip().is_unspecified() {
             let here: std::net::IpAddr = match address {
                 std::net::SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
@@ -70,8 +71,8 @@ impl Server {
         format!("http://{address}")
     }
 
-    /// Serves until it is told to stop; then takes nothing new, lets calls end for so long, and comes back no more than
-    /// a moment later. A server that stops by itself is an error.
+    /// Serves until `stop` is canceled; then refuses new work, lets open calls end for `drain`, and returns soon after. A
+    /// server that stops by itself is an error.
     pub(crate) async fn until_stopped(mut self, drain: Duration) -> Result<()> {
         let broken = tokio::select! {
             () = self.stop.cancelled() => None,
@@ -82,29 +83,29 @@ impl Server {
                 bail!("the listener ended by itself: start the server again");
             }
         };
-        let at_most = if broken.is_some() { Duration::ZERO } else { drain }.saturating_add(LAST_WORDS);
+        let at_most = if broken.is_some() { Duration::ZERO } else { drain }.saturating_add(STOP_GRACE);
         let ending = async {
             if broken.is_none() {
-                // Whoever asks meanwhile is told to come back, and workers can still hand in what they have.
+                // Meanwhile clients are told to try again, and workers still report results.
                 self.runtime.shut_down(drain).await;
             }
             self.close.cancel();
             (&mut self.listening).await?.context("the listener broke")
         };
-        // Connections that do not end are cut by the end of the process.
+        // The end of the process closes the connections that are left.
         let ended = tokio::time::timeout(at_most, ending).await.unwrap_or(Ok(()));
         broken.map_or(ended, Err)
     }
 }
 
-async fn open(config: &Config) -> Result<Arc<dyn Store>> {
+async fn open(config: &ServerConfig) -> Result<Arc<dyn Store>> {
     let (place, durability) = (config.store.clone(), config.durability);
     let file = match place {
-        Place::Database(Address(address)) => {
+        StoreLocation::Database(DatabaseUrl(address)) => {
             return Ok(Arc::new(Postgres::open(&address, durability).await?));
         }
-        Place::File(path) => Some(path),
-        Place::Temporary => None,
+        StoreLocation::File(path) => Some(path),
+        StoreLocation::Temporary => None,
     };
     let opened = tokio::task::spawn_blocking(move || match file {
         Some(path) => Sqlite::open(path, durability),
@@ -113,16 +114,11 @@ async fn open(config: &Config) -> Result<Arc<dyn Store>> {
     Ok(Arc::new(opened.await??))
 }
 
-fn settings(config: &Config) -> Settings {
-    let is_alone = match &config.store {
-        Place::File(_) | Place::Temporary => true,
-        Place::Database(_) => false,
-    };
+fn settings(config: &ServerConfig) -> Settings {
     Settings {
-        is_alone,
         redis: config.queue.redis().cloned(),
         name: config.name.clone(),
-        allow_scripts: config.allow_scripts,
+        scripts: config.scripts.clone(),
         allow_worker_net: config.allow_worker_net,
         worker_ttl: config.worker_ttl,
         worker_refresh: config.worker_refresh,

@@ -1,4 +1,4 @@
-//! Three servers on one PostgreSQL: whatever is asked at one holds at all of them, and one may go at any time.
+//! Three servers on one PostgreSQL: a request to one holds at all of them, and one may stop at any time.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use windlass_sdk::types::{Signal, TasksQuery};
-use windlass_sdk::worker::Call;
+use windlass_sdk::contract::{JobsQuery, Signal};
+use windlass_sdk::worker::ServiceCall;
 use windlass_sdk::{Client, Worker};
 use windlass_store::conformance::cluster::Cluster as Database;
 
+use crate::http::{ends, expect, get, post, seen, start};
 use crate::kill::{Asked, calls, waits};
 use crate::server::{PATIENCE, Server, publish, with_params};
-use crate::talk::{ends, expect, get, post, seen, start};
 
-/// What is told by a hint comes within this, and what is found by looking does not.
+/// Hints arrive within this time; the polling interval is longer.
 const SOON: Duration = Duration::from_secs(5);
 
 /// Servers, and the database that they share. They go before it does.
@@ -103,7 +103,7 @@ async fn a_stream_that_breaks_goes_on_at_another_server() {
     }
     let unlike: BTreeSet<&String> = ids.iter().collect();
     assert_eq!(unlike.len(), ids.len(), "something was told twice: {ids:?}");
-    // The whole at any server is what the two parts were together.
+    // Every server reports the sum of both parts.
     let mut whole = second.run_events(&run, None).await.unwrap();
     let mut all = Vec::new();
     while let Some(event) = whole.next().await.unwrap().filter(|event| event.event != "end") {
@@ -113,7 +113,7 @@ async fn a_stream_that_breaks_goes_on_at_another_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_set_at_one_server_holds_at_all() {
+async fn a_setting_at_one_server_holds_at_all() {
     let servers = Servers::start(3).await;
     let clients = servers.clients();
     let [first, second, third] = &clients[..] else { panic!("three were started") };
@@ -128,7 +128,7 @@ async fn what_is_set_at_one_server_holds_at_all() {
     expect(second, "POST", "/api/v1/queues/q/resume", None, 200).await;
     let taken = tokio::time::timeout(SOON, waiting).await.expect("it is resumed").unwrap();
     assert_eq!(taken.len(), 1);
-    // Whoever was given it by one server finishes it with another.
+    // A worker that claimed a job from one server finishes it at another.
     finish(first, &taken).await;
 
     let limits = json!({"limits": {"concurrency": 2}});
@@ -160,8 +160,8 @@ async fn a_schedule_fires_each_slot_once_on_three_servers() {
     seen("four slots", async || (clients[1].schedule(id).await.unwrap().fired >= 4).then_some(())).await;
     clients[2].toggle_schedule(id, Some(false)).await.unwrap();
     let fired = clients[0].schedule(id).await.unwrap().fired;
-    let query = TasksQuery { queue: Some("ticks".to_owned()), limit: Some(500), ..TasksQuery::default() };
-    let jobs = clients[1].tasks(&query).await.unwrap().tasks;
+    let query = JobsQuery { queue: Some("ticks".to_owned()), limit: Some(500), ..JobsQuery::default() };
+    let jobs = clients[1].jobs(&query).await.unwrap().items;
     assert_eq!(jobs.len() as u64, fired);
 }
 
@@ -172,7 +172,7 @@ async fn a_run_is_cancelled_at_a_server_that_makes_none_of_its_calls() {
     let (begun, stop) = (Arc::new(tokio::sync::Notify::new()), CancellationToken::new());
     let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
     let told = begun.clone();
-    let worker = Worker::new(clients[0].clone(), "slow").service("double", move |_: Call| {
+    let worker = Worker::new(clients[0].clone(), "slow").service("double", move |_: ServiceCall| {
         told.notify_one();
         async { std::future::pending::<Value>().await }
     });
@@ -218,7 +218,7 @@ async fn a_long_queue_is_emptied_by_three_servers_and_nothing_is_done_twice() {
     let done = done.lock().unwrap().clone();
     let unlike: BTreeSet<&String> = done.iter().collect();
     assert_eq!((done.len(), unlike.len()), (JOBS, JOBS));
-    // How many depends on the pace of each; but whoever tried a job in vain does not try it again.
+    // The number depends on the pace of each server; but a server that lost a job does not claim it again.
     let lost = n_lost(&clients).await;
     assert!(lost <= JOBS * (clients.len() - 1), "{lost} of {JOBS} were handed out in vain");
 }
@@ -258,7 +258,7 @@ async fn a_rolling_restart_loses_nothing_and_repeats_nothing() {
         let asked = asked.clone();
         let worker = Worker::new(client.clone(), format!("doubler-{nth}"))
             .beat_every(Duration::from_millis(200))
-            .service("double", move |call: Call| {
+            .service("double", move |call: ServiceCall| {
                 *asked.lock().unwrap().entry(call.key).or_default() += 1;
                 async move { json!(call.input.as_i64().unwrap() * 2) }
             });

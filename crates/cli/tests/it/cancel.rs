@@ -1,4 +1,4 @@
-//! A run can be cancelled whatever it is doing: it ends at once, and nothing is asked of anybody afterwards.
+//! Cancellation of a run in every state: it ends at once, and no worker is called afterwards.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use windlass_sdk::worker::{Call, Outcome};
+use windlass_sdk::worker::{HandlerOutcome, ServiceCall};
 use windlass_sdk::{Client, Worker};
 
-use crate::server::{Place, Server, publish};
-use crate::talk::{ask, ends, expect, get, journal, node_is, post, seen, start};
+use crate::http::{ask, ends, expect, get, journal, node_is, post, seen, start};
+use crate::server::{Server, TempDir, publish};
 
 /// How long a run may take to end once it is cancelled, on a busy machine.
 const SOON: Duration = Duration::from_secs(10);
@@ -52,7 +52,7 @@ async fn quiet(client: &Client, run: &str) {
     for attempt in attempts["items"].as_array().unwrap() {
         assert!(attempt["finished_at"].is_string(), "{run}: {attempt} is open");
     }
-    // Cancelling what has ended is no mistake of whoever asks, and changes nothing.
+    // Canceling an ended run is a no-op.
     let (again, answer) = ask(client, "POST", &format!("/api/v1/runs/{run}/cancel"), Some(json!({}))).await;
     assert!(again == 200 || again == 409, "{again}: {answer}");
     assert_eq!(get(client, &format!("/api/v1/runs/{run}")).await["status"], "canceled");
@@ -166,13 +166,13 @@ async fn a_job_before_and_after_somebody_has_it() {
     assert_eq!(post(&client, "/api/v1/jobs/claim", claim).await["jobs"], json!([]));
 }
 
-/// A worker that is called, and what it was called for.
+/// A worker, with the calls that it received.
 struct Called {
     begun: Arc<Notify>,
     _stop: DropGuard,
 }
 
-async fn called(client: &Client, answer: Option<Outcome>) -> Called {
+async fn called(client: &Client, answer: Option<HandlerOutcome>) -> Called {
     let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
     let (begun, stop) = (Arc::new(Notify::new()), CancellationToken::new());
     let told = begun.clone();
@@ -180,7 +180,7 @@ async fn called(client: &Client, answer: Option<Outcome>) -> Called {
         .push_only()
         .grace(Duration::ZERO)
         .listen(listener, url)
-        .service("slow", move |_: Call| {
+        .service("slow", move |_: ServiceCall| {
             told.notify_one();
             let answer = answer.clone();
             async move {
@@ -214,7 +214,8 @@ async fn a_call_that_a_worker_is_busy_with() {
 async fn a_call_that_its_worker_suspended() {
     let server = Server::start(&[]).await;
     let client = server.client();
-    let later = Outcome::Suspended { memo: json!({"at": 1}), recheck: Some(Duration::from_millis(HOUR_MS)) };
+    let later =
+        HandlerOutcome::Suspended { memo: json!({"at": 1}), recheck: Some(Duration::from_millis(HOUR_MS)) };
     let worker = called(&client, Some(later)).await;
     publish(&client, "push", one(json!({"service": "slow", "max_retries": 3}))).await;
     let run = start(&client, "push", json!({})).await;
@@ -229,7 +230,7 @@ async fn a_call_that_its_worker_suspended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_script_and_what_it_started() {
-    let (server, place) = (Server::start(&["--allow-scripts"]).await, Place::new());
+    let (server, place) = (Server::start(&["--allow-scripts"]).await, TempDir::new());
     let client = server.client();
     let told = place.path().join("pids");
     let code = format!("sleep 3600 & echo $$ $! > {0}.new; mv {0}.new {0}; wait", told.display());

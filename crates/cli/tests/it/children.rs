@@ -1,14 +1,14 @@
-//! Runs that call flows, with the real server and its store: what is cancelled, killed and paid for.
+//! Runs that call flows on a real server: cancellation, kills and money.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use windlass_sdk::Client;
-use windlass_sdk::types::{Deposit, NewAccount, NewRun};
+use windlass_sdk::contract::{DepositRequest, NewAccount, RunRequest};
 
-use crate::desk::Desk;
+use crate::http::{ends, get, post, seen, start};
 use crate::server::{Server, publish};
-use crate::talk::{ends, get, post, seen, start};
+use crate::shell::TestShell;
 
 const N: usize = 12;
 
@@ -26,12 +26,12 @@ fn items() -> Value {
 
 async fn open_account(client: &Client, amount: i64) {
     client.open_account(&NewAccount { id: "acme".to_owned(), name: None }).await.unwrap();
-    client.deposit("acme", &Deposit { amount, key: "first".to_owned() }).await.unwrap();
+    client.deposit("acme", &DepositRequest { amount, key: "first".to_owned() }).await.unwrap();
 }
 
 async fn start_paid(client: &Client, flow: &str) -> String {
     let params = items().as_object().cloned();
-    let run = NewRun { params, account: Some("acme".to_owned()), ..NewRun::default() };
+    let run = RunRequest { params, account: Some("acme".to_owned()), ..RunRequest::default() };
     client.start(flow, &run).await.unwrap().id
 }
 
@@ -111,7 +111,7 @@ async fn children_are_billed_once_though_the_server_is_killed() {
         let ended = ends(&client, run, "completed").await;
         let cost = &ended["cost"];
         assert_eq!((&cost["actual"], &cost["own"]["actual"]), (&json!(each + 1), &json!(1)), "{ended}");
-        // What a call was charged that died with its server is given back, and stays in what was charged in all.
+        // The charge of a call that died with its server is refunded, and stays in the sum of all charges.
         let (all, own) = (cost["estimated"].as_i64().unwrap(), cost["own"]["estimated"].as_i64().unwrap());
         assert!(all > each && own >= 1 && all - own >= each, "{ended}");
     }
@@ -123,35 +123,45 @@ async fn children_are_billed_once_though_the_server_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn people_see_children_plans_and_differences() {
-    let desk = Desk::open().await;
+async fn people_see_children_dry_runs_and_differences() {
+    let shell = TestShell::open().await;
     let leaf = r#"{"start": "e", "nodes": {"e": {"kind": "local", "func": "echo", "prep": {"input_key": "$params.n"}, "post": {"output_key": "n"}}}}"#;
-    desk.write("leaf.json", leaf);
-    desk.write("top.json", r#"{"start": "c", "nodes": {"c": {"kind": "flow_ref", "flow": "leaf", "params": {"n": 5}, "post": {"output_key": "got"}},
+    shell.write("leaf.json", leaf);
+    shell.write("top.json", r#"{"start": "c", "nodes": {"c": {"kind": "flow_ref", "flow": "leaf", "params": {"n": 5}, "post": {"output_key": "got"}},
         "f": {"kind": "local", "func": "fail", "prep": {"input_map": {"message": "not today"}}}}, "edges": [{"from": "c", "to": "f"}]}"#);
-    desk.code(&["flow", "apply", "leaf.json"], 0);
-    desk.code(&["flow", "apply", "top.json"], 0);
-    let run = desk.json(&["run", "start", "top", "-o", "json"])["id"].as_str().unwrap().to_owned();
-    desk.code(&["run", "wait", &run], 1);
+    shell.code(&["flow", "apply", "leaf.json"], 0);
+    shell.code(&["flow", "apply", "top.json"], 0);
+    let run = shell.json(&["run", "start", "top", "-o", "json"])["id"].as_str().unwrap().to_owned();
+    shell.code(&["run", "wait", &run], 1);
     let child =
-        desk.json(&["run", "list", "--parent", &run, "-o", "json"])[0]["id"].as_str().unwrap().to_owned();
-    let shown = desk.text(&["run", "show", &run, "-o", "table"]);
+        shell.json(&["run", "list", "--parent", &run, "-o", "json"])[0]["id"].as_str().unwrap().to_owned();
+    let shown = shell.text(&["run", "show", &run, "-o", "table"]);
     assert!(
         shown.contains("children:") && shown.contains(&format!("c → leaf v1 · {child} · completed")),
         "{shown}"
     );
-    let plan = desk.text(&["run", "retry", &run, "--plan", "-o", "table"]);
+    let plan = shell.text(&["run", "retry", &run, "--dry-run", "-o", "table"]);
     assert!(plan.contains("nothing was changed") && plan.contains("calls: 1"), "{plan}");
-    desk.write("shared.json", r#"{"got": 1}"#);
-    let told =
-        desk.json(&["run", "rerun", &run, "--from", "c", "--shared", "shared.json", "--plan", "-o", "json"]);
+    shell.write("shared.json", r#"{"got": 1}"#);
+    let told = shell.json(&[
+        "run",
+        "rerun",
+        &run,
+        "--from",
+        "c",
+        "--shared",
+        "shared.json",
+        "--dry-run",
+        "-o",
+        "json",
+    ]);
     assert_eq!((&told["round"], &told["nodes"][0]["by"]), (&json!(2), &json!("child run")));
-    assert_eq!(desk.json(&["run", "show", &run, "-o", "json"])["round"], 1);
-    let diff = desk.text(&["run", "diff", &run, "1", "-o", "table"]);
+    assert_eq!(shell.json(&["run", "show", &run, "-o", "json"])["round"], 1);
+    let diff = shell.text(&["run", "diff", &run, "1", "-o", "table"]);
     assert!(diff.contains("~ /status") && diff.contains("+ /shared/got"), "{diff}");
-    let state = desk.text(&["run", "state", &run, "--at", "1", "-o", "table"]);
+    let state = shell.text(&["run", "state", &run, "--at", "1", "-o", "table"]);
     assert!(state.contains("after entry 1 of"), "{state}");
-    desk.code(&["run", "rerun", &run, "--from", "nowhere", "--plan"], 1);
-    desk.code(&["run", "rerun", &run, "--from", "c", "--shared", "[1]"], 1);
-    desk.code(&["run", "retry", &run], 0);
+    shell.code(&["run", "rerun", &run, "--from", "nowhere", "--dry-run"], 1);
+    shell.code(&["run", "rerun", &run, "--from", "c", "--shared", "[1]"], 1);
+    shell.code(&["run", "retry", &run], 0);
 }

@@ -1,4 +1,4 @@
-//! `windlass store copy` between real stores that real servers have left: what is open goes on where it is copied to.
+//! `windlass store copy` between real stores of stopped servers: open runs and jobs go on in the copy.
 
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use windlass_sdk::Client;
-use windlass_sdk::types::{NewRun, Signal};
+use windlass_sdk::contract::{RunRequest, Signal};
 use windlass_store::conformance::cluster::Cluster as Database;
 
-use crate::desk::text;
+use crate::http::{ends, expect, get, post, seen, start};
 use crate::kill::{Acknowledged, Asked, all_ended, calls, waits, worker};
-use crate::server::{Place, Server, publish, with_params};
+use crate::server::{Server, TempDir, publish, with_params};
+use crate::shell::text;
 use crate::store::Store;
-use crate::talk::{ends, expect, get, post, seen, start};
 
-/// What `windlass store copy` says that must end with this code.
+/// The report and the messages of a copy that must end with this code.
 #[track_caller]
 fn copy(from: &str, to: &str, code: i32) -> (Value, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
@@ -25,7 +25,7 @@ fn copy(from: &str, to: &str, code: i32) -> (Value, String) {
     (serde_json::from_slice(&output.stdout).unwrap_or_default(), told)
 }
 
-/// Copies everything, and looks at what was said about it.
+/// Copies everything and checks the report.
 #[track_caller]
 fn copied(from: &str, to: &str) -> Value {
     let (report, told) = copy(from, to, 0);
@@ -39,13 +39,13 @@ fn n_rows(report: &Value, table: &str) -> u64 {
     found.unwrap_or_else(|| panic!("no {table}"))["to"].as_u64().unwrap()
 }
 
-fn file(place: &Place, name: &str) -> String {
+fn file(place: &TempDir, name: &str) -> String {
     format!("sqlite:{}", place.path().join(name).display())
 }
 
-/// A server on SQLite, whatever the others run on.
+/// A server on SQLite in every suite.
 async fn on_a_file() -> Server {
-    let place = Place::new();
+    let place = TempDir::new();
     let store = Store::File(place.path().join("store.db"));
     Server::start_at(place, store, &[], &[]).await
 }
@@ -74,7 +74,7 @@ async fn no_findings(client: &Client) {
     assert_eq!(client.examine(false).await.unwrap().findings, []);
 }
 
-/// Whoever pays, with too little for more than one call.
+/// An account with money for one call.
 async fn open_account(client: &Client) {
     let account = json!({"id": "payer"});
     client.open_account(&serde_json::from_value(account).unwrap()).await.unwrap();
@@ -89,7 +89,7 @@ async fn deposit(client: &Client, key: &str, amount: i64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_open_goes_on_where_it_was_copied_to() {
+async fn open_runs_and_jobs_go_on_in_the_copy() {
     let database = tokio::task::block_in_place(|| Database::start(false));
     let address = database.address(&database.create());
     let mut server = on_a_file().await;
@@ -106,7 +106,7 @@ async fn what_is_open_goes_on_where_it_was_copied_to() {
     paid.request_id = Some("the same".to_owned());
     paid.on_short_balance = serde_json::from_value(json!("wait")).unwrap();
     let short = client.start("pull", &paid).await.unwrap().id;
-    let other = NewRun { request_id: Some("another".to_owned()), ..paid.clone() };
+    let other = RunRequest { request_id: Some("another".to_owned()), ..paid.clone() };
     let shorter = client.start("pull", &other).await.unwrap().id;
     create(&client, "ready", json!({"payload": {"\u{0}": "\u{1}"}})).await;
     let later =
@@ -135,7 +135,7 @@ async fn what_is_open_goes_on_where_it_was_copied_to() {
     let server = Server::start_on(&address, &[]).await;
     let client = server.client();
     no_findings(&client).await;
-    // The same request finds the same run; a job that somebody has is still theirs.
+    // The same request finds the same run; a claimed job stays with its worker.
     assert_eq!(client.start("pull", &paid).await.unwrap().id, short);
     assert_eq!(finish(&client, &of_held, json!({"outcome": "done", "result": 1})).await, "ok");
     assert_eq!(status(&client, &held).await, "completed");
@@ -165,9 +165,9 @@ async fn what_is_open_goes_on_where_it_was_copied_to() {
     no_findings(&client).await;
 }
 
-/// Copies everything back from a database, as soon as nobody serves it any more; a server on the copy.
+/// Copies everything back from a database when no server uses it any more; returns a server on the copy.
 async fn back_to_a_file(mut server: Server, address: &str) -> (Server, Client) {
-    let back = Place::new();
+    let back = TempDir::new();
     let (_, told) = copy(address, &file(&back, "back.db"), 1);
     assert!(told.contains("server `windlass` uses") && told.contains("stop it"), "{told}");
     assert!(server.terminate().success());
@@ -181,7 +181,7 @@ async fn back_to_a_file(mut server: Server, address: &str) -> (Server, Client) {
 
 /// Held for a call when it is copied, through both kinds of stores and between two of a kind, and settled at the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_held_for_a_call_is_settled_where_it_was_copied_to() {
+async fn a_held_charge_is_settled_in_the_copy() {
     let database = tokio::task::block_in_place(|| Database::start(false));
     let (base, other) = (database.address(&database.create()), database.address(&database.create()));
     let mut server = on_a_file().await;
@@ -194,7 +194,7 @@ async fn what_is_held_for_a_call_is_settled_where_it_was_copied_to() {
     let run = client.start("pull", &paid).await.unwrap().id;
     seen("the charge", async || (client.account("payer").await.unwrap().held == 7).then_some(())).await;
     assert!(server.terminate().success());
-    let place = Place::new();
+    let place = TempDir::new();
     let (first, last) = (file(&place, "first.db"), file(&place, "last.db"));
     let stores = [server.store().address(), base, other, first, last];
     for pair in stores.windows(2) {
@@ -238,7 +238,7 @@ async fn start_runs(client: Client, runs: Arc<Mutex<Vec<Acknowledged>>>, stop: C
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_killed_server_left_is_copied_and_goes_on() {
+async fn the_store_of_a_killed_server_is_copied_and_goes_on() {
     let database = tokio::task::block_in_place(|| Database::start(false));
     let address = database.address(&database.create());
     let mut server = on_a_file().await;
@@ -256,7 +256,7 @@ async fn what_a_killed_server_left_is_copied_and_goes_on() {
     server.kill();
     starting.await.unwrap();
     stop_worker.cancel();
-    // It has nobody to say goodbye to.
+    // A killed server does not sign off.
     drop(working.await.unwrap());
 
     let from = server.store().address();
@@ -274,10 +274,10 @@ async fn what_a_killed_server_left_is_copied_and_goes_on() {
     working.await.unwrap().unwrap();
 }
 
-/// Cut short at some moment, whichever it is: it is begun anew, and nobody serves what is not whole.
+/// A copy that is cut short at any moment can be repeated, and no server starts on it before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_that_is_killed_is_begun_anew() {
-    let (place, mut server) = (Place::new(), on_a_file().await);
+    let (place, mut server) = (TempDir::new(), on_a_file().await);
     let client = server.client();
     let many: Vec<Value> = (0..10_000)
         .map(|n| json!({"name": "work", "type": "immediate", "queue_name": "q", "payload": n}))

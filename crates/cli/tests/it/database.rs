@@ -1,4 +1,4 @@
-//! A database that cannot be used: what a server says when it starts, and what it does when it runs.
+//! A database that cannot be used: the messages of a server that starts, and the behaviour of one that runs.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -7,12 +7,15 @@ use serde_json::{Value, json};
 use windlass_sdk::Client;
 use windlass_store::conformance::cluster::Cluster as Database;
 
-use crate::desk::text;
+use crate::http::{ask, ends, get, node_is, post, seen, start};
 use crate::kill::waits;
 use crate::server::{PATIENCE, Server, publish};
-use crate::talk::{ask, ends, get, node_is, post, seen, start};
+use crate::shell::text;
 
-/// What `windlass serve` says that cannot start; it does not take long to say so.
+/// The remedy where a test of root cannot run.
+const AS_ROOT: &str = "run it as root, or leave it out with --skip as_root_";
+
+/// Checks the messages of a server that cannot start, and that it ends soon.
 #[track_caller]
 fn refused(address: &str, words: &[&str]) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
@@ -79,7 +82,7 @@ async fn a_server_without_connections_is_not_ready_and_goes_on_when_there_are_so
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keeper'"
         )
     );
-    // Whoever asks is told so, and soon.
+    // Clients are told so, and soon.
     let begun = Instant::now();
     let path = format!("/api/v1/runs/{run}/signal");
     let (status, told) = ask(&client, "POST", &path, Some(json!({"key": "go", "value": true}))).await;
@@ -103,7 +106,7 @@ async fn a_server_without_connections_is_not_ready_and_goes_on_when_there_are_so
 
 /// Starts runs, each with much to remember, until one is refused; those that were acknowledged, and the refusal.
 async fn start_until_full(client: &Client, begun: &mut Vec<String>) -> Value {
-    // What cannot be made smaller.
+    // Random text, which does not compress.
     let mut state = 1_u64;
     for _ in 0..2_000 {
         let bulk: String = std::iter::repeat_with(|| {
@@ -125,12 +128,9 @@ async fn start_until_full(client: &Client, begun: &mut Vec<String>) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_acknowledged_is_lost_when_the_disk_of_the_database_is_full() {
+async fn as_root_nothing_acknowledged_is_lost_when_the_disk_of_the_database_is_full() {
     let mut cluster = tokio::task::block_in_place(|| Database::start(false));
-    if !tokio::task::block_in_place(|| cluster.add_disk(64)) {
-        println!("only root can give a database a disk of its own: nothing was tried");
-        return;
-    }
+    assert!(tokio::task::block_in_place(|| cluster.add_disk(64)), "only root can mount a disk: {AS_ROOT}");
     let disk = cluster.disk().expect("it was just added");
     assert!(
         cluster
@@ -145,7 +145,7 @@ async fn nothing_acknowledged_is_lost_when_the_disk_of_the_database_is_full() {
     assert_eq!(refused["code"], "store_unavailable", "{refused}");
     assert!(begun.len() > 10, "{} runs", begun.len());
     seen("the reason", async || server.log().contains("disk of the database is full").then_some(())).await;
-    // What is there can be read.
+    // Reads still work.
     for run in &begun {
         assert_eq!(get(&client, &format!("/api/v1/runs/{run}")).await["params"]["items"], json!([1]));
     }
@@ -153,7 +153,7 @@ async fn nothing_acknowledged_is_lost_when_the_disk_of_the_database_is_full() {
     goes_on(&mut server, begun).await;
 }
 
-/// There is room again: everything that was acknowledged is there, and comes to its end, and so does what is new.
+/// With room again, every acknowledged run and a new one complete.
 async fn goes_on(server: &mut Server, mut begun: Vec<String>) {
     server.ready().await;
     let client = server.client();
@@ -173,14 +173,14 @@ async fn goes_on(server: &mut Server, mut begun: Vec<String>) {
     assert!(server.terminate().success(), "{}", server.log());
 }
 
-/// Without room for what it writes first, PostgreSQL can say nothing any more: it ends what it does, and begins anew.
+/// Without room for its write-ahead log, PostgreSQL stops with a panic and restarts.
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_acknowledged_is_lost_when_the_database_has_no_room_for_its_log() {
+async fn as_root_nothing_acknowledged_is_lost_when_the_database_has_no_room_for_its_log() {
     let mut cluster = tokio::task::block_in_place(|| Database::start(false));
-    if !tokio::task::block_in_place(|| cluster.add_log_disk(128)) {
-        println!("only root can give a database a disk of its own: nothing was tried");
-        return;
-    }
+    assert!(
+        tokio::task::block_in_place(|| cluster.add_log_disk(128)),
+        "only root can mount a disk: {AS_ROOT}"
+    );
     let database = cluster.create();
     let mut server = Server::start_on(&cluster.address(&database), &[]).await;
     let client = server.client();

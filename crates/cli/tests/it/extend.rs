@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::desk::{Desk, Ended, text};
+use crate::shell::{KilledOnDrop, TestShell, text};
 
 const PICTURE: &str = r#"{"nodes": [
     {"id": "img_gen", "type": "image_generation", "config": {"prompt": "$var.prompt"}},
@@ -12,21 +12,17 @@ const PICTURE: &str = r#"{"nodes": [
   "variables": {"prompt": {"type": "string", "defaultValue": ""}}}"#;
 
 /// A worker of the examples, ended when it is dropped.
-fn painter(file: &str, desk: &Desk) -> Ended {
+fn painter(file: &str, shell: &TestShell) -> KilledOnDrop {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/extend").join(file);
     let mut command = Command::new("python3");
-    Ended(command.arg(path).env("WINDLASS_SERVER", desk.server.url()).stdin(Stdio::null()).spawn().unwrap())
+    KilledOnDrop(
+        command.arg(path).env("WINDLASS_SERVER", shell.server.url()).stdin(Stdio::null()).spawn().unwrap(),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_type_is_a_worker_in_python_that_pulls_or_is_pushed_to() {
-    let version =
-        Command::new("python3").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if !version.is_ok_and(|status| status.success()) {
-        eprintln!("there is no python3: the workers in Python are not tried");
-        return;
-    }
-    let desk = Desk::open().await;
+    let shell = TestShell::open().await;
     for (file, definition) in [
         ("pull.py", PICTURE.to_owned()),
         (
@@ -37,70 +33,70 @@ async fn a_node_type_is_a_worker_in_python_that_pulls_or_is_pushed_to() {
             ),
         ),
     ] {
-        let _painter = painter(file, &desk);
-        desk.write("picture.json", &definition);
-        desk.text(&["flow", "apply", "--name", file, "picture.json"]);
-        let run = desk.json(&["run", "start", file, "-p", "prompt=a harbour", "--wait", "--timeout", "60s"]);
+        let _painter = painter(file, &shell);
+        shell.write("picture.json", &definition);
+        shell.text(&["flow", "apply", "--name", file, "picture.json"]);
+        let run = shell.json(&["run", "start", file, "-p", "prompt=a harbour", "--wait", "--timeout", "60s"]);
         assert_eq!(run["result"]["picture"], "asset://pictures/3.png", "{run}");
         let id = run["id"].as_str().unwrap();
-        let lines = desk.text(&["run", "logs", id, "--node", "img_gen", "-o", "table"]);
+        let lines = shell.text(&["run", "logs", id, "--node", "img_gen", "-o", "table"]);
         for word in ["ordered", "suspended, asked again later", "asked again", "done"] {
             assert!(lines.contains(word), "no `{word}` in {lines}");
         }
-        let failed = desk.code(&["run", "start", file, "--wait", "--timeout", "60s"], 1);
+        let failed = shell.code(&["run", "start", file, "--wait", "--timeout", "60s"], 1);
         assert!(text(&failed.stdout).contains("give a prompt"), "{}", text(&failed.stdout));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn logs_are_read_filtered_and_followed() {
-    let desk = Desk::open().await;
-    desk.write(
+    let shell = TestShell::open().await;
+    shell.write(
         "fails.json",
         r#"{"nodes": [{"id": "a", "type": "fail", "exec_type": "local_func"}], "edges": []}"#,
     );
-    desk.text(&["flow", "apply", "fails.json"]);
-    let id = desk.text(&["run", "start", "fails", "-q"]);
-    let lines = desk.text(&["run", "logs", &id, "--follow", "-o", "table"]);
+    shell.text(&["flow", "apply", "fails.json"]);
+    let id = shell.text(&["run", "start", "fails", "-q"]);
+    let lines = shell.text(&["run", "logs", &id, "--follow", "-o", "table"]);
     assert!(
         lines.contains("the run started") && lines.trim_end().ends_with("the run failed: failed as asked"),
         "{lines}"
     );
     assert!(lines.lines().any(|line| line.contains("error  a: failed: ")), "{lines}");
-    let loud = desk.json(&["run", "logs", &id, "--level", "error"]);
+    let loud = shell.json(&["run", "logs", &id, "--level", "error"]);
     assert_eq!(loud.as_array().unwrap().len(), 2, "{loud}");
     assert_eq!(loud[0]["node"], "a");
-    assert_eq!(desk.json(&["run", "logs", &id, "--node", "b"]).as_array().unwrap().len(), 0);
-    desk.code(&["run", "logs", &id, "--level", "loud"], 2);
-    desk.code(&["run", "logs", "run_00000000000000000000000000000000"], 1);
+    assert_eq!(shell.json(&["run", "logs", &id, "--node", "b"]).as_array().unwrap().len(), 0);
+    shell.code(&["run", "logs", &id, "--level", "loud"], 2);
+    shell.code(&["run", "logs", "run_00000000000000000000000000000000"], 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn templates_are_instantiated_and_services_are_set() {
-    let desk = Desk::open().await;
-    desk.write("picture.json", PICTURE);
-    desk.text(&["flow", "apply", "--template", "picture.json"]);
-    assert_eq!(desk.text(&["flow", "list", "--templates", "-q"]), "picture");
-    let made = desk.json(&["flow", "instantiate", "picture", "harbour", "--set", "prompt=a harbour"]);
+    let shell = TestShell::open().await;
+    shell.write("picture.json", PICTURE);
+    shell.text(&["flow", "apply", "--template", "picture.json"]);
+    assert_eq!(shell.text(&["flow", "list", "--templates", "-q"]), "picture");
+    let made = shell.json(&["flow", "instantiate", "picture", "harbour", "--set", "prompt=a harbour"]);
     assert_eq!((&made["name"], &made["version"]), (&"harbour".into(), &1.into()));
-    desk.write("harbour.json", PICTURE);
-    let flow = desk.code(&["flow", "apply", "--template", "harbour.json"], 1);
+    shell.write("harbour.json", PICTURE);
+    let flow = shell.code(&["flow", "apply", "--template", "harbour.json"], 1);
     assert!(text(&flow.stderr).contains("cannot become a template"), "{}", text(&flow.stderr));
-    desk.text(&["flow", "apply", "--template", "picture.json"]);
-    let shown = desk.json(&["flow", "show", "harbour"]);
+    shell.text(&["flow", "apply", "--template", "picture.json"]);
+    let shown = shell.json(&["flow", "show", "harbour"]);
     assert_eq!(shown["version"]["definition"]["variables"]["prompt"]["defaultValue"], "a harbour");
-    let refused = desk.code(&["flow", "instantiate", "picture", "other", "--set", "promt=x"], 1);
+    let refused = shell.code(&["flow", "instantiate", "picture", "other", "--set", "promt=x"], 1);
     assert!(text(&refused.stderr).contains("did you mean `prompt`?"), "{}", text(&refused.stderr));
-    let plain = desk.code(&["flow", "instantiate", "harbour", "other"], 1);
+    let plain = shell.code(&["flow", "instantiate", "harbour", "other"], 1);
     assert!(text(&plain.stderr).contains("[not_template]"), "{}", text(&plain.stderr));
-    assert_eq!(desk.json(&["service", "set", "image_generation", "--recheck", "5s"])["recheck_ms"], 5_000);
-    assert_eq!(desk.json(&["service", "set", "video", "--recheck-ms", "700"])["recheck_ms"], 700);
-    assert_eq!(desk.text(&["service", "list", "-q"]), "image_generation\nvideo");
-    assert!(desk.text(&["service", "show", "video", "-o", "table"]).contains("every 700ms"));
-    assert!(desk.json(&["service", "set", "video", "--clear"]).get("recheck_ms").is_none());
-    assert_eq!(desk.text(&["service", "list", "-q"]), "image_generation");
-    let short = desk.code(&["service", "set", "video", "--recheck-ms", "5"], 1);
+    assert_eq!(shell.json(&["service", "set", "image_generation", "--recheck", "5s"])["recheck_ms"], 5_000);
+    assert_eq!(shell.json(&["service", "set", "video", "--recheck-ms", "700"])["recheck_ms"], 700);
+    assert_eq!(shell.text(&["service", "list", "-q"]), "image_generation\nvideo");
+    assert!(shell.text(&["service", "show", "video", "-o", "table"]).contains("every 700ms"));
+    assert!(shell.json(&["service", "set", "video", "--clear"]).get("recheck_ms").is_none());
+    assert_eq!(shell.text(&["service", "list", "-q"]), "image_generation");
+    let short = shell.code(&["service", "set", "video", "--recheck-ms", "5"], 1);
     assert!(text(&short.stderr).contains("recheck_ms"), "{}", text(&short.stderr));
-    desk.code(&["service", "set", "video"], 2);
-    desk.code(&["service", "show", "nobody"], 1);
+    shell.code(&["service", "set", "video"], 2);
+    shell.code(&["service", "show", "nobody"], 1);
 }

@@ -1,5 +1,5 @@
-//! The disk fills up: whoever starts something is told so, nothing that was acknowledged is lost, and with space the
-//! server goes on by itself.
+//! A full disk: new runs are refused, nothing that was acknowledged is lost, and with space the server goes on by
+//! itself.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -7,9 +7,9 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 use windlass_sdk::Client;
 
-use crate::server::{Place, Server, publish};
-use crate::store::{Store, is_file};
-use crate::talk::{ask, ends, get, node_is, post, seen, start};
+use crate::http::{ask, ends, get, node_is, post, seen, start};
+use crate::server::{Server, TempDir, publish};
+use crate::store::Store;
 
 /// A small disk in memory, seen only by processes that enter where it is. It goes with the process that holds it.
 struct Disk {
@@ -97,11 +97,8 @@ async fn all_there(client: &Client, begun: &[(String, usize)]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_acknowledged_is_lost_on_a_full_disk() {
-    if !is_file("the disk that fills up is that of the file") {
-        return;
-    }
-    let place = Place::new();
+async fn nothing_acknowledged_is_lost_when_the_disk_of_a_sqlite_file_is_full() {
+    let place = TempDir::new();
     let at = place.path().join("disk");
     let disk = Disk::mount(&at).await;
     disk.fill(60_000);
@@ -118,7 +115,7 @@ async fn nothing_acknowledged_is_lost_on_a_full_disk() {
     assert_eq!(refused["code"], "store_unavailable", "{refused}");
     assert!(refused["detail"].as_str().unwrap().contains("try again"), "{refused}");
     assert!(begun.len() > 10, "{} runs", begun.len());
-    // What is there can be read, and the server says that it takes nothing.
+    // Reads still work, and the server reports that it is not ready.
     all_there(&client, &begun).await;
     let troubles = seen("the trouble", async || {
         let (status, answer) = ask(&client, "GET", "/readyz", None).await;

@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use windlass_sdk::types::{RunStatus, Signal};
-use windlass_sdk::worker::Call;
+use windlass_sdk::contract::{RunStatus, Signal};
+use windlass_sdk::worker::ServiceCall;
 use windlass_sdk::{Client, Worker};
 
+use crate::http::journal;
 use crate::server::{PATIENCE, Server, publish, with_params};
-use crate::talk::journal;
 
 const KILLS: u64 = 50;
 const RUNS_MIN: usize = 200;
 /// Callers that start runs all the time.
 const CALLERS: usize = 6;
 
-/// Which flow, with which number, and what must come of it.
+/// A flow, its number and its expected result.
 #[derive(Clone)]
 pub(crate) struct Acknowledged {
     pub(crate) id: String,
@@ -26,7 +26,7 @@ pub(crate) struct Acknowledged {
     pub(crate) x: i64,
 }
 
-/// What the workers were asked to do: the key of every call.
+/// The idempotency keys of the calls that workers received.
 pub(crate) type Asked = Arc<Mutex<BTreeMap<String, usize>>>;
 
 pub(crate) fn calls(exec_type: &str) -> Value {
@@ -64,7 +64,7 @@ pub(crate) fn worker(client: Client, id: &str, asked: &Asked) -> Worker {
     let asked = asked.clone();
     Worker::new(client, id).lease(Duration::from_secs(2)).beat_every(Duration::from_millis(200)).service(
         "double",
-        move |call: Call| {
+        move |call: ServiceCall| {
             *asked.lock().unwrap().entry(call.key).or_default() += 1;
             async move { json!(call.input.as_i64().unwrap() * 2) }
         },
@@ -138,7 +138,7 @@ async fn send_signals(client: Client, acknowledged: Arc<Mutex<Vec<Acknowledged>>
             continue;
         }
         let signal: Signal = serde_json::from_value(json!({"key": "go", "value": true})).unwrap();
-        // A run that has ended got it before, although nobody heard of it.
+        // An ended run received it before, although the response was lost.
         while client.signal(&run.id, &signal).await.is_err_and(|error| error.status != Some(409)) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

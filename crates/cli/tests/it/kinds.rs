@@ -1,17 +1,17 @@
-//! Nodes of every kind and every form, where doing them takes the real server: workers of both sorts, scripts, other
-//! flows, people, time. What functions and answers can show, the examples show.
+//! Nodes of every kind and form that need a real server: push and pull workers, scripts, other flows, people, time. The
+//! examples cover the nodes that need only functions and scripted answers.
 
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use windlass_sdk::worker::{Call, Outcome};
+use windlass_sdk::worker::{HandlerOutcome, ServiceCall};
 use windlass_sdk::{Client, Worker};
 
-use crate::server::{Place, Server, publish};
+use crate::http::{ends, get, node_is, post, seen, start};
+use crate::server::{Server, TempDir, publish};
 use crate::store::Store;
-use crate::talk::{ends, get, node_is, post, seen, start};
 
 /// A worker that is called and asks for jobs: `double`, `refuse`, `flaky` (fails once), `later` (is asked twice).
 async fn worker(client: &Client) -> DropGuard {
@@ -20,18 +20,20 @@ async fn worker(client: &Client) -> DropGuard {
     let worker = Worker::new(client.clone(), "hand")
         .grace(Duration::ZERO)
         .listen(listener, url)
-        .service("double", async |call: Call| match call.input.as_i64() {
-            Some(number) => Outcome::Done(json!(number * 2)),
-            None => Outcome::refused("no number"),
+        .service("double", async |call: ServiceCall| match call.input.as_i64() {
+            Some(number) => HandlerOutcome::Done(json!(number * 2)),
+            None => HandlerOutcome::refused("no number"),
         })
-        .service("refuse", async |_: Call| Outcome::refused("not today"))
-        .service("flaky", async |call: Call| match call.attempt {
-            1 => Outcome::failed("once"),
-            attempt => Outcome::Done(json!({"attempt": attempt, "by": call.params["by"]})),
+        .service("refuse", async |_: ServiceCall| HandlerOutcome::refused("not today"))
+        .service("flaky", async |call: ServiceCall| match call.attempt {
+            1 => HandlerOutcome::failed("once"),
+            attempt => HandlerOutcome::Done(json!({"attempt": attempt, "by": call.params["by"]})),
         })
-        .service("later", async |call: Call| match call.memo {
-            None => Outcome::Suspended { memo: json!("seen"), recheck: Some(Duration::from_millis(100)) },
-            Some(memo) => Outcome::Done(json!({"memo": memo})),
+        .service("later", async |call: ServiceCall| match call.memo {
+            None => {
+                HandlerOutcome::Suspended { memo: json!("seen"), recheck: Some(Duration::from_millis(100)) }
+            }
+            Some(memo) => HandlerOutcome::Done(json!({"memo": memo})),
         });
     tokio::spawn(worker.run(stop.clone()));
     seen("the worker", async || (!client.workers().await.unwrap().workers.is_empty()).then_some(())).await;
@@ -212,7 +214,7 @@ async fn the_other_two_forms_with_a_worker() {
 
 #[test]
 fn every_example_comes_to_what_it_says() {
-    let place = Place::new();
+    let place = TempDir::new();
     let store = Store::fresh(&place);
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
     let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));

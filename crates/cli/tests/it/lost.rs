@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use windlass_sdk::Client;
-use windlass_sdk::types::NewTask;
+use windlass_sdk::contract::{JobRetry, NewJob};
 
-use crate::desk::{Desk, Ended};
-use crate::talk::{get, post, seen};
+use crate::http::{get, post, seen};
+use crate::shell::{KilledOnDrop, TestShell};
 
 const KILLS: u64 = 20;
 const JOBS_MIN: usize = 200;
@@ -24,14 +24,14 @@ const BATCH: i64 = 10;
 /// Ids of jobs that were acknowledged, with the sums that must come of them.
 type Acknowledged = Arc<Mutex<BTreeMap<String, i64>>>;
 
-fn job(caller: i64, n: i64) -> NewTask {
-    NewTask {
+fn job(caller: i64, n: i64) -> NewJob {
+    NewJob {
         priority: (n % 3) as i32 * 2,
         dedup_key: format!("{caller}-{n}"),
         // The same request is made again until it is answered, by which time the job may have ended.
         unique_for_ms: Some(3_600_000),
-        max_retries: Some(100),
-        ..NewTask::new("sum", "work", json!([caller, n]))
+        retry: Some(JobRetry { max: Some(99), ..JobRetry::default() }),
+        ..NewJob::new("sum", "work", json!([caller, n]))
     }
 }
 
@@ -39,14 +39,14 @@ async fn create_jobs(client: Client, caller: i64, acknowledged: Acknowledged, st
     let mut n = 0;
     while !stop.is_cancelled() {
         let n_together = if n % 3 == 0 { BATCH } else { 1 };
-        let tasks: Vec<NewTask> = (n..n + n_together).map(|n| job(caller, n)).collect();
+        let jobs: Vec<NewJob> = (n..n + n_together).map(|n| job(caller, n)).collect();
         let ids: Vec<String> = loop {
-            let answer = match tasks.as_slice() {
-                [one] => client.create_task(one).await.map(|created| vec![created]),
-                many => client.create_tasks(many).await.map(|created| created.tasks),
+            let answer = match jobs.as_slice() {
+                [one] => client.create_job(one).await.map(|created| vec![created]),
+                many => client.create_jobs(many).await,
             };
             match answer {
-                Ok(created) => break created.into_iter().map(|task| task.task_id).collect(),
+                Ok(created) => break created.into_iter().map(|job| job.id).collect(),
                 Err(_unknown) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
         };
@@ -57,17 +57,17 @@ async fn create_jobs(client: Client, caller: i64, acknowledged: Acknowledged, st
     }
 }
 
-fn worker(desk: &Desk) -> Ended {
+fn worker(shell: &TestShell) -> KilledOnDrop {
     let words =
         ["worker", "--pull-only", "--services", "sum", "--queues", "work", "--lease", "1s", "--slots", "8"];
-    Ended(desk.command(&words).stderr(Stdio::null()).spawn().unwrap())
+    KilledOnDrop(shell.command(&words).stderr(Stdio::null()).spawn().unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_survive_the_deaths_of_servers_and_workers() {
-    let mut desk = Desk::open().await;
-    let client = desk.server.client();
-    let mut workers = [worker(&desk), worker(&desk)];
+    let mut shell = TestShell::open().await;
+    let client = shell.server.client();
+    let mut workers = [worker(&shell), worker(&shell)];
     let (acknowledged, stop) = (Acknowledged::default(), CancellationToken::new());
     let mut busy = tokio::task::JoinSet::new();
     for caller in 0..CALLERS {
@@ -78,12 +78,12 @@ async fn jobs_survive_the_deaths_of_servers_and_workers() {
     while nth < KILLS || acknowledged.lock().unwrap().len() < JOBS_MIN && nth < KILLS * 10 {
         tokio::time::sleep(Duration::from_millis(60 + nth * 37 % 240)).await;
         if nth % 2 == 0 {
-            desk.server.kill();
-            desk.server.spawn();
-            desk.server.ready().await;
+            shell.server.kill();
+            shell.server.spawn();
+            shell.server.ready().await;
         } else {
             // Dropped means killed.
-            workers[(nth as usize / 2) % 2] = worker(&desk);
+            workers[(nth as usize / 2) % 2] = worker(&shell);
         }
         nth += 1;
     }

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use windlass_sdk::Client;
-use windlass_sdk::types::Deposit;
+use windlass_sdk::contract::DepositRequest;
 
+use crate::http::expect;
 use crate::server::{PATIENCE, Server, publish};
-use crate::talk::expect;
 
 /// How often the server is killed at least; twice as often while there is work.
 const KILLS: usize = 12;
@@ -24,11 +24,11 @@ const CALLS: usize = 12;
 /// Jobs without a run, which are paid for as well.
 const TASKS: usize = 60;
 const WORKERS: usize = 4;
-/// What one unit costs.
+/// The price of one unit.
 const PRICE: i64 = 3;
 /// All that a run may be charged at once.
 const RUN_MOST: i64 = PRICE * (2 + 4 + 2 + 3 + 3 + 1) * (CALLS as i64 / 6);
-/// What is put into accounts at their start: enough, enough, too little, and too little until more is put in.
+/// The first deposits: enough, enough, too little, and too little until a second deposit.
 const ACCOUNTS: [(&str, i64); 4] = [
     ("rich", 1_000_000),
     ("fickle", 1_000_000),
@@ -36,12 +36,12 @@ const ACCOUNTS: [(&str, i64); 4] = [
     ("patient", RUN_MOST),
 ];
 
-/// How a call is to go, by its number: how many units it is charged for, and what becomes of it.
+/// The course of a call by its number: the units of its charge, and its outcome.
 fn order(nth: usize) -> (i64, &'static str) {
     [(2, "done"), (4, "less"), (2, "more"), (3, "refused"), (3, "flaky"), (1, "done")][nth % 6]
 }
 
-/// What a worker says to it.
+/// The answer of the worker.
 fn outcome(order: &Value, attempt: u64) -> Value {
     let units = order["units"].as_i64().unwrap();
     let done = |units: i64| json!({"outcome": "done", "result": {"units": units}});
@@ -85,7 +85,7 @@ async fn open_accounts(client: &Client) {
     expect(client, "PUT", "/api/v1/prices/work", Some(price), 200).await;
     for (account, amount) in ACCOUNTS {
         expect(client, "POST", "/api/v1/accounts", Some(json!({"id": account})), 201).await;
-        client.deposit(account, &Deposit { amount, key: "first".to_owned() }).await.unwrap();
+        client.deposit(account, &DepositRequest { amount, key: "first".to_owned() }).await.unwrap();
     }
 }
 
@@ -105,7 +105,7 @@ async fn work(client: Client, other: Client, nth: usize, sent: Sent, stop: Cance
         tokio::time::sleep(Duration::from_millis(15)).await;
         let mut results = Vec::new();
         for job in claimed["jobs"].as_array().unwrap() {
-            // What a job of a run is to do are its params; what one of its own is to do, its payload.
+            // A job of a run has params; a job of its own has a payload.
             let order = if job["run"].is_null() { &job["input"] } else { &job["params"] };
             let mut result = outcome(order, job["attempt"].as_u64().unwrap());
             result["id"] = job["id"].clone();
@@ -125,7 +125,7 @@ async fn work(client: Client, other: Client, nth: usize, sent: Sent, stop: Cance
     }
 }
 
-/// Says again what was said long ago.
+/// Repeats old requests.
 async fn haunt(client: Client, sent: Sent, stop: CancellationToken) {
     let mut nth = 0_usize;
     while !stop.is_cancelled() {
@@ -150,7 +150,7 @@ async fn start_run(client: Client, account: &'static str, nth: usize) -> (String
     assert!(matches!(status, 200 | 201), "{status} {started}");
     let id = started["id"].as_str().unwrap().to_owned();
     if account == "fickle" && nth.is_multiple_of(3) {
-        // Whoever paid changes their mind, wherever the run is by now.
+        // A cancellation by the payer, at any point of the run.
         tokio::time::sleep(Duration::from_millis(30 * nth as u64)).await;
         let (status, said) = insist(&client, "POST", &format!("/api/v1/runs/{id}/cancel"), &json!({})).await;
         assert!(matches!(status, 200 | 409), "{status} {said}");
@@ -248,11 +248,11 @@ async fn a_thousand_charges_survive_kills_and_duplicates_to_the_last_unit() {
     println!("{} runs, {n_sent} ends, {n_kills} kills", begun.runs.len());
 }
 
-/// What was acknowledged, and has ended.
+/// Acknowledged runs and jobs that have ended.
 struct Begun {
     /// Runs, with their accounts.
     runs: BTreeMap<String, &'static str>,
-    /// What was put into the patient account afterwards.
+    /// The second deposit of the account that waits.
     deposited: i64,
 }
 

@@ -5,9 +5,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use windlass_sdk::Client;
 
+use crate::http::{ask, expect, get, start};
 use crate::routes::graph;
 use crate::server::Server;
-use crate::talk::{ask, expect, get, start};
 
 /// Sends bytes that no well-meaning client would; the status and the body.
 async fn send(server: &Server, method: &str, path: &str, body: &[u8]) -> (u16, String) {
@@ -27,7 +27,7 @@ async fn send(server: &Server, method: &str, path: &str, body: &[u8]) -> (u16, S
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
-/// Routes that take a body, with what a sensible path of each is.
+/// Routes that take a body, each with a valid path.
 async fn takers(server: &Server) -> Vec<String> {
     let document = get(&server.client(), "/openapi.json").await;
     let mut paths = Vec::new();

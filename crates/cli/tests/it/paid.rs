@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use windlass_sdk::types::{Deposit, LedgerQuery, LineOrder, NewAccount, NewPrice, NewTask, TasksQuery};
-use windlass_sdk::worker::{Call, Outcome};
+use windlass_sdk::contract::{
+    DepositRequest, JobsQuery, LedgerListQuery, ListOrder, NewAccount, NewJob, NewPrice,
+};
+use windlass_sdk::worker::{HandlerOutcome, ServiceCall};
 use windlass_sdk::{Client, Worker};
 
-use crate::desk::{Desk, text};
+use crate::http::seen;
 use crate::server::Server;
-use crate::talk::seen;
+use crate::shell::{TestShell, text};
 
 const KILLS: u64 = 12;
 /// Jobs that callers ask for, each until it is acknowledged.
@@ -20,71 +22,73 @@ const DEPOSIT: i64 = 100_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn accounts_prices_and_budgets_have_their_commands() {
-    let desk = Desk::open().await;
-    assert_eq!(desk.text(&["account", "open", "acme", "--name", "Acme Ltd", "-q"]), "acme");
-    desk.text(&["account", "open", "acme"]);
-    let other = desk.code(&["account", "open", "acme", "--name", "Another"], 1);
+    let shell = TestShell::open().await;
+    assert_eq!(shell.text(&["account", "open", "acme", "--name", "Acme Ltd", "-q"]), "acme");
+    shell.text(&["account", "open", "acme"]);
+    let other = shell.code(&["account", "open", "acme", "--name", "Another"], 1);
     assert!(text(&other.stderr).contains("account_taken"), "{}", text(&other.stderr));
-    let said = desk.text(&["account", "deposit", "acme", "150", "--key", "k", "-o", "table"]);
+    let said = shell.text(&["account", "deposit", "acme", "150", "--key", "k", "-o", "table"]);
     assert_eq!(said, "150 into acme, which has 150 now");
-    let again = desk.text(&["account", "deposit", "acme", "150", "--key", "k", "-o", "table"]);
+    let again = shell.text(&["account", "deposit", "acme", "150", "--key", "k", "-o", "table"]);
     assert!(again.starts_with("was made before"), "{again}");
-    desk.code(&["account", "deposit", "acme", "151", "--key", "k"], 1);
-    desk.code(&["account", "deposit", "nobody", "5"], 1);
+    shell.code(&["account", "deposit", "acme", "151", "--key", "k"], 1);
+    shell.code(&["account", "deposit", "nobody", "5"], 1);
     for amount in ["0", "-5", "1.5", "9223372036854775808"] {
-        desk.code(&["account", "deposit", "acme", amount], 2);
+        shell.code(&["account", "deposit", "acme", amount], 2);
     }
+    let decimal = text(&shell.code(&["account", "deposit", "acme", "12.50"], 2).stderr);
+    assert!(decimal.contains("smallest unit") && decimal.contains("write `1250`"), "{decimal}");
     // A key is made up where none is given, so that two are two.
-    desk.text(&["account", "deposit", "acme", "5"]);
-    desk.text(&["account", "deposit", "acme", "5"]);
-    assert_eq!(desk.json(&["account", "show", "acme"])["balance"], 160);
-    assert_eq!(desk.json(&["account", "list"]).as_array().unwrap().len(), 1);
+    shell.text(&["account", "deposit", "acme", "5"]);
+    shell.text(&["account", "deposit", "acme", "5"]);
+    assert_eq!(shell.json(&["account", "show", "acme"])["balance"], 160);
+    assert_eq!(shell.json(&["account", "list"]).as_array().unwrap().len(), 1);
     let amounts =
         |of: Value| of.as_array().unwrap().iter().map(|row| row["amount"].clone()).collect::<Vec<_>>();
-    assert_eq!(amounts(desk.json(&["account", "ledger", "acme", "--limit", "2"])), [5, 5]);
-    assert_eq!(amounts(desk.json(&["account", "ledger", "acme", "--order", "oldest"])), [150, 5, 5]);
+    assert_eq!(amounts(shell.json(&["account", "ledger", "acme", "--limit", "2"])), [5, 5]);
+    assert_eq!(amounts(shell.json(&["account", "ledger", "acme", "--order", "oldest"])), [150, 5, 5]);
     let set =
         ["price", "set", "sum", "2", "--units", "$params.seconds", "--actual", "$result", "--min", "10"];
-    assert_eq!(desk.json(&set)["actual_units"], "$result");
-    desk.code(&["price", "set", "sum", "2", "--units", "seconds"], 1);
-    desk.code(&["price", "set", "sum", "-2"], 2);
-    assert!(desk.text(&["price", "list", "-o", "table"]).contains("$params.seconds"));
-    desk.write(
+    assert_eq!(shell.json(&set)["actual_units"], "$result");
+    shell.code(&["price", "set", "sum", "2", "--units", "seconds"], 1);
+    shell.code(&["price", "set", "sum", "-2"], 2);
+    assert!(shell.text(&["price", "list", "-o", "table"]).contains("$params.seconds"));
+    shell.write(
         "pay.json",
         r#"{"nodes": [{"id": "a", "type": "sum", "config": {"input": [40], "seconds": 50}}], "edges": []}"#,
     );
-    desk.text(&["flow", "apply", "pay.json"]);
+    shell.text(&["flow", "apply", "pay.json"]);
     let start =
         ["run", "start", "pay", "--account", "acme", "--budget", "99", "--on-short-balance", "wait", "-q"];
-    let run = desk.text(&start);
-    let why = desk.text(&["run", "why", &run, "-o", "table"]);
+    let run = shell.text(&start);
+    let why = shell.text(&["run", "why", &run, "-o", "table"]);
     assert!(why.contains(&format!("windlass run budget {run}")), "{why}");
-    assert_eq!(desk.text(&["run", "budget", &run, "100", "-q"]), run);
-    let _worker = desk.worker(&["--demo"]);
-    desk.text(&["run", "wait", &run, "--timeout", "30s"]);
-    assert_eq!(desk.json(&["account", "show", "acme"])["balance"], 80);
-    assert_eq!(amounts(desk.json(&["account", "ledger", "acme", "--run", &run])), [20, -100]);
-    desk.text(&["price", "delete", "sum"]);
-    desk.code(&["price", "show", "sum"], 1);
-    desk.text(&["doctor"]);
+    assert_eq!(shell.text(&["run", "budget", &run, "100", "-q"]), run);
+    let _worker = shell.worker(&["--demo"]);
+    shell.text(&["run", "wait", &run, "--timeout", "30s"]);
+    assert_eq!(shell.json(&["account", "show", "acme"])["balance"], 80);
+    assert_eq!(amounts(shell.json(&["account", "ledger", "acme", "--run", &run])), [20, -100]);
+    shell.text(&["price", "delete", "sum"]);
+    shell.code(&["price", "show", "sum"], 1);
+    shell.text(&["doctor"]);
 }
 
 /// The n-th job asks for three units; every fifth fails for good, and of the others half take none of them.
-fn paid(n: i64) -> NewTask {
-    NewTask {
+fn paid(n: i64) -> NewJob {
+    NewJob {
         account: Some("acme".to_owned()),
         dedup_key: format!("n{n}"),
         unique_for_ms: Some(3_600_000),
-        ..NewTask::new("work", "paid", json!({ "n": n }))
+        ..NewJob::new("work", "paid", json!({ "n": n }))
     }
 }
 
 fn worker(client: Client) -> Worker {
-    Worker::new(client, "payer").lease(Duration::from_secs(2)).queue("paid", |call: Call| async move {
+    Worker::new(client, "payer").lease(Duration::from_secs(2)).queue("paid", |call: ServiceCall| async move {
         let n = call.input["n"].as_i64().unwrap_or_default();
         match n % 5 {
-            0 => Outcome::refused("no paper"),
-            _ => Outcome::Done(json!({ "units": (n % 2) * 3 })),
+            0 => HandlerOutcome::refused("no paper"),
+            _ => HandlerOutcome::Done(json!({ "units": (n % 2) * 3 })),
         }
     })
 }
@@ -92,7 +96,7 @@ fn worker(client: Client) -> Worker {
 async fn create(client: Client, caller: i64) {
     for n in (caller..JOBS).step_by(usize::try_from(CALLERS).unwrap()) {
         // Whether a creation that was not answered happened is unknown: the same key is asked for again.
-        while client.create_task(&paid(n)).await.is_err() {
+        while client.create_job(&paid(n)).await.is_err() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -103,7 +107,7 @@ async fn paid_jobs_are_charged_and_closed_once_whoever_is_killed() {
     let mut server = Server::start(&[]).await;
     let client = server.client();
     client.open_account(&NewAccount { id: "acme".to_owned(), name: None }).await.unwrap();
-    let deposit = Deposit { amount: DEPOSIT, key: "first".to_owned() };
+    let deposit = DepositRequest { amount: DEPOSIT, key: "first".to_owned() };
     client.deposit("acme", &deposit).await.unwrap();
     let price = NewPrice {
         unit_price: 5,
@@ -127,12 +131,13 @@ async fn paid_jobs_are_charged_and_closed_once_whoever_is_killed() {
     while let Some(created) = busy.join_next().await {
         created.unwrap();
     }
-    let open = TasksQuery { status: Some("open".to_owned()), ..TasksQuery::default() };
-    let none_open = || async { client.tasks(&open).await.ok().filter(|list| list.count == 0) };
+    let open = JobsQuery { status: Some("open".to_owned()), ..JobsQuery::default() };
+    let none_open = || async { client.jobs(&open).await.ok().filter(|list| list.items.is_empty()) };
     seen("the end of all jobs", none_open).await;
     stop.cancel();
     working.await.unwrap().unwrap();
-    let query = LedgerQuery { order: Some(LineOrder::Oldest), limit: Some(1_000), ..LedgerQuery::default() };
+    let query =
+        LedgerListQuery { order: Some(ListOrder::Oldest), limit: Some(1_000), ..LedgerListQuery::default() };
     let rows = client.ledger("acme", &query).await.unwrap().items;
     let n = |kind: &str| i64::try_from(rows.iter().filter(|row| row.kind == kind).count()).unwrap();
     let n_failed = (0..JOBS).filter(|n| n % 5 == 0).count() as i64;

@@ -4,16 +4,16 @@
 use serde_json::{Value, json};
 use windlass_sdk::Client;
 
-use crate::desk::{Desk, Ended};
-use crate::talk::{expect, get, post, seen};
+use crate::http::{expect, get, post, seen};
+use crate::shell::{KilledOnDrop, TestShell};
 
 /// A server, and `windlass worker --demo` beside it, which is known to be there.
-async fn stage() -> (Desk, Client, Ended) {
-    let desk = Desk::open().await;
-    let worker = desk.worker(&["--demo"]);
-    let client = desk.server.client();
+async fn stage() -> (TestShell, Client, KilledOnDrop) {
+    let shell = TestShell::open().await;
+    let worker = shell.worker(&["--demo"]);
+    let client = shell.server.client();
     seen("the worker", async || (get(&client, "/api/v1/workers").await["count"] == 1).then_some(())).await;
-    (desk, client, worker)
+    (shell, client, worker)
 }
 
 fn task(name: &str, priority: i32, max_retries: u32) -> Value {
@@ -134,7 +134,7 @@ async fn the_list_of_checks_holds_as_it_stands() {
     assert_eq!(post(&client, "/api/v1/queues/default/dlq/replay", body).await["moved"], 1);
     shown(&client, &dead, "completed").await;
     assert_eq!(shown(&client, &again, "completed").await["latest_run"]["attempt"], 2);
-    // 8. Who is there.
+    // 8. The workers.
     let workers = get(&client, "/api/v1/workers").await;
     let worker = &workers["workers"][0];
     assert_eq!((&workers["count"], &worker["status"]), (&json!(1), &json!("online")));

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use windlass_sdk::worker::Call;
+use windlass_sdk::worker::ServiceCall;
 use windlass_sdk::{Client, Worker};
 
-use crate::server::{PATIENCE, Place, Server, publish, signal};
-use crate::store::is_file;
-use crate::talk::{ask, ends, get, journal, node_is, post, seen, start};
+use crate::http::{ask, ends, get, journal, node_is, post, seen, start};
+use crate::server::{PATIENCE, Server, TempDir, publish, signal};
+use crate::store::Store;
 
 /// One node that calls `s`, then its result in `out`.
 fn calls(service: &str, exec_type: &str) -> Value {
@@ -38,7 +38,7 @@ async fn finish(client: &Client, job: &Value, result: Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_answers_to_one_claim_one_wins() {
+async fn one_of_many_results_of_a_claim_wins() {
     let server = Server::start(&[]).await;
     let client = server.client();
     publish(&client, "pull", calls("s", "queue")).await;
@@ -55,7 +55,7 @@ async fn of_many_answers_to_one_claim_one_wins() {
         assert_eq!(winners.len(), 1, "{verdicts:?}");
         assert!(verdicts.iter().all(|(_, word)| word == "ok" || word == "lost"), "{verdicts:?}");
         assert_eq!(ends(&client, &run, "completed").await["shared"]["out"], json!(winners[0]));
-        // Whoever did not hear the answer may say the same again, and nothing else.
+        // A worker that lost the response may repeat the same result, and no other one.
         assert_eq!(finish(&client, &job, json!(winners[0])).await, "ok");
         assert_eq!(finish(&client, &job, json!("other")).await, "lost");
         let done = journal(&client, &run).await.iter().filter(|event| event["e"] == "done").count();
@@ -134,8 +134,8 @@ impl Drop for Hand {
     }
 }
 
-/// A worker that is stopped cannot answer; then it is killed, and another does what it had begun. Says whether it had
-/// begun at all: a worker may be stopped between two questions for jobs.
+/// Freezes a worker, kills it, and lets another one take over its job. Returns whether it had a job at all: it may be
+/// frozen between two claims.
 async fn killed_at_work(server: &Server, exec_type: &str, how: &str) -> bool {
     let client = server.client();
     let victim = Hand::start(server, "victim", how).await;
@@ -188,7 +188,7 @@ async fn slow_worker(
         .push_only()
         .grace(Duration::ZERO)
         .listen(listener, url)
-        .service("s", move |call: Call| {
+        .service("s", move |call: ServiceCall| {
             n_calls.fetch_add(1, Ordering::SeqCst);
             let let_go = let_go.clone();
             async move {
@@ -196,7 +196,7 @@ async fn slow_worker(
                 call.input
             }
         })
-        .service("quick", async |call: Call| call.input);
+        .service("quick", async |call: ServiceCall| call.input);
     tokio::spawn(worker.run(stop.clone()));
     seen("the worker", async || (!client.workers().await.unwrap().workers.is_empty()).then_some(())).await;
     stop
@@ -278,12 +278,11 @@ async fn a_server_that_is_told_to_stop_finishes_what_is_under_way_and_the_next_d
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_server_on_the_same_file_is_refused() {
-    if !is_file("any number of servers share a database") {
-        return;
-    }
-    let server = Server::start(&[]).await;
-    let place = Place::new();
+async fn a_second_server_on_the_same_sqlite_file_is_refused() {
+    let place = TempDir::new();
+    let store = Store::File(place.path().join("store.db"));
+    let server = Server::start_at(place, store, &[], &[]).await;
+    let place = TempDir::new();
     let second = Command::new(env!("CARGO_BIN_EXE_windlass"))
         .args(["serve", "--listen", "127.0.0.1:0", "--store", &server.store().address()])
         .current_dir(place.path())

@@ -1,19 +1,19 @@
-//! Servers on one PostgreSQL that hand out jobs through one Redis: what `redis-cli` shows, and what becomes of work
-//! while Redis is away.
+//! Servers on one PostgreSQL that dispatch jobs through one Redis: the keys that `redis-cli` shows, and the work while
+//! Redis is unreachable.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use windlass_queue::redis::fixture::Server as Redis;
+use windlass_queue::redis::test_server::RedisTestServer as Redis;
 use windlass_sdk::Client;
 use windlass_store::conformance::cluster::Cluster as Database;
 
-use crate::desk::Desk;
-use crate::server::{Place, Server};
-use crate::talk::{expect, get, post, seen};
+use crate::http::{expect, get, post, seen};
+use crate::server::{Server, TempDir};
+use crate::shell::TestShell;
 
-/// Within this, whatever Redis lost is handed out again.
+/// Jobs that Redis lost are dispatched again within this time.
 const BACK: Duration = Duration::from_secs(10);
 
 /// Waits until a server says that it uses Redis, or that it is away.
@@ -127,7 +127,7 @@ async fn redis_cli_shows_where_jobs_are() {
     assert_eq!(moved["moved"], 1);
     shared.shows(&["LRANGE", "queue:default:dlq", "0", "-1"], &[]).await;
     shared.shows(&["LRANGE", "queue:default:ready:2", "0", "-1"], &[&urgent]).await;
-    // Whatever is lost is shown again.
+    // Lost keys are written again.
     shared.redis.cli(&["FLUSHALL"]).unwrap();
     assert_eq!(claim(&there, 1, 9_000).await.len(), 1);
     shared.shows(&["ZRANGE", "queue:default:delayed", "0", "-1", "WITHSCORES"], &[&later, due]).await;
@@ -166,7 +166,7 @@ async fn work_goes_on_while_redis_is_away_and_after_it_is_back() {
     tokio::task::block_in_place(|| shared.redis.launch());
     let begun = Instant::now();
     shared.is_up(true).await;
-    // What was left is there again, although nobody has written anything.
+    // The open jobs are there again, without any new write.
     let n: usize = shared.redis.cli(&["LLEN", "queue:default:ready"]).unwrap().parse().unwrap();
     assert!(n > 0 && begun.elapsed() < BACK, "{n} after {:?}", begun.elapsed());
     done(&mut open, 0).await;
@@ -187,7 +187,7 @@ async fn a_server_on_a_file_hands_out_through_redis_too() {
     }
     let claimed = claim(&client, 1, 5_000).await;
     finish(&client, &claimed, json!({"outcome": "done", "result": 1})).await;
-    // Nobody told Redis what the server was about to say, and it is full of what was.
+    // The killed server did not update Redis, which still holds the old jobs.
     server.kill();
     redis.cli(&["RPUSH", "queue:default:ready", "nonsense"]).unwrap();
     server.spawn();
@@ -205,20 +205,20 @@ async fn a_server_on_a_file_hands_out_through_redis_too() {
 async fn a_server_says_whether_its_redis_is_up() {
     let mut redis = tokio::task::block_in_place(|| Redis::start(&[]));
     let server = Server::start(&["--queue", &redis.address()]).await;
-    let desk = Desk { server, place: Place::new() };
-    let client = desk.server.client();
+    let shell = TestShell { server, dir: TempDir::new() };
+    let client = shell.server.client();
     let doctor = || {
-        let found = desk.json(&["doctor"]);
+        let found = shell.json(&["doctor"]);
         found.as_array().unwrap().iter().find(|one| one["check"] == "redis").unwrap().clone()
     };
-    for (is_up, status, shown) in [(true, "ok", "up; 0 outages"), (false, "warning", "away, ")] {
-        uses_redis(&desk.server, is_up).await;
+    for (is_up, status, shown) in [(true, "ok", "up; 0 outages"), (false, "warning", "unreachable, ")] {
+        uses_redis(&shell.server, is_up).await;
         // It takes work either way.
         let (ready, stats) = (get(&client, "/readyz").await, get(&client, "/api/v1/stats").await);
         assert_eq!((&ready["ready"], &ready["redis"]["up"]), (&json!(true), &json!(is_up)), "{ready}");
         assert_eq!(stats["redis"]["up"], json!(is_up), "{stats}");
         assert_eq!(stats["redis"]["outages"], json!(u8::from(!is_up)), "{stats}");
-        let text = desk.text(&["stats", "-o", "table"]);
+        let text = shell.text(&["stats", "-o", "table"]);
         let line = text.lines().find(|line| line.starts_with("redis ")).unwrap();
         assert!(line.contains(shown), "{line}");
         assert_eq!(tokio::task::block_in_place(doctor)["status"], status);

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use windlass_sdk::Client;
 
+use crate::http::{ask, ends, expect, get, post, seen};
 use crate::server::Server;
-use crate::talk::{ask, ends, expect, get, post, seen};
 
 fn keys(value: &Value) -> BTreeSet<&str> {
     value.as_object().unwrap_or_else(|| panic!("no object: {value}")).keys().map(String::as_str).collect()

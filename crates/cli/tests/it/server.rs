@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use windlass_sdk::Client;
-use windlass_sdk::types::{NewFlow, NewRun};
+use windlass_sdk::contract::{FlowRequest, RunRequest};
 
 use crate::store::Store;
 
@@ -16,15 +16,15 @@ use crate::store::Store;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A directory that is deleted with everything in it.
-pub(crate) struct Place(PathBuf);
+pub(crate) struct TempDir(PathBuf);
 
-impl Place {
+impl TempDir {
     pub(crate) fn new() -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("windlass-it-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).unwrap();
-        Place(path)
+        TempDir(path)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -32,7 +32,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TempDir {
     fn drop(&mut self) {
         drop(std::fs::remove_dir_all(&self.0));
     }
@@ -43,26 +43,26 @@ pub(crate) struct Server {
     child: Option<Child>,
     port: u16,
     flags: Vec<String>,
-    /// What stands before the command: how to get to where it runs.
+    /// The command prefix that enters the namespace of the server.
     wrap: Vec<String>,
     store: Store,
-    place: Place,
+    dir: TempDir,
 }
 
 impl Server {
     /// Starts a server and waits until it takes work.
     pub(crate) async fn start(flags: &[&str]) -> Self {
-        let place = Place::new();
-        let store = Store::fresh(&place);
-        Server::start_at(place, store, &[], flags).await
+        let dir = TempDir::new();
+        let store = Store::fresh(&dir);
+        Server::start_at(dir, store, &[], flags).await
     }
 
     /// Starts a server on this store, by way of another command.
-    pub(crate) async fn start_at(place: Place, store: Store, wrap: &[&str], flags: &[&str]) -> Self {
+    pub(crate) async fn start_at(dir: TempDir, store: Store, wrap: &[&str], flags: &[&str]) -> Self {
         let port = free_port();
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let (flags, wrap) = (owned(flags), owned(wrap));
-        let mut server = Server { child: None, port, flags, wrap, store, place };
+        let mut server = Server { child: None, port, flags, wrap, store, dir };
         server.spawn();
         server.ready().await;
         server
@@ -70,7 +70,7 @@ impl Server {
 
     /// Starts a server on a database that it shares with others.
     pub(crate) async fn start_on(database: &str, flags: &[&str]) -> Self {
-        Server::start_at(Place::new(), Store::Shared(database.to_owned()), &[], flags).await
+        Server::start_at(TempDir::new(), Store::Shared(database.to_owned()), &[], flags).await
     }
 
     /// Starts the process; it may take a moment to be ready.
@@ -78,7 +78,7 @@ impl Server {
         let log = std::fs::File::options()
             .create(true)
             .append(true)
-            .open(self.place.path().join("server.log"))
+            .open(self.dir.path().join("server.log"))
             .unwrap();
         let mut words = self.wrap.clone();
         words.push(env!("CARGO_BIN_EXE_windlass").to_owned());
@@ -99,7 +99,7 @@ impl Server {
     pub(crate) async fn ready(&self) {
         let (begun, client) = (Instant::now(), self.client());
         while !matches!(client.raw("GET", "/readyz", None).await, Ok((200, _))) {
-            assert!(begun.elapsed() < PATIENCE, "not ready; it said: {}", self.log());
+            assert!(begun.elapsed() < PATIENCE, "not ready; its log: {}", self.log());
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -146,9 +146,9 @@ impl Server {
         Client::new(&self.url()).unwrap()
     }
 
-    /// What the process has said so far.
+    /// The log of the process so far.
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(self.place.path().join("server.log")).unwrap_or_default()
+        std::fs::read_to_string(self.dir.path().join("server.log")).unwrap_or_default()
     }
 }
 
@@ -158,7 +158,7 @@ impl Drop for Server {
         if std::thread::panicking() {
             let log = self.log();
             let tail: Vec<&str> = log.lines().rev().take(40).collect();
-            eprintln!("the server said at last:");
+            eprintln!("the last lines of the server:");
             tail.iter().rev().for_each(|line| eprintln!("  {line}"));
         }
     }
@@ -176,11 +176,11 @@ pub(crate) fn signal(process: &Child, name: &str) {
 
 /// Publishes a flow.
 pub(crate) async fn publish(client: &Client, name: &str, definition: Value) {
-    let flow: NewFlow = serde_json::from_value(json!({"name": name, "definition": definition})).unwrap();
+    let flow: FlowRequest = serde_json::from_value(json!({"name": name, "definition": definition})).unwrap();
     client.create_flow(&flow).await.unwrap();
 }
 
 /// A request to start a run with these params.
-pub(crate) fn with_params(params: &Value) -> NewRun {
-    NewRun { params: params.as_object().cloned(), ..NewRun::default() }
+pub(crate) fn with_params(params: &Value) -> RunRequest {
+    RunRequest { params: params.as_object().cloned(), ..RunRequest::default() }
 }

@@ -1,5 +1,5 @@
-//! Steps on a real server with real workers: what runs side by side does so at the same time, what follows waits, and
-//! each of parallel, branches and loop works inside each.
+//! Steps on a real server with real workers: parallel steps run at the same time, later steps wait, and parallel,
+//! branches and loop work inside each other.
 
 mod operations;
 mod share;
@@ -10,26 +10,26 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use windlass_sdk::worker::{Call, Outcome};
+use windlass_sdk::worker::{HandlerOutcome, ServiceCall};
 use windlass_sdk::{Client, Worker};
 
+use crate::http::{ends, get, start};
 use crate::server::{PATIENCE, Server, publish};
-use crate::talk::{ends, get, start};
 
-/// What a worker did: the node, when it began, when it ended.
+/// The work of a worker: the node, its start and its end.
 type Diary = Arc<Mutex<Vec<(String, Instant, Instant)>>>;
 
-/// A worker that claims jobs. `copy` puts out what it is given under `new_docid`, and writes its diary; `meet` does so
-/// only when three calls are there at the same time, and fails if they never are.
+/// A worker that claims jobs. `copy` returns its input under `new_docid` and writes its diary; `meet` does the same, but
+/// only when three calls are open at the same time, and fails if they never are.
 fn worker(client: &Client) -> (DropGuard, Diary) {
     let (stop, diary, barrier) = (CancellationToken::new(), Diary::default(), Arc::new(Barrier::new(3)));
-    let write = |diary: &Diary, call: &Call, begun: Instant| {
+    let write = |diary: &Diary, call: &ServiceCall, begun: Instant| {
         let node = call.node.clone().unwrap_or_default();
         diary.lock().unwrap().push((node, begun, Instant::now()));
-        Outcome::Done(json!({"new_docid": call.params["docid"], "node": call.node}))
+        HandlerOutcome::Done(json!({"new_docid": call.params["docid"], "node": call.node}))
     };
     let (of_copy, of_meet) = (diary.clone(), diary.clone());
-    let copy = move |call: Call| {
+    let copy = move |call: ServiceCall| {
         let diary = of_copy.clone();
         async move {
             let begun = Instant::now();
@@ -37,7 +37,7 @@ fn worker(client: &Client) -> (DropGuard, Diary) {
             write(&diary, &call, begun)
         }
     };
-    let meet = move |call: Call| {
+    let meet = move |call: ServiceCall| {
         let (diary, barrier) = (of_meet.clone(), barrier.clone());
         async move {
             let begun = Instant::now();
@@ -47,7 +47,7 @@ fn worker(client: &Client) -> (DropGuard, Diary) {
                     tokio::time::sleep(Duration::from_millis(60)).await;
                     write(&diary, &call, begun)
                 }
-                Err(_) => Outcome::refused("the others never came"),
+                Err(_) => HandlerOutcome::refused("the others never came"),
             }
         }
     };
@@ -83,7 +83,7 @@ async fn comes_to(client: &Client, name: &str, steps: &[Value], params: Value) -
     ends(client, &run, "completed").await
 }
 
-/// Whether what is written of one node was over before the other began.
+/// Whether one node ended before the other began.
 fn is_before(diary: &Diary, first: &str, second: &str) -> bool {
     let diary = diary.lock().unwrap();
     let ended = diary.iter().filter(|(node, ..)| node == first).map(|(_, _, ended)| *ended).max();
@@ -196,7 +196,7 @@ async fn each_works_inside_each_and_what_follows_waits_for_all_of_it() {
             assert_eq!((n("b"), n("c"), n("z")), (n("a"), turns(outer), 1), "{name}: {done:?}");
             assert_eq!((n("out-not"), n("in-not")), (0, 0), "{name}: {done:?}");
             assert_eq!(done.last().map(String::as_str), Some("z"), "{name}: {done:?}");
-            // Of every turn, `b` comes after `a` and `c` after both.
+            // In every turn `b` comes after `a`, and `c` after both.
             let at = |id: &str| -> Vec<usize> {
                 let places = done.iter().enumerate();
                 places.filter(|(_, node)| last(node) == id).map(|(at, _)| at).collect()

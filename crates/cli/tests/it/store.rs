@@ -1,36 +1,36 @@
-//! Where a server of these tests keeps its work. `WINDLASS_TEST_ON` says what kind of place that is, so that the whole
-//! suite runs on everything that users run; a test that says nothing gets a place of its own of this kind.
+//! The stores of test servers. `WINDLASS_TEST_ON` selects the backend, so that the whole suite runs on every backend that
+//! users run; by default a test gets an empty store of this backend.
 
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use windlass_queue::redis::fixture::Server as Redis;
+use windlass_queue::redis::test_server::RedisTestServer as Redis;
 use windlass_store::conformance::backend::Backend;
 use windlass_store::conformance::cluster::shared;
 
-use crate::desk::text;
-use crate::server::Place;
+use crate::server::TempDir;
+use crate::shell::text;
 
-/// Where a server keeps its work.
+/// The store of a test server.
 pub(crate) enum Store {
     File(PathBuf),
     /// A database on the PostgreSQL of this process, deleted when this is dropped.
     Database(String),
-    /// A database that servers share; somebody else deletes it.
+    /// A database that servers share; its owner deletes it.
     Shared(String),
 }
 
 impl Store {
     /// An empty one, of the kind that the tests of this process run on.
-    pub(crate) fn fresh(place: &Place) -> Store {
+    pub(crate) fn fresh(place: &TempDir) -> Store {
         match Backend::chosen() {
             Backend::Sqlite => Store::File(place.path().join("store.db")),
             Backend::Postgres | Backend::PostgresAndRedis => Store::Database(shared().copy()),
         }
     }
 
-    /// What tells `windlass serve` of it.
+    /// The flags of `windlass serve` for it.
     pub(crate) fn flags(&self) -> Vec<String> {
         let mut flags = vec!["--store".to_owned(), self.address()];
         if let (Store::Database(name), Backend::PostgresAndRedis) = (self, Backend::chosen()) {
@@ -64,20 +64,10 @@ impl Store {
     }
 }
 
-/// The Redis of this process: what stands before the keys of each server keeps them apart.
+/// The Redis of this process: a key prefix per server keeps them apart.
 fn redis() -> &'static Redis {
     static REDIS: OnceLock<Redis> = OnceLock::new();
     REDIS.get_or_init(|| Redis::start(&[]))
-}
-
-/// Whether servers keep their work in a file of their own. A test that is about this file asks, and says why it does
-/// nothing where there is none.
-pub(crate) fn is_file(why: &str) -> bool {
-    let backend = Backend::chosen();
-    if backend != Backend::Sqlite {
-        eprintln!("not on {backend:?}: {why}");
-    }
-    backend == Backend::Sqlite
 }
 
 impl Drop for Store {

@@ -11,7 +11,7 @@ use super::join;
 use super::reader::{Fields, Reader, at_index, shown};
 use super::refs::{self, Within};
 use crate::expr::{Condition, cel};
-use crate::plan::{Compute, Edge, Kind, Node, NodeIx, OnFailure, Routing, Scope, When};
+use crate::plan::{Compute, Edge, Node, NodeIx, NodeKind, OnFailure, Post, Routing, Scope, When};
 
 pub(super) use variables::variables;
 
@@ -63,15 +63,16 @@ pub(super) fn scope(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) 
 }
 
 /// The nodes of a scope with the places where they stand.
-struct Read {
+struct DagNodes {
     nodes: Vec<Node>,
     paths: Vec<String>,
     index: BTreeMap<String, NodeIx>,
     within: Vec<Within>,
 }
 
-fn read_nodes(list: &[Value], path: &str, depth: usize, reader: &mut Reader) -> Read {
-    let mut read = Read { nodes: Vec::new(), paths: Vec::new(), index: BTreeMap::new(), within: Vec::new() };
+fn read_nodes(list: &[Value], path: &str, depth: usize, reader: &mut Reader) -> DagNodes {
+    let mut read =
+        DagNodes { nodes: Vec::new(), paths: Vec::new(), index: BTreeMap::new(), within: Vec::new() };
     for (i, value) in list.iter().enumerate() {
         let path = at_index(path, i);
         let Some(mut fields) = Fields::of(value, path.clone(), reader) else { continue };
@@ -95,17 +96,19 @@ fn read_nodes(list: &[Value], path: &str, depth: usize, reader: &mut Reader) -> 
     read
 }
 
-fn read_edges(list: &[Value], path: &str, read: &mut Read, reader: &mut Reader) {
+fn read_edges(list: &[Value], path: &str, read: &mut DagNodes, reader: &mut Reader) {
     let mut taken: BTreeMap<(NodeIx, NodeIx, String), usize> = BTreeMap::new();
     for (i, value) in list.iter().enumerate() {
         let Some(mut fields) = Fields::of(value, at_index(path, i), reader) else { continue };
         let source = end_of_edge("source", &mut fields, &read.index, reader);
         let target = end_of_edge("target", &mut fields, &read.index, reader);
-        let decides = source.is_some_and(|ix| matches!(read.nodes[ix].kind, Kind::Compute(Compute::Test(_))));
+        let decides =
+            source.is_some_and(|ix| matches!(read.nodes[ix].kind, NodeKind::Compute(Compute::Test(_))));
+        check_action(source.map(|ix| &read.nodes[ix]), &fields, reader);
         let when = when(&mut fields, decides, reader);
         fields.allow(&["id", "label"]);
         let place = fields.path.clone();
-        // Edges that differ in what they ask for are different edges: both answers may lead to the same node.
+        // Edges with different conditions are different edges: both answers may lead to the same node.
         let asks = format!("{:?} {:?}", value.get("condition"), value.get("action"));
         fields.finish(reader);
         let (Some(source), Some(target), Some(when)) = (source, target, when) else { continue };
@@ -140,7 +143,24 @@ fn end_of_edge(
     found
 }
 
-/// What an edge asks for. After a node that decides, a bare `true` or `false` is the decision.
+/// Refuses an edge that waits for a failure: a failed node of a dag has no outgoing edges. A node that takes its action
+/// from the definition may use any word.
+fn check_action(source: Option<&Node>, fields: &Fields<'_>, reader: &mut Reader) {
+    let chooses = |node: &Node| {
+        let Post { action_static, action_key, .. } = &node.post;
+        matches!(node.kind, NodeKind::Choice(_)) || action_static.is_some() || action_key.is_some()
+    };
+    let action = fields.map.get("action").and_then(Value::as_str).unwrap_or_default();
+    if !matches!(action, "error" | "timeout") || source.is_some_and(chooses) {
+        return;
+    }
+    let reason = format!("this edge is never followed: a node of a dag has no edges for `{action}`");
+    let hint = "leave the action out; with `on_failure: continue` the nodes that do not depend on a failed one \
+                still run, and the graph form has edges for errors";
+    reader.strict_error(fields.at("action"), reason, Some(hint.to_owned()));
+}
+
+/// The condition of an edge. After a node that decides, a bare `true` or `false` is the decision.
 fn when(fields: &mut Fields<'_>, decides: bool, reader: &mut Reader) -> Option<When> {
     let action = fields.name("action", reader);
     let path = fields.at("condition");
@@ -166,11 +186,11 @@ fn when(fields: &mut Fields<'_>, decides: bool, reader: &mut Reader) -> Option<W
 }
 
 fn expression(text: &str, path: &str, reader: &mut Reader) -> Option<Condition> {
-    cel::Expr::parse(text).map(Condition::Cel).map_err(|reason| reader.error(path, reason)).ok()
+    cel::CelExpr::parse(text).map(Condition::Cel).map_err(|reason| reader.error(path, reason)).ok()
 }
 
 /// Where variables are declared, reading any other is likely to be a slip.
-fn check_variables(read: &Read, mut known: BTreeSet<String>, reader: &mut Reader) {
+fn check_variables(read: &DagNodes, mut known: BTreeSet<String>, reader: &mut Reader) {
     known.insert("_error".to_owned());
     known.extend(read.nodes.iter().flat_map(refs::writes).map(str::to_owned));
     for (node, path) in read.nodes.iter().zip(&read.paths) {
@@ -184,7 +204,7 @@ fn check_variables(read: &Read, mut known: BTreeSet<String>, reader: &mut Reader
     }
 }
 
-fn check_islands(read: &Read, reader: &mut Reader) {
+fn check_islands(read: &DagNodes, reader: &mut Reader) {
     if read.nodes.len() < 2 {
         return;
     }

@@ -1,4 +1,4 @@
-//! What must hold in a join scope, whichever form wrote it: no cycles, and nothing read or written out of order.
+//! Checks of a join scope in every form: no cycles, and no read or write out of order.
 //!
 //! Everything is linear in nodes and edges but the ancestor sets, which are bit rows: at most 10,000 × 10,000 bits.
 
@@ -15,18 +15,18 @@ const CYCLES: usize = 10;
 /// Nodes of a cycle that are named.
 const CYCLE_NODES: usize = 40;
 
-/// What it is to read something that is not there yet.
+/// Severity of reading a result that does not exist yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Early {
     /// The definition is refused.
     Refused,
-    /// Worth a warning: what is missing is null.
+    /// A warning: missing values are null.
     Warned,
 }
 
-/// Counts in-edges and checks the scope; `paths` are the places of the nodes, `within` is what is read from inside
-/// them, `beside` is what it is to read the result of a node that need not have run before. What surely comes after
-/// cannot be read in any form.
+/// Counts in-edges and checks the scope. `paths` are the paths of the nodes, `within` the reads from inside them, and
+/// `beside` is the severity of reading a node that need not have run before. No form may read a node that always runs
+/// later.
 pub(super) fn check(
     nodes: &mut [Node],
     paths: &[String],
@@ -52,7 +52,7 @@ pub(super) fn check(
 }
 
 /// Reports that something is read which is not there yet, or need not be.
-fn too_early(read: &Read<'_>, nodes: &[Node], before: &Ancestors, beside: Early, reader: &mut Reader) {
+fn too_early(read: &OutputRead<'_>, nodes: &[Node], before: &Ancestors, beside: Early, reader: &mut Reader) {
     let path = read.path.to_owned();
     if read.named_ix == read.reader_ix {
         let reason = match read.inside {
@@ -170,7 +170,7 @@ fn order(nodes: &[Node], paths: &[String], reader: &mut Reader) -> Option<Vec<No
         if order.len() == nodes.len() || n_cycles == CYCLES {
             break;
         }
-        // What is left waits for itself. One cycle is reported and taken out, so that the next can be seen.
+        // The remaining nodes wait for themselves. One cycle is reported and removed, so that the next can be found.
         let Some(cycle) = cycle(nodes, &settled) else { break };
         n_cycles += 1;
         reader.error(paths[cycle[0]].clone(), format!("cycle: {}", spelled(nodes, &cycle)));
@@ -214,9 +214,9 @@ fn spelled(nodes: &[Node], cycle: &[NodeIx]) -> String {
     names.join(" → ")
 }
 
-/// Who reads what of whom.
+/// One read: the reader, the node that it reads, and the field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Read<'a> {
+struct OutputRead<'a> {
     reader_ix: NodeIx,
     named_ix: NodeIx,
     /// An edge reads it when the node has ended.
@@ -228,7 +228,7 @@ struct Read<'a> {
     path: &'a str,
 }
 
-fn reads<'a>(nodes: &[Node], paths: &'a [String], within: &'a [Within]) -> Vec<Read<'a>> {
+fn reads<'a>(nodes: &[Node], paths: &'a [String], within: &'a [Within]) -> Vec<OutputRead<'a>> {
     let index: BTreeMap<&str, NodeIx> =
         nodes.iter().enumerate().map(|(ix, n)| (n.key.as_str(), ix)).collect();
     let mut reads = Vec::new();
@@ -242,13 +242,13 @@ fn reads<'a>(nodes: &[Node], paths: &'a [String], within: &'a [Within]) -> Vec<R
             let Some(named_ix) = reference.node().and_then(|name| index.get(name).copied()) else { continue };
             let of_output = matches!(reference.root, Root::Output(_));
             let path = paths[reader_ix].as_str();
-            reads.push(Read { reader_ix, named_ix, at_end, of_output, inside: false, path });
+            reads.push(OutputRead { reader_ix, named_ix, at_end, of_output, inside: false, path });
         }
     }
     for Within { reader_ix, read } in within {
         let Some(named_ix) = index.get(read.name.as_str()).copied() else { continue };
         if named_ix != *reader_ix || refs::is_hidden_inside(&nodes[named_ix], read.of_output) {
-            reads.push(Read {
+            reads.push(OutputRead {
                 reader_ix: *reader_ix,
                 named_ix,
                 at_end: false,

@@ -1,9 +1,10 @@
 //! Reading values field by field, so that every problem is found and each names its place.
 //!
-//! `Reader` collects problems and counts what is limited; `Fields` takes known fields out of one object and
-//! reports what is left over. A null field counts as absent, because many writers spell absence that way.
+//! `Reader` collects problems and counts limited resources; `Fields` takes known fields out of one object and
+//! reports the unknown ones. A null field counts as absent, because many writers spell absence that way.
 
 mod fields;
+mod hint;
 
 use std::collections::BTreeSet;
 
@@ -22,7 +23,7 @@ const SUGGESTION_BUDGET: usize = 20_000;
 /// Bytes of parameters that branches have from their nodes, in one definition.
 const COPIED_BYTES: usize = 64 << 20;
 
-/// Characters of somebody's text that are repeated in a message or a path.
+/// Characters of a user's text that a message or a path repeats.
 const SHOWN_CHARS: usize = 80;
 
 /// The state of reading one definition.
@@ -35,11 +36,11 @@ pub(super) struct Reader {
     n_problems: usize,
     suggestions_left: usize,
     strictness: Strictness,
-    /// Node names of the scopes around the place being read, outermost first: what a reference may name.
+    /// Node names of the enclosing scopes, outermost first: references may name them.
     pub(super) scopes: Vec<BTreeSet<String>>,
-    /// What has been read of nodes of the scopes around, and has not been checked by those yet.
+    /// Reads of nodes of the enclosing scopes that those scopes have not checked yet.
     pub(super) outward: Vec<Outward>,
-    /// The keys that the shared state of the scope being read begins with; `None` = nobody can tell.
+    /// Keys that the shared state of the scope begins with; `None` = unknown.
     pub(super) begins_with: Option<BTreeSet<String>>,
 }
 
@@ -112,14 +113,21 @@ impl Reader {
         self.problems.warning(path, reason, hint);
     }
 
-    /// Something is read before it is there. What was published once is read leniently and stays what it is.
+    /// Reports a value that is read before it exists.
     pub(super) fn out_of_order(&mut self, path: String, reason: String, hint: Option<String>, early: Early) {
+        match early {
+            Early::Refused => self.strict_error(path, reason, hint),
+            Early::Warned => self.hint_warning(path, reason, hint),
+        }
+    }
+
+    /// Reports an error that earlier releases did not report: a version that was published then is read leniently and
+    /// gets a warning.
+    pub(super) fn strict_error(&mut self, path: String, reason: String, hint: Option<String>) {
         self.n_problems += 1;
-        match (early, self.strictness) {
-            (Early::Refused, Strictness::Strict) => self.problems.error_hint(path, reason, hint),
-            (Early::Refused, Strictness::Lenient) | (Early::Warned, _) => {
-                self.problems.warning(path, reason, hint);
-            }
+        match self.strictness {
+            Strictness::Strict => self.problems.error_hint(path, reason, hint),
+            Strictness::Lenient => self.problems.warning(path, reason, hint),
         }
     }
 
@@ -204,7 +212,7 @@ impl Reader {
     }
 
     fn unknown_field(&mut self, path: String, key: &str, known: &[&'static str]) {
-        let hint = self.suggestion(key, known.iter().copied());
+        let hint = hint::of_field(key, known).or_else(|| self.suggestion(key, known.iter().copied()));
         let reason = format!("unknown field `{}`", shown(key));
         self.n_problems += 1;
         match self.strictness {
@@ -219,7 +227,7 @@ pub(super) fn is_reserved(key: &str) -> bool {
     key == "_error" || key == "_rt" || key.starts_with("_rt.")
 }
 
-/// Somebody's text, cut to a length that fits a message, without line breaks.
+/// A user's text, cut to a length that fits a message, without line breaks.
 pub(super) fn shown(text: &str) -> String {
     let mut cut: String =
         text.chars().take(SHOWN_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -242,7 +250,7 @@ pub(super) fn at_index(path: &str, i: usize) -> String {
     format!("{path}[{i}]")
 }
 
-/// What kind of value this is, with its article, for messages.
+/// The kind of a value with its article, for messages.
 pub(super) fn a_kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -292,11 +300,11 @@ mod tests {
         assert_eq!(
             found,
             [
-                "$.wait_ms: error: must be a whole number from 0, not -1",
                 "$.max: error: must be a whole number from 1 to 10 s, not 11",
                 "$.mode: error: unknown mode `tow`; it must be one of one, two (did you mean `two`?)",
-                "$[\"a b\"]: error: unknown field `a b`",
                 "$.servise: error: unknown field `servise` (did you mean `service`?)",
+                "$.wait_ms: error: must be a whole number from 0, not -1",
+                "$[\"a b\"]: error: unknown field `a b`",
             ]
         );
     }

@@ -1,18 +1,20 @@
-//! What nodes read and write, and whether what they read can exist.
+//! References between nodes: the values that nodes read and write, and whether each value read can exist.
 
 use std::collections::BTreeSet;
 
 use super::reader::{Reader, at_key, shown};
-use crate::plan::{Body, Branch, Branches, Call, Compute, Kind, LoopOver, Node, NodeIx, Post, Prep, Timer};
+use crate::plan::{
+    Body, Branch, Branches, Call, Compute, LoopOver, Node, NodeIx, NodeKind, Post, Prep, Timer,
+};
 use crate::reference::{Ref, Root, Seg};
 
 /// The references a node reads itself, those of scopes inside it and of its edges left out.
 pub(crate) fn of_node(node: &Node) -> Vec<&Ref> {
     let mut found = of_prep(&node.prep);
     match &node.kind {
-        Kind::Call(call) => found.extend(of_call(call)),
-        Kind::Choice(choice) => found.extend(choice.cases.iter().flat_map(|(_, expr)| expr.refs())),
-        Kind::Fan(fan) => match &fan.branches {
+        NodeKind::Call(call) => found.extend(of_call(call)),
+        NodeKind::Choice(choice) => found.extend(choice.cases.iter().flat_map(|(_, expr)| expr.refs())),
+        NodeKind::Fan(fan) => match &fan.branches {
             Branches::Fixed(branches) => found.extend(branches.iter().flat_map(of_branch)),
             Branches::Services { each } => found.extend(of_branch(each)),
             Branches::Items { each, special } => {
@@ -20,16 +22,16 @@ pub(crate) fn of_node(node: &Node) -> Vec<&Ref> {
                 found.extend(special.values().flat_map(of_branch));
             }
         },
-        Kind::Loop(l) => {
+        NodeKind::Loop(l) => {
             match &l.over {
                 LoopOver::Limit(template) | LoopOver::Array(template) => found.extend(template.refs()),
             }
             // A loop's outputs read the loop's own body, so they are checked with it.
         }
-        Kind::Timer(Timer::Delay(t) | Timer::Seconds(t) | Timer::Until(t)) => found.extend(t.refs()),
-        Kind::Compute(compute) => found.extend(of_compute(compute)),
-        // What a wait or an approval reads comes from outside; it is not expected to exist yet.
-        Kind::Sub(_) | Kind::Wait(_) | Kind::Approval(_) | Kind::Pass | Kind::Return => {}
+        NodeKind::Timer(Timer::Delay(t) | Timer::Seconds(t) | Timer::Until(t)) => found.extend(t.refs()),
+        NodeKind::Compute(compute) => found.extend(of_compute(compute)),
+        // A wait or an approval reads values from outside; they are not expected to exist yet.
+        NodeKind::Sub(_) | NodeKind::Wait(_) | NodeKind::Approval(_) | NodeKind::Pass | NodeKind::Return => {}
     }
     found
 }
@@ -83,7 +85,7 @@ pub(super) fn writes(node: &Node) -> Vec<&str> {
     while let Some(node) = open.pop() {
         keys.extend(of_post(&node.post));
         match &node.kind {
-            Kind::Fan(fan) => match &fan.branches {
+            NodeKind::Fan(fan) => match &fan.branches {
                 Branches::Fixed(branches) => keys.extend(branches.iter().flat_map(|b| of_post(&b.post))),
                 Branches::Services { each } => keys.extend(of_post(&each.post)),
                 Branches::Items { each, special } => {
@@ -91,17 +93,17 @@ pub(super) fn writes(node: &Node) -> Vec<&str> {
                     keys.extend(special.values().flat_map(|b| of_post(&b.post)));
                 }
             },
-            Kind::Loop(l) if !l.body.owns_shared => open.extend(&l.body.nodes),
-            Kind::Compute(compute) => keys.extend(set_by(compute)),
-            Kind::Call(_)
-            | Kind::Choice(_)
-            | Kind::Sub(_)
-            | Kind::Loop(_)
-            | Kind::Timer(_)
-            | Kind::Wait(_)
-            | Kind::Approval(_)
-            | Kind::Pass
-            | Kind::Return => {}
+            NodeKind::Loop(l) if !l.body.owns_shared => open.extend(&l.body.nodes),
+            NodeKind::Compute(compute) => keys.extend(set_by(compute)),
+            NodeKind::Call(_)
+            | NodeKind::Choice(_)
+            | NodeKind::Sub(_)
+            | NodeKind::Loop(_)
+            | NodeKind::Timer(_)
+            | NodeKind::Wait(_)
+            | NodeKind::Approval(_)
+            | NodeKind::Pass
+            | NodeKind::Return => {}
         }
     }
     keys
@@ -143,7 +145,7 @@ pub(super) struct Within {
     pub(super) read: Outward,
 }
 
-/// Takes what nodes inside the node at `ix` read of nodes of the scope being read; `from` is how much had been read
+/// Takes the reads of nodes inside the node at `ix` that concern the scope being read; `from` is the number of reads
 /// from inside nodes before this one.
 pub(super) fn take_within(ix: NodeIx, from: usize, reader: &mut Reader) -> Vec<Within> {
     let level = reader.scopes.len().saturating_sub(1);
@@ -153,7 +155,7 @@ pub(super) fn take_within(ix: NodeIx, from: usize, reader: &mut Reader) -> Vec<W
 
 /// Whether a node has nothing to read for the nodes inside it: a loop shows its turn, and every node its status.
 pub(super) fn is_hidden_inside(node: &Node, of_output: bool) -> bool {
-    of_output && !matches!(node.kind, Kind::Loop(_))
+    of_output && !matches!(node.kind, NodeKind::Loop(_))
 }
 
 /// Reports references of a node to nodes that are in none of the scopes around it.
@@ -197,19 +199,19 @@ pub(super) fn check_shared(nodes: &[Node], path: &str, reader: &mut Reader) {
             written.insert(key.to_owned());
             written.insert(format!("{key}_errors"));
         }
-        // Waits and approvals name what signals will write.
+        // Waits and approvals name the keys that signals will write.
         let awaited = match &node.kind {
-            Kind::Wait(wait) => Some(&wait.key),
-            Kind::Approval(approval) => approval.key.as_ref(),
-            Kind::Call(_)
-            | Kind::Choice(_)
-            | Kind::Fan(_)
-            | Kind::Sub(_)
-            | Kind::Loop(_)
-            | Kind::Timer(_)
-            | Kind::Compute(_)
-            | Kind::Pass
-            | Kind::Return => None,
+            NodeKind::Wait(wait) => Some(&wait.key),
+            NodeKind::Approval(approval) => approval.key.as_ref(),
+            NodeKind::Call(_)
+            | NodeKind::Choice(_)
+            | NodeKind::Fan(_)
+            | NodeKind::Sub(_)
+            | NodeKind::Loop(_)
+            | NodeKind::Timer(_)
+            | NodeKind::Compute(_)
+            | NodeKind::Pass
+            | NodeKind::Return => None,
         };
         if let Some(Seg::Key(key)) = awaited.and_then(|reference| reference.path.first()) {
             written.insert(key.clone());

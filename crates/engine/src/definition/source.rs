@@ -1,5 +1,5 @@
 //! Text to value: JSON or YAML, told apart by looking. A key given twice is an error in both, because silently
-//! keeping one of two nodes of the same name would run something nobody wrote.
+//! keeping one of two nodes of the same name would run a flow that its author did not write.
 
 use std::fmt;
 
@@ -49,7 +49,7 @@ fn parse_yaml(text: &str) -> Result<Value, Problem> {
             max_documents: 1,
             max_aliases: 1_000,
             max_anchors: 1_000,
-            // Counts what aliases repeat, so a value is never much larger than its text could have been.
+            // Counts repetitions through aliases, so a value is never much larger than its text could have been.
             max_total_scalar_bytes: 2 * limits::DEFINITION_BYTES,
         },
         alias_limits: serde_saphyr::alias_limits! {
@@ -93,7 +93,7 @@ fn problem(path: String, reason: String) -> Problem {
     Problem { path, reason, hint: None, severity: Severity::Error }
 }
 
-/// What a value that was not read from text weighs, if it is within the limits a text would have to keep.
+/// The weight of a value that was not read from text, if it is within the limits of a text.
 pub(super) fn weigh(value: &Value) -> Result<(), Problem> {
     let mut bytes = 0_usize;
     let mut todo = vec![(value, 1_usize)];

@@ -31,7 +31,7 @@ pub struct ExpandedTask {
     pub depend_on: Vec<String>,
 }
 
-/// What the steps of a definition become.
+/// Tasks that the steps of a definition expand to.
 #[derive(Debug, Clone, Serialize)]
 pub struct Expansion {
     /// Empty if a problem is an error.

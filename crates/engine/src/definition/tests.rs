@@ -9,7 +9,7 @@ mod steps;
 use serde_json::Value;
 
 use super::*;
-use crate::plan::{Kind, Node};
+use crate::plan::{Node, NodeKind};
 use crate::problem::Severity;
 
 fn plan(value: &Value) -> Arc<Plan> {
@@ -48,7 +48,7 @@ fn targets(scope: &Scope, key: &str) -> Vec<String> {
 
 fn call<'p>(plan: &'p Plan, key: &str) -> &'p crate::plan::Call {
     match &node(plan, key).kind {
-        Kind::Call(call) => call,
+        NodeKind::Call(call) => call,
         other => panic!("{key} is {other:?}"),
     }
 }

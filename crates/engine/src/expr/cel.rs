@@ -2,7 +2,7 @@
 //!
 //! The grammar and the functions are those of CEL; values are JSON. Parsing and evaluation are ours, because a
 //! condition of a stranger must neither exhaust the stack nor run for long, must give the same answer every time, and
-//! takes numbers as JSON has them: an integer and a float can be compared and added, and what is missing is null at
+//! takes numbers as JSON has them: an integer and a float can be compared and added, and a missing value is null at
 //! any depth.
 
 mod eval;
@@ -18,19 +18,19 @@ use serde_json::Value;
 use crate::limits::EXPRESSION_CHARS;
 use crate::reference::{Facts, Ref};
 use crate::text::{a_type, excerpt};
-use tree::Node;
+use tree::CelNode;
 
 /// A parsed expression.
 #[derive(Debug, Clone)]
-pub struct Expr {
-    root: Arc<Node>,
+pub struct CelExpr {
+    root: Arc<CelNode>,
     refs: Arc<[Ref]>,
     text: Arc<str>,
 }
 
-impl Expr {
+impl CelExpr {
     /// Reads an expression.
-    pub fn parse(text: &str) -> Result<Expr, String> {
+    pub fn parse(text: &str) -> Result<CelExpr, String> {
         if text.chars().nth(EXPRESSION_CHARS).is_some() {
             return Err(format!(
                 "the expression has more than {EXPRESSION_CHARS} characters: split the condition"
@@ -41,7 +41,7 @@ impl Expr {
         }
         let scanned = scan::scan(text)?;
         let root = parse::parse(text, &scanned)?;
-        Ok(Expr { root: Arc::new(root), refs: scanned.refs.into(), text: text.into() })
+        Ok(CelExpr { root: Arc::new(root), refs: scanned.refs.into(), text: text.into() })
     }
 
     /// Whether it holds; `Err` is the reason why that cannot be said.
@@ -54,6 +54,11 @@ impl Expr {
             }
             Err(reason) => Err(format!("{reason} in `{}`", excerpt(&self.text))),
         }
+    }
+
+    /// The expression as it was written.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// The references it reads, each once.

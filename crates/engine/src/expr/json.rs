@@ -19,10 +19,10 @@ const OPERATORS: [&str; 12] =
 
 /// A parsed expression.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Expr {
-    All(Vec<Expr>),
-    Any(Vec<Expr>),
-    Not(Box<Expr>),
+pub enum JsonExpr {
+    All(Vec<JsonExpr>),
+    Any(Vec<JsonExpr>),
+    Not(Box<JsonExpr>),
     Compare(Comparison, Template, Template),
     /// The value is there and not null.
     Exists(Ref),
@@ -41,31 +41,31 @@ pub enum Comparison {
     Le,
 }
 
-impl Expr {
-    /// Reads an expression; what is wrong with it goes to `problems`, under `path`.
-    pub fn parse(value: &Value, path: &str, problems: &mut Problems) -> Option<Expr> {
-        Reader { problems, n_operators: 0 }.expr(value, path, 0)
+impl JsonExpr {
+    /// Reads an expression; its errors go to `problems`, under `path`.
+    pub fn parse(value: &Value, path: &str, problems: &mut Problems) -> Option<JsonExpr> {
+        JsonExprReader { problems, n_operators: 0 }.expr(value, path, 0)
     }
 
     /// Whether it holds.
     pub fn holds(&self, facts: &dyn Facts) -> bool {
         match self {
-            Expr::All(parts) => parts.iter().all(|part| part.holds(facts)),
-            Expr::Any(parts) => parts.iter().any(|part| part.holds(facts)),
-            Expr::Not(part) => !part.holds(facts),
-            Expr::Compare(comparison, a, b) => comparison.holds(&a.look(facts), &b.look(facts)),
-            Expr::Exists(reference) => !reference.resolve(facts).is_null(),
-            Expr::Within(value, collection) => within(&value.look(facts), &collection.look(facts)),
+            JsonExpr::All(parts) => parts.iter().all(|part| part.holds(facts)),
+            JsonExpr::Any(parts) => parts.iter().any(|part| part.holds(facts)),
+            JsonExpr::Not(part) => !part.holds(facts),
+            JsonExpr::Compare(comparison, a, b) => comparison.holds(&a.look(facts), &b.look(facts)),
+            JsonExpr::Exists(reference) => !reference.resolve(facts).is_null(),
+            JsonExpr::Within(value, collection) => within(&value.look(facts), &collection.look(facts)),
         }
     }
 
     /// The references it reads.
     pub fn refs(&self) -> Vec<&Ref> {
         match self {
-            Expr::All(parts) | Expr::Any(parts) => parts.iter().flat_map(Expr::refs).collect(),
-            Expr::Not(part) => part.refs(),
-            Expr::Compare(_, a, b) | Expr::Within(a, b) => [a.refs(), b.refs()].concat(),
-            Expr::Exists(reference) => vec![reference],
+            JsonExpr::All(parts) | JsonExpr::Any(parts) => parts.iter().flat_map(JsonExpr::refs).collect(),
+            JsonExpr::Not(part) => part.refs(),
+            JsonExpr::Compare(_, a, b) | JsonExpr::Within(a, b) => [a.refs(), b.refs()].concat(),
+            JsonExpr::Exists(reference) => vec![reference],
         }
     }
 }
@@ -116,20 +116,20 @@ fn within(value: &Value, collection: &Value) -> bool {
     match (collection, value) {
         (Value::Array(items), _) => items.iter().any(|item| equal(item, value)),
         (Value::Object(fields), Value::String(key)) => fields.contains_key(key),
-        // Nothing is in every text; that it is not there is what a person means.
+        // Every text contains the empty text; authors mean "absent" by it.
         (Value::String(_), Value::Null) => false,
         (Value::String(text), _) => text.contains(plain(value).as_ref()),
         _ => false,
     }
 }
 
-struct Reader<'a> {
+struct JsonExprReader<'a> {
     problems: &'a mut Problems,
     n_operators: usize,
 }
 
-impl Reader<'_> {
-    fn expr(&mut self, value: &Value, path: &str, depth: usize) -> Option<Expr> {
+impl JsonExprReader<'_> {
+    fn expr(&mut self, value: &Value, path: &str, depth: usize) -> Option<JsonExpr> {
         if depth >= EXPRESSION_DEPTH {
             let reason =
                 format!("the expression nests deeper than {EXPRESSION_DEPTH}: split it into several cases");
@@ -160,21 +160,25 @@ impl Reader<'_> {
         self.operator(operator, operand, &format!("{path}.{}", excerpt(operator)), depth)
     }
 
-    fn operator(&mut self, operator: &str, operand: &Value, path: &str, depth: usize) -> Option<Expr> {
+    fn operator(&mut self, operator: &str, operand: &Value, path: &str, depth: usize) -> Option<JsonExpr> {
         let comparison = match operator {
-            "and" => return self.parts(operand, path, depth).map(Expr::All),
-            "or" => return self.parts(operand, path, depth).map(Expr::Any),
+            "and" => return self.parts(operand, path, depth).map(JsonExpr::All),
+            "or" => return self.parts(operand, path, depth).map(JsonExpr::Any),
             "not" => {
                 return self
                     .expr(unwrap_single(operand), path, depth + 1)
-                    .map(|part| Expr::Not(Box::new(part)));
+                    .map(|part| JsonExpr::Not(Box::new(part)));
             }
             "exists" => return self.exists(unwrap_single(operand), path),
             "in" => {
-                return self.pair(operand, path).map(|(value, collection)| Expr::Within(value, collection));
+                return self
+                    .pair(operand, path)
+                    .map(|(value, collection)| JsonExpr::Within(value, collection));
             }
             "contains" => {
-                return self.pair(operand, path).map(|(collection, value)| Expr::Within(value, collection));
+                return self
+                    .pair(operand, path)
+                    .map(|(collection, value)| JsonExpr::Within(value, collection));
             }
             "eq" => Comparison::Eq,
             "ne" => Comparison::Ne,
@@ -191,10 +195,10 @@ impl Reader<'_> {
                 return None;
             }
         };
-        self.pair(operand, path).map(|(a, b)| Expr::Compare(comparison, a, b))
+        self.pair(operand, path).map(|(a, b)| JsonExpr::Compare(comparison, a, b))
     }
 
-    fn parts(&mut self, operand: &Value, path: &str, depth: usize) -> Option<Vec<Expr>> {
+    fn parts(&mut self, operand: &Value, path: &str, depth: usize) -> Option<Vec<JsonExpr>> {
         match operand {
             Value::Array(parts) if !parts.is_empty() => {
                 // Every part is read, so that every problem is reported.
@@ -239,9 +243,9 @@ impl Reader<'_> {
         template.map_err(|reason| self.problems.error(path, reason)).ok()
     }
 
-    fn exists(&mut self, operand: &Value, path: &str) -> Option<Expr> {
+    fn exists(&mut self, operand: &Value, path: &str) -> Option<JsonExpr> {
         match self.operand(operand, path)? {
-            Template::Ref(reference) => Some(Expr::Exists(reference)),
+            Template::Ref(reference) => Some(JsonExpr::Exists(reference)),
             Template::Literal(_) | Template::Text(_) | Template::Array(_) | Template::Object(_) => {
                 let hint = operand.as_str().map(|word| format!("write `$shared.{}`?", excerpt(word)));
                 self.problems.error_hint(path, "`exists` needs a reference such as `$params.x`", hint);

@@ -67,7 +67,7 @@ impl Pattern {
     }
 }
 
-/// The last line of a syntax error says what is wrong; those before it draw a picture.
+/// The last line of a syntax error has the message; the lines before it draw a picture.
 fn last_line(message: &str) -> String {
     let line = message.lines().last().unwrap_or_default();
     line.trim().trim_start_matches("error: ").to_owned()

@@ -82,7 +82,7 @@ const OPERATORS: [(&str, Operator); 21] = [
 ];
 
 impl Test {
-    /// Reads the value of `conditions`; what is wrong with it goes to `problems`, under `path`. Null is empty.
+    /// Reads the value of `conditions`; its errors go to `problems`, under `path`. Null is empty.
     pub fn parse(value: &Value, path: &str, problems: &mut Problems) -> Option<Test> {
         let lists = match value {
             Value::Null => return Some(Test::default()),
@@ -145,7 +145,7 @@ impl Test {
         self.any_of.iter().flatten().flat_map(|cond| [cond.a.refs(), cond.b.refs()].concat()).collect()
     }
 
-    /// Whether it holds whatever the facts are, because there is nothing in it.
+    /// Whether it is empty, and therefore true for any facts.
     pub fn is_empty(&self) -> bool {
         self.any_of.is_empty()
     }
@@ -296,8 +296,8 @@ fn epoch(number: Num) -> Option<Timestamp> {
     i64::try_from(ms).ok().map(Timestamp)
 }
 
-/// What was decided, as a word: `true` and `approved` are the same, and so are `false` and `rejected`. Of the output
-/// of an approval, the action counts.
+/// A decision as a word: `true` and `approved` are the same, and so are `false` and `rejected`. An approval's output
+/// counts by its action.
 fn decision(value: &Value) -> String {
     let value = match value {
         Value::Object(fields) => {

@@ -1,15 +1,26 @@
-//! What an event does to a job. Decides nothing, and so cannot fail: an event that does not fit the job as it
-//! stands changes only what it can.
+//! Application of events to a job. It decides nothing and cannot fail: an event that does not fit the state of the job
+//! changes only the fields it can.
+
+#![deny(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "applying an event cannot fail"
+)]
 
 use std::sync::Arc;
 
+use crate::counter::Fence;
 use crate::time::Timestamp;
 
 use super::attempt::some;
-use super::{Attempt, AttemptStatus, Fate, Job, JobEvent, Outcome, REMEMBERED, Round, State, charge};
+use super::{
+    Attempt, AttemptStatus, FailedAttemptNext, Job, JobEvent, JobOutcome, REMEMBERED, Round, State, charge,
+};
 
 impl Job {
-    /// Changes the job by what happened at `at`.
+    /// Applies an event of the moment `at`.
     pub fn apply(&mut self, event: &JobEvent, at: Timestamp) {
         self.updated_at = self.updated_at.max(at);
         match event {
@@ -36,8 +47,8 @@ impl Job {
             }
             JobEvent::AttemptFailed { fault, loss, fate, .. } => {
                 self.round.n_losses = self.round.n_losses.saturating_add(u32::from(*loss));
-                // Whoever fell silent may have left work going on elsewhere; the next one is to ask about it, not
-                // to start it again.
+                // A silent worker may have left work going on elsewhere; the next worker asks about it and does
+                // not start it again.
                 if !fault.is_silence() {
                     self.memo = None;
                 }
@@ -61,7 +72,7 @@ impl Job {
                     *cancel_at = Some(*until);
                 }
             }
-            JobEvent::Cancelled { outcome } => self.cancelled(outcome.as_ref(), at),
+            JobEvent::Canceled { outcome } => self.canceled(outcome.as_ref(), at),
             JobEvent::Replayed { replay_id, priority, payload, due } => {
                 let spec = Arc::make_mut(&mut self.spec);
                 spec.priority = *priority;
@@ -91,7 +102,7 @@ impl Job {
 
     fn claimed(
         &mut self,
-        fence: u64,
+        fence: Fence,
         worker: &str,
         lease_until: Timestamp,
         deadline: Option<Timestamp>,
@@ -108,44 +119,49 @@ impl Job {
         attempt.next_retry_at = None;
     }
 
-    fn follow(&mut self, fate: &Fate, at: Timestamp) {
+    fn follow(&mut self, fate: &FailedAttemptNext, at: Timestamp) {
         match fate {
-            Fate::Again { at: until } => {
+            FailedAttemptNext::Again { at: until } => {
                 let attempt = self.current();
                 attempt.next_retry_at = Some(*until);
                 attempt.end(AttemptStatus::Retrying, at);
                 self.begin_attempt(at);
                 self.state = State::Retrying { until: *until };
             }
-            Fate::Dead { reason } => {
+            FailedAttemptNext::Dead { reason } => {
                 self.current().end(AttemptStatus::Failed, at);
                 self.state = State::Failed { reason: reason.clone(), discarded: None };
             }
         }
     }
 
-    fn cancelled(&mut self, outcome: Option<&Outcome>, at: Timestamp) {
-        self.state = State::Cancelled;
+    fn canceled(&mut self, outcome: Option<&JobOutcome>, at: Timestamp) {
+        self.state = State::Canceled;
         self.memo = None;
         let attempt = self.current();
         match outcome {
-            Some(Outcome::Done { result }) => attempt.result = some(result),
-            Some(Outcome::Failed { fault, .. }) => attempt.error = Some(fault.clone()),
-            Some(Outcome::Suspended { .. }) | None => {}
+            Some(JobOutcome::Done { result }) => attempt.result = some(result),
+            Some(JobOutcome::Failed { fault, .. }) => attempt.error = Some(fault.clone()),
+            Some(JobOutcome::Suspended { .. }) | None => {}
         }
         attempt.next_retry_at = None;
-        attempt.end(AttemptStatus::Cancelled, at);
+        attempt.end(AttemptStatus::Canceled, at);
     }
 
     fn begin_attempt(&mut self, at: Timestamp) {
-        let number = self.latest().number.saturating_add(1);
+        let number = self.attempts.last().map_or(0, |attempt| attempt.number).saturating_add(1);
         self.attempts.push(Attempt::queued(number, at));
         forget_oldest(&mut self.attempts);
         self.round.n_attempts = self.round.n_attempts.saturating_add(1);
     }
 
+    /// The latest attempt. A job is created with one and never loses the last.
     fn current(&mut self) -> &mut Attempt {
-        self.attempts.last_mut().expect("a job is created with an attempt and never loses its last one")
+        if self.attempts.is_empty() {
+            self.attempts.push(Attempt::queued(1, self.created_at));
+        }
+        let last = self.attempts.len() - 1;
+        &mut self.attempts[last]
     }
 }
 

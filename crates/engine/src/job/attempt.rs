@@ -4,11 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::counter::Fence;
 use crate::id::JobId;
 use crate::retry::Fault;
 use crate::time::Timestamp;
 
-use super::Outcome;
+use super::JobOutcome;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -19,7 +20,7 @@ pub enum AttemptStatus {
     Failed,
     /// Failed, and another one follows.
     Retrying,
-    Cancelled,
+    Canceled,
 }
 
 impl AttemptStatus {
@@ -30,7 +31,7 @@ impl AttemptStatus {
             AttemptStatus::Succeeded => "succeeded",
             AttemptStatus::Failed => "failed",
             AttemptStatus::Retrying => "retrying",
-            AttemptStatus::Cancelled => "cancelled",
+            AttemptStatus::Canceled => "canceled",
         }
     }
 }
@@ -39,8 +40,8 @@ impl AttemptStatus {
 pub struct Attempt {
     /// From 1, over all rounds.
     pub number: u32,
-    /// Of the last grant; 0 before the first.
-    pub fence: u64,
+    /// The fence of the last grant; 0 before the first.
+    pub fence: Fence,
     pub status: AttemptStatus,
     pub worker: Option<String>,
     pub created_at: Timestamp,
@@ -52,7 +53,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// The attempt of a job that nobody was given yet.
+    /// The attempt of a job that was not granted yet.
     pub fn first(created_at: Timestamp) -> Self {
         Attempt::queued(1, created_at)
     }
@@ -60,7 +61,7 @@ impl Attempt {
     pub(super) fn queued(number: u32, at: Timestamp) -> Self {
         Self {
             number,
-            fence: 0,
+            fence: Fence(0),
             status: AttemptStatus::Queued,
             worker: None,
             created_at: at,
@@ -78,11 +79,11 @@ impl Attempt {
     }
 
     /// Whether it has ended with just this outcome, so that hearing it again is no news.
-    pub(super) fn ended_with(&self, outcome: &Outcome) -> bool {
+    pub(super) fn ended_with(&self, outcome: &JobOutcome) -> bool {
         match outcome {
             // Null is kept as nothing: stores cannot tell the two apart.
-            Outcome::Done { result } => match self.status {
-                AttemptStatus::Succeeded | AttemptStatus::Cancelled => {
+            JobOutcome::Done { result } => match self.status {
+                AttemptStatus::Succeeded | AttemptStatus::Canceled => {
                     self.error.is_none() && self.result.as_ref().unwrap_or(&Value::Null) == result
                 }
                 AttemptStatus::Queued
@@ -90,8 +91,10 @@ impl Attempt {
                 | AttemptStatus::Failed
                 | AttemptStatus::Retrying => false,
             },
-            Outcome::Failed { fault, .. } => self.finished_at.is_some() && self.error.as_ref() == Some(fault),
-            Outcome::Suspended { .. } => false,
+            JobOutcome::Failed { fault, .. } => {
+                self.finished_at.is_some() && self.error.as_ref() == Some(fault)
+            }
+            JobOutcome::Suspended { .. } => false,
         }
     }
 }

@@ -1,15 +1,16 @@
-//! What a plain job costs: its account is charged when it is created or gets a new round, and the charge is closed
-//! when the round ends. Retries within a round are not charged again. What a job carries for a run is the run's to pay.
+//! Charges of plain jobs: the account is charged when a job is created or gets a new round, and the charge is closed
+//! when the round ends. Retries within a round are not charged again. The run pays for jobs that carry its calls.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
 use super::{Job, JobSpec, State};
+use crate::counter::Fence;
 use crate::money::{self, Bill, MoneyFault, Movement, job_charge_key};
 use crate::reference::{Facts, Root};
 
-/// What one round is charged; nothing without a price, or without anybody who pays.
+/// The charge of one round; zero without a price or without an account.
 pub(super) fn estimate(spec: &JobSpec) -> Result<Option<i64>, MoneyFault> {
     estimate_of(spec, &spec.payload)
 }
@@ -30,23 +31,23 @@ pub(super) fn estimated(spec: &JobSpec) -> Option<i64> {
 }
 
 impl Job {
-    /// What its account has to hear of the job as it stands; movements that were made before are no news.
+    /// Postings that the account needs for the job as it stands; repeated postings are no-ops.
     pub fn movement(&self) -> Option<Movement> {
         let estimate = self.round.charge?;
         let key = job_charge_key(self.id, self.round.number);
         match &self.state {
-            // The first attempt of the round, which nobody was given yet.
+            // The first attempt of the round, which was not granted yet.
             State::Pending { .. } | State::Queued { .. } => {
-                let is_new = self.round.n_attempts <= 1 && self.latest().fence == 0;
+                let is_new = self.round.n_attempts <= 1 && self.latest().fence == Fence::ZERO;
                 is_new.then(|| Movement::charge(key, estimate))
             }
             State::Running { .. } | State::Suspended { .. } | State::Retrying { .. } => None,
             State::Succeeded => Some(Movement::settle(&key, estimate, self.actual(estimate))),
-            State::Failed { .. } | State::Cancelled => Some(Movement::refund(&key, estimate)),
+            State::Failed { .. } | State::Canceled => Some(Movement::refund(&key, estimate)),
         }
     }
 
-    /// What its account was charged for this round, and what of that it has paid; `None` = nothing is asked for it.
+    /// The charge of this round, and the paid part of it; `None` = the job is free.
     pub fn cost(&self) -> Option<Bill> {
         let estimated = self.round.charge?;
         let actual = match &self.state {
@@ -57,12 +58,12 @@ impl Job {
             | State::Suspended { .. }
             | State::Retrying { .. }
             | State::Failed { .. }
-            | State::Cancelled => 0,
+            | State::Canceled => 0,
         };
         Some(Bill { estimated, actual })
     }
 
-    /// What the round has cost. A result that says nothing sensible about it is no reason to lose the result: the
+    /// The cost of the round. A result with a nonsensical cost is no reason to lose the result: the
     /// estimate stands.
     fn actual(&self, estimate: i64) -> i64 {
         let known = Known { payload: &self.spec.payload, result: self.latest().result.as_ref() };
@@ -70,7 +71,7 @@ impl Job {
     }
 }
 
-/// What a price can know of a job: the payload is its params and its input.
+/// Facts for a price: the payload is the params and the input of the job.
 struct Known<'a> {
     payload: &'a Value,
     result: Option<&'a Value>,
@@ -102,12 +103,12 @@ mod tests {
 
     use super::*;
     use crate::id::{JobId, RunId};
-    use crate::job::{JobInput, JobRefusal, Outcome};
+    use crate::job::{JobInput, JobOutcome, JobRefusal};
     use crate::money::{Book, Price};
     use crate::retry::{Fault, FaultKind};
     use crate::time::Timestamp;
 
-    /// Seven per second, settled by what the result says.
+    /// Seven per second, settled by the seconds in the result.
     fn priced(payload: Value) -> JobSpec {
         let price = Price {
             unit_price: 7,
@@ -119,19 +120,19 @@ mod tests {
         JobSpec { price: Some(price), account, payload, max_retries: 2, ..JobSpec::new("tts", "q") }
     }
 
-    struct Bench {
+    struct ChargedJob {
         job: Job,
         book: Book,
         now: Timestamp,
     }
 
-    impl Bench {
+    impl ChargedJob {
         fn new(payload: Value) -> Self {
             let id = JobId::new(Uuid::from_u128(1));
             let job = Job::made(id, priced(payload), Timestamp(0)).unwrap();
             let mut book = Book::default();
             book.post(Movement::deposit("first", 100)).unwrap();
-            let mut bench = Bench { job, book, now: Timestamp(0) };
+            let mut bench = ChargedJob { job, book, now: Timestamp(0) };
             bench.post();
             bench
         }
@@ -153,14 +154,14 @@ mod tests {
             Ok(())
         }
 
-        fn finish(&mut self, outcome: Outcome) {
+        fn finish(&mut self, outcome: JobOutcome) {
             self.tell(JobInput::Claim { worker: "w".to_owned(), lease_ms: 0 }).unwrap();
             self.tell(JobInput::Finish { fence: self.job.fence, outcome }).unwrap();
         }
 
         fn fail(&mut self) {
             let fault = Fault::new(FaultKind::Error, "no");
-            self.finish(Outcome::Failed { fault, retry_after_ms: None });
+            self.finish(JobOutcome::Failed { fault, retry_after_ms: None });
         }
 
         fn money(&self) -> (i64, i64) {
@@ -170,9 +171,9 @@ mod tests {
 
     #[test]
     fn a_job_is_charged_when_it_is_made_and_settled_by_its_result() {
-        let mut bench = Bench::new(json!({"seconds": 10}));
+        let mut bench = ChargedJob::new(json!({"seconds": 10}));
         assert_eq!(bench.money(), (30, 70));
-        bench.finish(Outcome::Done { result: json!({"seconds": 4}) });
+        bench.finish(JobOutcome::Done { result: json!({"seconds": 4}) });
         assert_eq!(bench.money(), (72, 0));
         assert_eq!(bench.job.cost(), Some(Bill { estimated: 70, actual: 28 }));
     }
@@ -182,15 +183,15 @@ mod tests {
         for result in
             [json!(null), json!({"seconds": -1}), json!({"seconds": "many"}), json!({"seconds": 99})]
         {
-            let mut bench = Bench::new(json!({"seconds": 10}));
-            bench.finish(Outcome::Done { result: result.clone() });
+            let mut bench = ChargedJob::new(json!({"seconds": 10}));
+            bench.finish(JobOutcome::Done { result: result.clone() });
             assert_eq!(bench.money(), (30, 0), "{result}");
         }
     }
 
     #[test]
     fn retries_are_not_charged_again_and_the_last_failure_gives_everything_back() {
-        let mut bench = Bench::new(json!({"seconds": 10}));
+        let mut bench = ChargedJob::new(json!({"seconds": 10}));
         bench.fail();
         assert_eq!(bench.money(), (30, 70));
         bench.tell(JobInput::Due).unwrap();
@@ -203,18 +204,18 @@ mod tests {
 
     #[test]
     fn a_cancelled_job_is_refunded_whatever_its_worker_says() {
-        let mut bench = Bench::new(json!({"seconds": 10}));
+        let mut bench = ChargedJob::new(json!({"seconds": 10}));
         bench.tell(JobInput::Claim { worker: "w".to_owned(), lease_ms: 0 }).unwrap();
         bench.tell(JobInput::Cancel).unwrap();
         assert_eq!(bench.money(), (30, 70));
-        let outcome = Outcome::Done { result: json!({"seconds": 10}) };
-        bench.tell(JobInput::Finish { fence: 1, outcome }).unwrap();
+        let outcome = JobOutcome::Done { result: json!({"seconds": 10}) };
+        bench.tell(JobInput::Finish { fence: Fence(1), outcome }).unwrap();
         assert_eq!(bench.money(), (100, 0));
     }
 
     #[test]
     fn a_new_round_is_charged_anew_for_what_it_asks_now() {
-        let mut bench = Bench::new(json!({"seconds": 10}));
+        let mut bench = ChargedJob::new(json!({"seconds": 10}));
         bench.tell(JobInput::Cancel).unwrap();
         let patch = Some(json!({"seconds": 3}));
         let replay = |patch| JobInput::Replay { replay_id: "r".to_owned(), priority: None, patch, due: None };
@@ -222,16 +223,16 @@ mod tests {
         assert!(matches!(refused, Err(JobRefusal::NoAmount { .. })), "{refused:?}");
         bench.tell(replay(patch)).unwrap();
         assert_eq!(bench.money(), (79, 21));
-        bench.finish(Outcome::Done { result: json!({"seconds": 3}) });
+        bench.finish(JobOutcome::Done { result: json!({"seconds": 3}) });
         assert_eq!((bench.money(), bench.book.movements().count()), ((79, 0), 5));
     }
 
     #[test]
     fn a_job_that_is_given_back_or_suspended_is_not_charged_again() {
-        let mut bench = Bench::new(json!({"seconds": 10}));
+        let mut bench = ChargedJob::new(json!({"seconds": 10}));
         bench.tell(JobInput::Claim { worker: "w".to_owned(), lease_ms: 0 }).unwrap();
-        bench.tell(JobInput::Release { fence: 1 }).unwrap();
-        bench.finish(Outcome::Suspended { memo: json!(1), recheck_ms: 5 });
+        bench.tell(JobInput::Release { fence: Fence(1) }).unwrap();
+        bench.finish(JobOutcome::Suspended { memo: json!(1), recheck_ms: 5 });
         bench.tell(JobInput::Due).unwrap();
         assert_eq!((bench.money(), bench.book.movements().count()), ((30, 70), 2));
     }

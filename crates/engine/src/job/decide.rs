@@ -1,7 +1,8 @@
-//! What an input means for a job as it stands. Changes nothing.
+//! Decisions about a job: from an input to events. Changes nothing.
 
 use serde_json::{Map, Value};
 
+use crate::counter::Fence;
 use crate::id::mix;
 use crate::limits;
 use crate::retry::{Fault, FaultKind};
@@ -9,15 +10,15 @@ use crate::time::Timestamp;
 use crate::weight::weigh;
 
 use super::{
-    CANCEL_GRACE_MS, Fate, Job, JobEvent, JobInput, JobRefusal, LEASE_MS_DEFAULT, LEASE_MS_MAX, LOSSES_MAX,
-    Outcome, SPAN_MS_MAX, State, charge,
+    CANCEL_GRACE_MS, FailedAttemptNext, Job, JobEvent, JobInput, JobOutcome, JobRefusal, LEASE_MS_DEFAULT,
+    LEASE_MS_MAX, LOSSES_MAX, SPAN_MS_MAX, State, charge,
 };
 
 type Decided = Result<Vec<JobEvent>, JobRefusal>;
 
 impl Job {
-    /// What happens because of `input`. No events: it is no news (a timer that fired early or twice, an answer
-    /// heard before).
+    /// Events that follow from `input`. An empty list is a no-op (a timer that fired early or twice, a repeated
+    /// answer).
     pub fn decide(&self, input: JobInput, now: Timestamp) -> Decided {
         match input {
             JobInput::Due => Ok(self.due(now)),
@@ -46,7 +47,7 @@ impl Job {
             }
             // The worker was told, and had its time.
             State::Running { cancel_at: Some(at), .. } if at <= now => {
-                vec![JobEvent::Cancelled { outcome: None }]
+                vec![JobEvent::Canceled { outcome: None }]
             }
             State::Pending { .. }
             | State::Suspended { .. }
@@ -55,7 +56,7 @@ impl Job {
             | State::Queued { .. }
             | State::Succeeded
             | State::Failed { .. }
-            | State::Cancelled => Vec::new(),
+            | State::Canceled => Vec::new(),
         }
     }
 
@@ -66,11 +67,11 @@ impl Job {
         let deadline = (self.spec.timeout_ms > 0).then(|| now.after(self.spec.timeout_ms));
         let lease_until = lease_end(now, lease_ms);
         // The fence would have to grow for longer than the sun burns to get here.
-        let fence = self.fence.saturating_add(1);
+        let fence = self.fence.next();
         Ok(vec![JobEvent::Claimed { fence, worker, lease_until, deadline }])
     }
 
-    fn extend(&self, fence: u64, lease_ms: u64, now: Timestamp) -> Decided {
+    fn extend(&self, fence: Fence, lease_ms: u64, now: Timestamp) -> Decided {
         match &self.state {
             // A lease is not shortened by asking for a longer life.
             State::Running { lease_until, .. } if fence == self.fence => {
@@ -88,11 +89,11 @@ impl Job {
             | State::Retrying { .. }
             | State::Succeeded
             | State::Failed { .. }
-            | State::Cancelled => Err(self.stale(fence)),
+            | State::Canceled => Err(self.stale(fence)),
         }
     }
 
-    fn finish(&self, fence: u64, outcome: Outcome, now: Timestamp) -> Decided {
+    fn finish(&self, fence: Fence, outcome: JobOutcome, now: Timestamp) -> Decided {
         let State::Running { cancel_at, .. } = &self.state else {
             return self.heard_before(fence, &outcome);
         };
@@ -100,30 +101,30 @@ impl Job {
             return self.heard_before(fence, &outcome);
         }
         if cancel_at.is_some() {
-            return Ok(vec![JobEvent::Cancelled { outcome: Some(outcome) }]);
+            return Ok(vec![JobEvent::Canceled { outcome: Some(outcome) }]);
         }
         Ok(match outcome {
-            Outcome::Done { result } => vec![JobEvent::Succeeded { fence, result }],
-            Outcome::Failed { fault, retry_after_ms } => {
+            JobOutcome::Done { result } => vec![JobEvent::Succeeded { fence, result }],
+            JobOutcome::Failed { fault, retry_after_ms } => {
                 self.fail(fault, retry_after_ms.unwrap_or(0).min(SPAN_MS_MAX), now)
             }
-            Outcome::Suspended { memo, recheck_ms } => {
+            JobOutcome::Suspended { memo, recheck_ms } => {
                 vec![JobEvent::Suspended { fence, memo, until: now.after(recheck_ms.min(SPAN_MS_MAX)) }]
             }
         })
     }
 
     /// An answer for an attempt that has ended: fine if it is the very answer that ended it.
-    fn heard_before(&self, fence: u64, outcome: &Outcome) -> Decided {
+    fn heard_before(&self, fence: Fence, outcome: &JobOutcome) -> Decided {
         let same_memo = match outcome {
-            Outcome::Suspended { memo, .. } => {
+            JobOutcome::Suspended { memo, .. } => {
                 fence == self.fence
                     && matches!(self.state, State::Suspended { .. })
                     && self.memo.as_ref().unwrap_or(&Value::Null) == memo
             }
-            Outcome::Done { .. } | Outcome::Failed { .. } => false,
+            JobOutcome::Done { .. } | JobOutcome::Failed { .. } => false,
         };
-        let ended = self.attempts.iter().rev().find(|attempt| attempt.fence == fence && fence > 0);
+        let ended = self.attempts.iter().rev().find(|attempt| attempt.fence == fence && fence > Fence::ZERO);
         if same_memo || ended.is_some_and(|attempt| attempt.ended_with(outcome)) {
             Ok(Vec::new())
         } else {
@@ -131,23 +132,23 @@ impl Job {
         }
     }
 
-    fn lose(&self, fence: u64, now: Timestamp) -> Vec<JobEvent> {
+    fn lose(&self, fence: Fence, now: Timestamp) -> Vec<JobEvent> {
         let State::Running { worker, lease_until, cancel_at, .. } = &self.state else { return Vec::new() };
         if fence != self.fence || *lease_until > now {
             return Vec::new();
         }
         if cancel_at.is_some() {
-            return vec![JobEvent::Cancelled { outcome: None }];
+            return vec![JobEvent::Canceled { outcome: None }];
         }
         let fault = Fault::new(FaultKind::Lost, format!("worker `{worker}` was not heard of in time"));
         let n_losses = self.round.n_losses.saturating_add(1);
         let fate = if self.spec.run.is_none() && n_losses >= LOSSES_MAX {
             let message = format!("lost {n_losses} times; it may be what kills its workers");
-            Fate::Dead { reason: Fault::new(FaultKind::Poison, message) }
+            FailedAttemptNext::Dead { reason: Fault::new(FaultKind::Poison, message) }
         } else if self.attempts_left() {
-            Fate::Again { at: now }
+            FailedAttemptNext::Again { at: now }
         } else {
-            Fate::Dead { reason: fault.clone() }
+            FailedAttemptNext::Dead { reason: fault.clone() }
         };
         self.end_attempt(fault, true, fate, now)
     }
@@ -160,7 +161,7 @@ impl Job {
             return Vec::new();
         }
         if cancel_at.is_some() {
-            return vec![JobEvent::Cancelled { outcome: None }];
+            return vec![JobEvent::Canceled { outcome: None }];
         }
         let message = format!("no answer within {} ms", self.spec.timeout_ms);
         self.fail(Fault::new(FaultKind::Timeout, message), 0, now)
@@ -171,11 +172,11 @@ impl Job {
             State::Pending { .. }
             | State::Queued { .. }
             | State::Suspended { .. }
-            | State::Retrying { .. } => Ok(vec![JobEvent::Cancelled { outcome: None }]),
+            | State::Retrying { .. } => Ok(vec![JobEvent::Canceled { outcome: None }]),
             State::Running { cancel_at: None, .. } => {
                 Ok(vec![JobEvent::CancelRequested { until: now.after(CANCEL_GRACE_MS) }])
             }
-            State::Running { cancel_at: Some(_), .. } | State::Cancelled => Ok(Vec::new()),
+            State::Running { cancel_at: Some(_), .. } | State::Canceled => Ok(Vec::new()),
             State::Succeeded | State::Failed { .. } => {
                 Err(JobRefusal::Ended { status: self.display_status() })
             }
@@ -188,7 +189,7 @@ impl Job {
                 Ok(vec![JobEvent::Queued])
             }
             State::Queued { .. } => Ok(Vec::new()),
-            State::Running { .. } | State::Succeeded | State::Failed { .. } | State::Cancelled => {
+            State::Running { .. } | State::Succeeded | State::Failed { .. } | State::Canceled => {
                 self.reopen(None, None, None, None)
             }
         }
@@ -208,7 +209,7 @@ impl Job {
             return Err(JobRefusal::BelongsToRun);
         }
         match &self.state {
-            State::Failed { .. } | State::Cancelled => {
+            State::Failed { .. } | State::Canceled => {
                 let payload =
                     patch.filter(|patch| !patch.is_null()).map(|patch| merged(&self.spec.payload, patch, 0));
                 if let Some(Err(excess)) = payload.as_ref().map(weigh) {
@@ -244,18 +245,18 @@ impl Job {
             | State::Suspended { .. }
             | State::Retrying { .. }
             | State::Succeeded
-            | State::Cancelled => Err(JobRefusal::NotDead { status: self.display_status() }),
+            | State::Canceled => Err(JobRefusal::NotDead { status: self.display_status() }),
         }
     }
 
-    fn release(&self, fence: u64) -> Decided {
+    fn release(&self, fence: Fence) -> Decided {
         match &self.state {
             State::Running { cancel_at, .. } if fence == self.fence => Ok(match cancel_at {
-                Some(_) => vec![JobEvent::Cancelled { outcome: None }],
+                Some(_) => vec![JobEvent::Canceled { outcome: None }],
                 None => vec![JobEvent::Released { fence }],
             }),
             // Given back before, and not granted again since.
-            State::Queued { .. } if fence > 0 && self.latest().fence == fence => Ok(Vec::new()),
+            State::Queued { .. } if fence > Fence::ZERO && self.latest().fence == fence => Ok(Vec::new()),
             State::Running { .. }
             | State::Queued { .. }
             | State::Pending { .. }
@@ -263,7 +264,7 @@ impl Job {
             | State::Retrying { .. }
             | State::Succeeded
             | State::Failed { .. }
-            | State::Cancelled => Err(self.stale(fence)),
+            | State::Canceled => Err(self.stale(fence)),
         }
     }
 
@@ -272,17 +273,23 @@ impl Job {
         let fate = if fault.retryable && self.attempts_left() {
             let n_failed = self.round.n_attempts;
             let (high, low) = self.id.uuid().as_u64_pair();
-            let seed = mix(high ^ mix(low ^ mix(u64::from(self.latest().number) ^ mix(self.fence))));
+            let seed = mix(high ^ mix(low ^ mix(u64::from(self.latest().number) ^ mix(self.fence.0))));
             let delay_ms = self.spec.policy().delay_ms_after(n_failed, seed).max(delay_ms_min);
-            Fate::Again { at: now.after(delay_ms) }
+            FailedAttemptNext::Again { at: now.after(delay_ms) }
         } else {
-            Fate::Dead { reason: fault.clone() }
+            FailedAttemptNext::Dead { reason: fault.clone() }
         };
         self.end_attempt(fault, false, fate, now)
     }
 
-    fn end_attempt(&self, fault: Fault, loss: bool, fate: Fate, now: Timestamp) -> Vec<JobEvent> {
-        let at_once = matches!(fate, Fate::Again { at } if at <= now);
+    fn end_attempt(
+        &self,
+        fault: Fault,
+        loss: bool,
+        fate: FailedAttemptNext,
+        now: Timestamp,
+    ) -> Vec<JobEvent> {
+        let at_once = matches!(fate, FailedAttemptNext::Again { at } if at <= now);
         let mut events = vec![JobEvent::AttemptFailed { fence: self.fence, fault, loss, fate }];
         if at_once {
             events.push(JobEvent::Queued);
@@ -294,7 +301,7 @@ impl Job {
         self.round.n_attempts < self.spec.attempts_max()
     }
 
-    fn stale(&self, fence: u64) -> JobRefusal {
+    fn stale(&self, fence: Fence) -> JobRefusal {
         JobRefusal::Stale { fence, current: self.fence, status: self.display_status() }
     }
 }

@@ -1,10 +1,11 @@
-//! What can be asked of a job, what happened to it, and why something was refused.
+//! Inputs of a job, its events, and reasons for refusals.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::counter::Fence;
 use crate::id::JobId;
 use crate::money::MoneyFault;
 use crate::retry::Fault;
@@ -16,27 +17,27 @@ use super::JobSpec;
 /// How an attempt ended, as its worker says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
-pub enum Outcome {
+pub enum JobOutcome {
     Done {
         result: Value,
     },
     Failed {
         fault: Fault,
-        /// Not before so long; what a throttled worker was told.
+        /// The earliest delay; a throttled worker was told so.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_ms: Option<u64>,
     },
-    /// The work goes on somewhere else: ask again later, and hand `memo` to whoever asks. Burns no attempt.
+    /// The work goes on somewhere else: ask again later, and hand `memo` to the next worker. Uses up no attempt.
     Suspended {
         memo: Value,
         recheck_ms: u64,
     },
 }
 
-/// What is asked of a job.
+/// An input of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JobInput {
-    /// Time has passed: whatever the job was waiting for may have come.
+    /// Time has passed: a wait of the job may be over.
     Due,
     /// A worker takes it; a lease of 0 is the default one.
     Claim {
@@ -45,17 +46,17 @@ pub enum JobInput {
     },
     /// Its worker is alive.
     Extend {
-        fence: u64,
+        fence: Fence,
         lease_ms: u64,
     },
     /// Its worker is done with it.
     Finish {
-        fence: u64,
-        outcome: Outcome,
+        fence: Fence,
+        outcome: JobOutcome,
     },
-    /// Nobody has heard of its worker in time.
+    /// Its worker did not extend the lease in time.
     LeaseExpired {
-        fence: u64,
+        fence: Fence,
     },
     /// The attempt has taken too long.
     AttemptTimeout,
@@ -71,17 +72,17 @@ pub enum JobInput {
         /// Not before; `None` = at once.
         due: Option<Timestamp>,
     },
-    /// A dead letter nobody wants any more.
+    /// A dead letter that is discarded.
     Discard {
         reason: String,
     },
     /// Its worker shuts down and gives it back.
     Release {
-        fence: u64,
+        fence: Fence,
     },
 }
 
-/// What happened to a job.
+/// An event of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum JobEvent {
@@ -93,42 +94,42 @@ pub enum JobEvent {
     /// It can be claimed.
     Queued,
     Claimed {
-        fence: u64,
+        fence: Fence,
         worker: String,
         lease_until: Timestamp,
         deadline: Option<Timestamp>,
     },
     Extended {
-        fence: u64,
+        fence: Fence,
         lease_until: Timestamp,
     },
     Succeeded {
-        fence: u64,
+        fence: Fence,
         result: Value,
     },
     /// The attempt failed or was lost.
     AttemptFailed {
-        fence: u64,
+        fence: Fence,
         fault: Fault,
         loss: bool,
-        fate: Fate,
+        fate: FailedAttemptNext,
     },
     Suspended {
-        fence: u64,
+        fence: Fence,
         memo: Value,
         until: Timestamp,
     },
     /// Given back unharmed: the same attempt is offered again.
     Released {
-        fence: u64,
+        fence: Fence,
     },
-    /// Whoever works on it is told to stop; at `until` it is over either way.
+    /// The worker is told to stop; at `until` it is over either way.
     CancelRequested {
         until: Timestamp,
     },
-    Cancelled {
-        /// What the worker said before it learnt of it; kept for reading, without effect.
-        outcome: Option<Outcome>,
+    Canceled {
+        /// The answer of a worker that had not learnt of the cancel; kept for reading, without effect.
+        outcome: Option<JobOutcome>,
     },
     /// A new round.
     Replayed {
@@ -145,10 +146,10 @@ pub enum JobEvent {
     },
 }
 
-/// What follows a failed attempt.
+/// The consequence of a failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "fate")]
-pub enum Fate {
+pub enum FailedAttemptNext {
     /// The next attempt, not before `at`.
     Again { at: Timestamp },
     /// The job has failed, for this reason.
@@ -158,13 +159,13 @@ pub enum Fate {
 /// Why a request changed nothing. `status` is the job's display status, so that the answer can be truthful.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobRefusal {
-    /// Somebody else has it, or it is over: stop working on it.
+    /// Another worker has it, or it is over: stop working on it.
     #[error("stale lease: the job is {status} and its fence is {current}, not {fence}")]
-    Stale { fence: u64, current: u64, status: &'static str },
+    Stale { fence: Fence, current: Fence, status: &'static str },
     /// Look for another one.
     #[error("the job is {status}: only a queued job can be claimed")]
     NotQueued { status: &'static str },
-    #[error("the job is {status}: it has ended and cannot be cancelled")]
+    #[error("the job is {status}: it has ended and cannot be canceled")]
     Ended { status: &'static str },
     #[error("the job is {status}: cancel it first, or wait until it has ended")]
     NotEnded { status: &'static str },
@@ -176,15 +177,15 @@ pub enum JobRefusal {
     PayloadTooMuch { excess: Excess },
     #[error("what the payload with the patch costs cannot be told: {fault}")]
     NoAmount { fault: MoneyFault },
-    /// Only whoever knows the account can say so.
+    /// Only the keeper of the account can say so.
     #[error(
         "insufficient_balance: {needed} are needed and account `{account}` has {balance}; deposit at least {}",
         .needed.saturating_sub(*.balance)
     )]
-    Short { account: String, needed: i64, balance: i64 },
+    InsufficientFunds { account: String, needed: i64, balance: i64 },
     #[error("the job belongs to a run: cancel or retry it there")]
     BelongsToRun,
-    /// Only whoever knows all jobs can say so.
+    /// Only the store, which knows all jobs, can say so.
     #[error("{existing} has the deduplication key `{key}` now: cancel that one, or wait until it has ended")]
     KeyTaken { key: String, existing: JobId },
 }

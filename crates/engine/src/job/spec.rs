@@ -1,4 +1,4 @@
-//! What somebody asks for when they create a job, and what is wrong with it.
+//! The specification of a job, and its validation.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub const BASE_MS_DEFAULT: u64 = 5_000;
 /// The longest any single time of a job may be: a year. Longer waits are schedules.
 pub const SPAN_MS_MAX: u64 = 366 * 86_400_000;
 
-/// What a job is to be.
+/// The specification of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobSpec {
     pub name: String,
@@ -51,10 +51,10 @@ pub struct JobSpec {
     pub timeout_ms: u64,
     #[serde(default)]
     pub backoff: JobBackoff,
-    /// Who pays.
+    /// The account that pays.
     #[serde(default)]
     pub account: Option<String>,
-    /// What its account is charged for a round: what the service asked when the job was created.
+    /// The charge of a round: the price of the service when the job was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
     /// The run whose call this job carries. Such a job is one attempt of a node: the run alone decides about
@@ -104,7 +104,7 @@ impl JobSpec {
         }
     }
 
-    /// Everything that is wrong with it, each with the field as clients spell it and what is allowed.
+    /// Every error in it, each with the field as clients spell it and the allowed values.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Problems::default();
         text(&mut problems, "$.name", &self.name, true);
@@ -134,7 +134,7 @@ impl JobSpec {
         if self.unique_for_ms > 0 && self.dedup_key.is_empty() {
             problems.error("$.unique_for_ms", "there is nothing to be unique by; set `dedup_key` as well");
         }
-        // Whoever claims it reads it inside an answer, and readers of JSON have limits. A call of a run was weighed there.
+        // A worker reads it inside a response, and JSON readers have limits. Calls of runs were weighed by the run.
         if self.run.is_none()
             && let Err(excess) = weigh(&self.payload)
         {
@@ -203,14 +203,14 @@ mod tests {
         };
         let paths: Vec<String> = spec.problems().into_iter().map(|problem| problem.path).collect();
         let expected = [
+            "$.account",
+            "$.backoff.base_ms",
+            "$.dedup_key",
+            "$.max_retries",
             "$.name",
             "$.queue_name",
-            "$.dedup_key",
-            "$.account",
-            "$.max_retries",
-            "$.timeout_ms",
-            "$.backoff.base_ms",
             "$.run_at",
+            "$.timeout_ms",
         ];
         assert_eq!(paths, expected);
     }

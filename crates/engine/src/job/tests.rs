@@ -4,19 +4,20 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
+use crate::counter::Fence;
 use crate::retry::FaultKind;
 
 mod ending;
 mod promises;
 
 /// A job with its clock and its journal; every step is checked against a replay.
-struct Bench {
+struct TestJob {
     job: Job,
     now: Timestamp,
     journal: Vec<(JobEvent, Timestamp)>,
 }
 
-impl Bench {
+impl TestJob {
     fn new(spec: JobSpec) -> Self {
         let now = Timestamp(1_000_000);
         let (job, events) = Job::create(JobId::new(Uuid::from_u128(42)), spec, now).unwrap();
@@ -41,12 +42,12 @@ impl Bench {
         self.now = self.now.after(ms);
     }
 
-    fn claim(&mut self) -> u64 {
+    fn claim(&mut self) -> Fence {
         self.ask(JobInput::Claim { worker: "w1".to_owned(), lease_ms: 0 }).unwrap();
         self.job.fence
     }
 
-    fn finish(&mut self, fence: u64, outcome: Outcome) -> Result<usize, JobRefusal> {
+    fn finish(&mut self, fence: Fence, outcome: JobOutcome) -> Result<usize, JobRefusal> {
         self.ask(JobInput::Finish { fence, outcome })
     }
 
@@ -58,12 +59,12 @@ impl Bench {
     }
 }
 
-fn done(n: i64) -> Outcome {
-    Outcome::Done { result: json!(n) }
+fn done(n: i64) -> JobOutcome {
+    JobOutcome::Done { result: json!(n) }
 }
 
-fn failed(message: &str) -> Outcome {
-    Outcome::Failed { fault: Fault::new(FaultKind::Error, message), retry_after_ms: None }
+fn failed(message: &str) -> JobOutcome {
+    JobOutcome::Failed { fault: Fault::new(FaultKind::Error, message), retry_after_ms: None }
 }
 
 fn replay(id: &str) -> JobInput {
@@ -76,7 +77,7 @@ fn rows(job: &Job) -> Vec<(u32, &'static str)> {
 
 #[test]
 fn a_job_is_claimed_and_done() {
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     assert_eq!((bench.job.status(), bench.job.display_status()), ("queued", "queued"));
     let fence = bench.claim();
     assert_eq!((bench.job.status(), bench.job.display_status()), ("queued", "running"));
@@ -91,7 +92,7 @@ fn a_job_is_claimed_and_done() {
 
 #[test]
 fn a_job_before_its_time_is_pending() {
-    let mut bench = Bench::new(JobSpec { run_at: Some(Timestamp(1_000_500)), ..JobSpec::new("a", "b") });
+    let mut bench = TestJob::new(JobSpec { run_at: Some(Timestamp(1_000_500)), ..JobSpec::new("a", "b") });
     assert_eq!(bench.job.display_status(), "pending");
     assert_eq!(bench.ask(JobInput::Due), Ok(0));
     let claim = JobInput::Claim { worker: "w".to_owned(), lease_ms: 0 };
@@ -103,7 +104,7 @@ fn a_job_before_its_time_is_pending() {
 
 #[test]
 fn failures_back_off_and_end_in_the_dead_letters() {
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     for (n, delay) in [(1, 5_000), (2, 10_000)] {
         let fence = bench.claim();
         bench.finish(fence, failed("no")).unwrap();
@@ -117,25 +118,25 @@ fn failures_back_off_and_end_in_the_dead_letters() {
     bench.finish(fence, failed("no more")).unwrap();
     assert!(bench.job.is_dead_letter());
     assert_eq!(rows(&bench.job), [(1, "retrying"), (2, "retrying"), (3, "failed")]);
-    assert_eq!(fence, 3);
+    assert_eq!(fence, Fence(3));
 }
 
 #[test]
 fn a_failure_that_cannot_be_helped_is_dead_at_once() {
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     let fence = bench.claim();
     let fault = Fault::new(FaultKind::Error, "bad request").permanent();
-    bench.finish(fence, Outcome::Failed { fault: fault.clone(), retry_after_ms: None }).unwrap();
+    bench.finish(fence, JobOutcome::Failed { fault: fault.clone(), retry_after_ms: None }).unwrap();
     assert_eq!(bench.job.state, State::Failed { reason: fault, discarded: None });
     assert_eq!(rows(&bench.job), [(1, "failed")]);
 }
 
 #[test]
 fn a_throttled_worker_is_listened_to() {
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     let fence = bench.claim();
     let fault = Fault::new(FaultKind::Error, "slow down");
-    bench.finish(fence, Outcome::Failed { fault, retry_after_ms: Some(90_000) }).unwrap();
+    bench.finish(fence, JobOutcome::Failed { fault, retry_after_ms: Some(90_000) }).unwrap();
     assert_eq!(bench.job.wake_at(), Some(bench.now.after(90_000)));
 }
 
@@ -146,7 +147,7 @@ fn jitter_spreads_jobs_that_fail_together() {
             Job::create(JobId::new(Uuid::from_u128(n)), JobSpec::new("a", "b"), Timestamp(0)).unwrap();
         for input in [
             JobInput::Claim { worker: "w".to_owned(), lease_ms: 0 },
-            JobInput::Finish { fence: 1, outcome: failed("x") },
+            JobInput::Finish { fence: Fence(1), outcome: failed("x") },
         ] {
             for event in job.decide(input, Timestamp(0)).unwrap() {
                 job.apply(&event, Timestamp(0));
@@ -161,14 +162,14 @@ fn jitter_spreads_jobs_that_fail_together() {
 
 #[test]
 fn an_answer_heard_twice_is_fine_and_a_different_one_is_not() {
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     let fence = bench.claim();
     bench.finish(fence, done(1)).unwrap();
     assert_eq!(bench.finish(fence, done(1)), Ok(0));
     let stale = JobRefusal::Stale { fence, current: fence, status: "completed" };
     assert_eq!(bench.finish(fence, done(2)), Err(stale.clone()));
     assert_eq!(bench.finish(fence, failed("x")), Err(stale));
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     let fence = bench.claim();
     bench.finish(fence, failed("x")).unwrap();
     assert_eq!(bench.finish(fence, failed("x")), Ok(0));
@@ -182,7 +183,7 @@ fn an_answer_heard_twice_is_fine_and_a_different_one_is_not() {
 
 #[test]
 fn a_late_answer_is_refused() {
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     let first = bench.claim();
     bench.wake();
     assert_eq!(bench.now, Timestamp(1_000_000).after(LEASE_MS_DEFAULT));
@@ -190,12 +191,12 @@ fn a_late_answer_is_refused() {
     assert_eq!(bench.job.verdict(first), Verdict::Stale);
     assert!(bench.finish(first, done(1)).is_err());
     let second = bench.claim();
-    assert!(matches!(bench.finish(first, done(1)), Err(JobRefusal::Stale { current: 2, .. })));
+    assert!(matches!(bench.finish(first, done(1)), Err(JobRefusal::Stale { current: Fence(2), .. })));
     assert!(bench.ask(JobInput::Extend { fence: first, lease_ms: 0 }).is_err());
     bench.wait(LEASE_MS_DEFAULT);
     assert_eq!(bench.ask(JobInput::LeaseExpired { fence: first }), Ok(0), "that lease is of the past");
     assert_eq!(bench.finish(second, done(2)), Ok(1));
-    for fence in [0, 99] {
+    for fence in [Fence(0), Fence(99)] {
         assert!(bench.finish(fence, done(2)).is_err());
         assert_eq!(bench.job.verdict(fence), Verdict::Stale);
     }
@@ -203,7 +204,7 @@ fn a_late_answer_is_refused() {
 
 #[test]
 fn a_lease_lives_as_long_as_its_worker_says_so() {
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     let fence = bench.claim();
     for _ in 0..10 {
         bench.wait(20_000);
@@ -218,7 +219,7 @@ fn a_lease_lives_as_long_as_its_worker_says_so() {
 
 #[test]
 fn three_losses_are_poison_even_if_attempts_remain() {
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     Arc::make_mut(&mut bench.job.spec).max_retries = 10;
     for _ in 0..3 {
         bench.claim();
@@ -236,7 +237,7 @@ fn three_losses_are_poison_even_if_attempts_remain() {
 
 #[test]
 fn a_slow_attempt_is_ended_though_its_worker_lives() {
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     Arc::make_mut(&mut bench.job.spec).timeout_ms = 40_000;
     let fence = bench.claim();
     bench.wait(20_000);
@@ -252,16 +253,16 @@ fn a_slow_attempt_is_ended_though_its_worker_lives() {
 
 #[test]
 fn a_suspended_job_burns_no_attempt_and_keeps_its_memo() {
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     let fence = bench.claim();
-    let suspended = Outcome::Suspended { memo: json!({"task": 7}), recheck_ms: 2_000 };
+    let suspended = JobOutcome::Suspended { memo: json!({"task": 7}), recheck_ms: 2_000 };
     bench.finish(fence, suspended.clone()).unwrap();
     assert_eq!(bench.finish(fence, suspended), Ok(0));
     assert_eq!(bench.job.display_status(), "running");
     bench.wake();
     let second = bench.claim();
     assert_eq!(bench.job.memo, Some(json!({"task": 7})));
-    assert_eq!((second, bench.job.latest().number), (2, 1));
+    assert_eq!((second, bench.job.latest().number), (Fence(2), 1));
     assert!(bench.finish(fence, done(1)).is_err());
     // A worker that dies while it asks must not cause the work to be started again.
     bench.wake();
@@ -273,7 +274,7 @@ fn a_suspended_job_burns_no_attempt_and_keeps_its_memo() {
 
 #[test]
 fn a_released_job_is_offered_at_once_and_burns_nothing() {
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     for _ in 0..5 {
         let fence = bench.claim();
         assert_eq!(bench.ask(JobInput::Release { fence }), Ok(1));
@@ -281,14 +282,14 @@ fn a_released_job_is_offered_at_once_and_burns_nothing() {
         assert!(bench.finish(fence, done(1)).is_err());
         assert_eq!(rows(&bench.job), [(1, "queued")]);
     }
-    assert_eq!(bench.claim(), 6);
-    assert!(bench.ask(JobInput::Release { fence: 5 }).is_err());
+    assert_eq!(bench.claim(), Fence(6));
+    assert!(bench.ask(JobInput::Release { fence: Fence(5) }).is_err());
 }
 
 #[test]
 fn a_job_of_a_run_has_one_attempt_and_is_no_dead_letter() {
     let run = Some(crate::id::RunId::new(Uuid::from_u128(9)));
-    let mut bench = Bench::new(JobSpec { run, ..JobSpec::new("tts", "tts") });
+    let mut bench = TestJob::new(JobSpec { run, ..JobSpec::new("tts", "tts") });
     bench.claim();
     bench.wake();
     let State::Failed { reason, .. } = &bench.job.state else { panic!("{:?}", bench.job.state) };
@@ -300,13 +301,13 @@ fn a_job_of_a_run_has_one_attempt_and_is_no_dead_letter() {
 #[test]
 fn a_key_is_held_while_open_and_for_as_long_as_asked() {
     let spec = JobSpec { dedup_key: "k".to_owned(), unique_for_ms: 60_000, ..JobSpec::new("a", "b") };
-    let mut bench = Bench::new(spec);
+    let mut bench = TestJob::new(spec);
     assert!(bench.job.holds_key(bench.now.after(99_000_000)));
     let fence = bench.claim();
     bench.finish(fence, done(1)).unwrap();
     assert!(bench.job.holds_key(bench.now.after(59_999)));
     assert!(!bench.job.holds_key(bench.now.after(60_000)));
-    assert!(!Bench::plain().job.holds_key(bench.now));
+    assert!(!TestJob::plain().job.holds_key(bench.now));
 }
 
 #[test]
@@ -317,14 +318,14 @@ fn a_bad_specification_makes_no_job() {
 
 #[test]
 fn a_null_result_is_heard_twice_even_from_the_store() {
-    let null = Outcome::Done { result: Value::Null };
-    let mut bench = Bench::plain();
+    let null = JobOutcome::Done { result: Value::Null };
+    let mut bench = TestJob::plain();
     let fence = bench.claim();
     bench.finish(fence, null.clone()).unwrap();
     bench.job = serde_json::from_value(serde_json::to_value(&bench.job).unwrap()).unwrap();
     assert_eq!(bench.finish(fence, null), Ok(0));
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     let fence = bench.claim();
     bench.finish(fence, failed("x")).unwrap();
-    assert!(bench.finish(fence, Outcome::Done { result: Value::Null }).is_err());
+    assert!(bench.finish(fence, JobOutcome::Done { result: Value::Null }).is_err());
 }

@@ -1,8 +1,9 @@
-//! What a child run cost, as the run that called it is told.
+//! The cost of a child run, as it is reported to its parent.
 
+use crate::counter::Fence;
 use serde::{Deserialize, Serialize};
 
-/// What calls were estimated to cost and did cost. Nothing in it is open: what was refunded is not in `actual`.
+/// Estimated and real cost of calls. All charges in it are closed: refunds are not in `actual`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Bill {
     pub estimated: i64,
@@ -14,7 +15,7 @@ impl Bill {
         *self == Bill::default()
     }
 
-    /// What this is more than what was told before.
+    /// The difference to an earlier report.
     #[must_use]
     pub fn beyond(self, told: Bill) -> Bill {
         Bill {
@@ -32,10 +33,10 @@ impl Bill {
     }
 }
 
-/// What an open child run may spend of the budget.
+/// The part of the budget that an open child run may spend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reserve {
-    /// Of the call that started it.
-    pub fence: u64,
+    /// The fence of the call that started it.
+    pub fence: Fence,
     pub amount: i64,
 }

@@ -1,15 +1,16 @@
-//! The keys of charges: what each is for, written so that nothing is charged twice.
+//! Keys of charges: each names its purpose, so that nothing is charged twice.
 
 use std::fmt::Write as _;
 
 use uuid::Uuid;
 
+use crate::counter::Visit;
 use crate::id::{JobId, RunId};
 use crate::path::NodePath;
 
-use super::Kind;
+use super::MovementKind;
 
-/// The kind that a key begins with, as it is written, and what the movement is for.
+/// The kind at the beginning of a key, and the purpose of the posting.
 pub(super) fn parts_of_key(key: &str) -> Option<(&str, &str)> {
     // A loop over a few bytes: this is asked many times for every movement.
     let at = key.bytes().position(|byte| byte == b':')?;
@@ -17,7 +18,7 @@ pub(super) fn parts_of_key(key: &str) -> Option<(&str, &str)> {
 }
 
 /// The key of a movement of this kind for a subject.
-pub(super) fn key_of(kind: Kind, subject: &str) -> String {
+pub(super) fn key_of(kind: MovementKind, subject: &str) -> String {
     let mut key = String::with_capacity(kind.word().len() + 1 + subject.len());
     for part in [kind.word(), ":", subject] {
         key.push_str(part);
@@ -26,7 +27,7 @@ pub(super) fn key_of(kind: Kind, subject: &str) -> String {
 }
 
 /// The key of the charge for one visit of a node. The path is unique within the run, and the visit within the path.
-pub fn charge_key(run: RunId, path: &str, visit: u64) -> String {
+pub fn charge_key(run: RunId, path: &str, visit: Visit) -> String {
     // The words around the path: `charge:run_` with its UUID, and a number.
     let mut key = String::with_capacity(64 + path.len());
     let mut digits = Uuid::encode_buffer();
@@ -39,7 +40,7 @@ pub fn charge_key(run: RunId, path: &str, visit: u64) -> String {
     key
 }
 
-/// The node that a charge and what closes it are about, from a key made by [`charge_key`]; a payment has none.
+/// The node of a charge and of the posting that closes it, from a key made by [`charge_key`]; a payment has none.
 pub fn node_of_key(key: &str) -> Option<NodePath> {
     let (_, subject) = parts_of_key(key)?;
     let (_, place) = subject.split_once('/')?;
@@ -47,8 +48,8 @@ pub fn node_of_key(key: &str) -> Option<NodePath> {
     Some(NodePath::from(path))
 }
 
-/// The run that a charge and what closes it are of, and what they are for in it: the node and its visit. From a key
-/// made by [`charge_key`]; nothing else has one, whatever it is called.
+/// The run of a charge and of the posting that closes it, and their purpose: the node and its visit. From a key
+/// made by [`charge_key`]; no other key has one.
 pub fn place_of_key(key: &str) -> Option<(RunId, &str)> {
     /// `run_` and a UUID as ids write it.
     const RUN_LEN: usize = 36;
@@ -58,7 +59,7 @@ pub fn place_of_key(key: &str) -> Option<(RunId, &str)> {
     // All bytes are looked at, which is faster than to stop at the first.
     let is_plain =
         run.bytes().fold(true, |is_plain, byte| is_plain & !byte.is_ascii_uppercase() & (byte != b'/'));
-    let may_have_one = is_plain && kind != Kind::Deposit.word() && place.contains('/');
+    let may_have_one = is_plain && kind != MovementKind::Deposit.word() && place.contains('/');
     may_have_one.then(|| run.parse().ok()).flatten().map(|run| (run, place))
 }
 
@@ -67,7 +68,7 @@ pub fn job_charge_key(job: JobId, round: u32) -> String {
     format!("charge:{job}/{round}")
 }
 
-/// The job that a charge and what closes it are about, from a key made by [`job_charge_key`].
+/// The job of a charge and of the posting that closes it, from a key made by [`job_charge_key`].
 pub fn job_of_key(key: &str) -> Option<JobId> {
     let (_, subject) = key.split_once(':')?;
     let (job, _) = subject.split_once('/')?;
@@ -80,7 +81,7 @@ mod tests {
     use crate::money::Movement;
 
     fn key(n: u64) -> String {
-        charge_key(RunId::new(Uuid::from_u128(1)), "tts/3", n)
+        charge_key(RunId::new(Uuid::from_u128(1)), "tts/3", Visit(n))
     }
 
     #[test]

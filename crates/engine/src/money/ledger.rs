@@ -1,7 +1,7 @@
-//! What happens to an account: every movement once, in the commit of the transition that caused it.
+//! The ledger of an account: every movement once, in the commit of the transition that caused it.
 //!
-//! A charge takes the estimate. It is closed by one settlement (gives back what was not used; what was used beyond
-//! the estimate is borne by the platform) or one refund (gives back everything), never by both.
+//! A charge takes the estimate. It is closed by one settlement (gives back the unused part; the platform bears the cost beyond
+//! the estimate) or one refund (gives back everything), never by both.
 
 use std::collections::BTreeMap;
 
@@ -11,41 +11,35 @@ use super::key::{key_of, parts_of_key};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum MovementKind {
     Charge,
     Settle,
     Refund,
     Deposit,
 }
 
-impl Kind {
+impl MovementKind {
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Charge => "charge",
-            Kind::Settle => "settle",
-            Kind::Refund => "refund",
-            Kind::Deposit => "deposit",
+            MovementKind::Charge => "charge",
+            MovementKind::Settle => "settle",
+            MovementKind::Refund => "refund",
+            MovementKind::Deposit => "deposit",
         }
-    }
-
-    /// The kind that a key begins with.
-    pub fn of_key(key: &str) -> Option<Kind> {
-        let (word, _) = parts_of_key(key)?;
-        [Kind::Charge, Kind::Settle, Kind::Refund, Kind::Deposit].into_iter().find(|kind| kind.word() == word)
     }
 }
 
 /// One row of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Movement {
-    pub kind: Kind,
-    /// What it does to the balance: charge −estimate, settle +(estimate − actual) or 0, refund +estimate.
+    pub kind: MovementKind,
+    /// Its change of the balance: charge −estimate, settle +(estimate − actual) or 0, refund +estimate.
     pub amount: i64,
     /// Unique: the same movement is never made twice.
     pub key: String,
-    /// What it does to what is held for open charges.
+    /// Its change of the sum that open charges hold.
     pub held: i64,
-    /// What the platform pays because the call cost more than its estimate.
+    /// The amount that the platform pays because the call cost more than its estimate.
     #[serde(default)]
     pub borne_by_platform: i64,
 }
@@ -53,13 +47,13 @@ pub struct Movement {
 /// How a charge ends when its call is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settlement {
-    /// What goes back to the account; never negative.
+    /// The amount that goes back to the account; never negative.
     pub amount: i64,
-    /// What the call cost beyond its estimate.
+    /// The cost beyond the estimate.
     pub borne_by_platform: i64,
 }
 
-/// Compares what was charged with what it cost.
+/// Compares a charge with the real cost.
 pub fn settle(estimate: i64, actual: i64) -> Settlement {
     let difference = estimate.saturating_sub(actual.max(0));
     Settlement {
@@ -72,41 +66,36 @@ impl Movement {
     /// Takes the estimate; `key` is one of a charge.
     pub fn charge(key: String, estimate: i64) -> Self {
         let amount = estimate.saturating_neg();
-        Self { kind: Kind::Charge, amount, key, held: estimate, borne_by_platform: 0 }
+        Self { kind: MovementKind::Charge, amount, key, held: estimate, borne_by_platform: 0 }
     }
 
     /// Closes a charge whose call is done.
     pub fn settle(charge_key: &str, estimate: i64, actual: i64) -> Self {
         let Settlement { amount, borne_by_platform } = settle(estimate, actual);
-        let key = closing_key(Kind::Settle, charge_key);
-        Self { kind: Kind::Settle, amount, key, held: estimate.saturating_neg(), borne_by_platform }
+        let key = closing_key(MovementKind::Settle, charge_key);
+        Self { kind: MovementKind::Settle, amount, key, held: estimate.saturating_neg(), borne_by_platform }
     }
 
-    /// Closes a charge whose call failed or was cancelled.
+    /// Closes a charge whose call failed or was canceled.
     pub fn refund(charge_key: &str, estimate: i64) -> Self {
-        let key = closing_key(Kind::Refund, charge_key);
+        let key = closing_key(MovementKind::Refund, charge_key);
         let held = estimate.saturating_neg();
-        Self { kind: Kind::Refund, amount: estimate, key, held, borne_by_platform: 0 }
-    }
-
-    /// The charge that this closes, if it has taken so much.
-    pub fn closes(&self, estimate: i64) -> Self {
-        Self::charge(key_of(Kind::Charge, self.subject()), estimate)
+        Self { kind: MovementKind::Refund, amount: estimate, key, held, borne_by_platform: 0 }
     }
 
     /// Puts money in; `id` names the payment.
     pub fn deposit(id: &str, amount: i64) -> Self {
-        let key = key_of(Kind::Deposit, id);
-        Self { kind: Kind::Deposit, amount, key, held: 0, borne_by_platform: 0 }
+        let key = key_of(MovementKind::Deposit, id);
+        Self { kind: MovementKind::Deposit, amount, key, held: 0, borne_by_platform: 0 }
     }
 
-    /// The call or payment it is about: the key without its kind. A charge and what closes it have it in common.
+    /// Its call or payment: the key without its kind. A charge and the posting that closes it share it.
     pub fn subject(&self) -> &str {
         subject(&self.key)
     }
 }
 
-fn closing_key(kind: Kind, charge_key: &str) -> String {
+fn closing_key(kind: MovementKind, charge_key: &str) -> String {
     key_of(kind, subject(charge_key))
 }
 
@@ -133,7 +122,7 @@ pub enum LedgerFault {
     Overflow { key: String },
 }
 
-/// What an account has, and what of it open charges have taken.
+/// The balance of an account, and the part that open charges hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Account {
     pub balance: i64,
@@ -159,18 +148,18 @@ impl Account {
         if held < 0 {
             return Err(LedgerFault::NoCharge { key: movement.key.clone() });
         }
-        // Whatever open charges hold has room to come back, so that no call is kept from ending.
-        if movement.kind == Kind::Deposit && balance.checked_add(held).is_none() {
+        // Held amounts always have room to come back, so that every call can end.
+        if movement.kind == MovementKind::Deposit && balance.checked_add(held).is_none() {
             return Err(overflow());
         }
         Ok(Account { balance, held })
     }
 
-    /// What making a movement leads to, where `made` finds those that were made before: each is made once.
+    /// The effect of a movement, where `made` finds earlier movements: each is made once.
     pub fn post<'m>(
         self,
         movement: &Movement,
-        made: impl Fn(Kind, &str) -> Option<&'m Movement>,
+        made: impl Fn(MovementKind, &str) -> Option<&'m Movement>,
     ) -> Result<(Account, Posted), LedgerFault> {
         match made(movement.kind, movement.subject()) {
             Some(before) if before == movement => return Ok((self, Posted::Already)),
@@ -186,7 +175,7 @@ impl Account {
 /// Whether a movement is well formed, and closes, if it closes something, an open charge by its right amount.
 fn admit<'m>(
     movement: &Movement,
-    made: impl Fn(Kind, &str) -> Option<&'m Movement>,
+    made: impl Fn(MovementKind, &str) -> Option<&'m Movement>,
 ) -> Result<(), LedgerFault> {
     let kind = movement.kind.word();
     let malformed = |reason| Err(LedgerFault::Malformed { key: movement.key.clone(), kind, reason });
@@ -194,16 +183,16 @@ fn admit<'m>(
         return malformed("the key of a movement starts with its kind");
     }
     match movement.kind {
-        Kind::Charge if movement.held < 0 || movement.amount != -movement.held => {
+        MovementKind::Charge if movement.held < 0 || movement.amount != -movement.held => {
             malformed("a charge takes what it holds, at least 0")
         }
-        Kind::Deposit if movement.amount <= 0 || movement.held != 0 => {
+        MovementKind::Deposit if movement.amount <= 0 || movement.held != 0 => {
             malformed("a deposit adds at least 1 and holds nothing")
         }
-        Kind::Charge | Kind::Deposit => Ok(()),
-        Kind::Settle | Kind::Refund => {
+        MovementKind::Charge | MovementKind::Deposit => Ok(()),
+        MovementKind::Settle | MovementKind::Refund => {
             let estimate = open_charge(movement, made)?;
-            let whole = movement.kind == Kind::Refund;
+            let whole = movement.kind == MovementKind::Refund;
             let least = if whole { estimate } else { 0 };
             if movement.held.checked_neg() != Some(estimate) || !(least..=estimate).contains(&movement.amount)
             {
@@ -214,22 +203,22 @@ fn admit<'m>(
     }
 }
 
-/// What the charge that `movement` closes has taken.
+/// The amount of the charge that `movement` closes.
 fn open_charge<'m>(
     movement: &Movement,
-    made: impl Fn(Kind, &str) -> Option<&'m Movement>,
+    made: impl Fn(MovementKind, &str) -> Option<&'m Movement>,
 ) -> Result<i64, LedgerFault> {
     let key = || movement.key.clone();
-    for kind in [Kind::Settle, Kind::Refund] {
+    for kind in [MovementKind::Settle, MovementKind::Refund] {
         if made(kind, movement.subject()).is_some() {
             return Err(LedgerFault::Closed { key: key(), by: kind.word() });
         }
     }
-    let charge = made(Kind::Charge, movement.subject());
+    let charge = made(MovementKind::Charge, movement.subject());
     charge.map(|charge| charge.held).ok_or_else(|| LedgerFault::NoCharge { key: key() })
 }
 
-/// What posting a movement did.
+/// The effect of a posting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Posted {
     New {
@@ -239,7 +228,7 @@ pub enum Posted {
     Already,
 }
 
-/// An account with all its movements: what the stores do with rows, as a value. The stores are held to it.
+/// An account with all its postings as a value: the model that the stores are compared with.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Book {
     account: Account,
@@ -257,7 +246,8 @@ impl Book {
 
     /// Makes a movement, once.
     pub fn post(&mut self, movement: Movement) -> Result<Posted, LedgerFault> {
-        let made = |kind: Kind, subject: &str| self.movements.get(&format!("{}:{subject}", kind.word()));
+        let made =
+            |kind: MovementKind, subject: &str| self.movements.get(&format!("{}:{subject}", kind.word()));
         let (account, posted) = self.account.post(&movement, made)?;
         self.account = account;
         if posted != Posted::Already {
@@ -266,7 +256,7 @@ impl Book {
         Ok(posted)
     }
 
-    /// Whether the account is what its movements add up to.
+    /// Whether the account equals the sum of its postings.
     pub fn is_balanced(&self) -> bool {
         let sum = |of: fn(&Movement) -> i64| self.movements.values().map(|m| i128::from(of(m))).sum::<i128>();
         sum(|m| m.amount) == i128::from(self.account.balance)

@@ -1,4 +1,4 @@
-//! What is wrong with a price, told when it is set: a run that meets it later could only fail.
+//! Validation of prices when they are set: a run that meets a wrong one later could only fail.
 
 use serde_json::Value;
 
@@ -116,7 +116,7 @@ mod tests {
         }
         assert_eq!(wrong(&price(json!(1), Some(json!("$node.a.output")))), ["$.actual_units"]);
         let negative = Price { unit_price: -1, min_unit: -2, ..price(json!(1), None) };
-        assert_eq!(wrong(&negative), ["$.unit_price", "$.min_unit"]);
+        assert_eq!(wrong(&negative), ["$.min_unit", "$.unit_price"]);
         let much = Price { unit_price: i64::MAX, min_unit: 2, ..price(json!(1), None) };
         assert_eq!(wrong(&much), ["$.min_unit"]);
     }

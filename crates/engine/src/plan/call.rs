@@ -1,11 +1,11 @@
-//! Calls as a plan knows them: what is to be done, by whom, and how often.
+//! Calls as a plan knows them: the executor, its settings, and its retries.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One unit of work for somebody else.
+/// One unit of work that a worker, script, function or child run performs.
 #[derive(Debug, Clone)]
 pub struct Call {
     pub exec: Exec,
@@ -19,20 +19,20 @@ pub struct Call {
     pub weighted_by_load: bool,
     /// Time limit of one attempt; 0 = the server's default.
     pub timeout_ms: u64,
-    /// Time limit over all attempts of a visit; 0 = none. When it passes, whoever works is told to stop and has
+    /// Time limit over all attempts of a visit; 0 = none. When it passes, the worker is told to stop and has
     /// [`crate::retry::WATCHDOG_MS`] left to answer.
     pub total_timeout_ms: u64,
     /// Temporary faults are tried again quickly and then suspend the node.
     pub temporary: Temporary,
     pub cost: Option<crate::money::Cost>,
     /// How long a suspended call whose worker did not say waits before it is asked again, and the first wait while
-    /// temporary faults go on; `None` = what the service says.
+    /// temporary faults go on; `None` = the setting of the service.
     pub recheck_ms: Option<u64>,
     /// Never deliver again when it is unknown whether the call was executed.
     pub at_most_once: bool,
 }
 
-/// What a temporary fault (network, time-out) of a call does.
+/// The effect of a temporary fault (network, time-out) of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Temporary {
     /// Counts as a failed try like any other (graph and steps forms).
@@ -42,7 +42,7 @@ pub enum Temporary {
     Suspends,
 }
 
-/// Who performs a call.
+/// The executor of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Exec {
     /// A push worker, over HTTP.

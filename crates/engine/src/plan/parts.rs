@@ -1,8 +1,8 @@
-//! What a plan is made of, whatever it is inside of.
+//! The nodes, calls and services of a plan, in all its scopes.
 
 use std::collections::BTreeSet;
 
-use super::{Body, Branch, Branches, Call, Compute, Exec, Kind, Node, Plan, Post, Scope};
+use super::{Body, Branch, Branches, Call, Exec, Node, NodeKind, Plan, Scope};
 
 /// A flow that is called: by name or id, and in which version; `None` = the latest at that time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +25,7 @@ impl Node {
     /// Every branch that it may have.
     fn branches(&self) -> impl Iterator<Item = &Branch> {
         let (fixed, each, special) = match &self.kind {
-            Kind::Fan(fan) => match &fan.branches {
+            NodeKind::Fan(fan) => match &fan.branches {
                 Branches::Fixed(list) => (list.as_slice(), None, None),
                 Branches::Services { each } => (&[][..], Some(each), None),
                 Branches::Items { each, special } => (&[][..], Some(each), Some(special.values())),
@@ -38,7 +38,7 @@ impl Node {
     /// Every call that it may make, but for those of nodes inside.
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         let own = match &self.kind {
-            Kind::Call(call) => Some(&**call),
+            NodeKind::Call(call) => Some(&**call),
             _ => None,
         };
         let of_branches = self.branches().filter_map(|branch| match &branch.body {
@@ -51,8 +51,8 @@ impl Node {
     /// Every scope inside.
     fn scopes(&self) -> impl Iterator<Item = &Scope> {
         let own = match &self.kind {
-            Kind::Sub(sub) => Some(&sub.scope),
-            Kind::Loop(body) => Some(&body.body),
+            NodeKind::Sub(sub) => Some(&sub.scope),
+            NodeKind::Loop(body) => Some(&body.body),
             _ => None,
         };
         let of_branches = self.branches().filter_map(|branch| match &branch.body {
@@ -81,36 +81,10 @@ impl Plan {
     /// Every service that a run may call; `None` when some are named only while it runs.
     pub fn services(&self) -> Option<BTreeSet<&str>> {
         let is_named_later = |node: &Node| match &node.kind {
-            Kind::Fan(fan) => matches!(fan.branches, Branches::Services { .. }),
+            NodeKind::Fan(fan) => matches!(fan.branches, Branches::Services { .. }),
             _ => false,
         };
         let services = || self.nodes().flat_map(Node::calls).map(|call| call.service.as_str()).collect();
         (!self.nodes().any(is_named_later)).then(services)
     }
-
-    /// Every flow that a run may call.
-    pub fn flows(&self) -> BTreeSet<Called> {
-        self.nodes().flat_map(Node::calls).filter_map(Call::called).collect()
-    }
-
-    /// Every key that a node may write, into whichever shared state.
-    pub(crate) fn writes(&self) -> BTreeSet<&str> {
-        self.nodes().flat_map(written).collect()
-    }
-}
-
-fn written(node: &Node) -> impl Iterator<Item = &str> {
-    let posts = std::iter::once(&node.post).chain(node.branches().map(|branch| &branch.post));
-    let (set, variable) = match &node.kind {
-        Kind::Compute(Compute::Set(entries)) => (entries.as_slice(), None),
-        Kind::Compute(Compute::Define { variable } | Compute::Assign { variable }) => {
-            (&[][..], Some(variable))
-        }
-        _ => (&[][..], None),
-    };
-    posts.flat_map(keys).chain(set.iter().map(|(key, _)| key)).chain(variable).map(String::as_str)
-}
-
-fn keys(post: &Post) -> impl Iterator<Item = &String> {
-    post.output_key.iter().chain(post.output_map.keys())
 }

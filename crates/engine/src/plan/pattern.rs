@@ -1,9 +1,9 @@
-//! The place of a node whatever the turn or the branch: what is the same for all of them is counted together.
+//! The path of a node without the numbers of branches and iterations: statistics count all of them together.
 
-use super::{Body, Branches, Kind, Plan, Scope};
+use super::{Body, Branches, NodeKind, Plan, Scope};
 use crate::path::NodePath;
 
-/// What stands for the number of a branch or a turn.
+/// Stands for the number of a branch or an iteration.
 const ANY: &str = "*";
 
 impl Plan {
@@ -19,19 +19,19 @@ impl Plan {
                 continue;
             };
             scope = match &node.kind {
-                Kind::Sub(sub) => Some(&sub.scope),
-                Kind::Loop(body) => segments.next().and_then(|_| any(&mut pattern, Some(&body.body))),
-                Kind::Fan(fan) => segments
+                NodeKind::Sub(sub) => Some(&sub.scope),
+                NodeKind::Loop(body) => segments.next().and_then(|_| any(&mut pattern, Some(&body.body))),
+                NodeKind::Fan(fan) => segments
                     .next()
                     .and_then(|index| any(&mut pattern, branch(&fan.branches, index.parse().ok()))),
-                Kind::Call(_)
-                | Kind::Choice(_)
-                | Kind::Timer(_)
-                | Kind::Wait(_)
-                | Kind::Approval(_)
-                | Kind::Compute(_)
-                | Kind::Pass
-                | Kind::Return => None,
+                NodeKind::Call(_)
+                | NodeKind::Choice(_)
+                | NodeKind::Timer(_)
+                | NodeKind::Wait(_)
+                | NodeKind::Approval(_)
+                | NodeKind::Compute(_)
+                | NodeKind::Pass
+                | NodeKind::Return => None,
             };
         }
         pattern

@@ -6,7 +6,7 @@ use crate::text::excerpt;
 
 /// The names that may follow a `$`.
 pub(crate) const REFERENCE_ROOTS: [&str; 6] = ["params", "shared", "input", "var", "result", "node"];
-/// What of a node may be read.
+/// Readable parts of a node.
 const NODE_PARTS: [&str; 3] = ["output", "error", "status"];
 
 /// Reads a path: keys with dots between them, `[n]` for places in arrays, `["any key"]` for keys with other
@@ -42,7 +42,7 @@ pub fn parse_dollar(text: &str) -> Option<Result<Ref, String>> {
     })
 }
 
-/// Reads what stands between `{{` and `}}` in the steps form: `__id.path` or a `$` reference.
+/// Reads the text between `{{` and `}}` in the steps form: `__id.path` or a `$` reference.
 pub fn parse_variable(text: &str) -> Result<Ref, String> {
     if let Some(reference) = parse_dollar(text) {
         return reference;
@@ -122,7 +122,7 @@ fn node(rest: &mut Path<'_>) -> Result<Ref, String> {
     }
 }
 
-/// Blanks outside quotes mean that somebody wrote a sentence, not a reference.
+/// Blanks outside quotes mean that the text is a sentence, not a reference.
 fn refuse_blanks(text: &str) -> Result<(), String> {
     let mut quote = None;
     for c in text.chars() {

@@ -9,7 +9,7 @@ use super::parse::{known_root, parse_dollar, parse_variable};
 use super::{Facts, Piece, Ref, Template};
 use crate::text::{excerpt, plain};
 
-/// Arrays and objects inside one another in a template: what JSON readers accept.
+/// Depth of arrays and objects in a template: the limit of JSON readers.
 const DEPTH: usize = 128;
 
 impl Template {
@@ -32,7 +32,7 @@ impl Template {
         Ok(read(value, &steps_text, &mut Vec::new())?.unwrap_or_else(|| literal(value)))
     }
 
-    /// Makes the value: references become what they point at, missing ones null (nothing, inside text).
+    /// Makes the value: references become the values they point at, missing ones null (empty, inside text).
     pub fn resolve(&self, facts: &dyn Facts) -> Value {
         match self {
             Template::Literal(value) => value.clone(),
@@ -54,7 +54,7 @@ impl Template {
         }
     }
 
-    /// As `resolve`, but borrows what need not be made.
+    /// As `resolve`, but borrows values that need not be made.
     pub fn look<'a>(&'a self, facts: &'a dyn Facts) -> Cow<'a, Value> {
         match self {
             Template::Literal(value) => Cow::Borrowed(value),
@@ -70,7 +70,7 @@ impl Template {
         found
     }
 
-    /// Whether it is the same value whatever the facts are.
+    /// Whether it is the same value for all facts.
     pub fn is_literal(&self) -> bool {
         match self {
             Template::Literal(_) => true,
@@ -98,7 +98,7 @@ impl Template {
 /// Reads one string; `None` if it stands for itself.
 type ReadText = dyn Fn(&str) -> Result<Option<Template>, String>;
 
-/// Reads a value with `text` for its strings; `None` if it stands for itself, so that what has no reference in it is
+/// Reads a value with `text` for its strings; `None` if it stands for itself, so that a value without references is
 /// copied once, as one literal, however large. `place` is where it stands inside the outermost value.
 fn read(value: &Value, text: &ReadText, place: &mut Vec<String>) -> Result<Option<Template>, String> {
     if place.len() > DEPTH {
@@ -208,13 +208,13 @@ fn steps_text(text: &str) -> Result<Option<Template>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::World;
+    use super::super::fixture::TestFacts;
     use super::*;
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn world() -> World {
-        World(json!({
+    fn world() -> TestFacts {
+        TestFacts(json!({
             "params": {"n": 7, "list": [1, 2]},
             "shared": {"name": "Ada", "yes": true},
             "node": {"3-1": {"output": {"id": 12, "tags": ["a"]}}},

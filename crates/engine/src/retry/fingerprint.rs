@@ -1,7 +1,7 @@
-//! What failures of one kind have in common: their message without what differs from one job to the next.
+//! Fingerprints of failures: the message without the parts that differ from one job to the next.
 //!
-//! Numbers, ids, moments, addresses and quoted words become one sign each; what is left is hashed. The signs and the
-//! hash are part of what is stored: another rule would put the same failure into another group.
+//! Numbers, ids, moments, addresses and quoted words become one sign each; the rest is hashed. The signs and the
+//! hash are stored: another rule would put the same failure into another group.
 
 use super::Fault;
 use crate::id::mix;
@@ -32,7 +32,7 @@ impl Fault {
     }
 }
 
-/// The message without what differs.
+/// The message without its variable parts.
 fn plain(message: &str) -> String {
     let mut out = String::with_capacity(message.len());
     let mut quotes = QUOTES.map(|quote| Closing { quote, at: 0 });
@@ -70,7 +70,7 @@ struct Closing {
 }
 
 impl Closing {
-    /// The first quote at or after `from` that can close one: what follows is no word.
+    /// The first quote at or after `from` that can close one: no word follows it.
     fn after(&mut self, message: &str, from: usize) -> Option<usize> {
         if self.at < from {
             let closes = |at: &usize| {
@@ -116,7 +116,7 @@ fn word_of(out: &mut String, word: &str) {
     number(out);
 }
 
-/// Adds the sign for a number; what such signs are joined by (`1.5`, `10:30`, an address) is part of the one before.
+/// Adds the sign for a number; characters that join such signs (`1.5`, `10:30`, an address) belong to the sign before.
 fn number(out: &mut String) {
     let before = out.strip_suffix(['.', ',', ':', '-', '+']).unwrap_or(out);
     if before.ends_with(NUMBER) {

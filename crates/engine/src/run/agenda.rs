@@ -1,5 +1,5 @@
-//! The agenda: what is to be decided next, oldest first. Items can be found by their place, so that what is inside
-//! a place that ended goes without a look at everything else.
+//! The agenda: decisions to take next, oldest first. Items can be found by their path, so that the items inside
+//! a node that ended are removed without a look at everything else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ impl Agenda {
         here.any(|(_, at)| self.items.get(at) == Some(todo))
     }
 
-    /// Puts an item before all others: what ends a place comes before what would still begin in it.
+    /// Puts an item before all others: the end of a node comes before new work inside it.
     pub(crate) fn push_front(&mut self, todo: Todo) {
         let at = self.items.first_key_value().map_or(self.next, |(first, _)| first.saturating_sub(1));
         self.next = self.next.max(at + 1);
@@ -69,13 +69,13 @@ impl Agenda {
         }
     }
 
-    /// Removes every item about a place or what is inside it.
+    /// Removes every item about a path and the paths inside it.
     pub(crate) fn forget(&mut self, path: &NodePath) {
         if path.is_root() {
             self.clear();
             return;
         }
-        // What is inside sorts together, but not right behind the place itself: `a-b` comes before `a/b`.
+        // Inner paths sort together, but not right behind the outer path itself: `a-b` comes before `a/b`.
         let here = self.places.range((path.clone(), 0)..=(path.clone(), u64::MAX));
         let inside = self.places.range((path.child(""), 0)..).take_while(|(other, _)| path.holds(other));
         let gone: Vec<(NodePath, u64)> = here.chain(inside).cloned().collect();

@@ -1,5 +1,13 @@
-//! From events to state. Decides nothing, so it cannot fail: an event about a place that is not there changes
-//! nothing. What an event leads to is put on the agenda.
+//! Application of events to the state of a run. It decides nothing and cannot fail: an event about a node that the run
+//! does not have changes nothing. Follow-up decisions are put on the agenda.
+
+#![deny(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "applying an event cannot fail"
+)]
 
 mod cancel;
 mod child;
@@ -16,14 +24,15 @@ pub(super) use round::reopen;
 pub(super) use scope::{chosen, reachable};
 pub(super) use settle::collected;
 
-use super::parked::Need;
+use super::parked::FundsNeed;
 use super::state::{Activity, LoopState, Nest, NodeState, Phase, Slot, Status, Work};
 use super::waits::Look;
 use super::{Run, Todo};
+use crate::counter::Visit;
 use crate::event::{Ending, Event, RunFault, Start, Waiting};
 use crate::money::Reserve;
 use crate::path::NodePath;
-use crate::plan::{Form, Kind, Plan, Routing};
+use crate::plan::{Form, NodeKind, Plan, Routing};
 use crate::time::Timestamp;
 
 impl Run {
@@ -97,7 +106,7 @@ impl Run {
         &mut self,
         plan: &Plan,
         path: &NodePath,
-        visit: u64,
+        visit: Visit,
         input: Arc<serde_json::Value>,
         at: Timestamp,
     ) {
@@ -122,7 +131,8 @@ impl Run {
             ..NodeState::default()
         };
         state.nodes.insert(ix, fresh);
-        let limit = matches!(node.kind, Kind::Fan(_) | Kind::Sub(_) | Kind::Loop(_)) && node.timeout_ms > 0;
+        let limit = matches!(node.kind, NodeKind::Fan(_) | NodeKind::Sub(_) | NodeKind::Loop(_))
+            && node.timeout_ms > 0;
         self.set_wake(plan, path, limit.then(|| at.after(node.timeout_ms)));
         self.agenda.push_back(Todo::Begin(path.clone()));
     }
@@ -134,7 +144,7 @@ impl Run {
         let inner = scope::inner_state(&spot, self);
         let limit = match (&spot.branch, &spot.node.kind) {
             // A subflow that starts again has its whole time again, and no longer waits to start.
-            (None, Kind::Sub(_)) => (spot.node.timeout_ms > 0).then(|| at.after(spot.node.timeout_ms)),
+            (None, NodeKind::Sub(_)) => (spot.node.timeout_ms > 0).then(|| at.after(spot.node.timeout_ms)),
             _ => spot.state.wake,
         };
         if spot.branch.is_some() {
@@ -143,13 +153,13 @@ impl Run {
             return;
         }
         let nest = match &spot.node.kind {
-            Kind::Sub(_) => inner.map(Nest::Scope),
-            Kind::Fan(_) => Some(Nest::Fan(super::state::FanState {
+            NodeKind::Sub(_) => inner.map(Nest::Scope),
+            NodeKind::Fan(_) => Some(Nest::Fan(super::state::FanState {
                 slots: vec![Slot::default(); n],
                 names: names.to_vec(),
                 ..Default::default()
             })),
-            Kind::Loop(_) => Some(Nest::Loop(LoopState { n, ..LoopState::default() })),
+            NodeKind::Loop(_) => Some(Nest::Loop(LoopState { n, ..LoopState::default() })),
             _ => None,
         };
         let kind = &spot.node.kind;
@@ -160,8 +170,8 @@ impl Run {
         }
         self.set_wake(plan, path, limit);
         match kind {
-            Kind::Sub(_) => self.open_scope(plan, path),
-            Kind::Fan(_) => self.fan_moved(plan, path),
+            NodeKind::Sub(_) => self.open_scope(plan, path),
+            NodeKind::Fan(_) => self.fan_moved(plan, path),
             _ => self.next_turn(plan, path),
         }
     }
@@ -172,9 +182,9 @@ impl Run {
             Waiting::Timer { until } => Activity::Timer { until },
             Waiting::Signal { until } => Activity::Signal { until },
             Waiting::Approval { until } => Activity::Approval { until },
-            Waiting::Balance { amount } => return self.park(plan, path, Need::of_balance(amount)),
+            Waiting::Balance { amount } => return self.park(plan, path, FundsNeed::of_balance(amount)),
             Waiting::Budget { amount, child } => {
-                return self.park(plan, path, Need { amount, over_budget: true, child });
+                return self.park(plan, path, FundsNeed { amount, over_budget: true, child });
             }
         };
         let wake = match &activity {
@@ -231,7 +241,7 @@ impl Run {
         self.n_granted = 0;
     }
 
-    /// Takes the beginning of a place off the agenda. What a pause would have held uses up a step; a node that
+    /// Takes the beginning of a node off the agenda. An item that a pause would have held uses up a step; a node that
     /// was just entered used it up when it was.
     fn begun(&mut self, plan: &Plan, path: &NodePath) {
         self.consume(&Todo::Begin(path.clone()));
@@ -273,7 +283,7 @@ impl Run {
         Some((&mut node.phase, &mut node.wake))
     }
 
-    /// Files when time has to be looked at for this place; replaces what was filed before.
+    /// Records the next wake-up of this path; replaces the earlier one.
     pub(super) fn set_wake(&mut self, plan: &Plan, path: &NodePath, wake: Option<Timestamp>) {
         let Some((_, filed)) = self.site_mut(plan, path) else { return };
         let before = std::mem::replace(filed, wake);

@@ -25,10 +25,8 @@ use crate::input::{Given, Input, Refusal};
 use crate::path::NodePath;
 use crate::plan::{Plan, Prep};
 
-pub(super) use node::whole;
-
 impl Run {
-    /// What the input leads to; `Err` when it is refused, an empty list when it is no news.
+    /// The events of the input; `Err` when it is refused, an empty list when it is a no-op.
     pub fn decide(&self, plan: &Plan, input: &Input, given: &Given) -> Result<Vec<Event>, Refusal> {
         let decider = Decider { run: self, plan, given };
         if let Input::Start(start) = input {
@@ -62,7 +60,7 @@ impl Run {
         }
     }
 
-    /// What the first item of the agenda that may go on leads to; `None` when there is none.
+    /// The events of the first item of the agenda that may go on; `None` when there is none.
     pub(crate) fn proceed(&self, plan: &Plan, given: &Given) -> Option<Vec<Event>> {
         let decider = Decider { run: self, plan, given };
         match self.status {
@@ -92,7 +90,7 @@ impl Run {
     }
 }
 
-/// What a call would be charged if it were made now; `None` when nobody asks anything, or it cannot be told.
+/// The charge of a call if it were made now; `None` when it is free or the amount is unknown.
 pub(super) fn estimated(run: &Run, spot: &Spot<'_, '_>) -> Option<i64> {
     let call = spot.call()?;
     let price = run.start.prices.get(spot.service().unwrap_or_default());

@@ -1,5 +1,5 @@
-//! What must be done in the world because of an event. Looked at just before the event is applied: what it ends
-//! is still there.
+//! Effects of an event: actions that it requires in the world. Derived just before the event is applied: the nodes it ends
+//! are still there.
 
 use std::sync::Arc;
 
@@ -8,12 +8,13 @@ use serde_json::{Map, Value};
 use super::Run;
 use super::state::{Nest, Phase, ScopeState, Stage, Status, Work};
 use super::view::Spot;
+use crate::counter::{Epoch, Fence, Visit};
 use crate::effect::{Effect, Order};
 use crate::event::Event;
 use crate::money::Movement;
 use crate::params::Params;
 use crate::path::NodePath;
-use crate::plan::{Body, Call, Exec, Fan, Kind, Plan, Prep, Scope};
+use crate::plan::{Body, Call, Exec, Fan, NodeKind, Plan, Prep, Scope};
 use crate::retry::FaultKind;
 
 impl Run {
@@ -94,12 +95,12 @@ impl Run {
         Arc::new(Value::Object(fields.map(|(k, v)| (k.clone(), (**v).clone())).collect()))
     }
 
-    /// Everything open at a place is over: whoever has it stops, and nothing is owed for it.
+    /// Everything open at a path is over: workers stop, and nothing is owed for it.
     fn stop_inside(&self, plan: &Plan, path: &NodePath, out: &mut Vec<Effect>) {
         let canceling = self.status == Status::Canceling;
         for (path, work) in self.works(plan, path) {
             let Some(spot) = self.spot(plan, &path) else { continue };
-            // Whoever works was told when the cancel began.
+            // The worker was told when the cancel began.
             let told = canceling && matches!(work.stage, Stage::Granted { .. });
             let fence = work.fence().filter(|_| !told);
             out.extend(fence.and_then(|fence| cancel(&spot, &path, fence)));
@@ -107,8 +108,8 @@ impl Run {
         }
     }
 
-    /// The calls that somebody works on or that may be reported: what a new owner has to watch.
-    pub fn open_calls(&self, plan: &Plan) -> Vec<(NodePath, u64, Exec)> {
+    /// The calls that are granted or may be reported: a new owner has to watch them.
+    pub fn open_calls(&self, plan: &Plan) -> Vec<(NodePath, Fence, Exec)> {
         let works = self.works(plan, &NodePath::root());
         let call = |(path, work): (NodePath, &Work)| {
             let fence = work.fence()?;
@@ -118,9 +119,9 @@ impl Run {
         works.into_iter().filter_map(call).collect()
     }
 
-    /// The calls that somebody works on right now, each with the life of the server that makes it.
-    pub fn granted_calls(&self, plan: &Plan) -> Vec<(NodePath, u64, Exec, u64)> {
-        let with_maker = |(path, fence, exec): (NodePath, u64, Exec)| {
+    /// The calls that are granted right now, each with the epoch of the server that makes it.
+    pub fn granted_calls(&self, plan: &Plan) -> Vec<(NodePath, Fence, Exec, Epoch)> {
+        let with_maker = |(path, fence, exec): (NodePath, Fence, Exec)| {
             let (_, work) = self.work_at(plan, &path)?;
             let Stage::Granted { by, .. } = work.stage else { return None };
             Some((path, fence, exec, by))
@@ -145,7 +146,7 @@ impl Run {
         plan: &Plan,
         spot: &Spot<'_, '_>,
         path: &NodePath,
-        fence: u64,
+        fence: Fence,
         attempt: u32,
         deadline: Option<crate::time::Timestamp>,
     ) -> Option<Effect> {
@@ -181,7 +182,7 @@ impl Run {
     }
 
     /// The same for every attempt of a visit: workers use it to do a thing once.
-    pub fn call_key(&self, path: &NodePath, visit: u64) -> String {
+    pub fn call_key(&self, path: &NodePath, visit: Visit) -> String {
         format!("{}/{path}/{visit}", self.id)
     }
 
@@ -208,7 +209,7 @@ impl Run {
             in_scope(&plan.root, &self.root, path, &mut found);
         } else if let Some(spot) = self.spot(plan, path) {
             match (&spot.branch, &spot.node.kind) {
-                (Some(arm), Kind::Fan(fan)) => in_slot(fan, arm.index, arm.slot, path, &mut found),
+                (Some(arm), NodeKind::Fan(fan)) => in_slot(fan, arm.index, arm.slot, path, &mut found),
                 _ => in_node(&spot.node.kind, spot.state, path, &mut found),
             }
         }
@@ -216,7 +217,7 @@ impl Run {
     }
 }
 
-/// For nodes whose whole configuration is resolved: what the worker gets as params.
+/// The params of the worker, for nodes whose whole configuration is resolved.
 fn resolved_params(spot: &Spot<'_, '_>, input: &Value) -> Option<Map<String, Value>> {
     if !matches!(spot.node.prep, Prep::Params(_)) {
         return None;
@@ -224,7 +225,7 @@ fn resolved_params(spot: &Spot<'_, '_>, input: &Value) -> Option<Map<String, Val
     Some(input.as_object().cloned().unwrap_or_default())
 }
 
-/// Where a child failed, and how. Of flows that call flows that call flows, the first and the last are named.
+/// The node where a child failed, and its error. In a chain of flows, the first and the last are named.
 fn placed(node: &NodePath, message: &str) -> String {
     let after_place = |text: &str| -> Option<usize> {
         let end = text.strip_prefix('`')?.find("`: ")?;
@@ -237,7 +238,7 @@ fn placed(node: &NodePath, message: &str) -> String {
     }
 }
 
-/// A flow has no input: what a graph prepares for one is given to it as params, over all others.
+/// A flow has no input: the prepared input of a graph node becomes params of the child, over all others.
 fn with_fields(spot: &Spot<'_, '_>, call: &Call, input: &Value) -> Params {
     let params = spot.params();
     let prepared = match spot.node.prep {
@@ -255,7 +256,7 @@ fn with_fields(spot: &Spot<'_, '_>, call: &Call, input: &Value) -> Params {
     }
 }
 
-/// Who performs the call; a function that got its name when the fan opened goes by that name.
+/// The executor of the call; a function that got its name when the fan opened goes by that name.
 fn exec_of(spot: &Spot<'_, '_>) -> Option<Exec> {
     let named = spot.branch.and_then(|arm| arm.name);
     match (&spot.call()?.exec, named) {
@@ -264,11 +265,11 @@ fn exec_of(spot: &Spot<'_, '_>) -> Option<Exec> {
     }
 }
 
-fn cancel(spot: &Spot<'_, '_>, path: &NodePath, fence: u64) -> Option<Effect> {
+fn cancel(spot: &Spot<'_, '_>, path: &NodePath, fence: Fence) -> Option<Effect> {
     Some(Effect::Cancel { node: path.clone(), fence, exec: exec_of(spot)? })
 }
 
-/// Whoever had a call that is over without an answer from them should stop.
+/// The worker of a call that is over without its answer should stop.
 fn unanswered(spot: &Spot<'_, '_>, path: &NodePath, work: &Work, kind: FaultKind) -> Option<Effect> {
     match kind {
         FaultKind::Timeout
@@ -300,7 +301,7 @@ fn in_scope<'a>(
 }
 
 fn in_node<'a>(
-    kind: &'a Kind,
+    kind: &'a NodeKind,
     node: &'a super::state::NodeState,
     path: &NodePath,
     found: &mut Vec<(NodePath, &'a Work)>,
@@ -310,13 +311,13 @@ fn in_node<'a>(
         return;
     }
     match (kind, node.nest.as_deref()) {
-        (Kind::Sub(sub), Some(Nest::Scope(inner))) => in_scope(&sub.scope, inner, path, found),
-        (Kind::Loop(plan), Some(Nest::Loop(turns))) => {
+        (NodeKind::Sub(sub), Some(Nest::Scope(inner))) => in_scope(&sub.scope, inner, path, found),
+        (NodeKind::Loop(plan), Some(Nest::Loop(turns))) => {
             if let Some(turn) = turns.turns.get(turns.index) {
                 in_scope(&plan.body, turn, &path.at(turns.index), found);
             }
         }
-        (Kind::Fan(fan), Some(Nest::Fan(arms))) => {
+        (NodeKind::Fan(fan), Some(Nest::Fan(arms))) => {
             for (index, slot) in arms.slots.iter().enumerate() {
                 in_slot(fan, index, slot, &path.at(index), found);
             }

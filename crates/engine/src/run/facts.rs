@@ -1,4 +1,4 @@
-//! Finding values in a run: from a reference to what it stands for at a node.
+//! Finding values in a run: from a reference to its value at a node.
 
 use std::borrow::Cow;
 
@@ -6,15 +6,15 @@ use serde_json::{Map, Value};
 
 use super::Run;
 use super::state::{LoopState, Nest, NodeState};
-use super::view::Level;
+use super::view::ScopeLevel;
 use crate::params::Params;
-use crate::plan::{Compute, Kind, Node};
+use crate::plan::{Compute, Node, NodeKind};
 use crate::reference::{Facts, Root};
 
 /// Where the references of a node find their values.
 pub(crate) struct View<'a> {
     pub(crate) run: &'a Run,
-    pub(crate) chain: &'a [Level<'a, 'a>],
+    pub(crate) chain: &'a [ScopeLevel<'a, 'a>],
     pub(crate) params: Params,
     /// The params of a call whose whole configuration is resolved, instead of those.
     pub(crate) own_params: Option<&'a Value>,
@@ -46,11 +46,11 @@ impl<'a> View<'a> {
     fn output(&self, key: &str) -> Option<Cow<'a, Value>> {
         let (node, state) = self.find(key)?;
         match (&node.kind, state.nest.as_deref()) {
-            (Kind::Loop(plan), Some(Nest::Loop(turns))) => {
+            (NodeKind::Loop(plan), Some(Nest::Loop(turns))) => {
                 let keys = plan.outputs.iter().map(|(key, _)| key.as_str());
                 Some(Cow::Owned(loop_fact(keys, turns, &state.input)))
             }
-            (Kind::Compute(Compute::Define { variable }), _) => {
+            (NodeKind::Compute(Compute::Define { variable }), _) => {
                 let value = self.shared()?.get(variable)?;
                 Some(Cow::Owned(serde_json::json!({ "value": **value })))
             }
@@ -59,7 +59,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// A loop as references see it: the open turn's index and value, and what was collected so far.
+/// A loop as references see it: the index and value of the open iteration, and the outputs so far.
 pub(crate) fn loop_fact<'k>(keys: impl Iterator<Item = &'k str>, turns: &LoopState, input: &Value) -> Value {
     let mut fact = turn_fact(turns, input);
     let column =
@@ -121,7 +121,7 @@ impl Facts for View<'_> {
             Root::Input => self.input.get(key).map(Cow::Borrowed),
             Root::Result => self.result.and_then(|v| v.get(key)).map(Cow::Borrowed),
             Root::Output(node) => match (self.open_turn(node), key) {
-                // Every turn asks for these; what was collected so far need not be copied for it.
+                // Every iteration asks for these; the outputs so far need not be copied for it.
                 (Some(mut turn), "index" | "value") => turn.remove(key).map(Cow::Owned),
                 (Some(_) | None, _) => match self.output(node)? {
                     Cow::Borrowed(value) => value.get(key).map(Cow::Borrowed),

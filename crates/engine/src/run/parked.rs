@@ -12,22 +12,22 @@ use crate::path::NodePath;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Stored")]
 pub(crate) struct Parked {
-    needs: BTreeMap<NodePath, Need>,
+    needs: BTreeMap<NodePath, FundsNeed>,
     /// Those that wait for a balance, the smallest amount first: money that comes in is looked at for these.
     #[serde(skip)]
     of_balance: BTreeSet<(i64, NodePath)>,
     /// Those that wait for a budget.
     #[serde(skip)]
     of_budget: BTreeSet<(i64, NodePath)>,
-    /// Those that wait to start a child run until another gives back what it holds of the budget: one goes at a time,
-    /// whatever it left.
+    /// Calls that wait to start a child run until another child returns its part of the budget: one goes at a time,
+    /// however much is left.
     #[serde(skip)]
     of_reserve: BTreeSet<(i64, NodePath)>,
 }
 
-/// What a parked call waits for.
+/// The cause for which a call is parked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Need {
+pub(crate) struct FundsNeed {
     pub(crate) amount: i64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) over_budget: bool,
@@ -35,17 +35,17 @@ pub(crate) struct Need {
     pub(crate) child: bool,
 }
 
-impl Need {
+impl FundsNeed {
     pub(crate) fn of_balance(amount: i64) -> Self {
-        Need { amount, over_budget: false, child: false }
+        FundsNeed { amount, over_budget: false, child: false }
     }
 }
 
-/// What a snapshot holds: those of earlier releases have no amounts.
+/// The form in a snapshot: those of earlier versions have no amounts.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Stored {
-    Needs { needs: BTreeMap<NodePath, Need> },
+    Needs { needs: BTreeMap<NodePath, FundsNeed> },
     Paths(BTreeSet<NodePath>),
 }
 
@@ -54,7 +54,7 @@ impl From<Stored> for Parked {
         let needs = match stored {
             Stored::Needs { needs } => needs,
             // Any money may be enough: they are looked at once too often rather than never.
-            Stored::Paths(paths) => paths.into_iter().map(|path| (path, Need::of_balance(0))).collect(),
+            Stored::Paths(paths) => paths.into_iter().map(|path| (path, FundsNeed::of_balance(0))).collect(),
         };
         let mut parked = Parked::default();
         for (path, need) in needs {
@@ -73,12 +73,12 @@ impl Parked {
         self.needs.keys()
     }
 
-    /// Those that wait for a budget, whatever they need; without those that wait to start a child run.
+    /// Calls that wait for a budget, of any amount; without those that wait to start a child run.
     pub(crate) fn over_budget(&self) -> impl Iterator<Item = &NodePath> {
         self.of_budget.iter().map(|(_, path)| path)
     }
 
-    pub(crate) fn insert(&mut self, path: NodePath, need: Need) {
+    pub(crate) fn insert(&mut self, path: NodePath, need: FundsNeed) {
         self.remove(&path);
         self.needs.insert(path.clone(), need);
         self.of(need).insert((need.amount, path));
@@ -94,7 +94,7 @@ impl Parked {
         *self = Parked::default();
     }
 
-    fn of(&mut self, need: Need) -> &mut BTreeSet<(i64, NodePath)> {
+    fn of(&mut self, need: FundsNeed) -> &mut BTreeSet<(i64, NodePath)> {
         match (need.over_budget, need.child) {
             (false, _) => &mut self.of_balance,
             (true, false) => &mut self.of_budget,
@@ -103,7 +103,7 @@ impl Parked {
     }
 }
 
-/// Those that this much bears together, the smallest first: costs what goes, not what waits.
+/// The calls that this amount bears together, the smallest first: costs the number that go, not that wait.
 fn borne(needs: &BTreeSet<(i64, NodePath)>, by: i64) -> impl Iterator<Item = &NodePath> {
     let mut left = by;
     let fits = move |(amount, _): &&(i64, NodePath)| {
@@ -114,7 +114,7 @@ fn borne(needs: &BTreeSet<(i64, NodePath)>, by: i64) -> impl Iterator<Item = &No
 }
 
 impl Run {
-    /// What its account must have before any of its calls that wait for money can go; `None` = none of them waits, or
+    /// The balance that the account needs before any call that waits for money can go; `None` = none of them waits, or
     /// money would not let it go. Those that a pause holds back have been told.
     pub fn needs(&self) -> Option<i64> {
         match self.status {
@@ -147,7 +147,7 @@ impl Run {
         }
     }
 
-    /// Parked calls that fit into what is left of the budget.
+    /// Parked calls that fit into the rest of the budget.
     pub(super) fn within_budget(&self) -> Vec<NodePath> {
         let Some(budget) = self.budget.filter(|_| !self.parked.of_budget.is_empty()) else {
             return Vec::new();
@@ -186,7 +186,7 @@ mod tests {
     fn parked(needs: &[(&str, i64, bool)]) -> Parked {
         let mut parked = Parked::default();
         for (path, amount, over_budget) in needs {
-            let need = Need { amount: *amount, over_budget: *over_budget, child: false };
+            let need = FundsNeed { amount: *amount, over_budget: *over_budget, child: false };
             parked.insert(NodePath::from(*path), need);
         }
         parked
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(least(&parked), Some(10));
         parked.remove(&"b".into());
         assert_eq!(least(&parked), Some(10));
-        parked.insert("c".into(), Need::of_balance(40));
+        parked.insert("c".into(), FundsNeed::of_balance(40));
         assert_eq!(least(&parked), Some(30));
         for path in ["a", "c", "nobody"] {
             parked.remove(&path.into());

@@ -1,4 +1,4 @@
-//! A node or branch of a run, as whoever tells people about it sees it.
+//! A node or branch of a run, with the facts that logs and APIs show of it.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Run;
 use super::state::Phase;
+use crate::counter::Visit;
 use crate::path::NodePath;
 use crate::plan::{Call, Node, Plan};
 
@@ -16,19 +17,19 @@ pub struct Place<'p, 's> {
     pub node: &'p Node,
     /// Which branch of the fan it is.
     pub branch: Option<usize>,
-    /// What the branch is called.
+    /// The name of the branch.
     pub name: Option<String>,
     /// The call made here.
     pub call: Option<&'p Call>,
-    /// Who is asked; a branch that got its name when its fan opened goes by that.
+    /// The service or function; a branch that got its name when its fan opened goes by that.
     pub service: Option<String>,
     /// The visit it is in, or was in last; of a branch, its fan's.
-    pub visit: u64,
+    pub visit: Visit,
     pub phase: &'s Phase,
 }
 
 impl Run {
-    /// The node or branch at `path`; `None` where the run has no such place yet.
+    /// The node or branch at `path`; `None` if the run has not reached it.
     pub fn place<'p, 's>(&'s self, plan: &'p Plan, path: &NodePath) -> Option<Place<'p, 's>> {
         let spot = self.spot(plan, path)?;
         let name = spot.branch.map(|arm| arm.name.unwrap_or(&arm.branch.name).to_owned());
@@ -43,7 +44,7 @@ impl Run {
         })
     }
 
-    /// What went into the node or branch in its last visit.
+    /// The input of the node or branch in its last visit.
     pub fn node_input(&self, plan: &Plan, path: &NodePath) -> Option<Arc<Value>> {
         self.spot(plan, path).map(|spot| spot.input(self))
     }

@@ -1,4 +1,4 @@
-//! What a run is at a moment: a tree of scopes that mirrors the plan. Only `apply` changes it.
+//! The state of a run: a tree of scopes that mirrors the plan. Only `apply` changes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::counter::{Epoch, Fence, Visit};
 use crate::plan::{NodeIx, Scope};
 use crate::retry::Fault;
 use crate::time::Timestamp;
@@ -50,7 +51,7 @@ pub struct ScopeState {
     /// Its own shared state; `None` = the enclosing scope's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<Shared>,
-    /// What that weighs.
+    /// The weight of the shared state.
     #[serde(default)]
     pub shared_bytes: usize,
     #[serde(default)]
@@ -69,10 +70,10 @@ pub struct ScopeState {
     /// The nodes that take part, when not all do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<Chosen>,
-    /// The first failure nobody caught, and the key of the node.
+    /// The first failure that no edge caught, and the key of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<(crate::path::NodePath, Fault)>,
-    /// What `return` or `end` gave.
+    /// The value of `return` or `end`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::event::some")]
     pub result: Option<Arc<Value>>,
     #[serde(default)]
@@ -82,7 +83,7 @@ pub struct ScopeState {
 /// The part of a join scope that an exec mode runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Chosen {
-    /// Entered at once, whatever leads to them.
+    /// Entered at once, without regard to their in-edges.
     pub starts: BTreeSet<NodeIx>,
     /// Edges into each node that takes part, from nodes that do.
     pub n_in: BTreeMap<NodeIx, usize>,
@@ -90,7 +91,7 @@ pub struct Chosen {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeState {
-    pub visit: u64,
+    pub visit: Visit,
     pub phase: Phase,
     #[serde(default)]
     pub input: Arc<Value>,
@@ -104,8 +105,8 @@ pub struct NodeState {
     #[serde(default)]
     pub attempts: u32,
     /// The last grant of its call in this visit; 0 = none.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub fence: u64,
+    #[serde(default, skip_serializing_if = "crate::event::is_default")]
+    pub fence: Fence,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entered_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,7 +114,7 @@ pub struct NodeState {
     /// When time has to be looked at for this node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake: Option<Timestamp>,
-    /// What is inside; kept after the end, so that a rerun can start in the middle of it.
+    /// The inner state; kept after the end, so that a rerun can start in the middle of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nest: Option<Box<Nest>>,
     /// In-edges of a join scope that are settled, and how many of them are live.
@@ -121,7 +122,7 @@ pub struct NodeState {
     pub n_in_settled: usize,
     #[serde(default)]
     pub n_in_live: usize,
-    /// Something it depends on failed: it is skipped, whatever else leads to it.
+    /// One of its dependencies failed: it is skipped, even if a live edge leads to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub blocked: bool,
     /// Targets of the out-edges that were judged dead, once per edge: two edges may lead to one node.
@@ -147,14 +148,14 @@ pub enum Phase {
     Canceled,
 }
 
-/// What an open node is doing.
+/// The activity of an open node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
-    /// Entered; what it does is decided next.
+    /// Entered; its first action is decided next.
     Beginning,
     Call(Box<Work>),
-    /// What is inside it.
+    /// Its inner nodes run.
     Nest,
     Timer {
         until: Timestamp,
@@ -183,7 +184,7 @@ pub struct Work {
     /// Quick tries after temporary faults, since the last recheck.
     #[serde(default)]
     pub n_quick: u32,
-    /// How often temporary faults went on and the call was put off, since somebody was last reached.
+    /// How often temporary faults went on and the call was put off, since a worker was last reached.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub n_rechecks: u32,
     /// How often a worker was lost with it.
@@ -199,7 +200,7 @@ pub struct Work {
     /// Workers that failed within this try.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<String>,
-    /// What was charged and is neither settled nor refunded.
+    /// The charge that is neither settled nor refunded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub charge: Option<i64>,
 }
@@ -207,19 +208,19 @@ pub struct Work {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Somebody works on it.
+    /// The call is granted.
     Granted {
-        fence: u64,
-        /// The life of the server that makes the call.
+        fence: Fence,
+        /// The epoch of the server that makes the call.
         #[serde(default)]
-        by: u64,
+        by: Epoch,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiring: Option<Timestamp>,
     },
     /// The next attempt is made then.
     Backoff { until: Timestamp },
     /// Asked again then, or reported under this fence.
-    Suspended { fence: u64, until: Option<Timestamp> },
+    Suspended { fence: Fence, until: Option<Timestamp> },
     /// Waits for money.
     Parked { amount: i64, over_budget: bool },
 }
@@ -246,7 +247,7 @@ pub struct FanState {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Slot {
     pub phase: Phase,
-    /// What the branch was given, where it has an input of its own.
+    /// The input of the branch, where it has its own.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::event::some")]
     pub input: Option<Arc<Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::event::some")]
@@ -260,8 +261,8 @@ pub struct Slot {
     #[serde(default)]
     pub attempts: u32,
     /// The last grant of its call in this visit; 0 = none.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub fence: u64,
+    #[serde(default, skip_serializing_if = "crate::event::is_default")]
+    pub fence: Fence,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -330,7 +331,7 @@ impl Activity {
 
 impl Work {
     /// The grant that may still answer.
-    pub fn fence(&self) -> Option<u64> {
+    pub fn fence(&self) -> Option<Fence> {
         match self.stage {
             Stage::Granted { fence, .. } | Stage::Suspended { fence, .. } => Some(fence),
             Stage::Backoff { .. } | Stage::Parked { .. } => None,
@@ -374,9 +375,4 @@ impl ScopeState {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_zero(value: &u32) -> bool {
     *value == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn is_none(fence: &u64) -> bool {
-    *fence == 0
 }

@@ -9,13 +9,14 @@ use serde_json::{Map, Value};
 use super::Run;
 use super::facts::View;
 use super::state::{Activity, Nest, NodeState, Phase, ScopeState, Slot};
+use crate::counter::Visit;
 use crate::params::Params;
 use crate::path::NodePath;
-use crate::plan::{Body, Branch, Branches, Call, Compute, Fan, Kind, Node, NodeIx, Plan, Scope};
+use crate::plan::{Body, Branch, Branches, Call, Compute, Fan, Node, NodeIx, NodeKind, Plan, Scope};
 
 /// One scope on the way to a node, with its state.
 #[derive(Clone, Copy)]
-pub(crate) struct Level<'p, 's> {
+pub(crate) struct ScopeLevel<'p, 's> {
     pub(crate) scope: &'p Scope,
     pub(crate) state: &'s ScopeState,
     /// Parameters for single nodes in it, which win over the nodes' own.
@@ -25,7 +26,7 @@ pub(crate) struct Level<'p, 's> {
 /// A node of a run, or one branch of a fan.
 pub(crate) struct Spot<'p, 's> {
     /// Outermost first; the last one holds the node.
-    pub(crate) chain: Vec<Level<'p, 's>>,
+    pub(crate) chain: Vec<ScopeLevel<'p, 's>>,
     pub(crate) ix: NodeIx,
     pub(crate) node: &'p Node,
     pub(crate) state: &'s NodeState,
@@ -46,7 +47,7 @@ pub(crate) struct Arm<'p, 's> {
 impl Run {
     /// The node or branch at `path`, if the run has got that far into the scopes around it.
     pub(crate) fn spot<'p, 's>(&'s self, plan: &'p Plan, path: &NodePath) -> Option<Spot<'p, 's>> {
-        let mut chain = vec![Level { scope: &plan.root, state: &self.root, overrides: None }];
+        let mut chain = vec![ScopeLevel { scope: &plan.root, state: &self.root, overrides: None }];
         let mut segments = path.segments().peekable();
         let mut in_fan = false;
         loop {
@@ -57,14 +58,18 @@ impl Run {
                 return Some(Spot { chain, ix, node, state, branch: None, in_fan });
             }
             match (&node.kind, state.nest.as_deref()) {
-                (Kind::Sub(sub), Some(Nest::Scope(inner))) => {
-                    chain.push(Level { scope: &sub.scope, state: inner, overrides: Some(&sub.overrides) });
+                (NodeKind::Sub(sub), Some(Nest::Scope(inner))) => {
+                    chain.push(ScopeLevel {
+                        scope: &sub.scope,
+                        state: inner,
+                        overrides: Some(&sub.overrides),
+                    });
                 }
-                (Kind::Loop(body), Some(Nest::Loop(turns))) => {
+                (NodeKind::Loop(body), Some(Nest::Loop(turns))) => {
                     let turn = turns.turns.get(index(segments.next()?)?)?;
-                    chain.push(Level { scope: &body.body, state: turn, overrides: None });
+                    chain.push(ScopeLevel { scope: &body.body, state: turn, overrides: None });
                 }
-                (Kind::Fan(fan), Some(Nest::Fan(arms))) => {
+                (NodeKind::Fan(fan), Some(Nest::Fan(arms))) => {
                     in_fan = true;
                     let at = index(segments.next()?)?;
                     let slot = arms.slots.get(at)?;
@@ -77,7 +82,7 @@ impl Run {
                     let (Body::Scope(scope), Some(inner)) = (&branch.body, slot.scope.as_deref()) else {
                         return None;
                     };
-                    chain.push(Level { scope, state: inner, overrides: None });
+                    chain.push(ScopeLevel { scope, state: inner, overrides: None });
                 }
                 _ => return None,
             }
@@ -85,28 +90,33 @@ impl Run {
     }
 
     /// The scope at `path` (a subflow node, a branch, a turn; the root) and those around it.
-    pub(crate) fn chain<'p, 's>(&'s self, plan: &'p Plan, path: &NodePath) -> Option<Vec<Level<'p, 's>>> {
+    pub(crate) fn chain<'p, 's>(
+        &'s self,
+        plan: &'p Plan,
+        path: &NodePath,
+    ) -> Option<Vec<ScopeLevel<'p, 's>>> {
         if path.is_root() {
-            return Some(vec![Level { scope: &plan.root, state: &self.root, overrides: None }]);
+            return Some(vec![ScopeLevel { scope: &plan.root, state: &self.root, overrides: None }]);
         }
         // A turn of a loop is no node: its last segment is an index.
         if let Some((outer, last)) = path.split_last()
             && let Some(spot) = self.spot(plan, &outer)
-            && let (Kind::Loop(body), Some(Nest::Loop(turns))) = (&spot.node.kind, spot.state.nest.as_deref())
+            && let (NodeKind::Loop(body), Some(Nest::Loop(turns))) =
+                (&spot.node.kind, spot.state.nest.as_deref())
             && spot.branch.is_none()
         {
             let turn = turns.turns.get(index(last)?)?;
             let mut chain = spot.chain;
-            chain.push(Level { scope: &body.body, state: turn, overrides: None });
+            chain.push(ScopeLevel { scope: &body.body, state: turn, overrides: None });
             return Some(chain);
         }
         let spot = self.spot(plan, path)?;
         let level = match (&spot.branch, &spot.node.kind, spot.state.nest.as_deref()) {
-            (None, Kind::Sub(sub), Some(Nest::Scope(inner))) => {
-                Level { scope: &sub.scope, state: inner, overrides: Some(&sub.overrides) }
+            (None, NodeKind::Sub(sub), Some(Nest::Scope(inner))) => {
+                ScopeLevel { scope: &sub.scope, state: inner, overrides: Some(&sub.overrides) }
             }
             (Some(arm), _, _) => match (&arm.branch.body, arm.slot.scope.as_deref()) {
-                (Body::Scope(scope), Some(inner)) => Level { scope, state: inner, overrides: None },
+                (Body::Scope(scope), Some(inner)) => ScopeLevel { scope, state: inner, overrides: None },
                 _ => return None,
             },
             _ => return None,
@@ -116,12 +126,18 @@ impl Run {
         Some(chain)
     }
 
-    /// The word for what a node or branch is doing; `None` where the run has no such place.
+    /// The word for the phase of a node or branch; `None` where the run has no such path.
     pub fn node_status(&self, plan: &Plan, path: &NodePath) -> Option<&'static str> {
         self.spot(plan, path).map(|spot| spot.phase().word())
     }
 
-    /// What a node or branch put out in its last visit.
+    /// The round of a visit: the last one that began before it.
+    pub fn round_of_visit(&self, visit: Visit) -> u32 {
+        let n_before = self.visits_before_rounds.partition_point(|visits| *visits < visit);
+        u32::try_from(1 + n_before).unwrap_or(u32::MAX)
+    }
+
+    /// The output of a node or branch in its last visit.
     pub fn node_output(&self, plan: &Plan, path: &NodePath) -> Option<Arc<Value>> {
         let spot = self.spot(plan, path)?;
         match &spot.branch {
@@ -142,11 +158,11 @@ impl Run {
             let (ix, node) = scope.node(key)?;
             let nest = state.nodes.get_mut(&ix)?.nest.as_deref_mut()?;
             (scope, state) = match (&node.kind, nest) {
-                (Kind::Sub(sub), Nest::Scope(inner)) => (&sub.scope, inner),
-                (Kind::Loop(body), Nest::Loop(turns)) => {
+                (NodeKind::Sub(sub), Nest::Scope(inner)) => (&sub.scope, inner),
+                (NodeKind::Loop(body), Nest::Loop(turns)) => {
                     (&body.body, turns.turns.get_mut(index(segments.next()?)?)?)
                 }
-                (Kind::Fan(fan), Nest::Fan(arms)) => {
+                (NodeKind::Fan(fan), Nest::Fan(arms)) => {
                     let at = index(segments.next()?)?;
                     let Body::Scope(scope) = &fan.branch(at)?.body else { return None };
                     (&**scope, arms.slots.get_mut(at)?.scope.as_deref_mut()?)
@@ -166,7 +182,7 @@ fn index(segment: &str) -> Option<usize> {
 }
 
 impl Fan {
-    /// What branch `at` does.
+    /// The phase of branch `at`.
     pub fn branch(&self, at: usize) -> Option<&Branch> {
         match &self.branches {
             Branches::Fixed(list) => list.get(at),
@@ -177,7 +193,7 @@ impl Fan {
 }
 
 impl<'p, 's> Spot<'p, 's> {
-    pub(crate) fn level(&self) -> Level<'p, 's> {
+    pub(crate) fn level(&self) -> ScopeLevel<'p, 's> {
         *self.chain.last().expect("a spot is always inside a scope")
     }
 
@@ -188,7 +204,7 @@ impl<'p, 's> Spot<'p, 's> {
                 Body::Call(call) => Some(call),
                 Body::Scope(_) => None,
             },
-            (None, Kind::Call(call)) => Some(call),
+            (None, NodeKind::Call(call)) => Some(call),
             (None, _) => None,
         }
     }
@@ -211,7 +227,7 @@ impl<'p, 's> Spot<'p, 's> {
         self.branch.is_none() && *self.phase() == Phase::Open(Activity::Beginning)
     }
 
-    /// What goes into the node or branch: the fan's input, or its item, for a branch without its own.
+    /// The input of the node or branch: the fan's input, or its item, for a branch without its own.
     pub(crate) fn input(&self, run: &Run) -> Arc<Value> {
         let Some(arm) = &self.branch else { return self.state.input.clone() };
         if let Some(given) = &arm.slot.input {
@@ -226,7 +242,7 @@ impl<'p, 's> Spot<'p, 's> {
 
     fn branch_base(&self, arm: &Arm<'p, 's>) -> Arc<Value> {
         match &self.node.kind {
-            Kind::Fan(fan) if matches!(fan.branches, Branches::Items { .. }) => {
+            NodeKind::Fan(fan) if matches!(fan.branches, Branches::Items { .. }) => {
                 let item = self.state.input.as_array().and_then(|items| items.get(arm.index));
                 Arc::new(item.cloned().unwrap_or(Value::Null))
             }
@@ -237,7 +253,7 @@ impl<'p, 's> Spot<'p, 's> {
     /// Parameters of the node itself: literal ones of the definition.
     fn own_params(&self) -> Cow<'p, Map<String, Value>> {
         let own = match &self.node.kind {
-            Kind::Call(call) => &call.params,
+            NodeKind::Call(call) => &call.params,
             _ => &self.node.params,
         };
         match self.branch.map(|arm| &arm.branch.params) {
@@ -250,12 +266,12 @@ impl<'p, 's> Spot<'p, 's> {
         }
     }
 
-    /// Whether what the node or branch puts out is written into shared.
+    /// Whether the output of the node or branch is written into shared.
     pub(crate) fn writes_shared(&self) -> bool {
         let post = self.branch.map_or(&self.node.post, |arm| &arm.branch.post);
         let variables = matches!(
             self.node.kind,
-            Kind::Compute(Compute::Set(_) | Compute::Define { .. } | Compute::Assign { .. })
+            NodeKind::Compute(Compute::Set(_) | Compute::Define { .. } | Compute::Assign { .. })
         );
         post.output_key.is_some() || !post.output_map.is_empty() || variables
     }
@@ -272,7 +288,7 @@ impl<'p, 's> Spot<'p, 's> {
     }
 
     /// Parameters in force here. At the root the run's win over the node's; inside a subflow the node's win over
-    /// what came from outside, and `subflow_execs` over both.
+    /// params from outside, and `subflow_execs` over both.
     pub(crate) fn params(&self) -> Params {
         let level = self.level();
         let mut own = self.own_params();

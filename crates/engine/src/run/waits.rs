@@ -1,5 +1,5 @@
-//! Nodes that wait for a signal or an approval, filed under what could end the wait, so that a write is looked at
-//! by those it may concern and by nobody else.
+//! Nodes that wait for a signal or an approval, indexed by the key that could end the wait, so that a write is matched
+//! only against the nodes that it may concern.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Run;
 use crate::path::NodePath;
-use crate::plan::{Kind, Plan};
+use crate::plan::{NodeKind, Plan};
 use crate::reference::{Ref, Root, Seg};
 
-/// What could end a wait.
+/// The key that could end a wait.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Awaited {
@@ -18,7 +18,7 @@ pub(crate) enum Awaited {
     Decision,
     /// A value under this key of the shared state or of the signals.
     Key(String),
-    /// Whatever else a reference can point at.
+    /// Any other target of a reference.
     Anything,
 }
 
@@ -69,7 +69,7 @@ impl Look {
 }
 
 fn inside<'w>(waits: &'w Waits, awaited: &Awaited, place: &NodePath) -> impl Iterator<Item = &'w NodePath> {
-    // What is inside a place sorts behind it, though not all of what does is inside: `a-b` comes before `a/b`.
+    // Inner paths sort behind their outer path, but other paths sort between: `a-b` comes before `a/b`.
     let from = if place.is_root() { place.clone() } else { place.child("") };
     let (awaited, place) = (awaited.clone(), place.clone());
     waits
@@ -92,27 +92,27 @@ impl Run {
         }
     }
 
-    pub(super) fn drop_wait(&mut self, kind: &Kind, path: &NodePath) {
+    pub(super) fn drop_wait(&mut self, kind: &NodeKind, path: &NodePath) {
         if let Some(awaited) = awaited(kind) {
             self.waits.remove(&(awaited, path.clone()));
         }
     }
 }
 
-/// What could end the wait of a node of this kind; `None` when it is not a wait.
-pub(super) fn awaited(kind: &Kind) -> Option<Awaited> {
+/// The key that could end the wait of a node of this kind; `None` when it is not a wait.
+pub(super) fn awaited(kind: &NodeKind) -> Option<Awaited> {
     match kind {
-        Kind::Wait(wait) => Some(read_by(&wait.key)),
-        Kind::Approval(approval) => Some(approval.key.as_ref().map_or(Awaited::Decision, read_by)),
-        Kind::Call(_)
-        | Kind::Choice(_)
-        | Kind::Fan(_)
-        | Kind::Sub(_)
-        | Kind::Loop(_)
-        | Kind::Timer(_)
-        | Kind::Compute(_)
-        | Kind::Pass
-        | Kind::Return => None,
+        NodeKind::Wait(wait) => Some(read_by(&wait.key)),
+        NodeKind::Approval(approval) => Some(approval.key.as_ref().map_or(Awaited::Decision, read_by)),
+        NodeKind::Call(_)
+        | NodeKind::Choice(_)
+        | NodeKind::Fan(_)
+        | NodeKind::Sub(_)
+        | NodeKind::Loop(_)
+        | NodeKind::Timer(_)
+        | NodeKind::Compute(_)
+        | NodeKind::Pass
+        | NodeKind::Return => None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a run waits for, in words: the same answer for the console, the command line and the API.
+//! Reasons why a run waits, in words: the same answer for the console, the command line and the API.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use super::Run;
 use super::state::{Activity, Nest, Phase, ScopeState, Stage, Status, Work};
 use crate::id::RunId;
 use crate::path::NodePath;
-use crate::plan::{Body, Call, Exec, Kind, Node, Plan, Scope};
+use crate::plan::{Body, Call, Exec, Node, NodeKind, Plan, Scope};
 use crate::reference::{Ref, Root, Seg};
 use crate::time::Timestamp;
 
@@ -17,18 +17,18 @@ pub struct Reason {
     pub node: NodePath,
     #[serde(flatten)]
     pub cause: Cause,
-    /// What would clear it, as a command.
+    /// The command that would clear it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
 
-/// What keeps a run from going on.
+/// The obstacle that keeps a run from going on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "waits_for", rename_all = "snake_case")]
 pub enum Cause {
     /// It was not started.
     Start,
-    /// Somebody paused it.
+    /// A client paused it.
     Resume,
     /// It is advanced by hand.
     Step,
@@ -40,7 +40,7 @@ pub enum Cause {
     CancelConfirmation {
         n_calls: usize,
     },
-    /// Somebody works on it.
+    /// A worker, script or function has the call.
     Answer {
         service: String,
         by: &'static str,
@@ -72,7 +72,7 @@ pub enum Cause {
     },
     Budget {
         amount: i64,
-        /// What open child runs may still spend of it.
+        /// The amount of it that open child runs may still spend.
         #[serde(skip_serializing_if = "is_zero")]
         held: i64,
     },
@@ -108,18 +108,18 @@ impl Run {
         for (ix, node) in state.nodes.iter().filter(|(_, node)| node.phase.is_open()) {
             let plan = &scope.nodes[*ix];
             let here = path.child(&plan.key);
-            // A subflow that waits to start again still has what it left inside.
+            // A subflow that waits to start again still has its old inner nodes.
             let inside = node.nest.as_deref().filter(|_| node.phase == Phase::Open(Activity::Nest));
             match (&plan.kind, inside) {
-                (Kind::Sub(sub), Some(Nest::Scope(inner))) => {
+                (NodeKind::Sub(sub), Some(Nest::Scope(inner))) => {
                     self.scope_reasons(&sub.scope, inner, &here, out)
                 }
-                (Kind::Loop(body), Some(Nest::Loop(turns))) => {
+                (NodeKind::Loop(body), Some(Nest::Loop(turns))) => {
                     if let Some(turn) = turns.turns.get(turns.index) {
                         self.scope_reasons(&body.body, turn, &here.at(turns.index), out);
                     }
                 }
-                (Kind::Fan(fan), Some(Nest::Fan(arms))) => {
+                (NodeKind::Fan(fan), Some(Nest::Fan(arms))) => {
                     for (at, slot) in arms.slots.iter().enumerate().filter(|(_, slot)| slot.phase.is_open()) {
                         let fault = slot.fault.as_deref().map(|fault| fault.message.clone());
                         match (fan.branch(at).map(|branch| &branch.body), slot.scope.as_deref()) {
@@ -145,7 +145,7 @@ impl Run {
         let id = self.id;
         let (cause, command) = match activity {
             Activity::Call(work) => {
-                let Kind::Call(call) = &plan.kind else { return None };
+                let NodeKind::Call(call) = &plan.kind else { return None };
                 let fault = node.fault.as_ref().map(|fault| fault.message.clone());
                 return Some(self.call_reason(call, &call.service, work, here, fault));
             }
@@ -153,13 +153,13 @@ impl Run {
                 (Cause::Timer { until: *until }, Some(format!("windlass run continue {id} {here}")))
             }
             Activity::Signal { until } => {
-                let Kind::Wait(wait) = &plan.kind else { return None };
+                let NodeKind::Wait(wait) = &plan.kind else { return None };
                 let key = spelled(&wait.key);
                 let command = signal_key(&wait.key).map(|key| format!("windlass run signal {id} {key} true"));
                 (Cause::Signal { key, until: *until }, command)
             }
             Activity::Approval { until } => {
-                let Kind::Approval(approval) = &plan.kind else { return None };
+                let NodeKind::Approval(approval) = &plan.kind else { return None };
                 let command = format!("windlass approvals approve {id}/{here}");
                 (Cause::Approval { by: approval.assignees.clone(), until: *until }, Some(command))
             }

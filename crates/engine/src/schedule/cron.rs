@@ -11,7 +11,7 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{Offset, TimeZone};
 use serde::{Deserialize, Serialize};
 
-use crate::problem::{Problem, Severity};
+use crate::problem::{Problem, Severity, did_you_mean};
 use crate::time::{LATEST, Timestamp};
 
 /// How far ahead a slot is looked for. The rarest date there is, a 29th of February on a given weekday across a
@@ -22,8 +22,8 @@ const EXPRESSION_CHARS: usize = 512;
 /// Seams crossed in one search: no zone has more than a few per year.
 const SEAMS: usize = 1_000;
 
-/// What happens to slots of a pattern with given hours when clocks change. A pattern for every hour follows real
-/// time under all of these: what does not exist does not fire, and what comes twice fires twice.
+/// The rule for slots of a pattern with given hours when clocks change. A pattern for every hour follows real
+/// time under all of these: a time that does not exist does not fire, and one that comes twice fires twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dst {
@@ -73,7 +73,10 @@ impl Cron {
             let reason = format!("`{expr}` has {n_fields} fields, expected 5, or 6 with seconds first");
             return Err(bad_cron(reason, Some("`0 9 * * 1-5` is nine o'clock on weekdays")));
         }
-        let pattern: Pattern = expr.parse().map_err(|_| unreadable(expr))?;
+        let pattern: Pattern = expr.parse().map_err(|_| match expr.strip_prefix('@') {
+            Some(nickname) => unknown_nickname(nickname),
+            None => unreadable(expr),
+        })?;
         let zone = if zone.trim().is_empty() { "UTC" } else { zone.trim() };
         let tz = TimeZone::get(zone).map_err(|_| Problem {
             path: "$.timezone".to_owned(),
@@ -90,7 +93,7 @@ impl Cron {
             tz,
             every_hour,
         };
-        // Every date falls on every weekday within this span, so what has no slot here never has one.
+        // Every date falls on every weekday within this span, so a pattern without a slot here never has one.
         if cron.first_civil(civil_year(2000), civil_year(2000 + YEARS_AHEAD)).is_none() {
             let reason = format!("`{expr}` is never due: no month has such a day");
             return Err(bad_cron(reason, Some("`L` is the last day of a month")));
@@ -123,7 +126,7 @@ impl Cron {
         let mut from = jiff::Timestamp::from_second(after.0.div_euclid(1_000).checked_add(1)?).ok()?;
         for _ in 0..SEAMS {
             let stretch = self.stretch_at(from);
-            // The search may come to a seam or begin at one: what lies in its gap is due either way.
+            // The search may reach a clock change or begin at one: times in its gap are due either way.
             if stretch.begins_at(from) && self.fires_at_gap(&stretch) {
                 return Some(Timestamp(from.as_millisecond()));
             }
@@ -178,7 +181,7 @@ impl Cron {
         if let Some(seam) = &stretch.seam
             && self.fires_once()
         {
-            // Under a clock that went back, what the earlier stretch has already shown is not shown again.
+            // After a clock went back, times that were already shown are not shown again.
             start = start.max(seam.offset_before.to_datetime(seam.at));
         }
         let horizon = start.checked_add(jiff::Span::new().years(YEARS_AHEAD)).unwrap_or(DateTime::MAX);
@@ -293,7 +296,7 @@ fn civil_year(year: i16) -> DateTime {
     Date::new(year, 1, 1).unwrap_or(Date::MAX).to_datetime(Time::midnight())
 }
 
-/// What each field may say, seconds first.
+/// Allowed values of each field, seconds first.
 const FIELDS: [(&str, &str); 6] = [
     ("second", "0-59"),
     ("minute", "0-59"),
@@ -302,6 +305,34 @@ const FIELDS: [(&str, &str); 6] = [
     ("month", "1-12 or JAN-DEC"),
     ("day of the week", "0-7 or SUN-SAT, `5#2` for the second friday, `5L` for the last"),
 ];
+
+const NICKNAMES: [&str; 5] = ["@hourly", "@daily", "@weekly", "@monthly", "@yearly"];
+
+fn unknown_nickname(nickname: &str) -> Problem {
+    let likely = match nickname.to_ascii_lowercase().as_str() {
+        "nightly" | "midnight" | "day" | "everyday" => {
+            Some("did you mean `@daily`? it is midnight; `0 3 * * *` is three o'clock")
+        }
+        "hour" | "every_hour" => Some("did you mean `@hourly`?"),
+        "week" | "weekday" | "weekdays" => {
+            Some("did you mean `@weekly`? `0 9 * * 1-5` is nine o'clock on weekdays")
+        }
+        "month" => Some("did you mean `@monthly`?"),
+        "year" | "annual" => Some("did you mean `@yearly`?"),
+        "minutely" | "minute" | "every_minute" => Some("`* * * * *` is every minute"),
+        "reboot" | "startup" => {
+            Some("schedules follow the clock; start a run with `windlass run start` instead")
+        }
+        _ => None,
+    };
+    let nickname = format!("@{nickname}");
+    let nearest = || did_you_mean(&nickname, NICKNAMES);
+    let hint = likely
+        .map(str::to_owned)
+        .or_else(nearest)
+        .unwrap_or_else(|| format!("use one of {}", NICKNAMES.join(", ")));
+    bad_cron(format!("`{nickname}` is not a cron nickname"), Some(&hint))
+}
 
 /// Names the fields that cannot be read, each tried with nothing beside it.
 fn unreadable(expr: &str) -> Problem {

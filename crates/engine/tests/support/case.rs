@@ -1,18 +1,19 @@
 //! The language of the case files.
 
 use serde_json::{Map, Value, json};
+use windlass_engine::counter::Fence;
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::effect::Effect;
 use windlass_engine::event::{Event, Start};
-use windlass_engine::input::{Given, Input, Outcome};
+use windlass_engine::input::{CallOutcome, Given, Input};
 use windlass_engine::money::Bill;
 use windlass_engine::path::NodePath;
 use windlass_engine::retry::{Fault, FaultKind};
-use windlass_engine::run::Shelf;
+use windlass_engine::run::EstimateInputs;
 use windlass_engine::time::Timestamp;
 
-use super::shown::{shown_effect, shown_event, shown_preview};
-use super::world::World;
+use super::shown::{shown_dry_run, shown_effect, shown_event};
+use super::world::TestRun;
 
 /// Plays a case and returns its text with the recorded lines as they are now.
 pub fn play(text: &str) -> Result<String, String> {
@@ -23,7 +24,7 @@ pub fn play(text: &str) -> Result<String, String> {
     let lenient = text.contains("\n= lenient");
     let strictness = if lenient { Strictness::Lenient } else { Strictness::Strict };
     let compiled = compile(&definition, strictness);
-    let mut world = compiled.plan.clone().map(World::of);
+    let mut world = compiled.plan.clone().map(TestRun::of);
     let mut last = Vec::new();
     for line in rest.lines() {
         match line.split_at_checked(2) {
@@ -77,18 +78,18 @@ fn split_head(text: &str) -> (String, String) {
     (head, rest)
 }
 
-/// `TIME [short=a,b] [purse=N] WORD …`
-fn feed(world: &mut World, text: &str) -> Result<Vec<String>, String> {
+/// `TIME [short=a,b] [spend_limit=N] WORD …`
+fn feed(world: &mut TestRun, text: &str) -> Result<Vec<String>, String> {
     let (time, mut rest) = text.split_once(' ').ok_or("an input is `TIME WORD …`")?;
     let mut given = Given::at(Timestamp(time.parse().map_err(|_| format!("bad time `{time}`"))?));
     if let Some(short) = rest.strip_prefix("short=") {
         let (nodes, after) = short.split_once(' ').ok_or("short=NODE,… WORD …")?;
-        given.short = nodes.split(',').map(NodePath::from).collect();
+        given.insufficient_funds = nodes.split(',').map(NodePath::from).collect();
         rest = after;
     }
-    if let Some(purse) = rest.strip_prefix("purse=") {
-        let (purse, after) = purse.split_once(' ').ok_or("purse=N WORD …")?;
-        given.purse = Some(purse.parse().map_err(show)?);
+    if let Some(limit) = rest.strip_prefix("spend_limit=") {
+        let (limit, after) = limit.split_once(' ').ok_or("spend_limit=N WORD …")?;
+        given.spend_limit = Some(limit.parse().map_err(show)?);
         rest = after;
     }
     let input = parse_input(world, rest)?;
@@ -106,9 +107,9 @@ fn feed(world: &mut World, text: &str) -> Result<Vec<String>, String> {
     Ok(lines)
 }
 
-fn parse_input(world: &World, text: &str) -> Result<Input, String> {
+fn parse_input(world: &TestRun, text: &str) -> Result<Input, String> {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
-    let call = |outcome: fn(&str) -> Result<Outcome, String>| -> Result<Input, String> {
+    let call = |outcome: fn(&str) -> Result<CallOutcome, String>| -> Result<Input, String> {
         let (target, rest) = rest.split_once(' ').unwrap_or((rest, ""));
         let (target, worker) = match target.split_once('%') {
             Some((target, worker)) => (target, Some(worker.to_owned())),
@@ -129,16 +130,16 @@ fn parse_input(world: &World, text: &str) -> Result<Input, String> {
             };
             Input::Start(Box::new(start))
         }
-        "done" => call(|rest| Ok(Outcome::Done(value(rest)?.into())))?,
-        "fail" => call(|rest| Ok(Outcome::Failed(fault(rest)?)))?,
-        "fail!" => call(|rest| Ok(Outcome::Failed(fault(rest)?.permanent())))?,
+        "done" => call(|rest| Ok(CallOutcome::Done(value(rest)?.into())))?,
+        "fail" => call(|rest| Ok(CallOutcome::Failed(fault(rest)?)))?,
+        "fail!" => call(|rest| Ok(CallOutcome::Failed(fault(rest)?.permanent())))?,
         "suspend" => call(|rest| {
             let (recheck, memo) = rest.split_once(' ').unwrap_or((rest, ""));
-            Ok(Outcome::Suspended { memo: value(memo)?, recheck_ms: recheck.parse().ok() })
+            Ok(CallOutcome::Suspended { memo: value(memo)?, recheck_ms: recheck.parse().ok() })
         })?,
-        "lost" => call(|_| Ok(Outcome::WorkerLost))?,
-        "server_lost" => call(|_| Ok(Outcome::ServerLost))?,
-        "canceled" => call(|_| Ok(Outcome::Canceled))?,
+        "lost" => call(|_| Ok(CallOutcome::WorkerLost))?,
+        "server_lost" => call(|_| Ok(CallOutcome::ServerLost))?,
+        "canceled" => call(|_| Ok(CallOutcome::Canceled))?,
         "child" => child_ended(world, rest)?,
         "time" => Input::TimePassed,
         "signal" => {
@@ -180,7 +181,7 @@ fn parse_input(world: &World, text: &str) -> Result<Input, String> {
 }
 
 /// `NODE ESTIMATED ACTUAL done|fail|canceled …`, or `-` for a bill without an end.
-fn child_ended(world: &World, text: &str) -> Result<Input, String> {
+fn child_ended(world: &TestRun, text: &str) -> Result<Input, String> {
     let [target, estimated, actual, how] = *text.splitn(4, ' ').collect::<Vec<_>>() else {
         return Err("child NODE ESTIMATED ACTUAL done|fail|canceled|- …".to_owned());
     };
@@ -194,9 +195,9 @@ fn child_ended(world: &World, text: &str) -> Result<Input, String> {
     Ok(Input::ChildEnded { node, fence, outcome: (word != "-").then_some(outcome), bill })
 }
 
-fn current_fence(world: &World, node: &str) -> u64 {
+fn current_fence(world: &TestRun, node: &str) -> Fence {
     let calls = world.run.open_calls(&world.plan);
-    calls.iter().find(|(path, ..)| path.as_str() == node).map_or(0, |(_, fence, _)| *fence)
+    calls.iter().find(|(path, ..)| path.as_str() == node).map_or(Fence::ZERO, |(_, fence, _)| *fence)
 }
 
 fn fault(text: &str) -> Result<Fault, String> {
@@ -243,7 +244,7 @@ fn about_definition(compiled: &windlass_engine::definition::Compiled, claim: &st
     }
 }
 
-/// What the last input led to: `saw TEXT`, `unseen TEXT`, or `silence` for nothing at all.
+/// Expectations about the last input: `saw TEXT`, `unseen TEXT`, or `silence` for no event at all.
 fn about_answer(last: &[String], claim: &str) -> Result<(), String> {
     let (word, rest) = claim.split_once(' ').unwrap_or((claim, ""));
     let found = last.iter().any(|line| line.contains(rest));
@@ -255,7 +256,7 @@ fn about_answer(last: &[String], claim: &str) -> Result<(), String> {
     if holds { Ok(()) } else { Err(format!("the last input led to:\n    {}", last.join("\n    "))) }
 }
 
-fn about_run(world: &World, claim: &str) -> Result<(), String> {
+fn about_run(world: &TestRun, claim: &str) -> Result<(), String> {
     let run = &world.run;
     let state = super::world::picture(run);
     let (word, rest) = claim.split_once(' ').unwrap_or((claim, ""));
@@ -303,12 +304,17 @@ fn about_run(world: &World, claim: &str) -> Result<(), String> {
             });
             if found { Ok(()) } else { Err("nothing of the kind was logged".to_owned()) }
         }
-        "plan" => {
+        "dry-run" => {
             let (input, wanted) =
-                rest.split_once(" => ").ok_or("= plan INPUT => NODE FATE, … | calls | cost")?;
+                rest.split_once(" => ").ok_or("= dry-run INPUT => NODE STATUS, … | calls | cost")?;
             let given = Given::at(run.updated_at);
-            let now = match run.preview(&world.plan, &parse_input(world, input)?, &given, &Shelf::default()) {
-                Ok(preview) => shown_preview(&preview),
+            let now = match run.dry_run(
+                &world.plan,
+                &parse_input(world, input)?,
+                &given,
+                &EstimateInputs::default(),
+            ) {
+                Ok(report) => shown_dry_run(&report),
                 Err(refusal) => format!("refused: {refusal}"),
             };
             if now == wanted { Ok(()) } else { Err(format!("it is {now}")) }
@@ -318,9 +324,9 @@ fn about_run(world: &World, claim: &str) -> Result<(), String> {
     }
 }
 
-/// What was asked of the world: `ledger` all movements, `told` what the parent heard last, `order` fields of the
+/// Expectations about effects: `ledger` all movements, `told` the last message to the parent, `order` fields of the
 /// newest call of a node; and of the last input `stops`, `refused` and `nothing`.
-fn about_effects(world: &World, word: &str, rest: &str) -> Result<(), String> {
+fn about_effects(world: &TestRun, word: &str, rest: &str) -> Result<(), String> {
     let last = world.last.as_ref().ok_or("nothing was asked yet")?;
     let equal = |now: Value, wanted: &str| {
         let wanted = value(wanted)?;

@@ -1,5 +1,5 @@
-//! Choices made from bytes: the same bytes make the same choices, and none left means the plainest one. So what a
-//! test shrinks, or a fuzzer mutates, stays meaningful.
+//! Choices made from bytes: the same bytes make the same choices, and none left means the plainest one. So an input that
+//! a test shrinks, or a fuzzer mutates, stays meaningful.
 
 pub struct Dice<'b> {
     bytes: &'b [u8],

@@ -1,20 +1,21 @@
-//! A random run with an oracle beside it: what must hold after every input, counted from outside.
+//! A random run with an oracle beside it: properties that hold after every input, counted from outside.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use windlass_engine::counter::Fence;
 use windlass_engine::effect::Effect;
 use windlass_engine::event::{Event, Waiting};
-use windlass_engine::input::{Given, Input, Outcome, Refusal};
-use windlass_engine::money::{Bill, Kind, Movement};
+use windlass_engine::input::{CallOutcome, Given, Input, Refusal};
+use windlass_engine::money::{Bill, Movement, MovementKind};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Exec;
 use windlass_engine::run::state::Status;
-use windlass_engine::run::{Fate, Preview, Shelf, Step};
+use windlass_engine::run::{DryRunReport, DryRunStatus, EstimateInputs, RunStep};
 use windlass_engine::time::Timestamp;
 
 use super::dice::Dice;
-use super::world::{World, picture};
+use super::world::{TestRun, picture};
 use super::{moves, random};
 
 /// Inputs that end any run of a random definition: far more than the largest of them has nodes.
@@ -24,20 +25,20 @@ const INPUTS_TO_END: usize = 400;
 const TELL_EVERY: usize = 50;
 
 pub struct Game {
-    pub world: World,
+    pub world: TestRun,
     now: Timestamp,
-    fence: u64,
+    fence: Fence,
     /// Rounds that have ended.
     ended: BTreeSet<u32>,
     round: u32,
     /// When places may go on by themselves.
     due: BTreeMap<NodePath, Timestamp>,
     /// Charges by key: the estimate, and how they were closed.
-    charges: BTreeMap<String, (i64, Option<Kind>)>,
+    charges: BTreeMap<String, (i64, Option<MovementKind>)>,
     estimated: i64,
     actual: i64,
     /// Child runs that have not told their end, by fence.
-    children: BTreeMap<u64, NodePath>,
+    children: BTreeMap<Fence, NodePath>,
 }
 
 /// Plays a whole game from bytes. `Err` says which promise was broken.
@@ -47,9 +48,9 @@ pub fn play(bytes: &[u8]) -> Result<Game, String> {
     let compiled = windlass_engine::definition::compile_value(&definition, Default::default());
     let plan = compiled.plan.ok_or_else(|| format!("{:#?}\n{definition}", compiled.problems))?;
     let mut game = Game {
-        world: World::of(plan),
+        world: TestRun::of(plan),
         now: Timestamp(1_000),
-        fence: 0,
+        fence: Fence(0),
         ended: BTreeSet::new(),
         round: 1,
         due: BTreeMap::new(),
@@ -78,11 +79,11 @@ impl Game {
     fn checked(&mut self, input: &Input, given: &Given) -> Result<(), String> {
         let before = picture(&self.world.run);
         let opens = matches!(input, Input::Retry | Input::Rerun { .. });
-        let preview =
-            opens.then(|| self.world.run.preview(&self.world.plan, input, given, &Shelf::default()));
+        let report =
+            opens.then(|| self.world.run.dry_run(&self.world.plan, input, given, &EstimateInputs::default()));
         match self.world.submit(input, given) {
             Ok(step) => {
-                look_at_preview(preview.as_ref(), &step)?;
+                look_at_dry_run(report.as_ref(), &step)?;
                 self.look_at(&step, input, given)?;
             }
             Err(_) => ensure(picture(&self.world.run) == before, || "a refusal changed the run".to_owned())?,
@@ -103,13 +104,13 @@ impl Game {
             return Ok(());
         }
         let before = picture(&self.world.run);
-        let step: Result<Step, Refusal> = self.world.submit(input, given);
+        let step: Result<RunStep, Refusal> = self.world.submit(input, given);
         let silent = step.as_ref().map_or(true, |step| step.events.is_empty() && step.effects.is_empty());
         ensure(silent, || format!("said twice, happened twice: {step:?}"))?;
         ensure(picture(&self.world.run) == before, || "said twice, changed twice".to_owned())
     }
 
-    fn look_at(&mut self, step: &Step, input: &Input, given: &Given) -> Result<(), String> {
+    fn look_at(&mut self, step: &RunStep, input: &Input, given: &Given) -> Result<(), String> {
         for event in &step.events {
             self.look_at_event(event, input, given)?;
         }
@@ -135,7 +136,7 @@ impl Game {
                 ensure(*fence > self.fence, || format!("fence {fence} comes after {}", self.fence))?;
                 self.fence = *fence;
                 let canceling = self.world.run.status == Status::Canceling;
-                ensure(!canceling, || format!("{node} was granted although the run is being cancelled"))?;
+                ensure(!canceling, || format!("{node} was granted although the run is being canceled"))?;
                 self.on_time(node, given.now)?;
             }
             Event::Done { node, .. } => {
@@ -179,7 +180,7 @@ impl Game {
     }
 
     fn look_at_movement(&mut self, movement: &Movement) -> Result<(), String> {
-        if movement.kind == Kind::Charge {
+        if movement.kind == MovementKind::Charge {
             let new = self.charges.insert(movement.key.clone(), (movement.held, None)).is_none();
             self.estimated += movement.held;
             return ensure(new, || format!("{} was charged twice", movement.key));
@@ -190,7 +191,7 @@ impl Game {
         ensure(closed.is_none(), || format!("{} closes what is closed", movement.key))?;
         ensure(movement.held == -*estimate, || format!("{} gives back another amount", movement.key))?;
         *closed = Some(movement.kind);
-        if movement.kind == Kind::Settle {
+        if movement.kind == MovementKind::Settle {
             self.actual += *estimate - movement.amount;
         }
         Ok(())
@@ -225,8 +226,8 @@ impl Game {
             let now = self.now;
             let orphan = self.children.iter().find(|(fence, _)| !open.iter().any(|(_, f, _)| f == *fence));
             if let Some((&fence, node)) = orphan {
-                // Nobody waits for it any more, but what it cost counts.
-                let (node, outcome) = (node.clone(), Some(Outcome::Canceled));
+                // Its parent no longer waits, but its cost counts.
+                let (node, outcome) = (node.clone(), Some(CallOutcome::Canceled));
                 let bill = Bill { estimated: 3, actual: 1 };
                 self.submit(&Input::ChildEnded { node, fence, outcome, bill }, &Given::at(now))?;
                 continue;
@@ -239,7 +240,7 @@ impl Game {
             } else if run.status == Status::Paused {
                 self.submit(&Input::Resume, &Given::at(now))?;
             } else if let Some((node, fence, exec)) = open.into_iter().next() {
-                let outcome = Outcome::Done(json!({"v": 1, "cost": 2}).into());
+                let outcome = CallOutcome::Done(json!({"v": 1, "cost": 2}).into());
                 if matches!(exec, Exec::Flow { .. }) {
                     let bill = Bill { estimated: 2, actual: 2 };
                     let ended = Input::ChildEnded { node, fence, outcome: Some(outcome), bill };
@@ -280,21 +281,19 @@ impl Game {
     }
 }
 
-/// What was told to be kept or skipped is not entered.
-fn look_at_preview(preview: Option<&Result<Preview, Refusal>>, step: &Step) -> Result<(), String> {
-    let Some(preview) = preview else { return Ok(()) };
-    let preview =
-        preview.as_ref().map_err(|refusal| format!("taken, but its plan was refused: {refusal}"))?;
+/// Nodes that the dry run listed as kept or skipped are not entered.
+fn look_at_dry_run(report: Option<&Result<DryRunReport, Refusal>>, step: &RunStep) -> Result<(), String> {
+    let Some(report) = report else { return Ok(()) };
+    let report =
+        report.as_ref().map_err(|refusal| format!("taken, but its dry run was refused: {refusal}"))?;
     let entered = step.events.iter().filter_map(|event| match event {
         Event::Entered { node, .. } | Event::Granted { node, .. } => Some(node),
         _ => None,
     });
     for node in entered {
-        let left_out = preview
-            .places
-            .iter()
-            .find(|planned| matches!(planned.fate, Fate::Kept | Fate::Skipped) && planned.node.holds(node));
-        ensure(left_out.is_none(), || format!("{node} was entered, though the plan said {left_out:?}"))?;
+        let is_left_out = |status: DryRunStatus| matches!(status, DryRunStatus::Kept | DryRunStatus::Skipped);
+        let left_out = report.nodes.iter().find(|entry| is_left_out(entry.status) && entry.node.holds(node));
+        ensure(left_out.is_none(), || format!("{node} was entered, though the dry run said {left_out:?}"))?;
     }
     Ok(())
 }
@@ -303,7 +302,7 @@ fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String>
     if holds { Ok(()) } else { Err(otherwise()) }
 }
 
-/// Works that somebody was given, found by walking the whole state.
+/// Granted calls, found by walking the whole state.
 fn count_granted(value: &Value) -> usize {
     match value {
         Value::Object(fields) => {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use windlass_engine::event::{OnShort, Start};
-use windlass_engine::input::{Given, Input, Outcome};
+use windlass_engine::counter::Fence;
+use windlass_engine::event::{InsufficientFundsAction, Start};
+use windlass_engine::input::{CallOutcome, Given, Input};
 use windlass_engine::money::Bill;
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Exec;
@@ -12,7 +13,7 @@ use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::time::Timestamp;
 
 use super::dice::Dice;
-use super::world::World;
+use super::world::TestRun;
 
 pub fn start(dice: &mut Dice<'_>) -> Start {
     let items: Vec<Value> = (0..dice.below(4)).map(Value::from).collect();
@@ -23,14 +24,14 @@ pub fn start(dice: &mut Dice<'_>) -> Start {
         manual: dice.once_in(8),
         budget: (account.is_some() && dice.once_in(3)).then_some(12),
         account,
-        on_short_balance: dice.pick(&[OnShort::Fail, OnShort::Wait]),
+        on_short_balance: dice.pick(&[InsufficientFundsAction::Fail, InsufficientFundsAction::Wait]),
         call_timeout_ms: dice.pick(&[0, 700]),
         ..Start::default()
     }
 }
 
-/// Something somebody might send now, and when.
-pub fn any(dice: &mut Dice<'_>, world: &World, now: &mut Timestamp) -> (Input, Given) {
+/// An input that a client might send now, and its time.
+pub fn any(dice: &mut Dice<'_>, world: &TestRun, now: &mut Timestamp) -> (Input, Given) {
     *now = now.after(dice.pick(&[0, 0, 1, 15, 120, 1_000, 40_000]));
     let mut given = Given::at(*now);
     let input = match dice.below(16) {
@@ -50,52 +51,53 @@ pub fn any(dice: &mut Dice<'_>, world: &World, now: &mut Timestamp) -> (Input, G
         _ => rerun(dice, world),
     };
     if dice.once_in(6) {
-        // Whatever is about to be charged, the account cannot bear it.
-        given.short = places(world);
-        given.short.extend(world.run.open_calls(&world.plan).into_iter().map(|(path, ..)| path));
+        // The account cannot bear any of the next charges.
+        given.insufficient_funds = places(world);
+        given.insufficient_funds.extend(world.run.open_calls(&world.plan).into_iter().map(|(path, ..)| path));
     }
     (input, given)
 }
 
-fn call_ended(dice: &mut Dice<'_>, world: &World) -> Input {
+fn call_ended(dice: &mut Dice<'_>, world: &TestRun) -> Input {
     let open = world.run.open_calls(&world.plan);
     let (node, fence) = match open.get(dice.below(open.len())) {
         Some((node, fence, Exec::Flow { .. })) => return child_ended(dice, node.clone(), *fence),
         Some((node, fence, _)) => (node.clone(), *fence),
-        None => (place(dice, world), 1),
+        None => (place(dice, world), Fence(1)),
     };
-    let fence = if dice.once_in(8) { fence.saturating_sub(1) } else { fence };
+    let fence = if dice.once_in(8) { Fence(fence.0.saturating_sub(1)) } else { fence };
     let worker = dice.pick(&[None, Some("w1".to_owned())]);
     Input::CallEnded { node, fence, outcome: outcome(dice), worker }
 }
 
-fn child_ended(dice: &mut Dice<'_>, node: NodePath, fence: u64) -> Input {
+fn child_ended(dice: &mut Dice<'_>, node: NodePath, fence: Fence) -> Input {
     let outcome = match dice.below(4) {
-        0 => Outcome::Failed(Fault::new(FaultKind::Error, "no")),
-        1 => Outcome::Canceled,
-        _ => Outcome::Done(Arc::new(json!({"v": 1}))),
+        0 => CallOutcome::Failed(Fault::new(FaultKind::Error, "no")),
+        1 => CallOutcome::Canceled,
+        _ => CallOutcome::Done(Arc::new(json!({"v": 1}))),
     };
     let actual = i64::try_from(dice.below(3)).unwrap_or_default();
     Input::ChildEnded { node, fence, outcome: Some(outcome), bill: Bill { estimated: 2, actual } }
 }
 
-fn outcome(dice: &mut Dice<'_>) -> Outcome {
+fn outcome(dice: &mut Dice<'_>) -> CallOutcome {
     let kinds = [FaultKind::Error, FaultKind::Transport, FaultKind::Timeout, FaultKind::NoWorker];
     match dice.below(12) {
-        0..=4 => Outcome::Done(Arc::new(dice.pick(&[
+        0..=4 => CallOutcome::Done(Arc::new(dice.pick(&[
             json!({"v": 1, "cost": 3}),
             json!({"action": "again"}),
             json!(5),
             json!({"action": "yes", "urls": ["u"]}),
         ]))),
-        5 | 6 => Outcome::Failed(Fault::new(dice.pick(&kinds), "no")),
-        7 => Outcome::Failed(Fault::new(FaultKind::Error, "never").permanent()),
-        8 => {
-            Outcome::Suspended { memo: json!({"job": 1}), recheck_ms: dice.pick(&[None, Some(0), Some(300)]) }
-        }
-        9 => Outcome::Canceled,
-        10 => Outcome::WorkerLost,
-        _ => Outcome::ServerLost,
+        5 | 6 => CallOutcome::Failed(Fault::new(dice.pick(&kinds), "no")),
+        7 => CallOutcome::Failed(Fault::new(FaultKind::Error, "never").permanent()),
+        8 => CallOutcome::Suspended {
+            memo: json!({"job": 1}),
+            recheck_ms: dice.pick(&[None, Some(0), Some(300)]),
+        },
+        9 => CallOutcome::Canceled,
+        10 => CallOutcome::WorkerLost,
+        _ => CallOutcome::ServerLost,
     }
 }
 
@@ -105,13 +107,13 @@ fn signal(dice: &mut Dice<'_>) -> Input {
     Input::Signal { id, key, value: dice.pick(&[json!(true), json!(2), json!("")]), by: None }
 }
 
-fn rerun(dice: &mut Dice<'_>, world: &World) -> Input {
+fn rerun(dice: &mut Dice<'_>, world: &TestRun) -> Input {
     let shared = Map::from_iter([("k0".to_owned(), json!(1))]);
     Input::Rerun { from: place(dice, world), shared: dice.pick(&[None, Some(shared)]) }
 }
 
 /// Places that were ever named in the journal.
-fn places(world: &World) -> std::collections::BTreeSet<NodePath> {
+fn places(world: &TestRun) -> std::collections::BTreeSet<NodePath> {
     let named = world.journal.iter().filter_map(|(_, event)| match serde_json::to_value(event) {
         Ok(Value::Object(fields)) => fields.get("node")?.as_str().map(NodePath::from),
         _ => None,
@@ -119,7 +121,7 @@ fn places(world: &World) -> std::collections::BTreeSet<NodePath> {
     named.collect()
 }
 
-fn place(dice: &mut Dice<'_>, world: &World) -> NodePath {
+fn place(dice: &mut Dice<'_>, world: &TestRun) -> NodePath {
     let all: Vec<NodePath> = places(world).into_iter().collect();
     match all.get(dice.below(all.len() + 1)) {
         Some(path) => path.clone(),

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use windlass_engine::counter::Fence;
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::effect::Effect;
 use windlass_engine::event::{Event, Start};
 use windlass_engine::id::RunId;
-use windlass_engine::input::{Given, Input, Outcome};
+use windlass_engine::input::{CallOutcome, Given, Input};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Plan;
 use windlass_engine::run::Run;
@@ -102,7 +103,7 @@ pub fn foreach_flows() -> Value {
     }}})
 }
 
-/// One flow per item that asks somebody, writes, and then waits for a signal.
+/// One flow per item that calls a service, writes, and then waits for a signal.
 pub fn foreach_waits() -> Value {
     json!({"start": "f", "edges": [], "nodes": {"f": {
         "kind": "foreach", "parallel_mode": "concurrent", "prep": {"input_key": "$params.items"},
@@ -125,7 +126,7 @@ pub fn run_id() -> RunId {
 pub struct Play {
     pub run: Run,
     pub journal: Vec<(Timestamp, Event)>,
-    orders: VecDeque<(NodePath, u64)>,
+    orders: VecDeque<(NodePath, Fence)>,
     answer: Arc<Value>,
 }
 
@@ -155,7 +156,7 @@ impl Play {
     /// Answers every call that was made and those that follow.
     pub fn answer_all(&mut self, plan: &Plan) {
         while let Some((node, fence)) = self.orders.pop_front() {
-            let outcome = Outcome::Done(self.answer.clone());
+            let outcome = CallOutcome::Done(self.answer.clone());
             self.feed(plan, &Input::CallEnded { node, fence, outcome, worker: None });
         }
     }

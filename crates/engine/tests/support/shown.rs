@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_engine::effect::Effect;
 use windlass_engine::event::Event;
 use windlass_engine::money::Bill;
-use windlass_engine::run::{Expense, Planned, Preview};
+use windlass_engine::run::{CostEstimate, DryRunEntry, DryRunReport};
 
 /// `name node field=value …`, from the stored form.
 pub(super) fn shown_event(event: &Event) -> String {
@@ -52,14 +52,14 @@ pub(super) fn shown_effect(effect: &Effect) -> String {
 }
 
 /// `a runs, f/* may_run*3 | calls 1-4 | cost 5-20+1`, where the last number counts prices that are not known.
-pub(super) fn shown_preview(preview: &Preview) -> String {
-    let place = |planned: &Planned| {
-        let times = planned.times.map(|n| format!("*{n}")).unwrap_or_default();
-        format!("{} {}{times}", planned.node, planned.fate.word())
+pub(super) fn shown_dry_run(report: &DryRunReport) -> String {
+    let place = |entry: &DryRunEntry| {
+        let times = entry.times.map(|n| format!("*{n}")).unwrap_or_default();
+        format!("{} {}{times}", entry.node, entry.status.word())
     };
-    let places: Vec<String> = preview.places.iter().map(place).collect();
-    let Expense { estimated, at_most, n_unknown } = preview.cost;
-    let (n, possible) = (preview.n_calls, preview.n_calls_possible);
-    let left = preview.budget_left.map(|left| format!(" | left {left}")).unwrap_or_default();
+    let places: Vec<String> = report.nodes.iter().map(place).collect();
+    let CostEstimate { estimated, at_most, n_unknown } = report.cost;
+    let (n, possible) = (report.n_calls, report.n_calls_possible);
+    let left = report.budget_left.map(|left| format!(" | left {left}")).unwrap_or_default();
     format!("{} | calls {n}-{possible} | cost {estimated}-{at_most}+{n_unknown}{left}", places.join(", "))
 }

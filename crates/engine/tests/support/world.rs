@@ -4,29 +4,30 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
+use windlass_engine::counter::Fence;
 use windlass_engine::effect::Effect;
 use windlass_engine::event::Event;
 use windlass_engine::id::RunId;
 use windlass_engine::input::{Given, Input, Refusal};
 use windlass_engine::plan::Plan;
-use windlass_engine::run::{Run, Step};
+use windlass_engine::run::{Run, RunStep};
 use windlass_engine::time::Timestamp;
 
-pub struct World {
+pub struct TestRun {
     pub plan: Arc<Plan>,
     pub run: Run,
     pub journal: Vec<(Timestamp, Event)>,
     pub effects: Vec<Effect>,
-    /// What came of the last input.
-    pub last: Option<Result<Step, Refusal>>,
+    /// The result of the last input.
+    pub last: Option<Result<RunStep, Refusal>>,
 }
 
-impl World {
-    pub fn of(plan: Arc<Plan>) -> World {
-        World { plan, run: Run::new(run_id()), journal: Vec::new(), effects: Vec::new(), last: None }
+impl TestRun {
+    pub fn of(plan: Arc<Plan>) -> TestRun {
+        TestRun { plan, run: Run::new(run_id()), journal: Vec::new(), effects: Vec::new(), last: None }
     }
 
-    pub fn submit(&mut self, input: &Input, given: &Given) -> Result<Step, Refusal> {
+    pub fn submit(&mut self, input: &Input, given: &Given) -> Result<RunStep, Refusal> {
         let step = self.run.submit(&self.plan, input, given)?;
         self.journal.extend(step.events.iter().map(|event| (given.now, event.clone())));
         self.effects.extend(step.effects.iter().cloned());
@@ -64,13 +65,13 @@ impl World {
         self.check_promises()
     }
 
-    /// What holds for every run at every moment.
+    /// Properties of every run at every moment.
     fn check_promises(&self) -> Result<(), String> {
         let run = &self.run;
         if !run.status.is_ended() && run.why(&self.plan).is_empty() {
             return Err("the run is open and waits for nothing".to_owned());
         }
-        let (mut fence, mut keys) = (0, BTreeSet::new());
+        let (mut fence, mut keys) = (Fence::ZERO, BTreeSet::new());
         let (mut n_charges, mut n_closed) = (0, 0);
         for effect in &self.effects {
             match effect {

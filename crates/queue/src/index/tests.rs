@@ -1,4 +1,4 @@
-//! The index against a list that is searched from front to back, with limits so small that everything overflows.
+//! The index compared with a list that is searched from front to back, with limits so small that everything overflows.
 
 mod limits;
 mod servers;
@@ -9,34 +9,35 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use uuid::Uuid;
+use windlass_engine::counter::Revision;
 use windlass_engine::id::{JobId, RunId};
-use windlass_engine::job::{Job, JobInput, JobSpec, Outcome};
+use windlass_engine::job::{Job, JobInput, JobOutcome, JobSpec};
 use windlass_engine::share::Share;
 use windlass_engine::time::Timestamp;
 use windlass_store::job::{JobRow, ReadyPlace};
 
 use super::*;
-use crate::list::List;
+use crate::ready_list::ReadyList;
 
-const LIMITS: Limits =
-    Limits { rows: 6, bytes: 1 << 20, fill_rows: 4, take_bytes: 1 << 20, timers: 9, waiters: 9 };
+const LIMITS: DispatchLimits =
+    DispatchLimits { rows: 6, bytes: 1 << 20, read_rows: 4, take_bytes: 1 << 20, timers: 9, waiters: 9 };
 
 fn row(id: u128, queue: &str, service: &str, priority: i32, now: i64) -> JobRow {
     let spec = JobSpec { priority, ..JobSpec::new(service, queue) };
     let (job, _) = Job::create(JobId::new(Uuid::from_u128(id)), spec, Timestamp(now)).unwrap();
-    JobRow { rev: 1, job, origin: Default::default() }
+    JobRow { rev: Revision(1), job, origin: Default::default() }
 }
 
-/// The job of a run, as its queue and its service are named.
+/// The job of a run.
 fn run_row(id: u128, queue: &str, service: &str, priority: i32, now: i64) -> JobRow {
     let mut row = row(id, queue, service, priority, now);
     Arc::make_mut(&mut row.job.spec).run = Some(RunId::new(Uuid::from_u128(id)));
     row
 }
 
-fn query(queues: &[&str], services: &[&str]) -> Query {
+fn query(queues: &[&str], services: &[&str]) -> ClaimQuery {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    Query { queues: owned(queues), services: owned(services) }
+    ClaimQuery { queues: owned(queues), services: owned(services) }
 }
 
 fn moved(row: &JobRow, input: JobInput, now: Timestamp) -> JobRow {
@@ -44,50 +45,50 @@ fn moved(row: &JobRow, input: JobInput, now: Timestamp) -> JobRow {
     for event in row.job.decide(input, now).unwrap() {
         job.apply(&event, now);
     }
-    JobRow { rev: row.rev + 1, job, origin: row.origin.clone() }
+    JobRow { rev: row.rev.next(), job, origin: row.origin.clone() }
 }
 
-impl Index {
+impl JobIndex {
     /// Whether the counts and the lists agree with the rows.
     fn is_consistent(&self) -> bool {
-        let count = |place| self.rows.values().filter(|slot| slot.place == place).count();
-        let is_listed = |slot: &Slot| {
-            let spec = &slot.row.job.spec;
-            let has = |list: Option<&List>| {
-                list.is_some_and(|list| list.keys().any(|key| key == Key::of(&slot.row)))
+        let count = |place| self.rows.values().filter(|indexed| indexed.placement == place).count();
+        let is_listed = |indexed: &IndexedJob| {
+            let spec = &indexed.row.job.spec;
+            let has = |list: Option<&ReadyList>| {
+                list.is_some_and(|list| list.keys().any(|key| key == ReadyKey::of(&indexed.row)))
             };
-            let is_ready = slot.place == Place::Ready;
+            let is_ready = indexed.placement == JobPlacement::Ready;
             let by_service =
-                is_ready && !self.paused.contains(&spec.queue) && !self.gates.contains_key(&spec.queue);
+                is_ready && !self.paused.contains(&spec.queue) && !self.limiters.contains_key(&spec.queue);
             has(self.queues.named(&spec.queue)) == is_ready
                 && has(self.services.named(&spec.name)) == by_service
         };
         let mut n_runs_ready = BTreeMap::new();
-        for slot in self.rows.values().filter(|slot| slot.place == Place::Ready) {
-            if slot.row.job.spec.run.is_some() {
-                *n_runs_ready.entry(slot.row.job.spec.priority).or_default() += 1;
+        for indexed in self.rows.values().filter(|indexed| indexed.placement == JobPlacement::Ready) {
+            if indexed.row.job.spec.run.is_some() {
+                *n_runs_ready.entry(indexed.row.job.spec.priority).or_default() += 1;
             }
         }
         let n_listed: usize = self.queues.all().map(|(_, list)| list.len()).sum();
-        count(Place::Ready) == self.ready.n
-            && count(Place::Held) == self.held.n
-            && count(Place::Taken) == self.n_taken
+        count(JobPlacement::Ready) == self.ready.n
+            && count(JobPlacement::Held) == self.held.n
+            && count(JobPlacement::Taken) == self.n_taken
             && n_listed == self.ready.n
             && n_runs_ready == self.n_runs_ready
             && self.rows.values().all(is_listed)
-            && (self.n_filling > 0 || self.gone.is_empty())
+            && (self.n_reads_open > 0 || self.tombstones.is_empty())
     }
 }
 
-/// A store that is one list, and the index over it.
-struct World {
+/// A store as one list, and the index over it.
+struct IndexTest {
     stored: BTreeMap<JobId, JobRow>,
-    index: Index,
+    index: JobIndex,
     taken: Vec<Arc<JobRow>>,
     running: Vec<JobId>,
-    /// A reading of the store that has not been told yet.
-    reading: Vec<(Want, Vec<JobRow>)>,
-    /// Whose turn it is, by list: of a queue, or of a service.
+    /// A read of the store whose result has not been passed on yet.
+    reading: Vec<(PlannedRead, Vec<JobRow>)>,
+    /// The fair shares by list: of a queue (`true`) or of a service.
     shares: HashMap<(bool, String), Share<i32>>,
     n_made: u128,
     now: i64,
@@ -96,15 +97,15 @@ struct World {
 const QUEUES: [&str; 3] = ["a", "b", "c"];
 const SERVICES: [&str; 2] = ["s", "t"];
 
-impl World {
-    /// A world that begins with so many jobs which nobody told of, for somebody who is alone or not.
+impl IndexTest {
+    /// A test with jobs that the index was not told of, for a server that is alone or not.
     fn new(n_before: u128, is_alone: bool) -> Self {
         let stored = (1..=n_before).map(|id| row(id, "a", "t", 0, 0)).map(|row| (row.id(), row)).collect();
-        let mut index = Index::new(LIMITS, is_alone);
+        let mut index = JobIndex::new(LIMITS, is_alone);
         if is_alone && n_before > 0 {
-            index.doubt_queues(&["a".to_owned()]);
+            index.invalidate_queues(&["a".to_owned()]);
         }
-        World {
+        IndexTest {
             stored,
             index,
             taken: Vec::new(),
@@ -116,8 +117,8 @@ impl World {
         }
     }
 
-    /// What a store would answer, in order.
-    fn ready(&self, query: &Query) -> Vec<&JobRow> {
+    /// The ready jobs of the store, in order.
+    fn ready(&self, query: &ClaimQuery) -> Vec<&JobRow> {
         let is_ready = |row: &&JobRow| {
             let spec = &row.job.spec;
             matches!(row.job.state, State::Queued { .. })
@@ -125,7 +126,7 @@ impl World {
                 && !self.index.paused.contains(&spec.queue)
         };
         let mut rows: Vec<&JobRow> = self.stored.values().filter(is_ready).collect();
-        rows.sort_by_key(|row| Key::of(row));
+        rows.sort_by_key(|row| ReadyKey::of(row));
         rows
     }
 
@@ -138,17 +139,17 @@ impl World {
         }
     }
 
-    fn begin_reading(&mut self, query: &Query, max: usize) {
+    fn begin_limited_read(&mut self, query: &ClaimQuery, max: usize) {
         if self.reading.is_empty() {
-            for want in self.index.begin_filling(query, max) {
-                let (query, from, limit, is_class) = match &want {
-                    Want::Lists { query, from, limit, .. } => (query, *from, limit, false),
-                    Want::Class { query, from, limit, .. } => (query, Some(*from), limit, true),
-                    Want::View(_) | Want::Held(_) => panic!("nothing has limits"),
+            for read in self.index.begin_read(query, max) {
+                let (query, from, limit, is_class) = match &read {
+                    PlannedRead::Lists { query, from, limit, .. } => (query, *from, limit, false),
+                    PlannedRead::Class { query, from, limit, .. } => (query, Some(*from), limit, true),
+                    PlannedRead::LimitedList(_) | PlannedRead::Held(_) => panic!("nothing has limits"),
                 };
                 let ready = self.ready(query).into_iter();
                 let is_before = |row: &&JobRow| {
-                    let place = Key::of(row).place();
+                    let place = ReadyKey::of(row).position();
                     from.is_some_and(|from| {
                         let order = |at: ReadyPlace| (Reverse(at.priority), at.due_at, at.id);
                         order(place) < order(from)
@@ -157,26 +158,26 @@ impl World {
                 let is_wanted = |row: &&JobRow| row.job.spec.run.is_some() || !is_class;
                 let wanted = ready.skip_while(is_before).filter(is_wanted);
                 let rows = wanted.take(*limit).cloned().collect();
-                self.reading.push((want, rows));
+                self.reading.push((read, rows));
             }
         }
     }
 
-    fn end_reading(&mut self) {
-        for (want, rows) in std::mem::take(&mut self.reading) {
-            match want {
-                Want::Lists { query, limit, begun, .. } => {
-                    self.index.filled(&query, begun, None, Some((rows, limit)));
+    fn close_read(&mut self) {
+        for (read, rows) in std::mem::take(&mut self.reading) {
+            match read {
+                PlannedRead::Lists { query, limit, begun, .. } => {
+                    self.index.add_list_rows(&query, begun, None, Some((rows, limit)));
                 }
-                Want::Class { limit, .. } => self.index.filled_class(Some((rows, limit))),
-                Want::View(_) | Want::Held(_) => panic!("nothing has limits"),
+                PlannedRead::Class { limit, .. } => self.index.add_class_rows(Some((rows, limit))),
+                PlannedRead::LimitedList(_) | PlannedRead::Held(_) => panic!("nothing has limits"),
             }
         }
     }
 
-    /// What a search of the store would hand out next: the first of all, or, where the turn is kept, of a lower class
-    /// of runs, unless a plain job is before that one. The first of all, and the list whose turn it is, as well.
-    fn next<'a>(&self, query: &Query, ready: &[&'a JobRow]) -> Option<(&'a JobRow, Turn<'a>)> {
+    /// The job that a search of the store would dispatch next, with the turn that it takes: the first of all or, if the
+    /// turn is reserved, the first of a lower class of runs or a plain job before that one.
+    fn next<'a>(&self, query: &ClaimQuery, ready: &[&'a JobRow]) -> Option<(&'a JobRow, ExpectedTurn<'a>)> {
         let top = *ready.first()?;
         let spec = &top.job.spec;
         let by_queue = query.queues.contains(&spec.queue);
@@ -184,28 +185,29 @@ impl World {
         let share = self.shares.get(&list).copied().unwrap_or_default();
         let lower = |below: i32| {
             let runs = ready.iter().filter(|row| row.job.spec.run.is_some() && row.job.spec.priority < below);
-            runs.min_by_key(|row| Key::of(row)).copied()
+            runs.min_by_key(|row| ReadyKey::of(row)).copied()
         };
         let is_kept = spec.run.is_some() && share.is_kept();
         let kept = is_kept.then(|| share.below(spec.priority).into_iter().find_map(lower)).flatten();
         let plain = ready.iter().find(|row| row.job.spec.run.is_none()).copied();
-        let kept = kept.map(|lower| plain.into_iter().chain([lower]).min_by_key(|row| Key::of(row)).unwrap());
-        Some((kept.unwrap_or(top), Turn { top, list, is_kept }))
+        let kept =
+            kept.map(|lower| plain.into_iter().chain([lower]).min_by_key(|row| ReadyKey::of(row)).unwrap());
+        Some((kept.unwrap_or(top), ExpectedTurn { top, list, is_kept }))
     }
 
-    /// Checks a job that was handed out, and counts it.
-    fn check(&mut self, query: &Query, row: &Arc<JobRow>, is_known: bool) {
+    /// Checks a dispatched job and counts it.
+    fn check(&mut self, query: &ClaimQuery, row: &Arc<JobRow>, is_known: bool) {
         let taken: Vec<JobId> = self.taken.iter().map(|row| row.id()).collect();
         let ready =
             self.ready(query).into_iter().filter(|row| !taken.contains(&row.id())).collect::<Vec<_>>();
-        let (expected, Turn { top, list, is_kept }) = self.next(query, &ready).unwrap();
+        let (expected, ExpectedTurn { top, list, is_kept }) = self.next(query, &ready).unwrap();
         let (given, urgent) = (&row.job.spec, &top.job.spec);
-        // Of a lower class that is behind more than is known, another one may be known than the first.
+        // A lower class behind the known range may have a known job later than its first.
         let is_lower = given.run.is_some() && given.priority < urgent.priority && is_kept;
-        let is_alike = |other: &JobSpec| {
+        let is_comparable = |other: &JobSpec| {
             (&other.queue, &other.name, other.run) == (&given.queue, &given.name, given.run)
         };
-        let first = ready.iter().find(|row| is_alike(&row.job.spec)).map(|row| row.id());
+        let first = ready.iter().find(|row| is_comparable(&row.job.spec)).map(|row| row.id());
         let is_plain = is_kept && given.run.is_none() && Some(row.id()) == first;
         let may_be = !is_known && (is_lower || is_plain || row.id() == top.id());
         assert!(row.id() == expected.id() || may_be, "{row:?} instead of {expected:?}");
@@ -218,11 +220,11 @@ impl World {
         self.taken.push(row.clone());
     }
 
-    /// Takes as a claim does, and checks that it got what it should of what there is.
-    fn take(&mut self, query: &Query, max: usize) {
-        self.end_reading();
-        self.begin_reading(query, max);
-        self.end_reading();
+    /// Takes jobs as a claim does, and checks each of them.
+    fn take(&mut self, query: &ClaimQuery, max: usize) {
+        self.close_read();
+        self.begin_limited_read(query, max);
+        self.close_read();
         let taken: Vec<JobId> = self.taken.iter().map(|row| row.id()).collect();
         let free = |row: &&JobRow| !taken.contains(&row.id());
         let expected: Vec<JobId> = self.ready(query).into_iter().filter(free).map(JobRow::id).collect();
@@ -233,58 +235,59 @@ impl World {
         rows.iter().for_each(|row| self.check(query, row, is_known));
     }
 
-    fn step(&mut self, step: &Step) {
+    fn step(&mut self, step: &IndexStep) {
         self.now += 1;
         let now = Timestamp(self.now);
         match *step {
-            Step::Make { queue, service, priority, is_run } => {
+            IndexStep::Make { queue, service, priority, is_run } => {
                 self.n_made += 1;
                 let make = if is_run { run_row } else { row };
                 self.write(make(self.n_made, QUEUES[queue], SERVICES[service], priority, self.now));
             }
-            Step::Take { queues, services, max } => {
+            IndexStep::Take { queues, services, max } => {
                 let named = |names: &[&str], bits: u8| -> Vec<String> {
                     let chosen = names.iter().enumerate().filter(|(at, _)| bits & (1 << at) != 0);
                     chosen.map(|(_, name)| (*name).to_owned()).collect()
                 };
-                let query = Query { queues: named(&QUEUES, queues), services: named(&SERVICES, services) };
+                let query =
+                    ClaimQuery { queues: named(&QUEUES, queues), services: named(&SERVICES, services) };
                 self.take(&query, max);
             }
-            Step::Read { queue } => self.begin_reading(&query(&[QUEUES[queue]], &SERVICES), 3),
-            Step::PutBack => self.index.put_back(&std::mem::take(&mut self.taken)),
-            Step::Claim => {
+            IndexStep::Read { queue } => self.begin_limited_read(&query(&[QUEUES[queue]], &SERVICES), 3),
+            IndexStep::PutBack => self.index.put_back(&std::mem::take(&mut self.taken)),
+            IndexStep::Claim => {
                 for row in std::mem::take(&mut self.taken) {
                     let claim = JobInput::Claim { worker: "w".to_owned(), lease_ms: 0 };
                     self.running.push(row.id());
                     self.write(moved(&row, claim, now));
                 }
             }
-            Step::Finish { done } => {
+            IndexStep::Finish { done } => {
                 let Some(id) = self.running.pop() else { return };
                 let row = self.stored[&id].clone();
                 let input = if done {
-                    JobInput::Finish { fence: row.job.fence, outcome: Outcome::Done { result: 1.into() } }
+                    JobInput::Finish { fence: row.job.fence, outcome: JobOutcome::Done { result: 1.into() } }
                 } else {
                     JobInput::Release { fence: row.job.fence }
                 };
                 self.write(moved(&row, input, now));
             }
-            Step::Pause { queue, is_paused } => self.index.pause(QUEUES[queue], is_paused),
-            Step::Doubt => self.index.doubt(),
+            IndexStep::Pause { queue, is_paused } => self.index.pause(QUEUES[queue], is_paused),
+            IndexStep::Invalidate => self.index.invalidate(),
         }
         assert!(self.index.is_consistent(), "after {step:?}");
     }
 }
 
-/// Whose turn it would be.
-struct Turn<'a> {
+/// The turn that a dispatched job takes.
+struct ExpectedTurn<'a> {
     top: &'a JobRow,
     list: (bool, String),
     is_kept: bool,
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum IndexStep {
     Make { queue: usize, service: usize, priority: i32, is_run: bool },
     Take { queues: u8, services: u8, max: usize },
     Read { queue: usize },
@@ -292,32 +295,32 @@ enum Step {
     Claim,
     Finish { done: bool },
     Pause { queue: usize, is_paused: bool },
-    Doubt,
+    Invalidate,
 }
 
-fn steps() -> impl Strategy<Value = Step> {
+fn steps() -> impl Strategy<Value = IndexStep> {
     let make = (0..3usize, 0..2usize, -2..3i32, any::<bool>());
     prop_oneof![
-        6 => make.prop_map(|(queue, service, priority, is_run)| Step::Make { queue, service, priority, is_run }),
-        4 => (0..8u8, 0..4u8, 1..4usize).prop_map(|(queues, services, max)| Step::Take { queues, services, max }),
-        1 => (0..3usize).prop_map(|queue| Step::Read { queue }),
-        1 => Just(Step::PutBack),
-        2 => Just(Step::Claim),
-        3 => any::<bool>().prop_map(|done| Step::Finish { done }),
-        1 => (0..3usize, any::<bool>()).prop_map(|(queue, is_paused)| Step::Pause { queue, is_paused }),
-        1 => Just(Step::Doubt),
+        6 => make.prop_map(|(queue, service, priority, is_run)| IndexStep::Make { queue, service, priority, is_run }),
+        4 => (0..8u8, 0..4u8, 1..4usize).prop_map(|(queues, services, max)| IndexStep::Take { queues, services, max }),
+        1 => (0..3usize).prop_map(|queue| IndexStep::Read { queue }),
+        1 => Just(IndexStep::PutBack),
+        2 => Just(IndexStep::Claim),
+        3 => any::<bool>().prop_map(|done| IndexStep::Finish { done }),
+        1 => (0..3usize, any::<bool>()).prop_map(|(queue, is_paused)| IndexStep::Pause { queue, is_paused }),
+        1 => Just(IndexStep::Invalidate),
     ]
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
     #[test]
-    fn it_hands_out_what_a_search_of_the_store_would(
+    fn it_dispatches_the_jobs_that_a_search_of_the_store_would(
         steps in proptest::collection::vec(steps(), 1..120), n_before in 0..20u128, is_alone in any::<bool>()
     ) {
-        let mut world = World::new(n_before, is_alone);
+        let mut test = IndexTest::new(n_before, is_alone);
         for step in &steps {
-            world.step(step);
+            test.step(step);
         }
     }
 }

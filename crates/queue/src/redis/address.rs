@@ -1,4 +1,4 @@
-//! Where Redis is: a host or a socket, a database, and what stands before all keys.
+//! Address of a Redis server: host or socket, database, and key prefix.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,26 +7,26 @@ use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion}
 
 use super::RedisError;
 
-const WRITE: &str =
+const ADDRESS_FORMS: &str =
     "write redis://host:6379, redis://user:password@host:6379/database or redis+unix:///path/of/socket";
-/// Bytes that can stand before all keys.
+/// Bytes of a key prefix.
 const PREFIX_MAX: usize = 200;
 
-/// Where Redis is, without what is secret.
+/// The address without secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct RedisAddress {
     place: String,
     database: i64,
     prefix: Arc<str>,
 }
 
-impl Address {
+impl RedisAddress {
     pub(super) fn prefix(&self) -> Arc<str> {
         self.prefix.clone()
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for RedisAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "redis://{}", self.place)?;
         if self.database != 0 {
@@ -39,10 +39,10 @@ impl fmt::Display for Address {
     }
 }
 
-/// Reads an address. What it says may be secret, and is not repeated.
-pub(super) fn read(text: &str) -> Result<(Address, ConnectionInfo), RedisError> {
+/// Parses an address. Errors do not repeat it, because it may contain a password.
+pub(super) fn read(text: &str) -> Result<(RedisAddress, ConnectionInfo), RedisError> {
     let Some(mut url) = redis::parse_redis_url(text) else {
-        return Err(RedisError::new(format!("the address is not one of Redis: {WRITE}")));
+        return Err(RedisError::new(format!("the address is not one of Redis: {ADDRESS_FORMS}")));
     };
     match url.scheme() {
         "redis" | "redis+unix" => {}
@@ -52,7 +52,7 @@ pub(super) fn read(text: &str) -> Result<(Address, ConnectionInfo), RedisError> 
                  network or a tunnel",
             ));
         }
-        _ => return Err(RedisError::new(format!("the address is not one of Redis: {WRITE}"))),
+        _ => return Err(RedisError::new(format!("the address is not one of Redis: {ADDRESS_FORMS}"))),
     }
     let is_socket = url.scheme() == "redis+unix";
     let (mut prefix, mut kept) = (String::new(), Vec::new());
@@ -77,15 +77,15 @@ pub(super) fn read(text: &str) -> Result<(Address, ConnectionInfo), RedisError> 
     if !kept.is_empty() {
         url.query_pairs_mut().extend_pairs(kept);
     }
-    let info = url
-        .into_connection_info()
-        .map_err(|error| RedisError::new(format!("the address is not one of Redis ({error}): {WRITE}")))?;
+    let info = url.into_connection_info().map_err(|error| {
+        RedisError::new(format!("the address is not one of Redis ({error}): {ADDRESS_FORMS}"))
+    })?;
     let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
     let place = match info.addr() {
         ConnectionAddr::Tcp(host, port) => format!("{host}:{port}"),
         other => other.to_string(),
     };
-    let address = Address { place, database: settings.db(), prefix: prefix.into() };
+    let address = RedisAddress { place, database: settings.db(), prefix: prefix.into() };
     Ok((address, info.set_redis_settings(settings)))
 }
 
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_shown_without_what_is_secret() {
+    fn an_address_is_shown_without_secrets() {
         assert_eq!(shown("redis://cache.example"), "redis://cache.example:6379");
         assert_eq!(shown("redis://me:secret@cache.example:7000/3"), "redis://cache.example:7000/3");
         assert_eq!(shown("redis://h?prefix=a:"), "redis://h:6379?prefix=a:");
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_with_one_that_is() {
+    fn an_invalid_address_is_refused_with_a_valid_example() {
         for text in
             ["redis.example", "http://h", "redis://", "redis://h/x", "", "redis+unix://", "redis://0.0.0.0"]
         {

@@ -1,6 +1,6 @@
--- Puts jobs of runs of a lower class into their list, in the order given and in place of what is there, if the store has
--- more than the lists: so the class gets the turns that are kept for it.
--- ARGV: prefix, the queue, the priority, turns until the store is to be asked again, and the ids.
+-- Replaces the list of a lower class of runs by these jobs, in order, if the store has more jobs than the lists: so the
+-- class gets its fair share.
+-- ARGV: prefix, queue, priority, turns until the next read of the store, and the ids.
 local queue, priority, more = ARGV[2], ARGV[3], left(ARGV[2])
 if not more or tonumber(priority) >= more then
   return 0

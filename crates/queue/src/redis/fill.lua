@@ -1,6 +1,6 @@
--- Puts jobs of a queue into its lists, in the order given.
--- ARGV: prefix, how many a list holds at most, the queue, whether what is there goes first, the priority from which on
--- the store has more ('' = it has not), and priority and id of each job.
+-- Appends jobs of a queue to its lists, in order.
+-- ARGV: prefix, limit of a list, queue, whether the lists are cleared first, the priority from which downwards the
+-- store has more jobs ('' = it has none), and priority and id of each job.
 local most, queue, is_first, more = tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 local priorities = of(queue, 'priorities')
 if is_first == '1' then

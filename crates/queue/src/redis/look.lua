@@ -1,5 +1,5 @@
--- How many jobs there are for whoever pops now. ARGV: prefix, the time, and the queues.
--- Answers: whether Redis still has what it was given, and for each queue how many; -1 = only the store has some.
+-- Counts the jobs that can be popped now. ARGV: prefix, time, and the queues.
+-- Returns whether Redis still has its contents, and the count of each queue; -1 = only the store has jobs.
 local answer = { redis.call('EXISTS', prefix .. 'windlass:epoch') }
 for at = 3, #ARGV do
   local queue, more = ARGV[at], left(ARGV[at])

@@ -1,12 +1,12 @@
--- Takes jobs out of lists: those that are due by now, higher priorities first, then the queues in the order given. Of
--- jobs of runs, some leave their turn to others.
--- ARGV: prefix, how many a list holds at most, how many are wanted, the time, one turn in how many is kept for lower
--- classes, turns until the store is asked for more of these, and the queues.
--- Answers: whether Redis still has what it was given; queue, priority and id of each job; the queues of which the
--- store has more that comes before what is left here; and those of which it may have more of lower classes.
+-- Removes due jobs from the lists: higher priorities first, then the queues in the given order. Jobs of runs leave some
+-- turns to lower classes.
+-- ARGV: prefix, limit of a list, wanted jobs, time, one turn in how many is reserved for lower classes, turns until the
+-- next read of these from the store, and the queues.
+-- Returns whether Redis still has its contents; queue, priority and id of each job; the queues of which the store has
+-- jobs before the remaining ones; and the queues of which it may have more jobs of lower classes.
 local most, wanted, now = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local share, ask_every, queues_at = tonumber(ARGV[5]), tonumber(ARGV[6]), 7
--- Jobs that are due are moved so many at a time, and priorities looked at: whoever comes next goes on.
+-- Due jobs that one pop moves, and priorities that it examines; the next pop continues.
 local few = 128
 local levels, more, runs, moved, has_runs = {}, {}, {}, {}, false
 local epoch, is_filled = prefix .. 'windlass:epoch', false
@@ -20,7 +20,7 @@ for at = queues_at, #ARGV do
       moved[queue] = moved[queue] + 1
     end
   end
-  -- One call: calls are the most of what a pop costs.
+  -- One call: the number of calls dominates the cost of a pop.
   local known = redis.call('MGET', of(queue, 'more'), epoch)
   more[queue], is_filled = tonumber(known[1] or ''), known[2]
   runs[queue] = call('HGETALL', of(queue, 'runs'))
@@ -68,7 +68,7 @@ for _, level in ipairs(levels) do
   else
     give(level, call('LPOP', level.key, wanted) or {})
   end
-  -- Whoever wants more than there is finds that it is the end of a list: nobody asks for it before.
+  -- A pop that wants more jobs than there are finds the end of a list; it is not asked for before.
   if wanted > 0 and not thin[level.queue] then
     call('ZREM', of(level.queue, 'priorities'), level.priority)
   end
@@ -80,7 +80,7 @@ for at = queues_at, #ARGV do
   if has_runs then
     say_of_runs(queue)
   end
-  -- Nobody else was told of what was moved just now.
+  -- The jobs that were moved just now have not been announced.
   tell(queue, moved[queue])
   moved[queue] = 0
   if more[queue] and (wanted > 0 or thin[queue]) then

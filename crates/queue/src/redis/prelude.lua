@@ -1,9 +1,9 @@
 local prefix = ARGV[1]
 
--- How far from an end of a list a job is looked for: what is further in is passed over when it is popped.
+-- How far from the ends of a list a job is searched for; an entry further in is passed over when it is popped.
 local near = 256
 
--- What a key holds that it should not hold is of no use to anybody: it goes, and the store has what is true.
+-- A key with a value of the wrong type is deleted; the store has the truth.
 local function call(command, key, ...)
   local answer = redis.pcall(command, key, ...)
   if type(answer) == 'table' and answer.err then
@@ -31,12 +31,12 @@ local function list(queue, priority)
   return of(queue, 'ready:' .. priority)
 end
 
--- The priority from which on downwards the store has jobs that no list has, if it has any.
+-- The priority from which downwards the store has more jobs than the lists, if it has any.
 local function left(queue)
   return tonumber(call('GET', of(queue, 'more')) or '')
 end
 
--- The id of a job of a run is written without hyphens: so a list says which of its jobs give turns to lower classes.
+-- The id of a job of a run has no hyphens, so a list shows which of its jobs leave turns to lower classes.
 local function is_run(id)
   return #id == 32
 end
@@ -47,15 +47,15 @@ local function count(queue, priority, id, by)
   end
 end
 
--- Puts a job into its list, at this end.
+-- Adds a job to its list, at this end.
 local function put(queue, priority, id, at)
   call(at, list(queue, priority), id)
   call('ZADD', of(queue, 'priorities'), priority, priority)
   count(queue, priority, id, 1)
 end
 
--- Puts a job at the end of its list, unless those before it are only in the store; whether it can be popped in its
--- order. Of a run and behind those, it is there for the turns that are kept for lower classes: a few are enough.
+-- Appends a job to its list, unless jobs before it are only in the store. Returns whether it can be popped in order. A
+-- job of a run behind those is kept for the fair share of its class: a few are enough.
 local function push(queue, priority, id, most)
   local more, n = left(queue), call('LLEN', list(queue, priority))
   if more and tonumber(priority) <= more then

@@ -1,19 +1,19 @@
--- Turns that jobs of runs leave to those of lower classes, so that none of them starves: `engine::share`, for all servers
--- together. Who is of a run stands in the ids. `queue:{name}:runs` says how many of each list are, and of the turns of
--- the queue: how many there were `since` a lower class had one, which class that was `last`, and after how many the
--- store is asked for what is `unread` of lower classes. It may be lost, or wrong: then some turns are somebody else's.
+-- Fair share of lower classes of runs, so that none of them starves: the rule of `engine::share` for all servers
+-- together. The ids show which jobs are of runs. `queue:{name}:runs` has the number of such jobs in each list, and of
+-- the turns of the queue: how many there were `since` a lower class had one, which class that was `last`, and after how
+-- many the `unread` lower classes are read from the store. If it is lost or wrong, some turns go to another class.
 --
--- What is given: lists in the order in which they are popped; what the store has more of; what is said of the runs of
--- each queue; one turn in how many is kept; turns until a queue is `low`; and what gives ids of a list to whoever pops.
+-- Arguments: the lists in the order in which they are popped; the queues of which the store has more jobs; the hash of
+-- each queue; one turn in how many is reserved; turns until a queue is `low`; and a function that adds a popped id.
 local levels, more, runs, share, ask_every, low, give = ...
 
--- How far into a list somebody is looked for who gets a turn, and about how many are looked at in all lists together:
--- nobody else has Redis meanwhile.
+-- How far into a list a job for a reserved turn is searched, and about how many entries are examined in all lists
+-- together: the script blocks Redis.
 local far, looks = 4096, 16384
--- Of each queue, what is to be said, and whether it has fewer lists now.
+-- For each queue, the changes of its hash, and whether it has fewer lists now.
 local news, is_less = {}, {}
 
--- Numbers as they are said; nonsense is not.
+-- Parses a number; invalid text counts as absent.
 local function read(said)
   local of_runs = {}
   for at = 1, #said, 2 do
@@ -29,7 +29,7 @@ for queue, said in pairs(runs) do
   runs[queue] = read(said)
 end
 
--- Says what is new, and nothing of lists that were not looked at; nothing at all where no list is left.
+-- Writes the changed fields, none for lists that were not examined, and nothing if no list is left.
 local function say_of_runs(queue)
   local key, set, gone = of(queue, 'runs'), {}, {}
   if is_less[queue] and call('ZCARD', of(queue, 'priorities')) == 0 then
@@ -67,13 +67,13 @@ local function set_n_runs(level, n)
   note(level.queue, level.priority, n > 0 and n or nil)
 end
 
--- Whether the store has jobs that come before those of this list.
+-- Whether the store has jobs before those of this list.
 local function is_behind(level)
   return more[level.queue] and level.n < more[level.queue]
 end
 
--- The first job of a list that is of a run, or that is none; `nil` = there is none, or it is too far. How many are
--- before it is `level[of_run]`, and these are not looked at again: a claim of many has many turns, and nothing is added
+-- The first job of a run in a list, or the first plain job; `nil` = there is none, or it is too far. The number of jobs
+-- before it is `level[of_run]`, and these are not examined again: a large claim has many turns, and no job is added
 -- meanwhile.
 local function first(level, of_run)
   local from, n = level[of_run] or 0, 1
@@ -90,7 +90,7 @@ local function first(level, of_run)
     from = from + #ids
     level[of_run] = from
     if #ids < n then
-      -- All were looked at: from now on it is known.
+      -- All entries were examined, so the count is known from now on.
       set_n_runs(level, of_run and 0 or from)
       return nil
     end
@@ -99,11 +99,11 @@ local function first(level, of_run)
   return nil
 end
 
--- Before which of `levels` there is no run below a priority, and before which there is no plain job that is near.
+-- The index in `levels` before which there is no run below a priority, and the one before which no plain job is near.
 local no_run_before, no_plain_before = {}, 1
 
--- Where in `levels` the first job of a run below a priority is, and which. Behind very many plain jobs, which come
--- before it, it is not looked for.
+-- The index in `levels` of the first job of a run below a priority, and the job. It is not searched behind very many
+-- plain jobs, which come before it.
 local function run_below(priority)
   for at = no_run_before[priority] or 1, #levels do
     local level = levels[at]
@@ -118,7 +118,7 @@ local function run_below(priority)
   no_run_before[priority] = #levels + 1
 end
 
--- The first plain job that comes before the first of a run in that one of `levels`, and its list.
+-- The first plain job before the first job of a run in that one of `levels`, and its list.
 local function plain_before(run_at)
   for at = no_plain_before, run_at - 1 do
     local level = levels[at]
@@ -136,7 +136,7 @@ local function plain_before(run_at)
   end
 end
 
--- Who gets a turn that is kept, if somebody wants it: one of a lower class, or a plain job that is before that one.
+-- The job for a reserved turn, if there is one: of a lower class, or a plain job before that one.
 local function heir(top)
   note(top.queue, 'since', 0)
   local last = runs[top.queue].last or top.n
@@ -158,7 +158,7 @@ local function heir(top)
   return levels[at], id
 end
 
--- Takes one out of a list, which is the first of its kind there.
+-- Removes one job from a list, the first of its kind there.
 local function take_first(level, id)
   call('LREM', level.key, 1, id)
   give(level, { id })
@@ -172,7 +172,7 @@ local function take_first(level, id)
   end
 end
 
--- Jobs of runs had so many turns in their order.
+-- Records so many turns of jobs of runs in their order.
 local function had_turns(level, n)
   local queue = level.queue
   set_n_runs(level, n_runs(level) - n)
@@ -187,7 +187,7 @@ local function had_turns(level, n)
   end
 end
 
--- Takes so many from the head of a list; `false` = these were all.
+-- Removes so many jobs from the head of a list; `false` = the list is empty then.
 local function take_head(level, n)
   local ids, n_of_runs = call('LPOP', level.key, n) or {}, 0
   give(level, ids)
@@ -209,7 +209,7 @@ local function take_head(level, n)
   return true
 end
 
--- Takes those that are next in a list, so many at most and up to the next turn that is kept; `false` = these were all.
+-- Removes the next jobs of a list, at most so many and up to the next reserved turn; `false` = the list is empty then.
 local function take_next(level, wanted)
   local n = wanted
   if n_runs(level) > 0 and not level.is_alone then

@@ -1,4 +1,4 @@
-//! The scripts, against a real server.
+//! The scripts against a real server.
 
 mod cost;
 mod share;
@@ -7,38 +7,39 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 use uuid::Uuid;
+use windlass_engine::counter::Fence;
 use windlass_engine::id::JobId;
-use windlass_engine::job::{Job, JobInput, JobSpec, Outcome};
+use windlass_engine::job::{Job, JobInput, JobOutcome, JobSpec};
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::time::Timestamp;
 
-use super::fixture::Server;
+use super::test_server::RedisTestServer;
 use super::*;
 
 fn job_id(n: u128) -> JobId {
     JobId::new(Uuid::from_u128(n))
 }
 
-fn spot(queue: &str, priority: i32, n: u128) -> Spot {
-    Spot { queue: queue.to_owned(), priority, job: job_id(n), is_run: false }
+fn entry(queue: &str, priority: i32, n: u128) -> ReadyEntry {
+    ReadyEntry { queue: queue.to_owned(), priority, job: job_id(n), is_run: false }
 }
 
-fn ready(queue: &str, priority: i32, n: u128) -> Move {
-    Move::Ready { at: spot(queue, priority, n), ended: None, has_waited: false, was_dead: false }
+fn ready(queue: &str, priority: i32, n: u128) -> RedisUpdate {
+    RedisUpdate::Ready { at: entry(queue, priority, n), ended: None, has_waited: false, was_dead: false }
 }
 
 fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-async fn connect(server: &Server) -> Link {
+async fn connect(server: &RedisTestServer) -> RedisConnection {
     Redis::at(&server.address()).unwrap().connect(|_| ()).await.unwrap()
 }
 
-/// The numbers of what is popped.
-async fn pop(link: &Link, queues: &[&str], max: usize) -> Vec<u128> {
-    let popped = link.pop(&names(queues), max, Timestamp(1_000)).await.unwrap();
-    popped.spots.iter().map(|spot| spot.job.uuid().as_u128()).collect()
+/// The numbers of popped jobs.
+async fn pop(connection: &RedisConnection, queues: &[&str], max: usize) -> Vec<u128> {
+    let popped = connection.pop(&names(queues), max, Timestamp(1_000)).await.unwrap();
+    popped.entries.iter().map(|entry| entry.job.uuid().as_u128()).collect()
 }
 
 fn shown(n: u128) -> String {
@@ -46,58 +47,62 @@ fn shown(n: u128) -> String {
 }
 
 #[tokio::test]
-async fn higher_priorities_come_first_and_then_who_came_first() {
-    let server = Server::start(&[]);
-    let link = connect(&server).await;
+async fn higher_priorities_come_first_and_then_earlier_jobs() {
+    let server = RedisTestServer::start(&[]);
+    let connection = connect(&server).await;
     let all = [("a", 0, 1), ("a", 5, 2), ("a", 0, 3), ("b", 5, 4), ("b", -1, 5), ("a", -10, 6), ("b", 0, 7)];
-    let moves: Vec<Move> = all.iter().map(|(queue, priority, n)| ready(queue, *priority, *n)).collect();
-    link.apply(&moves).await.unwrap();
+    let updates: Vec<RedisUpdate> =
+        all.iter().map(|(queue, priority, n)| ready(queue, *priority, *n)).collect();
+    connection.apply(&updates).await.unwrap();
     assert_eq!(server.lines(&["LRANGE", "queue:a:ready", "0", "-1"]), [shown(1), shown(3)]);
     assert_eq!(server.lines(&["LRANGE", "queue:a:ready:5", "0", "-1"]), [shown(2)]);
-    assert_eq!(pop(&link, &["b", "a"], 2).await, [4, 2]);
-    assert_eq!(pop(&link, &["a", "b"], 2).await, [1, 3]);
-    assert_eq!(pop(&link, &["a", "b"], 9).await, [7, 5, 6]);
-    assert_eq!(pop(&link, &["a", "b"], 9).await, [] as [u128; 0]);
+    assert_eq!(pop(&connection, &["b", "a"], 2).await, [4, 2]);
+    assert_eq!(pop(&connection, &["a", "b"], 2).await, [1, 3]);
+    assert_eq!(pop(&connection, &["a", "b"], 9).await, [7, 5, 6]);
+    assert_eq!(pop(&connection, &["a", "b"], 9).await, [] as [u128; 0]);
     assert_eq!(server.lines(&["KEYS", "queue:*"]), [] as [&str; 0]);
-    // What was taken in vain is the first again.
-    link.apply(&[ready("a", 0, 8), Move::Back(spot("a", 0, 9))]).await.unwrap();
-    assert_eq!(pop(&link, &["a"], 9).await, [9, 8]);
+    // A job that goes back after a failed claim is the first again.
+    connection.apply(&[ready("a", 0, 8), RedisUpdate::Back(entry("a", 0, 9))]).await.unwrap();
+    assert_eq!(pop(&connection, &["a"], 9).await, [9, 8]);
 }
 
 #[tokio::test]
-async fn what_is_due_is_moved_by_whoever_pops() {
-    let server = Server::start(&[]);
-    let link = connect(&server).await;
+async fn a_pop_moves_due_jobs() {
+    let server = RedisTestServer::start(&[]);
+    let connection = connect(&server).await;
     let later = |queue: &str, priority, n, due| {
-        let (at, due) = (spot(queue, priority, n), Timestamp(due));
-        Move::Delayed { at, ended: None, due, was_dead: false }
+        let (at, due) = (entry(queue, priority, n), Timestamp(due));
+        RedisUpdate::Delayed { at, ended: None, due, was_dead: false }
     };
-    link.apply(&[later("q", 0, 1, 900), later("q", 7, 2, 1_000), later("q", 9, 3, 1_001)]).await.unwrap();
+    connection
+        .apply(&[later("q", 0, 1, 900), later("q", 7, 2, 1_000), later("q", 9, 3, 1_001)])
+        .await
+        .unwrap();
     let delayed = server.lines(&["ZRANGE", "queue:q:delayed", "0", "-1", "WITHSCORES"]);
     assert_eq!(delayed[..2], [shown(1), "900".to_owned()]);
-    assert_eq!(pop(&link, &["q"], 1).await, [2]);
+    assert_eq!(pop(&connection, &["q"], 1).await, [2]);
     assert_eq!(server.lines(&["LRANGE", "queue:q:ready", "0", "-1"]), [shown(1)]);
-    // Whoever writes that the wait is over finds that it was moved already, or moves it.
+    // The update after a delay finds that a pop has moved the job already, or moves it.
     let waited = |priority, n| {
-        let at = spot("q", priority, n);
-        Move::Ready { at, ended: None, has_waited: true, was_dead: false }
+        let at = entry("q", priority, n);
+        RedisUpdate::Ready { at, ended: None, has_waited: true, was_dead: false }
     };
-    link.apply(&[waited(0, 1), waited(9, 3)]).await.unwrap();
-    assert_eq!(pop(&link, &["q"], 9).await, [3, 1]);
+    connection.apply(&[waited(0, 1), waited(9, 3)]).await.unwrap();
+    assert_eq!(pop(&connection, &["q"], 9).await, [3, 1]);
     assert_eq!(server.lines(&["KEYS", "queue:*"]), [] as [&str; 0]);
 }
 
 #[tokio::test]
-async fn of_two_who_pop_none_gets_what_the_other_got() {
-    let server = Server::start(&[]);
+async fn two_concurrent_pops_never_get_the_same_job() {
+    let server = RedisTestServer::start(&[]);
     let (one, other) = (connect(&server).await, connect(&server).await);
-    let moves: Vec<Move> = (0..2_000).map(|n| ready("q", (n % 3) as i32, n)).collect();
-    one.apply(&moves).await.unwrap();
-    let take = |link: Link| {
+    let updates: Vec<RedisUpdate> = (0..2_000).map(|n| ready("q", (n % 3) as i32, n)).collect();
+    one.apply(&updates).await.unwrap();
+    let take = |connection: RedisConnection| {
         tokio::spawn(async move {
             let mut all = Vec::new();
             loop {
-                let some = pop(&link, &["q"], 7).await;
+                let some = pop(&connection, &["q"], 7).await;
                 if some.is_empty() {
                     return all;
                 }
@@ -115,9 +120,9 @@ async fn of_two_who_pop_none_gets_what_the_other_got() {
 }
 
 #[tokio::test]
-async fn nonsense_of_any_kind_is_passed_over() {
-    let server = Server::start(&[]);
-    let link = connect(&server).await;
+async fn invalid_contents_are_passed_over() {
+    let server = RedisTestServer::start(&[]);
+    let connection = connect(&server).await;
     for words in [
         &["RPUSH", "queue:q:ready", "nonsense", "", "\u{1}", "{\"task_run_id\":1}"][..],
         &["ZADD", "queue:q:priorities", "0", "0", "3", "x", "4", "999999999999999999999"],
@@ -133,93 +138,96 @@ async fn nonsense_of_any_kind_is_passed_over() {
     ] {
         assert!(server.cli(words).is_some());
     }
-    let dead = Move::Dead { at: spot("text", 0, 5), ended: None };
-    link.apply(&[ready("q", 0, 1), ready("text", 0, 2), dead]).await.unwrap();
-    let popped = link.pop(&names(&["q", "text"]), 100, Timestamp(1_000)).await.unwrap();
-    let mut spots = popped.spots;
-    spots.sort_by_key(|spot| spot.job);
-    assert_eq!(spots, [spot("q", 0, 1), spot("text", 0, 2)]);
-    assert_eq!(popped.n_nonsense, 8);
+    let dead = RedisUpdate::Dead { at: entry("text", 0, 5), ended: None };
+    connection.apply(&[ready("q", 0, 1), ready("text", 0, 2), dead]).await.unwrap();
+    let popped = connection.pop(&names(&["q", "text"]), 100, Timestamp(1_000)).await.unwrap();
+    let mut entries = popped.entries;
+    entries.sort_by_key(|entry| entry.job);
+    assert_eq!(entries, [entry("q", 0, 1), entry("text", 0, 2)]);
+    assert_eq!(popped.n_invalid, 8);
     assert_eq!(server.lines(&["LRANGE", "queue:text:dlq", "0", "-1"]), [shown(5)]);
-    assert_eq!(link.look(&names(&["q", "text"]), Timestamp(1_000)).await.unwrap().ready, [Some(0), Some(0)]);
+    assert_eq!(
+        connection.count_ready(&names(&["q", "text"]), Timestamp(1_000)).await.unwrap().ready,
+        [Some(0), Some(0)]
+    );
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_asked_of_the_store_before_what_comes_after_it() {
-    let server = Server::start(&[]);
-    let link = connect(&server).await;
-    let place = |priority, n| spot("q", priority, n);
-    link.apply(&[ready("q", 0, 99), ready("q", 8, 98)]).await.unwrap();
-    // The store has more of priority 2.
-    link.fill("q", &[place(5, 1), place(2, 2)], true, None).await.unwrap();
-    link.fill("q", &[place(2, 3)], false, Some(2)).await.unwrap();
-    link.apply(&[ready("q", 2, 10), ready("q", 1, 11), ready("q", 3, 12)]).await.unwrap();
-    let popped = link.pop(&names(&["q"]), 3, Timestamp(0)).await.unwrap();
-    let ids: Vec<u128> = popped.spots.iter().map(|spot| spot.job.uuid().as_u128()).collect();
-    assert_eq!((ids, popped.thin), (vec![1, 12, 2], vec![]));
-    let popped = link.pop(&names(&["q"]), 3, Timestamp(0)).await.unwrap();
-    assert_eq!((popped.spots, popped.thin), (vec![spot("q", 2, 3)], names(&["q"])));
-    assert_eq!(link.look(&names(&["q"]), Timestamp(0)).await.unwrap().ready, [None]);
-    link.fill("q", &[place(2, 10), place(1, 11)], true, None).await.unwrap();
-    assert_eq!(pop(&link, &["q"], 9).await, [10, 11]);
+async fn jobs_that_do_not_fit_are_read_from_the_store_before_later_ones() {
+    let server = RedisTestServer::start(&[]);
+    let connection = connect(&server).await;
+    let place = |priority, n| entry("q", priority, n);
+    connection.apply(&[ready("q", 0, 99), ready("q", 8, 98)]).await.unwrap();
+    // The store has more jobs of priority 2.
+    connection.fill("q", &[place(5, 1), place(2, 2)], true, None).await.unwrap();
+    connection.fill("q", &[place(2, 3)], false, Some(2)).await.unwrap();
+    connection.apply(&[ready("q", 2, 10), ready("q", 1, 11), ready("q", 3, 12)]).await.unwrap();
+    let popped = connection.pop(&names(&["q"]), 3, Timestamp(0)).await.unwrap();
+    let ids: Vec<u128> = popped.entries.iter().map(|entry| entry.job.uuid().as_u128()).collect();
+    assert_eq!((ids, popped.incomplete), (vec![1, 12, 2], vec![]));
+    let popped = connection.pop(&names(&["q"]), 3, Timestamp(0)).await.unwrap();
+    assert_eq!((popped.entries, popped.incomplete), (vec![entry("q", 2, 3)], names(&["q"])));
+    assert_eq!(connection.count_ready(&names(&["q"]), Timestamp(0)).await.unwrap().ready, [None]);
+    connection.fill("q", &[place(2, 10), place(1, 11)], true, None).await.unwrap();
+    assert_eq!(pop(&connection, &["q"], 9).await, [10, 11]);
 }
 
 #[tokio::test]
-async fn lists_that_others_emptied_hide_nobody() {
-    let server = Server::start(&[]);
-    let link = connect(&server).await;
-    // As many as are looked at.
-    let gone: Vec<Spot> = (1..=128).map(|n| spot("q", n, n.unsigned_abs().into())).collect();
-    link.fill("q", &gone, false, None).await.unwrap();
-    let ended: Vec<Move> = gone.into_iter().map(|at| Move::Ended { at, ended: None }).collect();
-    link.apply(&[ended, vec![ready("q", 0, 500)]].concat()).await.unwrap();
-    assert_eq!([pop(&link, &["q"], 1).await, pop(&link, &["q"], 1).await], [vec![], vec![500]]);
+async fn empty_lists_hide_no_jobs() {
+    let server = RedisTestServer::start(&[]);
+    let connection = connect(&server).await;
+    // As many lists as one pop examines.
+    let gone: Vec<ReadyEntry> = (1..=128).map(|n| entry("q", n, n.unsigned_abs().into())).collect();
+    connection.fill("q", &gone, false, None).await.unwrap();
+    let ended: Vec<RedisUpdate> = gone.into_iter().map(|at| RedisUpdate::Ended { at, ended: None }).collect();
+    connection.apply(&[ended, vec![ready("q", 0, 500)]].concat()).await.unwrap();
+    assert_eq!([pop(&connection, &["q"], 1).await, pop(&connection, &["q"], 1).await], [vec![], vec![500]]);
 }
 
 #[tokio::test]
-async fn whoever_waits_hears_of_what_comes_and_of_the_end() {
-    let mut server = Server::start(&[]);
-    let heard: Arc<(Mutex<Vec<Heard>>, Notify)> = Arc::default();
+async fn a_connection_reports_new_jobs_and_its_end() {
+    let mut server = RedisTestServer::start(&[]);
+    let heard: Arc<(Mutex<Vec<RedisEvent>>, Notify)> = Arc::default();
     let told = heard.clone();
     let tell = move |what| {
         told.0.lock().unwrap().push(what);
         told.1.notify_one();
     };
     let listening = Redis::at(&server.address()).unwrap().connect(tell).await.unwrap();
-    let link = connect(&server).await;
-    link.apply(&[ready("a:b", 0, 1), ready("a:b", 3, 2)]).await.unwrap();
-    let until = async |expected: Heard| {
+    let connection = connect(&server).await;
+    connection.apply(&[ready("a:b", 0, 1), ready("a:b", 3, 2)]).await.unwrap();
+    let until = async |expected: RedisEvent| {
         while !heard.0.lock().unwrap().contains(&expected) {
             heard.1.notified().await;
         }
     };
-    until(Heard::Ready { queue: "a:b".to_owned(), n: 2 }).await;
+    until(RedisEvent::Ready { queue: "a:b".to_owned(), n: 2 }).await;
     server.kill();
-    until(Heard::Gone).await;
-    assert!(listening.apply(&[]).await.is_err() && link.look(&[], Timestamp(0)).await.is_err());
+    until(RedisEvent::Gone).await;
+    assert!(listening.apply(&[]).await.is_err() && connection.count_ready(&[], Timestamp(0)).await.is_err());
 }
 
 #[tokio::test]
-async fn everything_is_lost_until_somebody_has_filled_it() {
-    let server = Server::start(&[]);
-    let (link, other) = (connect(&server).await, connect(&server).await);
-    assert!(link.pop(&names(&["q"]), 1, Timestamp(0)).await.unwrap().is_lost);
-    assert!(link.begin_filling("one").await.unwrap() && !other.begin_filling("other").await.unwrap());
-    link.end_filling(Some(Timestamp(7))).await.unwrap();
-    assert!(!link.pop(&names(&["q"]), 1, Timestamp(0)).await.unwrap().is_lost);
+async fn redis_counts_as_lost_until_it_is_filled() {
+    let server = RedisTestServer::start(&[]);
+    let (connection, other) = (connect(&server).await, connect(&server).await);
+    assert!(connection.pop(&names(&["q"]), 1, Timestamp(0)).await.unwrap().is_lost);
+    assert!(connection.begin_fill("one").await.unwrap() && !other.begin_fill("other").await.unwrap());
+    connection.end_fill(Some(Timestamp(7))).await.unwrap();
+    assert!(!connection.pop(&names(&["q"]), 1, Timestamp(0)).await.unwrap().is_lost);
     assert_eq!(other.filled_at().await.unwrap(), Some(Timestamp(7)));
-    assert!(other.begin_filling("other").await.unwrap());
-    other.end_filling(None).await.unwrap();
+    assert!(other.begin_fill("other").await.unwrap());
+    other.end_fill(None).await.unwrap();
     server.cli(&["FLUSHALL"]).unwrap();
     assert_eq!(other.filled_at().await.unwrap(), None);
-    assert!(link.look(&[], Timestamp(0)).await.unwrap().is_lost);
+    assert!(connection.count_ready(&[], Timestamp(0)).await.unwrap().is_lost);
 }
 
-/// A job, and where Redis has it, through all that can become of it.
+/// The keys of a job through its whole life.
 #[tokio::test]
-async fn a_job_is_where_it_is_shown() {
-    let server = Server::start(&[]);
-    let link = connect(&server).await;
+async fn the_keys_of_a_job_follow_its_state() {
+    let server = RedisTestServer::start(&[]);
+    let connection = connect(&server).await;
     let at = Timestamp;
     let spec = JobSpec { max_retries: 2, priority: 4, run_at: Some(at(10)), ..JobSpec::new("s", "q") };
     let (mut job, _) = Job::create(job_id(1), spec, at(0)).unwrap();
@@ -227,14 +235,17 @@ async fn a_job_is_where_it_is_shown() {
         for event in input.map(|input| job.decide(input, at(now)).unwrap()).into_iter().flatten() {
             job.apply(&event, at(now));
         }
-        link.apply(&[Move::of(job, at(now))]).await.unwrap();
+        connection.apply(&[RedisUpdate::of(job, at(now))]).await.unwrap();
         let keys: std::collections::BTreeSet<String> = server.lines(&["KEYS", "*"]).into_iter().collect();
         keys.into_iter().filter(|key| !key.ends_with(":priorities")).collect::<Vec<_>>()
     };
     let claim = |worker: &str| Some(JobInput::Claim { worker: worker.to_owned(), lease_ms: 60_000 });
-    let failed = |fence| {
+    let failed = |fence: u64| {
         let fault = Fault::new(FaultKind::Error, "no");
-        Some(JobInput::Finish { fence, outcome: Outcome::Failed { fault, retry_after_ms: None } })
+        Some(JobInput::Finish {
+            fence: Fence(fence),
+            outcome: JobOutcome::Failed { fault, retry_after_ms: None },
+        })
     };
     let lease = |number: u32| format!("lease:{}", windlass_engine::job::attempt_id(job_id(1), number));
     assert_eq!(go(&mut job, None, 0).await, ["queue:q:delayed"]);
@@ -249,14 +260,17 @@ async fn a_job_is_where_it_is_shown() {
     let replay = JobInput::Replay { replay_id: "r".to_owned(), priority: Some(0), patch: None, due: None };
     assert_eq!(go(&mut job, Some(replay), 70).await, ["queue:q:ready"]);
     assert_eq!(go(&mut job, Some(JobInput::Cancel), 80).await, [] as [&str; 0]);
-    link.apply(&[Move::Beat { worker: "w1".to_owned(), at: at(5), ms: 15_000 }]).await.unwrap();
+    connection
+        .apply(&[RedisUpdate::Heartbeat { worker: "w1".to_owned(), at: at(5), ms: 15_000 }])
+        .await
+        .unwrap();
     let left: i64 = server.cli(&["PTTL", "worker:w1:heartbeat"]).unwrap().parse().unwrap();
     assert!((1..=15_000).contains(&left), "{left}");
 }
 
 #[tokio::test]
 async fn two_deployments_share_one_redis_by_prefix_or_by_database() {
-    let server = Server::start(&[]);
+    let server = RedisTestServer::start(&[]);
     let at = |address: String| async move { Redis::at(&address).unwrap().connect(|_| ()).await.unwrap() };
     let plain = connect(&server).await;
     let prefixed = at(format!("{}?prefix=two:", server.address())).await;
@@ -269,24 +283,24 @@ async fn two_deployments_share_one_redis_by_prefix_or_by_database() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_redis_is_said_with_the_remedy() {
+async fn an_error_names_the_problem_and_the_remedy() {
     async fn trouble(address: &str) -> String {
         Redis::at(address).unwrap().connect(|_| ()).await.err().unwrap().to_string()
     }
-    let secret = Server::start(&["--requirepass", "right"]);
+    let secret = RedisTestServer::start(&["--requirepass", "right"]);
     let told = trouble(&secret.address()).await;
     assert!(told.contains("password") && told.contains("redis://user:password@"), "{told}");
     let told = trouble(&format!("{}?pass=wrong", secret.address())).await;
     assert!(told.contains("password") && !told.contains("wrong:"), "{told}");
     assert!(Redis::at(&format!("{}?pass=right", secret.address())).unwrap().connect(|_| ()).await.is_ok());
-    let mut gone = Server::start(&[]);
+    let mut gone = RedisTestServer::start(&[]);
     gone.kill();
     let told = trouble(&gone.address()).await;
     assert!(told.contains("cannot reach") && told.contains("--queue"), "{told}");
-    let replica = Server::start(&["--replicaof", "127.0.0.1 1"]);
+    let replica = RedisTestServer::start(&["--replicaof", "127.0.0.1 1"]);
     let told = trouble(&replica.address()).await;
     assert!(told.contains("name the primary"), "{told}");
-    // Something else listens there, and answers in its own way, or never.
+    // Another kind of server answers in its own protocol, or never.
     let web = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("redis://{}", web.local_addr().unwrap());
     let answers = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Whether calls wait for money that is there.
+//! Checks of waiting calls: no call waits for money that its account or budget has.
 
 use std::collections::BTreeSet;
 
@@ -7,82 +7,87 @@ use windlass_engine::input::Input;
 use windlass_store::StoreError;
 use windlass_store::outbox::Party;
 
-use super::{FINDINGS, Finding};
-use crate::mailbox::Letter;
-use crate::run::RunView;
-use crate::{Runtime, RuntimeError};
+use super::{DoctorFinding, FINDINGS_MAX};
+use crate::RuntimeError;
+use crate::doctor::Doctor;
+use crate::part::RuntimePart;
+use crate::runs::RunView;
+use crate::runs::mailbox::Envelope;
 
-/// A run whose calls could go when it was looked at.
-pub(super) struct Stuck {
+/// A run with calls that could continue when it was examined.
+pub(super) struct StuckRun {
     pub(super) run: RunId,
-    /// Of its journal.
+    /// The length of its journal.
     pub(super) len: u64,
 }
 
-/// What calls wait for that is there.
-pub(super) enum There {
+/// Money that calls wait for although it is there.
+pub(super) enum AvailableFunds {
     Budget,
     Balance { account: String, needs: i64, balance: i64 },
 }
 
-impl Runtime {
+impl Doctor {
     /// Money for which calls of this run wait, and which is there.
-    pub(super) async fn could_go(&self, view: &RunView) -> Result<Option<There>, StoreError> {
+    pub(super) async fn could_go(&self, view: &RunView) -> Result<Option<AvailableFunds>, StoreError> {
         if view.state.is_overlooked() {
-            return Ok(Some(There::Budget));
+            return Ok(Some(AvailableFunds::Budget));
         }
         let (Some(needs), Some(account)) = (view.state.needs(), &view.state.start.account) else {
             return Ok(None);
         };
-        let balance = self.store().account(account).await?.map_or(0, |row| row.balance);
+        let balance = self.store().account(self.project(), account).await?.map_or(0, |row| row.balance);
         let account = account.clone();
-        Ok((needs <= balance).then_some(There::Balance { account, needs, balance }))
+        Ok((needs <= balance).then_some(AvailableFunds::Balance { account, needs, balance }))
     }
 
-    /// Looks once more at runs that could go on when they were looked at: most of them have gone on.
+    /// Examines stuck runs once more: most of them have gone on.
     pub(super) async fn examine_stuck(
         &self,
-        stuck: Vec<Stuck>,
+        stuck: Vec<StuckRun>,
         repair: bool,
-        findings: &mut Vec<Finding>,
+        findings: &mut Vec<DoctorFinding>,
     ) -> Result<(), RuntimeError> {
-        // Whoever is about to look at an account does so for all its runs, however many messages say so.
+        // The task that checks an account serves all its runs, however many messages name it.
         let mut funded = BTreeSet::new();
-        for Stuck { run, len } in stuck {
-            if findings.len() >= FINDINGS {
+        for StuckRun { run, len } in stuck {
+            if findings.len() >= FINDINGS_MAX {
                 return Ok(());
             }
-            let Some(view) = self.view(run).await?.filter(|view| view.row.len == len) else { continue };
+            let Some(view) = self.runs().view(run).await?.filter(|view| view.row.len == len) else {
+                continue;
+            };
             let Some(there) = self.could_go(&view).await? else { continue };
             let what = match there {
-                There::Budget => {
+                AvailableFunds::Budget => {
                     if repair {
-                        self.post(run, Letter::of(Input::BalanceChanged { budget: None, balance: None }));
+                        self.runs()
+                            .send(run, Envelope::of(Input::BalanceChanged { budget: None, balance: None }));
                     }
                     "calls wait for a larger budget, and there is enough of it".to_owned()
                 }
-                There::Balance { account, .. } if funded.contains(&account) => continue,
-                There::Balance { account, .. } if self.is_being_funded(&account).await? => {
+                AvailableFunds::Balance { account, .. } if funded.contains(&account) => continue,
+                AvailableFunds::Balance { account, .. } if self.is_being_funded(&account).await? => {
                     funded.insert(account);
                     continue;
                 }
-                There::Balance { account, needs, balance } => {
+                AvailableFunds::Balance { account, needs, balance } => {
                     if repair {
-                        self.look_at_account(&account);
+                        self.money().check_account_soon(&account);
                     }
                     format!("calls wait for {needs}, and account `{account}` has {balance}")
                 }
             };
-            findings.push(Finding { subject: run.to_string(), node: None, what, repaired: repair });
+            findings.push(DoctorFinding { subject: run.to_string(), node: None, what, repaired: repair });
         }
         Ok(())
     }
 
-    /// Whether somebody looks at the account, or is about to.
+    /// Whether a task checks the account, or is about to.
     async fn is_being_funded(&self, account: &str) -> Result<bool, StoreError> {
-        if self.needy().is_looked_at(account) {
+        if self.money().is_checking(account) {
             return Ok(true);
         }
-        Ok(!self.store().outbox_to(Party::Account(account.to_owned())).await?.is_empty())
+        Ok(!self.store().outbox_to(self.project(), Party::Account(account.to_owned())).await?.is_empty())
     }
 }

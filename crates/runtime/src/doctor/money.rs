@@ -1,43 +1,45 @@
-//! Whether money is where it must be: every account has what its ledger adds up to, holds what its open charges took,
-//! and every charge is closed at most once, and is closed when what it was for has ended.
+//! Checks of money: every balance is the sum of its ledger, every account holds the amount of its open charges, and
+//! every charge is closed at most once, at the latest when its run or job ends.
 
 use std::collections::BTreeMap;
 
 use windlass_engine::id::RunId;
-use windlass_engine::money::{Kind, Movement, job_of_key};
+use windlass_engine::money::{Movement, MovementKind, job_of_key};
 use windlass_store::account::{AccountRow, LedgerQuery, LedgerRow};
 use windlass_store::run::RunRef;
 
-use super::{Examination, FINDINGS, Finding};
-use crate::{Runtime, RuntimeError};
+use super::{DoctorFinding, DoctorReport, FINDINGS_MAX};
+use crate::RuntimeError;
+use crate::doctor::Doctor;
+use crate::part::RuntimePart;
 
 /// Rows read at once.
-const AT_ONCE: usize = 1_000;
+const PAGE_SIZE: usize = 1_000;
 
-/// What a ledger adds up to so far.
+/// The sums of a ledger so far.
 #[derive(Default)]
-struct Sums {
+struct LedgerSums {
     /// The number of the last row.
     seq: u64,
     balance: i128,
-    /// How far the balances that the rows say are off since the last wrong one, which was told.
+    /// The difference between stored and summed balances since the last reported row.
     off: i128,
     held: i128,
-    /// Charges that nothing has closed, by what they are for.
-    open: BTreeMap<String, Charge>,
+    /// Charges that no row has closed, by their subject.
+    open: BTreeMap<String, OpenCharge>,
 }
 
-struct Charge {
+struct OpenCharge {
     run: Option<RunId>,
     held: i64,
 }
 
-impl Sums {
-    /// Adds a row; says what is wrong about it.
+impl LedgerSums {
+    /// Adds a row; returns its fault, if any.
     fn add(&mut self, row: &LedgerRow) -> Option<String> {
         let (before, wrong) = (self.seq, self.add_movement(row));
         self.seq = row.seq;
-        // What is missing may add up to nothing.
+        // Missing rows may add up to zero.
         let is_next = before.checked_add(1) == Some(row.seq);
         if is_next { wrong } else { Some(format!("its ledger goes from entry {before} to {}", row.seq)) }
     }
@@ -56,13 +58,13 @@ impl Sums {
         }
         let subject = key.split_once(':').map_or(key.as_str(), |(_, subject)| subject);
         match kind {
-            Kind::Deposit => None,
-            Kind::Charge => {
-                let charge = Charge { run: row.posting.run(), held: *held };
+            MovementKind::Deposit => None,
+            MovementKind::Charge => {
+                let charge = OpenCharge { run: row.posting.run(), held: *held };
                 let before = self.open.insert(subject.to_owned(), charge);
                 before.map(|_| format!("entry {} charges `{subject}` again", row.seq))
             }
-            Kind::Settle | Kind::Refund => match self.open.remove(subject) {
+            MovementKind::Settle | MovementKind::Refund => match self.open.remove(subject) {
                 Some(charge) if charge.held.checked_neg() == Some(*held) => None,
                 Some(_) => Some(format!("entry {} closes another amount than was charged", row.seq)),
                 None => Some(format!("entry {} closes `{subject}`, which no open charge is for", row.seq)),
@@ -71,11 +73,11 @@ impl Sums {
     }
 }
 
-impl Runtime {
-    pub(super) async fn examine_accounts(&self, found: &mut Examination) -> Result<(), RuntimeError> {
+impl Doctor {
+    pub(super) async fn examine_accounts(&self, found: &mut DoctorReport) -> Result<(), RuntimeError> {
         let mut after = None;
         loop {
-            let accounts = self.store().accounts_after(after, AT_ONCE).await?;
+            let accounts = self.store().accounts_after(self.project(), after, PAGE_SIZE).await?;
             let Some(last) = accounts.last() else { return Ok(()) };
             after = Some(last.id.clone());
             for account in accounts {
@@ -87,18 +89,18 @@ impl Runtime {
     async fn examine_account(
         &self,
         account: AccountRow,
-        found: &mut Examination,
+        found: &mut DoctorReport,
     ) -> Result<(), RuntimeError> {
         found.n_accounts += 1;
         let sums = self.add_up(&account, found).await?;
         let mut told = |what: String| {
             let (subject, node) = (account.id.clone(), None);
-            found.findings.push(Finding { subject, node, what, repaired: false });
+            found.findings.push(DoctorFinding { subject, node, what, repaired: false });
         };
-        if sums.seq < account.revision {
+        if sums.seq < account.revision.0 {
             told(format!("its ledger ends with entry {}, there were {}", sums.seq, account.revision));
         }
-        // One that is off as its last row is was told of then.
+        // A difference that its last row already showed was reported there.
         if sums.balance + sums.off != i128::from(account.balance) {
             told(format!("its balance is {}, its ledger adds up to {}", account.balance, sums.balance));
         }
@@ -106,11 +108,11 @@ impl Runtime {
             told(format!("it holds {}, its open charges add up to {}", account.held, sums.held));
         }
         for (subject, charge) in sums.open {
-            if found.findings.len() >= FINDINGS {
+            if found.findings.len() >= FINDINGS_MAX {
                 return Ok(());
             }
             if self.is_left_open(&account.id, &subject, &charge).await? {
-                found.findings.push(Finding {
+                found.findings.push(DoctorFinding {
                     subject: account.id.clone(),
                     node: None,
                     what: format!("`{subject}` has ended, and its charge of {} is open", charge.held),
@@ -121,39 +123,49 @@ impl Runtime {
         Ok(())
     }
 
-    /// Adds up the ledger as it was when the account was read: what is written meanwhile is left out.
-    async fn add_up(&self, account: &AccountRow, found: &mut Examination) -> Result<Sums, RuntimeError> {
-        let (mut sums, mut after) = (Sums::default(), 0);
-        while after < account.revision {
-            let query =
-                LedgerQuery { account: account.id.clone(), after, limit: AT_ONCE, ..LedgerQuery::default() };
-            let rows = self.store().ledger(query).await?;
+    /// Adds up the ledger as it was when the account was read, without later rows.
+    async fn add_up(
+        &self,
+        account: &AccountRow,
+        found: &mut DoctorReport,
+    ) -> Result<LedgerSums, RuntimeError> {
+        let (mut sums, mut after) = (LedgerSums::default(), 0);
+        while after < account.revision.0 {
+            let query = LedgerQuery {
+                account: account.id.clone(),
+                after,
+                limit: PAGE_SIZE,
+                ..LedgerQuery::default()
+            };
+            let rows = self.store().ledger(self.project(), query).await?;
             let Some(last) = rows.last() else { break };
             after = last.seq;
-            for row in rows.iter().filter(|row| row.seq <= account.revision) {
-                if let Some(what) = sums.add(row).filter(|_| found.findings.len() < FINDINGS) {
+            for row in rows.iter().filter(|row| row.seq <= account.revision.0) {
+                if let Some(what) = sums.add(row).filter(|_| found.findings.len() < FINDINGS_MAX) {
                     let (subject, node) = (account.id.clone(), row.posting.node());
-                    found.findings.push(Finding { subject, node, what, repaired: false });
+                    found.findings.push(DoctorFinding { subject, node, what, repaired: false });
                 }
             }
         }
         Ok(sums)
     }
 
-    /// Whether what a charge is for has ended without closing it.
+    /// Whether the run or job of a charge has ended without closing it.
     async fn is_left_open(
         &self,
         account: &str,
         subject: &str,
-        charge: &Charge,
+        charge: &OpenCharge,
     ) -> Result<bool, RuntimeError> {
         let is_open = match charge.run {
             Some(run) => {
-                let row = self.store().run(RunRef::Id(run)).await?;
+                let row = self.store().run(self.project(), RunRef::Id(run)).await?;
                 row.is_some_and(|row| row.standing.status.is_open())
             }
             None => match job_of_key(&format!("charge:{subject}")) {
-                Some(job) => self.store().job(job).await?.is_some_and(|row| row.job.is_open()),
+                Some(job) => {
+                    self.store().job(self.project(), job).await?.is_some_and(|row| row.job.is_open())
+                }
                 None => false,
             },
         };
@@ -161,10 +173,10 @@ impl Runtime {
             return Ok(false);
         }
         // It may have ended since the ledger was read, and then it has been closed since.
-        for kind in [Kind::Settle, Kind::Refund] {
+        for kind in [MovementKind::Settle, MovementKind::Refund] {
             let (account, key) = (account.to_owned(), Some(format!("{}:{subject}", kind.word())));
             let query = LedgerQuery { account, key, ..LedgerQuery::default() };
-            if !self.store().ledger(query).await?.is_empty() {
+            if !self.store().ledger(self.project(), query).await?.is_empty() {
                 return Ok(false);
             }
         }
@@ -192,16 +204,16 @@ mod tests {
 
     /// Adds them up, and says all that is wrong.
     fn wrong(movements: &[(Movement, i64)]) -> Vec<String> {
-        let mut sums = Sums::default();
+        let mut sums = LedgerSums::default();
         rows(movements).iter().filter_map(|row| sums.add(row)).collect()
     }
 
     #[test]
-    fn what_is_missing_is_told_even_if_it_adds_up_to_nothing() {
+    fn missing_rows_are_reported_even_if_they_add_up_to_zero() {
         let (deposit, refund) = (Movement::deposit("d", 10), Movement::refund("charge:x/1", 6));
         let mut rows = rows(&[(deposit, 10), (charge(6), 4), (refund, 10), (Movement::deposit("e", 1), 11)]);
         rows.drain(1..3);
-        let mut sums = Sums::default();
+        let mut sums = LedgerSums::default();
         let wrong: Vec<String> = rows.iter().filter_map(|row| sums.add(row)).collect();
         assert_eq!(wrong, ["its ledger goes from entry 1 to 4"]);
     }
@@ -231,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_add_up_is_told() {
+    fn a_wrong_sum_is_reported() {
         let deposit = (Movement::deposit("d", 10), 10);
         let refund = Movement::refund("charge:x/1", 6);
         for bad in [

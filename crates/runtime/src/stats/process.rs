@@ -1,34 +1,33 @@
-//! What the process uses of its machine, as far as the system tells.
+//! Resource use of the process: CPU time, memory, files and threads, as far as the operating system reports them.
 
 use std::sync::LazyLock;
 use std::time::Instant;
 
-/// When somebody first asked: close enough to the start, as the server asks when it starts.
+/// The first reading, which the server makes when it starts.
 static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Clock ticks a second in `/proc/self/stat`: the same on every Linux that people run.
+/// Clock ticks a second in `/proc/self/stat`: 100 on every common Linux.
 const TICKS: u64 = 100;
 
-/// What the process uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ProcessStats {
+pub struct ProcessUsage {
     pub up_ms: u64,
-    /// Of all its threads; absent where the system does not say.
+    /// CPU time of all threads; empty where the operating system does not report it.
     pub cpu_ms: Option<u64>,
     pub resident_bytes: Option<u64>,
     pub open_files: Option<u64>,
     pub threads: Option<u64>,
-    /// Tasks of the asynchronous runtime that are alive.
+    /// Live tasks of the asynchronous runtime.
     pub tasks: u64,
 }
 
-impl ProcessStats {
-    /// As it is now.
+impl ProcessUsage {
+    /// Reads the current values.
     pub fn read() -> Self {
         let up_ms = u64::try_from(BEGUN.elapsed().as_millis()).unwrap_or(u64::MAX);
         let tasks =
             tokio::runtime::Handle::try_current().map_or(0, |handle| handle.metrics().num_alive_tasks());
-        let mut stats = ProcessStats { up_ms, tasks: tasks as u64, ..ProcessStats::default() };
+        let mut stats = ProcessUsage { up_ms, tasks: tasks as u64, ..ProcessUsage::default() };
         if let Ok(text) = std::fs::read_to_string("/proc/self/stat") {
             stats.read_stat(&text);
         }
@@ -44,13 +43,13 @@ impl ProcessStats {
     fn read_stat(&mut self, text: &str) {
         let Some((_, rest)) = text.rsplit_once(')') else { return };
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-        // Counted from the state, which is the third of all.
+        // `rest` begins with the third field, the state.
         let field = |nth: usize| fields.get(nth - 3).and_then(|text| text.parse::<u64>().ok());
         self.cpu_ms = field(14).zip(field(15)).map(|(user, system)| (user + system) * 1_000 / TICKS);
         self.threads = field(20);
     }
 
-    /// The line of `/proc/self/status` that says how much is resident, in kB: pages are not equally large everywhere.
+    /// Resident memory from `/proc/self/status`, in kB: `stat` gives pages, whose size differs between machines.
     fn read_status(&mut self, text: &str) {
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kilobytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
@@ -63,8 +62,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_figures_are_those_of_their_fields_whatever_the_program_is_called() {
-        let mut stats = ProcessStats::default();
+    fn fields_are_read_whatever_the_name_of_the_program() {
+        let mut stats = ProcessUsage::default();
         stats.read_stat(
             "7 (a ) b (c) S 1 7 7 0 -1 4194560 900 0 0 0 250 50 0 0 20 0 9 0 100 1000000 2048 18446744073709551615",
         );
@@ -73,10 +72,10 @@ mod tests {
             (stats.cpu_ms, stats.threads, stats.resident_bytes),
             (Some(3_000), Some(9), Some(8_388_608))
         );
-        let mut none = ProcessStats::default();
-        none.read_stat("nothing of the kind");
+        let mut none = ProcessUsage::default();
+        none.read_stat("no such fields");
         none.read_stat("1 (a) S");
         none.read_status("VmRSS:\t much");
-        assert_eq!(none, ProcessStats::default());
+        assert_eq!(none, ProcessUsage::default());
     }
 }

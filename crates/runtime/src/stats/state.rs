@@ -1,7 +1,8 @@
-//! From what became durable to what is counted.
+//! Counters of flows, nodes, calls and runs, updated by each durable commit.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use windlass_engine::counter::{Fence, Revision};
 use windlass_engine::event::Ending;
 use windlass_engine::id::{FlowId, RunId};
 use windlass_engine::job::State as JobState;
@@ -10,34 +11,34 @@ use windlass_engine::plan::Plan;
 use windlass_engine::time::Timestamp;
 use windlass_store::commit::JobChange;
 use windlass_store::job::CallRef;
-use windlass_store::project::moments::Moment;
+use windlass_store::projection::moments::Moment;
 
-use super::counts::{Attempted, Counts, How, NodeCounts, Sums};
-use super::load::Load;
-use super::open::{OpenCall, OpenCalls, Stage, Stands};
+use super::concurrency::ConcurrencyWindows;
+use super::counters::{AttemptOutcome, EndedAttempt, EndedRound, FlowCounters, NodeCounters};
+use super::open_calls::{CallStage, NodeProgress, OpenCall, OpenCalls};
+use super::{FlowMetrics, OTHER_LABEL};
 
-/// Flows that are counted, some 80 KB each besides their nodes; of more, those that were quiet longest are forgotten.
+/// Flows with counters of their own, up to 100 KB each besides their nodes. Beyond that, the flows without events for
+/// longest are evicted.
 pub(super) const FLOWS_MAX: usize = 200;
-/// How many are forgotten at once, so that many more flows than that do not cost a search each.
-pub(super) const FORGET: usize = 20;
-/// Nodes of one flow that are counted, some 1,200 bytes each; what more there are is counted together.
+/// Flows that are evicted together, so that not every new flow costs a search.
+pub(super) const EVICTED_TOGETHER: usize = 20;
+/// Nodes of one flow with counters of their own, 1 to 7 KB each. Further nodes are counted together.
 pub(super) const NODES_MAX: usize = 100;
-/// Runs whose work is added up; of more, the oldest are left out of averages.
+/// Open runs whose call durations are added up. Beyond that, the oldest are left out of averages.
 pub(super) const RUNS_MAX: usize = 100_000;
-/// What is counted together. No node is called so: no name is empty or contains `/`.
-pub const OTHERS: &str = "/other";
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct StatsState {
     pub(super) open: OpenCalls,
-    /// Calls of which nothing is remembered but that they began.
-    n_unseen: u64,
+    /// Calls that began when the limit of open calls was reached.
+    n_untracked: u64,
     pub(super) runs: BTreeMap<RunId, OpenRun>,
-    pub(super) all: Counts,
-    pub(super) load: Load,
-    pub(super) flows: HashMap<FlowId, OfFlow>,
-    /// What the flows did that are not counted by themselves any more.
-    pub(super) forgotten: Sums,
+    pub(super) all: FlowCounters,
+    pub(super) concurrency: ConcurrencyWindows,
+    pub(super) flows: HashMap<FlowId, CountedFlow>,
+    /// The sums of evicted flows.
+    pub(super) evicted: FlowMetrics,
 }
 
 /// A round of a run that has not ended.
@@ -45,43 +46,43 @@ pub(super) struct State {
 pub(super) struct OpenRun {
     begun_at: Timestamp,
     work_ms: u64,
-    /// Whether all of it was seen here.
-    is_whole: bool,
+    /// Whether no other server wrote to it.
+    is_observed: bool,
 }
 
 #[derive(Debug)]
-pub(super) struct OfFlow {
-    pub(super) counts: Counts,
-    pub(super) nodes: HashMap<String, NodeCounts>,
+pub(super) struct CountedFlow {
+    pub(super) counters: FlowCounters,
+    pub(super) nodes: HashMap<String, NodeCounters>,
 }
 
-/// Whose moments are counted.
-pub(super) struct Subject<'p> {
+/// The run of a commit.
+pub(super) struct CommittedRun<'p> {
     pub(super) run: RunId,
     pub(super) created_at: Timestamp,
     pub(super) round: u32,
     pub(super) flow: FlowId,
     pub(super) plan: &'p Plan,
-    pub(super) jobs: Jobs<'p>,
+    pub(super) jobs: CallJobs<'p>,
     pub(super) is_call: &'p dyn Fn(&NodePath) -> bool,
-    pub(super) stands: &'p dyn Fn(&NodePath) -> Stands,
+    pub(super) progress: &'p dyn Fn(&NodePath) -> NodeProgress,
 }
 
-/// What the jobs of a commit tell of its calls.
+/// The jobs of a commit that carry calls of its run.
 #[derive(Default)]
-pub(super) struct Jobs<'p> {
-    /// Places whose calls were put into a queue.
+pub(super) struct CallJobs<'p> {
+    /// Nodes whose calls were put into a queue.
     pub(super) queued: BTreeSet<&'p NodePath>,
-    /// Of the jobs that end now: when they were put into their queue, and when somebody got them.
+    /// For each job that ended: when it was put into its queue, and when a worker claimed it.
     pub(super) claimed: BTreeMap<&'p NodePath, (Timestamp, Timestamp)>,
 }
 
-impl<'p> Jobs<'p> {
+impl<'p> CallJobs<'p> {
     pub(super) fn of(run: RunId, changes: &'p [JobChange]) -> Self {
-        let mut jobs = Jobs::default();
+        let mut jobs = CallJobs::default();
         for change in changes {
             let Some(call) = change.origin.call.as_ref().filter(|call| call.run == run) else { continue };
-            if change.expected_rev == 0 {
+            if change.expected_rev == Revision::ZERO {
                 jobs.queued.insert(&call.node);
             } else if let Some(at) = change.job.latest().started_at {
                 jobs.claimed.insert(&call.node, (change.job.created_at, at));
@@ -91,192 +92,206 @@ impl<'p> Jobs<'p> {
     }
 }
 
-impl State {
+impl StatsState {
     pub(super) fn new(now: Timestamp) -> Self {
-        State {
+        StatsState {
             open: OpenCalls::default(),
-            n_unseen: 0,
+            n_untracked: 0,
             runs: BTreeMap::new(),
-            all: Counts::new(),
-            load: Load::new(now),
+            all: FlowCounters::new(),
+            concurrency: ConcurrencyWindows::new(now),
             flows: HashMap::new(),
-            forgotten: Sums::new(),
+            evicted: FlowMetrics::default(),
         }
     }
 
-    pub(super) fn follow_all(&mut self, of: &Subject<'_>, moments: &[Moment], now: Timestamp) {
-        self.flow(of.flow);
+    pub(super) fn record_all(&mut self, of: &CommittedRun<'_>, moments: &[Moment], now: Timestamp) {
+        self.add_flow(of.flow);
         for moment in moments {
-            self.follow(of, moment, now);
+            self.record(of, moment, now);
         }
-        self.open.settle(of.run, now, of.stands);
-        self.measure(now);
+        self.open.confirm_run(of.run, now, of.progress);
+        self.update_concurrency(now);
     }
 
-    /// How many work from now on.
-    pub(super) fn measure(&mut self, now: Timestamp) {
+    /// Takes the number of calls in progress from now on.
+    pub(super) fn update_concurrency(&mut self, now: Timestamp) {
         let n = self.open.n_working();
-        if n != self.load.n() {
-            self.load.set(n, now);
+        if n != self.concurrency.n() {
+            self.concurrency.set(n, now);
         }
     }
 
-    fn flow(&mut self, flow: FlowId) {
+    fn add_flow(&mut self, flow: FlowId) {
         if self.flows.contains_key(&flow) {
             return;
         }
         if self.flows.len() >= FLOWS_MAX {
             let mut quiet: Vec<(Timestamp, FlowId)> =
-                self.flows.iter().map(|(flow, of)| (of.counts.last_at(), *flow)).collect();
+                self.flows.iter().map(|(flow, of)| (of.counters.last_at(), *flow)).collect();
             quiet.sort_unstable();
-            for (_, flow) in quiet.into_iter().take(FORGET) {
+            for (_, flow) in quiet.into_iter().take(EVICTED_TOGETHER) {
                 if let Some(of) = self.flows.remove(&flow) {
-                    self.forgotten.add_forgotten(&of.counts, &of.nodes);
+                    self.evicted.add_evicted(&of.counters, &of.nodes);
                 }
             }
         }
-        self.flows.insert(flow, OfFlow { counts: Counts::new(), nodes: HashMap::new() });
+        self.flows.insert(flow, CountedFlow { counters: FlowCounters::new(), nodes: HashMap::new() });
     }
 
-    fn each(&mut self, flow: Option<FlowId>, count: impl Fn(&mut Counts)) {
+    /// Updates the counters of all flows, and those of this flow.
+    fn count(&mut self, flow: FlowId, count: impl Fn(&mut FlowCounters)) {
         count(&mut self.all);
-        if let Some(of) = flow.and_then(|flow| self.flows.get_mut(&flow)) {
-            count(&mut of.counts);
+        if let Some(of) = self.flows.get_mut(&flow) {
+            count(&mut of.counters);
         }
     }
 
-    fn follow(&mut self, of: &Subject<'_>, moment: &Moment, now: Timestamp) {
+    fn record(&mut self, of: &CommittedRun<'_>, moment: &Moment, now: Timestamp) {
         match moment {
             Moment::Begun => {
-                self.each(Some(of.flow), |counts| counts.begun(now));
+                self.count(of.flow, |counters| counters.round_began(now));
                 if self.runs.len() >= RUNS_MAX {
                     // Their ids sort by when they were made.
                     self.runs.pop_first();
                 }
-                self.runs.insert(of.run, OpenRun { begun_at: now, work_ms: 0, is_whole: true });
+                self.runs.insert(of.run, OpenRun { begun_at: now, work_ms: 0, is_observed: true });
             }
             Moment::Granted { node, fence } => self.granted(of, node, *fence, now),
-            Moment::Suspended(node) => self.rests(of, node, How::Suspended, now),
-            Moment::Deferred(node) => self.rests(of, node, How::Failed, now),
+            Moment::Suspended(node) => self.rested(of, node, AttemptOutcome::Suspended, now),
+            Moment::Deferred(node) => self.rested(of, node, AttemptOutcome::Failed, now),
             Moment::Settled { node, is_ok } => self.settled(of, node, *is_ok, now),
-            Moment::Dropped(node) => self.open.drop_inside(of.run, node),
+            Moment::Dropped(node) => self.open.remove_inside(of.run, node),
             Moment::Ended(ending) => self.ended(of, *ending, now),
         }
     }
 
-    fn granted(&mut self, of: &Subject<'_>, node: &NodePath, fence: u64, now: Timestamp) {
+    fn granted(&mut self, of: &CommittedRun<'_>, node: &NodePath, fence: Fence, now: Timestamp) {
         let key = (of.run, node.clone());
-        // The same call may be given again without having come back.
+        // A call may be granted again before the previous grant has ended.
         let first_at = self.open.remove(&key).map_or(now, |before| before.first_at);
         let is_queued = of.jobs.queued.contains(node);
-        let stage = if is_queued { Stage::Queued } else { Stage::Working };
-        let call = OpenCall { flow: Some(of.flow), fence, first_at, since: now, stage, is_doubted: false };
+        let stage = if is_queued { CallStage::Queued } else { CallStage::Working };
+        let call =
+            OpenCall { flow: Some(of.flow), fence, first_at, since: now, stage, is_unconfirmed: false };
         let is_known = self.open.put(key, call);
         if !is_queued {
-            self.n_unseen += u64::from(!is_known);
-            self.started(Some(of.flow), None, now);
+            self.n_untracked += u64::from(!is_known);
+            self.call_began(Some(of.flow), None, now);
         }
     }
 
-    /// Somebody has a call, after it was in a queue for so long.
-    fn started(&mut self, flow: Option<FlowId>, wait_ms: Option<u64>, now: Timestamp) {
-        self.all.started(wait_ms, self.open.n_working(), now);
-        let n = flow.map_or(0, |flow| self.open.of_flow(flow));
+    /// A call began after this wait in a queue.
+    fn call_began(&mut self, flow: Option<FlowId>, wait_ms: Option<u64>, now: Timestamp) {
+        self.all.call_began(wait_ms, self.open.n_working(), now);
+        let n = flow.map_or(0, |flow| self.open.n_working_of(flow));
         if let Some(of) = flow.and_then(|flow| self.flows.get_mut(&flow)) {
-            of.counts.started(wait_ms, n, now);
+            of.counters.call_began(wait_ms, n, now);
         }
     }
 
-    /// How long a call was worked on, if that is known.
-    fn work_ms(of: &Subject<'_>, node: &NodePath, call: Option<&OpenCall>, now: Timestamp) -> Option<u64> {
-        let began = call.filter(|call| call.stage == Stage::Working).map(|call| call.since);
+    /// The time from the start of a call until now, if the start is known.
+    fn work_ms(
+        of: &CommittedRun<'_>,
+        node: &NodePath,
+        call: Option<&OpenCall>,
+        now: Timestamp,
+    ) -> Option<u64> {
+        let began = call.filter(|call| call.stage == CallStage::Working).map(|call| call.since);
         of.jobs.claimed.get(node).map(|(_, at)| *at).or(began).map(|at| now.since(at))
     }
 
-    /// An attempt ended, and the node goes on later.
-    fn rests(&mut self, of: &Subject<'_>, node: &NodePath, how: How, now: Timestamp) {
+    /// An attempt ended, and its node waits for the next one.
+    fn rested(&mut self, of: &CommittedRun<'_>, node: &NodePath, outcome: AttemptOutcome, now: Timestamp) {
         let key = (of.run, node.clone());
         let call = self.open.remove(&key);
         let work_ms = Self::work_ms(of, node, call.as_ref(), now);
-        if call.is_none() && work_ms.is_none() && !self.was_unseen(of, node) {
+        if call.is_none() && work_ms.is_none() && !self.was_untracked(of, node) {
             return;
         }
-        self.attempted(of, node, Attempted { how, work_ms, whole_ms: None, wait_ms: None }, now);
+        self.attempt_ended(of, node, EndedAttempt { outcome, work_ms, node_ms: None, wait_ms: None }, now);
         if let Some(call) = call {
-            let stage = Stage::Resting { is_suspended: how == How::Suspended };
-            self.open.put(key, OpenCall { stage, since: now, is_doubted: false, ..call });
+            let stage = CallStage::Resting { is_suspended: outcome == AttemptOutcome::Suspended };
+            self.open.put(key, OpenCall { stage, since: now, is_unconfirmed: false, ..call });
         }
     }
 
-    fn settled(&mut self, of: &Subject<'_>, node: &NodePath, is_ok: bool, now: Timestamp) {
-        self.each(Some(of.flow), |counts| counts.settled(now));
+    fn settled(&mut self, of: &CommittedRun<'_>, node: &NodePath, is_ok: bool, now: Timestamp) {
+        self.count(of.flow, |counters| counters.node_settled(now));
         let call = self.open.remove(&(of.run, node.clone()));
         let work_ms = Self::work_ms(of, node, call.as_ref(), now);
         let is_attempt = match call.as_ref().map(|call| call.stage) {
-            Some(Stage::Queued | Stage::Working | Stage::Resting { is_suspended: true }) => true,
-            // Its time ran out between two attempts.
-            Some(Stage::Resting { is_suspended: false }) => false,
-            None => work_ms.is_some() || self.was_unseen(of, node),
+            Some(CallStage::Queued | CallStage::Working | CallStage::Resting { is_suspended: true }) => true,
+            // The node timed out between two attempts.
+            Some(CallStage::Resting { is_suspended: false }) => false,
+            None => work_ms.is_some() || self.was_untracked(of, node),
         };
-        let whole_ms = call.map(|call| now.since(call.first_at));
-        let how = if is_ok { How::Succeeded } else { How::Failed };
+        let node_ms = call.map(|call| now.since(call.first_at));
+        let outcome = if is_ok { AttemptOutcome::Succeeded } else { AttemptOutcome::Failed };
         if is_attempt {
-            self.attempted(of, node, Attempted { how, work_ms, whole_ms, wait_ms: None }, now);
+            self.attempt_ended(of, node, EndedAttempt { outcome, work_ms, node_ms, wait_ms: None }, now);
         }
     }
 
-    /// Whether it is one of those that nothing is remembered of.
-    fn was_unseen(&mut self, of: &Subject<'_>, node: &NodePath) -> bool {
-        let was = self.n_unseen > 0 && (of.is_call)(node);
-        self.n_unseen -= u64::from(was);
+    /// Whether this call began when the limit of open calls was reached; it no longer counts as untracked.
+    fn was_untracked(&mut self, of: &CommittedRun<'_>, node: &NodePath) -> bool {
+        let was = self.n_untracked > 0 && (of.is_call)(node);
+        self.n_untracked -= u64::from(was);
         was
     }
 
-    fn attempted(&mut self, of: &Subject<'_>, node: &NodePath, mut ended: Attempted, now: Timestamp) {
+    fn attempt_ended(
+        &mut self,
+        of: &CommittedRun<'_>,
+        node: &NodePath,
+        mut ended: EndedAttempt,
+        now: Timestamp,
+    ) {
         ended.wait_ms = of.jobs.claimed.get(node).map(|(queued, claimed)| claimed.since(*queued));
-        self.each(Some(of.flow), |counts| counts.attempted(ended, now));
+        self.count(of.flow, |counters| counters.attempt_ended(ended, now));
         if let Some(run) = self.runs.get_mut(&of.run) {
             run.work_ms = run.work_ms.saturating_add(ended.work_ms.unwrap_or(0));
         }
-        if let Some(counts) = self.node(of, node) {
-            counts.attempted(ended);
+        if let Some(counters) = self.node(of, node) {
+            counters.attempt_ended(ended);
         }
     }
 
-    fn node(&mut self, of: &Subject<'_>, node: &NodePath) -> Option<&mut NodeCounts> {
+    fn node(&mut self, of: &CommittedRun<'_>, node: &NodePath) -> Option<&mut NodeCounters> {
         let nodes = &mut self.flows.get_mut(&of.flow)?.nodes;
         let mut name = of.plan.pattern(node);
         if nodes.len() >= NODES_MAX && !nodes.contains_key(&name) {
-            OTHERS.clone_into(&mut name);
+            OTHER_LABEL.clone_into(&mut name);
         }
-        Some(nodes.entry(name).or_insert_with(NodeCounts::new))
+        Some(nodes.entry(name).or_insert_with(NodeCounters::new))
     }
 
-    fn ended(&mut self, of: &Subject<'_>, ending: Ending, now: Timestamp) {
-        self.open.drop_inside(of.run, &NodePath::root());
+    fn ended(&mut self, of: &CommittedRun<'_>, ending: Ending, now: Timestamp) {
+        self.open.remove_inside(of.run, &NodePath::root());
         let run = self.runs.remove(&of.run);
         let first = (of.round <= 1).then_some(of.created_at);
-        let ms = run.as_ref().map(|run| run.begun_at).or(first).map(|at| now.since(at));
-        let whole = run.filter(|run| run.is_whole).map(|run| run.work_ms).zip(ms);
-        self.each(Some(of.flow), |counts| counts.ended(ending, ms, whole, now));
+        let run_ms = run.as_ref().map(|run| run.begun_at).or(first).map(|at| now.since(at));
+        let call_ms = run.filter(|run| run.is_observed).map(|run| run.work_ms);
+        let ended = EndedRound { ending, run_ms, call_ms };
+        self.count(of.flow, |counters| counters.round_ended(ended, now));
     }
 
-    /// Changes of jobs that carry calls, and that no run was told of: claims, signs of life, what is given back.
-    pub(super) fn job_moved(&mut self, call: &CallRef, change: &JobChange, now: Timestamp) {
+    /// Records a change of a job that carries a call and did not change its run: a claim, a heartbeat, a release.
+    pub(super) fn job_changed(&mut self, call: &CallRef, change: &JobChange, now: Timestamp) {
         let (key, job) = ((call.run, call.node.clone()), &change.job);
         let known = self.open.find(&key).filter(|known| known.fence == call.fence);
         let stage = known.map(|known| known.stage);
         match (&job.state, stage) {
-            (JobState::Running { .. }, Some(Stage::Working)) => self.open.confirm(&key),
-            (JobState::Running { .. }, Some(Stage::Queued) | None) => self.claimed(call, change, now),
-            (JobState::Pending { .. } | JobState::Queued { .. }, Some(Stage::Working)) => {
+            (JobState::Running { .. }, Some(CallStage::Working)) => self.open.confirm(&key),
+            (JobState::Running { .. }, Some(CallStage::Queued) | None) => self.claimed(call, change, now),
+            (JobState::Pending { .. } | JobState::Queued { .. }, Some(CallStage::Working)) => {
                 if let Some(known) = self.open.remove(&key) {
-                    self.open.put(key, OpenCall { stage: Stage::Queued, since: now, ..known });
+                    self.open.put(key, OpenCall { stage: CallStage::Queued, since: now, ..known });
                 }
             }
             (
-                JobState::Succeeded | JobState::Failed { .. } | JobState::Cancelled,
-                Some(Stage::Working | Stage::Queued),
+                JobState::Succeeded | JobState::Failed { .. } | JobState::Canceled,
+                Some(CallStage::Working | CallStage::Queued),
             ) => {
                 self.open.remove(&key);
             }
@@ -288,7 +303,7 @@ impl State {
                 | JobState::Running { .. }
                 | JobState::Succeeded
                 | JobState::Failed { .. }
-                | JobState::Cancelled,
+                | JobState::Canceled,
                 _,
             ) => {}
         }
@@ -296,7 +311,7 @@ impl State {
 
     fn claimed(&mut self, call: &CallRef, change: &JobChange, now: Timestamp) {
         let job = &change.job;
-        // Anything else that happens to a job in somebody's hands is no claim.
+        // Only a claim starts and updates a job at the same time.
         let Some(at) = job.latest().started_at.filter(|at| *at == job.updated_at) else { return };
         let key = (call.run, call.node.clone());
         let known = self.open.remove(&key).filter(|known| known.fence == call.fence);
@@ -305,30 +320,31 @@ impl State {
             None => (None, job.created_at, job.created_at),
         };
         let fence = call.fence;
-        let open = OpenCall { flow, fence, first_at, since: at, stage: Stage::Working, is_doubted: false };
+        let open =
+            OpenCall { flow, fence, first_at, since: at, stage: CallStage::Working, is_unconfirmed: false };
         self.open.put(key, open);
-        self.started(flow, Some(at.since(since)), now);
+        self.call_began(flow, Some(at.since(since)), now);
     }
 
     /// Another server has written to this run.
-    pub(super) fn doubt(&mut self, run: RunId, now: Timestamp) {
+    pub(super) fn invalidate(&mut self, run: RunId, now: Timestamp) {
         let known = self.runs.get_mut(&run);
         let is_known = known.is_some();
-        known.into_iter().for_each(|run| run.is_whole = false);
-        self.open.doubt(run, is_known, now);
+        known.into_iter().for_each(|run| run.is_observed = false);
+        self.open.invalidate(run, is_known, now);
     }
 
     /// Another server may have written to any run.
-    pub(super) fn doubt_all(&mut self, now: Timestamp) {
+    pub(super) fn invalidate_all(&mut self, now: Timestamp) {
         let runs: BTreeSet<RunId> = self.open.runs().chain(self.runs.keys().copied()).collect();
-        runs.into_iter().for_each(|run| self.doubt(run, now));
+        runs.into_iter().for_each(|run| self.invalidate(run, now));
     }
 
-    /// Forgets what nobody has confirmed.
-    pub(super) fn expire(&mut self, now: Timestamp, is_made: impl Fn(RunId, u64) -> bool) {
+    /// Removes calls that were unconfirmed for too long.
+    pub(super) fn expire(&mut self, now: Timestamp, is_made: impl Fn(RunId, Fence) -> bool) {
         for run in self.open.expire(now, is_made) {
             self.runs.remove(&run);
         }
-        self.measure(now);
+        self.update_concurrency(now);
     }
 }

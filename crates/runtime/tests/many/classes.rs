@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
+use windlass_engine::counter::Revision;
 use windlass_engine::event::Start;
 use windlass_engine::id::{CommandId, JobId, RunId};
 use windlass_engine::job::{Job, JobSpec};
 use windlass_engine::plan::Priority;
+use windlass_engine::project::Project;
 use windlass_engine::share::SHARE;
 use windlass_engine::time::Timestamp;
-use windlass_queue::redis::fixture::Server;
+use windlass_queue::redis::test_server::RedisTestServer;
 use windlass_runtime::Runtime;
-use windlass_runtime::run::NewRun;
+use windlass_runtime::runs::RunSpec;
 use windlass_store::commit::{Commit, JobChange};
 use windlass_store::job::JobOrigin;
 
@@ -29,18 +31,18 @@ async fn start(server: &Runtime, n: usize, priority: Priority) {
     let (flow, version) = publish(server, &format!("{priority:?}"), flow).await;
     let Value::Object(params) = json!({"all": vec![0; n]}) else { unreachable!() };
     let start = Start { params, priority: Some(priority), ..Start::default() };
-    let new = NewRun { flow, version, request: None, labels: BTreeMap::new(), schedule: None, start };
-    server.start(new).await.unwrap();
+    let new = RunSpec { flow, version, request: None, labels: BTreeMap::new(), schedule: None, start };
+    server.runs().start(new).await.unwrap();
 }
 
-fn length(redis: &Server, priority: i32) -> usize {
+fn length(redis: &RedisTestServer, priority: i32) -> usize {
     let key =
         if priority == 0 { "queue:work:ready".to_owned() } else { format!("queue:work:ready:{priority}") };
     redis.cli(&["LLEN", &key]).unwrap().parse().unwrap()
 }
 
 /// Starts runs, and waits until Redis has their jobs.
-async fn begin(cluster: &Cluster, redis: &Server, all: &[(Priority, i32, usize)]) {
+async fn begin(cluster: &Cluster, redis: &RedisTestServer, all: &[(Priority, i32, usize)]) {
     for (nth, (priority, class, n)) in all.iter().enumerate() {
         start(&cluster.servers[nth % 2], *n, *priority).await;
         until("they are in Redis", PATIENCE, || length(redis, *class) == *n).await;
@@ -54,7 +56,7 @@ async fn order(cluster: &Cluster, n: usize, at_once: usize) -> Vec<i32> {
         if order.len() >= n {
             break;
         }
-        let claimed = server.claim(claim("work", at_once, PATIENCE)).await.unwrap();
+        let claimed = server.jobs().claim(claim("work", at_once, PATIENCE)).await.unwrap();
         order.extend(claimed.into_iter().map(|one| one.priority));
     }
     order
@@ -72,7 +74,7 @@ async fn every_fifth_turn_is_that_of_a_lower_class_at_all_servers_together() {
     assert_eq!(lower, expected.collect::<Vec<_>>());
 }
 
-/// Puts so many jobs of runs into the store, of which nobody tells Redis.
+/// Puts so many jobs of runs into the store, unknown to Redis.
 fn put(cluster: &Cluster, n: u128, priority: i32) {
     let now = Timestamp(1);
     let change = |nth: u128| {
@@ -80,10 +82,11 @@ fn put(cluster: &Cluster, n: u128, priority: i32) {
         let run = Some(RunId::new(Uuid::from_u128(id)));
         let spec = JobSpec { priority, run, ..spec("work") };
         let (job, _) = Job::create(JobId::new(Uuid::from_u128(id)), spec, now).unwrap();
-        JobChange { expected_rev: 0, job, origin: JobOrigin::default() }
+        JobChange { expected_rev: Revision(0), job, origin: JobOrigin::default() }
     };
     let command = CommandId::new(Uuid::now_v7());
-    let commit = Commit { jobs: (0..n).map(change).collect(), ..Commit::new(command, now) };
+    let commit =
+        Commit { jobs: (0..n).map(change).collect(), ..Commit::new(&Project::DEFAULT, command, now) };
     cluster.store.commit_now(vec![commit]).pop().unwrap().unwrap();
 }
 
@@ -93,7 +96,8 @@ async fn the_lowest_get_on_behind_more_than_redis_is_given_at_once() {
     put(&cluster, 14_000, 2);
     put(&cluster, 300, -2);
     redis.cli(&["FLUSHALL"]).unwrap();
-    // Whoever claims notices the loss; what is read then is ten thousand of the highest, and not all of the lowest.
+    // The next claim notices the loss; the fill then reads ten thousand jobs of the highest class, and not all of the
+    // lowest.
     let order = order(&cluster, 3_000, 50).await;
     assert_eq!(order.iter().filter(|class| **class == -2).count(), 300);
     // And there is still more than it was given.
@@ -107,11 +111,11 @@ async fn a_plain_job_is_not_overtaken_by_those_of_lower_classes() {
     begin(&cluster, &redis, &all).await;
     // One is behind all of the highest, and one between the classes: they have the first turns that are kept.
     for priority in [-1, 2] {
-        cluster.servers[0].create_job(JobSpec { priority, ..spec("work") }).await.unwrap();
+        cluster.servers[0].jobs().create_job(JobSpec { priority, ..spec("work") }).await.unwrap();
         let n = if priority == 2 { 61 } else { 1 };
         until("it is in Redis", PATIENCE, || length(&redis, priority) == n).await;
     }
-    // Whatever is lost, who is of a run is known again.
+    // After any loss, the fill knows again which jobs belong to runs.
     redis.cli(&["FLUSHALL"]).unwrap();
     let order = order(&cluster, 20, 1).await;
     let lower: Vec<(usize, i32)> =

@@ -1,4 +1,4 @@
-//! What a server leaves behind, another takes up; what comes back is fenced.
+//! A server takes over the calls of a dead one, and late answers are fenced.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::watch;
-use windlass_engine::input::Outcome;
-use windlass_runtime::function::Functions;
+use windlass_engine::input::CallOutcome;
+use windlass_runtime::calls::function::Functions;
 use windlass_runtime::{Runtime, Settings};
 use windlass_store::run::RunStatus;
 use windlass_store::{Memory, Store};
@@ -25,14 +25,14 @@ fn held() -> (Functions, watch::Sender<bool>, Arc<AtomicUsize>) {
         let mut held = held.clone();
         async move {
             held.wait_for(|let_go| *let_go).await.unwrap();
-            Outcome::Done(Arc::new(json!("late")))
+            CallOutcome::Done(Arc::new(json!("late")))
         }
     });
     (functions, let_go, n)
 }
 
 fn answers(word: &'static str) -> Functions {
-    Functions::built_in().with_quick("work", move |_| Outcome::Done(Arc::new(json!(word))))
+    Functions::built_in().with_quick("work", move |_| CallOutcome::Done(Arc::new(json!(word))))
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn a_dead_call_in_a_run_that_another_has_written_to_since_is_found() {
     let run = start(&first, flow, json!({"x": 1})).await;
     cluster.until("the call is made", |_| n.load(Ordering::SeqCst) == 1).await;
     // From here on the second owns it, and then forgets it.
-    second.submit(run, go()).await.unwrap();
+    second.runs().submit(run, go()).await.unwrap();
     assert_eq!(cluster.row(run).standing.owner, Some(second.owner()));
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     cluster.cut(0).await;
@@ -73,8 +73,8 @@ async fn a_dead_call_in_a_run_that_another_has_written_to_since_is_found() {
 }
 
 #[tokio::test]
-async fn whoever_goes_says_so_and_is_not_waited_for() {
-    // A busy machine may take its time once; who has to be counted as dead first takes ten seconds every time.
+async fn a_server_that_deregisters_is_not_waited_for() {
+    // A busy machine may be slow once; a server that has to be counted as dead first takes ten seconds every time.
     for _ in 0..4 {
         if taken_over_from_one_that_goes().await < Duration::from_secs(8) {
             return;
@@ -120,12 +120,12 @@ async fn a_server_that_cannot_say_that_it_lives_makes_no_calls() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn servers_that_start_at_the_same_moment_are_told_apart() {
     for _ in 0..20 {
-        let store: Arc<dyn Store> = Arc::new(Memory::new());
+        let store: Arc<dyn Store> = Arc::new(Memory::shared());
         let starting: Vec<_> = (0..8)
             .map(|_| {
                 let store = store.clone();
                 tokio::spawn(async move {
-                    let settings = Settings { is_alone: false, ..Settings::default() };
+                    let settings = Settings::default();
                     Runtime::start_up(store, settings).await.unwrap()
                 })
             })

@@ -12,15 +12,15 @@ use windlass_store::queue::{QueueLimits, Rate};
 
 use crate::cluster::{Cluster, PATIENCE, claim, done, spec};
 
-/// Who has jobs at this moment, and the most that anybody had.
+/// Running jobs at this moment, and the largest number so far.
 #[derive(Default)]
-struct Watch {
+struct SharedLimitWatch {
     held: BTreeMap<String, usize>,
     most: BTreeMap<String, usize>,
     done: BTreeSet<JobId>,
 }
 
-impl Watch {
+impl SharedLimitWatch {
     fn begin(&mut self, key: &str) {
         for key in ["", key] {
             let held = self.held.entry(key.to_owned()).or_default();
@@ -39,31 +39,31 @@ impl Watch {
 }
 
 /// Works until all are done.
-async fn work(server: Runtime, keys: Arc<BTreeMap<JobId, String>>, watch: Arc<Mutex<Watch>>) {
+async fn work(server: Runtime, keys: Arc<BTreeMap<JobId, String>>, watch: Arc<Mutex<SharedLimitWatch>>) {
     let begun = Instant::now();
     while watch.lock().unwrap().done.len() < keys.len() {
         assert!(begun.elapsed() < PATIENCE, "{} of {} done", watch.lock().unwrap().done.len(), keys.len());
-        for job in server.claim(claim("q", 2, Duration::from_millis(200))).await.unwrap() {
+        for job in server.jobs().claim(claim("q", 2, Duration::from_millis(200))).await.unwrap() {
             let key = &keys[&job.job];
             watch.lock().unwrap().begin(key);
             tokio::time::sleep(Duration::from_millis(3)).await;
             watch.lock().unwrap().end(job.job, key);
-            server.finish(vec![done(&job, json!(1))]).await.pop().unwrap().unwrap();
+            server.jobs().finish(vec![done(&job, json!(1))]).await.pop().unwrap().unwrap();
         }
     }
 }
 
-async fn worked(limits: QueueLimits, n: usize, n_keys: usize) -> Watch {
+async fn worked(limits: QueueLimits, n: usize, n_keys: usize) -> SharedLimitWatch {
     let cluster = Cluster::of(3).await;
-    // Everybody knows of it before there is anything to hand out.
+    // All servers know the limit before the first job is there.
     for server in &cluster.servers {
-        server.limit_queue("q", limits.clone()).await.unwrap();
+        server.jobs().limit_queue("q", limits.clone()).await.unwrap();
     }
     let key = |n: usize| format!("k{}", n % n_keys);
     let specs = (0..n).map(|n| JobSpec { limit_key: key(n), ..spec("q") }).collect();
-    let made = cluster.servers[1].create_jobs(specs).await.unwrap();
+    let made = cluster.servers[1].jobs().create_jobs(specs).await.unwrap();
     let keys = Arc::new(made.iter().enumerate().map(|(n, made)| (made.job, key(n))).collect());
-    let watch = Arc::new(Mutex::new(Watch::default()));
+    let watch = Arc::new(Mutex::new(SharedLimitWatch::default()));
     let workers = (0..6).map(|nth| {
         tokio::spawn(work(cluster.servers[nth % 3].clone(), Arc::clone(&keys), Arc::clone(&watch)))
     });
@@ -74,14 +74,14 @@ async fn worked(limits: QueueLimits, n: usize, n_keys: usize) -> Watch {
 }
 
 #[tokio::test]
-async fn no_more_than_the_limit_at_once_whoever_hands_them_out() {
+async fn all_servers_together_keep_the_limit_of_a_queue() {
     let watch = worked(QueueLimits { concurrency: Some(3), ..QueueLimits::default() }, 60, 5).await;
     assert_eq!(watch.done.len(), 60);
     assert!(watch.most[""] <= 3, "{:?}", watch.most);
 }
 
 #[tokio::test]
-async fn no_more_of_a_key_than_its_limit_whoever_hands_them_out() {
+async fn all_servers_together_keep_the_limit_of_a_key() {
     let watch = worked(QueueLimits { key_concurrency: Some(1), ..QueueLimits::default() }, 40, 4).await;
     assert!(watch.most.iter().all(|(key, most)| key.is_empty() || *most == 1), "{:?}", watch.most);
 }

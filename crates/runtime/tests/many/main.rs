@@ -1,4 +1,4 @@
-//! Several servers on one store: what one does, the others hear of; what one leaves, another takes up; and nothing is
+//! Several servers on one store: changes of one reach the others, another takes over from a dead one, and nothing is
 //! done twice.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -9,18 +9,18 @@ use tokio::time::timeout;
 use windlass_engine::id::JobId;
 use windlass_engine::job::JobSpec;
 use windlass_queue::redis::Redis;
-use windlass_queue::redis::fixture::Server;
-use windlass_runtime::job::Claim;
+use windlass_queue::redis::test_server::RedisTestServer;
+use windlass_runtime::jobs::ClaimRequest;
 use windlass_runtime::{Runtime, Settings};
 use windlass_store::queue::QueueLimits;
 use windlass_store::{Durability, Postgres};
 
 use crate::cluster::{Cluster, PATIENCE, SOON, claim, done, spec};
 
-/// Within this, whatever Redis lost is handed out again.
+/// Within this, jobs that Redis lost are handed out again.
 pub(crate) const BACK: Duration = Duration::from_secs(10);
 
-fn at(server: &Server) -> Redis {
+fn at(server: &RedisTestServer) -> Redis {
     Redis::at(&server.address()).unwrap()
 }
 
@@ -34,26 +34,26 @@ pub(crate) async fn until(what: &str, within: Duration, seen: impl Fn() -> bool)
 
 pub(crate) async fn all_up(servers: &[Runtime]) {
     until("every server uses Redis", BACK, || {
-        servers.iter().all(|server| server.redis_stats().is_some_and(|stats| stats.is_up))
+        servers.iter().all(|server| server.jobs().redis_stats().is_some_and(|stats| stats.is_up))
     })
     .await;
 }
 
 /// Two servers on one store in memory and one Redis.
-pub(crate) async fn two() -> (Server, Cluster) {
-    let redis = Server::start(&[]);
+pub(crate) async fn two() -> (RedisTestServer, Cluster) {
+    let redis = RedisTestServer::start(&[]);
     let cluster = Cluster::with(2, Some(at(&redis))).await;
     all_up(&cluster.servers).await;
     (redis, cluster)
 }
 
 /// Two servers on one PostgreSQL and one Redis.
-pub(crate) async fn on_postgres(address: &str, redis: &Server) -> Vec<Runtime> {
+pub(crate) async fn on_postgres(address: &str, redis: &RedisTestServer) -> Vec<Runtime> {
     let mut servers = Vec::new();
     for nth in 0..2 {
         let store = Postgres::open(address, Durability::Fast).await.unwrap();
         let (name, redis) = (format!("server {nth}"), Some(at(redis)));
-        let settings = Settings { name, is_alone: false, redis, ..Settings::default() };
+        let settings = Settings { name, redis, ..Settings::default() };
         servers.push(Runtime::start_up(Arc::new(store), settings).await.unwrap());
     }
     all_up(&servers).await;
@@ -62,17 +62,17 @@ pub(crate) async fn on_postgres(address: &str, redis: &Server) -> Vec<Runtime> {
 
 fn waiting(server: &Runtime, queue: &str) -> tokio::task::JoinHandle<Vec<JobId>> {
     let (server, claim) = (server.clone(), claim(queue, 1, PATIENCE));
-    tokio::spawn(async move { server.claim(claim).await.unwrap().iter().map(|one| one.job).collect() })
+    tokio::spawn(async move { server.jobs().claim(claim).await.unwrap().iter().map(|one| one.job).collect() })
 }
 
 #[tokio::test]
-async fn whoever_waits_at_another_server_is_woken_through_redis() {
+async fn a_claim_that_waits_at_another_server_is_woken_through_redis() {
     let (redis, cluster) = two().await;
     let [first, second] = &cluster.servers[..] else { unreachable!() };
     for _ in 0..3 {
         let claimed = waiting(second, "q");
         tokio::time::sleep(Duration::from_millis(50)).await;
-        let made = first.create_job(spec("q")).await.unwrap().job;
+        let made = first.jobs().create_job(spec("q")).await.unwrap().job;
         assert_eq!(timeout(SOON, claimed).await.expect("it waits for what is there").unwrap(), [made]);
     }
     assert_eq!(redis.cli(&["LLEN", "queue:q:ready"]).unwrap(), "0");
@@ -85,7 +85,7 @@ async fn jobs_come_in_order_of_priority_from_whichever_server_made_them() {
     let mut made = Vec::new();
     for (n, priority) in [0, 3, -2, 3, 0, 10].into_iter().enumerate() {
         let server = [first, second][n % 2];
-        made.push(server.create_job(JobSpec { priority, ..spec("q") }).await.unwrap().job);
+        made.push(server.jobs().create_job(JobSpec { priority, ..spec("q") }).await.unwrap().job);
         let n = n + 1;
         // Each is there before the next one is made.
         let length = |key: &str| redis.cli(&["LLEN", key]).unwrap().parse::<usize>().unwrap();
@@ -100,7 +100,7 @@ async fn jobs_come_in_order_of_priority_from_whichever_server_made_them() {
     }
     let mut order = Vec::new();
     for n in 0..6 {
-        let claimed = [second, first][n % 2].claim(claim("q", 1, PATIENCE)).await.unwrap();
+        let claimed = [second, first][n % 2].jobs().claim(claim("q", 1, PATIENCE)).await.unwrap();
         order.extend(claimed.into_iter().map(|one| made.iter().position(|job| *job == one.job).unwrap()));
     }
     assert_eq!(order, [5, 1, 3, 0, 4, 2]);
@@ -111,35 +111,40 @@ async fn queues_with_limits_paused_queues_and_services_are_handed_out_as_ever() 
     let (redis, cluster) = two().await;
     let [first, second] = &cluster.servers[..] else { unreachable!() };
     let limits = QueueLimits { concurrency: Some(1), ..QueueLimits::default() };
-    first.limit_queue("tight", limits).await.unwrap();
-    first.create_jobs(vec![spec("tight"), spec("tight")]).await.unwrap();
-    let held = first.claim(claim("tight", 5, PATIENCE)).await.unwrap();
+    first.jobs().limit_queue("tight", limits).await.unwrap();
+    first.jobs().create_jobs(vec![spec("tight"), spec("tight")]).await.unwrap();
+    let held = first.jobs().claim(claim("tight", 5, PATIENCE)).await.unwrap();
     assert_eq!(held.len(), 1);
-    assert!(first.claim(claim("tight", 5, Duration::from_millis(300))).await.unwrap().is_empty());
-    assert!(first.finish(vec![done(&held[0], json!(1))]).await.pop().unwrap().is_ok());
-    assert_eq!(first.claim(claim("tight", 5, PATIENCE)).await.unwrap().len(), 1);
+    assert!(first.jobs().claim(claim("tight", 5, Duration::from_millis(300))).await.unwrap().is_empty());
+    assert!(first.jobs().finish(vec![done(&held[0], json!(1))]).await.pop().unwrap().is_ok());
+    assert_eq!(first.jobs().claim(claim("tight", 5, PATIENCE)).await.unwrap().len(), 1);
 
-    first.pause_queue("halted", true).await.unwrap();
-    first.create_jobs(vec![spec("halted")]).await.unwrap();
-    assert!(first.claim(claim("halted", 5, Duration::from_millis(300))).await.unwrap().is_empty());
+    first.jobs().pause_queue("halted", true).await.unwrap();
+    first.jobs().create_jobs(vec![spec("halted")]).await.unwrap();
+    assert!(first.jobs().claim(claim("halted", 5, Duration::from_millis(300))).await.unwrap().is_empty());
     let claimed = waiting(first, "halted");
     tokio::time::sleep(Duration::from_millis(50)).await;
-    first.pause_queue("halted", false).await.unwrap();
+    first.jobs().pause_queue("halted", false).await.unwrap();
     assert_eq!(timeout(PATIENCE, claimed).await.unwrap().unwrap().len(), 1);
 
-    let by_service = |queues: &[&str]| Claim {
+    let by_service = |queues: &[&str]| ClaimRequest {
         queues: queues.iter().map(|queue| (*queue).to_owned()).collect(),
         services: vec!["work".to_owned()],
         ..claim("", 1, PATIENCE)
     };
-    second.create_jobs(vec![spec("mixed"), spec("mixed"), spec("other")]).await.unwrap();
-    assert_eq!(first.claim(by_service(&[])).await.unwrap().len(), 1);
-    assert_eq!(second.claim(by_service(&["mixed"])).await.unwrap().len(), 1);
-    assert_eq!(first.claim(by_service(&["mixed"])).await.unwrap().len(), 1);
+    second.jobs().create_jobs(vec![spec("mixed"), spec("mixed"), spec("other")]).await.unwrap();
+    assert_eq!(first.jobs().claim(by_service(&[])).await.unwrap().len(), 1);
+    assert_eq!(second.jobs().claim(by_service(&["mixed"])).await.unwrap().len(), 1);
+    assert_eq!(first.jobs().claim(by_service(&["mixed"])).await.unwrap().len(), 1);
     assert!(
-        first.claim(Claim { wait: Duration::from_millis(200), ..by_service(&[]) }).await.unwrap().is_empty()
+        first
+            .jobs()
+            .claim(ClaimRequest { wait: Duration::from_millis(200), ..by_service(&[]) })
+            .await
+            .unwrap()
+            .is_empty()
     );
-    // Whoever was given a job without Redis has it taken out there.
+    // A job that was claimed without Redis is removed from it.
     until("nothing is left of them", PATIENCE, || redis.lines(&["KEYS", "queue:*:ready*"]).is_empty()).await;
 }
 
@@ -147,13 +152,13 @@ async fn queues_with_limits_paused_queues_and_services_are_handed_out_as_ever() 
 async fn a_service_with_little_to_do_does_not_wait_behind_a_long_queue_in_redis() {
     let (_redis, cluster) = two().await;
     let [first, _] = &cluster.servers[..] else { unreachable!() };
-    first.create_jobs((0..200).map(|_| spec("long")).collect()).await.unwrap();
+    first.jobs().create_jobs((0..200).map(|_| spec("long")).collect()).await.unwrap();
     let rare = JobSpec::new("rare", "elsewhere");
-    let made = first.create_job(rare).await.unwrap().job;
+    let made = first.jobs().create_job(rare).await.unwrap().job;
     let mut n_claims = 0;
     loop {
-        let both = Claim { services: vec!["rare".to_owned()], ..claim("long", 1, PATIENCE) };
-        let claimed = first.claim(both).await.unwrap();
+        let both = ClaimRequest { services: vec!["rare".to_owned()], ..claim("long", 1, PATIENCE) };
+        let claimed = first.jobs().claim(both).await.unwrap();
         if claimed.iter().any(|one| one.job == made) {
             break;
         }
@@ -163,20 +168,20 @@ async fn a_service_with_little_to_do_does_not_wait_behind_a_long_queue_in_redis(
 }
 
 #[tokio::test]
-async fn what_redis_lost_without_a_word_is_found_while_somebody_waits() {
+async fn jobs_that_redis_lost_silently_are_found_while_a_claim_waits() {
     let (redis, cluster) = two().await;
     let [first, second] = &cluster.servers[..] else { unreachable!() };
-    let made = first.create_job(spec("q")).await.unwrap().job;
+    let made = first.jobs().create_job(spec("q")).await.unwrap().job;
     until("it is in Redis", PATIENCE, || redis.cli(&["DEL", "queue:q:ready"]).unwrap() == "1").await;
     let claimed =
-        timeout(BACK, second.claim(claim("q", 1, PATIENCE))).await.expect("it is looked for").unwrap();
+        timeout(BACK, second.jobs().claim(claim("q", 1, PATIENCE))).await.expect("it is looked for").unwrap();
     assert_eq!(claimed[0].job, made);
     // The same when all of it is gone.
-    let made = first.create_job(spec("q")).await.unwrap().job;
+    let made = first.jobs().create_job(spec("q")).await.unwrap().job;
     until("it is in Redis", PATIENCE, || redis.cli(&["LLEN", "queue:q:ready"]).unwrap() == "1").await;
     redis.cli(&["FLUSHALL"]).unwrap();
     let claimed =
-        timeout(BACK, second.claim(claim("q", 1, PATIENCE))).await.expect("it is looked for").unwrap();
+        timeout(BACK, second.jobs().claim(claim("q", 1, PATIENCE))).await.expect("it is looked for").unwrap();
     assert_eq!(claimed[0].job, made);
 }
 
@@ -187,14 +192,14 @@ async fn a_long_backlog_comes_back_in_its_order_a_part_at_a_time() {
     let mut made = Vec::new();
     for _ in 0..2 {
         let specs = (0..6_000).map(|_| spec("q")).collect();
-        made.extend(first.create_jobs(specs).await.unwrap().iter().map(|created| created.job));
+        made.extend(first.jobs().create_jobs(specs).await.unwrap().iter().map(|created| created.job));
     }
-    // What is told after the loss would be there before the others.
+    // A change that is sent after the loss would come before the others.
     until("all are in Redis", PATIENCE, || redis.cli(&["LLEN", "queue:q:ready"]).unwrap() == "12000").await;
     redis.cli(&["FLUSHALL"]).unwrap();
     let mut order = Vec::new();
     while order.len() < made.len() {
-        let claimed = second.claim(claim("q", 1_000, PATIENCE)).await.unwrap();
+        let claimed = second.jobs().claim(claim("q", 1_000, PATIENCE)).await.unwrap();
         assert!(!claimed.is_empty(), "{} are missing", made.len() - order.len());
         order.extend(claimed.into_iter().map(|one| one.job));
     }
@@ -202,43 +207,45 @@ async fn a_long_backlog_comes_back_in_its_order_a_part_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_redis_that_does_not_answer_holds_nobody_up_for_long() {
+async fn a_redis_that_does_not_answer_delays_no_claim_for_long() {
     let (redis, cluster) = two().await;
     let first = &cluster.servers[0];
     redis.freeze(true);
     let begun = Instant::now();
-    let made = first.create_job(spec("q")).await.unwrap().job;
+    let made = first.jobs().create_job(spec("q")).await.unwrap().job;
     assert!(begun.elapsed() < SOON, "nobody who creates a job waits for Redis");
     let claimed =
-        timeout(Duration::from_secs(5), first.claim(claim("q", 1, PATIENCE))).await.unwrap().unwrap();
+        timeout(Duration::from_secs(5), first.jobs().claim(claim("q", 1, PATIENCE))).await.unwrap().unwrap();
     assert_eq!(claimed[0].job, made);
     // From then on it is known to be away.
-    first.create_job(spec("q")).await.unwrap();
-    assert_eq!(timeout(SOON, first.claim(claim("q", 1, PATIENCE))).await.unwrap().unwrap().len(), 1);
+    first.jobs().create_job(spec("q")).await.unwrap();
+    assert_eq!(timeout(SOON, first.jobs().claim(claim("q", 1, PATIENCE))).await.unwrap().unwrap().len(), 1);
     assert!(first.troubles().is_empty());
     redis.freeze(false);
     all_up(&cluster.servers).await;
-    assert_eq!(first.redis_stats().unwrap().n_outages, 1);
+    assert_eq!(first.jobs().redis_stats().unwrap().n_outages, 1);
 }
 
 #[tokio::test]
-async fn what_a_server_popped_and_could_not_claim_is_given_back() {
+async fn a_popped_job_that_could_not_be_claimed_goes_back() {
     let (_redis, cluster) = two().await;
     let [first, second] = &cluster.servers[..] else { unreachable!() };
-    let made = second.create_job(spec("q")).await.unwrap().job;
+    let made = second.jobs().create_job(spec("q")).await.unwrap().job;
     cluster.cut(0).await;
-    assert!(first.claim(claim("q", 5, PATIENCE)).await.is_err(), "it cannot be written");
-    let claimed =
-        timeout(SOON, second.claim(claim("q", 5, PATIENCE))).await.expect("it is there again").unwrap();
+    assert!(first.jobs().claim(claim("q", 5, PATIENCE)).await.is_err(), "it cannot be written");
+    let claimed = timeout(SOON, second.jobs().claim(claim("q", 5, PATIENCE)))
+        .await
+        .expect("it is there again")
+        .unwrap();
     assert_eq!(claimed[0].job, made);
 }
 
 #[tokio::test]
-async fn what_a_dead_server_may_not_have_told_is_read_from_the_store() {
+async fn changes_that_a_dead_server_did_not_send_are_read_from_the_store() {
     let (_redis, cluster) = two().await;
     let second = &cluster.servers[1];
-    second.create_job(spec("q")).await.unwrap();
-    let before = second.redis_stats().unwrap().n_fills;
+    second.jobs().create_job(spec("q")).await.unwrap();
+    let before = second.jobs().redis_stats().unwrap().n_fills;
     cluster.cut(0).await;
-    until("the queue is filled", PATIENCE, || second.redis_stats().unwrap().n_fills > before).await;
+    until("the queue is filled", PATIENCE, || second.jobs().redis_stats().unwrap().n_fills > before).await;
 }

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use windlass_engine::job::JobSpec;
-use windlass_queue::redis::fixture::Server;
-use windlass_runtime::job::Claim;
+use windlass_queue::redis::test_server::RedisTestServer;
+use windlass_runtime::jobs::ClaimRequest;
 use windlass_store::conformance::cluster::scratch;
 
 use crate::cluster::{PATIENCE, SOON, claim};
@@ -13,17 +13,17 @@ use crate::redis::on_postgres;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_that_its_own_server_reads_back_is_handed_out_at_once() {
     let scratch = scratch().await;
-    let redis = tokio::task::block_in_place(|| Server::start(&[]));
+    let redis = tokio::task::block_in_place(|| RedisTestServer::start(&[]));
     let servers = on_postgres(&scratch.address, &redis).await;
-    // Whoever came last has known from its start that it is not alone.
+    // The last server has known from its start that it shares the store.
     let server = &servers[1];
     let begun = Instant::now();
     for nth in 0..12 {
-        // Nobody has asked for the service before: the server does not keep the job, and reads it when somebody does.
+        // No claim has asked for the service before: the server does not keep the job, and reads it when a claim does.
         let service = format!("rare {nth}");
-        let made = server.create_job(JobSpec::new(service.clone(), "q")).await.unwrap().job;
-        let claim = Claim { queues: Vec::new(), services: vec![service], ..claim("", 1, PATIENCE) };
-        assert_eq!(server.claim(claim).await.unwrap()[0].job, made);
+        let made = server.jobs().create_job(JobSpec::new(service.clone(), "q")).await.unwrap().job;
+        let claim = ClaimRequest { queues: Vec::new(), services: vec![service], ..claim("", 1, PATIENCE) };
+        assert_eq!(server.jobs().claim(claim).await.unwrap()[0].job, made);
     }
     // Half of them would be left to the other server for half a second, and looked for a second later.
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());

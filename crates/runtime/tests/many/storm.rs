@@ -1,4 +1,4 @@
-//! Three servers that all do everything: nothing is done twice, and what is normal is not worth a warning.
+//! Three servers under full load: nothing is done twice, and normal operation logs no warning.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,16 +10,16 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 use windlass_engine::id::{RunId, ScheduleId};
+use windlass_engine::project::Project;
 use windlass_engine::schedule::{Catchup, Dst, Overlap};
-use windlass_runtime::schedule::{Draft, Target};
+use windlass_runtime::schedules::{FiringTarget, ScheduleDraft};
 use windlass_store::Memory;
 use windlass_store::job::JobQuery;
-use windlass_store::record::{RecordQuery, Records};
 use windlass_store::run::{RunQuery, RunStatus, Since};
 
 use crate::cluster::{Cluster, claim, done, end, go, publish, spec, start, timer, waits};
 
-/// Keeps what was worth a warning to the thread of this test.
+/// Collects the warnings of this test's thread.
 struct Warnings(Arc<Mutex<Vec<String>>>);
 
 struct Text(String);
@@ -49,8 +49,8 @@ impl Subscriber for Warnings {
 }
 
 /// A schedule that fires every second.
-fn every_second() -> Draft {
-    Draft {
+fn every_second() -> ScheduleDraft {
+    ScheduleDraft {
         name: "tick".to_owned(),
         cron_expr: "* * * * * *".to_owned(),
         timezone: String::new(),
@@ -59,23 +59,24 @@ fn every_second() -> Draft {
         overlap: Overlap::Allow,
         catchup: Catchup::All,
         window_ms: 0,
-        target: Target::Job(Box::new(spec("ticks"))),
+        target: FiringTarget::Job(Box::new(spec("ticks"))),
     }
 }
 
-/// The schedule makes one job for each of its slots, whoever fires it.
+/// The schedule makes one job for each of its slots, no matter which server fires it.
 async fn each_slot_once(cluster: &Cluster, schedule: ScheduleId) {
-    let rows = |store: &Memory| match store.records_now(RecordQuery::Schedules(Some(schedule))).unwrap() {
-        Records::Schedules(rows) => rows,
-        _ => unreachable!("schedules were asked for"),
-    };
+    let rows = |store: &Memory| store.schedules_now(&Project::DEFAULT, Some(schedule)).unwrap();
     let fired = |store: &Memory| rows(store).pop().unwrap().row.history.n_fired;
     cluster.until("three slots are fired", |store| fired(store) >= 3).await;
     for server in &cluster.servers {
-        server.change_schedule(schedule, |draft| Draft { enabled: false, ..draft }).await.unwrap();
+        server
+            .schedules()
+            .change_schedule(schedule, |draft| ScheduleDraft { enabled: false, ..draft })
+            .await
+            .unwrap();
     }
     let query = JobQuery { queue: Some("ticks".to_owned()), ..JobQuery::default() };
-    let ticks = cluster.store.jobs_now(query).unwrap().items.len();
+    let ticks = cluster.store.jobs_now(&Project::DEFAULT, query).unwrap().items.len();
     assert_eq!(ticks as u64, fired(&cluster.store), "every slot made one job");
 }
 
@@ -95,13 +96,13 @@ async fn three_servers_do_everything_once_and_without_a_warning() {
         publish(at(1), "timer", timer(700)).await,
         publish(at(2), "waits", waits()).await,
     ];
-    let schedule = at(0).create_schedule(every_second()).await.unwrap().row.id();
-    // Everybody has looked ahead once, and knows of the others.
+    let schedule = at(0).schedules().create_schedule(every_second()).await.unwrap().row.id();
+    // All servers have polled once, and know of the others.
     tokio::time::sleep(Duration::from_millis(2_200)).await;
     let mut runs: Vec<(usize, RunId)> = Vec::new();
     for n in 0..30 {
         runs.push((n, start(at(n), kinds[n % 3], json!({})).await));
-        at(n + 1).create_jobs(vec![spec("q"), spec("q")]).await.unwrap();
+        at(n + 1).jobs().create_jobs(vec![spec("q"), spec("q")]).await.unwrap();
     }
     let mut claimed: BTreeMap<_, usize> = BTreeMap::new();
     let left = Arc::new(AtomicUsize::new(60));
@@ -111,9 +112,11 @@ async fn three_servers_do_everything_once_and_without_a_warning() {
             tokio::spawn(async move {
                 let mut had = Vec::new();
                 while left.load(Ordering::SeqCst) > 0 {
-                    let jobs = server.claim(claim("q", 3, Duration::from_millis(400))).await.unwrap();
+                    let jobs = server.jobs().claim(claim("q", 3, Duration::from_millis(400))).await.unwrap();
                     left.fetch_sub(jobs.len(), Ordering::SeqCst);
-                    for answer in server.finish(jobs.iter().map(|job| done(job, json!(1))).collect()).await {
+                    for answer in
+                        server.jobs().finish(jobs.iter().map(|job| done(job, json!(1))).collect()).await
+                    {
                         answer.unwrap();
                     }
                     had.extend(jobs.into_iter().map(|job| job.job));
@@ -129,15 +132,15 @@ async fn three_servers_do_everything_once_and_without_a_warning() {
     }
     assert_eq!((claimed.len(), claimed.values().max()), (60, Some(&1)), "every job had one worker");
     for (n, run) in runs.iter().filter(|(n, _)| n % 3 == 2) {
-        at(n + 1).submit(*run, go()).await.unwrap();
+        at(n + 1).runs().submit(*run, go()).await.unwrap();
     }
     for (n, run) in &runs {
         assert_eq!(end(at(n + 2), *run).await, RunStatus::Completed, "{run}");
     }
-    let all = cluster.store.runs_now(RunQuery::default()).unwrap().items;
+    let all = cluster.store.runs_now(&Project::DEFAULT, RunQuery::default()).unwrap().items;
     assert_eq!(all.len(), 40, "ten have a child each");
     for row in all {
-        let journal = cluster.store.journal_now(row.id, Since::Entry(0), 1_000).unwrap();
+        let journal = cluster.store.journal_now(&Project::DEFAULT, row.id, Since::Entry(0), 1_000).unwrap();
         assert_eq!(journal.entries.len() as u64, row.len);
     }
     each_slot_once(&cluster, schedule).await;

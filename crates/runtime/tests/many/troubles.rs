@@ -1,4 +1,4 @@
-//! Work goes on whatever becomes of Redis, for as long as one likes: `TROUBLES=600` kills it two hundred times.
+//! Work goes on through every fault of Redis, for as long as one likes: `TROUBLES=600` kills it two hundred times.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,9 +9,10 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use windlass_engine::id::JobId;
 use windlass_engine::job::JobSpec;
-use windlass_queue::redis::fixture::Server;
+use windlass_engine::project::Project;
+use windlass_queue::redis::test_server::RedisTestServer;
 use windlass_runtime::Runtime;
-use windlass_runtime::job::{Claim, Verdict};
+use windlass_runtime::jobs::{ClaimRequest, ClaimVerdict};
 use windlass_store::Store;
 use windlass_store::conformance::cluster::scratch;
 use windlass_store::job::{JobQuery, JobStatus};
@@ -20,9 +21,9 @@ use windlass_store::page::Part;
 use crate::cluster::{claim, done, spec};
 use crate::redis::{BACK, all_up, on_postgres, until};
 
-/// What becomes of Redis in the test unless `TROUBLES` says otherwise.
+/// The faults of Redis in the test unless `TROUBLES` says otherwise.
 const TROUBLES: usize = 15;
-/// Jobs that are made at least, and how many are not done at most before more are made: what Redis lost last has to be
+/// The least number of jobs, and the most that are open before more are made: the jobs that Redis lost last have to be
 /// done in time.
 const JOBS: usize = 2_000;
 const OPEN_MAX: usize = 1_000;
@@ -30,7 +31,7 @@ const OPEN_MAX: usize = 1_000;
 const LOOK_EVERY: usize = 10;
 const BACKLOG: usize = 500;
 
-/// Workers of both servers, all of which note what they were given and what came of it.
+/// Workers of both servers, all of which record their claims and the results.
 struct Crowd {
     granted: Arc<Mutex<BTreeMap<JobId, usize>>>,
     ended: Arc<Mutex<BTreeMap<JobId, usize>>>,
@@ -51,7 +52,7 @@ impl Crowd {
                 let worker = format!("w{nth}-{n}");
                 crowd.tasks.push(tokio::spawn(work(
                     server.clone(),
-                    Claim { worker, ..claim("q", 1 + n * 3, Duration::from_millis(500)) },
+                    ClaimRequest { worker, ..claim("q", 1 + n * 3, Duration::from_millis(500)) },
                     (crowd.granted.clone(), crowd.ended.clone()),
                     crowd.stop.clone(),
                 )));
@@ -68,23 +69,28 @@ impl Crowd {
 /// How often, by job.
 type Counts = Arc<Mutex<BTreeMap<JobId, usize>>>;
 
-async fn work(server: Runtime, claim: Claim, (granted, ended): (Counts, Counts), stop: CancellationToken) {
+async fn work(
+    server: Runtime,
+    claim: ClaimRequest,
+    (granted, ended): (Counts, Counts),
+    stop: CancellationToken,
+) {
     while !stop.is_cancelled() {
-        let claimed = server.claim(claim.clone()).await.unwrap();
+        let claimed = server.jobs().claim(claim.clone()).await.unwrap();
         for one in &claimed {
             *granted.lock().unwrap().entry(one.job).or_default() += 1;
         }
         let ends = claimed.iter().map(|one| done(one, json!(1))).collect();
-        for (one, verdict) in claimed.iter().zip(server.finish(ends).await) {
-            if verdict.unwrap() == Verdict::Ok {
+        for (one, verdict) in claimed.iter().zip(server.jobs().finish(ends).await) {
+            if verdict.unwrap() == ClaimVerdict::Ok {
                 *ended.lock().unwrap().entry(one.job).or_default() += 1;
             }
         }
     }
 }
 
-/// What can become of a Redis: it is killed and comes back with nothing, it is emptied, or full of nonsense.
-async fn trouble(redis: &mut Server, nth: usize) {
+/// The faults of Redis: it is killed and comes back empty, it is flushed, or it is filled with garbage.
+async fn trouble(redis: &mut RedisTestServer, nth: usize) {
     match nth % 3 {
         0 => {
             tokio::task::block_in_place(|| redis.kill());
@@ -113,7 +119,7 @@ async fn make(servers: Vec<Runtime>, crowd: Counts, n_made: Arc<AtomicUsize>, st
         }
         if n < crowd.lock().unwrap().len() + OPEN_MAX {
             let specs = (0..25).map(|at| JobSpec { priority: at % 3, ..spec("q") }).collect();
-            server.create_jobs(specs).await.unwrap();
+            server.jobs().create_jobs(specs).await.unwrap();
             n_made.fetch_add(25, Ordering::Relaxed);
         }
         tokio::time::sleep(Duration::from_millis(25)).await;
@@ -121,10 +127,10 @@ async fn make(servers: Vec<Runtime>, crowd: Counts, n_made: Arc<AtomicUsize>, st
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_lost_and_nothing_done_twice_whatever_becomes_of_redis() {
+async fn nothing_is_lost_and_nothing_done_twice_through_faults_of_redis() {
     let n_troubles = std::env::var("TROUBLES").ok().and_then(|n| n.parse().ok()).unwrap_or(TROUBLES);
     let scratch = scratch().await;
-    let mut redis = tokio::task::block_in_place(|| Server::start(&[]));
+    let mut redis = tokio::task::block_in_place(|| RedisTestServer::start(&[]));
     let servers = on_postgres(&scratch.address, &redis).await;
     let crowd = Crowd::start(&servers, 3);
     let (n_made, enough) = (Arc::new(AtomicUsize::new(0)), CancellationToken::new());
@@ -140,7 +146,7 @@ async fn nothing_is_lost_and_nothing_done_twice_whatever_becomes_of_redis() {
     };
     for nth in 0..n_troubles {
         if nth % LOOK_EVERY == 0 {
-            servers[0].create_jobs((0..BACKLOG).map(|_| spec("q")).collect()).await.unwrap();
+            servers[0].jobs().create_jobs((0..BACKLOG).map(|_| spec("q")).collect()).await.unwrap();
             n_made.fetch_add(BACKLOG, Ordering::Relaxed);
         }
         trouble(&mut redis, nth).await;
@@ -163,7 +169,7 @@ async fn nothing_is_lost_and_nothing_done_twice_whatever_becomes_of_redis() {
     let store: &dyn Store = &scratch.store;
     let part = Part { count: true, limit: 1, ..Part::default() };
     let query = JobQuery { statuses: vec![JobStatus::Completed], part, ..JobQuery::default() };
-    assert_eq!(store.jobs(query).await.unwrap().total, Some(n as u64));
+    assert_eq!(store.jobs(&Project::DEFAULT, query).await.unwrap().total, Some(n as u64));
     println!(
         "{n_troubles} troubles in {:?}: {n} jobs, all done once, and after a trouble within {longest:?}",
         begun.elapsed()

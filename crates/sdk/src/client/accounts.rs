@@ -5,56 +5,56 @@ use std::time::Duration;
 use reqwest::Method;
 
 use super::{Client, Repeat, with_query};
-use crate::error::ClientError;
-use crate::types::{
-    Account, Budget, Deposit, Deposited, LedgerEntry, LedgerQuery, List, NewAccount, NewPrice, PageQuery,
-    Price, PriceDeleted, RunSummary,
+use crate::contract::{
+    AccountInfo, Budget, DepositRequest, DepositResponse, LedgerEntry, LedgerListQuery, List, NewAccount,
+    NewPrice, PageQuery, PriceDeleted, PriceInfo, RunSummary,
 };
+use crate::error::ClientError;
 
 impl Client {
     /// Opens an account; one that is there and has the name is found as it is.
-    pub async fn open_account(&self, account: &NewAccount) -> Result<Account, ClientError> {
+    pub async fn open_account(&self, account: &NewAccount) -> Result<AccountInfo, ClientError> {
         self.post(self.native(&["accounts"]), account, Repeat::Harmless).await
     }
 
     /// Accounts, by id.
-    pub async fn accounts(&self, page: &PageQuery) -> Result<List<Account>, ClientError> {
+    pub async fn accounts(&self, page: &PageQuery) -> Result<List<AccountInfo>, ClientError> {
         self.get(with_query(self.native(&["accounts"]), page)).await
     }
 
     /// One account.
-    pub async fn account(&self, id: &str) -> Result<Account, ClientError> {
+    pub async fn account(&self, id: &str) -> Result<AccountInfo, ClientError> {
         self.get(self.native(&["accounts", id])).await
     }
 
     /// Puts money into an account, once per key.
-    pub async fn deposit(&self, id: &str, deposit: &Deposit) -> Result<Deposited, ClientError> {
+    pub async fn deposit(&self, id: &str, deposit: &DepositRequest) -> Result<DepositResponse, ClientError> {
         self.post(self.native(&["accounts", id, "deposit"]), deposit, Repeat::Harmless).await
     }
 
-    /// What happened to an account.
-    pub async fn ledger(&self, id: &str, query: &LedgerQuery) -> Result<List<LedgerEntry>, ClientError> {
+    /// The ledger of an account.
+    pub async fn ledger(&self, id: &str, query: &LedgerListQuery) -> Result<List<LedgerEntry>, ClientError> {
         self.get(with_query(self.native(&["accounts", id, "ledger"]), query)).await
     }
 
-    /// Sets what a run may spend.
+    /// Sets the budget of a run.
     pub async fn set_budget(&self, run: &str, budget: i64) -> Result<RunSummary, ClientError> {
         self.post(self.native(&["runs", run, "budget"]), &Budget { budget }, Repeat::Harmless).await
     }
 
-    /// Sets what a service asks.
-    pub async fn set_price(&self, service: &str, price: &NewPrice) -> Result<Price, ClientError> {
+    /// Sets the price of a service.
+    pub async fn set_price(&self, service: &str, price: &NewPrice) -> Result<PriceInfo, ClientError> {
         let url = self.native(&["prices", service]);
         self.call(Method::PUT, url, Some(price), Duration::ZERO, Repeat::Harmless).await
     }
 
-    /// What services ask, by service.
-    pub async fn prices(&self, page: &PageQuery) -> Result<List<Price>, ClientError> {
+    /// Prices, by service.
+    pub async fn prices(&self, page: &PageQuery) -> Result<List<PriceInfo>, ClientError> {
         self.get(with_query(self.native(&["prices"]), page)).await
     }
 
-    /// What a service asks.
-    pub async fn price(&self, service: &str) -> Result<Price, ClientError> {
+    /// The price of a service.
+    pub async fn price(&self, service: &str) -> Result<PriceInfo, ClientError> {
         self.get(self.native(&["prices", service])).await
     }
 

@@ -1,12 +1,12 @@
-//! Who asked for what.
+//! The audit log.
 
 use super::{Client, with_query};
+use crate::contract::{AuditLine, AuditListQuery, List};
 use crate::error::ClientError;
-use crate::types::{AuditLine, AuditQuery, List};
 
 impl Client {
-    /// Changes that somebody asked for.
-    pub async fn audit(&self, query: &AuditQuery) -> Result<List<AuditLine>, ClientError> {
+    /// Changes that clients requested.
+    pub async fn audit(&self, query: &AuditListQuery) -> Result<List<AuditLine>, ClientError> {
         self.get(with_query(self.native(&["audit"]), query)).await
     }
 }

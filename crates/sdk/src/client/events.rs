@@ -1,4 +1,4 @@
-//! Live streams: what happens to a run, or to all of them, as it happens.
+//! Event streams of one run or of all runs.
 
 use reqwest::{Response, header};
 
@@ -13,29 +13,29 @@ const EVENT_BYTES: usize = 16 << 20;
 pub struct ServerEvent {
     /// Where to go on after a break.
     pub id: Option<String>,
-    /// What kind of event it is.
+    /// The kind of the event.
     pub event: String,
     /// JSON.
     pub data: String,
 }
 
-/// A stream of events. It ends when the server closes it; what was missed comes when it is opened again with the last
+/// A stream of events. It ends when the server closes it; missed events come when it is opened again with the last
 /// id that was seen.
 #[derive(Debug)]
 pub struct EventStream {
     response: Response,
-    lines: Lines,
+    lines: SseLines,
     open: ServerEvent,
     base: String,
 }
 
 impl Client {
-    /// What happens to a run, from the entry after `last` on, or from the beginning.
+    /// The events of a run, after the entry `last`, or from the beginning.
     pub async fn run_events(&self, run: &str, last: Option<&str>) -> Result<EventStream, ClientError> {
         self.stream(&["runs", run, "events"], last).await
     }
 
-    /// What happens to all runs from now on.
+    /// The changes of all runs from now on.
     pub async fn events(&self, last: Option<&str>) -> Result<EventStream, ClientError> {
         self.stream(&["events"], last).await
     }
@@ -54,7 +54,7 @@ impl Client {
         }
         Ok(EventStream {
             response,
-            lines: Lines::default(),
+            lines: SseLines::default(),
             open: ServerEvent::default(),
             base: self.base().to_owned(),
         })
@@ -100,7 +100,7 @@ impl ServerEvent {
                 }
                 self.data.push_str(value);
             }
-            // A comment (the server lives), or a field nobody knows.
+            // A comment (a keep-alive), or an unknown field.
             _ => {}
         }
         None
@@ -109,13 +109,13 @@ impl ServerEvent {
 
 /// Bytes that come in pieces, given back as lines.
 #[derive(Debug, Default)]
-struct Lines {
+struct SseLines {
     bytes: Vec<u8>,
     /// Where the next line begins.
     at: usize,
 }
 
-impl Lines {
+impl SseLines {
     fn push(&mut self, chunk: &[u8]) -> Result<(), ClientError> {
         self.bytes.drain(..self.at);
         self.at = 0;
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     fn read(pieces: &[&str]) -> Vec<ServerEvent> {
-        let (mut lines, mut open, mut events) = (Lines::default(), ServerEvent::default(), Vec::new());
+        let (mut lines, mut open, mut events) = (SseLines::default(), ServerEvent::default(), Vec::new());
         for piece in pieces {
             lines.push(piece.as_bytes()).unwrap();
             while let Some(line) = lines.next() {

@@ -1,30 +1,38 @@
 //! Flows: publishing, reading, comparing, checking.
 
 use super::{Client, Repeat, with_query};
-use crate::error::ClientError;
-use crate::types::{
-    Definition, DiffQuery, Expansion, Flow, FlowDetail, FlowDiff, FlowsQuery, Instantiate, List, NewFlow,
-    NewVersion, Published, Validation, Version, VersionSummary,
+use crate::contract::{
+    Definition, DiffQuery, ExpandResponse, FlowDetail, FlowDiff, FlowInfo, FlowRequest, FlowsQuery,
+    InstantiateRequest, List, PublishResponse, Validation, Version, VersionRequest, VersionSummary,
 };
+use crate::error::ClientError;
 
 impl Client {
     /// Makes a flow with its first version.
-    pub async fn create_flow(&self, flow: &NewFlow) -> Result<Published, ClientError> {
+    pub async fn create_flow(&self, flow: &FlowRequest) -> Result<PublishResponse, ClientError> {
         self.post(self.native(&["flows"]), flow, Repeat::Never).await
     }
 
     /// Publishes the next version of a flow, named by its name or its id.
-    pub async fn publish_version(&self, flow: &str, version: &NewVersion) -> Result<Published, ClientError> {
+    pub async fn publish_version(
+        &self,
+        flow: &str,
+        version: &VersionRequest,
+    ) -> Result<PublishResponse, ClientError> {
         self.post(self.native(&["flows", flow, "versions"]), version, Repeat::Never).await
     }
 
     /// Makes a flow of a template, with values as the defaults of its variables.
-    pub async fn instantiate(&self, template: &str, flow: &Instantiate) -> Result<Published, ClientError> {
+    pub async fn instantiate(
+        &self,
+        template: &str,
+        flow: &InstantiateRequest,
+    ) -> Result<PublishResponse, ClientError> {
         self.post(self.native(&["flows", template, "instantiate"]), flow, Repeat::Never).await
     }
 
     /// Flows, newest first.
-    pub async fn flows(&self, query: &FlowsQuery) -> Result<List<Flow>, ClientError> {
+    pub async fn flows(&self, query: &FlowsQuery) -> Result<List<FlowInfo>, ClientError> {
         self.get(with_query(self.native(&["flows"]), query)).await
     }
 
@@ -48,13 +56,13 @@ impl Client {
         self.get(with_query(self.native(&["flows", flow, "diff"]), query)).await
     }
 
-    /// What is wrong with a definition.
+    /// The problems of a definition.
     pub async fn validate(&self, definition: &Definition) -> Result<Validation, ClientError> {
         self.post(self.native(&["flows", "validate"]), definition, Repeat::Harmless).await
     }
 
     /// The tasks that the steps of a definition become.
-    pub async fn expand(&self, definition: &Definition) -> Result<Expansion, ClientError> {
+    pub async fn expand(&self, definition: &Definition) -> Result<ExpandResponse, ClientError> {
         self.post(self.native(&["flows", "expand"]), definition, Repeat::Harmless).await
     }
 }

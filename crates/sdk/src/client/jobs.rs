@@ -1,33 +1,78 @@
-//! Jobs: claiming, keeping and finishing them; reports about calls.
+//! Jobs: creating, listing, canceling and retrying them; the pull protocol; reports about calls.
 
 use std::time::Duration;
 
 use reqwest::Method;
 
-use super::{Client, Repeat};
+use super::{Client, Repeat, with_query};
+use crate::contract::{
+    CallReport, ClaimRequest, ClaimResponse, ExtendRequest, ExtendResponse, FinishRequest, FinishResponse,
+    JobAttempt, JobCreated, JobDetail, JobSummary, JobsQuery, List, NewJob, NoBody, PageQuery,
+    ReportResponse,
+};
 use crate::error::ClientError;
-use crate::types::{CallReport, Claim, Claimed, Extend, Extended, Finish, Finished, Reported};
 
 impl Client {
+    /// Creates a job; while an open job of its queue holds the same `dedup_key`, the answer is that job.
+    pub async fn create_job(&self, job: &NewJob) -> Result<JobCreated, ClientError> {
+        self.post(self.native(&["jobs"]), job, repeat([job])).await
+    }
+
+    /// Creates up to 10,000 jobs: all, or none if one of them is invalid. The answer is in their order.
+    pub async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<JobCreated>, ClientError> {
+        let created: List<JobCreated> = self.post(self.native(&["jobs"]), jobs, repeat(jobs)).await?;
+        Ok(created.items)
+    }
+
+    /// Lists jobs, newest first.
+    pub async fn jobs(&self, query: &JobsQuery) -> Result<List<JobSummary>, ClientError> {
+        self.get(with_query(self.native(&["jobs"]), query)).await
+    }
+
+    /// A job with its payload and its latest attempt.
+    pub async fn job(&self, id: &str) -> Result<JobDetail, ClientError> {
+        self.get(self.native(&["jobs", id])).await
+    }
+
+    /// The attempts at a job, oldest first.
+    pub async fn job_attempts(&self, id: &str, page: &PageQuery) -> Result<List<JobAttempt>, ClientError> {
+        self.get(with_query(self.native(&["jobs", id, "attempts"]), page)).await
+    }
+
+    /// Cancels a job. A running one ends when its worker has stopped, or after a grace period.
+    pub async fn cancel_job(&self, id: &str) -> Result<JobDetail, ClientError> {
+        self.post(self.native(&["jobs", id, "cancel"]), &NoBody {}, Repeat::Never).await
+    }
+
+    /// Ends the wait of a job, or opens a failed or canceled one again.
+    pub async fn retry_job(&self, id: &str) -> Result<JobDetail, ClientError> {
+        self.post(self.native(&["jobs", id, "retry"]), &NoBody {}, Repeat::Never).await
+    }
+
     /// Asks for jobs; waits for some as long as the claim says.
-    pub async fn claim(&self, claim: &Claim) -> Result<Claimed, ClientError> {
+    pub async fn claim(&self, claim: &ClaimRequest) -> Result<ClaimResponse, ClientError> {
         let wait = Duration::from_millis(claim.wait_ms.unwrap_or(0));
         let url = self.native(&["jobs", "claim"]);
         self.call(Method::POST, url, Some(claim), wait, Repeat::Never).await
     }
 
     /// Says how jobs ended. The same end said twice is taken once.
-    pub async fn finish(&self, finish: &Finish) -> Result<Finished, ClientError> {
+    pub async fn finish(&self, finish: &FinishRequest) -> Result<FinishResponse, ClientError> {
         self.post(self.native(&["jobs", "finish"]), finish, Repeat::Harmless).await
     }
 
-    /// Keeps claims alive, and learns which of them nobody wants any more.
-    pub async fn extend(&self, extend: &Extend) -> Result<Extended, ClientError> {
+    /// Extends leases, and learns which of their jobs were canceled.
+    pub async fn extend(&self, extend: &ExtendRequest) -> Result<ExtendResponse, ClientError> {
         self.post(self.native(&["jobs", "extend"]), extend, Repeat::Harmless).await
     }
 
     /// Says how a call ended that was suspended.
-    pub async fn report(&self, call: &str, report: &CallReport) -> Result<Reported, ClientError> {
+    pub async fn report(&self, call: &str, report: &CallReport) -> Result<ReportResponse, ClientError> {
         self.post(self.native(&["calls", call, "report"]), report, Repeat::Harmless).await
     }
+}
+
+/// A job with a deduplication key is created once, however often the request is sent.
+fn repeat<'a>(jobs: impl IntoIterator<Item = &'a NewJob>) -> Repeat {
+    if jobs.into_iter().all(|job| !job.dedup_key.is_empty()) { Repeat::Harmless } else { Repeat::Never }
 }

@@ -1,4 +1,4 @@
-//! Runs: starting them, looking at them, telling them something.
+//! Runs: starting them, reading them, acting on them.
 
 use std::time::{Duration, Instant};
 
@@ -6,12 +6,12 @@ use reqwest::Method;
 use serde::Serialize;
 
 use super::{Client, Repeat, with_query};
-use crate::error::ClientError;
-use crate::types::{
-    Approval, ApprovalsQuery, Attempt, Cancel, Continue, Decide, JournalEntry, List, LogLine, LogsQuery,
-    NewRun, NoBody, PageQuery, PlanQuery, Rerun, RoundPlan, Run, RunState, RunSummary, RunsQuery, Signal,
-    StartQuery, Started, StateDiff, StateDiffQuery, StateQuery, Why,
+use crate::contract::{
+    ApprovalInfo, ApprovalsQuery, Cancel, Continue, Decide, DryRun, DryRunQuery, JournalEntry, List, LogLine,
+    LogsQuery, NoBody, NodeAttemptInfo, PageQuery, RerunRequest, RunDetail, RunRequest, RunState, RunSummary,
+    RunsQuery, Signal, StartQuery, StartResponse, StateDiff, StateDiffQuery, StateQuery, Why,
 };
+use crate::error::ClientError;
 
 /// The first pause between two looks at a run whose end is awaited; each next one is half as long again.
 const LOOK_FIRST: Duration = Duration::from_millis(20);
@@ -20,7 +20,7 @@ const LOOK_LAST: Duration = Duration::from_secs(1);
 
 impl Client {
     /// Starts a run of a flow, named by its name or its id. With a request id it may be sent again.
-    pub async fn start(&self, flow: &str, run: &NewRun) -> Result<Started, ClientError> {
+    pub async fn start(&self, flow: &str, run: &RunRequest) -> Result<StartResponse, ClientError> {
         self.start_and_wait(flow, run, Duration::ZERO).await
     }
 
@@ -28,9 +28,9 @@ impl Client {
     pub async fn start_and_wait(
         &self,
         flow: &str,
-        run: &NewRun,
+        run: &RunRequest,
         wait: Duration,
-    ) -> Result<Started, ClientError> {
+    ) -> Result<StartResponse, ClientError> {
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).min(60_000);
         let query = StartQuery { wait_ms: (wait_ms > 0).then_some(wait_ms) };
         let url = with_query(self.native(&["flows", flow, "runs"]), &query);
@@ -40,7 +40,7 @@ impl Client {
 
     /// Waits until a run has ended, however long; `None` = not within `at_most`. A server that goes away meanwhile is
     /// waited for; one that never answered only if there is an `at_most`.
-    pub async fn wait(&self, run: &str, at_most: Option<Duration>) -> Result<Option<Run>, ClientError> {
+    pub async fn wait(&self, run: &str, at_most: Option<Duration>) -> Result<Option<RunDetail>, ClientError> {
         let began = Instant::now();
         let mut pause = LOOK_FIRST;
         let mut has_answered = false;
@@ -68,21 +68,21 @@ impl Client {
     }
 
     /// A run, wholly.
-    pub async fn run(&self, run: &str) -> Result<Run, ClientError> {
+    pub async fn run(&self, run: &str) -> Result<RunDetail, ClientError> {
         self.get(self.native(&["runs", run])).await
     }
 
     /// Every attempt at every node, oldest first.
-    pub async fn attempts(&self, run: &str, page: &PageQuery) -> Result<List<Attempt>, ClientError> {
+    pub async fn attempts(&self, run: &str, page: &PageQuery) -> Result<List<NodeAttemptInfo>, ClientError> {
         self.get(with_query(self.native(&["runs", run, "attempts"]), page)).await
     }
 
-    /// What happened to a run, oldest first.
+    /// The journal of a run, oldest entry first.
     pub async fn journal(&self, run: &str, page: &PageQuery) -> Result<List<JournalEntry>, ClientError> {
         self.get(with_query(self.native(&["runs", run, "journal"]), page)).await
     }
 
-    /// What happened to a run, in words, and what those said who worked for it; oldest first.
+    /// The log of a run with the lines of its workers, oldest first.
     pub async fn logs(&self, run: &str, page: &LogsQuery) -> Result<List<LogLine>, ClientError> {
         self.get(with_query(self.native(&["runs", run, "logs"]), page)).await
     }
@@ -92,12 +92,12 @@ impl Client {
         self.get(with_query(self.native(&["runs", run, "state"]), query)).await
     }
 
-    /// What changed in a run between two entries of its journal.
+    /// The differences of a run between two entries of its journal.
     pub async fn state_diff(&self, run: &str, query: &StateDiffQuery) -> Result<StateDiff, ClientError> {
         self.get(with_query(self.native(&["runs", run, "state", "diff"]), query)).await
     }
 
-    /// What a run waits for.
+    /// The reasons why a run waits.
     pub async fn why(&self, run: &str) -> Result<Why, ClientError> {
         self.get(self.native(&["runs", run, "why"])).await
     }
@@ -112,7 +112,7 @@ impl Client {
         self.act(run, "pause", &NoBody {}, Repeat::Never).await
     }
 
-    /// Lets a paused run go on.
+    /// Resumes a paused run.
     pub async fn resume(&self, run: &str) -> Result<RunSummary, ClientError> {
         self.act(run, "resume", &NoBody {}, Repeat::Never).await
     }
@@ -122,14 +122,14 @@ impl Client {
         self.act(run, "step", &NoBody {}, Repeat::Never).await
     }
 
-    /// Tries what failed in an ended run again.
+    /// Retries the failed nodes of an ended run.
     pub async fn retry(&self, run: &str) -> Result<RunSummary, ClientError> {
         self.act(run, "retry", &NoBody {}, Repeat::Never).await
     }
 
-    /// Says what a retry would do, without doing it.
-    pub async fn retry_plan(&self, run: &str) -> Result<RoundPlan, ClientError> {
-        self.plan(run, "retry", &NoBody {}).await
+    /// Reports the effect of a retry without changing the run.
+    pub async fn retry_dry_run(&self, run: &str) -> Result<DryRun, ClientError> {
+        self.dry_run(run, "retry", &NoBody {}).await
     }
 
     /// Ends a suspended or waiting node with a result.
@@ -149,22 +149,22 @@ impl Client {
     }
 
     /// Runs again from a node on.
-    pub async fn rerun(&self, run: &str, body: &Rerun) -> Result<RunSummary, ClientError> {
+    pub async fn rerun(&self, run: &str, body: &RerunRequest) -> Result<RunSummary, ClientError> {
         self.act(run, "rerun", body, Repeat::Never).await
     }
 
-    /// Says what a rerun would do, without doing it.
-    pub async fn rerun_plan(&self, run: &str, body: &Rerun) -> Result<RoundPlan, ClientError> {
-        self.plan(run, "rerun", body).await
+    /// Reports the effect of a rerun without changing the run.
+    pub async fn rerun_dry_run(&self, run: &str, body: &RerunRequest) -> Result<DryRun, ClientError> {
+        self.dry_run(run, "rerun", body).await
     }
 
-    /// What waits for a person.
-    pub async fn approvals(&self, query: &ApprovalsQuery) -> Result<List<Approval>, ClientError> {
+    /// Open approvals.
+    pub async fn approvals(&self, query: &ApprovalsQuery) -> Result<List<ApprovalInfo>, ClientError> {
         self.get(with_query(self.native(&["approvals"]), query)).await
     }
 
-    async fn plan(&self, run: &str, verb: &str, body: &impl Serialize) -> Result<RoundPlan, ClientError> {
-        let url = with_query(self.native(&["runs", run, verb]), &PlanQuery { plan: true });
+    async fn dry_run(&self, run: &str, verb: &str, body: &impl Serialize) -> Result<DryRun, ClientError> {
+        let url = with_query(self.native(&["runs", run, verb]), &DryRunQuery { dry_run: true });
         self.post(url, body, Repeat::Harmless).await
     }
 

@@ -1,19 +1,19 @@
-//! Schedules: making, changing, looking at them, starting what they start.
+//! Schedules: creating, changing, listing and triggering them.
 
 use std::time::Duration;
 
 use reqwest::Method;
 
 use super::{Client, Repeat, with_query};
-use crate::error::ClientError;
-use crate::types::{
-    NewSchedule, NextQuery, NextRuns, NoBody, Preview, Schedule, ScheduleChange, ScheduleDeleted, Schedules,
-    Toggle, Triggered,
+use crate::contract::{
+    NewSchedule, NextQuery, NextRuns, NoBody, ScheduleDeleted, ScheduleInfo, SchedulePatch,
+    SchedulePreviewRequest, Schedules, Toggle, Triggered,
 };
+use crate::error::ClientError;
 
 impl Client {
     /// Makes a schedule.
-    pub async fn create_schedule(&self, schedule: &NewSchedule) -> Result<Schedule, ClientError> {
+    pub async fn create_schedule(&self, schedule: &NewSchedule) -> Result<ScheduleInfo, ClientError> {
         self.post(self.native(&["schedules"]), schedule, Repeat::Never).await
     }
 
@@ -23,17 +23,21 @@ impl Client {
     }
 
     /// One schedule.
-    pub async fn schedule(&self, id: &str) -> Result<Schedule, ClientError> {
+    pub async fn schedule(&self, id: &str) -> Result<ScheduleInfo, ClientError> {
         self.get(self.native(&["schedules", id])).await
     }
 
-    /// Changes a schedule; what is absent stays.
-    pub async fn change_schedule(&self, id: &str, change: &ScheduleChange) -> Result<Schedule, ClientError> {
+    /// Changes a schedule; absent fields keep their values.
+    pub async fn change_schedule(
+        &self,
+        id: &str,
+        change: &SchedulePatch,
+    ) -> Result<ScheduleInfo, ClientError> {
         let url = self.native(&["schedules", id]);
         self.call(Method::PATCH, url, Some(change), Duration::ZERO, Repeat::Harmless).await
     }
 
-    /// Deletes a schedule; what it started goes on.
+    /// Deletes a schedule; its open jobs and runs go on.
     pub async fn delete_schedule(&self, id: &str) -> Result<(), ClientError> {
         let url = self.native(&["schedules", id]);
         let deleted =
@@ -42,12 +46,16 @@ impl Client {
     }
 
     /// Turns a schedule on or off; `None` = the other way round.
-    pub async fn toggle_schedule(&self, id: &str, enabled: Option<bool>) -> Result<Schedule, ClientError> {
+    pub async fn toggle_schedule(
+        &self,
+        id: &str,
+        enabled: Option<bool>,
+    ) -> Result<ScheduleInfo, ClientError> {
         let repeat = if enabled.is_some() { Repeat::Harmless } else { Repeat::Never };
         self.post(self.native(&["schedules", id, "toggle"]), &Toggle { enabled }, repeat).await
     }
 
-    /// Starts what a schedule starts, now.
+    /// Starts the target of a schedule now.
     pub async fn trigger_schedule(&self, id: &str) -> Result<Triggered, ClientError> {
         self.post(self.native(&["schedules", id, "trigger"]), &NoBody {}, Repeat::Never).await
     }
@@ -58,7 +66,7 @@ impl Client {
     }
 
     /// When a cron expression would be due.
-    pub async fn preview_schedule(&self, preview: &Preview) -> Result<NextRuns, ClientError> {
+    pub async fn preview_schedule(&self, preview: &SchedulePreviewRequest) -> Result<NextRuns, ClientError> {
         self.post(self.native(&["schedules", "preview"]), preview, Repeat::Harmless).await
     }
 }

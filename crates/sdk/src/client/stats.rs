@@ -1,17 +1,17 @@
-//! How things went.
+//! Statistics of the server, of flows and of runs.
 
 use super::Client;
+use crate::contract::{FlowStatsInfo, RunStats, StatsResponse};
 use crate::error::ClientError;
-use crate::types::{FlowStats, RunStats, Stats};
 
 impl Client {
     /// How everything on the server went since it started.
-    pub async fn stats(&self) -> Result<Stats, ClientError> {
+    pub async fn stats(&self) -> Result<StatsResponse, ClientError> {
         self.get(self.native(&["stats"])).await
     }
 
     /// How a flow went since the server started.
-    pub async fn flow_stats(&self, flow: &str) -> Result<FlowStats, ClientError> {
+    pub async fn flow_stats(&self, flow: &str) -> Result<FlowStatsInfo, ClientError> {
         self.get(self.native(&["flows", flow, "stats"])).await
     }
 

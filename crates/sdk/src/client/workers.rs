@@ -1,4 +1,4 @@
-//! Workers: registering, signs of life, who is there. These routes are those of the scheduler surface.
+//! Workers: registration, heartbeats and lists. Registration and heartbeats use the routes of the scheduler surface.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use reqwest::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 
 use super::{Client, Repeat};
+use crate::contract::{DoctorReport, DoctorRequest, Health, NoBody, Readiness, WorkerInfo, Workers};
 use crate::error::ClientError;
-use crate::types::{Examination, Examine, Health, NoBody, Readiness, Worker, Workers};
 
 /// How long a server with many open runs may take to look at them all.
 const EXAMINE: Duration = Duration::from_secs(600);
 
-/// What a worker tells about itself.
+/// The registration of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Registration {
     pub id: String,
@@ -31,15 +31,15 @@ pub struct Registration {
 }
 
 #[derive(Serialize)]
-struct Beat<'a> {
+struct HeartbeatBody<'a> {
     id: &'a str,
     url: &'a str,
     load: usize,
 }
 
-/// The answer is a word of assent nobody needs, and, now and then, a request.
+/// The response to a heartbeat.
 #[derive(Deserialize)]
-struct Noted {
+struct HeartbeatReply {
     #[serde(default)]
     draining: bool,
 }
@@ -48,13 +48,15 @@ impl Client {
     /// Registers a worker, or again.
     pub async fn register(&self, worker: &Registration) -> Result<(), ClientError> {
         let url = self.url(&["api", "workers", "register"], &[]);
-        self.post(url, worker, Repeat::Harmless).await.map(|Noted { .. }| ())
+        self.post(url, worker, Repeat::Harmless).await.map(|HeartbeatReply { .. }| ())
     }
 
-    /// A sign of life; `not_found` = register again. `true` = the worker is to finish what it has and go.
+    /// A heartbeat; `not_found` = register again. `true` = the server drains the worker.
     pub async fn heartbeat(&self, id: &str, url: &str, load: usize) -> Result<bool, ClientError> {
         let to = self.url(&["api", "workers", "heartbeat"], &[]);
-        self.post(to, &Beat { id, url, load }, Repeat::Never).await.map(|Noted { draining }| draining)
+        self.post(to, &HeartbeatBody { id, url, load }, Repeat::Never)
+            .await
+            .map(|HeartbeatReply { draining }| draining)
     }
 
     /// Everyone that is known, dead or alive.
@@ -62,13 +64,13 @@ impl Client {
         self.get(self.url(&["api", "v1", "workers"], &[])).await
     }
 
-    /// Gives a worker no more work; it goes when it is done with what it has.
-    pub async fn drain_worker(&self, id: &str) -> Result<Worker, ClientError> {
+    /// Drains a worker: it gets no more jobs, and stops when its current ones have ended.
+    pub async fn drain_worker(&self, id: &str) -> Result<WorkerInfo, ClientError> {
         self.word(&["workers", id, "drain"], &NoBody {}).await
     }
 
-    /// Gives a worker work again.
-    pub async fn undrain_worker(&self, id: &str) -> Result<Worker, ClientError> {
+    /// Ends the draining of a worker.
+    pub async fn undrain_worker(&self, id: &str) -> Result<WorkerInfo, ClientError> {
         self.word(&["workers", id, "undrain"], &NoBody {}).await
     }
 
@@ -77,16 +79,16 @@ impl Client {
         self.get(self.url(&["healthz"], &[])).await
     }
 
-    /// Looks at every open run and every account; with `repair`, wakes what would sleep for ever. It may take its time.
-    pub async fn examine(&self, repair: bool) -> Result<Examination, ClientError> {
+    /// Examines every open run and every account; with `repair`, wakes runs that no timer would wake. It may take minutes.
+    pub async fn examine(&self, repair: bool) -> Result<DoctorReport, ClientError> {
         let url = self.native(&["doctor"]);
-        self.call(Method::POST, url, Some(&Examine { repair }), EXAMINE, Repeat::Harmless).await
+        self.call(Method::POST, url, Some(&DoctorRequest { repair }), EXAMINE, Repeat::Harmless).await
     }
 
-    /// Whether the server takes work, and what keeps it from doing so.
+    /// Whether the server takes work, and the reason if not.
     pub async fn readiness(&self) -> Result<Readiness, ClientError> {
         let (status, body) = self.raw("GET", "/readyz", None).await?;
-        // What is not ready says so with a status that is no success.
+        // A server that is not ready answers with an unsuccessful status.
         serde_json::from_str(&body).map_err(|_| {
             let status = StatusCode::from_u16(status).unwrap_or_default();
             ClientError::answered(status, None, body.as_bytes())

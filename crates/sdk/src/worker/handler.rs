@@ -1,4 +1,4 @@
-//! What a service is asked, and what it may answer.
+//! Handlers of services: their calls and their results.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -9,14 +9,14 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::types::{LogLevel, Said};
+use crate::contract::{LogLevel, WorkerLogLine};
 
-/// Lines kept of one call: what a server takes, and one more, so that it says that there were more.
+/// Log lines kept per call: as many as a server accepts, and one more, so that the server notes the cut.
 const LINES_MAX: usize = 1_000;
 
 /// One call to a service.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct ServiceCall {
     pub service: String,
     /// The queue it waited in, if it was pulled.
     pub queue: Option<String>,
@@ -24,15 +24,15 @@ pub struct Call {
     pub run: Option<String>,
     /// The node of that run.
     pub node: Option<String>,
-    /// What the end of this call is reported under by [`Client::report`](crate::Client::report) when it is suspended
+    /// The id under which [`Client::report`](crate::Client::report) ends this call when it is suspended
     /// without a recheck; a plain job has none.
     pub call: Option<String>,
     pub input: Value,
     /// Parameters of the node and of the run, together.
     pub params: Value,
-    /// What this service left when it was suspended.
+    /// The value that this service left when it was suspended.
     pub memo: Option<Value>,
-    /// The same for every attempt: file under it what the world is asked to do once.
+    /// The idempotency key: the same for every attempt.
     pub key: String,
     /// From 1.
     pub attempt: u32,
@@ -40,17 +40,17 @@ pub struct Call {
     pub priority: i32,
     /// An answer after this moment is too late.
     pub deadline: Option<SystemTime>,
-    /// Cancelled when nobody wants the answer any more. Stop then; what is answered is not looked at.
+    /// Cancelled when the call was canceled or its lease was lost. Stop then; the result is ignored.
     pub cancel: CancellationToken,
-    /// Lines for whoever follows the run; handed in with the answer.
-    pub logger: Logger,
+    /// The log of the call; its lines are sent with the result.
+    pub logger: CallLogger,
 }
 
-/// Collects lines for whoever follows a run. Cheap to clone.
+/// Collects log lines of a call. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Logger(Arc<Mutex<Vec<Said>>>);
+pub struct CallLogger(Arc<Mutex<Vec<WorkerLogLine>>>);
 
-impl Logger {
+impl CallLogger {
     /// Something to know.
     pub fn info(&self, message: impl Into<String>) {
         self.say(LogLevel::Info, message, Value::Null);
@@ -66,29 +66,29 @@ impl Logger {
         self.say(LogLevel::Error, message, Value::Null);
     }
 
-    /// A line with what belongs to it. What is more than a server keeps is left out.
+    /// A line with fields. Lines beyond the server's limit are dropped.
     pub fn say(&self, level: LogLevel, message: impl Into<String>, data: Value) {
         let mut lines = self.lines();
         if lines.len() <= LINES_MAX {
-            lines.push(Said { level, message: message.into(), data });
+            lines.push(WorkerLogLine { level, message: message.into(), data });
         }
     }
 
-    /// What was said so far.
-    pub(crate) fn take(&self) -> Vec<Said> {
+    /// The lines so far.
+    pub(crate) fn take(&self) -> Vec<WorkerLogLine> {
         std::mem::take(&mut *self.lines())
     }
 
-    fn lines(&self) -> MutexGuard<'_, Vec<Said>> {
+    fn lines(&self) -> MutexGuard<'_, Vec<WorkerLogLine>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// How a call ends.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum HandlerOutcome {
     Done(Value),
-    /// Not finished: called again with `memo` after `recheck`, or reported by somebody else if there is none.
+    /// Not finished: called again with `memo` after `recheck`, or ended by a report if there is no `recheck`.
     Suspended {
         memo: Value,
         recheck: Option<Duration>,
@@ -97,56 +97,56 @@ pub enum Outcome {
         message: String,
         /// Whether trying again can help.
         retryable: bool,
-        /// The network, a time-out, somebody who is busy: a node of the dag form is tried again within a second, then
+        /// A network error, a time-out or a busy service: a node of the dag form is tried again within a second, then
         /// suspended and asked again.
         temporary: bool,
     },
 }
 
-impl Outcome {
+impl HandlerOutcome {
     /// A failure that trying again may mend.
     pub fn failed(message: impl Into<String>) -> Self {
-        Outcome::Failed { message: message.into(), retryable: true, temporary: false }
+        HandlerOutcome::Failed { message: message.into(), retryable: true, temporary: false }
     }
 
-    /// A fault of the network or of somebody who is busy: the same may well succeed a moment later.
+    /// A network error or a busy service: the same call may succeed a moment later.
     pub fn temporary(message: impl Into<String>) -> Self {
-        Outcome::Failed { message: message.into(), retryable: true, temporary: true }
+        HandlerOutcome::Failed { message: message.into(), retryable: true, temporary: true }
     }
 
     /// A failure that comes again however often it is tried.
     pub fn refused(message: impl Into<String>) -> Self {
-        Outcome::Failed { message: message.into(), retryable: false, temporary: false }
+        HandlerOutcome::Failed { message: message.into(), retryable: false, temporary: false }
     }
 }
 
-impl From<Value> for Outcome {
+impl From<Value> for HandlerOutcome {
     fn from(value: Value) -> Self {
-        Outcome::Done(value)
+        HandlerOutcome::Done(value)
     }
 }
 
-impl<E: Display> From<Result<Value, E>> for Outcome {
+impl<E: Display> From<Result<Value, E>> for HandlerOutcome {
     fn from(result: Result<Value, E>) -> Self {
         match result {
-            Ok(value) => Outcome::Done(value),
-            Err(error) => Outcome::failed(error.to_string()),
+            Ok(value) => HandlerOutcome::Done(value),
+            Err(error) => HandlerOutcome::failed(error.to_string()),
         }
     }
 }
 
-type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+type HandlerFuture = Pin<Box<dyn Future<Output = HandlerOutcome> + Send>>;
 
-/// Whoever answers calls.
+/// A function that answers the calls of a service.
 #[derive(Clone)]
-pub(crate) struct Handler(Arc<dyn Fn(Call) -> Running + Send + Sync>);
+pub(crate) struct Handler(Arc<dyn Fn(ServiceCall) -> HandlerFuture + Send + Sync>);
 
 impl Handler {
     pub(crate) fn new<F, R>(function: F) -> Self
     where
-        F: Fn(Call) -> R + Send + Sync + 'static,
+        F: Fn(ServiceCall) -> R + Send + Sync + 'static,
         R: Future + Send + 'static,
-        R::Output: Into<Outcome>,
+        R::Output: Into<HandlerOutcome>,
     {
         Handler(Arc::new(move |call| {
             let answer = function(call);
@@ -155,13 +155,13 @@ impl Handler {
     }
 
     /// Lets it answer on a task of its own, so that a panic ends no more than this call.
-    pub(crate) async fn answer(&self, call: Call) -> Outcome {
+    pub(crate) async fn answer(&self, call: ServiceCall) -> HandlerOutcome {
         let service = call.service.clone();
         let handler = self.clone();
         let running = tokio::spawn(async move { (handler.0)(call).await });
         running.await.unwrap_or_else(|error| {
             tracing::error!(%service, %error, "a handler did not come to its end");
-            Outcome::failed(format!("the handler of `{service}` did not come to its end"))
+            HandlerOutcome::failed(format!("the handler of `{service}` did not come to its end"))
         })
     }
 }
@@ -172,8 +172,8 @@ mod tests {
 
     use super::*;
 
-    fn call() -> Call {
-        Call {
+    fn call() -> ServiceCall {
+        ServiceCall {
             service: "s".to_owned(),
             queue: None,
             run: None,
@@ -187,25 +187,28 @@ mod tests {
             priority: 0,
             deadline: None,
             cancel: CancellationToken::new(),
-            logger: Logger::default(),
+            logger: CallLogger::default(),
         }
     }
 
     #[tokio::test]
     async fn values_and_results_are_outcomes() {
         let plain = Handler::new(|_| async { json!(1) });
-        assert_eq!(plain.answer(call()).await, Outcome::Done(json!(1)));
+        assert_eq!(plain.answer(call()).await, HandlerOutcome::Done(json!(1)));
         let failing = Handler::new(|_| async { Err::<Value, _>("no paper") });
-        assert_eq!(failing.answer(call()).await, Outcome::failed("no paper"));
+        assert_eq!(failing.answer(call()).await, HandlerOutcome::failed("no paper"));
     }
 
     #[tokio::test]
     async fn a_panic_is_a_failure_of_its_call_only() {
-        let handler = Handler::new(|call: Call| async move {
+        let handler = Handler::new(|call: ServiceCall| async move {
             assert!(call.attempt > 1, "too early");
             json!("ok")
         });
-        assert!(matches!(handler.answer(call()).await, Outcome::Failed { retryable: true, .. }));
-        assert_eq!(handler.answer(Call { attempt: 2, ..call() }).await, Outcome::Done(json!("ok")));
+        assert!(matches!(handler.answer(call()).await, HandlerOutcome::Failed { retryable: true, .. }));
+        assert_eq!(
+            handler.answer(ServiceCall { attempt: 2, ..call() }).await,
+            HandlerOutcome::Done(json!("ok"))
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Names that no other worker has.
+//! Unique ids of workers.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};

@@ -1,4 +1,4 @@
-//! Pull: jobs are claimed, kept and finished.
+//! The pull loop of a worker: it claims jobs up to the free slots, extends their leases, and sends their results.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Services;
-use super::handler::{Call, Logger, Outcome};
-use super::held::{ClaimId, Held};
-use super::tell::{Ended, Teller};
-use crate::types::{Claim, Claimed, ClaimedJob, Extend, Verdict};
+use super::handler::{CallLogger, HandlerOutcome, ServiceCall};
+use super::held_leases::{ClaimId, HeldLeases};
+use super::result_sender::{EndedJob, ResultSender};
+use crate::contract::{ClaimRequest, ClaimResponse, ClaimedJob, ExtendRequest, LeaseVerdict};
 use crate::{Client, ClientError};
 
 /// Jobs that are asked for, extended or finished at once.
@@ -30,8 +30,8 @@ pub(super) struct Puller {
     pub(super) id: String,
     pub(super) services: Services,
     pub(super) lease: Duration,
-    pub(super) held: Arc<Held>,
-    /// When everything ends, whatever is still open.
+    pub(super) held: Arc<HeldLeases>,
+    /// The time at which the worker stops, even with open calls.
     pub(super) end: CancellationToken,
 }
 
@@ -43,14 +43,14 @@ impl Puller {
         let (ended, results) = mpsc::channel(slots.min(BATCH));
         let handed_in = this.end.child_token();
         let keeping = tokio::spawn(Arc::clone(&this).keep(handed_in.clone()));
-        let telling = tokio::spawn(this.teller().run(results));
+        let telling = tokio::spawn(this.sender().run(results));
         let jobs = TaskTracker::new();
         let slots = Arc::new(Semaphore::new(slots));
         let mut pause = PAUSE;
         while let Some(permit) = shutdown.run_until_cancelled(free(&slots)).await {
             match this.claim_until(permit.num_permits(), &shutdown).await {
                 None => break,
-                Some(Ok(Claimed { jobs: claimed, draining })) => {
+                Some(Ok(ClaimResponse { jobs: claimed, draining })) => {
                     pause = PAUSE;
                     this.take_all(claimed, permit, &jobs, &ended);
                     if draining {
@@ -75,8 +75,8 @@ impl Puller {
         let _ended = keeping.await;
     }
 
-    fn teller(&self) -> Teller {
-        Teller {
+    fn sender(&self) -> ResultSender {
+        ResultSender {
             client: self.client.clone(),
             id: self.id.clone(),
             held: Arc::clone(&self.held),
@@ -84,13 +84,13 @@ impl Puller {
         }
     }
 
-    /// Claims; on the shutdown, waits a moment longer for what may be on its way. What is given after that comes back
-    /// when its lease ends.
+    /// Claims jobs. At the shutdown it waits a moment longer for a response on its way; jobs of a later response return
+    /// to the queue when their leases end.
     async fn claim_until(
         &self,
         max: usize,
         shutdown: &CancellationToken,
-    ) -> Option<Result<Claimed, ClientError>> {
+    ) -> Option<Result<ClaimResponse, ClientError>> {
         let mut claim = Box::pin(self.claim(max));
         match shutdown.run_until_cancelled(&mut claim).await {
             Some(claimed) => Some(claimed),
@@ -98,8 +98,8 @@ impl Puller {
         }
     }
 
-    async fn claim(&self, max: usize) -> Result<Claimed, ClientError> {
-        let claim = Claim {
+    async fn claim(&self, max: usize) -> Result<ClaimResponse, ClientError> {
+        let claim = ClaimRequest {
             worker_id: self.id.clone(),
             queues: self.services.queues.keys().cloned().collect(),
             services: self.services.names().map(str::to_owned).collect(),
@@ -115,33 +115,33 @@ impl Puller {
         claimed: Vec<ClaimedJob>,
         mut permits: OwnedSemaphorePermit,
         jobs: &TaskTracker,
-        ended: &mpsc::Sender<Ended>,
+        ended: &mpsc::Sender<EndedJob>,
     ) {
         for job in claimed {
             let claim = ClaimId { job: job.id.clone(), lease: job.lease.clone() };
             let cancel = self.held.take(claim.clone());
             let (this, ended, permit) = (Arc::clone(self), ended.clone(), permits.split(1));
             jobs.spawn(async move {
-                let logger = Logger::default();
+                let logger = CallLogger::default();
                 let outcome = this.work(job, cancel, logger.clone()).await;
-                // The slot is free before the end is told, so that the next job need not wait for that; but not before
-                // there is a place for the end, so that ends nobody takes do not pile up.
+                // The slot is free before the result is sent, so that the next job need not wait; but not before the
+                // channel has room for the result, so that unsent results do not pile up.
                 let Ok(place) = ended.reserve().await else { return };
                 drop(permit);
                 if this.held.has(&claim) {
-                    place.send(Ended { claim, outcome, logs: logger.take() });
+                    place.send(EndedJob { claim, outcome, logs: logger.take() });
                 }
             });
         }
     }
 
-    async fn work(&self, job: ClaimedJob, cancel: CancellationToken, logger: Logger) -> Outcome {
+    async fn work(&self, job: ClaimedJob, cancel: CancellationToken, logger: CallLogger) -> HandlerOutcome {
         let Some(handler) = self.services.of_job(&job.service, &job.queue) else {
-            return Outcome::failed(format!("worker `{}` does not serve `{}`", self.id, job.service));
+            return HandlerOutcome::failed(format!("worker `{}` does not serve `{}`", self.id, job.service));
         };
         let deadline = job.deadline.and_then(|at| u64::try_from(at.0).ok()).map(Duration::from_millis);
         let deadline: Option<SystemTime> = deadline.and_then(|since| UNIX_EPOCH.checked_add(since));
-        let call = Call {
+        let call = ServiceCall {
             service: job.service,
             queue: Some(job.queue),
             run: job.run,
@@ -175,13 +175,14 @@ impl Puller {
 
     async fn extend(&self, claims: &[ClaimId]) -> Result<(), ClientError> {
         let leases = claims.iter().map(|claim| claim.lease.clone()).collect();
-        let extended = self.client.extend(&Extend { leases, lease_ms: Some(millis(self.lease)) }).await?;
+        let extended =
+            self.client.extend(&ExtendRequest { leases, lease_ms: Some(millis(self.lease)) }).await?;
         for (claim, said) in claims.iter().zip(extended.results) {
             match said.verdict {
                 // Asked again at the next turn.
-                Verdict::Ok | Verdict::Error => {}
-                Verdict::Canceled => self.held.cancel(claim),
-                Verdict::Lost => self.held.let_go(claim),
+                LeaseVerdict::Ok | LeaseVerdict::Error => {}
+                LeaseVerdict::Canceled => self.held.cancel(claim),
+                LeaseVerdict::Lost => self.held.let_go(claim),
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Push: the server calls `POST /exec/{service}` here.
+//! The HTTP server of a push worker: it answers `POST /exec/{service}`.
 
 use std::io;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::Services;
-use super::handler::{Call, Logger, Outcome};
-use crate::types::Said;
+use super::handler::{CallLogger, HandlerOutcome, ServiceCall};
+use crate::contract::WorkerLogLine;
 
 /// Bytes of one call.
 const BODY_BYTES: usize = 8 << 20;
@@ -47,8 +47,8 @@ pub async fn bind(url: &str) -> io::Result<(TcpListener, String)> {
     Ok((listener, url.as_str().trim_end_matches('/').to_owned()))
 }
 
-/// Everything that calls share.
-pub(super) struct Desk {
+/// The state that all pushed calls share.
+pub(super) struct PushState {
     services: Services,
     slots: Semaphore,
     waiting_max: usize,
@@ -56,9 +56,9 @@ pub(super) struct Desk {
     n_here: AtomicUsize,
 }
 
-impl Desk {
+impl PushState {
     pub(super) fn new(services: Services, slots: usize) -> Self {
-        Desk {
+        PushState {
             services,
             slots: Semaphore::new(slots),
             waiting_max: slots.saturating_mul(WAITING_PER_SLOT),
@@ -73,19 +73,23 @@ impl Desk {
 }
 
 /// Serves calls until `stop`; then those that are here may finish.
-pub(super) async fn serve(listener: TcpListener, desk: Arc<Desk>, stop: CancellationToken) -> io::Result<()> {
-    axum::serve(listener, router(desk)).with_graceful_shutdown(stop.cancelled_owned()).await
+pub(super) async fn serve(
+    listener: TcpListener,
+    push: Arc<PushState>,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    axum::serve(listener, router(push)).with_graceful_shutdown(stop.cancelled_owned()).await
 }
 
-fn router(desk: Arc<Desk>) -> Router {
+fn router(push: Arc<PushState>) -> Router {
     Router::new()
         .route("/exec/{service}", post(exec))
         .layer(DefaultBodyLimit::max(BODY_BYTES))
-        .with_state(desk)
+        .with_state(push)
 }
 
 #[derive(Debug, Deserialize)]
-struct Asked {
+struct PushedCall {
     #[serde(default)]
     input: Value,
     #[serde(default)]
@@ -94,40 +98,40 @@ struct Asked {
     memo: Option<Value>,
 }
 
-/// Counts a call as long as it is here, however it leaves.
-struct Here<'d>(&'d AtomicUsize);
+/// Counts a call until it is dropped.
+struct CallGuard<'d>(&'d AtomicUsize);
 
-impl Drop for Here<'_> {
+impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-type Answer = (StatusCode, Json<Value>);
+type PushResponse = (StatusCode, Json<Value>);
 
 async fn exec(
-    State(desk): State<Arc<Desk>>,
+    State(push): State<Arc<PushState>>,
     Path(service): Path<String>,
     headers: HeaderMap,
     body: axum::body::Bytes,
-) -> Answer {
-    let Some(handler) = desk.services.of_service(&service) else {
-        let known = desk.services.names().collect::<Vec<_>>().join(", ");
+) -> PushResponse {
+    let Some(handler) = push.services.of_service(&service) else {
+        let known = push.services.names().collect::<Vec<_>>().join(", ");
         return error(
             StatusCode::NOT_FOUND,
             format!("there is no service `{service}` here; there are {known}"),
         );
     };
-    let asked: Asked = match serde_json::from_slice(&body) {
+    let asked: PushedCall = match serde_json::from_slice(&body) {
         Ok(asked) => asked,
         Err(wrong) => return error(StatusCode::BAD_REQUEST, format!("the body is no call: {wrong}")),
     };
-    let n_here = desk.n_here.fetch_add(1, Ordering::Relaxed);
-    let _here = Here(&desk.n_here);
-    if n_here >= desk.waiting_max {
+    let n_here = push.n_here.fetch_add(1, Ordering::Relaxed);
+    let _here = CallGuard(&push.n_here);
+    if n_here >= push.waiting_max {
         return error(StatusCode::TOO_MANY_REQUESTS, format!("{n_here} calls wait here already"));
     }
-    let Ok(_slot) = desk.slots.acquire().await else {
+    let Ok(_slot) = push.slots.acquire().await else {
         return error(StatusCode::SERVICE_UNAVAILABLE, "the worker is shutting down".to_owned());
     };
     let call = call_of(service, &headers, asked);
@@ -138,11 +142,11 @@ async fn exec(
     answer(outcome, &logger.take())
 }
 
-fn call_of(service: String, headers: &HeaderMap, asked: Asked) -> Call {
+fn call_of(service: String, headers: &HeaderMap, asked: PushedCall) -> ServiceCall {
     let word = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let number = |name: &str| word(name).and_then(|text| text.parse::<u64>().ok());
     let deadline = number("windlass-deadline").map(Duration::from_millis);
-    Call {
+    ServiceCall {
         service,
         queue: None,
         run: word("windlass-run"),
@@ -156,11 +160,11 @@ fn call_of(service: String, headers: &HeaderMap, asked: Asked) -> Call {
         priority: 0,
         deadline: deadline.and_then(|since| UNIX_EPOCH.checked_add(since)),
         cancel: CancellationToken::new(),
-        logger: Logger::default(),
+        logger: CallLogger::default(),
     }
 }
 
-fn answer(outcome: Outcome, logs: &[Said]) -> Answer {
+fn answer(outcome: HandlerOutcome, logs: &[WorkerLogLine]) -> PushResponse {
     let (status, Json(mut body)) = in_words(outcome);
     if let (Value::Object(fields), false) = (&mut body, logs.is_empty()) {
         fields.insert("logs".to_owned(), json!(logs));
@@ -168,16 +172,18 @@ fn answer(outcome: Outcome, logs: &[Said]) -> Answer {
     (status, Json(body))
 }
 
-fn in_words(outcome: Outcome) -> Answer {
+fn in_words(outcome: HandlerOutcome) -> PushResponse {
     let ms = |recheck: Duration| u64::try_from(recheck.as_millis()).unwrap_or(u64::MAX);
     match outcome {
-        Outcome::Done(result) => (StatusCode::OK, Json(json!({ "result": result, "error": "" }))),
-        Outcome::Suspended { memo, recheck: Some(recheck) } => {
+        HandlerOutcome::Done(result) => (StatusCode::OK, Json(json!({ "result": result, "error": "" }))),
+        HandlerOutcome::Suspended { memo, recheck: Some(recheck) } => {
             let suspend = json!({ "memo": memo, "recheck_ms": ms(recheck) });
             (StatusCode::OK, Json(json!({ "suspend": suspend })))
         }
-        Outcome::Suspended { memo, recheck: None } => (StatusCode::ACCEPTED, Json(json!({ "memo": memo }))),
-        Outcome::Failed { message, retryable, temporary } => {
+        HandlerOutcome::Suspended { memo, recheck: None } => {
+            (StatusCode::ACCEPTED, Json(json!({ "memo": memo })))
+        }
+        HandlerOutcome::Failed { message, retryable, temporary } => {
             // An empty error would read as success.
             let message = if message.is_empty() { "it failed without a word".to_owned() } else { message };
             let mut body = json!({ "result": null, "error": message, "retryable": retryable });
@@ -189,7 +195,7 @@ fn in_words(outcome: Outcome) -> Answer {
     }
 }
 
-fn error(status: StatusCode, message: String) -> Answer {
+fn error(status: StatusCode, message: String) -> PushResponse {
     (status, Json(json!({ "error": message })))
 }
 
@@ -217,25 +223,26 @@ mod tests {
     fn a_call_knows_what_its_end_is_reported_under() {
         let mut headers = HeaderMap::new();
         headers.insert("windlass-call", "run_1.4".parse().unwrap());
-        let asked = Asked { input: Value::Null, params: Value::Null, memo: None };
+        let asked = PushedCall { input: Value::Null, params: Value::Null, memo: None };
         assert_eq!(call_of("s".to_owned(), &headers, asked).call.as_deref(), Some("run_1.4"));
     }
 
     #[test]
     fn outcomes_are_told_in_the_words_of_the_protocol() {
         let recheck = Some(Duration::from_millis(40));
-        let (status, Json(body)) = answer(Outcome::Suspended { memo: json!({"job": 1}), recheck }, &[]);
+        let (status, Json(body)) =
+            answer(HandlerOutcome::Suspended { memo: json!({"job": 1}), recheck }, &[]);
         assert_eq!(
             (status, body),
             (StatusCode::OK, json!({"suspend": {"memo": {"job": 1}, "recheck_ms": 40}}))
         );
-        let (status, Json(body)) = answer(Outcome::Suspended { memo: json!(7), recheck: None }, &[]);
+        let (status, Json(body)) = answer(HandlerOutcome::Suspended { memo: json!(7), recheck: None }, &[]);
         assert_eq!((status, body), (StatusCode::ACCEPTED, json!({"memo": 7})));
-        let lines = [Said { message: "half".to_owned(), ..Said::default() }];
-        let (_, Json(body)) = answer(Outcome::temporary("slow"), &lines);
+        let lines = [WorkerLogLine { message: "half".to_owned(), ..WorkerLogLine::default() }];
+        let (_, Json(body)) = answer(HandlerOutcome::temporary("slow"), &lines);
         assert_eq!(body["temporary"], json!(true));
         assert_eq!(body["logs"], json!([{"level": "info", "message": "half"}]));
-        let (_, Json(body)) = answer(Outcome::refused(""), &[]);
+        let (_, Json(body)) = answer(HandlerOutcome::refused(""), &[]);
         assert_eq!(body["retryable"], json!(false));
         assert_ne!(body["error"], json!(""));
     }

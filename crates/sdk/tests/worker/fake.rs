@@ -1,4 +1,4 @@
-//! A server that speaks the contract and decides nothing: jobs are put in, what was said is taken out.
+//! A fake server that speaks the contract: tests put jobs in and read the results that workers sent.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use windlass_sdk::Client;
-use windlass_sdk::types::{
-    Claim, Claimed, ClaimedJob, Extend, ExtendVerdict, Extended, Finish, FinishVerdict, Finished, JobResult,
-    Verdict,
+use windlass_sdk::contract::{
+    ClaimRequest, ClaimResponse, ClaimedJob, ExtendRequest, ExtendResponse, ExtendVerdict, FinishRequest,
+    FinishResponse, FinishVerdict, JobResult, LeaseVerdict,
 };
 
-/// What the server was told, and what it has.
+/// The jobs of the server and the requests that it received.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     pub(crate) ready: VecDeque<ClaimedJob>,
@@ -101,7 +101,7 @@ impl Fake {
         self.work.notify_one();
     }
 
-    /// Waits until what was told satisfies the condition.
+    /// Waits until the received requests satisfy the condition.
     pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Told) -> bool) {
         let mut changes = self.changed.subscribe();
         let waiting = async {
@@ -129,7 +129,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-async fn claim(State(fake): State<Shared>, Json(claim): Json<Claim>) -> Json<Claimed> {
+async fn claim(State(fake): State<Shared>, Json(claim): Json<ClaimRequest>) -> Json<ClaimResponse> {
     fake.change(|told| told.n_waiting += 1);
     let _waiting = Waiting(&fake);
     loop {
@@ -139,7 +139,7 @@ async fn claim(State(fake): State<Shared>, Json(claim): Json<Claim>) -> Json<Cla
             (told.ready.drain(..n).collect(), told.draining)
         };
         if draining || !jobs.is_empty() {
-            return Json(Claimed { jobs, draining });
+            return Json(ClaimResponse { jobs, draining });
         }
         fake.work.notified().await;
     }
@@ -147,8 +147,8 @@ async fn claim(State(fake): State<Shared>, Json(claim): Json<Claim>) -> Json<Cla
 
 async fn finish(
     State(fake): State<Shared>,
-    Json(finish): Json<Finish>,
-) -> Result<Json<Finished>, (StatusCode, Json<Value>)> {
+    Json(finish): Json<FinishRequest>,
+) -> Result<Json<FinishResponse>, (StatusCode, Json<Value>)> {
     let (mut refused, mut is_large, mut doubtful) = (false, false, BTreeSet::new());
     let size = serde_json::to_vec(&finish).unwrap().len();
     fake.change(|told| {
@@ -174,29 +174,29 @@ async fn finish(
     }
     let verdict = |result: JobResult| {
         let is_doubtful = doubtful.contains(&result.id);
-        let verdict = if is_doubtful { Verdict::Error } else { Verdict::Ok };
+        let verdict = if is_doubtful { LeaseVerdict::Error } else { LeaseVerdict::Ok };
         FinishVerdict { id: result.id, verdict, code: is_doubtful.then(|| "internal".to_owned()) }
     };
-    Ok(Json(Finished { results: finish.results.into_iter().map(verdict).collect() }))
+    Ok(Json(FinishResponse { results: finish.results.into_iter().map(verdict).collect() }))
 }
 
-async fn extend(State(fake): State<Shared>, Json(extend): Json<Extend>) -> Json<Extended> {
+async fn extend(State(fake): State<Shared>, Json(extend): Json<ExtendRequest>) -> Json<ExtendResponse> {
     let mut results = Vec::new();
     fake.change(|told| {
         for lease in extend.leases {
             let job = lease.split('.').next().unwrap_or_default();
             let verdict = if told.canceled.contains(job) {
-                Verdict::Canceled
+                LeaseVerdict::Canceled
             } else if told.lost.contains(job) {
-                Verdict::Lost
+                LeaseVerdict::Lost
             } else {
-                Verdict::Ok
+                LeaseVerdict::Ok
             };
             told.extended.push(lease.clone());
             results.push(ExtendVerdict { lease, verdict, code: None });
         }
     });
-    Json(Extended { results })
+    Json(ExtendResponse { results })
 }
 
 async fn register(State(fake): State<Shared>, Json(worker): Json<Value>) -> Json<Value> {

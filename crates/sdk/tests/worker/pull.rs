@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use windlass_sdk::Worker;
-use windlass_sdk::types;
-use windlass_sdk::worker::{Call, Outcome};
+use windlass_sdk::contract;
+use windlass_sdk::worker::{HandlerOutcome, ServiceCall};
 
 const LEASE: Duration = Duration::from_millis(60);
 
-async fn upper(call: Call) -> Outcome {
+async fn upper(call: ServiceCall) -> HandlerOutcome {
     match call.input.as_str() {
-        Some(text) => Outcome::Done(json!(text.to_uppercase())),
-        None => Outcome::refused("upper needs a string"),
+        Some(text) => HandlerOutcome::Done(json!(text.to_uppercase())),
+        None => HandlerOutcome::refused("upper needs a string"),
     }
 }
 
@@ -37,8 +37,8 @@ async fn jobs_are_claimed_answered_and_finished() {
     running.await.unwrap().unwrap();
     let told = fake.told.lock().unwrap();
     let of = |id: &str| told.finished.iter().find(|result| result.id == id).unwrap();
-    assert_eq!((of(&good).outcome, &of(&good).result), (types::Outcome::Done, &json!("ADA")));
-    assert_eq!(of(&bad).outcome, types::Outcome::Failed);
+    assert_eq!((of(&good).outcome, &of(&good).result), (contract::CallOutcome::Done, &json!("ADA")));
+    assert_eq!(of(&bad).outcome, contract::CallOutcome::Failed);
     assert_eq!(of(&bad).retryable, Some(false));
     assert_eq!(told.registered[0]["type"], "async");
     assert_eq!(told.registered[0]["services"], json!(["upper"]));
@@ -56,7 +56,7 @@ async fn no_more_is_claimed_than_there_are_slots() {
     let handler = {
         let (begun, gate) = (Arc::clone(&begun), Arc::clone(&gate));
         let (most, now) = (Arc::clone(&most), Arc::clone(&now));
-        move |_call: Call| {
+        move |_call: ServiceCall| {
             let (begun, gate) = (Arc::clone(&begun), Arc::clone(&gate));
             let (most, now) = (Arc::clone(&most), Arc::clone(&now));
             async move {
@@ -83,9 +83,9 @@ async fn no_more_is_claimed_than_there_are_slots() {
 async fn leases_are_kept_and_cancellation_reaches_the_handler() {
     let (fake, client) = Fake::start().await;
     let id = fake.put("wait", json!(null));
-    let handler = |call: Call| async move {
+    let handler = |call: ServiceCall| async move {
         call.cancel.cancelled().await;
-        Outcome::failed("stopped")
+        HandlerOutcome::failed("stopped")
     };
     let (shutdown, running) = start(Worker::new(client, "w-1").lease(LEASE).service("wait", handler));
     fake.until("the lease was extended", |told| told.extended.len() > 1).await;
@@ -103,7 +103,7 @@ async fn a_lost_job_is_stopped_and_not_finished() {
     fake.change(|told| told.lost.extend([lost]));
     let stopped = CancellationToken::new();
     let seen = stopped.clone();
-    let handler = move |call: Call| {
+    let handler = move |call: ServiceCall| {
         let seen = seen.clone();
         async move {
             call.cancel.cancelled().await;
@@ -130,7 +130,7 @@ async fn what_runs_at_the_shutdown_is_finished_and_handed_in() {
     let (begun, go_on) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let handler = {
         let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
-        move |_call: Call| {
+        move |_call: ServiceCall| {
             let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
             async move {
                 begun.add_permits(1);
@@ -183,7 +183,7 @@ async fn a_result_that_is_too_large_fails_alone() {
     fake.change(|told| told.finish_bytes_max = 1_000);
     let large = fake.put("repeat", json!(2_000));
     let small: Vec<String> = (0..5).map(|n| fake.put("repeat", json!(n))).collect();
-    let handler = |call: Call| async move {
+    let handler = |call: ServiceCall| async move {
         let n = call.input.as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
         json!("x".repeat(n))
     };
@@ -193,9 +193,9 @@ async fn a_result_that_is_too_large_fails_alone() {
     running.await.unwrap().unwrap();
     let told = fake.told.lock().unwrap();
     let of = |id: &str| told.finished.iter().find(|result| result.id == id).unwrap();
-    assert_eq!((of(&large).outcome, of(&large).retryable), (types::Outcome::Failed, Some(false)));
+    assert_eq!((of(&large).outcome, of(&large).retryable), (contract::CallOutcome::Failed, Some(false)));
     assert!(of(&large).error.as_ref().unwrap().contains("too many bytes"));
-    assert!(small.iter().all(|id| of(id).outcome == types::Outcome::Done));
+    assert!(small.iter().all(|id| of(id).outcome == contract::CallOutcome::Done));
 }
 
 #[tokio::test]
@@ -208,7 +208,7 @@ async fn large_results_go_in_several_requests() {
     }
     let handler = {
         let gate = Arc::clone(&gate);
-        move |_call: Call| {
+        move |_call: ServiceCall| {
             let gate = Arc::clone(&gate);
             async move {
                 gate.acquire().await.unwrap().forget();
@@ -222,7 +222,7 @@ async fn large_results_go_in_several_requests() {
     shutdown.cancel();
     running.await.unwrap().unwrap();
     let told = fake.told.lock().unwrap();
-    assert!(told.finished.iter().all(|result| result.outcome == types::Outcome::Done));
+    assert!(told.finished.iter().all(|result| result.outcome == contract::CallOutcome::Done));
 }
 
 #[tokio::test]
@@ -256,7 +256,9 @@ async fn a_worker_that_stops_does_not_wait_for_ever_for_a_server_that_is_out() {
 async fn a_call_can_be_reported_by_somebody_else() {
     let (fake, client) = Fake::start().await;
     fake.put("later", json!(null));
-    let handler = |call: Call| async move { Outcome::Suspended { memo: json!(call.call), recheck: None } };
+    let handler = |call: ServiceCall| async move {
+        HandlerOutcome::Suspended { memo: json!(call.call), recheck: None }
+    };
     let (shutdown, running) = start(Worker::new(client, "w-1").service("later", handler));
     fake.until("an end", |told| told.finished.len() == 1).await;
     shutdown.cancel();
@@ -268,7 +270,7 @@ async fn a_call_can_be_reported_by_somebody_else() {
 async fn a_queue_answers_for_services_nobody_offers() {
     let (fake, client) = Fake::start().await;
     fake.put("unheard_of", json!(7));
-    let handler = |call: Call| async move { json!([call.service, call.queue, call.input]) };
+    let handler = |call: ServiceCall| async move { json!([call.service, call.queue, call.input]) };
     let (shutdown, running) = start(Worker::new(client, "w-1").queue("default", handler));
     fake.until("an end", |told| told.finished.len() == 1).await;
     fake.until("registered", |told| !told.registered.is_empty()).await;
@@ -281,24 +283,27 @@ async fn a_queue_answers_for_services_nobody_offers() {
 }
 
 /// Works until the gate opens, and says when it begins.
-fn gated(begun: &Arc<Semaphore>, gate: &Arc<Semaphore>) -> impl Fn(Call) -> Gated + Send + Sync + 'static {
+fn gated(
+    begun: &Arc<Semaphore>,
+    gate: &Arc<Semaphore>,
+) -> impl Fn(ServiceCall) -> Gated + Send + Sync + 'static {
     let (begun, gate) = (Arc::clone(begun), Arc::clone(gate));
-    move |call: Call| {
+    move |call: ServiceCall| {
         let (begun, gate) = (Arc::clone(&begun), Arc::clone(&gate));
         Box::pin(async move {
             begun.add_permits(1);
             tokio::select! {
                 permit = gate.acquire() => {
                     permit.unwrap().forget();
-                    Outcome::Done(json!("done"))
+                    HandlerOutcome::Done(json!("done"))
                 }
-                () = call.cancel.cancelled() => Outcome::failed("stopped"),
+                () = call.cancel.cancelled() => HandlerOutcome::failed("stopped"),
             }
         })
     }
 }
 
-type Gated = std::pin::Pin<Box<dyn Future<Output = Outcome> + Send>>;
+type Gated = std::pin::Pin<Box<dyn Future<Output = HandlerOutcome> + Send>>;
 
 #[tokio::test]
 async fn a_worker_that_is_told_to_go_finishes_what_it_has_and_goes() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::fake::Fake;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use windlass_sdk::worker::{Call, Outcome, bind};
+use windlass_sdk::worker::{HandlerOutcome, ServiceCall, bind};
 use windlass_sdk::{Client, Worker};
 
 /// A worker that is called as the server would.
@@ -29,17 +29,17 @@ async fn exec(client: &Client, service: &str, body: Value) -> (u16, Value) {
 async fn calls_are_answered_in_the_words_of_the_protocol() {
     let (_fake, client, shutdown) = pushed(|worker| {
         worker
-            .service("double", |call: Call| async move {
+            .service("double", |call: ServiceCall| async move {
                 let n = call.input.as_i64().ok_or("not a number")?;
                 Ok::<_, &str>(json!(n * call.params["by"].as_i64().unwrap_or(2)))
             })
-            .service("later", |call: Call| async move {
+            .service("later", |call: ServiceCall| async move {
                 match call.memo {
-                    None => Outcome::Suspended {
+                    None => HandlerOutcome::Suspended {
                         memo: json!({"job": 1}),
                         recheck: Some(Duration::from_millis(5)),
                     },
-                    Some(memo) => Outcome::Done(memo),
+                    Some(memo) => HandlerOutcome::Done(memo),
                 }
             })
     })
@@ -63,7 +63,7 @@ async fn a_server_that_hangs_up_cancels_the_call() {
     let (begun, seen) = (CancellationToken::new(), cancelled.clone());
     let started = begun.clone();
     let (_fake, client, shutdown) = pushed(|worker| {
-        worker.service("wait", move |call: Call| {
+        worker.service("wait", move |call: ServiceCall| {
             let (seen, started) = (seen.clone(), started.clone());
             async move {
                 started.cancel();

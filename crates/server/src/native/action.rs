@@ -1,59 +1,59 @@
-//! Telling a run something. Each answers with the run when what was decided is durable.
+//! Actions on runs. Each answers with the run when the decision is durable.
 
 use axum::Json;
 use axum::extract::State;
 use windlass_engine::input::Input;
-use windlass_sdk::types::{Budget, Cancel, Continue, Decide, NoBody, RunSummary, Signal};
+use windlass_sdk::contract::{Budget, Cancel, Continue, Decide, NoBody, RunSummary, Signal};
 
 use crate::app::{App, run_id};
 use crate::check;
-use crate::extract::{At, Body};
-use crate::problem::Answer;
+use crate::extract::{JsonBody, PathParams};
+use crate::problem::ApiResult;
 use crate::shape;
 
-pub(super) async fn tell(app: &App, id: &str, input: Input) -> Answer<Json<RunSummary>> {
+pub(super) async fn tell(app: &App, id: &str, input: Input) -> ApiResult<Json<RunSummary>> {
     let run = run_id(id)?;
-    app.runtime.submit(run, input).await?;
+    app.runtime.runs().submit(run, input).await?;
     let row = app.row(run).await?;
     let label = app.label(row.origin.flow, row.origin.version).await?;
     Ok(Json(shape::summary(&row, &label)))
 }
 
-/// Stops a run: what runs is told to stop, and the run ends whether it does or not.
+/// Cancels a run: open calls are told to stop, and the run ends even if they do not.
 #[utoipa::path(post, path = "/api/v1/runs/{id}/cancel", operation_id = "cancel_run", tag = "runs", request_body = Cancel,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
 pub(crate) async fn cancel(
     State(app): State<App>,
-    At(id): At<String>,
-    Body(body): Body<Cancel>,
-) -> Answer<Json<RunSummary>> {
+    PathParams(id): PathParams<String>,
+    JsonBody(body): JsonBody<Cancel>,
+) -> ApiResult<Json<RunSummary>> {
     check::text("reason", body.reason.as_deref().unwrap_or_default())?;
     check::name_if_given("by", body.by.as_deref())?;
     tell(&app, &id, Input::Cancel { reason: body.reason, by: body.by }).await
 }
 
-/// Lets no further node be entered.
+/// Pauses a run: no further node is entered.
 #[utoipa::path(post, path = "/api/v1/runs/{id}/pause", operation_id = "pause_run", tag = "runs", request_body = NoBody,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
 pub(crate) async fn pause(
     State(app): State<App>,
-    At(id): At<String>,
-    Body(NoBody {}): Body<NoBody>,
-) -> Answer<Json<RunSummary>> {
+    PathParams(id): PathParams<String>,
+    JsonBody(NoBody {}): JsonBody<NoBody>,
+) -> ApiResult<Json<RunSummary>> {
     tell(&app, &id, Input::Pause).await
 }
 
-/// Lets a paused run go on.
+/// Resumes a paused run.
 #[utoipa::path(post, path = "/api/v1/runs/{id}/resume", operation_id = "resume_run", tag = "runs", request_body = NoBody,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
 pub(crate) async fn resume(
     State(app): State<App>,
-    At(id): At<String>,
-    Body(NoBody {}): Body<NoBody>,
-) -> Answer<Json<RunSummary>> {
+    PathParams(id): PathParams<String>,
+    JsonBody(NoBody {}): JsonBody<NoBody>,
+) -> ApiResult<Json<RunSummary>> {
     tell(&app, &id, Input::Resume).await
 }
 
@@ -63,9 +63,9 @@ pub(crate) async fn resume(
     responses((status = 200, description = "The run", body = RunSummary)))]
 pub(crate) async fn step(
     State(app): State<App>,
-    At(id): At<String>,
-    Body(NoBody {}): Body<NoBody>,
-) -> Answer<Json<RunSummary>> {
+    PathParams(id): PathParams<String>,
+    JsonBody(NoBody {}): JsonBody<NoBody>,
+) -> ApiResult<Json<RunSummary>> {
     tell(&app, &id, Input::Step).await
 }
 
@@ -75,9 +75,9 @@ pub(crate) async fn step(
     responses((status = 200, description = "The run", body = RunSummary)))]
 pub(crate) async fn continue_node(
     State(app): State<App>,
-    At(id): At<String>,
-    Body(body): Body<Continue>,
-) -> Answer<Json<RunSummary>> {
+    PathParams(id): PathParams<String>,
+    JsonBody(body): JsonBody<Continue>,
+) -> ApiResult<Json<RunSummary>> {
     tell(&app, &id, Input::Continue { node: body.node.as_str().into(), value: body.result }).await
 }
 
@@ -87,24 +87,24 @@ pub(crate) async fn continue_node(
     responses((status = 200, description = "The run", body = RunSummary)))]
 pub(crate) async fn signal(
     State(app): State<App>,
-    At(id): At<String>,
-    Body(body): Body<Signal>,
-) -> Answer<Json<RunSummary>> {
+    PathParams(id): PathParams<String>,
+    JsonBody(body): JsonBody<Signal>,
+) -> ApiResult<Json<RunSummary>> {
     check::name("key", &body.key)?;
     check::name_if_given("id", body.id.as_deref())?;
     check::name_if_given("by", body.by.as_deref())?;
     tell(&app, &id, Input::Signal { id: body.id, key: body.key, value: body.value, by: body.by }).await
 }
 
-/// Sets what a run may spend. Calls that wait for a larger budget are looked at again.
+/// Sets the budget of a run. Calls that wait for a larger budget are decided again.
 #[utoipa::path(post, path = "/api/v1/runs/{id}/budget", operation_id = "set_budget", tag = "runs", request_body = Budget,
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "The run", body = RunSummary)))]
 pub(crate) async fn budget(
     State(app): State<App>,
-    At(id): At<String>,
-    Body(Budget { budget }): Body<Budget>,
-) -> Answer<Json<RunSummary>> {
+    PathParams(id): PathParams<String>,
+    JsonBody(Budget { budget }): JsonBody<Budget>,
+) -> ApiResult<Json<RunSummary>> {
     check::within("budget", budget, 0, i64::MAX)?;
     tell(&app, &id, Input::BalanceChanged { budget: Some(budget), balance: None }).await
 }
@@ -115,9 +115,9 @@ pub(crate) async fn budget(
     responses((status = 200, description = "The run", body = RunSummary)))]
 pub(crate) async fn decide(
     State(app): State<App>,
-    At(id): At<String>,
-    Body(body): Body<Decide>,
-) -> Answer<Json<RunSummary>> {
+    PathParams(id): PathParams<String>,
+    JsonBody(body): JsonBody<Decide>,
+) -> ApiResult<Json<RunSummary>> {
     check::text("comment", body.comment.as_deref().unwrap_or_default())?;
     check::name_if_given("by", body.by.as_deref())?;
     let node = body.node.as_deref().map(Into::into);

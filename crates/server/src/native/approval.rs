@@ -1,35 +1,35 @@
-//! What waits for a person.
+//! Open approvals.
 
 use std::ops::ControlFlow;
 
 use axum::Json;
 use axum::extract::State;
-use windlass_engine::plan::Kind;
+use windlass_engine::plan::NodeKind;
 use windlass_engine::run::state::{Activity, Phase};
 use windlass_runtime::RuntimeError;
-use windlass_runtime::run::RunView;
-use windlass_sdk::types::{Approval, ApprovalsQuery, List};
+use windlass_runtime::runs::RunView;
+use windlass_sdk::contract::{ApprovalInfo, ApprovalsQuery, List};
 use windlass_store::run::{RunQuery, RunRow, RunStatus};
 
-use crate::app::{App, Label, is_of_one_run};
-use crate::extract::Asked;
-use crate::problem::Answer;
-use crate::shape::{self, Found};
+use crate::app::{App, VersionLabel, is_of_one_run};
+use crate::extract::QueryParams;
+use crate::problem::ApiResult;
+use crate::shape::{self, NodeAt};
 
 /// Open approvals of one run that are listed: a fan over many items has one for each.
 const OF_ONE_RUN_MAX: usize = 100;
 
-/// Lists what waits for a person, the newest runs first. A page looks at `limit` open runs: it may be empty and
-/// still have a next one. Of one run at most 100 are listed; a run that cannot be read is left out.
+/// Lists open approvals, the newest runs first. A page examines `limit` open runs: it may be empty and still have a
+/// `next`. At most 100 approvals per run are listed; an unreadable run is left out.
 #[utoipa::path(get, path = "/api/v1/approvals", operation_id = "list_approvals", tag = "runs", params(ApprovalsQuery),
-    responses((status = 200, description = "A page of approvals", body = List<Approval>)))]
+    responses((status = 200, description = "A page of approvals", body = List<ApprovalInfo>)))]
 pub(crate) async fn list(
     State(app): State<App>,
-    Asked(asked): Asked<ApprovalsQuery>,
-) -> Answer<Json<List<Approval>>> {
+    QueryParams(asked): QueryParams<ApprovalsQuery>,
+) -> ApiResult<Json<List<ApprovalInfo>>> {
     let statuses = vec![RunStatus::Waiting, RunStatus::Running, RunStatus::Paused];
     let part = shape::part(asked.cursor, asked.limit)?;
-    let page = app.store().runs(RunQuery { statuses, part, ..RunQuery::default() }).await?;
+    let page = app.store().runs(app.project(), RunQuery { statuses, part, ..RunQuery::default() }).await?;
     let mut items = Vec::new();
     for row in page.items {
         let view = match approving(&app, &row).await {
@@ -52,20 +52,20 @@ pub(crate) async fn list(
 
 /// The run, if its flow asks people at all: most do not, and need not be folded to know that.
 async fn approving(app: &App, row: &RunRow) -> Result<Option<RunView>, RuntimeError> {
-    let plan = app.runtime.plan(row.origin.version).await?;
-    let asks_people = plan.nodes().any(|node| matches!(node.kind, Kind::Approval(_)));
-    if asks_people { app.runtime.view(row.id).await } else { Ok(None) }
+    let plan = app.runtime.runs().plan(row.origin.version).await?;
+    let asks_people = plan.nodes().any(|node| matches!(node.kind, NodeKind::Approval(_)));
+    if asks_people { app.runtime.runs().view(row.id).await } else { Ok(None) }
 }
 
-fn open_approvals(view: &RunView, label: &Label) -> Vec<Approval> {
+fn open_approvals(view: &RunView, label: &VersionLabel) -> Vec<ApprovalInfo> {
     let mut approvals = Vec::new();
     // A walk that is cut short has found enough.
     let _stopped = shape::each_node(&view.plan, &view.state, &mut |path, found| {
-        if let Found::Node { node, state } = found
-            && let (Kind::Approval(approval), Phase::Open(Activity::Approval { until })) =
+        if let NodeAt::Node { node, state } = found
+            && let (NodeKind::Approval(approval), Phase::Open(Activity::Approval { until })) =
                 (&node.kind, &state.phase)
         {
-            approvals.push(Approval {
+            approvals.push(ApprovalInfo {
                 run: view.row.id.to_string(),
                 flow: label.flow.clone(),
                 node: path.to_string(),

@@ -1,31 +1,31 @@
-//! Definitions that are only looked at.
+//! Validation and expansion of definitions that are not saved.
 
 use axum::Json;
 use serde_json::Value;
 use windlass_engine::definition::{self, Compiled, Strictness};
 use windlass_engine::plan::Form;
-use windlass_sdk::types::{Definition, ExpandedTask, Expansion, Validation};
+use windlass_sdk::contract::{Definition, ExpandResponse, ExpandedTaskInfo, Validation};
 
-use crate::extract::Body;
-use crate::problem::{Answer, ApiError, Code};
+use crate::extract::JsonBody;
+use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape;
 
 /// A definition as it was given.
-pub(crate) enum Source {
+pub(crate) enum DefinitionSource {
     Value(Value),
     Text(String),
 }
 
-impl Source {
+impl DefinitionSource {
     /// One of the two ways in which a definition can be given.
-    pub(crate) fn of(definition: Option<Value>, yaml: Option<String>) -> Answer<Source> {
+    pub(crate) fn of(definition: Option<Value>, yaml: Option<String>) -> ApiResult<DefinitionSource> {
         let wrong = |path, reason| Err(ApiError::field(Code::InvalidBody, path, reason));
         match (definition, yaml) {
             (Some(Value::String(_)), None) => {
                 wrong("definition", "it is text: give it as `yaml`, which takes JSON too")
             }
-            (Some(value), None) => Ok(Source::Value(value)),
-            (None, Some(text)) => Ok(Source::Text(text)),
+            (Some(value), None) => Ok(DefinitionSource::Value(value)),
+            (None, Some(text)) => Ok(DefinitionSource::Text(text)),
             (Some(_), Some(_)) => wrong("yaml", "there is a `definition` too: give one of the two"),
             (None, None) => wrong("definition", "there is no definition: give `definition` or `yaml`"),
         }
@@ -34,25 +34,25 @@ impl Source {
     /// The text that is stored.
     pub(crate) fn into_text(self) -> String {
         match self {
-            Source::Value(value) => value.to_string(),
-            Source::Text(text) => text,
+            DefinitionSource::Value(value) => value.to_string(),
+            DefinitionSource::Text(text) => text,
         }
     }
 
     fn compile(&self) -> Compiled {
         match self {
-            Source::Value(value) => definition::compile_value(value, Strictness::Strict),
-            Source::Text(text) => definition::compile(text, Strictness::Strict),
+            DefinitionSource::Value(value) => definition::compile_value(value, Strictness::Strict),
+            DefinitionSource::Text(text) => definition::compile(text, Strictness::Strict),
         }
     }
 }
 
-/// Says what is wrong with a definition, without saving it.
+/// Lists the problems of a definition without saving it.
 #[utoipa::path(post, path = "/api/v1/flows/validate", operation_id = "validate_definition", tag = "flows", request_body = Definition,
     responses((status = 200, description = "Everything that was found", body = Validation)))]
-pub(crate) async fn validate(Body(given): Body<Definition>) -> Answer<Json<Validation>> {
-    let source = Source::of(given.definition, given.yaml)?;
-    let compiled = aside(move || source.compile()).await?;
+pub(crate) async fn validate(JsonBody(given): JsonBody<Definition>) -> ApiResult<Json<Validation>> {
+    let source = DefinitionSource::of(given.definition, given.yaml)?;
+    let compiled = run_blocking(move || source.compile()).await?;
     Ok(Json(Validation {
         ok: compiled.plan.is_some(),
         form: compiled.form.map(|form| shape::form(form).to_owned()),
@@ -63,10 +63,10 @@ pub(crate) async fn validate(Body(given): Body<Definition>) -> Answer<Json<Valid
 
 /// Says which tasks the steps of a definition become, without saving it.
 #[utoipa::path(post, path = "/api/v1/flows/expand", operation_id = "expand_definition", tag = "flows", request_body = Definition,
-    responses((status = 200, description = "The tasks", body = Expansion)))]
-pub(crate) async fn expand(Body(given): Body<Definition>) -> Answer<Json<Expansion>> {
-    let source = Source::of(given.definition, given.yaml)?;
-    let (compiled, expansion) = aside(move || {
+    responses((status = 200, description = "The tasks", body = ExpandResponse)))]
+pub(crate) async fn expand(JsonBody(given): JsonBody<Definition>) -> ApiResult<Json<ExpandResponse>> {
+    let source = DefinitionSource::of(given.definition, given.yaml)?;
+    let (compiled, expansion) = run_blocking(move || {
         let compiled = source.compile();
         let expansion = definition::expand(&compiled.definition, Strictness::Strict);
         (compiled, expansion)
@@ -83,17 +83,19 @@ pub(crate) async fn expand(Body(given): Body<Definition>) -> Answer<Json<Expansi
             return Err(ApiError::problems(Code::InvalidDefinition, compiled.problems));
         }
     }
-    let task = |task: definition::ExpandedTask| ExpandedTask {
+    let task = |task: definition::ExpandedTask| ExpandedTaskInfo {
         id: task.id,
         task_id: task.task_id,
         operator: task.operator,
         depend_on: task.depend_on,
     };
-    Ok(Json(Expansion { tasks: expansion.tasks.into_iter().map(task).collect() }))
+    Ok(Json(ExpandResponse { tasks: expansion.tasks.into_iter().map(task).collect() }))
 }
 
-/// Does what may take long beside what must not wait.
-pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Answer<T> {
+/// Runs a long computation on a blocking thread.
+pub(crate) async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> ApiResult<T> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| {
         tracing::error!(%error, "work beside requests broke");

@@ -1,15 +1,15 @@
-//! How two versions of a flow differ: places that were added, removed or changed.
+//! Differences between two versions of a flow: paths that were added, removed or changed.
 
 use axum::Json;
 use axum::extract::State;
 use serde_json::Value;
-use windlass_sdk::types::{Change, ChangeKind, DiffQuery, FlowDiff};
+use windlass_sdk::contract::{DefinitionChange, DefinitionChangeKind, DiffQuery, FlowDiff};
 
-use super::definition::aside;
+use super::definition::run_blocking;
 use super::flow::numbered;
 use crate::app::App;
-use crate::extract::{Asked, At};
-use crate::problem::{Answer, ApiError, Code};
+use crate::extract::{PathParams, QueryParams};
+use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape;
 
 /// Differences listed at most: more are another flow.
@@ -21,9 +21,9 @@ const CHANGES_MAX: usize = 10_000;
     responses((status = 200, description = "Every place that differs", body = FlowDiff)))]
 pub(crate) async fn diff(
     State(app): State<App>,
-    At(flow): At<String>,
-    Asked(asked): Asked<DiffQuery>,
-) -> Answer<Json<FlowDiff>> {
+    PathParams(flow): PathParams<String>,
+    QueryParams(asked): QueryParams<DiffQuery>,
+) -> ApiResult<Json<FlowDiff>> {
     let flow = app.flow(&flow).await?;
     let to = asked.to.unwrap_or(flow.latest);
     let Some(from) = asked.from.or_else(|| to.checked_sub(1).filter(|from| *from > 0)) else {
@@ -32,13 +32,13 @@ pub(crate) async fn diff(
     };
     let (before, after) = (numbered(&app, &flow, from).await?, numbered(&app, &flow, to).await?);
     let (changes, more) =
-        aside(move || differences(&shape::definition(&before), &shape::definition(&after))).await?;
+        run_blocking(move || differences(&shape::definition(&before), &shape::definition(&after))).await?;
     Ok(Json(FlowDiff { flow_id: flow.id.to_string(), from, to, changes, more }))
 }
 
 /// Where two values differ, in the order of the paths; and whether there is more than is listed. Without recursion:
 /// values may be as deep as they like.
-pub(super) fn differences(before: &Value, after: &Value) -> (Vec<Change>, bool) {
+pub(super) fn differences(before: &Value, after: &Value) -> (Vec<DefinitionChange>, bool) {
     let mut changes = Vec::new();
     let mut open = vec![(String::new(), Some(before), Some(after))];
     while let Some((path, before, after)) = open.pop() {
@@ -60,11 +60,11 @@ pub(super) fn differences(before: &Value, after: &Value) -> (Vec<Change>, bool) 
             (before, after) if before == after => {}
             (before, after) => {
                 let kind = match (before, after) {
-                    (None, _) => ChangeKind::Added,
-                    (_, None) => ChangeKind::Removed,
-                    (Some(_), Some(_)) => ChangeKind::Changed,
+                    (None, _) => DefinitionChangeKind::Added,
+                    (_, None) => DefinitionChangeKind::Removed,
+                    (Some(_), Some(_)) => DefinitionChangeKind::Changed,
                 };
-                changes.push(Change { path, kind, before: before.cloned(), after: after.cloned() });
+                changes.push(DefinitionChange { path, kind, before: before.cloned(), after: after.cloned() });
             }
         }
     }
@@ -91,11 +91,11 @@ mod tests {
         assert_eq!(
             told,
             [
-                ("/a/x", ChangeKind::Changed),
-                ("/a/y/1", ChangeKind::Changed),
-                ("/a/y/2", ChangeKind::Removed),
-                ("/b", ChangeKind::Removed),
-                ("/c~1d", ChangeKind::Added),
+                ("/a/x", DefinitionChangeKind::Changed),
+                ("/a/y/1", DefinitionChangeKind::Changed),
+                ("/a/y/2", DefinitionChangeKind::Removed),
+                ("/b", DefinitionChangeKind::Removed),
+                ("/c~1d", DefinitionChangeKind::Added),
             ]
         );
         assert_eq!(

@@ -1,27 +1,31 @@
-//! Whether everything is as it must be.
+//! The consistency check of the server.
 
 use axum::Json;
 use axum::extract::State;
-use windlass_sdk::types::{Examination, Examine, Finding};
+use windlass_sdk::contract::{DoctorFinding, DoctorReport, DoctorRequest};
 
 use crate::app::App;
-use crate::extract::Body;
-use crate::problem::Answer;
+use crate::extract::JsonBody;
+use crate::problem::ApiResult;
 
-/// Looks at every open run and every account, and says what is not as it must be. It reads all of them: on a server
-/// with many open runs it takes its time.
-#[utoipa::path(post, path = "/api/v1/doctor", operation_id = "examine", tag = "server", request_body = Examine,
-    responses((status = 200, description = "What was looked at and what was found", body = Examination)))]
+/// Examines every open run and every account, and lists inconsistencies. It reads all of them: on a server with many
+/// open runs it may take minutes.
+#[utoipa::path(post, path = "/api/v1/doctor", operation_id = "examine", tag = "server", request_body = DoctorRequest,
+    responses((status = 200, description = "The examined runs and accounts, and the findings", body = DoctorReport)))]
 pub(crate) async fn examine(
     State(app): State<App>,
-    Body(Examine { repair }): Body<Examine>,
-) -> Answer<Json<Examination>> {
-    let found = app.runtime.examine(repair).await?;
-    let findings = found.findings.into_iter().map(|finding| Finding {
+    JsonBody(DoctorRequest { repair }): JsonBody<DoctorRequest>,
+) -> ApiResult<Json<DoctorReport>> {
+    let found = app.runtime.doctor().examine(repair).await?;
+    let findings = found.findings.into_iter().map(|finding| DoctorFinding {
         subject: finding.subject,
         node: finding.node.map(|node| node.to_string()),
         what: finding.what,
         repaired: finding.repaired,
     });
-    Ok(Json(Examination { n_runs: found.n_runs, n_accounts: found.n_accounts, findings: findings.collect() }))
+    Ok(Json(DoctorReport {
+        n_runs: found.n_runs,
+        n_accounts: found.n_accounts,
+        findings: findings.collect(),
+    }))
 }

@@ -1,9 +1,9 @@
-//! Whether the server is there, and whether it takes work.
+//! Health and readiness of the server.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use windlass_sdk::types::{Health, Readiness};
+use windlass_sdk::contract::{Health, Readiness};
 
 use crate::app::App;
 use crate::shape;
@@ -15,7 +15,7 @@ pub(crate) async fn healthz() -> Json<Health> {
     Json(Health { status: "ok".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() })
 }
 
-/// Says whether the server takes work, and what keeps it from that.
+/// Tells whether the server takes work, and the reason if not.
 #[utoipa::path(get, path = "/readyz", operation_id = "show_readiness", tag = "server",
     responses((status = 200, description = "It does", body = Readiness),
         (status = 503, description = "It does not", body = Readiness)))]
@@ -23,6 +23,6 @@ pub(crate) async fn readyz(State(app): State<App>) -> (StatusCode, Json<Readines
     let troubles = app.runtime.troubles();
     let ready = troubles.is_empty();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let redis = app.runtime.redis_stats().map(shape::redis);
+    let redis = app.runtime.jobs().redis_stats().map(shape::redis);
     (status, Json(Readiness { ready, timestamp: shape::time(app.runtime.clock().now()), troubles, redis }))
 }

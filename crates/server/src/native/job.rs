@@ -1,255 +1,125 @@
-//! The pull protocol: claiming jobs, keeping them, and saying how they ended.
+//! Jobs of queues on the native surface. `crate::job` does the work; this module translates between its rows and the
+//! contract of the SDK.
 
-use std::sync::Arc;
-use std::time::Duration;
+mod fields;
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::State;
-use serde_json::Value;
-use windlass_engine::id::JobId;
-use windlass_engine::input::Outcome as EngineOutcome;
-use windlass_engine::retry::{Fault, FaultKind};
-use windlass_runtime::RuntimeError;
-use windlass_runtime::job::{Claim as Asking, Claimed as Handed, Finish as End, Verdict as Word};
-use windlass_runtime::log::Log;
-use windlass_sdk::types::{
-    Claim, Claimed, ClaimedJob, Extend, ExtendVerdict, Extended, Finish, FinishVerdict, Finished, JobResult,
-    Outcome, Verdict,
+use axum::http::StatusCode;
+use windlass_sdk::contract::{
+    JobAttempt, JobCreated, JobDetail, JobSummary, JobsCreated, JobsQuery, List, NewJob, NewJobs, NoBody,
+    PageQuery,
 };
+use windlass_store::job::JobStatus;
 
 use crate::app::App;
-use crate::check;
-use crate::extract::Body;
-use crate::problem::{Answer, ApiError, Code};
+use crate::extract::{JsonBody, PathParams, QueryParams};
+use crate::job::{self, StatusWords};
+use crate::problem::{ApiError, ApiResult};
 use crate::shape;
 
-/// Jobs in one request: more would hold up everybody else's.
-const JOBS_MAX: usize = 1_000;
-/// Queues and services of one claim.
-const NAMES_MAX: usize = 1_000;
-/// The longest that a claim waits: proxies give up sooner or later.
-const WAIT_MS_MAX: u64 = 60_000;
-/// How long a claim lasts unless it asks for something else.
-const LEASE_MS: u64 = 30_000;
-/// A claim that lasts less is lost before it is read; one that lasts more keeps a dead worker's job too long.
-const LEASE_MS_RANGE: (u64, u64) = (1_000, 3_600_000);
+const STATUS_WORDS: &StatusWords = &[
+    ("queued", &[JobStatus::Pending, JobStatus::Queued]),
+    ("running", &[JobStatus::Running, JobStatus::Suspended]),
+    ("retrying", &[JobStatus::Retrying]),
+    ("completed", &[JobStatus::Completed]),
+    ("failed", &[JobStatus::Failed]),
+    ("canceled", &[JobStatus::Canceled]),
+    (
+        "open",
+        &[
+            JobStatus::Pending,
+            JobStatus::Queued,
+            JobStatus::Running,
+            JobStatus::Suspended,
+            JobStatus::Retrying,
+        ],
+    ),
+    ("delayed", &[JobStatus::Pending]),
+    ("suspended", &[JobStatus::Suspended]),
+];
 
-/// Hands out jobs; waits for some when there are none.
-#[utoipa::path(post, path = "/api/v1/jobs/claim", operation_id = "claim_jobs", tag = "jobs", request_body = Claim,
-    responses((status = 200, description = "Jobs that the worker has now; none when there were none", body = Claimed)))]
-pub(crate) async fn claim(State(app): State<App>, Body(claim): Body<Claim>) -> Answer<Json<Claimed>> {
-    check::name("worker_id", &claim.worker_id)?;
-    check::within("queues", claim.queues.len(), 0, NAMES_MAX)?;
-    check::within("services", claim.services.len(), 0, NAMES_MAX)?;
-    if claim.queues.is_empty() && claim.services.is_empty() {
-        let reason = "there are neither `queues` nor `services`: name what the worker does";
-        return Err(ApiError::field(Code::InvalidBody, "queues", reason));
+/// Creates one job, or up to 10,000 in an array: all of them, or none if one is invalid. The answer is sent when they
+/// are durable. While an open job of the queue holds the same `dedup_key`, the answer is that job.
+#[utoipa::path(post, path = "/api/v1/jobs", operation_id = "create_jobs", tag = "jobs", request_body = NewJobs,
+    responses((status = 201, description = "The job; of an array, `items` in their order", body = JobsCreated),
+        (status = 200, description = "The open job that holds the deduplication key", body = JobCreated)))]
+pub(crate) async fn create(
+    State(app): State<App>,
+    bytes: Bytes,
+) -> ApiResult<(StatusCode, Json<JobsCreated>)> {
+    if job::is_array(&bytes) {
+        let specs = job::read_many::<NewJob>(bytes).await.map_err(fields::unreadable)?;
+        let created = job::create_many(&app, specs).await.map_err(fields::refused)?;
+        let items = created.into_iter().map(shape::job_created).collect();
+        return Ok((StatusCode::CREATED, Json(JobsCreated::Many(List { items, next: None }))));
     }
-    let asking = Asking {
-        worker: claim.worker_id,
-        queues: claim.queues,
-        services: claim.services,
-        max: check::within("max", claim.max.unwrap_or(1), 1, JOBS_MAX)?,
-        wait: Duration::from_millis(check::within("wait_ms", claim.wait_ms.unwrap_or(0), 0, WAIT_MS_MAX)?),
-        lease: lease(claim.lease_ms)?,
-    };
-    let worker = asking.worker.clone();
-    let jobs = app.runtime.claim(asking).await?;
-    let draining = app.runtime.is_worker_draining(&worker);
-    Ok(Json(Claimed { jobs: jobs.into_iter().map(handed).collect(), draining }))
+    let spec = job::read_one::<NewJob>(&bytes).map_err(fields::unreadable)?;
+    let created = shape::job_created(job::create(&app, spec).await.map_err(fields::refused)?);
+    let status = if created.duplicate { StatusCode::OK } else { StatusCode::CREATED };
+    Ok((status, Json(JobsCreated::One(created))))
 }
 
-fn lease(asked: Option<u64>) -> Answer<Duration> {
-    let (from, to) = LEASE_MS_RANGE;
-    check::within("lease_ms", asked.unwrap_or(LEASE_MS), from, to).map(Duration::from_millis)
+/// Lists jobs, newest first, without payloads and results. Calls of runs that wait for a worker are among them.
+#[utoipa::path(get, path = "/api/v1/jobs", operation_id = "list_jobs", tag = "jobs", params(JobsQuery),
+    responses((status = 200, description = "A page of jobs", body = List<JobSummary>)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    QueryParams(query): QueryParams<JobsQuery>,
+) -> ApiResult<Json<List<JobSummary>>> {
+    let page = job::list(&app, query, STATUS_WORDS).await?;
+    Ok(Json(shape::list(page, |row| shape::job_summary(&row))))
 }
 
-fn handed(job: Handed) -> ClaimedJob {
-    ClaimedJob {
-        id: job.job.to_string(),
-        lease: format!("{}.{}", job.job, job.fence),
-        attempt: job.attempt,
-        key: job.key,
-        queue: job.queue,
-        service: job.service,
-        priority: job.priority,
-        input: Arc::unwrap_or_clone(job.input),
-        params: Arc::unwrap_or_clone(job.params),
-        memo: job.memo,
-        deadline: job.deadline.map(shape::time),
-        lease_until: shape::time(job.lease_until),
-        call: job.call.as_ref().map(|call| format!("{}.{}", call.run, call.fence)),
-        run: job.call.as_ref().map(|call| call.run.to_string()),
-        node: job.call.as_ref().map(|call| call.node.to_string()),
-    }
+/// Shows a job with its payload, its settings and its latest attempt.
+#[utoipa::path(get, path = "/api/v1/jobs/{id}", operation_id = "show_job", tag = "jobs",
+    params(("id" = String, Path, description = "The id of the job")),
+    responses((status = 200, description = "The job", body = JobDetail)))]
+pub(crate) async fn show(
+    State(app): State<App>,
+    PathParams(id): PathParams<String>,
+) -> ApiResult<Json<JobDetail>> {
+    Ok(Json(shape::job_detail(job::find(&app, &id).await?)))
 }
 
-/// Takes the ends of jobs, each for itself. The very same end sent again is `ok` again; one that the server could not
-/// take is an `error` with its code: send it again. When it could take none, the answer is that problem.
-#[utoipa::path(post, path = "/api/v1/jobs/finish", operation_id = "finish_jobs", tag = "jobs", request_body = Finish,
-    responses((status = 200, description = "What became of each, in their order", body = Finished)))]
-pub(crate) async fn finish(State(app): State<App>, Body(finish): Body<Finish>) -> Answer<Json<Finished>> {
-    check::within("results", finish.results.len(), 0, JOBS_MAX)?;
-    let ids: Vec<String> = finish.results.iter().map(|result| result.id.clone()).collect();
-    let ends = finish.results.into_iter().enumerate().map(|(at, result)| end(at, result));
-    let ends: Vec<Option<End>> = ends.collect::<Answer<_>>()?;
-    let known: Vec<bool> = ends.iter().map(Option::is_some).collect();
-    let words = app.runtime.finish(ends.into_iter().flatten().collect()).await;
-    let verdicts = ids.into_iter().zip(verdicts(known, words)?);
-    let results = verdicts.map(|(id, (verdict, code))| FinishVerdict { id, verdict, code }).collect();
-    Ok(Json(Finished { results }))
+/// Lists the attempts at a job, oldest first; 1,000 unless a limit is given.
+#[utoipa::path(get, path = "/api/v1/jobs/{id}/attempts", operation_id = "list_job_attempts", tag = "jobs",
+    params(("id" = String, Path, description = "The id of the job"), PageQuery),
+    responses((status = 200, description = "A page of attempts", body = List<JobAttempt>)))]
+pub(crate) async fn attempts(
+    State(app): State<App>,
+    PathParams(id): PathParams<String>,
+    QueryParams(page): QueryParams<PageQuery>,
+) -> ApiResult<Json<List<JobAttempt>>> {
+    let page = job::attempts(&app, &id, page).await?;
+    Ok(Json(List { items: page.attempts.into_iter().map(shape::job_attempt).collect(), next: page.next }))
 }
 
-/// The end of one job; `None` if its lease cannot be one of this job.
-fn end(at: usize, given: JobResult) -> Answer<Option<End>> {
-    let JobResult { id, lease, log, logs, retry_after_ms, .. } = given;
-    let told = Told {
-        outcome: given.outcome,
-        result: given.result,
-        error: given.error,
-        retryable: given.retryable,
-        temporary: given.temporary,
-        memo: given.memo,
-        recheck_ms: given.recheck_ms,
-    };
-    let outcome = told.ended(&format!("results[{at}]."))?;
-    let Some((job, fence)) = read_lease(&lease).filter(|(job, _)| job.to_string() == id) else {
-        return Ok(None);
-    };
-    let log = Log::read(log, logs);
-    Ok(Some(End { job, fence, outcome, worker: None, log, retry_after_ms }))
+/// Cancels a job. A running one ends when its worker has stopped, or 30 seconds later.
+#[utoipa::path(post, path = "/api/v1/jobs/{id}/cancel", operation_id = "cancel_job", tag = "jobs",
+    request_body = NoBody, params(("id" = String, Path, description = "The id of the job")),
+    responses((status = 200, description = "The job", body = JobDetail)))]
+pub(crate) async fn cancel(
+    State(app): State<App>,
+    PathParams(id): PathParams<String>,
+    JsonBody(NoBody {}): JsonBody<NoBody>,
+) -> ApiResult<Json<JobDetail>> {
+    shown(job::cancel(&app, &id).await)
 }
 
-/// Keeps claims alive, each for itself, and says which of them nobody wants any more. One that the server could not
-/// keep is an `error` with its code: ask again. When it could keep none, the answer is that problem.
-#[utoipa::path(post, path = "/api/v1/jobs/extend", operation_id = "extend_jobs", tag = "jobs", request_body = Extend,
-    responses((status = 200, description = "What became of each, in their order", body = Extended)))]
-pub(crate) async fn extend(State(app): State<App>, Body(extend): Body<Extend>) -> Answer<Json<Extended>> {
-    check::within("leases", extend.leases.len(), 0, JOBS_MAX)?;
-    let lease = lease(extend.lease_ms)?;
-    let read: Vec<Option<(JobId, u64)>> = extend.leases.iter().map(|lease| read_lease(lease)).collect();
-    let known: Vec<bool> = read.iter().map(Option::is_some).collect();
-    let words = app.runtime.extend(read.into_iter().flatten().collect(), lease).await;
-    let verdicts = extend.leases.into_iter().zip(verdicts(known, words)?);
-    let results = verdicts.map(|(lease, (verdict, code))| ExtendVerdict { lease, verdict, code }).collect();
-    Ok(Json(Extended { results }))
+/// Ends the wait of a job, or opens a failed or canceled one again for a new round of attempts.
+#[utoipa::path(post, path = "/api/v1/jobs/{id}/retry", operation_id = "retry_job", tag = "jobs",
+    request_body = NoBody, params(("id" = String, Path, description = "The id of the job")),
+    responses((status = 200, description = "The job", body = JobDetail)))]
+pub(crate) async fn retry(
+    State(app): State<App>,
+    PathParams(id): PathParams<String>,
+    JsonBody(NoBody {}): JsonBody<NoBody>,
+) -> ApiResult<Json<JobDetail>> {
+    shown(job::retry(&app, &id).await)
 }
 
-/// The verdict on each, and what went wrong where there is none. Where one thing went wrong with all of them, that is
-/// the answer: it also says when to come back.
-fn verdicts(
-    known: Vec<bool>,
-    words: Vec<Result<Word, RuntimeError>>,
-) -> Answer<Vec<(Verdict, Option<String>)>> {
-    let nothing_went_well = !words.is_empty() && words.iter().all(Result::is_err);
-    let mut words = words.into_iter();
-    let mut verdicts = Vec::with_capacity(known.len());
-    for is_known in known {
-        if !is_known {
-            verdicts.push((Verdict::Lost, None));
-            continue;
-        }
-        let word = words.next().ok_or_else(|| ApiError::new(Code::Internal, "a job was not answered"))?;
-        verdicts.push(match word.map_err(ApiError::from) {
-            Ok(Word::Ok) => (Verdict::Ok, None),
-            Ok(Word::Lost) => (Verdict::Lost, None),
-            Ok(Word::Canceled) => (Verdict::Canceled, None),
-            Err(error) if nothing_went_well => return Err(error),
-            Err(error) => (Verdict::Error, Some(error.code().word().to_owned())),
-        });
-    }
-    Ok(verdicts)
-}
-
-/// The job and the claim of it that a lease names.
-fn read_lease(lease: &str) -> Option<(JobId, u64)> {
-    let (job, fence) = lease.rsplit_once('.')?;
-    Some((job.parse().ok()?, fence.parse().ok()?))
-}
-
-/// How a call or a job ended, in the words of a worker.
-pub(crate) struct Told {
-    pub(crate) outcome: Outcome,
-    pub(crate) result: Value,
-    pub(crate) error: Option<String>,
-    pub(crate) retryable: Option<bool>,
-    pub(crate) temporary: bool,
-    pub(crate) memo: Value,
-    pub(crate) recheck_ms: Option<u64>,
-}
-
-impl Told {
-    /// The same in the words of the engine; `place` is where the fields stand.
-    pub(crate) fn ended(self, place: &str) -> Answer<EngineOutcome> {
-        let wrong = |field: &str, reason: &str| {
-            Err(ApiError::field(Code::InvalidBody, format!("{place}{field}"), reason))
-        };
-        match (self.outcome, self.error) {
-            (Outcome::Done | Outcome::Suspended, Some(_)) => {
-                wrong("error", "only the outcome `failed` has an error: leave it out, or say `failed`")
-            }
-            (Outcome::Done | Outcome::Suspended, None) if self.temporary => wrong(
-                "temporary",
-                "only the outcome `failed` can be temporary: leave it out, or say `failed`",
-            ),
-            (Outcome::Done, None) => Ok(EngineOutcome::Done(Arc::new(self.result))),
-            (Outcome::Suspended, None) => {
-                Ok(EngineOutcome::Suspended { memo: self.memo, recheck_ms: self.recheck_ms })
-            }
-            (Outcome::Failed, error) => {
-                let kind = if self.temporary { FaultKind::Transport } else { FaultKind::Error };
-                let fault = Fault::new(kind, error.unwrap_or_default());
-                let is_retryable = self.retryable.unwrap_or(true);
-                Ok(EngineOutcome::Failed(if is_retryable { fault } else { fault.permanent() }))
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lease_names_a_job_and_a_claim() {
-        let job: JobId = "job_0190a1b2c3d47000800000000000000b".parse().unwrap();
-        assert_eq!(read_lease(&format!("{job}.7")), Some((job, 7)));
-        for bad in [
-            "",
-            "7",
-            ".",
-            "job_1.7",
-            &format!("{job}"),
-            &format!("{job}.-1"),
-            &format!("{job}.99999999999999999999"),
-        ] {
-            assert_eq!(read_lease(bad), None, "{bad}");
-        }
-    }
-
-    #[test]
-    fn one_that_cannot_be_taken_does_not_hold_the_others() {
-        let broken = || Err(RuntimeError::Broken);
-        let told = verdicts(vec![true, false, true], vec![broken(), Ok(Word::Ok)]).unwrap();
-        let internal = Some("internal".to_owned());
-        assert_eq!(told, [(Verdict::Error, internal), (Verdict::Lost, None), (Verdict::Ok, None)]);
-        let all = verdicts(vec![true, true], vec![Err(RuntimeError::Draining), broken()]);
-        assert_eq!(all.unwrap_err().code(), Code::Draining);
-        assert_eq!(verdicts(vec![false], Vec::new()).unwrap(), [(Verdict::Lost, None)]);
-    }
-
-    #[test]
-    fn an_error_goes_only_with_a_failure() {
-        let told = |outcome, error: Option<&str>| {
-            let error = error.map(str::to_owned);
-            let (result, memo) = (Value::Null, Value::Null);
-            Told { outcome, result, error, retryable: None, temporary: false, memo, recheck_ms: None }
-                .ended("")
-        };
-        assert!(told(Outcome::Done, Some("no")).is_err());
-        assert!(
-            matches!(told(Outcome::Failed, Some("no")), Ok(EngineOutcome::Failed(fault)) if fault.retryable)
-        );
-        assert!(matches!(told(Outcome::Done, None), Ok(EngineOutcome::Done(_))));
-    }
+fn shown(row: Result<windlass_store::job::JobRow, ApiError>) -> ApiResult<Json<JobDetail>> {
+    row.map(|row| Json(shape::job_detail(row)))
 }

@@ -1,41 +1,42 @@
-//! What there is to read about a run, in words.
+//! The log of a run, in words.
 
 use std::collections::VecDeque;
 
 use axum::Json;
 use axum::extract::State;
 use serde_json::Value;
+use windlass_engine::counter::Fence;
 use windlass_engine::event::{Event, Level};
 use windlass_engine::id::RunId;
 use windlass_engine::journal::Entry;
 use windlass_engine::log::{ended, line};
-use windlass_sdk::types::{List, LogLevel, LogLine, LogsQuery};
+use windlass_sdk::contract::{List, LogLevel, LogLine, LogsQuery};
 use windlass_store::log::{LOGS_MAX, LogRow, LogsOf};
 use windlass_store::run::Since;
 
 use crate::app::{App, ENTRIES, run_id};
-use crate::extract::{Asked, At};
-use crate::problem::{Answer, ApiError, Code};
+use crate::extract::{PathParams, QueryParams};
+use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape;
 
-/// Lists what happened to a run, and what those said who worked for it, oldest first. What an attempt wrote stands
-/// where it ended. Lines are never changed, and new ones come at the end: with `follow` there is always a `next`, from
-/// which only what is new is read.
+/// Lists the log of a run, oldest line first: its events in words, and the lines of its workers at the end of each
+/// attempt. Lines never change, and new ones come at the end: with `follow` there is always a `next`, from which only
+/// new lines are read.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/logs", operation_id = "list_logs", tag = "runs",
     params(("id" = String, Path, description = "The id of the run"), LogsQuery),
     responses((status = 200, description = "A page of lines", body = List<LogLine>)))]
 pub(crate) async fn list(
     State(app): State<App>,
-    At(id): At<String>,
-    Asked(asked): Asked<LogsQuery>,
-) -> Answer<Json<List<LogLine>>> {
+    PathParams(id): PathParams<String>,
+    QueryParams(asked): QueryParams<LogsQuery>,
+) -> ApiResult<Json<List<LogLine>>> {
     let row = app.row(run_id(&id)?).await?;
-    let from = Place::read(asked.cursor.as_deref())?;
+    let from = LogCursor::read(asked.cursor.as_deref())?;
     let limit = shape::limit(asked.limit)?;
     let level = asked.level.unwrap_or_default();
     let node = asked.node.as_deref().filter(|node| !node.is_empty());
     let is_asked = |line: &LogLine| line.level >= level && node.is_none_or(|node| is_about(line, node));
-    let mut story = Story::new(&app, row.id, from);
+    let mut story = RunLogReader::new(&app, row.id, from);
     let mut items = Vec::new();
     while let Some((place, line)) = story.next().await? {
         if !is_asked(&line) {
@@ -59,17 +60,17 @@ fn is_about(line: &LogLine, node: &str) -> bool {
 
 /// Up to where a log was read: an entry of the journal, and how many of its lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct LogCursor {
     entry: u64,
     n_lines: u64,
 }
 
-impl Place {
-    fn read(cursor: Option<&str>) -> Answer<Place> {
-        let Some(cursor) = cursor else { return Ok(Place { entry: 1, n_lines: 0 }) };
+impl LogCursor {
+    fn read(cursor: Option<&str>) -> ApiResult<LogCursor> {
+        let Some(cursor) = cursor else { return Ok(LogCursor { entry: 1, n_lines: 0 }) };
         let read = || {
             let (entry, n_lines) = cursor.split_once('.')?;
-            Some(Place {
+            Some(LogCursor {
                 entry: entry.parse().ok().filter(|entry| *entry > 0)?,
                 n_lines: n_lines.parse().ok()?,
             })
@@ -84,41 +85,41 @@ impl Place {
     }
 }
 
-/// The lines of a run from some place on, read as they are asked for. What attempts wrote is stored with the entry that
-/// tells their end, so that an entry that was read says the same for ever.
-struct Story<'a> {
+/// The lines of a run after a cursor, read lazily. Lines of an attempt are stored with the journal entry of its end, so
+/// that an entry always gives the same lines.
+struct RunLogReader<'a> {
     app: &'a App,
     run: RunId,
-    /// What whoever asks has seen.
-    seen: Place,
+    /// The lines that the client has read.
+    seen: LogCursor,
     /// The entry that is read next.
     entry: u64,
     entries: VecDeque<(u64, Entry)>,
-    /// What was written with these entries, as far as it is read.
+    /// The lines that are stored with these entries, as far as they are read.
     written: VecDeque<LogRow>,
     /// After which the next ones are read; `None` = there are no more.
-    after: Option<(u64, u64)>,
-    lines: VecDeque<(Place, LogLine)>,
+    after: Option<(u64, Fence)>,
+    lines: VecDeque<(LogCursor, LogLine)>,
     is_over: bool,
 }
 
-impl<'a> Story<'a> {
-    fn new(app: &'a App, run: RunId, from: Place) -> Self {
-        Story {
+impl<'a> RunLogReader<'a> {
+    fn new(app: &'a App, run: RunId, from: LogCursor) -> Self {
+        RunLogReader {
             app,
             run,
             seen: from,
             entry: from.entry,
             entries: VecDeque::new(),
             written: VecDeque::new(),
-            after: Some((from.entry - 1, u64::MAX >> 1)),
+            after: Some((from.entry - 1, Fence(u64::MAX >> 1))),
             lines: VecDeque::new(),
             is_over: false,
         }
     }
 
     /// The next line, and the place after it.
-    async fn next(&mut self) -> Answer<Option<(Place, LogLine)>> {
+    async fn next(&mut self) -> ApiResult<Option<(LogCursor, LogLine)>> {
         loop {
             if let Some(line) = self.lines.pop_front() {
                 return Ok(Some(line));
@@ -126,15 +127,15 @@ impl<'a> Story<'a> {
             let Some((seq, entry)) = self.next_entry().await? else { return Ok(None) };
             let rows = self.rows_of(seq).await?;
             let n_seen = if seq == self.seen.entry { self.seen.n_lines } else { 0 };
-            let lines = (1..).map(|n_lines| Place { entry: seq, n_lines }).zip(tell(&entry, rows));
+            let lines = (1..).map(|n_lines| LogCursor { entry: seq, n_lines }).zip(tell(&entry, rows));
             self.lines = lines.filter(|(place, _)| place.n_lines > n_seen).collect();
         }
     }
 
-    async fn next_entry(&mut self) -> Answer<Option<(u64, Entry)>> {
+    async fn next_entry(&mut self) -> ApiResult<Option<(u64, Entry)>> {
         if self.entries.is_empty() && !self.is_over {
             let since = Since::Entry(self.entry.saturating_sub(1));
-            let part = self.app.store().journal(self.run, since, ENTRIES).await?;
+            let part = self.app.store().journal(self.app.project(), self.run, since, ENTRIES).await?;
             self.is_over = part.entries.len() < ENTRIES;
             self.entries = part.entries.into();
         }
@@ -145,14 +146,18 @@ impl<'a> Story<'a> {
         Ok(next)
     }
 
-    /// What was written with this entry.
-    async fn rows_of(&mut self, seq: u64) -> Answer<Vec<LogRow>> {
+    /// The lines that are stored with this entry.
+    async fn rows_of(&mut self, seq: u64) -> ApiResult<Vec<LogRow>> {
         let mut rows = Vec::new();
         loop {
             if self.written.is_empty()
                 && let Some((entry, fence)) = self.after
             {
-                let part = self.app.store().logs(self.run, LogsOf::After { entry, fence }).await?;
+                let part = self
+                    .app
+                    .store()
+                    .logs(self.app.project(), self.run, LogsOf::After { entry, fence })
+                    .await?;
                 self.after = part.last().filter(|_| part.len() == LOGS_MAX).map(|row| (row.entry, row.fence));
                 self.written = part.into();
             }
@@ -165,7 +170,7 @@ impl<'a> Story<'a> {
     }
 }
 
-/// The lines of one entry: what happened, and before the end of an attempt what it wrote.
+/// The lines of one entry: its events, and before the end of an attempt the lines of the attempt.
 fn tell(entry: &Entry, mut rows: Vec<LogRow>) -> Vec<LogLine> {
     let mut lines = Vec::new();
     for event in &entry.events {
@@ -197,7 +202,7 @@ fn write(lines: &mut Vec<LogLine>, row: &LogRow) {
         at: shape::time(row.at),
         level,
         node: Some(row.node.to_string()).filter(|node| !node.is_empty()),
-        fence: Some(row.fence),
+        fence: Some(row.fence.0),
         message: message.to_owned(),
         data: data.clone(),
     };

@@ -1,280 +1,324 @@
-//! What a metrics server scrapes: the Prometheus text format, version 0.0.4.
+//! The page that a metrics server scrapes, in the Prometheus text format.
 //!
-//! Written by hand from what is counted anyway: nothing is counted twice, and nothing has to run for it. Labels are
-//! bounded by what is counted: flows, their nodes, and queues.
+//! `GET /metrics` turns the counters of the runtime into metric families; the `prometheus` crate encodes them. The
+//! labels are bounded by the counters: flows, their nodes, and queues.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write;
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use prometheus::proto::{
+    Counter, Gauge, Histogram as BucketCounts, LabelPair, Metric, MetricFamily, MetricType,
+};
+use prometheus::{TEXT_FORMAT, TextEncoder};
 use windlass_engine::time::Timestamp;
-use windlass_runtime::queue::{QueueView, RedisStats, Spread};
-use windlass_runtime::stats::{FlowSums, NodeStats, OTHERS, ServerStats, Totals};
+use windlass_runtime::jobs::{QueueView, RedisStats};
+use windlass_runtime::stats::{FlowMetrics, NodeMetrics, OTHER_LABEL, ServerActivity};
 
 use super::stats::flow_name;
 use crate::app::App;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 
 /// Queues with labels of their own, those with the most open jobs; the others are added up.
 const QUEUES_MAX: usize = 100;
-/// Nodes with labels of their own: when there are more, the flows that came last are told as a whole.
+/// Nodes with labels of their own. Beyond that, the flows that sort last show all their nodes as one.
 const NODES_MAX: usize = 2_000;
-const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Says how this server goes, for a metrics server that asks every few seconds.
+/// Shows the metrics of this server, for a metrics server that scrapes it every few seconds.
 #[utoipa::path(get, path = "/metrics", operation_id = "show_metrics", tag = "server",
     responses((status = 200, description = "Metrics in the Prometheus text format", body = String, content_type = "text/plain")))]
-pub(crate) async fn metrics(State(app): State<App>) -> Answer<Response> {
+pub(crate) async fn metrics(State(app): State<App>) -> ApiResult<Response> {
     let mut names = HashMap::new();
     for id in app.runtime.flows_with_stats() {
         names.insert(id, flow_name(&app, id).await?);
     }
-    let flows = app.runtime.stats_by_name(&names);
-    let queues = app.runtime.queues().await?;
-    let mut page = Page::default();
-    let seen = app.runtime.server_stats();
-    server(&mut page, &seen);
-    if let Some(redis) = app.runtime.redis_stats() {
-        of_redis(&mut page, redis);
+    let flows = app.runtime.flow_metrics(&names);
+    let queues = app.runtime.jobs().queues().await?;
+    let mut page = MetricsPage::default();
+    page.add_server(&app.runtime.server_stats());
+    if let Some(redis) = app.runtime.jobs().redis_stats() {
+        page.add_redis(redis);
     }
-    of_runs(&mut page, &flows);
-    of_calls(&mut page, &flows);
-    of_queues(&mut page, &queues, app.runtime.clock().now());
-    Ok(([(CONTENT_TYPE, KIND)], page.text).into_response())
+    page.add_runs(&flows);
+    page.add_calls(&flows);
+    page.add_queues(&queues, app.runtime.clock().now());
+    Ok(([(CONTENT_TYPE, TEXT_FORMAT)], page.text()).into_response())
 }
 
-/// What flows did, by name.
-type Flows = BTreeMap<String, FlowSums>;
+/// Flows by name.
+type FlowsByName = BTreeMap<String, FlowMetrics>;
 
+/// The metric families of a page, in the order in which they are shown.
 #[derive(Default)]
-struct Page {
-    text: String,
+struct MetricsPage {
+    families: Vec<MetricFamily>,
 }
 
-impl Page {
-    /// What follows are samples of this metric.
-    fn metric(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to text cannot fail.
-        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+impl MetricsPage {
+    fn counters(&mut self, name: &str, help: &str) -> FamilyWriter<'_> {
+        self.family(name, MetricType::COUNTER, help)
     }
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
-        self.text.push_str(name);
-        for (nth, (label, of)) in labels.iter().enumerate() {
-            self.text.push(if nth == 0 { '{' } else { ',' });
-            let _ = write!(self.text, "{label}=\"{}\"", escaped(of));
+    fn gauges(&mut self, name: &str, help: &str) -> FamilyWriter<'_> {
+        self.family(name, MetricType::GAUGE, help)
+    }
+
+    fn histograms(&mut self, name: &str, help: &str) -> FamilyWriter<'_> {
+        self.family(name, MetricType::HISTOGRAM, help)
+    }
+
+    fn family(&mut self, name: &str, kind: MetricType, help: &str) -> FamilyWriter<'_> {
+        let mut family = MetricFamily::default();
+        family.set_name(name.to_owned());
+        family.set_help(help.to_owned());
+        family.set_field_type(kind);
+        self.families.push(family);
+        FamilyWriter(self.families.last_mut().expect("the family was added above"))
+    }
+
+    fn text(mut self) -> String {
+        // The encoder refuses families without samples.
+        self.families.retain(|family| !family.get_metric().is_empty());
+        TextEncoder::new().encode_to_string(&self.families).expect("every family has a name and a sample")
+    }
+}
+
+/// Adds samples to one family.
+struct FamilyWriter<'f>(&'f mut MetricFamily);
+
+impl FamilyWriter<'_> {
+    #[expect(clippy::cast_precision_loss, reason = "a counter loses its last digits beyond 2^53")]
+    fn count(&mut self, labels: &[(&str, &str)], value: u64) {
+        self.value(labels, value as f64);
+    }
+
+    fn value(&mut self, labels: &[(&str, &str)], value: f64) {
+        let mut metric = labeled(labels);
+        if self.0.get_field_type() == MetricType::COUNTER {
+            let mut counter = Counter::default();
+            counter.set_value(value);
+            metric.set_counter(counter);
+        } else {
+            let mut gauge = Gauge::default();
+            gauge.set_value(value);
+            metric.set_gauge(gauge);
         }
-        let _ = writeln!(self.text, "{} {value}", if labels.is_empty() { "" } else { "}" });
+        self.0.mut_metric().push(metric);
     }
 
-    /// A metric with one sample.
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
-        self.metric(name, kind, help);
-        self.sample(name, &[], value);
-    }
-
-    /// Samples of a summary: times in milliseconds, told in seconds.
-    fn summary(&mut self, name: &str, labels: &[(&str, &str)], n: u64, sum: u64, spread: &Spread) {
-        for (quantile, ms) in [("0.5", spread.p50), ("0.95", spread.p95), ("0.99", spread.p99)] {
-            let labels: Vec<(&str, &str)> = labels.iter().copied().chain([("quantile", quantile)]).collect();
-            if let Some(ms) = ms {
-                self.sample(name, &labels, seconds(ms));
-            }
-        }
-        self.sample(&format!("{name}_sum"), labels, seconds(sum));
-        self.sample(&format!("{name}_count"), labels, n);
+    fn buckets(&mut self, labels: &[(&str, &str)], buckets: &BucketCounts) {
+        let mut metric = labeled(labels);
+        metric.set_histogram(buckets.clone());
+        self.0.mut_metric().push(metric);
     }
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+fn labeled(labels: &[(&str, &str)]) -> Metric {
+    let pair = |(name, value): &(&str, &str)| {
+        let mut pair = LabelPair::default();
+        pair.set_name((*name).to_owned());
+        pair.set_value((*value).to_owned());
+        pair
+    };
+    Metric::from_label(labels.iter().map(pair).collect())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "nobody reads the last digits of a time")]
+#[expect(clippy::cast_precision_loss, reason = "a duration needs no last digit")]
 fn seconds(ms: u64) -> f64 {
     ms as f64 / 1_000.0
 }
 
-fn server(page: &mut Page, seen: &ServerStats) {
-    let (all, process) = (&seen.all, &seen.process);
-    page.one("windlass_calls_running", "gauge", "Calls of runs that somebody has now.", all.n_open);
-    let queued = seen.n_queued;
-    page.one(
-        "windlass_calls_waiting",
-        "gauge",
-        "Calls that were put into a queue and nobody has yet.",
-        queued,
-    );
-    let stretches = [("10s", &seen.last_10s), ("1m", &seen.last_minute), ("1h", &seen.last_hour)];
-    page.metric(
-        "windlass_parallelism_average",
-        "gauge",
-        "Calls that somebody had at once on average, lately.",
-    );
-    for (window, found) in stretches {
-        page.sample("windlass_parallelism_average", &[("window", window)], found.average());
+impl MetricsPage {
+    fn add_server(&mut self, server: &ServerActivity) {
+        let calls = &server.calls;
+        self.gauges("windlass_calls_running", "Calls of runs in progress.").count(&[], calls.all.running);
+        self.gauges("windlass_calls_waiting", "Calls in a queue that no worker has claimed.")
+            .count(&[], calls.n_queued);
+        let windows = [("10s", &calls.last_10s), ("1m", &calls.last_minute), ("1h", &calls.last_hour)];
+        let mut average =
+            self.gauges("windlass_parallelism_average", "Average number of calls in progress in the window.");
+        windows.iter().for_each(|(window, found)| average.value(&[("window", window)], found.average()));
+        let mut max =
+            self.gauges("windlass_parallelism_max", "Maximum number of calls in progress in the window.");
+        windows.iter().for_each(|(window, found)| max.count(&[("window", window)], found.max));
+        self.counters("windlass_nodes_ended_total", "Nodes and branches that ended.")
+            .count(&[], calls.all.totals.nodes_settled);
+        let gauges = [
+            ("windlass_runs_in_memory", "Runs in memory.", server.n_hot_runs),
+            ("windlass_calls_own", "Calls that this server makes itself.", server.n_own_calls),
+            ("windlass_inputs_waiting", "Inputs that wait to be decided.", server.n_inputs),
+        ];
+        for (name, help, n) in gauges {
+            self.gauges(name, help).count(&[], n as u64);
+        }
+        let mut lost = self
+            .counters("windlass_claims_lost_total", "Dispatched jobs that another server had claimed first.");
+        lost.count(&[("reason", "taken")], server.n_claims_lost);
+        lost.count(&[("reason", "turn")], server.n_turns_lost);
+        self.add_process(server);
     }
-    page.metric("windlass_parallelism_max", "gauge", "Calls that somebody had at once at most, lately.");
-    for (window, found) in stretches {
-        page.sample("windlass_parallelism_max", &[("window", window)], found.max);
-    }
-    let nodes = all.totals.nodes_settled;
-    page.one("windlass_nodes_ended_total", "counter", "Nodes and branches that are over.", nodes);
-    page.one("windlass_runs_in_memory", "gauge", "Runs that are kept in memory.", seen.n_hot_runs);
-    page.one("windlass_calls_own", "gauge", "Calls that this server makes itself now.", seen.n_own_calls);
-    page.one("windlass_inputs_waiting", "gauge", "Inputs that wait to be decided.", seen.n_inputs);
-    page.metric("windlass_claims_lost_total", "counter", "Jobs that were handed out in vain.");
-    for (reason, n) in [("taken", seen.n_claims_lost), ("turn", seen.n_turns_lost)] {
-        page.sample("windlass_claims_lost_total", &[("reason", reason)], n);
-    }
-    page.one("windlass_tasks_alive", "gauge", "Tasks of the asynchronous runtime.", process.tasks);
-    page.one("windlass_up_seconds", "gauge", "How long the server has been up.", seconds(process.up_ms));
-    let cpu = process.cpu_ms.map(seconds);
-    if let Some(cpu) = cpu {
-        page.one("process_cpu_seconds_total", "counter", "CPU time that the process used.", cpu);
-    }
-    let figures = [
-        ("process_resident_memory_bytes", "Memory of the process that is resident.", process.resident_bytes),
-        ("process_open_fds", "Files that the process has open.", process.open_files),
-        ("process_threads", "Threads of the process.", process.threads),
-    ];
-    for (name, help, value) in figures {
-        if let Some(value) = value {
-            page.one(name, "gauge", help, value);
+
+    fn add_process(&mut self, server: &ServerActivity) {
+        let process = &server.process;
+        self.gauges("windlass_tasks_alive", "Live tasks of the asynchronous runtime.")
+            .count(&[], process.tasks);
+        self.gauges("windlass_up_seconds", "Time since the server started.")
+            .value(&[], seconds(process.up_ms));
+        if let Some(ms) = process.cpu_ms {
+            self.counters("process_cpu_seconds_total", "CPU time of the process.").value(&[], seconds(ms));
+        }
+        let gauges = [
+            ("process_resident_memory_bytes", "Resident memory of the process.", process.resident_bytes),
+            ("process_open_fds", "Open files of the process.", process.open_files),
+            ("process_threads", "Threads of the process.", process.threads),
+        ];
+        for (name, help, n) in gauges {
+            n.into_iter().for_each(|n| self.gauges(name, help).count(&[], n));
         }
     }
-}
 
-fn of_redis(page: &mut Page, redis: RedisStats) {
-    let RedisStats { is_up, n_fills, n_outages } = redis;
-    let up = u8::from(is_up);
-    page.one("windlass_redis_up", "gauge", "Whether jobs are handed out through Redis now.", up);
-    page.one("windlass_redis_outages_total", "counter", "How often Redis was away.", n_outages);
-    page.one("windlass_redis_fills_total", "counter", "Queues that Redis was given from the store.", n_fills);
-}
-
-fn of_runs(page: &mut Page, flows: &Flows) {
-    page.metric("windlass_runs_started_total", "counter", "Runs that began, by flow.");
-    for (flow, stats) in flows {
-        page.sample("windlass_runs_started_total", &[("flow", flow)], stats.totals.runs_begun);
+    fn add_redis(&mut self, redis: RedisStats) {
+        let RedisStats { is_up, n_fills, n_outages } = redis;
+        self.gauges("windlass_redis_up", "1 while jobs are dispatched through Redis, else 0.")
+            .count(&[], u64::from(is_up));
+        self.counters("windlass_redis_outages_total", "Outages of Redis.").count(&[], n_outages);
+        self.counters("windlass_redis_fills_total", "Queues that were filled from the store into Redis.")
+            .count(&[], n_fills);
     }
-    page.metric("windlass_runs_ended_total", "counter", "Runs that ended, by flow and status.");
-    for (flow, FlowSums { totals, .. }) in flows {
-        for (status, n) in [
-            ("completed", totals.runs_completed),
-            ("failed", totals.runs_failed),
-            ("canceled", totals.runs_canceled),
-        ] {
-            page.sample("windlass_runs_ended_total", &[("flow", flow), ("status", status)], n);
+
+    fn add_runs(&mut self, flows: &FlowsByName) {
+        let mut started = self.counters("windlass_runs_started_total", "Runs that started, by flow.");
+        for (flow, FlowMetrics { totals, .. }) in flows {
+            started.count(&[("flow", flow)], totals.runs_begun);
         }
-    }
-    page.metric("windlass_run_duration_seconds", "summary", "How long runs took, by flow.");
-    for (flow, stats) in flows {
-        let (n, sum, spread) = &stats.run_ms;
-        page.summary("windlass_run_duration_seconds", &[("flow", flow)], *n, *sum, spread);
-    }
-}
-
-/// The nodes of a flow, or all of them as one.
-fn told<'f>(stats: &'f FlowSums, left: &mut usize) -> Cow<'f, [NodeStats]> {
-    if stats.nodes.len() <= *left {
-        *left -= stats.nodes.len();
-        return Cow::Borrowed(&stats.nodes);
-    }
-    let Totals { calls_ok, calls_failed, calls_suspended, .. } = stats.totals;
-    Cow::Owned(vec![NodeStats {
-        node: OTHERS.to_owned(),
-        n_ok: calls_ok,
-        n_failed: calls_failed,
-        n_suspended: calls_suspended,
-        ms: stats.call_ms.clone(),
-        wait_ms: Spread::default(),
-        whole_ms: Spread::default(),
-    }])
-}
-
-fn of_calls(page: &mut Page, flows: &Flows) {
-    page.metric("windlass_flow_calls_running", "gauge", "Calls that somebody has now, by flow.");
-    for (flow, stats) in flows {
-        page.sample("windlass_flow_calls_running", &[("flow", flow)], stats.n_open);
-    }
-    page.metric("windlass_call_wait_seconds", "summary", "How long calls were in a queue, by flow.");
-    for (flow, stats) in flows {
-        let (n, sum, spread) = &stats.wait_ms;
-        page.summary("windlass_call_wait_seconds", &[("flow", flow)], *n, *sum, spread);
-    }
-    page.metric("windlass_calls_ended_total", "counter", "Attempts at calls, by flow, node and outcome.");
-    let mut left = NODES_MAX;
-    let flows: Vec<_> = flows.iter().map(|(flow, stats)| (flow.as_str(), told(stats, &mut left))).collect();
-    for (flow, nodes) in &flows {
-        for NodeStats { node, n_ok, n_failed, n_suspended, .. } in nodes.iter() {
-            for (outcome, n) in [("succeeded", n_ok), ("failed", n_failed), ("suspended", n_suspended)] {
-                let labels = [("flow", *flow), ("node", node), ("outcome", outcome)];
-                page.sample("windlass_calls_ended_total", &labels, n);
+        let mut ended = self.counters("windlass_runs_ended_total", "Runs that ended, by flow and status.");
+        for (flow, FlowMetrics { totals, .. }) in flows {
+            for (status, n) in [
+                ("completed", totals.runs_completed),
+                ("failed", totals.runs_failed),
+                ("canceled", totals.runs_canceled),
+            ] {
+                ended.count(&[("flow", flow), ("status", status)], n);
             }
         }
+        let mut durations = self.histograms("windlass_run_duration_seconds", "Duration of runs, by flow.");
+        for (flow, metrics) in flows {
+            durations.buckets(&[("flow", flow)], &metrics.run_seconds);
+        }
     }
-    page.metric("windlass_call_duration_seconds", "summary", "How long attempts took, by flow and node.");
-    for (flow, nodes) in &flows {
-        for NodeStats { node, ms: (n, sum, spread), .. } in nodes.iter() {
-            let labels = [("flow", *flow), ("node", node)];
-            page.summary("windlass_call_duration_seconds", &labels, *n, *sum, spread);
+
+    fn add_calls(&mut self, flows: &FlowsByName) {
+        let mut running = self.gauges("windlass_flow_calls_running", "Calls in progress, by flow.");
+        for (flow, metrics) in flows {
+            running.count(&[("flow", flow)], metrics.running);
+        }
+        let mut waits =
+            self.histograms("windlass_call_wait_seconds", "Time that calls were in a queue, by flow.");
+        for (flow, metrics) in flows {
+            waits.buckets(&[("flow", flow)], &metrics.wait_seconds);
+        }
+        let mut left = NODES_MAX;
+        let flows: Vec<_> =
+            flows.iter().map(|(flow, metrics)| (flow.as_str(), bounded_nodes(metrics, &mut left))).collect();
+        let nodes = || {
+            flows.iter().flat_map(|(flow, nodes)| nodes.iter().map(|(node, of)| (*flow, node.as_str(), of)))
+        };
+        let mut ended =
+            self.counters("windlass_calls_ended_total", "Attempts at calls, by flow, node and outcome.");
+        for (flow, node, of) in nodes() {
+            for (outcome, n) in
+                [("succeeded", of.succeeded), ("failed", of.failed), ("suspended", of.suspended)]
+            {
+                ended.count(&[("flow", flow), ("node", node), ("outcome", outcome)], n);
+            }
+        }
+        let mut durations = self
+            .histograms("windlass_call_duration_seconds", "Duration of attempts at calls, by flow and node.");
+        for (flow, node, of) in nodes() {
+            durations.buckets(&[("flow", flow), ("node", node)], &of.work_seconds);
+        }
+    }
+
+    fn add_queues(&mut self, queues: &[QueueView], now: Timestamp) {
+        let queues = bounded_queues(queues.iter().map(|view| QueueGauges::new(view, now)).collect());
+        let mut jobs = self.gauges("windlass_queue_jobs", "Open jobs, by queue and state.");
+        for queue in &queues {
+            for (state, n) in &queue.jobs {
+                jobs.count(&[("queue", &queue.name), ("state", state)], *n);
+            }
+        }
+        let mut dead = self.gauges("windlass_queue_dead_letters", "Dead letters, by queue.");
+        for queue in &queues {
+            dead.count(&[("queue", &queue.name)], queue.n_dead_letters);
+        }
+        let mut ages = self.gauges(
+            "windlass_queue_oldest_seconds",
+            "Time for which the oldest due job could have been claimed, by queue.",
+        );
+        for queue in &queues {
+            ages.value(&[("queue", &queue.name)], seconds(queue.oldest_ms));
         }
     }
 }
 
-/// A queue in numbers: open jobs by state, dead letters, the age of the oldest that can be claimed.
-type Depths = (String, Vec<(&'static str, u64)>, u64, u64);
-
-fn of_queues(page: &mut Page, queues: &[QueueView], now: Timestamp) {
-    let queues = bounded(queues.iter().map(|view| depths(view, now)).collect());
-    page.metric("windlass_queue_jobs", "gauge", "Open jobs, by queue and state.");
-    for (queue, states, ..) in &queues {
-        for (state, n) in states {
-            page.sample("windlass_queue_jobs", &[("queue", queue), ("state", state)], n);
-        }
+/// The nodes of a flow, or all of them as one when too few labels are left.
+fn bounded_nodes<'f>(flow: &'f FlowMetrics, left: &mut usize) -> Cow<'f, BTreeMap<String, NodeMetrics>> {
+    if flow.nodes.len() <= *left {
+        *left -= flow.nodes.len();
+        return Cow::Borrowed(&flow.nodes);
     }
-    page.metric("windlass_queue_dead_letters", "gauge", "Jobs that failed for good, by queue.");
-    for (queue, _, dead, _) in &queues {
-        page.sample("windlass_queue_dead_letters", &[("queue", queue)], dead);
-    }
-    page.metric("windlass_queue_oldest_seconds", "gauge", "How long the next job could have been claimed.");
-    for (queue, .., age) in &queues {
-        page.sample("windlass_queue_oldest_seconds", &[("queue", queue)], seconds(*age));
-    }
+    Cow::Owned(BTreeMap::from([(OTHER_LABEL.to_owned(), flow.all_nodes())]))
 }
 
-fn depths(view: &QueueView, now: Timestamp) -> Depths {
-    let depth = &view.depth;
-    let states = depth.open.iter().map(|(status, n)| (status.word(), *n)).collect();
-    let age_ms = depth.oldest_due_at.map_or(0, |due| now.since(due));
-    (depth.name.clone(), states, depth.n_dead_letters, age_ms)
+/// The gauges of a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct QueueGauges {
+    name: String,
+    /// Open jobs by state.
+    jobs: BTreeMap<&'static str, u64>,
+    n_dead_letters: u64,
+    /// The age of the oldest job that can be claimed.
+    oldest_ms: u64,
+}
+
+impl QueueGauges {
+    fn new(view: &QueueView, now: Timestamp) -> Self {
+        let depth = &view.depth;
+        QueueGauges {
+            name: depth.name.clone(),
+            jobs: depth.open.iter().map(|(status, n)| (status.word(), *n)).collect(),
+            n_dead_letters: depth.n_dead_letters,
+            oldest_ms: depth.oldest_due_at.map_or(0, |due| now.since(due)),
+        }
+    }
+
+    fn n_open(&self) -> u64 {
+        self.jobs.values().sum()
+    }
+
+    fn add(&mut self, other: QueueGauges) {
+        for (state, n) in other.jobs {
+            *self.jobs.entry(state).or_default() += n;
+        }
+        self.n_dead_letters += other.n_dead_letters;
+        self.oldest_ms = self.oldest_ms.max(other.oldest_ms);
+    }
 }
 
 /// The longest queues by themselves, and the others together.
-fn bounded(mut queues: Vec<Depths>) -> Vec<Depths> {
-    let n_open = |(_, states, ..): &Depths| states.iter().map(|(_, n)| n).sum::<u64>();
-    queues.sort_by(|a, b| n_open(b).cmp(&n_open(a)).then_with(|| a.0.cmp(&b.0)));
+fn bounded_queues(mut queues: Vec<QueueGauges>) -> Vec<QueueGauges> {
+    queues.sort_by(|a, b| b.n_open().cmp(&a.n_open()).then_with(|| a.name.cmp(&b.name)));
     let rest = queues.split_off(QUEUES_MAX.min(queues.len()));
     if rest.is_empty() {
         return queues;
     }
-    // Somebody may have called a queue so: it is one of them.
-    let named = queues.iter().position(|(name, ..)| name == OTHERS).map(|at| queues.remove(at));
-    let mut others: Depths = (OTHERS.to_owned(), Vec::new(), 0, 0);
-    for (_, states, dead, age) in rest.into_iter().chain(named) {
-        for (state, n) in states {
-            match others.1.iter_mut().find(|(known, _)| *known == state) {
-                Some((_, sum)) => *sum += n,
-                None => others.1.push((state, n)),
-            }
-        }
-        others.2 += dead;
-        others.3 = others.3.max(age);
-    }
+    // A queue of this name is one of the others: two samples must not have the same labels.
+    let named = queues.iter().position(|queue| queue.name == OTHER_LABEL).map(|at| queues.remove(at));
+    let mut others =
+        QueueGauges { name: OTHER_LABEL.to_owned(), jobs: BTreeMap::new(), n_dead_letters: 0, oldest_ms: 0 };
+    rest.into_iter().chain(named).for_each(|queue| others.add(queue));
     queues.push(others);
     queues
 }
@@ -284,41 +328,58 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_label_says_cannot_break_the_page() {
-        let mut page = Page::default();
-        page.sample("m", &[("flow", "a\"b\\c\nd")], 1);
-        page.sample("n", &[], 0.5);
-        assert_eq!(page.text, "m{flow=\"a\\\"b\\\\c\\nd\"} 1\nn 0.5\n");
+    fn a_label_cannot_break_the_page() {
+        let mut page = MetricsPage::default();
+        page.counters("m", "Help.").count(&[("flow", "a\"b\\c\nd")], 1);
+        page.gauges("n", "Help.").value(&[], 0.5);
+        let expected = "# HELP m Help.\n# TYPE m counter\nm{flow=\"a\\\"b\\\\c\\nd\"} 1\n\
+            # HELP n Help.\n# TYPE n gauge\nn 0.5\n";
+        assert_eq!(page.text(), expected);
     }
 
     #[test]
-    fn of_too_many_queues_the_shortest_are_added_up() {
-        let queue = |n: u64| (format!("q{n:03}"), vec![("queued", n)], 1, n);
-        let queues = bounded((0..150).map(queue).collect());
+    fn a_family_without_samples_is_left_out() {
+        let mut page = MetricsPage::default();
+        page.gauges("m", "Help.");
+        assert_eq!(page.text(), "");
+    }
+
+    #[test]
+    fn queues_beyond_the_limit_are_added_up() {
+        let queue = |n: u64| QueueGauges {
+            name: format!("q{n:03}"),
+            jobs: [("queued", n)].into(),
+            n_dead_letters: 1,
+            oldest_ms: n,
+        };
+        let queues = bounded_queues((0..150).map(queue).collect());
         assert_eq!(queues.len(), QUEUES_MAX + 1);
-        assert_eq!(queues[0].0, "q149");
-        let (name, states, dead, age) = &queues[QUEUES_MAX];
-        assert_eq!(
-            (name.as_str(), states.as_slice(), *dead, *age),
-            ("/other", &[("queued", 1_225)][..], 50, 49)
-        );
-        let named = ("/other".to_owned(), vec![("queued", 1_000)], 0, 0);
-        let queues = bounded((0..150).map(queue).chain([named]).collect());
-        let others: Vec<&Depths> = queues.iter().filter(|(name, ..)| name == OTHERS).collect();
-        assert_eq!((others.len(), others[0].1[0].1), (1, 1_000 + 1_275));
+        assert_eq!(queues[0].name, "q149");
+        let other = |n, n_dead_letters, oldest_ms| QueueGauges {
+            name: "/other".to_owned(),
+            jobs: [("queued", n)].into(),
+            n_dead_letters,
+            oldest_ms,
+        };
+        assert_eq!(queues[QUEUES_MAX], other(1_225, 50, 49));
+        let queues = bounded_queues((0..150).map(queue).chain([other(1_000, 0, 0)]).collect());
+        let others: Vec<&QueueGauges> = queues.iter().filter(|queue| queue.name == OTHER_LABEL).collect();
+        assert_eq!((others.len(), others[0].n_open()), (1, 1_000 + 1_275));
     }
 
     #[test]
-    fn times_are_told_in_seconds_and_only_if_there_are_any() {
-        let mut page = Page::default();
-        page.summary("t", &[], 0, 0, &Spread::default());
-        assert_eq!(page.text, "t_sum 0\nt_count 0\n");
-        let mut page = Page::default();
-        let spread = Spread { p50: Some(1_500), ..Spread::default() };
-        page.summary("t", &[("flow", "f")], 2, 3_000, &spread);
-        assert_eq!(
-            page.text,
-            "t{flow=\"f\",quantile=\"0.5\"} 1.5\nt_sum{flow=\"f\"} 3\nt_count{flow=\"f\"} 2\n"
-        );
+    fn a_histogram_has_its_buckets_its_sum_and_its_count() {
+        let mut bucket = prometheus::proto::Bucket::default();
+        bucket.set_upper_bound(2.5);
+        bucket.set_cumulative_count(1);
+        let mut buckets = BucketCounts::default();
+        buckets.set_bucket(vec![bucket]);
+        buckets.set_sample_count(2);
+        buckets.set_sample_sum(6.5);
+        let mut page = MetricsPage::default();
+        page.histograms("t", "Help.").buckets(&[("flow", "f")], &buckets);
+        let expected = "# HELP t Help.\n# TYPE t histogram\nt_bucket{flow=\"f\",le=\"2.5\"} 1\n\
+            t_bucket{flow=\"f\",le=\"+Inf\"} 2\nt_sum{flow=\"f\"} 6.5\nt_count{flow=\"f\"} 2\n";
+        assert_eq!(page.text(), expected);
     }
 }

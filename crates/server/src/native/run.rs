@@ -1,13 +1,13 @@
-//! Looking at runs.
+//! Runs: listing and showing them.
 
 use axum::Json;
 use axum::extract::State;
-use windlass_sdk::types::{List, Run, RunSummary, RunsQuery};
+use windlass_sdk::contract::{List, RunDetail, RunSummary, RunsQuery};
 use windlass_store::run::{RunQuery, RunStatus};
 
 use crate::app::{App, run_id};
-use crate::extract::{Asked, At};
-use crate::problem::{Answer, ApiError, Code};
+use crate::extract::{PathParams, QueryParams};
+use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape;
 
 /// Lists runs, newest first.
@@ -15,8 +15,8 @@ use crate::shape;
     responses((status = 200, description = "A page of runs", body = List<RunSummary>)))]
 pub(crate) async fn list(
     State(app): State<App>,
-    Asked(asked): Asked<RunsQuery>,
-) -> Answer<Json<List<RunSummary>>> {
+    QueryParams(asked): QueryParams<RunsQuery>,
+) -> ApiResult<Json<List<RunSummary>>> {
     let flow = match &asked.flow {
         Some(flow) => Some(app.flow(flow).await?.id),
         None => None,
@@ -33,7 +33,7 @@ pub(crate) async fn list(
         part: shape::part(asked.cursor, asked.limit)?,
         ..RunQuery::default()
     };
-    let page = app.store().runs(query).await?;
+    let page = app.store().runs(app.project(), query).await?;
     let mut items = Vec::with_capacity(page.items.len());
     for row in &page.items {
         let label = app.label(row.origin.flow, row.origin.version).await?;
@@ -42,7 +42,7 @@ pub(crate) async fn list(
     Ok(Json(List { items, next: page.next.map(|next| next.as_str().to_owned()) }))
 }
 
-fn statuses(asked: Option<&str>) -> Answer<Vec<RunStatus>> {
+fn statuses(asked: Option<&str>) -> ApiResult<Vec<RunStatus>> {
     let words = asked.into_iter().flat_map(|text| text.split(',')).filter(|word| !word.is_empty());
     let read = |word: &str| {
         RunStatus::from_word(word.trim()).ok_or_else(|| {
@@ -58,8 +58,11 @@ fn statuses(asked: Option<&str>) -> Answer<Vec<RunStatus>> {
 /// Shows a run, wholly.
 #[utoipa::path(get, path = "/api/v1/runs/{id}", operation_id = "show_run", tag = "runs",
     params(("id" = String, Path, description = "The id of the run")),
-    responses((status = 200, description = "The run", body = Run)))]
-pub(crate) async fn show(State(app): State<App>, At(id): At<String>) -> Answer<Json<Run>> {
+    responses((status = 200, description = "The run", body = RunDetail)))]
+pub(crate) async fn show(
+    State(app): State<App>,
+    PathParams(id): PathParams<String>,
+) -> ApiResult<Json<RunDetail>> {
     let view = app.view(run_id(&id)?).await?;
     let label = app.label(view.row.origin.flow, view.row.origin.version).await?;
     Ok(Json(shape::run(&view, &label)))

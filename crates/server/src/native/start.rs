@@ -6,18 +6,16 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
-use windlass_engine::event::{ExecMode as EngineMode, OnShort, Start};
+use windlass_engine::event::{ExecMode as EngineMode, InsufficientFundsAction, Start};
 use windlass_engine::id::{FlowId, RunId};
-use windlass_runtime::run::{NewRun as RunDraft, StartError};
-use windlass_sdk::types::{ExecMode, NewRun, OnShortBalance, Run, StartQuery, Started};
-use windlass_store::flow::{FlowRow, VersionRef, VersionRow, VersionStatus};
-use windlass_store::run::{Request, RunRef, RunRow, RunStatus};
+use windlass_runtime::runs::{FlowStart, FlowStarted};
+use windlass_sdk::contract::{OnShortBalance, RunDetail, RunRequest, StartMode, StartQuery, StartResponse};
+use windlass_store::run::Request;
 
-use super::flow::numbered;
 use crate::app::App;
 use crate::check;
-use crate::extract::{Asked, At, Body};
-use crate::problem::{Answer, ApiError, Code};
+use crate::extract::{JsonBody, PathParams, QueryParams};
+use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape;
 
 /// The longest that a caller waits: proxies give up sooner or later.
@@ -26,102 +24,61 @@ const WAIT_MS_MAX: u64 = 60_000;
 const STARTS_MAX: usize = 10_000;
 
 /// Starts a run. The same `request_id` with the same body answers 200 with the run that is there.
-#[utoipa::path(post, path = "/api/v1/flows/{flow}/runs", operation_id = "start_run", tag = "runs", request_body = NewRun,
+#[utoipa::path(post, path = "/api/v1/flows/{flow}/runs", operation_id = "start_run", tag = "runs", request_body = RunRequest,
     params(("flow" = String, Path, description = "The name or the id of the flow"), StartQuery),
-    responses((status = 201, description = "The run was started", body = Started),
-        (status = 200, description = "The run was started before, by a request of the same id", body = Started)))]
+    responses((status = 201, description = "The run was started", body = StartResponse),
+        (status = 200, description = "The run was started before, by a request of the same id", body = StartResponse)))]
 pub(crate) async fn start(
     State(app): State<App>,
-    At(flow): At<String>,
-    Asked(asked): Asked<StartQuery>,
-    Body(new): Body<NewRun>,
-) -> Answer<(StatusCode, Json<Started>)> {
+    PathParams(flow): PathParams<String>,
+    QueryParams(asked): QueryParams<StartQuery>,
+    JsonBody(new): JsonBody<RunRequest>,
+) -> ApiResult<(StatusCode, Json<StartResponse>)> {
     if asked.wait_ms.is_some_and(|wait| wait > WAIT_MS_MAX) {
         return Err(ApiError::field(Code::BadQuery, "?wait_ms", format!("give at most {WAIT_MS_MAX}")));
     }
     check(&new)?;
     let flow = app.flow(&flow).await?;
-    let wait = asked.wait_ms.map(Duration::from_millis);
     let request = new.request_id.clone().map(|id| Request::new(id, &asked_for(flow.id, &new)));
-    if let Some(request) = &request
-        && let Some(row) = app.store().run(RunRef::Request(request.id.clone())).await?
-    {
-        return repeated(&app, request, row, wait).await;
-    }
-    let version = version(&app, &flow, new.version).await?;
-    let draft = RunDraft {
-        flow: flow.id,
-        version: version.id,
+    let is_awaited = asked.wait_ms.is_some();
+    let flow_start = FlowStart {
         request,
+        version: new.version.filter(|number| *number > 0),
         labels: new.labels.clone(),
-        schedule: None,
+        wait: asked.wait_ms.map(Duration::from_millis),
         start: given(new),
+        flow,
     };
-    let started = match wait {
-        Some(wait) => app.runtime.start_and_wait(draft, wait).await?,
-        None => app.runtime.start(draft).await?,
+    let (flow_id, flow_name) = (flow_start.flow.id, flow_start.flow.name.clone());
+    let FlowStarted { started, version, number } = app.runtime.runs().start_flow(flow_start).await?;
+    // A new run is answered from known facts: an error after the commit would make clients start a second one.
+    let number = match number {
+        Some(number) => number,
+        None => app.label(flow_id, version).await?.number,
     };
-    if !started.created {
-        // Another request of this id came first, at the same time: its run may be of another version.
-        let row = app.row(started.run).await?;
-        return Ok((StatusCode::OK, Json(existing(&app, &row, started.status, wait.is_some()).await?)));
-    }
-    let run = if wait.is_some() { Some(whole(&app, started.run).await?) } else { None };
-    let answer = Started {
+    let run = if is_awaited { Some(whole(&app, started.run).await?) } else { None };
+    let answer = StartResponse {
         id: started.run.to_string(),
         status: run.as_ref().map_or_else(|| shape::status(started.status), |run| run.summary.status),
-        flow: flow.name,
-        flow_id: flow.id.to_string(),
-        version: version.number,
-        version_id: version.id.to_string(),
-        created: true,
+        flow: flow_name,
+        flow_id: flow_id.to_string(),
+        version: number,
+        version_id: version.to_string(),
+        created: started.created,
         run,
     };
-    Ok((StatusCode::CREATED, Json(answer)))
+    let status = if started.created { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(answer)))
 }
 
-/// Answers a request that was made before from what it made, whatever was published or archived since.
-async fn repeated(
-    app: &App,
-    request: &Request,
-    row: RunRow,
-    wait: Option<Duration>,
-) -> Answer<(StatusCode, Json<Started>)> {
-    if row.origin.request.as_ref() != Some(request) {
-        let (request, existing) = (request.id.clone(), row.id);
-        return Err(StartError::RequestTaken { request, existing }.into());
-    }
-    let mut status = row.standing.status;
-    if let Some(wait) = wait.filter(|_| status.is_open()) {
-        status = app.runtime.wait_ended(row.id, wait).await?.unwrap_or(status);
-    }
-    Ok((StatusCode::OK, Json(existing(app, &row, status, wait.is_some()).await?)))
-}
-
-/// A run that is there already, as the answer to a request for it.
-async fn existing(app: &App, row: &RunRow, status: RunStatus, is_awaited: bool) -> Answer<Started> {
-    let label = app.label(row.origin.flow, row.origin.version).await?;
-    let run = if is_awaited { Some(whole(app, row.id).await?) } else { None };
-    Ok(Started {
-        id: row.id.to_string(),
-        status: run.as_ref().map_or_else(|| shape::status(status), |run| run.summary.status),
-        flow: label.flow.clone(),
-        flow_id: row.origin.flow.to_string(),
-        version: label.number,
-        version_id: row.origin.version.to_string(),
-        created: false,
-        run,
-    })
-}
-
-/// All of a run, for whoever waited for it.
-async fn whole(app: &App, run: RunId) -> Answer<Box<Run>> {
+/// The whole run, for a client that waited for it.
+async fn whole(app: &App, run: RunId) -> ApiResult<Box<RunDetail>> {
     let view = app.view(run).await?;
     let label = app.label(view.row.origin.flow, view.row.origin.version).await?;
     Ok(Box::new(shape::run(&view, &label)))
 }
 
-fn check(new: &NewRun) -> Answer<()> {
+fn check(new: &RunRequest) -> ApiResult<()> {
     if new.params.is_some() && new.variables.is_some() {
         let reason = "there are `params` too, which mean the same: give one of the two";
         return Err(ApiError::field(Code::InvalidBody, "variables", reason));
@@ -134,31 +91,13 @@ fn check(new: &NewRun) -> Answer<()> {
     Ok(())
 }
 
-/// The version that is started: the one that is named, or the highest that is published.
-async fn version(app: &App, flow: &FlowRow, number: Option<u32>) -> Answer<VersionRow> {
-    let version = match number.filter(|number| *number > 0) {
-        Some(number) => numbered(app, flow, number).await?,
-        None => app.store().version(VersionRef::Latest { flow: flow.id }).await?.ok_or_else(|| {
-            let detail = format!("flow `{}` has no published version: publish one first", flow.name);
-            ApiError::new(Code::UnknownVersion, detail)
-        })?,
-    };
-    let word = match version.status {
-        VersionStatus::Published => return Ok(version),
-        VersionStatus::Draft => "a draft",
-        VersionStatus::Archived => "archived",
-    };
-    let detail = format!("version {} of `{}` is {word}: start a published one", version.number, flow.name);
-    Err(ApiError::new(Code::NotPublished, detail))
-}
-
-fn given(new: NewRun) -> Start {
+fn given(new: RunRequest) -> Start {
     Start {
         params: new.params.or(new.variables).unwrap_or_default(),
         exec_mode: match new.exec_mode {
-            ExecMode::All => EngineMode::All,
-            ExecMode::SpecifiedStarts => EngineMode::SpecifiedStarts,
-            ExecMode::IsolatedNodes => EngineMode::IsolatedNodes,
+            StartMode::All => EngineMode::All,
+            StartMode::SpecifiedStarts => EngineMode::SpecifiedStarts,
+            StartMode::IsolatedNodes => EngineMode::IsolatedNodes,
         },
         start_node_ids: new.start_node_ids,
         priority: new.priority.map(shape::priority),
@@ -166,15 +105,15 @@ fn given(new: NewRun) -> Start {
         account: new.account,
         budget: new.budget,
         on_short_balance: match new.on_short_balance {
-            OnShortBalance::Fail => OnShort::Fail,
-            OnShortBalance::Wait => OnShort::Wait,
+            OnShortBalance::Fail => InsufficientFundsAction::Fail,
+            OnShortBalance::Wait => InsufficientFundsAction::Wait,
         },
         ..Start::default()
     }
 }
 
-/// What a request asks, in one form: the order of its keys and the spaces between them mean nothing.
-fn asked_for(flow: FlowId, new: &NewRun) -> Value {
+/// The canonical form of a request: the order of its keys and its spaces do not count.
+fn asked_for(flow: FlowId, new: &RunRequest) -> Value {
     json!({ "flow": flow, "run": new })
 }
 

@@ -1,10 +1,9 @@
-//! Server-sent events: what happens, as it happens, and from where somebody left off.
+//! Server-sent events, with resumption.
 //!
-//! The stream of one run is its journal: every entry has its number as its id, and whoever comes back with
-//! `Last-Event-ID` gets what it missed, from the store, for ever. The stream of all runs tells only that something
-//! changed; its ids are moments, and whoever comes back gets each run that changed since or shortly before, once, or is
-//! told to look at everything again. Both are told from the store: a watcher that is too slow to follow what is live misses
-//! nothing.
+//! The stream of one run is its journal: the id of an event is the number of its entry, and a client that reconnects
+//! with `Last-Event-ID` gets the missed entries from the store. The stream of all runs only names changed runs; its ids
+//! are times, and a client that reconnects gets each run that changed since then, once, or an event `resync`. Both
+//! streams read the store, so a slow client misses nothing.
 
 mod frames;
 
@@ -17,24 +16,24 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use windlass_engine::id::RunId;
 use windlass_engine::time::Timestamp;
-use windlass_runtime::feed::{Change, Changes};
-use windlass_sdk::types::{ChangeEvent, EndEvent, JournalEntry};
+use windlass_runtime::feed::{RunUpdate, RunUpdates};
+use windlass_sdk::contract::{ChangeEvent, EndEvent, JournalEntry};
 use windlass_store::page::{Order, PAGE_MAX, Part};
 use windlass_store::run::{RunQuery, RunRow, Since};
 
 use crate::app::{App, run_id};
-use crate::extract::At;
-use crate::problem::{Answer, ApiError, Code};
+use crate::extract::PathParams;
+use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape;
 
-use frames::{Gone, Teller, stream};
+use frames::{ClientGone, EventSender, stream};
 
-/// How often a silent stream says that it is there: proxies cut what is silent for half a minute.
+/// The interval of keep-alive comments: proxies cut connections that are silent for half a minute.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How far before the moment that a watcher saw last the changes that it may have missed begin. Moments are taken
 /// before a change is durable, by whichever server made it: one that is told later may be of an earlier moment.
 const LOOK_BACK_MS: i64 = 10_000;
-/// Entries read at once: what is read waits in memory until it is sent.
+/// Entries read at once: they stay in memory until they are sent.
 const ENTRIES: usize = 100;
 
 /// Streams the journal of a run: one event `entry` for each entry, with its number as its id, and `end` when the run
@@ -46,13 +45,13 @@ const ENTRIES: usize = 100;
         body = JournalEntry, content_type = "text/event-stream")))]
 pub(crate) async fn run_events(
     State(app): State<App>,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
     headers: HeaderMap,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let run = run_id(&id)?;
     let after = last_seen(&headers)?.unwrap_or(0);
-    // Watched before it is read: what is committed between the two is seen in one of them.
-    let changes = app.runtime.changes();
+    // The subscription begins before the read, so that a commit between the two is in one of them.
+    let changes = app.runtime.runs().changes();
     app.row(run).await?;
     let closing = app.closing.clone();
     Ok(stream(closing, async move |to| tell_run(&app, run, after, changes, &to).await))
@@ -62,14 +61,18 @@ async fn tell_run(
     app: &App,
     run: RunId,
     mut after: u64,
-    mut changes: Changes,
-    to: &Teller,
-) -> Result<(), Gone> {
+    mut changes: RunUpdates,
+    to: &EventSender,
+) -> Result<(), ClientGone> {
     let mut beat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         loop {
-            let part = app.store().journal(run, Since::Entry(after), ENTRIES).await.map_err(|_| Gone)?;
+            let part = app
+                .store()
+                .journal(app.project(), run, Since::Entry(after), ENTRIES)
+                .await
+                .map_err(|_| ClientGone)?;
             for (seq, entry) in &part.entries {
                 to.say("entry", &seq.to_string(), &shape::entry(*seq, entry)).await?;
                 after = *seq;
@@ -78,7 +81,7 @@ async fn tell_run(
                 break;
             }
         }
-        let row = app.row(run).await.map_err(|_| Gone)?;
+        let row = app.row(run).await.map_err(|_| ClientGone)?;
         if row.len <= after && !row.standing.status.is_open() {
             let end = EndEvent { run: run.to_string(), status: shape::status(row.standing.status) };
             return to.say("end", &after.to_string(), &end).await;
@@ -95,7 +98,7 @@ async fn tell_run(
 }
 
 /// Waits until the run may have changed.
-async fn concerns(changes: &mut Changes, run: RunId, after: u64) {
+async fn concerns(changes: &mut RunUpdates, run: RunId, after: u64) {
     loop {
         match changes.recv().await {
             Ok(change) if change.run == run && change.seq > after => return,
@@ -108,16 +111,17 @@ async fn concerns(changes: &mut Changes, run: RunId, after: u64) {
 }
 
 /// Streams the changes of all runs: events `change`, with a moment (milliseconds since 1970) as the id. With
-/// `Last-Event-ID`, every run that changed since ten seconds before that moment is told once first, with where it
-/// stands now. Changes are told in the order in which they became durable, their moments may go back a little: the
-/// ten seconds make up for that, and what was seen before may be told again, with the same `seq` or a later one. When there are more than 1,000, or the stream fell behind, an event `resync` says to look at the lists again.
+/// `Last-Event-ID`, the stream first names every run that changed since ten seconds before that time, once, with its
+/// current status. Changes come in the order in which they became durable, and their times may go back a little: hence
+/// the ten seconds, and hence a change may come again, with the same `seq` or a later one. With more than 1,000 changes,
+/// or if the stream fell behind, an event `resync` says to read the lists again.
 #[utoipa::path(get, path = "/api/v1/events", operation_id = "watch_runs", tag = "events",
     params(("Last-Event-ID" = Option<u64>, Header, description = "The id of the last event that was seen")),
     responses((status = 200, description = "Events `change` (a ChangeEvent) and `resync`",
         body = ChangeEvent, content_type = "text/event-stream")))]
-pub(crate) async fn events(State(app): State<App>, headers: HeaderMap) -> Answer<Response> {
+pub(crate) async fn events(State(app): State<App>, headers: HeaderMap) -> ApiResult<Response> {
     let since = last_seen(&headers)?;
-    let changes = app.runtime.changes();
+    let changes = app.runtime.runs().changes();
     let missed = match since {
         Some(since) => missed(&app, since).await?,
         None => Some(Vec::new()),
@@ -137,7 +141,7 @@ pub(crate) async fn events(State(app): State<App>, headers: HeaderMap) -> Answer
     }))
 }
 
-async fn tell_all(mut changes: Changes, to: &Teller) -> Result<(), Gone> {
+async fn tell_all(mut changes: RunUpdates, to: &EventSender) -> Result<(), ClientGone> {
     let mut beat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut latest = Timestamp(0);
@@ -157,10 +161,10 @@ async fn tell_all(mut changes: Changes, to: &Teller) -> Result<(), Gone> {
 }
 
 /// Runs that changed since, the earliest change first; `None` = too many to tell.
-async fn missed(app: &App, since: u64) -> Answer<Option<Vec<RunRow>>> {
+async fn missed(app: &App, since: u64) -> ApiResult<Option<Vec<RunRow>>> {
     let since = Timestamp(i64::try_from(since).unwrap_or(i64::MAX).saturating_sub(LOOK_BACK_MS));
     let part = Part { order: Order::LatestChange, limit: PAGE_MAX, ..Part::default() };
-    let page = app.store().runs(RunQuery { part, ..RunQuery::default() }).await?;
+    let page = app.store().runs(app.project(), RunQuery { part, ..RunQuery::default() }).await?;
     let is_whole = page.next.is_none() || page.items.iter().any(|row| row.standing.updated_at < since);
     let mut rows = page.items;
     rows.retain(|row| row.standing.updated_at >= since);
@@ -168,7 +172,7 @@ async fn missed(app: &App, since: u64) -> Answer<Option<Vec<RunRow>>> {
     Ok(is_whole.then_some(rows))
 }
 
-fn changed(change: &Change) -> ChangeEvent {
+fn changed(change: &RunUpdate) -> ChangeEvent {
     ChangeEvent {
         run: change.run.to_string(),
         flow_id: change.flow.to_string(),
@@ -191,7 +195,7 @@ fn standing(row: &RunRow) -> ChangeEvent {
 }
 
 /// The id of the last event that a client has seen.
-fn last_seen(headers: &HeaderMap) -> Answer<Option<u64>> {
+fn last_seen(headers: &HeaderMap) -> ApiResult<Option<u64>> {
     let Some(value) = headers.get("last-event-id").filter(|value| !value.is_empty()) else { return Ok(None) };
     let read = value.to_str().ok().and_then(|text| text.trim().parse().ok());
     let wrong =

@@ -1,4 +1,4 @@
-//! Flows that are made of templates.
+//! Flows that are instantiated from templates.
 
 use axum::Json;
 use axum::extract::State;
@@ -7,26 +7,26 @@ use serde_json::{Map, Value};
 use windlass_engine::definition::{self, Strictness};
 use windlass_engine::plan::Plan;
 use windlass_engine::problem::{Problem, Problems, did_you_mean};
-use windlass_runtime::flow::NewFlow as FlowDraft;
-use windlass_sdk::types::{Instantiate, Published};
+use windlass_runtime::runs::flow::FlowSpec as FlowDraft;
+use windlass_sdk::contract::{InstantiateRequest, PublishResponse};
 use windlass_store::flow::{FlowRow, VersionRef, VersionRow};
 
-use super::definition::{Source, aside};
+use super::definition::{DefinitionSource, run_blocking};
 use super::flow::{draft, numbered, published};
 use crate::app::App;
 use crate::check;
-use crate::extract::{At, Body};
-use crate::problem::{Answer, ApiError, Code};
+use crate::extract::{JsonBody, PathParams};
+use crate::problem::{ApiError, ApiResult, Code};
 
 /// Makes a flow of a template: its definition, with the given values as the defaults of its variables.
-#[utoipa::path(post, path = "/api/v1/flows/{flow}/instantiate", operation_id = "instantiate_flow", tag = "flows", request_body = Instantiate,
+#[utoipa::path(post, path = "/api/v1/flows/{flow}/instantiate", operation_id = "instantiate_flow", tag = "flows", request_body = InstantiateRequest,
     params(("flow" = String, Path, description = "The name or the id of the template")),
-    responses((status = 201, description = "The flow, with version 1 published", body = Published)))]
+    responses((status = 201, description = "The flow, with version 1 published", body = PublishResponse)))]
 pub(crate) async fn instantiate(
     State(app): State<App>,
-    At(flow): At<String>,
-    Body(new): Body<Instantiate>,
-) -> Answer<(StatusCode, Json<Published>)> {
+    PathParams(flow): PathParams<String>,
+    JsonBody(new): JsonBody<InstantiateRequest>,
+) -> ApiResult<(StatusCode, Json<PublishResponse>)> {
     check::name("name", &new.name)?;
     check::text("description", new.description.as_deref().unwrap_or_default())?;
     check::labels(&new.labels)?;
@@ -41,10 +41,10 @@ pub(crate) async fn instantiate(
     let version = version(&app, &template, new.version).await?;
     let number = version.number;
     let variables = new.variables;
-    let made = aside(move || filled_in(&version, variables)).await?;
+    let made = run_blocking(move || filled_in(&version, variables)).await?;
     let definition = made.map_err(|problems| ApiError::problems(Code::InvalidInput, problems))?;
     let note = format!("made of the template `{}`, version {number}", template.name);
-    let draft = draft(Source::of(Some(definition), None)?, note);
+    let draft = draft(DefinitionSource::of(Some(definition), None)?, note);
     let flow = FlowDraft {
         name: new.name.clone(),
         description: new.description.unwrap_or(template.description),
@@ -52,22 +52,22 @@ pub(crate) async fn instantiate(
         is_template: false,
         allow_same_name: false,
     };
-    let publishing = app.runtime.publish_flow(flow, Some(draft)).await?;
+    let publishing = app.runtime.runs().publish_flow(flow, Some(draft)).await?;
     Ok((StatusCode::CREATED, Json(published(publishing, new.name)?)))
 }
 
-async fn version(app: &App, template: &FlowRow, number: Option<u32>) -> Answer<VersionRow> {
+async fn version(app: &App, template: &FlowRow, number: Option<u32>) -> ApiResult<VersionRow> {
     if let Some(number) = number {
         return numbered(app, template, number).await;
     }
-    let latest = app.store().version(VersionRef::Latest { flow: template.id }).await?;
+    let latest = app.store().version(app.project(), VersionRef::Latest { flow: template.id }).await?;
     latest.ok_or_else(|| {
         let detail = format!("template `{}` has no published version: publish one", template.name);
         ApiError::new(Code::NotPublished, detail)
     })
 }
 
-/// The definition of a template with these values as defaults, or what is wrong with them.
+/// The definition of a template with these values as defaults, or their problems.
 fn filled_in(version: &VersionRow, values: Map<String, Value>) -> Result<Value, Vec<Problem>> {
     let compiled = definition::compile(&version.definition, Strictness::Lenient);
     let Some(plan) = compiled.plan else { return Err(compiled.problems) };

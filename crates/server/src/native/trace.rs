@@ -1,21 +1,22 @@
-//! What happened to a run, and what it waits for.
+//! Attempts, the journal, and the reasons why a run waits.
 
 use axum::Json;
 use axum::extract::State;
+use windlass_engine::function;
 use windlass_engine::id::JobId;
 use windlass_engine::plan::Exec;
 use windlass_engine::time::Timestamp;
-use windlass_runtime::run::RunView;
-use windlass_sdk::types::{Attempt, JournalEntry, List, PageQuery, Reason, Why};
+use windlass_runtime::runs::RunView;
+use windlass_sdk::contract::{JournalEntry, List, NodeAttemptInfo, PageQuery, WaitReason, Why};
 use windlass_store::job::JobStatus;
-use windlass_store::project::attempts::Attempts;
+use windlass_store::projection::attempts::Attempts;
 use windlass_store::queue::{QueueDepth, Rate, Spent};
 use windlass_store::run::Since;
 use windlass_store::worker::WorkerQuery;
 
 use crate::app::{App, run_id};
-use crate::extract::{Asked, At};
-use crate::problem::Answer;
+use crate::extract::{PathParams, QueryParams};
+use crate::problem::ApiResult;
 use crate::shape;
 
 /// Reasons given for one run, and how many of them are looked into: a wide fan has one for each branch.
@@ -26,12 +27,12 @@ const REASONS_LOOKED_INTO: usize = 50;
 /// large pages (`limit` up to 1,000).
 #[utoipa::path(get, path = "/api/v1/runs/{id}/attempts", operation_id = "list_attempts", tag = "runs",
     params(("id" = String, Path, description = "The id of the run"), PageQuery),
-    responses((status = 200, description = "A page of attempts", body = List<Attempt>)))]
+    responses((status = 200, description = "A page of attempts", body = List<NodeAttemptInfo>)))]
 pub(crate) async fn attempts(
     State(app): State<App>,
-    At(id): At<String>,
-    Asked(asked): Asked<PageQuery>,
-) -> Answer<Json<List<Attempt>>> {
+    PathParams(id): PathParams<String>,
+    QueryParams(asked): QueryParams<PageQuery>,
+) -> ApiResult<Json<List<NodeAttemptInfo>>> {
     let view = app.view(run_id(&id)?).await?;
     let mut attempts = Attempts::new(view.row.id, &view.plan);
     app.each_entry(view.row.id, |_, entry| attempts.follow(entry)).await?;
@@ -45,12 +46,12 @@ pub(crate) async fn attempts(
     responses((status = 200, description = "A page of entries", body = List<JournalEntry>)))]
 pub(crate) async fn journal(
     State(app): State<App>,
-    At(id): At<String>,
-    Asked(asked): Asked<PageQuery>,
-) -> Answer<Json<List<JournalEntry>>> {
+    PathParams(id): PathParams<String>,
+    QueryParams(asked): QueryParams<PageQuery>,
+) -> ApiResult<Json<List<JournalEntry>>> {
     let row = app.row(run_id(&id)?).await?;
     let (after, limit) = (shape::counted(asked.cursor.as_deref())?, shape::limit(asked.limit)?);
-    let part = app.store().journal(row.id, Since::Entry(after), limit).await?;
+    let part = app.store().journal(app.project(), row.id, Since::Entry(after), limit).await?;
     let items: Vec<JournalEntry> =
         part.entries.iter().map(|(seq, entry)| shape::entry(*seq, entry)).collect();
     let next = items
@@ -60,13 +61,13 @@ pub(crate) async fn journal(
     Ok(Json(List { items, next }))
 }
 
-/// Says what a run waits for, and what would clear it.
+/// Lists the reasons why a run waits, each with its remedy.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/why", operation_id = "explain_run", tag = "runs",
     params(("id" = String, Path, description = "The id of the run")),
     responses((status = 200, description = "Everything it waits for", body = Why)))]
-pub(crate) async fn why(State(app): State<App>, At(id): At<String>) -> Answer<Json<Why>> {
+pub(crate) async fn why(State(app): State<App>, PathParams(id): PathParams<String>) -> ApiResult<Json<Why>> {
     let view = app.view(run_id(&id)?).await?;
-    let mut reasons: Vec<Reason> =
+    let mut reasons: Vec<WaitReason> =
         view.state.why(&view.plan).into_iter().take(REASONS_MAX).map(shape::reason).collect();
     let asked = reasons.iter_mut().filter(|reason| reason.service.is_some());
     for reason in asked.take(REASONS_LOOKED_INTO) {
@@ -76,18 +77,18 @@ pub(crate) async fn why(State(app): State<App>, At(id): At<String>) -> Answer<Js
     Ok(Json(Why { id: view.row.id.to_string(), status: shape::status(view.row.standing.status), reasons }))
 }
 
-/// Adds what only the store knows: how much of a call's cost the account lacks.
-async fn count_missing(app: &App, view: &RunView, reasons: &mut [Reason]) -> Answer<()> {
-    let mut short: Vec<&mut Reason> =
+/// Adds the amount that an account lacks for a call, from the store.
+async fn count_missing(app: &App, view: &RunView, reasons: &mut [WaitReason]) -> ApiResult<()> {
+    let mut short: Vec<&mut WaitReason> =
         reasons.iter_mut().filter(|reason| reason.waits_for == "balance").collect();
     let Some(account) = view.row.origin.account.as_deref().filter(|_| !short.is_empty()) else {
         return Ok(());
     };
-    let Some(row) = app.store().account(account).await? else { return Ok(()) };
+    let Some(row) = app.store().account(app.project(), account).await? else { return Ok(()) };
     for reason in &mut short {
         let amount = reason.amount.unwrap_or_default();
         let (balance, missing) = (row.balance, amount.saturating_sub(row.balance));
-        // What came in since lets it go without anybody's help.
+        // A deposit since then will wake the run.
         if missing > 0 {
             reason.text =
                 format!("a call of {amount} is more than the account has: {balance}, {missing} too little");
@@ -98,8 +99,8 @@ async fn count_missing(app: &App, view: &RunView, reasons: &mut [Reason]) -> Ans
     Ok(())
 }
 
-/// Adds what only the store knows: whether anybody is there to do the work.
-async fn look_into(app: &App, view: &RunView, reason: &mut Reason) -> Answer<()> {
+/// Adds the number of live workers of a service, from the store.
+async fn look_into(app: &App, view: &RunView, reason: &mut WaitReason) -> ApiResult<()> {
     let Some(service) = reason.service.clone() else { return Ok(()) };
     let place = view.state.place(&view.plan, &reason.node.as_str().into());
     let work = place.as_ref().and_then(|place| Some((place.call?, place.phase.work()?)));
@@ -111,11 +112,11 @@ async fn look_into(app: &App, view: &RunView, reason: &mut Reason) -> Answer<()>
     };
     let now = app.runtime.clock().now();
     if is_job && let Some(fence) = work.fence() {
-        let job = app.store().job(JobId::of_call(view.row.id, fence)).await?;
+        let job = app.store().job(app.project(), JobId::of_call(view.row.id, fence)).await?;
         if job.is_some_and(|row| JobStatus::of(&row.job) == JobStatus::Running) {
             return Ok(());
         }
-        let queues = app.store().queues(now).await?;
+        let queues = app.store().queues(app.project(), now).await?;
         if let Some(queue) = queues.iter().find(|queue| queue.name == service)
             && held_back(app, queue, now, reason).await?
         {
@@ -124,25 +125,51 @@ async fn look_into(app: &App, view: &RunView, reason: &mut Reason) -> Answer<()>
     }
     let ttl = i64::try_from(app.runtime.settings().worker_ttl.as_millis()).unwrap_or(i64::MAX);
     let alive_since = Some(Timestamp(now.0.saturating_sub(ttl)));
-    let workers = app.runtime.workers(WorkerQuery { alive_since, ..WorkerQuery::default() }).await?;
+    let workers = app.runtime.workers().list(WorkerQuery { alive_since, ..WorkerQuery::default() }).await?;
     let serves = |names: &[String]| names.contains(&service);
-    let n_workers = workers
+    let serving: Vec<_> = workers
         .iter()
         .filter(|worker| serves(&worker.services) || (is_job && serves(&worker.queues)))
-        .count();
+        .collect();
+    // The server calls a push worker at its URL; a worker without one only pulls jobs.
+    let n_workers = serving.iter().filter(|worker| is_job || !worker.url.is_empty()).count();
     reason.n_workers = Some(n_workers);
     if n_workers == 0 {
         reason.waits_for = "worker".to_owned();
-        reason.text = format!("no live worker serves `{service}`");
-        reason.command = Some(format!("windlass worker --services {service}"));
+        (reason.text, reason.command) = without_worker(&service, !serving.is_empty());
     } else if is_job {
         reason.text = format!("a job for `{service}` waits for one of {n_workers} live workers");
     }
     Ok(())
 }
 
-/// Whether its queue hands out nothing now, which is what the reason says then.
-async fn held_back(app: &App, queue: &QueueDepth, now: Timestamp, reason: &mut Reason) -> Answer<bool> {
+/// The text and the command for a service that no live worker serves, or only pull workers where a push worker is needed.
+fn without_worker(service: &str, is_pulled: bool) -> (String, Option<String>) {
+    if is_pulled {
+        let text = format!(
+            "only pull workers serve `{service}`, and the node calls push workers: set `exec_type: queue` on the node and \
+             publish the flow, or start a worker of `{service}` with a URL"
+        );
+        return (text, None);
+    }
+    if function::NAMES.contains(&service) {
+        let command = format!("windlass worker --services {service}");
+        return (format!("no live worker serves `{service}`"), Some(command));
+    }
+    let text = format!(
+        "no live worker serves `{service}`, and the standard worker does not have it: start the worker that you wrote \
+         for it (docs/workers.md shows how to write one)"
+    );
+    (text, Some("windlass worker list".to_owned()))
+}
+
+/// Whether a limit or a pause of its queue holds the job back; the reason names it then.
+async fn held_back(
+    app: &App,
+    queue: &QueueDepth,
+    now: Timestamp,
+    reason: &mut WaitReason,
+) -> ApiResult<bool> {
     let name = &queue.name;
     let n_running = queue.open.get(&JobStatus::Running).copied().unwrap_or_default();
     let full = queue.limits.concurrency.filter(|most| n_running >= u64::from(*most));
@@ -154,7 +181,13 @@ async fn held_back(app: &App, queue: &QueueDepth, now: Timestamp, reason: &mut R
             format!("the queue `{name}` lets workers have {most} jobs at a time, and they have as many");
         Some(("limit", text, format!("windlass queue limit {name} --concurrency none")))
     } else if let Some(rate) = queue.limits.rate
-        && app.store().held(name.clone()).await?.spent.iter().any(|spent| is_used_up(rate, spent, now))
+        && app
+            .store()
+            .held(app.project(), name.clone())
+            .await?
+            .spent
+            .iter()
+            .any(|spent| is_used_up(rate, spent, now))
     {
         let text = format!("the queue `{name}` hands out {} jobs in {} ms, and has", rate.count, rate.per_ms);
         Some(("limit", text, format!("windlass queue limit {name} --rate none")))
@@ -166,7 +199,7 @@ async fn held_back(app: &App, queue: &QueueDepth, now: Timestamp, reason: &mut R
     Ok(true)
 }
 
-/// Whether the rate of a whole queue has not even one left: what is used of it comes back little by little.
+/// Whether the token bucket of a queue is empty; it refills gradually.
 fn is_used_up(rate: Rate, spent: &Spent, now: Timestamp) -> bool {
     let most = u64::from(rate.burst.unwrap_or(rate.count));
     let back_ms = spent.full_at.since(now).saturating_mul(u64::from(rate.count));

@@ -12,6 +12,21 @@ const ERRORS: &str = include_str!("../../../../docs/errors.md");
 /// How deep a schema is shown in place; deeper ones are named.
 const DEPTH: usize = 4;
 
+/// The front page: name, version and links.
+pub(super) fn front(version: &str) -> String {
+    let body = format!(
+        "<h1>Windlass</h1>\n<p>Durable workflows and job queues. Version {}.</p>\n\
+         <ul>\n<li><a href=\"/docs\">HTTP reference</a></li>\n\
+         <li><a href=\"/docs/errors\">Error codes</a></li>\n\
+         <li><a href=\"/openapi.json\">OpenAPI document</a></li>\n\
+         <li><a href=\"/api/v1/runs\">Runs</a>, <a href=\"/api/v1/jobs\">jobs</a> and \
+         <a href=\"/api/v1/flows\">flows</a> as JSON</li>\n\
+         <li><a href=\"/readyz\">Readiness</a> and <a href=\"/metrics\">metrics</a></li>\n</ul>\n",
+        escape(version)
+    );
+    page("Windlass", &body)
+}
+
 /// The OpenAPI document as a page.
 pub(super) fn document(document: &Value) -> String {
     let mut body = String::from("<h1>Windlass</h1>\n");

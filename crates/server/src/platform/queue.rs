@@ -1,123 +1,140 @@
-//! Queues: how full they are, how fast they go, and what holds them back.
+//! Queues: depth, throughput and limits.
 
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use windlass_engine::problem::Problems;
 use windlass_engine::time::Timestamp;
-use windlass_runtime::queue::{QueueView, RATE_MS_MAX, Stretch as StretchSeen};
-use windlass_sdk::types::{
-    NoBody, Queue, QueueChange, QueueLimits, QueueStats, Queues, Rate, Rates, Stretch,
+use windlass_runtime::jobs::{QueueView, RATE_MS_MAX};
+use windlass_runtime::stats::{EventCounts, WindowStats};
+use windlass_sdk::contract::{
+    NoBody, QueueChange, QueueInfo, QueueLimitSettings, QueueStatsInfo, QueueWindow, Queues, RateLimit, Rates,
 };
 use windlass_store::queue::{QueueLimits as StoredLimits, QueueSettings, Rate as StoredRate};
 
-use super::fields::{Fields, nothing, settled};
 use super::shape;
 use crate::app::App;
-use crate::extract::At;
-use crate::problem::Answer;
+use crate::extract::PathParams;
+use crate::fields::{BodyFields, nothing, settled};
+use crate::problem::ApiResult;
 
 /// Lists all queues that have settings, open tasks or dead letters, by name.
 #[utoipa::path(get, path = "/api/v1/queues", operation_id = "list_queues", tag = "queues",
     responses((status = 200, description = "All queues", body = Queues)))]
-pub(crate) async fn list(State(app): State<App>) -> Answer<Json<Queues>> {
+pub(crate) async fn list(State(app): State<App>) -> ApiResult<Json<Queues>> {
     let now = app.runtime.clock().now();
-    let queues: Vec<Queue> = app.runtime.queues().await?.into_iter().map(|seen| queue(seen, now)).collect();
+    let queues: Vec<QueueInfo> =
+        app.runtime.jobs().queues().await?.into_iter().map(|seen| queue(seen, now)).collect();
     Ok(Json(Queues { count: queues.len(), queues }))
 }
 
-/// Shows a queue; one that nobody has used is empty.
+/// Shows a queue; an unused one is empty.
 #[utoipa::path(get, path = "/api/v1/queues/{name}", operation_id = "show_queue", tag = "queues",
     params(("name" = String, Path, description = "The name of the queue")),
-    responses((status = 200, description = "The queue", body = Queue)))]
-pub(crate) async fn show(State(app): State<App>, At(name): At<String>) -> Answer<Json<Queue>> {
+    responses((status = 200, description = "The queue", body = QueueInfo)))]
+pub(crate) async fn show(
+    State(app): State<App>,
+    PathParams(name): PathParams<String>,
+) -> ApiResult<Json<QueueInfo>> {
     answer(&app, &shape::queue_name(name)?).await
 }
 
-/// Pauses a queue or resumes it, and sets what holds it back: a limit that is not named is lifted. Without `limits`
-/// they stay as they are.
+/// Pauses or resumes a queue, and sets its limits: a limit that is not named is removed. Without `limits` they stay as
+/// they are.
 #[utoipa::path(put, path = "/api/v1/queues/{name}", operation_id = "set_queue", tag = "queues",
     request_body = QueueChange, params(("name" = String, Path, description = "The name of the queue")),
-    responses((status = 200, description = "The queue", body = Queue)))]
-pub(crate) async fn put(State(app): State<App>, At(name): At<String>, bytes: Bytes) -> Answer<Json<Queue>> {
-    change(&app, name, &bytes, Limits::Whole).await
+    responses((status = 200, description = "The queue", body = QueueInfo)))]
+pub(crate) async fn put(
+    State(app): State<App>,
+    PathParams(name): PathParams<String>,
+    bytes: Bytes,
+) -> ApiResult<Json<QueueInfo>> {
+    change(&app, name, &bytes, LimitUpdate::Whole).await
 }
 
 /// The same, limit by limit: one that is not named stays, one that is null is lifted.
 #[utoipa::path(patch, path = "/api/v1/queues/{name}", operation_id = "change_queue", tag = "queues",
     request_body = QueueChange, params(("name" = String, Path, description = "The name of the queue")),
-    responses((status = 200, description = "The queue", body = Queue)))]
-pub(crate) async fn patch(State(app): State<App>, At(name): At<String>, bytes: Bytes) -> Answer<Json<Queue>> {
-    change(&app, name, &bytes, Limits::Single).await
+    responses((status = 200, description = "The queue", body = QueueInfo)))]
+pub(crate) async fn patch(
+    State(app): State<App>,
+    PathParams(name): PathParams<String>,
+    bytes: Bytes,
+) -> ApiResult<Json<QueueInfo>> {
+    change(&app, name, &bytes, LimitUpdate::Single).await
 }
 
-/// Hands out nothing from a queue any more; what was handed out goes on.
+/// Pauses a queue: no job of it is claimed any more; claimed ones go on.
 #[utoipa::path(post, path = "/api/v1/queues/{name}/pause", operation_id = "pause_queue", tag = "queues",
     request_body = NoBody, params(("name" = String, Path, description = "The name of the queue")),
-    responses((status = 200, description = "The queue", body = Queue)))]
-pub(crate) async fn pause(State(app): State<App>, At(name): At<String>, bytes: Bytes) -> Answer<Json<Queue>> {
+    responses((status = 200, description = "The queue", body = QueueInfo)))]
+pub(crate) async fn pause(
+    State(app): State<App>,
+    PathParams(name): PathParams<String>,
+    bytes: Bytes,
+) -> ApiResult<Json<QueueInfo>> {
     nothing(&bytes)?;
     let name = shape::queue_name(name)?;
-    app.runtime.pause_queue(&name, true).await?;
+    app.runtime.jobs().pause_queue(&name, true).await?;
     answer(&app, &name).await
 }
 
 /// Hands out from a queue again.
 #[utoipa::path(post, path = "/api/v1/queues/{name}/resume", operation_id = "resume_queue", tag = "queues",
     request_body = NoBody, params(("name" = String, Path, description = "The name of the queue")),
-    responses((status = 200, description = "The queue", body = Queue)))]
+    responses((status = 200, description = "The queue", body = QueueInfo)))]
 pub(crate) async fn resume(
     State(app): State<App>,
-    At(name): At<String>,
+    PathParams(name): PathParams<String>,
     bytes: Bytes,
-) -> Answer<Json<Queue>> {
+) -> ApiResult<Json<QueueInfo>> {
     nothing(&bytes)?;
     let name = shape::queue_name(name)?;
-    app.runtime.pause_queue(&name, false).await?;
+    app.runtime.jobs().pause_queue(&name, false).await?;
     answer(&app, &name).await
 }
 
-async fn answer(app: &App, name: &str) -> Answer<Json<Queue>> {
-    let seen = app.runtime.queue(name).await?;
+async fn answer(app: &App, name: &str) -> ApiResult<Json<QueueInfo>> {
+    let seen = app.runtime.jobs().queue(name).await?;
     Ok(Json(queue(seen, app.runtime.clock().now())))
 }
 
 /// Which limits a change is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Limits {
+enum LimitUpdate {
     /// All: those that are not named are lifted.
     Whole,
     /// Those that are named.
     Single,
 }
 
-async fn change(app: &App, name: String, bytes: &Bytes, which: Limits) -> Answer<Json<Queue>> {
+async fn change(app: &App, name: String, bytes: &Bytes, which: LimitUpdate) -> ApiResult<Json<QueueInfo>> {
     let name = shape::queue_name(name)?;
     let mut problems = Problems::default();
-    let mut body = Fields::of_body(bytes)?;
+    let mut body = BodyFields::of_body(bytes)?;
     let paused = body.flag("paused", &mut problems);
-    let said = body.within("limits", &mut problems).map(|given| Said::read(given, &mut problems));
-    if paused.is_none() && said.is_none() && !problems.has_errors() {
+    let fields = body.within("limits", &mut problems).map(|given| LimitFields::read(given, &mut problems));
+    if paused.is_none() && fields.is_none() && !problems.has_errors() {
         problems.error("$", "there is nothing to change: give `paused` or `limits`");
     }
     body.done(&mut problems);
     settled(problems)?;
     let change = move |settings: &mut QueueSettings| {
         settings.is_paused = paused.unwrap_or(settings.is_paused);
-        if let Some(said) = said {
-            if which == Limits::Whole {
+        if let Some(fields) = fields {
+            if which == LimitUpdate::Whole {
                 settings.limits = StoredLimits::default();
             }
-            said.lay_over(&mut settings.limits);
+            fields.lay_over(&mut settings.limits);
         }
     };
-    app.runtime.change_queue(&name, change).await?;
+    app.runtime.jobs().change_queue(&name, change).await?;
     answer(app, &name).await
 }
 
 /// The limits that a body names; `Some(None)` = lifted.
 #[derive(Default)]
-struct Said {
+struct LimitFields {
     concurrency: Option<Option<u32>>,
     rate: Option<Option<StoredRate>>,
     key_concurrency: Option<Option<u32>>,
@@ -125,28 +142,28 @@ struct Said {
     fair: Option<bool>,
 }
 
-impl Said {
-    fn read(mut given: Fields, problems: &mut Problems) -> Said {
-        let mut said = Said::default();
+impl LimitFields {
+    fn read(mut given: BodyFields, problems: &mut Problems) -> LimitFields {
+        let mut fields = LimitFields::default();
         given.knows(&["concurrency", "rate", "key_concurrency", "key_rate", "fair"]);
         if given.names("concurrency") {
-            said.concurrency = Some(given.whole("concurrency", 1, u32::MAX, problems));
+            fields.concurrency = Some(given.whole("concurrency", 1, u32::MAX, problems));
         }
         if given.names("rate") {
-            said.rate = Some(given.within("rate", problems).and_then(|within| rate(within, problems)));
+            fields.rate = Some(given.within("rate", problems).and_then(|within| rate(within, problems)));
         }
         if given.names("key_concurrency") {
-            said.key_concurrency = Some(given.whole("key_concurrency", 1, u32::MAX, problems));
+            fields.key_concurrency = Some(given.whole("key_concurrency", 1, u32::MAX, problems));
         }
         if given.names("key_rate") {
-            said.key_rate =
+            fields.key_rate =
                 Some(given.within("key_rate", problems).and_then(|within| rate(within, problems)));
         }
         if given.names("fair") {
-            said.fair = Some(given.flag("fair", problems).unwrap_or_default());
+            fields.fair = Some(given.flag("fair", problems).unwrap_or_default());
         }
         given.done(problems);
-        said
+        fields
     }
 
     fn lay_over(self, limits: &mut StoredLimits) {
@@ -158,7 +175,7 @@ impl Said {
     }
 }
 
-fn rate(mut given: Fields, problems: &mut Problems) -> Option<StoredRate> {
+fn rate(mut given: BodyFields, problems: &mut Problems) -> Option<StoredRate> {
     let missing = ["count", "per_ms"].into_iter().filter(|name| !given.has(name)).collect::<Vec<_>>();
     for name in missing {
         problems.error(given.at(name), "it is required and missing");
@@ -171,51 +188,51 @@ fn rate(mut given: Fields, problems: &mut Problems) -> Option<StoredRate> {
 }
 
 /// A queue in the words of this surface.
-fn queue(seen: QueueView, now: Timestamp) -> Queue {
+fn queue(seen: QueueView, now: Timestamp) -> QueueInfo {
     let depth = seen.depth;
-    Queue {
+    QueueInfo {
         name: depth.name,
         paused: depth.is_paused,
         open: depth.open.values().sum(),
         depth: depth.open.into_iter().map(|(status, n)| (status.word().to_owned(), n)).collect(),
         dead_letters: depth.n_dead_letters,
         oldest_age_ms: depth.oldest_due_at.map(|since| now.since(since)),
-        limits: QueueLimits {
+        limits: QueueLimitSettings {
             concurrency: depth.limits.concurrency,
             rate: depth.limits.rate.map(shown),
             key_concurrency: depth.limits.key_concurrency,
             key_rate: depth.limits.key_rate.map(shown),
             fair: depth.limits.fair,
         },
-        stats: QueueStats {
-            last_10s: stretch(&seen.stats.last_10s, 10.0),
-            last_minute: stretch(&seen.stats.last_minute, 60.0),
-            last_hour: stretch(&seen.stats.last_hour, 3_600.0),
+        stats: QueueStatsInfo {
+            last_10s: stretch(&seen.activity.last_10s, 10.0),
+            last_minute: stretch(&seen.activity.last_minute, 60.0),
+            last_hour: stretch(&seen.activity.last_hour, 3_600.0),
         },
     }
 }
 
-fn shown(rate: StoredRate) -> Rate {
-    Rate { count: rate.count, per_ms: rate.per_ms, burst: rate.burst }
+fn shown(rate: StoredRate) -> RateLimit {
+    RateLimit { count: rate.count, per_ms: rate.per_ms, burst: rate.burst }
 }
 
-fn stretch(seen: &StretchSeen, seconds: f64) -> Stretch {
-    // Counts of an hour are far below what a float holds exactly; three digits are read by people.
+fn stretch(window: &WindowStats, seconds: f64) -> QueueWindow {
+    let EventCounts { created, started, succeeded, failed, dead, suspended: _ } = window.counts;
     let per_second = |n: u64| (n as f64 / seconds * 1_000.0).round() / 1_000.0;
-    Stretch {
-        created: seen.n_created,
-        started: seen.n_started,
-        succeeded: seen.n_succeeded,
-        failed: seen.n_failed,
-        dead: seen.n_dead,
+    QueueWindow {
+        created,
+        started,
+        succeeded,
+        failed,
+        dead,
         per_second: Rates {
-            created: per_second(seen.n_created),
-            started: per_second(seen.n_started),
-            succeeded: per_second(seen.n_succeeded),
-            failed: per_second(seen.n_failed),
-            dead: per_second(seen.n_dead),
+            created: per_second(created),
+            started: per_second(started),
+            succeeded: per_second(succeeded),
+            failed: per_second(failed),
+            dead: per_second(dead),
         },
-        wait_ms: crate::shape::spread(&seen.wait_ms),
-        work_ms: crate::shape::spread(&seen.work_ms),
+        wait_ms: crate::shape::percentiles(&window.wait_ms),
+        work_ms: crate::shape::percentiles(&window.work_ms),
     }
 }

@@ -1,4 +1,4 @@
-//! Schedules: making them, looking at them, and when they are due.
+//! Schedules: creating, listing and showing them, with their next slots.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -7,39 +7,43 @@ use axum::{Extension, Json};
 use windlass_engine::problem::Problems;
 use windlass_engine::schedule::{Catchup as C, Cron, Dst as D, Overlap as O, WINDOW_MS_DEFAULT};
 use windlass_engine::time::Timestamp;
-use windlass_runtime::schedule::{Draft, Target, draft_of};
-use windlass_sdk::types::{
-    Begun, Catchup, Dst, LastRun, Misfire, NewSchedule, NextQuery, NextRuns, Overlap, Preview, Schedule,
-    Schedules,
+use windlass_runtime::schedules::{FiringTarget, ScheduleDraft, draft_of};
+use windlass_sdk::contract::{
+    CatchupRule, DstRule, LastRun, MissedSlot, NewSchedule, NextQuery, NextRuns, OverlapRule, ScheduleInfo,
+    SchedulePreviewRequest, Schedules, StartedId,
 };
 use windlass_store::flow::FlowRef;
 use windlass_store::schedule::{Scheduled, Started};
 
-use super::draft::{DSTS, Said, wrong_cron};
-use super::fields::{Fields, refused};
+use super::schedule_body::{DSTS, ScheduleFields, wrong_cron};
 use super::shape;
 use crate::app::App;
-use crate::audit::{self, Made};
-use crate::extract::{Asked, At};
-use crate::problem::{Answer, ApiError, Code};
+use crate::audit::{self, CreatedId};
+use crate::extract::{PathParams, QueryParams};
+use crate::fields::{BodyFields, refused};
+use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape::time;
 
-/// Slots that are told unless somebody asks for more.
+/// The default number of shown slots.
 const NEXT_DEFAULT: usize = 5;
 const NEXT_MAX: usize = 1_000;
 
 /// Makes a schedule.
 #[utoipa::path(post, path = "/api/v1/schedules", operation_id = "create_schedule", tag = "schedules",
-    request_body = NewSchedule, responses((status = 201, description = "The schedule", body = Schedule)))]
+    request_body = NewSchedule, responses((status = 201, description = "The schedule", body = ScheduleInfo)))]
 pub(crate) async fn create(
     State(app): State<App>,
     bytes: Bytes,
-) -> Answer<(StatusCode, Extension<Made>, Json<Schedule>)> {
-    let said = Said::read(&app, Fields::of_body(&bytes)?, true).await?;
-    let Some(target) = said.target.clone() else {
-        return Err(ApiError::field(Code::InvalidFields, "$", "it does not say what to start"));
+) -> ApiResult<(StatusCode, Extension<CreatedId>, Json<ScheduleInfo>)> {
+    let fields = ScheduleFields::read(&app, BodyFields::of_body(&bytes)?, true).await?;
+    let Some(target) = fields.target.clone() else {
+        return Err(ApiError::field(
+            Code::InvalidFields,
+            "$",
+            "it names no target: give `task`, `task_template_id` or `flow`",
+        ));
     };
-    let usual = Draft {
+    let usual = ScheduleDraft {
         name: String::new(),
         cron_expr: String::new(),
         timezone: String::new(),
@@ -50,7 +54,7 @@ pub(crate) async fn create(
         window_ms: 0,
         target,
     };
-    let made = app.runtime.create_schedule(said.over(usual)).await?;
+    let made = app.runtime.schedules().create_schedule(fields.over(usual)).await?;
     let schedule = shown(&app, made, NEXT_DEFAULT).await?;
     Ok((StatusCode::CREATED, audit::made(&schedule.id), Json(schedule)))
 }
@@ -58,9 +62,9 @@ pub(crate) async fn create(
 /// Lists all schedules, oldest first, each with its next slot.
 #[utoipa::path(get, path = "/api/v1/schedules", operation_id = "list_schedules", tag = "schedules",
     responses((status = 200, description = "All schedules", body = Schedules)))]
-pub(crate) async fn list(State(app): State<App>) -> Answer<Json<Schedules>> {
+pub(crate) async fn list(State(app): State<App>) -> ApiResult<Json<Schedules>> {
     let mut schedules = Vec::new();
-    for scheduled in app.runtime.schedules(None).await? {
+    for scheduled in app.runtime.schedules().list(None).await? {
         schedules.push(shown(&app, scheduled, 1).await?);
     }
     Ok(Json(Schedules { count: schedules.len(), schedules }))
@@ -69,8 +73,11 @@ pub(crate) async fn list(State(app): State<App>) -> Answer<Json<Schedules>> {
 /// Shows a schedule.
 #[utoipa::path(get, path = "/api/v1/schedules/{id}", operation_id = "show_schedule", tag = "schedules",
     params(("id" = String, Path, description = "The id of the schedule")),
-    responses((status = 200, description = "The schedule", body = Schedule)))]
-pub(crate) async fn show(State(app): State<App>, At(id): At<String>) -> Answer<Json<Schedule>> {
+    responses((status = 200, description = "The schedule", body = ScheduleInfo)))]
+pub(crate) async fn show(
+    State(app): State<App>,
+    PathParams(id): PathParams<String>,
+) -> ApiResult<Json<ScheduleInfo>> {
     let scheduled = find(&app, &id).await?;
     Ok(Json(shown(&app, scheduled, NEXT_DEFAULT).await?))
 }
@@ -81,9 +88,9 @@ pub(crate) async fn show(State(app): State<App>, At(id): At<String>) -> Answer<J
     responses((status = 200, description = "Its next slots", body = NextRuns)))]
 pub(crate) async fn next(
     State(app): State<App>,
-    At(id): At<String>,
-    Asked(asked): Asked<NextQuery>,
-) -> Answer<Json<NextRuns>> {
+    PathParams(id): PathParams<String>,
+    QueryParams(asked): QueryParams<NextQuery>,
+) -> ApiResult<Json<NextRuns>> {
     let count = match asked.count {
         None => NEXT_DEFAULT,
         Some(count @ 1..=NEXT_MAX) => count,
@@ -95,10 +102,10 @@ pub(crate) async fn next(
 
 /// Says when a cron expression would be due.
 #[utoipa::path(post, path = "/api/v1/schedules/preview", operation_id = "preview_schedule", tag = "schedules",
-    request_body = Preview, responses((status = 200, description = "The next slots", body = NextRuns)))]
-pub(crate) async fn preview(State(app): State<App>, bytes: Bytes) -> Answer<Json<NextRuns>> {
+    request_body = SchedulePreviewRequest, responses((status = 200, description = "The next slots", body = NextRuns)))]
+pub(crate) async fn preview(State(app): State<App>, bytes: Bytes) -> ApiResult<Json<NextRuns>> {
     let mut problems = Problems::default();
-    let mut body = Fields::of_body(&bytes)?;
+    let mut body = BodyFields::of_body(&bytes)?;
     let expr = body.required("cron_expr", &mut problems);
     let zone = body.text("timezone", &mut problems).unwrap_or_default();
     let dst = body.word("dst", &DSTS, &mut problems).unwrap_or_default();
@@ -134,17 +141,17 @@ fn local(at: Timestamp, zone: &str) -> String {
 }
 
 /// The schedule that the path names.
-pub(super) async fn find(app: &App, text: &str) -> Answer<Scheduled> {
+pub(super) async fn find(app: &App, text: &str) -> ApiResult<Scheduled> {
     let id = shape::schedule_id(text)?;
-    app.runtime.schedules(Some(id)).await?.pop().ok_or_else(|| shape::unknown_schedule(text))
+    app.runtime.schedules().list(Some(id)).await?.pop().ok_or_else(|| shape::unknown_schedule(text))
 }
 
-async fn flow_name(app: &App, flow: FlowRef) -> Answer<String> {
-    Ok(app.store().flow(flow).await?.map(|flow| flow.name).unwrap_or_default())
+async fn flow_name(app: &App, flow: FlowRef) -> ApiResult<String> {
+    Ok(app.store().flow(app.project(), flow).await?.map(|flow| flow.name).unwrap_or_default())
 }
 
 /// A schedule in the words of this surface, with so many of its next slots.
-pub(super) async fn shown(app: &App, scheduled: Scheduled, n_next: usize) -> Answer<Schedule> {
+pub(super) async fn shown(app: &App, scheduled: Scheduled, n_next: usize) -> ApiResult<ScheduleInfo> {
     let draft = draft_of(&scheduled);
     let Scheduled { row, running, .. } = scheduled;
     let now = app.runtime.clock().now();
@@ -154,7 +161,7 @@ pub(super) async fn shown(app: &App, scheduled: Scheduled, n_next: usize) -> Ans
         (true, 1) => row.next_at.into_iter().map(time).collect(),
         (true, n) => row.schedule.cron.upcoming(now, n).into_iter().map(time).collect(),
     };
-    let mut schedule = Schedule {
+    let mut schedule = ScheduleInfo {
         id: shape::uuid(row.schedule.id.uuid()),
         name: draft.name,
         cron_expr: draft.cron_expr,
@@ -180,7 +187,7 @@ pub(super) async fn shown(app: &App, scheduled: Scheduled, n_next: usize) -> Ans
             manual: last.firing.manual,
             started: begun(last.started),
         }),
-        last_error: row.history.last_error.map(|missed| Misfire {
+        last_error: row.history.last_error.map(|missed| MissedSlot {
             slot: time(missed.slot),
             at: time(missed.at),
             reason: missed.reason,
@@ -189,8 +196,8 @@ pub(super) async fn shown(app: &App, scheduled: Scheduled, n_next: usize) -> Ans
         updated_at: time(row.updated_at),
     };
     match draft.target {
-        Target::Job(spec) => schedule.task = Some(shape::new_task(*spec)),
-        Target::Flow { flow, version, params, account } => {
+        FiringTarget::Job(spec) => schedule.task = Some(shape::new_task(*spec)),
+        FiringTarget::Flow { flow, version, params, account } => {
             schedule.flow = Some(flow_name(app, FlowRef::Id(flow)).await?);
             (schedule.version, schedule.params, schedule.account) = (version, Some(params), account);
         }
@@ -198,34 +205,34 @@ pub(super) async fn shown(app: &App, scheduled: Scheduled, n_next: usize) -> Ans
     Ok(schedule)
 }
 
-pub(super) fn begun(started: Started) -> Begun {
+pub(super) fn begun(started: Started) -> StartedId {
     match started {
-        Started::Job(job) => Begun::TaskId(shape::uuid(job.uuid())),
-        Started::Run(run) => Begun::RunId(run.to_string()),
+        Started::Job(job) => StartedId::TaskId(shape::uuid(job.uuid())),
+        Started::Run(run) => StartedId::RunId(run.to_string()),
     }
 }
 
-fn overlap(overlap: O) -> Overlap {
+fn overlap(overlap: O) -> OverlapRule {
     match overlap {
-        O::Skip => Overlap::Skip,
-        O::Queue => Overlap::Queue,
-        O::Cancel => Overlap::Cancel,
-        O::Allow => Overlap::Allow,
+        O::Skip => OverlapRule::Skip,
+        O::Queue => OverlapRule::Queue,
+        O::Cancel => OverlapRule::Cancel,
+        O::Allow => OverlapRule::Allow,
     }
 }
 
-fn catchup(catchup: C) -> Catchup {
+fn catchup(catchup: C) -> CatchupRule {
     match catchup {
-        C::None => Catchup::None,
-        C::Last => Catchup::Last,
-        C::All => Catchup::All,
+        C::None => CatchupRule::None,
+        C::Last => CatchupRule::Last,
+        C::All => CatchupRule::All,
     }
 }
 
-fn dst(dst: D) -> Dst {
+fn dst(dst: D) -> DstRule {
     match dst {
-        D::Shift => Dst::Shift,
-        D::Skip => Dst::Skip,
-        D::Twice => Dst::Twice,
+        D::Shift => DstRule::Shift,
+        D::Skip => DstRule::Skip,
+        D::Twice => DstRule::Twice,
     }
 }

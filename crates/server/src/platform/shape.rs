@@ -1,43 +1,81 @@
-//! From rows to the words of the queue platform surface.
+//! Conversions from rows to the contract of the queue platform surface.
 
 use std::sync::Arc;
 
 use uuid::Uuid;
 use windlass_engine::id::{JobId, ScheduleId};
-use windlass_engine::job::{Attempt, Job, JobSpec, State, attempt_id};
-use windlass_engine::retry::{Backoff, Fault as EngineFault};
-use windlass_engine::time::Timestamp;
-use windlass_sdk::types::{
-    BackoffKind, Fault, NewTask, Task, TaskBackoff, TaskCost, TaskDetail, TaskRun, TaskSummary, TaskType,
-    Time,
+use windlass_engine::job::{Attempt, AttemptStatus, Job, JobSpec, State, attempt_id};
+use windlass_engine::retry::Backoff;
+use windlass_sdk::contract::{
+    BackoffKind, NewTask, TaskBackoff, TaskCost, TaskDetail, TaskInfo, TaskRun, TaskSummary, TaskType, Time,
 };
-use windlass_store::job::JobRow;
+use windlass_store::job::{JobRow, JobStatus};
 
-use crate::problem::{Answer, ApiError, Code};
-use crate::shape::time;
+use crate::problem::{ApiError, ApiResult, Code};
+use crate::shape::{job_due_at, job_error, job_fault, time};
 
 /// An id as this surface writes it.
 pub(super) fn uuid(id: Uuid) -> String {
     id.hyphenated().to_string()
 }
 
-/// The job that a text names: a bare UUID, or as the native surface writes it.
-pub(super) fn job_id(text: &str) -> Option<JobId> {
-    text.parse().ok().or_else(|| Uuid::try_parse(text).ok().map(JobId::new))
-}
-
-/// The task that the path names.
-pub(super) fn task_id(text: &str) -> Answer<JobId> {
-    job_id(text).ok_or_else(|| unknown_task(text))
-}
-
-pub(super) fn unknown_task(text: &str) -> ApiError {
+/// A problem about a job in the words of this surface; `text` is the id as the path has it.
+pub(super) fn task_words(text: &str, error: ApiError) -> ApiError {
+    if error.code() != Code::UnknownJob {
+        return error;
+    }
     let shown: String = text.chars().take(80).collect();
     ApiError::new(Code::UnknownTask, format!("there is no task `{shown}`: list tasks with GET /api/v1/tasks"))
 }
 
+/// The code of this surface for a problem with a job.
+pub(crate) fn task_code(code: Code) -> Code {
+    match code {
+        Code::UnknownJob => Code::UnknownTask,
+        Code::JobEnded => Code::TaskEnded,
+        Code::JobOpen => Code::TaskOpen,
+        Code::JobOfRun => Code::TaskOfRun,
+        other => other,
+    }
+}
+
+/// The status of a task as a whole: `queued` from its time until it ends.
+pub(super) fn whole_word(status: JobStatus) -> &'static str {
+    match status {
+        JobStatus::Pending => "pending",
+        JobStatus::Queued | JobStatus::Running | JobStatus::Suspended | JobStatus::Retrying => "queued",
+        JobStatus::Completed => "completed",
+        JobStatus::Failed => "failed",
+        JobStatus::Canceled => "cancelled",
+    }
+}
+
+/// The status of a task as it is shown.
+fn display_word(status: JobStatus) -> &'static str {
+    match status {
+        JobStatus::Pending => "pending",
+        JobStatus::Queued => "queued",
+        JobStatus::Running | JobStatus::Suspended => "running",
+        JobStatus::Retrying => "retrying",
+        JobStatus::Completed => "completed",
+        JobStatus::Failed => "failed",
+        JobStatus::Canceled => "cancelled",
+    }
+}
+
+fn attempt_word(status: AttemptStatus) -> &'static str {
+    match status {
+        AttemptStatus::Queued => "queued",
+        AttemptStatus::Running => "running",
+        AttemptStatus::Succeeded => "succeeded",
+        AttemptStatus::Failed => "failed",
+        AttemptStatus::Retrying => "retrying",
+        AttemptStatus::Canceled => "cancelled",
+    }
+}
+
 /// The schedule that the path names.
-pub(super) fn schedule_id(text: &str) -> Answer<ScheduleId> {
+pub(super) fn schedule_id(text: &str) -> ApiResult<ScheduleId> {
     let id = text.parse().ok().or_else(|| Uuid::try_parse(text).ok().map(ScheduleId::new));
     id.ok_or_else(|| unknown_schedule(text))
 }
@@ -54,7 +92,7 @@ pub(super) fn run_id(job: JobId, number: u32) -> String {
 }
 
 /// The name of a queue from the path: one that a task could have.
-pub(super) fn queue_name(text: String) -> Answer<String> {
+pub(super) fn queue_name(text: String) -> ApiResult<String> {
     let spec = JobSpec::new("any", text);
     match spec.problems().into_iter().next() {
         None => Ok(spec.queue),
@@ -64,40 +102,31 @@ pub(super) fn queue_name(text: String) -> Answer<String> {
     }
 }
 
-pub(super) fn fault(fault: &EngineFault) -> Fault {
-    Fault {
-        node: None,
-        message: fault.message.clone(),
-        kind: fault.kind.word().to_owned(),
-        retryable: fault.retryable,
-    }
-}
-
 pub(super) fn detail(row: JobRow) -> TaskDetail {
     TaskDetail {
         latest_run: latest(&row.job),
-        display_status: row.job.display_status().to_owned(),
+        display_status: display_word(JobStatus::of(&row.job)).to_owned(),
         task: task(row),
     }
 }
 
-fn task(row: JobRow) -> Task {
+fn task(row: JobRow) -> TaskInfo {
     let JobRow { job, origin, .. } = row;
-    let (status, is_dead_letter) = (job.status().to_owned(), job.is_dead_letter());
+    let (status, is_dead_letter) = (whole_word(JobStatus::of(&job)).to_owned(), job.is_dead_letter());
     let cancel_requested = job.cancel_requested();
     let cost = job.cost().map(|bill| TaskCost { estimated: bill.estimated, actual: bill.actual });
     let (error, discarded) = match job.state {
-        State::Failed { reason, discarded } => (Some(fault(&reason)), discarded),
+        State::Failed { reason, discarded } => (Some(job_fault(&reason)), discarded),
         State::Pending { .. }
         | State::Queued { .. }
         | State::Running { .. }
         | State::Suspended { .. }
         | State::Retrying { .. }
         | State::Succeeded
-        | State::Cancelled => (None, None),
+        | State::Canceled => (None, None),
     };
     let spec = Arc::unwrap_or_clone(job.spec);
-    Task {
+    TaskInfo {
         id: uuid(job.id.uuid()),
         kind: kind(&spec, origin.schedule),
         backoff: backoff(&spec),
@@ -142,18 +171,6 @@ fn backoff(spec: &JobSpec) -> TaskBackoff {
     }
 }
 
-/// When a job can be claimed, while it waits for a moment.
-fn waits_until(job: &Job) -> Option<Timestamp> {
-    match job.state {
-        State::Pending { until } | State::Suspended { until } | State::Retrying { until } => Some(until),
-        State::Queued { .. }
-        | State::Running { .. }
-        | State::Succeeded
-        | State::Failed { .. }
-        | State::Cancelled => None,
-    }
-}
-
 /// The latest attempt. While it waits between two attempts, that is the next one, and it says when.
 fn latest(job: &Job) -> TaskRun {
     let mut latest = run(job.id, job.latest().clone());
@@ -168,41 +185,30 @@ pub(super) fn run(job: JobId, attempt: Attempt) -> TaskRun {
         id: run_id(job, attempt.number),
         task_id: uuid(job.uuid()),
         attempt: attempt.number,
-        status: attempt.status.word().to_owned(),
+        status: attempt_word(attempt.status).to_owned(),
         worker_id: attempt.worker,
         started_at: attempt.started_at.map(time),
         finished_at: attempt.finished_at.map(time),
         result: attempt.result,
         next_retry_at: attempt.next_retry_at.map(time),
         created_at: time(attempt.created_at),
-        error: attempt.error.as_ref().map(fault),
+        error: attempt.error.as_ref().map(job_fault),
     }
 }
 
 pub(super) fn summary(row: JobRow) -> TaskSummary {
     let JobRow { job, origin, .. } = row;
-    // While it waits for the next attempt, what went wrong is told by the one before.
-    let error = job.attempts.iter().rev().take(2).find_map(|attempt| attempt.error.as_ref());
     TaskSummary {
         id: uuid(job.id.uuid()),
         kind: kind(&job.spec, origin.schedule),
         max_retries: job.spec.max_retries,
         priority: job.spec.priority,
-        status: job.status().to_owned(),
-        display_status: job.display_status().to_owned(),
+        status: whole_word(JobStatus::of(&job)).to_owned(),
+        display_status: display_word(JobStatus::of(&job)).to_owned(),
         attempt: job.latest().number,
         worker_id: job.latest().worker.clone(),
-        next_run_at: waits_until(&job).map(time),
-        error: match &job.state {
-            State::Failed { reason, .. } => Some(fault(reason)),
-            State::Retrying { .. } => error.map(fault),
-            State::Pending { .. }
-            | State::Queued { .. }
-            | State::Running { .. }
-            | State::Suspended { .. }
-            | State::Succeeded
-            | State::Cancelled => None,
-        },
+        next_run_at: job_due_at(&job).map(time),
+        error: job_error(&job),
         is_dead_letter: job.is_dead_letter(),
         schedule_id: origin.schedule.map(|schedule| uuid(schedule.uuid())),
         run_id: job.spec.run.map(|run| run.to_string()),
@@ -214,7 +220,7 @@ pub(super) fn summary(row: JobRow) -> TaskSummary {
     }
 }
 
-/// A task as somebody would ask for it again.
+/// A task as the body that would create it.
 pub(super) fn new_task(spec: JobSpec) -> NewTask {
     NewTask {
         kind: Some(if spec.run_at.is_some() { TaskType::Scheduled } else { TaskType::Immediate }),

@@ -1,4 +1,4 @@
-//! Who is there to do the work, what each of them has, and sending them away.
+//! Workers: listing and draining them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use windlass_engine::time::Timestamp;
-use windlass_sdk::types::{NoBody, Worker, WorkerTask, Workers};
+use windlass_sdk::contract::{NoBody, WorkerInfo, WorkerTask, Workers};
 use windlass_store::job::{JobQuery, JobRow, JobStatus};
 use windlass_store::page::{Order, PAGE_MAX, Part};
 use windlass_store::worker::{WorkerQuery, WorkerRow};
 
-use super::fields::nothing;
 use super::shape;
 use crate::app::App;
-use crate::extract::At;
-use crate::problem::{Answer, ApiError, Code};
+use crate::extract::PathParams;
+use crate::fields::nothing;
+use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape::time;
 
 /// A worker that only comes for work is heard of when it comes; it says that it lives every ten seconds.
@@ -24,60 +24,64 @@ const PULL_TTL: Duration = Duration::from_secs(30);
 /// Jobs that are told of one worker.
 const TASKS_MAX: usize = 100;
 
-/// Lists workers, dead or alive, by id, with what they have now.
+/// Lists workers, dead or alive, by id, with their current jobs.
 #[utoipa::path(get, path = "/api/v1/workers", operation_id = "list_workers", tag = "workers",
     responses((status = 200, description = "All workers", body = Workers)))]
-pub(crate) async fn list(State(app): State<App>) -> Answer<Json<Workers>> {
-    let rows = app.runtime.workers(WorkerQuery::default()).await?;
+pub(crate) async fn list(State(app): State<App>) -> ApiResult<Json<Workers>> {
+    let rows = app.runtime.workers().list(WorkerQuery::default()).await?;
     let mut busy = if rows.is_empty() { HashMap::new() } else { busy(&app, None).await? };
     let workers = rows.into_iter().map(|row| {
         let tasks = busy.remove(&row.id).unwrap_or_default();
         worker(&app, row, tasks)
     });
-    let workers: Vec<Worker> = workers.collect();
+    let workers: Vec<WorkerInfo> = workers.collect();
     Ok(Json(Workers { count: workers.len(), workers }))
 }
 
-/// Gives a worker no more work; it goes when it is done with what it has.
+/// Drains a worker: it gets no more jobs, and stops when its current ones have ended.
 #[utoipa::path(post, path = "/api/v1/workers/{id}/drain", operation_id = "drain_worker", tag = "workers",
     request_body = NoBody, params(("id" = String, Path, description = "The id of the worker")),
-    responses((status = 200, description = "The worker", body = Worker)))]
-pub(crate) async fn drain(State(app): State<App>, At(id): At<String>, bytes: Bytes) -> Answer<Json<Worker>> {
+    responses((status = 200, description = "The worker", body = WorkerInfo)))]
+pub(crate) async fn drain(
+    State(app): State<App>,
+    PathParams(id): PathParams<String>,
+    bytes: Bytes,
+) -> ApiResult<Json<WorkerInfo>> {
     nothing(&bytes)?;
     set(&app, id, true).await
 }
 
-/// Gives a worker work again.
+/// Ends the draining of a worker.
 #[utoipa::path(post, path = "/api/v1/workers/{id}/undrain", operation_id = "undrain_worker", tag = "workers",
     request_body = NoBody, params(("id" = String, Path, description = "The id of the worker")),
-    responses((status = 200, description = "The worker", body = Worker)))]
+    responses((status = 200, description = "The worker", body = WorkerInfo)))]
 pub(crate) async fn undrain(
     State(app): State<App>,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
     bytes: Bytes,
-) -> Answer<Json<Worker>> {
+) -> ApiResult<Json<WorkerInfo>> {
     nothing(&bytes)?;
     set(&app, id, false).await
 }
 
-async fn set(app: &App, id: String, is_draining: bool) -> Answer<Json<Worker>> {
+async fn set(app: &App, id: String, is_draining: bool) -> ApiResult<Json<WorkerInfo>> {
     let unknown = || {
         let shown: String = id.chars().take(80).collect();
         let detail = format!("there is no worker `{shown}`: list workers with GET /api/v1/workers");
         ApiError::new(Code::UnknownWorker, detail)
     };
-    if !app.runtime.drain_worker(&id, is_draining).await? {
+    if !app.runtime.workers().drain_worker(&id, is_draining).await? {
         return Err(unknown());
     }
     let query = WorkerQuery { id: Some(id.clone()), ..WorkerQuery::default() };
-    let row = app.runtime.workers(query).await?.pop().ok_or_else(unknown)?;
+    let row = app.runtime.workers().list(query).await?.pop().ok_or_else(unknown)?;
     let tasks = busy(app, Some(&id)).await?.remove(&id).unwrap_or_default();
     Ok(Json(worker(app, row, tasks)))
 }
 
-/// What workers have now, or one of them, oldest first. One walk over all that is running, however many workers there
-/// are; what is kept of it is bounded by worker.
-async fn busy(app: &App, worker: Option<&str>) -> Answer<HashMap<String, Vec<WorkerTask>>> {
+/// The jobs that workers hold now, oldest first. One walk over all running jobs, independent of the number of workers;
+/// the number of kept jobs per worker is bounded.
+async fn busy(app: &App, worker: Option<&str>) -> ApiResult<HashMap<String, Vec<WorkerTask>>> {
     let limit = if worker.is_some() { TASKS_MAX } else { PAGE_MAX };
     let mut query = JobQuery {
         statuses: vec![JobStatus::Running],
@@ -87,7 +91,7 @@ async fn busy(app: &App, worker: Option<&str>) -> Answer<HashMap<String, Vec<Wor
     };
     let mut busy: HashMap<String, Vec<WorkerTask>> = HashMap::new();
     loop {
-        let page = app.store().jobs(query.clone()).await?;
+        let page = app.store().jobs(app.project(), query.clone()).await?;
         for row in page.items {
             let Some(holder) = row.job.latest().worker.clone() else { continue };
             let tasks = busy.entry(holder).or_default();
@@ -114,8 +118,8 @@ fn held(row: &JobRow) -> WorkerTask {
     }
 }
 
-fn worker(app: &App, row: WorkerRow, tasks: Vec<WorkerTask>) -> Worker {
-    Worker {
+fn worker(app: &App, row: WorkerRow, tasks: Vec<WorkerTask>) -> WorkerInfo {
+    WorkerInfo {
         status: if is_online(app, &row, app.runtime.clock().now()) { "online" } else { "offline" }.to_owned(),
         id: row.id,
         name: row.name,

@@ -1,17 +1,17 @@
-//! From what the runtime and the store say to what whoever asked is told. What is stored is logged, never sent.
+//! Conversions from errors of the runtime and the store to responses. Details of stored data are logged, never sent.
 
 use std::time::Duration;
 
 use windlass_engine::input::Refusal;
 use windlass_engine::job::JobRefusal;
 use windlass_engine::problem::Problem;
-use windlass_runtime::account::AccountError;
-use windlass_runtime::flow::PublishError;
-use windlass_runtime::job::{CreateError, JobError};
-use windlass_runtime::price::PriceError;
-use windlass_runtime::queue::LimitError;
-use windlass_runtime::run::StartError;
-use windlass_runtime::schedule::ScheduleError;
+use windlass_runtime::jobs::LimitError;
+use windlass_runtime::jobs::{CreateError, JobError};
+use windlass_runtime::money::account::AccountError;
+use windlass_runtime::money::price::PriceError;
+use windlass_runtime::runs::flow::PublishError;
+use windlass_runtime::runs::{StartError, VersionChoiceError};
+use windlass_runtime::schedules::ScheduleError;
 use windlass_runtime::{RuntimeError, SubmitError};
 use windlass_store::{Refusal as StoreRefusal, StoreError};
 
@@ -78,7 +78,7 @@ impl From<StoreError> for ApiError {
         match error {
             StoreError::Refused(refusal) => refusal.into(),
             StoreError::Conflict { .. } => {
-                ApiError::new(Code::Outdated, "somebody else wrote first: look again")
+                ApiError::new(Code::Outdated, "another request changed it first: read it again")
             }
             StoreError::Unavailable(source) => {
                 tracing::error!(%source, "the store is unavailable");
@@ -86,8 +86,8 @@ impl From<StoreError> for ApiError {
                 ApiError::new(Code::StoreUnavailable, detail).retry_after(AWAY)
             }
             StoreError::Corrupt(reason) => {
-                tracing::error!(reason, "what is stored makes no sense");
-                ApiError::new(Code::Internal, "what is stored cannot be read: run `windlass doctor`")
+                tracing::error!(reason, "the stored data is damaged");
+                ApiError::new(Code::Internal, "the stored data cannot be read: run `windlass doctor`")
             }
         }
     }
@@ -125,8 +125,22 @@ impl From<StartError> for ApiError {
         match error {
             StartError::Refused(refusal) => refusal.into(),
             StartError::RequestTaken { .. } => ApiError::new(Code::RequestTaken, error.to_string()),
+            StartError::Version(error) => error.into(),
             StartError::Runtime(error) => error.into(),
         }
+    }
+}
+
+impl From<VersionChoiceError> for ApiError {
+    fn from(error: VersionChoiceError) -> Self {
+        let code = match error {
+            VersionChoiceError::NonePublished { .. } | VersionChoiceError::Unknown { .. } => {
+                Code::UnknownVersion
+            }
+            VersionChoiceError::NotPublished { .. } => Code::NotPublished,
+            VersionChoiceError::Runtime(error) => return error.into(),
+        };
+        ApiError::new(code, error.to_string())
     }
 }
 
@@ -144,12 +158,12 @@ impl From<JobRefusal> for ApiError {
         let code = match &refusal {
             JobRefusal::Stale { .. } => Code::StaleLease,
             JobRefusal::NotQueued { .. } => Code::Conflict,
-            JobRefusal::Ended { .. } | JobRefusal::Completed => Code::TaskEnded,
-            JobRefusal::NotEnded { .. } => Code::TaskOpen,
+            JobRefusal::Ended { .. } | JobRefusal::Completed => Code::JobEnded,
+            JobRefusal::NotEnded { .. } => Code::JobOpen,
             JobRefusal::NotDead { .. } => Code::NotDeadLetter,
             JobRefusal::PayloadTooMuch { .. } | JobRefusal::NoAmount { .. } => Code::InvalidFields,
-            JobRefusal::Short { .. } => Code::InsufficientBalance,
-            JobRefusal::BelongsToRun => Code::TaskOfRun,
+            JobRefusal::InsufficientFunds { .. } => Code::InsufficientBalance,
+            JobRefusal::BelongsToRun => Code::JobOfRun,
             JobRefusal::KeyTaken { .. } => Code::KeyTaken,
         };
         ApiError::new(code, refusal.to_string())
@@ -159,7 +173,7 @@ impl From<JobRefusal> for ApiError {
 impl From<JobError> for ApiError {
     fn from(error: JobError) -> Self {
         match error {
-            JobError::Unknown(_) => ApiError::new(Code::UnknownTask, error.to_string()),
+            JobError::Unknown(_) => ApiError::new(Code::UnknownJob, error.to_string()),
             JobError::Refused(refusal) => refusal.into(),
             JobError::Runtime(error) => error.into(),
         }
@@ -242,7 +256,7 @@ mod tests {
 
     #[test]
     fn what_is_stored_is_not_sent() {
-        let secret = StoreError::Unavailable("disk /var/secret is full".into());
+        let secret = StoreError::unavailable("disk /var/secret is full");
         assert!(!ApiError::from(secret).problem().detail.contains("secret"));
         let corrupt = StoreError::Corrupt("row 7 of secret".to_owned());
         assert!(!ApiError::from(corrupt).problem().detail.contains("secret"));

@@ -1,10 +1,11 @@
-//! Attempts at the nodes of a task (`NodeRun` in the documents), and what they wrote.
+//! Attempts at the nodes of a task (`NodeRun` in the documents), and their logs.
 
 use std::collections::HashMap;
 
 use axum::Json;
 use axum::extract::State;
 use serde_json::{Map, Value, json};
+use windlass_engine::counter::Fence;
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::State as JobState;
 use windlass_engine::path::NodePath;
@@ -14,30 +15,30 @@ use windlass_store::flow::VersionRef;
 use windlass_store::job::{JobQuery, JobStatus};
 use windlass_store::log::LogsOf;
 use windlass_store::page::{PAGE_MAX, Part};
-use windlass_store::project::attempts::{AttemptStatus, Attempts, NodeAttempt, Part as Where};
+use windlass_store::projection::attempts::{AttemptPart as Where, AttemptStatus, Attempts, NodeAttempt};
 use windlass_store::run::{RunRef, Since};
 use windlass_store::worker::WorkerQuery;
 
 use super::Surface;
-use super::answer::{Answer, Failure};
-use super::ask::Ask;
 use super::era::Noun;
+use super::failure::{Failure, SchedulerResult};
+use super::request::RequestFields;
 use super::worker::seconds;
 use super::{flow, id};
 
 /// Entries of a journal that are read at once.
 const ENTRIES: usize = 1_000;
 
-pub(super) async fn list(State(surface): State<Surface>, ask: Ask) -> Answer {
+pub(super) async fn list(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let text = ask.required("task_id")?;
     let unknown = || Failure::unknown("task", text);
     let run = id::read_task(text).ok_or_else(unknown)?;
     let store = surface.runtime.store();
-    let row = store.run(RunRef::Id(run)).await?.ok_or_else(unknown)?;
-    let plan = surface.runtime.plan(row.origin.version).await?;
+    let row = store.run(surface.runtime.project(), RunRef::Id(run)).await?.ok_or_else(unknown)?;
+    let plan = surface.runtime.runs().plan(row.origin.version).await?;
     let attempts = fold(&surface, run, &plan).await?;
-    let version = store.version(VersionRef::Id(row.origin.version)).await?;
-    let showing = Showing {
+    let version = store.version(surface.runtime.project(), VersionRef::Id(row.origin.version)).await?;
+    let showing = AttemptRenderer {
         run,
         definition: version.as_ref().map(flow::definition).unwrap_or_default(),
         claimed: claimed(&surface, run, &attempts).await?,
@@ -53,7 +54,11 @@ async fn fold(surface: &Surface, run: RunId, plan: &Plan) -> Result<Vec<NodeAtte
     let mut attempts = Attempts::new(run, plan);
     let mut read = 0;
     loop {
-        let part = surface.runtime.store().journal(run, Since::Entry(read), ENTRIES).await?;
+        let part = surface
+            .runtime
+            .store()
+            .journal(surface.runtime.project(), run, Since::Entry(read), ENTRIES)
+            .await?;
         part.entries.iter().for_each(|(_, entry)| attempts.follow(entry));
         match part.entries.last() {
             Some((seq, _)) if part.entries.len() == ENTRIES => read = *seq,
@@ -62,7 +67,7 @@ async fn fold(surface: &Surface, run: RunId, plan: &Plan) -> Result<Vec<NodeAtte
     }
 }
 
-/// Who holds the jobs of a run. The journal does not say: it hears of a job when that ends.
+/// The workers that hold jobs of a run. The journal does not name them: it learns of a job at its end.
 async fn claimed(
     surface: &Surface,
     run: RunId,
@@ -73,7 +78,7 @@ async fn claimed(
     }
     let part = Part { limit: PAGE_MAX, ..Part::default() };
     let query = JobQuery { run: Some(run), statuses: vec![JobStatus::Running], part, ..JobQuery::default() };
-    let jobs = surface.runtime.store().jobs(query).await?.items;
+    let jobs = surface.runtime.store().jobs(surface.runtime.project(), query).await?.items;
     let holder = |job: windlass_engine::job::Job| match job.state {
         JobState::Running { worker, .. } => Some((job.id, worker)),
         JobState::Pending { .. }
@@ -82,7 +87,7 @@ async fn claimed(
         | JobState::Retrying { .. }
         | JobState::Succeeded
         | JobState::Failed { .. }
-        | JobState::Cancelled => None,
+        | JobState::Canceled => None,
     };
     Ok(jobs.into_iter().filter_map(|row| holder(row.job)).collect())
 }
@@ -92,12 +97,12 @@ async fn urls(surface: &Surface, attempts: &[NodeAttempt]) -> Result<HashMap<Str
     if attempts.iter().all(|row| row.worker.is_none() && row.status != AttemptStatus::Queued) {
         return Ok(HashMap::new());
     }
-    let workers = surface.runtime.store().workers(WorkerQuery::default()).await?;
+    let workers = surface.runtime.store().workers(surface.runtime.project(), WorkerQuery::default()).await?;
     Ok(workers.into_iter().map(|worker| (worker.id, worker.url)).collect())
 }
 
-/// What the attempts of one task are shown with.
-struct Showing {
+/// The data that all attempts of one task are rendered with.
+struct AttemptRenderer {
     run: RunId,
     definition: Value,
     claimed: HashMap<JobId, String>,
@@ -105,7 +110,7 @@ struct Showing {
     newest: HashMap<NodePath, usize>,
 }
 
-impl Showing {
+impl AttemptRenderer {
     fn fields(&self, at: usize, row: &NodeAttempt) -> Map<String, Value> {
         let holder = self.claimed.get(&JobId::of_call(self.run, row.fence));
         let holder = holder.filter(|_| row.status == AttemptStatus::Queued);
@@ -114,7 +119,7 @@ impl Showing {
         let (status, sub_status) = words(row, holder.is_some(), is_newest);
         let (node_key, branch_id) = key_and_branch(row);
         let output = row.output.as_deref().map(Value::to_string);
-        let has_log = row.fence > 0 && matches!(row.exec, Some("local_script" | "queue"));
+        let has_log = row.fence > Fence::ZERO && matches!(row.exec, Some("local_script" | "queue"));
         let log_path =
             if has_log { format!("/api/tasks/logs?run_id={}", self.id_of(row)) } else { String::new() };
         let fields = [
@@ -144,7 +149,7 @@ impl Showing {
     }
 }
 
-/// The status in the words of this surface, and what is said beside it.
+/// The status in the words of this surface, and its sub-status.
 fn words(row: &NodeAttempt, is_claimed: bool, is_newest: bool) -> (&'static str, &'static str) {
     let complete = match row.part {
         Where::Outermost => "",
@@ -166,7 +171,7 @@ fn words(row: &NodeAttempt, is_claimed: bool, is_newest: bool) -> (&'static str,
     }
 }
 
-/// What is inside a node goes by the node around it, and by its own name as a branch of that.
+/// A node inside another one has the key of the outer node, and its own name as the branch.
 fn key_and_branch(row: &NodeAttempt) -> (String, String) {
     let around = node_key(&row.node);
     match &row.part {
@@ -195,7 +200,7 @@ fn prep(definition: &Value, path: &NodePath) -> Value {
     let mut scope = definition;
     let mut found = None;
     for key in path.segments() {
-        // Indexes of branches and turns are no nodes: what is inside them belongs to the node before.
+        // Indexes of branches and iterations are no nodes: nodes inside them belong to the node before.
         if let Some(node) = scope.get("nodes").and_then(|nodes| nodes.get(key)) {
             found = node.get("prep");
             scope = node.get("subflow").unwrap_or(&Value::Null);
@@ -204,17 +209,17 @@ fn prep(definition: &Value, path: &NodePath) -> Value {
     found.filter(|prep| prep.is_object()).cloned().unwrap_or_else(|| json!({}))
 }
 
-pub(super) async fn log(State(surface): State<Surface>, ask: Ask) -> Answer {
+pub(super) async fn log(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let text = ask.required("run_id")?;
     let unknown = || Failure::unknown("node run", text);
     let (run, fence) = id::read_attempt(text).ok_or_else(unknown)?;
-    let view = surface.runtime.view(run).await?.ok_or_else(unknown)?;
+    let view = surface.runtime.runs().view(run).await?.ok_or_else(unknown)?;
     // Only a call writes something.
     let Some(fence) = fence else { return Ok(Json(json!({"content": ""}))) };
-    if fence == 0 || fence > view.state.fence {
+    if fence == Fence::ZERO || fence > view.state.fence {
         return Err(unknown());
     }
-    let logs = surface.runtime.store().logs(run, LogsOf::Attempt(fence)).await?;
+    let logs = surface.runtime.store().logs(surface.runtime.project(), run, LogsOf::Attempt(fence)).await?;
     let content: String = logs.into_iter().map(|log| log.text).collect();
     Ok(Json(json!({"content": content})))
 }

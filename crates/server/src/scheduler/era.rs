@@ -1,5 +1,5 @@
-//! The spelling of what is answered: objects are made in snake_case, and the first era spells some of their fields in
-//! its own way.
+//! The spelling of responses: objects are made in snake_case, and the first era spells some of their fields in its own
+//! way.
 
 use axum::Json;
 use serde_json::{Map, Value, json};

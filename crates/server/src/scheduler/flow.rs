@@ -5,21 +5,21 @@ use axum::extract::State;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use windlass_engine::definition::{Strictness, compile};
-use windlass_runtime::flow::{NewFlow, NewVersion};
+use windlass_runtime::runs::flow::{FlowSpec, VersionSpec};
 use windlass_store::flow::{FlowQuery, FlowRef, FlowRow, VersionRef, VersionRow, VersionStatus};
 use windlass_store::page::{Order, Part};
 
 use super::Surface;
-use super::answer::{Answer, Failure};
-use super::ask::Ask;
 use super::era::{Era, Noun};
+use super::failure::{Failure, SchedulerResult};
 use super::id;
+use super::request::RequestFields;
 use super::worker::seconds;
 
 /// Bytes of a description.
 const DESCRIPTION_MAX: usize = 16_384;
 
-pub(super) async fn list(State(surface): State<Surface>, ask: Ask) -> Answer {
+pub(super) async fn list(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let (page, size) = ask.page(surface.era.page_size())?;
     let part = Part {
         order: Order::Newest,
@@ -28,7 +28,11 @@ pub(super) async fn list(State(surface): State<Surface>, ask: Ask) -> Answer {
         limit: size,
         count: surface.era == Era::Prefixed,
     };
-    let found = surface.runtime.store().flows(FlowQuery { part, ..FlowQuery::default() }).await?;
+    let found = surface
+        .runtime
+        .store()
+        .flows(surface.runtime.project(), FlowQuery { part, ..FlowQuery::default() })
+        .await?;
     let data = found.items.into_iter().map(|flow| render(surface.era, flow)).collect();
     Ok(surface.era.page(data, found.total, page, size))
 }
@@ -43,28 +47,33 @@ fn render(era: Era, flow: FlowRow) -> Value {
     era.object(Noun::Flow, fields.into_iter().collect())
 }
 
-pub(super) async fn create(State(surface): State<Surface>, ask: Ask) -> Answer {
+pub(super) async fn create(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let name = ask.required("Name")?.to_owned();
     let description = ask.text("Description")?.unwrap_or_default().to_owned();
     if description.len() > DESCRIPTION_MAX {
         return Err(Failure::bad(format!("`Description` is longer than {DESCRIPTION_MAX} bytes")));
     }
-    let flow = NewFlow { name, description, allow_same_name: true, ..NewFlow::default() };
-    let publishing = surface.runtime.publish_flow(flow, None).await?;
+    let flow = FlowSpec { name, description, allow_same_name: true, ..FlowSpec::default() };
+    let publishing = surface.runtime.runs().publish_flow(flow, None).await?;
     Ok(Json(json!({"id": id::flow(publishing.published.flow)})))
 }
 
-pub(super) async fn versions(State(surface): State<Surface>, ask: Ask) -> Answer {
+pub(super) async fn versions(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let flow = find(&surface, ask.required("flow_id")?).await?;
-    let versions = surface.runtime.store().versions(flow.id).await?;
+    let versions = surface.runtime.store().versions(surface.runtime.project(), flow.id).await?;
     Ok(Json(versions.into_iter().map(|version| render_version(surface.era, version)).collect()))
 }
 
-pub(super) async fn version(State(surface): State<Surface>, ask: Ask) -> Answer {
+pub(super) async fn version(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let text = ask.required("id")?;
     let unknown = || Failure::unknown("version", text);
     let id = id::read_version(text).ok_or_else(unknown)?;
-    let version = surface.runtime.store().version(VersionRef::Id(id)).await?.ok_or_else(unknown)?;
+    let version = surface
+        .runtime
+        .store()
+        .version(surface.runtime.project(), VersionRef::Id(id))
+        .await?
+        .ok_or_else(unknown)?;
     Ok(Json(render_version(surface.era, version)))
 }
 
@@ -101,7 +110,7 @@ pub(super) fn definition(version: &VersionRow) -> Value {
         .unwrap_or_else(|_| compile(&version.definition, version.strictness()).definition)
 }
 
-pub(super) async fn publish(State(surface): State<Surface>, ask: Ask) -> Answer {
+pub(super) async fn publish(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let flow = find(&surface, ask.required("FlowID")?).await?;
     let number = match ask.whole("Version")? {
         None | Some(0) => None,
@@ -115,20 +124,20 @@ pub(super) async fn publish(State(surface): State<Surface>, ask: Ask) -> Answer 
         Some("archived") => VersionStatus::Archived,
         Some(_) => return Err(Failure::bad("`Status` is published, draft or archived")),
     };
-    let version = NewVersion {
+    let version = VersionSpec {
         definition: definition_text(&ask)?,
         strictness: Strictness::Lenient,
         number,
         status,
         note: String::new(),
     };
-    let publishing = surface.runtime.publish_version(flow.id, version).await?;
+    let publishing = surface.runtime.runs().publish_version(flow.id, version).await?;
     let published = publishing.published.version.ok_or_else(|| Failure::bad("no version was published"))?;
     Ok(Json(json!({"id": id::version(published.0)})))
 }
 
-fn definition_text(ask: &Ask) -> Result<String, Failure> {
-    // Somebody may well send the object itself.
+fn definition_text(ask: &RequestFields) -> Result<String, Failure> {
+    // Some clients send the object itself.
     let text_of = |name: &str| match ask.value(name) {
         Value::Object(fields) => Ok(Some(Value::Object(fields).to_string())),
         _ => ask.text(name).map(|text| text.map(str::to_owned)),
@@ -144,5 +153,5 @@ fn definition_text(ask: &Ask) -> Result<String, Failure> {
 pub(super) async fn find(surface: &Surface, text: &str) -> Result<FlowRow, Failure> {
     let unknown = || Failure::unknown("flow", text);
     let id = id::read_flow(text).ok_or_else(unknown)?;
-    surface.runtime.store().flow(FlowRef::Id(id)).await?.ok_or_else(unknown)
+    surface.runtime.store().flow(surface.runtime.project(), FlowRef::Id(id)).await?.ok_or_else(unknown)
 }

@@ -1,6 +1,7 @@
-//! Ids as this surface spells them: `task-…`, `flow-…`, `ver-…`, and places within them.
+//! Ids as this surface spells them: `task-…`, `flow-…`, `ver-…`, and ids of attempts and claims.
 
 use uuid::Uuid;
+use windlass_engine::counter::Fence;
 use windlass_engine::id::{FlowId, JobId, RunId, VersionId};
 
 pub(super) fn task(run: RunId) -> String {
@@ -16,12 +17,12 @@ pub(super) fn version(version: VersionId) -> String {
 }
 
 /// An attempt: of a call by its grant, of anything else by the event that began it.
-pub(super) fn attempt(run: RunId, fence: u64, event: u64) -> String {
-    if fence > 0 { format!("{}.{fence}", run.uuid()) } else { format!("{}.e{event}", run.uuid()) }
+pub(super) fn attempt(run: RunId, fence: Fence, event: u64) -> String {
+    if fence > Fence::ZERO { format!("{}.{fence}", run.uuid()) } else { format!("{}.e{event}", run.uuid()) }
 }
 
 /// A claim of a job.
-pub(super) fn claim(job: JobId, fence: u64) -> String {
+pub(super) fn claim(job: JobId, fence: Fence) -> String {
     format!("{}.{fence}", job.uuid())
 }
 
@@ -48,7 +49,7 @@ pub(crate) fn flow_id(text: &str) -> String {
 }
 
 /// The run of an attempt, and the grant if it is a call's.
-pub(super) fn read_attempt(text: &str) -> Option<(RunId, Option<u64>)> {
+pub(super) fn read_attempt(text: &str) -> Option<(RunId, Option<Fence>)> {
     let (run, place) = text.rsplit_once('.')?;
     let fence = match place.strip_prefix('e') {
         Some(event) => event.parse::<u64>().ok().map(|_| None)?,
@@ -57,7 +58,7 @@ pub(super) fn read_attempt(text: &str) -> Option<(RunId, Option<u64>)> {
     Some((read_task(run)?, fence))
 }
 
-pub(super) fn read_claim(text: &str) -> Option<(JobId, u64)> {
+pub(super) fn read_claim(text: &str) -> Option<(JobId, Fence)> {
     let (job, fence) = text.rsplit_once('.')?;
     Some((JobId::new(read(job, &["job_", "job-"])?), fence.parse().ok()?))
 }
@@ -89,10 +90,10 @@ mod tests {
     #[test]
     fn attempts_and_claims_name_their_grant() {
         let run = RunId::new(Uuid::try_parse(UUID).unwrap());
-        assert_eq!(read_attempt(&attempt(run, 7, 3)), Some((run, Some(7))));
-        assert_eq!(read_attempt(&attempt(run, 0, 3)), Some((run, None)));
-        let job = JobId::of_call(run, 7);
-        assert_eq!(read_claim(&claim(job, 2)), Some((job, 2)));
+        assert_eq!(read_attempt(&attempt(run, Fence(7), 3)), Some((run, Some(Fence(7)))));
+        assert_eq!(read_attempt(&attempt(run, Fence(0), 3)), Some((run, None)));
+        let job = JobId::of_call(run, Fence(7));
+        assert_eq!(read_claim(&claim(job, Fence(2))), Some((job, Fence(2))));
         for text in ["", ".", "x.1", &format!("{UUID}."), &format!("{UUID}.-1"), &format!("{UUID}.ex")] {
             assert_eq!((read_attempt(text), read_claim(text)), (None, None), "{text}");
         }

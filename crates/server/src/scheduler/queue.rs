@@ -1,4 +1,4 @@
-//! Jobs for workers that come and ask.
+//! Jobs for pull workers.
 
 use std::time::Duration;
 
@@ -8,26 +8,26 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use windlass_engine::id::JobId;
-use windlass_engine::input::Outcome;
+use windlass_engine::input::CallOutcome;
 use windlass_engine::job::{LEASE_MS_DEFAULT, LEASE_MS_MAX};
 use windlass_engine::retry::{Fault, FaultKind};
-use windlass_runtime::job::{Claim, Claimed, Finish, Verdict};
-use windlass_runtime::log::Log;
+use windlass_runtime::calls::log::Log;
+use windlass_runtime::jobs::{ClaimRequest, ClaimVerdict, JobEnd, LeasedJob};
 use windlass_store::run::RunRef;
 use windlass_store::worker::WorkerQuery;
 
 use super::Surface;
-use super::answer::{Answer, Failure, ok};
-use super::ask::Ask;
 use super::attempt::node_key;
+use super::failure::{Failure, SchedulerResult, ok};
 use super::id;
+use super::request::RequestFields;
 use super::worker::seconds;
 
-pub(super) async fn poll(State(surface): State<Surface>, ask: Ask) -> Result<Response, Failure> {
+pub(super) async fn poll(State(surface): State<Surface>, ask: RequestFields) -> Result<Response, Failure> {
     let worker = ask.required("worker_id")?.to_owned();
     let services = services(&surface, &ask, &worker).await?;
     let lease_ms = ask.whole("lease_ms")?.and_then(|ms| u64::try_from(ms).ok()).filter(|ms| *ms > 0);
-    let claim = Claim {
+    let claim = ClaimRequest {
         worker: worker.clone(),
         queues: Vec::new(),
         services,
@@ -35,28 +35,28 @@ pub(super) async fn poll(State(surface): State<Surface>, ask: Ask) -> Result<Res
         wait: Duration::ZERO,
         lease: Duration::from_millis(lease_ms.unwrap_or(LEASE_MS_DEFAULT).min(LEASE_MS_MAX)),
     };
-    let claimed = surface.runtime.claim(claim).await?;
+    let claimed = surface.runtime.jobs().claim(claim).await?;
     Ok(match claimed.into_iter().next() {
         Some(claimed) => Json(render(&claimed, &worker)).into_response(),
         None => StatusCode::NO_CONTENT.into_response(),
     })
 }
 
-/// What the worker can do: as it says, or as it said when it registered.
-async fn services(surface: &Surface, ask: &Ask, worker: &str) -> Result<Vec<String>, Failure> {
+/// The services of the worker: from the request, or else from its registration.
+async fn services(surface: &Surface, ask: &RequestFields, worker: &str) -> Result<Vec<String>, Failure> {
     if let Some(services) = ask.texts("services")?.filter(|services| !services.is_empty()) {
         return Ok(services);
     }
     let query = WorkerQuery { id: Some(worker.to_owned()), ..WorkerQuery::default() };
-    let known = surface.runtime.store().workers(query).await?;
+    let known = surface.runtime.store().workers(surface.runtime.project(), query).await?;
     let services: Vec<String> = known.into_iter().flat_map(|worker| worker.services).collect();
     if services.is_empty() {
-        return Err(Failure::bad("`services` is missing: name what this worker can do"));
+        return Err(Failure::bad("`services` is missing: name the services of this worker"));
     }
     Ok(services)
 }
 
-fn render(claimed: &Claimed, worker: &str) -> Value {
+fn render(claimed: &LeasedJob, worker: &str) -> Value {
     let call = claimed.call.as_ref();
     let run_id = call.map(|call| id::attempt(call.run, call.fence, 0)).unwrap_or_default();
     let input = json!({"input": claimed.input, "params": claimed.params, "run_id": run_id});
@@ -75,13 +75,13 @@ fn render(claimed: &Claimed, worker: &str) -> Value {
     })
 }
 
-pub(super) async fn complete(State(surface): State<Surface>, ask: Ask) -> Answer {
+pub(super) async fn complete(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let text = ask.required("queue_id")?;
     let unknown = || Failure::unknown("queue task", text);
     let (job, fence) = id::read_claim(text).ok_or_else(unknown)?;
     let outcome = match ask.text("error")? {
-        Some(message) => Outcome::Failed(Fault::new(FaultKind::Error, message)),
-        None => Outcome::Done(ask.value("result").into()),
+        Some(message) => CallOutcome::Failed(Fault::new(FaultKind::Error, message)),
+        None => CallOutcome::Done(ask.value("result").into()),
     };
     let log = match (ask.text("log")?, ask.text("log_path")?) {
         (Some(log), _) => Log::of_text(log),
@@ -89,10 +89,10 @@ pub(super) async fn complete(State(surface): State<Surface>, ask: Ask) -> Answer
         (None, Some(path)) => Log::of_text(format!("the worker keeps its log at {path}")),
         (None, None) => Log::default(),
     };
-    if surface.runtime.store().job(job).await?.is_none() {
+    if surface.runtime.store().job(surface.runtime.project(), job).await?.is_none() {
         return Err(unknown());
     }
-    let finish = Finish {
+    let finish = JobEnd {
         job,
         fence,
         outcome,
@@ -100,28 +100,28 @@ pub(super) async fn complete(State(surface): State<Surface>, ask: Ask) -> Answer
         log,
         retry_after_ms: None,
     };
-    let verdict = surface.runtime.finish(vec![finish]).await.into_iter().next();
+    let verdict = surface.runtime.jobs().finish(vec![finish]).await.into_iter().next();
     match verdict.ok_or_else(unknown)?? {
-        Verdict::Ok => ok(),
-        Verdict::Lost => {
-            Err(Failure::conflict("the lease was lost: somebody else has the task, or it is over"))
+        ClaimVerdict::Ok => ok(),
+        ClaimVerdict::Lost => {
+            Err(Failure::conflict("the lease was lost: another worker has the task, or the task has ended"))
         }
-        Verdict::Canceled => Err(Failure::conflict("the task was cancelled: nobody waits for its result")),
+        ClaimVerdict::Canceled => Err(Failure::conflict("the task was cancelled: its result is ignored")),
     }
 }
 
-/// A sign that somebody works on an attempt: what is claimed stays so. A lease that was lost is told at the end.
-pub(super) async fn update_run(State(surface): State<Surface>, ask: Ask) -> Answer {
+/// A heartbeat of an attempt: it extends the lease. A lost lease is reported at the end.
+pub(super) async fn update_run(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let text = ask.required("run_id")?;
     ask.text("status")?;
     let unknown = || Failure::unknown("node run", text);
     let (run, fence) = id::read_attempt(text).ok_or_else(unknown)?;
     let store = surface.runtime.store();
-    store.run(RunRef::Id(run)).await?.ok_or_else(unknown)?;
+    store.run(surface.runtime.project(), RunRef::Id(run)).await?.ok_or_else(unknown)?;
     let Some(fence) = fence else { return ok() };
-    if let Some(row) = store.job(JobId::of_call(run, fence)).await? {
+    if let Some(row) = store.job(surface.runtime.project(), JobId::of_call(run, fence)).await? {
         let lease = Duration::from_millis(LEASE_MS_DEFAULT);
-        for extended in surface.runtime.extend(vec![(row.id(), row.job.fence)], lease).await {
+        for extended in surface.runtime.jobs().extend(vec![(row.id(), row.job.fence)], lease).await {
             extended?;
         }
     }

@@ -1,10 +1,10 @@
-//! The shared state as clients of this surface know it: what flows wrote, the signals that came, and under `_rt` what
-//! the open nodes are doing. The last is a rendering of the engine's state, not where it lives.
+//! The shared state as clients of this surface know it: the keys that flows wrote, received signals, and under `_rt` the
+//! state of open nodes, rendered from the engine's state.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use windlass_engine::plan::{Branches, Fan, Kind, Node, Plan, Routing, Scope, Strategy};
+use windlass_engine::plan::{Branches, Fan, Node, NodeKind, Plan, Routing, Scope, Strategy};
 use windlass_engine::run::Run;
 use windlass_engine::run::state::{FanState, Nest, NodeState, Phase, ScopeState};
 
@@ -16,7 +16,7 @@ pub(super) fn render(plan: &Plan, run: &Run) -> Value {
     Value::Object(all)
 }
 
-/// What a scope shares, with what its open nodes are doing. Scopes nest no deeper than the engine allows.
+/// The shared state of a scope, with the state of its open nodes. The engine bounds the nesting of scopes.
 fn own(scope: &Scope, state: &ScopeState) -> Map<String, Value> {
     let shared = state.shared.iter().flatten();
     let mut all: Map<String, Value> = shared.map(|(key, value)| (key.clone(), (**value).clone())).collect();
@@ -37,21 +37,21 @@ fn own(scope: &Scope, state: &ScopeState) -> Map<String, Value> {
 fn doing(plan: &Node, node: &NodeState) -> Option<(&'static str, Value)> {
     let since = || json!({"start": node.entered_at.map(|at| at.0)});
     match (&plan.kind, node.nest.as_deref()) {
-        (Kind::Fan(fan), Some(Nest::Fan(arms))) => Some(fan_state(fan, arms)),
-        (Kind::Sub(sub), Some(Nest::Scope(inner))) => Some(("sf", sub_state(&sub.scope, inner))),
-        (Kind::Timer(_), _) => Some(("tm", since())),
-        (Kind::Wait(_), _) => Some(("we", since())),
-        (Kind::Approval(_), _) => Some(("ap", since())),
-        // What the documents have no word for is not shown.
+        (NodeKind::Fan(fan), Some(Nest::Fan(arms))) => Some(fan_state(fan, arms)),
+        (NodeKind::Sub(sub), Some(Nest::Scope(inner))) => Some(("sf", sub_state(&sub.scope, inner))),
+        (NodeKind::Timer(_), _) => Some(("tm", since())),
+        (NodeKind::Wait(_), _) => Some(("we", since())),
+        (NodeKind::Approval(_), _) => Some(("ap", since())),
+        // States without a word in the documents are not shown.
         (
-            Kind::Call(_)
-            | Kind::Choice(_)
-            | Kind::Fan(_)
-            | Kind::Sub(_)
-            | Kind::Loop(_)
-            | Kind::Compute(_)
-            | Kind::Pass
-            | Kind::Return,
+            NodeKind::Call(_)
+            | NodeKind::Choice(_)
+            | NodeKind::Fan(_)
+            | NodeKind::Sub(_)
+            | NodeKind::Loop(_)
+            | NodeKind::Compute(_)
+            | NodeKind::Pass
+            | NodeKind::Return,
             _,
         ) => None,
     }
@@ -123,7 +123,7 @@ pub(super) fn current<'p>(scope: &'p Scope, state: &ScopeState) -> Option<&'p st
     let ix = match scope.routing {
         Routing::Action { start } => Some(state.cursor.unwrap_or(start)),
         Routing::Join { .. } => {
-            let entered = state.nodes.iter().filter(|(_, node)| node.visit > 0);
+            let entered = state.nodes.iter().filter(|(_, node)| node.visit.0 > 0);
             entered.max_by_key(|(_, node)| (node.phase.is_open(), node.visit)).map(|(ix, _)| *ix)
         }
     };

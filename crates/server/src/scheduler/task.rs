@@ -1,7 +1,8 @@
-//! Tasks: starting them, looking at them, steering them.
+//! Tasks: starting, listing, showing them, and acting on them.
 
 mod render;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::Json;
@@ -13,28 +14,27 @@ use windlass_engine::event::Start;
 use windlass_engine::id::RunId;
 use windlass_engine::input::Input;
 use windlass_runtime::SubmitError;
-use windlass_runtime::feed::Changes;
-use windlass_runtime::run::{NewRun, RunView, StartError};
-use windlass_store::flow::{VersionRef, VersionStatus};
+use windlass_runtime::feed::RunUpdates;
+use windlass_runtime::runs::{FlowStart, FlowStarted, RunView};
 use windlass_store::page::{Order, Part};
 use windlass_store::run::{Request, RunQuery, RunRef, RunStatus};
 
 use super::Surface;
-use super::answer::{Answer, Failure, ok};
-use super::ask::Ask;
 use super::era::Era;
+use super::failure::{Failure, SchedulerResult, ok};
+use super::request::RequestFields;
 use super::{flow, id};
 use crate::app::is_of_one_run;
 use render::Renderer;
 
-/// How long a step by hand is waited for; what takes longer goes on by itself.
+/// How long a manual step is awaited; a longer one goes on in the background.
 const STEP_WAIT: Duration = Duration::from_secs(30);
 
-/// What clients call a status, and the runs that are meant by it.
+/// The words of this surface for statuses.
 const STATUSES: [&str; 7] =
     ["pending", "running", "waiting_queue", "completed", "failed", "canceling", "canceled"];
 
-pub(super) async fn list(State(surface): State<Surface>, ask: Ask) -> Answer {
+pub(super) async fn list(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let (page, size) = ask.page(surface.era.page_size())?;
     let mut query = match ask.text("status")? {
         Some(word) => query_of(word).ok_or_else(|| {
@@ -53,11 +53,11 @@ pub(super) async fn list(State(surface): State<Surface>, ask: Ask) -> Answer {
         limit: size,
         count: surface.era == Era::Prefixed,
     };
-    let found = surface.runtime.store().runs(query).await?;
+    let found = surface.runtime.store().runs(surface.runtime.project(), query).await?;
     let mut renderer = Renderer::new(&surface);
     let mut data = Vec::with_capacity(found.items.len());
     for row in found.items {
-        match surface.runtime.view(row.id).await {
+        match surface.runtime.runs().view(row.id).await {
             Ok(Some(view)) => data.push(renderer.task(&view).await?),
             // One that was deleted meanwhile is not there.
             Ok(None) => {}
@@ -94,63 +94,45 @@ fn query_of(word: &str) -> Option<RunQuery> {
     })
 }
 
-pub(super) async fn create(State(surface): State<Surface>, ask: Ask) -> Answer {
+pub(super) async fn create(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let flow = flow::find(&surface, ask.required("FlowID")?).await?;
     let number = ask.whole("Version")?.unwrap_or(0);
-    let wanted = match u32::try_from(number) {
-        Ok(0) => VersionRef::Latest { flow: flow.id },
-        Ok(number) => VersionRef::Number { flow: flow.id, number },
-        Err(_) => return Err(Failure::bad(format!("`Version` is a number from 0 up, not {number}"))),
+    let Ok(version) = u32::try_from(number) else {
+        return Err(Failure::bad(format!("`Version` is a number from 0 up, not {number}")));
     };
     let params = ask.object("ParamsJSON")?;
     let manual = ask.flag("Manual")?;
     let request = match ask.text("RequestID")? {
         Some(_) => {
-            // What was asked, not what it led to: a version published meanwhile makes no other request of it.
+            // The digest covers the request, not its result: a version published meanwhile does not change it.
             let body = json!({"flow": flow.id, "version": number, "params": params, "manual": manual});
             Some(Request::new(ask.required("RequestID")?, &body))
         }
         None => None,
     };
-    // One that was made before is answered with what it made, whatever was published or archived since.
-    if let Some(request) = &request
-        && let Some(row) = surface.runtime.store().run(RunRef::Request(request.id.clone())).await?
-    {
-        if row.origin.request.as_ref() != Some(request) {
-            let (request, existing) = (request.id.clone(), row.id);
-            return Err(StartError::RequestTaken { request, existing }.into());
-        }
-        return Ok(Json(json!({"id": id::task(row.id)})));
-    }
-    let version = surface.runtime.store().version(wanted).await?;
-    let Some(version) = version else {
-        let what = if number == 0 { "published version".to_owned() } else { format!("version {number}") };
-        return Err(Failure::new(
-            axum::http::StatusCode::NOT_FOUND,
-            format!("flow `{}` has no {what}", flow.name),
-        ));
+    let new = FlowStart {
+        flow,
+        version: Some(version).filter(|number| *number > 0),
+        request,
+        labels: BTreeMap::new(),
+        start: Start { params, manual, ..Start::default() },
+        wait: None,
     };
-    if version.status != VersionStatus::Published {
-        return Err(Failure::conflict(format!("version {number} is not published: start one that is")));
-    }
-    let start = Start { params, manual, ..Start::default() };
-    let labels = Default::default();
-    let new = NewRun { flow: flow.id, version: version.id, request, labels, schedule: None, start };
-    let started = surface.runtime.start(new).await?;
+    let FlowStarted { started, .. } = surface.runtime.runs().start_flow(new).await?;
     Ok(Json(json!({"id": id::task(started.run)})))
 }
 
-pub(super) async fn show(State(surface): State<Surface>, ask: Ask) -> Answer {
+pub(super) async fn show(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let view = view(&surface, ask.required("id")?).await?;
     Ok(Json(Renderer::new(&surface).task(&view).await?))
 }
 
-pub(super) async fn cancel(State(surface): State<Surface>, ask: Ask) -> Answer {
+pub(super) async fn cancel(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     submit(&surface, ask.required("id")?, Input::Cancel { reason: None, by: None }).await?;
     ok()
 }
 
-pub(super) async fn signal(State(surface): State<Surface>, ask: Ask) -> Answer {
+pub(super) async fn signal(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let task = ask.required("task_id")?;
     let key = ask.required("key")?.to_owned();
     let value = ask.value("value");
@@ -159,7 +141,7 @@ pub(super) async fn signal(State(surface): State<Surface>, ask: Ask) -> Answer {
 }
 
 /// Lets a task that is advanced by hand enter one more node, and waits until that has been attempted.
-pub(super) async fn run_once(State(surface): State<Surface>, ask: Ask) -> Answer {
+pub(super) async fn run_once(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let text = ask.required("id")?;
     ask.text("owner")?;
     let view = view(&surface, text).await?;
@@ -172,24 +154,24 @@ pub(super) async fn run_once(State(surface): State<Surface>, ask: Ask) -> Answer
         let text = "a server is advancing this task: create it with `Manual: true` to do so by hand";
         return Err(Failure::conflict(text));
     }
-    let changes = surface.runtime.changes();
+    let changes = surface.runtime.runs().changes();
     submit(&surface, text, Input::Step).await?;
     attempted(&surface, view.row.id, changes).await?;
     ok()
 }
 
 /// Waits until no server works on the run any more.
-async fn attempted(surface: &Surface, run: RunId, mut changes: Changes) -> Result<(), Failure> {
+async fn attempted(surface: &Surface, run: RunId, mut changes: RunUpdates) -> Result<(), Failure> {
     let until = Instant::now() + STEP_WAIT;
     loop {
-        let row = surface.runtime.store().run(RunRef::Id(run)).await?;
+        let row = surface.runtime.store().run(surface.runtime.project(), RunRef::Id(run)).await?;
         if row.is_none_or(|row| row.standing.owner.is_none()) {
             return Ok(());
         }
         loop {
             match tokio::time::timeout_at(until, changes.recv()).await {
                 Ok(Ok(change)) if change.run != run => {}
-                // Whoever has missed something looks again.
+                // After missed events the row is read again.
                 Ok(Ok(_) | Err(RecvError::Lagged(_))) => break,
                 Ok(Err(RecvError::Closed)) | Err(_) => return Ok(()),
             }
@@ -201,12 +183,12 @@ async fn attempted(surface: &Surface, run: RunId, mut changes: Changes) -> Resul
 pub(super) async fn view(surface: &Surface, text: &str) -> Result<RunView, Failure> {
     let unknown = || Failure::unknown("task", text);
     let run = id::read_task(text).ok_or_else(unknown)?;
-    surface.runtime.view(run).await?.ok_or_else(unknown)
+    surface.runtime.runs().view(run).await?.ok_or_else(unknown)
 }
 
 async fn submit(surface: &Surface, text: &str, input: Input) -> Result<(), Failure> {
     let run = id::read_task(text).ok_or_else(|| Failure::unknown("task", text))?;
-    match surface.runtime.submit(run, input).await {
+    match surface.runtime.runs().submit(run, input).await {
         Ok(_) => Ok(()),
         Err(SubmitError::UnknownRun(_)) => Err(Failure::unknown("task", text)),
         Err(error) => Err(error.into()),

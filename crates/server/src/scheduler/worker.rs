@@ -1,4 +1,4 @@
-//! Workers: registering, signs of life, who is there.
+//! Workers: registration, heartbeats, lists and allocation.
 
 use axum::Json;
 use axum::extract::State;
@@ -7,18 +7,18 @@ use windlass_engine::time::Timestamp;
 use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 use super::Surface;
-use super::answer::{Answer, Failure, ok};
-use super::ask::Ask;
 use super::era::Noun;
+use super::failure::{Failure, SchedulerResult, ok};
+use super::request::RequestFields;
 
 /// Bytes of a URL: longer ones are refused by most servers too.
 const URL_MAX: usize = 2_048;
 const KINDS: [&str; 3] = ["http", "async", "local"];
 
-pub(super) async fn register(State(surface): State<Surface>, ask: Ask) -> Answer {
+pub(super) async fn register(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let id = ask.required("id")?.to_owned();
     let url = url_of(&ask)?.unwrap_or_default();
-    // Who has no address can only come for work.
+    // A worker without an address can only pull.
     let kind = ask.text("type")?.unwrap_or(if url.is_empty() { "async" } else { "http" });
     if !KINDS.contains(&kind) {
         let kind: String = kind.chars().take(40).collect();
@@ -41,24 +41,24 @@ pub(super) async fn register(State(surface): State<Surface>, ask: Ask) -> Answer
         registered_at: now,
         beat_at: now,
     };
-    surface.runtime.register(worker).await?;
+    surface.runtime.workers().register(worker).await?;
     ok()
 }
 
-pub(super) async fn heartbeat(State(surface): State<Surface>, ask: Ask) -> Answer {
+pub(super) async fn heartbeat(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let id = ask.required("id")?.to_owned();
     let load = ask.whole("load")?.map(|load| load.max(0));
     let beat = WorkerBeat { id: id.clone(), url: url_of(&ask)?, load, at: surface.runtime.clock().now() };
-    if !surface.runtime.beat(beat).await? {
+    if !surface.runtime.workers().beat(beat).await? {
         return Err(Failure::unknown("worker", &id));
     }
-    if surface.runtime.is_worker_draining(&id) {
+    if surface.runtime.workers().is_worker_draining(&id) {
         return Ok(Json(json!({ "ok": "1", "draining": true })));
     }
     ok()
 }
 
-fn url_of(ask: &Ask) -> Result<Option<String>, Failure> {
+fn url_of(ask: &RequestFields) -> Result<Option<String>, Failure> {
     let url = ask.text("url")?;
     if url.is_some_and(|url| url.len() > URL_MAX) {
         return Err(Failure::bad(format!("`url` is longer than {URL_MAX} bytes")));
@@ -66,7 +66,7 @@ fn url_of(ask: &Ask) -> Result<Option<String>, Failure> {
     Ok(url.map(str::to_owned))
 }
 
-pub(super) async fn list(State(surface): State<Surface>, ask: Ask) -> Answer {
+pub(super) async fn list(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let asked_ms =
         ask.whole("ttl")?.and_then(|ttl| u64::try_from(ttl).ok()).map(|ttl| ttl.saturating_mul(1_000));
     let ttl_ms = asked_ms.filter(|ms| *ms > 0).unwrap_or_else(|| ttl_ms(&surface));
@@ -74,14 +74,14 @@ pub(super) async fn list(State(surface): State<Surface>, ask: Ask) -> Answer {
     let since = Timestamp(now.0.saturating_sub(i64::try_from(ttl_ms).unwrap_or(i64::MAX)));
     let service = ask.text("service")?.map(str::to_owned);
     let query = WorkerQuery { id: None, service, alive_since: Some(since) };
-    let workers = surface.runtime.workers(query).await?;
+    let workers = surface.runtime.workers().list(query).await?;
     Ok(Json(workers.into_iter().map(|worker| render(&surface, worker, now)).collect()))
 }
 
-pub(super) async fn allocate(State(surface): State<Surface>, ask: Ask) -> Answer {
+pub(super) async fn allocate(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let service = ask.required("service")?;
     let now = surface.runtime.clock().now();
-    match surface.runtime.allocate(service).await? {
+    match surface.runtime.workers().allocate(service).await? {
         Some(worker) => Ok(Json(render(&surface, worker, now))),
         None => Err(Failure::new(axum::http::StatusCode::NOT_FOUND, "no worker")),
     }

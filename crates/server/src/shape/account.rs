@@ -1,15 +1,15 @@
-//! Accounts and what happened to them.
+//! Accounts and their ledger entries.
 
 use windlass_engine::money::{Movement, job_of_key};
-use windlass_sdk::types::{Account, LedgerEntry};
+use windlass_sdk::contract::{AccountInfo, LedgerEntry};
 use windlass_store::account::{AccountRow, LedgerRow};
 
 use super::time;
 
 /// An account.
-pub(crate) fn account(row: AccountRow) -> Account {
+pub(crate) fn account(row: AccountRow) -> AccountInfo {
     let AccountRow { id, name, balance, held, revision: _, created_at } = row;
-    Account { id, name, balance, held, created_at: time(created_at) }
+    AccountInfo { id, name, balance, held, created_at: time(created_at) }
 }
 
 /// One row of a ledger.

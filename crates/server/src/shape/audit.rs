@@ -1,12 +1,12 @@
-//! Lines of the audit.
+//! Lines of the audit log.
 
 use serde_json::Value;
-use windlass_sdk::types::AuditLine;
-use windlass_store::record::AuditRow;
+use windlass_sdk::contract::AuditLine;
+use windlass_store::audit::AuditRow;
 
 use super::time;
 
-/// One line; what it does not say is absent.
+/// One line of the audit log; empty details are absent.
 pub(crate) fn audit_line((seq, row): (u64, AuditRow)) -> AuditLine {
     let AuditRow { at, who, what, subject, mut detail } = row;
     let mut text = |name: &str| match detail.get_mut(name).map(Value::take) {

@@ -4,13 +4,13 @@ use serde_json::Value;
 use windlass_engine::definition::compile;
 use windlass_engine::plan::Form;
 use windlass_engine::problem::{Problem, Severity as EngineSeverity};
-use windlass_sdk::types::{Flow, Severity, ValidationProblem, Version, VersionSummary};
+use windlass_sdk::contract::{FlowInfo, ProblemSeverity, ValidationProblem, Version, VersionSummary};
 use windlass_store::flow::{FlowRow, VersionRow, VersionStatus};
 
 use super::time;
 
-pub(crate) fn flow(row: FlowRow) -> Flow {
-    Flow {
+pub(crate) fn flow(row: FlowRow) -> FlowInfo {
+    FlowInfo {
         id: row.id.to_string(),
         name: row.name,
         description: row.description,
@@ -44,7 +44,7 @@ pub(crate) fn version(row: VersionRow) -> Version {
     Version { summary: version_summary(&row), definition, text: row.definition }
 }
 
-/// The definition as a value, whatever it was written in.
+/// The definition as a value, from JSON or YAML.
 pub(crate) fn definition(row: &VersionRow) -> Value {
     compile(&row.definition, row.strictness()).definition
 }
@@ -63,8 +63,8 @@ pub(crate) fn severity_problems(problems: Vec<Problem>) -> Vec<ValidationProblem
         reason: problem.reason,
         hint: problem.hint,
         severity: match problem.severity {
-            EngineSeverity::Error => Severity::Error,
-            EngineSeverity::Warning => Severity::Warning,
+            EngineSeverity::Error => ProblemSeverity::Error,
+            EngineSeverity::Warning => ProblemSeverity::Warning,
         },
     };
     problems.into_iter().map(shape).collect()

@@ -1,12 +1,12 @@
-//! Pages of lists, and the questions they answer.
+//! Pages of lists, and the query parameters that select them.
 
-use windlass_sdk::types::{LineOrder, List};
+use windlass_sdk::contract::{List, ListOrder};
 use windlass_store::page::{Cursor, LineOrder as StoredOrder, PAGE_DEFAULT, PAGE_MAX, Page, Part};
 
-use crate::problem::{Answer, ApiError, Code};
+use crate::problem::{ApiError, ApiResult, Code};
 
 /// How many items a page may have.
-pub(crate) fn limit(asked: Option<usize>) -> Answer<usize> {
+pub(crate) fn limit(asked: Option<usize>) -> ApiResult<usize> {
     match asked {
         None => Ok(PAGE_DEFAULT),
         Some(limit @ 1..=PAGE_MAX) => Ok(limit),
@@ -15,15 +15,15 @@ pub(crate) fn limit(asked: Option<usize>) -> Answer<usize> {
 }
 
 /// In which order lines are read, in the words of the store.
-pub(crate) fn order(asked: Option<LineOrder>) -> StoredOrder {
+pub(crate) fn order(asked: Option<ListOrder>) -> StoredOrder {
     match asked.unwrap_or_default() {
-        LineOrder::Newest => StoredOrder::Newest,
-        LineOrder::Oldest => StoredOrder::Oldest,
+        ListOrder::Newest => StoredOrder::Newest,
+        ListOrder::Oldest => StoredOrder::Oldest,
     }
 }
 
 /// The part of a list of the store.
-pub(crate) fn part(cursor: Option<String>, asked: Option<usize>) -> Answer<Part> {
+pub(crate) fn part(cursor: Option<String>, asked: Option<usize>) -> ApiResult<Part> {
     Ok(Part { cursor: cursor.map(Cursor::from_text), limit: limit(asked)?, ..Part::default() })
 }
 
@@ -33,13 +33,13 @@ pub(crate) fn list<R, T>(page: Page<R>, shape: impl FnMut(R) -> T) -> List<T> {
     List { items: page.items.into_iter().map(shape).collect(), next }
 }
 
-/// A page of a list that only ever grows at its end: the cursor counts what was seen.
+/// A page of an append-only list: the cursor counts the items before it.
 pub(crate) fn slice<R, T>(
     all: &[R],
     cursor: Option<&str>,
     asked: Option<usize>,
     shape: impl FnMut(&R) -> T,
-) -> Answer<List<T>> {
+) -> ApiResult<List<T>> {
     let from = counted(cursor)?;
     let rest = usize::try_from(from).ok().and_then(|from| all.get(from..)).unwrap_or_default();
     let items = &rest[..rest.len().min(limit(asked)?)];
@@ -48,7 +48,7 @@ pub(crate) fn slice<R, T>(
 }
 
 /// How many items were seen before this page.
-pub(crate) fn counted(cursor: Option<&str>) -> Answer<u64> {
+pub(crate) fn counted(cursor: Option<&str>) -> ApiResult<u64> {
     let read = cursor.map_or(Ok(0), str::parse);
     read.map_err(|_| {
         ApiError::new(Code::BadCursor, "the cursor is not one of this list: ask again without it")

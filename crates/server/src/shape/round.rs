@@ -1,30 +1,29 @@
-//! A round that was only told, in the words of the surface.
+//! A dry run in the types of the native surface.
 
-use windlass_engine::run::{Planned, Preview};
-use windlass_sdk::types::{PlannedCalls, PlannedCost, PlannedNode, RoundPlan};
+use windlass_engine::run::{DryRunEntry, DryRunReport};
+use windlass_sdk::contract::{DryRun, DryRunCalls, DryRunCost, DryRunNode};
 
-/// What a new round of a run would do.
-pub(crate) fn round_plan(id: &str, preview: Preview) -> RoundPlan {
-    RoundPlan {
+pub(crate) fn dry_run(id: &str, report: DryRunReport) -> DryRun {
+    DryRun {
         id: id.to_owned(),
-        round: preview.round,
-        nodes: preview.places.into_iter().map(planned).collect(),
-        more: preview.more,
-        calls: PlannedCalls { sure: preview.n_calls, at_most: preview.n_calls_possible },
-        cost: PlannedCost {
-            estimated: preview.cost.estimated,
-            at_most: preview.cost.at_most,
-            unknown: preview.cost.n_unknown,
+        round: report.round,
+        nodes: report.nodes.into_iter().map(dry_run_node).collect(),
+        more: report.more,
+        calls: DryRunCalls { sure: report.n_calls, at_most: report.n_calls_possible },
+        cost: DryRunCost {
+            estimated: report.cost.estimated,
+            at_most: report.cost.at_most,
+            unknown: report.cost.n_unknown,
         },
-        budget_left: preview.budget_left,
+        budget_left: report.budget_left,
     }
 }
 
-fn planned(planned: Planned) -> PlannedNode {
-    let Planned { node, fate, label, times, call } = planned;
-    PlannedNode {
+fn dry_run_node(entry: DryRunEntry) -> DryRunNode {
+    let DryRunEntry { node, status, label, times, call } = entry;
+    DryRunNode {
         node: node.to_string(),
-        fate: fate.word().to_owned(),
+        status: status.word().to_owned(),
         kind: label,
         times,
         by: call.as_ref().map(|call| call.by.to_owned()),

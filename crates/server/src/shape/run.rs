@@ -5,15 +5,16 @@ use windlass_engine::event::{ExecMode as EngineMode, RunFault};
 use windlass_engine::money::Bill;
 use windlass_engine::plan::Priority as EnginePriority;
 use windlass_engine::run::{Run as EngineRun, Totals};
-use windlass_runtime::run::RunView;
-use windlass_sdk::types::{
-    Cost, ExecMode, Fault, OwnCost, Parent, Priority, Run, RunState, RunStatus, RunSummary,
+use windlass_runtime::runs::RunView;
+use windlass_sdk::contract::{
+    FaultInfo, OwnCost, ParentCall, RunCost, RunDetail, RunPriority, RunState, RunStatus, RunSummary,
+    StartMode,
 };
 use windlass_store::run::{RunRow, RunStatus as StoreStatus};
 
 use super::node::{node_states, shape_fault};
 use super::time;
-use crate::app::Label;
+use crate::app::VersionLabel;
 
 pub(crate) fn status(status: StoreStatus) -> RunStatus {
     match status {
@@ -28,44 +29,44 @@ pub(crate) fn status(status: StoreStatus) -> RunStatus {
     }
 }
 
-fn priority_word(priority: EnginePriority) -> Priority {
+fn priority_word(priority: EnginePriority) -> RunPriority {
     match priority {
-        EnginePriority::Lowest => Priority::Lowest,
-        EnginePriority::Low => Priority::Low,
-        EnginePriority::Medium => Priority::Medium,
-        EnginePriority::High => Priority::High,
-        EnginePriority::Highest => Priority::Highest,
+        EnginePriority::Lowest => RunPriority::Lowest,
+        EnginePriority::Low => RunPriority::Low,
+        EnginePriority::Medium => RunPriority::Medium,
+        EnginePriority::High => RunPriority::High,
+        EnginePriority::Highest => RunPriority::Highest,
     }
 }
 
 /// The engine's word for a priority.
-pub(crate) fn priority(priority: Priority) -> EnginePriority {
+pub(crate) fn priority(priority: RunPriority) -> EnginePriority {
     match priority {
-        Priority::Lowest => EnginePriority::Lowest,
-        Priority::Low => EnginePriority::Low,
-        Priority::Medium => EnginePriority::Medium,
-        Priority::High => EnginePriority::High,
-        Priority::Highest => EnginePriority::Highest,
+        RunPriority::Lowest => EnginePriority::Lowest,
+        RunPriority::Low => EnginePriority::Low,
+        RunPriority::Medium => EnginePriority::Medium,
+        RunPriority::High => EnginePriority::High,
+        RunPriority::Highest => EnginePriority::Highest,
     }
 }
 
-fn cost(totals: Totals) -> Cost {
-    Cost { estimated: totals.estimated, actual: totals.actual, own: None }
+fn cost(totals: Totals) -> RunCost {
+    RunCost { estimated: totals.estimated, actual: totals.actual, own: None }
 }
 
 /// The same, with its own part where it is not the whole.
-fn whole_cost(state: &EngineRun) -> Cost {
+fn whole_cost(state: &EngineRun) -> RunCost {
     let Bill { estimated, actual } = state.own_cost();
     let own = (!state.children.is_zero()).then_some(OwnCost { estimated, actual });
-    Cost { own, ..cost(state.cost) }
+    RunCost { own, ..cost(state.cost) }
 }
 
-fn run_fault(error: &RunFault) -> Fault {
+fn run_fault(error: &RunFault) -> FaultInfo {
     shape_fault(&error.fault, Some(&error.node))
 }
 
 /// A run as it is listed.
-pub(crate) fn summary(row: &RunRow, label: &Label) -> RunSummary {
+pub(crate) fn summary(row: &RunRow, label: &VersionLabel) -> RunSummary {
     let (origin, standing) = (&row.origin, &row.standing);
     RunSummary {
         id: row.id.to_string(),
@@ -85,7 +86,7 @@ pub(crate) fn summary(row: &RunRow, label: &Label) -> RunSummary {
         parent: origin
             .parent
             .as_ref()
-            .map(|parent| Parent { run: parent.run.to_string(), node: parent.node.to_string() }),
+            .map(|parent| ParentCall { run: parent.run.to_string(), node: parent.node.to_string() }),
         schedule_id: origin.schedule.map(|schedule| schedule.to_string()),
         error: standing.error.as_ref().map(run_fault),
         cost: cost(standing.cost),
@@ -97,10 +98,10 @@ pub(crate) fn summary(row: &RunRow, label: &Label) -> RunSummary {
 }
 
 /// A run, wholly.
-pub(crate) fn run(view: &RunView, label: &Label) -> Run {
+pub(crate) fn run(view: &RunView, label: &VersionLabel) -> RunDetail {
     let (state, start) = (&*view.state, &view.state.start);
     let (node_states, more_nodes) = node_states(&view.plan, state);
-    Run {
+    RunDetail {
         summary: RunSummary { cost: whole_cost(state), ..summary(&view.row, label) },
         params: start.params.clone(),
         shared: shared(view),
@@ -108,9 +109,9 @@ pub(crate) fn run(view: &RunView, label: &Label) -> Run {
         node_states,
         more_nodes,
         exec_mode: match start.exec_mode {
-            EngineMode::All => ExecMode::All,
-            EngineMode::SpecifiedStarts => ExecMode::SpecifiedStarts,
-            EngineMode::IsolatedNodes => ExecMode::IsolatedNodes,
+            EngineMode::All => StartMode::All,
+            EngineMode::SpecifiedStarts => StartMode::SpecifiedStarts,
+            EngineMode::IsolatedNodes => StartMode::IsolatedNodes,
         },
         start_node_ids: start.start_node_ids.clone(),
         priority: priority_word(state.priority(&view.plan)),
@@ -128,7 +129,7 @@ pub(crate) fn run_state(view: &RunView, at: u64, row: &RunRow) -> RunState {
         at,
         len: row.len,
         time: time(state.updated_at),
-        status: status(windlass_store::project::status(state)),
+        status: status(windlass_store::projection::status(state)),
         round: state.round,
         params: state.start.params.clone(),
         shared: shared(view),

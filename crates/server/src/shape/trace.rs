@@ -1,25 +1,25 @@
-//! What happened to a run.
+//! Attempts and journal entries of a run.
 
 use serde_json::Value;
 use windlass_engine::journal::Entry;
-use windlass_sdk::types::{Attempt, JournalEntry};
-use windlass_store::project::attempts::{NodeAttempt, Part};
+use windlass_sdk::contract::{JournalEntry, NodeAttemptInfo};
+use windlass_store::projection::attempts::{AttemptPart, NodeAttempt};
 
 use super::node::shape_fault;
 use super::time;
 
-pub(crate) fn attempt(row: &NodeAttempt) -> Attempt {
-    Attempt {
-        fence: Some(row.fence).filter(|fence| *fence > 0),
+pub(crate) fn attempt(row: &NodeAttempt) -> NodeAttemptInfo {
+    NodeAttemptInfo {
+        fence: Some(row.fence.0).filter(|fence| *fence > 0),
         node: row.node.to_string(),
-        visit: row.visit,
+        visit: row.visit.0,
         attempt: row.attempt,
         status: row.status.word().to_owned(),
         branch: match &row.part {
-            Part::Outermost => None,
-            Part::Branch { name, .. } => Some(name.clone()),
-            Part::Item { index } => Some(index.to_string()),
-            Part::Inner { key } => Some(key.clone()),
+            AttemptPart::Outermost => None,
+            AttemptPart::Branch { name, .. } => Some(name.clone()),
+            AttemptPart::Item { index } => Some(index.to_string()),
+            AttemptPart::Inner { key } => Some(key.clone()),
         },
         kind: row.kind.clone(),
         service: row.service.clone(),

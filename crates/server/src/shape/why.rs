@@ -1,19 +1,23 @@
-//! What a run waits for, in words.
+//! The reasons why a run waits, in words.
 
 use windlass_engine::run::{Cause, Reason as EngineReason};
 use windlass_engine::time::Timestamp;
-use windlass_sdk::types::Reason;
+use windlass_sdk::contract::WaitReason;
 
 use super::time;
 
 /// One thing that keeps a run from going on.
-pub(crate) fn reason(reason: EngineReason) -> Reason {
-    let shaped = Reason { node: reason.node.to_string(), command: reason.command, ..Reason::default() };
-    let words =
-        |waits_for: &str, text: String| Reason { waits_for: waits_for.to_owned(), text, ..shaped.clone() };
+pub(crate) fn reason(reason: EngineReason) -> WaitReason {
+    let shaped =
+        WaitReason { node: reason.node.to_string(), command: reason.command, ..WaitReason::default() };
+    let words = |waits_for: &str, text: String| WaitReason {
+        waits_for: waits_for.to_owned(),
+        text,
+        ..shaped.clone()
+    };
     match reason.cause {
         Cause::Start => words("start", "it has not been started".to_owned()),
-        Cause::Resume => words("resume", "somebody paused it".to_owned()),
+        Cause::Resume => words("resume", "it was paused".to_owned()),
         Cause::Step => words("step", "it is advanced by hand".to_owned()),
         Cause::Nothing { status } => words("nothing", format!("it has ended: {status}")),
         Cause::CancelConfirmation { n_calls } => words(
@@ -24,35 +28,35 @@ pub(crate) fn reason(reason: EngineReason) -> Reason {
             let text =
                 format!("a {by} works on `{service}`, attempt {attempt}{}", by_when(", until", deadline));
             let (service, attempt) = (Some(service), Some(attempt));
-            Reason { service, attempt, until: deadline.map(time), ..words("answer", text) }
+            WaitReason { service, attempt, until: deadline.map(time), ..words("answer", text) }
         }
         Cause::Retry { at, after } => {
             let because = after.as_deref().map_or_else(String::new, |after| format!(" after: {after}"));
             let text = format!("the next attempt is made at {at}{because}");
-            Reason { after, until: Some(time(at)), ..words("retry", text) }
+            WaitReason { after, until: Some(time(at)), ..words("retry", text) }
         }
         Cause::Report { again_at } => {
             let text = format!(
                 "the call is suspended: a report ends it{}",
                 by_when(", or it is asked again at", again_at)
             );
-            Reason { until: again_at.map(time), ..words("report", text) }
+            WaitReason { until: again_at.map(time), ..words("report", text) }
         }
         Cause::Timer { until } => {
-            Reason { until: Some(time(until)), ..words("timer", format!("a timer, until {until}")) }
+            WaitReason { until: Some(time(until)), ..words("timer", format!("a timer, until {until}")) }
         }
         Cause::Signal { key, until } => {
             let text = format!("a signal `{key}`{}", by_when(", until", until));
-            Reason { key: Some(key), until: until.map(time), ..words("signal", text) }
+            WaitReason { key: Some(key), until: until.map(time), ..words("signal", text) }
         }
         Cause::Approval { by, until } => {
             let who = if by.is_empty() { "anybody".to_owned() } else { by.join(", ") };
             let text = format!("a decision by {who}{}", by_when(", until", until));
-            Reason { assignees: by, until: until.map(time), ..words("approval", text) }
+            WaitReason { assignees: by, until: until.map(time), ..words("approval", text) }
         }
         Cause::Balance { amount } => {
             let text = format!("a call of {amount} is more than the account has");
-            Reason { amount: Some(amount), ..words("balance", text) }
+            WaitReason { amount: Some(amount), ..words("balance", text) }
         }
         Cause::Budget { amount, held } => {
             let text = if held > 0 {
@@ -60,7 +64,7 @@ pub(crate) fn reason(reason: EngineReason) -> Reason {
             } else {
                 format!("a call of {amount} would pass the budget")
             };
-            Reason { amount: Some(amount), ..words("budget", text) }
+            WaitReason { amount: Some(amount), ..words("budget", text) }
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Telling runs something, and what workers say.
+//! Actions on runs, and reports of workers.
 
 use serde_json::{Value, json};
 
-use crate::host::{Host, approval, queued, upper, waiting};
+use crate::test_server::{TestServer, approval, queued, upper, waiting};
 
 #[tokio::test]
 async fn a_run_is_cancelled_once_and_retried() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("b", waiting()).await;
     let run = host.start("b", json!({})).await;
     let canceled =
@@ -23,7 +23,7 @@ async fn a_run_is_cancelled_once_and_retried() {
 
 #[tokio::test]
 async fn a_paused_run_goes_on_when_it_is_told() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("b", waiting()).await;
     let run = host.start("b", json!({})).await;
     assert_eq!(host.post(&format!("/api/v1/runs/{run}/pause"), json!({})).await.ok()["status"], "paused");
@@ -35,7 +35,7 @@ async fn a_paused_run_goes_on_when_it_is_told() {
 
 #[tokio::test]
 async fn a_run_by_hand_takes_one_step_at_a_time() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("a", upper()).await;
     let run = host.start("a", json!({ "params": { "text": "hi" }, "manual": true })).await;
     let why = host.get(&format!("/api/v1/runs/{run}/why")).await.ok();
@@ -46,7 +46,7 @@ async fn a_run_by_hand_takes_one_step_at_a_time() {
 
 #[tokio::test]
 async fn a_node_is_continued_with_a_result_and_run_again() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("b", waiting()).await;
     let run = host.start("b", json!({})).await;
     let path = |word: &str| format!("/api/v1/runs/{run}/{word}");
@@ -64,7 +64,7 @@ async fn a_node_is_continued_with_a_result_and_run_again() {
 
 #[tokio::test]
 async fn who_may_decide_decides() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("c", approval()).await;
     let run = host.start("c", json!({})).await;
     let listed = host.get("/api/v1/approvals").await.ok();
@@ -82,7 +82,7 @@ async fn who_may_decide_decides() {
 
 #[tokio::test]
 async fn reserved_keys_are_not_written_from_outside() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("b", waiting()).await;
     let run = host.start("b", json!({})).await;
     let signal = format!("/api/v1/runs/{run}/signal");
@@ -91,16 +91,16 @@ async fn reserved_keys_are_not_written_from_outside() {
     host.post(&signal, json!({ "key": "payment" })).await.refused(422, "invalid_body");
 }
 
-async fn claim(host: &Host) -> Value {
-    let told = host
+async fn claim(host: &TestServer) -> Value {
+    let response = host
         .post("/api/v1/jobs/claim", json!({ "worker_id": "w", "services": ["press"], "wait_ms": 20_000 }))
         .await;
-    told.ok()["jobs"][0].clone()
+    response.ok()["jobs"][0].clone()
 }
 
 #[tokio::test]
 async fn a_run_says_that_its_queue_holds_it_back() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("d", queued()).await;
     let first = host.start("d", json!({})).await;
     let second = host.start("d", json!({})).await;
@@ -114,7 +114,7 @@ async fn a_run_says_that_its_queue_holds_it_back() {
             reason["command"].as_str().unwrap_or_default()
         )
     };
-    assert_eq!(why(&first).await, "worker windlass worker --services press");
+    assert_eq!(why(&first).await, "worker windlass worker list");
     limit(json!({ "paused": true })).await;
     assert_eq!(why(&first).await, "queue windlass queue resume press");
     limit(json!({ "paused": false, "limits": { "concurrency": 1 } })).await;
@@ -131,7 +131,7 @@ async fn a_run_says_that_its_queue_holds_it_back() {
 
 #[tokio::test]
 async fn a_job_is_claimed_kept_and_finished() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("d", queued()).await;
     let run = host.start("d", json!({ "params": { "text": "hi" } })).await;
     let job = claim(&host).await;
@@ -160,7 +160,7 @@ async fn a_job_is_claimed_kept_and_finished() {
 
 #[tokio::test]
 async fn a_suspended_call_is_reported_once() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("d", queued()).await;
     let run = host.start("d", json!({ "params": { "text": "hi" } })).await;
     let job = claim(&host).await;
@@ -171,8 +171,8 @@ async fn a_suspended_call_is_reported_once() {
     let why = host.get(&format!("/api/v1/runs/{run}/why")).await.ok();
     assert_eq!(why["reasons"][0]["waits_for"], "report");
     let report = format!("/api/v1/calls/{call}/report");
-    let told = host.post(&report, json!({ "result": "late but fine" })).await.ok();
-    assert_eq!((&told["verdict"], &told["id"]), (&json!("ok"), &json!(call)));
+    let response = host.post(&report, json!({ "result": "late but fine" })).await.ok();
+    assert_eq!((&response["verdict"], &response["id"]), (&json!("ok"), &json!(call)));
     assert_eq!(host.ended(&run).await["shared"]["pressed"], "late but fine");
     assert_eq!(host.post(&report, json!({ "result": "late but fine" })).await.ok()["verdict"], "ok");
     assert_eq!(host.post(&report, json!({ "result": "again" })).await.ok()["verdict"], "lost");
@@ -183,7 +183,7 @@ async fn a_suspended_call_is_reported_once() {
 
 #[tokio::test]
 async fn what_a_worker_says_is_checked() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let claim = "/api/v1/jobs/claim";
     host.post(claim, json!({ "worker_id": "w" })).await.refused(422, "invalid_body");
     host.post(claim, json!({ "worker_id": "", "queues": ["q"] })).await.refused(422, "invalid_body");
@@ -209,7 +209,7 @@ async fn what_a_worker_says_is_checked() {
 
 #[tokio::test]
 async fn workers_are_listed() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     assert_eq!(host.get("/api/v1/workers").await.ok(), json!({ "workers": [], "count": 0 }));
     let worker = json!({ "id": "w", "url": "http://127.0.0.1:9", "services": ["press"], "type": "http" });
     host.post("/api/workers/register", worker).await.ok();

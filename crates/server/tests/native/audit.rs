@@ -1,4 +1,4 @@
-//! Changes leave a line in the audit, whatever came of them.
+//! Changes leave a line in the audit log, whether they succeed or not.
 
 use std::sync::Arc;
 
@@ -8,29 +8,29 @@ use serde_json::{Value, json};
 use windlass_runtime::{Runtime, Settings};
 use windlass_server::Options;
 
-use crate::host::{Host, Told, upper, waiting};
+use crate::test_server::{TestResponse, TestServer, upper, waiting};
 use windlass_store::Memory;
 use windlass_store::commit::Commit;
-use windlass_store::conformance::meddled::Meddled;
+use windlass_store::conformance::faulty_store::FaultyStore;
 
-/// A run that nobody has.
+/// The id of no run.
 const NOBODYS: &str = "run_00000000000000000000000000000001";
 
-impl Host {
+impl TestServer {
     /// Asks for something under a name.
-    async fn by(&self, actor: &str, method: &str, path: &str, body: Value) -> Told {
+    async fn by(&self, actor: &str, method: &str, path: &str, body: Value) -> TestResponse {
         let request = Request::builder().method(method).uri(path).header("X-Windlass-Actor", actor);
         self.send(request.body(Body::from(body.to_string())).unwrap()).await
     }
 
     /// The lines of the audit.
     pub(crate) async fn audit(&self, query: &str) -> Vec<Value> {
-        let told = self.get(&format!("/api/v1/audit{query}")).await.ok();
-        told["items"].as_array().unwrap().clone()
+        let response = self.get(&format!("/api/v1/audit{query}")).await.ok();
+        response["items"].as_array().unwrap().clone()
     }
 }
 
-/// What was asked for, of what, by whom, and what came of it.
+/// The change, its subject, its actor and its result.
 fn short(lines: &[Value]) -> Vec<String> {
     let text = |line: &Value, name: &str| line[name].as_str().unwrap().to_owned();
     let each =
@@ -40,7 +40,7 @@ fn short(lines: &[Value]) -> Vec<String> {
 
 #[tokio::test]
 async fn a_change_is_noted_with_who_asked_and_what_came_of_it() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.by("ann", "POST", "/api/v1/flows", json!({ "name": "wait", "definition": waiting() })).await.ok();
     let run = host.start("wait", json!({})).await;
     let cancel = json!({ "reason": "no longer needed", "by": "bob" });
@@ -64,7 +64,7 @@ async fn a_change_is_noted_with_who_asked_and_what_came_of_it() {
 
 #[tokio::test]
 async fn every_kind_of_change_is_noted() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("wait", waiting()).await;
     host.post("/api/v1/flows/wait/versions", json!({ "definition": waiting() })).await.ok();
     let template = json!({ "name": "t/1", "definition": upper(), "is_template": true });
@@ -77,7 +77,7 @@ async fn every_kind_of_change_is_noted() {
     let signal = json!({ "key": "payment", "value": "a secret", "by": "till 7" });
     host.post(&format!("/api/v1/runs/{run}/signal"), signal).await.ok();
     host.ended(&run).await;
-    host.post(&format!("/api/v1/runs/{run}/rerun?plan=1"), json!({ "from": "ship" })).await.ok();
+    host.post(&format!("/api/v1/runs/{run}/rerun?dry_run=1"), json!({ "from": "ship" })).await.ok();
     host.post(&format!("/api/v1/runs/{run}/rerun"), json!({ "from": "ship" })).await.ok();
     host.post("/api/v1/accounts", json!({ "id": "acme" })).await.ok();
     host.post("/api/v1/accounts/acme/deposit", json!({ "amount": 5, "key": "k" })).await.ok();
@@ -110,11 +110,13 @@ async fn every_kind_of_change_is_noted() {
 
 #[tokio::test]
 async fn what_is_refused_is_noted_too() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let path = format!("/api/v1/runs/{NOBODYS}/pause");
     host.by("ann", "POST", &path, json!({})).await.refused(404, "unknown_run");
     host.by("ann", "POST", &path, json!({ "x": 1 })).await.refused(422, "unknown_field");
-    host.post(&format!("/api/v1/runs/{NOBODYS}/retry?plan=maybe"), json!({})).await.refused(400, "bad_query");
+    host.post(&format!("/api/v1/runs/{NOBODYS}/retry?dry_run=maybe"), json!({}))
+        .await
+        .refused(400, "bad_query");
     host.raw("POST", "/api/v1/flows", vec![b' '; 5 << 20]).await.refused(413, "too_large");
     let foreign = Request::builder().method("POST").uri(&path).header("origin", "https://evil.example");
     host.send(foreign.body(Body::empty()).unwrap()).await.refused(403, "cross_origin");
@@ -143,7 +145,7 @@ async fn what_is_refused_is_noted_too() {
 
 #[tokio::test]
 async fn whoever_asks_has_a_name_that_can_be_read() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let new = json!({ "id": "acme" });
     for bad in [" ", "a\tb", &"x".repeat(201)] {
         let refused = host.by(bad, "POST", "/api/v1/accounts", new.clone()).await.refused(400, "bad_header");
@@ -153,13 +155,13 @@ async fn whoever_asks_has_a_name_that_can_be_read() {
     assert_eq!(short(&host.audit("").await), vec!["account.open  anonymous refused"; 3]);
     host.by("Jürgen 漢字", "POST", "/api/v1/accounts", new).await.ok();
     assert_eq!(short(&host.audit("?limit=1").await), ["account.open acme Jürgen 漢字 done"]);
-    // Where nothing is noted, nobody reads it.
+    // Routes that are not recorded do not read the header.
     host.by("", "POST", "/api/v1/flows/validate", json!({ "definition": upper() })).await.ok();
 }
 
 #[tokio::test]
 async fn the_audit_is_read_in_pages_and_by_who_what_and_subject() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     for n in 0..7 {
         let actor = if n % 2 == 0 { "ann" } else { "bob" };
         host.by(actor, "POST", "/api/v1/accounts", json!({ "id": format!("a{n}") })).await.ok();
@@ -199,9 +201,9 @@ async fn the_audit_is_read_in_pages_and_by_who_what_and_subject() {
 async fn what_cannot_be_noted_is_answered_as_it_is() {
     // It takes everything but lines of the audit.
     let on_commit = |_: &Memory, commits: &[Commit]| commits.iter().all(|commit| commit.audit.is_empty());
-    let store = Arc::new(Meddled { on_commit: Box::new(on_commit), ..Meddled::default() });
+    let store = Arc::new(FaultyStore { on_commit: Box::new(on_commit), ..FaultyStore::default() });
     let runtime = Runtime::start_up(store, Settings::default()).await.unwrap();
-    let host = Host { router: windlass_server::router(runtime.clone(), Options::default()), runtime };
+    let host = TestServer { router: windlass_server::router(runtime.clone(), Options::default()), runtime };
     host.by("ann", "POST", "/api/v1/accounts", json!({ "id": "acme" })).await.ok();
     host.by("ann", "POST", "/api/v1/accounts/none/deposit", json!({ "amount": 1, "key": "k" }))
         .await
@@ -213,15 +215,16 @@ async fn what_cannot_be_noted_is_answered_as_it_is() {
 #[tokio::test]
 async fn pages_that_may_ask_may_say_who_asks() {
     let host =
-        Host::with(Options { cors: vec!["https://console.example".to_owned()], ..Options::default() }).await;
+        TestServer::with(Options { cors: vec!["https://console.example".to_owned()], ..Options::default() })
+            .await;
     let asked = Request::builder()
         .method("OPTIONS")
         .uri("/api/v1/accounts")
         .header("origin", "https://console.example")
         .header("access-control-request-method", "POST")
         .header("access-control-request-headers", "x-windlass-actor");
-    let told = host.send(asked.body(Body::empty()).unwrap()).await;
-    let allowed = told.headers["access-control-allow-headers"].to_str().unwrap();
+    let response = host.send(asked.body(Body::empty()).unwrap()).await;
+    let allowed = response.headers["access-control-allow-headers"].to_str().unwrap();
     assert!(allowed.contains("x-windlass-actor"), "{allowed}");
 }
 

@@ -2,26 +2,26 @@
 
 use serde_json::{Value, json};
 
-use crate::host::{Host, waiting};
+use crate::test_server::{TestServer, waiting};
 
 fn calling(flow: &str) -> Value {
     json!({ "start": "c", "nodes": { "c": { "kind": "flow_ref", "flow": flow, "post": { "output_key": "got" } } } })
 }
 
-/// Costs so much and puts out what it was given.
+/// A service with a price that returns its input.
 fn priced(cost: i64) -> Value {
     json!({ "start": "work", "nodes": {
         "work": { "kind": "local", "func": "echo", "prep": { "input_key": "$params.n" }, "cost": cost, "post": { "output_key": "n" } }
     } })
 }
 
-async fn children(host: &Host, run: &str) -> Vec<Value> {
+async fn children(host: &TestServer, run: &str) -> Vec<Value> {
     host.get(&format!("/api/v1/runs?parent={run}")).await.ok()["items"].as_array().unwrap().clone()
 }
 
 #[tokio::test]
 async fn a_child_is_linked_paid_by_its_parent_and_billed_to_it() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.account("acme", 100).await;
     host.publish("leaf", priced(5)).await;
     host.publish("mid", calling("leaf")).await;
@@ -51,8 +51,8 @@ async fn a_child_is_linked_paid_by_its_parent_and_billed_to_it() {
     assert_eq!(host.get("/api/v1/accounts/acme").await.ok()["balance"], 93);
     host.get("/api/v1/runs?parent=nonsense").await.refused(404, "unknown_run");
 
-    // A plan takes the next child to cost what the last one did.
-    let plan = host.post(&format!("/api/v1/runs/{run}/rerun?plan=1"), json!({ "from": "own" })).await.ok();
+    // A dry run estimates the next child at the cost of the last one.
+    let plan = host.post(&format!("/api/v1/runs/{run}/rerun?dry_run=1"), json!({ "from": "own" })).await.ok();
     assert_eq!(plan["cost"], json!({ "estimated": 7, "at_most": 7, "unknown": 0 }));
     assert_eq!(
         (&plan["nodes"][0]["node"], &plan["nodes"][0]["estimate"]),
@@ -67,7 +67,7 @@ async fn a_child_is_linked_paid_by_its_parent_and_billed_to_it() {
     assert_ne!(again["node_states"]["c"]["child"], id);
     assert_eq!(children(&host, &run).await.len(), 2);
 
-    // A child that runs again by itself is billed too; what its parent came to stays.
+    // A child that runs again by itself is billed too; the result of its parent stays.
     host.post(&format!("/api/v1/runs/{id}/rerun"), json!({ "from": "c" })).await.ok();
     host.ended(id).await;
     let billed = host.until(&run, |run| run["cost"]["actual"] == 17).await;
@@ -75,69 +75,37 @@ async fn a_child_is_linked_paid_by_its_parent_and_billed_to_it() {
 }
 
 #[tokio::test]
-async fn a_plan_tells_what_a_child_would_cost_that_was_never_made() {
-    let host = Host::new().await;
-    host.account("acme", 100).await;
-    let leaf = json!({ "nodes": [
-        { "id": "film", "type": "film", "config": { "seconds": "$params.seconds" } },
-        { "id": "text", "type": "x", "cost": 3 }
-    ], "edges": [{ "source": "film", "target": "text", "condition": "$node.film.output.ok" }] });
-    host.publish("leaf", leaf).await;
-    let mid = |seconds: Value| {
-        json!({ "nodes": [
-            { "id": "own", "type": "x", "cost": 1 },
-            { "id": "c", "type": "flow_ref", "config": { "flow": "leaf", "params": { "seconds": seconds } } }
-        ], "edges": [{ "source": "own", "target": "c" }] })
-    };
-    host.publish("mid", mid(json!("$params.n"))).await;
-    let top = json!({ "nodes": [
-        { "id": "own", "type": "fail", "exec_type": "local_func", "cost": 2, "config": { "message": "not yet" } },
-        { "id": "c", "type": "flow_ref", "config": { "flow": "mid", "params": { "n": 4 } } }
-    ], "edges": [{ "source": "own", "target": "c" }] });
-    host.publish("top", top).await;
-    let run = host.start("top", json!({ "account": "acme" })).await;
-    assert_eq!(host.ended(&run).await["status"], "failed");
-    let plan = async || host.post(&format!("/api/v1/runs/{run}/retry?plan=1"), json!({})).await.ok();
-
-    // A child starts with the prices that there are then.
-    assert_eq!(plan().await["cost"], json!({ "estimated": 3, "at_most": 6, "unknown": 0 }));
-    host.put("/api/v1/prices/film", json!({ "unit_price": 10, "units": "$params.seconds" })).await.ok();
-    let told = plan().await;
-    assert_eq!(told["cost"], json!({ "estimated": 43, "at_most": 46, "unknown": 0 }), "{told}");
-    let call = told["nodes"].as_array().unwrap().iter().find(|node| node["node"] == "c").unwrap();
-    assert_eq!((&call["by"], &call["estimate"]), (&json!("child run"), &json!(41)));
-    assert_eq!(told["calls"], json!({ "sure": 2, "at_most": 2 }), "those of the run itself");
-
-    // It would be of the version that is the latest then.
-    host.post("/api/v1/flows/mid/versions", json!({ "definition": mid(json!("$node.own.output")) }))
-        .await
-        .ok();
-    assert_eq!(plan().await["cost"], json!({ "estimated": 3, "at_most": 6, "unknown": 1 }));
-    assert!(children(&host, &run).await.is_empty(), "a plan makes nothing");
-}
-
-#[tokio::test]
-async fn a_plan_takes_a_child_that_failed_to_get_to_its_end() {
-    let host = Host::new().await;
+async fn the_cost_of_a_child_that_was_never_made_or_failed_is_unknown() {
+    let host = TestServer::new().await;
     host.account("acme", 100).await;
     let leaf = json!({ "nodes": [
         { "id": "a", "type": "echo", "exec_type": "local_func", "cost": 3 },
-        { "id": "b", "type": "fail", "exec_type": "local_func" },
-        { "id": "c", "type": "echo", "exec_type": "local_func", "cost": 40 }
-    ], "edges": [{ "source": "a", "target": "b" }, { "source": "b", "target": "c" }] });
+        { "id": "b", "type": "fail", "exec_type": "local_func" }
+    ], "edges": [{ "source": "a", "target": "b" }] });
     host.publish("leaf", leaf).await;
-    let call = json!({ "id": "c", "type": "flow_ref", "config": { "flow": "leaf" } });
-    host.publish("top", json!({ "nodes": [call], "edges": [] })).await;
-    let run = host.start("top", json!({ "account": "acme" })).await;
-    let ended = host.ended(&run).await;
-    assert_eq!((&ended["status"], &ended["cost"]["actual"]), (&json!("failed"), &json!(3)));
-    let plan = host.post(&format!("/api/v1/runs/{run}/retry?plan=1"), json!({})).await.ok();
-    assert_eq!(plan["cost"], json!({ "estimated": 43, "at_most": 43, "unknown": 0 }));
+    let top = |first: &str| {
+        json!({ "nodes": [
+            { "id": "own", "type": first, "exec_type": "local_func", "cost": 2 },
+            { "id": "c", "type": "flow_ref", "config": { "flow": "leaf" } }
+        ], "edges": [{ "source": "own", "target": "c" }] })
+    };
+    host.publish("never", top("fail")).await;
+    host.publish("failed", top("echo")).await;
+    for (flow, own) in [("never", 2), ("failed", 0)] {
+        let run = host.start(flow, json!({ "account": "acme" })).await;
+        assert_eq!(host.ended(&run).await["status"], "failed");
+        let n_children = children(&host, &run).await.len();
+        let dry_run = host.post(&format!("/api/v1/runs/{run}/retry?dry_run=1"), json!({})).await.ok();
+        assert_eq!(dry_run["cost"], json!({ "estimated": own, "at_most": own, "unknown": 1 }), "{dry_run}");
+        let call = dry_run["nodes"].as_array().unwrap().iter().find(|node| node["node"] == "c").unwrap();
+        assert_eq!((&call["by"], &call["estimate"]), (&json!("child run"), &Value::Null));
+        assert_eq!(children(&host, &run).await.len(), n_children, "a dry run starts nothing");
+    }
 }
 
 #[tokio::test]
 async fn cancel_reaches_the_children_of_children() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("leaf", waiting()).await;
     host.publish("mid", calling("leaf")).await;
     host.publish("top", calling("mid")).await;
@@ -152,7 +120,7 @@ async fn cancel_reaches_the_children_of_children() {
     let mid = host.get(&format!("/api/v1/runs/{run}")).await.ok()["node_states"]["c"]["child"].clone();
     let mid = mid.as_str().unwrap().to_owned();
     // Messages make children: both have to be there first.
-    let mut changes = host.runtime.changes();
+    let mut changes = host.runtime.runs().changes();
     let leaf = loop {
         if let [leaf] = children(&host, &mid).await.as_slice() {
             break leaf["id"].as_str().unwrap().to_owned();
@@ -167,7 +135,7 @@ async fn cancel_reaches_the_children_of_children() {
 
 #[tokio::test]
 async fn a_child_that_nobody_waits_for_is_stopped_and_billed() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.account("acme", 100).await;
     let spends = json!({ "start": "work", "nodes": {
         "work": { "kind": "local", "func": "echo", "cost": 5 },
@@ -183,7 +151,7 @@ async fn a_child_that_nobody_waits_for_is_stopped_and_billed() {
     let run = host.start("top", json!({ "account": "acme" })).await;
     let child = host.get(&format!("/api/v1/runs/{run}")).await.ok()["node_states"]["c"]["child"].clone();
     let child = child.as_str().unwrap().to_owned();
-    let mut changes = host.runtime.changes();
+    let mut changes = host.runtime.runs().changes();
     while host.get(&format!("/api/v1/runs/{child}")).await.json()["node_states"]["more"]["status"]
         != "waiting"
     {
@@ -198,7 +166,7 @@ async fn a_child_that_nobody_waits_for_is_stopped_and_billed() {
 
 #[tokio::test]
 async fn children_never_spend_more_than_the_budget() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.account("acme", 1_000).await;
     host.publish("leaf", priced(40)).await;
     let both = json!({ "nodes": [
@@ -217,7 +185,7 @@ async fn children_never_spend_more_than_the_budget() {
 
 #[tokio::test]
 async fn a_flow_that_calls_itself_is_stopped_and_says_how() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("ping", calling("pong")).await;
     host.publish("pong", calling("ping")).await;
     let run = host.start("ping", json!({})).await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::host::{Host, Told};
+use crate::test_server::{TestResponse, TestServer};
 
 fn digital_human() -> Value {
     json!({
@@ -29,7 +29,7 @@ fn digital_human() -> Value {
 
 #[tokio::test]
 async fn a_digital_human_is_made() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("human", digital_human()).await;
     let run = host.start("human", json!({ "variables": { "image": "https://example.com/face.png" } })).await;
     // Both at once, before either has ended.
@@ -74,8 +74,8 @@ async fn a_digital_human_is_made() {
     assert_eq!(state["title"], "口型同步");
 }
 
-fn paths(told: &Told, status: u16, code: &str) -> Vec<String> {
-    let body = told.refused(status, code);
+fn paths(response: &TestResponse, status: u16, code: &str) -> Vec<String> {
+    let body = response.refused(status, code);
     body["errors"]
         .as_array()
         .unwrap()
@@ -86,16 +86,16 @@ fn paths(told: &Told, status: u16, code: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn variables_that_do_not_fit_are_all_named() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("human", digital_human()).await;
     let start = async |variables: Value| {
         host.post("/api/v1/flows/human/runs", json!({ "variables": variables })).await
     };
     let bad = json!({ "image": "face.png", "text": 7, "style": [], "tags": {}, "loud": "yes", "n": "1", "txet": 1 });
-    let told = start(bad).await;
+    let response = start(bad).await;
     let names =
         ["image", "loud", "n", "style", "tags", "text", "txet"].map(|name| format!("$.variables.{name}"));
-    assert_eq!(paths(&told, 422, "invalid_input"), names);
+    assert_eq!(paths(&response, 422, "invalid_input"), names);
     assert_eq!(paths(&start(json!({})).await, 422, "invalid_input"), ["$.variables.image"]);
     for image in ["", "face.png", "https://", "://x", "https://a b", "ht tp://x"] {
         assert_eq!(
@@ -111,7 +111,7 @@ async fn variables_that_do_not_fit_are_all_named() {
 
 #[tokio::test]
 async fn variables_are_laid_over_the_defaults_and_anything_goes_where_none_are_declared() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("human", digital_human()).await;
     let run = host
         .start("human", json!({ "variables": { "image": "s3://faces/a.png", "text": "hi", "n": 1.5 } }))
@@ -125,7 +125,7 @@ async fn variables_are_laid_over_the_defaults_and_anything_goes_where_none_are_d
 
 #[tokio::test]
 async fn start_nodes_that_are_not_there_are_named() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("human", digital_human()).await;
     let start = async |mut body: Value| {
         body["variables"] = json!({ "image": "https://example.com/face.png" });
@@ -145,7 +145,7 @@ async fn start_nodes_that_are_not_there_are_named() {
 
 #[tokio::test]
 async fn an_exec_mode_runs_its_part_and_says_what_is_read_in_vain() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("human", digital_human()).await;
     let body = json!({ "variables": { "image": "https://example.com/face.png" }, "exec_mode": "isolated_nodes", "start_node_ids": ["video_lipsync"] });
     let run = host.start("human", body).await;
@@ -154,7 +154,7 @@ async fn an_exec_mode_runs_its_part_and_says_what_is_read_in_vain() {
     assert_eq!(host.finish(&sync, json!({ "outcome": "done", "result": 1 })).await, "ok");
     let ended = host.ended(&run).await;
     let states = &ended["node_states"];
-    assert_eq!((&ended["status"], &states["audio_tts"]["status"]), (&json!("completed"), &json!("pending")));
+    assert_eq!((&ended["status"], &states["audio_tts"]["status"]), (&json!("completed"), &json!("skipped")));
     let said = host.lines(&run, "&level=warn").await;
     let said: Vec<&str> = said.iter().map(|line| line["message"].as_str().unwrap()).collect();
     assert_eq!(said.len(), 2);
@@ -163,7 +163,7 @@ async fn an_exec_mode_runs_its_part_and_says_what_is_read_in_vain() {
 
 #[tokio::test]
 async fn references_to_what_cannot_have_run_are_refused_with_the_place() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let publish = async |config: Value, condition: &str| {
         let definition = json!({
             "nodes": [{ "id": "a", "type": "x", "config": config }, { "id": "b", "type": "x" }, { "id": "c", "type": "x" }],
@@ -189,7 +189,7 @@ async fn references_to_what_cannot_have_run_are_refused_with_the_place() {
 
 #[tokio::test]
 async fn built_in_nodes_do_what_they_say() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("all", json!({
         "nodes": [
             { "id": "start", "type": "start" },

@@ -1,10 +1,12 @@
-//! The OpenAPI document is whole: what it names is there, and says what goes in and out.
+//! The OpenAPI document is complete: every named schema exists, and every operation describes its input and output.
 
 use std::collections::BTreeSet;
 
+use axum::body::Body;
+use axum::http::Request;
 use serde_json::Value;
 
-use crate::host::Host;
+use crate::test_server::TestServer;
 
 /// The routes of the native surface and of the queue platform surface, as the contract has them.
 const NATIVE: &[&str] = &[
@@ -41,6 +43,12 @@ const NATIVE: &[&str] = &[
     "POST /api/v1/runs/{id}/rerun",
     "POST /api/v1/runs/{id}/budget",
     "GET /api/v1/approvals",
+    "GET /api/v1/jobs",
+    "POST /api/v1/jobs",
+    "GET /api/v1/jobs/{id}",
+    "GET /api/v1/jobs/{id}/attempts",
+    "POST /api/v1/jobs/{id}/cancel",
+    "POST /api/v1/jobs/{id}/retry",
     "POST /api/v1/jobs/claim",
     "POST /api/v1/jobs/finish",
     "POST /api/v1/jobs/extend",
@@ -93,6 +101,7 @@ const NATIVE: &[&str] = &[
     "GET /metrics",
     "GET /healthz",
     "GET /readyz",
+    "GET /",
     "GET /openapi.json",
     "GET /docs",
     "GET /docs/errors",
@@ -109,7 +118,7 @@ fn operations(document: &Value) -> Vec<(String, String, &Value)> {
 
 #[tokio::test]
 async fn every_route_is_in_the_document_and_the_document_has_no_other() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let document = host.get("/openapi.json").await.ok();
     assert_eq!(document, windlass_server::openapi());
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
@@ -125,7 +134,7 @@ async fn every_route_is_in_the_document_and_the_document_has_no_other() {
 
 #[tokio::test]
 async fn everything_in_the_document_is_answered_by_a_handler() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let document = host.get("/openapi.json").await.ok();
     for (method, path, _) in operations(&document) {
         let real = path
@@ -137,11 +146,11 @@ async fn everything_in_the_document_is_answered_by_a_handler() {
             // It never ends; the tests of streams read it.
             continue;
         }
-        let told = host.raw(&method, &real, "{}").await;
-        let body = String::from_utf8_lossy(&told.body);
+        let response = host.raw(&method, &real, "{}").await;
+        let body = String::from_utf8_lossy(&response.body);
         assert!(!body.contains("there is nothing at"), "{method} {path}: {body}");
-        assert_ne!(told.status, 405, "{method} {path}");
-        assert!(!told.status.is_server_error(), "{method} {path}: {} {body}", told.status);
+        assert_ne!(response.status, 405, "{method} {path}");
+        assert!(!response.status.is_server_error(), "{method} {path}: {} {body}", response.status);
     }
 }
 
@@ -163,7 +172,7 @@ async fn every_operation_says_what_goes_in_and_out() {
                 operation["requestBody"]["content"].as_object().unwrap_or_else(|| panic!("{place}: no body"));
             assert!(content.values().all(|media| media["schema"].is_object()), "{place}");
         }
-        if !path.starts_with("/docs") && path != "/openapi.json" {
+        if !path.starts_with("/docs") && !["/", "/openapi.json"].contains(&path.as_str()) {
             assert!(responses.contains_key("default"), "{place}");
         }
         for segment in path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
@@ -198,12 +207,12 @@ fn every_reference_leads_somewhere() {
 
 #[tokio::test]
 async fn the_pages_need_nothing_from_elsewhere() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     for path in ["/docs", "/docs/errors"] {
-        let told = host.get(path).await;
-        let page = String::from_utf8(told.body).unwrap();
-        assert_eq!(told.status, 200);
-        assert!(told.headers["content-security-policy"].to_str().unwrap().contains("default-src 'none'"));
+        let response = host.get(path).await;
+        let page = String::from_utf8(response.body).unwrap();
+        assert_eq!(response.status, 200);
+        assert!(response.headers["content-security-policy"].to_str().unwrap().contains("default-src 'none'"));
         for foreign in ["<script", "http://", "https://", "style=", "onclick"] {
             assert!(!page.contains(foreign), "{path}: {foreign}");
         }
@@ -218,7 +227,7 @@ async fn the_pages_need_nothing_from_elsewhere() {
 
 #[tokio::test]
 async fn a_server_says_that_it_is_there_and_whether_it_takes_work() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     assert_eq!(host.get("/healthz").await.ok()["status"], "ok");
     let ready = host.get("/readyz").await.ok();
     assert_eq!(ready["ready"], true);
@@ -226,10 +235,30 @@ async fn a_server_says_that_it_is_there_and_whether_it_takes_work() {
     // It has none.
     assert!(ready.get("redis").is_none() && host.get("/api/v1/stats").await.ok().get("redis").is_none());
     host.runtime.shut_down(std::time::Duration::ZERO).await;
-    let told = host.get("/readyz").await;
-    assert_eq!((told.status.as_u16(), &told.json()["ready"]), (503, &Value::Bool(false)));
+    let response = host.get("/readyz").await;
+    assert_eq!((response.status.as_u16(), &response.json()["ready"]), (503, &Value::Bool(false)));
     let refused =
         host.post("/api/v1/runs/run_00000000000000000000000000000001/pause", serde_json::json!({})).await;
     refused.refused(503, "draining");
     assert!(refused.headers.contains_key("retry-after"));
+}
+
+#[tokio::test]
+async fn the_front_page_answers_browsers_with_html_and_programs_with_json() {
+    let host = TestServer::new().await;
+    let json = host.get("/").await;
+    assert_eq!(json.ok()["docs"], "/docs");
+    assert_eq!(json.headers["vary"], "accept");
+    assert_eq!(json.ok()["version"], env!("CARGO_PKG_VERSION"));
+    let accept = "text/html,application/xhtml+xml,*/*;q=0.8";
+    let request = Request::builder().uri("/").header("accept", accept).body(Body::empty()).unwrap();
+    let page = host.send(request).await;
+    assert_eq!(page.status, 200);
+    assert_eq!(page.headers["content-type"], "text/html; charset=utf-8");
+    let text = String::from_utf8(page.body).unwrap();
+    for part in ["<h1>Windlass</h1>", "href=\"/docs\"", "href=\"/openapi.json\"", env!("CARGO_PKG_VERSION")] {
+        assert!(text.contains(part), "{part} is missing: {text}");
+    }
+    let refused = host.raw("POST", "/", "{}").await;
+    refused.refused(405, "method_not_allowed");
 }

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::host::Host;
+use crate::test_server::TestServer;
 
-/// What a push worker does with the calls before it answers.
+/// The reaction of a push worker to the calls before it answers.
 #[derive(Clone, Copy)]
 enum Trouble {
     /// Hangs up.
@@ -24,7 +24,7 @@ enum Trouble {
 }
 
 /// A push worker of `video` that is in trouble for so many calls and then answers; and how often it was called.
-async fn push_worker(host: &Host, trouble: Trouble, n_bad: usize) -> Arc<AtomicUsize> {
+async fn push_worker(host: &TestServer, trouble: Trouble, n_bad: usize) -> Arc<AtomicUsize> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let calls = Arc::new(AtomicUsize::new(0));
@@ -69,13 +69,13 @@ fn video(more: Value) -> Value {
     json!({ "nodes": [node], "edges": [] })
 }
 
-/// The beginnings of the lines that say what became of attempts.
-async fn story(host: &Host, run: &str) -> Vec<String> {
-    let told = host.lines(run, "&node=v").await;
-    let words = told.iter().map(|line| line["message"].as_str().unwrap());
-    let told =
+/// The beginnings of the lines about the ends of attempts.
+async fn story(host: &TestServer, run: &str) -> Vec<String> {
+    let response = host.lines(run, "&node=v").await;
+    let words = response.iter().map(|line| line["message"].as_str().unwrap());
+    let response =
         words.filter(|word| !matches!(*word, "entered" | "asked again") && !word.starts_with("called"));
-    told.map(|word| word.split(':').next().unwrap().to_owned()).collect()
+    response.map(|word| word.split(':').next().unwrap().to_owned()).collect()
 }
 
 const QUICK: &str = "temporary fault, tried again at once";
@@ -88,7 +88,7 @@ async fn a_push_worker_in_trouble_is_tried_three_times_more_and_then_asked_again
         (Trouble::IsSilent, json!({ "timeout_ms": 100 })),
         (Trouble::IsBusy, json!({})),
     ] {
-        let host = Host::new().await;
+        let host = TestServer::new().await;
         let calls = push_worker(&host, trouble, 4).await;
         let mut node = json!({ "exec_type": "http" });
         node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -106,7 +106,7 @@ async fn a_push_worker_in_trouble_is_tried_three_times_more_and_then_asked_again
 
 #[tokio::test]
 async fn a_worker_that_says_when_to_come_back_is_left_alone_until_then() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let calls = push_worker(&host, Trouble::IsBusyForLong, 1).await;
     host.publish("film", video(json!({ "exec_type": "http" }))).await;
     let begun = std::time::Instant::now();
@@ -119,26 +119,26 @@ async fn a_worker_that_says_when_to_come_back_is_left_alone_until_then() {
 
 #[tokio::test]
 async fn a_pull_worker_says_when_to_come_back() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("film", video(json!({}))).await;
     let run = host.start("film", json!({})).await;
     let job = host.claim("video").await;
     let busy =
         json!({ "outcome": "failed", "error": "full", "temporary": true, "retry_after_ms": 86_400_000_u64 });
     assert_eq!(host.finish(&job, busy).await, "ok");
-    let told = host.until(&run, |run| run["node_states"]["v"]["attempts"] == 1).await;
-    assert_eq!(told["status"], "waiting", "{told}");
+    let response = host.until(&run, |run| run["node_states"]["v"]["attempts"] == 1).await;
+    assert_eq!(response["status"], "waiting", "{response}");
     let why = host.get(&format!("/api/v1/runs/{run}/why")).await.ok();
     let until = why["reasons"][0]["until"].as_str().unwrap().to_owned();
     let at = |text: &str| windlass_engine::time::Timestamp::parse_rfc3339(text).unwrap();
-    let waits_ms = at(&until).since(at(told["updated_at"].as_str().unwrap()));
+    let waits_ms = at(&until).since(at(response["updated_at"].as_str().unwrap()));
     // So long, and no longer than an hour.
     assert_eq!(waits_ms, 3_600_000, "{why}");
 }
 
 #[tokio::test]
 async fn a_fault_that_is_not_temporary_fails_the_run_at_once() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("film", video(json!({}))).await;
     let run = host.start("film", json!({})).await;
     let job = host.claim("video").await;
@@ -151,7 +151,7 @@ async fn a_fault_that_is_not_temporary_fails_the_run_at_once() {
 
 #[tokio::test]
 async fn a_pull_worker_says_that_a_fault_is_temporary() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("film", video(json!({}))).await;
     let run = host.start("film", json!({})).await;
     for _ in 0..4 {
@@ -168,7 +168,7 @@ async fn a_pull_worker_says_that_a_fault_is_temporary() {
 
 #[tokio::test]
 async fn a_pull_worker_that_takes_too_long_is_tried_again_and_then_asked_again() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("film", video(json!({ "timeout_ms": 150 }))).await;
     let run = host.start("film", json!({})).await;
     for attempt in 1..=4 {
@@ -183,8 +183,8 @@ async fn a_pull_worker_that_takes_too_long_is_tried_again_and_then_asked_again()
 
 #[tokio::test]
 async fn while_faults_go_on_the_node_is_suspended_and_says_why() {
-    let host = Host::new().await;
-    // Nobody serves it.
+    let host = TestServer::new().await;
+    // It has no worker.
     host.publish(
         "film",
         json!({ "nodes": [{ "id": "v", "type": "video", "exec_type": "http" }], "edges": [] }),
@@ -204,11 +204,11 @@ async fn while_faults_go_on_the_node_is_suspended_and_says_why() {
 
 #[tokio::test]
 async fn only_a_failure_can_be_temporary() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("film", video(json!({}))).await;
     host.start("film", json!({})).await;
     let job = host.claim("video").await;
     let end = json!({ "id": job["id"], "lease": job["lease"], "outcome": "done", "temporary": true });
-    let told = host.post("/api/v1/jobs/finish", json!({ "results": [end] })).await;
-    assert_eq!(told.refused(422, "invalid_body")["errors"][0]["path"], "results[0].temporary");
+    let response = host.post("/api/v1/jobs/finish", json!({ "results": [end] })).await;
+    assert_eq!(response.refused(422, "invalid_body")["errors"][0]["path"], "results[0].temporary");
 }

@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use crate::host::{Host, upper, waiting};
+use crate::test_server::{TestServer, upper, waiting};
 
 #[tokio::test]
 async fn a_flow_is_published_and_found_by_its_name_and_its_id() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let body = json!({ "name": "shout it", "description": "loud", "definition": upper(), "labels": { "team": "a" } });
-    let told = host.post("/api/v1/flows", body).await;
-    assert_eq!(told.status, 201);
-    let published = told.ok();
+    let response = host.post("/api/v1/flows", body).await;
+    assert_eq!(response.status, 201);
+    let published = response.ok();
     assert_eq!((&published["name"], &published["version"]), (&json!("shout it"), &json!(1)));
     for name in ["shout%20it", published["id"].as_str().unwrap()] {
         let flow = host.get(&format!("/api/v1/flows/{name}")).await.ok();
@@ -26,7 +26,7 @@ async fn a_flow_is_published_and_found_by_its_name_and_its_id() {
 
 #[tokio::test]
 async fn a_taken_name_is_refused() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("a", upper()).await;
     let again = host.post("/api/v1/flows", json!({ "name": "a", "definition": upper() })).await;
     again.refused(409, "name_taken");
@@ -34,7 +34,7 @@ async fn a_taken_name_is_refused() {
 
 #[tokio::test]
 async fn versions_are_numbered_listed_and_compared() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("a", upper()).await;
     let next =
         host.post("/api/v1/flows/a/versions", json!({ "definition": waiting(), "note": "waits" })).await;
@@ -64,10 +64,10 @@ async fn versions_are_numbered_listed_and_compared() {
 
 #[tokio::test]
 async fn every_error_of_a_definition_is_told_at_once() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let bad = json!({ "start": "nowhere", "nodes": { "a": { "servise": "x" } } });
-    let told = host.post("/api/v1/flows", json!({ "name": "a", "definition": bad })).await;
-    let problem = told.refused(422, "invalid_definition");
+    let response = host.post("/api/v1/flows", json!({ "name": "a", "definition": bad })).await;
+    let problem = response.refused(422, "invalid_definition");
     assert!(problem["errors"].as_array().unwrap().len() >= 2, "{problem}");
     assert!(
         problem["errors"].as_array().unwrap().iter().any(|e| e["hint"] == "did you mean `service`?"),
@@ -82,14 +82,14 @@ async fn every_error_of_a_definition_is_told_at_once() {
 
 #[tokio::test]
 async fn steps_expand_to_tasks_and_nothing_else_does() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let steps = json!({ "steps": [
         { "id": "1", "operator": "@trigger/manual" },
         { "id": "2", "operator": "press" }
     ] });
-    let told = host.post("/api/v1/flows/expand", json!({ "definition": steps })).await.ok();
+    let response = host.post("/api/v1/flows/expand", json!({ "definition": steps })).await.ok();
     assert_eq!(
-        told["tasks"][1],
+        response["tasks"][1],
         json!({ "id": "2", "task_id": "2", "operator": "press", "dependOn": ["1"] })
     );
     host.post("/api/v1/flows/expand", json!({ "definition": upper() }))
@@ -101,7 +101,7 @@ async fn steps_expand_to_tasks_and_nothing_else_does() {
 
 #[tokio::test]
 async fn pages_of_flows_join_without_gaps() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     for name in ["a", "b", "c"] {
         host.publish(name, upper()).await;
     }
@@ -121,7 +121,7 @@ async fn pages_of_flows_join_without_gaps() {
 
 #[tokio::test]
 async fn a_flow_beside_its_definition_is_told_where_it_belongs() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let body = json!({ "name": "f", "nodes": [{ "id": "a", "type": "start" }] });
     let refused = host.post("/api/v1/flows", body).await.refused(422, "unknown_field");
     assert_eq!(refused["errors"][0]["path"], "nodes");

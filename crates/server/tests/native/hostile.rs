@@ -1,13 +1,13 @@
-//! Whatever is sent, it is answered with what is wrong about it, and the server goes on.
+//! Hostile input: every request gets a response that names its problem, and the server goes on.
 
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::json;
 use windlass_server::Options;
 
-use crate::host::{Host, upper, waiting};
+use crate::test_server::{TestServer, upper, waiting};
 
-/// Bodies that nobody should send.
+/// Hostile bodies.
 fn bodies() -> Vec<Vec<u8>> {
     let deep = |n: usize| format!("{{\"a\":{}{}}}", "[".repeat(n), "]".repeat(n)).into_bytes();
     let mut bodies: Vec<Vec<u8>> = [
@@ -85,20 +85,20 @@ fn paths(run: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn no_body_makes_the_server_stumble() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("a", upper()).await;
     host.publish("b", waiting()).await;
     let run = host.start("b", json!({})).await;
     let bodies = bodies();
     for path in paths(&run) {
         for body in &bodies {
-            let told = host.raw("POST", &path, body.clone()).await;
-            let shown = String::from_utf8_lossy(&told.body).into_owned();
+            let response = host.raw("POST", &path, body.clone()).await;
+            let shown = String::from_utf8_lossy(&response.body).into_owned();
             let sent: String = String::from_utf8_lossy(body).chars().take(80).collect();
-            assert!(!told.status.is_server_error(), "{path} {sent}: {} {shown}", told.status);
-            if !told.status.is_success() {
-                let code = told.json()["code"].as_str().map(str::to_owned);
-                told.refused(told.status.as_u16(), &code.unwrap());
+            assert!(!response.status.is_server_error(), "{path} {sent}: {} {shown}", response.status);
+            if !response.status.is_success() {
+                let code = response.json()["code"].as_str().map(str::to_owned);
+                response.refused(response.status.as_u16(), &code.unwrap());
             }
         }
     }
@@ -108,7 +108,7 @@ async fn no_body_makes_the_server_stumble() {
 
 #[tokio::test]
 async fn no_query_or_path_makes_the_server_stumble() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("a", upper()).await;
     let run = host.start("a", json!({})).await;
     host.ended(&run).await;
@@ -152,8 +152,8 @@ async fn no_query_or_path_makes_the_server_stumble() {
     ];
     for list in &lists {
         for query in queries {
-            let told = host.get(&format!("{list}{query}")).await;
-            assert!(!told.status.is_server_error(), "{list}{query}: {}", told.status);
+            let response = host.get(&format!("{list}{query}")).await;
+            assert!(!response.status.is_server_error(), "{list}{query}: {}", response.status);
         }
     }
     host.get("/api/v1/runs?statsu=failed").await.refused(400, "bad_query");
@@ -173,7 +173,7 @@ async fn no_query_or_path_makes_the_server_stumble() {
 
 #[tokio::test]
 async fn what_is_wrong_is_named() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let flows = "/api/v1/flows";
     host.raw("POST", flows, "{\"a\":").await.refused(400, "malformed_json");
     let deep = format!("{{\"name\":{}", "[".repeat(200));
@@ -199,12 +199,12 @@ async fn what_is_wrong_is_named() {
 
 #[tokio::test]
 async fn a_body_that_is_too_large_is_refused_on_every_surface() {
-    let host = Host::with(Options { body_bytes_max: 1_000, ..Options::default() }).await;
+    let host = TestServer::with(Options { body_bytes_max: 1_000, ..Options::default() }).await;
     let large = json!({ "name": "a", "description": "x".repeat(2_000) });
     host.post("/api/v1/flows", large.clone()).await.refused(413, "too_large");
     for path in ["/api/flows", "/flows"] {
-        let told = host.post(path, large.clone()).await;
-        assert_eq!((told.status.as_u16(), told.json()["error"].is_string()), (413, true), "{path}");
+        let response = host.post(path, large.clone()).await;
+        assert_eq!((response.status.as_u16(), response.json()["error"].is_string()), (413, true), "{path}");
     }
     let fits = json!({ "name": "a", "description": "x".repeat(500), "definition": upper() });
     host.post("/api/v1/flows", fits).await.ok();
@@ -212,35 +212,57 @@ async fn a_body_that_is_too_large_is_refused_on_every_surface() {
 
 #[tokio::test]
 async fn a_body_of_four_mebibytes_is_taken() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("a", upper()).await;
     let text = "x".repeat(4_000_000);
-    let told =
+    let response =
         host.post("/api/v1/flows/a/runs?wait_ms=20000", json!({ "params": { "text": text } })).await.ok();
-    assert_eq!(told["run"]["shared"]["loud"].as_str().map(str::len), Some(4_000_000));
+    assert_eq!(response["run"]["shared"]["loud"].as_str().map(str::len), Some(4_000_000));
 }
 
 #[tokio::test]
 async fn a_page_of_another_origin_is_kept_out_unless_it_may() {
-    let ask = |host: &Host| {
+    let ask = |host: &TestServer| {
         let request = Request::builder().method("POST").uri("/api/v1/flows/validate");
         let request = request.header("origin", "https://app.example").header("host", "localhost:8070");
         let request = request.body(Body::from(json!({ "definition": upper() }).to_string())).unwrap();
         let router = host.router.clone();
         async move { tower::ServiceExt::oneshot(router, request).await.unwrap() }
     };
-    let strict = Host::new().await;
+    let strict = TestServer::new().await;
     assert_eq!(ask(&strict).await.status(), 403);
     let open =
-        Host::with(Options { cors: vec!["https://app.example".to_owned()], ..Options::default() }).await;
-    let told = ask(&open).await;
+        TestServer::with(Options { cors: vec!["https://app.example".to_owned()], ..Options::default() })
+            .await;
+    let response = ask(&open).await;
     assert_eq!(
-        (told.status().as_u16(), &told.headers()["access-control-allow-origin"]),
+        (response.status().as_u16(), &response.headers()["access-control-allow-origin"]),
         (200, &"https://app.example".parse().unwrap())
     );
     let preflight =
         Request::builder().method("OPTIONS").uri("/api/v1/flows").header("origin", "https://app.example");
     let preflight = preflight.header("access-control-request-method", "POST").body(Body::empty()).unwrap();
-    let told = open.send(preflight).await;
-    assert_eq!(told.headers["access-control-allow-origin"], "https://app.example");
+    let response = open.send(preflight).await;
+    assert_eq!(response.headers["access-control-allow-origin"], "https://app.example");
+}
+
+#[tokio::test]
+async fn a_request_for_an_unknown_host_reaches_nothing() {
+    let host = TestServer::with(Options { cors: vec!["*".to_owned()], ..Options::default() }).await;
+    for method in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
+        for path in ["/healthz", "/docs", "/api/v1/flows", "/api/flows", "/nowhere"] {
+            let request = Request::builder()
+                .method(method)
+                .uri(path)
+                .header("host", "evil.example:8070")
+                .header("origin", "http://evil.example:8070");
+            let response = host.send_as_is(request.body(Body::empty()).unwrap()).await;
+            assert_eq!(response.status.as_u16(), 421, "{method} {path}");
+        }
+    }
+    let missing = Request::builder().uri("/api/v1/flows").body(Body::empty()).unwrap();
+    host.send_as_is(missing).await.refused(400, "bad_header");
+    let rebound = Request::builder().uri("/api/v1/flows").header("host", "evil.example:8070");
+    let problem = host.send_as_is(rebound.body(Body::empty()).unwrap()).await.refused(421, "unknown_host");
+    assert!(problem["detail"].as_str().unwrap().contains("--host evil.example"), "{problem}");
 }

@@ -1,10 +1,10 @@
-//! What there is to read about a run.
+//! The log of a run.
 
 use serde_json::{Value, json};
 
-use crate::host::{Host, approval, queued};
+use crate::test_server::{TestServer, approval, queued};
 
-fn told(lines: &[Value]) -> Vec<(&str, &str, &str)> {
+fn response(lines: &[Value]) -> Vec<(&str, &str, &str)> {
     let word = |line: &'_ Value, name: &str| {
         line[name].as_str().map_or("", |text| {
             // The lines outlive this.
@@ -16,7 +16,7 @@ fn told(lines: &[Value]) -> Vec<(&str, &str, &str)> {
 
 #[tokio::test]
 async fn the_log_of_a_run_tells_its_whole_story() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("press", queued()).await;
     let run = host.start("press", json!({ "params": { "text": "hi" } })).await;
     let job = host.claim("press").await;
@@ -35,11 +35,11 @@ async fn the_log_of_a_run_tells_its_whole_story() {
         ("info", "work", "done"),
         ("info", "", "the run completed"),
     ];
-    assert_eq!(told(&lines), expected);
+    assert_eq!(response(&lines), expected);
     assert_eq!((&lines[4]["data"], &lines[4]["fence"]), (&json!({ "percent": 7 }), &json!(1)));
     assert_eq!(lines[6]["data"], json!({ "fence": 1, "worker": "w" }));
     assert!(lines.iter().all(|line| line["at"].as_str().unwrap().ends_with('Z')));
-    assert_eq!(told(&host.lines(&run, "&level=warn").await), [("warn", "work", "ink is low")]);
+    assert_eq!(response(&host.lines(&run, "&level=warn").await), [("warn", "work", "ink is low")]);
     assert_eq!(host.lines(&run, "&node=work").await.len(), 6);
     assert!(host.lines(&run, "&node=wor").await.is_empty());
     let page = host.get(&format!("/api/v1/runs/{run}/logs?limit=3")).await.ok();
@@ -50,7 +50,7 @@ async fn the_log_of_a_run_tells_its_whole_story() {
 
 #[tokio::test]
 async fn what_is_asked_of_a_log_is_checked() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("press", queued()).await;
     let run = host.start("press", json!({})).await;
     for query in ["?level=loud", "?levl=info", "?limit=0", "?follow=maybe"] {
@@ -65,7 +65,7 @@ async fn what_is_asked_of_a_log_is_checked() {
 
 #[tokio::test]
 async fn a_line_that_cannot_be_read_costs_no_result() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("press", queued()).await;
     for logs in [json!([{ "message": "x", "level": "loud" }]), json!([{ "text": "x" }, "plain"]), json!("x")]
     {
@@ -78,7 +78,7 @@ async fn a_line_that_cannot_be_read_costs_no_result() {
         assert_eq!(host.ended(&run).await["status"], "completed");
         let warned = host.lines(&run, "&level=warn").await;
         assert_eq!(
-            told(&warned).iter().filter(|line| line.2.contains("cannot be read")).count(),
+            response(&warned).iter().filter(|line| line.2.contains("cannot be read")).count(),
             2,
             "{warned:?}"
         );
@@ -87,7 +87,7 @@ async fn a_line_that_cannot_be_read_costs_no_result() {
 
 #[tokio::test]
 async fn too_much_is_cut_and_never_costs_the_result() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("press", queued()).await;
     let run = host.start("press", json!({})).await;
     let job = host.claim("press").await;
@@ -98,7 +98,7 @@ async fn too_much_is_cut_and_never_costs_the_result() {
     assert_eq!(host.ended(&run).await["status"], "completed");
     let lines = host.all(&run, 1_000).await;
     assert_eq!(lines[3]["message"].as_str().unwrap().len(), 4_096);
-    let (level, _, message) = told(&lines)[1_003];
+    let (level, _, message) = response(&lines)[1_003];
     assert_eq!(level, "warn");
     assert!(message.starts_with("2 more lines were left out: an attempt may write 1000"), "{message}");
 
@@ -114,7 +114,7 @@ async fn too_much_is_cut_and_never_costs_the_result() {
     assert_eq!(lines.iter().filter(|line| line["message"] == "m").count(), 26);
 }
 
-impl Host {
+impl TestServer {
     /// The whole log, so many lines at a time.
     async fn all(&self, run: &str, limit: usize) -> Vec<Value> {
         let (mut lines, mut cursor) = (Vec::new(), String::new());
@@ -126,7 +126,7 @@ impl Host {
         }
     }
 
-    /// What has come since the cursor, and from where to go on.
+    /// The lines after the cursor, and the next cursor.
     async fn news(&self, run: &str, cursor: &mut String, query: &str) -> Vec<Value> {
         let path = format!("/api/v1/runs/{run}/logs?follow=true&limit=1000{query}{cursor}");
         let page = self.get(&path).await.ok();
@@ -137,7 +137,7 @@ impl Host {
 
 #[tokio::test]
 async fn whoever_follows_a_log_loses_and_repeats_nothing() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("press", queued()).await;
     let run = host.start("press", json!({})).await;
     let (mut all, mut loud) = (String::new(), String::new());
@@ -171,16 +171,16 @@ async fn whoever_follows_a_log_loses_and_repeats_nothing() {
         assert_eq!(host.all(&run, limit).await, seen, "{limit} at a time");
     }
     let own: Vec<&str> =
-        told(&seen).into_iter().filter(|line| line.0 == "warn").map(|(_, _, text)| text).collect();
+        response(&seen).into_iter().filter(|line| line.0 == "warn").map(|(_, _, text)| text).collect();
     assert_eq!(own, ["one", "two", "three", "four"]);
     let texts: Vec<&str> =
-        told(&warned).into_iter().filter(|line| line.0 == "warn").map(|(_, _, text)| text).collect();
+        response(&warned).into_iter().filter(|line| line.0 == "warn").map(|(_, _, text)| text).collect();
     assert_eq!(texts, own);
 }
 
 #[tokio::test]
 async fn what_every_one_of_many_attempts_wrote_is_heard() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let items: Vec<Value> = (0..250).map(|n| json!(n)).collect();
     let flow = json!({ "start": "each", "nodes": { "each": { "kind": "foreach", "prep": { "input_key": "$params.items" },
         "service": "press", "exec_type": "queue" } } });
@@ -197,7 +197,7 @@ async fn what_every_one_of_many_attempts_wrote_is_heard() {
 
 #[tokio::test]
 async fn signals_decisions_and_cancels_are_told() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("review", approval()).await;
     let run = host.start("review", json!({})).await;
     host.post(&format!("/api/v1/runs/{run}/signal"), json!({ "key": "hint", "value": 1 })).await.ok();
@@ -215,12 +215,12 @@ async fn signals_decisions_and_cancels_are_told() {
     host.post(&format!("/api/v1/runs/{other}/cancel"), json!({ "reason": "too late" })).await.ok();
     host.ended(&other).await;
     let loud = host.lines(&other, "&level=warn").await;
-    assert!(told(&loud).iter().any(|(_, _, message)| *message == "the run was canceled"), "{loud:?}");
+    assert!(response(&loud).iter().any(|(_, _, message)| *message == "the run was canceled"), "{loud:?}");
 }
 
 #[tokio::test]
 async fn a_report_adds_to_what_was_written_before() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("press", queued()).await;
     let run = host.start("press", json!({})).await;
     let job = host.claim("press").await;

@@ -1,8 +1,8 @@
-//! Accounts, deposits, ledgers, prices and budgets, route by route; and nothing is charged by what is refused.
+//! Accounts, deposits, ledgers, prices and budgets, route by route; refused requests charge nothing.
 
 use serde_json::{Value, json};
 
-use crate::host::Host;
+use crate::test_server::TestServer;
 
 /// A call through a queue whose seconds are told beforehand and may be told by its result.
 pub(crate) fn speech() -> Value {
@@ -17,7 +17,7 @@ pub(crate) fn per_second() -> Value {
     json!({ "unit_price": 2, "min_unit": 10, "units": "$params.seconds", "actual_units": "$result.seconds" })
 }
 
-impl Host {
+impl TestServer {
     /// Opens an account with some money in it.
     pub(crate) async fn account(&self, id: &str, amount: i64) {
         self.post("/api/v1/accounts", json!({ "id": id })).await.ok();
@@ -26,11 +26,11 @@ impl Host {
         }
     }
 
-    pub(crate) async fn deposit(&self, id: &str, amount: i64, key: &str) -> crate::host::Told {
+    pub(crate) async fn deposit(&self, id: &str, amount: i64, key: &str) -> crate::test_server::TestResponse {
         self.post(&format!("/api/v1/accounts/{id}/deposit"), json!({ "amount": amount, "key": key })).await
     }
 
-    /// What an account has and what is held of it.
+    /// The balance and the held amount of an account.
     pub(crate) async fn money(&self, id: &str) -> (i64, i64) {
         let shown = self.get(&format!("/api/v1/accounts/{id}")).await.ok();
         (shown["balance"].as_i64().unwrap(), shown["held"].as_i64().unwrap())
@@ -52,11 +52,11 @@ impl Host {
 
 #[tokio::test]
 async fn an_account_is_opened_once() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let open = |body: Value| host.post("/api/v1/accounts", body);
-    let told = open(json!({ "id": "acme", "name": "Acme Ltd" })).await;
-    assert_eq!(told.status, 201);
-    let account = told.json();
+    let response = open(json!({ "id": "acme", "name": "Acme Ltd" })).await;
+    assert_eq!(response.status, 201);
+    let account = response.json();
     assert_eq!(
         (&account["balance"], &account["held"], &account["name"]),
         (&json!(0), &json!(0), &json!("Acme Ltd"))
@@ -94,7 +94,7 @@ async fn an_account_is_opened_once() {
 
 #[tokio::test]
 async fn a_deposit_is_made_once_per_key() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.account("acme", 0).await;
     let first = host.deposit("acme", 500, "invoice-7").await;
     assert_eq!((first.status.as_u16(), &first.json()["created"]), (201, &json!(true)));
@@ -132,11 +132,11 @@ async fn a_deposit_is_made_once_per_key() {
 
 #[tokio::test]
 async fn deposits_at_the_same_time_count_once_per_key() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.account("acme", 0).await;
     let deposits = (0..40).map(|n| host.deposit("acme", 5, ["a", "b", "c", "d"][n % 4]));
-    for told in futures(deposits).await {
-        told.ok();
+    for response in futures(deposits).await {
+        response.ok();
     }
     assert_eq!((host.money("acme").await, host.moved("acme").await.len()), ((20, 0), 4));
 }
@@ -159,7 +159,7 @@ async fn futures<F: Future>(all: impl IntoIterator<Item = F>) -> Vec<F::Output> 
 
 #[tokio::test]
 async fn a_price_is_checked_when_it_is_set() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let price = host.put("/api/v1/prices/audio_tts", per_second()).await.ok();
     assert_eq!((&price["service"], &price["min_unit"]), (&json!("audio_tts"), &json!(10)));
     assert_eq!(host.get("/api/v1/prices/audio_tts").await.ok(), price);
@@ -200,14 +200,14 @@ async fn a_price_is_checked_when_it_is_set() {
 
 #[tokio::test]
 async fn a_priced_call_is_charged_settled_and_told() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("speak", speech()).await;
     host.account("acme", 1_000).await;
     host.put("/api/v1/prices/audio_tts", per_second()).await.ok();
     let run = host.start("speak", json!({ "variables": { "seconds": 60 }, "account": "acme" })).await;
     let job = host.claim("audio_tts").await;
     assert_eq!(host.money("acme").await, (880, 120));
-    // A price counts for what starts afterwards.
+    // A price applies to later starts only.
     host.put("/api/v1/prices/audio_tts", json!({ "unit_price": 1_000 })).await.ok();
     assert_eq!(host.finish(&job, json!({ "outcome": "done", "result": { "seconds": 42 } })).await, "ok");
     let ended = host.ended(&run).await;
@@ -234,7 +234,7 @@ async fn a_priced_call_is_charged_settled_and_told() {
 
 #[tokio::test]
 async fn a_ledger_is_read_page_by_page_from_both_ends() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.account("acme", 0).await;
     for n in 1..=5 {
         host.deposit("acme", n, &format!("d{n}")).await.ok();
@@ -260,7 +260,7 @@ async fn a_ledger_is_read_page_by_page_from_both_ends() {
 
 #[tokio::test]
 async fn a_run_that_is_refused_costs_nothing() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("speak", speech()).await;
     host.account("acme", 100).await;
     host.put("/api/v1/prices/audio_tts", per_second()).await.ok();
@@ -283,7 +283,7 @@ async fn a_run_that_is_refused_costs_nothing() {
 
 #[tokio::test]
 async fn a_budget_fails_the_node_or_parks_the_run_until_it_is_raised() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("speak", speech()).await;
     host.account("acme", 1_000).await;
     host.put("/api/v1/prices/audio_tts", per_second()).await.ok();
@@ -321,7 +321,7 @@ async fn a_budget_fails_the_node_or_parks_the_run_until_it_is_raised() {
 
 #[tokio::test]
 async fn what_comes_back_lets_parked_runs_go_as_far_as_it_reaches() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("speak", speech()).await;
     host.account("acme", 100).await;
     host.put("/api/v1/prices/audio_tts", per_second()).await.ok();

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::host::Host;
 use crate::money::{per_second, speech};
+use crate::test_server::TestServer;
 
 /// A server with a rich account and a price, and these flows.
-async fn host(flows: &[(&str, Value)]) -> Host {
-    let host = Host::new().await;
+async fn host(flows: &[(&str, Value)]) -> TestServer {
+    let host = TestServer::new().await;
     for (name, definition) in flows {
         host.publish(name, definition.clone()).await;
     }
@@ -18,12 +18,12 @@ async fn host(flows: &[(&str, Value)]) -> Host {
     host
 }
 
-impl Host {
+impl TestServer {
     async fn paid(&self, flow: &str) -> String {
         self.start(flow, json!({ "variables": { "seconds": 50 }, "account": "acme" })).await
     }
 
-    /// Checks that the account has everything, and that what was charged was given back.
+    /// Checks that the account has its whole balance, and that every charge was refunded.
     async fn whole_again(&self, n_charges: usize) {
         assert_eq!(self.money("acme").await, (1_000, 0));
         let moved = self.moved("acme").await;
@@ -56,12 +56,12 @@ async fn a_call_that_fails_for_good_is_refunded_and_its_retries_are_not_charged(
 #[tokio::test]
 async fn a_cancelled_run_is_refunded_wherever_it_stands() {
     let host = host(&[("speak", speech())]).await;
-    // Nobody has it yet.
+    // No worker holds it yet.
     let run = host.paid("speak").await;
     host.post(&format!("/api/v1/runs/{run}/cancel"), json!({})).await.ok();
     assert_eq!(host.ended(&run).await["status"], "canceled");
     host.whole_again(1).await;
-    // Somebody works on it, and says so afterwards.
+    // A worker holds it, and reports afterwards.
     let run = host.paid("speak").await;
     let job = host.claim("audio_tts").await;
     host.post(&format!("/api/v1/runs/{run}/cancel"), json!({})).await.ok();

@@ -2,15 +2,16 @@
 
 use serde_json::json;
 
-use crate::host::{Host, approval, queued, upper, waiting};
+use crate::test_server::{TestServer, approval, queued, upper, waiting};
 
 #[tokio::test]
 async fn a_run_is_started_and_its_end_is_waited_for() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("a", upper()).await;
-    let told = host.post("/api/v1/flows/a/runs?wait_ms=20000", json!({ "params": { "text": "hi" } })).await;
-    assert_eq!(told.status, 201);
-    let started = told.ok();
+    let response =
+        host.post("/api/v1/flows/a/runs?wait_ms=20000", json!({ "params": { "text": "hi" } })).await;
+    assert_eq!(response.status, 201);
+    let started = response.ok();
     assert_eq!(
         (&started["status"], &started["version"], &started["flow"]),
         (&json!("completed"), &json!(1), &json!("a"))
@@ -29,7 +30,7 @@ async fn a_run_is_started_and_its_end_is_waited_for() {
 
 #[tokio::test]
 async fn the_same_request_starts_one_run() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("a", upper()).await;
     let body = json!({ "params": { "text": "hi" }, "request_id": "r-1" });
     let first = host.post("/api/v1/flows/a/runs", body.clone()).await;
@@ -42,7 +43,7 @@ async fn the_same_request_starts_one_run() {
 
 #[tokio::test]
 async fn runs_are_listed_by_what_is_asked() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("a", upper()).await;
     host.publish("b", waiting()).await;
     let done = host.start("a", json!({ "params": { "text": "x" }, "labels": { "team": "red" } })).await;
@@ -69,7 +70,7 @@ async fn runs_are_listed_by_what_is_asked() {
 
 #[tokio::test]
 async fn what_happened_to_a_run_can_be_read() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("a", upper()).await;
     let run = host.start("a", json!({ "params": { "text": "hi" } })).await;
     let ended = host.ended(&run).await;
@@ -97,7 +98,7 @@ async fn what_happened_to_a_run_can_be_read() {
 
 #[tokio::test]
 async fn the_state_at_any_entry_is_the_fold_of_the_journal_up_to_it() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("b", waiting()).await;
     let run = host.start("b", json!({})).await;
     let before = host.get(&format!("/api/v1/runs/{run}/state")).await.ok();
@@ -118,14 +119,14 @@ async fn the_state_at_any_entry_is_the_fold_of_the_journal_up_to_it() {
 
 #[tokio::test]
 async fn why_says_what_would_clear_it() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("b", waiting()).await;
     host.publish("c", approval()).await;
     host.publish("d", queued()).await;
     let why = async |flow: &str| {
         let run = host.start(flow, json!({ "params": {} })).await;
-        let told = host.get(&format!("/api/v1/runs/{run}/why")).await.ok();
-        told["reasons"][0].clone()
+        let response = host.get(&format!("/api/v1/runs/{run}/why")).await.ok();
+        response["reasons"][0].clone()
     };
     let signal = why("b").await;
     assert_eq!(
@@ -136,12 +137,13 @@ async fn why_says_what_would_clear_it() {
     assert_eq!(why("c").await["assignees"], json!(["ann", "bob"]));
     let worker = why("d").await;
     assert_eq!((&worker["waits_for"], &worker["n_workers"]), (&json!("worker"), &json!(0)));
-    assert_eq!(worker["command"], "windlass worker --services press");
+    assert_eq!(worker["command"], "windlass worker list");
+    assert!(worker["text"].as_str().unwrap().contains("docs/workers.md"), "{worker}");
 }
 
 #[tokio::test]
 async fn what_cannot_be_started_is_refused() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("a", upper()).await;
     host.post("/api/v1/flows/nobody/runs", json!({})).await.refused(404, "unknown_flow");
     host.post("/api/v1/flows/a/runs", json!({ "account": "nobody" })).await.refused(422, "unknown_account");

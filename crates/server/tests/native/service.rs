@@ -1,12 +1,12 @@
-//! Services and what is set for them.
+//! Services and their settings.
 
 use serde_json::json;
 
-use crate::host::Host;
+use crate::test_server::TestServer;
 
 #[tokio::test]
 async fn a_service_says_how_often_its_calls_are_asked_again() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.get("/api/v1/services/video").await.refused(404, "unknown_service");
     let set = host.put("/api/v1/services/video", json!({ "recheck_ms": 100 })).await.ok();
     assert_eq!(
@@ -15,7 +15,7 @@ async fn a_service_says_how_often_its_calls_are_asked_again() {
     );
     host.publish("film", json!({ "nodes": [{ "id": "v", "type": "video" }], "edges": [] })).await;
     let run = host.start("film", json!({})).await;
-    // What is set later is for runs that are started later.
+    // Later settings apply to later runs.
     host.put("/api/v1/services/video", json!({})).await.ok();
     let job = host.claim("video").await;
     assert_eq!(host.finish(&job, json!({ "outcome": "suspended", "memo": { "id": 9 } })).await, "ok");
@@ -23,13 +23,13 @@ async fn a_service_says_how_often_its_calls_are_asked_again() {
     assert_eq!((&again["memo"], &again["attempt"]), (&json!({ "id": 9 }), &json!(1)));
     assert_eq!(host.finish(&again, json!({ "outcome": "done", "result": 1 })).await, "ok");
     assert_eq!(host.ended(&run).await["status"], "completed");
-    // One for which nothing is set, and that nobody serves, is nothing that anybody knows.
+    // A service without settings and without workers is unknown.
     host.get("/api/v1/services/video").await.refused(404, "unknown_service");
 }
 
 #[tokio::test]
 async fn services_are_listed_with_who_serves_them() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let worker = json!({ "id": "w", "url": "", "services": ["audio", "video"], "type": "async" });
     host.post("/api/workers/register", worker).await.ok();
     host.put("/api/v1/services/text", json!({ "recheck_ms": 86_400_000 })).await.ok();
@@ -42,10 +42,10 @@ async fn services_are_listed_with_who_serves_them() {
 
 #[tokio::test]
 async fn what_cannot_be_set_is_named() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     for bad in [0, 99, 86_400_001] {
-        let told = host.put("/api/v1/services/video", json!({ "recheck_ms": bad })).await;
-        assert_eq!(told.refused(422, "invalid_body")["errors"][0]["path"], "recheck_ms");
+        let response = host.put("/api/v1/services/video", json!({ "recheck_ms": bad })).await;
+        assert_eq!(response.refused(422, "invalid_body")["errors"][0]["path"], "recheck_ms");
     }
     for bad in [json!({ "recheck_ms": -1 }), json!({ "recheck_ms": "1s" })] {
         host.put("/api/v1/services/video", bad).await.refused(422, "invalid_body");

@@ -1,10 +1,10 @@
-//! How things went: what is work, what is waiting, and what is neither.
+//! Statistics of runs: times of work, of waiting, and of neither.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::host::{Host, queued};
+use crate::test_server::{TestServer, queued};
 
 /// How long a call waits in its queue here at least. Nothing can be awaited for it: it is time that is measured.
 const WAIT_MS: u64 = 120;
@@ -19,7 +19,7 @@ fn ms(of: &Value, what: &str) -> u64 {
 
 #[tokio::test]
 async fn waiting_in_a_queue_is_no_work() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("press", queued()).await;
     let run = host.start("press", json!({ "params": { "text": "hi" } })).await;
     waited().await;
@@ -47,7 +47,7 @@ async fn waiting_in_a_queue_is_no_work() {
 
 #[tokio::test]
 async fn a_suspension_is_neither_done_nor_failed() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("press", queued()).await;
     let run = host.start("press", json!({ "params": { "text": "hi" } })).await;
     let job = host.claim("press").await;
@@ -68,7 +68,7 @@ async fn a_suspension_is_neither_done_nor_failed() {
 
 #[tokio::test]
 async fn the_time_between_two_rounds_is_not_that_of_the_run() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("press", queued()).await;
     let begun = Instant::now();
     let run = host.start("press", json!({ "params": { "text": "hi" } })).await;

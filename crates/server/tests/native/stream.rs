@@ -8,7 +8,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::host::{Host, upper, waiting};
+use crate::test_server::{TestServer, upper, waiting};
 
 /// Events read from a stream, as they come.
 struct Watch {
@@ -24,8 +24,8 @@ struct Event {
 }
 
 impl Watch {
-    async fn open(host: &Host, path: &str, last: Option<&str>) -> Watch {
-        let mut request = Request::builder().uri(path);
+    async fn open(host: &TestServer, path: &str, last: Option<&str>) -> Watch {
+        let mut request = Request::builder().uri(path).header("host", "localhost");
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }
@@ -72,7 +72,7 @@ impl Watch {
 
 #[tokio::test]
 async fn the_stream_of_a_run_is_its_journal_and_ends_with_it() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("b", waiting()).await;
     let run = host.start("b", json!({})).await;
     let path = format!("/api/v1/runs/{run}/events");
@@ -90,7 +90,7 @@ async fn the_stream_of_a_run_is_its_journal_and_ends_with_it() {
 
 #[tokio::test]
 async fn a_stream_goes_on_where_it_was_left() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("a", upper()).await;
     let run = host.start("a", json!({ "params": { "text": "hi" } })).await;
     let len = host.ended(&run).await["len"].as_u64().unwrap();
@@ -106,7 +106,7 @@ async fn a_stream_goes_on_where_it_was_left() {
 
 #[tokio::test]
 async fn the_stream_of_all_runs_tells_changes_and_what_was_missed() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("a", upper()).await;
     let mut watch = Watch::open(&host, "/api/v1/events", None).await;
     let run = host.start("a", json!({ "params": { "text": "hi" } })).await;
@@ -114,10 +114,10 @@ async fn the_stream_of_all_runs_tells_changes_and_what_was_missed() {
     assert_eq!((first.name.as_str(), &first.data["run"]), ("change", &json!(run)));
     host.ended(&run).await;
     let mut missed = Watch::open(&host, "/api/v1/events", Some(&first.id)).await;
-    let told = missed.next().await.unwrap();
-    assert_eq!((&told.data["run"], &told.data["status"]), (&json!(run), &json!("completed")));
-    // What became durable late is of an earlier moment than what was seen.
-    let seen_later: u64 = told.id.parse::<u64>().unwrap() + 5_000;
+    let response = missed.next().await.unwrap();
+    assert_eq!((&response.data["run"], &response.data["status"]), (&json!(run), &json!("completed")));
+    // A change that became durable late has an earlier time than the last seen one.
+    let seen_later: u64 = response.id.parse::<u64>().unwrap() + 5_000;
     let mut missed = Watch::open(&host, "/api/v1/events", Some(&seen_later.to_string())).await;
     assert_eq!(missed.next().await.unwrap().data["run"], json!(run));
     let mut later = Watch::open(&host, "/api/v1/events", Some("99999999999999")).await;
@@ -127,7 +127,7 @@ async fn the_stream_of_all_runs_tells_changes_and_what_was_missed() {
 
 #[tokio::test]
 async fn a_stream_that_cannot_be_is_refused() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.get("/api/v1/runs/run_00000000000000000000000000000001/events").await.refused(404, "unknown_run");
     let request = Request::builder().uri("/api/v1/events").header("last-event-id", "yesterday");
     host.send(request.body(Body::empty()).unwrap()).await.refused(400, "bad_query");

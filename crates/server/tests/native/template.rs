@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::host::Host;
+use crate::test_server::TestServer;
 
 fn greeting() -> Value {
     json!({
@@ -15,8 +15,8 @@ fn greeting() -> Value {
     })
 }
 
-async fn host() -> Host {
-    let host = Host::new().await;
+async fn host() -> TestServer {
+    let host = TestServer::new().await;
     let flow = json!({ "name": "greeting", "description": "Says it", "definition": greeting(), "is_template": true });
     host.post("/api/v1/flows", flow).await.ok();
     host
@@ -26,9 +26,9 @@ async fn host() -> Host {
 async fn a_flow_is_made_of_a_template_with_its_values_as_defaults() {
     let host = host().await;
     let body = json!({ "name": "morning", "variables": { "text": "good morning", "n": 2 } });
-    let told = host.post("/api/v1/flows/greeting/instantiate", body).await;
-    assert_eq!(told.status, 201);
-    assert_eq!((&told.ok()["name"], &told.ok()["version"]), (&json!("morning"), &json!(1)));
+    let response = host.post("/api/v1/flows/greeting/instantiate", body).await;
+    assert_eq!(response.status, 201);
+    assert_eq!((&response.ok()["name"], &response.ok()["version"]), (&json!("morning"), &json!(1)));
     let made = host.get("/api/v1/flows/morning").await.ok();
     assert_eq!((&made["is_template"], &made["description"]), (&json!(false), &json!("Says it")));
     let variables = &made["version"]["definition"]["variables"];
@@ -40,9 +40,9 @@ async fn a_flow_is_made_of_a_template_with_its_values_as_defaults() {
     assert_eq!(host.ended(&run).await["result"], json!({ "said": "good morning" }));
     let run = host.start("morning", json!({ "variables": { "text": "good night" } })).await;
     assert_eq!(host.ended(&run).await["result"], json!({ "said": "good night" }));
-    // The template itself can be run, and asks for what it needs.
-    let told = host.post("/api/v1/flows/greeting/runs", json!({})).await;
-    assert_eq!(told.refused(422, "invalid_input")["errors"][0]["path"], "$.variables.text");
+    // The template itself can be run, and requires its parameters.
+    let response = host.post("/api/v1/flows/greeting/runs", json!({})).await;
+    assert_eq!(response.refused(422, "invalid_input")["errors"][0]["path"], "$.variables.text");
     let run = host.start("greeting", json!({ "variables": { "text": "hi" } })).await;
     assert_eq!(host.ended(&run).await["result"], json!({ "said": "hi" }));
 }
@@ -66,8 +66,8 @@ async fn what_does_not_fit_the_template_is_named() {
     let ask =
         async |flow: &str, body: Value| host.post(&format!("/api/v1/flows/{flow}/instantiate"), body).await;
     let bad = json!({ "name": "x", "variables": { "txet": "a", "n": "two" } });
-    let told = ask("greeting", bad).await.refused(422, "invalid_input");
-    let errors = &told["errors"];
+    let response = ask("greeting", bad).await.refused(422, "invalid_input");
+    let errors = &response["errors"];
     assert_eq!(errors[0]["path"], "$.variables.n");
     assert_eq!(
         (&errors[1]["path"], &errors[1]["hint"]),

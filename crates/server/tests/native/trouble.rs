@@ -1,19 +1,20 @@
-//! What is wrong with one run is no trouble for the others.
+//! A damaged run does not affect other runs.
 
 use serde_json::json;
 use uuid::Uuid;
 use windlass_engine::event::{Event, Level};
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::journal::Entry;
+use windlass_engine::project::Project;
 use windlass_store::commit::{Commit, RunChange};
 use windlass_store::run::RunRef;
 
-use crate::host::{Host, approval, waiting};
+use crate::test_server::{TestServer, approval, waiting};
 
-/// Writes a state of the run that nobody can read.
-async fn spoil(host: &Host, run: &str) {
+/// Writes an unreadable state of the run.
+async fn spoil(host: &TestServer, run: &str) {
     let run: RunId = run.parse().unwrap();
-    let row = host.runtime.store().run(RunRef::Id(run)).await.unwrap().unwrap();
+    let row = host.runtime.store().run(host.runtime.project(), RunRef::Id(run)).await.unwrap().unwrap();
     let (command, now) = (CommandId::new(Uuid::now_v7()), host.runtime.clock().now());
     let said = Event::Logged { level: Level::Info, node: None, message: "from here on it is bad".to_owned() };
     let change = RunChange {
@@ -25,13 +26,13 @@ async fn spoil(host: &Host, run: &str) {
         snapshot: Some(b"no state".to_vec()),
         reopened: None,
     };
-    let commit = Commit { run: Some(change), ..Commit::new(command, now) };
+    let commit = Commit { run: Some(change), ..Commit::new(&Project::DEFAULT, command, now) };
     host.runtime.store().commit_one(commit).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_run_that_cannot_be_read_does_not_hide_the_others() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("c", approval()).await;
     let (good, bad) = (host.start("c", json!({})).await, host.start("c", json!({})).await);
     spoil(&host, &bad).await;
@@ -50,7 +51,7 @@ async fn a_run_that_cannot_be_read_does_not_hide_the_others() {
 
 #[tokio::test]
 async fn a_report_to_a_run_that_cannot_be_read_is_not_of_an_unknown_call() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("b", waiting()).await;
     let run = host.start("b", json!({})).await;
     spoil(&host, &run).await;
@@ -60,7 +61,7 @@ async fn a_report_to_a_run_that_cannot_be_read_is_not_of_an_unknown_call() {
 
 #[tokio::test]
 async fn the_doctor_says_what_was_looked_at() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("b", waiting()).await;
     host.start("b", json!({})).await;
     let found = host.raw("POST", "/api/v1/doctor", "").await.ok();
@@ -74,7 +75,7 @@ async fn the_doctor_says_what_was_looked_at() {
 
 #[tokio::test]
 async fn a_request_made_again_is_answered_from_its_run_whatever_was_published_since() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("b", waiting()).await;
     let body = json!({ "request_id": "r-1" });
     let first = host.post("/api/v1/flows/b/runs", body.clone()).await.ok();

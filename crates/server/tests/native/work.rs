@@ -1,10 +1,10 @@
-//! A worker that comes for work, and what there is to read about it.
+//! A pull worker, and the log of its calls.
 
 use serde_json::{Value, json};
 
-use crate::host::Host;
+use crate::test_server::TestServer;
 
-impl Host {
+impl TestServer {
     /// Claims one job of a service, waiting for it.
     pub(crate) async fn claim(&self, service: &str) -> Value {
         let claim = json!({ "worker_id": "w", "services": [service], "wait_ms": 20_000 });
@@ -13,11 +13,11 @@ impl Host {
         claimed["jobs"][0].clone()
     }
 
-    /// Says how a claimed job ended, and what became of that.
+    /// Finishes a claimed job and returns the verdict.
     pub(crate) async fn finish(&self, job: &Value, mut end: Value) -> Value {
         (end["id"], end["lease"]) = (job["id"].clone(), job["lease"].clone());
-        let told = self.post("/api/v1/jobs/finish", json!({ "results": [end] })).await.ok();
-        told["results"][0]["verdict"].clone()
+        let response = self.post("/api/v1/jobs/finish", json!({ "results": [end] })).await.ok();
+        response["results"][0]["verdict"].clone()
     }
 
     /// The lines of a run's log.

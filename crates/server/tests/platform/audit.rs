@@ -4,19 +4,19 @@ use axum::body::Body;
 use axum::http::Request;
 use serde_json::{Value, json};
 
-use crate::host::Host;
 use crate::support::task;
+use crate::test_server::TestServer;
 
-async fn audit(host: &Host) -> Vec<(String, String, u64)> {
-    let told = host.get("/api/v1/audit?order=oldest").await.ok();
+async fn audit(host: &TestServer) -> Vec<(String, String, u64)> {
+    let response = host.get("/api/v1/audit?order=oldest").await.ok();
     let text = |line: &Value, name: &str| line[name].as_str().unwrap().to_owned();
-    let lines = told["items"].as_array().unwrap().iter();
+    let lines = response["items"].as_array().unwrap().iter();
     lines.map(|line| (text(line, "what"), text(line, "subject"), line["status"].as_u64().unwrap())).collect()
 }
 
 #[tokio::test]
 async fn what_people_do_is_noted_and_what_workers_do_is_not() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let dead = host.dead_letter(task("a"), "broken").await;
     host.post("/api/v1/queues/default/dlq/replay", json!({ "ids": [dead] })).await.ok();
     let job = host.claim().await;
@@ -57,19 +57,19 @@ async fn what_people_do_is_noted_and_what_workers_do_is_not() {
         line("worker.drain", "nobody", 404),
     ];
     assert_eq!(audit(&host).await, expected);
-    let told = host.get("/api/v1/audit?what=dlq.discard").await.ok();
-    assert_eq!(told["items"][0]["reason"], "it never worked");
-    let told = host.get("/api/v1/audit?what=worker.drain").await.ok();
-    assert_eq!(told["items"][0]["code"], "unknown_worker", "the form of the surface does not hide it");
+    let response = host.get("/api/v1/audit?what=dlq.discard").await.ok();
+    assert_eq!(response["items"][0]["reason"], "it never worked");
+    let response = host.get("/api/v1/audit?what=worker.drain").await.ok();
+    assert_eq!(response["items"][0]["code"], "unknown_worker", "the form of the surface does not hide it");
 }
 
 #[tokio::test]
 async fn a_name_that_cannot_be_read_is_refused_in_the_form_of_the_surface() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let request =
         Request::builder().method("POST").uri("/api/v1/queues/q/pause").header("X-Windlass-Actor", "");
-    let told = host.send(request.body(Body::empty()).unwrap()).await;
-    assert_eq!(told.no(400, "bad_header"), ["X-Windlass-Actor"]);
+    let response = host.send(request.body(Body::empty()).unwrap()).await;
+    assert_eq!(response.no(400, "bad_header"), ["X-Windlass-Actor"]);
     assert_eq!(host.get("/api/v1/queues/q").await.ok()["paused"], false);
     assert_eq!(audit(&host).await, [("queue.pause".to_owned(), "q".to_owned(), 400)]);
 }

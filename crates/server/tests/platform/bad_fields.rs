@@ -1,13 +1,13 @@
-//! Whatever is wrong about a body is told at once, field by field, and nothing of it happens.
+//! An invalid body is refused as a whole, with all its problems.
 
 use serde_json::{Value, json};
 
-use crate::host::Host;
 use crate::support::{task, with};
+use crate::test_server::TestServer;
 
 #[tokio::test]
 async fn every_bad_field_of_a_task_is_named_with_what_is_allowed() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let cases: Vec<(Value, &str)> = vec![
         (json!({ "name": 5 }), "$.name"),
         (json!({ "name": "" }), "$.name"),
@@ -43,34 +43,34 @@ async fn every_bad_field_of_a_task_is_named_with_what_is_allowed() {
     ];
     for (more, place) in cases {
         let body = with("a", more);
-        let told = host.post("/api/v1/tasks", body.clone()).await;
-        assert_eq!(told.no(400, "invalid_fields"), [place], "{body}");
-        assert!(told.json()["error"].as_str().unwrap().starts_with(place), "{body}");
-        let told = host.post("/api/v1/tasks/batch", json!([task("fine"), body])).await;
-        assert_eq!(told.no(400, "invalid_fields"), [place.replacen('$', "$[1]", 1)]);
+        let response = host.post("/api/v1/tasks", body.clone()).await;
+        assert_eq!(response.no(400, "invalid_fields"), [place], "{body}");
+        assert!(response.json()["error"].as_str().unwrap().starts_with(place), "{body}");
+        let response = host.post("/api/v1/tasks/batch", json!([task("fine"), body])).await;
+        assert_eq!(response.no(400, "invalid_fields"), [place.replacen('$', "$[1]", 1)]);
     }
     assert_eq!(host.get("/api/v1/tasks").await.ok()["count"], 0);
 }
 
 #[tokio::test]
 async fn all_mistakes_are_told_at_once() {
-    let host = Host::new().await;
-    let told = host.post("/api/v1/tasks", json!({})).await;
-    assert_eq!(told.no(400, "invalid_fields"), ["$.name", "$.queue_name", "$.type"]);
+    let host = TestServer::new().await;
+    let response = host.post("/api/v1/tasks", json!({})).await;
+    assert_eq!(response.no(400, "invalid_fields"), ["$.name", "$.queue_name", "$.type"]);
     let body = json!({ "name": " ", "type": "soon", "queue_name": "a b", "priority": [], "paylod": 1 });
-    let told = host.post("/api/v1/tasks", body).await;
-    let expected = ["$.type", "$.priority", "$.paylod", "$.name", "$.queue_name"];
-    assert_eq!(told.no(400, "invalid_fields"), expected);
-    let error = told.json();
+    let response = host.post("/api/v1/tasks", body).await;
+    let expected = ["$.paylod", "$.priority", "$.type", "$.name", "$.queue_name"];
+    assert_eq!(response.no(400, "invalid_fields"), expected);
+    let error = response.json();
     for place in expected {
         assert!(error["error"].as_str().unwrap().contains(place), "{error}");
     }
-    assert_eq!(error["errors"][2]["hint"], "did you mean `payload`?");
+    assert_eq!(error["errors"][0]["hint"], "did you mean `payload`?");
 }
 
 #[tokio::test]
 async fn null_is_as_good_as_nothing() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let nulls = json!({
         "priority": null, "payload": null, "dedup_key": null, "max_retries": null, "run_at": null, "timeout_ms": null,
         "backoff": null, "unique_for_ms": null, "limit_key": null, "account": null
@@ -81,7 +81,7 @@ async fn null_is_as_good_as_nothing() {
 
 #[tokio::test]
 async fn a_batch_is_an_array_of_some_objects() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let post = async |body: String| host.raw("POST", "/api/v1/tasks/batch", body).await;
     assert_eq!(post("{}".to_owned()).await.no(400, "invalid_fields"), ["$"]);
     assert_eq!(post("[]".to_owned()).await.no(400, "invalid_fields"), ["$"]);
@@ -89,16 +89,16 @@ async fn a_batch_is_an_array_of_some_objects() {
     // The fields of a task in their order are no task.
     assert_eq!(post(r#"[["a","immediate","default"]]"#.to_owned()).await.no(400, "invalid_fields"), ["$[0]"]);
     let many = vec![task("a"); 10_001];
-    let told = post(json!(many).to_string()).await;
-    assert_eq!(told.no(400, "invalid_fields"), ["$"]);
-    assert!(told.json()["error"].as_str().unwrap().contains("10001"));
+    let response = post(json!(many).to_string()).await;
+    assert_eq!(response.no(400, "invalid_fields"), ["$"]);
+    assert!(response.json()["error"].as_str().unwrap().contains("10001"));
     let wrong = vec![json!({}); 10_000];
     assert!(post(json!(wrong).to_string()).await.no(400, "invalid_fields").len() >= 200);
     post("[".to_owned()).await.no(400, "malformed_json");
     assert_eq!(host.get("/api/v1/tasks").await.ok()["count"], 0);
 }
 
-/// Bodies that nobody should send.
+/// Hostile bodies.
 fn bodies() -> Vec<Vec<u8>> {
     let texts = [
         "",
@@ -148,7 +148,7 @@ fn bodies() -> Vec<Vec<u8>> {
 
 #[tokio::test]
 async fn no_body_makes_the_server_stumble() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let id = "00000000-0000-0000-0000-000000000001";
     let mut paths: Vec<(&str, String)> = ["tasks", "tasks/batch", "schedules", "schedules/preview"]
         .into_iter()
@@ -167,14 +167,18 @@ async fn no_body_makes_the_server_stumble() {
     paths.push(("PATCH", format!("schedules/{id}")));
     for (method, path) in paths {
         for body in bodies() {
-            let told = host.raw(method, &format!("/api/v1/{path}"), body.clone()).await;
+            let response = host.raw(method, &format!("/api/v1/{path}"), body.clone()).await;
             let sent: String = String::from_utf8_lossy(&body).chars().take(80).collect();
-            let shown = String::from_utf8_lossy(&told.body).into_owned();
-            assert!(!told.status.is_server_error(), "{method} {path} {sent}: {} {shown}", told.status);
-            assert_ne!(told.status, 422, "{method} {path} {sent}: {shown}");
-            if !told.status.is_success() {
-                let code = told.json()["code"].as_str().unwrap().to_owned();
-                told.no(told.status.as_u16(), &code);
+            let shown = String::from_utf8_lossy(&response.body).into_owned();
+            assert!(
+                !response.status.is_server_error(),
+                "{method} {path} {sent}: {} {shown}",
+                response.status
+            );
+            assert_ne!(response.status, 422, "{method} {path} {sent}: {shown}");
+            if !response.status.is_success() {
+                let code = response.json()["code"].as_str().unwrap().to_owned();
+                response.no(response.status.as_u16(), &code);
             }
         }
     }
@@ -182,7 +186,7 @@ async fn no_body_makes_the_server_stumble() {
 
 #[tokio::test]
 async fn no_query_makes_the_server_stumble() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let queries = [
         "?x=1",
         "?limit=0",
@@ -214,20 +218,20 @@ async fn no_query_makes_the_server_stumble() {
     ];
     for list in lists {
         for query in queries {
-            let told = host.get(&format!("/api/v1/{list}{query}")).await;
-            assert!(!told.status.is_server_error(), "{list}{query}: {}", told.status);
+            let response = host.get(&format!("/api/v1/{list}{query}")).await;
+            assert!(!response.status.is_server_error(), "{list}{query}: {}", response.status);
         }
     }
-    let told = host.get("/api/v1/tasks?statsu=failed").await;
-    assert_eq!(told.no(400, "bad_query"), ["?statsu"]);
-    assert_eq!(told.json()["errors"][0]["hint"], "did you mean `status`?");
+    let response = host.get("/api/v1/tasks?statsu=failed").await;
+    assert_eq!(response.no(400, "bad_query"), ["?statsu"]);
+    assert_eq!(response.json()["errors"][0]["hint"], "did you mean `status`?");
     assert_eq!(host.get("/api/v1/tasks?status=faild").await.no(400, "bad_query"), ["?status"]);
     assert_eq!(host.get("/api/v1/queues?verbose=1").await.no(400, "bad_query"), ["?verbose"]);
 }
 
 #[tokio::test]
 async fn an_action_names_everything_that_it_does_not_know() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let id = "3f1d2c9a-0000-7000-8000-000000000000";
     for action in [
         format!("tasks/{id}/cancel"),
@@ -240,20 +244,20 @@ async fn an_action_names_everything_that_it_does_not_know() {
         "workers/w/undrain".to_owned(),
     ] {
         let path = format!("/api/v1/{action}");
-        let told = host.post(&path, json!({ "a": 1, "b": 2 })).await;
-        assert_eq!(told.no(400, "invalid_fields"), ["$.a", "$.b"], "{action}");
+        let response = host.post(&path, json!({ "a": 1, "b": 2 })).await;
+        assert_eq!(response.no(400, "invalid_fields"), ["$.a", "$.b"], "{action}");
         assert_eq!(host.post(&path, json!([])).await.no(400, "invalid_fields"), ["$"], "{action}");
     }
     let toggle = format!("/api/v1/schedules/{id}/toggle");
-    let told = host.post(&toggle, json!({ "enabled": "yes", "enabld": true })).await;
-    assert_eq!(told.no(400, "invalid_fields"), ["$.enabled", "$.enabld"]);
+    let response = host.post(&toggle, json!({ "enabled": "yes", "enabld": true })).await;
+    assert_eq!(response.no(400, "invalid_fields"), ["$.enabld", "$.enabled"]);
 }
 
 #[tokio::test]
 async fn a_time_zone_is_looked_at_without_a_cron_expression_too() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let path = "/api/v1/schedules/3f1d2c9a-0000-7000-8000-000000000000";
     let body = json!({ "dst": "never", "timezone": "Mars/Olympus" });
-    let told = host.raw("PATCH", path, body.to_string()).await;
-    assert_eq!(told.no(400, "invalid_fields"), ["$.dst", "$.timezone"]);
+    let response = host.raw("PATCH", path, body.to_string()).await;
+    assert_eq!(response.no(400, "invalid_fields"), ["$.dst", "$.timezone"]);
 }

@@ -5,74 +5,81 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use windlass_sdk::Client;
 use windlass_sdk::client::Registration;
-use windlass_sdk::types::{
-    Begun, Claim, DiscardLetters, Finish, JobResult, LettersQuery, NewSchedule, NewTask, Outcome, PageQuery,
-    Preview, QueueLimits, Rate, ReplayLetters, ScheduleChange, TasksQuery,
+use windlass_sdk::contract::{
+    CallOutcome, ClaimRequest, DeadLettersQuery, DiscardDeadLetters, FinishRequest, JobResult, JobRetry,
+    JobStatus, JobsQuery, NewJob, NewSchedule, NewTask, PageQuery, QueueLimitSettings, RateLimit,
+    ReplayDeadLetters, SchedulePatch, SchedulePreviewRequest, StartedId,
 };
 use windlass_server::Options;
 
-use crate::host::Host;
+use crate::test_server::TestServer;
 
 async fn connected() -> Client {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = Client::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
-    let runtime = Host::new().await.runtime;
+    let runtime = TestServer::new().await.runtime;
     tokio::spawn(windlass_server::serve(listener, runtime, Options::default(), CancellationToken::new()));
     client
 }
 
+/// An id without its prefix, as document 002 writes it.
+fn bare_uuid(id: &str) -> String {
+    let (_, digits) = id.split_once('_').unwrap();
+    uuid::Uuid::parse_str(digits).unwrap().hyphenated().to_string()
+}
+
 async fn fail_one(client: &Client) {
-    let claim = Claim {
+    let claim = ClaimRequest {
         worker_id: "w-1".to_owned(),
         queues: vec!["default".to_owned()],
         wait_ms: Some(20_000),
-        ..Claim::default()
+        ..ClaimRequest::default()
     };
     let job = client.claim(&claim).await.unwrap().jobs.remove(0);
-    let (outcome, error) = (Outcome::Failed, Some("no row 7".to_owned()));
+    let (outcome, error) = (CallOutcome::Failed, Some("no row 7".to_owned()));
     let result = JobResult { id: job.id, lease: job.lease, outcome, error, ..JobResult::default() };
-    client.finish(&Finish { results: vec![result] }).await.unwrap();
+    client.finish(&FinishRequest { results: vec![result] }).await.unwrap();
 }
 
 #[tokio::test]
-async fn tasks_and_dead_letters() {
+async fn jobs_and_dead_letters() {
     let client = connected().await;
-    let task = NewTask {
-        max_retries: Some(1),
+    let job = NewJob {
+        retry: Some(JobRetry { max: Some(0), ..JobRetry::default() }),
         dedup_key: "one".to_owned(),
-        ..NewTask::new("press", "default", json!({ "n": 1 }))
+        ..NewJob::new("press", "default", json!({ "n": 1 }))
     };
-    let created = client.create_task(&task).await.unwrap();
-    assert!(!created.duplicate && client.create_task(&task).await.unwrap().duplicate);
-    let later = NewTask::new("press", "later", json!(2)).at("2199-01-01T00:00:00Z".parse().unwrap());
-    let batch = client.create_tasks(&[later.clone(), later]).await.unwrap();
-    assert_eq!((batch.count, batch.tasks[0].status.as_str()), (2, "pending"));
-    assert_eq!(client.cancel_task(&batch.tasks[0].task_id).await.unwrap().display_status, "cancelled");
-    assert_eq!(client.retry_task(&batch.tasks[1].task_id).await.unwrap().display_status, "queued");
-    let query = TasksQuery { status: Some("open".to_owned()), ..TasksQuery::default() };
-    assert_eq!(client.tasks(&query).await.unwrap().count, 2);
+    let created = client.create_job(&job).await.unwrap();
+    assert!(!created.duplicate && client.create_job(&job).await.unwrap().duplicate);
+    let later = NewJob::new("press", "later", json!(2)).at("2199-01-01T00:00:00Z".parse().unwrap());
+    let batch = client.create_jobs(&[later.clone(), later]).await.unwrap();
+    assert_eq!((batch.len(), batch[0].status), (2, JobStatus::Queued));
+    assert_eq!(client.cancel_job(&batch[0].id).await.unwrap().summary.status, JobStatus::Canceled);
+    assert_eq!(client.retry_job(&batch[1].id).await.unwrap().summary.due_at, None);
+    let query = JobsQuery { status: Some("open".to_owned()), ..JobsQuery::default() };
+    assert_eq!(client.jobs(&query).await.unwrap().items.len(), 2);
     let registration =
         Registration { id: "w-1".to_owned(), kind: "async".to_owned(), ..Registration::default() };
     client.register(&registration).await.unwrap();
     fail_one(&client).await;
-    let id = created.task_id;
-    assert_eq!(client.task(&id).await.unwrap().task.error.unwrap().message, "no row 7");
-    assert_eq!(client.task_runs(&id, &PageQuery::default()).await.unwrap().count, 1);
-    let letters = client.dead_letters("default", &LettersQuery::default()).await.unwrap();
-    assert_eq!(letters.items[0].task_id, id);
+    let id = created.id;
+    assert_eq!(client.job(&id).await.unwrap().summary.error.unwrap().message, "no row 7");
+    assert_eq!(client.job_attempts(&id, &PageQuery::default()).await.unwrap().items.len(), 1);
+    let letters = client.dead_letters("default", &DeadLettersQuery::default()).await.unwrap();
+    assert_eq!(letters.items[0].task_id, bare_uuid(&id));
     let group = client.letter_groups("default").await.unwrap().groups.remove(0);
     assert_eq!(group.fingerprint, letters.items[0].fingerprint);
-    let replay = ReplayLetters { fingerprint: Some(group.fingerprint), ..ReplayLetters::default() };
+    let replay = ReplayDeadLetters { fingerprint: Some(group.fingerprint), ..ReplayDeadLetters::default() };
     assert_eq!(client.replay("default", &replay).await.unwrap().moved, 1);
     fail_one(&client).await;
     let discard =
-        DiscardLetters { reason: "old".to_owned(), ids: Some(vec![id]), ..DiscardLetters::default() };
+        DiscardDeadLetters { reason: "old".to_owned(), ids: Some(vec![id]), ..DiscardDeadLetters::default() };
     assert_eq!(client.discard("default", &discard).await.unwrap().moved, 1);
     let worker = client.drain_worker("w-1").await.unwrap();
     assert!(worker.is_draining && !client.undrain_worker("w-1").await.unwrap().is_draining);
-    let refused = client.create_task(&NewTask::default()).await.unwrap_err();
-    assert_eq!((refused.status, refused.code.as_str()), (Some(400), "invalid_fields"));
-    assert_eq!(refused.errors.len(), 3);
+    let refused = client.create_job(&NewJob::default()).await.unwrap_err();
+    assert_eq!((refused.status, refused.code.as_str()), (Some(422), "invalid_body"));
+    assert_eq!(refused.errors.len(), 2);
 }
 
 #[tokio::test]
@@ -80,8 +87,8 @@ async fn queues_and_schedules() {
     let client = connected().await;
     assert!(client.pause_queue("a").await.unwrap().paused);
     assert!(!client.resume_queue("a").await.unwrap().paused);
-    let rate = Some(Rate { count: 5, per_ms: 1_000, burst: None });
-    let limits = QueueLimits { concurrency: Some(2), rate, ..QueueLimits::default() };
+    let rate = Some(RateLimit { count: 5, per_ms: 1_000, burst: None });
+    let limits = QueueLimitSettings { concurrency: Some(2), rate, ..QueueLimitSettings::default() };
     assert_eq!(client.limit_queue("a", &limits).await.unwrap().limits, limits);
     assert_eq!(client.queue("a").await.unwrap().limits, limits);
     assert_eq!(client.queues().await.unwrap().count, 1);
@@ -92,15 +99,17 @@ async fn queues_and_schedules() {
     };
     let made = client.create_schedule(&schedule).await.unwrap();
     let triggered = client.trigger_schedule(&made.id).await.unwrap();
-    let Begun::TaskId(task) = &triggered.started else { panic!("{triggered:?}") };
-    assert_eq!(client.task(task).await.unwrap().task.schedule_id, Some(made.id.clone()));
+    let StartedId::TaskId(task) = &triggered.started else { panic!("{triggered:?}") };
+    let schedule = client.job(task).await.unwrap().summary.schedule.unwrap();
+    assert_eq!(bare_uuid(&schedule), made.id);
     let shown = client.schedule(&made.id).await.unwrap();
     assert_eq!(shown.last_run.unwrap().started, triggered.started);
-    let change = ScheduleChange { name: Some("other".to_owned()), ..ScheduleChange::default() };
+    let change = SchedulePatch { name: Some("other".to_owned()), ..SchedulePatch::default() };
     assert_eq!(client.change_schedule(&made.id, &change).await.unwrap().name, "other");
     assert!(!client.toggle_schedule(&made.id, None).await.unwrap().enabled);
     assert_eq!(client.next_runs(&made.id, Some(2)).await.unwrap().count, 2);
-    let preview = Preview { cron_expr: "0 9 * * *".to_owned(), ..Preview::default() };
+    let preview =
+        SchedulePreviewRequest { cron_expr: "0 9 * * *".to_owned(), ..SchedulePreviewRequest::default() };
     assert_eq!(client.preview_schedule(&preview).await.unwrap().count, 5);
     assert_eq!(client.schedules().await.unwrap().count, 1);
     client.delete_schedule(&made.id).await.unwrap();

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::host::Host;
 use crate::support::with;
+use crate::test_server::TestServer;
 
 /// A server with an account and a price for tasks called `tts`.
-async fn host(amount: i64) -> Host {
-    let host = Host::new().await;
+async fn host(amount: i64) -> TestServer {
+    let host = TestServer::new().await;
     host.post("/api/v1/accounts", json!({ "id": "acme" })).await.ok();
     let deposit = json!({ "amount": amount, "key": "first" });
     host.post("/api/v1/accounts/acme/deposit", deposit).await.ok();
@@ -20,7 +20,7 @@ fn paid(seconds: Value) -> Value {
     with("tts", json!({ "account": "acme", "payload": { "seconds": seconds } }))
 }
 
-impl Host {
+impl TestServer {
     async fn money(&self) -> (i64, i64) {
         let shown = self.get("/api/v1/accounts/acme").await.ok();
         (shown["balance"].as_i64().unwrap(), shown["held"].as_i64().unwrap())
@@ -49,7 +49,7 @@ async fn a_task_is_charged_when_it_is_created_and_settled_by_its_result() {
     assert_eq!(host.task(&id).await["task"]["cost"], json!({ "estimated": 40, "actual": 10 }));
     let row = host.get("/api/v1/accounts/acme/ledger?limit=1").await.ok()["items"][0].clone();
     assert_eq!((&row["kind"], &row["task"], &row["run"]), (&json!("settle"), &json!(id), &Value::Null));
-    // Without an account nobody pays, and without a price nothing is asked.
+    // Without an account or without a price, nothing is charged.
     host.create(with("tts", json!({ "payload": { "seconds": 9 } }))).await;
     host.create(with("free", json!({ "account": "acme" }))).await;
     assert_eq!(host.money().await, (90, 0));
@@ -96,20 +96,20 @@ async fn a_cancelled_task_is_refunded_and_a_retry_is_charged_again() {
     assert_eq!(host.money().await, (60, 40));
     let result =
         json!({ "id": job["id"], "lease": job["lease"], "outcome": "done", "result": { "seconds": 20 } });
-    let told = host.post("/api/v1/jobs/finish", json!({ "results": [result] })).await.ok();
-    assert_eq!((&told["results"][0]["verdict"], host.money().await), (&json!("canceled"), (100, 0)));
+    let response = host.post("/api/v1/jobs/finish", json!({ "results": [result] })).await.ok();
+    assert_eq!((&response["results"][0]["verdict"], host.money().await), (&json!("canceled"), (100, 0)));
     host.sound().await;
 }
 
 #[tokio::test]
 async fn a_short_balance_refuses_the_whole_batch_and_names_what_does_not_fit() {
     let host = host(100).await;
-    let told = host.post("/api/v1/tasks", paid(json!(51))).await;
-    assert_eq!(told.no(409, "insufficient_balance"), ["$.account"]);
+    let response = host.post("/api/v1/tasks", paid(json!(51))).await;
+    assert_eq!(response.no(409, "insufficient_balance"), ["$.account"]);
     let batch = json!([paid(json!(20)), paid(json!(20)), paid(json!(20)), paid(json!(5))]);
-    let told = host.post("/api/v1/tasks/batch", batch).await;
-    assert_eq!(told.no(409, "insufficient_balance"), ["$[2].account"]);
-    let detail = told.json()["detail"].as_str().unwrap().to_owned();
+    let response = host.post("/api/v1/tasks/batch", batch).await;
+    assert_eq!(response.no(409, "insufficient_balance"), ["$[2].account"]);
+    let detail = response.json()["detail"].as_str().unwrap().to_owned();
     assert!(detail.contains("130 are needed") && detail.contains("`acme` has 100"), "{detail}");
     assert!(detail.contains("deposit at least 30"), "{detail}");
     assert_eq!((host.money().await, host.kinds().await.len()), ((100, 0), 1));
@@ -127,12 +127,12 @@ async fn a_duplicate_is_not_charged_and_what_cannot_be_counted_is_refused() {
     task["dedup_key"] = json!("k");
     host.create(task.clone()).await;
     host.create(task.clone()).await;
-    // The duplicates cost nothing: what is left is enough for the other one.
+    // The duplicates cost nothing: the balance is enough for the other one.
     host.post("/api/v1/tasks/batch", json!([task, paid(json!(30)), task])).await.ok();
     assert_eq!(host.money().await, (0, 100));
     for seconds in [json!(-1), json!(1.5), json!("many"), json!([1])] {
-        let told = host.post("/api/v1/tasks", paid(seconds.clone())).await;
-        assert_eq!(told.no(400, "invalid_fields"), ["$.payload"], "{seconds}");
+        let response = host.post("/api/v1/tasks", paid(seconds.clone())).await;
+        assert_eq!(response.no(400, "invalid_fields"), ["$.payload"], "{seconds}");
     }
     let nobody = with("tts", json!({ "account": "nobody" }));
     assert_eq!(host.post("/api/v1/tasks", nobody).await.no(400, "invalid_fields"), ["$.account"]);
@@ -144,11 +144,15 @@ async fn a_letter_that_nobody_can_pay_for_stays_a_letter() {
     let host = host(40).await;
     let id = host.dead_letter(paid(json!(20)), "no").await;
     host.create(paid(json!(15))).await;
-    let told = host.post("/api/v1/queues/default/dlq/replay", json!({ "ids": [id] })).await.ok();
-    assert_eq!((&told["moved"], told["refused"].as_array().map(Vec::len)), (&json!(0), Some(1)), "{told}");
+    let response = host.post("/api/v1/queues/default/dlq/replay", json!({ "ids": [id] })).await.ok();
+    assert_eq!(
+        (&response["moved"], response["refused"].as_array().map(Vec::len)),
+        (&json!(0), Some(1)),
+        "{response}"
+    );
     assert_eq!(host.task(&id).await["display_status"], "failed");
-    let told = host.post(&format!("/api/v1/tasks/{id}/retry"), json!({})).await;
-    told.no(409, "insufficient_balance");
+    let response = host.post(&format!("/api/v1/tasks/{id}/retry"), json!({})).await;
+    response.no(409, "insufficient_balance");
     assert_eq!(host.money().await, (10, 30));
     host.sound().await;
 }
@@ -162,7 +166,7 @@ async fn what_a_schedule_starts_is_charged_or_not_started() {
     let trigger = format!("/api/v1/schedules/{}/trigger", made["id"].as_str().unwrap());
     host.post(&trigger, json!({})).await.ok();
     assert_eq!(host.money().await, (10, 40));
-    let told = host.post(&trigger, json!({})).await;
-    assert!(told.status.is_client_error(), "{}", told.json());
+    let response = host.post(&trigger, json!({})).await;
+    assert!(response.status.is_client_error(), "{}", response.json());
     assert_eq!(host.money().await, (10, 40));
 }

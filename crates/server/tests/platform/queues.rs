@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::host::Host;
 use crate::support::{task, with};
+use crate::test_server::TestServer;
 
 #[tokio::test]
 async fn a_queue_says_how_full_it_is() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     for _ in 0..3 {
         host.create(task("a")).await;
     }
@@ -37,7 +37,7 @@ async fn a_queue_says_how_full_it_is() {
 
 #[tokio::test]
 async fn a_paused_queue_hands_out_nothing() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let queue = host.post("/api/v1/queues/default/pause", json!({})).await.ok();
     assert_eq!(queue["paused"], true);
     host.create(task("a")).await;
@@ -52,24 +52,24 @@ async fn a_paused_queue_hands_out_nothing() {
 
 #[tokio::test]
 async fn limits_are_set_as_a_whole_or_one_by_one() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let path = "/api/v1/queues/default";
     let put = async |body: Value| host.raw("PUT", path, body.to_string()).await;
     let patch = async |body: Value| host.raw("PATCH", path, body.to_string()).await;
     let rate = json!({ "count": 10, "per_ms": 1_000, "burst": 2 });
-    let told = put(json!({ "limits": { "concurrency": 4, "rate": rate, "fair": true } })).await.ok();
-    assert_eq!(told["limits"], json!({ "concurrency": 4, "rate": rate, "fair": true }));
-    let told = patch(json!({ "limits": { "key_concurrency": 1, "rate": null } })).await.ok();
-    assert_eq!(told["limits"], json!({ "concurrency": 4, "key_concurrency": 1, "fair": true }));
-    let told = put(json!({ "paused": true })).await.ok();
-    assert_eq!((&told["paused"], &told["limits"]["concurrency"]), (&json!(true), &json!(4)));
+    let response = put(json!({ "limits": { "concurrency": 4, "rate": rate, "fair": true } })).await.ok();
+    assert_eq!(response["limits"], json!({ "concurrency": 4, "rate": rate, "fair": true }));
+    let response = patch(json!({ "limits": { "key_concurrency": 1, "rate": null } })).await.ok();
+    assert_eq!(response["limits"], json!({ "concurrency": 4, "key_concurrency": 1, "fair": true }));
+    let response = put(json!({ "paused": true })).await.ok();
+    assert_eq!((&response["paused"], &response["limits"]["concurrency"]), (&json!(true), &json!(4)));
     assert_eq!(put(json!({ "limits": {} })).await.ok()["limits"], json!({}));
     assert_eq!(host.get(path).await.ok()["paused"], true);
 }
 
 #[tokio::test]
 async fn limits_that_are_changed_at_once_are_all_kept() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let path = "/api/v1/queues/default";
     let patch = async |body: Value| host.raw("PATCH", path, body.to_string()).await.ok();
     let rate = json!({ "count": 10, "per_ms": 1_000 });
@@ -80,16 +80,16 @@ async fn limits_that_are_changed_at_once_are_all_kept() {
             patch(json!({ "limits": { "rate": rate }, "paused": true })),
             patch(json!({ "limits": { "fair": true } })),
         );
-        let told = host.get(path).await.ok();
+        let response = host.get(path).await.ok();
         let expected = json!({ "concurrency": n, "key_concurrency": n, "rate": rate, "fair": true });
-        assert_eq!((&told["limits"], &told["paused"]), (&expected, &json!(true)));
+        assert_eq!((&response["limits"], &response["paused"]), (&expected, &json!(true)));
         host.raw("PUT", path, json!({ "limits": {}, "paused": false }).to_string()).await.ok();
     }
 }
 
 #[tokio::test]
 async fn a_limit_holds_a_queue_back() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let limits = json!({ "limits": { "concurrency": 1 } }).to_string();
     host.raw("PUT", "/api/v1/queues/default", limits).await.ok();
     host.create(task("a")).await;
@@ -103,25 +103,25 @@ async fn a_limit_holds_a_queue_back() {
 
 #[tokio::test]
 async fn bad_limits_are_named() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let body = json!({ "paused": "yes", "limits": {
         "concurrency": 0, "rate": { "count": 0, "brst": 1 }, "key_rate": 5, "concurency": 1, "fair": 1
     } });
-    let told = host.raw("PUT", "/api/v1/queues/a", body.to_string()).await;
+    let response = host.raw("PUT", "/api/v1/queues/a", body.to_string()).await;
     let expected = [
-        "$.paused",
-        "$.limits.concurrency",
-        "$.limits.rate.per_ms",
-        "$.limits.rate.count",
-        "$.limits.rate.brst",
-        "$.limits.key_rate",
-        "$.limits.fair",
         "$.limits.concurency",
+        "$.limits.concurrency",
+        "$.limits.fair",
+        "$.limits.key_rate",
+        "$.limits.rate.brst",
+        "$.limits.rate.count",
+        "$.limits.rate.per_ms",
+        "$.paused",
     ];
-    assert_eq!(told.no(400, "invalid_fields"), expected);
+    assert_eq!(response.no(400, "invalid_fields"), expected);
     assert_eq!(host.raw("PUT", "/api/v1/queues/a", "{}").await.no(400, "invalid_fields"), ["$"]);
     let long = json!({ "limits": { "rate": { "count": 1, "per_ms": 86_400_001 } } });
-    let told = host.raw("PUT", "/api/v1/queues/a", long.to_string()).await;
-    assert_eq!(told.no(400, "invalid_fields"), ["$.limits.rate.per_ms"]);
+    let response = host.raw("PUT", "/api/v1/queues/a", long.to_string()).await;
+    assert_eq!(response.no(400, "invalid_fields"), ["$.limits.rate.per_ms"]);
     assert_eq!(host.get("/api/v1/queues").await.ok()["count"], 0);
 }

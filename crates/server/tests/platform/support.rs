@@ -1,10 +1,10 @@
-//! What the tests of this surface do again and again.
+//! Helpers of the tests of this surface.
 
 use serde_json::{Value, json};
 
-use crate::host::{Host, Told};
+use crate::test_server::{TestResponse, TestServer};
 
-/// A task with nothing but what it must have.
+/// A task with only the required fields.
 pub(crate) fn task(name: &str) -> Value {
     json!({ "name": name, "type": "immediate", "queue_name": "default" })
 }
@@ -16,7 +16,7 @@ pub(crate) fn with(name: &str, more: Value) -> Value {
     task
 }
 
-impl Told {
+impl TestResponse {
     /// Checks that it is refused in the form of this surface, and answers with the places that are wrong.
     #[track_caller]
     pub(crate) fn no(&self, status: u16, code: &str) -> Vec<String> {
@@ -30,12 +30,12 @@ impl Told {
     }
 }
 
-impl Host {
+impl TestServer {
     /// Creates a task and answers with its id.
     pub(crate) async fn create(&self, task: Value) -> String {
-        let told = self.post("/api/v1/tasks", task).await;
-        assert_eq!(told.status, 201, "{}", told.json());
-        told.json()["task_id"].as_str().unwrap().to_owned()
+        let response = self.post("/api/v1/tasks", task).await;
+        assert_eq!(response.status, 201, "{}", response.json());
+        response.json()["task_id"].as_str().unwrap().to_owned()
     }
 
     /// A task as it stands.
@@ -54,8 +54,8 @@ impl Host {
     pub(crate) async fn finish(&self, job: &Value, how: Value) {
         let mut result = json!({ "id": job["id"], "lease": job["lease"] });
         result.as_object_mut().unwrap().extend(how.as_object().unwrap().clone());
-        let told = self.post("/api/v1/jobs/finish", json!({ "results": [result] })).await.ok();
-        assert_eq!(told["results"][0]["verdict"], "ok", "{told}");
+        let response = self.post("/api/v1/jobs/finish", json!({ "results": [result] })).await.ok();
+        assert_eq!(response["results"][0]["verdict"], "ok", "{response}");
     }
 
     /// Makes a dead letter and answers with its id.

@@ -2,19 +2,19 @@
 
 use serde_json::{Value, json};
 
-use crate::host::{Host, queued};
 use crate::support::{task, with};
+use crate::test_server::{TestServer, queued};
 
 #[tokio::test]
 async fn a_task_that_succeeds_is_told_as_the_document_has_it() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let body = json!({
         "name": "demo-task", "type": "immediate", "queue_name": "default", "priority": 2,
         "payload": { "k": "v" }, "dedup_key": "demo-001", "max_retries": 3
     });
-    let told = host.post("/api/v1/tasks", body).await;
-    assert_eq!((told.status.as_u16(), &told.json()["status"]), (201, &json!("queued")));
-    let id = told.json()["task_id"].as_str().unwrap().to_owned();
+    let response = host.post("/api/v1/tasks", body).await;
+    assert_eq!((response.status.as_u16(), &response.json()["status"]), (201, &json!("queued")));
+    let id = response.json()["task_id"].as_str().unwrap().to_owned();
     assert_eq!(uuid::Uuid::parse_str(&id).unwrap().hyphenated().to_string(), id);
     let job = host.claim().await;
     assert_eq!((&job["input"], &job["attempt"]), (&json!({ "k": "v" }), &json!(1)));
@@ -61,7 +61,7 @@ async fn a_task_that_succeeds_is_told_as_the_document_has_it() {
 
 #[tokio::test]
 async fn a_task_that_fails_is_tried_again_as_a_new_run() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let id = host
         .create(with("a", json!({ "max_retries": 2, "backoff": { "kind": "fixed", "base_ms": 60_000 } })))
         .await;
@@ -84,8 +84,8 @@ async fn a_task_that_fails_is_tried_again_as_a_new_run() {
     let rest =
         host.get(&format!("/api/v1/tasks/{id}/runs?cursor={}", page["next"].as_str().unwrap())).await.ok();
     assert_eq!((&rest["runs"][0]["attempt"], &rest["count"]), (&json!(2), &json!(1)));
-    let told = host.post(&format!("/api/v1/tasks/{id}/retry"), json!({})).await.ok();
-    assert_eq!(told["display_status"], "queued");
+    let response = host.post(&format!("/api/v1/tasks/{id}/retry"), json!({})).await.ok();
+    assert_eq!(response["display_status"], "queued");
     let job = host.claim().await;
     assert_eq!(job["attempt"], 2);
     host.finish(&job, json!({ "outcome": "done" })).await;
@@ -96,7 +96,7 @@ async fn a_task_that_fails_is_tried_again_as_a_new_run() {
 
 #[tokio::test]
 async fn a_worker_that_was_told_when_to_come_back_says_so() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let id = host.create(with("a", json!({ "backoff": { "kind": "fixed", "base_ms": 0 } }))).await;
     let job = host.claim().await;
     host.finish(&job, json!({ "outcome": "failed", "error": "429", "retry_after_ms": 3_600_000 })).await;
@@ -109,29 +109,29 @@ async fn a_worker_that_was_told_when_to_come_back_says_so() {
 
 #[tokio::test]
 async fn a_scheduled_task_waits_for_its_moment() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let body = json!({ "name": "a", "type": "scheduled", "queue_name": "default", "run_at": "2199-01-01T00:00:00+08:00" });
-    let told = host.post("/api/v1/tasks", body).await;
-    assert_eq!((told.status.as_u16(), &told.json()["status"]), (201, &json!("pending")));
-    let id = told.json()["task_id"].as_str().unwrap().to_owned();
+    let response = host.post("/api/v1/tasks", body).await;
+    assert_eq!((response.status.as_u16(), &response.json()["status"]), (201, &json!("pending")));
+    let id = response.json()["task_id"].as_str().unwrap().to_owned();
     let shown = host.task(&id).await;
     assert_eq!((&shown["task"]["type"], &shown["display_status"]), (&json!("scheduled"), &json!("pending")));
     assert_eq!(shown["task"]["run_at"], "2198-12-31T16:00:00.000Z");
-    let told = host.post(&format!("/api/v1/tasks/{id}/cancel"), json!({})).await.ok();
+    let response = host.post(&format!("/api/v1/tasks/{id}/cancel"), json!({})).await.ok();
     assert_eq!(
-        (&told["display_status"], &told["latest_run"]["status"]),
+        (&response["display_status"], &response["latest_run"]["status"]),
         (&json!("cancelled"), &json!("cancelled"))
     );
 }
 
 #[tokio::test]
 async fn a_key_is_held_by_one_open_task() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let keyed = || with("a", json!({ "dedup_key": "once" }));
     let first = host.create(keyed()).await;
-    let told = host.post("/api/v1/tasks", keyed()).await;
-    assert_eq!(told.status, 201);
-    assert_eq!(told.json(), json!({ "task_id": first, "status": "queued", "duplicate": true }));
+    let response = host.post("/api/v1/tasks", keyed()).await;
+    assert_eq!(response.status, 201);
+    assert_eq!(response.json(), json!({ "task_id": first, "status": "queued", "duplicate": true }));
     let batch = host.post("/api/v1/tasks/batch", json!([keyed(), task("b")])).await.ok();
     assert_eq!(batch["tasks"][0]["task_id"], first.as_str());
     assert_eq!(batch["tasks"][1]["duplicate"], Value::Null);
@@ -142,12 +142,12 @@ async fn a_key_is_held_by_one_open_task() {
 
 #[tokio::test]
 async fn a_batch_is_answered_in_its_order() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let names: Vec<String> = (0..700).map(|n| format!("task-{n}")).collect();
     let tasks: Vec<Value> = names.iter().map(|name| task(name)).collect();
-    let told = host.post("/api/v1/tasks/batch", json!(tasks)).await;
-    assert_eq!((told.status.as_u16(), &told.json()["count"]), (201, &json!(700)));
-    for (n, created) in told.json()["tasks"].as_array().unwrap().iter().enumerate().step_by(100) {
+    let response = host.post("/api/v1/tasks/batch", json!(tasks)).await;
+    assert_eq!((response.status.as_u16(), &response.json()["count"]), (201, &json!(700)));
+    for (n, created) in response.json()["tasks"].as_array().unwrap().iter().enumerate().step_by(100) {
         assert_eq!(created["status"], "queued");
         let shown = host.task(created["task_id"].as_str().unwrap()).await;
         assert_eq!(shown["task"]["name"], names[n].as_str());
@@ -156,7 +156,7 @@ async fn a_batch_is_answered_in_its_order() {
 
 #[tokio::test]
 async fn a_batch_may_be_larger_than_other_bodies() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let large: Vec<Value> =
         (0..10).map(|n| with("a", json!({ "payload": "x".repeat(1_000_000 + n) }))).collect();
     assert_eq!(host.post("/api/v1/tasks/batch", json!(large)).await.json()["count"], 10);
@@ -166,7 +166,7 @@ async fn a_batch_may_be_larger_than_other_bodies() {
 
 #[tokio::test]
 async fn tasks_are_found_by_what_they_are() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     let first = host.create(with("press", json!({ "payload": { "secret": 1 } }))).await;
     let other = json!({ "name": "mail", "type": "immediate", "queue_name": "letters", "priority": 7 });
     let mail = host.create(other).await;
@@ -175,9 +175,12 @@ async fn tasks_are_found_by_what_they_are() {
         let path = format!("/api/v1/tasks{query}");
         let host = &host;
         async move {
-            let told = host.get(&path).await.ok();
-            let ids =
-                told["tasks"].as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap().to_owned());
+            let response = host.get(&path).await.ok();
+            let ids = response["tasks"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|task| task["id"].as_str().unwrap().to_owned());
             ids.collect::<Vec<_>>()
         }
     };
@@ -198,7 +201,7 @@ async fn tasks_are_found_by_what_they_are() {
 
 #[tokio::test]
 async fn a_call_of_a_run_is_a_task_that_only_the_run_ends() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     host.publish("q", queued()).await;
     let run = host.start("q", json!({ "params": { "text": "a" } })).await;
     let claim = json!({ "worker_id": "w-1", "services": ["press"], "wait_ms": 20_000 });
@@ -212,7 +215,7 @@ async fn a_call_of_a_run_is_a_task_that_only_the_run_ends() {
 
 #[tokio::test]
 async fn what_is_not_there_is_said_to_be_not_there() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     for id in ["00000000-0000-0000-0000-000000000001", "x", "%00", "job_1", "%F0%9F%9A%80"] {
         host.get(&format!("/api/v1/tasks/{id}")).await.no(404, "unknown_task");
         host.get(&format!("/api/v1/tasks/{id}/runs")).await.no(404, "unknown_task");

@@ -1,11 +1,11 @@
-//! Workers: who is there, what each has, and sending them away.
+//! Workers: listing and draining them.
 
 use serde_json::{Value, json};
 
-use crate::host::Host;
 use crate::support::task;
+use crate::test_server::TestServer;
 
-async fn registered(host: &Host) {
+async fn registered(host: &TestServer) {
     let worker =
         json!({ "id": "w-1", "type": "async", "services": ["press"], "queues": ["default"], "capacity": 4 });
     host.post("/api/workers/register", worker).await.ok();
@@ -13,14 +13,14 @@ async fn registered(host: &Host) {
 
 #[tokio::test]
 async fn a_worker_is_told_with_what_it_has() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     assert_eq!(host.get("/api/v1/workers").await.ok(), json!({ "workers": [], "count": 0 }));
     registered(&host).await;
     let id = host.create(task("press")).await;
     let job = host.claim().await;
-    let told = host.get("/api/v1/workers").await.ok();
-    assert_eq!(told["count"], 1);
-    let worker = &told["workers"][0];
+    let response = host.get("/api/v1/workers").await.ok();
+    assert_eq!(response["count"], 1);
+    let worker = &response["workers"][0];
     for (field, value) in [
         ("id", json!("w-1")),
         ("queues", json!(["default"])),
@@ -40,17 +40,17 @@ async fn a_worker_is_told_with_what_it_has() {
 
 #[tokio::test]
 async fn a_worker_that_drains_gets_nothing() {
-    let host = Host::new().await;
+    let host = TestServer::new().await;
     registered(&host).await;
-    let told = host.post("/api/v1/workers/w-1/drain", json!({})).await.ok();
-    assert_eq!((&told["id"], &told["is_draining"]), (&json!("w-1"), &json!(true)));
+    let response = host.post("/api/v1/workers/w-1/drain", json!({})).await.ok();
+    assert_eq!((&response["id"], &response["is_draining"]), (&json!("w-1"), &json!(true)));
     host.create(task("press")).await;
     let claim = json!({ "worker_id": "w-1", "queues": ["default"] });
-    let told = host.post("/api/v1/jobs/claim", claim.clone()).await.ok();
-    assert_eq!((&told["jobs"], &told["draining"]), (&json!([]), &json!(true)));
+    let response = host.post("/api/v1/jobs/claim", claim.clone()).await.ok();
+    assert_eq!((&response["jobs"], &response["draining"]), (&json!([]), &json!(true)));
     assert_eq!(host.post("/api/v1/workers/w-1/undrain", json!({})).await.ok()["is_draining"], false);
-    let told = host.post("/api/v1/jobs/claim", claim).await.ok();
-    assert_eq!((told["jobs"].as_array().map(Vec::len), &told["draining"]), (Some(1), &Value::Null));
+    let response = host.post("/api/v1/jobs/claim", claim).await.ok();
+    assert_eq!((response["jobs"].as_array().map(Vec::len), &response["draining"]), (Some(1), &Value::Null));
     host.post("/api/v1/workers/nobody/drain", json!({})).await.no(404, "unknown_worker");
     host.post("/api/v1/workers/nobody/undrain", json!({})).await.no(404, "unknown_worker");
 }

@@ -1,7 +1,7 @@
 //! Changes on this surface leave a line in the audit, in the words of the native one.
 
 use serde_json::{Value, json};
-use windlass_store::record::AuditQuery;
+use windlass_store::audit::AuditQuery;
 
 use crate::support::{Client, clients, run_of};
 
@@ -10,7 +10,7 @@ fn wait() -> Value {
 }
 
 async fn audit(client: &Client) -> Vec<(String, String, Value)> {
-    let lines = client.runtime.store().audit(AuditQuery::default()).await.unwrap();
+    let lines = client.runtime.store().audit(client.runtime.project(), AuditQuery::default()).await.unwrap();
     lines.into_iter().map(|(_, row)| (row.what, row.subject, row.detail["result"].clone())).collect()
 }
 
@@ -22,8 +22,8 @@ async fn tasks_are_noted_as_runs_in_both_eras() {
         let task = client.posted("/tasks", new).await["id"].as_str().unwrap().to_owned();
         client.post("/tasks/run_once?id=task-none", json!({})).await;
         client.posted("/tasks/signal", json!({"TaskID": task, "key": "other", "value": 1})).await;
-        // A plan is asked for on another surface: here the word means nothing.
-        client.posted(&format!("/tasks/cancel?id={task}&plan=1"), json!({})).await;
+        // This surface has no dry runs: the parameter means nothing.
+        client.posted(&format!("/tasks/cancel?id={task}&dry_run=1"), json!({})).await;
         client.posted("/register", json!({"id": "w", "url": "http://127.0.0.1:9", "services": ["s"]})).await;
         client.posted("/heartbeat", json!({"id": "w"})).await;
         client.posted("/flows?Name=asked", json!({})).await;

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use windlass_engine::id::RunId;
 use windlass_runtime::{Runtime, Settings};
 use windlass_server::Options;
-use windlass_store::conformance::backend::{Backend, fresh};
+use windlass_store::conformance::backend::fresh;
 use windlass_store::run::{RunRef, RunStatus};
 
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,7 +26,7 @@ pub struct Client {
     pub prefix: &'static str,
 }
 
-/// What was answered.
+/// A response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     pub status: u16,
@@ -40,7 +40,7 @@ pub async fn clients() -> [Client; 2] {
 
 impl Client {
     pub async fn new(prefix: &'static str) -> Self {
-        let settings = Settings { is_alone: Backend::chosen().is_alone(), ..Settings::default() };
+        let settings = Settings::default();
         let runtime = Runtime::start_up(fresh().await, settings).await.unwrap();
         let router = windlass_server::router(runtime.clone(), Options::default());
         Client { runtime, router, prefix }
@@ -48,7 +48,8 @@ impl Client {
 
     pub async fn send(&self, method: &str, path: &str, body: impl Into<Body>) -> Answer {
         let uri = format!("{}{path}", self.prefix);
-        let request = Request::builder().method(method).uri(uri).body(body.into()).unwrap();
+        let request =
+            Request::builder().method(method).uri(uri).header("host", "localhost").body(body.into()).unwrap();
         let response = self.router.clone().oneshot(request).await.unwrap();
         let status = response.status().as_u16();
         let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
@@ -134,16 +135,25 @@ impl Client {
 
     /// The task after its end.
     pub async fn ended(&self, id: &str) -> Value {
-        let status = self.runtime.wait_ended(run_of(id), PATIENCE).await.unwrap();
+        let status = self.runtime.runs().wait_ended(run_of(id), PATIENCE).await.unwrap();
         assert!(status.is_some_and(|status| !status.is_open()), "{id} is {status:?}");
         self.task(id).await
     }
 
     /// Waits until the run of a task has come to this status.
     pub async fn until(&self, id: &str, status: RunStatus) {
-        let (run, mut changes) = (run_of(id), self.runtime.changes());
+        let (run, mut changes) = (run_of(id), self.runtime.runs().changes());
         let arrived = async {
-            while self.runtime.store().run(RunRef::Id(run)).await.unwrap().unwrap().standing.status != status
+            while self
+                .runtime
+                .store()
+                .run(self.runtime.project(), RunRef::Id(run))
+                .await
+                .unwrap()
+                .unwrap()
+                .standing
+                .status
+                != status
             {
                 changes.recv().await.unwrap();
             }
@@ -167,7 +177,7 @@ pub fn run_of(task: &str) -> RunId {
     RunId::new(Uuid::try_parse(task.strip_prefix("task-").unwrap()).unwrap())
 }
 
-/// A push worker that answers what `perform` makes of the input; answers with its address.
+/// A push worker that answers with the result of `perform`; returns its address.
 pub async fn push_worker(perform: fn(&str, &Value) -> Result<Value, String>) -> String {
     let exec = async move |Path(service): Path<String>, Json(body): Json<Value>| {
         Json(match perform(&service, &body["input"]) {

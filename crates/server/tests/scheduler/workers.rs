@@ -88,12 +88,28 @@ async fn a_worker_that_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
+async fn a_worker_behind_https_is_refused_with_a_remedy() {
+    for client in clients().await {
+        for path in ["/workers/register", "/register"] {
+            let body =
+                json!({"id": "w", "url": "https://127.0.0.1:9001", "services": ["press"], "type": "http"});
+            let answer = client.post(path, body).await;
+            let error = answer.body["error"].as_str().unwrap();
+            assert_eq!(answer.status, 400, "{answer:?}");
+            for part in ["url `https://127.0.0.1:9001`", "not supported yet", "register an http:// URL"] {
+                assert!(error.contains(part), "{part}: {error}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_worker_that_is_to_go_hears_it() {
     for client in clients().await {
         register(&client, "/workers/register", "w1", &["transform"]).await;
         let beat = || client.posted("/workers/heartbeat", json!({"id": "w1"}));
         assert_eq!(beat().await, json!({"ok": "1"}));
-        client.runtime.drain_worker("w1", true).await.unwrap();
+        client.runtime.workers().drain_worker("w1", true).await.unwrap();
         assert_eq!(beat().await, json!({"ok": "1", "draining": true}));
         let none = client.get("/workers/allocate?service=transform").await;
         assert_eq!((none.status, none.body), (404, json!({"error": "no worker"})));

@@ -1,8 +1,8 @@
-//! Plain jobs and slots as the checker knows them: what the store accepted, one change after the other, and what
-//! clients and people were told or asked for.
+//! Record of plain jobs and slots: accepted commits in order, acknowledgements of clients, and requests of operators.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use windlass_engine::counter::{Fence, Revision};
 use windlass_engine::id::{JobId, ScheduleId};
 use windlass_engine::job::{AttemptStatus, Job, State};
 use windlass_engine::retry::FaultKind;
@@ -12,47 +12,47 @@ use windlass_store::commit::{Commit, JobChange};
 use windlass_store::job::JobRow;
 use windlass_store::schedule::{FiringRow, Started};
 
-use super::{Verdict, broken};
+use super::{CheckResult, broken};
 
 #[derive(Default)]
-pub struct Jobs {
-    known: BTreeMap<JobId, Known>,
-    /// Clients were told that these exist.
+pub struct JobChecker {
+    known: BTreeMap<JobId, CheckedJob>,
+    /// Jobs whose creation was acknowledged.
     acknowledged: BTreeSet<JobId>,
-    /// Somebody asked to give these up.
+    /// Dead letters that an operator asked to discard.
     given_up: BTreeSet<JobId>,
     overlaps: BTreeMap<ScheduleId, Overlap>,
     slots: BTreeMap<Firing, JobId>,
 }
 
-struct Known {
-    rev: u64,
+struct CheckedJob {
+    rev: Revision,
     job: Job,
-    /// The highest fence that was ever granted.
-    granted: u64,
+    /// The highest fence that was granted.
+    granted: Fence,
     /// Rounds in which it succeeded.
     successes: BTreeSet<u32>,
     schedule: Option<ScheduleId>,
 }
 
-impl Jobs {
-    /// A client was told that its job exists.
+impl JobChecker {
+    /// Records that a client was told that its job exists.
     pub fn acknowledged(&mut self, job: JobId) {
         self.acknowledged.insert(job);
     }
 
-    /// Somebody asks for the end of a dead letter.
+    /// Records that an operator asks to discard a dead letter.
     pub fn to_be_given_up(&mut self, job: JobId) {
         self.given_up.insert(job);
     }
 
-    /// There is a schedule with this rule.
+    /// Records a schedule with its rule.
     pub fn scheduled(&mut self, schedule: ScheduleId, overlap: Overlap) {
         self.overlaps.insert(schedule, overlap);
     }
 
-    /// The store accepted a commit.
-    pub fn committed(&mut self, commit: &Commit) -> Verdict {
+    /// Checks an accepted commit.
+    pub fn committed(&mut self, commit: &Commit) -> CheckResult {
         for row in &commit.firings {
             self.fired(row, commit.now)?;
         }
@@ -60,20 +60,20 @@ impl Jobs {
         for change in plain() {
             self.changed(change, commit.now)?;
             let is_fired = || self.slots.values().any(|job| *job == change.job.id);
-            if change.expected_rev == 0 && change.origin.schedule.is_some() && !is_fired() {
+            if change.expected_rev == Revision::ZERO && change.origin.schedule.is_some() && !is_fired() {
                 return broken("J5", format!("{} was started by no slot", change.job.id));
             }
         }
         plain().try_for_each(|change| self.holds_key_alone(&change.job))
     }
 
-    fn changed(&mut self, change: &JobChange, now: Timestamp) -> Verdict {
+    fn changed(&mut self, change: &JobChange, now: Timestamp) -> CheckResult {
         let JobChange { expected_rev, job, origin } = change;
         let Some(known) = self.known.get_mut(&job.id) else {
-            let known = Known {
-                rev: 1,
+            let known = CheckedJob {
+                rev: Revision(1),
                 job: job.clone(),
-                granted: 0,
+                granted: Fence::ZERO,
                 successes: BTreeSet::new(),
                 schedule: origin.schedule,
             };
@@ -87,17 +87,17 @@ impl Jobs {
         known.granted_anew(job, now)?;
         known.ended(job, now)?;
         known.reopened(job)?;
-        (known.rev, known.job) = (known.rev + 1, job.clone());
+        (known.rev, known.job) = (known.rev.next(), job.clone());
         Ok(())
     }
 
-    /// Among open jobs of a queue there is one with a key.
-    fn holds_key_alone(&self, job: &Job) -> Verdict {
+    /// Checks that the open jobs of a queue have distinct keys.
+    fn holds_key_alone(&self, job: &Job) -> CheckResult {
         let (queue, key) = (&job.spec.queue, &job.spec.dedup_key);
         if key.is_empty() || !job.is_open() {
             return Ok(());
         }
-        let same = |known: &&Known| {
+        let same = |known: &&CheckedJob| {
             let spec = &known.job.spec;
             known.job.id != job.id && known.job.is_open() && spec.queue == *queue && spec.dedup_key == *key
         };
@@ -107,7 +107,7 @@ impl Jobs {
         }
     }
 
-    fn fired(&mut self, row: &FiringRow, now: Timestamp) -> Verdict {
+    fn fired(&mut self, row: &FiringRow, now: Timestamp) -> CheckResult {
         let firing = row.firing;
         let Started::Job(id) = row.started else { return Ok(()) };
         if firing.slot > now && !firing.manual {
@@ -116,8 +116,8 @@ impl Jobs {
         if let Some(before) = self.slots.insert(firing, id) {
             return broken("J5", format!("{firing} fired twice: {before} and {id}"));
         }
-        // What somebody opened again is not the schedule's doing.
-        let runs = |known: &&Known| {
+        // A job that an operator reopened does not count for the schedule.
+        let runs = |known: &&CheckedJob| {
             known.schedule == Some(firing.schedule) && known.job.is_open() && known.job.round.number == 1
         };
         match (self.overlaps.get(&firing.schedule), self.known.values().find(runs)) {
@@ -128,8 +128,14 @@ impl Jobs {
         }
     }
 
-    /// Every slot of a schedule in `(from, to]` fired; there is one every so often.
-    pub fn all_fired(&self, schedule: ScheduleId, from: Timestamp, to: Timestamp, every_ms: i64) -> Verdict {
+    /// Checks that every slot of a schedule in `(from, to]` fired; there is one every `every_ms`.
+    pub fn all_fired(
+        &self,
+        schedule: ScheduleId,
+        from: Timestamp,
+        to: Timestamp,
+        every_ms: i64,
+    ) -> CheckResult {
         let first = (from.0.div_euclid(every_ms) + 1) * every_ms;
         for slot in (0..).map(|n| first + n * every_ms).take_while(|slot| *slot <= to.0) {
             let firing = Firing { schedule, slot: Timestamp(slot), manual: false };
@@ -140,8 +146,8 @@ impl Jobs {
         Ok(())
     }
 
-    /// After the last fault has healed and everything has come to rest.
-    pub fn at_rest(&self, stored: impl Fn(JobId) -> Option<JobRow>) -> Verdict {
+    /// Checks the final state, after the last fault has healed and all work has ended.
+    pub fn check_settled(&self, stored: impl Fn(JobId) -> Option<JobRow>) -> CheckResult {
         if let Some(id) = self.acknowledged.iter().find(|id| !self.known.contains_key(id)) {
             return broken("J1", format!("{id} was acknowledged and never written"));
         }
@@ -166,9 +172,9 @@ impl Jobs {
     }
 }
 
-impl Known {
-    /// Whoever gets the job gets it under a new fence, and not before its time.
-    fn granted_anew(&mut self, job: &Job, now: Timestamp) -> Verdict {
+impl CheckedJob {
+    /// Checks that a grant has a new fence and is not early.
+    fn granted_anew(&mut self, job: &Job, now: Timestamp) -> CheckResult {
         let is_running = |job: &Job| matches!(job.state, State::Running { .. });
         if !is_running(job) || (is_running(&self.job) && self.job.fence == job.fence) {
             return Ok(());
@@ -183,7 +189,7 @@ impl Known {
             {
                 broken("J6", format!("{} was due at {} and claimed at {}", job.id, until.0, now.0))
             }
-            State::Succeeded | State::Failed { .. } | State::Cancelled => {
+            State::Succeeded | State::Failed { .. } | State::Canceled => {
                 broken("J2", format!("{} was claimed after its end", job.id))
             }
             State::Pending { .. }
@@ -194,8 +200,8 @@ impl Known {
         }
     }
 
-    /// An attempt that ended did so by the word of whoever had it, or because its time was over.
-    fn ended(&mut self, job: &Job, now: Timestamp) -> Verdict {
+    /// Checks that an attempt ended by an answer of its holder, or because its time was over.
+    fn ended(&mut self, job: &Job, now: Timestamp) -> CheckResult {
         let State::Running { lease_until, .. } = self.job.state else {
             let succeeds = job.state == State::Succeeded && self.job.state != State::Succeeded;
             let id = job.id;
@@ -211,9 +217,9 @@ impl Known {
         if attempt.status != AttemptStatus::Succeeded {
             return Ok(());
         }
-        let said = attempt.result.as_ref().and_then(|result| result.get("fence")?.as_u64());
-        if said != Some(fence) {
-            return broken("J3", format!("{}: fence {fence} took the result of {said:?}", job.id));
+        let reply = attempt.result.as_ref().and_then(|result| result.get("fence")?.as_u64()).map(Fence);
+        if reply != Some(fence) {
+            return broken("J3", format!("{}: fence {fence} took the result of {reply:?}", job.id));
         }
         if !self.successes.insert(job.round.number) {
             return broken("J2", format!("{} succeeded twice in round {}", job.id, job.round.number));
@@ -221,8 +227,9 @@ impl Known {
         Ok(())
     }
 
-    /// What has ended is opened again by a new round only; a dead letter stays one until then, or until it is given up.
-    fn reopened(&self, job: &Job) -> Verdict {
+    /// Checks that an ended job is reopened only by a new round, and that a dead letter stays one until then or until
+    /// it is discarded.
+    fn reopened(&self, job: &Job) -> CheckResult {
         if self.job.is_open() {
             return Ok(());
         }

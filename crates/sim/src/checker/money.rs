@@ -1,62 +1,66 @@
-//! Money as the checker counts it: every posting the store accepted, added up again.
+//! Sums of all accepted postings.
 
 use std::collections::BTreeMap;
 
 use windlass_engine::id::RunId;
-use windlass_engine::money::{Kind, Movement};
+use windlass_engine::money::{Movement, MovementKind};
 
-use super::{Verdict, broken};
+use super::{CheckResult, broken};
 
 #[derive(Default)]
-pub struct Money {
+pub struct MoneyChecker {
     balances: BTreeMap<String, i64>,
-    /// Charges, with what closed them.
-    charges: BTreeMap<String, (i64, Option<Kind>)>,
-    /// What each run took out of its account and did not give back.
+    /// Charges, with the posting that closed them.
+    charges: BTreeMap<String, (i64, Option<MovementKind>)>,
+    /// The amount that each run took from its account and did not return.
     spent: BTreeMap<String, i64>,
 }
 
-impl Money {
-    /// The store posted a movement.
-    pub fn posted(&mut self, account: &str, movement: &Movement) -> Verdict {
+impl MoneyChecker {
+    /// Checks a posting.
+    pub fn posted(&mut self, account: &str, movement: &Movement) -> CheckResult {
         let balance = self.balances.entry(account.to_owned()).or_default();
         *balance += movement.amount;
         if *balance < 0 {
             return broken("I7", format!("account {account} is at {balance} after {}", movement.key));
         }
-        // Settle and refund keys end in the key of their charge.
+        // The keys of settlements and refunds end in the key of their charge.
         let charge =
             |key: &str| key.split_once(':').map_or_else(|| key.to_owned(), |(_, rest)| rest.to_owned());
-        if movement.kind != Kind::Deposit
+        if movement.kind != MovementKind::Deposit
             && let Some((run, _)) = movement.key.rsplit(':').next().and_then(|key| key.split_once('/'))
         {
             *self.spent.entry(run.to_owned()).or_default() -= movement.amount;
         }
         match movement.kind {
-            Kind::Deposit => Ok(()),
-            Kind::Charge => {
+            MovementKind::Deposit => Ok(()),
+            MovementKind::Charge => {
                 let key = charge(&movement.key);
                 match self.charges.insert(key.clone(), (-movement.amount, None)) {
                     Some(_) => broken("I7", format!("{key} was charged twice")),
                     None => Ok(()),
                 }
             }
-            Kind::Settle | Kind::Refund => self.closed(account, movement, &charge(&movement.key)),
+            MovementKind::Settle | MovementKind::Refund => {
+                self.closed(account, movement, &charge(&movement.key))
+            }
         }
     }
 
-    /// The same of a movement that may have been posted before: of a job, what it implies is said at every change,
-    /// and the store takes it once.
-    pub fn posted_or_told_again(&mut self, account: &str, movement: &Movement) -> Verdict {
+    /// Checks a posting that may be a repetition: each change of a job repeats its postings, and the store takes them
+    /// once.
+    pub fn posted_again(&mut self, account: &str, movement: &Movement) -> CheckResult {
         let subject = movement.key.split_once(':').map_or(movement.key.as_str(), |(_, subject)| subject);
         match (movement.kind, self.charges.get(subject)) {
-            (Kind::Charge, Some((charged, _))) if *charged == -movement.amount => Ok(()),
-            (kind @ (Kind::Settle | Kind::Refund), Some((_, Some(by)))) if *by == kind => Ok(()),
+            (MovementKind::Charge, Some((charged, _))) if *charged == -movement.amount => Ok(()),
+            (kind @ (MovementKind::Settle | MovementKind::Refund), Some((_, Some(by)))) if *by == kind => {
+                Ok(())
+            }
             _ => self.posted(account, movement),
         }
     }
 
-    fn closed(&mut self, account: &str, movement: &Movement, key: &str) -> Verdict {
+    fn closed(&mut self, account: &str, movement: &Movement, key: &str) -> CheckResult {
         let key = key.strip_prefix("charge:").unwrap_or(key);
         match self.charges.get_mut(key) {
             None => broken(
@@ -76,17 +80,17 @@ impl Money {
         }
     }
 
-    /// When every run has ended, every charge is settled or refunded.
-    pub(super) fn at_rest(&self) -> Verdict {
+    /// Checks that every charge is settled or refunded after every run has ended.
+    pub(super) fn check_settled(&self) -> CheckResult {
         match self.charges.iter().find(|(_, (_, closed))| closed.is_none()) {
             Some((key, (amount, _))) => broken("I7", format!("{key}: {amount} was charged and never closed")),
             None => Ok(()),
         }
     }
 
-    /// When every run has ended and every message was delivered, a run says that it cost what it and its children
-    /// spent. `runs` = each run with its parent, if it has one, and what it says.
-    pub fn rolled_up(&self, runs: &BTreeMap<RunId, (Option<RunId>, i64)>) -> Verdict {
+    /// Checks that the cost of each run is the amount that it and its children spent, after every run has ended and
+    /// every message was delivered. `runs` has the parent and the stated cost of each run.
+    pub fn rolled_up(&self, runs: &BTreeMap<RunId, (Option<RunId>, i64)>) -> CheckResult {
         let mut counted: BTreeMap<RunId, i64> = BTreeMap::new();
         for run in runs.keys() {
             let own = self.spent.get(&run.to_string()).copied().unwrap_or(0);
@@ -96,20 +100,20 @@ impl Money {
                 at = runs.get(&bears).and_then(|(parent, _)| *parent);
             }
         }
-        for (run, (_, said)) in runs {
+        for (run, (_, reply)) in runs {
             let counted = counted.get(run).copied().unwrap_or(0);
-            if counted != *said {
+            if counted != *reply {
                 return broken(
                     "I7",
-                    format!("{run} says it cost {said}, with its children it spent {counted}"),
+                    format!("{run} says it cost {reply}, with its children it spent {counted}"),
                 );
             }
         }
         Ok(())
     }
 
-    /// What the store says must be what was counted.
-    pub fn agrees(&self, account: &str, balance: i64) -> Verdict {
+    /// Checks that the stored balance is the sum of the postings.
+    pub fn agrees(&self, account: &str, balance: i64) -> CheckResult {
         let counted = self.balances.get(account).copied().unwrap_or(0);
         if counted == balance {
             return Ok(());

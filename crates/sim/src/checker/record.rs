@@ -1,8 +1,9 @@
-//! One run as the checker knows it.
+//! Record of one run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use windlass_engine::counter::{Fence, Visit};
 use windlass_engine::event::{Event, Next, Waiting};
 use windlass_engine::id::RunId;
 use windlass_engine::journal::Entry;
@@ -11,36 +12,36 @@ use windlass_engine::retry::FaultKind;
 use windlass_engine::run::decide::call::LOSSES_MAX;
 use windlass_engine::time::Timestamp;
 
-use super::{Verdict, broken, early};
+use super::{CheckResult, broken, early};
 
 #[derive(Default)]
-pub(super) struct Record {
+pub(super) struct RunRecord {
     /// Every entry as it was stored.
     entries: Vec<Vec<u8>>,
     pub(super) n_events: u64,
     pub(super) signals: BTreeSet<String>,
-    /// Every grant there ever was.
-    grants: BTreeMap<u64, NodePath>,
-    /// The grant that may answer for a place.
-    current: BTreeMap<NodePath, u64>,
-    visits: BTreeMap<NodePath, u64>,
-    /// Places that have a result, by visit and round.
-    results: BTreeSet<(NodePath, u64, u32)>,
-    /// Places that somebody was asked to work on, by visit and question.
-    calls: BTreeSet<(NodePath, u64, u32)>,
-    /// How often a call was answered without being over: suspended, or known to have failed.
+    /// Every grant by fence.
+    grants: BTreeMap<Fence, NodePath>,
+    /// The fence that may answer for a node.
+    current: BTreeMap<NodePath, Fence>,
+    visits: BTreeMap<NodePath, Visit>,
+    /// Nodes that have a result, by visit and round.
+    results: BTreeSet<(NodePath, Visit, u32)>,
+    /// Nodes whose call was made, by visit and number of the question.
+    calls: BTreeSet<(NodePath, Visit, u32)>,
+    /// How often a call was answered without ending: suspended, or failed for certain.
     questions: BTreeMap<NodePath, u32>,
-    losses: BTreeMap<(NodePath, u64), u32>,
-    /// When a timer or the next attempt of a place is due.
+    losses: BTreeMap<(NodePath, Visit), u32>,
+    /// When a timer or the next attempt of a node is due.
     due: BTreeMap<NodePath, Timestamp>,
     round: u32,
     ended: bool,
     canceling: bool,
 }
 
-impl Record {
-    /// Entries come one after the other, each once.
-    pub(super) fn entry(&mut self, run: RunId, seq: u64, entry: &Entry) -> Verdict {
+impl RunRecord {
+    /// Checks that entries come in order, each once.
+    pub(super) fn entry(&mut self, run: RunId, seq: u64, entry: &Entry) -> CheckResult {
         if seq != self.entries.len() as u64 {
             let n = self.entries.len();
             return broken("I3", format!("{run}: entry {seq} was accepted when there were {n}"));
@@ -49,7 +50,7 @@ impl Record {
         Ok(())
     }
 
-    pub(super) fn same_history(&self, run: RunId, entries: &[Entry]) -> Verdict {
+    pub(super) fn same_history(&self, run: RunId, entries: &[Entry]) -> CheckResult {
         let same = entries.len() == self.entries.len()
             && entries.iter().zip(&self.entries).all(|(stored, seen)| stored.encode() == *seen);
         if same {
@@ -59,25 +60,25 @@ impl Record {
         }
     }
 
-    pub(super) fn grant(&self, fence: u64) -> Option<&NodePath> {
+    pub(super) fn grant(&self, fence: Fence) -> Option<&NodePath> {
         self.grants.get(&fence)
     }
 
-    /// Whether nobody was asked before in this visit. A call that was answered may be asked again; one whose outcome
-    /// is not known may not.
+    /// Whether this is the first call of the visit. A call that was answered may be made again; one with an unknown
+    /// outcome may not.
     pub(super) fn is_first_call(&mut self, node: &NodePath) -> bool {
-        let visit = self.visits.get(node).copied().unwrap_or(0);
-        let asked = self.questions.get(node).copied().unwrap_or(0);
+        let visit = self.visits.get(node).copied().unwrap_or_default();
+        let asked = self.questions.get(node).copied().unwrap_or_default();
         self.calls.insert((node.clone(), visit, asked))
     }
 
-    pub(super) fn is_current(&self, node: &NodePath, fence: u64) -> bool {
+    pub(super) fn is_current(&self, node: &NodePath, fence: Fence) -> bool {
         self.current.get(node) == Some(&fence)
     }
 
-    pub(super) fn event(&mut self, event: &Event, at: Timestamp) -> Verdict {
+    pub(super) fn event(&mut self, event: &Event, at: Timestamp) -> CheckResult {
         self.n_events += 1;
-        // The budget of its next round, and the cost of a child that ended late, change nothing about its end.
+        // A new budget, and the cost of a child that ended late, do not change the end of a run.
         let may_follow = matches!(
             event,
             Event::Retried { .. } | Event::Rerun { .. } | Event::Funded { .. } | Event::Billed { .. }
@@ -143,7 +144,7 @@ impl Record {
         }
     }
 
-    fn ends(&mut self) -> Verdict {
+    fn ends(&mut self) -> CheckResult {
         self.ended = true;
         let open: Vec<_> = self.current.keys().collect();
         if open.is_empty() { Ok(()) } else { broken("I2", format!("ended while {open:?} could answer")) }
@@ -152,11 +153,11 @@ impl Record {
     fn deferred(
         &mut self,
         node: &NodePath,
-        fence: u64,
+        fence: Fence,
         kind: FaultKind,
         until: Timestamp,
         next: Next,
-    ) -> Verdict {
+    ) -> CheckResult {
         if matches!(kind, FaultKind::Error | FaultKind::NoWorker) {
             *self.questions.entry(node.clone()).or_default() += 1;
         }
@@ -165,7 +166,7 @@ impl Record {
         self.counted(node, next)
     }
 
-    fn done(&mut self, node: &NodePath, fence: u64, output: Option<&Value>, at: Timestamp) -> Verdict {
+    fn done(&mut self, node: &NodePath, fence: Fence, output: Option<&Value>, at: Timestamp) -> CheckResult {
         self.answered(node, fence, true)?;
         tagged(node, fence, output)?;
         if let Some(due) = self.due.remove(node) {
@@ -174,11 +175,11 @@ impl Record {
         self.resulted(node)
     }
 
-    fn after_cancel(&self, event: &Event) -> Verdict {
+    fn after_cancel(&self, event: &Event) -> CheckResult {
         if self.canceling { broken("I11", format!("after the cancel: {event:?}")) } else { Ok(()) }
     }
 
-    fn granted(&mut self, node: &NodePath, fence: u64, at: Timestamp) -> Verdict {
+    fn granted(&mut self, node: &NodePath, fence: Fence, at: Timestamp) -> CheckResult {
         if self.grants.last_key_value().is_some_and(|(last, _)| *last >= fence) {
             return broken("I4", format!("fence {fence} of `{node}` is not new"));
         }
@@ -190,9 +191,9 @@ impl Record {
         }
     }
 
-    /// An answer was taken: it must be of the grant that is current.
-    fn answered(&mut self, node: &NodePath, fence: u64, over: bool) -> Verdict {
-        if fence == 0 {
+    /// Checks that a taken answer is of the current grant.
+    fn answered(&mut self, node: &NodePath, fence: Fence, over: bool) -> CheckResult {
+        if fence == Fence::ZERO {
             self.current.remove(node);
             return Ok(());
         }
@@ -206,11 +207,11 @@ impl Record {
         Ok(())
     }
 
-    /// One result per place, visit and round. A branch has the visit of its fan.
-    fn resulted(&mut self, node: &NodePath) -> Verdict {
+    /// Checks that there is one result for each node, visit and round. A branch has the visit of its fan.
+    fn resulted(&mut self, node: &NodePath) -> CheckResult {
         let own = self.visits.get(node).copied();
         let fan = || node.split_last().and_then(|(fan, _)| self.visits.get(&fan).copied());
-        let visit = own.or_else(fan).unwrap_or(0);
+        let visit = own.or_else(fan).unwrap_or_default();
         if self.results.insert((node.clone(), visit, self.round)) {
             Ok(())
         } else {
@@ -218,21 +219,21 @@ impl Record {
         }
     }
 
-    fn counted(&mut self, node: &NodePath, next: Next) -> Verdict {
+    fn counted(&mut self, node: &NodePath, next: Next) -> CheckResult {
         if next != Next::Lost {
             return Ok(());
         }
-        let visit = self.visits.get(node).copied().unwrap_or(0);
+        let visit = self.visits.get(node).copied().unwrap_or_default();
         let losses = self.losses.entry((node.clone(), visit)).or_default();
         *losses += 1;
-        // Branches share the fan's visit, and a new round may come to the same branch again.
+        // Branches share the fan's visit, and a new round may reach the same branch again.
         if *losses >= LOSSES_MAX * (self.round + 1) {
             return broken("I13", format!("`{node}` was given out again after {losses} losses"));
         }
         Ok(())
     }
 
-    fn new_round(&mut self, round: u32) -> Verdict {
+    fn new_round(&mut self, round: u32) -> CheckResult {
         if !self.ended {
             return broken("I2", format!("round {round} began before the last one ended"));
         }
@@ -244,12 +245,11 @@ impl Record {
     }
 }
 
-/// Workers put the place and the fence they were given into their results: a result must be the one that was asked
-/// for, under the grant it is taken for.
-fn tagged(node: &NodePath, fence: u64, output: Option<&Value>) -> Verdict {
-    let Some(output) = output.filter(|_| fence > 0) else { return Ok(()) };
+/// Checks the tag of a result: workers put the node and the fence of their call into it.
+fn tagged(node: &NodePath, fence: Fence, output: Option<&Value>) -> CheckResult {
+    let Some(output) = output.filter(|_| fence > Fence::ZERO) else { return Ok(()) };
     let Some(at) = output.get("at").and_then(Value::as_str) else { return Ok(()) };
-    let of = output.get("fence").and_then(Value::as_u64);
+    let of = output.get("fence").and_then(Value::as_u64).map(Fence);
     if at == node.as_str() && of == Some(fence) {
         return Ok(());
     }

@@ -1,45 +1,46 @@
-//! Clients: they start runs, send signals, decide, cancel, pause, retry; and ask again when they heard nothing.
+//! Modelled clients: they start runs, send signals, decide approvals, cancel, pause and retry, and repeat requests
+//! without a reply.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
-use windlass_engine::event::{ExecMode, OnShort, Start};
+use windlass_engine::event::{ExecMode, InsufficientFundsAction, Start};
 use windlass_engine::id::{FlowId, RunId, VersionId};
 use windlass_engine::input::Input;
 use windlass_engine::money::{Movement, Price};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::{Form, Plan, Routing};
+use windlass_engine::project::Project;
 use windlass_engine::run::state::Status;
 use windlass_store::account::Posting;
 use windlass_store::commit::Commit;
 use windlass_store::flow::{FlowChoice, FlowDraft, Publication, VersionDraft, VersionStatus};
 use windlass_store::outbox::{Child, Message, MessageId, Note, Party};
-use windlass_store::record::Record;
 use windlass_store::run::{Origin, Request};
 
-use super::{Happening, World, compiled};
-use crate::bug::Bug;
+use super::{SimEvent, SimWorld, compiled};
+use crate::bug::PlantedBug;
 use crate::checker::Violation;
-use crate::fault::Fault;
+use crate::fault::SimFault;
 use crate::plans;
-use crate::rng::Rng;
-use crate::server::{Along, Said};
+use crate::rng::SimRng;
+use crate::server::{SimExtraWrites, SimReply};
 
-/// Push, local and script attempts take at most this long in simulated runs.
+/// The time limit of push, local and script attempts in simulated runs.
 const CALL_TIMEOUT_MS: u64 = 30_000;
 
-pub(super) struct Client {
+pub(super) struct SimClient {
     request: String,
     start: Start,
     plan: std::sync::Arc<windlass_engine::plan::Plan>,
-    /// The run, once the client was told of it.
+    /// The run, once the client knows it.
     pub(super) run: Option<RunId>,
     n_asked: u32,
     n_signals: u32,
 }
 
-impl World {
+impl SimWorld {
     pub(super) fn new_client(&mut self, number: usize) {
         let mut rng = self.rng.fork();
         let plan = compiled(&plans::definition(&mut rng));
@@ -51,19 +52,23 @@ impl World {
             params,
             account: rng.percent(80).then(|| format!("account{}", rng.below(2))),
             budget: rng.percent(20).then_some(40),
-            on_short_balance: if rng.percent(50) { OnShort::Wait } else { OnShort::Fail },
+            on_short_balance: if rng.percent(50) {
+                InsufficientFundsAction::Wait
+            } else {
+                InsufficientFundsAction::Fail
+            },
             manual: rng.percent(5),
             prices: prices(&mut rng).into(),
             call_timeout_ms: CALL_TIMEOUT_MS,
             ..part_of(&plan, &mut rng)
         };
         let request = format!("request{number}");
-        self.clients.push(Client { request, start, plan, run: None, n_asked: 0, n_signals: 0 });
+        self.clients.push(SimClient { request, start, plan, run: None, n_asked: 0, n_signals: 0 });
         let ms = self.rng.between(1, 10_000);
-        self.after(ms, Happening::Client(number));
+        self.after(ms, SimEvent::Client(number));
     }
 
-    /// Every run is of one version on record; what it really executes is its own generated plan.
+    /// Publishes one version for all runs; each run executes its own generated plan.
     pub(super) fn publish(&mut self) {
         let flow = FlowDraft {
             id: FlowId::new(Uuid::from_u128(1)),
@@ -84,46 +89,46 @@ impl World {
         };
         let publication =
             Publication { flow: FlowChoice::Create(flow), version: Some(version), now: self.now };
-        self.disk.memory.publish_now(publication).expect("an empty store takes a flow");
+        self.store.memory.publish_now(&Project::DEFAULT, publication).expect("an empty store takes a flow");
     }
 
     pub(super) fn open_accounts(&mut self) {
         for number in 0..2 {
             let (id, now) = (format!("account{number}"), self.now);
-            let record = Record::Account { id: id.clone(), name: id.clone(), now };
-            self.disk.memory.save_now(record).expect("an account can be opened");
-            let low = self.faults.enabled().contains(&Fault::ShortBalance);
+            let opened = self.store.memory.open_account_now(&Project::DEFAULT, &id, &id, now);
+            opened.expect("an account can be opened");
+            let low = self.faults.enabled().contains(&SimFault::ShortBalance);
             let _ = self.deposit(&id, if low { 20 } else { 100_000 });
         }
     }
 
-    /// Money comes in, and the runs that wait for it hear of it.
+    /// Deposits an amount and wakes the runs that wait for it.
     pub(super) fn deposit(&mut self, account: &str, amount: i64) -> Result<(), Violation> {
-        let command = self.disk.command();
+        let command = self.store.command();
         let movement = Movement::deposit(&command.to_string(), amount);
         let posting = Posting { account: account.to_owned(), movement };
         self.checker.money.posted(&posting.account, &posting.movement)?;
         let id = MessageId::new(Party::Account(account.to_owned()), self.n_queued);
         let to = Party::Account(account.to_owned());
         let message = Message { id, to, at: self.now, note: Note::BalanceChanged };
-        let mut commit = Commit::new(command, self.now);
+        let mut commit = Commit::new(&Project::DEFAULT, command, self.now);
         commit.postings.push(posting);
         commit.messages.push(message);
-        for answer in self.disk.memory.commit_now(vec![commit]) {
+        for answer in self.store.memory.commit_now(vec![commit]) {
             answer.expect("a deposit is never refused");
         }
         self.n_queued += 1;
         Ok(())
     }
 
-    /// One thing a client does; then it comes back.
+    /// Takes one action of a client and schedules the next.
     pub(super) fn client_acts(&mut self, number: usize) -> Result<(), Violation> {
         match self.clients[number].run {
             None => self.ask_for_run(number)?,
             Some(run) => self.meddle(number, run)?,
         }
         let ms = self.rng.between(200, 15_000);
-        self.after(ms, Happening::Client(number));
+        self.after(ms, SimEvent::Client(number));
         Ok(())
     }
 
@@ -132,28 +137,28 @@ impl World {
         let client = &mut self.clients[number];
         client.n_asked += 1;
         let salt = if client.n_asked > 1 { u128::from(client.n_asked) << 64 } else { 0 };
-        // Every asking proposes a new id; the request decides which one counts.
+        // Every attempt proposes a new id; the request id decides which one counts.
         let id = RunId::new(Uuid::from_u128((number as u128 + 1) | (1 << 100) | salt));
         let mut request = client.request.clone();
-        if self.bug == Some(Bug::NoRequestDedup) {
+        if self.bug == Some(PlantedBug::NoRequestDedup) {
             request = format!("{request}.{}", client.n_asked);
         }
         let (start, plan) = (client.start.clone(), client.plan.clone());
         self.plans.insert(id, plan);
         let origin = self.origin(Some(request), &start);
-        let along = Along { create: Some(origin), ..Along::default() };
-        let said = if self.answers_too_soon(server) {
-            Said::Taken
+        let along = SimExtraWrites { create: Some(origin), ..SimExtraWrites::default() };
+        let reply = if self.answers_before_commit(server) {
+            SimReply::Taken
         } else {
             self.submit(server, id, &Input::Start(Box::new(start)), &along)?
         };
-        let run = match said {
-            Said::Taken => id,
-            Said::Existing(existing) => existing,
-            Said::Refused(_) | Said::Outdated | Said::Nothing => return Ok(()),
+        let run = match reply {
+            SimReply::Taken => id,
+            SimReply::Existing(existing) => existing,
+            SimReply::Refused(_) | SimReply::Outdated | SimReply::Nothing => return Ok(()),
         };
-        // The answer may be lost on its way: then the client asks again.
-        let heard = !self.faults.strikes(Fault::ClientRetry, 30, &mut self.rng);
+        // The reply may be lost: then the client asks again.
+        let heard = !self.faults.strikes(SimFault::ClientRetry, 30, &mut self.rng);
         self.checker.acknowledged(&self.clients[number].request, run)?;
         if heard {
             self.clients[number].run = Some(run);
@@ -161,9 +166,9 @@ impl World {
         Ok(())
     }
 
-    /// The planted bug that answers before anything is durable, and then dies.
-    fn answers_too_soon(&mut self, server: usize) -> bool {
-        let dies = self.bug == Some(Bug::AnswerBeforeCommit) && self.rng.percent(10);
+    /// Applies the planted bug that answers before the commit and then crashes.
+    fn answers_before_commit(&mut self, server: usize) -> bool {
+        let dies = self.bug == Some(PlantedBug::AnswerBeforeCommit) && self.rng.percent(10);
         if dies {
             self.crash(server);
         }
@@ -173,58 +178,58 @@ impl World {
     fn meddle(&mut self, number: usize, run: RunId) -> Result<(), Violation> {
         let Some(server) = self.any_server() else { return Ok(()) };
         let inputs = [
-            (Fault::Signal, 60, Act::Signal),
-            (Fault::Cancel, 6, Act::Cancel),
-            (Fault::Pause, 15, Act::Pause),
-            (Fault::Retry, 30, Act::Retry),
-            (Fault::Rerun, 20, Act::Rerun),
+            (SimFault::Signal, 60, ClientAction::Signal),
+            (SimFault::Cancel, 6, ClientAction::Cancel),
+            (SimFault::Pause, 15, ClientAction::Pause),
+            (SimFault::Retry, 30, ClientAction::Retry),
+            (SimFault::Rerun, 20, ClientAction::Rerun),
         ];
         for (fault, percent, act) in inputs {
             if self.faults.strikes(fault, percent, &mut self.rng) {
                 self.act(number, server, run, act)?;
             }
         }
-        self.act(number, server, run, Act::Go)
+        self.act(number, server, run, ClientAction::Go)
     }
 
-    fn act(&mut self, number: usize, server: usize, run: RunId, act: Act) -> Result<(), Violation> {
+    fn act(&mut self, number: usize, server: usize, run: RunId, act: ClientAction) -> Result<(), Violation> {
         let input = match act {
-            Act::Signal => return self.send_signal(number, server, run),
-            Act::Cancel => Input::Cancel { reason: Some("simulated".to_owned()), by: None },
-            Act::Pause => Input::Pause,
-            Act::Go => {
+            ClientAction::Signal => return self.send_signal(number, server, run),
+            ClientAction::Cancel => Input::Cancel { reason: Some("simulated".to_owned()), by: None },
+            ClientAction::Pause => Input::Pause,
+            ClientAction::Go => {
                 let resume = self.rng.percent(50);
                 if resume { Input::Resume } else { Input::Step }
             }
-            Act::Retry => Input::Retry,
-            Act::Rerun => match self.some_node(run) {
+            ClientAction::Retry => Input::Retry,
+            ClientAction::Rerun => match self.some_node(run) {
                 Some(from) => Input::Rerun { from, shared: None },
                 None => return Ok(()),
             },
         };
-        self.submit(server, run, &input, &Along::default()).map(|_| ())
+        self.submit(server, run, &input, &SimExtraWrites::default()).map(|_| ())
     }
 
-    /// Signals carry ids, so that a client that heard nothing can send them again.
+    /// Sends a signal with an id, so that it can be repeated without a reply.
     fn send_signal(&mut self, number: usize, server: usize, run: RunId) -> Result<(), Violation> {
         let client = &mut self.clients[number];
         let again = self.rng.percent(30) && client.n_signals > 0;
         client.n_signals += u32::from(!again);
         let id = format!("signal{}", client.n_signals);
-        let sent = if self.bug == Some(Bug::NoSignalDedup) { None } else { Some(id.clone()) };
+        let sent = if self.bug == Some(PlantedBug::NoSignalDedup) { None } else { Some(id.clone()) };
         let key = ["go0", "go1", "ok0", "ok1", "x"][client.n_signals as usize % 5];
         let input = Input::Signal { id: sent, key: key.to_owned(), value: json!(true), by: None };
-        match self.submit(server, run, &input, &Along::default())? {
-            Said::Taken => self.checker.signal_acknowledged(run, &id),
-            Said::Refused(_) | Said::Existing(_) | Said::Outdated | Said::Nothing => {}
+        match self.submit(server, run, &input, &SimExtraWrites::default())? {
+            SimReply::Taken => self.checker.signal_acknowledged(run, &id),
+            SimReply::Refused(_) | SimReply::Existing(_) | SimReply::Outdated | SimReply::Nothing => {}
         }
         Ok(())
     }
 
-    /// A node that has run, chosen by chance.
+    /// A random node that has run.
     fn some_node(&mut self, run: RunId) -> Option<NodePath> {
         use windlass_engine::event::Event;
-        let entries = self.disk.entries(run);
+        let entries = self.store.entries(run);
         let entered: BTreeSet<NodePath> = entries
             .iter()
             .flat_map(|entry| &entry.events)
@@ -237,10 +242,10 @@ impl World {
         self.rng.pick(&entered).cloned()
     }
 
-    /// What keeps an open run from ending now, done away with.
+    /// Removes the cause that keeps an open run from ending.
     pub(super) fn unblock(&mut self, run: RunId, status: Status) -> Result<(), Violation> {
         let Some(server) = self.any_server() else { return Ok(()) };
-        // A run advanced by hand may have hundreds of nodes to enter.
+        // A run in manual mode may have hundreds of nodes to enter.
         let mut inputs = vec![Input::Step; 200];
         if status == Status::Paused {
             inputs.push(Input::Resume);
@@ -250,7 +255,7 @@ impl World {
         }
         inputs.push(Input::BalanceChanged { budget: Some(1_000_000), balance: None });
         for input in inputs {
-            self.submit(server, run, &input, &Along::default())?;
+            self.submit(server, run, &input, &SimExtraWrites::default())?;
         }
         Ok(())
     }
@@ -275,17 +280,17 @@ impl World {
     }
 }
 
-/// Some runs execute only a part of their plan, where the form has exec modes.
-fn part_of(plan: &Plan, rng: &mut Rng) -> Start {
+/// Some runs execute only a part of their plan, if the form has exec modes.
+fn part_of(plan: &Plan, rng: &mut SimRng) -> Start {
     let some = rng.percent(15) && matches!(plan.root.routing, Routing::Join { .. });
     let Some(node) = rng.pick(&plan.root.nodes).filter(|_| some) else { return Start::default() };
     let exec_mode = if rng.percent(50) { ExecMode::SpecifiedStarts } else { ExecMode::IsolatedNodes };
     Start { exec_mode, start_node_ids: vec![node.key.clone()], ..Start::default() }
 }
 
-/// Some services have a price.
-fn prices(rng: &mut Rng) -> BTreeMap<String, Price> {
-    let price = |rng: &mut Rng| Price {
+/// Random prices of some services.
+fn prices(rng: &mut SimRng) -> BTreeMap<String, Price> {
+    let price = |rng: &mut SimRng| Price {
         unit_price: 2,
         min_unit: 1,
         units: json!(rng.between(0, 5)),
@@ -301,7 +306,7 @@ fn prices(rng: &mut Rng) -> BTreeMap<String, Price> {
 }
 
 #[derive(Clone, Copy)]
-enum Act {
+enum ClientAction {
     Signal,
     Cancel,
     Pause,

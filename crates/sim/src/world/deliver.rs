@@ -1,17 +1,18 @@
-//! What runs and accounts do to runs: messages that wait in the store until some server has delivered them.
+//! Delivery of messages from runs and accounts to runs. A message stays in the store until a server has delivered it.
 
 use windlass_engine::id::RunId;
 use windlass_engine::input::Input;
+use windlass_engine::project::Project;
 use windlass_store::commit::Commit;
 use windlass_store::outbox::{Child, Delivery, Message, Note, Party};
 
-use super::World;
+use super::SimWorld;
 use crate::checker::Violation;
-use crate::server::{Along, Said};
+use crate::server::{SimExtraWrites, SimReply};
 
-impl World {
+impl SimWorld {
     pub(super) fn deliver(&mut self, server: usize) -> Result<(), Violation> {
-        for message in self.disk.outbox(self.now) {
+        for message in self.store.outbox(self.now) {
             if !self.servers[server].is_up {
                 return Ok(());
             }
@@ -28,61 +29,61 @@ impl World {
     }
 
     fn tell(&mut self, server: usize, message: &Message, run: RunId, input: &Input) -> Result<(), Violation> {
-        if self.disk.row(run).is_none() {
-            // A run that is yet to be created is told afterwards.
+        if self.store.row(run).is_none() {
+            // A run that is not created yet gets its messages afterwards.
             if !self.is_to_be_created(run) {
                 self.forget(message);
             }
             return Ok(());
         }
-        if let Said::Refused(_) = self.submit(server, run, input, &delivering(message))? {
+        if let SimReply::Refused(_) = self.submit(server, run, input, &delivering(message))? {
             self.forget(message);
         }
         Ok(())
     }
 
     fn tell_all(&mut self, server: usize, account: &String, input: &Input) -> Result<(), Violation> {
-        let rows = self.disk.rows().into_iter().filter(|row| row.origin.account.as_ref() == Some(account));
+        let rows = self.store.rows().into_iter().filter(|row| row.origin.account.as_ref() == Some(account));
         for run in rows.map(|row| row.id).collect::<Vec<RunId>>() {
-            self.submit(server, run, input, &Along::default())?;
+            self.submit(server, run, input, &SimExtraWrites::default())?;
         }
         Ok(())
     }
 
-    /// A call of a flow creates its child, in the commit that delivers the message: never twice, never not at all.
+    /// Creates the child of a flow call in the commit that delivers the message, so exactly once.
     fn create_child(&mut self, server: usize, message: &Message, child: &Child) -> Result<(), Violation> {
         let parent = &child.parent;
         self.plans.insert(child.child, self.leaf.clone());
         let (input, origin) = self.child_start(child);
-        let along = Along { create: Some(origin), ..delivering(message) };
+        let along = SimExtraWrites { create: Some(origin), ..delivering(message) };
         match self.submit(server, child.child, &input, &along)? {
-            Said::Taken => match self.plan_of(parent.run) {
+            SimReply::Taken => match self.plan_of(parent.run) {
                 Some(plan) => self.checker.called(&plan, parent.run, &parent.node, parent.fence),
                 None => Ok(()),
             },
-            Said::Refused(_) if self.disk.row(child.child).is_some() => {
+            SimReply::Refused(_) if self.store.row(child.child).is_some() => {
                 self.forget(message);
                 Ok(())
             }
-            Said::Refused(refusal) => {
+            SimReply::Refused(refusal) => {
                 self.tell(server, message, parent.run, &child.refused(refusal.to_string()))
             }
-            Said::Existing(_) | Said::Outdated | Said::Nothing => Ok(()),
+            SimReply::Existing(_) | SimReply::Outdated | SimReply::Nothing => Ok(()),
         }
     }
 
     fn is_to_be_created(&self, run: RunId) -> bool {
-        self.disk.outbox_to(run).iter().any(|message| matches!(message.note, Note::StartChild(_)))
+        self.store.outbox_to(run).iter().any(|message| matches!(message.note, Note::StartChild(_)))
     }
 
-    /// A message that nobody wants any more, or that all have heard.
+    /// Removes a message that has no recipient any more, or that all recipients have.
     fn forget(&mut self, message: &Message) {
-        let mut commit = Commit::new(self.disk.command(), self.now);
+        let mut commit = Commit::new(&Project::DEFAULT, self.store.command(), self.now);
         commit.delivered.push(message.id.clone());
-        self.disk.commit(commit, &mut self.faults, &mut self.rng);
+        self.store.commit(commit, &mut self.faults, &mut self.rng);
     }
 }
 
-fn delivering(message: &Message) -> Along {
-    Along { delivered: vec![message.id.clone()], ..Along::default() }
+fn delivering(message: &Message) -> SimExtraWrites {
+    SimExtraWrites { delivered: vec![message.id.clone()], ..SimExtraWrites::default() }
 }

@@ -1,33 +1,34 @@
-//! Schedules: every server looks at all of them, on what it remembers or on what is stored; a slot fires once.
+//! Schedules: every server checks all of them, on cached or stored rows; a slot fires once.
 
 use uuid::Uuid;
+use windlass_engine::counter::Revision;
 use windlass_engine::id::ScheduleId;
 use windlass_engine::job::{Job, JobInput, JobSpec};
+use windlass_engine::project::Project;
 use windlass_engine::schedule::{Catchup, Cron, Decision, Overlap, Progress, Schedule};
 use windlass_engine::time::Timestamp;
 use windlass_store::commit::{Commit, JobChange, ScheduleChange};
 use windlass_store::job::JobOrigin;
-use windlass_store::record::{RecordQuery, Records};
 use windlass_store::schedule::{FiringRow, History, ScheduleRow, Scheduled, Started};
 
-use super::World;
-use super::plain::{QUEUE, Wrote};
-use crate::bug::Bug;
+use super::SimWorld;
+use super::plain::{JobWriteOutcome, QUEUE};
+use crate::bug::PlantedBug;
 use crate::checker::Violation;
 
 const EVERY_MS: i64 = 20_000;
-/// How long after a slot, at rest, it must have fired: a server looks at least once a second.
-const LATE_MS: i64 = 5_000;
+/// The longest delay of a slot while the world settles: a server checks at least once a second.
+const FIRING_DELAY_MS_MAX: i64 = 5_000;
 
-/// A schedule that the world has.
-pub(super) struct Kept {
+/// A schedule of the world.
+pub(super) struct SimSchedule {
     id: ScheduleId,
     from: Timestamp,
     /// Whether every slot must fire.
     is_complete: bool,
 }
 
-impl World {
+impl SimWorld {
     pub(super) fn begin_schedules(&mut self) {
         let rules = [
             (Overlap::Allow, Catchup::All),
@@ -53,26 +54,23 @@ impl World {
                 created_at: self.now,
                 updated_at: self.now,
             };
-            self.save_schedule(0, row);
+            self.save_schedule(Revision::ZERO, row);
             self.checker.jobs.scheduled(id, overlap);
             let is_complete = overlap == Overlap::Allow && catchup == Catchup::All;
-            self.plain.schedules.push(Kept { id, from: self.now, is_complete });
+            self.plain.schedules.push(SimSchedule { id, from: self.now, is_complete });
         }
     }
 
-    fn save_schedule(&mut self, expected_rev: u64, row: ScheduleRow) {
-        let mut commit = Commit::new(self.disk.command(), self.now);
+    fn save_schedule(&mut self, expected_rev: Revision, row: ScheduleRow) {
+        let mut commit = Commit::new(&Project::DEFAULT, self.store.command(), self.now);
         commit.schedules.push(ScheduleChange { expected_rev, row, delete: false });
-        for answer in self.disk.memory.commit_now(vec![commit]) {
+        for answer in self.store.memory.commit_now(vec![commit]) {
             answer.expect("nobody else writes at this moment");
         }
     }
 
     fn stored_schedule(&self, id: ScheduleId) -> Option<Scheduled> {
-        match self.disk.memory.records_now(RecordQuery::Schedules(Some(id))) {
-            Ok(Records::Schedules(rows)) => rows.into_iter().next(),
-            Ok(_) | Err(_) => None,
-        }
+        self.store.memory.schedules_now(&Project::DEFAULT, Some(id)).ok()?.into_iter().next()
     }
 
     pub(super) fn fire_schedules(&mut self, server: usize) -> Result<(), Violation> {
@@ -89,11 +87,12 @@ impl World {
     }
 
     fn fire_schedule(&mut self, server: usize, scheduled: Scheduled) -> Result<(), Violation> {
-        let ahead = if self.bug == Some(Bug::EarlyFiring) { 500 } else { 0 };
+        let ahead = if self.bug == Some(PlantedBug::EarlyFiring) { 500 } else { 0 };
         let row = &scheduled.row;
-        let n_running = if self.bug == Some(Bug::OverlapIgnored) { 0 } else { scheduled.running.len() };
+        let n_running =
+            if self.bug == Some(PlantedBug::OverlapIgnored) { 0 } else { scheduled.running.len() };
         let mut decision = row.schedule.plan(&row.progress, self.now.after(ahead), n_running);
-        if self.bug == Some(Bug::SlotsForgotten) {
+        if self.bug == Some(PlantedBug::SlotsForgotten) {
             decision.fire.drain(..decision.fire.len().saturating_sub(1));
         }
         let is_news = !decision.fire.is_empty()
@@ -107,28 +106,31 @@ impl World {
         if decision.cancel_running {
             for started in &scheduled.running {
                 let Started::Job(job) = started else { continue };
-                self.ask_plain(server, *job, &JobInput::Cancel)?;
+                self.submit_plain(server, *job, &JobInput::Cancel)?;
             }
         }
         if !self.servers[server].is_up {
             return Ok(());
         }
         let commit = self.firing(&scheduled, &decision);
-        if self.bug == Some(Bug::FiringApart) {
-            let jobs = Commit { jobs: commit.jobs.clone(), ..Commit::new(self.disk.command(), self.now) };
+        if self.bug == Some(PlantedBug::FiringApart) {
+            let jobs = Commit {
+                jobs: commit.jobs.clone(),
+                ..Commit::new(&Project::DEFAULT, self.store.command(), self.now)
+            };
             let alone = Commit { jobs: Vec::new(), ..commit };
-            if let Wrote::Yes = self.write_plain(server, alone)? {
+            if let JobWriteOutcome::Yes = self.write_plain(server, alone)? {
                 self.write_plain(server, jobs)?;
             }
             return Ok(());
         }
-        // Whoever meets a conflict, or nothing, reads and decides again at the next tick.
+        // After a conflict or an unknown outcome, the server decides again at the next tick.
         self.write_plain(server, commit).map(|_| ())
     }
 
-    /// What a decision comes to: jobs, firings and progress, all in one commit.
+    /// The commit of a decision: jobs, firings and progress together.
     fn firing(&mut self, scheduled: &Scheduled, decision: &Decision) -> Commit {
-        let mut commit = Commit::new(self.disk.command(), self.now);
+        let mut commit = Commit::new(&Project::DEFAULT, self.store.command(), self.now);
         let mut row = scheduled.row.clone();
         (row.progress, row.next_at) = (decision.progress.clone(), decision.next_at);
         row.updated_at = self.now;
@@ -136,16 +138,16 @@ impl World {
         for firing in &decision.fire {
             let spec = JobSpec { max_retries: 2, ..JobSpec::new("tick", QUEUE) };
             let Ok((job, _)) = Job::create(firing.job(), spec, self.now) else { continue };
-            commit.jobs.push(JobChange { expected_rev: 0, job, origin: origin.clone() });
+            commit.jobs.push(JobChange { expected_rev: Revision(0), job, origin: origin.clone() });
             commit.firings.push(FiringRow { firing: *firing, started: Started::Job(firing.job()) });
         }
         commit.schedules.push(ScheduleChange { expected_rev: scheduled.rev, row, delete: false });
         commit
     }
 
-    /// Nobody wants anything more: every slot that had to fire has, and none fires from now on.
+    /// Checks that every slot that had to fire has fired, and removes all schedules.
     pub(super) fn end_schedules(&mut self) -> Result<(), Violation> {
-        let until = Timestamp(self.now.0 - LATE_MS);
+        let until = Timestamp(self.now.0 - FIRING_DELAY_MS_MAX);
         for kept in std::mem::take(&mut self.plain.schedules) {
             if kept.is_complete {
                 self.checker.jobs.all_fired(kept.id, kept.from, until, EVERY_MS)?;

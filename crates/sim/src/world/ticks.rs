@@ -1,34 +1,34 @@
-//! What a server does because time passes: it says that it lives, wakes what is due, and takes over from the dead.
+//! Periodic work of a server: heartbeat, timers, reaping, schedules, delivery and takeover.
 
 use std::collections::BTreeSet;
 
+use windlass_engine::counter::Epoch;
 use windlass_engine::id::RunId;
-use windlass_engine::input::{Input, Outcome};
+use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::recovery::{self, Recovery};
-use windlass_store::record::{Record, RecordQuery, Records};
 use windlass_store::server::ServerRow;
 
-use super::{Happening, World};
-use crate::bug::Bug;
+use super::{SimEvent, SimWorld};
+use crate::bug::PlantedBug;
 use crate::checker::Violation;
-use crate::fault::Fault;
-use crate::server::Along;
+use crate::fault::SimFault;
+use crate::server::SimExtraWrites;
 
-impl World {
+impl SimWorld {
     pub(super) fn tick(&mut self, server: usize) -> Result<(), Violation> {
         if !self.servers[server].is_up {
             return Ok(());
         }
-        if self.faults.strikes(Fault::Crash, 1, &mut self.rng) {
+        if self.faults.strikes(SimFault::Crash, 1, &mut self.rng) {
             self.crash(server);
             return Ok(());
         }
-        if self.faults.strikes(Fault::ClockJump, 1, &mut self.rng) {
+        if self.faults.strikes(SimFault::ClockJump, 1, &mut self.rng) {
             self.now = self.now.after(self.rng.between(1_000, 120_000));
         }
         let ms = self.rng.between(50, 1_000);
-        self.after(ms, Happening::Tick(server));
-        if !self.faults.strikes(Fault::MissedBeat, 60, &mut self.rng) {
+        self.after(ms, SimEvent::Tick(server));
+        if !self.faults.strikes(SimFault::MissedBeat, 60, &mut self.rng) {
             self.beat(server);
         }
         self.wake_runs(server)?;
@@ -44,28 +44,28 @@ impl World {
         it.last_beat = now;
         let (owner, name) = (it.owner(), format!("server{server}"));
         let row = ServerRow { owner, name, version: "sim".to_owned(), started_at: now, beat_at: now };
-        self.disk.memory.save_now(Record::Server(row)).expect("epochs only grow");
+        self.store.memory.save_server_now(row).expect("epochs only grow");
     }
 
     fn wake_runs(&mut self, server: usize) -> Result<(), Violation> {
-        let ahead = if self.bug == Some(Bug::EarlyTimer) { 500 } else { 0 };
-        for wake in self.disk.due(self.now.after(ahead)).runs {
+        let ahead = if self.bug == Some(PlantedBug::EarlyTimer) { 500 } else { 0 };
+        for wake in self.store.due(self.now.after(ahead)).runs {
             if !self.servers[server].is_up {
                 return Ok(());
             }
-            if self.bug == Some(Bug::WakeLost) && wake.at.0 % 3 == 0 {
+            if self.bug == Some(PlantedBug::WakeLost) && wake.at.0 % 3 == 0 {
                 continue;
             }
-            self.submit(server, wake.id, &Input::TimePassed, &Along::default())?;
+            self.submit(server, wake.id, &Input::TimePassed, &SimExtraWrites::default())?;
         }
         Ok(())
     }
 
     fn wake_jobs(&mut self, server: usize) -> Result<(), Violation> {
-        if self.bug == Some(Bug::NoReaper) {
+        if self.bug == Some(PlantedBug::NoReaper) {
             return Ok(());
         }
-        for wake in self.disk.due(self.now).jobs {
+        for wake in self.store.due(self.now).jobs {
             if !self.servers[server].is_up {
                 return Ok(());
             }
@@ -74,45 +74,43 @@ impl World {
         Ok(())
     }
 
-    /// Calls whose maker is dead get another one.
+    /// Reports calls of dead servers as lost, so that they are made again.
     fn recover(&mut self, server: usize) -> Result<(), Violation> {
-        if self.bug == Some(Bug::NoRecovery) {
+        if self.bug == Some(PlantedBug::NoRecovery) {
             return Ok(());
         }
-        let dead = self.dead_lives();
-        for run in self.left_behind(server, &dead) {
-            let Some(hot) = self.load_anew(server, run) else { continue };
-            for Recovery::ReportLost { node, fence } in recovery::plan(&hot.run, &hot.plan, &dead) {
+        let dead = self.dead_epochs();
+        for run in self.orphaned_runs(server, &dead) {
+            let Some(cached) = self.load_current(server, run) else { continue };
+            for Recovery::ReportLost { node, fence } in recovery::plan(&cached.run, &cached.plan, &dead) {
                 if !self.servers[server].is_up {
                     return Ok(());
                 }
-                let input = Input::CallEnded { node, fence, outcome: Outcome::ServerLost, worker: None };
-                self.submit(server, run, &input, &Along::default())?;
+                let input = Input::CallEnded { node, fence, outcome: CallOutcome::ServerLost, worker: None };
+                self.submit(server, run, &input, &SimExtraWrites::default())?;
             }
         }
         Ok(())
     }
 
-    /// Runs whose owner is dead; and of those in memory, runs whose owner lives although the maker of one of their
-    /// calls does not: whoever writes to a run owns it, and with it the calls of those before.
-    fn left_behind(&self, server: usize, dead: &BTreeSet<u64>) -> BTreeSet<RunId> {
-        let orphans = self.disk.orphans(self.now).into_iter().map(|row| row.id);
-        let hot = self.servers[server].hot.iter();
-        let taken_over = hot.filter(|(_, hot)| !recovery::plan(&hot.run, &hot.plan, dead).is_empty());
+    /// Runs whose owner is dead, and cached runs with calls of dead servers: the server that writes to a run owns it,
+    /// including calls that earlier owners made.
+    fn orphaned_runs(&self, server: usize, dead: &BTreeSet<Epoch>) -> BTreeSet<RunId> {
+        let orphans = self.store.orphans(self.now).into_iter().map(|row| row.id);
+        let cached = self.servers[server].cached.iter();
+        let taken_over =
+            cached.filter(|(_, cached)| !recovery::plan(&cached.run, &cached.plan, dead).is_empty());
         orphans.chain(taken_over.map(|(id, _)| *id)).collect()
     }
 
-    /// Lives that are over: every number that was given out and is not that of a server heard of lately.
-    fn dead_lives(&self) -> BTreeSet<u64> {
-        let rows = match self.disk.memory.records_now(RecordQuery::Servers) {
-            Ok(Records::Servers(rows)) => rows,
-            Ok(_) | Err(_) => Vec::new(),
-        };
-        let alive: BTreeSet<u64> = rows
+    /// Epochs that are over: all that were given out, except those of servers with a recent heartbeat.
+    fn dead_epochs(&self) -> BTreeSet<Epoch> {
+        let rows = self.store.memory.servers_now().unwrap_or_default();
+        let alive: BTreeSet<Epoch> = rows
             .iter()
             .filter(|row| !recovery::is_dead(row.beat_at, self.now))
             .map(|row| row.owner.epoch)
             .collect();
-        (1..=self.n_lives).filter(|life| !alive.contains(life)).collect()
+        (1..=self.last_epoch.0).map(Epoch).filter(|epoch| !alive.contains(epoch)).collect()
     }
 }

@@ -1,8 +1,13 @@
--- Ids are UUIDs, moments are milliseconds, numbers without a sign are kept bit by bit in signed ones. Free-form things
--- are JSON in plain text: it reads back exactly as it was written, which jsonb does not promise. Texts sort by their
--- bytes, as everywhere else in the program. There are no foreign keys: whoever writes has checked.
+-- Ids are UUIDs, times are milliseconds, unsigned numbers are kept bit by bit in signed ones. Free-form values are JSON in
+-- plain text: it reads back exactly as it was written, which jsonb does not promise. Texts sort by their bytes, as
+-- everywhere else in the program. There are no foreign keys: the writer has checked.
+--
+-- Every row belongs to a project. Names are unique in their project and lead their keys with it; ids are unique in the
+-- whole database, and the statements filter by project. Rows of a run or a job (journal, snapshots, logs, job_specs,
+-- attempts) belong to the project of their run or job.
 
 CREATE TABLE flows (
+    project text COLLATE "C" NOT NULL,
     id uuid PRIMARY KEY,
     name text COLLATE "C" NOT NULL,
     description text COLLATE "C" NOT NULL,
@@ -12,16 +17,19 @@ CREATE TABLE flows (
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL
 );
-CREATE INDEX flows_by_name ON flows (name, created_at, id);
-CREATE INDEX flows_by_creation ON flows (created_at, id);
+CREATE INDEX flows_by_name ON flows (project, name, created_at, id);
+CREATE INDEX flows_by_creation ON flows (project, created_at, id);
 
--- Names that somebody has taken or is about to take: who creates a flow holds its name until it is written. Names may
--- be shared by several flows where that is allowed, so that an index over the flows cannot do this.
+-- Names that flows have or are about to have: a transaction that creates a flow locks its name until it ends. Several flows
+-- may share a name where that is allowed, so that a unique index over the flows cannot do this.
 CREATE TABLE flow_names (
-    name text COLLATE "C" PRIMARY KEY
+    project text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    PRIMARY KEY (project, name)
 );
 
 CREATE TABLE versions (
+    project text COLLATE "C" NOT NULL,
     id uuid PRIMARY KEY,
     flow uuid NOT NULL,
     number bigint NOT NULL,
@@ -39,8 +47,10 @@ CREATE TABLE versions (
 );
 CREATE UNIQUE INDEX versions_by_number ON versions (flow, number);
 
--- Updated with every entry of a journal: room is left on each page, so that no index has to be written.
+-- Updated with every entry of a journal: room is left on each page for the next versions of its rows, so that no index
+-- has to be written.
 CREATE TABLE runs (
+    project text COLLATE "C" NOT NULL,
     id uuid PRIMARY KEY,
     len bigint NOT NULL,
     flow uuid NOT NULL,
@@ -80,24 +90,28 @@ CREATE TABLE runs (
     reopened text COLLATE "C",
     -- When it was last changed, once it has ended: what changes with every entry is in no index.
     settled_at bigint,
+    -- The sixteen seconds that the wake-up falls into. An open run has another wake-up with every step, minutes away: an
+    -- index over it would be written each time, and all others with it. The slot changes seldom.
+    wake_slot bigint GENERATED ALWAYS AS (wake_at >> 14) STORED,
     CHECK ((ended_at IS NULL) = (status IN ('pending', 'running', 'waiting', 'paused', 'canceling'))),
     CHECK ((ended_at IS NULL) = (settled_at IS NULL)),
     CHECK (ended_at IS NULL OR (wake_at IS NULL AND owner_server IS NULL)),
     CHECK ((owner_server IS NULL) = (owner_epoch IS NULL)),
     CHECK ((request IS NULL) = (request_digest IS NULL))
-) WITH (fillfactor = 80);
-CREATE UNIQUE INDEX runs_by_request ON runs (request) WHERE request IS NOT NULL;
-CREATE INDEX runs_by_creation ON runs (created_at, id);
-CREATE INDEX runs_by_change ON runs (settled_at, id) WHERE settled_at IS NOT NULL;
+) WITH (fillfactor = 60);
+CREATE UNIQUE INDEX runs_by_request ON runs (project, request) WHERE request IS NOT NULL;
+CREATE INDEX runs_by_creation ON runs (project, created_at, id);
+CREATE INDEX runs_by_change ON runs (project, settled_at, id) WHERE settled_at IS NOT NULL;
 CREATE INDEX runs_by_end ON runs (ended_at, id) WHERE ended_at IS NOT NULL;
 CREATE INDEX runs_by_owner ON runs (owner_server, owner_epoch, id) WHERE owner_server IS NOT NULL;
 CREATE INDEX runs_by_parent ON runs (parent_run) WHERE parent_run IS NOT NULL;
 CREATE INDEX runs_by_schedule ON runs (schedule, created_at, id) WHERE schedule IS NOT NULL;
-CREATE INDEX runs_by_wake ON runs (wake_at, id) WHERE wake_at IS NOT NULL;
-CREATE INDEX runs_failed ON runs (created_at, id) WHERE status = 'failed';
-CREATE INDEX runs_open ON runs (created_at, id) WHERE ended_at IS NULL;
-CREATE INDEX runs_in_need ON runs (account, needs) WHERE needs IS NOT NULL;
-CREATE INDEX runs_open_by_account ON runs (account, created_at, id) WHERE ended_at IS NULL AND account IS NOT NULL;
+CREATE INDEX runs_by_wake ON runs (wake_slot, id) WHERE wake_slot IS NOT NULL;
+CREATE INDEX runs_failed ON runs (project, created_at, id) WHERE status = 'failed';
+CREATE INDEX runs_open ON runs (project, created_at, id) WHERE ended_at IS NULL;
+CREATE INDEX runs_in_need ON runs (project, account, needs) WHERE needs IS NOT NULL;
+CREATE INDEX runs_open_by_account ON runs (project, account, created_at, id)
+    WHERE ended_at IS NULL AND account IS NOT NULL;
 
 CREATE TABLE journal (
     run uuid NOT NULL,
@@ -121,6 +135,7 @@ CREATE TABLE snapshots (
 
 -- Commands that appended no entry to a journal.
 CREATE TABLE commands (
+    project text COLLATE "C" NOT NULL,
     id uuid PRIMARY KEY,
     at bigint NOT NULL,
     balances text COLLATE "C"
@@ -128,13 +143,14 @@ CREATE TABLE commands (
 CREATE INDEX commands_by_age ON commands (at);
 
 CREATE TABLE jobs (
+    project text COLLATE "C" NOT NULL,
     id uuid PRIMARY KEY,
     rev bigint NOT NULL,
     queue text COLLATE "C" NOT NULL,
     name text COLLATE "C" NOT NULL,
     priority integer NOT NULL,
     status text COLLATE "C" NOT NULL CHECK (
-        status IN ('pending', 'queued', 'running', 'suspended', 'retrying', 'completed', 'failed', 'cancelled')
+        status IN ('pending', 'queued', 'running', 'suspended', 'retrying', 'completed', 'failed', 'canceled')
     ),
     is_open boolean NOT NULL,
     is_dead_letter boolean NOT NULL,
@@ -158,32 +174,34 @@ CREATE TABLE jobs (
     worker text COLLATE "C",
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL,
-    CHECK (is_open = (status NOT IN ('completed', 'failed', 'cancelled'))),
+    CHECK (is_open = (status NOT IN ('completed', 'failed', 'canceled'))),
     CHECK (is_open OR (due_at IS NULL AND wake_at IS NULL)),
     CHECK (NOT is_dead_letter OR (status = 'failed' AND run IS NULL))
 ) WITH (fillfactor = 80);
-CREATE INDEX jobs_by_creation ON jobs (created_at, id);
+CREATE INDEX jobs_by_creation ON jobs (project, created_at, id);
 CREATE INDEX jobs_by_end ON jobs (updated_at, id) WHERE NOT is_open AND NOT is_dead_letter AND run IS NULL;
 CREATE INDEX jobs_by_run ON jobs (run) WHERE run IS NOT NULL;
 CREATE INDEX jobs_by_schedule ON jobs (schedule, created_at, id) WHERE schedule IS NOT NULL;
 CREATE INDEX jobs_by_wake ON jobs (wake_at, id) WHERE wake_at IS NOT NULL;
-CREATE INDEX jobs_dead ON jobs (queue, created_at, id) WHERE is_dead_letter;
-CREATE INDEX jobs_dead_by_fingerprint ON jobs (queue, fingerprint, created_at, id, updated_at) WHERE is_dead_letter;
-CREATE INDEX jobs_held ON jobs (queue, id) WHERE status = 'running';
+CREATE INDEX jobs_dead ON jobs (project, queue, created_at, id) WHERE is_dead_letter;
+CREATE INDEX jobs_dead_by_fingerprint ON jobs (project, queue, fingerprint, created_at, id, updated_at)
+    WHERE is_dead_letter;
+CREATE INDEX jobs_held ON jobs (project, queue, id) WHERE status = 'running';
 -- Jobs with a limit key are in other indexes than those without: a key with a million jobs hides nothing.
-CREATE INDEX jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id) WHERE due_at IS NOT NULL AND limit_key = '';
-CREATE INDEX jobs_ready_by_name ON jobs (name, queue, priority DESC, due_at, id)
+CREATE INDEX jobs_ready_by_queue ON jobs (project, queue, priority DESC, due_at, id)
     WHERE due_at IS NOT NULL AND limit_key = '';
-CREATE INDEX keyed_jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id)
+CREATE INDEX jobs_ready_by_name ON jobs (project, name, queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND limit_key = '';
+CREATE INDEX keyed_jobs_ready_by_queue ON jobs (project, queue, priority DESC, due_at, id)
     WHERE due_at IS NOT NULL AND limit_key <> '';
-CREATE INDEX keyed_jobs_ready_by_name ON jobs (name, queue, priority DESC, due_at, id)
+CREATE INDEX keyed_jobs_ready_by_name ON jobs (project, name, queue, priority DESC, due_at, id)
     WHERE due_at IS NOT NULL AND limit_key <> '';
-CREATE INDEX keyed_jobs_by_key ON jobs (queue, priority DESC, limit_key, due_at, id)
+CREATE INDEX keyed_jobs_by_key ON jobs (project, queue, priority DESC, limit_key, due_at, id)
     WHERE status = 'queued' AND limit_key <> '';
 -- Jobs of runs once more by themselves, so that those of a low priority are found behind any number of plain ones.
-CREATE INDEX run_jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id)
+CREATE INDEX run_jobs_ready_by_queue ON jobs (project, queue, priority DESC, due_at, id)
     WHERE due_at IS NOT NULL AND run IS NOT NULL;
-CREATE INDEX run_jobs_ready_by_name ON jobs (name, queue, priority DESC, due_at, id)
+CREATE INDEX run_jobs_ready_by_name ON jobs (project, name, queue, priority DESC, due_at, id)
     WHERE due_at IS NOT NULL AND run IS NOT NULL;
 
 -- What a job asks for: large, and hardly ever changed.
@@ -194,10 +212,11 @@ CREATE TABLE job_specs (
 );
 
 CREATE TABLE job_keys (
+    project text COLLATE "C" NOT NULL,
     queue text COLLATE "C" NOT NULL,
     key text COLLATE "C" NOT NULL,
     job uuid NOT NULL,
-    PRIMARY KEY (queue, key)
+    PRIMARY KEY (project, queue, key)
 );
 CREATE INDEX job_keys_by_job ON job_keys (job);
 
@@ -217,17 +236,20 @@ CREATE TABLE attempts (
 );
 
 CREATE TABLE queues (
-    name text COLLATE "C" PRIMARY KEY,
+    project text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
     is_paused boolean NOT NULL,
     limits text COLLATE "C" NOT NULL,
     updated_at bigint NOT NULL,
     -- How often jobs of it were handed out, if it has limits.
-    turns bigint NOT NULL DEFAULT 0
+    turns bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (project, name)
 );
 
 -- How full queues are: the sum over the shards. Whoever writes has a shard of its own, so that nobody waits for anybody
 -- because of a number.
 CREATE TABLE queue_depths (
+    project text COLLATE "C" NOT NULL,
     queue text COLLATE "C" NOT NULL,
     shard bigint NOT NULL,
     pending bigint NOT NULL,
@@ -236,28 +258,32 @@ CREATE TABLE queue_depths (
     suspended bigint NOT NULL,
     retrying bigint NOT NULL,
     dead bigint NOT NULL,
-    PRIMARY KEY (queue, shard)
+    PRIMARY KEY (project, queue, shard)
 ) WITH (fillfactor = 50);
 
 CREATE TABLE queue_rates (
+    project text COLLATE "C" NOT NULL,
     queue text COLLATE "C" NOT NULL,
     -- Empty for the rate of the whole queue.
     limit_key text COLLATE "C" NOT NULL,
     full_at bigint NOT NULL,
-    PRIMARY KEY (queue, limit_key)
+    PRIMARY KEY (project, queue, limit_key)
 );
-CREATE INDEX queue_rates_by_end ON queue_rates (full_at);
+CREATE INDEX queue_rates_by_end ON queue_rates (project, full_at);
 
 CREATE TABLE accounts (
-    id text COLLATE "C" PRIMARY KEY,
+    project text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,
     name text COLLATE "C" NOT NULL,
     balance bigint NOT NULL,
     held bigint NOT NULL,
     revision bigint NOT NULL,
-    created_at bigint NOT NULL
+    created_at bigint NOT NULL,
+    PRIMARY KEY (project, id)
 ) WITH (fillfactor = 50);
 
 CREATE TABLE ledger (
+    project text COLLATE "C" NOT NULL,
     account text COLLATE "C" NOT NULL,
     seq bigint NOT NULL,
     kind text COLLATE "C" NOT NULL CHECK (kind IN ('charge', 'settle', 'refund', 'deposit')),
@@ -269,26 +295,31 @@ CREATE TABLE ledger (
     node text COLLATE "C",
     balance_after bigint NOT NULL,
     at bigint NOT NULL,
-    PRIMARY KEY (account, seq)
+    PRIMARY KEY (project, account, seq)
 );
 -- A key names a node by its whole path, which may be longer than an index can hold.
-CREATE UNIQUE INDEX ledger_by_key ON ledger (account, md5(key));
-CREATE INDEX ledger_by_run ON ledger (account, run, seq) WHERE run IS NOT NULL;
+CREATE UNIQUE INDEX ledger_by_key ON ledger (project, account, md5(key));
+CREATE INDEX ledger_by_run ON ledger (project, account, run, seq) WHERE run IS NOT NULL;
 
 CREATE TABLE prices (
-    service text COLLATE "C" PRIMARY KEY,
+    project text COLLATE "C" NOT NULL,
+    service text COLLATE "C" NOT NULL,
     price text COLLATE "C" NOT NULL,
-    updated_at bigint NOT NULL
+    updated_at bigint NOT NULL,
+    PRIMARY KEY (project, service)
 );
 
 -- What is set for services.
 CREATE TABLE services (
-    name text COLLATE "C" PRIMARY KEY,
+    project text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
     settings text COLLATE "C" NOT NULL,
-    updated_at bigint NOT NULL
+    updated_at bigint NOT NULL,
+    PRIMARY KEY (project, name)
 );
 
 CREATE TABLE outbox (
+    project text COLLATE "C" NOT NULL,
     sender bytea NOT NULL,
     seq bigint NOT NULL,
     part bigint NOT NULL,
@@ -296,12 +327,15 @@ CREATE TABLE outbox (
     at bigint NOT NULL,
     note text COLLATE "C" NOT NULL,
     is_delivered boolean NOT NULL,
-    PRIMARY KEY (sender, seq, part)
+    PRIMARY KEY (project, sender, seq, part)
 );
-CREATE INDEX outbox_undelivered ON outbox (at, sender, seq, part) WHERE NOT is_delivered;
-CREATE INDEX outbox_by_receiver ON outbox (receiver) WHERE NOT is_delivered;
+CREATE INDEX outbox_undelivered ON outbox (at, project, sender, seq, part) WHERE NOT is_delivered;
+-- Delivered messages of accounts, which are deleted by their age: accounts come after all runs.
+CREATE INDEX outbox_of_accounts ON outbox (at) WHERE is_delivered AND sender >= '\x01'::bytea;
+CREATE INDEX outbox_by_receiver ON outbox (project, receiver) WHERE NOT is_delivered;
 
 CREATE TABLE schedules (
+    project text COLLATE "C" NOT NULL,
     id uuid PRIMARY KEY,
     rev bigint NOT NULL,
     name text COLLATE "C" NOT NULL,
@@ -352,7 +386,8 @@ CREATE TABLE servers (
 ) WITH (fillfactor = 50);
 
 CREATE TABLE registrations (
-    id text COLLATE "C" PRIMARY KEY,
+    project text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,
     name text COLLATE "C" NOT NULL,
     url text COLLATE "C" NOT NULL,
     kind text COLLATE "C" NOT NULL,
@@ -362,25 +397,27 @@ CREATE TABLE registrations (
     capacity bigint NOT NULL,
     is_draining boolean NOT NULL,
     registered_at bigint NOT NULL,
-    beat_at bigint NOT NULL
+    beat_at bigint NOT NULL,
+    PRIMARY KEY (project, id)
 ) WITH (fillfactor = 50);
 
 CREATE TABLE audit (
-    seq bigint PRIMARY KEY,
+    project text COLLATE "C" NOT NULL,
+    seq bigint NOT NULL,
     at bigint NOT NULL,
     who text COLLATE "C" NOT NULL,
     what text COLLATE "C" NOT NULL,
     subject text COLLATE "C" NOT NULL,
-    detail text COLLATE "C" NOT NULL
+    detail text COLLATE "C" NOT NULL,
+    PRIMARY KEY (project, seq)
 );
 
--- The number of the last line of the audit. A sequence would give numbers before transactions end, and whoever reads on
--- from the last number seen would miss the line of one that ended later.
+-- The number of the last line of each project's audit. A sequence would give numbers before transactions end, and a reader
+-- that goes on from the last number seen would miss the line of a transaction that ended later.
 CREATE TABLE audit_tail (
-    no bigint PRIMARY KEY CHECK (no = 1),
+    project text COLLATE "C" PRIMARY KEY,
     seq bigint NOT NULL
 ) WITH (fillfactor = 50);
-INSERT INTO audit_tail (no, seq) VALUES (1, 0);
 
 -- What people ask with any tool, in the words that they know. Moments are seconds, or texts such as
 -- 2026-01-02T03:04:05.678Z.
@@ -445,7 +482,7 @@ SELECT jobs.id AS job, jobs.id::text || '.' || jobs.fence AS id, 'task-' || jobs
         'input', readable(job_specs.payload) -> 'input', 'params', readable(job_specs.payload) -> 'params',
         'run_id', jobs.call_run::text || '.' || jobs.call_fence
     )::text AS input_json,
-    jobs.status,
+    CASE jobs.status WHEN 'canceled' THEN 'cancelled' ELSE jobs.status END AS status,
     coalesce(attempts.worker, '') AS worker_id,
     jobs.created_at / 1000 AS created_at,
     coalesce(attempts.started_at / 1000, 0) AS started_at,
@@ -461,7 +498,8 @@ WHERE jobs.call_run IS NOT NULL;
 -- An attempt at a job has a UUID: that of its job, with its number in the place of the last 32 bits.
 CREATE VIEW task_runs AS
 SELECT shown.job, left(shown.job::text, 28) || lpad(to_hex(shown.number), 8, '0') AS id, shown.job::text AS task_id,
-    shown.number AS attempt, shown.status, shown.worker AS worker_id,
+    shown.number AS attempt, CASE shown.status WHEN 'canceled' THEN 'cancelled' ELSE shown.status END AS status,
+    shown.worker AS worker_id,
     to_char(to_timestamp(shown.started_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS started_at,
     to_char(to_timestamp(shown.finished_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
         AS finished_at,
@@ -477,7 +515,8 @@ FROM (
 ) AS shown;
 
 CREATE VIEW workers AS
-SELECT id, name, url, kind, kind AS type, services, services AS services_json, queues, load, capacity, registered_at,
+SELECT project, id, name, url, kind, kind AS type, services, services AS services_json, queues, load, capacity,
+    registered_at,
     beat_at, beat_at / 1000 AS last_heartbeat,
     to_char(to_timestamp(beat_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS heartbeat_at,
     CASE WHEN beat_at / 1000 >= extract(epoch FROM now()) - 15 THEN 'online' ELSE 'offline' END AS status
@@ -487,7 +526,7 @@ FROM registrations;
 -- on in a later round has an attempt there, as it has in the program.
 CREATE VIEW node_runs AS
 WITH shown AS (
-    SELECT runs.id AS run, runs.id::text AS uuid, runs.ended_at AS run_ended_at,
+    SELECT runs.project, runs.id AS run, runs.id::text AS uuid, runs.ended_at AS run_ended_at,
         CASE WHEN versions.json IS NULL AND ltrim(versions.definition, E' \t\r\n') LIKE '{%' THEN readable(versions.definition) END
             AS definition,
         one.n, one.node, one.began_at, one.ended_at, one.waits_for, one.entered_with, one.last_fence,
@@ -624,7 +663,8 @@ SELECT shown.run, shown.n,
 FROM shown
     LEFT JOIN jobs ON jobs.run = shown.run AND jobs.call_fence = shown.fence
     LEFT JOIN attempts ON attempts.job = jobs.id AND jobs.status = 'running' AND attempts.status = 'running'
-    LEFT JOIN registrations ON registrations.id = coalesce(shown.ending ->> 'worker', attempts.worker);
+    LEFT JOIN registrations ON registrations.project = shown.project
+        AND registrations.id = coalesce(shown.ending ->> 'worker', attempts.worker);
 
 CREATE VIEW workflows AS
 SELECT shown.flow, 'flow_' || replace(shown.flow::text, '-', '') AS id, NULL::text AS account_id, shown.name,

@@ -1,7 +1,14 @@
--- Ids are the 16 bytes of their UUID. Moments are milliseconds since 1970. Text named after a free-form thing is JSON.
+-- Ids are the 16 bytes of their UUID. Times are milliseconds since 1970. Text columns with structured content are JSON.
+-- An index that orders by time alone leaves ties to the query. A status is checked by CASE: SQLite builds a temporary
+-- table for an IN list on every row it writes.
+--
+-- `project` is the tenant of a row. It stands in front of every key that people choose (names, request ids, dedup keys).
+-- Rows with a UUID of ours are keyed by that id and carry the column. Tables that belong to a run, a job or a schedule
+-- (journal, snapshots, logs, attempts, job_specs, firings) have the project of that row.
 
 CREATE TABLE flows (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+    project TEXT NOT NULL DEFAULT 'default',
     name TEXT NOT NULL,
     description TEXT NOT NULL,
     labels TEXT NOT NULL,
@@ -10,10 +17,11 @@ CREATE TABLE flows (
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX flows_by_name ON flows (name, created_at, id);
+CREATE INDEX flows_by_name ON flows (project, name, created_at, id);
 
 CREATE TABLE versions (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+    project TEXT NOT NULL DEFAULT 'default',
     flow BLOB NOT NULL,
     number INTEGER NOT NULL,
     definition TEXT NOT NULL,
@@ -21,12 +29,20 @@ CREATE TABLE versions (
     lenient INTEGER NOT NULL CHECK (lenient IN (0, 1)),
     status TEXT NOT NULL,
     note TEXT NOT NULL,
-    created_at INTEGER NOT NULL
+    created_at INTEGER NOT NULL,
+    -- The definition as JSON, if it was given as YAML.
+    json TEXT,
+    -- The shared keys that results are written to, `[{node | like + depth, key, path}]`, without nodes that have others
+    -- inside. For the view `workflow_tasks`.
+    writes TEXT
 ) STRICT;
 CREATE UNIQUE INDEX versions_by_number ON versions (flow, number);
 
+-- The journal refers to a run by `no`, which is shorter than its id.
 CREATE TABLE runs (
-    id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+    no INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE CHECK (length(id) = 16),
+    project TEXT NOT NULL DEFAULT 'default',
     len INTEGER NOT NULL,
     flow BLOB NOT NULL,
     version BLOB NOT NULL,
@@ -40,9 +56,7 @@ CREATE TABLE runs (
     parent_depth INTEGER,
     schedule BLOB,
     created_at INTEGER NOT NULL,
-    status TEXT NOT NULL CHECK (
-        status IN ('pending', 'running', 'waiting', 'paused', 'canceling', 'completed', 'failed', 'canceled')
-    ),
+    status TEXT NOT NULL,
     round INTEGER NOT NULL,
     node TEXT,
     action TEXT,
@@ -59,29 +73,59 @@ CREATE TABLE runs (
     result TEXT,
     updated_at INTEGER NOT NULL,
     ended_at INTEGER,
-    CHECK ((ended_at IS NULL) = (status NOT IN ('completed', 'failed', 'canceled'))),
+    -- The nodes as the newest round found them, if it is not the first:
+    -- `{pending: [path], waiting: [path], open: [path], turns: {path: n}}`.
+    reopened TEXT,
+    -- The balance that the account needs before the cheapest waiting call can start.
+    needs INTEGER,
+    CHECK (
+        CASE status
+            WHEN 'running' THEN ended_at IS NULL
+            WHEN 'waiting' THEN ended_at IS NULL
+            WHEN 'completed' THEN ended_at IS NOT NULL
+            WHEN 'failed' THEN ended_at IS NOT NULL
+            WHEN 'canceled' THEN ended_at IS NOT NULL
+            WHEN 'pending' THEN ended_at IS NULL
+            WHEN 'paused' THEN ended_at IS NULL
+            WHEN 'canceling' THEN ended_at IS NULL
+            ELSE 0
+        END
+    ),
     CHECK (ended_at IS NULL OR (wake_at IS NULL AND owner_server IS NULL)),
     CHECK ((owner_server IS NULL) = (owner_epoch IS NULL)),
     CHECK ((request IS NULL) = (request_digest IS NULL))
 ) STRICT;
-CREATE UNIQUE INDEX runs_by_request ON runs (request) WHERE request IS NOT NULL;
-CREATE INDEX runs_by_creation ON runs (created_at, id);
+CREATE UNIQUE INDEX runs_by_request ON runs (project, request) WHERE request IS NOT NULL;
+CREATE INDEX runs_by_creation ON runs (project, created_at);
 CREATE INDEX runs_by_parent ON runs (parent_run) WHERE parent_run IS NOT NULL;
 CREATE INDEX runs_by_schedule ON runs (schedule, created_at) WHERE schedule IS NOT NULL;
--- What is open: these stay small however many runs have ended.
-CREATE INDEX runs_open ON runs (created_at, id) WHERE ended_at IS NULL;
-CREATE INDEX runs_open_by_account ON runs (account) WHERE ended_at IS NULL AND account IS NOT NULL;
-CREATE INDEX runs_by_wake ON runs (wake_at, id) WHERE wake_at IS NOT NULL;
+-- Indexes of open runs stay small, however many runs have ended.
+CREATE INDEX runs_open ON runs (project, created_at) WHERE ended_at IS NULL;
+CREATE INDEX runs_by_wake ON runs (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX runs_by_owner ON runs (owner_server, owner_epoch, id) WHERE owner_server IS NOT NULL;
--- For forgetting.
-CREATE INDEX runs_by_end ON runs (ended_at, id) WHERE ended_at IS NOT NULL;
+CREATE INDEX runs_in_need ON runs (project, account, needs) WHERE needs IS NOT NULL;
+-- Retention reads runs by their end. Lists read ended runs by their last change, and failed runs by creation.
+CREATE INDEX runs_by_end ON runs (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX runs_by_change ON runs (project, updated_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX runs_failed ON runs (project, created_at) WHERE status = 'failed';
 
+-- Entries in the order in which they were written.
 CREATE TABLE journal (
-    run BLOB NOT NULL,
+    no INTEGER PRIMARY KEY,
+    -- `runs.no`.
+    run INTEGER NOT NULL,
     seq INTEGER NOT NULL,
-    entry BLOB NOT NULL,
-    PRIMARY KEY (run, seq)
-) STRICT, WITHOUT ROWID;
+    -- The version of the format.
+    v INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    command BLOB NOT NULL CHECK (length(command) = 16),
+    -- Compressed JSON: control characters stand for frequent phrases. The view `entries` expands them.
+    events TEXT NOT NULL,
+    -- The balances of the accounts that the command moved.
+    balances TEXT
+) STRICT;
+CREATE UNIQUE INDEX journal_by_command ON journal (command);
+CREATE UNIQUE INDEX journal_by_run ON journal (run, seq);
 
 -- The newest snapshot of a run.
 CREATE TABLE snapshots (
@@ -90,28 +134,25 @@ CREATE TABLE snapshots (
     state BLOB NOT NULL
 ) STRICT;
 
+-- Commands without a journal entry. Retention deletes them by age.
 CREATE TABLE commands (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+    project TEXT NOT NULL DEFAULT 'default',
     at INTEGER NOT NULL,
-    run BLOB,
-    seq INTEGER,
-    balances TEXT,
-    CHECK ((run IS NULL) = (seq IS NULL))
+    balances TEXT
 ) STRICT, WITHOUT ROWID;
--- Those of a run are forgotten with it; these by their age.
-CREATE INDEX commands_of_no_run ON commands (at) WHERE run IS NULL;
+CREATE INDEX commands_by_age ON commands (at);
 
 CREATE TABLE jobs (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+    project TEXT NOT NULL DEFAULT 'default',
     rev INTEGER NOT NULL,
     queue TEXT NOT NULL,
     name TEXT NOT NULL,
     priority INTEGER NOT NULL,
-    status TEXT NOT NULL CHECK (
-        status IN ('pending', 'queued', 'running', 'suspended', 'retrying', 'completed', 'failed', 'cancelled')
-    ),
-    is_open INTEGER NOT NULL CHECK (is_open IN (0, 1)),
-    is_dead_letter INTEGER NOT NULL CHECK (is_dead_letter IN (0, 1)),
+    status TEXT NOT NULL,
+    is_open INTEGER NOT NULL,
+    is_dead_letter INTEGER NOT NULL,
     due_at INTEGER,
     wake_at INTEGER,
     key_until INTEGER,
@@ -128,29 +169,74 @@ CREATE TABLE jobs (
     schedule BLOB,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
-    CHECK (is_open = (status NOT IN ('completed', 'failed', 'cancelled'))),
+    limit_key TEXT NOT NULL DEFAULT '',
+    -- The cause of death of a dead letter; empty for any other job.
+    fingerprint TEXT,
+    CHECK (
+        CASE status
+            WHEN 'queued' THEN is_open = 1
+            WHEN 'running' THEN is_open = 1
+            WHEN 'completed' THEN is_open = 0
+            WHEN 'failed' THEN is_open = 0
+            WHEN 'canceled' THEN is_open = 0
+            WHEN 'pending' THEN is_open = 1
+            WHEN 'suspended' THEN is_open = 1
+            WHEN 'retrying' THEN is_open = 1
+            ELSE 0
+        END
+    ),
     CHECK (is_open = 1 OR (due_at IS NULL AND wake_at IS NULL)),
-    CHECK (is_dead_letter = 0 OR (status = 'failed' AND run IS NULL))
+    CHECK (is_dead_letter = 0 OR (is_dead_letter = 1 AND status = 'failed' AND run IS NULL))
 ) STRICT;
-CREATE INDEX jobs_by_creation ON jobs (created_at, id);
+CREATE INDEX jobs_by_creation ON jobs (project, created_at);
 CREATE INDEX jobs_by_run ON jobs (run) WHERE run IS NOT NULL;
 CREATE INDEX jobs_by_schedule ON jobs (schedule, created_at) WHERE schedule IS NOT NULL;
--- What is open: these stay small however many jobs have ended.
-CREATE INDEX jobs_open ON jobs (queue) WHERE is_open = 1;
-CREATE INDEX jobs_ready_by_queue ON jobs (queue, priority DESC, due_at, id) WHERE due_at IS NOT NULL;
-CREATE INDEX jobs_ready_by_name ON jobs (name, priority DESC, due_at, id) WHERE due_at IS NOT NULL;
-CREATE INDEX jobs_by_wake ON jobs (wake_at, id) WHERE wake_at IS NOT NULL;
-CREATE INDEX jobs_dead ON jobs (queue, created_at, id) WHERE is_dead_letter = 1;
--- For forgetting.
-CREATE INDEX jobs_by_end ON jobs (updated_at, id) WHERE is_open = 0 AND is_dead_letter = 0 AND run IS NULL;
+-- Indexes of open jobs stay small, however many jobs have ended.
+CREATE INDEX jobs_by_wake ON jobs (wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX jobs_due ON jobs (project, queue, due_at) WHERE due_at IS NOT NULL;
+-- Claimable jobs in dispatch order. Jobs with a limit key have indexes of their own, so that a claim does not walk
+-- through the ones that it cannot take. By service, the queue comes before the priority, so that a query skips a paused
+-- or exhausted queue with one step.
+CREATE INDEX jobs_ready_by_queue ON jobs (project, queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND limit_key = '';
+CREATE INDEX jobs_ready_by_name ON jobs (project, name, queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND limit_key = '';
+CREATE INDEX keyed_jobs_ready_by_queue ON jobs (project, queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND limit_key <> '';
+CREATE INDEX keyed_jobs_ready_by_name ON jobs (project, name, queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND limit_key <> '';
+CREATE INDEX keyed_jobs_by_key ON jobs (project, queue, priority DESC, limit_key, due_at, id, name)
+    WHERE status = 'queued' AND limit_key <> '';
+-- Jobs of runs, so that one of low priority is found behind any number of plain jobs.
+CREATE INDEX run_jobs_ready_by_queue ON jobs (project, queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND run IS NOT NULL;
+CREATE INDEX run_jobs_ready_by_name ON jobs (project, name, queue, priority DESC, due_at, id)
+    WHERE due_at IS NOT NULL AND run IS NOT NULL;
+CREATE INDEX jobs_dead ON jobs (project, queue, created_at, id) WHERE is_dead_letter = 1;
+-- Lists a group of dead letters by creation, and counts the groups without reading a row.
+CREATE INDEX jobs_dead_by_fingerprint ON jobs (project, queue, fingerprint, created_at, id, updated_at)
+    WHERE is_dead_letter = 1;
+-- Retention.
+CREATE INDEX jobs_by_end ON jobs (updated_at) WHERE is_open = 0 AND is_dead_letter = 0 AND run IS NULL;
 
--- What was asked for: apart from the job, so that a claim does not write the payload again.
+-- The specification of a job, apart from its state: a claim does not write the payload again.
 CREATE TABLE job_specs (
     job BLOB NOT NULL PRIMARY KEY,
     spec TEXT NOT NULL,
     payload TEXT NOT NULL
 ) STRICT;
 
+-- The job that holds a dedup key of a queue, or held it last.
+CREATE TABLE job_keys (
+    project TEXT NOT NULL DEFAULT 'default',
+    queue TEXT NOT NULL,
+    key TEXT NOT NULL,
+    job BLOB NOT NULL,
+    PRIMARY KEY (project, queue, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX job_keys_by_job ON job_keys (job);
+
+-- A job that was never claimed has no row: its first attempt follows from the job.
 CREATE TABLE attempts (
     job BLOB NOT NULL,
     number INTEGER NOT NULL,
@@ -166,28 +252,62 @@ CREATE TABLE attempts (
     PRIMARY KEY (job, number)
 ) STRICT, WITHOUT ROWID;
 
--- The job that holds, or held last, a key of a queue.
-CREATE TABLE job_keys (
-    queue TEXT NOT NULL,
-    key TEXT NOT NULL,
-    job BLOB NOT NULL,
-    PRIMARY KEY (queue, key)
+CREATE TABLE queues (
+    project TEXT NOT NULL DEFAULT 'default',
+    name TEXT NOT NULL,
+    is_paused INTEGER NOT NULL CHECK (is_paused IN (0, 1)),
+    limits TEXT NOT NULL DEFAULT '{}',
+    updated_at INTEGER NOT NULL,
+    -- Grants of jobs of a queue with limits, counted while several servers share it.
+    turns INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (project, name)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX job_keys_by_job ON job_keys (job);
+
+-- Counts of jobs, kept as jobs are written. An empty queue has no row.
+CREATE TABLE queue_depths (
+    project TEXT NOT NULL DEFAULT 'default',
+    queue TEXT NOT NULL,
+    pending INTEGER NOT NULL,
+    queued INTEGER NOT NULL,
+    running INTEGER NOT NULL,
+    suspended INTEGER NOT NULL,
+    retrying INTEGER NOT NULL,
+    dead INTEGER NOT NULL,
+    PRIMARY KEY (project, queue)
+) STRICT, WITHOUT ROWID;
+
+-- Used-up rates, so that a restart does not refill them.
+CREATE TABLE queue_rates (
+    project TEXT NOT NULL DEFAULT 'default',
+    queue TEXT NOT NULL,
+    -- Empty for the rate of the whole queue.
+    limit_key TEXT NOT NULL,
+    full_at INTEGER NOT NULL,
+    PRIMARY KEY (project, queue, limit_key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX queue_rates_by_end ON queue_rates (project, full_at);
 
 CREATE TABLE accounts (
-    id TEXT NOT NULL PRIMARY KEY,
+    project TEXT NOT NULL DEFAULT 'default',
+    id TEXT NOT NULL,
     name TEXT NOT NULL,
     balance INTEGER NOT NULL,
     held INTEGER NOT NULL,
+    -- Ledger rows of the account.
     revision INTEGER NOT NULL,
-    created_at INTEGER NOT NULL
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (project, id)
 ) STRICT, WITHOUT ROWID;
 
+-- One row for every movement of money. The program only inserts rows; it never changes or deletes one.
 CREATE TABLE ledger (
+    project TEXT NOT NULL DEFAULT 'default',
     account TEXT NOT NULL,
+    -- From 1, without gaps within the account.
     seq INTEGER NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('charge', 'settle', 'refund', 'deposit')),
+    kind TEXT NOT NULL CHECK (
+        CASE kind WHEN 'charge' THEN 1 WHEN 'settle' THEN 1 WHEN 'refund' THEN 1 WHEN 'deposit' THEN 1 ELSE 0 END
+    ),
     amount INTEGER NOT NULL,
     key TEXT NOT NULL,
     held INTEGER NOT NULL,
@@ -196,19 +316,31 @@ CREATE TABLE ledger (
     node TEXT,
     balance_after INTEGER NOT NULL,
     at INTEGER NOT NULL,
-    PRIMARY KEY (account, seq)
+    PRIMARY KEY (project, account, seq)
 ) STRICT, WITHOUT ROWID;
-CREATE UNIQUE INDEX ledger_by_key ON ledger (account, key);
-CREATE INDEX ledger_by_run ON ledger (account, run, seq) WHERE run IS NOT NULL;
+CREATE UNIQUE INDEX ledger_by_key ON ledger (project, account, key);
+CREATE INDEX ledger_by_run ON ledger (project, account, run, seq) WHERE run IS NOT NULL;
 
 CREATE TABLE prices (
-    service TEXT NOT NULL PRIMARY KEY,
+    project TEXT NOT NULL DEFAULT 'default',
+    service TEXT NOT NULL,
     price TEXT NOT NULL,
-    updated_at INTEGER NOT NULL
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (project, service)
 ) STRICT, WITHOUT ROWID;
 
--- A party is a byte and what it names: 0 and the id of a run, 1 and the name of an account.
+-- Settings of services.
+CREATE TABLE services (
+    project TEXT NOT NULL DEFAULT 'default',
+    name TEXT NOT NULL,
+    settings TEXT NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (project, name)
+) STRICT, WITHOUT ROWID;
+
+-- A sender or receiver is a tag byte and an id: 0 and the bytes of a run id, or 1 and the text of an account id.
 CREATE TABLE outbox (
+    project TEXT NOT NULL DEFAULT 'default',
     sender BLOB NOT NULL,
     seq INTEGER NOT NULL,
     part INTEGER NOT NULL,
@@ -216,18 +348,23 @@ CREATE TABLE outbox (
     at INTEGER NOT NULL,
     note TEXT NOT NULL,
     is_delivered INTEGER NOT NULL CHECK (is_delivered IN (0, 1)),
-    PRIMARY KEY (sender, seq, part)
+    PRIMARY KEY (project, sender, seq, part)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX outbox_undelivered ON outbox (at, sender, seq, part) WHERE is_delivered = 0;
+CREATE INDEX outbox_undelivered ON outbox (at, project, sender, seq, part) WHERE is_delivered = 0;
+CREATE INDEX outbox_by_receiver ON outbox (project, receiver) WHERE is_delivered = 0;
+-- Retention deletes messages of accounts by age; messages of a run go with the run.
+CREATE INDEX outbox_of_accounts ON outbox (at) WHERE is_delivered = 1 AND sender >= x'01';
 
 CREATE TABLE schedules (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+    project TEXT NOT NULL DEFAULT 'default',
     rev INTEGER NOT NULL,
     name TEXT NOT NULL,
     rule TEXT NOT NULL,
     target TEXT NOT NULL,
     progress TEXT NOT NULL,
     next_at INTEGER,
+    history TEXT NOT NULL DEFAULT '{}',
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -239,12 +376,26 @@ CREATE TABLE firings (
     is_manual INTEGER NOT NULL CHECK (is_manual IN (0, 1)),
     is_run INTEGER NOT NULL CHECK (is_run IN (0, 1)),
     started BLOB NOT NULL,
-    -- Whether what it started has not ended.
+    -- Whether the run or job that it started is open.
     is_running INTEGER NOT NULL CHECK (is_running IN (0, 1)),
     PRIMARY KEY (schedule, slot, is_manual)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX firings_by_started ON firings (started, is_run);
 CREATE INDEX firings_running ON firings (schedule, slot, is_manual) WHERE is_running = 1;
+
+-- The output of attempts. `entry` is the journal entry that ended the attempt (0 = none), `lines` is
+-- `[{level, message, data}]`. Deleted with its run.
+CREATE TABLE logs (
+    run BLOB NOT NULL,
+    entry INTEGER NOT NULL,
+    fence INTEGER NOT NULL,
+    node TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    lines TEXT NOT NULL,
+    PRIMARY KEY (run, entry, fence)
+) STRICT;
+CREATE INDEX logs_by_fence ON logs (run, fence);
 
 CREATE TABLE servers (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
@@ -255,8 +406,10 @@ CREATE TABLE servers (
     beat_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE workers (
-    id TEXT NOT NULL PRIMARY KEY,
+-- Workers, as they registered.
+CREATE TABLE registrations (
+    project TEXT NOT NULL DEFAULT 'default',
+    id TEXT NOT NULL,
     name TEXT NOT NULL,
     url TEXT NOT NULL,
     kind TEXT NOT NULL,
@@ -264,21 +417,644 @@ CREATE TABLE workers (
     queues TEXT NOT NULL,
     load INTEGER NOT NULL,
     capacity INTEGER NOT NULL,
+    is_draining INTEGER NOT NULL DEFAULT 0 CHECK (is_draining IN (0, 1)),
     registered_at INTEGER NOT NULL,
-    beat_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE queues (
-    name TEXT NOT NULL PRIMARY KEY,
-    is_paused INTEGER NOT NULL CHECK (is_paused IN (0, 1)),
-    updated_at INTEGER NOT NULL
+    beat_at INTEGER NOT NULL,
+    PRIMARY KEY (project, id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE audit (
-    seq INTEGER PRIMARY KEY,
+    project TEXT NOT NULL DEFAULT 'default',
+    -- From 1, without gaps within the project.
+    seq INTEGER NOT NULL,
     at INTEGER NOT NULL,
     who TEXT NOT NULL,
     what TEXT NOT NULL,
     subject TEXT NOT NULL,
-    detail TEXT NOT NULL
-) STRICT;
+    detail TEXT NOT NULL,
+    PRIMARY KEY (project, seq)
+) STRICT, WITHOUT ROWID;
+
+-- Views for people, under the names and in the words of the documents that they know: a `task` is a run, a `node_run` an
+-- attempt at a node, the `task_queue` the jobs of runs, a `task_run` an attempt at a job. Ids are text; times are
+-- seconds since 1970, and RFC 3339 in `task_runs`, the `workflow…` views and `workers.heartbeat_at`. The id of a run or job as
+-- bytes stands in `run` or `job`; a query by these columns uses an index.
+
+-- A worker counts as online for 15 seconds after its last heartbeat.
+CREATE VIEW workers AS
+SELECT project, id, name, url, kind, kind AS type, services, services AS services_json, queues, load, capacity,
+    registered_at, beat_at, beat_at / 1000 AS last_heartbeat,
+    strftime('%Y-%m-%dT%H:%M:%fZ', beat_at / 1000.0, 'unixepoch') AS heartbeat_at,
+    CASE WHEN beat_at / 1000 >= unixepoch('now') - 15 THEN 'online' ELSE 'offline' END AS status
+FROM registrations;
+
+-- The journal with its events written out. It takes four views because older SQLite shells limit the nesting depth.
+CREATE VIEW entries_1 AS
+SELECT runs.id AS run, journal.seq, journal.v, journal.at, journal.command,
+    replace(replace(replace(replace(replace(replace(replace(replace(journal.events,
+        char(17), ',"attempt":1,"visit":'),
+        char(18), ',"attempt":'),
+        char(19), ',"visit":'),
+        char(20), ',"deadline":'),
+        char(21), ',"input":'),
+        char(22), ',"output":'),
+        char(23), ',"action":"'),
+        char(24), ',"worker":"') AS events
+FROM runs JOIN journal ON journal.run = runs.no;
+
+CREATE VIEW entries_2 AS
+SELECT run, seq, v, at, command,
+    replace(replace(replace(replace(replace(replace(replace(replace(events,
+        char(25), ',"by":'),
+        char(26), ',"until":'),
+        char(27), ',"call_timeout_ms":'),
+        char(28), ',"fault":{"kind":"'),
+        char(29), ',"message":"'),
+        char(30), '","fence":'),
+        char(31), '","visit":'),
+        char(1), '{"e":"entered","node":"') AS events
+FROM entries_1;
+
+CREATE VIEW entries_3 AS
+SELECT run, seq, v, at, command,
+    replace(replace(replace(replace(replace(replace(replace(replace(events,
+        char(2), '{"e":"granted","node":"'),
+        char(3), '{"e":"done","node":"'),
+        char(4), '{"e":"started","params":'),
+        char(5), '{"e":"ended","status":"completed"'),
+        char(6), '{"e":"ended","status":"'),
+        char(7), '{"e":"failed","node":"'),
+        char(8), '{"e":"deferred","node":"'),
+        char(9), '{"e":"suspended","node":"') AS events
+FROM entries_2;
+
+CREATE VIEW entries AS
+SELECT run, seq, v, at, command,
+    replace(replace(replace(replace(replace(replace(replace(events,
+        char(10), '{"e":"waiting","node":"'),
+        char(11), '{"e":"opened","node":"'),
+        char(12), '{"e":"turned","node":"'),
+        char(13), '{"e":"judged","node":"'),
+        char(14), '{"e":"skipped","node":"'),
+        char(15), '{"e":"logged","level":"'),
+        char(16), '{"e":"signaled"') AS events
+FROM entries_3;
+
+-- One row per event.
+CREATE VIEW events AS
+SELECT entries.run, entries.seq, one.key AS place, entries.at,
+    one.value ->> '$.e' AS kind, one.value ->> '$.node' AS node, one.value AS event
+FROM entries JOIN json_each(entries.events) AS one;
+
+CREATE VIEW tasks AS
+SELECT runs.id AS run,
+    'task-' || lower(
+        hex(substr(runs.id, 1, 4)) || '-' || hex(substr(runs.id, 5, 2)) || '-'
+        || hex(substr(runs.id, 7, 2)) || '-' || hex(substr(runs.id, 9, 2)) || '-' || hex(substr(runs.id, 11))
+    ) AS id,
+    'ver-' || lower(
+        hex(substr(runs.version, 1, 4)) || '-' || hex(substr(runs.version, 5, 2)) || '-'
+        || hex(substr(runs.version, 7, 2)) || '-' || hex(substr(runs.version, 9, 2)) || '-' || hex(substr(runs.version, 11))
+    ) AS flow_version_id,
+    'flow-' || lower(
+        hex(substr(runs.flow, 1, 4)) || '-' || hex(substr(runs.flow, 5, 2)) || '-'
+        || hex(substr(runs.flow, 7, 2)) || '-' || hex(substr(runs.flow, 9, 2)) || '-' || hex(substr(runs.flow, 11))
+    ) AS flow_id,
+    flows.name AS flow_name,
+    versions.number AS flow_version,
+    CASE
+        WHEN runs.status = 'running' AND runs.owner_server IS NULL THEN 'waiting_queue'
+        WHEN runs.status = 'waiting' AND runs.step_count = 0 THEN 'pending'
+        WHEN runs.status = 'waiting' OR runs.status = 'paused' THEN 'running'
+        ELSE runs.status
+    END AS status,
+    coalesce(
+        (SELECT entries.events -> '$[0].params' FROM entries WHERE entries.run = runs.id AND entries.seq = 1), '{}'
+    ) AS params_json,
+    -- The shared state of an open run is in the journal only.
+    coalesce(runs.shared, '{}') AS shared_json,
+    coalesce(runs.node, '') AS current_node_key,
+    coalesce(runs.action, '') AS last_action,
+    runs.step_count,
+    '{}' AS retry_state_json,
+    coalesce(servers.name, '') AS lease_owner,
+    coalesce((servers.beat_at + 10000) / 1000, 0) AS lease_expiry,
+    coalesce(runs.request, '') AS request_id,
+    runs.created_at / 1000 AS created_at,
+    runs.updated_at / 1000 AS updated_at
+FROM runs
+    LEFT JOIN flows ON flows.id = runs.flow
+    LEFT JOIN versions ON versions.id = runs.version
+    LEFT JOIN servers ON servers.id = runs.owner_server AND servers.epoch = runs.owner_epoch;
+
+CREATE VIEW flow_versions AS
+SELECT versions.flow,
+    'ver-' || lower(
+        hex(substr(versions.id, 1, 4)) || '-' || hex(substr(versions.id, 5, 2)) || '-'
+        || hex(substr(versions.id, 7, 2)) || '-' || hex(substr(versions.id, 9, 2)) || '-' || hex(substr(versions.id, 11))
+    ) AS id,
+    'flow-' || lower(
+        hex(substr(versions.flow, 1, 4)) || '-' || hex(substr(versions.flow, 5, 2)) || '-'
+        || hex(substr(versions.flow, 7, 2)) || '-' || hex(substr(versions.flow, 9, 2)) || '-' || hex(substr(versions.flow, 11))
+    ) AS flow_id,
+    versions.number AS version,
+    versions.definition AS definition_json,
+    versions.status,
+    versions.created_at / 1000 AS created_at
+FROM versions;
+
+CREATE VIEW task_queue AS
+SELECT jobs.id AS job,
+    lower(
+        hex(substr(jobs.id, 1, 4)) || '-' || hex(substr(jobs.id, 5, 2)) || '-'
+        || hex(substr(jobs.id, 7, 2)) || '-' || hex(substr(jobs.id, 9, 2)) || '-' || hex(substr(jobs.id, 11))
+    ) || '.' || jobs.fence AS id,
+    'task-' || lower(
+        hex(substr(jobs.call_run, 1, 4)) || '-' || hex(substr(jobs.call_run, 5, 2)) || '-'
+        || hex(substr(jobs.call_run, 7, 2)) || '-' || hex(substr(jobs.call_run, 9, 2)) || '-' || hex(substr(jobs.call_run, 11))
+    ) AS task_id,
+    CASE instr(jobs.call_node, '/')
+        WHEN 0 THEN jobs.call_node
+        ELSE rtrim(rtrim(jobs.call_node, replace(jobs.call_node, '/', '')), '/')
+    END AS node_key,
+    jobs.name AS service,
+    json_object(
+        'input', job_specs.payload -> '$.input', 'params', job_specs.payload -> '$.params',
+        'run_id', lower(
+        hex(substr(jobs.call_run, 1, 4)) || '-' || hex(substr(jobs.call_run, 5, 2)) || '-'
+        || hex(substr(jobs.call_run, 7, 2)) || '-' || hex(substr(jobs.call_run, 9, 2)) || '-' || hex(substr(jobs.call_run, 11))
+    ) || '.' || jobs.call_fence
+    ) AS input_json,
+    CASE jobs.status WHEN 'canceled' THEN 'cancelled' ELSE jobs.status END AS status,
+    coalesce(attempts.worker, '') AS worker_id,
+    jobs.created_at / 1000 AS created_at,
+    coalesce(attempts.started_at / 1000, 0) AS started_at,
+    coalesce(min(jobs.state ->> '$.lease_until', coalesce(jobs.state ->> '$.deadline', jobs.state ->> '$.lease_until'))
+        / 1000, 0) AS timeout_at
+FROM jobs
+    JOIN job_specs ON job_specs.job = jobs.id
+    LEFT JOIN attempts ON attempts.job = jobs.id
+        AND attempts.number = (SELECT max(last.number) FROM attempts AS last WHERE last.job = jobs.id)
+WHERE jobs.call_run IS NOT NULL;
+
+-- One row per grant of a call, per visit of a node that makes no call, and per opening of a branch that is a flow. A node
+-- without an end of its own in a run that has ended was canceled with the run. A branch without its own input shows the
+-- input of the node around it. A node with others inside that continues in a later round has an attempt there. The
+-- query goes run by run, so reading one run does not read the journals of all.
+CREATE VIEW node_runs AS
+WITH shown AS (
+    SELECT runs.id AS run, runs.project, runs.ended_at AS run_ended_at,
+        lower(
+            hex(substr(runs.id, 1, 4)) || '-' || hex(substr(runs.id, 5, 2)) || '-'
+            || hex(substr(runs.id, 7, 2)) || '-' || hex(substr(runs.id, 9, 2)) || '-' || hex(substr(runs.id, 11))
+        ) AS uuid,
+        CASE WHEN json_valid(versions.definition) THEN versions.definition END AS definition,
+        one.value ->> '$.n' AS n,
+        one.value ->> '$.node' AS node,
+        one.value -> '$.beginning' AS beginning,
+        one.value -> '$.entered_with' AS entered_with,
+        one.value ->> '$.waits_for' AS waits_for,
+        one.value -> '$.ending' AS ending,
+        one.value ->> '$.began_at' AS began_at,
+        one.value ->> '$.ended_at' AS ended_at,
+        one.value ->> '$.beginning.fence' AS fence,
+        one.value ->> '$.ending.e' AS how,
+        one.value ->> '$.around' AS around,
+        one.value ->> '$.own' AS own
+    FROM runs
+        LEFT JOIN versions ON versions.id = runs.version
+        JOIN json_each((
+            WITH RECURSIVE numbered AS MATERIALIZED (
+                SELECT at, kind, node, event, event ->> '$.visit' AS visit,
+                    row_number() OVER (ORDER BY seq, place) AS n
+                FROM events WHERE events.run = runs.id
+            ),
+            round AS MATERIALIZED (SELECT n, at FROM numbered WHERE kind IN ('retried', 'rerun')),
+            later AS MATERIALIZED (
+                SELECT n, kind, node, (SELECT max(round.n) FROM round WHERE round.n < numbered.n) AS round
+                FROM numbered WHERE node IS NOT NULL AND n > (SELECT min(n) FROM round)
+            ),
+            -- The nodes around a node: its path without the last part, and so on.
+            around (n, kind, node, round, outer) AS (
+                SELECT n, kind, node, round, node FROM later
+                UNION ALL
+                SELECT n, kind, node, round, rtrim(rtrim(outer, replace(outer, '/', '')), '/') FROM around
+                WHERE instr(outer, '/') > 0
+            ),
+            -- A node that continues in a later round is not entered again: its first event there is another one, or an
+            -- event of a node inside it.
+            resumed AS MATERIALIZED (
+                SELECT outer AS node, round FROM (
+                    SELECT outer, round, node, kind, min(n) FROM around GROUP BY outer, round
+                )
+                WHERE outer <> node OR kind NOT IN ('entered', 'granted', 'opened', 'skipped')
+                UNION
+                SELECT value, (SELECT max(n) FROM round) FROM json_each(runs.reopened, '$.open')
+                WHERE value NOT IN (SELECT outer FROM around WHERE round = (SELECT max(n) FROM round))
+            ),
+            event_or_not AS (
+                SELECT at, kind, node, event, visit, n FROM numbered WHERE node IS NOT NULL
+                UNION ALL
+                SELECT round.at, 'resumed', resumed.node, json_object('input', json((
+                    SELECT event -> '$.input' FROM numbered
+                    WHERE node = resumed.node AND kind = 'entered' AND n < round.n ORDER BY n DESC LIMIT 1
+                ))), NULL, round.n
+                FROM resumed JOIN round ON round.n = resumed.round
+                WHERE resumed.node IN (SELECT node FROM numbered WHERE kind = 'entered' AND n < round.n)
+                    AND resumed.node NOT IN (SELECT node FROM numbered WHERE kind = 'granted')
+            ),
+            told AS (
+                SELECT *,
+                    max(kind = 'granted') OVER (PARTITION BY node, visit) AS is_called,
+                    max(kind = 'entered') OVER (PARTITION BY node) AS is_entered,
+                    max(CASE kind WHEN 'entered' THEN event -> '$.input' END) OVER (PARTITION BY node, visit)
+                        AS entered_with,
+                    kind IN ('done', 'failed', 'deferred', 'suspended', 'dropped') AS ends
+                FROM event_or_not
+            ),
+            begun AS (
+                SELECT *, CASE kind
+                        WHEN 'granted' THEN 1
+                        WHEN 'entered' THEN NOT is_called
+                        WHEN 'opened' THEN NOT is_entered
+                        WHEN 'resumed' THEN 1
+                        ELSE 0
+                    END AS begins
+                FROM told
+            ),
+            filed AS (
+                SELECT *, sum(begins) OVER (PARTITION BY node ORDER BY n) AS attempt FROM begun
+            ),
+            attempt AS (
+                SELECT node, min(n) AS n, min(at) AS began_at,
+                    max(CASE WHEN begins THEN event END) AS beginning,
+                    max(CASE WHEN begins THEN entered_with END) AS entered_with,
+                    max(CASE kind WHEN 'waiting' THEN event ->> '$.wait.for' END) AS waits_for,
+                    -- The last of them, found by its number.
+                    substr(max(CASE WHEN ends THEN printf('%019d', n) || event END), 20) AS ending,
+                    max(CASE WHEN ends THEN at END) AS ended_at,
+                    rtrim(node, replace(node, '/', '')) AS prefix
+                FROM filed WHERE attempt > 0 GROUP BY node, attempt
+            )
+            SELECT json_group_array(json_object(
+                'n', n, 'node', node, 'began_at', began_at, 'ended_at', ended_at, 'waits_for', waits_for,
+                'beginning', json(beginning), 'entered_with', json(entered_with), 'ending', json(ending),
+                'around', rtrim(prefix, '/'), 'own', substr(node, length(prefix) + 1)
+            ))
+            FROM attempt
+        )) AS one
+)
+SELECT shown.run, shown.n,
+    CASE WHEN shown.fence IS NULL THEN shown.uuid || '.e' || shown.n ELSE shown.uuid || '.' || shown.fence END AS id,
+    'task-' || shown.uuid AS task_id,
+    CASE shown.around WHEN '' THEN shown.node ELSE shown.around END AS node_key,
+    coalesce(shown.beginning ->> '$.attempt', 1) AS attempt_no,
+    CASE
+        WHEN shown.how = 'done' THEN 'ok'
+        WHEN shown.how = 'failed' OR shown.how = 'deferred' THEN 'error'
+        WHEN shown.how = 'dropped' THEN 'canceled'
+        -- It was asked again: that one answered, though not with a result.
+        WHEN shown.how = 'suspended' AND EXISTS (
+            SELECT 1 FROM events WHERE events.run = shown.run AND events.node = shown.node
+                AND events.kind = 'granted' AND events.event ->> '$.fence' > shown.fence
+        ) THEN 'ok'
+        WHEN shown.run_ended_at IS NOT NULL THEN 'canceled'
+        WHEN jobs.status = 'running' OR jobs.id IS NULL THEN 'running'
+        ELSE 'queued'
+    END AS status,
+    CASE
+        WHEN shown.how = 'suspended' THEN 'suspended'
+        WHEN shown.how IS NULL AND shown.run_ended_at IS NULL AND shown.waits_for IN ('timer', 'signal', 'approval')
+            THEN 'waiting'
+        WHEN shown.around = '' OR (shown.how IS NULL AND shown.run_ended_at IS NULL) THEN ''
+        WHEN shown.own GLOB '*[^0-9]*' THEN 'sub_node_complete'
+        WHEN shown.definition ->> ('$.nodes."' || replace(shown.around, '"', '') || '".kind') = 'parallel'
+            THEN 'branch_complete'
+        ELSE 'item_complete'
+    END AS sub_status,
+    CASE
+        WHEN shown.around = '' THEN ''
+        WHEN shown.own GLOB '*[^0-9]*' THEN shown.own
+        ELSE coalesce(
+            shown.definition
+                ->> ('$.nodes."' || replace(shown.around, '"', '') || '".parallel_services[' || shown.own || ']'),
+            shown.own
+        )
+    END AS branch_id,
+    coalesce(shown.definition -> ('$.nodes."' || replace(shown.node, '"', '') || '".prep'), '{}') AS prep_json,
+    coalesce(shown.beginning -> '$.input', shown.entered_with, 'null') AS exec_input_json,
+    coalesce(shown.ending -> '$.output', shown.ending -> '$.memo', '') AS exec_output_json,
+    coalesce(shown.ending ->> '$.fault.message', '') AS error_text,
+    coalesce(
+        shown.ending ->> '$.action', shown.ending ->> '$.route',
+        CASE WHEN shown.how = 'done' AND shown.around = '' THEN 'default' ELSE '' END
+    ) AS action,
+    shown.began_at / 1000 AS started_at,
+    coalesce(shown.ended_at, shown.run_ended_at, 0) / 1000 AS finished_at,
+    coalesce(shown.ending ->> '$.worker', attempts.worker, '') AS worker_id,
+    coalesce(registrations.url, '') AS worker_url,
+    CASE
+        WHEN jobs.id IS NOT NULL OR EXISTS (SELECT 1 FROM logs WHERE logs.run = shown.run AND logs.fence = shown.fence)
+            THEN '/api/tasks/logs?run_id=' || shown.uuid || '.' || shown.fence
+        ELSE ''
+    END AS log_path
+FROM shown
+    LEFT JOIN jobs ON jobs.run = shown.run AND jobs.call_fence = shown.fence
+    LEFT JOIN attempts ON attempts.job = jobs.id AND jobs.status = 'running' AND attempts.status = 'running'
+    LEFT JOIN registrations ON registrations.project = shown.project
+        AND registrations.id = coalesce(shown.ending ->> '$.worker', attempts.worker);
+
+-- The id of an attempt is the UUID of its job with the attempt's number in the last 32 bits.
+CREATE VIEW task_runs AS
+SELECT shown.job,
+    lower(
+        hex(substr(shown.job, 1, 4)) || '-' || hex(substr(shown.job, 5, 2)) || '-' || hex(substr(shown.job, 7, 2))
+        || '-' || hex(substr(shown.job, 9, 2)) || '-' || hex(substr(shown.job, 11, 2)) || printf('%08x', shown.number)
+    ) AS id,
+    lower(
+        hex(substr(shown.job, 1, 4)) || '-' || hex(substr(shown.job, 5, 2)) || '-' || hex(substr(shown.job, 7, 2))
+        || '-' || hex(substr(shown.job, 9, 2)) || '-' || hex(substr(shown.job, 11))
+    ) AS task_id,
+    shown.number AS attempt,
+    CASE shown.status WHEN 'canceled' THEN 'cancelled' ELSE shown.status END AS status,
+    shown.worker AS worker_id,
+    strftime('%Y-%m-%dT%H:%M:%fZ', shown.started_at / 1000.0, 'unixepoch') AS started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', shown.finished_at / 1000.0, 'unixepoch') AS finished_at,
+    shown.result,
+    shown.error ->> '$.message' AS error,
+    strftime('%Y-%m-%dT%H:%M:%fZ', shown.next_retry_at / 1000.0, 'unixepoch') AS next_retry_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', shown.created_at / 1000.0, 'unixepoch') AS created_at
+FROM (
+    SELECT job, number, status, worker, created_at, started_at, finished_at, result, error, next_retry_at FROM attempts
+    UNION ALL
+    SELECT id, 1, 'queued', NULL, created_at, NULL, NULL, NULL, NULL, NULL FROM jobs
+    WHERE fence = 0 AND is_open = 1 AND NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.job = jobs.id)
+) AS shown;
+
+-- A workflow is a flow with its newest version.
+CREATE VIEW workflows AS
+SELECT shown.flow, 'flow_' || lower(hex(shown.flow)) AS id, NULL AS account_id, shown.name, shown.description,
+    coalesce(shown.definition -> '$.nodes', '[]') AS nodes,
+    coalesce(shown.definition -> '$.edges', '[]') AS edges,
+    coalesce(shown.definition -> '$.variables', '{}') AS variables,
+    shown.is_template,
+    strftime('%Y-%m-%dT%H:%M:%fZ', shown.created_at / 1000.0, 'unixepoch') AS created_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', shown.updated_at / 1000.0, 'unixepoch') AS updated_at
+FROM (
+    SELECT flows.id AS flow, flows.name, flows.description, flows.is_template, flows.created_at, flows.updated_at,
+        coalesce(versions.json, CASE WHEN json_valid(versions.definition) THEN versions.definition END) AS definition
+    FROM flows LEFT JOIN versions ON versions.flow = flows.id AND versions.number = flows.latest
+) AS shown;
+
+-- A workflow_task is a run. `node_states` has every node and branch with at least one event, by path. An open node is
+-- `running`; an open node of a run that has ended was canceled with it. A new round resets the states of nodes that it
+-- will visit again, and entering a node again removes the states inside it.
+CREATE VIEW workflow_tasks AS
+SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS account_id,
+    'flow_' || lower(hex(runs.flow)) AS workflow_id,
+    coalesce(begun.event ->> '$.exec_mode', 'all') AS exec_mode,
+    coalesce(begun.event -> '$.start_node_ids', '[]') AS start_node_ids,
+    CASE WHEN runs.status IN ('waiting', 'paused', 'canceling') THEN 'running' ELSE runs.status END AS status,
+    (
+        WITH RECURSIVE numbered AS MATERIALIZED (
+            SELECT at, kind, node, event, row_number() OVER (ORDER BY seq, place) AS n
+            FROM events WHERE events.run = runs.id
+        ),
+        round AS MATERIALIZED (
+            SELECT coalesce(max(n), 0) AS n FROM numbered WHERE kind IN ('retried', 'rerun')
+        ),
+        seen AS MATERIALIZED (
+            SELECT node, max(n) AS n, max(n) < (SELECT n FROM round) AS is_before, max(at) AS at,
+                max(CASE kind WHEN 'entered' THEN at END) AS entered_at,
+                max(CASE kind WHEN 'granted' THEN event ->> '$.fence' END) AS fence,
+                -- The last of them, found by its number.
+                substr(max(printf('%019d', n) || event), 20) AS last
+            FROM numbered
+            WHERE kind IN ('entered', 'granted', 'opened', 'waiting', 'deferred', 'suspended', 'expiring', 'done',
+                'failed', 'skipped', 'dropped')
+            GROUP BY node
+        ),
+        -- Nodes that begin again. A branch that opens again continues inside and is never entered.
+        fresh AS MATERIALIZED (
+            SELECT node, max(n) AS n FROM numbered
+            WHERE kind IN ('entered', 'opened') AND node IN (SELECT node FROM numbered WHERE kind = 'entered')
+            GROUP BY node
+        ),
+        pending AS MATERIALIZED (SELECT value AS node FROM json_each(runs.reopened, '$.pending')),
+        waiting AS MATERIALIZED (SELECT value AS node FROM json_each(runs.reopened, '$.waiting')),
+        open AS MATERIALIZED (SELECT value AS node FROM json_each(runs.reopened, '$.open')),
+        turns AS MATERIALIZED (SELECT key AS node, value AS n FROM json_each(runs.reopened, '$.turns')),
+        -- The nodes around a node: its path without the last part, and so on.
+        around (node, n, is_before, outer) AS (
+            SELECT node, n, is_before, node FROM seen
+            UNION ALL
+            SELECT node, n, is_before, rtrim(rtrim(outer, replace(outer, '/', '')), '/') FROM around
+            WHERE instr(outer, '/') > 0
+        ),
+        gone AS MATERIALIZED (
+            SELECT around.node FROM around JOIN fresh ON fresh.node = around.outer
+            WHERE around.outer <> around.node AND fresh.n > around.n
+            UNION
+            SELECT around.node FROM around JOIN pending ON pending.node = around.outer
+            WHERE around.outer <> around.node AND around.is_before
+            UNION
+            SELECT around.node FROM around JOIN turns ON turns.node = around.outer
+            WHERE around.is_before AND around.outer <> around.node
+                AND CAST(substr(around.node, length(around.outer) + 2) AS INTEGER) >= turns.n
+        ),
+        judged AS (
+            SELECT *, CASE
+                    WHEN is_before AND (node IN (SELECT node FROM pending) OR node IN (SELECT node FROM waiting))
+                        THEN 'pending'
+                    WHEN is_open THEN iif(runs.ended_at IS NULL, 'running', 'canceled')
+                    WHEN last ->> '$.e' = 'done' THEN 'completed'
+                    WHEN last ->> '$.e' = 'dropped' THEN 'canceled'
+                    ELSE last ->> '$.e'
+                END AS status
+            FROM (
+                SELECT *, last ->> '$.e' NOT IN ('done', 'failed', 'skipped', 'dropped')
+                        OR (is_before AND node IN (SELECT node FROM open)) AS is_open
+                FROM seen WHERE node NOT IN (SELECT node FROM gone)
+            )
+        ),
+        stated AS (
+            SELECT node, status, last, json_patch('{}', json_object(
+                    'status', status,
+                    'taskId', iif(status = 'pending', NULL, (
+                        SELECT 'job_' || lower(hex(jobs.id)) FROM jobs
+                        WHERE jobs.run = runs.id AND jobs.call_fence = judged.fence AND jobs.call_node = judged.node
+                    )),
+                    'error', iif(status = 'failed', last ->> '$.fault.message', NULL),
+                    'startedAt', iif(status = 'pending', NULL,
+                        strftime('%Y-%m-%dT%H:%M:%fZ', entered_at / 1000.0, 'unixepoch')),
+                    'completedAt', iif(status IN ('pending', 'running'), NULL, strftime('%Y-%m-%dT%H:%M:%fZ',
+                        iif(is_open, runs.ended_at, at) / 1000.0, 'unixepoch'))
+                )) AS state
+            FROM judged
+        )
+        SELECT json_group_object(node, json(CASE
+            WHEN status = 'completed' AND last -> '$.output' IS NOT NULL
+                THEN json_set(state, '$.output', json(last -> '$.output'))
+            ELSE state
+        END))
+        FROM stated
+    ) AS node_states,
+    -- The shared state of an open run is in the journal only: the params of its start or rerun, and the later writes of
+    -- nodes and signals. The output of a node with others inside is missing until the run ends.
+    coalesce(runs.shared, (
+        WITH RECURSIVE said AS MATERIALIZED (
+            SELECT kind, node, event, row_number() OVER (ORDER BY seq, place) AS n FROM events
+            WHERE events.run = runs.id AND kind IN ('started', 'rerun', 'done', 'signaled')
+        ),
+        base AS MATERIALIZED (
+            SELECT n, coalesce(event -> '$.shared', (
+                SELECT said.event -> '$.params' FROM versions WHERE id = runs.version AND form = 'dag'
+            ), '{}') AS given FROM said
+            WHERE kind = 'started' OR (kind = 'rerun' AND event -> '$.shared' IS NOT NULL) ORDER BY n DESC LIMIT 1
+        ),
+        writes AS MATERIALIZED (
+            SELECT one.value ->> '$.node' AS node, one.value ->> '$.like' AS pattern, one.value ->> '$.depth' AS depth,
+                one.value ->> '$.key' AS name, one.value -> '$.path' AS path
+            FROM versions, json_each(versions.writes) AS one WHERE versions.id = runs.version
+        ),
+        results AS MATERIALIZED (
+            SELECT n, node, event -> '$.output' AS output FROM said
+            WHERE kind = 'done' AND n > (SELECT n FROM base) AND event -> '$.output' IS NOT NULL
+        ),
+        results_written AS (
+            SELECT results.n, writes.name, writes.path, results.output
+            FROM results JOIN writes ON writes.node = results.node
+            UNION ALL
+            SELECT results.n, writes.name, writes.path, results.output
+            FROM writes JOIN results ON results.node GLOB writes.pattern
+                AND length(results.node) - length(replace(results.node, '/', '')) = writes.depth
+        ),
+        -- Each step follows one part of the path. Keys may have any characters; a missing key is null.
+        followed (n, name, value, path, n_parts, at) AS (
+            SELECT n, name, output, path, json_array_length(path), 0 FROM results_written
+            WHERE path = '[]' OR json_type(output) = 'object'
+            UNION ALL
+            SELECT n, name, coalesce((
+                SELECT CASE
+                    WHEN one.type IN ('true', 'false', 'null') THEN one.type
+                    WHEN one.type = 'text' THEN json_quote(one.value)
+                    ELSE one.value
+                END
+                FROM json_each(followed.value) AS one
+                WHERE one.key = followed.path ->> followed.at
+                    OR (typeof(one.key) = 'integer' AND CAST(one.key AS TEXT) = followed.path ->> followed.at)
+            ), 'null'), path, n_parts, at + 1
+            FROM followed WHERE at < n_parts
+        ),
+        written (n, name, type, value) AS (
+            SELECT base.n, one.key, one.type, one.value FROM base, json_each(base.given) AS one
+            UNION ALL
+            SELECT n, name, 'object', value FROM followed WHERE at = n_parts
+            UNION ALL
+            SELECT n, event ->> '$.key', 'object', coalesce(event -> '$.value', 'null') FROM said
+            WHERE kind = 'signaled' AND n > (SELECT n FROM base)
+        ),
+        newest AS (SELECT name, type, value, max(n) FROM written GROUP BY name)
+        SELECT json_group_object(name, json(CASE
+            WHEN type IN ('true', 'false', 'null') THEN type
+            WHEN type = 'text' THEN json_quote(value)
+            ELSE value
+        END)) FROM newest
+    ), '{}') AS runtime_variables,
+    runs.cost_estimated AS total_estimated_cost,
+    runs.cost_actual AS total_actual_cost,
+    runs.error ->> '$.node' AS error_node_id,
+    runs.error ->> '$.message' AS error_message,
+    strftime('%Y-%m-%dT%H:%M:%fZ', begun.at / 1000.0, 'unixepoch') AS started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', runs.ended_at / 1000.0, 'unixepoch') AS completed_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', runs.created_at / 1000.0, 'unixepoch') AS created_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', runs.updated_at / 1000.0, 'unixepoch') AS updated_at
+FROM runs LEFT JOIN events AS begun ON begun.run = runs.id AND begun.seq = 1 AND begun.place = 0;
+
+-- Events of runs as log lines, and the lines that workers wrote. `engine::log` makes the same lines in Rust.
+CREATE VIEW workflow_logs AS
+SELECT told.run, 'run_' || lower(hex(told.run)) || '.' || told.seq || '.' || told.place AS id,
+    'run_' || lower(hex(told.run)) AS workflow_task_id,
+    CASE
+        WHEN told.kind = 'logged' THEN told.event ->> '$.level'
+        WHEN told.kind = 'failed' THEN iif(told.event ->> '$.route' IS NULL, 'error', 'warn')
+        WHEN told.kind = 'ended' THEN CASE told.event ->> '$.status'
+            WHEN 'completed' THEN 'info' WHEN 'failed' THEN 'error' ELSE 'warn'
+        END
+        WHEN told.kind = 'waiting' THEN iif(told.event ->> '$.wait.for' IN ('balance', 'budget'), 'warn', 'info')
+        WHEN told.kind IN ('deferred', 'expiring', 'dropped', 'canceling') THEN 'warn'
+        ELSE 'info'
+    END AS level,
+    told.node AS node_id,
+    CASE told.kind
+        WHEN 'started' THEN 'the run started'
+        WHEN 'entered' THEN 'entered'
+        WHEN 'granted' THEN
+            iif(told.event ->> '$.again', 'asked again', 'called, attempt ' || (told.event ->> '$.attempt'))
+        WHEN 'suspended' THEN
+            iif(told.event ->> '$.until' IS NULL, 'suspended until it is reported', 'suspended, asked again later')
+        WHEN 'deferred' THEN CASE told.event ->> '$.next'
+            WHEN 'retry' THEN 'failed, tried again'
+            WHEN 'failover' THEN 'failed, another worker is asked'
+            WHEN 'quick' THEN 'temporary fault, tried again at once'
+            WHEN 'recheck' THEN 'temporary faults go on, suspended and asked again later'
+            WHEN 'lost' THEN 'lost, given to another worker'
+            WHEN 'recovered' THEN 'lost with its server, called again'
+            WHEN 'restart' THEN 'failed, started again from its beginning'
+        END || ': ' || (told.event ->> '$.fault.message')
+        WHEN 'expiring' THEN 'took too long and was told to stop'
+        WHEN 'done' THEN 'done'
+        WHEN 'failed' THEN iif(told.event ->> '$.route' IS NULL, 'failed: ', 'failed, and an edge catches it: ')
+            || (told.event ->> '$.fault.message')
+        WHEN 'skipped' THEN 'skipped'
+        WHEN 'dropped' THEN 'canceled'
+        WHEN 'judged' THEN 'edges not taken: ' || json_array_length(told.event, '$.dead')
+        WHEN 'opened' THEN 'opened'
+        WHEN 'turned' THEN 'turn ' || (told.event ->> '$.index') || ' ended'
+        WHEN 'waiting' THEN CASE told.event ->> '$.wait.for'
+            WHEN 'timer' THEN 'waits for a time'
+            WHEN 'signal' THEN 'waits for a signal'
+            WHEN 'approval' THEN 'waits for a decision'
+            WHEN 'balance' THEN 'waits for money'
+            WHEN 'budget' THEN 'waits for a larger budget'
+        END
+        WHEN 'signaled' THEN 'signal: ' || (told.event ->> '$.key')
+        WHEN 'decided' THEN 'decided'
+        WHEN 'canceling' THEN 'cancel was asked for'
+        WHEN 'paused' THEN 'paused'
+        WHEN 'resumed' THEN 'resumed'
+        WHEN 'stepped' THEN 'one step was asked for'
+        WHEN 'retried' THEN 'retried, round ' || (told.event ->> '$.round')
+        WHEN 'rerun' THEN
+            'run again from ' || (told.event ->> '$.from') || ', round ' || (told.event ->> '$.round')
+        WHEN 'funded' THEN 'money or a larger budget came'
+        WHEN 'billed' THEN 'the child run said what it cost'
+        WHEN 'logged' THEN told.event ->> '$.message'
+        WHEN 'ended' THEN CASE told.event ->> '$.status'
+            WHEN 'completed' THEN 'the run completed'
+            WHEN 'failed' THEN 'the run failed: ' || coalesce(told.event ->> '$.error.message', '')
+            ELSE 'the run was canceled'
+        END
+        ELSE told.kind
+    END AS message,
+    CASE told.kind
+        WHEN 'logged' THEN '{}'
+        ELSE json_remove(told.event, '$.e', '$.node', '$.params', '$.prices', '$.rechecks', '$.input', '$.output',
+            '$.outputs', '$.memo', '$.result', '$.shared', '$.value', '$.names',
+            iif(told.kind = 'granted', '$.by', '$.e'))
+    END AS data,
+    strftime('%Y-%m-%dT%H:%M:%fZ', told.at / 1000.0, 'unixepoch') AS created_at
+FROM events AS told
+WHERE told.kind <> 'judged' OR json_array_length(told.event, '$.dead') > 0
+UNION ALL
+SELECT logs.run, 'run_' || lower(hex(logs.run)) || '.' || logs.entry || '.f' || logs.fence || '.' || '-1',
+    'run_' || lower(hex(logs.run)), 'info', logs.node, logs.text,
+    '{}', strftime('%Y-%m-%dT%H:%M:%fZ', logs.at / 1000.0, 'unixepoch')
+FROM logs
+WHERE logs.entry > 0 AND logs.text <> ''
+UNION ALL
+SELECT logs.run, 'run_' || lower(hex(logs.run)) || '.' || logs.entry || '.f' || logs.fence || '.' || line.key,
+    'run_' || lower(hex(logs.run)), line.value ->> '$.level', logs.node, line.value ->> '$.message',
+    coalesce(nullif(line.value -> '$.data', 'null'), '{}'), strftime('%Y-%m-%dT%H:%M:%fZ', logs.at / 1000.0, 'unixepoch')
+FROM logs JOIN json_each(logs.lines) AS line
+WHERE logs.entry > 0;

@@ -1,6 +1,8 @@
 //! Money: never twice, never lost, never out of nothing.
 
+use windlass_engine::counter::{Revision, Visit};
 use windlass_engine::money::{LedgerFault, Movement, charge_key};
+use windlass_engine::project::Project;
 
 use super::bench::{Bench, at, movement, run_id};
 use super::side_by_side;
@@ -8,8 +10,7 @@ use crate::account::{LedgerQuery, LedgerRow};
 use crate::commit::{Commit, Unmoved};
 use crate::error::Subject;
 use crate::page::LineOrder;
-use crate::record::Record;
-use crate::run::{Origin, RunStatus, Standing};
+use crate::run::{Origin, RunProjection, RunStatus};
 use crate::{Refusal, Store, StoreError};
 
 fn charge(n: u64, amount: i64) -> Movement {
@@ -18,7 +19,7 @@ fn charge(n: u64, amount: i64) -> Movement {
 
 async fn ledger(store: &dyn Store, account: &str) -> Vec<LedgerRow> {
     let query = LedgerQuery { account: account.to_owned(), limit: 1_000, ..LedgerQuery::default() };
-    store.ledger(query).await.unwrap()
+    store.ledger(&Project::DEFAULT, query).await.unwrap()
 }
 
 pub async fn a_balance_is_the_sum_of_its_ledger(store: &dyn Store) {
@@ -33,7 +34,7 @@ pub async fn a_balance_is_the_sum_of_its_ledger(store: &dyn Store) {
     assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [1, 2, 3, 4]);
     assert_eq!(rows.iter().map(|row| row.balance_after).collect::<Vec<_>>(), [100, 40, 75, 45]);
     assert_eq!(rows.iter().map(|row| row.posting.movement.amount).sum::<i64>(), 45);
-    assert_eq!(store.account("payer").await.unwrap().unwrap().revision, 4);
+    assert_eq!(store.account(&Project::DEFAULT, "payer").await.unwrap().unwrap().revision, Revision(4));
 }
 
 pub async fn a_movement_is_made_once(store: &dyn Store) {
@@ -64,12 +65,13 @@ pub async fn every_charge_that_does_not_fit_is_named(store: &dyn Store) {
     let bench = Bench::new(store).await;
     bench.account("payer", 100).await;
     let postings = [70, 40, 20, 30].iter().zip(1..).map(|(amount, n)| movement("payer", charge(n, *amount)));
-    let commit = Commit { postings: postings.collect(), ..Commit::new(bench.command(), at(1)) };
+    let commit =
+        Commit { postings: postings.collect(), ..Commit::new(&Project::DEFAULT, bench.command(), at(1)) };
     let refused = bench.commit(commit).await.unwrap_err();
     let Some(Refusal::Short { account, needed, balance, keys, revision }) = refused.refusal() else {
         panic!("{refused}")
     };
-    assert_eq!((account.as_str(), *needed, *balance, *revision), ("payer", 160, 100, 1));
+    assert_eq!((account.as_str(), *needed, *balance, *revision), ("payer", 160, 100, Revision(1)));
     assert_eq!(*keys, ["charge:call/2", "charge:call/4"]);
     assert_eq!(bench.balance("payer").await, (100, 0));
 }
@@ -78,7 +80,7 @@ pub async fn an_unknown_account_is_refused(store: &dyn Store) {
     let bench = Bench::new(store).await;
     let refused = bench.post("nobody", Movement::deposit("d", 5)).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::UnknownAccount("nobody".to_owned())));
-    assert_eq!(store.account("nobody").await.unwrap(), None);
+    assert_eq!(store.account(&Project::DEFAULT, "nobody").await.unwrap(), None);
     assert!(ledger(store, "nobody").await.is_empty());
 }
 
@@ -113,8 +115,8 @@ pub async fn an_account_that_moved_is_a_conflict_for_who_relied_on_it(store: &dy
     let bench = Bench::new(store).await;
     bench.account("payer", 10).await;
     let relying = |revision| {
-        let unmoved = vec![Unmoved { account: "payer".to_owned(), revision }];
-        bench.commit(Commit { unmoved, ..Commit::new(bench.command(), at(2)) })
+        let unmoved = vec![Unmoved { account: "payer".to_owned(), revision: Revision(revision) }];
+        bench.commit(Commit { unmoved, ..Commit::new(&Project::DEFAULT, bench.command(), at(2)) })
     };
     relying(1).await.unwrap();
     bench.post("payer", Movement::deposit("more", 5)).await.unwrap();
@@ -127,16 +129,16 @@ pub async fn an_account_that_moved_is_a_conflict_for_who_relied_on_it(store: &dy
 pub async fn opening_an_account_again_keeps_its_money(store: &dyn Store) {
     let bench = Bench::new(store).await;
     bench.account("payer", 10).await;
-    let again = |name: &str| Record::Account { id: "payer".to_owned(), name: name.to_owned(), now: at(9) };
-    store.save(again("PAYER")).await.unwrap();
-    let refused = store.save(again("Ms Payer")).await.unwrap_err();
+    let again = |name| store.open_account(&Project::DEFAULT, "payer", name, at(9));
+    again("PAYER").await.unwrap();
+    let refused = again("Ms Payer").await.unwrap_err();
     let taken = Refusal::AccountTaken { id: "payer".to_owned(), name: "PAYER".to_owned() };
     assert_eq!(refused.refusal(), Some(&taken));
     bench.account("other", 0).await;
-    let rows = store.accounts().await.unwrap();
+    let rows = store.accounts(&Project::DEFAULT).await.unwrap();
     assert_eq!(rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["other", "payer"]);
     let page = async |after: Option<&str>, limit| {
-        let rows = store.accounts_after(after.map(str::to_owned), limit).await.unwrap();
+        let rows = store.accounts_after(&Project::DEFAULT, after.map(str::to_owned), limit).await.unwrap();
         rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
     };
     assert_eq!(page(None, 1).await, ["other"]);
@@ -148,36 +150,42 @@ pub async fn opening_an_account_again_keeps_its_money(store: &dyn Store) {
 pub async fn the_ledger_comes_in_parts_and_by_run(store: &dyn Store) {
     let bench = Bench::new(store).await;
     bench.account("payer", 100).await;
-    let key = |n| charge_key(run_id(n % 2), "call", n);
+    let key = |n| charge_key(run_id(n % 2), "call", Visit(n));
     for n in 1..=4 {
         let postings = vec![movement("payer", Movement::charge(key(n), 1))];
-        bench.commit(Commit { postings, ..Commit::new(bench.command(), at(1)) }).await.unwrap();
+        bench
+            .commit(Commit { postings, ..Commit::new(&Project::DEFAULT, bench.command(), at(1)) })
+            .await
+            .unwrap();
     }
     let query = |run, after, limit| {
         let account = "payer".to_owned();
         LedgerQuery { account, run, after, limit, ..LedgerQuery::default() }
     };
     let seqs = |rows: Vec<LedgerRow>| rows.into_iter().map(|row| row.seq).collect::<Vec<_>>();
-    assert_eq!(seqs(store.ledger(query(None, 2, 2)).await.unwrap()), [3, 4]);
-    assert_eq!(seqs(store.ledger(query(Some(run_id(1)), 0, 0)).await.unwrap()), [2, 4]);
-    assert_eq!(seqs(store.ledger(query(Some(run_id(0)), 3, 0)).await.unwrap()), [5]);
+    assert_eq!(seqs(store.ledger(&Project::DEFAULT, query(None, 2, 2)).await.unwrap()), [3, 4]);
+    assert_eq!(seqs(store.ledger(&Project::DEFAULT, query(Some(run_id(1)), 0, 0)).await.unwrap()), [2, 4]);
+    assert_eq!(seqs(store.ledger(&Project::DEFAULT, query(Some(run_id(0)), 3, 0)).await.unwrap()), [5]);
     let back = |run, after, limit| LedgerQuery { order: LineOrder::Newest, ..query(run, after, limit) };
-    assert_eq!(seqs(store.ledger(back(None, 0, 2)).await.unwrap()), [5, 4]);
-    assert_eq!(seqs(store.ledger(back(None, 4, 2)).await.unwrap()), [3, 2]);
-    assert_eq!(seqs(store.ledger(back(Some(run_id(1)), 0, 0)).await.unwrap()), [4, 2]);
-    assert_eq!(seqs(store.ledger(back(Some(run_id(0)), 5, 0)).await.unwrap()), [3]);
+    assert_eq!(seqs(store.ledger(&Project::DEFAULT, back(None, 0, 2)).await.unwrap()), [5, 4]);
+    assert_eq!(seqs(store.ledger(&Project::DEFAULT, back(None, 4, 2)).await.unwrap()), [3, 2]);
+    assert_eq!(seqs(store.ledger(&Project::DEFAULT, back(Some(run_id(1)), 0, 0)).await.unwrap()), [4, 2]);
+    assert_eq!(seqs(store.ledger(&Project::DEFAULT, back(Some(run_id(0)), 5, 0)).await.unwrap()), [3]);
     let keyed = |key: &str| LedgerQuery { key: Some(key.to_owned()), ..query(None, 0, 0) };
-    assert_eq!(seqs(store.ledger(keyed(&key(3))).await.unwrap()), [4]);
-    assert!(store.ledger(keyed(&key(9))).await.unwrap().is_empty());
+    assert_eq!(seqs(store.ledger(&Project::DEFAULT, keyed(&key(3))).await.unwrap()), [4]);
+    assert!(store.ledger(&Project::DEFAULT, keyed(&key(9))).await.unwrap().is_empty());
 }
 
 pub async fn a_long_ledger_is_read_a_page_at_a_time(store: &dyn Store) {
     let bench = Bench::new(store).await;
     bench.account("payer", 1_000).await;
     // Much in one commit, little in others; of two runs in turns, some of it closed.
-    let key = |n: u64| charge_key(run_id(n % 2), "call", n);
+    let key = |n: u64| charge_key(run_id(n % 2), "call", Visit(n));
     let charges = (0..100).map(|n| movement("payer", Movement::charge(key(n), 2))).collect();
-    bench.commit(Commit { postings: charges, ..Commit::new(bench.command(), at(1)) }).await.unwrap();
+    bench
+        .commit(Commit { postings: charges, ..Commit::new(&Project::DEFAULT, bench.command(), at(1)) })
+        .await
+        .unwrap();
     for n in [7, 98, 32, 33, 1] {
         bench.post("payer", Movement::settle(&key(n), 2, 1)).await.unwrap();
     }
@@ -193,7 +201,7 @@ pub async fn a_long_ledger_is_read_a_page_at_a_time(store: &dyn Store) {
                 loop {
                     let account = "payer".to_owned();
                     let query = LedgerQuery { account, run, key: None, order, after, limit };
-                    let page = store.ledger(query).await.unwrap();
+                    let page = store.ledger(&Project::DEFAULT, query).await.unwrap();
                     assert!(page.len() <= limit);
                     let Some(last) = page.last() else { break };
                     after = last.seq;
@@ -213,7 +221,7 @@ pub async fn runs_that_wait_for_money_are_found_by_what_they_need(store: &dyn St
     }
     let of = |account: &str, needs: Option<i64>| {
         let account = Some(account.to_owned());
-        move |origin: &mut Origin, standing: &mut Standing| {
+        move |origin: &mut Origin, standing: &mut RunProjection| {
             origin.account = account;
             standing.needs = needs;
         }
@@ -229,14 +237,14 @@ pub async fn runs_that_wait_for_money_are_found_by_what_they_need(store: &dyn St
         bench.create(n, RunStatus::Waiting, created, of(account, needs)).await.unwrap();
     }
     let found = async |within, limit| {
-        let rows = store.in_need("payer".to_owned(), within, limit).await.unwrap();
+        let rows = store.in_need(&Project::DEFAULT, "payer".to_owned(), within, limit).await.unwrap();
         rows.into_iter().map(|row| (row.run, row.needs)).collect::<Vec<_>>()
     };
     assert_eq!(found(20, 10).await, [(run_id(2), 10), (run_id(4), 20)]);
     assert_eq!(found(i64::MAX, 2).await, [(run_id(1), 30), (run_id(2), 10)]);
     assert!(found(9, 10).await.is_empty());
     let accounts = async |id: Option<&str>| {
-        let rows = store.accounts_in_need(id.map(str::to_owned)).await.unwrap();
+        let rows = store.accounts_in_need(&Project::DEFAULT, id.map(str::to_owned)).await.unwrap();
         rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
     };
     assert_eq!(accounts(None).await, ["other", "payer"]);

@@ -1,4 +1,4 @@
-//! What a suite of tests runs on. `WINDLASS_TEST_ON` names it, so that the same tests are made of everything that users
+//! The backend of a suite of tests. `WINDLASS_TEST_ON` names it, so that the same tests run on every backend that users
 //! run; without it that is SQLite.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -12,7 +12,7 @@ use crate::store::Store;
 /// The variable that names one.
 pub const VARIABLE: &str = "WINDLASS_TEST_ON";
 
-/// What servers keep their work in.
+/// Backends of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     Sqlite,
@@ -46,14 +46,6 @@ impl Backend {
             Backend::Postgres | Backend::PostgresAndRedis => postgres().await,
         }
     }
-
-    /// Whether a server of its own may take itself for the only one there is.
-    pub fn is_alone(self) -> bool {
-        match self {
-            Backend::Sqlite => true,
-            Backend::Postgres | Backend::PostgresAndRedis => false,
-        }
-    }
 }
 
 /// An empty store of the chosen backend.
@@ -68,7 +60,7 @@ async fn postgres() -> Arc<dyn Store> {
     static PAST: Mutex<Vec<Past>> = Mutex::new(Vec::new());
     let past = || PAST.lock().unwrap_or_else(PoisonError::into_inner);
     let database = tokio::task::spawn_blocking(move || {
-        // A store goes when the last task of its test does, which nobody is told of: the next test sweeps.
+        // A store ends with the last task of its test, without a notice: the next test sweeps.
         let gone: Vec<Past> = past().extract_if(.., |(store, _)| store.strong_count() == 0).collect();
         gone.iter().for_each(|(_, database)| shared().delete(database));
         shared().copy()

@@ -1,16 +1,18 @@
-//! What the tests are made of: ids by number, rows with nothing special about them, and commits of them.
+//! Fixtures of the tests: ids by number, rows with nothing special about them, and commits of them.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use serde_json::json;
+use windlass_engine::counter::{Epoch, Revision};
 use windlass_engine::event::{Event, Level};
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
 use windlass_engine::job::{Job, JobInput, JobSpec};
 use windlass_engine::journal::Entry;
 use windlass_engine::money::Movement;
 use windlass_engine::plan::Form;
+use windlass_engine::project::Project;
 use windlass_engine::run::Totals;
 use windlass_engine::schedule::{Cron, Progress, Schedule};
 use windlass_engine::time::Timestamp;
@@ -19,8 +21,8 @@ use crate::account::Posting;
 use crate::commit::{Commit, Committed, JobChange, RunChange};
 use crate::flow::{FlowChoice, FlowDraft, Publication, Published, VersionDraft, VersionStatus};
 use crate::job::{JobOrigin, JobRow};
-use crate::record::Record;
-use crate::run::{Origin, Owner, RunRef, RunRow, RunStatus, Standing};
+use crate::outbox::Message;
+use crate::run::{Origin, Owner, RunProjection, RunRef, RunRow, RunStatus};
 use crate::schedule::ScheduleRow;
 use crate::{Store, StoreError};
 
@@ -55,8 +57,15 @@ pub(super) fn schedule_id(n: u64) -> ScheduleId {
     id("sched", n)
 }
 
+/// Messages that were not delivered; all are of the default project.
+pub(super) async fn undelivered(store: &dyn Store, now: Timestamp, limit: usize) -> Vec<Message> {
+    let rows = store.outbox(now, limit).await.unwrap();
+    assert!(rows.iter().all(|row| row.project == Project::DEFAULT));
+    rows.into_iter().map(|row| row.message).collect()
+}
+
 pub(super) fn server(n: u64, epoch: u64) -> Owner {
-    Owner { server: id::<ServerId>("srv", n), epoch }
+    Owner { server: id::<ServerId>("srv", n), epoch: Epoch(epoch) }
 }
 
 pub(super) fn at(ms: i64) -> Timestamp {
@@ -107,8 +116,8 @@ pub(crate) fn origin(now: Timestamp) -> Origin {
     }
 }
 
-pub(crate) fn standing(status: RunStatus, now: Timestamp) -> Standing {
-    Standing {
+pub(crate) fn standing(status: RunStatus, now: Timestamp) -> RunProjection {
+    RunProjection {
         status,
         round: 1,
         node: None,
@@ -178,7 +187,7 @@ impl<'s> Bench<'s> {
         flow: FlowChoice,
         version: Option<VersionDraft>,
     ) -> Result<Published, StoreError> {
-        self.store.publish(Publication { flow, version, now: at(0) }).await
+        self.store.publish(&Project::DEFAULT, Publication { flow, version, now: at(0) }).await
     }
 
     /// A commit of one entry in a run's journal; the first one creates it.
@@ -196,7 +205,7 @@ impl<'s> Bench<'s> {
                 snapshot: None,
                 reopened: None,
             }),
-            ..Commit::new(command, now)
+            ..Commit::new(&Project::DEFAULT, command, now)
         }
     }
 
@@ -206,7 +215,7 @@ impl<'s> Bench<'s> {
         run: u64,
         status: RunStatus,
         now: Timestamp,
-        change: impl FnOnce(&mut Origin, &mut Standing),
+        change: impl FnOnce(&mut Origin, &mut RunProjection),
     ) -> Result<Committed, StoreError> {
         let mut commit = self.entry(run, 0, status, now);
         let row = commit.run.as_mut().unwrap();
@@ -217,8 +226,8 @@ impl<'s> Bench<'s> {
     /// A commit that creates a job.
     pub(super) fn job(&self, n: u64, spec: JobSpec, now: Timestamp) -> Commit {
         let (job, _) = Job::create(job_id(n), spec, now).unwrap();
-        let change = JobChange { expected_rev: 0, job, origin: JobOrigin::default() };
-        Commit { jobs: vec![change], ..Commit::new(self.command(), now) }
+        let change = JobChange { expected_rev: Revision(0), job, origin: JobOrigin::default() };
+        Commit { jobs: vec![change], ..Commit::new(&Project::DEFAULT, self.command(), now) }
     }
 
     pub(super) async fn create_job(
@@ -230,15 +239,16 @@ impl<'s> Bench<'s> {
         self.commit(self.job(n, spec, now)).await
     }
 
-    /// What a job is after an input, as a change.
+    /// A job after an input, as a change.
     pub(super) async fn change(&self, n: u64, input: JobInput, now: Timestamp) -> JobChange {
-        let JobRow { rev, mut job, origin } = self.store.job(job_id(n)).await.unwrap().unwrap();
+        let JobRow { rev, mut job, origin } =
+            self.store.job(&Project::DEFAULT, job_id(n)).await.unwrap().unwrap();
         let events = job.decide(input, now).unwrap();
         events.iter().for_each(|event| job.apply(event, now));
         JobChange { expected_rev: rev, job, origin }
     }
 
-    /// Gives a job an input and commits what comes of it.
+    /// Gives a job an input and commits the result.
     pub(super) async fn tell(
         &self,
         n: u64,
@@ -246,7 +256,7 @@ impl<'s> Bench<'s> {
         now: Timestamp,
     ) -> Result<Committed, StoreError> {
         let jobs = vec![self.change(n, input, now).await];
-        self.commit(Commit { jobs, ..Commit::new(self.command(), now) }).await
+        self.commit(Commit { jobs, ..Commit::new(&Project::DEFAULT, self.command(), now) }).await
     }
 
     pub(super) async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
@@ -255,8 +265,8 @@ impl<'s> Bench<'s> {
 
     /// Opens an account with some money in it.
     pub(super) async fn account(&self, account: &str, balance: i64) {
-        let record = Record::Account { id: account.to_owned(), name: account.to_uppercase(), now: at(0) };
-        self.store.save(record).await.unwrap();
+        let name = account.to_uppercase();
+        self.store.open_account(&Project::DEFAULT, account, &name, at(0)).await.unwrap();
         if balance > 0 {
             self.post(account, Movement::deposit("first", balance)).await.unwrap();
         }
@@ -264,15 +274,15 @@ impl<'s> Bench<'s> {
 
     pub(super) async fn post(&self, account: &str, what: Movement) -> Result<Committed, StoreError> {
         let postings = vec![movement(account, what)];
-        self.commit(Commit { postings, ..Commit::new(self.command(), at(1)) }).await
+        self.commit(Commit { postings, ..Commit::new(&Project::DEFAULT, self.command(), at(1)) }).await
     }
 
     pub(super) async fn balance(&self, account: &str) -> (i64, i64) {
-        let row = self.store.account(account).await.unwrap().unwrap();
+        let row = self.store.account(&Project::DEFAULT, account).await.unwrap().unwrap();
         (row.balance, row.held)
     }
 
     pub(super) async fn run(&self, n: u64) -> Option<RunRow> {
-        self.store.run(RunRef::Id(run_id(n))).await.unwrap()
+        self.store.run(&Project::DEFAULT, RunRef::Id(run_id(n))).await.unwrap()
     }
 }

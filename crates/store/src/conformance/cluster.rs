@@ -148,7 +148,7 @@ impl Cluster {
         for setting in &self.settings {
             command.arg("-c").arg(setting);
         }
-        // In a group of its own: what is typed to end a test ends it through its keeper.
+        // In a process group of its own: Ctrl-C in a test ends it through its supervisor.
         let server = command.stdout(log.try_clone().unwrap()).stderr(log).process_group(0).spawn().unwrap();
         self.server = Some(server);
     }
@@ -164,10 +164,10 @@ impl Cluster {
         let begun = Instant::now();
         while !self.sql("postgres", "SELECT 1") {
             assert!(begun.elapsed() < PATIENCE, "{}", self.log());
-            // It tells nobody when it is there: it has to be asked.
+            // It gives no notice when it is ready: it has to be asked.
             std::thread::sleep(Duration::from_millis(20));
             if self.server.as_mut().unwrap().try_wait().unwrap().is_some() {
-                // What one that was killed left behind has not noticed yet, and the next one gives up at once.
+                // Processes of a killed server have not noticed yet, and the next server would give up at once.
                 self.spawn();
             }
         }
@@ -179,14 +179,14 @@ impl Cluster {
             server.kill().unwrap();
             server.wait().unwrap();
         }
-        // Its children notice by themselves, and tell nobody.
+        // Its children notice by themselves, without a notice to the test.
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE && self.sql("postgres", "SELECT 1") {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
-    /// Makes it a copy of what it is, which follows a primary that there is not and cannot be written.
+    /// Makes it a standby of itself, which follows a primary that does not exist and is read-only.
     pub fn demote(&mut self) {
         self.kill();
         fs::write(self.data().join("standby.signal"), "").unwrap();
@@ -204,7 +204,7 @@ impl Cluster {
         self.sql("postgres", &format!("CREATE TABLESPACE small LOCATION '{}'", path.display()))
     }
 
-    /// Starts it again with what it writes before everything else, its `pg_wal`, on such a disk.
+    /// Starts it again with its write-ahead log, `pg_wal`, on such a disk.
     pub fn add_log_disk(&mut self, mib: u32) -> bool {
         let Some(owner) = self.owner else { return false };
         self.stop();
@@ -228,7 +228,7 @@ impl Cluster {
         assert!(self.sql("postgres", "SELECT pg_reload_conf()"));
     }
 
-    /// Asks the server to end at once, and waits until it has: whoever is connected is cut off.
+    /// Asks the server to end at once, and waits until it has: clients are cut off.
     pub fn stop(&mut self) {
         if let Some(mut server) = self.server.take() {
             let asked = Command::new("kill").args(["-INT", &server.id().to_string()]).status().unwrap();
@@ -303,7 +303,7 @@ impl Cluster {
         name
     }
 
-    /// Deletes a database, whoever uses it.
+    /// Deletes a database, and ends its connections.
     pub fn delete(&self, database: &str) {
         // One that cannot be deleted goes with the server.
         self.sql("postgres", &format!("DROP DATABASE {database} WITH (FORCE)"));
@@ -341,7 +341,7 @@ fn find(program: &str) -> PathBuf {
     })
 }
 
-/// Whom the server runs as: root may not, and gives way to the user that the package made.
+/// The user of the server: root may not run it, and gives way to the user that the package made.
 fn owner() -> Option<(u32, u32)> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let is_root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));

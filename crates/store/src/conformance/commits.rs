@@ -1,15 +1,17 @@
 //! One commit, wholly or not at all; a group, each for itself.
 
+use windlass_engine::counter::Revision;
 use windlass_engine::job::{JobInput, JobSpec};
 use windlass_engine::money::Movement;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::bench::{Bench, at, job_id, movement, run_id};
+use super::bench::{Bench, at, job_id, movement, run_id, undelivered};
 use super::side_by_side;
+use crate::audit::{AuditQuery, AuditRow};
 use crate::commit::{Commit, JobChange};
 use crate::error::Subject;
 use crate::outbox::{Message, MessageId, Note, Party};
-use crate::record::{AuditQuery, AuditRow};
 use crate::run::{RunStatus, Since};
 use crate::{Refusal, Store, StoreError};
 
@@ -32,18 +34,18 @@ fn everything(bench: &Bench<'_>, run: u64, expected_len: u64, charge: i64) -> Co
     commit
 }
 
-/// What a store holds of `everything`.
+/// The rows of `everything` in a store.
 async fn traces(bench: &Bench<'_>, run: u64) -> (u64, bool, i64, usize, usize, usize) {
     let store = bench.store;
     let len = bench.run(run).await.map_or(0, |row| row.len);
-    let entries = store.journal(run_id(run), Since::Entry(0), 100).await.unwrap().entries;
+    let entries = store.journal(&Project::DEFAULT, run_id(run), Since::Entry(0), 100).await.unwrap().entries;
     assert_eq!(entries.len() as u64, len);
-    let job = store.job(job_id(run)).await.unwrap().is_some();
+    let job = store.job(&Project::DEFAULT, job_id(run)).await.unwrap().is_some();
     let (balance, _) = bench.balance("payer").await;
     let ledger = crate::account::LedgerQuery { account: "payer".to_owned(), ..Default::default() };
-    let n_movements = store.ledger(ledger).await.unwrap().len();
-    let n_messages = store.outbox(at(1_000), 100).await.unwrap().len();
-    let n_audited = store.audit(AuditQuery::default()).await.unwrap().len();
+    let n_movements = store.ledger(&Project::DEFAULT, ledger).await.unwrap().len();
+    let n_messages = undelivered(store, at(1_000), 100).await.len();
+    let n_audited = store.audit(&Project::DEFAULT, AuditQuery::default()).await.unwrap().len();
     (len, job, balance, n_movements, n_messages, n_audited)
 }
 
@@ -56,7 +58,7 @@ pub async fn an_entry_a_row_a_job_and_money_are_written_together(store: &dyn Sto
     assert_eq!(committed.run, Some((run_id(1), 1)));
     assert_eq!(committed.balances.into_iter().collect::<Vec<_>>(), [("payer".to_owned(), 70)]);
     assert_eq!(traces(&bench, 1).await, (1, true, 70, 2, 1, 1));
-    let journal = store.journal(run_id(1), Since::Entry(0), 100).await.unwrap();
+    let journal = store.journal(&Project::DEFAULT, run_id(1), Since::Entry(0), 100).await.unwrap();
     assert_eq!(journal.entries, [(1, commit.run.unwrap().entry)]);
 }
 
@@ -132,9 +134,9 @@ pub async fn the_same_command_twice_in_one_group_is_one_commit(store: &dyn Store
 pub async fn an_unknown_outcome_is_looked_up_by_its_command(store: &dyn Store) {
     let bench = Bench::new(store).await;
     let commit = bench.entry(1, 0, RunStatus::Running, at(1));
-    assert_eq!(store.command(commit.command).await.unwrap(), None);
+    assert_eq!(store.command(&Project::DEFAULT, commit.command).await.unwrap(), None);
     let committed = bench.commit(commit.clone()).await.unwrap();
-    assert_eq!(store.command(commit.command).await.unwrap(), Some(committed));
+    assert_eq!(store.command(&Project::DEFAULT, commit.command).await.unwrap(), Some(committed));
 }
 
 pub async fn a_refused_command_leaves_no_trace_and_may_be_tried_again(store: &dyn Store) {
@@ -142,7 +144,7 @@ pub async fn a_refused_command_leaves_no_trace_and_may_be_tried_again(store: &dy
     bench.account("payer", 10).await;
     let commit = everything(&bench, 1, 0, 30);
     bench.commit(commit.clone()).await.unwrap_err();
-    assert_eq!(store.command(commit.command).await.unwrap(), None);
+    assert_eq!(store.command(&Project::DEFAULT, commit.command).await.unwrap(), None);
     bench.post("payer", Movement::deposit("more", 20)).await.unwrap();
     bench.commit(commit).await.unwrap();
     assert_eq!(traces(&bench, 1).await, (1, true, 0, 3, 1, 1));
@@ -157,7 +159,7 @@ pub async fn a_short_balance_writes_nothing(store: &dyn Store) {
         needed: 30,
         balance: 20,
         keys: vec![format!("charge:{}/a/0", run_id(1))],
-        revision: 1,
+        revision: Revision(1),
     };
     assert_eq!(refused.refusal(), Some(&short));
     assert_eq!(traces(&bench, 1).await, (0, false, 20, 1, 0, 0));
@@ -188,12 +190,12 @@ pub async fn a_commit_that_contradicts_itself_is_refused(store: &dyn Store) {
     let mut wakes_after_its_end = bench.entry(1, 0, RunStatus::Completed, at(1));
     wakes_after_its_end.run.as_mut().unwrap().standing.wake_at = Some(at(5));
     let mut job_twice = bench.job(1, JobSpec::new("demo", "default"), at(1));
-    job_twice.jobs.push(JobChange { expected_rev: 1, ..job_twice.jobs[0].clone() });
+    job_twice.jobs.push(JobChange { expected_rev: Revision(1), ..job_twice.jobs[0].clone() });
     for commit in [no_origin, other_command, wakes_after_its_end, job_twice] {
         let refused = bench.commit(commit.clone()).await.unwrap_err();
         assert!(matches!(refused.refusal(), Some(Refusal::Malformed(_))), "{commit:?}");
     }
-    assert_eq!((bench.run(1).await, store.job(job_id(1)).await.unwrap()), (None, None));
+    assert_eq!((bench.run(1).await, store.job(&Project::DEFAULT, job_id(1)).await.unwrap()), (None, None));
 }
 
 pub async fn an_empty_group_is_answered_with_nothing(store: &dyn Store) {
@@ -211,6 +213,6 @@ pub async fn of_many_concurrent_entries_one_wins(store: &dyn Store) {
         assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
         assert!(answers.iter().flat_map(|answer| answer.as_ref().err()).all(StoreError::is_conflict));
     }
-    let entries = store.journal(run_id(1), Since::Entry(0), 100).await.unwrap().entries;
+    let entries = store.journal(&Project::DEFAULT, run_id(1), Since::Entry(0), 100).await.unwrap().entries;
     assert_eq!(entries.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
 }

@@ -5,21 +5,23 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use windlass_engine::counter::Fence;
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::effect::Effect;
 use windlass_engine::event::{Event, Start};
 use windlass_engine::id::RunId;
-use windlass_engine::input::{Given, Input, Outcome};
+use windlass_engine::input::{CallOutcome, Given, Input};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Plan;
-use windlass_engine::run::{Run, Step};
+use windlass_engine::project::Project;
+use windlass_engine::run::{Run, RunStep};
 use windlass_engine::time::Timestamp;
 
 use super::bench::{Bench, flow_draft, flow_id, origin, run_id, server, version_draft, version_id};
 use crate::commit::{Commit, Unmoved};
 use crate::flow::{FlowChoice, VersionDraft};
 use crate::outbox::{Delivery, Note};
-use crate::project::{Projection, Rows, cancelled, project, reopened};
+use crate::projection::{Projection, Rows, cancelled, project, reopened};
 use crate::run::{Origin, Owner, RunRef, Since};
 use crate::{Refusal, StoreError};
 
@@ -67,17 +69,18 @@ impl<'b, 's> Driver<'b, 's> {
     }
 
     pub(super) async fn done(&mut self, node: &str, fence: u64, value: Value, now: i64) -> Vec<Effect> {
-        let outcome = Outcome::Done(Arc::new(value));
-        let input = Input::CallEnded { node: NodePath::from(node), fence, outcome, worker: None };
+        let outcome = CallOutcome::Done(Arc::new(value));
+        let input =
+            Input::CallEnded { node: NodePath::from(node), fence: Fence(fence), outcome, worker: None };
         self.submit(input, now).await.unwrap()
     }
 
     pub(super) async fn submit(&mut self, input: Input, now: i64) -> Result<Vec<Effect>, StoreError> {
-        let nothing = Commit::new(self.bench.command(), Timestamp(now));
+        let nothing = Commit::new(&Project::DEFAULT, self.bench.command(), Timestamp(now));
         self.submit_with(input, now, nothing).await
     }
 
-    /// Submits an input and commits what comes of it together with `more`.
+    /// Submits an input and commits its result together with `more`.
     pub(super) async fn submit_with(
         &mut self,
         input: Input,
@@ -103,8 +106,11 @@ impl<'b, 's> Driver<'b, 's> {
                 Err(StoreError::Refused(Refusal::Short { account, keys, revision, .. })) => {
                     let short = postings.iter().filter(|posting| keys.contains(&posting.movement.key));
                     let nodes: BTreeSet<NodePath> = short.filter_map(|posting| posting.node()).collect();
-                    assert!(!nodes.is_subset(&given.short), "a call that is short is not charged again");
-                    given.short.extend(nodes);
+                    assert!(
+                        !nodes.is_subset(&given.insufficient_funds),
+                        "a call that is short is not charged again"
+                    );
+                    given.insufficient_funds.extend(nodes);
                     self.relied_on.push(Unmoved { account, revision });
                 }
                 Err(error) => return Err(error),
@@ -112,10 +118,10 @@ impl<'b, 's> Driver<'b, 's> {
         }
     }
 
-    async fn commit(&self, rows: Rows, run: &Run, step: Step, more: Commit) -> Commit {
+    async fn commit(&self, rows: Rows, run: &Run, step: RunStep, more: Commit) -> Commit {
         let mut jobs = Vec::new();
         for id in &rows.cancel {
-            jobs.extend(self.bench.store.job(*id).await.unwrap());
+            jobs.extend(self.bench.store.job(&Project::DEFAULT, *id).await.unwrap());
         }
         jobs.retain(|row| more.jobs.iter().all(|change| change.job.id != row.job.id));
         let cancel = cancelled(jobs, more.now);
@@ -136,7 +142,7 @@ impl<'b, 's> Driver<'b, 's> {
 
     /// The run as the store has it, and how long its journal is.
     pub(super) async fn load(&self, since: Since) -> (Run, u64) {
-        let journal = self.bench.store.journal(self.run.id, since, 10_000).await.unwrap();
+        let journal = self.bench.store.journal(&Project::DEFAULT, self.run.id, since, 10_000).await.unwrap();
         let mut len = 0;
         let mut run = match &journal.snapshot {
             Some(snapshot) => {
@@ -153,14 +159,14 @@ impl<'b, 's> Driver<'b, 's> {
         (run, len)
     }
 
-    /// Loads what somebody else has written meanwhile.
+    /// Loads entries that another writer has appended meanwhile.
     pub(super) async fn reload(&mut self) {
         (self.run, self.len) = self.load(Since::Entry(0)).await;
-        let row = self.bench.store.run(RunRef::Id(self.run.id)).await.unwrap().unwrap();
+        let row = self.bench.store.run(&Project::DEFAULT, RunRef::Id(self.run.id)).await.unwrap().unwrap();
         self.projection = Projection::resume(&self.plan, &self.run, &row.standing);
     }
 
-    /// What is stored is what is in memory: journal, snapshot, row and calls in flight.
+    /// The stored run equals the run in memory: journal, snapshot, row and calls in flight.
     async fn check(&self) {
         let live = picture(&self.run);
         for since in [Since::Entry(0), Since::Snapshot] {
@@ -168,10 +174,10 @@ impl<'b, 's> Driver<'b, 's> {
             assert_eq!(len, self.len);
             assert_eq!(picture(&run), live, "{since:?}");
         }
-        let row = self.bench.store.run(RunRef::Id(self.run.id)).await.unwrap().unwrap();
+        let row = self.bench.store.run(&Project::DEFAULT, RunRef::Id(self.run.id)).await.unwrap().unwrap();
         assert_eq!(row.len, self.len);
         let standing = &row.standing;
-        assert_eq!(standing.status, crate::project::status(&self.run));
+        assert_eq!(standing.status, crate::projection::status(&self.run));
         assert_eq!((standing.wake_at, standing.round), (self.run.wake_at(), self.run.round));
         assert_eq!((standing.cost, &standing.error), (self.run.cost, &self.run.error));
         assert_eq!(self.projection.n_in_flight(), self.run.n_granted);
@@ -188,8 +194,8 @@ pub(super) fn given(params: Value) -> Start {
     Start { params: params.as_object().cloned().unwrap_or_default(), ..Start::default() }
 }
 
-/// What a child run is told of its parent.
-pub(super) fn child_of(parent: RunId, node: &str, fence: u64) -> Start {
+/// The facts of its parent that a child run is given.
+pub(super) fn child_of(parent: RunId, node: &str, fence: Fence) -> Start {
     let node = NodePath::from(node);
     Start {
         parent: Some(windlass_engine::event::Parent { run: parent, node, fence, depth: 1 }),
@@ -197,7 +203,7 @@ pub(super) fn child_of(parent: RunId, node: &str, fence: u64) -> Start {
     }
 }
 
-/// What a message tells a run that is there.
+/// The input of a message to an existing run.
 pub(super) fn told(note: &Note) -> Input {
     match note.delivery() {
         Delivery::Submit(input) => input,

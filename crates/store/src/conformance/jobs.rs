@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use windlass_engine::job::{JobBackoff, JobInput, JobSpec, Outcome, REMEMBERED};
+use windlass_engine::counter::{Fence, Revision};
+use windlass_engine::job::{JobBackoff, JobInput, JobOutcome, JobSpec, REMEMBERED};
+use windlass_engine::project::Project;
 use windlass_engine::retry::{Fault, FaultKind};
 
 use super::bench::{Bench, at, job_id, run_id};
@@ -12,7 +14,6 @@ use crate::commit::Commit;
 use crate::error::Duplicate;
 use crate::job::{JobQuery, JobStatus, ReadyPlace, ReadyQuery};
 use crate::queue::{QueueLimits, QueueSettings};
-use crate::record::Record;
 use crate::{Refusal, Store};
 
 fn keyed(queue: &str, key: &str) -> JobSpec {
@@ -24,12 +25,12 @@ fn claim() -> JobInput {
 }
 
 fn done(fence: u64) -> JobInput {
-    JobInput::Finish { fence, outcome: Outcome::Done { result: json!({"ok": true}) } }
+    JobInput::Finish { fence: Fence(fence), outcome: JobOutcome::Done { result: json!({"ok": true}) } }
 }
 
 fn failed(fence: u64) -> JobInput {
     let fault = Fault::new(FaultKind::Error, "boom");
-    JobInput::Finish { fence, outcome: Outcome::Failed { fault, retry_after_ms: None } }
+    JobInput::Finish { fence: Fence(fence), outcome: JobOutcome::Failed { fault, retry_after_ms: None } }
 }
 
 fn is_duplicate_of<T>(answer: &Result<T, crate::StoreError>, n: u64) -> bool {
@@ -46,7 +47,7 @@ async fn ready(store: &dyn Store, queues: &[&str], services: &[&str], now: i64) 
         limit: 100,
         ..ReadyQuery::default()
     };
-    let rows = store.ready(query).await.unwrap();
+    let rows = store.ready(&Project::DEFAULT, query).await.unwrap();
     let number = |id| (1..100).find(|n| job_id(*n) == id).unwrap();
     rows.iter().map(|row| number(row.id())).collect()
 }
@@ -58,9 +59,9 @@ pub async fn a_job_reads_back_as_it_was_written(store: &dyn Store) {
     let commit = bench.job(1, spec, at(5));
     let written = commit.jobs[0].clone();
     bench.commit(commit).await.unwrap();
-    let row = store.job(job_id(1)).await.unwrap().unwrap();
-    assert_eq!((row.rev, row.job, row.origin), (1, written.job, written.origin));
-    assert_eq!(store.job(job_id(2)).await.unwrap(), None);
+    let row = store.job(&Project::DEFAULT, job_id(1)).await.unwrap().unwrap();
+    assert_eq!((row.rev, row.job, row.origin), (Revision(1), written.job, written.origin));
+    assert_eq!(store.job(&Project::DEFAULT, job_id(2)).await.unwrap(), None);
 }
 
 pub async fn a_job_change_needs_the_right_revision(store: &dyn Store) {
@@ -69,12 +70,13 @@ pub async fn a_job_change_needs_the_right_revision(store: &dyn Store) {
     assert!(bench.create_job(1, JobSpec::new("demo", "default"), at(1)).await.unwrap_err().is_conflict());
     let mut change = bench.change(1, claim(), at(2)).await;
     for wrong in [0, 2, 9] {
-        change.expected_rev = wrong;
-        let commit = Commit { jobs: vec![change.clone()], ..Commit::new(bench.command(), at(2)) };
+        change.expected_rev = Revision(wrong);
+        let commit =
+            Commit { jobs: vec![change.clone()], ..Commit::new(&Project::DEFAULT, bench.command(), at(2)) };
         assert!(bench.commit(commit).await.unwrap_err().is_conflict(), "{wrong}");
     }
     bench.tell(1, claim(), at(2)).await.unwrap();
-    assert_eq!(store.job(job_id(1)).await.unwrap().unwrap().rev, 2);
+    assert_eq!(store.job(&Project::DEFAULT, job_id(1)).await.unwrap().unwrap().rev, Revision(2));
 }
 
 pub async fn an_active_key_makes_a_duplicate(store: &dyn Store) {
@@ -83,7 +85,7 @@ pub async fn an_active_key_makes_a_duplicate(store: &dyn Store) {
     assert!(is_duplicate_of(&bench.create_job(2, keyed("default", "k"), at(2)).await, 1));
     bench.tell(1, claim(), at(3)).await.unwrap();
     assert!(is_duplicate_of(&bench.create_job(2, keyed("default", "k"), at(3)).await, 1));
-    assert_eq!(store.job(job_id(2)).await.unwrap(), None);
+    assert_eq!(store.job(&Project::DEFAULT, job_id(2)).await.unwrap(), None);
     for n in 3..5 {
         bench.create_job(n, keyed("default", ""), at(3)).await.unwrap();
     }
@@ -120,7 +122,7 @@ pub async fn two_jobs_of_one_commit_cannot_share_a_key(store: &dyn Store) {
     let mut commit = bench.job(1, keyed("default", "k"), at(1));
     commit.jobs.extend(bench.job(2, keyed("default", "k"), at(1)).jobs);
     assert!(is_duplicate_of(&bench.commit(commit).await, 1));
-    assert_eq!(store.job(job_id(1)).await.unwrap(), None);
+    assert_eq!(store.job(&Project::DEFAULT, job_id(1)).await.unwrap(), None);
     // In one group they are two commits, and the first one wins.
     let group = vec![bench.job(3, keyed("default", "k"), at(1)), bench.job(4, keyed("default", "k"), at(1))];
     let answers = store.commit(group).await;
@@ -152,7 +154,7 @@ pub async fn all_duplicates_of_a_commit_are_told_at_once(store: &dyn Store) {
     assert_eq!(refused.refusal(), Some(&Refusal::Duplicates(expected)));
     commit.jobs.retain(|change| [2, 5, 6].map(job_id).contains(&change.job.id));
     bench.commit(Commit { command: bench.command(), ..commit }).await.unwrap();
-    assert_eq!(store.jobs(JobQuery::default()).await.unwrap().items.len(), 4);
+    assert_eq!(store.jobs(&Project::DEFAULT, JobQuery::default()).await.unwrap().items.len(), 4);
 }
 
 pub async fn a_replayed_job_takes_its_key_back_only_if_it_is_free(store: &dyn Store) {
@@ -175,7 +177,7 @@ pub async fn hundred_concurrent_creates_with_one_dedup_key_make_one_job(store: &
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
     let winner = (1..=100).find(|n| answers[*n - 1].is_ok()).unwrap() as u64;
     assert_eq!(answers.iter().filter(|answer| is_duplicate_of(answer, winner)).count(), 99);
-    assert_eq!(store.jobs(JobQuery::default()).await.unwrap().items.len(), 1);
+    assert_eq!(store.jobs(&Project::DEFAULT, JobQuery::default()).await.unwrap().items.len(), 1);
 }
 
 pub async fn ready_jobs_come_by_priority_then_due_time_then_id(store: &dyn Store) {
@@ -192,11 +194,12 @@ pub async fn ready_jobs_come_by_priority_then_due_time_then_id(store: &dyn Store
         limit: 2,
         ..ReadyQuery::default()
     };
-    assert_eq!(store.ready(query.clone()).await.unwrap().len(), 2);
+    assert_eq!(store.ready(&Project::DEFAULT, query.clone()).await.unwrap().len(), 2);
     let query = &query;
     let from = |priority, due, n| async move {
         let from = Some(ReadyPlace { priority, due_at: at(due), id: job_id(n) });
-        let rows = store.ready(ReadyQuery { from, limit: 9, ..query.clone() }).await.unwrap();
+        let rows =
+            store.ready(&Project::DEFAULT, ReadyQuery { from, limit: 9, ..query.clone() }).await.unwrap();
         rows.into_iter().map(|row| row.id()).collect::<Vec<_>>()
     };
     assert_eq!(from(0, 20, 1).await, [1, 4, 2].map(job_id), "the place itself belongs to it");
@@ -243,7 +246,15 @@ pub async fn jobs_of_runs_are_found_behind_any_number_of_plain_ones(store: &dyn 
             limit,
             ..ReadyQuery::default()
         };
-        async move { store.ready(query).await.unwrap().iter().map(|row| row.id()).collect::<Vec<_>>() }
+        async move {
+            store
+                .ready(&Project::DEFAULT, query)
+                .await
+                .unwrap()
+                .iter()
+                .map(|row| row.id())
+                .collect::<Vec<_>>()
+        }
     };
     assert_eq!(found(&["images"], &[], None, 9).await, [1, 5, 2].map(job_id));
     assert_eq!(found(&["images"], &[], None, 1).await, [job_id(1)]);
@@ -256,7 +267,7 @@ pub async fn jobs_of_runs_are_found_behind_any_number_of_plain_ones(store: &dyn 
         limits: QueueLimits::default(),
         updated_at: at(4),
     };
-    store.save(Record::Queue(paused)).await.unwrap();
+    store.save_queue(&Project::DEFAULT, paused).await.unwrap();
     assert_eq!(found(&["images", "urgent"], &["resize"], None, 9).await, [job_id(3)]);
 }
 
@@ -278,7 +289,7 @@ pub async fn a_claimed_job_is_not_ready(store: &dyn Store) {
     bench.create_job(1, JobSpec::new("demo", "default"), at(1)).await.unwrap();
     bench.tell(1, claim(), at(2)).await.unwrap();
     assert_eq!(ready(store, &["default"], &[], 99_999).await, [] as [u64; 0]);
-    bench.tell(1, JobInput::Release { fence: 1 }, at(3)).await.unwrap();
+    bench.tell(1, JobInput::Release { fence: Fence(1) }, at(3)).await.unwrap();
     assert_eq!(ready(store, &["default"], &[], 99_999).await, [1]);
     bench.tell(1, JobInput::Cancel, at(4)).await.unwrap();
     assert_eq!(ready(store, &["default"], &[], 99_999).await, [] as [u64; 0]);
@@ -290,11 +301,11 @@ pub async fn of_two_claims_one_wins(store: &dyn Store) {
     let mut rivals = Vec::new();
     for _ in 0..10 {
         let jobs = vec![bench.change(1, claim(), at(2)).await];
-        rivals.push(bench.commit(Commit { jobs, ..Commit::new(bench.command(), at(2)) }));
+        rivals.push(bench.commit(Commit { jobs, ..Commit::new(&Project::DEFAULT, bench.command(), at(2)) }));
     }
     let answers = side_by_side(rivals).await;
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
-    assert_eq!(store.job(job_id(1)).await.unwrap().unwrap().job.fence, 1);
+    assert_eq!(store.job(&Project::DEFAULT, job_id(1)).await.unwrap().unwrap().job.fence, Fence(1));
 }
 
 pub async fn a_paused_queue_hands_out_nothing(store: &dyn Store) {
@@ -308,7 +319,7 @@ pub async fn a_paused_queue_hands_out_nothing(store: &dyn Store) {
             limits: QueueLimits::default(),
             updated_at: at(1),
         };
-        store.save(Record::Queue(settings))
+        store.save_queue(&Project::DEFAULT, settings)
     };
     pause(true).await.unwrap();
     assert_eq!(ready(store, &["default", "other"], &[], 1).await, [2]);
@@ -347,17 +358,17 @@ pub async fn attempts_are_kept_longer_than_the_job_remembers(store: &dyn Store) 
         bench.tell(1, claim(), at(2)).await.unwrap();
         bench.tell(1, failed(fence), at(3)).await.unwrap();
     }
-    let row = store.job(job_id(1)).await.unwrap().unwrap();
+    let row = store.job(&Project::DEFAULT, job_id(1)).await.unwrap().unwrap();
     assert_eq!(row.job.attempts.len(), REMEMBERED);
-    let all = store.attempts(job_id(1), 0, 1_000).await.unwrap();
+    let all = store.attempts(&Project::DEFAULT, job_id(1), 0, 1_000).await.unwrap();
     assert_eq!(
         all.iter().map(|attempt| attempt.number).collect::<Vec<_>>(),
         (1..=n_attempts).collect::<Vec<_>>()
     );
     assert!(all.iter().all(|attempt| attempt.error.is_some()));
-    let part = store.attempts(job_id(1), 3, 2).await.unwrap();
+    let part = store.attempts(&Project::DEFAULT, job_id(1), 3, 2).await.unwrap();
     assert_eq!(part.iter().map(|attempt| attempt.number).collect::<Vec<_>>(), [4, 5]);
-    assert!(store.attempts(job_id(2), 0, 10).await.unwrap().is_empty());
+    assert!(store.attempts(&Project::DEFAULT, job_id(2), 0, 10).await.unwrap().is_empty());
 }
 
 pub async fn depths_count_open_jobs_and_dead_letters(store: &dyn Store) {
@@ -377,8 +388,8 @@ pub async fn depths_count_open_jobs_and_dead_letters(store: &dyn Store) {
         limits: QueueLimits::default(),
         updated_at: at(1),
     };
-    store.save(Record::Queue(idle)).await.unwrap();
-    let depths = store.queues(at(10)).await.unwrap();
+    store.save_queue(&Project::DEFAULT, idle).await.unwrap();
+    let depths = store.queues(&Project::DEFAULT, at(10)).await.unwrap();
     assert_eq!(depths.iter().map(|depth| depth.name.as_str()).collect::<Vec<_>>(), ["busy", "idle"]);
     let counts = [(JobStatus::Pending, 1), (JobStatus::Queued, 2), (JobStatus::Running, 1)];
     assert_eq!(depths[0].open, BTreeMap::from(counts));

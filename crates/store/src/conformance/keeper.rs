@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is still being written to comes back while it is removed.
+/// A file that is still being written to comes back while it is removed.
 const REMOVE: &str = r#"for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf "$1" && break; sleep 0.2; done"#;
 
 /// A directory for a server, and a process that waits until the test is over.
@@ -20,13 +20,13 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Makes a directory for a server of this kind; `end` is what a shell does to end one that works in `$1`.
+    /// Makes a directory for a server of this kind; `end` is the shell command that ends one that works in `$1`.
     pub fn of(kind: &str, end: &str) -> Keeper {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let nth = MADE.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("windlass-{kind}-{}-{nth}", std::process::id()));
         fs::create_dir(&directory).unwrap();
-        // In a group of its own: what is typed to end a test does not end it before its work is done.
+        // In a process group of its own: Ctrl-C in a test does not end it before its work is done.
         let mut process = Command::new("sh")
             .args(["-c", &format!("read -r _; {end} 2>/dev/null; {REMOVE}"), "keeper"])
             .arg(&directory)

@@ -1,6 +1,8 @@
-//! Dead letters, their groups, and what workers have in their hands.
+//! Dead letters, their groups, and the jobs that workers hold.
 
-use windlass_engine::job::{JobInput, JobSpec, Outcome};
+use windlass_engine::counter::Fence;
+use windlass_engine::job::{JobInput, JobOutcome, JobSpec};
+use windlass_engine::project::Project;
 use windlass_engine::retry::{Fault, FaultKind};
 
 use super::bench::{Bench, at, job_id};
@@ -21,13 +23,13 @@ async fn die(bench: &Bench<'_>, n: u64, queue: &str, message: &str, now: i64) {
     let spec = JobSpec { max_retries: 1, ..JobSpec::new("demo", queue) };
     bench.create_job(n, spec, at(now)).await.unwrap();
     bench.tell(n, claim("w"), at(now)).await.unwrap();
-    let outcome = Outcome::Failed { fault: fault(message), retry_after_ms: None };
-    bench.tell(n, JobInput::Finish { fence: 1, outcome }, at(now + 1)).await.unwrap();
+    let outcome = JobOutcome::Failed { fault: fault(message), retry_after_ms: None };
+    bench.tell(n, JobInput::Finish { fence: Fence(1), outcome }, at(now + 1)).await.unwrap();
 }
 
 async fn found(store: &dyn Store, query: JobQuery) -> Vec<u64> {
     let part = Part { order: Order::Oldest, count: true, ..Part::default() };
-    let page = store.jobs(JobQuery { part, ..query }).await.unwrap();
+    let page = store.jobs(&Project::DEFAULT, JobQuery { part, ..query }).await.unwrap();
     assert_eq!(page.total, Some(page.items.len() as u64));
     let number = |n: &u64| page.items.iter().any(|row| row.id() == job_id(*n));
     let all: Vec<u64> = (1..=20).filter(number).collect();
@@ -55,8 +57,8 @@ pub async fn dead_letters_are_grouped_by_what_went_wrong(store: &dyn Store) {
         group(1, "disk slow", 5, 51, 51),
         group(1, "disk full", 2, 21, 21),
     ];
-    assert_eq!(store.letter_groups("q".to_owned()).await.unwrap(), expected);
-    let nothing = store.letter_groups("nobody's".to_owned()).await.unwrap();
+    assert_eq!(store.dead_letter_groups(&Project::DEFAULT, "q".to_owned()).await.unwrap(), expected);
+    let nothing = store.dead_letter_groups(&Project::DEFAULT, "nobody's".to_owned()).await.unwrap();
     assert_eq!(nothing, []);
 }
 
@@ -68,15 +70,15 @@ pub async fn what_is_no_dead_letter_any_more_is_in_no_group(store: &dyn Store) {
     let replay = JobInput::Replay { replay_id: "r".to_owned(), priority: None, patch: None, due: None };
     bench.tell(1, replay, at(20)).await.unwrap();
     bench.tell(2, JobInput::Discard { reason: "enough".to_owned() }, at(20)).await.unwrap();
-    let groups = store.letter_groups("q".to_owned()).await.unwrap();
+    let groups = store.dead_letter_groups(&Project::DEFAULT, "q".to_owned()).await.unwrap();
     assert_eq!((groups.len(), groups[0].n, groups[0].latest), (1, 1, job_id(3)));
     let of_group = JobQuery { fingerprint: Some(fault("no").fingerprint()), ..JobQuery::default() };
     assert_eq!(found(store, of_group.clone()).await, [3]);
     // It dies again, of something else.
     bench.tell(1, claim("w"), at(30)).await.unwrap();
-    let outcome = Outcome::Failed { fault: fault("never"), retry_after_ms: None };
-    bench.tell(1, JobInput::Finish { fence: 2, outcome }, at(40)).await.unwrap();
-    assert_eq!(store.letter_groups("q".to_owned()).await.unwrap().len(), 2);
+    let outcome = JobOutcome::Failed { fault: fault("never"), retry_after_ms: None };
+    bench.tell(1, JobInput::Finish { fence: Fence(2), outcome }, at(40)).await.unwrap();
+    assert_eq!(store.dead_letter_groups(&Project::DEFAULT, "q".to_owned()).await.unwrap().len(), 2);
     assert_eq!(found(store, of_group).await, [3]);
 }
 
@@ -104,7 +106,7 @@ pub async fn jobs_are_found_by_who_has_them(store: &dyn Store) {
     }
     let of = |worker: &str| JobQuery { worker: Some(worker.to_owned()), ..JobQuery::default() };
     assert_eq!(found(store, of("a")).await, [1, 3]);
-    bench.tell(1, JobInput::Release { fence: 1 }, at(3)).await.unwrap();
+    bench.tell(1, JobInput::Release { fence: Fence(1) }, at(3)).await.unwrap();
     assert_eq!(found(store, of("a")).await, [3]);
     assert_eq!(found(store, of("b")).await, [2]);
     assert_eq!(found(store, of("c")).await, [] as [u64; 0]);

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use windlass_engine::counter::{Epoch, Fence};
 use windlass_engine::event::{Parent, RunFault};
 use windlass_engine::id::RunId;
 use windlass_engine::job::{JobInput, JobSpec};
 use windlass_engine::path::NodePath;
+use windlass_engine::project::Project;
 use windlass_engine::retry::{Fault, FaultKind};
 
 use super::bench::{
@@ -18,21 +20,22 @@ use crate::run::{Owner, Request, RunQuery, RunStatus};
 use crate::{Refusal, Store};
 
 async fn found(store: &dyn Store, query: RunQuery) -> Vec<RunId> {
-    store.runs(query).await.unwrap().items.into_iter().map(|row| row.id).collect()
+    store.runs(&Project::DEFAULT, query).await.unwrap().items.into_iter().map(|row| row.id).collect()
 }
 
 /// A plain run, and one with everything a query can ask for.
 async fn two_runs(bench: &Bench<'_>) {
     bench.publish(FlowChoice::Create(flow_draft(2, "second")), Some(version_draft(2))).await.unwrap();
     bench.create(1, RunStatus::Running, at(100), |_, _| {}).await.unwrap();
-    let special = |origin: &mut crate::run::Origin, standing: &mut crate::run::Standing| {
+    let special = |origin: &mut crate::run::Origin, standing: &mut crate::run::RunProjection| {
         origin.flow = flow_id(2);
         origin.version = version_id(2);
         origin.account = Some("payer".to_owned());
         origin.schedule = Some(schedule_id(1));
         origin.request = Some(Request { id: "Order-77".to_owned(), digest: String::new() });
         origin.labels.insert("team".to_owned(), "Video".to_owned());
-        origin.parent = Some(Parent { run: run_id(1), node: NodePath::from("call"), fence: 1, depth: 1 });
+        origin.parent =
+            Some(Parent { run: run_id(1), node: NodePath::from("call"), fence: Fence(1), depth: 1 });
         let fault = Fault::new(FaultKind::Error, "Disk on fire");
         standing.error = Some(RunFault { node: NodePath::from("a"), fault });
     };
@@ -71,7 +74,7 @@ pub async fn runs_are_found_by_every_field(store: &dyn Store) {
 
 pub async fn open_runs_are_found_by_who_works_on_them(store: &dyn Store) {
     let bench = Bench::new(store).await;
-    let owner = Owner { server: format!("srv_{:032x}", 1).parse().unwrap(), epoch: 1 };
+    let owner = Owner { server: format!("srv_{:032x}", 1).parse().unwrap(), epoch: Epoch(1) };
     let (running, waiting) = (RunStatus::Running, RunStatus::Waiting);
     bench.create(1, running, at(1), |_, standing| standing.owner = Some(owner)).await.unwrap();
     bench.create(2, running, at(2), |_, standing| standing.owner = None).await.unwrap();
@@ -93,7 +96,7 @@ pub async fn open_runs_are_found_by_who_works_on_them(store: &dyn Store) {
     ] {
         let expected: Vec<RunId> = expected.into_iter().map(run_id).collect();
         let part = Part { count: true, ..Part::default() };
-        let page = store.runs(RunQuery { part, ..query.clone() }).await.unwrap();
+        let page = store.runs(&Project::DEFAULT, RunQuery { part, ..query.clone() }).await.unwrap();
         assert_eq!(page.total, Some(expected.len() as u64), "{query:?}");
         assert_eq!(page.items.into_iter().map(|row| row.id).collect::<Vec<_>>(), expected, "{query:?}");
     }
@@ -124,7 +127,7 @@ async fn all_pages(store: &dyn Store, order: Order, limit: usize) -> Vec<RunId> 
     let (mut all, mut cursor) = (Vec::new(), None);
     loop {
         let part = Part { order, cursor, limit, ..Part::default() };
-        let page = store.runs(RunQuery { part, ..RunQuery::default() }).await.unwrap();
+        let page = store.runs(&Project::DEFAULT, RunQuery { part, ..RunQuery::default() }).await.unwrap();
         assert!(page.items.len() <= limit);
         assert!(page.next.is_none() || !page.items.is_empty(), "a cursor leads on only from something");
         all.extend(page.items.into_iter().map(|row| row.id));
@@ -157,9 +160,9 @@ pub async fn runs_of_the_same_moment_are_paged_through_once(store: &dyn Store) {
     }
     let expected: Vec<RunId> = (1..=9).rev().map(run_id).collect();
     assert_eq!(all_pages(store, Order::Newest, 2).await, expected);
-    // What is created meanwhile is newer, and does not disturb whoever is on the way to the older ones.
+    // A row created meanwhile is newer, and does not disturb a reader on the way to the older ones.
     let part = Part { limit: 5, ..Part::default() };
-    let first = store.runs(RunQuery { part, ..RunQuery::default() }).await.unwrap();
+    let first = store.runs(&Project::DEFAULT, RunQuery { part, ..RunQuery::default() }).await.unwrap();
     bench.create(10, RunStatus::Running, at(6), |_, _| {}).await.unwrap();
     let part = Part { cursor: first.next, ..Part::default() };
     assert_eq!(found(store, RunQuery { part, ..RunQuery::default() }).await, expected[5..]);
@@ -183,13 +186,13 @@ pub async fn pages_can_be_numbered_and_counted(store: &dyn Store) {
         bench.create(n, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
     }
     let part = Part { skip: 4, limit: 2, count: true, ..Part::default() };
-    let page = store.runs(RunQuery { part, ..RunQuery::default() }).await.unwrap();
+    let page = store.runs(&Project::DEFAULT, RunQuery { part, ..RunQuery::default() }).await.unwrap();
     assert_eq!(page.items.iter().map(|row| row.id).collect::<Vec<_>>(), [run_id(3), run_id(2)]);
     assert_eq!((page.total, page.next.is_some()), (Some(7), true));
     let part = Part { skip: 9, count: true, ..Part::default() };
-    let page = store.runs(RunQuery { part, ..RunQuery::default() }).await.unwrap();
+    let page = store.runs(&Project::DEFAULT, RunQuery { part, ..RunQuery::default() }).await.unwrap();
     assert_eq!((page.items.len(), page.total, page.next), (0, Some(7), None));
-    assert_eq!(store.runs(RunQuery::default()).await.unwrap().total, None);
+    assert_eq!(store.runs(&Project::DEFAULT, RunQuery::default()).await.unwrap().total, None);
 }
 
 pub async fn a_cursor_of_another_list_is_refused(store: &dyn Store) {
@@ -199,10 +202,11 @@ pub async fn a_cursor_of_another_list_is_refused(store: &dyn Store) {
         bench.create_job(n, JobSpec::new("demo", "default"), at(1)).await.unwrap();
     }
     let part = Part { limit: 1, ..Part::default() };
-    let jobs = store.jobs(JobQuery { part, ..JobQuery::default() }).await.unwrap();
+    let jobs = store.jobs(&Project::DEFAULT, JobQuery { part, ..JobQuery::default() }).await.unwrap();
     for cursor in [jobs.next.unwrap(), Cursor::from_text(""), Cursor::from_text("n1.run_\u{0}")] {
         let part = Part { cursor: Some(cursor), ..Part::default() };
-        let refused = store.runs(RunQuery { part, ..RunQuery::default() }).await.unwrap_err();
+        let refused =
+            store.runs(&Project::DEFAULT, RunQuery { part, ..RunQuery::default() }).await.unwrap_err();
         assert_eq!(refused.refusal(), Some(&Refusal::BadCursor));
     }
 }
@@ -213,7 +217,7 @@ pub async fn jobs_are_found_by_every_field(store: &dyn Store) {
     let dying = JobSpec { max_retries: 1, ..JobSpec::new("mail", "default") };
     bench.create_job(2, dying, at(200)).await.unwrap();
     bench.tell(2, JobInput::Claim { worker: "w".to_owned(), lease_ms: 10 }, at(200)).await.unwrap();
-    bench.tell(2, JobInput::LeaseExpired { fence: 1 }, at(300)).await.unwrap();
+    bench.tell(2, JobInput::LeaseExpired { fence: Fence(1) }, at(300)).await.unwrap();
     let mut of_run = bench.job(3, JobSpec { run: Some(run_id(1)), ..JobSpec::new("mail", "mail") }, at(300));
     of_run.jobs[0].origin.schedule = Some(schedule_id(1));
     bench.commit(of_run).await.unwrap();
@@ -231,7 +235,7 @@ pub async fn jobs_are_found_by_every_field(store: &dyn Store) {
         (JobQuery { since: Some(at(200)), until: Some(at(300)), ..any() }, vec![2]),
     ];
     for (query, expected) in queries {
-        let rows = store.jobs(query.clone()).await.unwrap().items;
+        let rows = store.jobs(&Project::DEFAULT, query.clone()).await.unwrap().items;
         let expected: Vec<_> = expected.into_iter().map(job_id).collect();
         assert_eq!(rows.iter().map(|row| row.id()).collect::<Vec<_>>(), expected, "{query:?}");
     }
@@ -246,7 +250,7 @@ pub async fn jobs_page_through_everything_once(store: &dyn Store) {
     let (mut all, mut cursor) = (Vec::new(), None);
     loop {
         let part = Part { order: Order::Oldest, cursor, limit: 3, ..Part::default() };
-        let page = store.jobs(JobQuery { part, ..JobQuery::default() }).await.unwrap();
+        let page = store.jobs(&Project::DEFAULT, JobQuery { part, ..JobQuery::default() }).await.unwrap();
         all.extend(page.items.iter().map(|row| row.id()));
         cursor = page.next;
         if cursor.is_none() {
@@ -263,7 +267,7 @@ pub async fn what_changed_last_comes_first_whether_it_has_ended_or_not(store: &d
     }
     bench.create(4, RunStatus::Waiting, at(4), |_, _| {}).await.unwrap();
     bench.commit(bench.entry(1, 1, RunStatus::Running, at(9))).await.unwrap();
-    // Of the same moment as another that has ended: the larger id first.
+    // The same moment as another one that has ended: the larger id first.
     bench.create(5, RunStatus::Paused, at(3), |_, _| {}).await.unwrap();
     for (statuses, expected) in [
         (vec![], vec![1, 4, 5, 3, 2]),
@@ -275,7 +279,7 @@ pub async fn what_changed_last_comes_first_whether_it_has_ended_or_not(store: &d
         loop {
             let part = Part { order: Order::LatestChange, cursor, limit: 2, ..Part::default() };
             let query = RunQuery { statuses: statuses.clone(), part, ..RunQuery::default() };
-            let page = store.runs(query).await.unwrap();
+            let page = store.runs(&Project::DEFAULT, query).await.unwrap();
             ids.extend(page.items.into_iter().map(|row| row.id));
             cursor = page.next;
             if cursor.is_none() {
@@ -285,7 +289,8 @@ pub async fn what_changed_last_comes_first_whether_it_has_ended_or_not(store: &d
         assert_eq!(ids, expected.into_iter().map(run_id).collect::<Vec<_>>(), "{statuses:?}");
         let part = Part { order: Order::LatestChange, skip: 1, limit: 1, ..Part::default() };
         let query = RunQuery { statuses, part, ..RunQuery::default() };
-        let second = store.runs(query).await.unwrap().items.into_iter().map(|row| row.id).next();
+        let second =
+            store.runs(&Project::DEFAULT, query).await.unwrap().items.into_iter().map(|row| row.id).next();
         assert_eq!(second, ids.get(1).copied());
     }
 }

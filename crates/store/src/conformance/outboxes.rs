@@ -1,12 +1,14 @@
-//! What one run does to another.
+//! Messages from one run to another.
 
 use serde_json::json;
-use windlass_engine::event::{Ending, OnShort, Parent};
+use windlass_engine::counter::Fence;
+use windlass_engine::event::{Ending, InsufficientFundsAction, Parent};
 use windlass_engine::money::Bill;
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Priority;
+use windlass_engine::project::Project;
 
-use super::bench::{Bench, at, run_id};
+use super::bench::{Bench, at, run_id, undelivered};
 use crate::commit::Commit;
 use crate::outbox::{Child, Message, MessageId, Note, Party};
 use crate::run::RunStatus;
@@ -19,7 +21,7 @@ fn message(sender: u64, seq: u64, ms: i64) -> Message {
         at: at(ms),
         note: Note::CallEnded {
             node: NodePath::from("call"),
-            fence: 3,
+            fence: Fence(3),
             ending: Ending::Completed,
             result: json!({"n": 1}).into(),
             error: None,
@@ -29,11 +31,14 @@ fn message(sender: u64, seq: u64, ms: i64) -> Message {
 }
 
 async fn send(bench: &Bench<'_>, messages: Vec<Message>) {
-    bench.commit(Commit { messages, ..Commit::new(bench.command(), at(1)) }).await.unwrap();
+    bench
+        .commit(Commit { messages, ..Commit::new(&Project::DEFAULT, bench.command(), at(1)) })
+        .await
+        .unwrap();
 }
 
 fn delivery(bench: &Bench<'_>, message: &Message) -> Commit {
-    Commit { delivered: vec![message.id.clone()], ..Commit::new(bench.command(), at(2)) }
+    Commit { delivered: vec![message.id.clone()], ..Commit::new(&Project::DEFAULT, bench.command(), at(2)) }
 }
 
 pub async fn a_message_is_sent_with_the_commit_of_its_sender(store: &dyn Store) {
@@ -47,15 +52,15 @@ pub async fn a_message_is_sent_with_the_commit_of_its_sender(store: &dyn Store) 
     };
     commit.messages = vec![message(1, 4, 2), funded.clone()];
     bench.commit(commit).await.unwrap();
-    assert_eq!(store.outbox(at(9), 10).await.unwrap(), [funded.clone(), message(1, 4, 2)]);
-    assert_eq!(store.outbox(at(9), 1).await.unwrap(), [funded]);
+    assert_eq!(undelivered(store, at(9), 10).await, [funded.clone(), message(1, 4, 2)]);
+    assert_eq!(undelivered(store, at(9), 1).await, [funded]);
 }
 
 pub async fn the_same_message_twice_is_one_message(store: &dyn Store) {
     let bench = Bench::new(store).await;
     send(&bench, vec![message(1, 1, 1), message(1, 1, 1)]).await;
     send(&bench, vec![message(1, 1, 1), message(1, 2, 1), message(2, 1, 1)]).await;
-    assert_eq!(store.outbox(at(9), 10).await.unwrap().len(), 3);
+    assert_eq!(undelivered(store, at(9), 10).await.len(), 3);
 }
 
 pub async fn a_message_is_delivered_once(store: &dyn Store) {
@@ -63,7 +68,7 @@ pub async fn a_message_is_delivered_once(store: &dyn Store) {
     let sent = message(1, 1, 1);
     send(&bench, vec![sent.clone()]).await;
     bench.commit(delivery(&bench, &sent)).await.unwrap();
-    assert!(store.outbox(at(9), 10).await.unwrap().is_empty());
+    assert!(undelivered(store, at(9), 10).await.is_empty());
     let mut second = bench.entry(9, 0, RunStatus::Running, at(3));
     second.delivered = vec![sent.id.clone()];
     let refused = bench.commit(second).await.unwrap_err();
@@ -77,15 +82,15 @@ pub async fn a_delivered_message_is_not_sent_again(store: &dyn Store) {
     send(&bench, vec![sent.clone()]).await;
     bench.commit(delivery(&bench, &sent)).await.unwrap();
     send(&bench, vec![sent]).await;
-    assert!(store.outbox(at(9), 10).await.unwrap().is_empty());
+    assert!(undelivered(store, at(9), 10).await.is_empty());
 }
 
 pub async fn a_message_is_not_delivered_before_its_time(store: &dyn Store) {
     let bench = Bench::new(store).await;
     send(&bench, vec![message(1, 1, 50), message(1, 2, 40)]).await;
-    assert!(store.outbox(at(39), 10).await.unwrap().is_empty());
-    assert_eq!(store.outbox(at(49), 10).await.unwrap(), [message(1, 2, 40)]);
-    assert_eq!(store.outbox(at(50), 10).await.unwrap(), [message(1, 2, 40), message(1, 1, 50)]);
+    assert!(undelivered(store, at(39), 10).await.is_empty());
+    assert_eq!(undelivered(store, at(49), 10).await, [message(1, 2, 40)]);
+    assert_eq!(undelivered(store, at(50), 10).await, [message(1, 2, 40), message(1, 1, 50)]);
 }
 
 pub async fn an_unknown_message_cannot_be_delivered(store: &dyn Store) {
@@ -101,7 +106,7 @@ pub async fn a_refused_commit_delivers_nothing(store: &dyn Store) {
     let mut stale = bench.entry(9, 3, RunStatus::Running, at(3));
     stale.delivered = vec![sent.id.clone()];
     assert!(bench.commit(stale).await.unwrap_err().is_conflict());
-    assert_eq!(store.outbox(at(9), 10).await.unwrap(), [sent]);
+    assert_eq!(undelivered(store, at(9), 10).await, [sent]);
 }
 
 pub async fn what_is_said_under_one_number_is_told_apart_by_its_part(store: &dyn Store) {
@@ -111,10 +116,10 @@ pub async fn what_is_said_under_one_number_is_told_apart_by_its_part(store: &dyn
         flow: "a flow".to_owned(),
         version: Some(2),
         params: json!({"n": 1}).as_object().cloned().unwrap(),
-        parent: Parent { run: run_id(1), node: NodePath::from("call"), fence: 3, depth: 1 },
+        parent: Parent { run: run_id(1), node: NodePath::from("call"), fence: Fence(3), depth: 1 },
         account: Some("acme".to_owned()),
         budget: Some(40),
-        on_short_balance: OnShort::Wait,
+        on_short_balance: InsufficientFundsAction::Wait,
         priority: Some(Priority::High),
         chain: vec!["a flow".to_owned()],
     };
@@ -131,12 +136,11 @@ pub async fn what_is_said_under_one_number_is_told_apart_by_its_part(store: &dyn
     ];
     send(&bench, sent.iter().rev().cloned().collect()).await;
     send(&bench, vec![sent[3].clone()]).await;
-    assert_eq!(store.outbox(at(9), 10).await.unwrap(), sent);
+    assert_eq!(undelivered(store, at(9), 10).await, sent);
     bench.commit(delivery(&bench, &sent[1])).await.unwrap();
     let refused = bench.commit(delivery(&bench, &sent[1])).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::AlreadyDelivered(sent[1].id.clone())));
-    let left: Vec<u32> =
-        store.outbox(at(9), 10).await.unwrap().iter().map(|message| message.id.part).collect();
+    let left: Vec<u32> = undelivered(store, at(9), 10).await.iter().map(|message| message.id.part).collect();
     assert_eq!(left, [0, 2, 11, 0]);
 }
 
@@ -149,11 +153,14 @@ pub async fn what_is_on_its_way_is_found_by_its_receiver(store: &dyn Store) {
         to(Party::Account(run_id(9).to_string()), message(1, 4, 1)),
     ];
     send(&bench, [vec![late.clone(), early.clone()], others.to_vec()].concat()).await;
-    assert_eq!(store.outbox_to(Party::Run(run_id(9))).await.unwrap(), [early.clone(), late.clone()]);
+    assert_eq!(
+        store.outbox_to(&Project::DEFAULT, Party::Run(run_id(9))).await.unwrap(),
+        [early.clone(), late.clone()]
+    );
     bench.commit(delivery(&bench, &early)).await.unwrap();
-    assert_eq!(store.outbox_to(Party::Run(run_id(9))).await.unwrap(), [late]);
-    assert_eq!(store.outbox_to(Party::Run(run_id(7))).await.unwrap(), []);
+    assert_eq!(store.outbox_to(&Project::DEFAULT, Party::Run(run_id(9))).await.unwrap(), [late]);
+    assert_eq!(store.outbox_to(&Project::DEFAULT, Party::Run(run_id(7))).await.unwrap(), []);
     let [_, of_account] = others;
-    assert_eq!(store.outbox_to(of_account.to.clone()).await.unwrap(), [of_account]);
-    assert_eq!(store.outbox_to(Party::Account("nobody".to_owned())).await.unwrap(), []);
+    assert_eq!(store.outbox_to(&Project::DEFAULT, of_account.to.clone()).await.unwrap(), [of_account]);
+    assert_eq!(store.outbox_to(&Project::DEFAULT, Party::Account("nobody".to_owned())).await.unwrap(), []);
 }

@@ -1,9 +1,11 @@
-//! How full queues are, whatever happens to their jobs.
+//! Depths of queues after every kind of change to their jobs.
 
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use windlass_engine::job::{JobBackoff, JobInput, JobSpec, Outcome};
+use windlass_engine::counter::{Fence, Revision};
+use windlass_engine::job::{JobBackoff, JobInput, JobOutcome, JobSpec};
+use windlass_engine::project::Project;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::time::Timestamp;
 
@@ -18,7 +20,7 @@ use crate::run::RunStatus;
 /// Counted one by one.
 async fn counted(store: &dyn Store, now: Timestamp) -> Vec<QueueDepth> {
     let part = Part { limit: 1_000, ..Part::default() };
-    let rows = store.jobs(JobQuery { part, ..JobQuery::default() }).await.unwrap().items;
+    let rows = store.jobs(&Project::DEFAULT, JobQuery { part, ..JobQuery::default() }).await.unwrap().items;
     let mut depths: BTreeMap<String, QueueDepth> = BTreeMap::new();
     for job in rows.iter().map(|row| &row.job).filter(|job| job.is_open() || job.is_dead_letter()) {
         let name = job.spec.queue.clone();
@@ -36,15 +38,15 @@ async fn counted(store: &dyn Store, now: Timestamp) -> Vec<QueueDepth> {
 }
 
 /// Something that may happen to a job, by a number.
-fn input(n: u64, fence: u64) -> JobInput {
+fn input(n: u64, fence: Fence) -> JobInput {
     let finish = |outcome| JobInput::Finish { fence, outcome };
     let fault = || Fault::new(FaultKind::Error, "no");
     match n % 10 {
         0..=2 => JobInput::Claim { worker: "w".to_owned(), lease_ms: 1_000 },
-        3 => finish(Outcome::Done { result: json!(1) }),
-        4 => finish(Outcome::Failed { fault: fault(), retry_after_ms: None }),
-        5 => finish(Outcome::Failed { fault: fault().permanent(), retry_after_ms: None }),
-        6 => finish(Outcome::Suspended { memo: json!(1), recheck_ms: 5_000 }),
+        3 => finish(JobOutcome::Done { result: json!(1) }),
+        4 => finish(JobOutcome::Failed { fault: fault(), retry_after_ms: None }),
+        5 => finish(JobOutcome::Failed { fault: fault().permanent(), retry_after_ms: None }),
+        6 => finish(JobOutcome::Suspended { memo: json!(1), recheck_ms: 5_000 }),
         7 => JobInput::Cancel,
         8 => JobInput::Replay {
             replay_id: n.to_string(),
@@ -72,18 +74,21 @@ pub async fn depths_follow_whatever_happens_to_jobs(store: &dyn Store) {
         for _ in 0..4 {
             n = n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let (job, what) = (1 + (n >> 33) % JOBS, n >> 40);
-            let mut row = store.job(job_id(job)).await.unwrap().unwrap();
+            let mut row = store.job(&Project::DEFAULT, job_id(job)).await.unwrap().unwrap();
             let due = row.job.overdue(at(now));
             let asked = due.unwrap_or_else(|| input(what, row.job.fence));
             let Ok(events) = row.job.decide(asked, at(now)) else { continue };
             events.iter().for_each(|event| row.job.apply(event, at(now)));
             // One in eight was decided on something old.
-            let expected_rev = if what % 8 == 0 { row.rev.saturating_sub(1) } else { row.rev };
+            let expected_rev = if what % 8 == 0 { Revision(row.rev.0.saturating_sub(1)) } else { row.rev };
             let change = crate::commit::JobChange { expected_rev, job: row.job, origin: row.origin };
-            group.push(Commit { jobs: vec![change], ..Commit::new(bench.command(), at(now)) });
+            group.push(Commit {
+                jobs: vec![change],
+                ..Commit::new(&Project::DEFAULT, bench.command(), at(now))
+            });
         }
         store.commit(group).await;
-        let depths = store.queues(at(now)).await.unwrap();
+        let depths = store.queues(&Project::DEFAULT, at(now)).await.unwrap();
         assert_eq!(depths, counted(store, at(now)).await, "at {now}");
         seen |= depths
             .iter()
@@ -101,8 +106,8 @@ pub async fn a_queue_with_nothing_in_it_is_not_counted(store: &dyn Store) {
     // Left behind by its run.
     let spec = JobSpec { run: Some(run_id(1)), ..JobSpec::new("demo", "calls") };
     bench.create_job(2, spec, at(2)).await.unwrap();
-    assert_eq!(store.queues(at(3)).await.unwrap().len(), 2);
+    assert_eq!(store.queues(&Project::DEFAULT, at(3)).await.unwrap().len(), 2);
     bench.tell(1, JobInput::Cancel, at(3)).await.unwrap();
     store.retain(at(10), 10).await.unwrap();
-    assert_eq!(store.queues(at(3)).await.unwrap(), []);
+    assert_eq!(store.queues(&Project::DEFAULT, at(3)).await.unwrap(), []);
 }

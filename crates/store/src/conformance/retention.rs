@@ -1,14 +1,16 @@
-//! Forgetting what ended long ago, and only that.
+//! Deletion of rows that ended long ago, and of no others.
 
+use windlass_engine::counter::Fence;
 use windlass_engine::job::{JobInput, JobSpec};
 use windlass_engine::money::Movement;
+use windlass_engine::project::Project;
 
-use super::bench::{Bench, at, job_id, movement, run_id};
+use super::bench::{Bench, at, job_id, movement, run_id, undelivered};
 use crate::account::LedgerQuery;
+use crate::audit::{AuditQuery, AuditRow};
 use crate::commit::Commit;
 use crate::log::{LogRow, LogsOf};
 use crate::outbox::{Message, MessageId, Note, Party};
-use crate::record::{AuditQuery, AuditRow};
 use crate::run::{Request, RunStatus, Since};
 use crate::{Refusal, Store};
 
@@ -26,10 +28,18 @@ pub async fn what_ended_long_ago_is_deleted_a_part_at_a_time(store: &dyn Store) 
     assert_eq!((gone.n_runs, gone.n_jobs), (2, 3));
     assert!(gone.n_commands <= 2);
     assert_eq!((bench.run(1).await, bench.run(2).await), (None, None));
-    assert!(store.journal(run_id(1), Since::Entry(0), 10).await.unwrap().entries.is_empty());
-    assert_eq!((store.job(job_id(1)).await.unwrap(), store.job(job_id(11)).await.unwrap()), (None, None));
-    assert!(store.attempts(job_id(11), 0, 10).await.unwrap().is_empty());
-    assert!(bench.run(3).await.is_some() && store.job(job_id(3)).await.unwrap().is_some());
+    assert!(
+        store.journal(&Project::DEFAULT, run_id(1), Since::Entry(0), 10).await.unwrap().entries.is_empty()
+    );
+    assert_eq!(
+        (
+            store.job(&Project::DEFAULT, job_id(1)).await.unwrap(),
+            store.job(&Project::DEFAULT, job_id(11)).await.unwrap()
+        ),
+        (None, None)
+    );
+    assert!(store.attempts(&Project::DEFAULT, job_id(11), 0, 10).await.unwrap().is_empty());
+    assert!(bench.run(3).await.is_some() && store.job(&Project::DEFAULT, job_id(3)).await.unwrap().is_some());
     assert_eq!(store.retain(at(40), 2).await.unwrap().n_runs, 1);
     assert_eq!(store.retain(at(40), 2).await.unwrap().n_runs, 0);
     assert!(bench.run(4).await.is_some());
@@ -45,8 +55,8 @@ pub async fn open_runs_and_recent_ones_stay(store: &dyn Store) {
     let gone = store.retain(at(50), 100).await.unwrap();
     assert_eq!((gone.n_runs, gone.n_jobs), (0, 0));
     assert!(bench.run(1).await.is_some() && bench.run(2).await.is_some());
-    assert!(store.job(job_id(1)).await.unwrap().is_some());
-    assert!(store.command(kept.command).await.unwrap().is_some());
+    assert!(store.job(&Project::DEFAULT, job_id(1)).await.unwrap().is_some());
+    assert!(store.command(&Project::DEFAULT, kept.command).await.unwrap().is_some());
 }
 
 pub async fn dead_letters_the_ledger_and_the_audit_stay(store: &dyn Store) {
@@ -65,13 +75,13 @@ pub async fn dead_letters_the_ledger_and_the_audit_stay(store: &dyn Store) {
     bench.commit(commit).await.unwrap();
     bench.create_job(1, JobSpec { max_retries: 1, ..JobSpec::new("demo", "default") }, at(1)).await.unwrap();
     bench.tell(1, JobInput::Claim { worker: "w".to_owned(), lease_ms: 1 }, at(1)).await.unwrap();
-    bench.tell(1, JobInput::LeaseExpired { fence: 1 }, at(9)).await.unwrap();
+    bench.tell(1, JobInput::LeaseExpired { fence: Fence(1) }, at(9)).await.unwrap();
     assert_eq!(store.retain(at(1_000), 100).await.unwrap().n_runs, 1);
     let query = LedgerQuery { account: "payer".to_owned(), ..LedgerQuery::default() };
-    assert_eq!(store.ledger(query).await.unwrap().len(), 2);
+    assert_eq!(store.ledger(&Project::DEFAULT, query).await.unwrap().len(), 2);
     assert_eq!(bench.balance("payer").await, (70, 30));
-    assert_eq!(store.audit(AuditQuery::default()).await.unwrap().len(), 1);
-    assert!(store.job(job_id(1)).await.unwrap().unwrap().job.is_dead_letter());
+    assert_eq!(store.audit(&Project::DEFAULT, AuditQuery::default()).await.unwrap().len(), 1);
+    assert!(store.job(&Project::DEFAULT, job_id(1)).await.unwrap().unwrap().job.is_dead_letter());
     bench.tell(1, JobInput::Discard { reason: "old".to_owned() }, at(10)).await.unwrap();
     assert_eq!(store.retain(at(1_000), 100).await.unwrap().n_jobs, 1);
 }
@@ -85,7 +95,7 @@ pub async fn an_undelivered_message_outlives_its_sender(store: &dyn Store) {
     commit.messages = vec![message.clone()];
     bench.commit(commit).await.unwrap();
     assert_eq!(store.retain(at(1_000), 100).await.unwrap().n_runs, 1);
-    assert_eq!(store.outbox(at(9), 10).await.unwrap(), [message]);
+    assert_eq!(undelivered(store, at(9), 10).await, [message]);
 }
 
 pub async fn a_deleted_run_frees_its_request_id(store: &dyn Store) {
@@ -108,11 +118,14 @@ pub async fn logs_are_deleted_with_their_run(store: &dyn Store) {
         bench.create(run, RunStatus::Completed, ended_at, |_, _| {}).await.unwrap();
         let text = "done".to_owned();
         let (run, node) = (run_id(run), "a".into());
-        let log = LogRow { run, entry: 1, fence: 1, node, at: at(5), text, lines: Vec::new() };
-        bench.commit(Commit { logs: vec![log], ..Commit::new(bench.command(), at(5)) }).await.unwrap();
+        let log = LogRow { run, entry: 1, fence: Fence(1), node, at: at(5), text, lines: Vec::new() };
+        bench
+            .commit(Commit { logs: vec![log], ..Commit::new(&Project::DEFAULT, bench.command(), at(5)) })
+            .await
+            .unwrap();
     }
     assert_eq!(store.retain(at(20), 10).await.unwrap().n_runs, 1);
-    let all = LogsOf::After { entry: 0, fence: 0 };
-    assert!(store.logs(run_id(1), all).await.unwrap().is_empty());
-    assert_eq!(store.logs(run_id(2), all).await.unwrap().len(), 1);
+    let all = LogsOf::After { entry: 0, fence: Fence(0) };
+    assert!(store.logs(&Project::DEFAULT, run_id(1), all).await.unwrap().is_empty());
+    assert_eq!(store.logs(&Project::DEFAULT, run_id(2), all).await.unwrap().len(), 1);
 }

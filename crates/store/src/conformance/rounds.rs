@@ -1,7 +1,8 @@
-//! Runs that are taken up again: what the tables say of them fits what their journals fold to.
+//! Runs with new rounds: the tables agree with the fold of the journals.
 
 use serde_json::json;
-use windlass_engine::input::{Input, Outcome};
+use windlass_engine::counter::Fence;
+use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::path::NodePath;
 use windlass_engine::retry::{Fault, FaultKind};
 
@@ -37,8 +38,8 @@ const WRITERS: [&str; 2] = [
 ];
 
 fn boom(node: &str, fence: u64) -> Input {
-    let outcome = Outcome::Failed(Fault::new(FaultKind::Error, "boom").permanent());
-    Input::CallEnded { node: NodePath::from(node), fence, outcome, worker: None }
+    let outcome = CallOutcome::Failed(Fault::new(FaultKind::Error, "boom").permanent());
+    Input::CallEnded { node: NodePath::from(node), fence: Fence(fence), outcome, worker: None }
 }
 
 fn rerun(from: &str) -> Input {
@@ -123,7 +124,7 @@ pub async fn nodes_write_while_their_runs_are_open(store: &dyn Store) {
     fan.done("a*", 1, json!({"list": [{"deep": null}, 2], "\"\\": {"0": ["'"]}}), 11).await;
     fan.done("f/1", 3, json!([true]), 12).await;
     for run in [1, 2] {
-        // What was written is in the state; the row has it when the run has ended.
+        // The writes are in the state; the row has them when the run has ended.
         let row = bench.run(run).await.unwrap();
         assert_eq!((row.standing.status, row.standing.shared), (RunStatus::Running, None));
     }

@@ -1,25 +1,26 @@
 //! Runs: creation, journals, wake-ups, owners.
 
+use windlass_engine::counter::Revision;
 use windlass_engine::job::JobSpec;
+use windlass_engine::project::Project;
 
 use super::bench::{Bench, at, job_id, origin, run_id, schedule_id, schedule_row, server, version_id};
 use crate::commit::{Commit, ScheduleChange};
-use crate::record::Record;
-use crate::run::{Origin, Owner, Request, RunRef, RunStatus, Since, Snapshot, Standing, Wake};
+use crate::run::{Origin, Owner, Request, RunProjection, RunRef, RunStatus, Since, Snapshot, Wake};
 use crate::server::ServerRow;
 use crate::store::Due;
 use crate::{Refusal, Store};
 
-fn asked(id: &str, digest: &str) -> impl FnOnce(&mut Origin, &mut Standing) {
+fn asked(id: &str, digest: &str) -> impl FnOnce(&mut Origin, &mut RunProjection) {
     let request = Request { id: id.to_owned(), digest: digest.to_owned() };
     |origin, _| origin.request = Some(request)
 }
 
-fn owned(owner: Owner) -> impl FnOnce(&mut Origin, &mut Standing) {
+fn owned(owner: Owner) -> impl FnOnce(&mut Origin, &mut RunProjection) {
     move |_, standing| standing.owner = Some(owner)
 }
 
-fn waking(ms: i64) -> impl FnOnce(&mut Origin, &mut Standing) {
+fn waking(ms: i64) -> impl FnOnce(&mut Origin, &mut RunProjection) {
     move |_, standing| standing.wake_at = Some(at(ms))
 }
 
@@ -30,9 +31,9 @@ pub async fn a_run_is_created_once_per_request_id(store: &dyn Store) {
     let taken = Refusal::RequestTaken { request: "r".to_owned(), existing: run_id(1), same_request: true };
     assert_eq!(refused.refusal(), Some(&taken));
     assert_eq!(bench.run(2).await, None);
-    let found = store.run(RunRef::Request("r".to_owned())).await.unwrap();
+    let found = store.run(&Project::DEFAULT, RunRef::Request("r".to_owned())).await.unwrap();
     assert_eq!(found.unwrap().id, run_id(1));
-    assert_eq!(store.run(RunRef::Request("other".to_owned())).await.unwrap(), None);
+    assert_eq!(store.run(&Project::DEFAULT, RunRef::Request("other".to_owned())).await.unwrap(), None);
 }
 
 pub async fn another_request_under_the_same_id_is_told_apart(store: &dyn Store) {
@@ -45,7 +46,7 @@ pub async fn another_request_under_the_same_id_is_told_apart(store: &dyn Store) 
 
 pub async fn a_run_of_an_unknown_version_is_refused(store: &dyn Store) {
     let bench = Bench::new(store).await;
-    let unknown = |origin: &mut Origin, _: &mut Standing| origin.version = version_id(9);
+    let unknown = |origin: &mut Origin, _: &mut RunProjection| origin.version = version_id(9);
     let refused = bench.create(1, RunStatus::Running, at(1), unknown).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::UnknownVersion(version_id(9))));
 }
@@ -58,7 +59,7 @@ pub async fn the_journal_is_dense_and_comes_in_parts(store: &dyn Store) {
         written.push((len + 1, commit.run.clone().unwrap().entry));
         bench.commit(commit).await.unwrap();
     }
-    let part = |after, limit| store.journal(run_id(1), Since::Entry(after), limit);
+    let part = |after, limit| store.journal(&Project::DEFAULT, run_id(1), Since::Entry(after), limit);
     assert_eq!(part(0, 100).await.unwrap().entries, written);
     assert_eq!(part(2, 3).await.unwrap().entries, written[2..5]);
     assert_eq!(part(5, 3).await.unwrap().entries, written[5..]);
@@ -68,7 +69,7 @@ pub async fn the_journal_is_dense_and_comes_in_parts(store: &dyn Store) {
 
 pub async fn a_journal_of_nobody_is_empty(store: &dyn Store) {
     for since in [Since::Entry(0), Since::Snapshot] {
-        let journal = store.journal(run_id(9), since, 10).await.unwrap();
+        let journal = store.journal(&Project::DEFAULT, run_id(9), since, 10).await.unwrap();
         assert_eq!((journal.snapshot, journal.entries.len()), (None, 0));
     }
 }
@@ -81,11 +82,11 @@ pub async fn a_snapshot_saves_reading_what_came_before(store: &dyn Store) {
         commit.run.as_mut().unwrap().snapshot = bytes;
         bench.commit(commit).await.unwrap();
     }
-    let journal = store.journal(run_id(1), Since::Snapshot, 100).await.unwrap();
+    let journal = store.journal(&Project::DEFAULT, run_id(1), Since::Snapshot, 100).await.unwrap();
     assert_eq!(journal.snapshot, Some(Snapshot { seq: 4, bytes: vec![0, 255, 3] }));
     assert_eq!(journal.entries.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [5]);
-    // What came before is still there for whoever wants to read it.
-    let journal = store.journal(run_id(1), Since::Entry(0), 100).await.unwrap();
+    // Earlier entries are still there for readers.
+    let journal = store.journal(&Project::DEFAULT, run_id(1), Since::Entry(0), 100).await.unwrap();
     assert_eq!((journal.snapshot, journal.entries.len()), (None, 5));
 }
 
@@ -136,7 +137,7 @@ async fn beat(store: &dyn Store, owner: Owner, ms: i64) {
         started_at: at(0),
         beat_at: at(ms),
     };
-    store.save(Record::Server(row)).await.unwrap();
+    store.save_server(row).await.unwrap();
 }
 
 async fn orphans(store: &dyn Store, now: i64) -> Vec<u64> {
@@ -182,7 +183,7 @@ pub async fn orphans_are_walked_through_by_id(store: &dyn Store) {
     let bench = Bench::new(store).await;
     beat(store, server(4, 1), 90_000).await;
     for run in 1..=7 {
-        // Of several dead servers in turn, and one that lives.
+        // Owners: several dead servers in turn, and one that lives.
         let owner = if run == 3 { server(4, 1) } else { server(1 + run % 2, run % 3) };
         bench.create(run, RunStatus::Running, at(1), owned(owner)).await.unwrap();
     }
@@ -204,13 +205,16 @@ pub async fn what_will_be_due_can_be_asked_for_and_says_when(store: &dyn Store) 
     let later = JobSpec { run_at: Some(at(20_000)), ..JobSpec::new("demo", "default") };
     bench.create_job(1, later, at(1_000)).await.unwrap();
     let row = schedule_row(1, Some(at(60_000)), at(1_000));
-    let schedules = vec![ScheduleChange { expected_rev: 0, row, delete: false }];
-    bench.commit(Commit { schedules, ..Commit::new(bench.command(), at(1_000)) }).await.unwrap();
+    let schedules = vec![ScheduleChange { expected_rev: Revision(0), row, delete: false }];
+    bench
+        .commit(Commit { schedules, ..Commit::new(&Project::DEFAULT, bench.command(), at(1_000)) })
+        .await
+        .unwrap();
     let now = store.due(at(1_000), 10).await.unwrap();
     assert_eq!(now, Due::default());
     let due = store.due(at(61_000), 10).await.unwrap();
-    assert_eq!(due.runs, [Wake { at: at(30_000), id: run_id(1) }]);
-    assert_eq!(due.jobs, [Wake { at: at(20_000), id: job_id(1) }]);
+    assert_eq!(due.runs, [Wake { at: at(30_000), id: run_id(1), project: Project::DEFAULT }]);
+    assert_eq!(due.jobs, [Wake { at: at(20_000), id: job_id(1), project: Project::DEFAULT }]);
     let schedules: Vec<_> = due.schedules.iter().map(|row| (row.row.next_at, row.row.id())).collect();
     assert_eq!(schedules, [(Some(at(60_000)), schedule_id(1))]);
 }

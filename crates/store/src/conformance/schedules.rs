@@ -1,6 +1,8 @@
 //! Schedules: a slot fires once.
 
+use windlass_engine::counter::Revision;
 use windlass_engine::job::{JobInput, JobSpec};
+use windlass_engine::project::Project;
 use windlass_engine::schedule::{Firing, Progress};
 
 use super::bench::{Bench, at, job_id, run_id, schedule_id, schedule_row};
@@ -10,8 +12,11 @@ use crate::schedule::{FiringRow, History, Misfire, ScheduleRow, Started};
 use crate::{Refusal, Store};
 
 async fn save(bench: &Bench<'_>, expected_rev: u64, row: ScheduleRow) -> Result<(), crate::StoreError> {
-    let schedules = vec![ScheduleChange { expected_rev, row, delete: false }];
-    bench.commit(Commit { schedules, ..Commit::new(bench.command(), at(1)) }).await.map(|_| ())
+    let schedules = vec![ScheduleChange { expected_rev: Revision(expected_rev), row, delete: false }];
+    bench
+        .commit(Commit { schedules, ..Commit::new(&Project::DEFAULT, bench.command(), at(1)) })
+        .await
+        .map(|_| ())
 }
 
 fn firing(n: u64, slot: i64) -> Firing {
@@ -31,7 +36,7 @@ pub async fn a_slot_fires_once(store: &dyn Store) {
     fire(&bench, firing(1, 10), 1).await.unwrap();
     let refused = fire(&bench, firing(1, 10), 2).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::AlreadyFired(firing(1, 10))));
-    assert_eq!(store.job(job_id(2)).await.unwrap(), None);
+    assert_eq!(store.job(&Project::DEFAULT, job_id(2)).await.unwrap(), None);
     fire(&bench, firing(1, 20), 2).await.unwrap();
 }
 
@@ -68,8 +73,8 @@ pub async fn a_schedule_change_needs_the_right_revision(store: &dyn Store) {
     assert!(save(&bench, 0, row.clone()).await.unwrap_err().is_conflict());
     assert!(save(&bench, 2, row.clone()).await.unwrap_err().is_conflict());
     save(&bench, 1, row.clone()).await.unwrap();
-    let found = store.schedules(Some(schedule_id(1))).await.unwrap();
-    assert_eq!((found.len(), found[0].rev, &found[0].row), (1, 2, &row));
+    let found = store.schedules(&Project::DEFAULT, Some(schedule_id(1))).await.unwrap();
+    assert_eq!((found.len(), found[0].rev, &found[0].row), (1, Revision(2), &row));
 }
 
 pub async fn due_schedules_come_oldest_first_with_what_they_run(store: &dyn Store) {
@@ -90,7 +95,7 @@ pub async fn due_schedules_come_oldest_first_with_what_they_run(store: &dyn Stor
     bench.commit(bench.entry(1, 1, RunStatus::Completed, at(9))).await.unwrap();
     let due = store.due(at(40), 1).await.unwrap().schedules;
     assert_eq!((due.len(), due[0].running.as_slice()), (1, &[Started::Job(job_id(2))][..]));
-    assert_eq!(store.schedules(None).await.unwrap().len(), 4);
+    assert_eq!(store.schedules(&Project::DEFAULT, None).await.unwrap().len(), 4);
 }
 
 pub async fn a_deleted_schedule_is_gone_and_its_slots_stay_fired(store: &dyn Store) {
@@ -98,9 +103,12 @@ pub async fn a_deleted_schedule_is_gone_and_its_slots_stay_fired(store: &dyn Sto
     let row = schedule_row(1, Some(at(10)), at(1));
     save(&bench, 0, row.clone()).await.unwrap();
     fire(&bench, firing(1, 10), 1).await.unwrap();
-    let schedules = vec![ScheduleChange { expected_rev: 1, row: row.clone(), delete: true }];
-    bench.commit(Commit { schedules, ..Commit::new(bench.command(), at(2)) }).await.unwrap();
-    assert!(store.schedules(None).await.unwrap().is_empty());
+    let schedules = vec![ScheduleChange { expected_rev: Revision(1), row: row.clone(), delete: true }];
+    bench
+        .commit(Commit { schedules, ..Commit::new(&Project::DEFAULT, bench.command(), at(2)) })
+        .await
+        .unwrap();
+    assert!(store.schedules(&Project::DEFAULT, None).await.unwrap().is_empty());
     assert!(store.due(at(99), 10).await.unwrap().schedules.is_empty());
     save(&bench, 0, row).await.unwrap();
     assert!(fire(&bench, firing(1, 10), 2).await.is_err());

@@ -1,12 +1,12 @@
 //! Everything that is kept, table by table, as every backend has it.
 //!
-//! What a backend has besides (numbers of rows, counts in parts, what is derived from other columns) is its own affair
+//! Further columns of a backend (row numbers, counts in parts, derived columns) are its own affair
 //! and listed beside its code; tests compare both lists with the tables that are there, so that nothing that is added
 //! to them later can be forgotten here.
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ColumnType {
     /// The UUID inside of an id.
     Id,
     Bytes,
@@ -22,7 +22,7 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ColumnType,
 }
 
 #[derive(Debug)]
@@ -39,8 +39,8 @@ impl Table {
         self.columns.iter().position(|column| column.name == name)
     }
 
-    /// What a column holds.
-    pub(crate) fn kind(&self, name: &str) -> Option<Kind> {
+    /// The type of a column.
+    pub(crate) fn kind(&self, name: &str) -> Option<ColumnType> {
         self.place(name).map(|at| self.columns[at].kind)
     }
 }
@@ -50,20 +50,20 @@ macro_rules! tables {
         &[$(Table {
             name: stringify!($table),
             key: &[$(stringify!($key)),*],
-            columns: &[$($(Column { name: stringify!($column), kind: Kind::$kind }),*),*],
+            columns: &[$($(Column { name: stringify!($column), kind: ColumnType::$kind }),*),*],
         }),*]
     };
 }
 
-/// All tables, in the order in which they are copied: what others are found by comes before them.
+/// All tables, in the order in which they are copied: referenced tables come first.
 pub(crate) const TABLES: &[Table] = tables! {
-    flows by (id) { id: Id, name description labels: Text, is_template: Flag, latest created_at updated_at: Number }
+    flows by (id) { project: Text, id: Id, name description labels: Text, is_template: Flag, latest created_at updated_at: Number }
     versions by (id) {
-        id flow: Id, number: Number, definition form: Text, lenient: Flag, status note: Text, created_at: Number,
+        project: Text, id flow: Id, number: Number, definition form: Text, lenient: Flag, status note: Text, created_at: Number,
         json writes: Text,
     }
     runs by (id) {
-        id: Id, len: Number, flow version: Id, request request_digest labels account: Text, parent_run: Id,
+        project: Text, id: Id, len: Number, flow version: Id, request request_digest labels account: Text, parent_run: Id,
         parent_node: Text, parent_fence parent_depth: Number, schedule: Id, created_at: Number, status: Text,
         round: Number, node action: Text, step_count wake_at: Number, owner_server: Id, owner_epoch: Number,
         cost_estimated cost_actual cost_refunded cost_settled needs: Number, error shared result reopened: Text,
@@ -71,34 +71,34 @@ pub(crate) const TABLES: &[Table] = tables! {
     }
     journal by (run, seq) { run: Id, seq v at: Number, command: Id, events: Events, balances: Text }
     snapshots by (run) { run: Id, seq: Number, state: Bytes }
-    commands by (id) { id: Id, at: Number, balances: Text }
+    commands by (id) { project: Text, id: Id, at: Number, balances: Text }
     jobs by (id) {
-        id: Id, rev: Number, queue name: Text, priority: Small, status: Text, is_open is_dead_letter: Flag,
+        project: Text, id: Id, rev: Number, queue name: Text, priority: Small, status: Text, is_open is_dead_letter: Flag,
         due_at wake_at key_until: Number, state: Text, fence: Number, round: Text, attempts_from: Number,
         memo replays: Text, run call_run: Id, call_node: Text, call_fence: Number, schedule: Id,
         limit_key fingerprint: Text, created_at updated_at: Number,
     }
     job_specs by (job) { job: Id, spec payload: Text }
-    job_keys by (queue, key) { queue key: Text, job: Id }
+    job_keys by (project, queue, key) { project: Text, queue key: Text, job: Id }
     attempts by (job, number) {
         job: Id, number fence: Number, status worker: Text, created_at started_at finished_at: Number,
         result error: Text, next_retry_at: Number,
     }
-    queues by (name) { name: Text, is_paused: Flag, limits: Text, updated_at turns: Number }
-    queue_depths by (queue) { queue: Text, pending queued running suspended retrying dead: Number }
-    queue_rates by (queue, limit_key) { queue limit_key: Text, full_at: Number }
-    accounts by (id) { id name: Text, balance held revision created_at: Number }
-    ledger by (account, seq) {
-        account: Text, seq: Number, kind: Text, amount: Number, key: Text, held borne_by_platform: Number, run: Id,
+    queues by (project, name) { project: Text, name: Text, is_paused: Flag, limits: Text, updated_at turns: Number }
+    queue_depths by (project, queue) { project: Text, queue: Text, pending queued running suspended retrying dead: Number }
+    queue_rates by (project, queue, limit_key) { project: Text, queue limit_key: Text, full_at: Number }
+    accounts by (project, id) { project: Text, id name: Text, balance held revision created_at: Number }
+    ledger by (project, account, seq) {
+        project: Text, account: Text, seq: Number, kind: Text, amount: Number, key: Text, held borne_by_platform: Number, run: Id,
         node: Text, balance_after at: Number,
     }
-    prices by (service) { service price: Text, updated_at: Number }
-    services by (name) { name settings: Text, updated_at: Number }
-    outbox by (sender, seq, part) {
-        sender: Bytes, seq part: Number, receiver: Bytes, at: Number, note: Text, is_delivered: Flag,
+    prices by (project, service) { project: Text, service price: Text, updated_at: Number }
+    services by (project, name) { project: Text, name settings: Text, updated_at: Number }
+    outbox by (project, sender, seq, part) {
+        project: Text, sender: Bytes, seq part: Number, receiver: Bytes, at: Number, note: Text, is_delivered: Flag,
     }
     schedules by (id) {
-        id: Id, rev: Number, name rule target progress: Text, next_at: Number, history: Text,
+        project: Text, id: Id, rev: Number, name rule target progress: Text, next_at: Number, history: Text,
         created_at updated_at: Number,
     }
     firings by (schedule, slot, is_manual) {
@@ -106,11 +106,11 @@ pub(crate) const TABLES: &[Table] = tables! {
     }
     logs by (run, entry, fence) { run: Id, entry fence: Number, node: Text, at: Number, text lines: Text }
     servers by (id) { id: Id, epoch: Number, name version: Text, started_at beat_at: Number }
-    registrations by (id) {
-        id name url kind services queues: Text, load capacity: Number, is_draining: Flag,
+    registrations by (project, id) {
+        project: Text, id name url kind services queues: Text, load capacity: Number, is_draining: Flag,
         registered_at beat_at: Number,
     }
-    audit by (seq) { seq at: Number, who what subject detail: Text }
+    audit by (project, seq) { project: Text, seq at: Number, who what subject detail: Text }
 };
 
 #[cfg(test)]

@@ -5,22 +5,24 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 
 use serde_json::json;
+use windlass_engine::counter::Epoch;
 use windlass_engine::id::ServerId;
 use windlass_engine::money::Price;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::value::Value;
 use super::*;
 use crate::account::PriceRow;
+use crate::audit::{AuditQuery, AuditRow};
 use crate::commit::Commit;
 use crate::conformance::cluster::{block_on, shared};
 use crate::conformance::{
     accounts, bench, children, flows, jobs, keys, letters, outboxes, queues, records, replays, rounds, runs,
     schedules,
 };
-use crate::record::{AuditQuery, AuditRow, Record};
 use crate::run::Owner;
-use crate::sqlite::Temporary;
+use crate::sqlite::TempDirectory;
 use crate::worker::{WorkerQuery, WorkerRow};
 
 type Story = for<'s> fn(&'s dyn Store) -> Pin<Box<dyn Future<Output = ()> + 's>>;
@@ -31,7 +33,7 @@ macro_rules! stories {
     };
 }
 
-/// What leaves something in every table behind, between them.
+/// Commits that together leave a row in every table.
 fn stories() -> impl Iterator<Item = (&'static str, Story)> {
     stories! {
         flows::flows_are_found_by_text_label_and_kind
@@ -85,15 +87,15 @@ async fn rows(side: &dyn Side) -> BTreeMap<&'static str, Vec<String>> {
     all
 }
 
-fn database() -> Place {
-    Place::Database(shared().address(&shared().copy()))
+fn database() -> StoreAddress {
+    StoreAddress::Database(shared().address(&shared().copy()))
 }
 
-async fn reopened(place: &Place) -> Arc<dyn Side> {
+async fn reopened(place: &StoreAddress) -> Arc<dyn Side> {
     open(place, false).await.unwrap().side
 }
 
-async fn copied(from: &Place, to: &Place) -> Result<Vec<Compared>, CopyError> {
+async fn copied(from: &StoreAddress, to: &StoreAddress) -> Result<Vec<Compared>, CopyError> {
     copy(from, to, &mut |_| {}).await.map(|copied| copied.tables)
 }
 
@@ -107,14 +109,15 @@ fn everything_comes_back_from_another_store_as_it_was() {
     block_on(async {
         let mut n_rows: BTreeMap<&str, usize> = BTreeMap::new();
         for (name, story) in stories() {
-            let place = Temporary::make().unwrap();
-            let (first, last) = (Place::File(place.0.join("first.db")), Place::File(place.0.join("last.db")));
+            let place = TempDirectory::make().unwrap();
+            let (first, last) =
+                (StoreAddress::File(place.0.join("first.db")), StoreAddress::File(place.0.join("last.db")));
             let between = tokio::task::spawn_blocking(database).await.unwrap();
             let store = Arc::new(Sqlite::open(place.0.join("first.db"), Durability::Fast).unwrap());
             story(&*store).await;
             let price = Price { unit_price: 3, min_unit: 1, units: json!("$params.x"), actual_units: None };
             let price = PriceRow { service: HOSTILE.to_owned(), price, updated_at: Timestamp(1) };
-            store.save(Record::Price(price)).await.unwrap();
+            store.set_price(&Project::DEFAULT, price).await.unwrap();
             let there = rows(&*store).await;
             drop(store);
             for (from, to) in [(&first, &between), (&between, &last)] {
@@ -136,7 +139,7 @@ fn everything_comes_back_from_another_store_as_it_was() {
     });
 }
 
-/// What no text of PostgreSQL can hold, and what stands for it there.
+/// Characters that a text of PostgreSQL cannot hold, and their replacements.
 const HOSTILE: &str = "a\0b\u{1}0\u{1}\u{1}1';--\u{10ffff}é";
 
 fn hostile() -> WorkerRow {
@@ -165,35 +168,36 @@ fn noted(n: u128) -> Commit {
         detail,
     };
     let command = windlass_engine::id::CommandId::new(uuid::Uuid::from_u128(n));
-    Commit { audit: vec![row], ..Commit::new(command, now) }
+    Commit { audit: vec![row], ..Commit::new(&Project::DEFAULT, command, now) }
 }
 
 #[test]
 fn what_was_copied_reads_the_same_and_goes_on_where_it_stopped() {
     block_on(async {
-        let place = Temporary::make().unwrap();
-        let (file, back) = (Place::File(place.0.join("a.db")), Place::File(place.0.join("b.db")));
+        let place = TempDirectory::make().unwrap();
+        let (file, back) =
+            (StoreAddress::File(place.0.join("a.db")), StoreAddress::File(place.0.join("b.db")));
         let between = tokio::task::spawn_blocking(database).await.unwrap();
         let store = Sqlite::open(place.0.join("a.db"), Durability::Fast).unwrap();
         let store_dyn: &dyn Store = &store;
-        store.save(Record::Worker(hostile())).await.unwrap();
-        store.publish(bench::publication(1, HOSTILE)).await.unwrap();
+        store.save_worker(&Project::DEFAULT, hostile()).await.unwrap();
+        store.publish(&Project::DEFAULT, bench::publication(1, HOSTILE)).await.unwrap();
         for n in 1..=3 {
             store_dyn.commit_one(noted(n)).await.unwrap();
         }
         drop(store);
         for (from, to, n) in [(&file, &between, 4), (&between, &back, 5)] {
             let store = copy(from, to, &mut |_| {}).await.unwrap().store;
-            assert_eq!(store.workers(WorkerQuery::default()).await.unwrap(), [hostile()]);
-            let again = store.publish(bench::publication(2, HOSTILE)).await.unwrap_err();
+            assert_eq!(store.workers(&Project::DEFAULT, WorkerQuery::default()).await.unwrap(), [hostile()]);
+            let again = store.publish(&Project::DEFAULT, bench::publication(2, HOSTILE)).await.unwrap_err();
             assert!(again.to_string().contains("taken"), "{again}");
             store.commit_one(noted(n)).await.unwrap();
-            let audit = store.audit(AuditQuery::default()).await.unwrap();
+            let audit = store.audit(&Project::DEFAULT, AuditQuery::default()).await.unwrap();
             assert!(audit.iter().map(|(seq, _)| *seq).eq(1..=n as u64), "{audit:?}");
             assert_eq!(audit[0].1, noted(1).audit[0]);
             // It was committed before, wherever it was.
             assert_eq!(store.commit_one(noted(1)).await.unwrap().at, Timestamp(1));
-            assert_eq!(store.audit(AuditQuery::default()).await.unwrap().len() as u128, n);
+            assert_eq!(store.audit(&Project::DEFAULT, AuditQuery::default()).await.unwrap().len() as u128, n);
         }
     });
 }
@@ -201,13 +205,13 @@ fn what_was_copied_reads_the_same_and_goes_on_where_it_stopped() {
 #[test]
 fn what_a_copy_was_cut_short_in_is_refused_until_it_is_copied_again() {
     block_on(async {
-        let place = Temporary::make().unwrap();
-        let from = Place::File(place.0.join("from.db"));
+        let place = TempDirectory::make().unwrap();
+        let from = StoreAddress::File(place.0.join("from.db"));
         let store = Sqlite::open(place.0.join("from.db"), Durability::Fast).unwrap();
-        store.publish(bench::publication(1, "one")).await.unwrap();
+        store.publish(&Project::DEFAULT, bench::publication(1, "one")).await.unwrap();
         drop(store);
         let base = tokio::task::spawn_blocking(database).await.unwrap();
-        for to in [Place::File(place.0.join("to.db")), base] {
+        for to in [StoreAddress::File(place.0.join("to.db")), base] {
             let target = reopened(&to).await;
             target.begin().await.unwrap();
             let source = reopened(&from).await;
@@ -215,17 +219,19 @@ fn what_a_copy_was_cut_short_in_is_refused_until_it_is_copied_again() {
             target.put(&TABLES[0], page.rows).await.unwrap();
             drop((target, source));
             let refused = match &to {
-                Place::File(path) => Sqlite::open(path, Durability::Fast).map(drop),
-                Place::Database(address) => Postgres::open(address, Durability::Fast).await.map(drop),
+                StoreAddress::File(path) => Sqlite::open(path, Durability::Fast).map(drop),
+                StoreAddress::Database(address) => Postgres::open(address, Durability::Fast).await.map(drop),
             };
             let Err(StoreError::Unavailable(reason)) = refused else { panic!("{refused:?}") };
             assert!(reason.to_string().contains("windlass store copy"), "{reason}");
-            let error = copied(&to, &Place::File(place.0.join("third.db"))).await.unwrap_err();
+            let error = copied(&to, &StoreAddress::File(place.0.join("third.db"))).await.unwrap_err();
             assert!(matches!(error, CopyError::Unfinished { .. }), "{error}");
             assert!(copied(&from, &to).await.unwrap().iter().all(|table| table.is_same));
             match &to {
-                Place::File(path) => drop(Sqlite::open(path, Durability::Fast).unwrap()),
-                Place::Database(address) => drop(Postgres::open(address, Durability::Fast).await.unwrap()),
+                StoreAddress::File(path) => drop(Sqlite::open(path, Durability::Fast).unwrap()),
+                StoreAddress::Database(address) => {
+                    drop(Postgres::open(address, Durability::Fast).await.unwrap())
+                }
             }
             let error = copied(&from, &to).await.unwrap_err();
             assert!(matches!(error, CopyError::NotEmpty { table: "flows", .. }), "{error}");
@@ -236,15 +242,16 @@ fn what_a_copy_was_cut_short_in_is_refused_until_it_is_copied_again() {
 #[test]
 fn a_difference_is_found_to_the_last_column() {
     block_on(async {
-        let place = Temporary::make().unwrap();
-        let (from, to) = (Place::File(place.0.join("a.db")), Place::File(place.0.join("b.db")));
+        let place = TempDirectory::make().unwrap();
+        let (from, to) = (StoreAddress::File(place.0.join("a.db")), StoreAddress::File(place.0.join("b.db")));
         let (source, target) = (reopened(&from).await, reopened(&to).await);
         let table = &TABLES[0];
         let row = |description: &str| {
             let text = |text: &str| Value::Text(text.to_owned());
             let numbers = [1, 2, 3].map(Value::Number);
             let mut row =
-                vec![Value::Id([7; 16]), text("name"), text(description), text("{}"), Value::Flag(false)];
+                vec![text("default"), Value::Id([7; 16]), text("name"), text(description), text("{}")];
+            row.push(Value::Flag(false));
             row.extend(numbers);
             row
         };
@@ -261,22 +268,23 @@ fn a_difference_is_found_to_the_last_column() {
 #[test]
 fn what_cannot_be_copied_is_said_with_the_remedy() {
     block_on(async {
-        let place = Temporary::make().unwrap();
-        let file = |name: &str| Place::File(place.0.join(name));
+        let place = TempDirectory::make().unwrap();
+        let file = |name: &str| StoreAddress::File(place.0.join(name));
         let (base, nowhere) =
             tokio::task::spawn_blocking(|| (database(), shared().address("nowhere"))).await.unwrap();
-        let Place::Database(address) = &base else { panic!() };
-        let refused = async |from: &Place, to: &Place| told(&copied(from, to).await.unwrap_err());
+        let StoreAddress::Database(address) = &base else { panic!() };
+        let refused =
+            async |from: &StoreAddress, to: &StoreAddress| told(&copied(from, to).await.unwrap_err());
         assert!(refused(&file("no.db"), &base).await.contains("no store"));
         assert!(!place.0.join("no.db").exists());
-        let nowhere = Place::Database(nowhere);
+        let nowhere = StoreAddress::Database(nowhere);
         assert!(refused(&nowhere, &file("a.db")).await.contains("createdb"));
         assert!(refused(&base, &base).await.contains("name two stores"));
         let empty = tokio::task::spawn_blocking(|| shared().address(&shared().create())).await.unwrap();
-        assert!(refused(&Place::Database(empty), &file("a.db")).await.contains("no store"));
+        assert!(refused(&StoreAddress::Database(empty), &file("a.db")).await.contains("no store"));
         let store = Arc::new(Postgres::open(address, Durability::Fast).await.unwrap());
         let now = Store::now(&*store).await.unwrap().unwrap();
-        let owner = Owner { server: ServerId::new(uuid::Uuid::from_u128(1)), epoch: 1 };
+        let owner = Owner { server: ServerId::new(uuid::Uuid::from_u128(1)), epoch: Epoch(1) };
         let row = ServerRow {
             owner,
             name: "mill".to_owned(),
@@ -289,7 +297,7 @@ fn what_cannot_be_copied_is_said_with_the_remedy() {
             async move {
                 for beat in 1.. {
                     let row = ServerRow { beat_at: now.after(beat), ..row.clone() };
-                    store.save(Record::Server(row)).await.unwrap();
+                    store.save_server(row).await.unwrap();
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             }
@@ -309,7 +317,7 @@ fn what_cannot_be_copied_is_said_with_the_remedy() {
 fn nobody_starts_on_a_database_that_is_being_copied() {
     block_on(async {
         let base = tokio::task::spawn_blocking(database).await.unwrap();
-        let Place::Database(address) = &base else { panic!() };
+        let StoreAddress::Database(address) = &base else { panic!() };
         let other = Postgres::open(address, Durability::Fast).await.unwrap();
         let held = open(&base, true).await.unwrap().held;
         let Err(StoreError::Unavailable(reason)) = other.hold().await.map(drop) else { panic!("it is held") };
@@ -328,13 +336,13 @@ fn nobody_starts_on_a_database_that_is_being_copied() {
 #[test]
 fn pages_are_bounded_by_rows_and_by_bytes() {
     block_on(async {
-        let place = Temporary::make().unwrap();
+        let place = TempDirectory::make().unwrap();
         let table = TABLES.iter().find(|table| table.name == "snapshots").unwrap();
         let base = tokio::task::spawn_blocking(database).await.unwrap();
         let row = |n: u128, size: usize| {
             vec![Value::Id(n.to_be_bytes()), Value::Number(1), Value::Bytes(vec![7; size])]
         };
-        for side in [reopened(&Place::File(place.0.join("a.db"))).await, reopened(&base).await] {
+        for side in [reopened(&StoreAddress::File(place.0.join("a.db"))).await, reopened(&base).await] {
             // One that is larger than a page, then small ones, then large ones.
             side.put(table, vec![row(0, PAGE_BYTES + 1)]).await.unwrap();
             side.put(table, (1..=PAGE_ROWS as u128 + 10).map(|n| row(n, 1)).collect()).await.unwrap();

@@ -1,6 +1,6 @@
-//! Rows as they are carried from one store to another: the same whatever store they come from.
+//! Rows as they are carried from one store to another: the same for every backend.
 
-/// What stands in one column of one row.
+/// The value of one column of one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
     Null,
@@ -46,7 +46,7 @@ impl Value {
     }
 }
 
-/// How many rows there are and what is in them, whatever the order in which they come.
+/// The number of rows and a digest of their contents, independent of their order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) n_rows: u64,

@@ -1,4 +1,4 @@
-//! What SQL can read of a definition: the same texts for every database, so that they can be carried from one to
+//! Parts of a definition that SQL can read: the same texts for every database, so that they can be carried from one to
 //! another.
 
 use serde::de::IgnoredAny;
@@ -7,12 +7,12 @@ use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::reference::Seg;
 
 use super::Publication;
-use crate::project::{Part, Write, writes};
+use crate::projection::{PathPart, Write, writes};
 
-/// Bytes of what is kept of the writes of one version.
+/// Bytes that are kept of the writes of one version.
 const WRITES_MAX: usize = 1 << 20;
 
-/// What is kept beside a definition for those who read the tables.
+/// Columns beside a definition for readers of the tables.
 pub(crate) struct Readable {
     /// The definition as JSON, if it is not JSON itself.
     pub(crate) json: Option<String>,
@@ -30,7 +30,7 @@ impl Readable {
     }
 }
 
-/// All writes as one text; none at all if it would be larger than any definition that somebody reads.
+/// All writes as one text; empty if it would be larger than any readable definition.
 fn listed(writes: &[Write]) -> String {
     let mut text = "[".to_owned();
     for write in writes {
@@ -46,10 +46,10 @@ fn listed(writes: &[Write]) -> String {
     text
 }
 
-/// A write with its places as they are, or as a pattern of `GLOB`, and with its path as a list: whatever is in a key, it
-/// is never taken for syntax.
+/// A write with its paths as they are, or as a pattern of `GLOB`, and with its path as a list: no character of a key
+/// is ever taken for syntax.
 fn shown(write: &Write) -> Value {
-    let keys: Vec<&str> = write.node.iter().filter_map(Part::key).collect();
+    let keys: Vec<&str> = write.node.iter().filter_map(PathPart::key).collect();
     let mut shown = if keys.len() == write.node.len() {
         json!({ "node": keys.join("/") })
     } else {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use windlass_engine::counter::Revision;
 use windlass_engine::id::CommandId;
 use windlass_engine::job::Job;
 use windlass_engine::money::{Account, Movement};
 use windlass_engine::time::Timestamp;
 
-use super::state::{State, StoredRun};
+use super::state::{MemoryState, ProjectTables, StoredRun};
 use crate::account::{self, LedgerRow, Posting};
 use crate::commit::{Commit, Committed, JobChange, RunChange, ScheduleChange, Turn, Unmoved};
 use crate::error::{Duplicate, Refusal, StoreError, Subject};
@@ -16,17 +17,20 @@ use crate::outbox::{Message, MessageId};
 use crate::run::{RunRow, Snapshot};
 use crate::schedule::FiringRow;
 
-/// What posting to one account leads to.
-struct Posted {
+/// The effect of postings on one account.
+struct PostedAccount {
     account: Account,
     rows: Vec<(Posting, i64)>,
 }
 
-impl State {
+impl MemoryState {
     pub(super) fn commit(&mut self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
-        commits.into_iter().map(|commit| self.commit_one(commit)).collect()
+        let one = |commit: Commit| self.tables(&commit.project).commit_one(commit);
+        commits.into_iter().map(one).collect()
     }
+}
 
+impl ProjectTables {
     pub(super) fn command(&self, command: CommandId) -> Result<Option<Committed>, StoreError> {
         Ok(self.commands.get(&command).cloned())
     }
@@ -39,7 +43,7 @@ impl State {
         Ok(self.write(commit, posted))
     }
 
-    fn check(&self, commit: &Commit) -> Result<BTreeMap<String, Posted>, StoreError> {
+    fn check(&self, commit: &Commit) -> Result<BTreeMap<String, PostedAccount>, StoreError> {
         if let Some(fault) = commit.fault() {
             return Err(Refusal::Malformed(fault).into());
         }
@@ -80,8 +84,8 @@ impl State {
         let mut duplicates = Vec::new();
         for JobChange { expected_rev, job, .. } in changes {
             let before = self.jobs.get(&job.id);
-            guard(|| Subject::Job(job.id), *expected_rev, before.map_or(0, |row| row.rev))?;
-            // A key is taken when a job is created or opened again; while it is open nobody else can have it.
+            guard(|| Subject::Job(job.id), *expected_rev, before.map_or(Revision::ZERO, |row| row.rev))?;
+            // A key is taken when a job is created or opened again; while the job is open no other job can have it.
             let opens = before.is_none_or(|row| !row.job.is_open()) && job.is_open();
             let (queue, key) = (job.spec.queue.as_str(), job.spec.dedup_key.as_str());
             if !opens || key.is_empty() {
@@ -110,7 +114,7 @@ impl State {
         Ok(&stored.row)
     }
 
-    fn check_postings(&self, postings: &[Posting]) -> Result<BTreeMap<String, Posted>, StoreError> {
+    fn check_postings(&self, postings: &[Posting]) -> Result<BTreeMap<String, PostedAccount>, StoreError> {
         let mut by_account: BTreeMap<&str, Vec<&Posting>> = BTreeMap::new();
         for posting in postings {
             by_account.entry(&posting.account).or_default().push(posting);
@@ -120,7 +124,7 @@ impl State {
             let row = self.account_row(id)?;
             let (account, rows) = account::post(row, &self.known(id, &postings), &postings)?;
             let rows = rows.into_iter().map(|(posting, balance_after)| (posting.clone(), balance_after));
-            posted.insert(id.to_owned(), Posted { account, rows: rows.collect() });
+            posted.insert(id.to_owned(), PostedAccount { account, rows: rows.collect() });
         }
         Ok(posted)
     }
@@ -145,7 +149,7 @@ impl State {
 
     fn check_schedules(&self, changes: &[ScheduleChange], firings: &[FiringRow]) -> Result<(), StoreError> {
         for ScheduleChange { expected_rev, row, .. } in changes {
-            let found = self.schedules.get(&row.id()).map_or(0, |(rev, _)| *rev);
+            let found = self.schedules.get(&row.id()).map_or(Revision::ZERO, |(rev, _)| *rev);
             guard(|| Subject::Schedule(row.id()), *expected_rev, found)?;
         }
         for FiringRow { firing, .. } in firings {
@@ -160,7 +164,7 @@ impl State {
         Ok(())
     }
 
-    fn write(&mut self, commit: Commit, posted: BTreeMap<String, Posted>) -> Committed {
+    fn write(&mut self, commit: Commit, posted: BTreeMap<String, PostedAccount>) -> Committed {
         let run = commit.run.map(|change| self.write_run(change));
         for change in commit.jobs {
             self.write_job(change);
@@ -187,7 +191,7 @@ impl State {
             if delete {
                 self.schedules.remove(&row.id());
             } else {
-                self.schedules.insert(row.id(), (expected_rev + 1, row));
+                self.schedules.insert(row.id(), (expected_rev.next(), row));
             }
         }
         self.firings.extend(commit.firings.into_iter().map(|row| (row.firing, row.started)));
@@ -216,7 +220,7 @@ impl State {
         let snapshot = snapshot.map(|bytes| Snapshot { seq: len, bytes });
         match (create, self.runs.get_mut(&run)) {
             (Some(origin), _) => {
-                let row = RunRow { id: run, len, origin, standing };
+                let row = RunRow { project: self.project.clone(), id: run, len, origin, standing };
                 self.runs.insert(run, StoredRun { row, entries: vec![entry], snapshot });
             }
             (None, Some(stored)) => {
@@ -246,15 +250,15 @@ impl State {
             self.attempts.insert((job.id, attempt.number), attempt.clone());
         }
         let origin = before.map_or(origin, |row| row.origin.clone());
-        self.jobs.insert(job.id, JobRow { rev: expected_rev + 1, job, origin });
+        self.jobs.insert(job.id, JobRow { rev: expected_rev.next(), job, origin });
     }
 
-    fn write_postings(&mut self, id: &str, posted: Posted, at: Timestamp) {
+    fn write_postings(&mut self, id: &str, posted: PostedAccount, at: Timestamp) {
         let stored = self.accounts.get_mut(id).expect("the account was found when this was checked");
         for (posting, balance_after) in posted.rows {
-            stored.row.revision += 1;
+            stored.row.revision = stored.row.revision.next();
             stored.by_key.insert(posting.movement.key.clone(), stored.ledger.len());
-            stored.ledger.push(LedgerRow { seq: stored.row.revision, posting, balance_after, at });
+            stored.ledger.push(LedgerRow { seq: stored.row.revision.0, posting, balance_after, at });
         }
         stored.row.balance = posted.account.balance;
         stored.row.held = posted.account.held;
@@ -268,6 +272,12 @@ impl State {
     }
 }
 
-fn guard(what: impl FnOnce() -> Subject, expected: u64, found: u64) -> Result<(), StoreError> {
-    if expected == found { Ok(()) } else { Err(StoreError::Conflict { what: what(), expected, found }) }
+fn guard<N>(what: impl FnOnce() -> Subject, expected: N, found: N) -> Result<(), StoreError>
+where
+    N: PartialEq + Into<u64>,
+{
+    if expected == found {
+        return Ok(());
+    }
+    Err(StoreError::Conflict { what: what(), expected: expected.into(), found: found.into() })
 }

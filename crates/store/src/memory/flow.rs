@@ -2,7 +2,7 @@
 
 use windlass_engine::id::FlowId;
 
-use super::state::State;
+use super::state::ProjectTables;
 use crate::error::{Refusal, StoreError};
 use crate::flow::{
     FlowChoice, FlowDraft, FlowQuery, FlowRow, Publication, Published, VersionDraft, VersionRef, VersionRow,
@@ -10,7 +10,7 @@ use crate::flow::{
 };
 use crate::page::{Order, Page, cut};
 
-impl State {
+impl ProjectTables {
     pub(super) fn publish(&mut self, publication: Publication) -> Result<Published, StoreError> {
         let Publication { flow, version, now } = publication;
         let (flow, draft) = match flow {

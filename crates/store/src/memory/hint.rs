@@ -1,9 +1,8 @@
-//! What is told of a write to whoever listens.
+//! Hints of writes, for listeners.
 
 use crate::commit::Commit;
 use crate::hint::Hint;
 use crate::job::due_at;
-use crate::record::Record;
 
 pub(super) fn of_commit(commit: &Commit) -> Hint {
     let claimable = commit.jobs.iter().filter(|change| due_at(&change.job).is_some());
@@ -16,23 +15,4 @@ pub(super) fn of_commit(commit: &Commit) -> Hint {
         ..Hint::default()
     });
     hint
-}
-
-/// Nothing, of what everybody writes all the time.
-pub(super) fn of_record(record: &Record) -> Hint {
-    let settings = match record {
-        Record::Worker(_)
-        | Record::WorkerDrain { .. }
-        | Record::Price(_)
-        | Record::PriceGone { .. }
-        | Record::Service(_)
-        | Record::Queue(_) => true,
-        Record::Server(_)
-        | Record::ServersGone { .. }
-        | Record::WorkerBeat(_)
-        | Record::WorkersGone { .. }
-        | Record::Account { .. }
-        | Record::Spent { .. } => false,
-    };
-    Hint { settings, ..Hint::default() }
 }

@@ -1,16 +1,16 @@
-//! Ready jobs of a queue limit key by limit key, and what workers have of it.
+//! Ready jobs of a queue by limit key, and the jobs that workers hold of each.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use windlass_engine::job::State as Standing;
+use windlass_engine::job::State as RunProjection;
 
-use super::state::State;
+use super::state::ProjectTables;
 use crate::error::StoreError;
 use crate::job::{HeldRow, JobRow, KeyQuery, KeyRows, KeyTurn, due_at};
 use crate::queue::{Held, Spent};
 
-impl State {
+impl ProjectTables {
     pub(super) fn ready_by_key(&self, query: KeyQuery) -> Result<KeyRows, StoreError> {
         // By priority, and then by key from where the last question ended.
         let mut found: BTreeMap<(Reverse<i32>, bool, &str), Vec<&JobRow>> = BTreeMap::new();
@@ -34,8 +34,12 @@ impl State {
         Ok(KeyRows { turns: found.into_iter().take(n_turns).map(turn).collect(), rest })
     }
 
-    /// What is used up of rates.
-    pub(super) fn spent(&self) -> impl Iterator<Item = Spent> {
+    /// Consumption of rates.
+    pub(super) fn spent(&self) -> Result<Vec<Spent>, StoreError> {
+        Ok(self.used_rates().collect())
+    }
+
+    fn used_rates(&self) -> impl Iterator<Item = Spent> {
         self.spent.iter().map(|((queue, limit_key), full_at)| Spent {
             queue: queue.clone(),
             limit_key: limit_key.clone(),
@@ -43,23 +47,24 @@ impl State {
         })
     }
 
-    pub(super) fn held(&self, queue: &str) -> Held {
+    pub(super) fn held(&self, queue: String) -> Result<Held, StoreError> {
         let open = self.open_jobs.iter().filter_map(|id| self.jobs.get(id));
-        let held = open
-            .filter(|row| row.job.spec.queue == queue && matches!(row.job.state, Standing::Running { .. }));
+        let held = open.filter(|row| {
+            row.job.spec.queue == queue && matches!(row.job.state, RunProjection::Running { .. })
+        });
         let row =
             |row: &JobRow| HeldRow { job: row.id(), rev: row.rev, limit_key: row.job.spec.limit_key.clone() };
-        Held {
-            turns: self.turns.get(queue).copied().unwrap_or(0),
+        Ok(Held {
+            turns: self.turns.get(&queue).copied().unwrap_or(0),
             jobs: held.map(row).collect(),
-            spent: self.spent().filter(|spent| spent.queue == queue).collect(),
-        }
+            spent: self.used_rates().filter(|spent| spent.queue == queue).collect(),
+        })
     }
 }
 
 fn asks(query: &KeyQuery, row: &JobRow) -> bool {
     let spec = &row.job.spec;
-    matches!(row.job.state, Standing::Queued { since } if since <= query.now || !spec.limit_key.is_empty())
+    matches!(row.job.state, RunProjection::Queued { since } if since <= query.now || !spec.limit_key.is_empty())
         && spec.queue == query.queue
         && query.service.as_ref().is_none_or(|service| *service == spec.name)
         && !query.except.contains(spec.limit_key.as_str())

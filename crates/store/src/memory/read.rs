@@ -4,21 +4,108 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use windlass_engine::id::{JobId, RunId};
+use windlass_engine::counter::Fence;
+use windlass_engine::id::{JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::time::Timestamp;
 
-use super::state::State;
+use super::state::{MemoryState, ProjectTables};
 use crate::account::{LedgerQuery, LedgerRow};
+use crate::audit::{AuditQuery, AuditRow};
 use crate::error::StoreError;
-use crate::job::{JobQuery, JobRow, ReadyQuery, due_at};
-use crate::outbox::{Message, MessageId, Party};
+use crate::job::{JobQuery, JobRow, ReadyPlace, ReadyQuery, due_at};
+use crate::log::{LOGS_MAX, LogRow, LogsOf};
+use crate::outbox::{Message, MessageId, Party, Undelivered};
 use crate::page::{LineOrder, Order, Page, Part, cut};
-use crate::record::{AuditQuery, AuditRow};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::store::Due;
 
-impl State {
+impl MemoryState {
+    pub(super) fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        fn oldest<I: Ord>(
+            wakes: impl Iterator<Item = Wake<I>>,
+            now: Timestamp,
+            limit: usize,
+        ) -> Vec<Wake<I>> {
+            let mut wakes: Vec<Wake<I>> = wakes.filter(|wake| wake.at <= now).collect();
+            wakes.sort();
+            wakes.truncate(limit);
+            wakes
+        }
+        let tables = || self.projects.values();
+        let runs = tables().flat_map(ProjectTables::wakes_of_runs);
+        let jobs = tables().flat_map(ProjectTables::wakes_of_jobs);
+        let schedules = oldest(tables().flat_map(ProjectTables::wakes_of_schedules), now, limit);
+        let scheduled = |wake: Wake<ScheduleId>| self.projects.get(&wake.project)?.scheduled(wake.id);
+        Ok(Due {
+            runs: oldest(runs, now, limit),
+            jobs: oldest(jobs, now, limit),
+            schedules: schedules.into_iter().filter_map(scheduled).collect(),
+        })
+    }
+
+    pub(super) fn orphans(
+        &self,
+        now: Timestamp,
+        dead_after_ms: u64,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<RunRow>, StoreError> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let open = self.projects.values().flat_map(|tables| {
+            let ids = tables.open_runs.range((from, Bound::Unbounded));
+            ids.filter_map(|id| Some(&tables.runs.get(id)?.row))
+        });
+        let is_orphan = |row: &&RunRow| {
+            row.standing.owner.is_some_and(|owner| {
+                let server = self.servers.get(&owner.server);
+                !server.is_some_and(|server| server.owner == owner && server.is_alive(now, dead_after_ms))
+            })
+        };
+        let mut orphans: Vec<&RunRow> = open.filter(is_orphan).collect();
+        orphans.sort_by_key(|row| row.id);
+        Ok(orphans.into_iter().take(limit).cloned().collect())
+    }
+
+    pub(super) fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Undelivered>, StoreError> {
+        let undelivered = self.projects.values().flat_map(|tables| {
+            let may_go = tables.undelivered.iter().take_while(|(at, _)| *at <= now).take(limit);
+            may_go.filter_map(|(_, id)| {
+                Some(Undelivered {
+                    project: tables.project.clone(),
+                    message: tables.messages.get(id)?.clone(),
+                })
+            })
+        });
+        let mut undelivered: Vec<Undelivered> = undelivered.collect();
+        undelivered.sort_by(|one, other| {
+            (one.message.at, &one.message.id).cmp(&(other.message.at, &other.message.id))
+        });
+        undelivered.truncate(limit);
+        Ok(undelivered)
+    }
+}
+
+impl ProjectTables {
+    fn wakes_of_runs(&self) -> impl Iterator<Item = Wake<RunId>> {
+        let at = |id: &RunId| self.runs.get(id)?.row.standing.wake_at;
+        self.open_runs.iter().filter_map(move |id| Some(self.wake(at(id)?, *id)))
+    }
+
+    fn wakes_of_jobs(&self) -> impl Iterator<Item = Wake<JobId>> {
+        let at = |id: &JobId| self.jobs.get(id)?.job.wake_at();
+        self.open_jobs.iter().filter_map(move |id| Some(self.wake(at(id)?, *id)))
+    }
+
+    fn wakes_of_schedules(&self) -> impl Iterator<Item = Wake<ScheduleId>> {
+        let schedules = self.schedules.iter();
+        schedules.filter_map(|(id, (_, row))| Some(self.wake(row.next_at?, *id)))
+    }
+
+    fn wake<I>(&self, at: Timestamp, id: I) -> Wake<I> {
+        Wake { at, id, project: self.project.clone() }
+    }
+
     pub(super) fn journal(&self, run: RunId, since: Since, limit: usize) -> Result<Journal, StoreError> {
         let Some(stored) = self.runs.get(&run) else { return Ok(Journal::default()) };
         let (snapshot, after) = match since {
@@ -51,50 +138,6 @@ impl State {
         })?)
     }
 
-    pub(super) fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
-        fn oldest<I: Ord>(
-            wakes: impl Iterator<Item = Wake<I>>,
-            now: Timestamp,
-            limit: usize,
-        ) -> Vec<Wake<I>> {
-            let mut wakes: Vec<Wake<I>> = wakes.filter(|wake| wake.at <= now).collect();
-            wakes.sort();
-            wakes.truncate(limit);
-            wakes
-        }
-        let run = |id: &RunId| Some(Wake { at: self.runs.get(id)?.row.standing.wake_at?, id: *id });
-        let job = |id: &JobId| Some(Wake { at: self.jobs.get(id)?.job.wake_at()?, id: *id });
-        let schedules = self.schedules.iter();
-        let schedules = schedules.filter_map(|(id, (_, row))| Some(Wake { at: row.next_at?, id: *id }));
-        Ok(Due {
-            runs: oldest(self.open_runs.iter().filter_map(run), now, limit),
-            jobs: oldest(self.open_jobs.iter().filter_map(job), now, limit),
-            schedules: oldest(schedules, now, limit)
-                .into_iter()
-                .filter_map(|wake| self.scheduled(wake.id))
-                .collect(),
-        })
-    }
-
-    pub(super) fn orphans(
-        &self,
-        now: Timestamp,
-        dead_after_ms: u64,
-        after: Option<RunId>,
-        limit: usize,
-    ) -> Result<Vec<RunRow>, StoreError> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let open = self.open_runs.range((from, Bound::Unbounded));
-        let rows = open.filter_map(|id| Some(&self.runs.get(id)?.row));
-        let is_orphan = |row: &&RunRow| {
-            row.standing.owner.is_some_and(|owner| {
-                let server = self.servers.get(&owner.server);
-                !server.is_some_and(|server| server.owner == owner && server.is_alive(now, dead_after_ms))
-            })
-        };
-        Ok(rows.filter(is_orphan).take(limit).cloned().collect())
-    }
-
     pub(super) fn job(&self, job: JobId) -> Result<Option<JobRow>, StoreError> {
         Ok(self.jobs.get(&job).cloned())
     }
@@ -121,9 +164,21 @@ impl State {
         Ok(ready.into_iter().take(query.limit).cloned().collect())
     }
 
-    pub(super) fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {
-        let may_go = self.undelivered.iter().take_while(|(at, _)| *at <= now).take(limit);
-        Ok(may_go.filter_map(|(_, id)| self.messages.get(id)).cloned().collect())
+    pub(super) fn ready_places(&self, query: ReadyQuery) -> Result<Vec<ReadyPlace>, StoreError> {
+        Ok(self.ready(query)?.iter().map(JobRow::ready_place).collect())
+    }
+
+    pub(super) fn logs(&self, run: RunId, of: LogsOf) -> Result<Vec<LogRow>, StoreError> {
+        let after = match of {
+            LogsOf::Attempt(_) => Bound::Included((run, 0, Fence::ZERO)),
+            LogsOf::After { entry, fence } => Bound::Excluded((run, entry, fence)),
+        };
+        let rows = self.logs.range((after, Bound::Included((run, u64::MAX, Fence(u64::MAX)))));
+        let rows = rows.map(|(_, row)| row).filter(|row| match of {
+            LogsOf::Attempt(fence) => row.fence == fence,
+            LogsOf::After { .. } => true,
+        });
+        Ok(rows.take(LOGS_MAX).cloned().collect())
     }
 
     pub(super) fn outbox_to(&self, to: Party) -> Result<Vec<Message>, StoreError> {
@@ -149,7 +204,7 @@ impl State {
         })
     }
 
-    pub(super) fn audited(&self, query: &AuditQuery) -> Vec<(u64, AuditRow)> {
+    pub(super) fn audit(&self, query: AuditQuery) -> Result<Vec<(u64, AuditRow)>, StoreError> {
         let is_asked = |asked: &Option<String>, of: &str| asked.as_deref().is_none_or(|asked| asked == of);
         let asked = |row: &AuditRow| {
             is_asked(&query.who, &row.who)
@@ -159,11 +214,11 @@ impl State {
         let rows = self.audit.iter().enumerate().map(|(place, row)| (place as u64 + 1, row));
         let (rows, edge) = (rows.filter(|(_, row)| asked(row)), query.edge());
         let owned = |(seq, row): (u64, &AuditRow)| (seq, row.clone());
-        match query.order {
+        Ok(match query.order {
             LineOrder::Oldest => rows.filter(|(seq, _)| *seq > edge).take(query.size()).map(owned).collect(),
             LineOrder::Newest => {
                 rows.rev().filter(|(seq, _)| *seq < edge).take(query.size()).map(owned).collect()
             }
-        }
+        })
     }
 }

@@ -1,16 +1,29 @@
-//! Forgetting what ended long ago.
+//! Deletion of runs, jobs and commands that ended long ago.
 
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::time::Timestamp;
 
-use super::state::State;
+use super::state::{MemoryState, ProjectTables};
 use crate::error::StoreError;
 use crate::outbox::{MessageId, Party};
 use crate::schedule::Started;
 use crate::store::Retained;
 
-impl State {
+impl MemoryState {
     pub(super) fn retain(&mut self, before: Timestamp, limit: usize) -> Result<Retained, StoreError> {
+        let mut retained = Retained::default();
+        for tables in self.projects.values_mut() {
+            let Retained { n_runs, n_jobs, n_commands } = tables.retain(before, limit);
+            retained.n_runs += n_runs;
+            retained.n_jobs += n_jobs;
+            retained.n_commands += n_commands;
+        }
+        Ok(retained)
+    }
+}
+
+impl ProjectTables {
+    fn retain(&mut self, before: Timestamp, limit: usize) -> Retained {
         let ended = |id: &RunId| self.runs[id].row.standing.ended_at.filter(|at| *at < before);
         let mut runs: Vec<_> = self.runs.keys().filter_map(|id| Some((ended(id)?, *id))).collect();
         runs.sort();
@@ -50,7 +63,7 @@ impl State {
         for message in &messages {
             self.messages.remove(message);
         }
-        Ok(Retained { n_runs: runs.len(), n_jobs: n_jobs + jobs.len(), n_commands: commands.len() })
+        Retained { n_runs: runs.len(), n_jobs: n_jobs + jobs.len(), n_commands: commands.len() }
     }
 
     /// Deletes a run with everything that belongs to it, and says how many jobs that were.

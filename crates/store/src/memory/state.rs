@@ -1,29 +1,52 @@
-//! The tables.
+//! The tables of the store: those of each project, and the servers, which belong to none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use windlass_engine::counter::{Fence, Revision};
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
 use windlass_engine::job::Attempt;
 use windlass_engine::journal::Entry;
+use windlass_engine::project::Project;
 use windlass_engine::schedule::Firing;
 use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, LedgerRow, PriceRow};
+use crate::audit::AuditRow;
 use crate::commit::Committed;
 use crate::flow::{FlowRow, VersionRow};
 use crate::job::JobRow;
 use crate::log::LogRow;
 use crate::outbox::{Message, MessageId};
 use crate::queue::QueueSettings;
-use crate::record::AuditRow;
 use crate::run::{RunRow, Snapshot};
 use crate::schedule::{RUNNING_MAX, ScheduleRow, Scheduled, Started};
 use crate::server::ServerRow;
 use crate::service::ServiceRow;
 use crate::worker::WorkerRow;
 
+/// The whole store. Projects share no table, so that no verb reaches rows of another one.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct MemoryState {
+    pub(super) projects: BTreeMap<Project, ProjectTables>,
+    pub(super) servers: BTreeMap<ServerId, ServerRow>,
+}
+
+impl MemoryState {
+    /// The tables of a project; empty if it has not been used yet.
+    pub(super) fn tables(&mut self, project: &Project) -> &mut ProjectTables {
+        if !self.projects.contains_key(project) {
+            let tables = ProjectTables { project: project.clone(), ..ProjectTables::default() };
+            self.projects.insert(project.clone(), tables);
+        }
+        self.projects.get_mut(project).expect("the tables were inserted above")
+    }
+}
+
+/// The tables of one project.
+#[derive(Debug, Default)]
+pub(super) struct ProjectTables {
+    pub(super) project: Project,
+
     pub(super) flows: BTreeMap<FlowId, FlowRow>,
     pub(super) versions: BTreeMap<VersionId, VersionRow>,
 
@@ -42,16 +65,15 @@ pub(super) struct State {
     pub(super) messages: BTreeMap<MessageId, Message>,
     pub(super) undelivered: BTreeSet<(Timestamp, MessageId)>,
 
-    pub(super) schedules: BTreeMap<ScheduleId, (u64, ScheduleRow)>,
+    pub(super) schedules: BTreeMap<ScheduleId, (Revision, ScheduleRow)>,
     pub(super) firings: BTreeMap<Firing, Started>,
 
     /// By run and fence.
-    pub(super) logs: BTreeMap<(RunId, u64, u64), LogRow>,
+    pub(super) logs: BTreeMap<(RunId, u64, Fence), LogRow>,
 
     pub(super) commands: BTreeMap<CommandId, Committed>,
     pub(super) audit: Vec<AuditRow>,
 
-    pub(super) servers: BTreeMap<ServerId, ServerRow>,
     pub(super) workers: BTreeMap<String, WorkerRow>,
     pub(super) prices: BTreeMap<String, PriceRow>,
     pub(super) services: BTreeMap<String, ServiceRow>,
@@ -77,8 +99,8 @@ pub(super) struct StoredAccount {
     pub(super) by_key: BTreeMap<String, usize>,
 }
 
-impl State {
-    /// Whether what a firing started has not ended.
+impl ProjectTables {
+    /// Whether the start of a firing has not ended.
     fn is_open(&self, started: Started) -> bool {
         match started {
             Started::Run(run) => self.open_runs.contains(&run),
@@ -90,6 +112,11 @@ impl State {
         let (rev, row) = self.schedules.get(&id)?;
         let fired = self.firings.iter().filter(|(firing, _)| firing.schedule == id);
         let running = fired.map(|(_, started)| *started).filter(|started| self.is_open(*started));
-        Some(Scheduled { rev: *rev, row: row.clone(), running: running.take(RUNNING_MAX).collect() })
+        Some(Scheduled {
+            project: self.project.clone(),
+            rev: *rev,
+            row: row.clone(),
+            running: running.take(RUNNING_MAX).collect(),
+        })
     }
 }

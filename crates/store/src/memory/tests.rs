@@ -1,4 +1,5 @@
 use std::thread;
+use windlass_engine::project::Project;
 
 use super::*;
 
@@ -32,7 +33,7 @@ fn commits_of_many_threads_leave_a_dense_journal() {
             });
         }
     });
-    let journal = store.journal_now(promises::run(), Since::Entry(0), 1_000).unwrap();
+    let journal = store.journal_now(&Project::DEFAULT, promises::run(), Since::Entry(0), 1_000).unwrap();
     assert_eq!(journal.entries.len(), 200);
     assert!(journal.entries.iter().zip(1..).all(|((seq, _), n)| *seq == n));
 }

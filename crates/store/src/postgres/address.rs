@@ -1,4 +1,4 @@
-//! Where the database is, and what is wrong with it when it cannot be opened.
+//! The address of the database, and clear errors when it cannot be opened.
 
 use std::error::Error as _;
 
@@ -11,7 +11,7 @@ use super::link::Link;
 use super::trouble::{Trouble, chain};
 use crate::error::StoreError;
 
-/// What the program needs: `xid8`, incremental sorts and the settings of links came by then.
+/// The oldest version with `xid8`, incremental sorts and the settings of connections.
 const OLDEST: i64 = 130_000;
 const VERSION: &str = "SELECT current_setting('server_version_num')::bigint, current_setting('server_version'), \
      current_setting('server_encoding')";
@@ -37,7 +37,7 @@ pub(super) fn read(address: &str) -> Result<Config, StoreError> {
     Ok(config)
 }
 
-/// The address without what is secret in it.
+/// The address without its secrets.
 pub(super) fn shown(config: &Config) -> String {
     let host = config.get_hosts().first().map_or_else(
         || config.get_hostaddrs().first().map(ToString::to_string).unwrap_or_default(),

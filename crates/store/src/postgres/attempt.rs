@@ -1,18 +1,22 @@
-//! Attempts: a row each, because a job forgets and the store does not. The first one of a job that nobody was given yet
+//! Attempts: a row each, because a job forgets and the store does not. The first attempt of a job that was not granted yet
 //! is no row: it would say nothing that the job does not, and every job would be written twice.
 
 use tokio_postgres::Row;
+use windlass_engine::counter::Fence;
 use windlass_engine::id::JobId;
 use windlass_engine::job::Attempt;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::column::{Columns, Id, back, bound, cells, json, read_word, stored, text, unnest, unreadable};
-use super::link::{Ask, Link};
+use super::link::{BoundStatement, Link};
 use crate::error::StoreError;
 
 const AFTER: &str = "SELECT number, fence, status, worker, created_at, started_at, finished_at, result, error, \
-     next_retry_at FROM attempts WHERE job = $1 AND number > $2 ORDER BY number LIMIT $3";
-const UNTOUCHED: &str = "SELECT created_at FROM jobs WHERE id = $1 AND fence = 0 AND is_open";
+     next_retry_at FROM attempts WHERE job = $1 AND number > $2 \
+     AND (SELECT project FROM jobs WHERE id = $1) = $4 ORDER BY number LIMIT $3";
+const UNTOUCHED: &str =
+    "SELECT created_at FROM jobs WHERE id = $1 AND project = $2 AND fence = 0 AND is_open";
 const WRITE: &str = "INSERT INTO attempts (job, number, fence, status, worker, created_at, started_at, \
      finished_at, result, error, next_retry_at) SELECT * FROM UNNEST($1::uuid[], $2::bigint[], $3::bigint[], \
      $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[], $10::text[], $11::bigint[]) \
@@ -21,7 +25,7 @@ const WRITE: &str = "INSERT INTO attempts (job, number, fence, status, worker, c
      finished_at = excluded.finished_at, result = excluded.result, error = excluded.error, \
      next_retry_at = excluded.next_retry_at";
 
-/// What is asked about the attempts of a job: nothing where it was created and nothing else happened, so that none can
+/// The query of a job's attempts: none where the job was only created, so that no attempt can
 /// be there. Most jobs are read like that, and once more when they are claimed.
 macro_rules! if_any {
     ($asked:literal) => {
@@ -34,7 +38,7 @@ macro_rules! if_any {
 }
 pub(super) use if_any;
 
-/// What a job's row reads of its attempts: all that it remembers, as one text.
+/// The attempts that a job's row remembers, as one text.
 macro_rules! told {
     () => {
         crate::postgres::attempt::if_any!(
@@ -59,7 +63,7 @@ type Told = (
     Option<i64>,
 );
 
-pub(super) fn write<'c>(rows: &[(JobId, &'c Attempt)]) -> Ask<'c> {
+pub(super) fn write<'c>(rows: &[(JobId, &'c Attempt)]) -> BoundStatement<'c> {
     let cells = unnest!(rows, |(job, attempt)| [
         job.key(),
         i64::from(attempt.number),
@@ -73,7 +77,7 @@ pub(super) fn write<'c>(rows: &[(JobId, &'c Attempt)]) -> Ask<'c> {
         attempt.error.as_ref().map(json),
         attempt.next_retry_at.map(|at| at.0),
     ]);
-    Ask::new(WRITE, cells)
+    BoundStatement::new(WRITE, cells)
 }
 
 /// The attempts that a job's row told of.
@@ -88,7 +92,7 @@ fn attempt(told: Told) -> Result<Attempt, StoreError> {
     let error = error.map(|error| serde_json::from_str(&error)).transpose().map_err(unreadable)?;
     Ok(Attempt {
         number,
-        fence: fence.cast_unsigned(),
+        fence: Fence(fence.cast_unsigned()),
         status: read_word(&status)?,
         worker: worker.map(back),
         created_at: Timestamp(created_at),
@@ -102,15 +106,17 @@ fn attempt(told: Told) -> Result<Attempt, StoreError> {
 
 pub(super) async fn after(
     db: &Link,
+    project: &Project,
     job: JobId,
     after: u32,
     limit: usize,
 ) -> Result<Vec<Attempt>, StoreError> {
-    let rows = db.ask(AFTER, &cells![job.key(), i64::from(after), bound(limit)]).await?;
+    let project = project.as_str();
+    let rows = db.ask(AFTER, &cells![job.key(), i64::from(after), bound(limit), project]).await?;
     if !rows.is_empty() || after > 0 || limit == 0 {
         return rows.iter().map(read).collect();
     }
-    let created_at = db.ask_one(UNTOUCHED, &cells![job.key()]).await?;
+    let created_at = db.ask_one(UNTOUCHED, &cells![job.key(), project]).await?;
     let created_at = created_at.map(|row| Columns::of(&row).time()).transpose()?;
     Ok(created_at.map(Attempt::first).into_iter().collect())
 }

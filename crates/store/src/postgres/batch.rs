@@ -1,37 +1,38 @@
-//! What a group of commits writes: of every row its last state, whoever of the group changed it.
+//! Writes of a group of commits: the last state of every row that the group changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 use windlass_engine::id::{JobId, RunId, ScheduleId};
 use windlass_engine::job::{Attempt, Job};
+use windlass_engine::project::Project;
 
 use super::column::Id;
 use super::commit::{self, Draft, Recorded};
-use super::depth::{Depths, Place};
-use super::desk::Desk;
+use super::depth::{DepthKey, Depths};
 use super::journal::{self, Appended};
-use super::link::Ask;
-use super::{account, attempt, job, log, outbox, queue, record, run, schedule};
+use super::link::BoundStatement;
+use super::read_set::ReadSet;
+use super::{account, attempt, audit, job, log, outbox, queue, run, schedule};
 use crate::account::AccountRow;
+use crate::audit::AuditRow;
 use crate::commit::{Committed, JobChange, RunChange, ScheduleChange, Turn};
 use crate::hint::Hint;
 use crate::job::JobStatus;
 use crate::log::LogRow;
 use crate::outbox::{Message, MessageId};
-use crate::project::Reopened;
+use crate::projection::Reopened;
 use crate::queue::Spent;
-use crate::record::AuditRow;
 use crate::schedule::{FiringRow, Started};
 
-#[derive(Default)]
 pub(super) struct Batch<'c> {
-    runs: BTreeMap<RunId, run::Write<'c>>,
+    project: &'c Project,
+    runs: BTreeMap<RunId, run::RunWrite<'c>>,
     entries: Vec<Appended<'c>>,
     snapshots: BTreeMap<RunId, (u64, &'c [u8])>,
     reopened: BTreeMap<RunId, &'c Reopened>,
     recorded: Vec<Recorded<'c>>,
-    jobs: BTreeMap<JobId, job::Write<'c>>,
+    jobs: BTreeMap<JobId, job::JobWrite<'c>>,
     attempts: BTreeMap<(JobId, u32), &'c Attempt>,
     /// Whose they are from now on, and whether they were there before.
     keys: BTreeMap<(&'c str, &'c str), (Uuid, bool)>,
@@ -51,46 +52,73 @@ pub(super) struct Batch<'c> {
 }
 
 impl<'c> Batch<'c> {
-    /// Adds a commit that may be made, and notes on the desk what is so from now on.
+    /// Nothing to write yet, all of it of one project.
+    pub(super) fn of(project: &'c Project) -> Self {
+        Batch {
+            project,
+            runs: BTreeMap::new(),
+            entries: Vec::new(),
+            snapshots: BTreeMap::new(),
+            reopened: BTreeMap::new(),
+            recorded: Vec::new(),
+            jobs: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            spent: Vec::new(),
+            ledger: Vec::new(),
+            accounts: BTreeMap::new(),
+            messages: BTreeMap::new(),
+            delivered: BTreeSet::new(),
+            schedules: BTreeMap::new(),
+            firings: Vec::new(),
+            running: BTreeMap::new(),
+            audit: Vec::new(),
+            logs: Vec::new(),
+            depths: Depths::default(),
+        }
+    }
+
+    /// Adds an accepted commit, and updates the read set with its changes.
     pub(super) fn add(
         &mut self,
-        desk: &mut Desk,
+        read_set: &mut ReadSet,
         draft: &'c Draft,
         posted: Vec<account::Posted<'c>>,
     ) -> Committed {
         let commit = &draft.commit;
         let (balances, text) = commit::balances(&posted);
         let run = match commit.run.as_ref().zip(draft.run.as_ref()) {
-            Some((change, texts)) => Some((change.run, self.add_run(desk, change, texts, text))),
+            Some((change, texts)) => Some((change.run, self.add_run(read_set, change, texts, text))),
             None => {
                 self.recorded.push(Recorded { commit, balances: text });
                 None
             }
         };
         for (change, texts) in commit.jobs.iter().zip(&draft.jobs) {
-            self.add_job(desk, change, texts);
+            self.add_job(read_set, change, texts);
         }
         for Turn { queue, expected, spent } in &commit.turns {
             let turns = expected.saturating_add(1);
-            // A queue that nobody has set anything for has no turns.
-            if let Some(known) = desk.turns.get_mut(queue) {
+            // A queue without settings counts no claims.
+            if let Some(known) = read_set.turns.get_mut(queue) {
                 *known = turns;
                 self.turns.insert(queue, turns);
             }
             self.spent.extend(spent);
         }
-        posted.into_iter().for_each(|posted| self.add_posted(desk, posted));
+        posted.into_iter().for_each(|posted| self.add_posted(read_set, posted));
         for message in &commit.messages {
-            desk.messages.entry(message.id.clone()).or_insert(false);
+            read_set.messages.entry(message.id.clone()).or_insert(false);
             self.messages.entry(&message.id).or_insert(message);
         }
         for id in &commit.delivered {
-            desk.messages.insert(id.clone(), true);
+            read_set.messages.insert(id.clone(), true);
             self.delivered.insert(id);
         }
-        commit.schedules.iter().for_each(|change| self.add_schedule(desk, change));
+        commit.schedules.iter().for_each(|change| self.add_schedule(read_set, change));
         for row in &commit.firings {
-            desk.firings.insert(row.firing);
+            read_set.firings.insert(row.firing);
             self.firings.push(row);
         }
         self.audit.extend(&commit.audit);
@@ -100,16 +128,16 @@ impl<'c> Batch<'c> {
 
     fn add_run(
         &mut self,
-        desk: &mut Desk,
+        read_set: &mut ReadSet,
         change: &'c RunChange,
-        texts: &'c run::Texts,
+        texts: &'c run::RunTexts,
         balances: Option<String>,
     ) -> u64 {
         let RunChange { run, expected_len, create, entry, standing, snapshot, reopened } = change;
         let len = expected_len.saturating_add(1);
         let origin = create.as_ref().map(|origin| (origin, texts));
         let origin = origin.or_else(|| self.runs.get(run).and_then(|written| written.origin));
-        self.runs.insert(*run, run::Write { len, change, texts, origin });
+        self.runs.insert(*run, run::RunWrite { len, change, texts, origin });
         self.entries.push(Appended { run: *run, seq: len, entry, events: &texts.events, balances });
         if let Some(bytes) = snapshot {
             self.snapshots.insert(*run, (len, bytes));
@@ -118,32 +146,32 @@ impl<'c> Batch<'c> {
             self.reopened.insert(*run, reopened);
         }
         let is_open = standing.status.is_open();
-        let before = desk.runs.insert(*run, run::Head { len, is_open });
-        // What fired a new one finds out by itself.
+        let before = read_set.runs.insert(*run, run::LockedRun { len, is_open });
+        // A new start is matched with its firing by the firing itself.
         if before.is_some_and(|head| head.is_open != is_open) {
             self.running.insert(Started::Run(*run), is_open);
         }
         if let Some(request) = create.as_ref().and_then(|origin| origin.request.as_ref()) {
-            desk.requests.insert(request.id.clone(), (*run, request.digest.clone()));
+            read_set.requests.insert(request.id.clone(), (*run, request.digest.clone()));
         }
         len
     }
 
-    fn add_job(&mut self, desk: &mut Desk, change: &'c JobChange, texts: &'c job::Texts) {
+    fn add_job(&mut self, read_set: &mut ReadSet, change: &'c JobChange, texts: &'c job::JobTexts) {
         let JobChange { expected_rev, job, .. } = change;
         let (id, spec, is_open) = (job.id, &*job.spec, job.is_open());
-        let rev = expected_rev.saturating_add(1);
-        let place = Place::of(JobStatus::of(job), job.is_dead_letter());
-        let before = desk.jobs.get(&id);
+        let rev = expected_rev.next();
+        let place = DepthKey::of(JobStatus::of(job), job.is_dead_letter());
+        let before = read_set.jobs.get(&id);
         let (is_new, was_open) = (before.is_none(), before.is_some_and(|head| head.is_open));
-        self.depths.note(&spec.queue, before.and_then(|head| head.place), place);
-        // What is asked for changes only when it is opened again or replayed.
+        self.depths.note(self.project, &spec.queue, before.and_then(|head| head.place), place);
+        // The specification changes only when the job is opened again or replayed.
         let is_asked = before.is_none_or(|head| !head.is_open || head.replays != texts.replays);
         let last = before.and_then(|head| head.last);
         let written = self.jobs.get(&id);
         let origin = if is_new { Some(change) } else { written.and_then(|written| written.origin) };
         let asked = if is_asked { Some((spec, texts)) } else { written.and_then(|written| written.spec) };
-        self.jobs.insert(id, job::Write { rev, change, texts, origin, spec: asked });
+        self.jobs.insert(id, job::JobWrite { rev, change, texts, origin, spec: asked });
         let mut last_written = last;
         if !job.is_untouched() {
             // The one that was the last may have changed, and those after it.
@@ -155,40 +183,40 @@ impl<'c> Batch<'c> {
             }
         }
         let replays = texts.replays.clone();
-        desk.jobs.insert(id, job::Head { rev, is_open, replays, place, last: last_written });
+        read_set.jobs.insert(id, job::LockedJob { rev, is_open, replays, place, last: last_written });
         if is_open && !was_open && !spec.dedup_key.is_empty() {
             let key = (spec.queue.clone(), spec.dedup_key.clone());
-            let was_there = desk.keys.insert(key, Some(id)).is_some();
+            let was_there = read_set.keys.insert(key, Some(id)).is_some();
             let taken = self.keys.entry((&spec.queue, &spec.dedup_key)).or_insert((id.key(), was_there));
             taken.0 = id.key();
         }
         if !spec.dedup_key.is_empty() {
             let holder = job::Holder::of(job);
-            let until = desk.holders.get(&id).map_or(holder.until, |known| known.until);
-            desk.holders.insert(id, job::Holder { until, ..holder });
+            let until = read_set.holders.get(&id).map_or(holder.until, |known| known.until);
+            read_set.holders.insert(id, job::Holder { until, ..holder });
         }
         if !is_new && is_open != was_open {
             self.running.insert(Started::Job(id), is_open);
         }
     }
 
-    fn add_posted(&mut self, desk: &mut Desk, posted: account::Posted<'c>) {
+    fn add_posted(&mut self, read_set: &mut ReadSet, posted: account::Posted<'c>) {
         let account::Posted { account, rows } = posted;
-        let known = desk.known.entry(account.id.clone()).or_default();
+        let known = read_set.known.entry(account.id.clone()).or_default();
         for row in &rows {
             known.insert(row.posting.movement.key.clone(), row.posting.movement.clone());
         }
         self.ledger.extend(rows);
         self.accounts.insert(account.id.clone(), account.clone());
-        desk.accounts.insert(account.id.clone(), account);
+        read_set.accounts.insert(account.id.clone(), account);
     }
 
-    fn add_schedule(&mut self, desk: &mut Desk, change: &'c ScheduleChange) {
+    fn add_schedule(&mut self, read_set: &mut ReadSet, change: &'c ScheduleChange) {
         let id = change.row.id();
         let before = if change.delete {
-            desk.schedules.remove(&id)
+            read_set.schedules.remove(&id)
         } else {
-            desk.schedules.insert(id, change.expected_rev.saturating_add(1))
+            read_set.schedules.insert(id, change.expected_rev.next())
         };
         let written = self.schedules.entry(id).or_insert((change, before.is_some()));
         written.0 = change;
@@ -201,10 +229,11 @@ impl<'c> Batch<'c> {
     }
 
     /// The statements that write it, in the order in which they have to be made.
-    pub(super) fn asks(&'c self, shard: i64) -> Vec<Ask<'c>> {
+    pub(super) fn asks(&'c self, shard: i64) -> Vec<BoundStatement<'c>> {
         let mut asks = Vec::new();
         let (new, old): (Vec<_>, Vec<_>) = self.runs.values().partition(|row| row.origin.is_some());
-        add(&mut asks, &new, run::insert);
+        let project = self.project;
+        add(&mut asks, &new, |rows| run::insert(rows).in_project(project));
         add(&mut asks, &old, run::update);
         let reopened: Vec<_> = self.reopened.iter().map(|(run, reopened)| (*run, *reopened)).collect();
         add(&mut asks, &reopened, run::reopen);
@@ -215,31 +244,35 @@ impl<'c> Batch<'c> {
             self.snapshots.iter().map(|(run, (seq, state))| (*run, *seq, *state)).collect();
         add(&mut asks, &snapshots, journal::keep_snapshots);
         if !self.recorded.is_empty() {
-            asks.push(commit::record(&self.recorded));
+            asks.push(commit::record(&self.recorded).in_project(project));
         }
         self.add_asks_of_jobs(&mut asks);
         let turns: Vec<_> = self.turns.iter().map(|(queue, turns)| (*queue, *turns)).collect();
-        add(&mut asks, &turns, queue::have_turns);
-        add(&mut asks, &self.spent, queue::spend_rows);
-        add(&mut asks, &self.ledger, account::post);
-        add(&mut asks, &self.accounts.values().collect::<Vec<_>>(), account::moved);
-        add(&mut asks, &self.messages.values().copied().collect::<Vec<_>>(), outbox::send);
-        add(&mut asks, &self.delivered.iter().copied().collect::<Vec<_>>(), outbox::deliver);
+        add(&mut asks, &turns, |rows| queue::have_turns(rows).in_project(project));
+        add(&mut asks, &self.spent, |rows| queue::spend_rows(rows).in_project(project));
+        add(&mut asks, &self.ledger, |rows| account::post(rows).in_project(project));
+        let accounts: Vec<_> = self.accounts.values().collect();
+        add(&mut asks, &accounts, |rows| account::moved(rows).in_project(project));
+        let messages: Vec<_> = self.messages.values().copied().collect();
+        add(&mut asks, &messages, |rows| outbox::send(rows).in_project(project));
+        let delivered: Vec<_> = self.delivered.iter().copied().collect();
+        add(&mut asks, &delivered, |rows| outbox::deliver(rows).in_project(project));
         self.add_asks_of_schedules(&mut asks);
-        add(&mut asks, &self.logs, log::write);
+        add(&mut asks, &self.logs, |rows| log::write(rows).in_project(project));
         asks.extend(self.depths.write(shard));
-        // Last, because whoever else adds to the audit waits from here on.
-        add(&mut asks, &self.audit, record::note);
+        // Last, because other writers to the audit wait from here on.
+        add(&mut asks, &self.audit, |rows| audit::note(rows).in_project(project));
         asks
     }
 
-    fn add_asks_of_jobs(&'c self, asks: &mut Vec<Ask<'c>>) {
+    fn add_asks_of_jobs(&'c self, asks: &mut Vec<BoundStatement<'c>>) {
         let (new, old): (Vec<_>, Vec<_>) = self.jobs.values().partition(|row| row.origin.is_some());
-        let specs = |rows: &[&job::Write<'c>]| -> Vec<_> {
-            let spec = |row: &&job::Write<'c>| row.spec.map(|(spec, texts)| (row.change.job.id, spec, texts));
+        let specs = |rows: &[&job::JobWrite<'c>]| -> Vec<_> {
+            let spec =
+                |row: &&job::JobWrite<'c>| row.spec.map(|(spec, texts)| (row.change.job.id, spec, texts));
             rows.iter().filter_map(spec).collect()
         };
-        add(asks, &new, job::insert);
+        add(asks, &new, |rows| job::insert(rows).in_project(self.project));
         add(asks, &specs(&new), job::insert_specs);
         add(asks, &old, job::update);
         add(asks, &specs(&old), job::update_specs);
@@ -249,11 +282,11 @@ impl<'c> Batch<'c> {
             let those = self.keys.iter().filter(|(_, (_, was))| *was == was_there);
             those.map(|((queue, key), (job, _))| (*queue, *key, *job)).collect()
         };
-        add(asks, &taken(false), job::take_keys);
-        add(asks, &taken(true), job::move_keys);
+        add(asks, &taken(false), |rows| job::take_keys(rows).in_project(self.project));
+        add(asks, &taken(true), |rows| job::move_keys(rows).in_project(self.project));
     }
 
-    fn add_asks_of_schedules(&'c self, asks: &mut Vec<Ask<'c>>) {
+    fn add_asks_of_schedules(&'c self, asks: &mut Vec<BoundStatement<'c>>) {
         let (mut new, mut old, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         for (id, (change, was_there)) in &self.schedules {
             match (change.delete, was_there) {
@@ -263,7 +296,7 @@ impl<'c> Batch<'c> {
                 (false, false) => new.push(*change),
             }
         }
-        add(asks, &new, schedule::insert);
+        add(asks, &new, |rows| schedule::insert(rows).in_project(self.project));
         add(asks, &old, schedule::update);
         if !gone.is_empty() {
             asks.push(schedule::delete(gone));
@@ -274,7 +307,7 @@ impl<'c> Batch<'c> {
         add(asks, &self.firings, schedule::fire);
     }
 
-    /// What others may want to know of it.
+    /// The hint for other servers.
     pub(super) fn hint(&self) -> Hint {
         let mut hint = Hint::default();
         hint.merge(Hint {
@@ -293,7 +326,11 @@ impl<'c> Batch<'c> {
 }
 
 /// Adds the statement that writes rows, if there are any.
-fn add<'c, T>(asks: &mut Vec<Ask<'c>>, rows: &[T], write: impl FnOnce(&[T]) -> Ask<'c>) {
+fn add<'c, T>(
+    asks: &mut Vec<BoundStatement<'c>>,
+    rows: &[T],
+    write: impl FnOnce(&[T]) -> BoundStatement<'c>,
+) {
     if !rows.is_empty() {
         asks.push(write(rows));
     }

@@ -1,4 +1,4 @@
-//! Databases for a while, on the server of another one: whoever measures wants an empty store, and then another.
+//! Temporary databases on the server of another one: benchmarks start each measurement with an empty store.
 
 use tokio_postgres::NoTls;
 
@@ -17,7 +17,7 @@ pub async fn create(address: &str, name: &str) -> Result<String, StoreError> {
     Ok(beside)
 }
 
-/// Deletes a database that was made so, whoever uses it.
+/// Deletes such a database, and ends its connections.
 pub async fn delete(address: &str, name: &str) -> Result<(), StoreError> {
     renamed(address, name)?;
     say(address, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await
@@ -43,7 +43,7 @@ async fn say(address: &str, sql: &str) -> Result<(), StoreError> {
     let talking = tokio::spawn(connection);
     let said = client.batch_execute(sql).await;
     drop(client);
-    // It ends with its client, and what it met the client has said.
+    // It ends with its client, and the client has reported its errors.
     drop(talking.await);
     Ok(said?)
 }

@@ -1,7 +1,7 @@
 //! How values become columns and columns become values.
 //!
 //! Ids are UUIDs, moments are milliseconds, free-form things are JSON in plain text. Numbers without a sign are kept
-//! bit by bit in the signed ones that PostgreSQL has. A text may hold any character but one: what cannot be stored is
+//! bit by bit in the signed ones that PostgreSQL has. A text may hold any character but one: that one is
 //! written with an escape, in such a way that texts still sort by their bytes.
 
 use std::borrow::Cow;
@@ -13,11 +13,12 @@ use tokio_postgres::types::{FromSql, ToSql};
 use uuid::Uuid;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
 use windlass_engine::path::NodePath;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use crate::error::StoreError;
 
-/// What is bound to one parameter.
+/// The value of one parameter.
 pub(super) type Cell<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
 /// Parameters, one value each.
@@ -42,7 +43,7 @@ macro_rules! unnest {
 
 pub(super) use {cells, unnest};
 
-/// What has a UUID inside.
+/// Types with a UUID inside.
 pub(super) trait Id: Copy {
     fn key(self) -> Uuid;
     fn from_key(key: Uuid) -> Self;
@@ -65,11 +66,11 @@ macro_rules! ids {
 ids!(CommandId FlowId JobId RunId ScheduleId ServerId VersionId);
 
 /// A number as it is stored.
-pub(super) fn stored(n: u64) -> i64 {
-    n.cast_signed()
+pub(super) fn stored(n: impl Into<u64>) -> i64 {
+    n.into().cast_signed()
 }
 
-/// A number as a limit or a place in a list: what is too large is as good as the largest there is.
+/// A number as a limit or an offset: too large a number becomes the largest.
 pub(super) fn bound(n: impl TryInto<i64>) -> i64 {
     n.try_into().unwrap_or(i64::MAX)
 }
@@ -87,10 +88,10 @@ pub(super) fn word(value: &impl Serialize) -> String {
     }
 }
 
-/// Stands before what stands for a character that cannot be stored, and for itself.
+/// The escape before the replacement of a character that cannot be stored, and before itself.
 const ESCAPE: char = '\u{1}';
 
-/// A text of somebody else as it is stored. JSON needs none of this: it has escapes of its own.
+/// A user's text in its stored form. JSON needs none of this: it has escapes of its own.
 pub(super) fn text(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(|byte| byte <= 1) {
         return Cow::Borrowed(text);
@@ -123,7 +124,7 @@ pub(super) fn back(stored: String) -> String {
     text
 }
 
-/// What is in the tables makes no sense.
+/// Stored rows make no sense.
 pub(super) fn unreadable(error: impl std::fmt::Display) -> StoreError {
     StoreError::Corrupt(format!("a column is not what was written there: {error}"))
 }
@@ -161,12 +162,16 @@ impl<'r> Columns<'r> {
         Ok(self.value::<Option<Uuid>>()?.map(I::from_key))
     }
 
-    pub(super) fn number(&mut self) -> Result<u64, StoreError> {
-        self.value::<i64>().map(i64::cast_unsigned)
+    pub(super) fn project(&mut self) -> Result<Project, StoreError> {
+        Project::new(self.value()?).map_err(unreadable)
     }
 
-    pub(super) fn number_or_none(&mut self) -> Result<Option<u64>, StoreError> {
-        Ok(self.value::<Option<i64>>()?.map(i64::cast_unsigned))
+    pub(super) fn number<N: From<u64>>(&mut self) -> Result<N, StoreError> {
+        self.value::<i64>().map(|n| N::from(n.cast_unsigned()))
+    }
+
+    pub(super) fn number_or_none<N: From<u64>>(&mut self) -> Result<Option<N>, StoreError> {
+        Ok(self.value::<Option<i64>>()?.map(|n| N::from(n.cast_unsigned())))
     }
 
     pub(super) fn small(&mut self) -> Result<u32, StoreError> {

@@ -1,36 +1,38 @@
-//! Commits: first a group is decided in memory, then what passed is written, a statement for each kind of row.
+//! Commits: first a group is decided in memory, then the accepted commits are written, one statement for each kind of row.
 
 use std::collections::BTreeMap;
 
 use tokio_postgres::Row;
 use windlass_engine::id::CommandId;
+use windlass_engine::project::Project;
 
 use super::batch::Batch;
 use super::column::{Columns, Id, cells, json, unnest};
-use super::desk::Desk;
-use super::link::{Ask, Link};
+use super::link::{BoundStatement, Link};
+use super::read_set::ReadSet;
 use super::{account, job, outbox, queue, run, schedule};
 use crate::commit::{Commit, Committed};
 use crate::error::{Refusal, StoreError};
 
 const FIND: &str = "SELECT command, at, run, seq, balances FROM journal WHERE command = ANY($1) \
-     UNION ALL SELECT id, at, NULL, NULL, balances FROM commands WHERE id = ANY($1)";
-const RECORD: &str = "INSERT INTO commands (id, at, balances) \
-     SELECT * FROM UNNEST($1::uuid[], $2::bigint[], $3::text[])";
+     AND (SELECT project FROM runs WHERE runs.id = journal.run) = $2 \
+     UNION ALL SELECT id, at, NULL, NULL, balances FROM commands WHERE id = ANY($1) AND project = $2";
+const RECORD: &str = "INSERT INTO commands (id, at, balances, project) \
+     SELECT new.*, $4::text FROM UNNEST($1::uuid[], $2::bigint[], $3::text[]) AS new";
 
-/// A commit with its texts, made by whoever hands it in.
+/// A commit with its encoded texts, made by the caller's task.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) commit: Commit,
     fault: Option<&'static str>,
-    pub(super) run: Option<run::Texts>,
-    pub(super) jobs: Vec<job::Texts>,
+    pub(super) run: Option<run::RunTexts>,
+    pub(super) jobs: Vec<job::JobTexts>,
 }
 
 impl Draft {
     pub(super) fn of(commit: Commit) -> Self {
-        let run = commit.run.as_ref().map(run::Texts::of);
-        let jobs = commit.jobs.iter().map(job::Texts::of).collect();
+        let run = commit.run.as_ref().map(run::RunTexts::of);
+        let jobs = commit.jobs.iter().map(job::JobTexts::of).collect();
         Draft { fault: commit.fault(), run, jobs, commit }
     }
 }
@@ -41,8 +43,8 @@ pub(super) struct Recorded<'c> {
     pub(super) balances: Option<String>,
 }
 
-pub(super) fn find<'a>(commands: impl Iterator<Item = CommandId>) -> Ask<'a> {
-    Ask::new(FIND, cells![commands.map(Id::key).collect::<Vec<_>>()])
+pub(super) fn find<'a>(commands: impl Iterator<Item = CommandId>) -> BoundStatement<'a> {
+    BoundStatement::new(FIND, cells![commands.map(Id::key).collect::<Vec<_>>()])
 }
 
 pub(super) fn read(row: &Row) -> Result<Committed, StoreError> {
@@ -52,52 +54,56 @@ pub(super) fn read(row: &Row) -> Result<Committed, StoreError> {
     Ok(Committed { command, at, run, balances: columns.json_or_none()?.unwrap_or_default() })
 }
 
-pub(super) fn record<'c>(rows: &'c [Recorded<'c>]) -> Ask<'c> {
+pub(super) fn record<'c>(rows: &'c [Recorded<'c>]) -> BoundStatement<'c> {
     let cells = unnest!(rows, |row| [row.commit.command.key(), row.commit.now.0, row.balances.as_deref()]);
-    Ask::new(RECORD, cells)
+    BoundStatement::new(RECORD, cells)
 }
 
-/// What came of commands, as far as they were committed.
-pub(super) async fn commands(db: &Link, commands: &[CommandId]) -> Result<Vec<Committed>, StoreError> {
-    let ask = find(commands.iter().copied());
+/// Results of commands, as far as they were committed.
+pub(super) async fn commands(
+    db: &Link,
+    project: &Project,
+    commands: &[CommandId],
+) -> Result<Vec<Committed>, StoreError> {
+    let ask = find(commands.iter().copied()).in_project(project);
     db.ask(ask.sql, &ask.cells).await?.iter().map(read).collect()
 }
 
-/// Decides one commit: refuses it, finds that it was committed before, or adds it to what will be written.
+/// Decides one commit: refuses it, finds that it was committed before, or adds it to the batch.
 pub(super) fn decide<'c>(
-    desk: &mut Desk,
+    read_set: &mut ReadSet,
     batch: &mut Batch<'c>,
     draft: &'c Draft,
 ) -> Result<Committed, StoreError> {
-    if let Some(committed) = desk.commands.get(&draft.commit.command) {
+    if let Some(committed) = read_set.commands.get(&draft.commit.command) {
         return Ok(committed.clone());
     }
-    let posted = check(desk, draft)?;
-    let committed = batch.add(desk, draft, posted);
-    desk.commands.insert(committed.command, committed.clone());
+    let posted = check(read_set, draft)?;
+    let committed = batch.add(read_set, draft, posted);
+    read_set.commands.insert(committed.command, committed.clone());
     Ok(committed)
 }
 
-fn check<'c>(desk: &Desk, draft: &'c Draft) -> Result<Vec<account::Posted<'c>>, StoreError> {
+fn check<'c>(read_set: &ReadSet, draft: &'c Draft) -> Result<Vec<account::Posted<'c>>, StoreError> {
     if let Some(fault) = draft.fault {
         return Err(Refusal::Malformed(fault).into());
     }
     let commit = &draft.commit;
     if let Some(change) = &commit.run {
-        run::check(desk, change)?;
+        run::check(read_set, change)?;
     }
-    job::check(desk, &commit.jobs, commit.now)?;
+    job::check(read_set, &commit.jobs, commit.now)?;
     for turn in &commit.turns {
-        queue::check_turn(desk, turn)?;
+        queue::check_turn(read_set, turn)?;
     }
     for unmoved in &commit.unmoved {
-        account::check_unmoved(desk, unmoved)?;
+        account::check_unmoved(read_set, unmoved)?;
     }
-    let posted = account::check(desk, &commit.postings, commit.now)?;
+    let posted = account::check(read_set, &commit.postings, commit.now)?;
     for id in &commit.delivered {
-        outbox::check(desk, id)?;
+        outbox::check(read_set, id)?;
     }
-    schedule::check(desk, &commit.schedules, &commit.firings)?;
+    schedule::check(read_set, &commit.schedules, &commit.firings)?;
     Ok(posted)
 }
 

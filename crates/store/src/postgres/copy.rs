@@ -14,24 +14,25 @@ use super::Postgres;
 use super::column::{Cell, Columns, text, unreadable};
 use super::link::Link;
 use super::schema;
-use crate::copy::table::{Column, Kind, TABLES, Table};
+use crate::copy::table::{Column, ColumnType, TABLES, Table};
 use crate::copy::value::{Row, Value};
-use crate::copy::{PAGE_BYTES, PAGE_ROWS, Page, Side};
+use crate::copy::{CopyPage, PAGE_BYTES, PAGE_ROWS, Side};
 use crate::error::StoreError;
 use crate::job::holder;
 use crate::store::Store;
 
 const TAKE_NAMES: &str =
-    "INSERT INTO flow_names (name) SELECT DISTINCT name FROM flows ON CONFLICT (name) DO NOTHING";
-const SET_TAIL: &str = "UPDATE audit_tail SET seq = (SELECT coalesce(max(seq), 0) FROM audit)";
-const FORGET_NAMES: &str = "TRUNCATE flow_names";
-/// Plans are made from what is known of the tables, and nothing is known yet.
+    "INSERT INTO flow_names (project, name) SELECT DISTINCT project, name FROM flows ON CONFLICT DO NOTHING";
+const SET_TAIL: &str = "INSERT INTO audit_tail (project, seq) SELECT project, max(seq) FROM audit GROUP BY project \
+     ON CONFLICT (project) DO UPDATE SET seq = excluded.seq";
+const CLEAR_OWN: &str = "TRUNCATE flow_names, audit_tail";
+/// Query plans need statistics of the tables, and new tables have none.
 const LEARN: &str = "ANALYZE";
 
 /// Keeps servers from starting on the database as long as it is there.
-pub(crate) struct Held(Link);
+pub(crate) struct HeldDatabase(Link);
 
-impl Held {
+impl HeldDatabase {
     /// Makes sure that it was there all the time.
     pub(crate) async fn check(&self) -> Result<(), StoreError> {
         self.0.say("SELECT 1").await
@@ -39,25 +40,25 @@ impl Held {
 }
 
 impl Postgres {
-    /// Keeps servers from starting: whoever starts waits for the row that this holds.
-    pub(crate) async fn hold(&self) -> Result<Held, StoreError> {
+    /// Keeps servers from starting: a starting server waits for the row that this locks.
+    pub(crate) async fn hold(&self) -> Result<HeldDatabase, StoreError> {
         let db = self.link().await?;
         schema::hold(&db).await?;
-        Ok(Held(db))
+        Ok(HeldDatabase(db))
     }
 }
 
 /// Columns that only this backend has, and that follow from the others.
 fn derived(table: &Table) -> &'static [Column] {
     match table.name {
-        "runs" => &[Column { name: "settled_at", kind: Kind::Number }],
-        "jobs" => &[Column { name: "worker", kind: Kind::Text }],
-        "queue_depths" => &[Column { name: "shard", kind: Kind::Number }],
+        "runs" => &[Column { name: "settled_at", kind: ColumnType::Number }],
+        "jobs" => &[Column { name: "worker", kind: ColumnType::Text }],
+        "queue_depths" => &[Column { name: "shard", kind: ColumnType::Number }],
         _ => &[],
     }
 }
 
-/// What stands in them.
+/// Their values.
 fn derive(table: &Table, row: &Row) -> Result<Value, StoreError> {
     let value = |name| table.place(name).map_or(&Value::Null, |at| &row[at]);
     match table.name {
@@ -74,22 +75,24 @@ fn derive(table: &Table, row: &Row) -> Result<Value, StoreError> {
     }
 }
 
-/// Where rows are found, and by what they are walked through.
+/// The source of rows, and the key by which they are paged.
 fn source(table: &Table) -> (String, &'static [&'static str]) {
     match table.name {
-        // Counts are kept in parts, and what adds up to nothing is forgotten later.
+        // Counts are kept in parts, and parts that add up to zero are deleted later.
         "queue_depths" => {
             // After the name of the queue.
-            let counts = table.columns.iter().skip(1).map(|column| column.name);
+            let counts = table.columns.iter().skip(2).map(|column| column.name);
             let sums: Vec<String> =
                 counts.clone().map(|name| format!("sum({name})::bigint AS {name}")).collect();
             let sizes: Vec<String> = counts.map(|name| format!("abs(sum({name}))")).collect();
             let (sums, sizes) = (sums.join(", "), sizes.join(" + "));
-            let rows = format!("SELECT queue, {sums} FROM queue_depths GROUP BY queue HAVING {sizes} > 0");
+            let rows = format!(
+                "SELECT project, queue, {sums} FROM queue_depths GROUP BY project, queue HAVING {sizes} > 0"
+            );
             (format!("({rows}) AS counted"), table.key)
         }
-        // In order of creation, which is what numbers of rows keep elsewhere.
-        "runs" => ("runs".to_owned(), &["created_at", "id"]),
+        // In order of creation, which other backends keep as row numbers.
+        "runs" => ("runs".to_owned(), &["project", "created_at", "id"]),
         name => (name.to_owned(), table.key),
     }
 }
@@ -100,10 +103,10 @@ fn page_sql(table: &Table, is_first: bool) -> String {
     let (source, key) = source(table);
     let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
     let weights = table.columns.iter().filter_map(|column| match column.kind {
-        Kind::Text | Kind::Events | Kind::Bytes => {
+        ColumnType::Text | ColumnType::Events | ColumnType::Bytes => {
             Some(format!("coalesce(octet_length({}), 0)", column.name))
         }
-        Kind::Id | Kind::Number | Kind::Small | Kind::Flag => None,
+        ColumnType::Id | ColumnType::Number | ColumnType::Small | ColumnType::Flag => None,
     });
     let weight = [size_of::<Value>().saturating_mul(columns.len()).to_string()].into_iter().chain(weights);
     let weight = weight.collect::<Vec<_>>().join(" + ");
@@ -133,29 +136,31 @@ fn clear_sql() -> String {
     format!("TRUNCATE {}", names.join(", "))
 }
 
-fn array_word(kind: Kind) -> &'static str {
+fn array_word(kind: ColumnType) -> &'static str {
     match kind {
-        Kind::Id => "uuid[]",
-        Kind::Bytes => "bytea[]",
-        Kind::Number => "bigint[]",
-        Kind::Small => "integer[]",
-        Kind::Flag => "boolean[]",
-        Kind::Text | Kind::Events => "text[]",
+        ColumnType::Id => "uuid[]",
+        ColumnType::Bytes => "bytea[]",
+        ColumnType::Number => "bigint[]",
+        ColumnType::Small => "integer[]",
+        ColumnType::Flag => "boolean[]",
+        ColumnType::Text | ColumnType::Events => "text[]",
     }
 }
 
 /// One column of many rows, as one parameter.
-fn array<'r>(kind: Kind, rows: &'r [Row], at: usize) -> Result<(Cell<'r>, Type), StoreError> {
+fn array<'r>(kind: ColumnType, rows: &'r [Row], at: usize) -> Result<(Cell<'r>, Type), StoreError> {
     Ok(match kind {
-        Kind::Id => (column(rows, at, |value| value.id().map(Uuid::from_bytes))?, Type::UUID_ARRAY),
-        Kind::Bytes => (column(rows, at, Value::bytes)?, Type::BYTEA_ARRAY),
-        Kind::Number => (column(rows, at, Value::number)?, Type::INT8_ARRAY),
-        Kind::Small => {
+        ColumnType::Id => (column(rows, at, |value| value.id().map(Uuid::from_bytes))?, Type::UUID_ARRAY),
+        ColumnType::Bytes => (column(rows, at, Value::bytes)?, Type::BYTEA_ARRAY),
+        ColumnType::Number => (column(rows, at, Value::number)?, Type::INT8_ARRAY),
+        ColumnType::Small => {
             let small = |value: &Value| value.number().and_then(|number| i32::try_from(number).ok());
             (column(rows, at, small)?, Type::INT4_ARRAY)
         }
-        Kind::Flag => (column(rows, at, Value::flag)?, Type::BOOL_ARRAY),
-        Kind::Text | Kind::Events => (column(rows, at, |value| value.text().map(text))?, Type::TEXT_ARRAY),
+        ColumnType::Flag => (column(rows, at, Value::flag)?, Type::BOOL_ARRAY),
+        ColumnType::Text | ColumnType::Events => {
+            (column(rows, at, |value| value.text().map(text))?, Type::TEXT_ARRAY)
+        }
     })
 }
 
@@ -186,14 +191,14 @@ fn single(value: &Value) -> Result<(Cell<'_>, Type), StoreError> {
     })
 }
 
-fn read(kind: Kind, columns: &mut Columns<'_>) -> Result<Value, StoreError> {
+fn read(kind: ColumnType, columns: &mut Columns<'_>) -> Result<Value, StoreError> {
     let value = match kind {
-        Kind::Id => columns.value::<Option<Uuid>>()?.map(|id| Value::Id(id.into_bytes())),
-        Kind::Bytes => columns.value::<Option<Vec<u8>>>()?.map(Value::Bytes),
-        Kind::Number => columns.value::<Option<i64>>()?.map(Value::Number),
-        Kind::Small => columns.value::<Option<i32>>()?.map(|number| Value::Number(number.into())),
-        Kind::Flag => columns.value::<Option<bool>>()?.map(Value::Flag),
-        Kind::Text | Kind::Events => columns.text_or_none()?.map(Value::Text),
+        ColumnType::Id => columns.value::<Option<Uuid>>()?.map(|id| Value::Id(id.into_bytes())),
+        ColumnType::Bytes => columns.value::<Option<Vec<u8>>>()?.map(Value::Bytes),
+        ColumnType::Number => columns.value::<Option<i64>>()?.map(Value::Number),
+        ColumnType::Small => columns.value::<Option<i32>>()?.map(|number| Value::Number(number.into())),
+        ColumnType::Flag => columns.value::<Option<bool>>()?.map(Value::Flag),
+        ColumnType::Text | ColumnType::Events => columns.text_or_none()?.map(Value::Text),
     };
     Ok(value.unwrap_or(Value::Null))
 }
@@ -204,7 +209,7 @@ fn place(table: &Table, row: &Row) -> Row {
     places.map(|at| row[at].clone()).collect()
 }
 
-async fn page(db: &Link, table: &Table, after: Option<&Row>) -> Result<Page, StoreError> {
+async fn page(db: &Link, table: &Table, after: Option<&Row>) -> Result<CopyPage, StoreError> {
     let after_it = after.into_iter().flatten().map(single).collect::<Result<Vec<_>, _>>()?;
     let found = db.ask_once(&page_sql(table, after.is_none()), &after_it).await?;
     let mut rows = Vec::with_capacity(found.len());
@@ -214,7 +219,7 @@ async fn page(db: &Link, table: &Table, after: Option<&Row>) -> Result<Page, Sto
         rows.push(row.collect::<Result<Row, _>>()?);
     }
     let next = rows.last().map(|row| place(table, row));
-    Ok(Page { rows, next })
+    Ok(CopyPage { rows, next })
 }
 
 async fn put(db: &Link, table: &Table, mut rows: Vec<Row>) -> Result<(), StoreError> {
@@ -232,7 +237,7 @@ async fn put(db: &Link, table: &Table, mut rows: Vec<Row>) -> Result<(), StoreEr
 
 #[async_trait]
 impl Side for Postgres {
-    async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<Page, StoreError> {
+    async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<CopyPage, StoreError> {
         page(&self.link().await?, table, after.as_ref()).await
     }
 
@@ -247,14 +252,14 @@ impl Side for Postgres {
     async fn begin(&self) -> Result<(), StoreError> {
         let db = self.link().await?;
         schema::mark_unfinished(&db).await?;
-        db.say(&format!("{}; {FORGET_NAMES}", clear_sql())).await
+        db.say(&format!("{}; {CLEAR_OWN}", clear_sql())).await
     }
 
     async fn derive(&self) -> Result<(), StoreError> {
         let db = self.link().await?;
         db.execute(TAKE_NAMES, &[]).await?;
         db.execute(SET_TAIL, &[]).await?;
-        // Only what is asked first would be slower without.
+        // Only the first queries would be slower without.
         drop(db.say(LEARN).await);
         Ok(())
     }
@@ -278,8 +283,9 @@ mod tests {
     use super::*;
     use crate::conformance::cluster::{block_on, scratch};
 
-    /// What is not carried over, because it follows from the rest.
-    const OWN: [(&str, &str); 3] = [("flow_names", "name"), ("audit_tail", "no"), ("audit_tail", "seq")];
+    /// Derived tables that are not copied.
+    const OWN: [(&str, &str); 4] =
+        [("flow_names", "project"), ("flow_names", "name"), ("audit_tail", "project"), ("audit_tail", "seq")];
 
     #[test]
     fn every_column_of_every_table_is_copied() {

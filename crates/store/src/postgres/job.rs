@@ -32,14 +32,16 @@ mod ready;
 use std::sync::Arc;
 
 use tokio_postgres::Row;
+use windlass_engine::counter::Revision;
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::{Attempt, Job, JobSpec};
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::attempt;
 use super::column::{Columns, Id, cells};
 use super::link::Link;
-use super::list::{self, Conditions, Source, Value};
+use super::list::{self, Conditions, FilterValue, Source};
 use crate::error::StoreError;
 use crate::job::{CallRef, JobOrigin, JobQuery, JobRow, JobStatus};
 use crate::page::{Order, Page};
@@ -48,8 +50,8 @@ use crate::run::Wake;
 #[cfg(test)]
 pub(super) use change::ALL as CHANGES;
 pub(super) use change::{
-    Head, Holder, Texts, Write, check, heads, heads_at_once, hold_keys, holders, insert, insert_specs,
-    move_keys, take_keys, update, update_specs,
+    Holder, JobTexts, JobWrite, LockedJob, check, heads, heads_at_once, hold_keys, holders, insert,
+    insert_specs, move_keys, take_keys, update, update_specs,
 };
 #[cfg(test)]
 pub(super) use keys::ALL as KEYS;
@@ -67,12 +69,12 @@ const SOURCE: Source<JobRow, JobId> = Source {
         Order::LatestChange => (row.job.updated_at, row.id()),
     },
 };
-const BY_ID: &str = concat!(columns!(), " WHERE id = $1");
-const DUE: &str = "SELECT wake_at, id FROM jobs WHERE wake_at <= $1 ORDER BY wake_at, id LIMIT $2";
+const BY_ID: &str = concat!(columns!(), " WHERE id = $1 AND project = $2");
+const DUE: &str = "SELECT wake_at, id, project FROM jobs WHERE wake_at <= $1 ORDER BY wake_at, id LIMIT $2";
 
 fn read(row: &Row) -> Result<JobRow, StoreError> {
     let mut columns = Columns::of(row);
-    let (id, rev): (JobId, u64) = (columns.id()?, columns.number()?);
+    let (id, rev): (JobId, Revision) = (columns.id()?, columns.number()?);
     let (state, fence, round) = (columns.json()?, columns.number()?, columns.json()?);
     let (memo, replays) = (columns.json_or_none()?, columns.json()?);
     let (run, node): (Option<RunId>, _) = (columns.id_or_none()?, columns.path_or_none()?);
@@ -91,28 +93,28 @@ fn read(row: &Row) -> Result<JobRow, StoreError> {
     Ok(JobRow { rev, job, origin })
 }
 
-pub(super) async fn job(db: &Link, job: JobId) -> Result<Option<JobRow>, StoreError> {
-    db.ask_one(BY_ID, &cells![job.key()]).await?.as_ref().map(read).transpose()
+pub(super) async fn job(db: &Link, project: &Project, job: JobId) -> Result<Option<JobRow>, StoreError> {
+    db.ask_one(BY_ID, &cells![job.key(), project.as_str()]).await?.as_ref().map(read).transpose()
 }
 
-pub(super) async fn jobs(db: &Link, query: &JobQuery) -> Result<Page<JobRow>, StoreError> {
-    let mut conditions = Conditions::default();
+pub(super) async fn jobs(db: &Link, project: &Project, query: &JobQuery) -> Result<Page<JobRow>, StoreError> {
+    let mut conditions = Conditions::of(project);
     let words: Vec<&str> = query.statuses.iter().map(|status| status.word()).collect();
     conditions.one_of("status", &words);
     if query.statuses == [JobStatus::Running] {
-        // What runs has a wake-up: its lease ends. So not all jobs are looked through, but those that time will move.
+        // A running job has a wake-up: its lease ends. So the query reads only jobs that time will move.
         conditions.add("wake_at IS NOT NULL", []);
     }
-    conditions.equal("queue", query.queue.clone().map(Value::Text));
-    conditions.equal("name", query.name.clone().map(Value::Text));
-    conditions.equal("run", query.run.map(Value::id));
-    conditions.equal("schedule", query.schedule.map(Value::id));
+    conditions.equal("queue", query.queue.clone().map(FilterValue::Text));
+    conditions.equal("name", query.name.clone().map(FilterValue::Text));
+    conditions.equal("run", query.run.map(FilterValue::id));
+    conditions.equal("schedule", query.schedule.map(FilterValue::id));
     if let Some(fingerprint) = &query.fingerprint {
         // Only dead letters have one, and their index has to be told so.
-        conditions.add("fingerprint = ? AND is_dead_letter", [Value::Text(fingerprint.clone())]);
+        conditions.add("fingerprint = ? AND is_dead_letter", [FilterValue::Text(fingerprint.clone())]);
     }
     if let Some(worker) = &query.worker {
-        conditions.add("status = 'running' AND worker = ?", [Value::Text(worker.clone())]);
+        conditions.add("status = 'running' AND worker = ?", [FilterValue::Text(worker.clone())]);
     }
     if let Some(is) = query.is_dead_letter {
         // Not a value, so that the small index of dead letters can be used.

@@ -1,19 +1,21 @@
-//! Journals: what all entries have is in columns, their events are as the engine writes them.
+//! Journals: common fields of entries are columns, their events are stored as the engine writes them.
 
 use tokio_postgres::Row;
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::journal::Entry;
+use windlass_engine::project::Project;
 
 use super::column::{Columns, Id, bound, cells, stored, unnest};
-use super::link::{Ask, Link};
+use super::link::{BoundStatement, Link};
 use crate::error::StoreError;
 use crate::run::{Journal, Since, Snapshot};
 
 const APPEND: &str = "INSERT INTO journal (run, seq, v, at, command, events, balances) SELECT * FROM \
      UNNEST($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::uuid[], $6::text[], $7::text[])";
 const ENTRIES: &str = "SELECT seq, v, at, command, events FROM journal \
-     WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
-const SNAPSHOT: &str = "SELECT seq, state FROM snapshots WHERE run = $1";
+     WHERE run = $1 AND seq > $2 AND (SELECT project FROM runs WHERE id = $1) = $4 ORDER BY seq LIMIT $3";
+const SNAPSHOT: &str =
+    "SELECT seq, state FROM snapshots WHERE run = $1 AND (SELECT project FROM runs WHERE id = $1) = $2";
 const KEEP_SNAPSHOTS: &str = "INSERT INTO snapshots (run, seq, state) SELECT * FROM \
      UNNEST($1::uuid[], $2::bigint[], $3::bytea[]) \
      ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state";
@@ -27,7 +29,7 @@ pub(super) struct Appended<'c> {
     pub(super) balances: Option<String>,
 }
 
-pub(super) fn append<'c>(rows: &'c [Appended<'c>]) -> Ask<'c> {
+pub(super) fn append<'c>(rows: &'c [Appended<'c>]) -> BoundStatement<'c> {
     let cells = unnest!(rows, |row| [
         row.run.key(),
         stored(row.seq),
@@ -37,30 +39,33 @@ pub(super) fn append<'c>(rows: &'c [Appended<'c>]) -> Ask<'c> {
         row.events,
         row.balances.as_deref(),
     ]);
-    Ask::new(APPEND, cells)
+    BoundStatement::new(APPEND, cells)
 }
 
 /// Keeps the states of runs after so many entries, instead of earlier ones.
-pub(super) fn keep_snapshots<'c>(rows: &[(RunId, u64, &'c [u8])]) -> Ask<'c> {
+pub(super) fn keep_snapshots<'c>(rows: &[(RunId, u64, &'c [u8])]) -> BoundStatement<'c> {
     let cells = unnest!(rows, |(run, seq, state)| [run.key(), stored(*seq), *state]);
-    Ask::new(KEEP_SNAPSHOTS, cells)
+    BoundStatement::new(KEEP_SNAPSHOTS, cells)
 }
 
 /// A part of a journal.
 pub(super) async fn journal(
     db: &Link,
+    project: &Project,
     run: RunId,
     since: Since,
     limit: usize,
 ) -> Result<Journal, StoreError> {
     match since {
-        Since::Entry(after) => Ok(Journal { snapshot: None, entries: entries(db, run, after, limit).await? }),
-        // What came after a snapshot is there even if there is a newer one by now.
+        Since::Entry(after) => {
+            Ok(Journal { snapshot: None, entries: entries(db, project, run, after, limit).await? })
+        }
+        // Entries after a snapshot stay even if there is a newer snapshot by now.
         Since::Snapshot => {
-            let found = db.ask_one(SNAPSHOT, &cells![run.key()]).await?;
+            let found = db.ask_one(SNAPSHOT, &cells![run.key(), project.as_str()]).await?;
             let snapshot = found.as_ref().map(read_snapshot).transpose()?;
             let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
-            Ok(Journal { snapshot, entries: entries(db, run, after, limit).await? })
+            Ok(Journal { snapshot, entries: entries(db, project, run, after, limit).await? })
         }
     }
 }
@@ -70,8 +75,15 @@ fn read_snapshot(row: &Row) -> Result<Snapshot, StoreError> {
     Ok(Snapshot { seq: columns.number()?, bytes: columns.value()? })
 }
 
-async fn entries(db: &Link, run: RunId, after: u64, limit: usize) -> Result<Vec<(u64, Entry)>, StoreError> {
-    let rows = db.ask(ENTRIES, &cells![run.key(), bound(after), bound(limit)]).await?;
+async fn entries(
+    db: &Link,
+    project: &Project,
+    run: RunId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<(u64, Entry)>, StoreError> {
+    let cells = cells![run.key(), bound(after), bound(limit), project.as_str()];
+    let rows = db.ask(ENTRIES, &cells).await?;
     let mut entries = Vec::with_capacity(rows.len());
     for row in &rows {
         let mut columns = Columns::of(row);

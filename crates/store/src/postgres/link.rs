@@ -1,4 +1,4 @@
-//! Connections: how they are made, what is asked on them, and how long anything may take.
+//! Connections: how they are made and used, and their time limits.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Config, NoTls, Row};
+use windlass_engine::project::Project;
 
 use super::column::Cell;
 use super::trouble::{Trouble, no_connection};
@@ -17,15 +18,15 @@ use crate::error::StoreError;
 
 /// A server that is there answers at once; one that is not should not be waited for.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long somebody waits for a connection when all are in use.
+/// How long a query waits for a connection when all are in use.
 const WAIT: Duration = Duration::from_secs(5);
-/// What was sent and is not acknowledged by then never will be: without it a cut link is noticed after minutes.
+/// Bytes without an acknowledgement by then are lost: without this limit a cut connection is noticed after minutes.
 const LINK: Duration = Duration::from_secs(5);
 /// Longer than any statement may take, see `SESSION`: the database itself is silent.
 const ANSWER: Duration = Duration::from_secs(40);
 
 /// Both ends give up on one another at the same time; a transaction that was left alone holds its rows for no more than
-/// ten seconds; nobody waits for a row for longer than five.
+/// ten seconds; no transaction waits for a row for longer than five.
 const SESSION: &str = "SET statement_timeout = 30000; SET lock_timeout = 5000; \
      SET idle_in_transaction_session_timeout = 10000; SET tcp_user_timeout = 5000; SET tcp_keepalives_idle = 5; \
      SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; \
@@ -33,7 +34,7 @@ const SESSION: &str = "SET statement_timeout = 30000; SET lock_timeout = 5000; \
 // Statements that look at a few rows in many ways are estimated to cost enough to be compiled, which takes a hundred
 // times as long as they do. Not every database has this.
 const INTERPRETED: &str = "SELECT set_config('jit', 'off', false) FROM pg_settings WHERE name = 'jit';";
-// Whoever works looks rows up by their keys, some at a time. A statement is planned before there is much in its table,
+// The hot path looks rows up by their keys, some at a time. A statement is planned before there is much in its table,
 // and kept: told nothing, the database would take to reading whole tables, and go on when they have grown; or plan the question for the next jobs anew each time, which takes longer than it does.
 const BY_KEY: &str = "SELECT set_config(name, CASE name WHEN 'plan_cache_mode' THEN 'force_generic_plan' ELSE 'off' END, \
      false) FROM pg_settings WHERE name IN ('enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'plan_cache_mode');";
@@ -42,7 +43,7 @@ const STRICT: &str = "SELECT set_config('synchronous_commit', 'on', false) \
      WHERE current_setting('synchronous_commit') IN ('off', 'local')";
 const FAST: &str = "SET synchronous_commit = off";
 
-/// What connections are for.
+/// Purposes of connections.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Purpose {
     /// Rows are looked up by their keys, and in the order of an index: by those who work.
@@ -50,19 +51,25 @@ pub(super) enum Purpose {
     Any,
 }
 
-/// One statement and what is bound to it.
-pub(super) struct Ask<'a> {
+/// One statement and its parameters.
+pub(super) struct BoundStatement<'a> {
     pub(super) sql: &'static str,
     pub(super) cells: Vec<Cell<'a>>,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> BoundStatement<'a> {
     pub(super) fn new(sql: &'static str, cells: Vec<Cell<'a>>) -> Self {
-        Ask { sql, cells }
+        BoundStatement { sql, cells }
+    }
+
+    /// Binds the project as the last parameter.
+    pub(super) fn in_project(mut self, project: &'a Project) -> Self {
+        self.cells.push(Box::new(project.as_str()));
+        self
     }
 }
 
-/// Adds what every connection needs to what the address says.
+/// Adds the options of every connection to those of the address.
 pub(super) fn configure(mut config: Config) -> Config {
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(CONNECT);
@@ -79,7 +86,7 @@ pub(super) fn configure(mut config: Config) -> Config {
     config
 }
 
-/// What a connection is told before it is used.
+/// The settings of a connection before its use.
 pub(super) async fn prepare(
     client: &tokio_postgres::Client,
     durability: Durability,
@@ -118,7 +125,7 @@ pub(super) fn pool(
         .map_err(|error| Trouble::new(error.to_string()).into())
 }
 
-/// A connection that somebody has. If it is given back in the middle of something, it is closed instead.
+/// A connection in use. If it is given back in the middle of a transaction, it is closed instead.
 pub(super) struct Link {
     client: Option<Object>,
     is_busy: AtomicBool,
@@ -135,7 +142,7 @@ impl Link {
         self.client.as_ref().expect("it is taken only when the link is dropped")
     }
 
-    /// Asks, and reads what comes back.
+    /// Sends a query, and reads its rows.
     pub(super) async fn ask(&self, sql: &'static str, cells: &[Cell<'_>]) -> Result<Vec<Row>, StoreError> {
         let client = self.client();
         self.in_time(async {
@@ -175,12 +182,12 @@ impl Link {
         self.in_time(self.client().query_typed(sql, &values)).await
     }
 
-    /// Sends everything at once, and reads what comes back, in order: what begins it, the statements, what ends it.
+    /// Sends everything at once, and reads the answers in order: the begin, the statements, the end.
     /// Without an end the link stays in the middle of something.
     pub(super) async fn pipeline(
         &self,
         begin: Option<&str>,
-        asks: &[Ask<'_>],
+        asks: &[BoundStatement<'_>],
         end: Option<&str>,
     ) -> Result<Piped, StoreError> {
         let client = self.client();
@@ -234,7 +241,7 @@ impl Link {
     }
 
     /// Asks several things at once, in the middle of a transaction.
-    pub(super) async fn ask_all(&self, asks: &[Ask<'_>]) -> Result<Vec<Vec<Row>>, StoreError> {
+    pub(super) async fn ask_all(&self, asks: &[BoundStatement<'_>]) -> Result<Vec<Vec<Row>>, StoreError> {
         match self.pipeline(None, asks, None).await? {
             Piped::Done(rows) => Ok(rows),
             Piped::Failed { error, .. } => Err(error),
@@ -258,7 +265,7 @@ impl Link {
         self.say(begin).await
     }
 
-    /// Undoes whatever it is in the middle of; the link can be used again, or is closed.
+    /// Rolls the open transaction back; the connection can be used again, or is closed.
     pub(super) async fn roll_back(&self) {
         if self.say("ROLLBACK").await.is_ok() {
             self.is_busy.store(false, Ordering::Relaxed);
@@ -319,11 +326,11 @@ impl Drop for Link {
     }
 }
 
-/// What came of a pipeline.
+/// The result of a pipeline.
 pub(super) enum Piped {
     /// The rows of each statement.
     Done(Vec<Vec<Row>>),
-    /// Something failed. It is certain that nothing was kept, or nobody knows.
+    /// A statement failed. Either nothing was kept for certain, or the outcome is unknown.
     Failed { error: StoreError, is_certain: bool },
 }
 
@@ -333,7 +340,7 @@ fn values<'c>(cells: &'c [Cell<'_>]) -> Vec<&'c (dyn ToSql + Sync)> {
     cells.iter().map(|cell| &**cell as &(dyn ToSql + Sync)).collect()
 }
 
-/// Runs futures side by side. Each sends when it is first looked at, so that they are sent in order, and nobody waits
+/// Runs futures side by side. Each sends when it is first polled, so that they are sent in order, and none waits
 /// for an answer before the next is sent.
 async fn in_order(mut open: Vec<Sent<'_>>) -> Vec<Result<Vec<Row>, tokio_postgres::Error>> {
     let mut answers: Vec<Option<_>> = open.iter().map(|_| None).collect();

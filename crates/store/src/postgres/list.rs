@@ -1,4 +1,4 @@
-//! Pages: conditions that the tables can check, a place to begin, and whatever only the row itself can tell.
+//! Pages: conditions in SQL, a cursor, and filters that only the decoded row can answer.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -6,6 +6,7 @@ use std::str::FromStr;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::column::{Cell, Columns, Id, bound, text};
@@ -27,24 +28,24 @@ pub(super) struct Source<T, I> {
 
 /// A value of a condition.
 #[derive(Debug, Clone)]
-pub(super) enum Value {
+pub(super) enum FilterValue {
     Id(Uuid),
     Text(String),
     Number(i64),
     Flag(bool),
 }
 
-impl Value {
+impl FilterValue {
     pub(super) fn id(id: impl Id) -> Self {
-        Value::Id(id.key())
+        FilterValue::Id(id.key())
     }
 
     fn bind(&self) -> (Cell<'_>, Type) {
         match self {
-            Value::Id(id) => (Box::new(*id), Type::UUID),
-            Value::Text(value) => (Box::new(text(value)), Type::TEXT),
-            Value::Number(n) => (Box::new(*n), Type::INT8),
-            Value::Flag(is) => (Box::new(*is), Type::BOOL),
+            FilterValue::Id(id) => (Box::new(*id), Type::UUID),
+            FilterValue::Text(value) => (Box::new(text(value)), Type::TEXT),
+            FilterValue::Number(n) => (Box::new(*n), Type::INT8),
+            FilterValue::Flag(is) => (Box::new(*is), Type::BOOL),
         }
     }
 }
@@ -56,17 +57,24 @@ pub(super) struct Shelf {
     pub(super) time: &'static str,
 }
 
-/// What rows have to fulfil.
+/// Conditions on rows.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {
     texts: Vec<String>,
-    values: Vec<Value>,
+    values: Vec<FilterValue>,
     shelves: Vec<Shelf>,
 }
 
 impl Conditions {
+    /// Rows of a project.
+    pub(super) fn of(project: &Project) -> Self {
+        let mut conditions = Conditions::default();
+        conditions.equal("project", Some(FilterValue::Text(project.as_str().to_owned())));
+        conditions
+    }
+
     /// Adds a condition with as many `?` as there are values.
-    pub(super) fn add(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
+    pub(super) fn add(&mut self, condition: &str, values: impl IntoIterator<Item = FilterValue>) {
         let mut n = self.values.len();
         self.values.extend(values);
         let mut numbered = String::with_capacity(condition.len() + 4);
@@ -82,7 +90,7 @@ impl Conditions {
     }
 
     /// Adds `column = value` if there is a value.
-    pub(super) fn equal(&mut self, column: &str, value: Option<Value>) {
+    pub(super) fn equal(&mut self, column: &str, value: Option<FilterValue>) {
         if let Some(value) = value {
             self.add(&format!("{column} = ?"), [value]);
         }
@@ -92,7 +100,7 @@ impl Conditions {
     pub(super) fn between(&mut self, column: &str, since: Option<Timestamp>, until: Option<Timestamp>) {
         for (sign, bound) in [(">=", since), ("<", until)] {
             if let Some(bound) = bound {
-                self.add(&format!("{column} {sign} ?"), [Value::Number(bound.0)]);
+                self.add(&format!("{column} {sign} ?"), [FilterValue::Number(bound.0)]);
             }
         }
     }
@@ -147,7 +155,7 @@ impl Conditions {
     }
 }
 
-/// What is not asked of the tables but of each row.
+/// Filters on decoded rows instead of columns.
 pub(super) type Filter<'f, T> = Option<&'f (dyn Fn(&T) -> bool + Sync)>;
 
 /// Reads one page.
@@ -195,12 +203,12 @@ async fn some<T, I: Id>(
     skip: usize,
 ) -> Result<Vec<T>, StoreError> {
     let sql = conditions.selection(source.select, order, from.is_some());
-    let place = from.map(|(at, id)| [Value::Number(at.0), Value::id(id)]);
+    let place = from.map(|(at, id)| [FilterValue::Number(at.0), FilterValue::id(id)]);
     // Both are added up: together they must not be more than there are numbers.
     let (limit, skip) = (bound(limit).min(i64::MAX / 2), bound(skip).min(i64::MAX / 2));
-    let limits = (Value::Number(limit), Value::Number(skip));
+    let limits = (FilterValue::Number(limit), FilterValue::Number(skip));
     let values = conditions.values.iter().chain([&limits.0]).chain(place.iter().flatten()).chain([&limits.1]);
-    let rows = db.ask_once(&sql, &values.map(Value::bind).collect::<Vec<_>>()).await?;
+    let rows = db.ask_once(&sql, &values.map(FilterValue::bind).collect::<Vec<_>>()).await?;
     rows.iter().map(source.read).collect()
 }
 
@@ -228,7 +236,8 @@ async fn each<T, I: Id>(
 
 async fn count(db: &Link, sql: &str, conditions: &Conditions) -> Result<u64, StoreError> {
     let sql = format!("{sql}{}", conditions.given(&[]));
-    let rows = db.ask_once(&sql, &conditions.values.iter().map(Value::bind).collect::<Vec<_>>()).await?;
+    let rows =
+        db.ask_once(&sql, &conditions.values.iter().map(FilterValue::bind).collect::<Vec<_>>()).await?;
     rows.first().map_or(Ok(0), |row| Columns::of(row).number())
 }
 

@@ -1,9 +1,9 @@
-//! What servers on one database tell one another: that something was written, and where.
+//! Hints between servers on one database: that rows were written, and where.
 //!
-//! It is said after a commit, not in it: a transaction that says something is ended with nobody beside it, and what is
-//! said is only a hint. So it is said on a connection of its own, which does not wait for the disk, and one thing after
-//! the other: what is to be said meanwhile is said together. A listener has a connection of its own too, which is made
-//! again when it is lost; then anything may have been missed, and that is said.
+//! A hint is sent after a commit, not in it: a transaction with NOTIFY takes a global lock at its end, and a hint
+//! may be lost. So it is sent on a connection of its own, which does not wait for the disk, one at a time:
+//! hints that arrive meanwhile are merged. A listener has a connection of its own too, which is made
+//! again when it is lost; then any hint may have been missed, and listeners are told so.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -58,14 +58,14 @@ struct Told {
     everything: bool,
 }
 
-/// One end of what servers tell one another.
+/// One end of the channel between servers.
 #[derive(Debug)]
 pub(super) struct Channel {
-    /// Tells this one from the others, so that nobody is told of what it did itself.
+    /// Identifies this server, so that it ignores its own hints.
     me: Uuid,
     config: Config,
     runtime: Handle,
-    /// What is to be said; one listens to it, and says it.
+    /// Hints to send; one task reads and sends them.
     said: Arc<Listeners>,
     news: Arc<News>,
     telling: JoinHandle<()>,
@@ -91,18 +91,18 @@ impl Channel {
         })
     }
 
-    /// Tells the others, at leisure. What cannot be said is not said: a database that is only like PostgreSQL may not
-    /// know how.
+    /// Sends a hint, eventually. A hint that cannot be sent is dropped: a database that is only like PostgreSQL may not
+    /// support NOTIFY.
     pub(super) fn tell(&self, hint: &Hint) {
         self.said.tell(hint);
     }
 
-    /// Tells the others what was written, and of its jobs those that nobody here is likely to claim.
+    /// Sends hints of written rows, and of jobs that no worker here is likely to claim.
     pub(super) fn tell_written<'j>(&self, hint: Hint, jobs: impl Iterator<Item = &'j Job>) {
         self.tell(&Hint { queues: self.news.written(jobs), ..hint });
     }
 
-    /// What the others tell, from now on.
+    /// Hints of the other servers, from now on.
     pub(super) fn listen(&self) -> Hints {
         let hints = self.listeners.add();
         let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,7 +121,7 @@ impl Drop for Channel {
     }
 }
 
-/// Says what there is to say until there will be nothing more.
+/// Sends hints until the channel closes.
 async fn speak(voice: Pool, me: Uuid, mut said: Hints) {
     while let Some(hint) = said.next().await {
         for payload in payloads(me, hint) {
@@ -137,7 +137,7 @@ async fn say(voice: &Pool, payload: &str) -> Result<(), StoreError> {
     Link::take(voice).await?.ask(TELL, &cells![payload]).await.map(drop)
 }
 
-/// Tells the others of jobs that nobody here claims, as far as none of them has.
+/// Sends hints of jobs that no worker here claims, unless another server has them.
 async fn tell_late(voice: Pool, news: Arc<News>, said: Arc<Listeners>) {
     loop {
         let late = news.late().await;
@@ -217,7 +217,7 @@ async fn hear(config: &Config, me: Uuid, listeners: &Listeners) -> bool {
             message = poll_fn(|context| connection.poll_message(context)) => message,
         };
         match message {
-            // What it said itself, it does not even read.
+            // It does not read its own hints.
             Some(Ok(AsyncMessage::Notification(told))) if told.payload().starts_with(&own) => {}
             Some(Ok(AsyncMessage::Notification(told))) => {
                 let told: Option<Told> = serde_json::from_str(told.payload()).ok();
@@ -229,7 +229,7 @@ async fn hear(config: &Config, me: Uuid, listeners: &Listeners) -> bool {
     }
 }
 
-/// What somebody of another version has said.
+/// A hint of a server of another version.
 fn unknown() -> Hint {
     Hint { everything: true, ..Hint::default() }
 }

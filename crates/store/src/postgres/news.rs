@@ -1,7 +1,7 @@
-//! Of which ready jobs the others are told.
+//! Ready jobs that other servers get hints of.
 //!
-//! Whoever has just claimed a job here will probably claim the next one of its sort too, and the others would ask for
-//! it in vain. So they are told of it only if it is still there after a while.
+//! A worker that has just claimed a job here will probably claim the next one of its sort too, and other servers would ask for
+//! it in vain. So a hint is sent only if the job is still there after a while.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,15 +15,15 @@ use windlass_engine::job::{Job, State as JobState};
 use crate::hint::LEFT_MS;
 use crate::job::due_at;
 
-/// Whoever has claimed within this is likely to claim again.
+/// A worker that has claimed within this time is likely to claim again.
 const HERE: Duration = Duration::from_millis(500);
-/// How long a job that somebody here is likely to claim is not spoken of.
+/// How long no hint names a job that a worker here is likely to claim.
 const LEFT: Duration = Duration::from_millis(LEFT_MS);
 /// Between two looks for such jobs.
 const LOOK: Duration = Duration::from_millis(50);
 /// Jobs that are not spoken of at most; of more everybody is told at once.
 const UNTOLD_MAX: usize = 20_000;
-/// Sorts of jobs after which those that nobody has claimed for long are forgotten.
+/// Number of sorts of jobs above which sorts without recent claims are forgotten.
 const SORTS_MAX: usize = 1_024;
 
 /// Queue and service.
@@ -31,12 +31,12 @@ type Sort = (String, String);
 
 #[derive(Debug, Default)]
 pub(super) struct News {
-    state: Mutex<State>,
+    state: Mutex<UnclaimedJobs>,
     is_any: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct UnclaimedJobs {
     /// When a job of each sort was last claimed here.
     claimed: HashMap<Sort, Instant>,
     /// Ready jobs that the others were not told of, with their queues.
@@ -45,7 +45,7 @@ struct State {
     order: VecDeque<(Instant, JobId)>,
 }
 
-impl State {
+impl UnclaimedJobs {
     fn is_claimed_here(&self, sort: &Sort, now: Instant) -> bool {
         self.claimed.get(sort).is_some_and(|at| now.duration_since(*at) < HERE)
     }
@@ -57,7 +57,7 @@ impl State {
         self.claimed.insert(sort, now);
     }
 
-    /// What has been there for long enough.
+    /// Jobs that have waited long enough.
     fn late(&mut self, now: Instant) -> BTreeMap<JobId, String> {
         let n = self.order.iter().take_while(|(since, _)| now.duration_since(*since) >= LEFT).count();
         let late = self.order.drain(..n).filter_map(|(_, id)| Some((id, self.untold.remove(&id)?)));
@@ -91,7 +91,7 @@ impl News {
         queues
     }
 
-    /// Waits for jobs that nobody here has claimed, with their queues. Somebody elsewhere may have.
+    /// Waits for jobs that no worker here has claimed, with their queues. Another server may have.
     pub(super) async fn late(&self) -> BTreeMap<JobId, String> {
         loop {
             let (late, is_over) = {
@@ -104,13 +104,13 @@ impl News {
             if is_over {
                 self.is_any.notified().await;
             }
-            // What comes meanwhile is told of together.
+            // Jobs that arrive meanwhile share the hint.
             tokio::time::sleep(LOOK).await;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // What is here is a guess: a panic elsewhere spoils nothing.
+    fn lock(&self) -> MutexGuard<'_, UnclaimedJobs> {
+        // This is a guess: a panic elsewhere breaks nothing.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -144,16 +144,16 @@ mod tests {
     async fn of_what_is_claimed_here_nobody_else_is_told_unless_it_stays() {
         let news = News::default();
         let (first, second, third) = (job(1, "q"), job(2, "q"), job(3, "other"));
-        // Nobody claims here: the others may.
+        // No worker claims here: other servers may.
         assert_eq!(news.written([&first].into_iter()), names(&["q"]));
         assert_eq!(news.written([&claimed(&first)].into_iter()), names(&[]));
-        // Somebody does: the others are told only of what is of another sort.
+        // Workers claim here: hints name only jobs of another sort.
         assert_eq!(news.written([&second, &third].into_iter()), names(&["other"]));
         assert_eq!(news.written([&claimed(&second)].into_iter()), names(&[]));
         let fourth = job(4, "q");
         assert_eq!(news.written([&fourth].into_iter()), names(&[]));
         assert_eq!(news.late().await, [(fourth.id, "q".to_owned())].into());
-        // Whoever claimed has gone.
+        // The claiming worker has gone.
         tokio::time::advance(HERE).await;
         assert_eq!(news.written([&job(5, "q")].into_iter()), names(&["q"]));
     }

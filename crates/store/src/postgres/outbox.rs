@@ -5,30 +5,31 @@ use std::collections::BTreeSet;
 use tokio_postgres::Row;
 use uuid::Uuid;
 use windlass_engine::id::RunId;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::column::{Columns, Id, bound, cells, json, stored, unnest, unreadable};
-use super::desk::Desk;
-use super::link::{Ask, Link};
+use super::link::{BoundStatement, Link};
+use super::read_set::ReadSet;
 use crate::error::{Refusal, StoreError};
-use crate::outbox::{Message, MessageId, Party};
+use crate::outbox::{Message, MessageId, Party, Undelivered};
 
-// Whoever delivers a message has it to itself until that is written.
+// A transaction that delivers a message locks its row.
 const FIND: &str = "SELECT outbox.sender, outbox.seq, outbox.part, is_delivered FROM outbox \
      JOIN UNNEST($1::bytea[], $2::bigint[], $3::bigint[]) AS asked (sender, seq, part) \
-     ON asked.sender = outbox.sender AND asked.seq = outbox.seq AND asked.part = outbox.part \
+     ON outbox.project = $4 AND asked.sender = outbox.sender AND asked.seq = outbox.seq AND asked.part = outbox.part \
      ORDER BY outbox.sender, outbox.seq, outbox.part FOR NO KEY UPDATE OF outbox";
-const SEND: &str = "INSERT INTO outbox (sender, seq, part, receiver, at, note, is_delivered) \
-     SELECT sender, seq, part, receiver, at, note, false FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[], \
+const SEND: &str = "INSERT INTO outbox (sender, seq, part, receiver, at, note, is_delivered, project) \
+     SELECT sender, seq, part, receiver, at, note, false, $7::text FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[], \
      $4::bytea[], $5::bigint[], $6::text[]) AS new (sender, seq, part, receiver, at, note) \
-     ON CONFLICT (sender, seq, part) DO NOTHING";
+     ON CONFLICT (project, sender, seq, part) DO NOTHING";
 const DELIVER: &str = "UPDATE outbox SET is_delivered = true FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[]) \
      AS its (sender, seq, part) \
-     WHERE outbox.sender = its.sender AND outbox.seq = its.seq AND outbox.part = its.part";
-const UNDELIVERED: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox \
-     WHERE NOT is_delivered AND at <= $1 ORDER BY at, sender, seq, part LIMIT $2";
+     WHERE outbox.project = $4 AND outbox.sender = its.sender AND outbox.seq = its.seq AND outbox.part = its.part";
+const UNDELIVERED: &str = "SELECT sender, seq, part, receiver, at, note, project FROM outbox \
+     WHERE NOT is_delivered AND at <= $1 ORDER BY at, project, sender, seq, part LIMIT $2";
 pub(super) const TO: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox \
-     WHERE receiver = $1 AND NOT is_delivered ORDER BY sender, seq, part";
+     WHERE project = $2 AND receiver = $1 AND NOT is_delivered ORDER BY sender, seq, part";
 
 const RUN: u8 = 0;
 const ACCOUNT: u8 = 1;
@@ -61,8 +62,8 @@ macro_rules! ids {
     };
 }
 
-pub(super) fn find<'a>(ids: &BTreeSet<&'a MessageId>) -> Ask<'a> {
-    Ask::new(FIND, ids!(ids))
+pub(super) fn find<'a>(ids: &BTreeSet<&'a MessageId>) -> BoundStatement<'a> {
+    BoundStatement::new(FIND, ids!(ids))
 }
 
 pub(super) fn read_found(row: &Row) -> Result<(MessageId, bool), StoreError> {
@@ -71,8 +72,8 @@ pub(super) fn read_found(row: &Row) -> Result<(MessageId, bool), StoreError> {
 }
 
 /// Whether the message can be delivered.
-pub(super) fn check(desk: &Desk, id: &MessageId) -> Result<(), StoreError> {
-    match desk.messages.get(id) {
+pub(super) fn check(read_set: &ReadSet, id: &MessageId) -> Result<(), StoreError> {
+    match read_set.messages.get(id) {
         None => Err(Refusal::UnknownMessage(id.clone()).into()),
         Some(true) => Err(Refusal::AlreadyDelivered(id.clone()).into()),
         Some(false) => Ok(()),
@@ -80,7 +81,7 @@ pub(super) fn check(desk: &Desk, id: &MessageId) -> Result<(), StoreError> {
 }
 
 /// Sends messages, unless they were sent before.
-pub(super) fn send<'c>(messages: &[&'c Message]) -> Ask<'c> {
+pub(super) fn send<'c>(messages: &[&'c Message]) -> BoundStatement<'c> {
     let cells = unnest!(messages, |message| [
         party(&message.id.sender),
         stored(message.id.seq),
@@ -89,25 +90,34 @@ pub(super) fn send<'c>(messages: &[&'c Message]) -> Ask<'c> {
         message.at.0,
         json(&message.note),
     ]);
-    Ask::new(SEND, cells)
+    BoundStatement::new(SEND, cells)
 }
 
-pub(super) fn deliver<'c>(ids: &[&'c MessageId]) -> Ask<'c> {
-    Ask::new(DELIVER, ids!(ids))
+pub(super) fn deliver<'c>(ids: &[&'c MessageId]) -> BoundStatement<'c> {
+    BoundStatement::new(DELIVER, ids!(ids))
 }
 
-pub(super) async fn undelivered(db: &Link, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {
-    db.ask(UNDELIVERED, &cells![now.0, bound(limit)]).await?.iter().map(read).collect()
+pub(super) async fn undelivered(
+    db: &Link,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<Undelivered>, StoreError> {
+    let undelivered = |row: &Row| {
+        let mut columns = Columns::of(row);
+        let message = read(&mut columns)?;
+        Ok(Undelivered { project: columns.project()?, message })
+    };
+    db.ask(UNDELIVERED, &cells![now.0, bound(limit)]).await?.iter().map(undelivered).collect()
 }
 
-/// What is on its way to one receiver.
-pub(super) async fn to(db: &Link, to: &Party) -> Result<Vec<Message>, StoreError> {
-    db.ask(TO, &cells![party(to)]).await?.iter().map(read).collect()
+/// Messages on their way to one receiver.
+pub(super) async fn to(db: &Link, project: &Project, to: &Party) -> Result<Vec<Message>, StoreError> {
+    let rows = db.ask(TO, &cells![party(to), project.as_str()]).await?;
+    rows.iter().map(|row| read(&mut Columns::of(row))).collect()
 }
 
-fn read(row: &Row) -> Result<Message, StoreError> {
-    let mut columns = Columns::of(row);
-    let (id, to) = (read_id(&mut columns)?, read_party(&mut columns)?);
+fn read(columns: &mut Columns<'_>) -> Result<Message, StoreError> {
+    let (id, to) = (read_id(columns)?, read_party(columns)?);
     Ok(Message { id, to, at: columns.time()?, note: columns.json()? })
 }
 

@@ -1,11 +1,13 @@
-//! Forgetting what ended long ago. Several servers may do so at once: each takes what nobody else has.
+//! Deletion of rows that ended long ago. Several servers may do so at once: each takes rows that no other has.
 
+use tokio_postgres::Row;
 use uuid::Uuid;
 use windlass_engine::id::RunId;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id, bound, cells};
-use super::depth::{Depths, Place};
+use super::column::{Columns, Id, bound, cells, unnest};
+use super::depth::{DepthKey, Depths};
 use super::link::Link;
 use super::outbox;
 use crate::error::StoreError;
@@ -13,9 +15,9 @@ use crate::outbox::Party;
 use crate::store::Retained;
 
 // Not more than so many entries at once, the last run of them aside: no statement may take for ever.
-const OLD_RUNS: &str = "SELECT id FROM (SELECT id, ended_at, \
+const OLD_RUNS: &str = "SELECT project, id FROM (SELECT project, id, ended_at, \
      sum(len) OVER (ORDER BY ended_at, id ROWS UNBOUNDED PRECEDING) - len AS n_before FROM \
-     (SELECT id, ended_at, len FROM runs WHERE ended_at < $1 ORDER BY ended_at, id LIMIT $2 FOR UPDATE SKIP LOCKED) \
+     (SELECT project, id, ended_at, len FROM runs WHERE ended_at < $1 ORDER BY ended_at, id LIMIT $2 FOR UPDATE SKIP LOCKED) \
      AS old) AS counted WHERE n_before < 20000 ORDER BY ended_at, id";
 const OLD_JOBS: &str = "SELECT id FROM jobs WHERE NOT is_open AND NOT is_dead_letter AND run IS NULL \
      AND updated_at < $1 AND (key_until IS NULL OR key_until <= $1) ORDER BY updated_at, id LIMIT $2 \
@@ -23,11 +25,12 @@ const OLD_JOBS: &str = "SELECT id FROM jobs WHERE NOT is_open AND NOT is_dead_le
 const OLD_COMMANDS: &str = "DELETE FROM commands WHERE id IN \
      (SELECT id FROM commands WHERE at < $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)";
 const JOBS_OF_RUNS: &str =
-    "SELECT id, queue, status, is_open FROM jobs WHERE run = ANY($1) ORDER BY id FOR UPDATE";
-const FORGET_MESSAGES: &str = "DELETE FROM outbox WHERE sender = ANY($1) AND is_delivered";
-// A run is told of once, an account for ever: what accounts said goes by its age. Accounts come after all runs.
-const OLD_MESSAGES: &str = "DELETE FROM outbox WHERE (sender, seq, part) IN \
-     (SELECT sender, seq, part FROM outbox WHERE sender >= '\\x01'::bytea AND is_delivered AND at < $1 LIMIT $2 \
+    "SELECT id, project, queue, status, is_open FROM jobs WHERE run = ANY($1) ORDER BY id FOR UPDATE";
+const FORGET_MESSAGES: &str = "DELETE FROM outbox USING UNNEST($1::text[], $2::bytea[]) \
+     AS gone (project, sender) WHERE outbox.project = gone.project AND outbox.sender = gone.sender AND is_delivered";
+// A run sends one last message, an account sends for ever: messages of accounts go by age. Accounts come after all runs.
+const OLD_MESSAGES: &str = "DELETE FROM outbox WHERE (project, sender, seq, part) IN \
+     (SELECT project, sender, seq, part FROM outbox WHERE sender >= '\\x01'::bytea AND is_delivered AND at < $1 LIMIT $2 \
      FOR UPDATE SKIP LOCKED)";
 const FORGET_JOURNALS: &str = "DELETE FROM journal WHERE run = ANY($1)";
 const FORGET_FIRINGS_OF_RUNS: &str = "DELETE FROM firings WHERE started = ANY($1) AND is_run";
@@ -47,24 +50,28 @@ pub(super) async fn retain(
     before: Timestamp,
     limit: usize,
 ) -> Result<Retained, StoreError> {
-    let runs = keys(db, OLD_RUNS, before, limit).await?;
+    let old = old_runs(db, before, limit).await?;
+    let runs: Vec<Uuid> = old.iter().map(|(_, run)| *run).collect();
     let (mut retained, mut depths) =
         (Retained { n_runs: runs.len(), ..Retained::default() }, Depths::default());
     if !runs.is_empty() {
         let mut jobs = Vec::new();
         for row in &db.ask(JOBS_OF_RUNS, &cells![&runs]).await? {
             let mut columns = Columns::of(row);
-            let (id, queue, status): (Uuid, String, _) = (columns.value()?, columns.text()?, columns.word()?);
+            let (id, project): (Uuid, _) = (columns.value()?, columns.project()?);
+            let (queue, status) = (columns.text()?, columns.word()?);
             if columns.value()? {
-                depths.note(&queue, Place::of(status, false), None);
+                depths.note(&project, &queue, DepthKey::of(status, false), None);
             }
             jobs.push(id);
         }
         retained.n_jobs += forget_jobs(db, jobs).await?;
-        let senders: Vec<Vec<u8>> =
-            runs.iter().map(|run| outbox::party(&Party::Run(RunId::from_key(*run)))).collect();
-        db.execute(FORGET_MESSAGES, &cells![senders]).await?;
-        // Every entry is what came of one command.
+        let senders = unnest!(old, |(project, run)| [
+            project.as_str(),
+            outbox::party(&Party::Run(RunId::from_key(*run))),
+        ]);
+        db.execute(FORGET_MESSAGES, &senders).await?;
+        // Every entry is the result of one command.
         retained.n_commands = count(db.execute(FORGET_JOURNALS, &cells![&runs]).await?);
         for sql in [FORGET_FIRINGS_OF_RUNS, FORGET_SNAPSHOTS, FORGET_LOGS, FORGET_RUNS] {
             db.execute(sql, &cells![&runs]).await?;
@@ -79,6 +86,14 @@ pub(super) async fn retain(
         db.execute(ask.sql, &ask.cells).await?;
     }
     Ok(retained)
+}
+
+async fn old_runs(db: &Link, before: Timestamp, limit: usize) -> Result<Vec<(Project, Uuid)>, StoreError> {
+    let read = |row: &Row| {
+        let mut columns = Columns::of(row);
+        Ok((columns.project()?, columns.value()?))
+    };
+    db.ask(OLD_RUNS, &cells![before.0, bound(limit)]).await?.iter().map(read).collect()
 }
 
 async fn keys(

@@ -6,24 +6,27 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 use windlass_engine::event::Parent;
 use windlass_engine::id::RunId;
+use windlass_engine::project::Project;
 use windlass_engine::run::Totals;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id, bound, cells, text, unreadable};
+use super::column::{Columns, Id, bound, cells, stored, text, unreadable};
 use super::link::Link;
-use super::list::{self, Conditions, Shelf, Source, Value};
+use super::list::{self, Conditions, FilterValue, Shelf, Source};
 use super::server;
 use crate::error::StoreError;
 use crate::page::{Order, Page};
-use crate::run::{Origin, Owner, Request, RunQuery, RunRef, RunRow, RunStatus, Standing, Wake};
+use crate::run::{Origin, Owner, Request, RunProjection, RunQuery, RunRef, RunRow, RunStatus, Wake};
 
 #[cfg(test)]
 pub(super) use change::ALL as CHANGES;
-pub(super) use change::{Head, Texts, Write, check, heads, insert, reopen, requests, update, versions};
+pub(super) use change::{
+    LockedRun, RunTexts, RunWrite, check, heads, insert, reopen, requests, update, versions,
+};
 
 macro_rules! columns {
     () => {
-        "SELECT id, len, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
+        "SELECT project, id, len, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
          parent_fence, parent_depth, schedule, created_at, status, round, node, action, step_count, wake_at, \
          owner_server, owner_epoch, cost_estimated, cost_actual, cost_refunded, cost_settled, needs, error, shared, \
          result, updated_at, ended_at FROM runs"
@@ -39,8 +42,8 @@ const SOURCE: Source<RunRow, RunId> = Source {
         Order::LatestChange => (row.standing.updated_at, row.id),
     },
 };
-const BY_ID: &str = concat!(columns!(), " WHERE id = $1");
-const BY_REQUEST: &str = concat!(columns!(), " WHERE request = $1");
+const BY_ID: &str = concat!(columns!(), " WHERE id = $1 AND project = $2");
+const BY_REQUEST: &str = concat!(columns!(), " WHERE request = $1 AND project = $2");
 const OF_OWNERS: &str = concat!(
     columns!(),
     " WHERE owner_server IS NOT NULL AND (owner_server, owner_epoch) IN \
@@ -55,12 +58,13 @@ const OWNERS: &str = "WITH RECURSIVE owner (server, epoch) AS ( \
          AND (owner_server, owner_epoch) > (owner.server, owner.epoch) \
          ORDER BY owner_server, owner_epoch LIMIT 1) AS next \
      ) SELECT server, epoch FROM owner";
-const DUE: &str = "SELECT wake_at, id FROM runs WHERE wake_slot <= $1::bigint >> 14 AND wake_at <= $1 \
+const DUE: &str = "SELECT wake_at, id, project FROM runs WHERE wake_slot <= $1::bigint >> 14 AND wake_at <= $1 \
      ORDER BY wake_slot, wake_at, id LIMIT $2";
 
 fn read(row: &Row) -> Result<RunRow, StoreError> {
     let mut columns = Columns::of(row);
     Ok(RunRow {
+        project: columns.project()?,
         id: columns.id()?,
         len: columns.number()?,
         origin: read_origin(&mut columns)?,
@@ -74,7 +78,7 @@ fn read_origin(columns: &mut Columns<'_>) -> Result<Origin, StoreError> {
     let request = id.zip(digest).map(|(id, digest)| Request { id, digest });
     let (labels, account) = (columns.json()?, columns.text_or_none()?);
     let (run, node) = (columns.id_or_none()?, columns.path_or_none()?);
-    let (fence, depth) = (columns.number_or_none()?, columns.number_or_none()?);
+    let (fence, depth) = (columns.number_or_none()?, columns.number_or_none::<u64>()?);
     let depth = depth.map(u32::try_from).transpose().map_err(unreadable)?;
     let parent = run.zip(node).zip(fence.zip(depth));
     let parent = parent.map(|((run, node), (fence, depth))| Parent { run, node, fence, depth });
@@ -82,7 +86,7 @@ fn read_origin(columns: &mut Columns<'_>) -> Result<Origin, StoreError> {
     Ok(Origin { flow, version, request, labels, account, parent, schedule, created_at })
 }
 
-fn read_standing(columns: &mut Columns<'_>) -> Result<Standing, StoreError> {
+fn read_standing(columns: &mut Columns<'_>) -> Result<RunProjection, StoreError> {
     let status: &str = columns.value()?;
     let status = RunStatus::from_word(status)
         .ok_or_else(|| unreadable(format!("`{status}` is not a status of a run")))?;
@@ -96,7 +100,7 @@ fn read_standing(columns: &mut Columns<'_>) -> Result<Standing, StoreError> {
         refunded: columns.value()?,
         settled: columns.value()?,
     };
-    Ok(Standing {
+    Ok(RunProjection {
         status,
         round,
         node,
@@ -114,20 +118,21 @@ fn read_standing(columns: &mut Columns<'_>) -> Result<Standing, StoreError> {
     })
 }
 
-pub(super) async fn run(db: &Link, run: &RunRef) -> Result<Option<RunRow>, StoreError> {
+pub(super) async fn run(db: &Link, project: &Project, run: &RunRef) -> Result<Option<RunRow>, StoreError> {
+    let project = project.as_str();
     let row = match run {
-        RunRef::Id(id) => db.ask_one(BY_ID, &cells![id.key()]).await?,
-        RunRef::Request(request) => db.ask_one(BY_REQUEST, &cells![text(request)]).await?,
+        RunRef::Id(id) => db.ask_one(BY_ID, &cells![id.key(), project]).await?,
+        RunRef::Request(request) => db.ask_one(BY_REQUEST, &cells![text(request), project]).await?,
     };
     row.as_ref().map(read).transpose()
 }
 
-pub(super) async fn runs(db: &Link, query: &RunQuery) -> Result<Page<RunRow>, StoreError> {
-    let mut conditions = Conditions::default();
+pub(super) async fn runs(db: &Link, project: &Project, query: &RunQuery) -> Result<Page<RunRow>, StoreError> {
+    let mut conditions = Conditions::of(project);
     let words: Vec<&str> = query.statuses.iter().map(|status| status.word()).collect();
     conditions.one_of("status", &words);
     if !words.is_empty() && query.statuses.iter().all(|status| status.is_open()) {
-        // Says the same again, so that the small indexes of what is open can be used.
+        // Repeats the condition, so that the partial indexes of open runs can be used.
         conditions.add("ended_at IS NULL", []);
     }
     if query.part.order == Order::LatestChange {
@@ -139,16 +144,16 @@ pub(super) async fn runs(db: &Link, query: &RunQuery) -> Result<Page<RunRow>, St
         conditions.divide(shelves.into_iter().filter_map(|(asks, shelf)| asks.then_some(shelf)));
     }
     if let Some(is) = query.is_owned {
-        conditions.add("(status <> 'running' OR (owner_server IS NOT NULL) = ?)", [Value::Flag(is)]);
+        conditions.add("(status <> 'running' OR (owner_server IS NOT NULL) = ?)", [FilterValue::Flag(is)]);
     }
     if let Some(has) = query.has_entered {
-        conditions.add("(status <> 'waiting' OR (step_count > 0) = ?)", [Value::Flag(has)]);
+        conditions.add("(status <> 'waiting' OR (step_count > 0) = ?)", [FilterValue::Flag(has)]);
     }
-    conditions.equal("flow", query.flow.map(Value::id));
-    conditions.equal("version", query.version.map(Value::id));
-    conditions.equal("account", query.account.clone().map(Value::Text));
-    conditions.equal("parent_run", query.parent.map(Value::id));
-    conditions.equal("schedule", query.schedule.map(Value::id));
+    conditions.equal("flow", query.flow.map(FilterValue::id));
+    conditions.equal("version", query.version.map(FilterValue::id));
+    conditions.equal("account", query.account.clone().map(FilterValue::Text));
+    conditions.equal("parent_run", query.parent.map(FilterValue::id));
+    conditions.equal("schedule", query.schedule.map(FilterValue::id));
     conditions.between("created_at", query.since, query.until);
     let matches = |row: &RunRow| row.matches(query);
     let is_filtered = query.label.is_some() || query.text.is_some();
@@ -168,7 +173,7 @@ pub(super) async fn orphans(
     after: Option<RunId>,
     limit: usize,
 ) -> Result<Vec<RunRow>, StoreError> {
-    // Owners first: whoever appears after that has been heard of by the time that servers are asked for.
+    // Owners first: a server that appears after that has a heartbeat by the time that servers are read.
     let owners = db.ask(OWNERS, &[]).await?;
     let servers = server::servers(db).await?;
     let is_alive = |owner: Owner| {
@@ -180,7 +185,7 @@ pub(super) async fn orphans(
         let owner = Owner { server: columns.id()?, epoch: columns.number()? };
         if !is_alive(owner) {
             ids.push(owner.server.key());
-            epochs.push(owner.epoch.cast_signed());
+            epochs.push(stored(owner.epoch));
         }
     }
     if ids.is_empty() {

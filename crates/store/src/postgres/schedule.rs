@@ -1,26 +1,28 @@
-//! Schedules and what they have started.
+//! Schedules and their starts.
 
 use std::collections::BTreeSet;
 
 use tokio_postgres::Row;
 use uuid::Uuid;
+use windlass_engine::counter::Revision;
 use windlass_engine::id::{JobId, RunId, ScheduleId};
+use windlass_engine::project::Project;
 use windlass_engine::schedule::Firing;
 use windlass_engine::time::Timestamp;
 
 use super::column::{Columns, Id, bound, cells, json, stored, text, unnest};
-use super::desk::Desk;
 use super::guard;
-use super::link::{Ask, Link};
+use super::link::{BoundStatement, Link};
+use super::read_set::ReadSet;
 use crate::commit::ScheduleChange;
 use crate::error::{Refusal, StoreError, Subject};
 use crate::schedule::{FiringRow, RUNNING_MAX, ScheduleRow, Scheduled, Started};
 
-// With what each has running, as one text: a list would be another question, and of another moment.
+// With the open starts of each, as one text: a second query would be of another moment.
 macro_rules! schedules {
     ($rest:literal, $most:literal) => {
         concat!(
-            "SELECT rev, rule, name, target, progress, next_at, history, created_at, updated_at, \
+            "SELECT project, rev, rule, name, target, progress, next_at, history, created_at, updated_at, \
              (SELECT json_agg(json_build_array(is_run, started))::text FROM ( \
              SELECT is_run, started FROM firings WHERE schedule = schedules.id AND is_running \
              ORDER BY slot, is_manual LIMIT ",
@@ -31,14 +33,15 @@ macro_rules! schedules {
     };
 }
 
-const ONE: &str = schedules!("WHERE id = $1", "$2");
-const ALL_OF_THEM: &str = schedules!("ORDER BY created_at, id", "$1");
+const ONE: &str = schedules!("WHERE id = $1 AND project = $3", "$2");
+const ALL_OF_THEM: &str = schedules!("WHERE project = $2 ORDER BY created_at, id", "$1");
 const DUE: &str = schedules!("WHERE next_at <= $1 ORDER BY next_at, id LIMIT $2", "$3");
-// Whoever changes a schedule, or fires it, has it to itself until that is written.
-const REVS: &str = "SELECT id, rev FROM schedules WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE";
+// A transaction that changes or fires a schedule locks its row.
+const REVS: &str =
+    "SELECT id, rev FROM schedules WHERE id = ANY($1) AND project = $2 ORDER BY id FOR NO KEY UPDATE";
 const INSERT: &str = "INSERT INTO schedules (id, rev, name, rule, target, progress, next_at, history, created_at, \
-     updated_at) SELECT * FROM UNNEST($1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], \
-     $7::bigint[], $8::text[], $9::bigint[], $10::bigint[])";
+     updated_at, project) SELECT new.*, $11::text FROM UNNEST($1::uuid[], $2::bigint[], $3::text[], $4::text[], \
+     $5::text[], $6::text[], $7::bigint[], $8::text[], $9::bigint[], $10::bigint[]) AS new";
 const UPDATE: &str = "UPDATE schedules SET rev = new.rev, name = new.name, rule = new.rule, target = new.target, \
      progress = new.progress, next_at = new.next_at, history = new.history, created_at = new.created_at, \
      updated_at = new.updated_at FROM UNNEST($1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[], \
@@ -48,7 +51,7 @@ const DELETE: &str = "DELETE FROM schedules WHERE id = ANY($1)";
 const FIRED: &str = "SELECT firings.schedule, firings.slot, firings.is_manual FROM firings \
      JOIN UNNEST($1::uuid[], $2::bigint[], $3::boolean[]) AS asked (schedule, slot, is_manual) \
      ON asked.schedule = firings.schedule AND asked.slot = firings.slot AND asked.is_manual = firings.is_manual";
-// After what they started is written, so that it is known whether that is open.
+// After their starts are written, so that it is known whether those are open.
 const FIRE: &str = "INSERT INTO firings (schedule, slot, is_manual, is_run, started, is_running) \
      SELECT schedule, slot, is_manual, is_run, started, CASE WHEN is_run \
      THEN EXISTS (SELECT 1 FROM runs WHERE id = started AND ended_at IS NULL) \
@@ -59,17 +62,20 @@ const SET_RUNNING: &str = "UPDATE firings SET is_running = new.is_running \
      FROM UNNEST($1::uuid[], $2::boolean[], $3::boolean[]) AS new (started, is_run, is_running) \
      WHERE firings.started = new.started AND firings.is_run = new.is_run AND firings.is_running <> new.is_running";
 
-pub(super) fn revs<'a>(ids: &BTreeSet<ScheduleId>) -> Ask<'a> {
-    Ask::new(REVS, cells![ids.iter().map(|id| id.key()).collect::<Vec<_>>()])
+pub(super) fn revs<'a>(ids: &BTreeSet<ScheduleId>) -> BoundStatement<'a> {
+    BoundStatement::new(REVS, cells![ids.iter().map(|id| id.key()).collect::<Vec<_>>()])
 }
 
-pub(super) fn read_rev(row: &Row) -> Result<(ScheduleId, u64), StoreError> {
+pub(super) fn read_rev(row: &Row) -> Result<(ScheduleId, Revision), StoreError> {
     let mut columns = Columns::of(row);
     Ok((columns.id()?, columns.number()?))
 }
 
-pub(super) fn fired<'a>(firings: &BTreeSet<Firing>) -> Ask<'a> {
-    Ask::new(FIRED, unnest!(firings, |firing| [firing.schedule.key(), firing.slot.0, firing.manual]))
+pub(super) fn fired<'a>(firings: &BTreeSet<Firing>) -> BoundStatement<'a> {
+    BoundStatement::new(
+        FIRED,
+        unnest!(firings, |firing| [firing.schedule.key(), firing.slot.0, firing.manual]),
+    )
 }
 
 pub(super) fn read_fired(row: &Row) -> Result<Firing, StoreError> {
@@ -79,30 +85,30 @@ pub(super) fn read_fired(row: &Row) -> Result<Firing, StoreError> {
 
 /// Whether the changes and firings may be made.
 pub(super) fn check(
-    desk: &Desk,
+    read_set: &ReadSet,
     changes: &[ScheduleChange],
     firings: &[FiringRow],
 ) -> Result<(), StoreError> {
-    let rev = |id: ScheduleId| desk.schedules.get(&id).copied();
+    let rev = |id: ScheduleId| read_set.schedules.get(&id).copied();
     for ScheduleChange { expected_rev, row, .. } in changes {
-        guard(|| Subject::Schedule(row.id()), *expected_rev, rev(row.id()).unwrap_or(0))?;
+        guard(|| Subject::Schedule(row.id()), *expected_rev, rev(row.id()).unwrap_or_default())?;
     }
     for FiringRow { firing, .. } in firings {
         let is_new = changes.iter().any(|change| change.row.id() == firing.schedule && !change.delete);
         if !is_new && rev(firing.schedule).is_none() {
             return Err(Refusal::UnknownSchedule(firing.schedule).into());
         }
-        if desk.firings.contains(firing) {
+        if read_set.firings.contains(firing) {
             return Err(Refusal::AlreadyFired(*firing).into());
         }
     }
     Ok(())
 }
 
-fn written<'c>(sql: &'static str, changes: &[&'c ScheduleChange]) -> Ask<'c> {
+fn written<'c>(sql: &'static str, changes: &[&'c ScheduleChange]) -> BoundStatement<'c> {
     let cells = unnest!(changes, |change| [
         change.row.id().key(),
-        stored(change.expected_rev.saturating_add(1)),
+        stored(change.expected_rev.next()),
         text(&change.row.name),
         json(&change.row.schedule),
         json(&change.row.target),
@@ -112,22 +118,22 @@ fn written<'c>(sql: &'static str, changes: &[&'c ScheduleChange]) -> Ask<'c> {
         change.row.created_at.0,
         change.row.updated_at.0,
     ]);
-    Ask::new(sql, cells)
+    BoundStatement::new(sql, cells)
 }
 
-pub(super) fn insert<'c>(changes: &[&'c ScheduleChange]) -> Ask<'c> {
+pub(super) fn insert<'c>(changes: &[&'c ScheduleChange]) -> BoundStatement<'c> {
     written(INSERT, changes)
 }
 
-pub(super) fn update<'c>(changes: &[&'c ScheduleChange]) -> Ask<'c> {
+pub(super) fn update<'c>(changes: &[&'c ScheduleChange]) -> BoundStatement<'c> {
     written(UPDATE, changes)
 }
 
-pub(super) fn delete<'c>(ids: Vec<Uuid>) -> Ask<'c> {
-    Ask::new(DELETE, cells![ids])
+pub(super) fn delete<'c>(ids: Vec<Uuid>) -> BoundStatement<'c> {
+    BoundStatement::new(DELETE, cells![ids])
 }
 
-pub(super) fn fire<'c>(rows: &[&FiringRow]) -> Ask<'c> {
+pub(super) fn fire<'c>(rows: &[&FiringRow]) -> BoundStatement<'c> {
     let cells = unnest!(rows, |row| [
         row.firing.schedule.key(),
         row.firing.slot.0,
@@ -135,14 +141,14 @@ pub(super) fn fire<'c>(rows: &[&FiringRow]) -> Ask<'c> {
         columns(row.started).0,
         columns(row.started).1,
     ]);
-    Ask::new(FIRE, cells)
+    BoundStatement::new(FIRE, cells)
 }
 
-/// What was started has ended, or is open again.
-pub(super) fn set_running<'c>(rows: &[(Started, bool)]) -> Ask<'c> {
+/// A start has ended, or is open again.
+pub(super) fn set_running<'c>(rows: &[(Started, bool)]) -> BoundStatement<'c> {
     let cells =
         unnest!(rows, |(started, is_running)| [columns(*started).1, columns(*started).0, *is_running]);
-    Ask::new(SET_RUNNING, cells)
+    BoundStatement::new(SET_RUNNING, cells)
 }
 
 fn columns(started: Started) -> (bool, Uuid) {
@@ -157,17 +163,22 @@ pub(super) async fn due(db: &Link, now: Timestamp, limit: usize) -> Result<Vec<S
     rows.iter().map(read).collect()
 }
 
-pub(super) async fn schedules(db: &Link, id: Option<ScheduleId>) -> Result<Vec<Scheduled>, StoreError> {
+pub(super) async fn schedules(
+    db: &Link,
+    project: &Project,
+    id: Option<ScheduleId>,
+) -> Result<Vec<Scheduled>, StoreError> {
+    let (most, project) = (bound(RUNNING_MAX), project.as_str());
     let rows = match id {
-        Some(id) => db.ask(ONE, &cells![id.key(), bound(RUNNING_MAX)]).await?,
-        None => db.ask(ALL_OF_THEM, &cells![bound(RUNNING_MAX)]).await?,
+        Some(id) => db.ask(ONE, &cells![id.key(), most, project]).await?,
+        None => db.ask(ALL_OF_THEM, &cells![most, project]).await?,
     };
     rows.iter().map(read).collect()
 }
 
 fn read(row: &Row) -> Result<Scheduled, StoreError> {
     let mut columns = Columns::of(row);
-    let rev = columns.number()?;
+    let (project, rev) = (columns.project()?, columns.number()?);
     let row = ScheduleRow {
         schedule: columns.json()?,
         name: columns.text()?,
@@ -183,7 +194,7 @@ fn read(row: &Row) -> Result<Scheduled, StoreError> {
         if is_run { Started::Run(RunId::from_key(id)) } else { Started::Job(JobId::from_key(id)) }
     };
     let running = running.unwrap_or_default().into_iter().map(started).collect();
-    Ok(Scheduled { rev, row, running })
+    Ok(Scheduled { project, rev, row, running })
 }
 
 #[cfg(test)]

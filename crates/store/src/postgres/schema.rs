@@ -5,7 +5,7 @@
 
 use super::column::{Columns, bound, cells};
 use super::link::Link;
-use super::trouble::{Kind, Trouble, is_held, kind};
+use super::trouble::{ErrorClass, Trouble, is_held, kind};
 use crate::error::StoreError;
 
 struct Migration {
@@ -14,15 +14,13 @@ struct Migration {
 }
 
 /// All migrations, in order: their numbers are their places, from 1.
-const MIGRATIONS: [Migration; 2] = [
-    Migration { name: "0001_first", sql: include_str!("../../migrations/postgres/0001_first.sql") },
-    Migration { name: "0002_slots", sql: include_str!("../../migrations/postgres/0002_slots.sql") },
-];
+const MIGRATIONS: [Migration; 1] =
+    [Migration { name: "0001_first", sql: include_str!("../../migrations/postgres/0001_first.sql") }];
 
 const IS_THERE: &str = "SELECT to_regclass('migrations') IS NOT NULL";
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS migrations (\
      number bigint PRIMARY KEY, name text COLLATE \"C\" NOT NULL, checksum bigint NOT NULL)";
-// Number 0 is no migration: whoever migrates holds it.
+// Number 0 is no migration: the migrating server locks it.
 const MAKE_LOCK: &str =
     "INSERT INTO migrations (number, name, checksum) VALUES (0, 'lock', 0) ON CONFLICT (number) DO NOTHING";
 const LOCK: &str = "SELECT number FROM migrations WHERE number = 0 FOR UPDATE";
@@ -35,7 +33,7 @@ const MARK: &str =
     "INSERT INTO migrations (number, name, checksum) VALUES (-1, 'copy', 0) ON CONFLICT (number) DO NOTHING";
 #[cfg(any(test, feature = "sqlite"))]
 const UNMARK: &str = "DELETE FROM migrations WHERE number = -1";
-/// Whoever copies holds the place of who migrates, for as long as it takes, but does not wait for it.
+/// A copy holds the lock of migrations, for as long as it takes, but does not wait for it.
 #[cfg(feature = "sqlite")]
 const HOLD: &str = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; \
      SET LOCAL lock_timeout = 1000; SELECT number FROM migrations WHERE number = 0 FOR UPDATE";
@@ -88,7 +86,7 @@ pub(super) async fn hold(db: &Link) -> Result<(), StoreError> {
     db.hold(HOLD).await.map_err(held)
 }
 
-/// Somebody else has what everybody who starts has to have.
+/// Another process holds the lock that every start needs.
 fn held(error: StoreError) -> StoreError {
     if is_held(&error) {
         let what = "the database is being copied, or its tables are being brought up to date by another server: \
@@ -113,7 +111,7 @@ async fn create(db: &Link) -> Result<(), StoreError> {
 }
 
 fn is_meeting(error: &StoreError) -> bool {
-    kind(error) == Kind::Race || matches!(error, StoreError::Corrupt(_))
+    kind(error) == ErrorClass::Race || matches!(error, StoreError::Corrupt(_))
 }
 
 async fn apply(db: &Link, migrations: &[Migration]) -> Result<(), StoreError> {

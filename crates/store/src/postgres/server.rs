@@ -16,7 +16,7 @@ const SAVE: &str = "INSERT INTO servers (id, epoch, name, version, started_at, b
      version = excluded.version, started_at = excluded.started_at, beat_at = excluded.beat_at \
      WHERE servers.epoch <= excluded.epoch";
 const SERVERS: &str = "SELECT id, epoch, name, version, started_at, beat_at FROM servers ORDER BY id";
-// Of those that others delete at the same moment none is waited for.
+// Rows that another server deletes at the same moment are skipped.
 const FORGET: &str = "DELETE FROM servers WHERE id IN (SELECT id FROM servers WHERE beat_at < $1 \
      AND epoch < (SELECT max(epoch) FROM servers) AND NOT EXISTS (SELECT 1 FROM runs \
      WHERE runs.owner_server = servers.id AND runs.owner_epoch = servers.epoch) LIMIT 1000 FOR UPDATE SKIP LOCKED)";
@@ -29,7 +29,7 @@ pub(super) async fn save(db: &Link, row: &ServerRow) -> Result<(), StoreError> {
     }
     let found = db.ask_one(EPOCH, &cells![server.key()]).await?;
     let found = found.map_or(Ok(0), |row| Columns::of(&row).number())?;
-    Err(StoreError::Conflict { what: Subject::Server(*server), expected: *epoch, found })
+    Err(StoreError::Conflict { what: Subject::Server(*server), expected: epoch.0, found })
 }
 
 pub(super) async fn forget(db: &Link, before: Timestamp) -> Result<(), StoreError> {

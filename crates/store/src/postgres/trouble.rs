@@ -1,4 +1,4 @@
-//! What PostgreSQL says went wrong, in the store's words.
+//! Errors of PostgreSQL as errors of the store.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use tokio_postgres::error::SqlState;
 
 use crate::error::StoreError;
 
-/// What an error means for what was being done.
+/// The meaning of an error for the transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Somebody else got in between: nothing was written, and the same again will see what they did.
+pub(super) enum ErrorClass {
+    /// Another transaction came between: nothing was written, and a retry will see its changes.
     Race,
     /// The connection is of no use any more.
     Lost,
@@ -25,26 +25,26 @@ pub(super) enum Kind {
 #[error("{what}")]
 pub(super) struct Trouble {
     what: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ErrorClass,
     #[source]
     error: Option<Arc<Error>>,
 }
 
 impl Trouble {
     pub(super) fn new(what: impl Into<String>) -> Self {
-        Trouble { what: what.into(), kind: Kind::Other, error: None }
+        Trouble { what: what.into(), kind: ErrorClass::Other, error: None }
     }
 
     /// The connection did not answer in time.
     pub(super) fn silence() -> Self {
         let what = "the database does not answer: look at it, and at the network to it";
-        Trouble { kind: Kind::Lost, ..Trouble::new(what) }
+        Trouble { kind: ErrorClass::Lost, ..Trouble::new(what) }
     }
 }
 
 impl From<Trouble> for StoreError {
     fn from(trouble: Trouble) -> Self {
-        StoreError::Unavailable(Box::new(trouble))
+        StoreError::unavailable(trouble)
     }
 }
 
@@ -54,17 +54,17 @@ impl From<Error> for StoreError {
     }
 }
 
-/// What an error means, whatever it says.
-pub(super) fn kind(error: &StoreError) -> Kind {
+/// The meaning of an error by its code.
+pub(super) fn kind(error: &StoreError) -> ErrorClass {
     match error {
         StoreError::Unavailable(source) => {
-            source.downcast_ref::<Trouble>().map_or(Kind::Other, |trouble| trouble.kind)
+            source.downcast_ref::<Trouble>().map_or(ErrorClass::Other, |trouble| trouble.kind)
         }
-        StoreError::Conflict { .. } | StoreError::Corrupt(_) | StoreError::Refused(_) => Kind::Other,
+        StoreError::Conflict { .. } | StoreError::Corrupt(_) | StoreError::Refused(_) => ErrorClass::Other,
     }
 }
 
-/// Whether somebody else holds what was waited for.
+/// Whether another transaction holds the lock.
 pub(super) fn is_held(error: &StoreError) -> bool {
     let StoreError::Unavailable(source) = error else { return false };
     let error = source.downcast_ref::<Trouble>().and_then(|trouble| trouble.error.as_ref());
@@ -95,49 +95,52 @@ fn told(error: &Arc<Error>) -> StoreError {
             }
             Some(_) | None => {
                 let what = format!("the connection to the database is lost ({})", chain(error));
-                Trouble { what, kind: Kind::Lost, error: Some(error.clone()) }.into()
+                Trouble { what, kind: ErrorClass::Lost, error: Some(error.clone()) }.into()
             }
         };
     };
     let message = error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned());
-    let trouble = |kind: Kind, remedy: &str| {
+    let trouble = |kind: ErrorClass, remedy: &str| {
         let what = if remedy.is_empty() { message.clone() } else { format!("{message}: {remedy}") };
         Trouble { what, kind, error: Some(error.clone()) }.into()
     };
     let class = code.code().get(..2).unwrap_or_default();
     match (class, code) {
         (_, &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED) => {
-            trouble(Kind::Race, "too many wanted the same rows at once, ask again")
+            trouble(ErrorClass::Race, "too many wanted the same rows at once, ask again")
         }
-        (_, &SqlState::UNIQUE_VIOLATION) => trouble(Kind::Race, "somebody else wrote it first, ask again"),
+        (_, &SqlState::UNIQUE_VIOLATION) => {
+            trouble(ErrorClass::Race, "somebody else wrote it first, ask again")
+        }
         (_, &SqlState::LOCK_NOT_AVAILABLE) => {
-            trouble(Kind::Other, "another transaction holds the rows: see pg_stat_activity, and end it")
+            trouble(ErrorClass::Other, "another transaction holds the rows: see pg_stat_activity, and end it")
         }
         (_, &SqlState::QUERY_CANCELED) => {
-            trouble(Kind::Other, "it took too long: look at the load of the database")
+            trouble(ErrorClass::Other, "it took too long: look at the load of the database")
         }
-        (_, &SqlState::DISK_FULL) => {
-            trouble(Kind::Other, "the disk of the database is full: free some space, nothing else is needed")
-        }
+        (_, &SqlState::DISK_FULL) => trouble(
+            ErrorClass::Other,
+            "the disk of the database is full: free some space, nothing else is needed",
+        ),
         (_, &SqlState::INSUFFICIENT_PRIVILEGE | &SqlState::INVALID_SCHEMA_NAME) => trouble(
-            Kind::Other,
+            ErrorClass::Other,
             "grant the user of the store all rights on its database and on the schema of its tables",
         ),
         (_, &SqlState::READ_ONLY_SQL_TRANSACTION) => {
-            trouble(Kind::Other, "this is a copy that cannot be written: name the primary in --store")
+            trouble(ErrorClass::Other, "this is a copy that cannot be written: name the primary in --store")
         }
-        ("53", _) => trouble(Kind::Other, "the database is out of means: look at its limits"),
-        ("57" | "08", _) => trouble(Kind::Lost, "the database is going down or coming up"),
-        ("58", _) => trouble(Kind::Other, "the database cannot use its disk"),
+        ("53", _) => trouble(ErrorClass::Other, "the database is out of means: look at its limits"),
+        ("57" | "08", _) => trouble(ErrorClass::Lost, "the database is going down or coming up"),
+        ("58", _) => trouble(ErrorClass::Other, "the database cannot use its disk"),
         ("23", _) => StoreError::Corrupt(format!("a rule of the tables would be broken: {message}")),
         ("XX", _) => StoreError::Corrupt(format!("{message}: restore the database from a backup")),
         ("42", _) => StoreError::Corrupt(format!("the tables are not those of this program: {message}")),
         ("22" | "54", _) => StoreError::Corrupt(format!("a value does not fit into a row: {message}")),
-        (_, _) => trouble(Kind::Other, ""),
+        (_, _) => trouble(ErrorClass::Other, ""),
     }
 }
 
-/// An error and what is behind it, in one line.
+/// An error and its sources, in one line.
 pub(super) fn chain(error: &Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),

@@ -1,10 +1,10 @@
-//! Whoever writes commits: a few at a time, each with a connection of its own, and each a group of commits.
+//! Writers of commits: a few tasks, each with a connection of its own, and each with one group of commits at a time.
 //!
-//! A group is what arrived while everybody was busy. It goes into one transaction, in two journeys to the database: one
-//! that holds and reads the rows that the group is about, one that writes whatever passed and makes it durable. Nobody
-//! is answered before that. What is refused spoils nobody else; if a statement fails, everybody has a transaction of
-//! their own. If somebody else got in between, the whole is done again and sees what they did: the commands say what
-//! has been done already.
+//! A group holds the commits that arrived while all writers were busy. It goes into one transaction, in two round trips: one
+//! locks and reads the rows that the group concerns, one writes the accepted commits and makes them durable. No caller
+//! is answered before that. A refused commit does not affect the others; if a statement fails, each commit gets a
+//! transaction of its own. If another transaction came between, the whole group is retried and sees its changes: the commands show
+//! which commits have been made already.
 
 mod line;
 
@@ -16,13 +16,14 @@ use deadpool_postgres::Pool;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use windlass_engine::id::CommandId;
+use windlass_engine::project::Project;
 
 use super::batch::Batch;
 use super::commit::{self, Draft};
-use super::desk::Desk;
 use super::link::{Link, Piped};
 use super::listen::Channel;
-use super::trouble::{Kind, Trouble, again, kind};
+use super::read_set::ReadSet;
+use super::trouble::{ErrorClass, Trouble, again, kind};
 use crate::commit::Committed;
 use crate::error::StoreError;
 use line::{Call, Group, Line};
@@ -33,18 +34,18 @@ pub(super) const WRITERS: usize = 4;
 /// So many are as a rule, by all servers together if they can: more would be smaller, and each costs the same two
 /// journeys. One more is begun only if it is large already or late.
 const BUSY: usize = 2;
-/// Calls that wait at most: whoever has more is not waiting but leaking.
+/// The maximum number of waiting calls: more would be a leak.
 const WAITING_MAX: usize = 50_000;
 /// How often a group is done again because others got in between, before everybody is alone.
 const RACES_MAX: u32 = 5;
-/// How long a commit with an unknown outcome is looked for before whoever made it has to.
+/// How long a commit with an unknown outcome is looked up before its caller has to.
 const LOOK_UP: Duration = Duration::from_secs(3);
 /// Between two looks at a database that is coming up again.
 const PAUSE: Duration = Duration::from_millis(100);
 
 type Answer = Result<Committed, StoreError>;
 
-/// What all who write share.
+/// State that all writers share.
 #[derive(Debug)]
 struct Means {
     writers: Pool,
@@ -59,7 +60,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts to write. It goes on with what waits when it is dropped, and then ends.
+    /// Starts the writers. When it is dropped, they finish the waiting commits and end.
     pub(super) fn start(writers: Pool, readers: Pool, channel: Arc<Channel>, shards: [i64; WRITERS]) -> Self {
         let (inbox, waiting) = mpsc::channel(WAITING_MAX);
         let means = Arc::new(Means { writers, readers, channel });
@@ -73,7 +74,7 @@ impl Writer {
         self.busy.store((BUSY / n_servers.max(1)).max(1), Ordering::Relaxed);
     }
 
-    /// Hands in commits, and waits for what comes of them.
+    /// Submits commits, and waits for their results.
     pub(super) async fn write(&self, drafts: Vec<Draft>) -> Vec<Answer> {
         let n = drafts.len();
         let all = |why: &str| (0..n).map(|_| Err(Trouble::new(why).into())).collect();
@@ -104,7 +105,7 @@ async fn serve(
         }
         line.fill(&mut group);
         let n_busy = WRITERS - free.len();
-        let is_late = group.late().is_some_and(|late| late <= Instant::now());
+        let is_late = [group.late(), line.late()].into_iter().flatten().any(|late| late <= Instant::now());
         let is_due = n_busy < busy.load(Ordering::Relaxed) || group.is_large() || is_late;
         if is_due
             && !group.is_empty()
@@ -115,7 +116,7 @@ async fn serve(
             tokio::spawn(perform(means.clone(), group.calls, Slot { shard, give_back: give_back.clone() }));
             continue;
         }
-        // Where nobody is free, time changes nothing.
+        // While no writer is free, time changes nothing.
         let late = [group.late().filter(|_| !is_due), line.late()].into_iter().flatten().min();
         let late = late.filter(|_| !free.is_empty());
         tokio::select! {
@@ -138,7 +139,7 @@ struct Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // Nobody takes it back once the store is closed.
+        // Once the store is closed, no caller takes it back.
         let _nobody = self.give_back.send(self.shard);
     }
 }
@@ -152,7 +153,7 @@ async fn perform(means: Arc<Means>, group: Vec<Call>, slot: Slot) {
     }
     let mut answers = commit_all(&means, &drafts, slot.shard).await.into_iter();
     for (n, answer) in owed {
-        // Somebody who has gone does not want it.
+        // A caller that has gone does not want it.
         drop(answer.send(answers.by_ref().take(n).collect()));
     }
 }
@@ -163,7 +164,7 @@ enum Spoilt {
     Statement(StoreError),
     /// There is no connection to do it with, and nothing was written.
     Lost(StoreError),
-    /// The connection was lost when it was being made durable: whether it was, nobody knows yet.
+    /// The connection was lost during the commit: the outcome is unknown.
     Unknown(StoreError),
 }
 
@@ -184,7 +185,7 @@ async fn commit_all(means: &Means, drafts: &[Draft], shard: i64) -> Vec<Answer> 
             Err(Spoilt::Unknown(error)) => answers.extend(look_up(means, alone, &error).await),
             Err(Spoilt::Statement(error)) => answers.push(Err(error)),
             Err(Spoilt::Lost(error)) => {
-                // Nobody else will fare better.
+                // All other commits would fail alike.
                 answers.resize_with(drafts.len(), || Err(again(&error)));
                 return answers;
             }
@@ -202,31 +203,32 @@ async fn together(means: &Means, drafts: &[Draft], shard: i64) -> Result<Vec<Ans
             done => return done,
         };
         match kind(&error) {
-            Kind::Race if n_races < RACES_MAX => {
+            ErrorClass::Race if n_races < RACES_MAX => {
                 n_races += 1;
                 // Not all at once again.
                 tokio::time::sleep(Duration::from_millis(u64::from(n_races) * shard.unsigned_abs() % 23))
                     .await;
             }
             // The first connection may have been an old one, of before the database was started again.
-            Kind::Lost if n_lost == 0 => n_lost += 1,
-            Kind::Lost => return Err(Spoilt::Lost(error)),
-            Kind::Race | Kind::Other => return Err(Spoilt::Statement(error)),
+            ErrorClass::Lost if n_lost == 0 => n_lost += 1,
+            ErrorClass::Lost => return Err(Spoilt::Lost(error)),
+            ErrorClass::Race | ErrorClass::Other => return Err(Spoilt::Statement(error)),
         }
     }
 }
 
 async fn transact(means: &Means, drafts: &[Draft], shard: i64) -> Result<Vec<Answer>, Spoilt> {
+    let project = project_of(drafts);
     let db = Link::take(&means.writers).await.map_err(Spoilt::Lost)?;
-    let mut desk = match Desk::prepare(&db, drafts).await {
-        Ok(desk) => desk,
+    let mut read_set = match ReadSet::prepare(&db, project, drafts).await {
+        Ok(read_set) => read_set,
         Err(error) => {
             db.roll_back().await;
             return Err(Spoilt::Statement(error));
         }
     };
-    let mut batch = Batch::default();
-    let answers = drafts.iter().map(|draft| commit::decide(&mut desk, &mut batch, draft)).collect();
+    let mut batch = Batch::of(project);
+    let answers = drafts.iter().map(|draft| commit::decide(&mut read_set, &mut batch, draft)).collect();
     if batch.is_empty() {
         db.roll_back().await;
         return Ok(answers);
@@ -244,12 +246,18 @@ async fn transact(means: &Means, drafts: &[Draft], shard: i64) -> Result<Vec<Ans
     }
 }
 
-/// Looks up what became of commits. What is not found may still be on its way, so that it is not said to have failed.
+/// The project of a group: all its commits are of one.
+fn project_of(drafts: &[Draft]) -> &Project {
+    drafts.first().map_or(&Project::DEFAULT, |draft| &draft.commit.project)
+}
+
+/// Looks up the outcomes of commits. A commit that is not found may still be on its way, so it does not count as failed.
 async fn look_up(means: &Means, drafts: &[Draft], error: &StoreError) -> Vec<Answer> {
     let ids: Vec<CommandId> = drafts.iter().map(|draft| draft.commit.command).collect();
     let begun = Instant::now();
     let found = loop {
-        let asked = async { commit::commands(&Link::take(&means.readers).await?, &ids).await };
+        let asked =
+            async { commit::commands(&Link::take(&means.readers).await?, project_of(drafts), &ids).await };
         match asked.await {
             Ok(found) if !found.is_empty() => break found,
             Ok(_) | Err(_) if begun.elapsed() >= LOOK_UP => break Vec::new(),

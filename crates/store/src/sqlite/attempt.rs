@@ -1,11 +1,12 @@
-//! Attempts: a row each, because a job forgets and the store does not. The first one of a job that nobody was given yet
-//! is no row: it would say nothing that the job does not, and every job would be written twice.
+//! Attempts at jobs, one row each. A job keeps only its last attempts, the store keeps all. A job that was never claimed
+//! has no row: its first attempt follows from the job, and creating a job writes one row less.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::id::JobId;
 use windlass_engine::job::{Attempt, Job};
+use windlass_engine::project::Project;
 
-use super::column::{Columns, Id, bound, json, stored};
+use super::column::{SqliteColumns, SqliteId, bound, json, stored};
 use crate::error::StoreError;
 
 macro_rules! columns {
@@ -17,17 +18,19 @@ macro_rules! columns {
 
 const REMEMBERED: &str = concat!(columns!(), " AND number >= ?2 ORDER BY number");
 const AFTER: &str = concat!(columns!(), " AND number > ?2 ORDER BY number LIMIT ?3");
-const UNTOUCHED: &str = "SELECT created_at FROM jobs WHERE id = ?1 AND fence = 0 AND is_open = 1";
+const UNTOUCHED: &str =
+    "SELECT created_at FROM jobs WHERE id = ?1 AND project = ?2 AND fence = 0 AND is_open = 1";
+const HAS_JOB: &str = "SELECT 1 FROM jobs WHERE id = ?1 AND project = ?2";
 const LAST: &str = "SELECT max(number) FROM attempts WHERE job = ?1";
 const WRITE: &str = "INSERT OR REPLACE INTO attempts (job, number, fence, status, worker, created_at, started_at, \
      finished_at, result, error, next_retry_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
 
-/// Writes the attempts that may have changed: the one that was the last, and those after it.
+/// Writes the attempts that may have changed: the last one in the store and those after it.
 pub(super) fn write(db: &Connection, job: &Job, exists: bool) -> Result<(), StoreError> {
     if job.is_untouched() {
         return Ok(());
     }
-    // Most jobs have one attempt, and then there is nothing to ask.
+    // A job with one attempt needs no query.
     let last: Option<u32> = if exists && job.attempts.len() > 1 {
         db.prepare_cached(LAST)?.query_row([job.id.key()], |row| row.get(0))?
     } else {
@@ -58,29 +61,34 @@ pub(super) fn write(db: &Connection, job: &Job, exists: bool) -> Result<(), Stor
     Ok(())
 }
 
-/// The attempts that the job itself remembers.
+/// The attempts that the job itself keeps.
 pub(super) fn remembered(db: &Connection, job: JobId, from: u32) -> rusqlite::Result<Vec<Attempt>> {
     db.prepare_cached(REMEMBERED)?.query_map(params![job.key(), from], read)?.collect()
 }
 
 pub(super) fn after(
     db: &Connection,
+    project: &Project,
     job: JobId,
     after: u32,
     limit: usize,
 ) -> Result<Vec<Attempt>, StoreError> {
+    let id = params![job.key(), project.as_str()];
+    if !db.prepare_cached(HAS_JOB)?.exists(id)? {
+        return Ok(Vec::new());
+    }
     let mut statement = db.prepare_cached(AFTER)?;
     let rows = statement.query_map(params![job.key(), after, bound(limit)], read)?;
     let rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
     if !rows.is_empty() || after > 0 || limit == 0 {
         return Ok(rows);
     }
-    let created_at = db.prepare_cached(UNTOUCHED)?.query_row([job.key()], |row| Columns::of(row).time());
+    let created_at = db.prepare_cached(UNTOUCHED)?.query_row(id, |row| SqliteColumns::of(row).time());
     Ok(created_at.optional()?.map(Attempt::first).into_iter().collect())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Attempt> {
-    let mut columns = Columns::of(row);
+    let mut columns = SqliteColumns::of(row);
     Ok(Attempt {
         number: columns.value()?,
         fence: columns.number()?,
@@ -96,4 +104,4 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Attempt> {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[REMEMBERED, AFTER, UNTOUCHED, LAST, WRITE];
+pub(super) const ALL: &[&str] = &[REMEMBERED, AFTER, UNTOUCHED, HAS_JOB, LAST, WRITE];

@@ -1,8 +1,6 @@
-//! How values become columns and columns become values.
-//!
-//! Ids are the bytes of their UUID, moments are milliseconds, free-form things are JSON. Numbers without a sign are
-//! kept bit by bit in the signed ones that SQLite has: nothing is lost, and only what nobody ever counts up to would
-//! be sorted wrongly.
+//! Conversion between Rust values and SQLite columns. Ids are the bytes of their UUID, times are milliseconds, structured
+//! values are JSON. An unsigned number is stored as the signed number with the same bits; counters stay below 2^63, so
+//! the order is right.
 
 use rusqlite::Row;
 use rusqlite::types::{FromSql, Type};
@@ -11,20 +9,21 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
 use windlass_engine::path::NodePath;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-/// The bytes of an id.
+/// The UUID of an id, as bytes.
 pub(super) type Key = [u8; 16];
 
-/// What has a UUID inside.
-pub(super) trait Id: Copy {
+/// An id with a UUID inside.
+pub(super) trait SqliteId: Copy {
     fn key(self) -> Key;
     fn from_key(key: Key) -> Self;
 }
 
 macro_rules! ids {
     ($($id:ident)*) => {
-        $(impl Id for $id {
+        $(impl SqliteId for $id {
             fn key(self) -> Key {
                 self.uuid().into_bytes()
             }
@@ -38,22 +37,22 @@ macro_rules! ids {
 
 ids!(CommandId FlowId JobId RunId ScheduleId ServerId VersionId);
 
-/// A number as it is stored.
-pub(super) fn stored(n: u64) -> i64 {
-    n.cast_signed()
+/// The stored form of an unsigned number.
+pub(super) fn stored(n: impl Into<u64>) -> i64 {
+    n.into().cast_signed()
 }
 
-/// A number as a limit or a place in a list: what is too large for SQLite is as good as its largest.
+/// A number as a limit or a bound in a query; a larger number becomes the largest that SQLite has.
 pub(super) fn bound(n: impl TryInto<i64>) -> i64 {
     n.try_into().unwrap_or(i64::MAX)
 }
 
-/// The stored form of something free.
+/// The stored form of a structured value.
 pub(super) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("rows are plain data: maps with string keys, no failing serialisers")
 }
 
-/// The word of an enum that is written as one.
+/// The stored form of an enum without data.
 pub(super) fn word(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
@@ -61,37 +60,42 @@ pub(super) fn word(value: &impl Serialize) -> String {
     }
 }
 
-/// The columns of a row, in the order in which they were asked for.
-pub(super) struct Columns<'r> {
+/// Reads the columns of a row in the order of the SELECT.
+pub(super) struct SqliteColumns<'r> {
     row: &'r Row<'r>,
     next: usize,
 }
 
-impl<'r> Columns<'r> {
+impl<'r> SqliteColumns<'r> {
     pub(super) fn of(row: &'r Row<'r>) -> Self {
-        Columns { row, next: 0 }
+        SqliteColumns { row, next: 0 }
     }
 
-    /// The next column as it is.
+    /// The next column, without conversion.
     pub(super) fn value<T: FromSql>(&mut self) -> rusqlite::Result<T> {
         self.next += 1;
         self.row.get(self.next - 1)
     }
 
-    pub(super) fn id<I: Id>(&mut self) -> rusqlite::Result<I> {
+    pub(super) fn id<I: SqliteId>(&mut self) -> rusqlite::Result<I> {
         self.value::<Key>().map(I::from_key)
     }
 
-    pub(super) fn id_or_none<I: Id>(&mut self) -> rusqlite::Result<Option<I>> {
+    pub(super) fn id_or_none<I: SqliteId>(&mut self) -> rusqlite::Result<Option<I>> {
         Ok(self.value::<Option<Key>>()?.map(I::from_key))
     }
 
-    pub(super) fn number(&mut self) -> rusqlite::Result<u64> {
-        self.value::<i64>().map(i64::cast_unsigned)
+    pub(super) fn number<N: From<u64>>(&mut self) -> rusqlite::Result<N> {
+        self.value::<i64>().map(|n| N::from(n.cast_unsigned()))
     }
 
-    pub(super) fn number_or_none(&mut self) -> rusqlite::Result<Option<u64>> {
-        Ok(self.value::<Option<i64>>()?.map(i64::cast_unsigned))
+    pub(super) fn number_or_none<N: From<u64>>(&mut self) -> rusqlite::Result<Option<N>> {
+        Ok(self.value::<Option<i64>>()?.map(|n| N::from(n.cast_unsigned())))
+    }
+
+    pub(super) fn project(&mut self) -> rusqlite::Result<Project> {
+        let name: String = self.value()?;
+        Project::new(&name).map_err(|error| self.unreadable(error))
     }
 
     pub(super) fn time(&mut self) -> rusqlite::Result<Timestamp> {
@@ -118,13 +122,13 @@ impl<'r> Columns<'r> {
         text.map(read).transpose()
     }
 
-    /// An enum that is written as a word.
+    /// An enum without data.
     pub(super) fn word<T: DeserializeOwned>(&mut self) -> rusqlite::Result<T> {
         let word: String = self.value()?;
         serde_json::from_value(serde_json::Value::String(word)).map_err(|error| self.unreadable(error))
     }
 
-    /// What is in the last column makes no sense.
+    /// The error for a column with a value that cannot be decoded.
     pub(super) fn unreadable(
         &self,
         error: impl Into<Box<dyn std::error::Error + Send + Sync>>,

@@ -1,9 +1,5 @@
-//! All rows of the file as they are, to be carried to another store or brought from one.
-//!
-//! Statements are put together from the list of tables; a test prepares them all and compares the list with the tables
-//! that are there. The ledger is kept in another form than it is carried in, and has statements of its own.
-
-mod ledger;
+//! SQLite side of `windlass store copy`. It builds its statements from the list of tables; tests prepare them all and
+//! compare the list with the schema.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -12,26 +8,26 @@ use async_trait::async_trait;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql, params_from_iter};
 
-use super::desk::Desk;
 use super::shorthand::{expand, shorten};
+use super::writer_cache::WriterCache;
 use super::{Sqlite, schema};
-use crate::copy::table::{Kind, TABLES, Table};
+use crate::copy::table::{ColumnType, TABLES, Table};
 use crate::copy::value::{Row, Value};
-use crate::copy::{PAGE_BYTES, PAGE_ROWS, Page, Side};
+use crate::copy::{CopyPage, PAGE_BYTES, PAGE_ROWS, Side};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// Where rows are found, and by what they are walked through: numbers, where there are some, keep them in order.
-fn source(table: &Table) -> (&'static str, &'static [&'static str]) {
+/// The FROM clause of a table and the columns of its order. Row numbers, where a table has them, keep the rows in the order
+/// in which they were written.
+fn source(table: &Table) -> (&'static str, Vec<&'static str>) {
     match table.name {
-        "journal" => ("journal JOIN runs ON runs.no = journal.run", &["journal.no"]),
-        "runs" => ("runs", &["runs.no"]),
-        "accounts" => ("accounts", &["accounts.no"]),
-        name => (name, table.key),
+        "journal" => ("journal JOIN runs ON runs.no = journal.run", vec!["journal.no"]),
+        "runs" => ("runs", vec!["runs.no"]),
+        name => (name, table.key.to_vec()),
     }
 }
 
-/// How a column is asked for.
+/// A column in the SELECT.
 fn asked(table: &Table, column: &'static str) -> String {
     match (table.name, column) {
         ("journal", "run") => "runs.id".to_owned(),
@@ -39,7 +35,7 @@ fn asked(table: &Table, column: &'static str) -> String {
     }
 }
 
-/// The statement that reads a page: the first, or one after a place.
+/// The statement that reads the first page, or a page after a cursor.
 fn page_sql(table: &Table, is_first: bool) -> String {
     let (source, key) = source(table);
     let columns: Vec<String> = table.columns.iter().map(|column| asked(table, column.name)).collect();
@@ -47,7 +43,7 @@ fn page_sql(table: &Table, is_first: bool) -> String {
     let places: Vec<String> = (1..=key.len()).map(|n| format!("?{n}")).collect();
     let mut sql = format!("SELECT {columns}, {key_list} FROM {source}");
     if !is_first {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _written = write!(sql, " WHERE ({key_list}) > ({})", places.join(", "));
     }
     let _written = write!(sql, " ORDER BY {key_list} LIMIT {PAGE_ROWS}");
@@ -65,29 +61,32 @@ fn put_sql(table: &Table) -> String {
 }
 
 fn clear_sql(table: &Table) -> String {
-    match table.name {
-        "ledger" => ledger::CLEAR.to_owned(),
-        name => format!("DELETE FROM {name}"),
-    }
+    format!("DELETE FROM {}", table.name)
 }
 
-fn read(kind: Kind, found: ValueRef<'_>) -> Result<Value, StoreError> {
+fn read(kind: ColumnType, found: ValueRef<'_>) -> Result<Value, StoreError> {
     let wrong = || StoreError::Corrupt(format!("a column is not what was written there: no {kind:?}"));
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| wrong());
     Ok(match (kind, found) {
         (_, ValueRef::Null) => Value::Null,
-        (Kind::Id, ValueRef::Blob(bytes)) => Value::Id(bytes.try_into().map_err(|_| wrong())?),
-        (Kind::Bytes, ValueRef::Blob(bytes)) => Value::Bytes(bytes.to_vec()),
-        (Kind::Number | Kind::Small, ValueRef::Integer(number)) => Value::Number(number),
-        (Kind::Flag, ValueRef::Integer(number)) => Value::Flag(number != 0),
-        (Kind::Text, ValueRef::Text(bytes)) => Value::Text(text(bytes)?),
-        (Kind::Events, ValueRef::Text(bytes)) => {
+        (ColumnType::Id, ValueRef::Blob(bytes)) => Value::Id(bytes.try_into().map_err(|_| wrong())?),
+        (ColumnType::Bytes, ValueRef::Blob(bytes)) => Value::Bytes(bytes.to_vec()),
+        (ColumnType::Number | ColumnType::Small, ValueRef::Integer(number)) => Value::Number(number),
+        (ColumnType::Flag, ValueRef::Integer(number)) => Value::Flag(number != 0),
+        (ColumnType::Text, ValueRef::Text(bytes)) => Value::Text(text(bytes)?),
+        (ColumnType::Events, ValueRef::Text(bytes)) => {
             let mut long = String::with_capacity(bytes.len() * 2);
             expand(&text(bytes)?, &mut long);
             Value::Text(long)
         }
         (
-            Kind::Id | Kind::Bytes | Kind::Number | Kind::Small | Kind::Flag | Kind::Text | Kind::Events,
+            ColumnType::Id
+            | ColumnType::Bytes
+            | ColumnType::Number
+            | ColumnType::Small
+            | ColumnType::Flag
+            | ColumnType::Text
+            | ColumnType::Events,
             ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_),
         ) => return Err(wrong()),
     })
@@ -106,10 +105,10 @@ impl ToSql for Value {
     }
 }
 
-fn page(db: &Connection, table: &Table, after: Option<&Row>) -> Result<Page, StoreError> {
+fn page(db: &Connection, table: &Table, after: Option<&Row>) -> Result<CopyPage, StoreError> {
     let mut statement = db.prepare_cached(&page_sql(table, after.is_none()))?;
     let mut rows = statement.query(params_from_iter(after.into_iter().flatten()))?;
-    let (mut page, mut n_bytes) = (Page::default(), 0);
+    let (mut page, mut n_bytes) = (CopyPage::default(), 0);
     while let Some(found) = rows.next()? {
         let columns = table.columns.iter().enumerate();
         let row: Row =
@@ -124,15 +123,16 @@ fn page(db: &Connection, table: &Table, after: Option<&Row>) -> Result<Page, Sto
     Ok(page)
 }
 
-/// Where a row stands.
+/// The cursor of a row.
 fn place(table: &Table, found: &rusqlite::Row<'_>) -> Result<Row, StoreError> {
-    // What is no column of the table is a number.
-    let kinds = source(table).1.iter().map(|name| table.kind(name).unwrap_or(Kind::Number));
+    // Row numbers are not in the list of columns.
+    let kind = |name: &str| table.kind(name).unwrap_or(ColumnType::Number);
+    let kinds = source(table).1.into_iter().map(kind);
     kinds.zip(table.columns.len()..).map(|(kind, at)| read(kind, found.get_ref(at)?)).collect()
 }
 
 fn put(db: &Connection, table: &Table, rows: &[Row]) -> Result<(), StoreError> {
-    let events = table.columns.iter().position(|column| column.kind == Kind::Events);
+    let events = table.columns.iter().position(|column| column.kind == ColumnType::Events);
     let mut statement = db.prepare_cached(&put_sql(table))?;
     for row in rows {
         let short = match events.map(|at| (at, &row[at])) {
@@ -150,14 +150,12 @@ fn put(db: &Connection, table: &Table, rows: &[Row]) -> Result<(), StoreError> {
 
 #[async_trait]
 impl Side for Sqlite {
-    async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<Page, StoreError> {
-        let page = if table.name == "ledger" { ledger::page } else { page };
+    async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<CopyPage, StoreError> {
         self.read(move |db| page(db, table, after.as_ref())).await
     }
 
     async fn put(&self, table: &'static Table, rows: Vec<Row>) -> Result<(), StoreError> {
-        let put = if table.name == "ledger" { ledger::put } else { put };
-        self.writer.write(move |desk| put(desk, table, &rows))?.await
+        self.writer.write(move |cache| put(cache.db(), table, &rows))?.await
     }
 
     async fn is_unfinished(&self) -> Result<bool, StoreError> {
@@ -165,10 +163,10 @@ impl Side for Sqlite {
     }
 
     async fn begin(&self) -> Result<(), StoreError> {
-        let begin = |desk: &Desk| {
-            schema::mark_unfinished(desk)?;
+        let begin = |cache: &WriterCache| {
+            schema::mark_unfinished(cache.db())?;
             for table in TABLES {
-                desk.execute_batch(&clear_sql(table))?;
+                cache.db().execute_batch(&clear_sql(table))?;
             }
             Ok(())
         };
@@ -180,7 +178,7 @@ impl Side for Sqlite {
     }
 
     async fn finish(&self) -> Result<(), StoreError> {
-        self.writer.write(|desk: &Desk| schema::mark_finished(desk))?.await
+        self.writer.write(|cache: &WriterCache| schema::mark_finished(cache.db()))?.await
     }
 
     fn store(self: Arc<Self>) -> Arc<dyn Store> {
@@ -194,23 +192,8 @@ mod tests {
 
     use super::*;
 
-    /// What is not carried over, because it is of this file only: numbers of rows, and the form of the ledger.
-    const OWN: [(&str, &str); 14] = [
-        ("runs", "no"),
-        ("journal", "no"),
-        ("accounts", "no"),
-        ("ledger_sheets", "no"),
-        ("ledger_sheets", "movements"),
-        ("ledger_index", "account"),
-        ("ledger_index", "seq"),
-        ("ledger_index", "sheets"),
-        ("ledger_indexed", "sheet"),
-        ("ledger_keys", "run"),
-        ("ledger_keys", "subject"),
-        ("ledger_keys", "account"),
-        ("ledger_keys", "seq"),
-        ("ledger_keys", "closed_by"),
-    ];
+    /// SqliteColumns that are not copied: row numbers.
+    const OWN: [(&str, &str); 2] = [("runs", "no"), ("journal", "no")];
 
     fn migrated() -> Connection {
         let mut db = Connection::open_in_memory().unwrap();
@@ -223,7 +206,7 @@ mod tests {
         let db = migrated();
         let sql = "SELECT tables.name, columns.name FROM pragma_table_list AS tables \
              JOIN pragma_table_info(tables.name) AS columns \
-             WHERE (tables.type = 'table' OR tables.name = 'ledger') AND tables.schema = 'main' \
+             WHERE tables.type = 'table' AND tables.schema = 'main' \
              AND tables.name NOT LIKE 'sqlite_%' AND tables.name <> 'migrations'";
         let mut statement = db.prepare(sql).unwrap();
         let there = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
@@ -238,15 +221,9 @@ mod tests {
     fn every_page_is_found_by_an_index() {
         let db = migrated();
         for table in TABLES {
-            let is_ledger = table.name == "ledger";
-            if !is_ledger {
-                db.prepare(&put_sql(table)).unwrap();
-            }
+            db.prepare(&put_sql(table)).unwrap();
             for is_first in [true, false] {
-                let sql = match (is_ledger, is_first) {
-                    (true, _) => ledger::ACCOUNTS.to_owned(),
-                    (false, _) => page_sql(table, is_first),
-                };
+                let sql = page_sql(table, is_first);
                 let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
                 let steps = statement.raw_query().mapped(|row| row.get::<_, String>(3));
                 let plan: String = steps.map(|step| step.unwrap() + "; ").collect();

@@ -1,106 +1,114 @@
-//! How full queues are: counted as jobs are written, so that nobody has to count them.
-//!
-//! The changes of a transaction are added up in memory and written once, at its end: many jobs of one queue cost one
-//! row.
+//! DepthChanges of queues, counted as jobs are written. The writer adds up the changes of a transaction in memory and writes one
+//! row per queue before COMMIT.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::{Connection, OptionalExtension, params};
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::Columns;
+use super::column::SqliteColumns;
 use crate::error::StoreError;
 use crate::job::JobStatus;
 use crate::queue::QueueDepth;
 
-const ADD: &str = "INSERT INTO queue_depths (queue, pending, queued, running, suspended, retrying, dead) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (queue) DO UPDATE SET pending = pending + excluded.pending, \
+const ADD: &str = "INSERT INTO queue_depths (queue, pending, queued, running, suspended, retrying, dead, project) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (project, queue) DO UPDATE SET pending = pending + excluded.pending, \
      queued = queued + excluded.queued, running = running + excluded.running, \
      suspended = suspended + excluded.suspended, retrying = retrying + excluded.retrying, dead = dead + excluded.dead";
-const FORGET: &str = "DELETE FROM queue_depths WHERE queue = ?1 AND pending = 0 AND queued = 0 AND running = 0 \
+const FORGET: &str = "DELETE FROM queue_depths WHERE project = ?2 AND queue = ?1 AND pending = 0 AND queued = 0 AND running = 0 \
      AND suspended = 0 AND retrying = 0 AND dead = 0";
 const ALL_DEPTHS: &str =
-    "SELECT queue, pending, queued, running, suspended, retrying, dead FROM queue_depths";
-const OLDEST_DUE: &str =
-    "SELECT due_at FROM jobs WHERE queue = ?1 AND due_at IS NOT NULL ORDER BY due_at LIMIT 1";
+    "SELECT queue, pending, queued, running, suspended, retrying, dead FROM queue_depths WHERE project = ?1";
+const OLDEST_DUE: &str = "SELECT due_at FROM jobs WHERE project = ?2 AND queue = ?1 AND due_at IS NOT NULL ORDER BY due_at LIMIT 1";
 
-/// The statuses that are counted, in the order of the columns; dead letters come after them.
+/// The counted statuses, in the order of the columns; dead letters come last.
 const STATUSES: [JobStatus; 5] =
     [JobStatus::Pending, JobStatus::Queued, JobStatus::Running, JobStatus::Suspended, JobStatus::Retrying];
 const DEAD: usize = STATUSES.len();
 
-/// Where a job is counted.
+/// The column in which a job is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place(usize);
+pub(super) struct DepthColumn(usize);
 
-impl Place {
-    /// The place of a job; `None` if it has ended and is no dead letter.
-    pub(super) fn of(status: JobStatus, is_dead_letter: bool) -> Option<Place> {
+impl DepthColumn {
+    /// The column of a job; `None` if it has ended and is not a dead letter.
+    pub(super) fn of(status: JobStatus, is_dead_letter: bool) -> Option<DepthColumn> {
         let open = STATUSES.iter().position(|counted| *counted == status);
-        open.or_else(|| is_dead_letter.then_some(DEAD)).map(Place)
+        open.or_else(|| is_dead_letter.then_some(DEAD)).map(DepthColumn)
     }
 }
 
-/// What the transaction so far has changed.
+/// The changes of the open transaction.
 #[derive(Debug, Default)]
-pub(super) struct Depths {
-    changes: RefCell<HashMap<String, [i64; DEAD + 1]>>,
+pub(super) struct DepthChanges {
+    projects: RefCell<HashMap<Project, HashMap<String, [i64; DEAD + 1]>>>,
 }
 
-impl Depths {
-    /// A job has gone from one place to another.
-    pub(super) fn note(&self, queue: &str, before: Option<Place>, after: Option<Place>) {
+impl DepthChanges {
+    /// Counts a job that moves from one column to another.
+    pub(super) fn note(
+        &self,
+        project: &Project,
+        queue: &str,
+        before: Option<DepthColumn>,
+        after: Option<DepthColumn>,
+    ) {
         if before == after {
             return;
         }
-        let mut changes = self.changes.borrow_mut();
+        let mut projects = self.projects.borrow_mut();
+        let changes = projects.entry(project.clone()).or_default();
         if !changes.contains_key(queue) {
             changes.insert(queue.to_owned(), [0; DEAD + 1]);
         }
         let Some(counts) = changes.get_mut(queue) else { return };
         for (place, change) in [(before, -1), (after, 1)] {
-            if let Some(Place(at)) = place {
+            if let Some(DepthColumn(at)) = place {
                 counts[at] += change;
             }
         }
     }
 
-    /// Writes what has changed, and begins anew.
+    /// Writes the changes and clears them.
     pub(super) fn write(&self, db: &Connection) -> Result<(), StoreError> {
-        for (queue, counts) in self.changes.borrow_mut().drain() {
-            let [pending, queued, running, suspended, retrying, dead] = counts;
-            if counts == [0; DEAD + 1] {
-                continue;
-            }
-            let row = params![queue, pending, queued, running, suspended, retrying, dead];
-            db.prepare_cached(ADD)?.execute(row)?;
-            if counts.iter().any(|change| *change < 0) {
-                db.prepare_cached(FORGET)?.execute([queue])?;
+        for (project, changes) in self.projects.borrow_mut().iter_mut() {
+            for (queue, counts) in changes.drain().filter(|(_, counts)| *counts != [0; DEAD + 1]) {
+                let [pending, queued, running, suspended, retrying, dead] = counts;
+                let project = project.as_str();
+                let row = params![queue, pending, queued, running, suspended, retrying, dead, project];
+                db.prepare_cached(ADD)?.execute(row)?;
+                if counts.iter().any(|change| *change < 0) {
+                    db.prepare_cached(FORGET)?.execute([queue.as_str(), project])?;
+                }
             }
         }
         Ok(())
     }
 
-    /// The transaction came to nothing.
+    /// Clears the changes: the transaction was rolled back.
     pub(super) fn forget(&self) {
-        self.changes.borrow_mut().clear();
+        self.projects.borrow_mut().clear();
     }
 }
 
-/// Adds how full queues are to what is known of them. Costs what there are of queues, not of jobs.
+/// Adds the depths to the settings of queues. The cost grows with the number of queues, not of jobs.
 pub(super) fn read(
     db: &Connection,
+    project: &Project,
     now: Timestamp,
     depths: &mut BTreeMap<String, QueueDepth>,
 ) -> Result<(), StoreError> {
     let mut statement = db.prepare_cached(ALL_DEPTHS)?;
     let mut oldest = db.prepare_cached(OLDEST_DUE)?;
-    let mut rows = statement.query([])?;
+    let mut rows = statement.query([project.as_str()])?;
     while let Some(row) = rows.next()? {
-        let mut columns = Columns::of(row);
+        let mut columns = SqliteColumns::of(row);
         let queue: String = columns.value()?;
-        let due = oldest.query_row([&queue], |row| Columns::of(row).time()).optional()?;
+        let due = oldest
+            .query_row([queue.as_str(), project.as_str()], |row| SqliteColumns::of(row).time())
+            .optional()?;
         let depth = depths.entry(queue).or_default();
         depth.oldest_due_at = due.filter(|due| *due <= now);
         for status in STATUSES {

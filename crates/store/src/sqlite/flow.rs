@@ -2,10 +2,11 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::id::FlowId;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id, json, word};
-use super::list::{self, Conditions, Source, key};
+use super::column::{SqliteColumns, SqliteId, json, word};
+use super::list::{self, ListConditions, ListSelect, key};
 use crate::error::{Refusal, StoreError};
 use crate::flow::{
     FlowChoice, FlowDraft, FlowQuery, FlowRef, FlowRow, Publication, Published, Readable, VersionDraft,
@@ -13,7 +14,7 @@ use crate::flow::{
 };
 use crate::page::{Order, Page};
 
-const SOURCE: Source = Source {
+const SOURCE: ListSelect = ListSelect {
     select: "SELECT id, name, description, labels, is_template, latest, created_at, updated_at FROM flows",
     count: "SELECT count(*) FROM flows",
     created: "created_at",
@@ -30,23 +31,24 @@ macro_rules! versions {
     };
 }
 
-const LATEST: &str = "SELECT latest FROM flows WHERE id = ?1";
-const NAMED: &str = "SELECT id FROM flows WHERE name = ?1 ORDER BY id LIMIT 1";
+const LATEST: &str = "SELECT latest FROM flows WHERE id = ?1 AND project = ?2";
+const NAMED: &str = "SELECT id FROM flows WHERE project = ?2 AND name = ?1 ORDER BY id LIMIT 1";
 const NUMBERED: &str = "SELECT 1 FROM versions WHERE flow = ?1 AND number = ?2";
 const CREATE: &str = "INSERT INTO flows (id, name, description, labels, is_template, latest, created_at, \
-     updated_at) VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?6)";
+     updated_at, project) VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?6, ?7)";
 const PUBLISH: &str = "INSERT INTO versions (id, flow, number, definition, form, lenient, status, note, \
-     created_at, json, writes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+     created_at, json, writes, project) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 const RAISE: &str =
     "UPDATE flows SET latest = max(latest, ?2), updated_at = max(updated_at, ?3) WHERE id = ?1";
-const VERSION: &str = versions!("WHERE id = ?1");
-const VERSION_BY_NUMBER: &str = versions!("WHERE flow = ?1 AND number = ?2");
+const VERSION: &str = versions!("WHERE id = ?1 AND project = ?2");
+const VERSION_BY_NUMBER: &str = versions!("WHERE flow = ?1 AND number = ?2 AND project = ?3");
 const VERSION_LATEST: &str =
-    versions!("WHERE flow = ?1 AND status = 'published' ORDER BY number DESC LIMIT 1");
-const VERSIONS: &str = versions!("WHERE flow = ?1 ORDER BY number DESC");
+    versions!("WHERE flow = ?1 AND project = ?2 AND status = 'published' ORDER BY number DESC LIMIT 1");
+const VERSIONS: &str = versions!("WHERE flow = ?1 AND project = ?2 ORDER BY number DESC");
 
 pub(super) fn publish(
     db: &Connection,
+    project: &Project,
     publication: &Publication,
     readable: &Readable,
 ) -> Result<Published, StoreError> {
@@ -55,15 +57,18 @@ pub(super) fn publish(
         FlowChoice::Existing(id) => (*id, None),
         FlowChoice::Create(draft) => (draft.id, Some(draft)),
     };
-    let latest: Option<u32> =
-        db.prepare_cached(LATEST)?.query_row([flow.key()], |row| row.get(0)).optional()?;
+    let latest: Option<u32> = db
+        .prepare_cached(LATEST)?
+        .query_row(params![flow.key(), project.as_str()], |row| row.get(0))
+        .optional()?;
     let draft = draft.filter(|_| latest.is_none());
     match draft {
-        Some(draft) => check_name(db, draft)?,
+        Some(draft) => check_name(db, project, draft)?,
         None if latest.is_none() => return Err(Refusal::UnknownFlow(flow).into()),
         None => {}
     }
-    let known = version.as_ref().map(|draft| self::version(db, VersionRef::Id(draft.id))).transpose()?;
+    let known =
+        version.as_ref().map(|draft| self::version(db, project, VersionRef::Id(draft.id))).transpose()?;
     if let Some(known) = known.flatten() {
         if known.flow != flow {
             return Err(Refusal::Malformed("the version is of another flow").into());
@@ -73,20 +78,22 @@ pub(super) fn publish(
     let number = |draft: &VersionDraft| number(db, flow, latest.unwrap_or(0), draft);
     let number = version.as_ref().map(number).transpose()?;
     if let Some(draft) = draft {
-        create(db, draft, *now)?;
+        create(db, project, draft, *now)?;
     }
     if let (Some(draft), Some(number)) = (version, number) {
-        publish_version(db, flow, draft, readable, number, *now)?;
+        publish_version(db, project, flow, draft, readable, number, *now)?;
     }
     let created = draft.is_some() || version.is_some();
     Ok(Published { flow, version: version.as_ref().map(|draft| draft.id).zip(number), created })
 }
 
-fn check_name(db: &Connection, draft: &FlowDraft) -> Result<(), StoreError> {
+fn check_name(db: &Connection, project: &Project, draft: &FlowDraft) -> Result<(), StoreError> {
     if draft.allow_same_name {
         return Ok(());
     }
-    let taken = db.prepare_cached(NAMED)?.query_row([&draft.name], |row| Columns::of(row).id());
+    let taken = db
+        .prepare_cached(NAMED)?
+        .query_row([draft.name.as_str(), project.as_str()], |row| SqliteColumns::of(row).id());
     match taken.optional()? {
         Some(existing) => Err(Refusal::NameTaken { name: draft.name.clone(), existing }.into()),
         None => Ok(()),
@@ -99,15 +106,16 @@ fn number(db: &Connection, flow: FlowId, latest: u32, draft: &VersionDraft) -> R
     if is_taken { Err(Refusal::NumberTaken { flow, number }.into()) } else { Ok(number) }
 }
 
-fn create(db: &Connection, draft: &FlowDraft, now: Timestamp) -> Result<(), StoreError> {
+fn create(db: &Connection, project: &Project, draft: &FlowDraft, now: Timestamp) -> Result<(), StoreError> {
     let FlowDraft { id, name, description, labels, is_template, allow_same_name: _ } = draft;
-    let row = params![id.key(), name, description, json(labels), is_template, now.0];
+    let row = params![id.key(), name, description, json(labels), is_template, now.0, project.as_str()];
     db.prepare_cached(CREATE)?.execute(row)?;
     Ok(())
 }
 
 fn publish_version(
     db: &Connection,
+    project: &Project,
     flow: FlowId,
     draft: &VersionDraft,
     readable: &Readable,
@@ -118,14 +126,15 @@ fn publish_version(
     let (id, flow) = (id.key(), flow.key());
     let Readable { json, writes } = readable;
     let (form, status) = (word(form), word(status));
-    let row = params![id, flow, number, definition, form, lenient, status, note, now.0, json, writes];
+    let (project, now) = (project.as_str(), now.0);
+    let row = params![id, flow, number, definition, form, lenient, status, note, now, json, writes, project];
     db.prepare_cached(PUBLISH)?.execute(row)?;
-    db.prepare_cached(RAISE)?.execute(params![flow, number, now.0])?;
+    db.prepare_cached(RAISE)?.execute(params![flow, number, now])?;
     Ok(())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<FlowRow> {
-    let mut columns = Columns::of(row);
+    let mut columns = SqliteColumns::of(row);
     Ok(FlowRow {
         id: columns.id()?,
         name: columns.value()?,
@@ -139,7 +148,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<FlowRow> {
 }
 
 fn read_version(row: &Row<'_>) -> rusqlite::Result<VersionRow> {
-    let mut columns = Columns::of(row);
+    let mut columns = SqliteColumns::of(row);
     Ok(VersionRow {
         id: columns.id()?,
         flow: columns.id()?,
@@ -153,8 +162,12 @@ fn read_version(row: &Row<'_>) -> rusqlite::Result<VersionRow> {
     })
 }
 
-pub(super) fn flows(db: &Connection, query: &FlowQuery) -> Result<Page<FlowRow>, StoreError> {
-    let mut conditions = Conditions::default();
+pub(super) fn flows(
+    db: &Connection,
+    project: &Project,
+    query: &FlowQuery,
+) -> Result<Page<FlowRow>, StoreError> {
+    let mut conditions = ListConditions::of(project);
     match &query.flow {
         Some(FlowRef::Id(id)) => conditions.equal("id", Some(key(*id))),
         Some(FlowRef::Name(name)) => conditions.equal("name", Some(name.clone())),
@@ -170,22 +183,31 @@ pub(super) fn flows(db: &Connection, query: &FlowQuery) -> Result<Page<FlowRow>,
     })
 }
 
-pub(super) fn version(db: &Connection, version: VersionRef) -> Result<Option<VersionRow>, StoreError> {
+pub(super) fn version(
+    db: &Connection,
+    project: &Project,
+    version: VersionRef,
+) -> Result<Option<VersionRow>, StoreError> {
+    let project = project.as_str();
     Ok(match version {
-        VersionRef::Id(id) => db.prepare_cached(VERSION)?.query_row([id.key()], read_version),
-        VersionRef::Number { flow, number } => {
-            db.prepare_cached(VERSION_BY_NUMBER)?.query_row(params![flow.key(), number], read_version)
-        }
+        VersionRef::Id(id) => db.prepare_cached(VERSION)?.query_row(params![id.key(), project], read_version),
+        VersionRef::Number { flow, number } => db
+            .prepare_cached(VERSION_BY_NUMBER)?
+            .query_row(params![flow.key(), number, project], read_version),
         VersionRef::Latest { flow } => {
-            db.prepare_cached(VERSION_LATEST)?.query_row([flow.key()], read_version)
+            db.prepare_cached(VERSION_LATEST)?.query_row(params![flow.key(), project], read_version)
         }
     }
     .optional()?)
 }
 
-pub(super) fn versions(db: &Connection, flow: FlowId) -> Result<Vec<VersionRow>, StoreError> {
+pub(super) fn versions(
+    db: &Connection,
+    project: &Project,
+    flow: FlowId,
+) -> Result<Vec<VersionRow>, StoreError> {
     let mut statement = db.prepare_cached(VERSIONS)?;
-    let rows = statement.query_map([flow.key()], read_version)?;
+    let rows = statement.query_map(params![flow.key(), project.as_str()], read_version)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 

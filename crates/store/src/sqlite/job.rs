@@ -1,4 +1,4 @@
-//! Jobs as they are read; how they are written is in `change`.
+//! Reads of jobs; `change` writes them, `ready` and `keys` find claimable ones.
 
 macro_rules! columns {
     () => {
@@ -13,14 +13,16 @@ mod ready;
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use windlass_engine::counter::Revision;
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::{Attempt, Job, JobSpec};
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::attempt;
-use super::column::{Columns, Id};
-use super::list::{self, Conditions, Source, key};
+use super::column::{SqliteColumns, SqliteId};
+use super::list::{self, ListConditions, ListSelect, key};
 use crate::error::StoreError;
 use crate::job::{CallRef, JobOrigin, JobQuery, JobRow, JobStatus};
 use crate::page::{Order, Page};
@@ -28,7 +30,7 @@ use crate::run::Wake;
 
 #[cfg(test)]
 pub(super) use change::ALL as CHANGES;
-pub(super) use change::{Before, Texts, check, write};
+pub(super) use change::{JobBefore, JobTexts, check, write};
 #[cfg(test)]
 pub(super) use keys::ALL as KEYS;
 pub(super) use keys::{held, ready_by_key};
@@ -36,19 +38,19 @@ pub(super) use keys::{held, ready_by_key};
 pub(super) use ready::ALL as READY;
 pub(super) use ready::{ready, ready_places};
 
-const SOURCE: Source = Source {
+const SOURCE: ListSelect = ListSelect {
     select: columns!(),
     count: "SELECT count(*) FROM jobs",
     created: "created_at",
     changed: "updated_at",
     id: "id",
 };
-const BY_ID: &str = concat!(columns!(), " WHERE id = ?1");
-const DUE: &str = "SELECT wake_at, id FROM jobs WHERE wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2";
+const BY_ID: &str = concat!(columns!(), " WHERE id = ?1 AND project = ?2");
+const DUE: &str = "SELECT wake_at, id, project FROM jobs WHERE wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2";
 
 fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<JobRow> {
-    let mut columns = Columns::of(row);
-    let (id, rev): (JobId, u64) = (columns.id()?, columns.number()?);
+    let mut columns = SqliteColumns::of(row);
+    let (id, rev): (JobId, Revision) = (columns.id()?, columns.number()?);
     let (state, fence, round) = (columns.json()?, columns.number()?, columns.json()?);
     let attempts_from: u32 = columns.value()?;
     let (memo, replays) = (columns.json_or_none()?, columns.json()?);
@@ -68,16 +70,25 @@ fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<JobRow> {
     Ok(JobRow { rev, job, origin })
 }
 
-pub(super) fn job(db: &Connection, job: JobId) -> Result<Option<JobRow>, StoreError> {
-    Ok(db.prepare_cached(BY_ID)?.query_row([job.key()], |row| read(db, row)).optional()?)
+pub(super) fn job(db: &Connection, project: &Project, job: JobId) -> Result<Option<JobRow>, StoreError> {
+    let id = params![job.key(), project.as_str()];
+    Ok(db.prepare_cached(BY_ID)?.query_row(id, |row| read(db, row)).optional()?)
 }
 
-pub(super) fn jobs(db: &Connection, query: &JobQuery) -> Result<Page<JobRow>, StoreError> {
-    let mut conditions = Conditions::default();
+pub(super) fn jobs(db: &Connection, project: &Project, query: &JobQuery) -> Result<Page<JobRow>, StoreError> {
+    let is_running = query.statuses == [JobStatus::Running] || query.worker.is_some();
+    // These have a small index of their own, which does not begin with the project.
+    let is_any_dead = query.is_dead_letter == Some(true) || query.fingerprint.is_some();
+    let has_index = is_running
+        || query.run.is_some()
+        || query.schedule.is_some()
+        || (is_any_dead && query.queue.is_none());
+    let mut conditions =
+        if has_index { ListConditions::without_index(project) } else { ListConditions::of(project) };
     let words: Vec<&str> = query.statuses.iter().map(|status| status.word()).collect();
     conditions.one_of("status", &words);
     if query.statuses == [JobStatus::Running] {
-        // What runs has a wake-up: its lease ends. So not all jobs are looked through, but those that time will move.
+        // A running job has a wake-up, the end of its lease: the condition selects the small index of wake-ups.
         conditions.add("wake_at IS NOT NULL", []);
     }
     conditions.equal("queue", query.queue.clone());
@@ -85,16 +96,16 @@ pub(super) fn jobs(db: &Connection, query: &JobQuery) -> Result<Page<JobRow>, St
     conditions.equal("run", query.run.map(key));
     conditions.equal("schedule", query.schedule.map(key));
     if let Some(fingerprint) = &query.fingerprint {
-        // Only dead letters have one, and their index has to be told so.
+        // Only dead letters have one; the condition selects their index.
         conditions.add("fingerprint = ? AND is_dead_letter = 1", [fingerprint.clone().into()]);
     }
     if let Some(worker) = &query.worker {
-        // As above.
+        // The same condition as for running jobs.
         let held = "status = 'running' AND wake_at IS NOT NULL AND state ->> '$.worker' = ?";
         conditions.add(held, [worker.clone().into()]);
     }
     if let Some(is) = query.is_dead_letter {
-        // Not a value, so that the small index of dead letters can be used.
+        // A literal and not a parameter, so that SQLite can use the partial index of dead letters.
         conditions.add(if is { "is_dead_letter = 1" } else { "is_dead_letter = 0" }, []);
     }
     conditions.between("created_at", query.since, query.until);

@@ -1,10 +1,11 @@
-//! Journals: what all entries have is in columns, their events are as the engine writes them, in short.
+//! Journals of runs. Common fields of an entry have columns; its events are the engine's JSON, compressed by `shorthand`.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::journal::Entry;
+use windlass_engine::project::Project;
 
-use super::column::{Columns, Id, bound, stored};
+use super::column::{SqliteColumns, SqliteId, bound, stored};
 use super::shorthand;
 use crate::commit::Committed;
 use crate::error::StoreError;
@@ -13,10 +14,11 @@ use crate::run::{Journal, Since, Snapshot};
 const APPEND: &str = "INSERT INTO journal (run, seq, v, at, command, events, balances) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (command) DO NOTHING";
 const ENTRIES: &str = "SELECT seq, v, at, command, events FROM journal \
-     WHERE run = (SELECT no FROM runs WHERE id = ?1) AND seq > ?2 ORDER BY seq LIMIT ?3";
+     WHERE run = (SELECT no FROM runs WHERE id = ?1 AND project = ?4) AND seq > ?2 ORDER BY seq LIMIT ?3";
 const COMMAND: &str = "SELECT journal.at, runs.id, journal.seq, journal.balances \
-     FROM journal JOIN runs ON runs.no = journal.run WHERE journal.command = ?1";
-const SNAPSHOT: &str = "SELECT seq, state FROM snapshots WHERE run = ?1";
+     FROM journal JOIN runs ON runs.no = journal.run WHERE journal.command = ?1 AND runs.project = ?2";
+const SNAPSHOT: &str = "SELECT seq, state FROM snapshots WHERE run = ?1 \
+     AND EXISTS (SELECT 1 FROM runs WHERE id = ?1 AND project = ?2)";
 const KEEP_SNAPSHOT: &str = "INSERT INTO snapshots (run, seq, state) VALUES (?1, ?2, ?3) \
      ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state";
 
@@ -34,16 +36,20 @@ pub(super) fn append(
     Ok(db.prepare_cached(APPEND)?.execute(row)? > 0)
 }
 
-/// Keeps the state of a run after so many entries, instead of an earlier one.
+/// Replaces the snapshot of a run by its state after `seq` entries.
 pub(super) fn keep_snapshot(db: &Connection, run: RunId, seq: u64, state: &[u8]) -> Result<(), StoreError> {
     db.prepare_cached(KEEP_SNAPSHOT)?.execute(params![run.key(), stored(seq), state])?;
     Ok(())
 }
 
-/// What came of a command that appended an entry.
-pub(super) fn command(db: &Connection, command: CommandId) -> Result<Option<Committed>, StoreError> {
-    let found = db.prepare_cached(COMMAND)?.query_row([command.key()], |row| {
-        let mut columns = Columns::of(row);
+/// The outcome of a command that appended an entry.
+pub(super) fn command(
+    db: &Connection,
+    project: &Project,
+    command: CommandId,
+) -> Result<Option<Committed>, StoreError> {
+    let found = db.prepare_cached(COMMAND)?.query_row(params![command.key(), project.as_str()], |row| {
+        let mut columns = SqliteColumns::of(row);
         let (at, run, seq) = (columns.time()?, columns.id()?, columns.number()?);
         let balances = columns.json_or_none()?.unwrap_or_default();
         Ok(Committed { command, at, run: Some((run, seq)), balances })
@@ -54,6 +60,7 @@ pub(super) fn command(db: &Connection, command: CommandId) -> Result<Option<Comm
 /// A part of a journal.
 pub(super) fn journal(
     db: &Connection,
+    project: &Project,
     run: RunId,
     since: Since,
     limit: usize,
@@ -61,8 +68,8 @@ pub(super) fn journal(
     let snapshot = match since {
         Since::Entry(_) => None,
         Since::Snapshot => {
-            let found = db.prepare_cached(SNAPSHOT)?.query_row([run.key()], |row| {
-                let mut columns = Columns::of(row);
+            let found = db.prepare_cached(SNAPSHOT)?.query_row(params![run.key(), project.as_str()], |row| {
+                let mut columns = SqliteColumns::of(row);
                 Ok(Snapshot { seq: columns.number()?, bytes: columns.value()? })
             });
             found.optional()?
@@ -73,14 +80,14 @@ pub(super) fn journal(
         Since::Snapshot => snapshot.as_ref().map_or(0, |snapshot| snapshot.seq),
     };
     let mut statement = db.prepare_cached(ENTRIES)?;
-    let mut rows = statement.query(params![run.key(), bound(after), bound(limit)])?;
+    let mut rows = statement.query(params![run.key(), bound(after), bound(limit), project.as_str()])?;
     let mut entries = Vec::new();
     while let Some(row) = rows.next()? {
-        let mut columns = Columns::of(row);
+        let mut columns = SqliteColumns::of(row);
         let (seq, version, at) = (columns.number()?, columns.value::<u32>()?, columns.time()?.0);
         let command: CommandId = columns.id()?;
         let events = row.get_ref(4)?.as_str().map_err(rusqlite::Error::from)?;
-        // Read as a whole: how entries of earlier versions are read is the engine's affair.
+        // The engine decodes the whole entry, because it knows how entries of earlier versions are read.
         let mut entry = format!(r#"{{"v":{version},"at":{at},"command":"{command}","events":"#);
         shorthand::expand(events, &mut entry);
         entry.push('}');

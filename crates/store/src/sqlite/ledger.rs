@@ -1,196 +1,136 @@
-//! The ledger of an account, as it is read: its movements are on sheets with those of others.
+//! The ledger: one row for every movement of money, in the same table as on PostgreSQL. The writer appends rows, readers
+//! page through them by account or by run; no statement changes or deletes a row.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::id::RunId;
-use windlass_engine::money::{Kind, Movement};
+use windlass_engine::money::Movement;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::filing::{self, Filing, Name};
-use super::sheet::{self, Line};
-use super::slip::Place;
-use crate::account::{LedgerQuery, LedgerRow, Posting};
+use super::column::{SqliteColumns, SqliteId, bound, stored};
+use crate::account::{LedgerQuery, LedgerRow, Posting, related_keys};
 use crate::error::StoreError;
-use crate::page::{LineOrder, Part as Page};
+use crate::page::{LineOrder, Part};
 
-const NUMBER: &str = "SELECT no FROM accounts WHERE id = ?1";
-
-/// The ledger of one account.
-pub(super) struct Ledger<'l> {
-    db: &'l Connection,
-    account: &'l str,
-    no: i64,
-}
-
-impl<'l> Ledger<'l> {
-    /// Of the account with this number.
-    pub(super) fn of(db: &'l Connection, account: &'l str, no: i64) -> Self {
-        Ledger { db, account, no }
-    }
-
-    /// Movements after this one, so many at most.
-    pub(super) fn after(&self, after: u64, limit: usize) -> Result<Vec<LedgerRow>, StoreError> {
-        let mut rows: Vec<LedgerRow> = Vec::new();
-        sheet::each_after(self.db, self.no, after, |no| {
-            rows.extend(self.on_sheet(no)?.into_iter().filter(|row| row.seq > after));
-            Ok(rows.len() >= limit)
-        })?;
-        if rows.len() < limit {
-            rows.extend(self.on_last_sheets()?.into_iter().filter(|row| row.seq > after));
-        }
-        rows.truncate(limit);
-        Ok(rows)
-    }
-
-    /// Movements before this one, from the last on, so many at most.
-    fn before(&self, before: u64, limit: usize) -> Result<Vec<LedgerRow>, StoreError> {
-        let mut rows = self.on_last_sheets()?;
-        rows.reverse();
-        rows.retain(|row| row.seq < before);
-        if rows.len() < limit {
-            sheet::each_before(self.db, self.no, before, |no| {
-                rows.extend(self.on_sheet(no)?.into_iter().rev().filter(|row| row.seq < before));
-                Ok(rows.len() >= limit)
-            })?;
-        }
-        rows.truncate(limit);
-        Ok(rows)
-    }
-
-    /// Movements with these numbers, in their order; neighbours are often on one sheet. The last sheets are looked
-    /// through only for what the index does not know.
-    pub(super) fn at(&self, seqs: &[u64]) -> Result<Vec<LedgerRow>, StoreError> {
-        let (mut at_hand, mut last): (Vec<LedgerRow>, Option<Vec<LedgerRow>>) = (Vec::new(), None);
-        let mut found = Vec::with_capacity(seqs.len());
-        for seq in seqs {
-            let known = row_of(&at_hand, *seq).or_else(|| row_of(last.as_deref()?, *seq));
-            let row = match known {
-                Some(row) => row.clone(),
-                None => {
-                    let sheet = sheet::sheet_of(self.db, self.no, *seq)?;
-                    at_hand = sheet.map(|no| self.on_sheet(no)).transpose()?.unwrap_or_default();
-                    match row_of(&at_hand, *seq) {
-                        Some(row) => row.clone(),
-                        None => self.last_row(&mut last, *seq)?,
-                    }
-                }
-            };
-            found.push(row);
-        }
-        Ok(found)
-    }
-
-    /// A movement that the index does not know, among the last ones, which are read if nobody has.
-    fn last_row(&self, last: &mut Option<Vec<LedgerRow>>, seq: u64) -> Result<LedgerRow, StoreError> {
-        let rows = match last {
-            Some(rows) => rows,
-            None => last.insert(self.on_last_sheets()?),
-        };
-        let row = row_of(rows, seq).cloned();
-        row.ok_or_else(|| StoreError::Corrupt(format!("number {seq} of a ledger is not there")))
-    }
-
-    /// What was made under a key.
-    fn of_key(&self, key: &str) -> Result<Option<LedgerRow>, StoreError> {
-        let name = Name { place: Place::of(key), no: self.no };
-        let rows = match filing::filed(self.db, &name)? {
-            Some(Filing { seq, closed_by }) => {
-                self.at(&Vec::from_iter([seq].into_iter().chain(closed_by)))?
-            }
-            None => self.on_last_sheets()?,
-        };
-        Ok(rows.into_iter().find(|row| row.posting.movement.key == key))
-    }
-
-    /// What was charged to a run, and what closed it, past `after` and in this order.
-    ///
-    /// What is filed is not in the order of the ledger, so that all that the run was charged has to be looked at: that
-    /// is so seldom asked that no movement should pay for an order of them.
-    fn of_run(
-        &self,
-        run: RunId,
-        (order, after): (LineOrder, u64),
-        limit: usize,
-    ) -> Result<Vec<LedgerRow>, StoreError> {
-        let filed = filing::filed_of_run(self.db, self.no, run)?.into_iter();
-        let mut seqs: Vec<u64> =
-            filed.flat_map(|Filing { seq, closed_by }| [seq].into_iter().chain(closed_by)).collect();
-        let last = self.on_last_sheets()?;
-        seqs.extend(last.iter().filter(|row| row.posting.run() == Some(run)).map(|row| row.seq));
-        match order {
-            LineOrder::Oldest => seqs.retain(|seq| *seq > after),
-            LineOrder::Newest => seqs.retain(|seq| *seq < after),
-        }
-        seqs.sort_unstable();
-        // What closes a charge that is filed is on a sheet that may not be in the index.
-        seqs.dedup();
-        if order == LineOrder::Newest {
-            seqs.reverse();
-        }
-        seqs.truncate(limit);
-        self.at(&seqs)
-    }
-
-    fn on_sheet(&self, no: u64) -> Result<Vec<LedgerRow>, StoreError> {
-        self.rows(&sheet::sheet(self.db, no)?)
-    }
-
-    /// Those that the index does not know yet.
-    fn on_last_sheets(&self) -> Result<Vec<LedgerRow>, StoreError> {
-        let mut rows = Vec::new();
-        for (_, text) in sheet::unindexed(self.db)? {
-            rows.extend(self.rows(&text)?);
-        }
-        Ok(rows)
-    }
-
-    /// Those of this account on a sheet.
-    fn rows(&self, text: &str) -> Result<Vec<LedgerRow>, StoreError> {
-        let row = |line: Line<'_>| {
-            let Line(_, seq, key, amount, held, borne_by_platform, balance_after, at) = line;
-            let unreadable =
-                || StoreError::Corrupt(format!("ledger of `{}` at {seq}: `{key}` is no key", self.account));
-            let kind = Kind::of_key(&key).ok_or_else(unreadable)?;
-            let movement = Movement { kind, amount, key: key.into_owned(), held, borne_by_platform };
-            let posting = Posting { account: self.account.to_owned(), movement };
-            Ok(LedgerRow { seq, posting, balance_after, at: Timestamp(at) })
-        };
-        sheet::lines(text)?.into_iter().filter(|Line(no, ..)| *no == self.no).map(row).collect()
-    }
-}
-
-/// The movement with this number among others, which are in order.
-fn row_of(rows: &[LedgerRow], seq: u64) -> Option<&LedgerRow> {
-    rows.binary_search_by_key(&seq, |row| row.seq).ok().map(|nth| &rows[nth])
-}
-
-/// The number by which the ledger knows an account.
-pub(super) fn number(db: &Connection, account: &str) -> Result<Option<i64>, StoreError> {
-    Ok(db.prepare_cached(NUMBER)?.query_row([account], |row| row.get(0)).optional()?)
-}
-
-/// What happened to an account, or to a run of it, or under one key.
-pub(super) fn ledger(db: &Connection, query: &LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
-    let Some(no) = number(db, &query.account)? else { return Ok(Vec::new()) };
-    let ledger = Ledger::of(db, &query.account, no);
-    if let Some(key) = &query.key {
-        let row = ledger.of_key(key)?;
-        let is_asked = |row: &LedgerRow| query.run.is_none_or(|run| row.posting.run() == Some(run));
-        return Ok(row.filter(is_asked).into_iter().collect());
-    }
-    let limit = Page { limit: query.limit, ..Page::default() }.size();
-    let past = match query.order {
-        LineOrder::Newest if query.after == 0 => u64::MAX,
-        LineOrder::Oldest | LineOrder::Newest => query.after,
+macro_rules! ledger {
+    ($rest:literal) => {
+        concat!(
+            "SELECT kind, amount, key, held, borne_by_platform, seq, account, balance_after, at FROM ledger ",
+            $rest
+        )
     };
-    match (query.run, query.order) {
-        (Some(run), order) => ledger.of_run(run, (order, past), limit),
-        (None, LineOrder::Oldest) => ledger.after(past, limit),
-        (None, LineOrder::Newest) => ledger.before(past, limit),
+}
+
+const APPEND: &str = "INSERT INTO ledger (project, account, seq, kind, amount, key, held, borne_by_platform, run, \
+     node, balance_after, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+const BY_KEY: &str = ledger!("WHERE project = ?3 AND account = ?1 AND key = ?2");
+const OLDEST: &str = ledger!("WHERE project = ?4 AND account = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
+const NEWEST: &str = ledger!("WHERE project = ?4 AND account = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3");
+// The index is named because SQLite prefers the primary key, and walks through the whole account.
+const OLDEST_OF_RUN: &str = ledger!(
+    "INDEXED BY ledger_by_run WHERE project = ?4 AND account = ?1 AND run = ?5 AND seq > ?2 ORDER BY seq LIMIT ?3"
+);
+const NEWEST_OF_RUN: &str = ledger!(
+    "INDEXED BY ledger_by_run WHERE project = ?4 AND account = ?1 AND run = ?5 AND seq < ?2 ORDER BY seq DESC LIMIT ?3"
+);
+
+/// Appends one row.
+pub(super) fn append(
+    db: &Connection,
+    project: &Project,
+    seq: u64,
+    posting: &Posting,
+    balance_after: i64,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let Posting { account, movement } = posting;
+    let Movement { kind, amount, key, held, borne_by_platform } = movement;
+    let (run, node) = (posting.run().map(SqliteId::key), posting.node());
+    let node = node.as_ref().map(|node| node.as_str());
+    db.prepare_cached(APPEND)?.execute(params![
+        project.as_str(),
+        account,
+        stored(seq),
+        kind.word(),
+        amount,
+        key,
+        held,
+        borne_by_platform,
+        run,
+        node,
+        balance_after,
+        at.0
+    ])?;
+    Ok(())
+}
+
+/// The movements of one account that decide about these postings: the same movement, and the movements of the charge
+/// that it closes. A run that the same commit creates has none.
+pub(super) fn related(
+    db: &Connection,
+    project: &Project,
+    postings: &[&Posting],
+    new_run: Option<RunId>,
+) -> Result<Vec<Movement>, StoreError> {
+    let mut by_key = db.prepare_cached(BY_KEY)?;
+    let mut found = Vec::new();
+    for posting in postings {
+        if new_run.is_some() && posting.run() == new_run {
+            continue;
+        }
+        for key in related_keys(&posting.movement) {
+            let row = by_key.query_row(params![posting.account, key, project.as_str()], read).optional()?;
+            found.extend(row.map(|row| row.posting.movement));
+        }
     }
+    Ok(found)
+}
+
+/// Rows of an account, or of one of its runs, or the one row with a key.
+pub(super) fn ledger(
+    db: &Connection,
+    project: &Project,
+    query: &LedgerQuery,
+) -> Result<Vec<LedgerRow>, StoreError> {
+    let project = project.as_str();
+    let LedgerQuery { account, run, key, order, after, limit } = query;
+    if let Some(key) = key {
+        let row = db.prepare_cached(BY_KEY)?.query_row(params![account, key, project], read).optional()?;
+        let is_of_run = |row: &LedgerRow| run.is_none() || row.posting.run() == *run;
+        return Ok(row.filter(is_of_run).into_iter().collect());
+    }
+    let (all, of_run, after) = match order {
+        LineOrder::Oldest => (OLDEST, OLDEST_OF_RUN, *after),
+        LineOrder::Newest if *after == 0 => (NEWEST, NEWEST_OF_RUN, u64::MAX),
+        LineOrder::Newest => (NEWEST, NEWEST_OF_RUN, *after),
+    };
+    let (after, limit) = (bound(after), bound(Part { limit: *limit, ..Part::default() }.size()));
+    let rows = match run {
+        Some(run) => db
+            .prepare_cached(of_run)?
+            .query_map(params![account, after, limit, project, run.key()], read)?
+            .collect::<rusqlite::Result<_>>(),
+        None => db.prepare_cached(all)?.query_map(params![account, after, limit, project], read)?.collect(),
+    };
+    Ok(rows?)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<LedgerRow> {
+    let mut columns = SqliteColumns::of(row);
+    let movement = Movement {
+        kind: columns.word()?,
+        amount: columns.value()?,
+        key: columns.value()?,
+        held: columns.value()?,
+        borne_by_platform: columns.value()?,
+    };
+    let seq = columns.number()?;
+    let posting = Posting { account: columns.value()?, movement };
+    Ok(LedgerRow { seq, posting, balance_after: columns.value()?, at: columns.time()? })
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[NUMBER];
+pub(super) const ALL: &[&str] = &[APPEND, BY_KEY, OLDEST, NEWEST, OLDEST_OF_RUN, NEWEST_OF_RUN];
 
 #[cfg(test)]
 mod tests;

@@ -1,18 +1,19 @@
-//! Pages: conditions that the tables can check, a place to begin, and whatever only the row itself can tell.
+//! Pages of lists: conditions in SQL, a cursor, and a filter on decoded rows for the rest.
 
 use std::fmt::Display;
 use std::str::FromStr;
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params_from_iter};
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Id, bound};
+use super::column::{SqliteId, bound};
 use crate::error::StoreError;
 use crate::page::{Cursor, Order, Page, Part};
 
-/// Where a list is read from: everything up to the conditions, and the columns it can be ordered by.
-pub(super) struct Source {
+/// The SELECT of a list and the columns of its order.
+pub(super) struct ListSelect {
     pub(super) select: &'static str,
     pub(super) count: &'static str,
     pub(super) created: &'static str,
@@ -20,16 +21,27 @@ pub(super) struct Source {
     pub(super) id: &'static str,
 }
 
-/// What rows have to fulfil.
-#[derive(Default)]
-pub(super) struct Conditions {
+/// The WHERE clause of a list.
+pub(super) struct ListConditions {
     texts: Vec<String>,
     values: Vec<Value>,
-    /// Conditions of which every row fulfils one: where each has an index of its own, they are read side by side.
+    /// Conditions that divide the rows: each has its own index, and the page merges them.
     parts: Vec<&'static str>,
 }
 
-impl Conditions {
+impl ListConditions {
+    /// Rows of a project, found by an index that has the project in front.
+    pub(super) fn of(project: &Project) -> Self {
+        let values = vec![project.as_str().to_owned().into()];
+        ListConditions { texts: vec!["project = ?".to_owned()], values, parts: Vec::new() }
+    }
+
+    /// Rows of a project, where another condition has an index of its own: the sign keeps SQLite from preferring an index
+    /// by project, which selects far more rows.
+    pub(super) fn without_index(project: &Project) -> Self {
+        ListConditions { texts: vec!["+project = ?".to_owned()], ..ListConditions::of(project) }
+    }
+
     /// Adds a condition with as many `?` as there are values.
     pub(super) fn add(&mut self, text: impl Into<String>, values: impl IntoIterator<Item = Value>) {
         self.texts.push(text.into());
@@ -52,8 +64,8 @@ impl Conditions {
         }
     }
 
-    /// Adds that a column is one of these words, if there are any. They are words of this program, and written out:
-    /// an index over the rows with one word is not used for a value that comes later.
+    /// Adds that a column is one of these words, if there are any. They are literals and not parameters, so that SQLite can
+    /// use a partial index.
     pub(super) fn one_of(&mut self, column: &str, words: &[&'static str]) {
         match words {
             [] => {}
@@ -62,7 +74,7 @@ impl Conditions {
         }
     }
 
-    /// Divides the rows: each fulfils one of these.
+    /// Divides the rows by these conditions.
     pub(super) fn divide(&mut self, parts: impl IntoIterator<Item = &'static str>) {
         self.parts.extend(parts);
     }
@@ -71,7 +83,7 @@ impl Conditions {
         if self.texts.is_empty() { String::new() } else { format!(" WHERE {}", self.texts.join(" AND ")) }
     }
 
-    /// A selection of the rows, or one for each part, and the values of all of them.
+    /// The SELECT, or one for each part, with all parameters.
     fn selection(&self, select: &str) -> (String, Vec<Value>) {
         if self.parts.is_empty() {
             return (format!("{select}{}", self.text()), self.values.clone());
@@ -85,21 +97,21 @@ impl Conditions {
     }
 }
 
-/// The bytes of an id as a value.
-pub(super) fn key(id: impl Id) -> Value {
+/// An id as a parameter.
+pub(super) fn key(id: impl SqliteId) -> Value {
     Value::Blob(id.key().to_vec())
 }
 
-/// What is not asked of the tables but of each row.
-pub(super) type Filter<'f, T> = Option<&'f dyn Fn(&T) -> bool>;
+/// A condition on a decoded row.
+pub(super) type RowFilter<'f, T> = Option<&'f dyn Fn(&T) -> bool>;
 
 /// Reads one page.
-pub(super) fn page<T, I: Id + FromStr + Display>(
+pub(super) fn page<T, I: SqliteId + FromStr + Display>(
     db: &Connection,
-    source: &Source,
-    mut conditions: Conditions,
+    source: &ListSelect,
+    mut conditions: ListConditions,
     part: &Part,
-    filter: Filter<'_, T>,
+    filter: RowFilter<'_, T>,
     read: &dyn Fn(&Row<'_>) -> rusqlite::Result<T>,
     place: &dyn Fn(&T) -> (Timestamp, I),
 ) -> Result<Page<T>, StoreError> {
@@ -114,7 +126,7 @@ pub(super) fn page<T, I: Id + FromStr + Display>(
     if let Some((at, last)) = from {
         conditions.add(format!("({time}, {id}) {sign} (?, ?)"), [at.0.into(), key(last)]);
     }
-    // One more than fits tells whether there is another page.
+    // One more row than the page holds shows whether there is another page.
     let most = part.size().saturating_add(1);
     let (selection, mut values) = conditions.selection(source.select);
     let mut sql = format!("{selection} ORDER BY {time} {direction}, {id} {direction}");
@@ -152,9 +164,9 @@ pub(super) fn page<T, I: Id + FromStr + Display>(
 
 fn count<T>(
     db: &Connection,
-    source: &Source,
-    conditions: &Conditions,
-    filter: Filter<'_, T>,
+    source: &ListSelect,
+    conditions: &ListConditions,
+    filter: RowFilter<'_, T>,
     read: &dyn Fn(&Row<'_>) -> rusqlite::Result<T>,
 ) -> Result<u64, StoreError> {
     let values = params_from_iter(&conditions.values);

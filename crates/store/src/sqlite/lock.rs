@@ -1,5 +1,5 @@
-//! One server per file: a lock beside it, held as long as the store is open and let go by the system when the
-//! process dies, however it dies.
+//! Lock file beside the database, so that one server has the file. `Sqlite` holds it while it is open; the system releases
+//! it when the process dies.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use crate::error::StoreError;
 
 #[derive(Debug)]
-pub(super) struct Lock(File);
+pub(super) struct FileLock(File);
 
-impl Drop for Lock {
-    /// Closing the file is not enough: a process that is just being started has it open too, until it is itself.
+impl Drop for FileLock {
+    /// Unlocks explicitly: a child process between fork and exec shares the file, so closing it here does not unlock it.
     fn drop(&mut self) {
         drop(self.0.unlock());
     }
@@ -29,10 +29,10 @@ enum LockError {
     },
 }
 
-impl Lock {
-    /// Takes the lock for the store at `path`, or says who has it.
+impl FileLock {
+    /// Takes the lock for the store at `path`; the error names the process that holds it.
     pub(super) fn take(path: &Path) -> Result<Self, StoreError> {
-        lock(path).map(Lock).map_err(|error| StoreError::Unavailable(Box::new(error)))
+        lock(path).map(FileLock).map_err(StoreError::unavailable)
     }
 }
 
@@ -43,7 +43,7 @@ fn lock(path: &Path) -> Result<File, LockError> {
     let mut file = options.map_err(unusable)?;
     match file.try_lock() {
         Ok(()) => {
-            // For whoever meets the lock; the lock itself does not depend on it.
+            // For the error message of the next process; the lock itself does not depend on it.
             file.set_len(0).map_err(unusable)?;
             file.seek(SeekFrom::Start(0)).map_err(unusable)?;
             write!(file, "process {}", std::process::id()).map_err(unusable)?;
@@ -51,7 +51,7 @@ fn lock(path: &Path) -> Result<File, LockError> {
         }
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
-            // A holder that cannot be read is still a holder.
+            // The lock is held even if the name of its holder cannot be read.
             drop(file.take(100).read_to_string(&mut holder));
             let holder = if holder.is_empty() { "another process".to_owned() } else { holder };
             Err(LockError::Held { path: path.display().to_string(), holder })

@@ -3,36 +3,46 @@
 use rusqlite::{Connection, Row, params};
 use windlass_engine::id::RunId;
 use windlass_engine::path::NodePath;
+use windlass_engine::project::Project;
 
-use super::column::{Columns, Id, bound, json, stored};
+use super::column::{SqliteColumns, SqliteId, bound, json, stored};
 use crate::error::StoreError;
 use crate::log::{LOGS_MAX, LogRow, LogsOf};
 
 const WRITE: &str = "INSERT OR IGNORE INTO logs (run, entry, fence, node, at, text, lines) \
-     SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM runs WHERE id = ?1)";
+     SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM runs WHERE id = ?1 AND project = ?8)";
 const OF_ATTEMPT: &str = "SELECT run, entry, fence, node, at, text, lines FROM logs \
-     WHERE run = ?1 AND fence = ?2 ORDER BY entry LIMIT ?3";
+     WHERE run = ?1 AND fence = ?2 \
+     AND EXISTS (SELECT 1 FROM runs WHERE id = ?1 AND project = ?4) ORDER BY entry LIMIT ?3";
 const AFTER: &str = "SELECT run, entry, fence, node, at, text, lines FROM logs \
-     WHERE run = ?1 AND (entry, fence) > (?2, ?3) ORDER BY entry, fence LIMIT ?4";
+     WHERE run = ?1 AND (entry, fence) > (?2, ?3) \
+     AND EXISTS (SELECT 1 FROM runs WHERE id = ?1 AND project = ?5) ORDER BY entry, fence LIMIT ?4";
 
-pub(super) fn write(db: &Connection, row: &LogRow) -> Result<(), StoreError> {
+pub(super) fn write(db: &Connection, project: &Project, row: &LogRow) -> Result<(), StoreError> {
     let LogRow { run, entry, fence, node, at, text, lines } = row;
     let (entry, fence, lines) = (stored(*entry), stored(*fence), json(lines));
-    db.prepare_cached(WRITE)?.execute(params![run.key(), entry, fence, node.as_str(), at.0, text, lines])?;
+    let (node, project) = (node.as_str(), project.as_str());
+    db.prepare_cached(WRITE)?.execute(params![run.key(), entry, fence, node, at.0, text, lines, project])?;
     Ok(())
 }
 
-pub(super) fn logs(db: &Connection, run: RunId, of: LogsOf) -> Result<Vec<LogRow>, StoreError> {
-    let (run, limit) = (run.key(), bound(LOGS_MAX));
+pub(super) fn logs(
+    db: &Connection,
+    project: &Project,
+    run: RunId,
+    of: LogsOf,
+) -> Result<Vec<LogRow>, StoreError> {
+    let (run, limit, project) = (run.key(), bound(LOGS_MAX), project.as_str());
     let rows = match of {
         LogsOf::Attempt(fence) => {
             let mut statement = db.prepare_cached(OF_ATTEMPT)?;
-            let rows = statement.query_map(params![run, stored(fence), limit], read)?;
+            let rows = statement.query_map(params![run, stored(fence), limit, project], read)?;
             rows.collect::<rusqlite::Result<_>>()?
         }
         LogsOf::After { entry, fence } => {
             let mut statement = db.prepare_cached(AFTER)?;
-            let rows = statement.query_map(params![run, stored(entry), stored(fence), limit], read)?;
+            let rows =
+                statement.query_map(params![run, stored(entry), stored(fence), limit, project], read)?;
             rows.collect::<rusqlite::Result<_>>()?
         }
     };
@@ -40,7 +50,7 @@ pub(super) fn logs(db: &Connection, run: RunId, of: LogsOf) -> Result<Vec<LogRow
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<LogRow> {
-    let mut columns = Columns::of(row);
+    let mut columns = SqliteColumns::of(row);
     let (run, entry, fence) = (columns.id()?, columns.number()?, columns.number()?);
     let (node, at) = (NodePath::from(columns.value::<String>()?.as_str()), columns.time()?);
     Ok(LogRow { run, entry, fence, node, at, text: columns.value()?, lines: columns.json()? })

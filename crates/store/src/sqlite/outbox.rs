@@ -1,26 +1,30 @@
-//! Messages from one run to another, or from an account to its runs.
+//! Outbox: messages from one run to another, or from an account to its runs.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::id::RunId;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id, Key, bound, json, stored};
+use super::column::{Key, SqliteColumns, SqliteId, bound, json, stored};
 use crate::error::{Refusal, StoreError};
-use crate::outbox::{Message, MessageId, Party};
+use crate::outbox::{Message, MessageId, Party, Undelivered};
 
-const FIND: &str = "SELECT is_delivered FROM outbox WHERE sender = ?1 AND seq = ?2 AND part = ?3";
-const SEND: &str = "INSERT INTO outbox (sender, seq, part, receiver, at, note, is_delivered) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0) ON CONFLICT (sender, seq, part) DO NOTHING";
-const DELIVER: &str = "UPDATE outbox SET is_delivered = 1 WHERE sender = ?1 AND seq = ?2 AND part = ?3";
-const UNDELIVERED: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox \
-     WHERE is_delivered = 0 AND at <= ?1 ORDER BY at, sender, seq, part LIMIT ?2";
+const FIND: &str =
+    "SELECT is_delivered FROM outbox WHERE project = ?4 AND sender = ?1 AND seq = ?2 AND part = ?3";
+const SEND: &str = "INSERT INTO outbox (sender, seq, part, receiver, at, note, is_delivered, project) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7) ON CONFLICT (project, sender, seq, part) DO NOTHING";
+const DELIVER: &str =
+    "UPDATE outbox SET is_delivered = 1 WHERE project = ?4 AND sender = ?1 AND seq = ?2 AND part = ?3";
+const UNDELIVERED: &str = "SELECT sender, seq, part, receiver, at, note, project FROM outbox \
+     WHERE is_delivered = 0 AND at <= ?1 ORDER BY at, project, sender, seq, part LIMIT ?2";
+// The index is named because SQLite prefers the primary key, which has the order.
 pub(super) const TO: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox \
-     WHERE receiver = ?1 AND is_delivered = 0 ORDER BY sender, seq, part";
+     INDEXED BY outbox_by_receiver WHERE project = ?2 AND receiver = ?1 AND is_delivered = 0 ORDER BY sender, seq, part";
 
 const RUN: u8 = 0;
 const ACCOUNT: u8 = 1;
 
-/// The bytes of a party; they sort as parties do.
+/// The stored form of a party; it sorts in the same order.
 pub(super) fn party(party: &Party) -> Vec<u8> {
     let (tag, name): (u8, &[u8]) = match party {
         Party::Run(id) => (RUN, &id.key()),
@@ -29,7 +33,7 @@ pub(super) fn party(party: &Party) -> Vec<u8> {
     [&[tag], name].concat()
 }
 
-fn read_party(columns: &mut Columns<'_>) -> rusqlite::Result<Party> {
+fn read_party(columns: &mut SqliteColumns<'_>) -> rusqlite::Result<Party> {
     let bytes: Vec<u8> = columns.value()?;
     let read = match bytes.split_first() {
         Some((&RUN, id)) => Key::try_from(id).ok().map(|key| Party::Run(RunId::from_key(key))),
@@ -39,11 +43,11 @@ fn read_party(columns: &mut Columns<'_>) -> rusqlite::Result<Party> {
     read.ok_or_else(|| columns.unreadable("it is neither a run nor an account"))
 }
 
-/// Whether the message can be delivered.
-pub(super) fn check(db: &Connection, id: &MessageId) -> Result<(), StoreError> {
+/// Refuses a message that is unknown or was delivered.
+pub(super) fn check(db: &Connection, project: &Project, id: &MessageId) -> Result<(), StoreError> {
     let found = db
         .prepare_cached(FIND)?
-        .query_row(params![party(&id.sender), stored(id.seq), id.part], |row| row.get(0))
+        .query_row(params![party(&id.sender), stored(id.seq), id.part, project.as_str()], |row| row.get(0))
         .optional()?;
     match found {
         None => Err(Refusal::UnknownMessage(id.clone()).into()),
@@ -52,36 +56,49 @@ pub(super) fn check(db: &Connection, id: &MessageId) -> Result<(), StoreError> {
     }
 }
 
-/// Sends a message, unless it was sent before.
-pub(super) fn send(db: &Connection, message: &Message) -> Result<(), StoreError> {
+/// Sends a message; a duplicate is a no-op.
+pub(super) fn send(db: &Connection, project: &Project, message: &Message) -> Result<(), StoreError> {
     let Message { id, to, at, note } = message;
-    let row = params![party(&id.sender), stored(id.seq), id.part, party(to), at.0, json(note)];
+    let (from, to, project) = (party(&id.sender), party(to), project.as_str());
+    let row = params![from, stored(id.seq), id.part, to, at.0, json(note), project];
     db.prepare_cached(SEND)?.execute(row)?;
     Ok(())
 }
 
-pub(super) fn deliver(db: &Connection, id: &MessageId) -> Result<(), StoreError> {
-    db.prepare_cached(DELIVER)?.execute(params![party(&id.sender), stored(id.seq), id.part])?;
+pub(super) fn deliver(db: &Connection, project: &Project, id: &MessageId) -> Result<(), StoreError> {
+    let row = params![party(&id.sender), stored(id.seq), id.part, project.as_str()];
+    db.prepare_cached(DELIVER)?.execute(row)?;
     Ok(())
 }
 
-pub(super) fn undelivered(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {
+pub(super) fn undelivered(
+    db: &Connection,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<Undelivered>, StoreError> {
     let mut statement = db.prepare_cached(UNDELIVERED)?;
-    let rows = statement.query_map(params![now.0, bound(limit)], read)?;
+    let undelivered = |row: &Row<'_>| {
+        let mut columns = SqliteColumns::of(row);
+        Ok(Undelivered { message: read_columns(&mut columns)?, project: columns.project()? })
+    };
+    let rows = statement.query_map(params![now.0, bound(limit)], undelivered)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// What is on its way to one receiver.
-pub(super) fn to(db: &Connection, to: &Party) -> Result<Vec<Message>, StoreError> {
+/// Messages to one receiver that were not delivered.
+pub(super) fn to(db: &Connection, project: &Project, to: &Party) -> Result<Vec<Message>, StoreError> {
     let mut statement = db.prepare_cached(TO)?;
-    let rows = statement.query_map(params![party(to)], read)?;
+    let rows = statement.query_map(params![party(to), project.as_str()], read)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Message> {
-    let mut columns = Columns::of(row);
-    let id = MessageId { sender: read_party(&mut columns)?, seq: columns.number()?, part: columns.value()? };
-    let (to, at, note) = (read_party(&mut columns)?, columns.time()?, columns.json()?);
+    read_columns(&mut SqliteColumns::of(row))
+}
+
+fn read_columns(columns: &mut SqliteColumns<'_>) -> rusqlite::Result<Message> {
+    let id = MessageId { sender: read_party(columns)?, seq: columns.number()?, part: columns.value()? };
+    let (to, at, note) = (read_party(columns)?, columns.time()?, columns.json()?);
     Ok(Message { id, to, at, note })
 }
 

@@ -1,5 +1,4 @@
-//! The threads that read: a few, each with a connection of its own that cannot write. What they see is what was
-//! committed before they began.
+//! Reader threads, each with a read-only connection. Each read sees one snapshot of the database.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,18 +6,18 @@ use std::thread::{self, JoinHandle};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::inbox::Inbox;
+use super::oneshot::{AnswerReceiver, oneshot};
 use super::schema;
-use super::ticket::{Ticket, ticket};
+use super::work_queue::WorkQueue;
 use crate::error::StoreError;
 
-/// Readers: enough that one long list does not hold up the others, few enough for two cores.
-const READERS: usize = 4;
+/// Enough that one long list does not delay other reads, few enough for two cores.
+const READER_THREADS: usize = 4;
 
-type Question = Box<dyn FnOnce(&Connection) + Send>;
+type ReadTask = Box<dyn FnOnce(&Connection) + Send>;
 
 pub(super) struct Readers {
-    inbox: Arc<Inbox<Question>>,
+    queue: Arc<WorkQueue<ReadTask>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -30,45 +29,45 @@ impl std::fmt::Debug for Readers {
 
 impl Readers {
     pub(super) fn start(path: &Path) -> Result<Self, StoreError> {
-        let mut readers = Readers { inbox: Arc::new(Inbox::new()), threads: Vec::new() };
-        for n in 0..READERS {
+        let mut readers = Readers { queue: Arc::new(WorkQueue::new()), threads: Vec::new() };
+        for n in 0..READER_THREADS {
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let db = Connection::open_with_flags(path, flags)?;
             schema::prepare_reader(&db)?;
-            let inbox = readers.inbox.clone();
+            let queue = readers.queue.clone();
             let thread = thread::Builder::new().name(format!("sqlite-reader-{n}"));
-            let thread = thread.spawn(move || serve(&db, &inbox));
-            readers.threads.push(thread.map_err(|error| StoreError::Unavailable(Box::new(error)))?);
+            let thread = thread.spawn(move || serve(&db, &queue));
+            readers.threads.push(thread.map_err(StoreError::unavailable)?);
         }
         Ok(readers)
     }
 
-    /// Asks a question; all its statements see the same state.
-    pub(super) fn read<T, F>(&self, question: F) -> Result<Ticket<T>, StoreError>
+    /// Queues a read; all its statements see the same snapshot.
+    pub(super) fn read<T, F>(&self, question: F) -> Result<AnswerReceiver<T>, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     {
-        let (promise, ticket) = ticket();
-        let question = move |db: &Connection| promise.keep(at_one_moment(db, question));
-        self.inbox.put(vec![Box::new(question)])?;
-        Ok(ticket)
+        let (sender, receiver) = oneshot();
+        let question = move |db: &Connection| sender.send(at_one_moment(db, question));
+        self.queue.put(vec![Box::new(question)])?;
+        Ok(receiver)
     }
 }
 
 impl Drop for Readers {
     fn drop(&mut self) {
-        self.inbox.close();
+        self.queue.close();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so itself.
+            // A panic of the thread was reported already.
             drop(thread.join());
         }
     }
 }
 
-fn serve(db: &Connection, inbox: &Inbox<Question>) {
+fn serve(db: &Connection, queue: &WorkQueue<ReadTask>) {
     loop {
-        let questions = inbox.take(1);
+        let questions = queue.take(1);
         if questions.is_empty() {
             return;
         }
@@ -80,7 +79,7 @@ fn at_one_moment<T>(
     db: &Connection,
     question: impl FnOnce(&Connection) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    // Ends when it is dropped; there is nothing to be kept of it.
+    // Dropping it rolls back, which is right for a read.
     let _moment = db.unchecked_transaction()?;
     question(db)
 }

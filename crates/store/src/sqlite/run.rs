@@ -1,59 +1,62 @@
-//! Runs as they are read; how they are written is in `change`.
+//! Reads of runs; `change` writes them.
 
 mod change;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use windlass_engine::counter::Epoch;
 use windlass_engine::event::Parent;
 use windlass_engine::id::RunId;
+use windlass_engine::project::Project;
 use windlass_engine::run::Totals;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id, bound};
-use super::list::{self, Conditions, Source, key};
+use super::column::{SqliteColumns, SqliteId, bound};
+use super::list::{self, ListConditions, ListSelect, key};
 use super::server;
 use crate::error::StoreError;
 use crate::page::{Order, Page};
-use crate::run::{Origin, Owner, Request, RunQuery, RunRef, RunRow, RunStatus, Standing, Wake};
+use crate::run::{Origin, Owner, Request, RunProjection, RunQuery, RunRef, RunRow, RunStatus, Wake};
 
 #[cfg(test)]
 pub(super) use change::ALL as CHANGES;
-pub(super) use change::{Change, Texts, check, write};
+pub(super) use change::{RunTexts, RunWrite, check, write};
 
 macro_rules! columns {
     () => {
         "SELECT id, len, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
          parent_fence, parent_depth, schedule, created_at, status, round, node, action, step_count, wake_at, \
          owner_server, owner_epoch, cost_estimated, cost_actual, cost_refunded, cost_settled, needs, error, shared, \
-         result, updated_at, ended_at FROM runs"
+         result, updated_at, ended_at, project FROM runs"
     };
 }
 
-const SOURCE: Source = Source {
+const SOURCE: ListSelect = ListSelect {
     select: columns!(),
     count: "SELECT count(*) FROM runs",
     created: "created_at",
     changed: "updated_at",
     id: "id",
 };
-const BY_ID: &str = concat!(columns!(), " WHERE id = ?1");
-const BY_REQUEST: &str = concat!(columns!(), " WHERE request = ?1");
+const BY_ID: &str = concat!(columns!(), " WHERE id = ?1 AND project = ?2");
+const BY_REQUEST: &str = concat!(columns!(), " WHERE project = ?2 AND request = ?1");
 const OF_OWNER: &str =
     concat!(columns!(), " WHERE owner_server = ?1 AND owner_epoch = ?2 AND id > ?3 ORDER BY id LIMIT ?4");
 const NEXT_OWNER: &str = "SELECT owner_server, owner_epoch FROM runs WHERE owner_server IS NOT NULL \
      AND (owner_server, owner_epoch) > (?1, ?2) ORDER BY owner_server, owner_epoch LIMIT 1";
-const DUE: &str = "SELECT wake_at, id FROM runs WHERE wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2";
+const DUE: &str = "SELECT wake_at, id, project FROM runs WHERE wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
-    let mut columns = Columns::of(row);
+    let mut columns = SqliteColumns::of(row);
     Ok(RunRow {
         id: columns.id()?,
         len: columns.number()?,
         origin: read_origin(&mut columns)?,
         standing: read_standing(&mut columns)?,
+        project: columns.project()?,
     })
 }
 
-fn read_origin(columns: &mut Columns<'_>) -> rusqlite::Result<Origin> {
+fn read_origin(columns: &mut SqliteColumns<'_>) -> rusqlite::Result<Origin> {
     let (flow, version) = (columns.id()?, columns.id()?);
     let (id, digest): (Option<String>, Option<String>) = (columns.value()?, columns.value()?);
     let request = id.zip(digest).map(|(id, digest)| Request { id, digest });
@@ -66,7 +69,7 @@ fn read_origin(columns: &mut Columns<'_>) -> rusqlite::Result<Origin> {
     Ok(Origin { flow, version, request, labels, account, parent, schedule, created_at })
 }
 
-fn read_standing(columns: &mut Columns<'_>) -> rusqlite::Result<Standing> {
+fn read_standing(columns: &mut SqliteColumns<'_>) -> rusqlite::Result<RunProjection> {
     let status: String = columns.value()?;
     let status = RunStatus::from_word(&status)
         .ok_or_else(|| columns.unreadable(format!("`{status}` is not a status of a run")))?;
@@ -80,7 +83,7 @@ fn read_standing(columns: &mut Columns<'_>) -> rusqlite::Result<Standing> {
         refunded: columns.value()?,
         settled: columns.value()?,
     };
-    Ok(Standing {
+    Ok(RunProjection {
         status,
         round,
         node,
@@ -98,23 +101,27 @@ fn read_standing(columns: &mut Columns<'_>) -> rusqlite::Result<Standing> {
     })
 }
 
-pub(super) fn run(db: &Connection, run: &RunRef) -> Result<Option<RunRow>, StoreError> {
+pub(super) fn run(db: &Connection, project: &Project, run: &RunRef) -> Result<Option<RunRow>, StoreError> {
+    let project = project.as_str();
     Ok(match run {
-        RunRef::Id(id) => db.prepare_cached(BY_ID)?.query_row([id.key()], read),
-        RunRef::Request(request) => db.prepare_cached(BY_REQUEST)?.query_row([request], read),
+        RunRef::Id(id) => db.prepare_cached(BY_ID)?.query_row(params![id.key(), project], read),
+        RunRef::Request(request) => db.prepare_cached(BY_REQUEST)?.query_row(params![request, project], read),
     }
     .optional()?)
 }
 
-pub(super) fn runs(db: &Connection, query: &RunQuery) -> Result<Page<RunRow>, StoreError> {
-    let mut conditions = Conditions::default();
+pub(super) fn runs(db: &Connection, project: &Project, query: &RunQuery) -> Result<Page<RunRow>, StoreError> {
+    // These have an index of their own, without the project.
+    let has_index = query.parent.is_some() || query.schedule.is_some();
+    let mut conditions =
+        if has_index { ListConditions::without_index(project) } else { ListConditions::of(project) };
     let words: Vec<&str> = query.statuses.iter().map(|status| status.word()).collect();
     conditions.one_of("status", &words);
     if !words.is_empty() && query.statuses.iter().all(|status| status.is_open()) {
-        // Says the same again, so that the small indexes of what is open can be used.
+        // Implied by the statuses; it lets SQLite use the partial indexes of open runs.
         conditions.add("ended_at IS NULL", []);
     } else if query.statuses == [RunStatus::Failed] {
-        // Says the same again, for the small index of what failed.
+        // Implied as well; for the partial index of failed runs.
         conditions.add("status = 'failed'", []);
     }
     if query.part.order == Order::LatestChange {
@@ -148,7 +155,7 @@ pub(super) fn due(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<W
     super::wakes(db, DUE, now, limit)
 }
 
-/// Asks about every owner, of which there are few, and reads only the runs of the dead.
+/// Steps through the owners, which are few, and reads only the runs of dead servers.
 pub(super) fn orphans(
     db: &Connection,
     now: Timestamp,
@@ -160,7 +167,7 @@ pub(super) fn orphans(
     let is_alive = |owner: Owner| {
         servers.iter().any(|server| server.owner == owner && server.is_alive(now, dead_after_ms))
     };
-    // Nothing comes before every id.
+    // The empty blob sorts before every id.
     let after = after.map(|run| run.key().to_vec()).unwrap_or_default();
     let (mut last, mut orphans) = ((Vec::new(), i64::MIN), Vec::new());
     while let Some((server, epoch)) = db
@@ -168,7 +175,7 @@ pub(super) fn orphans(
         .query_row(params![last.0, last.1], |row| Ok((row.get::<_, [u8; 16]>(0)?, row.get::<_, i64>(1)?)))
         .optional()?
     {
-        if !is_alive(Owner { server: Id::from_key(server), epoch: epoch.cast_unsigned() }) {
+        if !is_alive(Owner { server: SqliteId::from_key(server), epoch: Epoch(epoch.cast_unsigned()) }) {
             let mut statement = db.prepare_cached(OF_OWNER)?;
             let rows = statement.query_map(params![server, epoch, after, bound(limit)], read)?;
             orphans.extend(rows.collect::<rusqlite::Result<Vec<_>>>()?);

@@ -1,11 +1,13 @@
-//! Schedules and what they have started.
+//! Schedules and their firings.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use windlass_engine::counter::Revision;
 use windlass_engine::id::{JobId, RunId, ScheduleId};
+use windlass_engine::project::Project;
 use windlass_engine::schedule::Firing;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id, Key, bound, json, stored};
+use super::column::{Key, SqliteColumns, SqliteId, bound, json, stored};
 use super::guard;
 use crate::commit::ScheduleChange;
 use crate::error::{Refusal, StoreError, Subject};
@@ -14,25 +16,26 @@ use crate::schedule::{FiringRow, RUNNING_MAX, ScheduleRow, Scheduled, Started};
 macro_rules! schedules {
     ($rest:literal) => {
         concat!(
-            "SELECT rev, rule, name, target, progress, next_at, history, created_at, updated_at FROM schedules ",
+            "SELECT rev, rule, name, target, progress, next_at, history, created_at, updated_at, project \
+             FROM schedules ",
             $rest
         )
     };
 }
 
-const ONE: &str = schedules!("WHERE id = ?1");
-const ALL_OF_THEM: &str = schedules!("ORDER BY created_at, id");
+const ONE: &str = schedules!("WHERE id = ?1 AND project = ?2");
+const ALL_OF_THEM: &str = schedules!("WHERE project = ?1 ORDER BY created_at, id");
 const DUE: &str = schedules!("WHERE next_at <= ?1 ORDER BY next_at, id LIMIT ?2");
-const REV: &str = "SELECT rev FROM schedules WHERE id = ?1";
+const REV: &str = "SELECT rev FROM schedules WHERE id = ?1 AND project = ?2";
 const SAVE: &str = "INSERT OR REPLACE INTO schedules (id, rev, name, rule, target, progress, next_at, \
-     history, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-const DELETE: &str = "DELETE FROM schedules WHERE id = ?1";
+     history, created_at, updated_at, project) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+const DELETE: &str = "DELETE FROM schedules WHERE id = ?1 AND project = ?2";
 const FIRED: &str = "SELECT 1 FROM firings WHERE schedule = ?1 AND slot = ?2 AND is_manual = ?3";
 const FIRE: &str = "INSERT INTO firings (schedule, slot, is_manual, is_run, started, is_running) \
      VALUES (?1, ?2, ?3, ?4, ?5, CASE WHEN ?4 = 1 \
      THEN EXISTS (SELECT 1 FROM runs WHERE id = ?5 AND ended_at IS NULL) \
      ELSE EXISTS (SELECT 1 FROM jobs WHERE id = ?5 AND is_open = 1) END)";
-// The index is named because the primary key looks as good, and walks through all that was ever fired.
+// The index is named because SQLite would otherwise walk through all firings of the schedule by primary key.
 const RUNNING: &str = "SELECT is_run, started FROM firings INDEXED BY firings_running \
      WHERE schedule = ?1 AND is_running = 1 ORDER BY slot, is_manual LIMIT ?2";
 const SET_RUNNING: &str = "UPDATE firings SET is_running = ?3 \
@@ -40,20 +43,21 @@ const SET_RUNNING: &str = "UPDATE firings SET is_running = ?3 \
 
 const FORGET: &str = "DELETE FROM firings WHERE started = ?1 AND is_run = ?2";
 
-/// Whether the changes and firings may be made.
+/// Checks the revisions of schedules and that no slot fires twice.
 pub(super) fn check(
     db: &Connection,
+    project: &Project,
     changes: &[ScheduleChange],
     firings: &[FiringRow],
 ) -> Result<(), StoreError> {
     for ScheduleChange { expected_rev, row, .. } in changes {
-        let found = rev(db, row.id())?.unwrap_or(0);
+        let found = rev(db, project, row.id())?.unwrap_or_default();
         guard(|| Subject::Schedule(row.id()), *expected_rev, found)?;
     }
     for FiringRow { firing, .. } in firings {
         let Firing { schedule, slot, manual } = firing;
         let is_new = changes.iter().any(|change| change.row.id() == *schedule && !change.delete);
-        if !is_new && rev(db, *schedule)?.is_none() {
+        if !is_new && rev(db, project, *schedule)?.is_none() {
             return Err(Refusal::UnknownSchedule(*schedule).into());
         }
         if db.prepare_cached(FIRED)?.exists(params![schedule.key(), slot.0, manual])? {
@@ -63,27 +67,28 @@ pub(super) fn check(
     Ok(())
 }
 
-fn rev(db: &Connection, id: ScheduleId) -> Result<Option<u64>, StoreError> {
-    let rev = db.prepare_cached(REV)?.query_row([id.key()], |row| Columns::of(row).number());
-    Ok(rev.optional()?)
+fn rev(db: &Connection, project: &Project, id: ScheduleId) -> Result<Option<Revision>, StoreError> {
+    let id = params![id.key(), project.as_str()];
+    Ok(db.prepare_cached(REV)?.query_row(id, |row| SqliteColumns::of(row).number()).optional()?)
 }
 
-pub(super) fn write(db: &Connection, change: &ScheduleChange) -> Result<(), StoreError> {
+pub(super) fn write(db: &Connection, project: &Project, change: &ScheduleChange) -> Result<(), StoreError> {
     let ScheduleChange { expected_rev, row, delete } = change;
     if *delete {
-        db.prepare_cached(DELETE)?.execute([row.id().key()])?;
+        db.prepare_cached(DELETE)?.execute(params![row.id().key(), project.as_str()])?;
         return Ok(());
     }
     let ScheduleRow { schedule, name, target, progress, next_at, history, created_at, updated_at } = row;
-    let (id, rev, next_at) =
-        (schedule.id.key(), stored(expected_rev.saturating_add(1)), next_at.map(|at| at.0));
+    let (id, rev, next_at) = (schedule.id.key(), stored(expected_rev.next()), next_at.map(|at| at.0));
     let (rule, target, progress, history) = (json(schedule), json(target), json(progress), json(history));
-    let row = params![id, rev, name, rule, target, progress, next_at, history, created_at.0, updated_at.0];
+    let (created_at, updated_at, project) = (created_at.0, updated_at.0, project.as_str());
+    let row =
+        params![id, rev, name, rule, target, progress, next_at, history, created_at, updated_at, project];
     db.prepare_cached(SAVE)?.execute(row)?;
     Ok(())
 }
 
-/// Writes a firing; after what it started, so that it knows whether that is open.
+/// Writes a firing, after the run or job that it started: the row says whether that is open.
 pub(super) fn fire(db: &Connection, row: &FiringRow) -> Result<(), StoreError> {
     let FiringRow { firing: Firing { schedule, slot, manual }, started } = row;
     let (is_run, id) = columns(*started);
@@ -98,14 +103,14 @@ fn columns(started: Started) -> (bool, Key) {
     }
 }
 
-/// What was started has ended, or is open again.
+/// Updates the firing of a run or job that has ended or is open again.
 pub(super) fn set_running(db: &Connection, started: Started, is_running: bool) -> Result<(), StoreError> {
     let (is_run, id) = columns(started);
     db.prepare_cached(SET_RUNNING)?.execute(params![id, is_run, is_running])?;
     Ok(())
 }
 
-/// What was started is deleted. Its slot is decided all the same: the schedule's progress has passed it.
+/// Deletes the firing of a deleted run or job. The slot stays decided: the schedule's progress has passed it.
 pub(super) fn forget_firing(db: &Connection, started: Started) -> Result<(), StoreError> {
     let (is_run, id) = columns(started);
     db.prepare_cached(FORGET)?.execute(params![id, is_run])?;
@@ -118,17 +123,22 @@ pub(super) fn due(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<S
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-pub(super) fn schedules(db: &Connection, id: Option<ScheduleId>) -> Result<Vec<Scheduled>, StoreError> {
+pub(super) fn schedules(
+    db: &Connection,
+    project: &Project,
+    id: Option<ScheduleId>,
+) -> Result<Vec<Scheduled>, StoreError> {
+    let project = project.as_str();
     let read = |row: &Row<'_>| read(db, row);
     let rows = match id {
-        Some(id) => db.prepare_cached(ONE)?.query_map([id.key()], read)?.collect(),
-        None => db.prepare_cached(ALL_OF_THEM)?.query_map([], read)?.collect::<rusqlite::Result<_>>(),
+        Some(id) => db.prepare_cached(ONE)?.query_map(params![id.key(), project], read)?.collect(),
+        None => db.prepare_cached(ALL_OF_THEM)?.query_map([project], read)?.collect::<rusqlite::Result<_>>(),
     };
     Ok(rows?)
 }
 
 fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<Scheduled> {
-    let mut columns = Columns::of(row);
+    let mut columns = SqliteColumns::of(row);
     let rev = columns.number()?;
     let row = ScheduleRow {
         schedule: columns.json()?,
@@ -140,15 +150,16 @@ fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<Scheduled> {
         created_at: columns.time()?,
         updated_at: columns.time()?,
     };
+    let project = columns.project()?;
     let started = |row: &Row<'_>| {
-        let mut columns = Columns::of(row);
+        let mut columns = SqliteColumns::of(row);
         let (is_run, id): (bool, Key) = (columns.value()?, columns.value()?);
         Ok(if is_run { Started::Run(RunId::from_key(id)) } else { Started::Job(JobId::from_key(id)) })
     };
     let mut statement = db.prepare_cached(RUNNING)?;
     let running = statement.query_map(params![row.id().key(), bound(RUNNING_MAX)], started)?;
     let running = running.collect::<rusqlite::Result<_>>()?;
-    Ok(Scheduled { rev, row, running })
+    Ok(Scheduled { project, rev, row, running })
 }
 
 #[cfg(test)]

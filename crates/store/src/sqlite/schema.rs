@@ -1,4 +1,5 @@
-//! The tables: numbered migrations, embedded, applied in order, each once and never changed afterwards.
+//! Tables of the store: numbered migrations, embedded in the program. `Sqlite::open` applies the missing ones in order.
+//! The store keeps a checksum of each, and refuses a file that was written by another version of a migration.
 
 use std::time::Duration;
 
@@ -9,37 +10,28 @@ use super::Durability;
 use super::column::bound;
 use crate::error::StoreError;
 
-struct Migration {
+struct SqliteMigration {
     name: &'static str,
     sql: &'static str,
 }
 
-/// All migrations, in order: their numbers are their places, from 1.
-const MIGRATIONS: [Migration; 9] = [
-    Migration { name: "0001_first", sql: include_str!("../../migrations/sqlite/0001_first.sql") },
-    Migration { name: "0002_logs", sql: include_str!("../../migrations/sqlite/0002_logs.sql") },
-    Migration { name: "0003_lean", sql: include_str!("../../migrations/sqlite/0003_lean.sql") },
-    Migration { name: "0004_views", sql: include_str!("../../migrations/sqlite/0004_views.sql") },
-    Migration { name: "0005_lists", sql: include_str!("../../migrations/sqlite/0005_lists.sql") },
-    Migration { name: "0006_queues", sql: include_str!("../../migrations/sqlite/0006_queues.sql") },
-    Migration { name: "0007_documents", sql: include_str!("../../migrations/sqlite/0007_documents.sql") },
-    Migration { name: "0008_filed", sql: include_str!("../../migrations/sqlite/0008_filed.sql") },
-    Migration { name: "0009_sheets", sql: include_str!("../../migrations/sqlite/0009_sheets.sql") },
-];
+/// All migrations in order, numbered from 1. `0001` may change until the first release; later ones are only added.
+const MIGRATIONS: [SqliteMigration; 1] =
+    [SqliteMigration { name: "0001_first", sql: include_str!("../../migrations/sqlite/0001_first.sql") }];
 
-/// Bytes of the log that are kept on the disk for the next time.
-const LOG_BYTES: i64 = 64 << 20;
-/// Statements that stay prepared per connection: more than there are.
-const STATEMENTS: usize = 256;
-/// Nobody else writes, so that this is for a backup tool that copies the file.
-const BUSY: Duration = Duration::from_secs(5);
+/// Bytes of the write-ahead log that SQLite keeps on disk for reuse.
+const WAL_BYTES_KEPT: i64 = 64 << 20;
+/// Prepared statements per connection: more than the program has.
+const PREPARED_STATEMENTS_MAX: usize = 256;
+/// For a backup tool that reads the file; no other process writes to it.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS migrations (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum INTEGER NOT NULL
 ) STRICT";
 const APPLIED: &str = "SELECT name, checksum FROM migrations WHERE number = ?1";
 const RECORD: &str = "INSERT INTO migrations (number, name, checksum) VALUES (?1, ?2, ?3)";
-// Number -1 is no migration: it is there while a copy into the file has not come to its end.
+// Number -1 is not a migration: it marks a file with an unfinished copy.
 const IS_UNFINISHED: &str = "SELECT 1 FROM migrations WHERE number = -1";
 #[cfg(any(test, feature = "postgres"))]
 const MARK: &str = "INSERT OR IGNORE INTO migrations (number, name, checksum) VALUES (-1, 'copy', 0)";
@@ -60,7 +52,7 @@ pub(super) fn prepare_writer(db: &Connection, durability: Durability) -> Result<
     }
     db.execute_batch(&format!(
         "PRAGMA synchronous = {synchronous}; PRAGMA wal_autocheckpoint = 0;
-         PRAGMA journal_size_limit = {LOG_BYTES}; PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY;
+         PRAGMA journal_size_limit = {WAL_BYTES_KEPT}; PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY;
          PRAGMA trusted_schema = OFF;"
     ))?;
     Ok(())
@@ -73,30 +65,29 @@ pub(super) fn prepare_reader(db: &Connection) -> Result<(), StoreError> {
 }
 
 fn prepare_any(db: &Connection) -> Result<(), StoreError> {
-    db.busy_timeout(BUSY)?;
-    db.set_prepared_statement_cache_capacity(STATEMENTS);
-    // Otherwise a statement is compiled anew for every value that it is given, to see whether that value would let it
-    // use one of the indexes over a part of a table.
+    db.busy_timeout(BUSY_TIMEOUT)?;
+    db.set_prepared_statement_cache_capacity(PREPARED_STATEMENTS_MAX);
+    // Without it, SQLite compiles a statement again for every parameter, to check whether a partial index applies.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 
-/// Brings the tables up to date, all at once or not at all.
+/// Applies the missing migrations in one transaction.
 pub(super) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
     apply(db, &MIGRATIONS)
 }
 
-fn apply(db: &mut Connection, migrations: &[Migration]) -> Result<(), StoreError> {
+fn apply(db: &mut Connection, migrations: &[SqliteMigration]) -> Result<(), StoreError> {
     let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let known = bound(migrations.len());
     let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if found > known {
         return Err(StoreError::Corrupt(format!(
-            "the tables are of version {found}, this program knows up to {known}: upgrade it"
+            "the tables are of version {found}, this program knows up to {known}: use a newer program, or start with a new file"
         )));
     }
     transaction.execute_batch(CREATE)?;
-    for (number, Migration { name, sql }) in (1..).zip(migrations) {
+    for (number, SqliteMigration { name, sql }) in (1..).zip(migrations) {
         let applied = transaction.query_row(APPLIED, [number], |row| Ok((row.get(0)?, row.get(1)?)));
         match applied.optional()? {
             None => {
@@ -105,8 +96,8 @@ fn apply(db: &mut Connection, migrations: &[Migration]) -> Result<(), StoreError
             }
             Some::<(String, i64)>((its_name, sum)) if its_name != *name || sum != checksum(sql) => {
                 return Err(StoreError::Corrupt(format!(
-                    "migration {number} was applied as `{its_name}` with other contents: \
-                     use the program that made the file, or restore it from a backup"
+                    "the file has other tables than this program (migration {number} was applied as `{its_name}` \
+                     with other contents): open it with the program that wrote it, or start with a new file"
                 )));
             }
             Some(_) => {}
@@ -117,29 +108,29 @@ fn apply(db: &mut Connection, migrations: &[Migration]) -> Result<(), StoreError
     Ok(())
 }
 
-/// Whether a copy into the file has not come to its end.
+/// Whether the file has an unfinished copy.
 pub(super) fn is_unfinished(db: &Connection) -> Result<bool, StoreError> {
     Ok(db.query_row(IS_UNFINISHED, [], |_| Ok(())).optional()?.is_some())
 }
 
-/// Refuses a file that a copy has not come to its end in.
+/// Refuses a file with an unfinished copy.
 pub(super) fn check_finished(db: &Connection) -> Result<(), StoreError> {
     if is_unfinished(db)? { Err(StoreError::unfinished()) } else { Ok(()) }
 }
 
-/// Says from now on that the file is not whole.
+/// Marks the file as unfinished.
 #[cfg(feature = "postgres")]
 pub(super) fn mark_unfinished(db: &Connection) -> Result<(), StoreError> {
     Ok(db.execute(MARK, []).map(drop)?)
 }
 
-/// Says from now on that the file is whole.
+/// Removes the mark.
 #[cfg(feature = "postgres")]
 pub(super) fn mark_finished(db: &Connection) -> Result<(), StoreError> {
     Ok(db.execute(UNMARK, []).map(drop)?)
 }
 
-/// FNV-1a: it has to notice a change by mistake, not by malice.
+/// FNV-1a: it detects accidental changes, not attacks.
 fn checksum(text: &str) -> i64 {
     let mix = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, mix).cast_signed()
@@ -147,9 +138,3 @@ fn checksum(text: &str) -> i64 {
 
 #[cfg(test)]
 pub(super) const ALL: &[&str] = &[APPLIED, RECORD, IS_UNFINISHED, MARK, UNMARK];
-
-/// The tables as they were after so many migrations.
-#[cfg(test)]
-pub(super) fn migrate_partly(db: &mut Connection, n: usize) {
-    apply(db, &MIGRATIONS[..n]).unwrap();
-}

@@ -1,9 +1,10 @@
-//! Servers, as they are heard of.
+//! Servers and their heartbeats.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use windlass_engine::counter::Epoch;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id, stored};
+use super::column::{SqliteColumns, SqliteId, stored};
 use crate::error::{StoreError, Subject};
 use crate::run::Owner;
 use crate::server::ServerRow;
@@ -18,11 +19,11 @@ const FORGET: &str = "DELETE FROM servers WHERE id IN (SELECT id FROM servers WH
 
 pub(super) fn save(db: &Connection, row: &ServerRow) -> Result<(), StoreError> {
     let ServerRow { owner: Owner { server, epoch }, name, version, started_at, beat_at } = row;
-    let found = db.prepare_cached(EPOCH)?.query_row([server.key()], |row| Columns::of(row).number());
-    let found = found.optional()?.unwrap_or(0);
+    let found = db.prepare_cached(EPOCH)?.query_row([server.key()], |row| SqliteColumns::of(row).number());
+    let found = found.optional()?.unwrap_or(Epoch::ZERO);
     if found > *epoch {
         let what = Subject::Server(*server);
-        return Err(StoreError::Conflict { what, expected: *epoch, found });
+        return Err(StoreError::Conflict { what, expected: epoch.0, found: found.0 });
     }
     let row = params![server.key(), stored(*epoch), name, version, started_at.0, beat_at.0];
     db.prepare_cached(SAVE)?.execute(row)?;
@@ -36,7 +37,7 @@ pub(super) fn forget(db: &Connection, before: Timestamp) -> Result<(), StoreErro
 
 pub(super) fn servers(db: &Connection) -> Result<Vec<ServerRow>, StoreError> {
     let read = |row: &Row<'_>| {
-        let mut columns = Columns::of(row);
+        let mut columns = SqliteColumns::of(row);
         Ok(ServerRow {
             owner: Owner { server: columns.id()?, epoch: columns.number()? },
             name: columns.value()?,

@@ -1,10 +1,8 @@
-//! Events in fewer bytes: what nearly every journal says is one byte each.
-//!
-//! JSON as the engine writes it has no control characters, so that each of them can stand for a phrase; whatever the
-//! phrase stands in the middle of, reading gives the very text that was written. The view `entries` does the same
-//! in SQL. The list is part of the file's format: nothing in it may change.
+//! Compression of events: each frequent phrase of the JSON becomes one control character. The engine's JSON has no control
+//! characters, so expanding them gives exactly the text that was compressed. The view `entries` does the same in SQL. The
+//! list is part of the file format and must not change.
 
-/// What the control characters from 1 on stand for.
+/// The phrases of the control characters from 1 on.
 const PHRASES: [&str; 31] = [
     r#"{"e":"entered","node":""#,
     r#"{"e":"granted","node":""#,
@@ -39,13 +37,13 @@ const PHRASES: [&str; 31] = [
     r#"","visit":"#,
 ];
 
-/// How the first sixteen begin, and which of the rest begin with a comma.
+/// The common beginning of the first sixteen phrases, and the phrases that begin with a comma or a quote.
 const HEAD: &[u8] = br#"{"e":""#;
 const HEADS: std::ops::Range<usize> = 0..16;
 const COMMAS: std::ops::Range<usize> = 16..29;
 const QUOTES: std::ops::Range<usize> = 29..31;
 
-/// The short form of a text without control characters.
+/// Compresses a text without control characters.
 pub(super) fn shorten(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut short = Vec::with_capacity(bytes.len());
@@ -71,7 +69,7 @@ pub(super) fn shorten(text: &str) -> String {
     String::from_utf8(short).expect("whole ASCII phrases became ASCII characters")
 }
 
-/// The phrase that the bytes begin with, looked for where only their byte at `telling` differs at first.
+/// The phrase at the beginning of the bytes. The byte at `telling` tells most phrases of the range apart.
 fn phrase_at(bytes: &[u8], among: std::ops::Range<usize>, telling: usize) -> Option<(u8, usize)> {
     let letter = bytes.get(telling)?;
     let phrases = PHRASES[among.clone()].iter().zip(among);
@@ -80,7 +78,7 @@ fn phrase_at(bytes: &[u8], among: std::ops::Range<usize>, telling: usize) -> Opt
     Some((u8::try_from(index + 1).ok()?, phrase.len()))
 }
 
-/// Appends the long form of a text to another.
+/// Appends the expanded text to another.
 pub(super) fn expand(short: &str, to: &mut String) {
     let mut rest = short;
     while let Some(at) = rest.bytes().position(|byte| (1..=31).contains(&byte)) {

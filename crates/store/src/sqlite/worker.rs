@@ -1,43 +1,60 @@
-//! Workers that have registered.
+//! Registered workers.
 
 use rusqlite::{Connection, Row, params};
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, json};
+use super::column::{SqliteColumns, json};
 use crate::error::{Refusal, StoreError};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 const SAVE: &str = "INSERT OR REPLACE INTO registrations (id, name, url, kind, services, queues, load, capacity, \
-     is_draining, registered_at, beat_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+     is_draining, registered_at, beat_at, project) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 const BEAT: &str = "UPDATE registrations SET url = coalesce(?2, url), load = coalesce(?3, load), \
-     beat_at = max(beat_at, ?4) WHERE id = ?1";
-const DRAIN: &str = "UPDATE registrations SET is_draining = ?2 WHERE id = ?1";
-const FORGET: &str = "DELETE FROM registrations WHERE id IN \
-     (SELECT id FROM registrations WHERE beat_at < ?1 LIMIT 10000)";
+     beat_at = max(beat_at, ?4) WHERE project = ?5 AND id = ?1";
+const DRAIN: &str = "UPDATE registrations SET is_draining = ?2 WHERE project = ?3 AND id = ?1";
+const FORGET: &str = "DELETE FROM registrations WHERE (project, id) IN \
+     (SELECT project, id FROM registrations WHERE beat_at < ?1 LIMIT 10000)";
 const WORKERS: &str = "SELECT id, name, url, kind, services, queues, load, capacity, is_draining, \
-     registered_at, beat_at FROM registrations ORDER BY id";
+     registered_at, beat_at FROM registrations WHERE project = ?1 ORDER BY id";
 
-pub(super) fn save(db: &Connection, row: &WorkerRow) -> Result<(), StoreError> {
+pub(super) fn save(db: &Connection, project: &Project, row: &WorkerRow) -> Result<(), StoreError> {
     let WorkerRow { id, name, url, kind, services, queues, load, capacity, .. } = row;
     let WorkerRow { is_draining, registered_at, beat_at, .. } = row;
     let (services, queues) = (json(services), json(queues));
-    let (registered_at, beat_at) = (registered_at.0, beat_at.0);
-    let row =
-        params![id, name, url, kind, services, queues, load, capacity, is_draining, registered_at, beat_at];
-    db.prepare_cached(SAVE)?.execute(row)?;
+    let (registered_at, beat_at, project) = (registered_at.0, beat_at.0, project.as_str());
+    db.prepare_cached(SAVE)?.execute(params![
+        id,
+        name,
+        url,
+        kind,
+        services,
+        queues,
+        load,
+        capacity,
+        is_draining,
+        registered_at,
+        beat_at,
+        project
+    ])?;
     Ok(())
 }
 
-pub(super) fn beat(db: &Connection, beat: &WorkerBeat) -> Result<(), StoreError> {
+pub(super) fn beat(db: &Connection, project: &Project, beat: &WorkerBeat) -> Result<(), StoreError> {
     let WorkerBeat { id, url, load, at } = beat;
-    match db.prepare_cached(BEAT)?.execute(params![id, url, load, at.0])? {
+    match db.prepare_cached(BEAT)?.execute(params![id, url, load, at.0, project.as_str()])? {
         0 => Err(Refusal::UnknownWorker(id.clone()).into()),
         _ => Ok(()),
     }
 }
 
-pub(super) fn drain(db: &Connection, id: &str, is_draining: bool) -> Result<(), StoreError> {
-    match db.prepare_cached(DRAIN)?.execute(params![id, is_draining])? {
+pub(super) fn drain(
+    db: &Connection,
+    project: &Project,
+    id: &str,
+    is_draining: bool,
+) -> Result<(), StoreError> {
+    match db.prepare_cached(DRAIN)?.execute(params![id, is_draining, project.as_str()])? {
         0 => Err(Refusal::UnknownWorker(id.to_owned()).into()),
         _ => Ok(()),
     }
@@ -48,14 +65,19 @@ pub(super) fn forget(db: &Connection, before: Timestamp) -> Result<(), StoreErro
     Ok(())
 }
 
-/// There are few workers: each tells whether it is asked for.
-pub(super) fn workers(db: &Connection, query: &WorkerQuery) -> Result<Vec<WorkerRow>, StoreError> {
-    let rows = db.prepare_cached(WORKERS)?.query_map([], read)?.collect::<rusqlite::Result<Vec<_>>>()?;
+/// Reads all workers, which are few, and filters them.
+pub(super) fn workers(
+    db: &Connection,
+    project: &Project,
+    query: &WorkerQuery,
+) -> Result<Vec<WorkerRow>, StoreError> {
+    let mut statement = db.prepare_cached(WORKERS)?;
+    let rows = statement.query_map([project.as_str()], read)?.collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(rows.into_iter().filter(|row| row.matches(query)).collect())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<WorkerRow> {
-    let mut columns = Columns::of(row);
+    let mut columns = SqliteColumns::of(row);
     Ok(WorkerRow {
         id: columns.value()?,
         name: columns.value()?,

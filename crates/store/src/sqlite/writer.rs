@@ -1,9 +1,8 @@
-//! The one thread that writes.
+//! SqliteWriter thread. It batches the commits that arrived during the last sync into one transaction with one sync of the disk,
+//! and answers after the sync.
 //!
-//! A group is what arrived while the last one was being made durable; all of it goes into one transaction with one
-//! sync of the disk, and nobody is answered before. What is refused was checked before anything was written for it,
-//! so that a refusal spoils nobody else. If a statement fails, the group is undone and everybody has a transaction
-//! of their own: whoever cannot be written then fails alone.
+//! The writer validates each commit before it writes any row, so a rejected commit does not affect the rest of the group.
+//! If a statement fails, the writer rolls the group back and gives each commit a transaction of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,37 +11,37 @@ use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
 
-use super::desk::Desk;
-use super::inbox::Inbox;
-use super::ticket::{Errand, Promise, Ticket, ticket};
-use super::trouble::told;
+use super::error::store_error;
+use super::oneshot::{AnswerReceiver, AnswerSender, WakeBatch, oneshot};
+use super::work_queue::WorkQueue;
+use super::writer_cache::WriterCache;
 use crate::error::StoreError;
 
-/// Units in one transaction at most: the first of them should not wait for thousands of others.
+/// Units in one transaction at most, so that the first one does not wait for thousands of others.
 const GROUP_MAX: usize = 4_096;
-/// Those who are answered together and wake each other: few enough that several threads share the waking.
-const WOKEN_TOGETHER: usize = 32;
-/// Pages in the log after which it is moved into the file, once everybody has been answered: 16 MB. A page that is
-/// written again and again is moved once.
+/// Callers that share a wake batch: few enough that several threads share the work.
+const WAKE_BATCH_SIZE: usize = 32;
+/// Pages in the write-ahead log after which the writer makes a checkpoint, between two groups: 16 MB. A page that was
+/// written several times is copied once.
 const CHECKPOINT_PAGES: u32 = 4_096;
 
-/// Something to be written, and who waits for it.
-trait Unit: Send {
-    /// Does it inside a transaction. An error means that the transaction is spoilt; a refusal is an answer.
-    fn perform(&mut self, desk: &Desk) -> Result<(), StoreError>;
-    /// Answers: with what came of it, or with why it was not made durable. Says whom to wake.
-    fn answer(self: Box<Self>, failure: Option<StoreError>, errand: &Arc<Errand>) -> Option<Waker>;
+/// A write and the caller that waits for it.
+trait WriteUnit: Send {
+    /// Performs it inside a transaction. An error rolls the transaction back; a refusal is a result.
+    fn perform(&mut self, cache: &WriterCache) -> Result<(), StoreError>;
+    /// Sends the result, or the failure of the transaction. Returns the waker of the caller.
+    fn answer(self: Box<Self>, failure: Option<StoreError>, wake_batch: &Arc<WakeBatch>) -> Option<Waker>;
 }
 
-struct Work<T, F> {
+struct WriteTask<T, F> {
     work: F,
     answer: Option<Result<T, StoreError>>,
-    promise: Promise<T>,
+    sender: AnswerSender<T>,
 }
 
-impl<T: Send, F: Fn(&Desk) -> Result<T, StoreError> + Send> Unit for Work<T, F> {
-    fn perform(&mut self, desk: &Desk) -> Result<(), StoreError> {
-        let answer = (self.work)(desk);
+impl<T: Send, F: Fn(&WriterCache) -> Result<T, StoreError> + Send> WriteUnit for WriteTask<T, F> {
+    fn perform(&mut self, cache: &WriterCache) -> Result<(), StoreError> {
+        let answer = (self.work)(cache);
         match answer {
             Err(error @ (StoreError::Unavailable(_) | StoreError::Corrupt(_))) => Err(error),
             Ok(_) | Err(StoreError::Conflict { .. } | StoreError::Refused(_)) => {
@@ -52,183 +51,187 @@ impl<T: Send, F: Fn(&Desk) -> Result<T, StoreError> + Send> Unit for Work<T, F> 
         }
     }
 
-    fn answer(self: Box<Self>, failure: Option<StoreError>, errand: &Arc<Errand>) -> Option<Waker> {
-        let Work { answer, promise, .. } = *self;
-        // Without either, the promise says that nobody answered.
-        promise.keep_in_group(failure.map(Err).or(answer)?, errand)
+    fn answer(self: Box<Self>, failure: Option<StoreError>, wake_batch: &Arc<WakeBatch>) -> Option<Waker> {
+        let WriteTask { answer, sender, .. } = *self;
+        // Without either, dropping the sender reports that the store was closed.
+        sender.send_in_batch(failure.map(Err).or(answer)?, wake_batch)
     }
 }
 
-type Waiting = Box<dyn Unit>;
+type BoxedUnit = Box<dyn WriteUnit>;
 
-/// The thread and what waits for it.
+/// The writer thread and its queue.
 #[derive(Debug)]
-pub(super) struct Writer {
-    inbox: Arc<Inbox<Waiting>>,
+pub(super) struct SqliteWriter {
+    queue: Arc<WorkQueue<BoxedUnit>>,
     n_transactions: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl std::fmt::Debug for dyn Unit {
+impl std::fmt::Debug for dyn WriteUnit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Unit")
+        f.write_str("WriteUnit")
     }
 }
 
-impl Writer {
-    /// Starts the thread; the connection is its own from now on.
+impl SqliteWriter {
+    /// Starts the thread, which owns the connection.
     pub(super) fn start(db: Connection) -> Result<Self, StoreError> {
-        let desk = Desk::new(db)?;
-        let (inbox, n_transactions) = (Arc::new(Inbox::new()), Arc::new(AtomicU64::new(0)));
-        let (its, count) = (inbox.clone(), n_transactions.clone());
+        let cache = WriterCache::new(db)?;
+        let (queue, n_transactions) = (Arc::new(WorkQueue::new()), Arc::new(AtomicU64::new(0)));
+        let (its, count) = (queue.clone(), n_transactions.clone());
         let thread = thread::Builder::new()
             .name("sqlite-writer".to_owned())
-            .spawn(move || serve(&desk, &Abandoned(its), &count))
-            .map_err(|error| StoreError::Unavailable(Box::new(error)))?;
-        Ok(Writer { inbox, n_transactions, thread: Some(thread) })
+            .spawn(move || serve(&cache, &AbandonOnDrop(its), &count))
+            .map_err(StoreError::unavailable)?;
+        Ok(SqliteWriter { queue, n_transactions, thread: Some(thread) })
     }
 
-    /// Hands in one piece of work, done in a transaction with whatever else waits. It may be done again if others
-    /// spoil the transaction.
-    pub(super) fn write<T, F>(&self, work: F) -> Result<Ticket<T>, StoreError>
+    /// Queues one write. The writer may call it again if the transaction of its group fails.
+    pub(super) fn write<T, F>(&self, work: F) -> Result<AnswerReceiver<T>, StoreError>
     where
         T: Send + 'static,
-        F: Fn(&Desk) -> Result<T, StoreError> + Send + 'static,
+        F: Fn(&WriterCache) -> Result<T, StoreError> + Send + 'static,
     {
-        let (promise, ticket) = ticket();
-        self.inbox.put(vec![Box::new(Work { work, answer: None, promise })])?;
-        Ok(ticket)
+        let (sender, receiver) = oneshot();
+        self.queue.put(vec![Box::new(WriteTask { work, answer: None, sender })])?;
+        Ok(receiver)
     }
 
-    /// Hands in many pieces of work at once, in order.
+    /// Queues many writes at once, in order.
     pub(super) fn write_all<T, F>(
         &self,
         works: impl IntoIterator<Item = F>,
-    ) -> Result<Vec<Ticket<T>>, StoreError>
+    ) -> Result<Vec<AnswerReceiver<T>>, StoreError>
     where
         T: Send + 'static,
-        F: Fn(&Desk) -> Result<T, StoreError> + Send + 'static,
+        F: Fn(&WriterCache) -> Result<T, StoreError> + Send + 'static,
     {
-        let (mut units, mut tickets): (Vec<Waiting>, Vec<_>) = (Vec::new(), Vec::new());
+        let (mut units, mut receivers): (Vec<BoxedUnit>, Vec<_>) = (Vec::new(), Vec::new());
         for work in works {
-            let (promise, ticket) = ticket();
-            units.push(Box::new(Work { work, answer: None, promise }));
-            tickets.push(ticket);
+            let (sender, receiver) = oneshot();
+            units.push(Box::new(WriteTask { work, answer: None, sender }));
+            receivers.push(receiver);
         }
-        self.inbox.put(units)?;
-        Ok(tickets)
+        self.queue.put(units)?;
+        Ok(receivers)
     }
 
-    /// Transactions that were made durable so far.
+    /// Transactions so far.
     pub(super) fn n_transactions(&self) -> u64 {
         self.n_transactions.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for Writer {
+impl Drop for SqliteWriter {
     fn drop(&mut self) {
-        self.inbox.close();
+        self.queue.close();
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so itself.
+            // A panic of the thread was reported already.
             drop(thread.join());
         }
     }
 }
 
-/// Closes the inbox when the thread ends, however it ends.
-struct Abandoned(Arc<Inbox<Waiting>>);
+/// Closes the queue when the thread ends, also by a panic.
+struct AbandonOnDrop(Arc<WorkQueue<BoxedUnit>>);
 
-impl Drop for Abandoned {
+impl Drop for AbandonOnDrop {
     fn drop(&mut self) {
         self.0.abandon();
     }
 }
 
-fn serve(desk: &Desk, inbox: &Abandoned, n_transactions: &AtomicU64) {
+fn serve(cache: &WriterCache, queue: &AbandonOnDrop, n_transactions: &AtomicU64) {
     let mut n_moved = 0;
     loop {
-        let group = inbox.0.take(GROUP_MAX);
+        let group = queue.0.take(GROUP_MAX);
         if group.is_empty() {
             return;
         }
-        perform(desk, group, n_transactions);
-        let n_logged = desk.n_logged();
+        perform(cache, group, n_transactions);
+        let n_logged = cache.n_logged();
         if n_logged < n_moved {
-            // All of it had been moved, and it began anew.
+            // SQLite restarted the log.
             n_moved = 0;
         }
         if n_logged - n_moved >= CHECKPOINT_PAGES {
             n_moved = n_logged;
-            // What a reader still looks at is moved the next time.
-            drop(desk.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
+            // Pages that a reader still uses are copied by the next checkpoint.
+            drop(cache.db().query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
         }
     }
 }
 
-/// Why a transaction came to nothing.
-enum Spoilt {
-    /// Something in it could not be done, and nothing was written.
+/// The reason why a transaction failed.
+enum TransactionError {
+    /// A statement failed, and nothing was written.
     Statement(StoreError),
-    /// It could not be made durable: whether it was, nobody knows.
+    /// COMMIT failed: the outcome is unknown.
     Commit(Arc<rusqlite::Error>),
 }
 
-fn perform(desk: &Desk, mut group: Vec<Waiting>, n_transactions: &AtomicU64) {
-    match transact(desk, &mut group, n_transactions) {
+fn perform(cache: &WriterCache, mut group: Vec<BoxedUnit>, n_transactions: &AtomicU64) {
+    match transact(cache, &mut group, n_transactions) {
         Ok(()) => answer(group, || None),
-        Err(Spoilt::Commit(error)) => answer(group, || Some(told(&error))),
-        Err(Spoilt::Statement(error)) if group.len() == 1 => {
+        Err(TransactionError::Commit(error)) => answer(group, || Some(store_error(&error))),
+        Err(TransactionError::Statement(error)) if group.len() == 1 => {
             let mut failure = Some(error);
             answer(group, || failure.take());
         }
-        Err(Spoilt::Statement(_)) => {
+        Err(TransactionError::Statement(_)) => {
             for unit in group {
-                perform_alone(desk, unit, n_transactions);
+                perform_alone(cache, unit, n_transactions);
             }
         }
     }
 }
 
-fn perform_alone(desk: &Desk, unit: Waiting, n_transactions: &AtomicU64) {
+fn perform_alone(cache: &WriterCache, unit: BoxedUnit, n_transactions: &AtomicU64) {
     let mut alone = [unit];
-    let mut failure = match transact(desk, &mut alone, n_transactions) {
+    let mut failure = match transact(cache, &mut alone, n_transactions) {
         Ok(()) => None,
-        Err(Spoilt::Commit(error)) => Some(told(&error)),
-        Err(Spoilt::Statement(error)) => Some(error),
+        Err(TransactionError::Commit(error)) => Some(store_error(&error)),
+        Err(TransactionError::Statement(error)) => Some(error),
     };
     answer(alone.into(), || failure.take());
 }
 
-/// Answers everybody, and wakes one of so many.
-fn answer(group: Vec<Waiting>, mut failure: impl FnMut() -> Option<StoreError>) {
+/// Answers all callers and wakes one of each batch.
+fn answer(group: Vec<BoxedUnit>, mut failure: impl FnMut() -> Option<StoreError>) {
     let mut units = group.into_iter().peekable();
     while units.peek().is_some() {
-        let errand = Arc::new(Errand::default());
-        let together = units.by_ref().take(WOKEN_TOGETHER);
-        errand.give(together.filter_map(|unit| unit.answer(failure(), &errand)).collect());
+        let wake_batch = Arc::new(WakeBatch::default());
+        let together = units.by_ref().take(WAKE_BATCH_SIZE);
+        wake_batch.wake_one(together.filter_map(|unit| unit.answer(failure(), &wake_batch)).collect());
     }
 }
 
-fn transact(desk: &Desk, group: &mut [Waiting], n_transactions: &AtomicU64) -> Result<(), Spoilt> {
-    desk.execute_batch("BEGIN IMMEDIATE").map_err(|error| Spoilt::Statement(error.into()))?;
+fn transact(
+    cache: &WriterCache,
+    group: &mut [BoxedUnit],
+    n_transactions: &AtomicU64,
+) -> Result<(), TransactionError> {
+    cache.db().execute_batch("BEGIN IMMEDIATE").map_err(|error| TransactionError::Statement(error.into()))?;
     let mut done = Ok(());
     for unit in group {
-        done = unit.perform(desk).map_err(Spoilt::Statement);
+        done = unit.perform(cache).map_err(TransactionError::Statement);
         if done.is_err() {
             break;
         }
     }
-    let done = done.and_then(|()| desk.depths().write(desk).map_err(Spoilt::Statement));
-    let done = done.and_then(|()| desk.purses().write(desk).map_err(Spoilt::Statement));
-    let done = done.and_then(|()| desk.execute_batch("COMMIT").map_err(|e| Spoilt::Commit(Arc::new(e))));
+    let done = done.and_then(|()| cache.depths().write(cache.db()).map_err(TransactionError::Statement));
+    let done = done.and_then(|()| cache.accounts().write(cache.db()).map_err(TransactionError::Statement));
+    let done = done
+        .and_then(|()| cache.db().execute_batch("COMMIT").map_err(|e| TransactionError::Commit(Arc::new(e))));
     if done.is_ok() {
         n_transactions.fetch_add(1, Ordering::Relaxed);
         return done;
     }
-    desk.forget();
-    // Some errors end the transaction by themselves. A rollback that fails leaves it to the next BEGIN to say so.
-    if !desk.is_autocommit() {
-        drop(desk.execute_batch("ROLLBACK"));
+    cache.forget();
+    // Some errors roll back by themselves. If ROLLBACK fails, the next BEGIN reports it.
+    if !cache.db().is_autocommit() {
+        drop(cache.db().execute_batch("ROLLBACK"));
     }
     done
 }

@@ -1,42 +1,43 @@
-//! How much a server takes on at once.
+//! Limits on the work that a server takes on at once.
 
 use std::time::Duration;
 
-use anyhow::{Result, bail};
 use clap::Args;
 use windlass_runtime::Settings;
 
+use super::settings::{SettingReader, number};
+
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// What somebody says about limits; what is left open is said elsewhere, or built in.
+/// Limits from the command line and the environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub(super) struct LimitFlags {
-    /// Bytes of the body of a request [default: 4194304].
+pub(super) struct LimitArgs {
+    /// Bytes of a request's body at most [default: 4194304].
     #[arg(long, value_name = "BYTES", env = "WINDLASS_BODY_BYTES_MAX")]
-    pub(super) body_bytes_max: Option<usize>,
-    /// Seconds that an attempt may take whose node names no time limit [default: 300].
+    pub(super) body_bytes_max: Option<String>,
+    /// Seconds of an attempt at most, where its node names no time limit [default: 300].
     #[arg(long, value_name = "SECONDS", env = "WINDLASS_CALL_TIMEOUT_SEC")]
-    pub(super) call_timeout_sec: Option<u64>,
-    /// Calls of one service at once; others wait [default: 256].
+    pub(super) call_timeout_sec: Option<String>,
+    /// Parallel calls of one service at most; more calls wait [default: 256].
     #[arg(long, value_name = "N", env = "WINDLASS_SERVICE_CALLS_MAX")]
-    pub(super) service_calls_max: Option<usize>,
-    /// Calls to one worker at once, unless it says its capacity [default: 64].
+    pub(super) service_calls_max: Option<String>,
+    /// Parallel calls to one worker at most, unless the worker states its capacity [default: 64].
     #[arg(long, value_name = "N", env = "WINDLASS_WORKER_CALLS_MAX")]
-    pub(super) worker_calls_max: Option<usize>,
-    /// Runs kept in memory [default: 5000].
+    pub(super) worker_calls_max: Option<String>,
+    /// Runs in memory at most [default: 5000].
     #[arg(long, value_name = "N", env = "WINDLASS_HOT_RUNS_MAX")]
-    pub(super) hot_runs_max: Option<usize>,
-    /// Connections at once; more wait until there is room [default: 10000].
+    pub(super) hot_runs_max: Option<String>,
+    /// Open connections at most; more connections wait [default: 10000].
     #[arg(long, value_name = "N", env = "WINDLASS_CONNECTIONS_MAX")]
-    pub(super) connections_max: Option<usize>,
-    /// Days for which runs and jobs are kept after their end; 0 = for ever [default: 30].
+    pub(super) connections_max: Option<String>,
+    /// Days for which ended runs and jobs are kept; 0 = for ever [default: 30].
     #[arg(long, value_name = "DAYS", env = "WINDLASS_RETAIN_DAYS")]
-    pub(super) retain_days: Option<u32>,
+    pub(super) retain_days: Option<String>,
 }
 
-/// How much a server takes on at once.
+/// Limits on the work that a server takes on at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub(crate) struct ServerLimits {
     pub(crate) body_bytes: usize,
     pub(crate) call_timeout: Duration,
     pub(crate) service_calls: usize,
@@ -47,10 +48,10 @@ pub(crate) struct Limits {
     pub(crate) retain_for: Option<Duration>,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         let (settings, surface) = (Settings::default(), windlass_server::Options::default());
-        Limits {
+        ServerLimits {
             body_bytes: surface.body_bytes_max,
             call_timeout: settings.call_timeout,
             service_calls: settings.service_calls_max,
@@ -62,50 +63,47 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
-    /// Whole days for which what has ended is kept; 0 = for ever.
+impl ServerLimits {
+    /// Whole days for which ended runs and jobs are kept; 0 = for ever.
     pub(super) fn retain_days(&self) -> u64 {
         self.retain_for.map_or(0, |kept| kept.as_secs() / DAY.as_secs())
     }
 }
 
-impl LimitFlags {
-    /// What is said here, and what is said there where nothing is said here.
-    pub(super) fn or(self, other: LimitFlags) -> LimitFlags {
-        LimitFlags {
-            body_bytes_max: self.body_bytes_max.or(other.body_bytes_max),
-            call_timeout_sec: self.call_timeout_sec.or(other.call_timeout_sec),
-            service_calls_max: self.service_calls_max.or(other.service_calls_max),
-            worker_calls_max: self.worker_calls_max.or(other.worker_calls_max),
-            hot_runs_max: self.hot_runs_max.or(other.hot_runs_max),
-            connections_max: self.connections_max.or(other.connections_max),
-            retain_days: self.retain_days.or(other.retain_days),
+impl LimitArgs {
+    pub(super) fn read(self, settings: &mut SettingReader<'_>) -> ServerLimits {
+        let default = ServerLimits::default();
+        // With a limit of zero the server would never do anything.
+        let count = |text: &str| number(text, 1).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        let seconds = |text: &str| number(text, 1).map(Duration::from_secs);
+        let days = |text: &str| {
+            let days = number(text, 0)?;
+            let days = u32::try_from(days).map_err(|_| format!("{days} days are too many"))?;
+            Ok((days > 0).then(|| DAY.saturating_mul(days)))
+        };
+        ServerLimits {
+            body_bytes: settings.read("body_bytes_max", self.body_bytes_max, default.body_bytes, count),
+            call_timeout: settings.read(
+                "call_timeout_sec",
+                self.call_timeout_sec,
+                default.call_timeout,
+                seconds,
+            ),
+            service_calls: settings.read(
+                "service_calls_max",
+                self.service_calls_max,
+                default.service_calls,
+                count,
+            ),
+            worker_calls: settings.read(
+                "worker_calls_max",
+                self.worker_calls_max,
+                default.worker_calls,
+                count,
+            ),
+            hot_runs: settings.read("hot_runs_max", self.hot_runs_max, default.hot_runs, count),
+            connections: settings.read("connections_max", self.connections_max, default.connections, count),
+            retain_for: settings.read("retain_days", self.retain_days, default.retain_for, days),
         }
-    }
-
-    /// The limits; with one of zero nothing would ever be done.
-    pub(super) fn limits(&self) -> Result<Limits> {
-        let built_in = Limits::default();
-        let at_least_one = |said: Option<usize>, built_in: usize, what: &str| match said {
-            Some(0) => bail!("{what} must be at least 1"),
-            said => Ok(said.unwrap_or(built_in)),
-        };
-        let call_timeout = match self.call_timeout_sec {
-            Some(0) => bail!("call_timeout_sec must be at least 1 second"),
-            said => said.map_or(built_in.call_timeout, Duration::from_secs),
-        };
-        Ok(Limits {
-            body_bytes: at_least_one(self.body_bytes_max, built_in.body_bytes, "body_bytes_max")?,
-            call_timeout,
-            service_calls: at_least_one(self.service_calls_max, built_in.service_calls, "service_calls_max")?,
-            worker_calls: at_least_one(self.worker_calls_max, built_in.worker_calls, "worker_calls_max")?,
-            hot_runs: at_least_one(self.hot_runs_max, built_in.hot_runs, "hot_runs_max")?,
-            connections: at_least_one(self.connections_max, built_in.connections, "connections_max")?,
-            retain_for: match self.retain_days {
-                None => built_in.retain_for,
-                Some(0) => None,
-                Some(days) => Some(DAY.saturating_mul(days)),
-            },
-        })
     }
 }

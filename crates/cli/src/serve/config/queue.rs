@@ -1,53 +1,51 @@
-//! Where jobs wait.
+//! The backend that holds ready jobs, as `--queue` names it.
 
 use std::fmt;
 
-use anyhow::{Result, anyhow, bail};
 use windlass_queue::redis::Redis;
 
-/// Where ready jobs wait for whoever claims them.
+/// The backend that holds ready jobs until workers claim them.
 #[derive(Debug, Clone)]
-pub(crate) enum Queue {
-    /// In memory, over the store.
+pub(crate) enum QueueBackend {
+    /// An index in memory over the store.
     Memory,
     Redis(Box<Redis>),
 }
 
-impl Queue {
-    /// Reads what somebody wrote. What is secret in it is not repeated.
-    pub(super) fn read(text: &str) -> Result<Queue> {
+impl QueueBackend {
+    /// Reads `memory` or `redis://…`. An error does not repeat a password.
+    pub(super) fn parse(text: &str) -> Result<QueueBackend, String> {
         match text {
-            "memory" => Ok(Queue::Memory),
-            address if address.starts_with("redis") => Redis::at(address)
-                .map(Box::new)
-                .map(Queue::Redis)
-                .map_err(|error| anyhow!("--queue: {error}")),
+            "memory" => Ok(QueueBackend::Memory),
+            address if address.starts_with("redis") => {
+                Redis::at(address).map(Box::new).map(QueueBackend::Redis).map_err(|error| error.to_string())
+            }
             other => {
                 let shown: String = other.chars().take(40).collect();
-                bail!("`{shown}` is no queue: write memory, or an address such as redis://host:6379")
+                Err(format!("`{shown}` is no queue: write memory, or an address such as redis://host:6379"))
             }
         }
     }
 
-    /// Redis, if jobs wait there.
+    /// The Redis client, if Redis holds the jobs.
     pub(crate) fn redis(&self) -> Option<&Redis> {
         match self {
-            Queue::Memory => None,
-            Queue::Redis(redis) => Some(redis),
+            QueueBackend::Memory => None,
+            QueueBackend::Redis(redis) => Some(redis),
         }
     }
 }
 
-impl fmt::Display for Queue {
+impl fmt::Display for QueueBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Queue::Memory => f.write_str("memory"),
-            Queue::Redis(redis) => redis.address().fmt(f),
+            QueueBackend::Memory => f.write_str("memory"),
+            QueueBackend::Redis(redis) => redis.address().fmt(f),
         }
     }
 }
 
-impl PartialEq for Queue {
+impl PartialEq for QueueBackend {
     fn eq(&self, other: &Self) -> bool {
         self.redis().map(Redis::address) == other.redis().map(Redis::address)
     }
@@ -58,12 +56,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_queue_is_refused_with_one_that_is() {
-        let refused = |text: &str| Queue::read(text).unwrap_err().to_string();
+    fn a_wrong_queue_is_refused_with_the_form_of_a_right_one() {
+        let refused = |text: &str| QueueBackend::parse(text).unwrap_err();
         assert!(refused("kafka://k").contains("redis://host:6379"));
         assert!(refused("rediss://me:secret@h").contains("does not encrypt"));
         assert!(!refused("redis://me:secret@h/x").contains("secret"));
-        assert_eq!(Queue::read("memory").unwrap(), Queue::Memory);
-        assert_eq!(Queue::read("redis://me:secret@h").unwrap().to_string(), "redis://h:6379");
+        assert_eq!(QueueBackend::parse("memory").unwrap(), QueueBackend::Memory);
+        assert_eq!(QueueBackend::parse("redis://me:secret@h").unwrap().to_string(), "redis://h:6379");
     }
 }

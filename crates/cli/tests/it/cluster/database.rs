@@ -73,7 +73,7 @@ async fn connections_that_are_cut_again_and_again_lose_nothing() {
     let cluster = Cluster::start(3).await;
     let load = Load::begin(&cluster).await;
     for nth in 0..20 {
-        // At different moments of what they are doing.
+        // At different moments of their work.
         tokio::time::sleep(Duration::from_millis(100 + nth * 37 % 240)).await;
         tokio::task::block_in_place(|| cluster.database.cut(&cluster.name));
     }

@@ -1,6 +1,6 @@
-//! What servers are busy with while something happens to them: runs that call workers of both sorts and wait, jobs
-//! without a run, money for all of it, and a schedule that fires every second. At the end everything that was
-//! acknowledged has happened, and nothing has happened twice.
+//! A load for servers under faults: runs that call push and pull workers and wait, jobs without a run, money for all of
+//! it, and a schedule that fires every second. At the end everything that was acknowledged has happened, and nothing has
+//! happened twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -10,16 +10,16 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_sdk::Client;
-use windlass_sdk::types::{NewTask, PageQuery, Signal, TasksQuery};
-use windlass_sdk::worker::Call;
+use windlass_sdk::contract::{JobRetry, JobStatus, JobsQuery, NewJob, PageQuery, Signal};
+use windlass_sdk::worker::ServiceCall;
 
 use super::{Cluster, says_ready};
+use crate::http::{expect, seen};
 use crate::kill::{Acknowledged, Asked, all_ended, calls, waits, worker};
 use crate::server::{PATIENCE, publish, with_params};
-use crate::talk::{expect, seen};
 
 const DEPOSIT: i64 = 1_000_000;
-/// What a call costs, and a job.
+/// The price of a call and of a job.
 const PRICE: i64 = 7;
 /// Callers that start runs all the time.
 const CALLERS: usize = 3;
@@ -32,7 +32,7 @@ pub(super) struct Load {
     clients: Vec<Client>,
     asked: Asked,
     runs: Arc<Mutex<Vec<Acknowledged>>>,
-    /// Jobs that were acknowledged, and what must come of them.
+    /// Acknowledged jobs, with their expected results.
     jobs: Arc<Mutex<BTreeMap<String, i64>>>,
     schedule: String,
     begun: Instant,
@@ -68,7 +68,7 @@ impl Load {
         for (nth, client) in load.clients.iter().enumerate() {
             let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
             let worker = worker(client.clone(), &format!("doubler-{nth}"), &load.asked)
-                .queue("work", async |call: Call| json!(call.input.as_i64().unwrap() * 2))
+                .queue("work", async |call: ServiceCall| json!(call.input.as_i64().unwrap() * 2))
                 .listen(listener, url);
             load.workers.spawn(worker.run(load.stop_workers.clone()));
         }
@@ -92,7 +92,7 @@ impl Load {
         self.says(&format!("{n} more were taken"));
     }
 
-    /// What a test that fails shows of its course.
+    /// A message in the log of a failing test.
     pub(super) fn says(&self, what: &str) {
         eprintln!("{:>6.1} s: {what}", self.begun.elapsed().as_secs_f32());
     }
@@ -148,8 +148,8 @@ async fn open_account(client: &Client) {
     }
 }
 
-/// Asks one server after the other until one answers. Whether what was not answered happened is unknown, so that the same
-/// request goes to the next.
+/// Sends a request to one server after the other until one answers. The outcome of an unanswered request is unknown, so
+/// the same request goes to the next server.
 async fn insist<T, E, F>(clients: &[Client], first: usize, ask: impl Fn(Client) -> F) -> T
 where
     F: Future<Output = Result<T, E>>,
@@ -201,19 +201,19 @@ async fn create_jobs(
         if stop.is_cancelled() {
             return;
         }
-        let task = NewTask {
+        let job = NewJob {
             dedup_key: format!("job-{n}"),
             // The same request is made again until it is answered, by which time the job may have ended.
             unique_for_ms: Some(3_600_000),
-            max_retries: Some(100),
+            retry: Some(JobRetry { max: Some(99), ..JobRetry::default() }),
             account: Some("payer".to_owned()),
-            ..NewTask::new("job", "work", json!(n))
+            ..NewJob::new("job", "work", json!(n))
         };
         let ask = |client: Client| {
-            let task = task.clone();
-            async move { client.create_task(&task).await }
+            let job = job.clone();
+            async move { client.create_job(&job).await }
         };
-        let id = insist(&clients, n as usize, ask).await.task_id;
+        let id = insist(&clients, n as usize, ask).await.id;
         acknowledged.lock().unwrap().insert(id, n * 2);
         tokio::time::sleep(Duration::from_millis(60)).await;
     }
@@ -242,7 +242,7 @@ async fn send_signals(clients: &[Client], runs: &[Acknowledged]) {
         let signal = &signal;
         let ask = |client: Client| async move {
             match client.signal(&run.id, signal).await {
-                // A run that has ended got it before, although nobody heard of it.
+                // An ended run received it before, although the response was lost.
                 Err(error) if error.status != Some(409) => Err(error),
                 Ok(_) | Err(_) => Ok(()),
             }
@@ -260,24 +260,24 @@ async fn all_done(clients: &[Client], jobs: &BTreeMap<String, i64>) {
         (queue.open == 0).then_some(())
     })
     .await;
-    assert_eq!(tasks(client, "work").await, jobs.keys().cloned().collect());
+    assert_eq!(job_ids(client, "work").await, jobs.keys().cloned().collect());
     for (n, (id, sum)) in jobs.iter().enumerate() {
         let page = PageQuery { limit: Some(1_000), ..PageQuery::default() };
-        let runs = clients[n % clients.len()].task_runs(id, &page).await.unwrap().runs;
-        let done: Vec<_> = runs.iter().filter(|run| run.status == "succeeded").collect();
-        assert_eq!(done.len(), 1, "{id}: {runs:?}");
+        let attempts = clients[n % clients.len()].job_attempts(id, &page).await.unwrap().items;
+        let done: Vec<_> = attempts.iter().filter(|attempt| attempt.status == JobStatus::Completed).collect();
+        assert_eq!(done.len(), 1, "{id}: {attempts:?}");
         assert_eq!(done[0].result, Some(json!(sum)), "{id}");
     }
 }
 
-/// The ids of all tasks of a queue.
-async fn tasks(client: &Client, queue: &str) -> BTreeSet<String> {
-    let mut query = TasksQuery { queue: Some(queue.to_owned()), limit: Some(500), ..TasksQuery::default() };
+/// The ids of all jobs of a queue.
+async fn job_ids(client: &Client, queue: &str) -> BTreeSet<String> {
+    let mut query = JobsQuery { queue: Some(queue.to_owned()), limit: Some(500), ..JobsQuery::default() };
     let mut ids = BTreeSet::new();
     loop {
-        let page = client.tasks(&query).await.unwrap();
-        for task in page.tasks {
-            assert!(ids.insert(task.id.clone()), "{} is listed twice", task.id);
+        let page = client.jobs(&query).await.unwrap();
+        for job in page.items {
+            assert!(ids.insert(job.id.clone()), "{} is listed twice", job.id);
         }
         match page.next {
             Some(next) => query.cursor = Some(next),
@@ -303,7 +303,7 @@ async fn each_slot_once(client: &Client, id: &str) {
     // Nothing fires between the two questions.
     client.toggle_schedule(id, Some(false)).await.unwrap();
     let schedule = client.schedule(id).await.unwrap();
-    let ids = tasks(client, "ticks").await;
+    let ids = job_ids(client, "ticks").await;
     assert_eq!((ids.len() as u64, schedule.passed), (schedule.fired, 0), "{schedule:?}");
     assert!(schedule.fired > 3, "{schedule:?}");
 }

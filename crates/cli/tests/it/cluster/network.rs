@@ -1,7 +1,7 @@
 //! The network between servers and their database is cut: first for one of them, then for all.
 //!
-//! The database is in a network of its own, with a cable to each server; a cable that is pulled swallows what is sent
-//! and tells nobody. That takes root and the tools of Linux; where they are not, the test says so and does nothing.
+//! The database is in a network namespace with a virtual cable to each server; a pulled cable drops all packets without
+//! an error. The test needs root and the tools of Linux; `./test` skips it, and says so, where they are missing.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -10,6 +10,9 @@ use windlass_store::conformance::cluster::Cluster as Database;
 
 use super::load::Load;
 use super::{Cluster, says_ready};
+
+/// The remedy where the test cannot run.
+const AS_ROOT: &str = "run it as root, or leave it out with --skip as_root_";
 
 /// Longer than a server may be silent (ten seconds), counted from its last sign of life.
 const PAST_ITS_LEASE: Duration = Duration::from_secs(11);
@@ -25,20 +28,17 @@ struct Network {
 }
 
 impl Network {
-    /// Nothing where it cannot be made.
-    fn lay(n_cables: usize) -> Option<Network> {
+    fn lay(n_cables: usize) -> Network {
         // The holder reads from a pipe of ours: it ends with us, however we end.
         let holder = Command::new("unshare").args(["-n", "cat"]).stdin(Stdio::piped()).spawn();
-        let Ok(holder) = holder else { return skip("there is no `unshare`") };
+        let holder = holder.unwrap_or_else(|error| panic!("unshare: {error}: {AS_ROOT}"));
         let network = Network { holder, n_cables };
         // It is another network once the namespace of the process differs from ours.
         let of = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net")).ok();
         let (ours, begun) = (of("self"), std::time::Instant::now());
         while of(&network.holder.id().to_string()).is_none_or(|of| Some(of) == ours) {
-            if begun.elapsed() > Duration::from_secs(5) {
-                return skip("no network can be made, which takes root");
-            }
-            // Nobody is told when it is there.
+            assert!(begun.elapsed() < Duration::from_secs(5), "only root can make a network: {AS_ROOT}");
+            // The kernel does not announce it.
             std::thread::sleep(Duration::from_millis(5));
         }
         for nth in 0..n_cables {
@@ -51,11 +51,9 @@ impl Network {
                 && run("ip", &["link", "set", &outer, "up"])
                 && network.inside(&["addr", "add", &address(2), "dev", &inner])
                 && network.inside(&["link", "set", &inner, "up"]);
-            if !is_laid {
-                return skip("no cable can be laid, which takes root and `ip`");
-            }
+            assert!(is_laid, "a cable takes root and `ip`: {AS_ROOT}");
         }
-        Some(network)
+        network
     }
 
     /// Names of ends are short, and other tests of this machine have others.
@@ -63,7 +61,7 @@ impl Network {
         format!("wl{}{end}{nth}", self.holder.id())
     }
 
-    /// Addresses that are there for tests of networks and nobody else, a few for each holder.
+    /// Addresses from the range that is reserved for network tests, a few for each holder.
     fn address(&self, nth: usize, end: u32) -> String {
         let block = self.holder.id() % 4_096 * 16 + u32::try_from(nth).unwrap() * 4 + end;
         format!("198.{}.{}.{}", 18 + (block >> 16), (block >> 8) & 255, block & 255)
@@ -92,19 +90,14 @@ impl Drop for Network {
     }
 }
 
-fn skip(why: &str) -> Option<Network> {
-    eprintln!("the network is not cut here: {why}");
-    None
-}
-
 fn run(program: &str, words: &[&str]) -> bool {
     let done = Command::new(program).args(words).stdin(Stdio::null()).stderr(Stdio::null()).status();
     done.is_ok_and(|status| status.success())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_that_are_cut_off_from_their_database_say_so_and_go_on_when_it_is_back() {
-    let Some(network) = Network::lay(3) else { return };
+async fn as_root_servers_that_are_cut_off_from_their_database_say_so_and_go_on_when_it_is_back() {
+    let network = Network::lay(3);
     let database = tokio::task::block_in_place(|| Database::start_in(network.holder.id(), false));
     let cluster = Cluster::on(database, &network.ways()).await;
     let load = Load::begin(&cluster).await;
@@ -114,7 +107,7 @@ async fn servers_that_are_cut_off_from_their_database_say_so_and_go_on_when_it_i
     network.cut(0, true);
     let begun = std::time::Instant::now();
     says_ready(&clients[0], false).await;
-    // The others work, and take over what it had begun.
+    // The other servers work, and take over its runs.
     for client in &clients[1..] {
         assert!(says_ready(client, true).await < BACK);
     }

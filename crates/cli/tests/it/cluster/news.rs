@@ -1,21 +1,21 @@
-//! What happens at one server is seen at another at once.
+//! Changes at one server are visible at the others at once.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use windlass_sdk::types::Signal;
+use windlass_sdk::contract::Signal;
 
 use super::Cluster;
+use crate::http::{expect, seen, start};
 use crate::kill::{Asked, calls, waits, worker};
 use crate::server::publish;
-use crate::talk::{expect, seen, start};
 
-/// What is told by a hint comes within this, on a busy machine too; what is found by looking takes half a minute.
+/// Hints arrive within this time, on a busy machine too; polling takes half a minute.
 const SOON: Duration = Duration::from_secs(10);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_happens_at_one_server_is_seen_at_another_at_once() {
+async fn a_change_at_one_server_is_visible_at_another_at_once() {
     let cluster = Cluster::start(2).await;
     let (here, there) = (cluster.client(0), cluster.client(1));
     publish(&here, "waits", waits()).await;

@@ -6,13 +6,13 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use windlass_sdk::worker::Call;
+use windlass_sdk::worker::ServiceCall;
 use windlass_sdk::{Client, Worker};
 
 use super::load::Load;
 use super::{Cluster, says_ready};
+use crate::http::{ends, journal, seen, start};
 use crate::server::publish;
-use crate::talk::{ends, journal, seen, start};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_that_are_killed_and_restarted_in_turn_lose_nothing() {
@@ -40,12 +40,12 @@ async fn late_worker(client: &Client, stop: CancellationToken) -> Arc<Notify> {
     let begun = Arc::new(Notify::new());
     let told = begun.clone();
     let worker = Worker::new(client.clone(), "late").push_only().grace(Duration::ZERO).listen(listener, url);
-    let worker = worker.service("late", move |call: Call| {
+    let worker = worker.service("late", move |call: ServiceCall| {
         let told = told.clone();
         async move {
             if call.attempt == 1 {
                 told.notify_one();
-                // Whoever asked is frozen by then, and finds the answer when it goes on.
+                // The client is frozen by then, and finds the response when it goes on.
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
             json!(call.attempt)

@@ -1,21 +1,18 @@
-//! What must be true of accounts when all is quiet, counted by the test itself: over HTTP, by `windlass doctor`, and in
-//! the file.
+//! The invariants of accounts at rest, checked by the test itself: over HTTP, by `windlass doctor`, and in SQL.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use serde_json::Value;
 use windlass_sdk::Client;
-use windlass_sdk::types::{LedgerEntry, LedgerQuery, LineOrder};
+use windlass_sdk::contract::{LedgerEntry, LedgerListQuery, ListOrder};
 
 use super::{ACCOUNTS, Begun, CALLS, PRICE, TASKS, order};
-use crate::desk::text;
-use crate::examples::has_python;
+use crate::http::get;
 use crate::server::Server;
-use crate::store::Store;
-use crate::talk::get;
+use crate::shell::text;
 
-/// What a call that is over has cost by now, and what the platform paid for it.
+/// The cost of a call that is over, and the part that the platform bears.
 #[derive(Debug, PartialEq, Eq)]
 struct Closed {
     kind: String,
@@ -24,7 +21,7 @@ struct Closed {
     borne: i64,
 }
 
-/// What must come of the call of this number if it was charged and nobody cancelled it.
+/// The expected outcome of this call if it was charged and not canceled.
 fn expected(nth: usize) -> Closed {
     let (units, how) = order(nth);
     let estimate = units * PRICE;
@@ -60,7 +57,7 @@ pub(super) async fn check(server: &Server, begun: &Begun) {
 
 async fn read(client: &Client, account: &str) -> Vec<LedgerEntry> {
     let mut query =
-        LedgerQuery { order: Some(LineOrder::Oldest), limit: Some(500), ..LedgerQuery::default() };
+        LedgerListQuery { order: Some(ListOrder::Oldest), limit: Some(500), ..LedgerListQuery::default() };
     let mut rows = Vec::new();
     loop {
         let page = client.ledger(account, &query).await.unwrap();
@@ -72,8 +69,8 @@ async fn read(client: &Client, account: &str) -> Vec<LedgerEntry> {
     }
 }
 
-/// Goes through a ledger from its beginning: never negative, nothing twice, the balance is the sum, every charge is
-/// closed once. What each charge was closed with, by what it was for.
+/// Checks a ledger from its beginning: never negative, no row twice, the balance is the sum, every charge is closed once.
+/// Returns the row that closed each charge, by the call.
 async fn add_up(
     client: &Client,
     account: &str,
@@ -118,7 +115,7 @@ async fn add_up(
     closed
 }
 
-/// Every call of the run was charged once or failed for want of money; what it cost is what the ledger says.
+/// Every call of the run was charged once or failed for lack of money; its cost equals the ledger's.
 async fn check_run(client: &Client, run: &str, account: &str, charges: &BTreeMap<String, Closed>) {
     let shown = get(client, &format!("/api/v1/runs/{run}")).await;
     let (mut estimated, mut actual) = (0, 0);
@@ -163,11 +160,8 @@ fn doctor(server: &Server) {
     assert!(state["detail"].as_str().unwrap().contains("4 accounts"), "{out}");
 }
 
-/// Asks the store itself, in SQL, without any of our code in between.
+/// Checks the ledger with plain SQL, as an auditor would.
 fn sql(server: &Server) {
-    if matches!(server.store(), Store::File(_)) && !has_python() {
-        return;
-    }
     let bad = [
         (
             "the balance is the sum",

@@ -8,8 +8,8 @@ use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 use super::{claim, finish};
+use crate::http::{ends, get, journal, start};
 use crate::server::{Server, publish};
-use crate::talk::{ends, get, journal, start};
 
 const WORKERS: usize = 64;
 /// Nodes of each layer; together 200.

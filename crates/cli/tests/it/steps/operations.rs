@@ -1,10 +1,10 @@
-//! What can be asked of a run of steps from outside, by API and by command line, and what steps can do by themselves.
+//! Operations on a run of steps by API and by command line, and steps that need no worker.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::desk::Desk;
-use crate::talk::{node_is, post};
+use crate::http::{node_is, post};
+use crate::shell::TestShell;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn operators_and_templates_come_to_what_they_say() {
@@ -47,13 +47,13 @@ async fn a_step_is_tried_again_as_its_settings_say_and_a_slow_one_times_out() {
     let _guard = stop.clone().drop_guard();
     let flaky = Worker::new(client.clone(), "flaky")
         .grace(Duration::ZERO)
-        .service("flaky", async |call: Call| match call.attempt {
-            1 => Outcome::failed("once"),
-            attempt => Outcome::Done(json!(attempt)),
+        .service("flaky", async |call: ServiceCall| match call.attempt {
+            1 => HandlerOutcome::failed("once"),
+            attempt => HandlerOutcome::Done(json!(attempt)),
         })
-        .service("slow", async |call: Call| {
+        .service("slow", async |call: ServiceCall| {
             call.cancel.cancelled().await;
-            Outcome::failed("stopped")
+            HandlerOutcome::failed("stopped")
         });
     tokio::spawn(flaky.run(stop));
     let settings = json!({"retry": {"max": 1, "delay": 1}});
@@ -72,41 +72,42 @@ async fn a_step_is_tried_again_as_its_settings_say_and_a_slow_one_times_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_is_paused_resumed_continued_decided_and_cancelled_by_the_command_line() {
-    let desk = Desk::open().await;
+    let shell = TestShell::open().await;
     let approval = r#"{"steps": [
         {"id": "ask", "operator": "@workflow/approval", "parameters": {"assignees": ["ann"]}},
         {"id": "if", "operator": "@control/flow/branches", "branches": [
             {"conditions": [[{"operator": "@workflow/cmp/approval-eq", "parameters": {"a": "{{__ask}}", "b": "approved"}}]],
              "steps": [{"id": "yes", "operator": "render"}]}]},
         {"id": "out", "operator": "@internal/return", "parameters": {"yes": "{{__yes}}"}}]}"#;
-    desk.write("ask.json", approval);
-    let tasks = desk.json(&["flow", "expand", "ask.json"]);
+    shell.write("ask.json", approval);
+    let tasks = shell.json(&["flow", "expand", "ask.json"]);
     assert_eq!(tasks["tasks"][2]["task_id"], "if_b0_s0", "{tasks}");
-    desk.text(&["flow", "apply", "ask.json"]);
-    let client = desk.server.client();
+    shell.text(&["flow", "apply", "ask.json"]);
+    let client = shell.server.client();
     let stop = CancellationToken::new();
     let _guard = stop.clone().drop_guard();
-    let render = Worker::new(client.clone(), "render")
-        .grace(Duration::ZERO)
-        .service("render", async |_: Call| Outcome::Suspended { memo: json!("job-7"), recheck: None });
+    let render = Worker::new(client.clone(), "render").grace(Duration::ZERO).service(
+        "render",
+        async |_: ServiceCall| HandlerOutcome::Suspended { memo: json!("job-7"), recheck: None },
+    );
     tokio::spawn(render.run(stop));
-    let id = desk.text(&["run", "start", "ask", "-q"]);
+    let id = shell.text(&["run", "start", "ask", "-q"]);
     node_is(&client, &id, "ask", "waiting").await;
-    assert_eq!(desk.json(&["run", "pause", &id])["status"], "paused");
-    desk.text(&["approvals", "approve", &format!("{id}/ask")]);
-    assert_eq!(desk.json(&["run", "show", &id])["node_states"]["yes"]["status"], "pending", "it is paused");
-    desk.text(&["run", "resume", &id]);
+    assert_eq!(shell.json(&["run", "pause", &id])["status"], "paused");
+    shell.text(&["approvals", "approve", &format!("{id}/ask")]);
+    assert_eq!(shell.json(&["run", "show", &id])["node_states"]["yes"]["status"], "pending", "it is paused");
+    shell.text(&["run", "resume", &id]);
     node_is(&client, &id, "yes", "suspended").await;
-    // Nobody asks again: somebody says what came of it.
-    assert_eq!(desk.json(&["run", "continue", &id, "yes", "\"by hand\""])["id"], id);
+    // No recheck: a report ends the call.
+    assert_eq!(shell.json(&["run", "continue", &id, "yes", "\"by hand\""])["id"], id);
     let ended = ends(&client, &id, "completed").await;
     assert_eq!(ended["result"]["yes"], "by hand");
-    let other = desk.text(&["run", "start", "ask", "-q"]);
-    desk.text(&["run", "cancel", &other, "--reason", "changed my mind"]);
+    let other = shell.text(&["run", "start", "ask", "-q"]);
+    shell.text(&["run", "cancel", &other, "--reason", "changed my mind"]);
     ends(&client, &other, "canceled").await;
-    assert!(desk.text(&["run", "stats", &id, "-o", "table"]).contains("at once"));
-    assert!(desk.text(&["stats", "-o", "table"]).contains("since start"));
-    assert!(desk.text(&["stats", "ask", "-o", "table"]).contains("yes"));
+    assert!(shell.text(&["run", "stats", &id, "-o", "table"]).contains("at once"));
+    assert!(shell.text(&["stats", "-o", "table"]).contains("since start"));
+    assert!(shell.text(&["stats", "ask", "-o", "table"]).contains("yes"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -117,11 +118,19 @@ async fn a_retry_does_only_what_failed() {
     let _guard = stop.clone().drop_guard();
     let (_worker, diary) = worker(&client);
     let mended = is_mended.clone();
-    let broken =
-        Worker::new(client.clone(), "broken").grace(Duration::ZERO).service("broken", move |_: Call| {
+    let broken = Worker::new(client.clone(), "broken").grace(Duration::ZERO).service(
+        "broken",
+        move |_: ServiceCall| {
             let is_mended = mended.load(Ordering::Relaxed);
-            async move { if is_mended { Outcome::Done(json!("mended")) } else { Outcome::refused("broken") } }
-        });
+            async move {
+                if is_mended {
+                    HandlerOutcome::Done(json!("mended"))
+                } else {
+                    HandlerOutcome::refused("broken")
+                }
+            }
+        },
+    );
     tokio::spawn(broken.run(stop));
     let branches = [json!([step("a", "copy")]), json!([step("first", "copy"), step("b", "broken")])];
     let steps = json!([trigger(), parallel("p", &branches), {"id": "out", "operator": "@internal/return", "parameters": {"b": "{{__b}}"}}]);

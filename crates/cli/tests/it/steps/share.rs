@@ -1,4 +1,4 @@
-//! Priorities of runs at a worker that has more to do than it can, and what is measured of it.
+//! Priorities of runs at an overloaded worker, and their metrics.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,12 @@ fn slow_worker(client: &Client) -> (DropGuard, Arc<Mutex<Vec<String>>>) {
     let turns = order.clone();
     let worker = Worker::new(client.clone(), "slow").grace(Duration::ZERO).slots(1).service(
         "one",
-        move |call: Call| {
+        move |call: ServiceCall| {
             let turns = turns.clone();
             async move {
                 turns.lock().unwrap().push(call.params["who"].as_str().unwrap_or_default().to_owned());
                 tokio::time::sleep(Duration::from_millis(5)).await;
-                Outcome::Done(Value::Null)
+                HandlerOutcome::Done(Value::Null)
             }
         },
     );
@@ -64,7 +64,7 @@ async fn the_lowest_is_done_soon_although_the_highest_never_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_done_is_measured() {
+async fn finished_work_is_measured() {
     let server = Server::start(&[]).await;
     let client = server.client();
     let (_worker, _diary) = worker(&client);
@@ -91,6 +91,9 @@ async fn what_was_done_is_measured() {
     let took = flow["runs"]["total"]["duration_ms"]["mean"].as_u64().unwrap();
     let average = flow["average_parallelism"].as_f64().unwrap();
     assert!(busy >= 3 * 60 && (average - busy as f64 / took as f64).abs() < 0.01, "{flow}");
+    // Metrics of queues are shown when a queue has a job.
+    let job = json!({"name": "idle", "queue": "idle"});
+    assert_eq!(client.raw("POST", "/api/v1/jobs", Some(&job)).await.unwrap().0, 201);
     let (status, text) = client.raw("GET", "/metrics", None).await.unwrap();
     assert_eq!(status, 200);
     for line in [
@@ -98,13 +101,14 @@ async fn what_was_done_is_measured() {
         "windlass_calls_ended_total{flow=\"measured\",node=\"b\",outcome=\"succeeded\"} 1",
         "windlass_call_duration_seconds_count{flow=\"measured\",node=\"c\"} 1",
         "windlass_calls_running 0",
-        "# TYPE windlass_run_duration_seconds summary",
+        "windlass_run_duration_seconds_bucket{flow=\"measured\",le=\"+Inf\"} 1",
+        "# TYPE windlass_run_duration_seconds histogram",
     ] {
         assert!(text.lines().any(|found| found == line), "no `{line}` in\n{text}");
     }
     assert!(is_well_formed(&text), "{text}");
     assert_eq!(documented(), metrics(&text), "docs/metrics.md");
-    // Nobody knows these.
+    // Unknown flows and runs.
     let gone = client.raw("GET", "/api/v1/flows/nothing/stats", None).await.unwrap();
     assert_eq!(gone.0, 404, "{}", gone.1);
     let id = run["id"].as_str().unwrap().replace('0', "1");
@@ -138,8 +142,9 @@ fn is_well_formed(text: &str) -> bool {
             metric = named.split(' ').next().unwrap_or("");
             return true;
         }
-        let is_of =
-            |name: &str| name.strip_prefix(metric).is_some_and(|rest| ["", "_sum", "_count"].contains(&rest));
+        let is_of = |name: &str| {
+            name.strip_prefix(metric).is_some_and(|rest| ["", "_bucket", "_sum", "_count"].contains(&rest))
+        };
         let sample = line.rsplit_once(' ');
         line.starts_with("# HELP ")
             || sample.is_some_and(|(name, value)| {

@@ -6,7 +6,9 @@ use super::expression;
 use crate::definition::graph::calls::{self, ExecType, Terms};
 use crate::definition::graph::node as graph_node;
 use crate::definition::reader::{Fields, Reader, at_index, at_key, shown};
-use crate::plan::{Compute, Exec, Kind, Node, Post, Prep, Temporary, Timer};
+use crate::plan::{
+    Body, Branch, Branches, Call, Compute, Exec, Node, NodeKind, Post, Prep, Temporary, Timer,
+};
 use crate::reference::{REFERENCE_ROOTS, Template};
 use crate::retry::{Backoff, Policy};
 
@@ -15,7 +17,7 @@ const OWN_TYPES: [&str; 5] = ["start", "end", "variable_set", "condition", "dela
 const EXEC_TYPES: [(&str, ExecType); 3] =
     [("queue", ExecType::Queue), ("http", ExecType::Http), ("local_func", ExecType::Func)];
 
-/// What stands beside a node's configuration.
+/// Fields beside a node's configuration.
 struct Beside {
     retry: Option<Policy>,
     timeout_ms: u64,
@@ -24,7 +26,7 @@ struct Beside {
     at_most_once: bool,
 }
 
-/// Reads a node. What cannot be read becomes a node that does nothing, so that the rest can still be checked.
+/// Reads a node. An unreadable node becomes one that does nothing, so that the rest can still be checked.
 pub(super) fn read(id: &str, mut fields: Fields<'_>, depth: usize, reader: &mut Reader) -> Node {
     let title = fields.text("name", reader).or_else(|| fields.text("title", reader));
     let mut node = Node {
@@ -32,7 +34,7 @@ pub(super) fn read(id: &str, mut fields: Fields<'_>, depth: usize, reader: &mut 
         title: title.map(str::to_owned),
         task_id: None,
         label: String::new(),
-        kind: Kind::Pass,
+        kind: NodeKind::Pass,
         params: Map::new(),
         prep: Prep::Scope,
         post: Post::default(),
@@ -121,7 +123,7 @@ fn service(
         ExecType::Http => Exec::Http,
         ExecType::Func => Exec::Func { name: service.to_owned() },
     };
-    node.kind = Kind::Call(Box::new(terms.call(exec, service.to_owned(), Map::new())));
+    node.kind = NodeKind::Call(Box::new(terms.call(exec, service.to_owned(), Map::new())));
     if Fields::of(config, config_path.to_owned(), reader).is_some()
         && let Some(template) = template(config, config_path, reader)
     {
@@ -165,6 +167,7 @@ fn of_graph_kind(
     depth: usize,
     reader: &mut Reader,
 ) {
+    let retry_path = fields.at("retry");
     let retry = retry(fields, reader);
     let Value::Object(map) = config else {
         Fields::of(config, config_path, reader);
@@ -181,10 +184,9 @@ fn of_graph_kind(
     graph_node::fill(node, kind, &mut config, depth, reader);
     let params = config.map.get("params").filter(|params| params.is_object());
     let has_prep = config.map.get("prep").is_some_and(|prep| !prep.is_null());
-    if let Kind::Call(call) = &mut node.kind {
+    if let NodeKind::Call(call) = &mut node.kind {
         call.temporary = Temporary::Suspends;
-        call.retry = retry.unwrap_or(call.retry);
-        // References in params mean here what they mean in any configuration of this form.
+        // References in params have the same meaning as in any other configuration of this form.
         if !has_prep
             && let Some(params) = params
             && let Some(template) = template(params, &format!("{config_path}.params"), reader)
@@ -193,14 +195,53 @@ fn of_graph_kind(
             node.prep = Prep::Params(template);
         }
     }
+    if let Some(retry) = retry {
+        let mut has_calls = false;
+        for call in calls_of(&mut node.kind) {
+            (call.retry, has_calls) = (retry, true);
+        }
+        if !has_calls {
+            reader.warning(retry_path, no_effect(&node.kind, &node.label));
+        }
+    }
     graph_node::finish(config, &node.label, reader);
+}
+
+/// The calls that a node makes itself: its own, or those of its branches.
+fn calls_of(kind: &mut NodeKind) -> Vec<&mut Call> {
+    let branches: Vec<&mut Branch> = match kind {
+        NodeKind::Call(call) => return vec![call],
+        NodeKind::Fan(fan) => match &mut fan.branches {
+            Branches::Fixed(list) => list.iter_mut().collect(),
+            Branches::Services { each } => vec![each],
+            Branches::Items { each, special } => std::iter::once(each).chain(special.values_mut()).collect(),
+        },
+        _ => return Vec::new(),
+    };
+    let calls = branches.into_iter().filter_map(|branch| match &mut branch.body {
+        Body::Call(call) => Some(&mut **call),
+        Body::Scope(_) => None,
+    });
+    calls.collect()
+}
+
+fn no_effect(kind: &NodeKind, label: &str) -> String {
+    match kind {
+        NodeKind::Sub(_) => {
+            "has no effect on a subflow: give `failure_strategy: retry` in its config".to_owned()
+        }
+        NodeKind::Fan(_) => {
+            "has no effect on branches that are flows: give it to the nodes inside".to_owned()
+        }
+        _ => format!("has no effect on a node of type {label}"),
+    }
 }
 
 fn of_own_type(node: &mut Node, word: &str, mut config: Fields<'_>, reader: &mut Reader) {
     match word {
         "end" => {
             let outputs = named_values("outputs", "source", &mut config, reader);
-            node.kind = Kind::Compute(Compute::Outputs(outputs));
+            node.kind = NodeKind::Compute(Compute::Outputs(outputs));
         }
         "variable_set" => {
             let path = config.at("variables");
@@ -211,17 +252,18 @@ fn of_own_type(node: &mut Node, word: &str, mut config: Fields<'_>, reader: &mut
             if values.is_empty() {
                 reader.error(path, "name the variables to set");
             }
-            node.kind = Kind::Compute(Compute::Set(values));
+            node.kind = NodeKind::Compute(Compute::Set(values));
         }
         "condition" => match config.text("expression", reader) {
             Some(text) => {
                 let condition = expression(text, &config.at("expression"), reader);
-                node.kind = condition.map_or(Kind::Pass, |condition| Kind::Compute(Compute::Test(condition)));
+                node.kind =
+                    condition.map_or(NodeKind::Pass, |condition| NodeKind::Compute(Compute::Test(condition)));
             }
             None => reader.error(config.at("expression"), "the expression is missing"),
         },
-        "delay" => node.kind = delay(&mut config, reader).map_or(Kind::Pass, Kind::Timer),
-        // `start` has nothing to configure; what editors keep there is nobody's business.
+        "delay" => node.kind = delay(&mut config, reader).map_or(NodeKind::Pass, NodeKind::Timer),
+        // `start` has nothing to configure; editors may keep fields of their own there.
         _ => config.allow(&["variables", "inputs"]),
     }
     config.finish(reader);

@@ -12,7 +12,7 @@ use crate::definition::reader::{Fields, Reader, at_index, shown};
 use crate::definition::refs;
 use crate::plan::{Body, Branch, Branches, Exec, Fan, Post, Prep, Strategy};
 
-/// What every branch of a node has from the node.
+/// Settings that every branch of a node takes from the node.
 struct Common {
     terms: Terms,
     params: Map<String, Value>,
@@ -112,7 +112,7 @@ const STRATEGIES: [(&str, Strategy); 5] = [
     ("collect_errors", Strategy::CollectErrors),
     ("ignore_errors", Strategy::IgnoreErrors),
     ("continue", Strategy::Continue),
-    // Every branch has the node's retries anyway; what is left to say is what happens when they are used up.
+    // Every branch has the node's retries anyway; the field only says how the node ends when they are used up.
     ("retry", Strategy::FailFast),
 ];
 
@@ -140,7 +140,7 @@ fn fixed(
         return Vec::new();
     }
     let mut branches = Vec::with_capacity(execs.len());
-    // Who writes a key first; `None` once a clash over it has been told.
+    // The first branch that writes each key; `None` once a clash over the key has been reported.
     let mut writers: BTreeMap<String, Option<usize>> = BTreeMap::new();
     for (i, value) in execs.iter().enumerate() {
         let Some(exec) = Fields::of(value, at_index(path, i), reader) else { continue };
@@ -164,7 +164,7 @@ fn fixed(
     branches
 }
 
-/// One exec: whoever it names, with its own params over the node's.
+/// One exec: the service or function that it names, with its own params over the node's.
 fn branch(mut exec: Fields<'_>, common: &Common, reader: &mut Reader) -> Option<Branch> {
     let doer = Doer::read(&mut exec, reader);
     let own = exec.map("params", reader).cloned().unwrap_or_default();
@@ -193,7 +193,7 @@ fn body_scope(
     reader: &mut Reader,
 ) -> Option<(Arc<crate::plan::Scope>, String)> {
     let value = fields.value("subflow")?;
-    // A branch begins with the fields of its item, which nobody knows yet.
+    // A branch begins with the fields of its item, which are unknown until the flow runs.
     let outside = reader.begins_with.take();
     let flow = Flow::read(value, &fields.at("subflow"), depth + 1, reader);
     reader.begins_with = outside;

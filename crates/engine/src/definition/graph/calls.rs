@@ -1,4 +1,4 @@
-//! Who does the work of a node or a branch, and on what terms.
+//! Calls of a node or a branch: the executor, the service, and their retries and time limits.
 
 use serde_json::{Map, Value};
 
@@ -47,12 +47,12 @@ impl<'v> Doer<'v> {
         }
     }
 
-    /// Whether somebody is named at all.
+    /// Whether the node names a service, function, script or flow at all.
     pub(in crate::definition) fn is_named(&self) -> bool {
         self.service.is_some() || self.func.is_some() || self.script.is_some()
     }
 
-    /// The executor and the name of the service; a problem if nobody is named who could do it.
+    /// The executor and the name of the service; a problem if the node names none.
     pub(in crate::definition) fn exec(
         &self,
         fallback: ExecType,
@@ -138,7 +138,7 @@ fn read_script(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Script> {
     Some(read)
 }
 
-/// What holds for every call a node makes.
+/// Settings that hold for every call of a node.
 #[derive(Debug, Clone, Default)]
 pub(in crate::definition) struct Terms {
     pub(in crate::definition) retry: Policy,
@@ -200,7 +200,7 @@ impl Terms {
     }
 }
 
-/// Growing delays are spread, so that what failed together does not come back together; a fixed one is as it says.
+/// Growing delays get jitter, so that calls that failed together do not retry together; a fixed delay is exact.
 pub(in crate::definition) fn policy(max: u64, delay_ms: u64, backoff: Backoff) -> Policy {
     let jitter = backoff == Backoff::Exponential;
     Policy { max: count(max), delay_ms, backoff, jitter, ..Policy::default() }

@@ -1,4 +1,4 @@
-//! One node of the graph form: its kind, what it takes in and what it does with the result.
+//! One node of the graph form: its kind, its input and the use of its result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::waits::{approval, timer, wait};
 use crate::definition::Flow;
 use crate::definition::reader::{Fields, Reader, at_index, at_key, shown};
 use crate::expr::{Condition, json};
-use crate::plan::{Choice, Exec, Kind, Node, Post, Prep, Sub, SubFailure};
+use crate::plan::{Choice, Exec, Node, NodeKind, Post, Prep, Sub, SubFailure};
 use crate::reference::{Ref, Root, Seg, Template, parse_dollar, parse_path};
 
 /// The kinds of the graph form, aliases included.
@@ -42,7 +42,7 @@ pub(in crate::definition) const KINDS: [(&str, Word); 11] = [
     ("flow_ref", Word::FlowRef),
 ];
 
-/// Every field a node of this form may carry, whatever its kind; those its kind has no use for are warned of.
+/// Every field that a node of this form may carry; fields that its kind does not use get a warning.
 const FIELDS: [&str; 28] = [
     "service",
     "exec_type",
@@ -74,14 +74,14 @@ const FIELDS: [&str; 28] = [
     "description",
 ];
 
-/// Reads a node. What cannot be read becomes a node that does nothing, so that the rest can still be checked.
+/// Reads a node. An unreadable node becomes one that does nothing, so that the rest can still be checked.
 pub(super) fn read(key: &str, value: &Value, path: String, depth: usize, reader: &mut Reader) -> Node {
     let mut node = Node {
         key: key.to_owned(),
         title: None,
         task_id: None,
         label: "executor".to_owned(),
-        kind: Kind::Pass,
+        kind: NodeKind::Pass,
         params: Map::new(),
         prep: Prep::Scope,
         post: Post::default(),
@@ -106,7 +106,7 @@ pub(super) fn read(key: &str, value: &Value, path: String, depth: usize, reader:
     node
 }
 
-/// Reads what `word` says of a node from `fields`, which may be those of the node or its configuration.
+/// Reads a node of the kind `word` from `fields`, which may be those of the node or its configuration.
 pub(in crate::definition) fn fill(
     node: &mut Node,
     word: Word,
@@ -122,9 +122,9 @@ pub(in crate::definition) fn fill(
         Word::Executor => call(node, ExecType::Http, fields, reader),
         Word::Local => call(node, ExecType::Func, fields, reader),
         Word::FlowRef => flow_ref(node, fields, reader),
-        Word::Choice => Some(Kind::Choice(choice(fields, reader))),
-        Word::Parallel => branches::parallel(fields, depth, reader).map(|fan| Kind::Fan(Box::new(fan))),
-        Word::Foreach => branches::foreach(fields, depth, reader).map(|fan| Kind::Fan(Box::new(fan))),
+        Word::Choice => Some(NodeKind::Choice(choice(fields, reader))),
+        Word::Parallel => branches::parallel(fields, depth, reader).map(|fan| NodeKind::Fan(Box::new(fan))),
+        Word::Foreach => branches::foreach(fields, depth, reader).map(|fan| NodeKind::Fan(Box::new(fan))),
         Word::Subflow if fields.map.get("subflow").is_none_or(Value::is_null) => {
             match fields.text("flow", reader) {
                 Some(_) => flow_ref(node, fields, reader),
@@ -144,14 +144,14 @@ pub(in crate::definition) fn fill(
             reader.begins_with = outside;
             kind
         }
-        Word::Timer => timer(fields, reader).map(Kind::Timer),
-        Word::WaitEvent => wait(node, fields, reader).map(Kind::Wait),
-        Word::Approval => Some(Kind::Approval(approval(node, fields, reader))),
+        Word::Timer => timer(fields, reader).map(NodeKind::Timer),
+        Word::WaitEvent => wait(node, fields, reader).map(NodeKind::Wait),
+        Word::Approval => Some(NodeKind::Approval(approval(node, fields, reader))),
     };
     if let Some(kind) = kind {
         node.kind = kind;
     }
-    if !matches!(node.kind, Kind::Call(_)) {
+    if !matches!(node.kind, NodeKind::Call(_)) {
         node.params = params(fields, reader);
     }
 }
@@ -180,17 +180,22 @@ fn is_blank(value: &Value) -> bool {
     }
 }
 
-fn call(node: &mut Node, fallback: ExecType, fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Kind> {
+fn call(
+    node: &mut Node,
+    fallback: ExecType,
+    fields: &mut Fields<'_>,
+    reader: &mut Reader,
+) -> Option<NodeKind> {
     let doer = Doer::read(fields, reader);
     let mut terms = Terms::read(fields, reader);
     // A call keeps its own time limit, per attempt.
     terms.timeout_ms = std::mem::take(&mut node.timeout_ms);
     let params = params(fields, reader);
     let (exec, service) = doer.exec(fallback, reader)?;
-    Some(Kind::Call(Box::new(terms.call(exec, service, params))))
+    Some(NodeKind::Call(Box::new(terms.call(exec, service, params))))
 }
 
-fn flow_ref(node: &mut Node, fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Kind> {
+fn flow_ref(node: &mut Node, fields: &mut Fields<'_>, reader: &mut Reader) -> Option<NodeKind> {
     let mut terms = Terms::read(fields, reader);
     terms.timeout_ms = std::mem::take(&mut node.timeout_ms);
     let params = params(fields, reader);
@@ -200,7 +205,7 @@ fn flow_ref(node: &mut Node, fields: &mut Fields<'_>, reader: &mut Reader) -> Op
         return None;
     };
     let exec = Exec::Flow { flow: flow.to_owned(), version };
-    Some(Kind::Call(Box::new(terms.call(exec, flow.to_owned(), params))))
+    Some(NodeKind::Call(Box::new(terms.call(exec, flow.to_owned(), params))))
 }
 
 /// A version number; absent and `latest` are the newest when the call is made.
@@ -296,7 +301,7 @@ fn choice(fields: &mut Fields<'_>, reader: &mut Reader) -> Choice {
             reader.error(case.at("action"), "a case needs an action");
         }
         let expr = match case.value("expr") {
-            Some(expr) => json::Expr::parse(expr, &case.at("expr"), &mut reader.problems),
+            Some(expr) => json::JsonExpr::parse(expr, &case.at("expr"), &mut reader.problems),
             None => {
                 reader.error(case.at("expr"), "a case needs an expression");
                 None
@@ -308,7 +313,7 @@ fn choice(fields: &mut Fields<'_>, reader: &mut Reader) -> Choice {
     Choice { cases, default_action }
 }
 
-fn subflow(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<Kind> {
+fn subflow(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<NodeKind> {
     let path = fields.at("subflow");
     let flow = fields.value("subflow").and_then(|value| Flow::read(value, &path, depth + 1, reader));
     let on_failure = sub_failure(fields, reader);
@@ -335,10 +340,10 @@ fn subflow(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option
         }
         exec.finish(reader);
     }
-    Some(Kind::Sub(Box::new(Sub { scope: scope?, overrides, on_failure })))
+    Some(NodeKind::Sub(Box::new(Sub { scope: scope?, overrides, on_failure })))
 }
 
-/// What the shared state of a subflow begins with: the fields of its input, as far as they are known.
+/// The initial shared state of a subflow: the fields of its input, as far as they are known.
 fn begins_with(prep: &Prep, reader: &Reader) -> Option<BTreeSet<String>> {
     match prep {
         Prep::Map(map) => Some(map.keys().cloned().collect()),

@@ -1,4 +1,4 @@
-//! What may be wrong with the edges of an action scope although every one of them is legal.
+//! Warnings about legal edges of an action scope, such as nodes that no edge reaches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::DEFAULT_ACTION;
 use crate::definition::join::Early;
 use crate::definition::reader::{Reader, at_key, shown};
 use crate::definition::refs::{self, Within};
-use crate::plan::{Kind, Node, NodeIx, When};
+use crate::plan::{Node, NodeIx, NodeKind, When};
 
 /// Warns of nodes nothing leads to and of actions that lead nowhere.
 pub(super) fn check(nodes: &[Node], start: NodeIx, path: &str, reader: &mut Reader) {
@@ -27,10 +27,10 @@ pub(super) fn check(nodes: &[Node], start: NodeIx, path: &str, reader: &mut Read
     }
 }
 
-/// Nodes and edges looked at in one scope to find out what leads where; after that the benefit of the doubt is given.
+/// Nodes and edges that the search for paths visits in one scope; beyond that it reports nothing.
 const STEPS: usize = 10_000_000;
 
-/// Reports what is read of nodes from which no path leads to the reader: they cannot have run.
+/// Reports reads of nodes from which no path leads to the reader: they cannot have run.
 pub(super) fn check_reads(
     nodes: &[Node],
     index: &BTreeMap<String, NodeIx>,
@@ -99,7 +99,7 @@ fn check_actions(node: &Node, path: String, reader: &mut Reader) {
     let mut possible: Vec<&str> = Vec::new();
     let mut open_ended = false;
     match &node.kind {
-        Kind::Choice(choice) => {
+        NodeKind::Choice(choice) => {
             possible.extend(choice.cases.iter().map(|(action, _)| action.as_str()));
             match (&node.post.action_static, &node.post.action_key, &choice.default_action) {
                 (Some(action), _, _) => possible.push(action),
@@ -107,16 +107,16 @@ fn check_actions(node: &Node, path: String, reader: &mut Reader) {
                 (None, Some(_), _) | (None, None, None) => open_ended = true,
             }
         }
-        Kind::Approval(_) => possible.extend(["approved", "rejected"]),
-        Kind::Call(_)
-        | Kind::Fan(_)
-        | Kind::Sub(_)
-        | Kind::Loop(_)
-        | Kind::Timer(_)
-        | Kind::Wait(_)
-        | Kind::Compute(_)
-        | Kind::Pass
-        | Kind::Return => match &node.post.action_static {
+        NodeKind::Approval(_) => possible.extend(["approved", "rejected"]),
+        NodeKind::Call(_)
+        | NodeKind::Fan(_)
+        | NodeKind::Sub(_)
+        | NodeKind::Loop(_)
+        | NodeKind::Timer(_)
+        | NodeKind::Wait(_)
+        | NodeKind::Compute(_)
+        | NodeKind::Pass
+        | NodeKind::Return => match &node.post.action_static {
             Some(action) => possible.push(action),
             None => open_ended = true,
         },

@@ -9,13 +9,13 @@ use crate::reference::{Root, Template};
 use crate::time::Timestamp;
 
 /// The fields of `params`, or of the node itself if it has none of that name: both spellings are in use.
-struct Given<'v> {
+struct WaitFields<'v> {
     params: Option<Fields<'v>>,
 }
 
-impl<'v> Given<'v> {
-    fn of(fields: &mut Fields<'v>, reader: &mut Reader) -> Given<'v> {
-        Given { params: fields.inner("params", reader) }
+impl<'v> WaitFields<'v> {
+    fn of(fields: &mut Fields<'v>, reader: &mut Reader) -> WaitFields<'v> {
+        WaitFields { params: fields.inner("params", reader) }
     }
 
     fn within<'a>(&'a mut self, own: &'a mut Fields<'v>, name: &'static str) -> &'a mut Fields<'v> {
@@ -28,7 +28,7 @@ impl<'v> Given<'v> {
 }
 
 pub(super) fn timer(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Timer> {
-    let mut given = Given::of(fields, reader);
+    let mut given = WaitFields::of(fields, reader);
     let from = given.within(fields, "delay_ms");
     let delay = from.value("delay_ms").map(|value| (value, from.at("delay_ms")));
     let from = given.within(fields, "until");
@@ -72,7 +72,7 @@ fn moment(value: &Value, path: &str, reader: &mut Reader) -> Option<Template> {
 }
 
 pub(super) fn wait(node: &mut Node, fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Wait> {
-    let mut given = Given::of(fields, reader);
+    let mut given = WaitFields::of(fields, reader);
     wait_timeout(node, &mut given, fields, reader);
     let from = given.within(fields, "signal_key");
     let path = from.at("signal_key");
@@ -83,7 +83,7 @@ pub(super) fn wait(node: &mut Node, fields: &mut Fields<'_>, reader: &mut Reader
     Some(Wait { key: reference(key, Root::Anywhere, &path, reader)? })
 }
 
-fn wait_timeout(node: &mut Node, given: &mut Given<'_>, fields: &mut Fields<'_>, reader: &mut Reader) {
+fn wait_timeout(node: &mut Node, given: &mut WaitFields<'_>, fields: &mut Fields<'_>, reader: &mut Reader) {
     if let Some(params) = &mut given.params
         && let Some(ms) = params.whole("timeout_ms", reader)
     {
@@ -93,7 +93,7 @@ fn wait_timeout(node: &mut Node, given: &mut Given<'_>, fields: &mut Fields<'_>,
 }
 
 pub(super) fn approval(node: &mut Node, fields: &mut Fields<'_>, reader: &mut Reader) -> Approval {
-    let mut given = Given::of(fields, reader);
+    let mut given = WaitFields::of(fields, reader);
     wait_timeout(node, &mut given, fields, reader);
     let from = given.within(fields, "approval_key");
     let path = from.at("approval_key");

@@ -1,4 +1,4 @@
-//! Taking the fields of one object, each with its type, and reporting what is left over.
+//! Typed access to the fields of one object, and a report of unknown fields.
 
 use std::borrow::Cow;
 
@@ -52,7 +52,7 @@ impl<'v> Fields<'v> {
         }
     }
 
-    /// The id of a node; a whole number will do, because that is what YAML makes of `id: 1`.
+    /// The id of a node; a whole number is accepted, because YAML reads `id: 1` as one.
     pub(in crate::definition) fn id(
         &mut self,
         name: &'static str,
@@ -196,7 +196,7 @@ impl<'v> Fields<'v> {
         self.known.extend(names);
     }
 
-    /// Reports the fields nobody asked for.
+    /// Reports the fields that no caller took.
     pub(in crate::definition) fn finish(self, reader: &mut Reader) {
         for key in self.map.keys() {
             if !self.known.contains(&key.as_str()) {

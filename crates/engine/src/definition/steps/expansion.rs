@@ -1,12 +1,12 @@
-//! Steps to tasks: who waits for whom.
+//! Expansion of steps to tasks and their dependencies.
 //!
 //! A step waits for the one before it, or for those it names. A parallel is no task: the first step of each of its
-//! branches waits for what stood before it, and what follows waits for the last step of every branch. An empty
+//! branches waits for the step before the parallel, and the next step waits for the last step of every branch. An empty
 //! branch ends where it began.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::tree::{Branch, Role, Step, Tree};
+use super::tree::{Role, Step, StepsBranch, Tree};
 use crate::definition::reader::{Reader, shown};
 use crate::expr::Condition;
 use crate::limits;
@@ -18,12 +18,12 @@ const WORK: usize = 20 * limits::EDGES;
 pub(super) struct Task<'s, 'v> {
     pub(super) step: &'s Step<'v>,
     pub(super) task_id: String,
-    pub(super) needs: Vec<Need>,
+    pub(super) needs: Vec<TaskNeed>,
 }
 
 /// A task that must be settled before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Need {
+pub(super) struct TaskNeed {
     pub(super) task: usize,
     /// The condition under which this leads on, by its place in the list.
     pub(super) when: Option<usize>,
@@ -32,7 +32,7 @@ pub(super) struct Need {
 /// A need that may name a step which has not been met yet.
 #[derive(Debug, Clone, Copy)]
 enum Wanted<'s> {
-    Task(Need),
+    Task(TaskNeed),
     Id(&'s str),
 }
 
@@ -40,14 +40,14 @@ enum Wanted<'s> {
 #[derive(Clone, Copy)]
 struct Around<'s> {
     id: &'s str,
-    need: Need,
+    need: TaskNeed,
 }
 
 struct Expander<'s, 'v> {
     tasks: Vec<Task<'s, 'v>>,
     wanted: Vec<Vec<Wanted<'s>>>,
     conditions: Vec<Condition>,
-    /// What it means to depend on an id.
+    /// The meaning of a dependency on an id.
     ends: BTreeMap<&'s str, Vec<Wanted<'s>>>,
     work: usize,
 }
@@ -77,7 +77,7 @@ pub(super) fn expand<'s, 'v>(
 }
 
 impl<'s, 'v> Expander<'s, 'v> {
-    /// Expands steps that follow one another; returns what the step after them waits for. Recurses once for each
+    /// Expands steps that follow one another; returns the dependencies of the step after them. Recurses once for each
     /// level of branches, of which there are at most [`limits::DEPTH`].
     fn row(
         &mut self,
@@ -107,7 +107,7 @@ impl<'s, 'v> Expander<'s, 'v> {
                     None => step.id.clone(),
                 };
                 self.work += wanted.len();
-                let need = Need { task: self.tasks.len(), when: None };
+                let need = TaskNeed { task: self.tasks.len(), when: None };
                 self.tasks.push(Task { step, task_id, needs: Vec::new() });
                 self.wanted.push(wanted);
                 let ends = match step.role == Role::Branches {
@@ -121,11 +121,11 @@ impl<'s, 'v> Expander<'s, 'v> {
         before
     }
 
-    /// Expands conditional branches after their node; what follows waits for the node and for every branch.
+    /// Expands conditional branches after their node; the next step waits for the node and for every branch.
     fn conditional(
         &mut self,
         step: &'s Step<'v>,
-        need: Need,
+        need: TaskNeed,
         around: &mut Vec<Around<'s>>,
         reader: &mut Reader,
     ) -> Vec<Wanted<'s>> {
@@ -137,7 +137,7 @@ impl<'s, 'v> Expander<'s, 'v> {
         }
         let mut ends = vec![Wanted::Task(need)];
         let inside =
-            |branch: usize| Some(Around { id: &step.id, need: Need { when: places[branch], ..need } });
+            |branch: usize| Some(Around { id: &step.id, need: TaskNeed { when: places[branch], ..need } });
         ends.extend(self.fork(step, &[], around, inside, reader).into_iter().filter(|end| match end {
             Wanted::Task(end) => end.task != need.task,
             Wanted::Id(_) => true,
@@ -156,7 +156,7 @@ impl<'s, 'v> Expander<'s, 'v> {
     ) -> Vec<Wanted<'s>> {
         let mut ends = Vec::new();
         let mut has_empty = step.branches.is_empty();
-        for (b, Branch { steps, .. }) in step.branches.iter().enumerate() {
+        for (b, StepsBranch { steps, .. }) in step.branches.iter().enumerate() {
             let inside = inside(b);
             if steps.is_empty() {
                 // All empty branches end where they began; once is enough.
@@ -203,8 +203,8 @@ impl<'s, 'v> Expander<'s, 'v> {
         step: &Step<'_>,
         tree: &Tree,
         reader: &mut Reader,
-    ) -> Vec<Need> {
-        let mut needs: Vec<Need> = Vec::new();
+    ) -> Vec<TaskNeed> {
+        let mut needs: Vec<TaskNeed> = Vec::new();
         let mut at: BTreeMap<usize, usize> = BTreeMap::new();
         let mut named: BTreeSet<&str> = BTreeSet::new();
         let mut todo: Vec<Wanted<'s>> = list;
@@ -213,7 +213,7 @@ impl<'s, 'v> Expander<'s, 'v> {
             self.work += 1;
             match wanted {
                 Wanted::Task(need) => match at.get(&need.task) {
-                    // What leads on always makes a condition on the same task moot.
+                    // An unconditional edge makes a condition on the same task moot.
                     Some(known) if need.when.is_none() => needs[*known].when = None,
                     Some(known) if needs[*known].when.is_none() || needs[*known] == need => {}
                     Some(_) | None => {
@@ -254,7 +254,7 @@ fn named<'s>(id: &'s str, around: &[Around<'s>]) -> Wanted<'s> {
     }
 }
 
-/// A positional id that is also somebody's own id would name two tasks.
+/// A positional id that equals the explicit id of another step would name two tasks.
 fn check_task_ids(tasks: &[Task<'_, '_>], tree: &Tree, reader: &mut Reader) {
     for task in tasks.iter().filter(|task| task.task_id != task.step.id) {
         if let Some(place) = tree.ids.get(&task.task_id) {

@@ -11,11 +11,11 @@ use crate::definition::graph::calls::{self, ExecType, Terms};
 use crate::definition::graph::node::version;
 use crate::definition::reader::{Fields, Reader, at_index, shown};
 use crate::definition::refs;
-use crate::plan::{Approval, Compute, Exec, Kind, Loop, LoopOver, Node, Post, Prep};
+use crate::plan::{Approval, Compute, Exec, Loop, LoopOver, Node, NodeKind, Post, Prep};
 use crate::reference::{Ref, Root, Template, parse_dollar, parse_path};
 use crate::retry::Backoff;
 
-/// Makes the node of a task. What cannot be made does nothing, so that the rest can still be checked.
+/// Makes the node of a task. A task that cannot be made becomes a no-op, so that the rest can still be checked.
 pub(super) fn read(task: &Task<'_, '_>, depth: usize, tree: &Tree, reader: &mut Reader) -> Node {
     let step = task.step;
     let mut node = Node {
@@ -23,7 +23,7 @@ pub(super) fn read(task: &Task<'_, '_>, depth: usize, tree: &Tree, reader: &mut 
         title: step.title.map(str::to_owned),
         task_id: Some(task.task_id.clone()),
         label: step.operator.to_owned(),
-        kind: Kind::Pass,
+        kind: NodeKind::Pass,
         params: Map::new(),
         prep: Prep::Scope,
         post: Post::default(),
@@ -36,7 +36,8 @@ pub(super) fn read(task: &Task<'_, '_>, depth: usize, tree: &Tree, reader: &mut 
         Role::Parallel | Role::Branches => {}
         Role::Loop => {
             node.timeout_ms = step.settings.timeout_ms;
-            node.kind = repeat(step, depth, tree, reader).map_or(Kind::Pass, |l| Kind::Loop(Box::new(l)));
+            node.kind =
+                repeat(step, depth, tree, reader).map_or(NodeKind::Pass, |l| NodeKind::Loop(Box::new(l)));
         }
         Role::Subflow => subflow(&mut node, step, reader),
         Role::Define
@@ -57,34 +58,34 @@ pub(super) fn read(task: &Task<'_, '_>, depth: usize, tree: &Tree, reader: &mut 
     node
 }
 
-fn kind(node: &mut Node, step: &Step<'_>, tree: &Tree, reader: &mut Reader) -> Kind {
+fn kind(node: &mut Node, step: &Step<'_>, tree: &Tree, reader: &mut Reader) -> NodeKind {
     match step.role {
         Role::Define => {
             let variable = tree.variables.get(&step.id).unwrap_or(&step.id).clone();
             reader.check_shared_key(&variable, &format!("{}.parameters.name", step.path));
-            Kind::Compute(Compute::Define { variable })
+            NodeKind::Compute(Compute::Define { variable })
         }
         Role::Assign => match assigned(step, tree, reader) {
-            Some(variable) => Kind::Compute(Compute::Assign { variable }),
-            None => Kind::Pass,
+            Some(variable) => NodeKind::Compute(Compute::Assign { variable }),
+            None => NodeKind::Pass,
         },
-        Role::Return => Kind::Return,
-        Role::TextJoin => Kind::Compute(Compute::TextJoin),
-        Role::TextSplit => Kind::Compute(Compute::TextSplit),
-        Role::JsonGet => Kind::Compute(Compute::JsonGet),
-        Role::JsonSet => Kind::Compute(Compute::JsonSet),
-        Role::TimeNow => Kind::Compute(Compute::TimeNow),
+        Role::Return => NodeKind::Return,
+        Role::TextJoin => NodeKind::Compute(Compute::TextJoin),
+        Role::TextSplit => NodeKind::Compute(Compute::TextSplit),
+        Role::JsonGet => NodeKind::Compute(Compute::JsonGet),
+        Role::JsonSet => NodeKind::Compute(Compute::JsonSet),
+        Role::TimeNow => NodeKind::Compute(Compute::TimeNow),
         Role::Approval => {
             node.timeout_ms = step.settings.timeout_ms;
-            Kind::Approval(approval(step, reader))
+            NodeKind::Approval(approval(step, reader))
         }
-        Role::Trigger | Role::Parallel | Role::Branches | Role::Loop | Role::Subflow => Kind::Pass,
+        Role::Trigger | Role::Parallel | Role::Branches | Role::Loop | Role::Subflow => NodeKind::Pass,
         Role::Service => {
             let exec = match step.settings.exec_type.unwrap_or(ExecType::Queue) {
                 ExecType::Http => Exec::Http,
                 ExecType::Queue | ExecType::Func | ExecType::Script => Exec::Queue,
             };
-            Kind::Call(Box::new(terms(step).call(exec, step.operator.to_owned(), Map::new())))
+            NodeKind::Call(Box::new(terms(step).call(exec, step.operator.to_owned(), Map::new())))
         }
     }
 }
@@ -181,7 +182,7 @@ fn subflow(node: &mut Node, step: &Step<'_>, reader: &mut Reader) {
         }
         Some(flow) => {
             let exec = Exec::Flow { flow: flow.to_owned(), version };
-            node.kind = Kind::Call(Box::new(terms(step).call(exec, flow.to_owned(), Map::new())));
+            node.kind = NodeKind::Call(Box::new(terms(step).call(exec, flow.to_owned(), Map::new())));
         }
         None => reader.error(missing, "the flow is missing: name the flow to call"),
     }

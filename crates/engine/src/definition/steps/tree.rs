@@ -11,7 +11,7 @@ use crate::expr::steps::Test;
 use crate::limits;
 use crate::money::Cost;
 
-/// What a step is, by its operator.
+/// The kind of a step, by its operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Trigger,
@@ -56,13 +56,13 @@ pub(super) struct Step<'v> {
     pub(super) settings: Settings,
     /// `None` = the step before.
     pub(super) depend_on: Option<Vec<String>>,
-    pub(super) branches: Vec<Branch<'v>>,
+    pub(super) branches: Vec<StepsBranch<'v>>,
     /// The body of a loop.
     pub(super) body: Vec<Step<'v>>,
     pub(super) path: String,
 }
 
-pub(super) struct Branch<'v> {
+pub(super) struct StepsBranch<'v> {
     /// `None` = always.
     pub(super) condition: Option<Condition>,
     pub(super) steps: Vec<Step<'v>>,
@@ -79,7 +79,7 @@ pub(super) struct Settings {
     pub(super) recheck_ms: Option<u64>,
 }
 
-/// What is known of all steps of one flow.
+/// Facts about all steps of one flow.
 #[derive(Default)]
 pub(super) struct Tree {
     /// Where each id stands.
@@ -190,7 +190,7 @@ fn is_trigger(operator: &str) -> bool {
     family.is_some_and(|family| family == "trigger" || family.ends_with("-trigger"))
 }
 
-/// Reads what stands inside a step: branches or a body.
+/// Reads the inside of a step: branches or a body.
 fn contents<'v>(
     step: &mut Step<'v>,
     fields: &mut Fields<'v>,
@@ -237,7 +237,7 @@ fn branch<'v>(
     depth: usize,
     tree: &mut Tree,
     reader: &mut Reader,
-) -> Option<Branch<'v>> {
+) -> Option<StepsBranch<'v>> {
     for name in ["id", "title", "name", "description"] {
         fields.value(name);
     }
@@ -257,7 +257,7 @@ fn branch<'v>(
     // Branches are no scopes of their own, but reading them recurses like one.
     let steps = read(list, &path, depth + 1, tree, reader)?;
     fields.finish(reader);
-    Some(Branch { condition, steps })
+    Some(StepsBranch { condition, steps })
 }
 
 fn depend_on(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Vec<String>> {

@@ -39,9 +39,9 @@ fn the_digital_human_compiles_without_a_word() {
     assert_eq!(motion.temporary, Temporary::Suspends);
     assert!(matches!(&node(&plan, "audio_tts").prep, Prep::Params(_)));
     assert!(
-        matches!(&node(&plan, "end").kind, Kind::Compute(Compute::Outputs(list)) if list[0].0 == "video")
+        matches!(&node(&plan, "end").kind, NodeKind::Compute(Compute::Outputs(list)) if list[0].0 == "video")
     );
-    assert!(matches!(&node(&plan, "start").kind, Kind::Pass));
+    assert!(matches!(&node(&plan, "start").kind, NodeKind::Pass));
     assert_eq!(plan.variables["image"].kind, VariableKind::Url);
     assert!(plan.variables["image"].required && plan.variables["text"].default.is_some());
 }
@@ -77,8 +77,8 @@ fn every_own_type_and_graph_kind_has_its_meaning() {
     assert!(matches!(&edges[1].when, When::Action(action) if action == "false"));
     assert!(matches!(&edges[2].when, When::If(_)));
     assert!(matches!(&node(&plan, "exec").out[0].when, When::Action(action) if action == "again"));
-    assert!(matches!(&node(&plan, "if").kind, Kind::Compute(Compute::Test(_))));
-    assert!(matches!(&node(&plan, "nap").kind, Kind::Timer(Timer::Seconds(_))));
+    assert!(matches!(&node(&plan, "if").kind, NodeKind::Compute(Compute::Test(_))));
+    assert!(matches!(&node(&plan, "nap").kind, NodeKind::Timer(Timer::Seconds(_))));
     let exec = call(&plan, "exec");
     assert_eq!((exec.exec.clone(), exec.timeout_ms, exec.retry.max), (Exec::Http, 9, 4));
     assert_eq!((exec.retry.backoff, exec.temporary), (Backoff::Exponential, Temporary::Suspends));
@@ -176,7 +176,7 @@ fn what_comes_after_cannot_be_read_and_what_stands_beside_only_for_its_status() 
     has(&found, &["$.nodes[0]: error: `b` cannot have run before this node", "turn the edges"]);
     has(&problems(&read("$node.c.output")), &["$.nodes[0]: error: `c` need not have run before"]);
     has(&problems(&read("$node.c.status")), &["$.nodes[0]: warning: `c` need not have run before"]);
-    // What was published before this was an error stays what it is.
+    // Versions published before this became an error still compile.
     assert!(compile_value(&read("$node.b.output"), Strictness::Lenient).plan.is_some());
 }
 

@@ -105,7 +105,7 @@ fn switching_workers_is_only_for_push() {
 #[test]
 fn fans_have_branches_of_every_sort() {
     let plan = plan(&everything());
-    let Kind::Fan(fan) = &node(&plan, "fan").kind else { panic!() };
+    let NodeKind::Fan(fan) = &node(&plan, "fan").kind else { panic!() };
     assert_eq!((fan.max_parallel, fan.strategy), (Some(2), Strategy::CollectErrors));
     let Branches::Fixed(branches) = &fan.branches else { panic!() };
     let Body::Call(a) = &branches[0].body else { panic!() };
@@ -113,7 +113,7 @@ fn fans_have_branches_of_every_sort() {
     assert_eq!((&node(&plan, "fan").params["x"], &branches[0].params["y"]), (&json!(1), &json!(2)));
     assert_eq!(branches[1].name, "b");
     assert!(matches!(&branches[2].body, Body::Scope(scope) if scope.index.contains_key("1")));
-    let Kind::Fan(each) = &node(&plan, "each").kind else { panic!() };
+    let NodeKind::Fan(each) = &node(&plan, "each").kind else { panic!() };
     assert_eq!((each.max_parallel, each.strategy), (Some(1), Strategy::FailFast));
     let Branches::Items { each, special } = &each.branches else { panic!() };
     assert_eq!((each.name.as_str(), special[&2].name.as_str()), ("transform", "special"));
@@ -122,11 +122,11 @@ fn fans_have_branches_of_every_sort() {
 #[test]
 fn branches_may_come_from_services_or_params() {
     let listed = plan(&one(json!({"kind": "parallel", "parallel_services": ["a", "b"]})));
-    let Kind::Fan(fan) = &node(&listed, "n").kind else { panic!() };
+    let NodeKind::Fan(fan) = &node(&listed, "n").kind else { panic!() };
     assert!(matches!(&fan.branches, Branches::Fixed(list) if list.len() == 2));
     let dynamic =
         plan(&one(json!({"kind": "parallel", "params": {"services": ["a"]}, "exec_type": "queue"})));
-    let Kind::Fan(fan) = &node(&dynamic, "n").kind else { panic!() };
+    let NodeKind::Fan(fan) = &node(&dynamic, "n").kind else { panic!() };
     let Branches::Services { each } = &fan.branches else { panic!() };
     assert!(matches!(&each.body, Body::Call(call) if call.exec == Exec::Queue));
     has(&errors(&one(json!({"kind": "parallel"}))), &["$.nodes.n: error: there are no branches"]);
@@ -139,12 +139,12 @@ fn a_foreach_needs_somebody_for_every_item() {
     let only = json!({"kind": "foreach", "foreach_execs": [{"index": 1, "service": "s"}]});
     has(&errors(&one(only)), &["nobody is named for the other items"]);
     let all = plan(&one(json!({"kind": "foreach", "foreach_execs": [{"service": "s"}]})));
-    let Kind::Fan(fan) = &node(&all, "n").kind else { panic!() };
+    let NodeKind::Fan(fan) = &node(&all, "n").kind else { panic!() };
     assert!(
         matches!(&fan.branches, Branches::Items { each, special } if each.name == "s" && special.is_empty())
     );
     let body = json!({"kind": "foreach", "subflow": {"start": "x", "nodes": {"x": {"service": "s"}}}});
-    let Kind::Fan(fan) = &node(&plan(&one(body)), "n").kind.clone() else { panic!() };
+    let NodeKind::Fan(fan) = &node(&plan(&one(body)), "n").kind.clone() else { panic!() };
     assert!(matches!(&fan.branches, Branches::Items { each, .. } if matches!(each.body, Body::Scope(_))));
     let twice = json!({"kind": "foreach", "service": "s", "foreach_execs": [
         {"index": 1, "service": "a"}, {"index": 1, "service": "b"}]});
@@ -154,7 +154,7 @@ fn a_foreach_needs_somebody_for_every_item() {
 #[test]
 fn subflows_nest_and_say_what_failure_means() {
     let plan = plan(&everything());
-    let Kind::Sub(sub) = &node(&plan, "sub").kind else { panic!() };
+    let NodeKind::Sub(sub) = &node(&plan, "sub").kind else { panic!() };
     assert!(
         matches!(&sub.on_failure, SubFailure::Restart(policy) if policy.max == 2 && policy.delay_ms == 9)
     );
@@ -168,21 +168,21 @@ fn subflows_nest_and_say_what_failure_means() {
     has(&errors(&wrong), &["$.nodes.sub.subflow.nodes.x.service: error"]);
     let ignore = json!({"kind": "subflow", "failure_strategy": "continue",
         "subflow": {"start": "x", "nodes": {"x": {"service": "s"}}}});
-    let Kind::Sub(sub) = &node(&super::plan(&one(ignore)), "n").kind.clone() else { panic!() };
+    let NodeKind::Sub(sub) = &node(&super::plan(&one(ignore)), "n").kind.clone() else { panic!() };
     assert_eq!(sub.on_failure, SubFailure::Ignore);
 }
 
 #[test]
 fn waits_keep_their_keys_and_limits() {
     let plan = plan(&everything());
-    let Kind::Wait(wait) = &node(&plan, "flag").kind else { panic!() };
+    let NodeKind::Wait(wait) = &node(&plan, "flag").kind else { panic!() };
     assert_eq!(wait.key, Ref { root: Root::Shared, path: vec![Seg::Key("flag".into())] });
     assert_eq!(node(&plan, "flag").timeout_ms, 60_000);
-    let Kind::Approval(approval) = &node(&plan, "boss").kind else { panic!() };
+    let NodeKind::Approval(approval) = &node(&plan, "boss").kind else { panic!() };
     assert_eq!(approval.key.as_ref().unwrap().root, Root::Anywhere);
     assert_eq!(approval.assignees, ["ann"]);
     assert!(approval.form.is_some());
-    assert!(matches!(&node(&plan, "nap").kind, Kind::Timer(Timer::Delay(Template::Ref(_)))));
+    assert!(matches!(&node(&plan, "nap").kind, NodeKind::Timer(Timer::Delay(Template::Ref(_)))));
     has(&errors(&one(json!({"kind": "wait_event"}))), &["signal"]);
 }
 

@@ -46,7 +46,7 @@ fn branches_after_branches_do_not_multiply_without_end() {
     let steps: Vec<Value> = (0..20).map(|i| wide(&format!("p{i}"))).collect();
     let found = compiled(json!({"steps": steps}));
     assert!(!found.is_empty() && found.len() < 5, "{found:?}");
-    // Parallels with empty branches only carry what stood before along.
+    // Parallels with empty branches only pass the earlier dependencies on.
     let idle =
         |id: &str| json!({"id": id, "operator": "@control/flow/parallel", "branches": [{"steps": []}]});
     let branches: Vec<Value> = (0..3_000).map(|i| json!({"steps": [idle(&format!("e{i}"))]})).collect();

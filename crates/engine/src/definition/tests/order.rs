@@ -1,4 +1,4 @@
-//! What may be read from where: nothing that cannot have run.
+//! Order of reads: a node cannot read a node that cannot have run.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn what_is_read_from_inside_a_node_must_come_before_it() {
     has(&problems(&sub("$node.beside.output")), &[at, "`beside` need not have run", "let `sub` depend on"]);
     has(&problems(&sub("$node.beside.status")), &["warning: `beside` need not have run"]);
     has(&problems(&sub("$node.sub.output")), &[at, "`sub` has no result yet: this node is inside it"]);
-    // What is nearer is meant, what comes before is there, and of itself every node shows how it fares.
+    // The nearest name wins, an earlier node exists, and every node may read its own status.
     for fine in ["$node.z.output", "$node.a.output", "$node.sub.status"] {
         assert_eq!(errors(&sub(fine)), [""; 0], "{fine}");
     }

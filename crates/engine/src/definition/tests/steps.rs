@@ -147,7 +147,7 @@ fn conditional_branches_hang_on_their_node() {
     );
     let plan = plan(&value);
     let fork = node(&plan, "if");
-    assert!(matches!(fork.kind, Kind::Pass));
+    assert!(matches!(fork.kind, NodeKind::Pass));
     let conditional: Vec<&str> = fork
         .out
         .iter()
@@ -187,7 +187,7 @@ fn loops_have_a_body_of_their_own() {
     assert_eq!(tasks(&value), ["a:a<", "l:l<a", "z:z<l"]);
     let plan = plan(&value);
     assert_eq!(plan.n_nodes, 5);
-    let Kind::Loop(l) = &node(&plan, "l").kind else { panic!() };
+    let NodeKind::Loop(l) = &node(&plan, "l").kind else { panic!() };
     assert!(matches!(l.over, LoopOver::Array(_)) && !l.body.owns_shared);
     assert_eq!(targets(&l.body, "x"), ["y"]);
     assert_eq!(l.outputs[0].0, "k");
@@ -244,12 +244,12 @@ fn built_in_operators_need_nobody() {
     assert_eq!(problems(&value), [""; 0]);
     let plan = plan(&value);
     let variable = |key: &str| match &node(&plan, key).kind {
-        Kind::Compute(Compute::Define { variable } | Compute::Assign { variable }) => variable.clone(),
+        NodeKind::Compute(Compute::Define { variable } | Compute::Assign { variable }) => variable.clone(),
         other => panic!("{other:?}"),
     };
     assert_eq!(["d", "e", "1", "2", "3"].map(variable), ["total", "e", "total", "e", "total"]);
-    assert!(matches!(node(&plan, "11").kind, Kind::Return));
-    assert!(matches!(&node(&plan, "9").kind, Kind::Approval(approval) if approval.assignees == ["ann"]));
+    assert!(matches!(node(&plan, "11").kind, NodeKind::Return));
+    assert!(matches!(&node(&plan, "9").kind, NodeKind::Approval(approval) if approval.assignees == ["ann"]));
     assert_eq!(node(&plan, "9").timeout_ms, 60_000);
     assert_eq!(call(&plan, "10").exec, Exec::Flow { flow: "other".into(), version: Some(2) });
 }
@@ -354,7 +354,7 @@ fn each_converts_inside_each() {
     // In a loop, whose body is a plan of its own.
     for (step, last) in inner("q").into_iter().zip([vec!["c", "d"], vec!["c", "q"], vec!["q"]]) {
         let plan = plan(&flow(json!([s("a"), looped("l", json!([step, s("e")])), s("z")])));
-        let Kind::Loop(l) = &node(&plan, "l").kind else { panic!() };
+        let NodeKind::Loop(l) = &node(&plan, "l").kind else { panic!() };
         assert_eq!(l.body.node("e").unwrap().1.n_in, last.len());
         assert!(last.iter().all(|key| targets(&l.body, key).contains(&"e".to_owned())), "{last:?}");
     }

@@ -1,11 +1,11 @@
-//! Evaluation: a walk over the tree with a budget of steps, so that it ends soon whatever the facts are.
+//! Evaluation: a walk over the tree with a budget of steps, so that it ends soon for any facts.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
-use super::tree::{Against, Loop, Node, Op, TextTest};
+use super::tree::{Against, CelMacro, CelNode, Op, TextTest};
 use super::value::{CHARS_PER_STEP, arithmetic, convert, order, pick, text_of, weight};
 use crate::expr::pattern::Pattern;
 use crate::number::Num;
@@ -14,25 +14,25 @@ use crate::text::a_type;
 
 /// Steps of one evaluation: nodes visited, items and characters looked at. About ten milliseconds' worth.
 const STEPS_MAX: usize = 100_000;
-/// What compiling a pattern counts.
+/// Steps that compiling a pattern costs.
 const PATTERN_STEPS: usize = 10_000;
 
 pub(super) type Result<T> = std::result::Result<T, String>;
 
 /// Evaluates a tree; `values` are those of its references.
-pub(super) fn evaluate(root: &Node, values: &[Cow<'_, Value>]) -> Result<Value> {
-    let mut walk = Walk { values, locals: Vec::new(), n_steps: 0 };
+pub(super) fn evaluate(root: &CelNode, values: &[Cow<'_, Value>]) -> Result<Value> {
+    let mut walk = CelEvaluator { values, locals: Vec::new(), n_steps: 0 };
     walk.value(root).map(Cow::into_owned)
 }
 
-struct Walk<'a> {
+struct CelEvaluator<'a> {
     values: &'a [Cow<'a, Value>],
     /// The variables of the loops around, outermost first.
     locals: Vec<Value>,
     n_steps: usize,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> CelEvaluator<'a> {
     fn spend(&mut self, steps: usize) -> Result<()> {
         self.n_steps = self.n_steps.saturating_add(steps);
         match self.n_steps > STEPS_MAX {
@@ -41,58 +41,58 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn value(&mut self, node: &'a Node) -> Result<Cow<'a, Value>> {
+    fn value(&mut self, node: &'a CelNode) -> Result<Cow<'a, Value>> {
         self.spend(1)?;
         Ok(match node {
-            Node::Literal(value) => Cow::Borrowed(value),
-            Node::Ref(index) => {
+            CelNode::Literal(value) => Cow::Borrowed(value),
+            CelNode::Ref(index) => {
                 self.values.get(*index).map_or(Cow::Owned(Value::Null), |v| Cow::Borrowed(v.as_ref()))
             }
-            Node::Local(distance) => {
+            CelNode::Local(distance) => {
                 let local = self.locals.iter().rev().nth(*distance).cloned();
                 self.pay_for(local.unwrap_or_default())?
             }
-            Node::Field(of, key) => self.field(of, key)?,
-            Node::Index(of, index) => {
+            CelNode::Field(of, key) => self.field(of, key)?,
+            CelNode::Index(of, index) => {
                 let (of, index) = (self.value(of)?, self.value(index)?);
                 pick(of, &index)?
             }
-            Node::List(items) => {
+            CelNode::List(items) => {
                 let items = items.iter().map(|item| self.owned(item)).collect::<Result<_>>()?;
                 Cow::Owned(Value::Array(items))
             }
-            Node::Map(entries) => self.map(entries)?,
-            Node::Not(of) => Cow::Owned(Value::Bool(!self.truth(of)?)),
-            Node::Negate(of) => {
+            CelNode::Map(entries) => self.map(entries)?,
+            CelNode::Not(of) => Cow::Owned(Value::Bool(!self.truth(of)?)),
+            CelNode::Negate(of) => {
                 let of = self.value(of)?;
                 arithmetic(Op::Sub, &Value::from(0), &of)?
             }
-            Node::And(parts) => self.decide(parts, false)?,
-            Node::Or(parts) => self.decide(parts, true)?,
-            Node::If(test, then, other) => {
+            CelNode::And(parts) => self.decide(parts, false)?,
+            CelNode::Or(parts) => self.decide(parts, true)?,
+            CelNode::If(test, then, other) => {
                 let branch = if self.truth(test)? { then } else { other };
                 self.value(branch)?
             }
-            Node::Binary(op, a, b) => {
+            CelNode::Binary(op, a, b) => {
                 let (a, b) = (self.value(a)?, self.value(b)?);
                 self.binary(*op, a, &b)?
             }
-            Node::Present(of) => Cow::Owned(Value::Bool(!self.value(of)?.is_null())),
-            Node::Convert(conversion, of) => {
+            CelNode::Present(of) => Cow::Owned(Value::Bool(!self.value(of)?.is_null())),
+            CelNode::Convert(conversion, of) => {
                 let of = self.value(of)?;
                 convert(*conversion, of)?
             }
-            Node::Text(test, text, part) => {
+            CelNode::Text(test, text, part) => {
                 let (text, part) = (self.value(text)?, self.value(part)?);
                 Cow::Owned(Value::Bool(self.text_test(*test, &text, &part)?))
             }
-            Node::Matches(text, pattern) => Cow::Owned(Value::Bool(self.matches(text, pattern)?)),
-            Node::Loop(kind, list, body) => self.loop_over(*kind, list, body)?,
+            CelNode::Matches(text, pattern) => Cow::Owned(Value::Bool(self.matches(text, pattern)?)),
+            CelNode::Loop(kind, list, body) => self.loop_over(*kind, list, body)?,
         })
     }
 
     /// A copy, paid for by its size.
-    fn owned(&mut self, node: &'a Node) -> Result<Value> {
+    fn owned(&mut self, node: &'a CelNode) -> Result<Value> {
         let value = self.value(node)?;
         self.pay_for(value.into_owned()).map(Cow::into_owned)
     }
@@ -102,7 +102,7 @@ impl<'a> Walk<'a> {
         Ok(Cow::Owned(value))
     }
 
-    fn truth(&mut self, node: &'a Node) -> Result<bool> {
+    fn truth(&mut self, node: &'a CelNode) -> Result<bool> {
         match self.value(node)?.as_ref() {
             Value::Bool(truth) => Ok(*truth),
             other => Err(format!("true or false is expected, not {}", a_type(other))),
@@ -110,7 +110,7 @@ impl<'a> Walk<'a> {
     }
 
     /// `&&` and `||`: a part that decides wins over one that cannot be evaluated, whichever comes first.
-    fn decide(&mut self, parts: &'a [Node], decisive: bool) -> Result<Cow<'a, Value>> {
+    fn decide(&mut self, parts: &'a [CelNode], decisive: bool) -> Result<Cow<'a, Value>> {
         let mut fault = None;
         for part in parts {
             match self.truth(part) {
@@ -122,9 +122,9 @@ impl<'a> Walk<'a> {
         fault.map_or(Ok(Cow::Owned(Value::Bool(!decisive))), Err)
     }
 
-    fn field(&mut self, of: &'a Node, key: &str) -> Result<Cow<'a, Value>> {
+    fn field(&mut self, of: &'a CelNode, key: &str) -> Result<Cow<'a, Value>> {
         // A field of a loop's variable is by far the most common, and must not copy the whole item.
-        if let Node::Local(distance) = of {
+        if let CelNode::Local(distance) = of {
             let local = self.locals.iter().rev().nth(*distance);
             let field = local.and_then(|item| item.get(key)).cloned().unwrap_or_default();
             return self.pay_for(field);
@@ -134,7 +134,7 @@ impl<'a> Walk<'a> {
         Ok(descend(of, &path).unwrap_or(Cow::Owned(Value::Null)))
     }
 
-    fn map(&mut self, entries: &'a [(Node, Node)]) -> Result<Cow<'a, Value>> {
+    fn map(&mut self, entries: &'a [(CelNode, CelNode)]) -> Result<Cow<'a, Value>> {
         let mut map = Map::new();
         for (key, value) in entries {
             let Value::String(key) = self.owned(key)? else {
@@ -205,7 +205,7 @@ impl<'a> Walk<'a> {
                 Ok(false)
             }
             Value::Object(fields) => Ok(item.as_str().is_some_and(|key| fields.contains_key(key))),
-            // What is missing has nothing in it.
+            // A missing value contains nothing.
             Value::Null => Ok(false),
             Value::Bool(_) | Value::Number(_) | Value::String(_) => {
                 Err(format!("`in` needs a list or an object, not {}", a_type(collection)))
@@ -250,7 +250,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn matches(&mut self, text: &'a Node, against: &'a Against) -> Result<bool> {
+    fn matches(&mut self, text: &'a CelNode, against: &'a Against) -> Result<bool> {
         let text = self.value(text)?;
         let text = text_of("matches", &text)?;
         let computed;
@@ -268,7 +268,7 @@ impl<'a> Walk<'a> {
         Ok(found)
     }
 
-    fn loop_over(&mut self, kind: Loop, list: &'a Node, body: &'a Node) -> Result<Cow<'a, Value>> {
+    fn loop_over(&mut self, kind: CelMacro, list: &'a CelNode, body: &'a CelNode) -> Result<Cow<'a, Value>> {
         let list = self.value(list)?;
         let items: Vec<Value> = match list.as_ref() {
             Value::Array(items) => {
@@ -286,21 +286,21 @@ impl<'a> Walk<'a> {
             self.spend(1)?;
             self.locals.push(item);
             let outcome = match kind {
-                Loop::Map => self.owned(body).map(|made| found.kept.push(made)),
-                Loop::All | Loop::Exists | Loop::ExistsOne | Loop::Filter => {
+                CelMacro::Map => self.owned(body).map(|made| found.kept.push(made)),
+                CelMacro::All | CelMacro::Exists | CelMacro::ExistsOne | CelMacro::Filter => {
                     self.truth(body).map(|truth| found.count(truth))
                 }
             };
             let item = self.locals.pop();
             match outcome {
                 Err(reason) => found.fault = found.fault.or(Some(reason)),
-                Ok(()) if kind == Loop::Filter && found.last => found.kept.extend(item),
+                Ok(()) if kind == CelMacro::Filter && found.last => found.kept.extend(item),
                 Ok(()) => {}
             }
             let decided = match kind {
-                Loop::All => found.n_false > 0,
-                Loop::Exists => found.n_true > 0,
-                Loop::ExistsOne | Loop::Filter | Loop::Map => found.fault.is_some(),
+                CelMacro::All => found.n_false > 0,
+                CelMacro::Exists => found.n_true > 0,
+                CelMacro::ExistsOne | CelMacro::Filter | CelMacro::Map => found.fault.is_some(),
             };
             if decided {
                 break;
@@ -310,7 +310,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What a loop has come to so far.
+/// The accumulated result of a loop.
 #[derive(Default)]
 struct Found {
     n_true: usize,
@@ -327,15 +327,15 @@ impl Found {
         self.n_false += usize::from(!truth);
     }
 
-    fn result(self, kind: Loop) -> Result<Value> {
+    fn result(self, kind: CelMacro) -> Result<Value> {
         let fault = self.fault.map_or(Ok(()), Err);
         match kind {
-            Loop::All if self.n_false > 0 => Ok(Value::Bool(false)),
-            Loop::Exists if self.n_true > 0 => Ok(Value::Bool(true)),
-            Loop::All => fault.map(|()| Value::Bool(true)),
-            Loop::Exists => fault.map(|()| Value::Bool(false)),
-            Loop::ExistsOne => fault.map(|()| Value::Bool(self.n_true == 1)),
-            Loop::Filter | Loop::Map => fault.map(|()| Value::Array(self.kept)),
+            CelMacro::All if self.n_false > 0 => Ok(Value::Bool(false)),
+            CelMacro::Exists if self.n_true > 0 => Ok(Value::Bool(true)),
+            CelMacro::All => fault.map(|()| Value::Bool(true)),
+            CelMacro::Exists => fault.map(|()| Value::Bool(false)),
+            CelMacro::ExistsOne => fault.map(|()| Value::Bool(self.n_true == 1)),
+            CelMacro::Filter | CelMacro::Map => fault.map(|()| Value::Array(self.kept)),
         }
     }
 }

@@ -4,13 +4,13 @@
 use serde_json::Value;
 
 use super::scan::{Scanned, Token, fault};
-use super::tree::{Against, Conversion, Loop, Node, Op, TextTest};
+use super::tree::{Against, CelMacro, CelNode, Conversion, Op, TextTest};
 use crate::expr::pattern::Pattern;
 use crate::limits::EXPRESSION_DEPTH;
 use crate::problem::did_you_mean;
 use crate::text::excerpt;
 
-/// Nodes above one another in a tree: what evaluation recurses.
+/// Depth of a tree: evaluation recurses once per level.
 const TREE_DEPTH: usize = 64;
 /// Loops inside loops.
 const LOOPS_MAX: usize = 2;
@@ -32,11 +32,11 @@ const FUNCTIONS: [&str; 16] = [
     "filter",
     "map",
 ];
-/// What `type(x)` may be compared with.
+/// Names that `type(x)` may be compared with.
 const TYPES: [&str; 7] = ["null_type", "bool", "int", "double", "string", "list", "map"];
 
 /// Reads the tokens of `text` as one expression.
-pub(super) fn parse(text: &str, scanned: &Scanned<'_>) -> Result<Node, String> {
+pub(super) fn parse(text: &str, scanned: &Scanned<'_>) -> Result<CelNode, String> {
     let mut parser = Parser { text, tokens: &scanned.tokens, at: 0, n_open: 0, locals: Vec::new() };
     let part = parser.expression()?;
     match parser.peek() {
@@ -48,8 +48,8 @@ pub(super) fn parse(text: &str, scanned: &Scanned<'_>) -> Result<Node, String> {
 }
 
 /// A tree and how deep it is.
-struct Part {
-    node: Node,
+struct ParsedNode {
+    node: CelNode,
     depth: usize,
 }
 
@@ -98,14 +98,14 @@ impl<'a> Parser<'a> {
     }
 
     /// One deeper than `below`, if that is not too deep.
-    fn part(&self, node: Node, below: usize) -> Result<Part, String> {
+    fn part(&self, node: CelNode, below: usize) -> Result<ParsedNode, String> {
         match below >= TREE_DEPTH {
             true => Err(self.fault("the expression has too many operators in a row: split the condition")),
-            false => Ok(Part { node, depth: below + 1 }),
+            false => Ok(ParsedNode { node, depth: below + 1 }),
         }
     }
 
-    fn expression(&mut self) -> Result<Part, String> {
+    fn expression(&mut self) -> Result<ParsedNode, String> {
         self.n_open += 1;
         if self.n_open > EXPRESSION_DEPTH {
             let reason = format!("the expression nests deeper than {EXPRESSION_DEPTH}: split the condition");
@@ -119,7 +119,7 @@ impl<'a> Parser<'a> {
                 self.expect(":")?;
                 let other = self.expression()?;
                 let below = test.depth.max(then.depth).max(other.depth);
-                let node = Node::If(Box::new(test.node), Box::new(then.node), Box::new(other.node));
+                let node = CelNode::If(Box::new(test.node), Box::new(then.node), Box::new(other.node));
                 self.part(node, below)?
             }
         };
@@ -128,7 +128,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `a || b || …` of `a && b && …` of comparisons. The whole row is one node: only this makes long ones shallow.
-    fn logical(&mut self, symbol: &'static str) -> Result<Part, String> {
+    fn logical(&mut self, symbol: &'static str) -> Result<ParsedNode, String> {
         let mut nodes = Vec::new();
         let mut below = 0;
         loop {
@@ -145,12 +145,12 @@ impl<'a> Parser<'a> {
                 break;
             }
         }
-        let node = if symbol == "||" { Node::Or(nodes) } else { Node::And(nodes) };
+        let node = if symbol == "||" { CelNode::Or(nodes) } else { CelNode::And(nodes) };
         self.part(node, below)
     }
 
     /// Comparisons of sums of products: `level` 0, 1 and 2.
-    fn binary(&mut self, level: usize) -> Result<Part, String> {
+    fn binary(&mut self, level: usize) -> Result<ParsedNode, String> {
         if level > 2 {
             return self.unary();
         }
@@ -159,12 +159,12 @@ impl<'a> Parser<'a> {
             self.at += 1;
             let right = self.binary(level + 1)?;
             let below = left.depth.max(right.depth);
-            left = self.part(Node::Binary(op, Box::new(left.node), Box::new(right.node)), below)?;
+            left = self.part(CelNode::Binary(op, Box::new(left.node), Box::new(right.node)), below)?;
         }
         Ok(left)
     }
 
-    fn unary(&mut self) -> Result<Part, String> {
+    fn unary(&mut self) -> Result<ParsedNode, String> {
         let mut signs = Vec::new();
         while let Token::Symbol(sign @ ("!" | "-")) = self.peek() {
             signs.push(*sign);
@@ -173,12 +173,13 @@ impl<'a> Parser<'a> {
         let mut part = self.member()?;
         while let Some(sign) = signs.pop() {
             let value = Box::new(part.node);
-            part = self.part(if sign == "!" { Node::Not(value) } else { Node::Negate(value) }, part.depth)?;
+            part = self
+                .part(if sign == "!" { CelNode::Not(value) } else { CelNode::Negate(value) }, part.depth)?;
         }
         Ok(part)
     }
 
-    fn member(&mut self) -> Result<Part, String> {
+    fn member(&mut self) -> Result<ParsedNode, String> {
         let mut part = self.primary()?;
         loop {
             if self.take(".") {
@@ -186,23 +187,25 @@ impl<'a> Parser<'a> {
                 self.at += 1;
                 part = match self.take("(") {
                     true => self.call(name, Some(part))?,
-                    false => self.part(Node::Field(Box::new(part.node), (*name).to_owned()), part.depth)?,
+                    false => {
+                        self.part(CelNode::Field(Box::new(part.node), (*name).to_owned()), part.depth)?
+                    }
                 };
             } else if self.take("[") {
                 let index = self.expression()?;
                 self.expect("]")?;
                 let below = part.depth.max(index.depth);
-                part = self.part(Node::Index(Box::new(part.node), Box::new(index.node)), below)?;
+                part = self.part(CelNode::Index(Box::new(part.node), Box::new(index.node)), below)?;
             } else {
                 return Ok(part);
             }
         }
     }
 
-    fn primary(&mut self) -> Result<Part, String> {
+    fn primary(&mut self) -> Result<ParsedNode, String> {
         let leaf = match self.peek() {
-            Token::Literal(value) => Node::Literal(value.clone()),
-            Token::Ref(index) => Node::Ref(*index),
+            Token::Literal(value) => CelNode::Literal(value.clone()),
+            Token::Ref(index) => CelNode::Ref(*index),
             Token::Word(word) => match self.tokens.get(self.at + 1) {
                 Some((Token::Symbol("("), _)) => {
                     self.at += 2;
@@ -220,7 +223,7 @@ impl<'a> Parser<'a> {
                 self.at += 1;
                 let items = self.list("]")?;
                 let below = deepest(&items);
-                return self.part(Node::List(items.into_iter().map(|item| item.node).collect()), below);
+                return self.part(CelNode::List(items.into_iter().map(|item| item.node).collect()), below);
             }
             Token::Symbol("{") => return self.map(),
             Token::Symbol(_) | Token::End => return Err(self.unexpected("a value")),
@@ -229,18 +232,18 @@ impl<'a> Parser<'a> {
         self.part(leaf, 0)
     }
 
-    fn name(&self, name: &str) -> Result<Node, String> {
+    fn name(&self, name: &str) -> Result<CelNode, String> {
         match name {
-            "true" => return Ok(Node::Literal(Value::Bool(true))),
-            "false" => return Ok(Node::Literal(Value::Bool(false))),
-            "null" => return Ok(Node::Literal(Value::Null)),
+            "true" => return Ok(CelNode::Literal(Value::Bool(true))),
+            "false" => return Ok(CelNode::Literal(Value::Bool(false))),
+            "null" => return Ok(CelNode::Literal(Value::Null)),
             _ => {}
         }
         if let Some(distance) = self.locals.iter().rev().position(|local| *local == name) {
-            return Ok(Node::Local(distance));
+            return Ok(CelNode::Local(distance));
         }
         if TYPES.contains(&name) {
-            return Ok(Node::Literal(name.into()));
+            return Ok(CelNode::Literal(name.into()));
         }
         let shown = excerpt(name);
         let reason = format!("unknown name `{shown}`: a variable is written `$var.{shown}`, text in quotes,");
@@ -248,7 +251,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Expressions with commas between them, up to `close`; one comma more does not matter.
-    fn list(&mut self, close: &str) -> Result<Vec<Part>, String> {
+    fn list(&mut self, close: &str) -> Result<Vec<ParsedNode>, String> {
         let mut items = Vec::new();
         while !self.take(close) {
             items.push(self.expression()?);
@@ -260,7 +263,7 @@ impl<'a> Parser<'a> {
         Ok(items)
     }
 
-    fn map(&mut self) -> Result<Part, String> {
+    fn map(&mut self) -> Result<ParsedNode, String> {
         self.at += 1;
         let mut entries = Vec::new();
         let mut below = 0;
@@ -275,23 +278,28 @@ impl<'a> Parser<'a> {
                 break;
             }
         }
-        self.part(Node::Map(entries), below)
+        self.part(CelNode::Map(entries), below)
     }
 
     /// Reads a call from behind its `(`; `a.f(b)` is `f(a, b)`.
-    fn call(&mut self, name: &'a str, target: Option<Part>) -> Result<Part, String> {
+    fn call(&mut self, name: &'a str, target: Option<ParsedNode>) -> Result<ParsedNode, String> {
         if let Some(kind) = loop_kind(name) {
             return self.loop_over(name, kind, target);
         }
-        let mut args: Vec<Part> = target.into_iter().collect();
+        let mut args: Vec<ParsedNode> = target.into_iter().collect();
         args.extend(self.list(")")?);
         let below = deepest(&args);
-        let args: Vec<Node> = args.into_iter().map(|arg| arg.node).collect();
+        let args: Vec<CelNode> = args.into_iter().map(|arg| arg.node).collect();
         let node = function(name, args).map_err(|reason| self.fault(&reason))?;
         self.part(node, below)
     }
 
-    fn loop_over(&mut self, name: &str, kind: Loop, list: Option<Part>) -> Result<Part, String> {
+    fn loop_over(
+        &mut self,
+        name: &str,
+        kind: CelMacro,
+        list: Option<ParsedNode>,
+    ) -> Result<ParsedNode, String> {
         let (Some(list), Token::Word(variable)) = (list, self.peek()) else {
             return Err(self.fault(&format!("`{name}` is written `list.{name}(x, condition on x)`")));
         };
@@ -306,11 +314,11 @@ impl<'a> Parser<'a> {
         self.locals.pop();
         self.expect(")")?;
         let below = list.depth.max(body.depth);
-        self.part(Node::Loop(kind, Box::new(list.node), Box::new(body.node)), below)
+        self.part(CelNode::Loop(kind, Box::new(list.node), Box::new(body.node)), below)
     }
 }
 
-fn deepest(parts: &[Part]) -> usize {
+fn deepest(parts: &[ParsedNode]) -> usize {
     parts.iter().map(|part| part.depth).max().unwrap_or(0)
 }
 
@@ -333,19 +341,19 @@ fn operator(token: &Token<'_>, level: usize) -> Option<Op> {
     })
 }
 
-fn loop_kind(name: &str) -> Option<Loop> {
+fn loop_kind(name: &str) -> Option<CelMacro> {
     Some(match name {
-        "all" => Loop::All,
-        "exists" => Loop::Exists,
-        "exists_one" => Loop::ExistsOne,
-        "filter" => Loop::Filter,
-        "map" => Loop::Map,
+        "all" => CelMacro::All,
+        "exists" => CelMacro::Exists,
+        "exists_one" => CelMacro::ExistsOne,
+        "filter" => CelMacro::Filter,
+        "map" => CelMacro::Map,
         _ => return None,
     })
 }
 
-fn function(name: &str, args: Vec<Node>) -> Result<Node, String> {
-    let test = |test: TextTest, args| two(name, args).map(|[text, part]| Node::Text(test, text, part));
+fn function(name: &str, args: Vec<CelNode>) -> Result<CelNode, String> {
+    let test = |test: TextTest, args| two(name, args).map(|[text, part]| CelNode::Text(test, text, part));
     let conversion = match name {
         "size" => Conversion::Size,
         "int" | "uint" => Conversion::Int,
@@ -353,17 +361,17 @@ fn function(name: &str, args: Vec<Node>) -> Result<Node, String> {
         "string" => Conversion::String,
         "bool" => Conversion::Bool,
         "type" => Conversion::Type,
-        "has" => return one(name, args).map(Node::Present),
+        "has" => return one(name, args).map(CelNode::Present),
         "dyn" => return one(name, args).map(|value| *value),
         "contains" => return test(TextTest::Contains, args),
         "startsWith" => return test(TextTest::StartsWith, args),
         "endsWith" => return test(TextTest::EndsWith, args),
         "matches" => {
             let [text, pattern] = two(name, args)?;
-            return Ok(Node::Matches(
+            return Ok(CelNode::Matches(
                 text,
                 match *pattern {
-                    Node::Literal(Value::String(pattern)) => Against::Known(Pattern::compile(&pattern)?),
+                    CelNode::Literal(Value::String(pattern)) => Against::Known(Pattern::compile(&pattern)?),
                     computed => Against::Computed(Box::new(computed)),
                 },
             ));
@@ -374,19 +382,19 @@ fn function(name: &str, args: Vec<Node>) -> Result<Node, String> {
             return Err(format!("unknown function `{}`{hint} (known: {known})", excerpt(unknown)));
         }
     };
-    one(name, args).map(|value| Node::Convert(conversion, value))
+    one(name, args).map(|value| CelNode::Convert(conversion, value))
 }
 
-fn one(name: &str, args: Vec<Node>) -> Result<Box<Node>, String> {
+fn one(name: &str, args: Vec<CelNode>) -> Result<Box<CelNode>, String> {
     let found = args.len();
     let [value] =
-        <[Node; 1]>::try_from(args).map_err(|_| format!("`{name}` needs one value, not {found}"))?;
+        <[CelNode; 1]>::try_from(args).map_err(|_| format!("`{name}` needs one value, not {found}"))?;
     Ok(Box::new(value))
 }
 
-fn two(name: &str, args: Vec<Node>) -> Result<[Box<Node>; 2], String> {
+fn two(name: &str, args: Vec<CelNode>) -> Result<[Box<CelNode>; 2], String> {
     let found = args.len();
     let [a, b] =
-        <[Node; 2]>::try_from(args).map_err(|_| format!("`{name}` needs two values, not {found}"))?;
+        <[CelNode; 2]>::try_from(args).map_err(|_| format!("`{name}` needs two values, not {found}"))?;
     Ok([Box::new(a), Box::new(b)])
 }

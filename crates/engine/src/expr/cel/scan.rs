@@ -13,7 +13,7 @@ pub(super) enum Token<'a> {
     Ref(usize),
     Word(&'a str),
     Symbol(&'static str),
-    /// What follows the last one.
+    /// The end of the text.
     End,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Scanned<'a> {
     pub(super) refs: Vec<Ref>,
 }
 
-/// Longest first, so that `==` is not read as two `=`. The second is what the first means.
+/// Longest first, so that `==` is not read as two `=`. The second element is the token.
 const SYMBOLS: [(&str, &str); 26] = [
     ("===", "=="),
     ("!==", "!="),
@@ -230,7 +230,7 @@ fn string(rest: &str, raw: bool) -> Result<(Token<'_>, usize), String> {
     }
 }
 
-/// The character that `\…` stands for, and the length of what follows the backslash.
+/// The character that `\…` stands for, and the length of the text after the backslash.
 fn escape(rest: &str) -> Result<(char, usize), String> {
     let Some(kind) = rest.chars().next() else { return Err("the text in quotes does not end".to_owned()) };
     let coded = |skip: usize, digits: usize, radix: u32| {

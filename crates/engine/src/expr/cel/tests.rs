@@ -1,13 +1,13 @@
 use super::*;
 use crate::expr::fixture::any_json;
-use crate::reference::fixture::World;
+use crate::reference::fixture::TestFacts;
 use proptest::prelude::*;
 use serde_json::json;
 
 mod agreement;
 
-fn world() -> World {
-    World(json!({
+fn world() -> TestFacts {
+    TestFacts(json!({
         "params": {"tier": "gold", "limit": 10},
         "input": {"x": 3},
         "shared": {
@@ -22,7 +22,7 @@ fn world() -> World {
 }
 
 fn outcome(text: &str) -> Result<bool, String> {
-    Expr::parse(text).unwrap_or_else(|reason| panic!("{reason}")).holds(&world())
+    CelExpr::parse(text).unwrap_or_else(|reason| panic!("{reason}")).holds(&world())
 }
 
 #[track_caller]
@@ -32,7 +32,7 @@ fn check(text: &str, expected: bool) {
 
 #[track_caller]
 fn refused(text: &str, part: &str) {
-    match Expr::parse(text) {
+    match CelExpr::parse(text) {
         Err(reason) => assert!(reason.contains(part), "{text}: {reason}"),
         Ok(parsed) => panic!("{text}: {parsed:?}"),
     }
@@ -66,7 +66,7 @@ fn quotes_hide_what_looks_like_a_reference() {
     check("'a === b' == 'a ' + '=== b'", true);
     check(r"'it\'s $var.x' == r'it' + '\x27s \u0024var.x'", true);
     check("'''a 'b' \n c''' == \"a 'b' \\n c\"", true);
-    assert!(Expr::parse("'$var.n' == 'x'").unwrap().refs().is_empty());
+    assert!(CelExpr::parse("'$var.n' == 'x'").unwrap().refs().is_empty());
 }
 
 #[test]
@@ -198,12 +198,12 @@ fn mistakes_are_found_when_the_expression_is_read() {
 
 #[test]
 fn references_are_listed_once() {
-    let parsed = Expr::parse("$var.a == 1 || $var.a == $node.b-c.output.d || $shared.a").unwrap();
+    let parsed = CelExpr::parse("$var.a == 1 || $var.a == $node.b-c.output.d || $shared.a").unwrap();
     let nodes: Vec<_> = parsed.refs().iter().map(|reference| reference.node()).collect();
     assert_eq!(nodes, [None, Some("b-c")]);
 }
 
-/// Runs on a quarter of the stack that threads have, so that whoever calls may have used the rest.
+/// Runs on a quarter of a thread's default stack, so that a caller may have used the rest.
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(512 << 10).spawn(work).unwrap().join().unwrap();
 }
@@ -237,7 +237,7 @@ fn hostile_texts_neither_overflow_the_stack_nor_take_long() {
     }
     on_a_small_stack(move || {
         for text in texts {
-            if let Ok(parsed) = Expr::parse(&text) {
+            if let Ok(parsed) = CelExpr::parse(&text) {
                 let _ = parsed.holds(&world());
                 assert!(!format!("{parsed:?}").is_empty());
             }
@@ -258,7 +258,7 @@ fn texts_at_the_limits_are_still_read() {
 fn evaluation_ends_soon_whatever_the_data_are() {
     let list: Vec<u64> = (0..50_000).collect();
     let deep = (0..100).fold(json!(1), |inner, _| json!([inner, inner.as_array().map_or(0, Vec::len)]));
-    let world = World(json!({"shared": {"list": list, "text": "a".repeat(5_000_000), "deep": deep}}));
+    let world = TestFacts(json!({"shared": {"list": list, "text": "a".repeat(5_000_000), "deep": deep}}));
     let texts = [
         "$var.list.all(x, $var.list.all(y, x != y || x == y))",
         "$var.list.map(x, $var.list) == $var.list.map(x, $var.list)",
@@ -271,7 +271,7 @@ fn evaluation_ends_soon_whatever_the_data_are() {
     ];
     let (done, ended) = std::sync::mpsc::channel();
     let work = move || {
-        let outcomes: Vec<_> = texts.iter().map(|text| Expr::parse(text).unwrap().holds(&world)).collect();
+        let outcomes: Vec<_> = texts.iter().map(|text| CelExpr::parse(text).unwrap().holds(&world)).collect();
         done.send(outcomes).unwrap();
     };
     std::thread::Builder::new().spawn(work).unwrap();
@@ -282,7 +282,7 @@ fn evaluation_ends_soon_whatever_the_data_are() {
     }
 }
 
-/// What an expression may be made of, in any order.
+/// Tokens of an expression, in any order.
 const SOUP: [&str; 60] = [
     "$var.n",
     "$var.list",
@@ -351,30 +351,30 @@ proptest! {
 
     #[test]
     fn any_soup_of_tokens_is_read_or_refused(parts in prop::collection::vec(prop::sample::select(&SOUP[..]), 0..30)) {
-        if let Ok(parsed) = Expr::parse(&parts.concat()) {
+        if let Ok(parsed) = CelExpr::parse(&parts.concat()) {
             let _ = parsed.holds(&world());
         }
     }
 
     #[test]
     fn any_text_is_read_or_refused(text in "\\PC{0,40}") {
-        let _ = Expr::parse(&text);
-        let _ = Expr::parse(&format!("'{text}"));
-        let _ = Expr::parse(&format!("$var.{text}"));
+        let _ = CelExpr::parse(&text);
+        let _ = CelExpr::parse(&format!("'{text}"));
+        let _ = CelExpr::parse(&format!("$var.{text}"));
     }
 
     #[test]
     fn any_two_values_can_be_met(a in any_json(), b in any_json(), op in prop::sample::select(vec![
         "==", "!=", "<", "<=", ">", ">=", "in", "+", "-", "*", "/", "%", "&&", "||",
     ])) {
-        let world = World(json!({"shared": {"a": a, "b": b}}));
-        let parsed = Expr::parse(&format!("$var.a {op} $var.b")).unwrap();
+        let world = TestFacts(json!({"shared": {"a": a, "b": b}}));
+        let parsed = CelExpr::parse(&format!("$var.a {op} $var.b")).unwrap();
         prop_assert_eq!(parsed.holds(&world), parsed.holds(&world));
         for call in ["size(", "int(", "double(", "string(", "bool(", "type(", "has(", "-(", "!("] {
-            let _ = Expr::parse(&format!("{call}$var.a)")).unwrap().holds(&world);
+            let _ = CelExpr::parse(&format!("{call}$var.a)")).unwrap().holds(&world);
         }
         for call in ["$var.a[$var.b]", "$var.a.all(x, x == $var.b)", "$var.a.matches($var.b)", "$var.a.contains($var.b)"] {
-            let _ = Expr::parse(call).unwrap().holds(&world);
+            let _ = CelExpr::parse(call).unwrap().holds(&world);
         }
     }
 }

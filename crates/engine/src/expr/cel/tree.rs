@@ -1,4 +1,4 @@
-//! What an expression becomes: a tree in which every name is known and every call has its arguments.
+//! The syntax tree of an expression: every name is resolved and every call has its arguments.
 
 use serde_json::Value;
 
@@ -6,27 +6,27 @@ use crate::expr::pattern::Pattern;
 
 /// One value of an expression.
 #[derive(Debug, Clone)]
-pub(super) enum Node {
+pub(super) enum CelNode {
     Literal(Value),
     /// The value of a reference, by its place in the list of them.
     Ref(usize),
     /// The variable of an enclosing loop, counted from the innermost.
     Local(usize),
-    Field(Box<Node>, String),
-    Index(Box<Node>, Box<Node>),
-    List(Vec<Node>),
-    Map(Vec<(Node, Node)>),
-    Not(Box<Node>),
-    Negate(Box<Node>),
-    And(Vec<Node>),
-    Or(Vec<Node>),
-    If(Box<Node>, Box<Node>, Box<Node>),
-    Binary(Op, Box<Node>, Box<Node>),
-    Present(Box<Node>),
-    Convert(Conversion, Box<Node>),
-    Text(TextTest, Box<Node>, Box<Node>),
-    Matches(Box<Node>, Against),
-    Loop(Loop, Box<Node>, Box<Node>),
+    Field(Box<CelNode>, String),
+    Index(Box<CelNode>, Box<CelNode>),
+    List(Vec<CelNode>),
+    Map(Vec<(CelNode, CelNode)>),
+    Not(Box<CelNode>),
+    Negate(Box<CelNode>),
+    And(Vec<CelNode>),
+    Or(Vec<CelNode>),
+    If(Box<CelNode>, Box<CelNode>, Box<CelNode>),
+    Binary(Op, Box<CelNode>, Box<CelNode>),
+    Present(Box<CelNode>),
+    Convert(Conversion, Box<CelNode>),
+    Text(TextTest, Box<CelNode>, Box<CelNode>),
+    Matches(Box<CelNode>, Against),
+    Loop(CelMacro, Box<CelNode>, Box<CelNode>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,11 +66,11 @@ pub(super) enum TextTest {
 pub(super) enum Against {
     Known(Pattern),
     /// Compiled at every evaluation.
-    Computed(Box<Node>),
+    Computed(Box<CelNode>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Loop {
+pub(super) enum CelMacro {
     All,
     Exists,
     ExistsOne,

@@ -1,4 +1,4 @@
-//! What evaluation does with single values: orders them, calculates with them, converts them, weighs them.
+//! Operations of evaluation on single values: order, arithmetic, conversion, weight.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

@@ -1,11 +1,11 @@
 use super::*;
 use crate::expr::fixture::any_json;
-use crate::reference::fixture::World;
+use crate::reference::fixture::TestFacts;
 use proptest::prelude::*;
 use serde_json::json;
 
-fn world() -> World {
-    World(json!({
+fn world() -> TestFacts {
+    TestFacts(json!({
         "params": {"n": 7, "s": "7", "big": 9_007_199_254_740_993_u64, "list": [1, "2", 3.0], "no": null},
         "shared": {"name": "Ada", "obj": {"k": 1}},
     }))
@@ -13,7 +13,7 @@ fn world() -> World {
 
 fn problems_of(value: &Value) -> Vec<crate::problem::Problem> {
     let mut problems = Problems::default();
-    let parsed = Expr::parse(value, "$.expr", &mut problems);
+    let parsed = JsonExpr::parse(value, "$.expr", &mut problems);
     assert_eq!(parsed.is_none(), problems.has_errors(), "{value}");
     problems.into_list()
 }
@@ -21,7 +21,7 @@ fn problems_of(value: &Value) -> Vec<crate::problem::Problem> {
 #[track_caller]
 fn check(value: Value, expected: bool) {
     let mut problems = Problems::default();
-    let parsed = Expr::parse(&value, "$", &mut problems);
+    let parsed = JsonExpr::parse(&value, "$", &mut problems);
     let parsed = parsed.unwrap_or_else(|| panic!("{:?}", problems.into_list()));
     assert_eq!(parsed.holds(&world()), expected, "{value}");
 }
@@ -108,7 +108,7 @@ fn deep_and_broad_expressions_are_refused() {
 #[test]
 fn references_are_listed() {
     let value = json!({"or": [{"in": ["$params.a", ["$node.x.output"]]}, {"not": {"exists": "$shared.b"}}]});
-    let parsed = Expr::parse(&value, "$", &mut Problems::default()).unwrap();
+    let parsed = JsonExpr::parse(&value, "$", &mut Problems::default()).unwrap();
     assert_eq!(parsed.refs().len(), 3);
     assert_eq!(parsed.refs()[1].node(), Some("x"));
 }
@@ -118,7 +118,7 @@ proptest! {
     fn any_json_is_read_or_refused(value in any_json(), operator in prop::sample::select(&OPERATORS[..])) {
         let mut problems = Problems::default();
         for value in [json!({ operator: value }), json!({ operator: [value, 1] }), value] {
-            if let Some(parsed) = Expr::parse(&value, "$", &mut problems) {
+            if let Some(parsed) = JsonExpr::parse(&value, "$", &mut problems) {
                 parsed.holds(&world());
             }
         }

@@ -1,11 +1,11 @@
 use super::*;
 use crate::expr::fixture::any_json;
-use crate::reference::fixture::World;
+use crate::reference::fixture::TestFacts;
 use proptest::prelude::*;
 use serde_json::json;
 
-fn world() -> World {
-    World(json!({
+fn world() -> TestFacts {
+    TestFacts(json!({
         "shared": {"name": "Ada", "n": "12", "when": "2026-11-15T09:00:00+08:00", "pattern": "^A.a$", "bad": "("},
         "node": {"ok": {"output": {"action": "approved", "comment": ""}}, "no": {"output": false}},
     }))

@@ -5,20 +5,21 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
+use crate::counter::Fence;
 
 #[test]
 fn a_waiting_job_is_cancelled_at_once() {
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     assert_eq!(bench.ask(JobInput::Cancel), Ok(1));
     assert_eq!(bench.ask(JobInput::Cancel), Ok(0));
-    assert_eq!(bench.job.display_status(), "cancelled");
-    assert_eq!(rows(&bench.job), [(1, "cancelled")]);
+    assert_eq!(bench.job.display_status(), "canceled");
+    assert_eq!(rows(&bench.job), [(1, "canceled")]);
     assert!(bench.ask(JobInput::Claim { worker: "w".to_owned(), lease_ms: 0 }).is_err());
 }
 
 #[test]
 fn a_running_job_is_cancelled_through_its_worker() {
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     let fence = bench.claim();
     bench.ask(JobInput::Cancel).unwrap();
     assert!(bench.job.cancel_requested());
@@ -29,25 +30,25 @@ fn a_running_job_is_cancelled_through_its_worker() {
     assert_eq!(bench.finish(fence, done(1)), Ok(1));
     assert_eq!(bench.job.verdict(fence), Verdict::Canceled);
     assert_eq!(bench.finish(fence, done(1)), Ok(0));
-    assert_eq!(bench.job.display_status(), "cancelled");
+    assert_eq!(bench.job.display_status(), "canceled");
 }
 
 #[test]
 fn a_worker_that_ignores_a_cancel_is_cut_off() {
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     let fence = bench.claim();
     bench.ask(JobInput::Cancel).unwrap();
     bench.ask(JobInput::Extend { fence, lease_ms: LEASE_MS_MAX }).unwrap();
     bench.wake();
     assert_eq!(bench.now, Timestamp(1_000_000).after(CANCEL_GRACE_MS));
-    assert_eq!(bench.job.display_status(), "cancelled");
+    assert_eq!(bench.job.display_status(), "canceled");
     assert_eq!(bench.job.verdict(fence), Verdict::Canceled);
     assert!(bench.finish(fence, done(1)).is_err());
 }
 
 #[test]
 fn what_has_ended_cannot_be_cancelled() {
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     let fence = bench.claim();
     bench.finish(fence, done(1)).unwrap();
     assert_eq!(bench.ask(JobInput::Cancel), Err(JobRefusal::Ended { status: "completed" }));
@@ -57,7 +58,7 @@ fn what_has_ended_cannot_be_cancelled() {
 
 #[test]
 fn a_replay_opens_a_round_once_per_id() {
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     Arc::make_mut(&mut bench.job.spec).max_retries = 2;
     Arc::make_mut(&mut bench.job.spec).payload = json!({"a": 1, "b": {"c": 2, "d": 3}});
     for _ in 0..2 {
@@ -77,7 +78,7 @@ fn a_replay_opens_a_round_once_per_id() {
     assert_eq!(bench.job.round, Round { number: 2, n_attempts: 1, n_losses: 0, charge: None });
     assert_eq!(bench.job.latest().number, 3);
     let fence = bench.claim();
-    assert_eq!(fence, 3);
+    assert_eq!(fence, Fence(3));
     // The round starts over, its first delay too.
     bench.finish(fence, failed("no")).unwrap();
     assert_eq!(bench.job.wake_at(), Some(bench.now.after(BASE_MS_DEFAULT)));
@@ -90,7 +91,7 @@ fn a_replay_opens_a_round_once_per_id() {
 
 #[test]
 fn retry_now_shortens_every_wait() {
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     let fence = bench.claim();
     assert_eq!(bench.ask(JobInput::RetryNow), Err(JobRefusal::NotEnded { status: "running" }));
     bench.finish(fence, failed("x")).unwrap();
@@ -104,7 +105,7 @@ fn retry_now_shortens_every_wait() {
 
 #[test]
 fn a_discarded_letter_is_gone_but_can_be_replayed() {
-    let mut bench = Bench::plain();
+    let mut bench = TestJob::plain();
     let discard = || JobInput::Discard { reason: "known".to_owned() };
     assert_eq!(bench.ask(discard()), Err(JobRefusal::NotDead { status: "queued" }));
     Arc::make_mut(&mut bench.job.spec).max_retries = 0;
@@ -119,7 +120,7 @@ fn a_discarded_letter_is_gone_but_can_be_replayed() {
 
 #[test]
 fn a_patch_does_not_make_a_payload_larger_than_a_job_may_have() {
-    let mut bench = Bench::new(JobSpec { max_retries: 1, ..JobSpec::new("work", "q") });
+    let mut bench = TestJob::new(JobSpec { max_retries: 1, ..JobSpec::new("work", "q") });
     let fence = bench.claim();
     bench.finish(fence, failed("no")).unwrap();
     let patch = Some(json!({"text": "x".repeat(crate::limits::SHARED_BYTES)}));

@@ -1,19 +1,20 @@
-//! What holds for a job whatever is asked of it, in whatever order.
+//! Properties of a job for all sequences of inputs.
 
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::counter::Fence;
 use crate::retry::Backoff;
 
-fn outcome() -> impl Strategy<Value = Outcome> {
+fn outcome() -> impl Strategy<Value = JobOutcome> {
     prop_oneof![
         2 => (0i64..3).prop_map(done),
-        1 => Just(Outcome::Done { result: Value::Null }),
+        1 => Just(JobOutcome::Done { result: Value::Null }),
         4 => (any::<bool>(), prop::option::of(0u64..20_000)).prop_map(|(retryable, retry_after_ms)| {
-            Outcome::Failed { fault: Fault { retryable, ..Fault::new(FaultKind::Error, "x") }, retry_after_ms }
+            JobOutcome::Failed { fault: Fault { retryable, ..Fault::new(FaultKind::Error, "x") }, retry_after_ms }
         }),
-        2 => (0i64..3, any::<u64>()).prop_map(|(n, ms)| Outcome::Suspended { memo: json!(n), recheck_ms: ms >> 48 }),
+        2 => (0i64..3, any::<u64>()).prop_map(|(n, ms)| JobOutcome::Suspended { memo: json!(n), recheck_ms: ms >> 48 }),
     ]
 }
 
@@ -23,20 +24,20 @@ fn input() -> impl Strategy<Value = (JobInput, u64)> {
     let plain = prop_oneof![
         2 => Just(JobInput::Due),
         6 => any::<u64>().prop_map(|ms| JobInput::Claim { worker: "w".to_owned(), lease_ms: ms >> 40 }),
-        1 => Just(JobInput::Extend { fence: 0, lease_ms: 0 }),
-        4 => outcome().prop_map(|outcome| JobInput::Finish { fence: 0, outcome }),
-        2 => Just(JobInput::LeaseExpired { fence: 0 }),
+        1 => Just(JobInput::Extend { fence: Fence(0), lease_ms: 0 }),
+        4 => outcome().prop_map(|outcome| JobInput::Finish { fence: Fence(0), outcome }),
+        2 => Just(JobInput::LeaseExpired { fence: Fence(0) }),
         1 => Just(JobInput::AttemptTimeout),
         1 => Just(JobInput::Cancel),
         1 => Just(JobInput::RetryNow),
         2 => (0u8..9).prop_map(|n| replay(&n.to_string())),
         1 => Just(JobInput::Discard { reason: String::new() }),
-        1 => Just(JobInput::Release { fence: 0 }),
+        1 => Just(JobInput::Release { fence: Fence(0) }),
     ];
     (plain, back)
 }
 
-fn with_fence(input: JobInput, fence: u64) -> JobInput {
+fn with_fence(input: JobInput, fence: Fence) -> JobInput {
     match input {
         JobInput::Extend { lease_ms, .. } => JobInput::Extend { fence, lease_ms },
         JobInput::Finish { outcome, .. } => JobInput::Finish { fence, outcome },
@@ -60,22 +61,22 @@ proptest! {
     ) {
         let kind = if exponential { Backoff::Exponential } else { Backoff::Fixed };
         let backoff = JobBackoff { kind, ..JobBackoff::default() };
-        let mut bench = Bench::new(JobSpec { max_retries, timeout_ms, backoff, ..JobSpec::new("a", "b") });
+        let mut bench = TestJob::new(JobSpec { max_retries, timeout_ms, backoff, ..JobSpec::new("a", "b") });
         for ((input, back), gap) in steps {
             bench.wait(gap);
             let before = bench.job.clone();
-            let input = with_fence(input, before.fence.saturating_sub(back));
+            let input = with_fence(input, Fence(before.fence.0.saturating_sub(back)));
             let is_claim = matches!(input, JobInput::Claim { .. });
             let answer = bench.ask(input.clone());
             let job = &bench.job;
-            prop_assert_eq!(job.fence, before.fence + u64::from(is_claim && answer.is_ok()), "fence moves with grants");
+            prop_assert_eq!(job.fence.0, before.fence.0 + u64::from(is_claim && answer.is_ok()), "fence moves with grants");
             prop_assert!(job.round.n_attempts <= job.spec.attempts_max());
             prop_assert!(job.round.n_losses <= LOSSES_MAX);
             prop_assert!(job.latest().number >= before.latest().number);
             let n_running = job.attempts.iter().filter(|a| a.status == AttemptStatus::Running).count();
             prop_assert!(n_running <= 1);
             prop_assert!(answer.is_ok() || *job == before, "a refusal changes nothing");
-            if let JobInput::Finish { outcome: Outcome::Done { .. } | Outcome::Failed { .. }, .. } = &input {
+            if let JobInput::Finish { outcome: JobOutcome::Done { .. } | JobOutcome::Failed { .. }, .. } = &input {
                 // Heard again, an accepted answer is no news.
                 if answer.is_ok() {
                     prop_assert_eq!(bench.ask(input), Ok(0));

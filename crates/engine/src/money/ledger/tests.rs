@@ -6,7 +6,7 @@ use crate::id::RunId;
 use crate::money::charge_key;
 
 fn key(n: u64) -> String {
-    charge_key(RunId::new(Uuid::from_u128(1)), "tts/3", n)
+    charge_key(RunId::new(Uuid::from_u128(1)), "tts/3", crate::counter::Visit(n))
 }
 
 fn book(balance: i64) -> Book {
@@ -106,12 +106,12 @@ proptest! {
     ) {
         let mut book = Book::default();
         for mut movement in movements {
-            if matches!(movement.kind, Kind::Charge | Kind::Settle | Kind::Refund) && movement.held.unsigned_abs() < 80 {
+            if matches!(movement.kind, MovementKind::Charge | MovementKind::Settle | MovementKind::Refund) && movement.held.unsigned_abs() < 80 {
                 let estimate = (movement.held % 2).abs() * 20 + 20;
                 movement = match movement.kind {
-                    Kind::Charge => Movement::charge(movement.key, estimate),
-                    Kind::Settle => Movement::settle(&movement.key, estimate, movement.amount),
-                    Kind::Refund | Kind::Deposit => Movement::refund(&movement.key, estimate),
+                    MovementKind::Charge => Movement::charge(movement.key, estimate),
+                    MovementKind::Settle => Movement::settle(&movement.key, estimate, movement.amount),
+                    MovementKind::Refund | MovementKind::Deposit => Movement::refund(&movement.key, estimate),
                 };
             }
             let before = book.clone();
@@ -125,8 +125,8 @@ proptest! {
             prop_assert!(book.is_balanced());
             prop_assert!(book.account().balance >= 0 && book.account().held >= 0);
         }
-        for charge in book.movements().filter(|m| m.kind == Kind::Charge) {
-            let closings = book.movements().filter(|m| m.kind != Kind::Charge && m.subject() == charge.subject());
+        for charge in book.movements().filter(|m| m.kind == MovementKind::Charge) {
+            let closings = book.movements().filter(|m| m.kind != MovementKind::Charge && m.subject() == charge.subject());
             prop_assert!(closings.count() <= 1);
         }
     }

@@ -4,10 +4,10 @@ use super::super::Run;
 use super::super::state::{Activity, Nest, Phase, ScopeState, Stage};
 use super::super::waits::{Awaited, awaited};
 use crate::path::NodePath;
-use crate::plan::{Body, Fan, Kind, Plan, Scope};
+use crate::plan::{Body, Fan, NodeKind, Plan, Scope};
 use crate::time::Timestamp;
 
-/// What has to be taken out of the run's indexes for places that were cancelled.
+/// Index entries to remove for canceled paths.
 #[derive(Default)]
 struct Gone {
     wakes: Vec<(Timestamp, NodePath)>,
@@ -24,7 +24,7 @@ impl Run {
         let branch = spot.branch.is_some();
         let mut gone = Gone::default();
         if branch {
-            let (Kind::Fan(fan), Some((fan_path, _))) = (kind, path.split_last()) else { return };
+            let (NodeKind::Fan(fan), Some((fan_path, _))) = (kind, path.split_last()) else { return };
             let Some(arms) = self.fan_mut(plan, &fan_path) else { return };
             let index = path.split_last().and_then(|(_, index)| index.parse().ok()).unwrap_or(usize::MAX);
             let Some(slot) = arms.slots.get_mut(index) else { return };
@@ -50,7 +50,7 @@ impl Run {
 }
 
 fn close_node(
-    kind: &Kind,
+    kind: &NodeKind,
     node: &mut super::super::state::NodeState,
     path: &NodePath,
     at: Timestamp,
@@ -64,14 +64,14 @@ fn close_node(
     node.phase = Phase::Canceled;
     node.ended_at = Some(at);
     match (kind, node.nest.as_deref_mut()) {
-        (Kind::Sub(sub), Some(Nest::Scope(inner))) => close_scope(&sub.scope, inner, path, at, gone),
-        (Kind::Loop(plan), Some(Nest::Loop(turns))) => {
+        (NodeKind::Sub(sub), Some(Nest::Scope(inner))) => close_scope(&sub.scope, inner, path, at, gone),
+        (NodeKind::Loop(plan), Some(Nest::Loop(turns))) => {
             let index = turns.index;
             if let Some(turn) = turns.turns.get_mut(index) {
                 close_scope(&plan.body, turn, &path.at(index), at, gone);
             }
         }
-        (Kind::Fan(fan), Some(Nest::Fan(arms))) => {
+        (NodeKind::Fan(fan), Some(Nest::Fan(arms))) => {
             for (index, slot) in arms.slots.iter_mut().enumerate().filter(|(_, slot)| slot.phase.is_open()) {
                 close_slot(fan, index, slot, &path.at(index), at, gone);
             }

@@ -1,23 +1,24 @@
-//! Child runs: what they cost, and what they hold of the budget.
+//! Child runs: their cost, and their part of the budget.
 
 use super::super::Run;
 use super::super::state::Status;
-use crate::event::{OnShort, Parent};
+use crate::counter::Fence;
+use crate::event::{InsufficientFundsAction, Parent};
 use crate::money::Bill;
 use crate::money::Reserve;
 
 impl Run {
-    /// What the run cost so far, with its children.
+    /// The cost of the run so far, with its children.
     pub(in super::super) fn billed(&self) -> Bill {
         Bill { estimated: self.cost.estimated, actual: self.cost.actual }
     }
 
-    /// What its own calls cost so far, without its children.
+    /// The cost of its own calls so far, without its children.
     pub fn own_cost(&self) -> Bill {
         self.billed().beyond(self.children)
     }
 
-    /// What open child runs may still spend of the budget.
+    /// The amount of the budget that open child runs may still spend.
     pub(in super::super) fn reserved(&self) -> i64 {
         self.reserves.values().fold(0, |sum, reserve| sum.saturating_add(*reserve))
     }
@@ -33,21 +34,21 @@ impl Run {
         self.start.parent.as_ref().filter(|_| self.start.budget.is_some())
     }
 
-    /// What the calls of this run have taken from its account so far, without its children.
+    /// The amount that calls of this run have taken from its account so far, without its children.
     pub fn paid(&self) -> i64 {
         self.cost.borne().saturating_sub(self.children.actual)
     }
 
-    /// What the child run that was started under this fence may spend of the budget, while it is open.
-    pub fn reserve_of(&self, fence: u64) -> Option<i64> {
+    /// The part of the budget that the child run of this fence may spend, while it is open.
+    pub fn reserve_of(&self, fence: Fence) -> Option<i64> {
         self.reserves.get(&fence).copied()
     }
 
-    pub(super) fn billed_by_child(&mut self, fence: u64, bill: Bill) {
+    pub(super) fn billed_by_child(&mut self, fence: Fence, bill: Bill) {
         let Bill { estimated, actual } = bill;
         self.children = self.children.plus(bill);
         self.cost.estimated = self.cost.estimated.saturating_add(estimated);
-        // Whatever the child did is settled or refunded: the budget bears what it cost.
+        // All charges of the child are settled or refunded: the budget bears its cost.
         self.cost.settled = self.cost.settled.saturating_add(estimated);
         self.cost.actual = self.cost.actual.saturating_add(actual);
         let freed = self.reserves.remove(&fence);
@@ -66,10 +67,10 @@ impl Run {
         }
     }
 
-    /// A child gave back what it held. Calls that fit go. Where those that do not must fail, they are looked at as well:
+    /// A child returned its part of the budget. Calls that fit go. Where those that do not fit must fail, they are looked at as well:
     /// they only waited because the child might have left enough.
     fn reserve_freed(&mut self) {
-        if self.start.on_short_balance == OnShort::Fail && self.reserved() <= 0 {
+        if self.start.on_short_balance == InsufficientFundsAction::Fail && self.reserved() <= 0 {
             let all = self.parked.over_budget().cloned().collect();
             self.look_at_parked(all);
         }

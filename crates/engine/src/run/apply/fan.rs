@@ -1,18 +1,18 @@
-//! Fans: which branch starts next, and what they come to together.
+//! Fans: which branch starts next, and the combined result of the branches.
 
 use serde_json::{Map, Value, json};
 
 use super::super::state::{Activity, FanState, Nest, Phase, Slot};
 use super::super::{Run, Todo};
 use crate::path::NodePath;
-use crate::plan::{Fan, Kind, Plan, Strategy};
+use crate::plan::{Fan, NodeKind, Plan, Strategy};
 
 impl Run {
     /// A branch ended: the fan gives up, goes on, or is finished.
     pub(super) fn branch_settled(&mut self, plan: &Plan, path: &NodePath, failed: bool) {
         let Some((fan_path, _)) = path.split_last() else { return };
         let Some(spot) = self.spot(plan, &fan_path) else { return };
-        let Kind::Fan(fan) = &spot.node.kind else { return };
+        let NodeKind::Fan(fan) = &spot.node.kind else { return };
         let gives_up = failed && fan.strategy == Strategy::FailFast;
         let Some(arms) = self.fan_mut(plan, &fan_path) else { return };
         arms.n_open = arms.n_open.saturating_sub(1);
@@ -29,7 +29,7 @@ impl Run {
     /// Starts as many branches as may run at a time; ends the fan when none is left.
     pub(super) fn fan_moved(&mut self, plan: &Plan, path: &NodePath) {
         let Some(spot) = self.spot(plan, path) else { return };
-        let Kind::Fan(fan) = &spot.node.kind else { return };
+        let NodeKind::Fan(fan) = &spot.node.kind else { return };
         let most = fan.max_parallel.unwrap_or(usize::MAX);
         let Some(arms) = self.fan_mut(plan, path) else { return };
         let mut starting = Vec::new();

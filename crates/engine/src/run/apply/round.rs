@@ -1,4 +1,4 @@
-//! New rounds: retry takes up what failed or was cancelled, rerun starts again from a node. What is finished and
+//! New rounds: retry takes up failed and canceled nodes, rerun starts again from a node. Finished nodes that are
 //! not affected is kept; history is in the journal.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,8 +10,9 @@ use super::super::state::{Activity, Nest, NodeState, Phase, ScopeState, Slot, St
 use super::super::{Run, Todo};
 use super::scope::reachable;
 use super::settle::live_edges;
+use crate::counter::Visit;
 use crate::path::NodePath;
-use crate::plan::{Body, Kind, Node, NodeIx, Plan, Routing, Scope, Strategy, When};
+use crate::plan::{Body, Node, NodeIx, NodeKind, Plan, Routing, Scope, Strategy, When};
 use crate::time::Timestamp;
 
 impl Run {
@@ -66,12 +67,13 @@ impl Run {
         let entries = shared.iter().map(|(key, value)| (key.clone(), Arc::new(value.clone())));
         self.root.shared = Some(entries.collect());
         self.root.shared_bytes = shared.values().map(super::scope::bytes).sum();
-        // What was taken out of shared is gone, also where a signal brought it.
+        // Keys removed from shared are gone, also those that a signal wrote.
         self.signals.retain(|key, _| shared.contains_key(key));
     }
 
     fn new_round(&mut self, round: u32) {
         self.round = round;
+        self.visits_before_rounds.push(self.visits);
         self.entries = 0;
         self.spare_entries = 0;
         self.status = Status::Running;
@@ -81,7 +83,7 @@ impl Run {
         self.root.ended = false;
     }
 
-    /// Goes on with what was reopened in the scope at `path`; with nothing left to do there, it ends.
+    /// Goes on with the reopened nodes of the scope at `path`; with nothing left to do there, it ends.
     fn take_up(&mut self, plan: &Plan, reopened: Reopened, path: &NodePath) {
         self.visits = reopened.visits;
         self.wakes.extend(reopened.wakes);
@@ -98,21 +100,21 @@ impl Run {
 
 /// Takes up a scope as a retry does, without going on with it.
 pub(in super::super) fn reopen(scope: &Scope, state: &mut ScopeState, path: &NodePath, at: Timestamp) {
-    Reopened::at(at, 0).scope(scope, state, path);
+    Reopened::at(at, Visit::ZERO).scope(scope, state, path);
 }
 
-/// Collects what a new round has to do while the tree is walked.
+/// Collects the work of a new round while the tree is walked.
 struct Reopened {
     todos: Vec<Todo>,
     wakes: Vec<(Timestamp, NodePath)>,
     fans: Vec<NodePath>,
     at: Timestamp,
-    /// Visits so far: what is taken up is visited anew, so that no key of an earlier round is used again.
-    visits: u64,
+    /// Visits so far: reopened nodes get a new visit, so that no key of an earlier round is used again.
+    visits: Visit,
 }
 
 impl Reopened {
-    fn at(at: Timestamp, visits: u64) -> Self {
+    fn at(at: Timestamp, visits: Visit) -> Self {
         Reopened { todos: Vec::new(), wakes: Vec::new(), fans: Vec::new(), at, visits }
     }
 
@@ -142,11 +144,11 @@ impl Reopened {
     /// Takes up one node: a container goes on inside; anything else is pending and to be entered again.
     fn goes_on_inside(&mut self, plan: &Node, node: &mut NodeState, path: &NodePath) -> bool {
         let inside = match (&plan.kind, node.nest.as_deref_mut()) {
-            (Kind::Sub(sub), Some(Nest::Scope(inner))) if !matches!(node.phase, Phase::Pending) => {
+            (NodeKind::Sub(sub), Some(Nest::Scope(inner))) if !matches!(node.phase, Phase::Pending) => {
                 self.scope(&sub.scope, inner, path);
                 true
             }
-            (Kind::Loop(body), Some(Nest::Loop(turns))) if !matches!(node.phase, Phase::Pending) => {
+            (NodeKind::Loop(body), Some(Nest::Loop(turns))) if !matches!(node.phase, Phase::Pending) => {
                 let index = turns.index;
                 match turns.turns.get_mut(index) {
                     Some(turn) => self.scope(&body.body, turn, &path.at(index)),
@@ -154,7 +156,7 @@ impl Reopened {
                 }
                 true
             }
-            (Kind::Fan(_), Some(Nest::Fan(arms))) if !matches!(node.phase, Phase::Pending) => {
+            (NodeKind::Fan(_), Some(Nest::Fan(arms))) if !matches!(node.phase, Phase::Pending) => {
                 (arms.n_open, arms.n_failed, arms.next) = (0, 0, 0);
                 // Branches start again at the fan's pace; those that are scopes go on inside when they do.
                 for slot in arms.slots.iter_mut().filter(|slot| slot.phase != Phase::Done) {
@@ -174,7 +176,7 @@ impl Reopened {
     }
 
     fn reopen(&mut self, plan: &Node, node: &mut NodeState, path: &NodePath) {
-        self.visits += 1;
+        self.visits = self.visits.next();
         node.visit = self.visits;
         node.phase = Phase::Open(Activity::Nest);
         node.fault = None;
@@ -228,8 +230,8 @@ impl Reopened {
         self.reopen(plan, node, path);
         let index = || rest[0].parse::<usize>().ok();
         match (&plan.kind, node.nest.as_deref_mut()) {
-            (Kind::Sub(sub), Some(Nest::Scope(inner))) => self.from(&sub.scope, inner, path, rest),
-            (Kind::Loop(body), Some(Nest::Loop(turns))) => {
+            (NodeKind::Sub(sub), Some(Nest::Scope(inner))) => self.from(&sub.scope, inner, path, rest),
+            (NodeKind::Loop(body), Some(Nest::Loop(turns))) => {
                 let Some(index) = index() else { return };
                 turns.turns.truncate(index + 1);
                 turns.outputs.truncate(index);
@@ -240,7 +242,7 @@ impl Reopened {
                     None => {}
                 }
             }
-            (Kind::Fan(fan), Some(Nest::Fan(arms))) => {
+            (NodeKind::Fan(fan), Some(Nest::Fan(arms))) => {
                 let Some(index) = index() else { return };
                 // A fan that gives up on a failure cannot end well with one: its failed branches run again too.
                 let lacks = |slot: &Slot| match slot.phase {
@@ -271,7 +273,7 @@ impl Reopened {
         }
     }
 
-    /// Counts the edges of a join scope anew from what is done, and finds what is ready.
+    /// Counts the edges of a join scope anew from its finished nodes, and finds the ready nodes.
     fn recount(&mut self, scope: &Scope, state: &mut ScopeState, path: &NodePath) {
         let mut counts: BTreeMap<NodeIx, (usize, usize)> = BTreeMap::new();
         state.n_settled = 0;

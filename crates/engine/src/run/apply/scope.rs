@@ -11,7 +11,7 @@ use super::super::view::Spot;
 use super::super::{Run, Todo};
 use crate::event::{ExecMode, Start};
 use crate::path::NodePath;
-use crate::plan::{Body, Kind, NodeIx, Plan, Routing, Scope};
+use crate::plan::{Body, NodeIx, NodeKind, Plan, Routing, Scope};
 
 impl Run {
     /// Makes the first nodes of a scope ready.
@@ -84,7 +84,7 @@ impl Run {
     pub(in super::super) fn loop_of_turn(&self, plan: &Plan, path: &NodePath) -> Option<NodePath> {
         let (outer, _) = path.split_last()?;
         let spot = self.spot(plan, &outer)?;
-        (spot.branch.is_none() && matches!(spot.node.kind, Kind::Loop(_))).then_some(outer)
+        (spot.branch.is_none() && matches!(spot.node.kind, NodeKind::Loop(_))).then_some(outer)
     }
 
     /// The nearest scope around a node that has its own shared state: the flow it belongs to.
@@ -119,7 +119,7 @@ impl Run {
     }
 }
 
-/// What a value weighs in shared. One that is too large was refused before it came here.
+/// The weight of a value in shared. A value that is too large was refused before it came here.
 pub(super) fn bytes(value: &Value) -> usize {
     crate::weight::weigh(value).unwrap_or(crate::limits::SHARED_BYTES)
 }
@@ -132,7 +132,7 @@ pub(super) fn inner_state(spot: &Spot<'_, '_>, run: &Run) -> Option<ScopeState> 
             Body::Scope(scope) => scope.owns_shared,
             Body::Call(_) => return None,
         },
-        (None, Kind::Sub(sub)) => sub.scope.owns_shared,
+        (None, NodeKind::Sub(sub)) => sub.scope.owns_shared,
         (None, _) => return None,
     };
     let input = spot.input(run);
@@ -154,16 +154,16 @@ pub(super) fn inner_state(spot: &Spot<'_, '_>, run: &Run) -> Option<ScopeState> 
     Some(ScopeState { shared: owns.then_some(shared), input, params, ..ScopeState::default() })
 }
 
-/// Entries that what opens here takes when it is run through once, if it is inside a fan: width is no cycle.
-/// What starts again after a failure has had them.
+/// Entries that one pass through the node opening here takes, if it is inside a fan: width is no cycle.
+/// A node that starts again after a failure has had them.
 pub(super) fn spare_entries(spot: &Spot<'_, '_>, n_turns: usize) -> u64 {
     let n = match (&spot.branch, &spot.node.kind) {
         (Some(arm), _) => match &arm.branch.body {
             Body::Scope(scope) => scope.nodes.len(),
             Body::Call(_) => 0,
         },
-        (None, Kind::Sub(sub)) if spot.in_fan && spot.state.restarts == 0 => sub.scope.nodes.len(),
-        (None, Kind::Loop(plan)) if spot.in_fan => plan.body.nodes.len().saturating_mul(n_turns),
+        (None, NodeKind::Sub(sub)) if spot.in_fan && spot.state.restarts == 0 => sub.scope.nodes.len(),
+        (None, NodeKind::Loop(plan)) if spot.in_fan => plan.body.nodes.len().saturating_mul(n_turns),
         (None, _) => 0,
     };
     u64::try_from(n).unwrap_or(u64::MAX)
@@ -205,7 +205,7 @@ pub(in super::super) fn reachable(scope: &Scope, from: &BTreeSet<NodeIx>) -> BTr
     found
 }
 
-/// A signal replaces what open scopes inside hold under its key, so that it is seen there too.
+/// A signal replaces the values that open inner scopes hold under its key, so that it is seen there too.
 pub(super) fn overwrite(scope: &Scope, state: &mut ScopeState, key: &str, value: &Arc<Value>) {
     if let Some(shared) = &mut state.shared
         && let Some(held) = shared.get_mut(key)
@@ -214,13 +214,13 @@ pub(super) fn overwrite(scope: &Scope, state: &mut ScopeState, key: &str, value:
     }
     for (ix, node) in state.nodes.iter_mut().filter(|(_, node)| node.phase.is_open()) {
         match (&scope.nodes[*ix].kind, node.nest.as_deref_mut()) {
-            (Kind::Sub(sub), Some(Nest::Scope(inner))) => overwrite(&sub.scope, inner, key, value),
-            (Kind::Loop(plan), Some(Nest::Loop(turns))) => {
+            (NodeKind::Sub(sub), Some(Nest::Scope(inner))) => overwrite(&sub.scope, inner, key, value),
+            (NodeKind::Loop(plan), Some(Nest::Loop(turns))) => {
                 if let Some(turn) = turns.turns.get_mut(turns.index) {
                     overwrite(&plan.body, turn, key, value);
                 }
             }
-            (Kind::Fan(fan), Some(Nest::Fan(arms))) => {
+            (NodeKind::Fan(fan), Some(Nest::Fan(arms))) => {
                 for (at, slot) in arms.slots.iter_mut().enumerate().filter(|(_, slot)| slot.phase.is_open()) {
                     if let (Some(Body::Scope(scope)), Some(inner)) =
                         (fan.branch(at).map(|branch| &branch.body), slot.scope.as_deref_mut())

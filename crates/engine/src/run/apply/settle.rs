@@ -1,4 +1,4 @@
-//! Nodes that settle: their results are kept, and what follows becomes ready.
+//! Nodes that settle: their results are kept, and their successors become ready.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::super::view::Spot;
 use super::super::{Run, Todo};
 use super::fan;
 use crate::path::NodePath;
-use crate::plan::{Compute, Kind, NodeIx, OnFailure, Plan, Post, Routing, Strategy, When};
+use crate::plan::{Compute, NodeIx, NodeKind, OnFailure, Plan, Post, Routing, Strategy, When};
 use crate::reference::dig;
 use crate::retry::Fault;
 use crate::time::Timestamp;
@@ -53,7 +53,7 @@ impl Run {
         }
         self.write_shared(plan, path, entries);
         match &node.kind {
-            Kind::Return => {
+            NodeKind::Return => {
                 let flow = self.flow_of(plan, path);
                 if let Some((_, state)) = self.scope_mut(plan, &flow) {
                     state.result = Some(output);
@@ -63,7 +63,7 @@ impl Run {
                 self.agenda.push_front(Todo::Finish(flow));
                 return;
             }
-            Kind::Compute(Compute::Outputs(_)) => {
+            NodeKind::Compute(Compute::Outputs(_)) => {
                 let flow = self.flow_of(plan, path);
                 if let Some((_, state)) = self.scope_mut(plan, &flow) {
                     state.result = Some(output);
@@ -158,7 +158,7 @@ impl Run {
         self.follow_edges(plan, &scope_path, ix, live_edges(&dead));
     }
 
-    /// What follows a settled node. `live`: whether its edges may be live at all.
+    /// Queues the successors of a settled node. `live`: whether its edges may be live at all.
     fn route(&mut self, plan: &Plan, path: &NodePath, ix: NodeIx, action: Option<&str>, live: bool) {
         let Some((scope_path, _)) = path.split_last() else { return };
         self.look_at_references();
@@ -214,7 +214,7 @@ impl Run {
         self.agenda.extend(ready);
     }
 
-    /// What depends on a failed node does not run.
+    /// Nodes that depend on a failed node do not run.
     fn block_after(&mut self, plan: &Plan, scope_path: &NodePath, ix: NodeIx) {
         let Some((scope, state)) = self.scope_mut(plan, scope_path) else { return };
         for to in scope.nodes[ix].out.iter().filter_map(|edge| edge.to) {
@@ -222,7 +222,7 @@ impl Run {
         }
     }
 
-    /// Takes what concerned a settled place off the agenda. Only containers have more than their own item.
+    /// Takes the items of a settled path off the agenda. Only containers have more than their own item.
     fn forget(&mut self, plan: &Plan, path: &NodePath) {
         let nested = self.spot(plan, path).is_some_and(|spot| match spot.branch {
             Some(arm) => arm.slot.scope.is_some(),
@@ -256,7 +256,7 @@ pub(super) fn live_edges(dead: &[NodeIx]) -> impl FnMut(NodeIx) -> bool + use<> 
     }
 }
 
-/// The output of a container, from what is inside it.
+/// The output of a container, from its inner nodes.
 pub(in super::super) fn collected(spot: &Spot<'_, '_>) -> Arc<Value> {
     let shared_of = |shared: &Option<super::super::state::Shared>| {
         let fields = shared.iter().flatten().map(|(key, value)| (key.clone(), (**value).clone()));
@@ -268,11 +268,11 @@ pub(in super::super) fn collected(spot: &Spot<'_, '_>) -> Arc<Value> {
         });
     }
     match (&spot.node.kind, spot.state.nest.as_deref()) {
-        (Kind::Sub(_), Some(Nest::Scope(inner))) => {
+        (NodeKind::Sub(_), Some(Nest::Scope(inner))) => {
             inner.result.clone().unwrap_or_else(|| shared_of(&inner.shared))
         }
-        (Kind::Fan(plan), Some(Nest::Fan(arms))) => Arc::new(fan::output(plan.strategy, arms)),
-        (Kind::Loop(plan), Some(Nest::Loop(turns))) => {
+        (NodeKind::Fan(plan), Some(Nest::Fan(arms))) => Arc::new(fan::output(plan.strategy, arms)),
+        (NodeKind::Loop(plan), Some(Nest::Loop(turns))) => {
             let keys = plan.outputs.iter().map(|(key, _)| key.as_str());
             Arc::new(loop_fact(keys, turns, &spot.state.input))
         }
@@ -280,7 +280,7 @@ pub(in super::super) fn collected(spot: &Spot<'_, '_>) -> Arc<Value> {
     }
 }
 
-/// What a result writes into shared.
+/// Writes of a result into shared.
 fn results(post: &Post, output: &Arc<Value>) -> Vec<(String, Arc<Value>)> {
     let mapped = post.output_map.iter().filter(|_| output.is_object()).map(|(to, from)| {
         let value = dig(output, from).cloned().unwrap_or(Value::Null);
@@ -290,18 +290,18 @@ fn results(post: &Post, output: &Arc<Value>) -> Vec<(String, Arc<Value>)> {
     mapped.chain(whole).collect()
 }
 
-/// What single kinds write besides: variables, and the errors a fan collected.
+/// Further writes of single kinds: variables, and the errors a fan collected.
 fn extra_results(spot: &Spot<'_, '_>, output: &Arc<Value>) -> Vec<(String, Arc<Value>)> {
     match (&spot.node.kind, spot.state.nest.as_deref()) {
-        (Kind::Compute(Compute::Set(_)), _) => match &**output {
+        (NodeKind::Compute(Compute::Set(_)), _) => match &**output {
             Value::Object(fields) => fields.iter().map(|(k, v)| (k.clone(), Arc::new(v.clone()))).collect(),
             _ => Vec::new(),
         },
-        (Kind::Compute(Compute::Define { variable } | Compute::Assign { variable }), _) => {
+        (NodeKind::Compute(Compute::Define { variable } | Compute::Assign { variable }), _) => {
             let value = output.get("value").cloned().unwrap_or(Value::Null);
             vec![(variable.clone(), Arc::new(value))]
         }
-        (Kind::Fan(plan), Some(Nest::Fan(arms))) if plan.strategy == Strategy::CollectErrors => {
+        (NodeKind::Fan(plan), Some(Nest::Fan(arms))) if plan.strategy == Strategy::CollectErrors => {
             let key = spot.node.post.output_key.iter();
             key.map(|key| (format!("{key}_errors"), Arc::new(fan::errors(plan, arms)))).collect()
         }

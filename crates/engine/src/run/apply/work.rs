@@ -1,12 +1,13 @@
-//! How calls move: granted, suspended, deferred, expiring, parked, closed.
+//! Application of events about calls: granted, suspended, deferred, expiring, parked, closed.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::parked::Need;
+use super::super::parked::FundsNeed;
 use super::super::state::{Activity, Phase, Stage, Status, Work};
 use super::super::{Run, Todo};
+use crate::counter::{Fence, Visit};
 use crate::event::{Event, Next};
 use crate::path::NodePath;
 use crate::plan::Plan;
@@ -50,7 +51,8 @@ impl Run {
                 }
                 self.wake_work(plan, node);
             }
-            _ => unreachable!("only called with these four"),
+            // `apply` passes only the events above.
+            _ => {}
         }
     }
 
@@ -89,13 +91,13 @@ impl Run {
         self.note_attempts(plan, path, *attempt, *fence);
         self.note_visit(plan, path, *visit, input.as_ref());
         self.wake_work(plan, path);
-        // A child for which nothing is left holds nobody up.
+        // A child for which nothing is left delays no other call.
         self.look_at_next_child();
     }
 
-    /// The journal says which visit a grant belongs to, and what a branch with an input of its own was given.
-    fn note_visit(&mut self, plan: &Plan, path: &NodePath, visit: u64, input: Option<&Arc<Value>>) {
-        if visit == 0 {
+    /// The journal says which visit a grant belongs to, and the input of a branch with its own input.
+    fn note_visit(&mut self, plan: &Plan, path: &NodePath, visit: Visit, input: Option<&Arc<Value>>) {
+        if visit == Visit::ZERO {
             return;
         }
         self.visits = self.visits.max(visit);
@@ -114,8 +116,8 @@ impl Run {
         }
     }
 
-    pub(super) fn park(&mut self, plan: &Plan, path: &NodePath, need: Need) {
-        let Need { amount, over_budget, child } = need;
+    pub(super) fn park(&mut self, plan: &Plan, path: &NodePath, need: FundsNeed) {
+        let FundsNeed { amount, over_budget, child } = need;
         self.parked.insert(path.clone(), need);
         let Some((phase, _)) = self.site_mut(plan, path) else { return };
         let stage = Stage::Parked { amount, over_budget };
@@ -129,14 +131,14 @@ impl Run {
         }
     }
 
-    /// The call at a place, which from now on nobody works on.
+    /// The call at a path, which from now on is not granted.
     fn leave_grant(&mut self, plan: &Plan, path: &NodePath) -> Option<&mut Work> {
         let granted = matches!(self.work_mut(plan, path)?.stage, Stage::Granted { .. });
         self.n_granted = self.n_granted.saturating_sub(usize::from(granted));
         self.work_mut(plan, path)
     }
 
-    /// The call at a place is over: nobody works on it, nothing is owed for it.
+    /// The call at a path is over: no worker has it, and nothing is owed for it.
     pub(super) fn close_work(&mut self, plan: &Plan, path: &NodePath, actual: Option<i64>) {
         let charge = self.leave_grant(plan, path).and_then(|work| work.charge.take());
         match (charge, actual) {
@@ -155,7 +157,7 @@ impl Run {
         self.look_at_budget(charge.is_some());
     }
 
-    /// What a call gave back may be what others of the run wait for.
+    /// Other calls of the run may wait for the amount that a call gave back.
     pub(super) fn look_at_budget(&mut self, came_back: bool) {
         if came_back && matches!(self.status, Status::Running | Status::Paused) {
             let paths = self.within_budget();
@@ -170,7 +172,7 @@ impl Run {
         self.set_wake(plan, path, wake);
     }
 
-    fn note_attempts(&mut self, plan: &Plan, path: &NodePath, attempt: u32, fence: u64) {
+    fn note_attempts(&mut self, plan: &Plan, path: &NodePath, attempt: u32, fence: Fence) {
         match self.spot(plan, path).map(|spot| spot.branch.is_some()) {
             Some(true) => {
                 if let Some(slot) = self.slot_mut(plan, path) {
@@ -249,7 +251,7 @@ impl Work {
         }
     }
 
-    /// Counts what the next attempt is. A try of the node's own begins anew; all others go on where the last one
+    /// Counts the next attempt. A try of the node's own begins anew; all others go on where the last one
     /// stopped, so the memo of a suspended call is kept.
     fn count(&mut self, next: Next, worker: Option<&str>) {
         match next {

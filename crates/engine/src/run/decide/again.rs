@@ -15,7 +15,7 @@ const QUICK_DELAY_MS: u64 = 100;
 /// When a node whose quick tries all met temporary faults is asked again, unless its author or its service says.
 pub(super) const RECHECK_MS: u64 = 10_000;
 /// How often that wait doubles while the faults go on: from ten seconds to some five minutes, or to an hour where
-/// somebody asked for longer waits.
+/// the node or the service sets longer waits.
 const RECHECK_DOUBLINGS: u32 = 5;
 const RECHECK_LONGEST_MS: u64 = 3_600_000;
 
@@ -42,7 +42,7 @@ impl Decider<'_> {
         if call.exec == Exec::Http && switchable && work.n_deliveries < call.failover_max {
             return Some((Next::Failover, call.failover_delay_ms));
         }
-        let seed = mix(self.run.id.uuid().as_u64_pair().1 ^ work.fence().unwrap_or_default());
+        let seed = mix(self.run.id.uuid().as_u64_pair().1 ^ work.fence().unwrap_or_default().0);
         (work.n_tries <= call.retry.max).then(|| (Next::Retry, call.retry.delay_ms_after(work.n_tries, seed)))
     }
 
@@ -53,7 +53,7 @@ impl Decider<'_> {
     }
 }
 
-/// A wait that doubles while faults go on, up to a point.
+/// The wait before the next recheck: it doubles with each temporary fault, up to a limit.
 fn longer(recheck_ms: u64, n_rechecks: u32) -> u64 {
     let most = recheck_ms.max(RECHECK_LONGEST_MS);
     recheck_ms.saturating_mul(1 << n_rechecks.min(RECHECK_DOUBLINGS)).min(most)

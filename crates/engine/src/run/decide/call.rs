@@ -1,4 +1,4 @@
-//! Calls: giving them out, and what their answers lead to.
+//! Calls: granting them, and the consequences of their answers.
 
 use std::sync::Arc;
 
@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::again::RECHECK_MS;
 use super::node::action_of;
 use super::{Decider, view_of};
+use crate::counter::Fence;
 use crate::event::{Event, Next};
-use crate::input::{Outcome, Refusal};
+use crate::input::{CallOutcome, Refusal};
 use crate::path::NodePath;
 use crate::plan::{Call, Exec, Prep};
 use crate::retry::{Fault, FaultKind, RETRY_AFTER_MS_MAX};
@@ -31,7 +32,7 @@ impl Decider<'_> {
             let weighed =
                 super::node::weigh_templates(arm.branch.prep.templates(), &spot.view(self.run, &base));
             if let Err(excess) = weighed {
-                return vec![self.excessive(spot, path, 0, "the input", excess, None)];
+                return vec![self.excessive(spot, path, Fence::ZERO, "the input", excess, None)];
             }
         }
         let charge = match work {
@@ -54,7 +55,7 @@ impl Decider<'_> {
         let again = work.is_some_and(|w| matches!(w.stage, Stage::Suspended { .. }));
         let attempt = work.map_or(0, |w| w.attempt) + u32::from(!again);
         let deadline = work.filter(|_| again).and_then(|w| w.deadline).or_else(|| self.deadline(call));
-        let fence = self.run.fence + 1;
+        let fence = self.run.fence.next();
         let own = spot.branch.filter(|arm| work.is_none() && !matches!(arm.branch.prep, Prep::Scope));
         events.push(Event::Granted {
             node: path.clone(),
@@ -66,7 +67,7 @@ impl Decider<'_> {
             charge,
             budget,
             again,
-            by: self.given.life,
+            by: self.given.epoch,
         });
         events
     }
@@ -86,8 +87,8 @@ impl Decider<'_> {
     pub(super) fn call_ended(
         &self,
         path: &NodePath,
-        fence: u64,
-        outcome: &Outcome,
+        fence: Fence,
+        outcome: &CallOutcome,
         worker: Option<&str>,
     ) -> Result<Vec<Event>, Refusal> {
         let stale = || Refusal::Stale { node: path.clone(), fence };
@@ -98,22 +99,23 @@ impl Decider<'_> {
         let spot = self.run.spot(self.plan, path).ok_or_else(stale)?;
         let work = spot.phase().work().filter(|work| work.fence() == Some(fence)).ok_or_else(stale)?;
         if self.run.status == Status::Canceling {
-            // No news of a run that is being cancelled goes on; the answer only confirms that nobody works.
+            // A run that is being canceled ignores the content; the answer only confirms that the worker stopped.
             return Ok(vec![Event::Dropped { node: path.clone() }]);
         }
         let recheck_ms = self.recheck_ms(&spot);
         if is_told_again(work, outcome, recheck_ms) {
             return Ok(Vec::new());
         }
-        // Only somebody who works can be lost or stop: whoever suspended the call has gone on.
-        let about_work = matches!(outcome, Outcome::WorkerLost | Outcome::ServerLost | Outcome::Canceled);
+        // Only a granted call can be lost or stopped: the worker of a suspended call has gone on.
+        let about_work =
+            matches!(outcome, CallOutcome::WorkerLost | CallOutcome::ServerLost | CallOutcome::Canceled);
         if about_work && !matches!(work.stage, Stage::Granted { .. }) {
             return Err(stale());
         }
         let worker_name = worker.map(str::to_owned);
         Ok(vec![match outcome {
-            Outcome::Done(value) => self.call_done(&spot, path, work, value, worker_name),
-            Outcome::Suspended { memo, recheck_ms: said } => match weigh(memo) {
+            CallOutcome::Done(value) => self.call_done(&spot, path, work, value, worker_name),
+            CallOutcome::Suspended { memo, recheck_ms: said } => match weigh(memo) {
                 Ok(_) => Event::Suspended {
                     node: path.clone(),
                     fence,
@@ -123,13 +125,13 @@ impl Decider<'_> {
                 },
                 Err(excess) => self.excessive(&spot, path, fence, "the memo", excess, worker_name),
             },
-            Outcome::Failed(fault) => self.after_fault(&spot, path, work, fault.clone(), worker_name),
-            Outcome::Canceled => {
-                let fault = Fault::new(FaultKind::Canceled, "the worker cancelled the call").permanent();
+            CallOutcome::Failed(fault) => self.after_fault(&spot, path, work, fault.clone(), worker_name),
+            CallOutcome::Canceled => {
+                let fault = Fault::new(FaultKind::Canceled, "the worker canceled the call").permanent();
                 self.after_fault(&spot, path, work, fault, worker_name)
             }
-            Outcome::WorkerLost => self.after_loss(&spot, path, work, worker_name),
-            Outcome::ServerLost => self.after_server_loss(&spot, path, work),
+            CallOutcome::WorkerLost => self.after_loss(&spot, path, work, worker_name),
+            CallOutcome::ServerLost => self.after_server_loss(&spot, path, work),
         }])
     }
 
@@ -179,7 +181,7 @@ impl Decider<'_> {
         &self,
         spot: &Spot<'_, '_>,
         path: &NodePath,
-        fence: u64,
+        fence: Fence,
         what: &str,
         excess: Excess,
         worker: Option<String>,
@@ -188,7 +190,7 @@ impl Decider<'_> {
         self.failed(spot, path, fence, fault, worker)
     }
 
-    /// Whether an output is small enough by itself, and beside what its flow shares already if it is written there.
+    /// Whether an output is small enough by itself, and together with its flow's shared state if it is written there.
     pub(super) fn fits(&self, spot: &Spot<'_, '_>, output: &Value) -> Result<(), Excess> {
         let bytes = weigh(output)?;
         let held = spot.chain.iter().rev().find(|level| level.state.shared.is_some());
@@ -264,12 +266,12 @@ impl Decider<'_> {
         Event::Deferred { node: path.clone(), fence, fault, until, next, worker: None }
     }
 
-    /// The time over all attempts is up: what ended this one allows no other.
+    /// The time over all attempts is up: this attempt gets no successor.
     fn no_time_left(
         &self,
         spot: &Spot<'_, '_>,
         path: &NodePath,
-        fence: u64,
+        fence: Fence,
         fault: &Fault,
         worker: Option<String>,
     ) -> Event {
@@ -281,7 +283,7 @@ impl Decider<'_> {
         &self,
         spot: &Spot<'_, '_>,
         path: &NodePath,
-        fence: u64,
+        fence: Fence,
         fault: &Fault,
         worker: Option<String>,
     ) -> Event {
@@ -292,9 +294,9 @@ impl Decider<'_> {
 }
 
 /// Whether a suspended call is reported as suspended once more, with nothing new: a report that came twice.
-fn is_told_again(work: &Work, outcome: &Outcome, recheck_ms: Option<u64>) -> bool {
+fn is_told_again(work: &Work, outcome: &CallOutcome, recheck_ms: Option<u64>) -> bool {
     match (&work.stage, outcome) {
-        (Stage::Suspended { until, .. }, Outcome::Suspended { memo, recheck_ms: said }) => {
+        (Stage::Suspended { until, .. }, CallOutcome::Suspended { memo, recheck_ms: said }) => {
             until.is_some() == said.or(recheck_ms).is_some() && work.memo.as_deref() == Some(memo)
         }
         _ => false,

@@ -1,15 +1,16 @@
-//! Child runs: what they may spend, and what comes of their end.
+//! Child runs: their part of the budget, and the consequences of their end.
 
 use super::Decider;
+use crate::counter::Fence;
 use crate::event::{Event, Waiting};
-use crate::input::{Outcome, Refusal};
+use crate::input::{CallOutcome, Refusal};
 use crate::money::Bill;
 use crate::path::NodePath;
 use crate::plan::{Call, Exec};
 
 impl Decider<'_> {
-    /// What a child run may spend: all that is left of the budget when it is started. Nothing else of the run is
-    /// charged and no other child is started until it gives back what it did not spend, so that all together never
+    /// The amount that a child run may spend: all that is left of the budget when it is started. Nothing else of the run is
+    /// charged and no other child is started until it returns the unspent rest, so that all together never
     /// spend more. `Err` = the event that waits for that. A call that is charged itself has its part first.
     pub(super) fn reserve(
         &self,
@@ -40,12 +41,12 @@ impl Decider<'_> {
         reserved > 0 && run.budget.is_some_and(|budget| needed > budget)
     }
 
-    /// A child run ended. What it cost counts whether or not anybody still waits for its result.
+    /// A child run ended. Its cost counts whether or not the parent still waits for its result.
     pub(super) fn child_ended(
         &self,
         path: &NodePath,
-        fence: u64,
-        outcome: Option<&Outcome>,
+        fence: Fence,
+        outcome: Option<&CallOutcome>,
         bill: Bill,
     ) -> Result<Vec<Event>, Refusal> {
         let counts = !bill.is_zero() || self.run.reserves.contains_key(&fence);
@@ -55,7 +56,7 @@ impl Decider<'_> {
         }
         match outcome.map(|outcome| self.call_ended(path, fence, outcome, None)) {
             Some(Ok(ended)) => events.extend(ended),
-            // Nobody waits for it any more.
+            // The parent does not wait for it any more.
             Some(Err(Refusal::Stale { .. })) if counts => {}
             Some(Err(refusal)) => return Err(refusal),
             None => {}

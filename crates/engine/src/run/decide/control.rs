@@ -31,7 +31,7 @@ impl Decider<'_> {
         }])
     }
 
-    /// When nobody works any more, a cancelled run ends.
+    /// When no call is granted any more, a canceled run ends.
     pub(super) fn end_of_cancel(&self) -> Option<Vec<Event>> {
         (self.run.n_granted == 0).then(|| self.end_cancel())
     }
@@ -99,8 +99,8 @@ impl Decider<'_> {
         Ok(vec![Event::Rerun { round: self.run.round + 1, from: from.clone(), shared: shared.cloned() }])
     }
 
-    /// Refuses another round of a child run that had a part of its parent's budget: the parent may have spent what was
-    /// left of that.
+    /// Refuses another round of a child run that had a part of its parent's budget: the parent may have spent the
+    /// rest of that part.
     fn again_by_itself(&self) -> Result<(), Refusal> {
         match self.run.benefactor() {
             Some(Parent { run, node, .. }) => {

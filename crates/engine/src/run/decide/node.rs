@@ -1,4 +1,4 @@
-//! Entering a node, and what it does first.
+//! Entering a node, and its first action.
 
 use std::sync::Arc;
 
@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use super::{Decider, action_text, prepare};
 use crate::compute;
+use crate::counter::Fence;
 use crate::event::{Event, Level, Waiting};
 use crate::number::Num;
 use crate::params::Params;
 use crate::path::NodePath;
-use crate::plan::{Body, Branches, Choice, Compute, Fan, Kind, LoopOver, Post, Routing, Timer};
+use crate::plan::{Body, Branches, Choice, Compute, Fan, LoopOver, NodeKind, Post, Routing, Timer};
 use crate::reference::{Facts, Seg, Template, dig};
 use crate::retry::{Fault, FaultKind};
 use crate::run::view::Spot;
@@ -31,7 +32,7 @@ impl Decider<'_> {
             return vec![self.failed(
                 &spot,
                 path,
-                0,
+                Fence::ZERO,
                 Fault::new(FaultKind::Limit, message).permanent(),
                 None,
             )];
@@ -39,19 +40,19 @@ impl Decider<'_> {
         let view = spot.view(self.run, &level.state.input);
         let templates = spot.node.prep.templates().chain(spot.node.kind.over());
         if let Err(excess) = weigh_templates(templates, &view) {
-            return vec![self.excessive(&spot, path, 0, "the input", excess, None)];
+            return vec![self.excessive(&spot, path, Fence::ZERO, "the input", excess, None)];
         }
         let input = match &spot.node.kind {
-            Kind::Loop(plan) => match &plan.over {
+            NodeKind::Loop(plan) => match &plan.over {
                 LoopOver::Limit(template) | LoopOver::Array(template) => Some(template.resolve(&view)),
             },
             _ => prepare(&spot.node.prep, &view),
         };
         let input = input.map_or_else(|| level.state.input.clone(), Arc::new);
         if let Err(excess) = weigh(&input) {
-            return vec![self.excessive(&spot, path, 0, "the input", excess, None)];
+            return vec![self.excessive(&spot, path, Fence::ZERO, "the input", excess, None)];
         }
-        vec![Event::Entered { node: path.clone(), visit: self.run.visits + 1, input }]
+        vec![Event::Entered { node: path.clone(), visit: self.run.visits.next(), input }]
     }
 
     pub(super) fn begin(&self, path: &NodePath) -> Vec<Event> {
@@ -63,19 +64,19 @@ impl Decider<'_> {
             };
         }
         match &spot.node.kind {
-            Kind::Call(_) => self.grant(&spot, path),
-            Kind::Choice(choice) => self.choose(&spot, path, choice),
-            Kind::Fan(fan) => vec![self.open_fan(&spot, path, fan)],
-            Kind::Sub(_) => vec![Event::Opened { node: path.clone(), n: 0, names: Vec::new() }],
-            Kind::Loop(plan) => vec![self.open_loop(&spot, path, &plan.over)],
-            Kind::Timer(timer) => vec![self.open_timer(&spot, path, timer)],
-            Kind::Wait(_) | Kind::Approval(_) => vec![self.open_wait(&spot, path)],
-            Kind::Compute(compute) => self.compute(&spot, path, compute),
-            Kind::Pass | Kind::Return => vec![self.done(&spot, path, spot.state.input.clone(), None)],
+            NodeKind::Call(_) => self.grant(&spot, path),
+            NodeKind::Choice(choice) => self.choose(&spot, path, choice),
+            NodeKind::Fan(fan) => vec![self.open_fan(&spot, path, fan)],
+            NodeKind::Sub(_) => vec![Event::Opened { node: path.clone(), n: 0, names: Vec::new() }],
+            NodeKind::Loop(plan) => vec![self.open_loop(&spot, path, &plan.over)],
+            NodeKind::Timer(timer) => vec![self.open_timer(&spot, path, timer)],
+            NodeKind::Wait(_) | NodeKind::Approval(_) => vec![self.open_wait(&spot, path)],
+            NodeKind::Compute(compute) => self.compute(&spot, path, compute),
+            NodeKind::Pass | NodeKind::Return => vec![self.done(&spot, path, spot.state.input.clone(), None)],
         }
     }
 
-    /// A node that ends by itself with this output; its action is what the definition says unless given.
+    /// A node that ends by itself with this output; its action comes from the definition unless given.
     pub(super) fn done(
         &self,
         spot: &Spot<'_, '_>,
@@ -84,10 +85,17 @@ impl Decider<'_> {
         action: Option<String>,
     ) -> Event {
         if let Err(excess) = self.fits(spot, &output) {
-            return self.excessive(spot, path, 0, "the output", excess, None);
+            return self.excessive(spot, path, Fence::ZERO, "the output", excess, None);
         }
         let action = action.or_else(|| action_of(&spot.node.post, &output));
-        Event::Done { node: path.clone(), fence: 0, output: Some(output), action, actual: None, worker: None }
+        Event::Done {
+            node: path.clone(),
+            fence: Fence(0),
+            output: Some(output),
+            action,
+            actual: None,
+            worker: None,
+        }
     }
 
     fn choose(&self, spot: &Spot<'_, '_>, path: &NodePath, choice: &Choice) -> Vec<Event> {
@@ -125,7 +133,7 @@ impl Decider<'_> {
         if let Compute::Set(entries) | Compute::Outputs(entries) = compute
             && let Err(excess) = weigh_templates(entries.iter().map(|(_, template)| template), &view)
         {
-            return vec![self.excessive(spot, path, 0, "the output", excess, None)];
+            return vec![self.excessive(spot, path, Fence::ZERO, "the output", excess, None)];
         }
         match compute::evaluate(compute, &spot.state.input, &view, self.given.now) {
             Ok(output) => vec![self.done(spot, path, Arc::new(output), None)],
@@ -207,14 +215,14 @@ impl Decider<'_> {
         let ms = spot.node.timeout_ms;
         let until = (ms > 0).then(|| self.given.now.after(ms));
         let wait = match &spot.node.kind {
-            Kind::Approval(_) => Waiting::Approval { until },
+            NodeKind::Approval(_) => Waiting::Approval { until },
             _ => Waiting::Signal { until },
         };
         Event::Waiting { node: path.clone(), wait }
     }
 
     pub(super) fn bad_input(&self, spot: &Spot<'_, '_>, path: &NodePath, message: String) -> Event {
-        self.failed(spot, path, 0, Fault::new(FaultKind::Input, message).permanent(), None)
+        self.failed(spot, path, Fence::ZERO, Fault::new(FaultKind::Input, message).permanent(), None)
     }
 
     pub(super) fn logged(&self, path: &NodePath, message: String) -> Event {
@@ -227,8 +235,8 @@ impl Decider<'_> {
     }
 }
 
-/// Whether a node of a join scope whose turn has come is skipped: nothing alive leads to it, or what it depends
-/// on failed. Where a run starts by name, nothing leads there and nothing needs to.
+/// Whether a ready node of a join scope is skipped: no live edge leads to it, or one of its dependencies
+/// failed. Where a run starts by name, nothing leads there and nothing needs to.
 pub(super) fn is_dead(spot: &Spot<'_, '_>) -> bool {
     let level = spot.level();
     let started = level.state.chosen.as_ref().is_some_and(|chosen| chosen.starts.contains(&spot.ix));
@@ -236,7 +244,7 @@ pub(super) fn is_dead(spot: &Spot<'_, '_>) -> bool {
     joins && !started && (spot.state.n_in_live == 0 || spot.state.blocked)
 }
 
-/// Whether what these templates put together is small enough to be made at all.
+/// Whether the value of these templates is small enough to be made at all.
 pub(super) fn weigh_templates<'t>(
     templates: impl Iterator<Item = &'t Template>,
     facts: &dyn Facts,
@@ -286,7 +294,7 @@ fn service_names(params: &Params) -> Result<Vec<String>, String> {
 }
 
 /// A whole number, also when written as text or as `3.0`.
-pub(crate) fn whole(value: &Value) -> Option<i64> {
+fn whole(value: &Value) -> Option<i64> {
     match value {
         Value::Number(number) => number.as_i64().or_else(|| {
             let float = number.as_f64()?;

@@ -1,4 +1,4 @@
-//! What comes from outside to nodes that wait: signals, decisions, results of suspended work, money.
+//! Inputs from outside to nodes that wait: signals, decisions, results of suspended work, money.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::input::Refusal;
 use crate::money::Reserve;
 use crate::path::NodePath;
-use crate::plan::Kind;
+use crate::plan::NodeKind;
 use crate::run::state::{Activity, Phase, Stage, Status};
 use crate::run::view::Spot;
 use crate::weight::weigh;
@@ -21,7 +21,7 @@ pub fn is_reserved(key: &str) -> bool {
 }
 
 impl Decider<'_> {
-    /// Refuses what only an open run can take.
+    /// Refuses inputs that only an open run can take.
     pub(super) fn open(&self) -> Result<(), Refusal> {
         match self.run.status {
             Status::Running | Status::Paused => Ok(()),
@@ -63,7 +63,7 @@ impl Decider<'_> {
     /// The end of a wait whose signal or decision has come.
     pub(super) fn arrived(&self, path: &NodePath) -> Option<Event> {
         let spot = self.run.spot(self.plan, path)?;
-        // What has ended does not end again, whatever is still filed under its name.
+        // An ended node does not end again, even if its name is still in an index.
         let waits = matches!(spot.phase(), Phase::Open(Activity::Signal { .. } | Activity::Approval { .. }));
         waits.then(|| self.arrival(&spot, path)).flatten()
     }
@@ -71,15 +71,15 @@ impl Decider<'_> {
     pub(super) fn arrival(&self, spot: &Spot<'_, '_>, path: &NodePath) -> Option<Event> {
         let view = spot.view(self.run, &spot.state.input);
         match &spot.node.kind {
-            Kind::Wait(wait) => {
+            NodeKind::Wait(wait) => {
                 let value = wait.key.resolve(&view).into_owned();
                 let set = !matches!(&value, Value::Null | Value::Bool(false))
                     && value != Value::String(String::new());
                 set.then(|| self.wait_done(spot, path, value))
             }
             // Where people are named, only one of them decides, and by name.
-            Kind::Approval(approval) if !approval.assignees.is_empty() => None,
-            Kind::Approval(approval) => {
+            NodeKind::Approval(approval) if !approval.assignees.is_empty() => None,
+            NodeKind::Approval(approval) => {
                 let value = approval.key.as_ref()?.resolve(&view).into_owned();
                 let action = decision_action(&value)?;
                 Some(self.done(spot, path, Arc::new(value), Some(action)))
@@ -109,7 +109,7 @@ impl Decider<'_> {
             None => self.only_approval()?,
         };
         let spot = self.run.spot(self.plan, &path).ok_or_else(|| self.unknown(&path))?;
-        let (Kind::Approval(approval), Phase::Open(Activity::Approval { .. })) =
+        let (NodeKind::Approval(approval), Phase::Open(Activity::Approval { .. })) =
             (&spot.node.kind, spot.phase())
         else {
             return Err(Refusal::NotWaiting { node: path, state: spot.phase().word() });
@@ -148,7 +148,7 @@ impl Decider<'_> {
             .map(|(_, path)| path)
             .filter(|path| {
                 let spot = self.run.spot(self.plan, path);
-                spot.is_some_and(|spot| matches!(spot.node.kind, Kind::Approval(_)))
+                spot.is_some_and(|spot| matches!(spot.node.kind, NodeKind::Approval(_)))
             })
             .collect();
         match open.as_slice() {
@@ -207,7 +207,7 @@ impl Decider<'_> {
         Ok(vec![Event::Funded { budget: None, nodes, child: None }])
     }
 
-    /// Somebody says what the run may spend. Of one that has ended, the next round has it.
+    /// A client sets the budget of the run. After the run has ended, it holds for the next round.
     fn budget_set(&self, budget: i64) -> Result<Vec<Event>, Refusal> {
         if !self.run.status.is_ended() {
             self.open()?;
@@ -221,13 +221,13 @@ impl Decider<'_> {
         }
     }
 
-    /// The run that called this one passes on what it was given. What comes too late or twice is no news.
+    /// The parent run passes on an amount it was given. A late or repeated input is a no-op.
     pub(super) fn reserve_raised(&self, budget: i64) -> Vec<Event> {
         let is_more = self.run.budget.is_some_and(|before| budget > before);
         if is_more && self.open().is_ok() { vec![self.funded(budget)] } else { Vec::new() }
     }
 
-    /// All that wait are looked at. What the budget was raised by goes to the child that holds the rest of it: that
+    /// All waiting calls are looked at. The raise goes to the child that holds the rest of the budget: that
     /// one may wait for it, and nothing else of the run can spend it before the child has ended.
     fn funded(&self, budget: i64) -> Event {
         let more = self.run.budget.map_or(0, |before| budget.saturating_sub(before));

@@ -1,14 +1,15 @@
-//! What a call is charged before it is made, and what happens when nobody can bear it.
+//! The charge of a call before it is made, and the consequence when the account or budget cannot bear it.
 
 use super::{Decider, view_of};
-use crate::event::{Event, Level, OnShort, Waiting};
+use crate::counter::Fence;
+use crate::event::{Event, InsufficientFundsAction, Level, Waiting};
 use crate::path::NodePath;
 use crate::plan::Call;
 use crate::retry::{Fault, FaultKind};
 use crate::run::view::Spot;
 
 impl Decider<'_> {
-    /// What the call is charged before it is made: nothing, an amount, or an event instead of the call.
+    /// The charge of the call before it is made: nothing, an amount, or an event instead of the call.
     pub(super) fn price(
         &self,
         spot: &Spot<'_, '_>,
@@ -23,7 +24,7 @@ impl Decider<'_> {
             return Ok(None);
         }
         let amount = match crate::money::fixed(call.cost.as_ref(), price) {
-            // Nothing has to be looked up for what costs always the same.
+            // A constant cost needs no look at values.
             Some(amount) => amount,
             None => {
                 let input = spot.input(run);
@@ -47,10 +48,10 @@ impl Decider<'_> {
         if !over_budget && self.is_held_by_children(amount) {
             return Err(Box::new(Event::Waiting { node: path.clone(), wait: budget }));
         }
-        if !over_budget && !self.is_short(path, amount) {
+        if !over_budget && !self.has_insufficient_funds(path, amount) {
             return Ok(Some(amount));
         }
-        if run.start.on_short_balance == OnShort::Wait {
+        if run.start.on_short_balance == InsufficientFundsAction::Wait {
             let wait = if over_budget { budget } else { Waiting::Balance { amount } };
             return Err(Box::new(Event::Waiting { node: path.clone(), wait }));
         }
@@ -63,13 +64,13 @@ impl Decider<'_> {
             let message = format!("insufficient_balance: account `{account}` cannot bear {amount}");
             Fault::new(FaultKind::Balance, message).permanent()
         };
-        Err(Box::new(self.failed(spot, path, 0, fault, None)))
+        Err(Box::new(self.failed(spot, path, Fence::ZERO, fault, None)))
     }
 
     /// Whether the account is known not to bear this call.
-    fn is_short(&self, path: &NodePath, amount: i64) -> bool {
+    fn has_insufficient_funds(&self, path: &NodePath, amount: i64) -> bool {
         let paid = self.run.paid();
-        self.given.short.contains(path)
-            || self.given.purse.is_some_and(|purse| paid.saturating_add(amount) > purse)
+        self.given.insufficient_funds.contains(path)
+            || self.given.spend_limit.is_some_and(|limit| paid.saturating_add(amount) > limit)
     }
 }

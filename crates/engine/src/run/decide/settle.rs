@@ -1,14 +1,15 @@
-//! What follows when nodes settle: conditional edges, turns of loops, the ends of scopes, failures on their way up.
+//! Consequences of settled nodes: conditional edges, iterations of loops, ends of scopes, failures on their way up.
 
 use serde_json::Value;
 
 use super::Decider;
 use super::node::action_of;
-use crate::event::{Ending, Event, Next, RunFault};
+use crate::counter::Fence;
+use crate::event::{Ending, Event, Level, Next, RunFault};
 use crate::id::mix;
 use crate::params::Params;
 use crate::path::NodePath;
-use crate::plan::{Kind, Routing, Strategy, SubFailure, When};
+use crate::plan::{NodeKind, Routing, Strategy, SubFailure, When};
 use crate::retry::{Fault, FaultKind};
 use crate::run::state::{FanState, Nest, Phase, ScopeState};
 use crate::run::view::Spot;
@@ -26,10 +27,19 @@ impl Decider<'_> {
             let live = match &edge.when {
                 When::Always => true,
                 When::Action(action) => spot.state.action.as_deref() == Some(action),
-                When::If(condition) => condition.holds(&view).unwrap_or_else(|reason| {
-                    events.push(self.logged(path, format!("the edge to `{to}` is dead: {reason}")));
-                    false
-                }),
+                When::If(condition) => match condition.holds(&view) {
+                    Ok(true) => true,
+                    Ok(false) => {
+                        let message =
+                            format!("the edge to `{to}` is not taken: {}", condition.explain(&view));
+                        events.push(Event::Logged { level: Level::Info, node: Some(path.clone()), message });
+                        false
+                    }
+                    Err(reason) => {
+                        events.push(self.logged(path, format!("the edge to `{to}` is dead: {reason}")));
+                        false
+                    }
+                },
             };
             if !live {
                 dead.push(to.clone());
@@ -42,7 +52,7 @@ impl Decider<'_> {
     /// The open turn of a loop ended.
     pub(super) fn turn(&self, path: &NodePath) -> Vec<Event> {
         let spot = self.spot(path);
-        let (Kind::Loop(plan), Some(Nest::Loop(turns))) = (&spot.node.kind, spot.state.nest.as_deref())
+        let (NodeKind::Loop(plan), Some(Nest::Loop(turns))) = (&spot.node.kind, spot.state.nest.as_deref())
         else {
             return Vec::new();
         };
@@ -57,11 +67,11 @@ impl Decider<'_> {
         };
         let templates = plan.outputs.iter().map(|(_, template)| template);
         if let Err(excess) = super::node::weigh_templates(templates, &view) {
-            return vec![self.excessive(&spot, path, 0, "a turn's output", excess, None)];
+            return vec![self.excessive(&spot, path, Fence::ZERO, "a turn's output", excess, None)];
         }
         let outputs: Vec<Value> = plan.outputs.iter().map(|(_, template)| template.resolve(&view)).collect();
         if let Some(excess) = outputs.iter().find_map(|output| weigh(output).err()) {
-            return vec![self.excessive(&spot, path, 0, "a turn's output", excess, None)];
+            return vec![self.excessive(&spot, path, Fence::ZERO, "a turn's output", excess, None)];
         }
         vec![Event::Turned { node: path.clone(), index: turns.index, outputs }]
     }
@@ -81,7 +91,7 @@ impl Decider<'_> {
             (Some(_), _) => None,
         };
         let node = path.clone();
-        events.push(Event::Done { node, fence: 0, output: None, action, actual: None, worker: None });
+        events.push(Event::Done { node, fence: Fence(0), output: None, action, actual: None, worker: None });
         events
     }
 
@@ -111,17 +121,17 @@ impl Decider<'_> {
         let last = match (&spot.branch, &spot.node.kind, spot.state.nest.as_deref()) {
             (Some(arm), _, _) => {
                 let fault = arm.slot.scope.as_deref().and_then(|scope| scope.fault.clone());
-                self.failed(&spot, &path, 0, uncaught(fault), None)
+                self.failed(&spot, &path, Fence::ZERO, uncaught(fault), None)
             }
-            (None, Kind::Sub(sub), Some(Nest::Scope(inner))) => {
+            (None, NodeKind::Sub(sub), Some(Nest::Scope(inner))) => {
                 self.sub_failed(&spot, &path, inner, &sub.on_failure)
             }
-            (None, _, Some(Nest::Fan(arms))) => self.failed(&spot, &path, 0, fan_fault(arms), None),
+            (None, _, Some(Nest::Fan(arms))) => self.failed(&spot, &path, Fence::ZERO, fan_fault(arms), None),
             (None, _, Some(Nest::Loop(turns))) => {
                 let fault = turns.turns.last().and_then(|turn| turn.fault.clone());
-                self.failed(&spot, &path, 0, uncaught(fault), None)
+                self.failed(&spot, &path, Fence::ZERO, uncaught(fault), None)
             }
-            (None, _, _) => self.failed(&spot, &path, 0, uncaught(None), None),
+            (None, _, _) => self.failed(&spot, &path, Fence::ZERO, uncaught(None), None),
         };
         events.push(last);
         events
@@ -133,7 +143,14 @@ impl Decider<'_> {
             SubFailure::Ignore => {
                 let node = path.clone();
                 let action = self.sub_action(spot, inner);
-                return Event::Done { node, fence: 0, output: None, action, actual: None, worker: None };
+                return Event::Done {
+                    node,
+                    fence: Fence(0),
+                    output: None,
+                    action,
+                    actual: None,
+                    worker: None,
+                };
             }
             SubFailure::Fail => None,
             SubFailure::Restart(policy) => {
@@ -141,17 +158,17 @@ impl Decider<'_> {
             }
         };
         match restart {
-            None => self.failed(spot, path, 0, fault, None),
+            None => self.failed(spot, path, Fence::ZERO, fault, None),
             Some(policy) => {
-                let seed = mix(self.run.id.uuid().as_u64_pair().1 ^ spot.state.visit);
+                let seed = mix(self.run.id.uuid().as_u64_pair().1 ^ spot.state.visit.0);
                 let until = self.given.now.after(policy.delay_ms_after(spot.state.restarts + 1, seed));
                 let (node, next) = (path.clone(), Next::Restart);
-                Event::Deferred { node, fence: 0, fault, until, next, worker: None }
+                Event::Deferred { node, fence: Fence(0), fault, until, next, worker: None }
             }
         }
     }
 
-    /// Cancels what is open inside a place, outermost nodes only: each takes its inside along.
+    /// Cancels the open nodes inside a path, outermost nodes only: each takes its inside along.
     pub(super) fn drop_inside(&self, path: &NodePath) -> Vec<Event> {
         if let Some(chain) = self.run.chain(self.plan, path) {
             let level = chain.last().expect("a chain has a last level");
@@ -175,7 +192,7 @@ impl Decider<'_> {
         &self,
         spot: &Spot<'_, '_>,
         path: &NodePath,
-        fence: u64,
+        fence: Fence,
         fault: Fault,
         worker: Option<String>,
     ) -> Event {
@@ -196,12 +213,12 @@ impl Decider<'_> {
         let own = spot.node.post.action_static.as_deref();
         let timed_out = matches!(kind, FaultKind::Timeout | FaultKind::Watchdog);
         let gave_up = match (&spot.node.kind, spot.state.nest.as_deref()) {
-            (Kind::Fan(fan), Some(Nest::Fan(arms))) => {
+            (NodeKind::Fan(fan), Some(Nest::Fan(arms))) => {
                 fan.strategy == Strategy::FailFast && arms.n_failed > 0
             }
             _ => false,
         };
-        let wait = matches!(spot.node.kind, Kind::Wait(_) | Kind::Approval(_));
+        let wait = matches!(spot.node.kind, NodeKind::Wait(_) | NodeKind::Approval(_));
         let candidates = [
             own.filter(|_| gave_up),
             timed_out.then_some("timeout"),

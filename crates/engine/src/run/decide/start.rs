@@ -1,4 +1,4 @@
-//! Starting a run: what it is given is checked against the plan before anything happens.
+//! Starting a run: its parameters are checked against the plan before anything happens.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::run::apply::chosen;
 use crate::run::state::Status;
 use crate::text::a_type;
 
-/// Lines about what is read in vain, of one start.
+/// Lines about reads of nodes that take no part, of one start.
 const MISSED_MAX: usize = 100;
 
 impl Decider<'_> {
@@ -50,7 +50,7 @@ impl Decider<'_> {
     }
 }
 
-/// The prices of what is called; costs what is called, however many prices there are.
+/// The prices of the called services; costs the number of calls, not of prices.
 fn priced(all: &Arc<BTreeMap<String, Price>>, called: &BTreeSet<&str>) -> Arc<BTreeMap<String, Price>> {
     let found: Vec<_> = called.iter().filter_map(|service| all.get_key_value(*service)).collect();
     if found.len() == all.len() {
@@ -59,8 +59,8 @@ fn priced(all: &Arc<BTreeMap<String, Price>>, called: &BTreeSet<&str>) -> Arc<BT
     Arc::new(found.into_iter().map(|(service, price)| (service.clone(), price.clone())).collect())
 }
 
-/// What an exec mode reads in vain: results of nodes that take no part, read by nodes or by the conditions of their
-/// edges. Said once, at the start, so that nobody wonders about what a worker was given or which way a run went.
+/// Reads that an exec mode makes useless: results of nodes that take no part, read by nodes or by the conditions of their
+/// edges. Logged once, at the start, so that the inputs of workers and the path of the run can be explained.
 fn missed(plan: &Plan, start: &Start) -> Vec<Event> {
     let Some(chosen) = chosen(&plan.root, start) else { return Vec::new() };
     let mut events = Vec::new();
@@ -87,7 +87,7 @@ fn missed(plan: &Plan, start: &Start) -> Vec<Event> {
     events
 }
 
-/// Every problem with what a run of this plan would be given.
+/// Every problem with the parameters of a run of this plan.
 pub fn check(plan: &Plan, start: &Start) -> Vec<Problem> {
     let mut problems = Problems::default();
     if plan.stopped {

@@ -1,15 +1,16 @@
-//! Time: what is due, one thing at a time. Never early; late is as good as on time.
+//! Time: due waits, one at a time. Never early; late is as good as on time.
 
 use super::Decider;
+use crate::counter::Fence;
 use crate::event::Event;
 use crate::path::NodePath;
-use crate::plan::Kind;
+use crate::plan::NodeKind;
 use crate::retry::{Fault, FaultKind, WATCHDOG_MS};
 use crate::run::state::{Activity, Phase, Stage, Status, Work};
 use crate::run::view::Spot;
 
 impl Decider<'_> {
-    /// What the earliest due thing leads to; nothing when nothing is due.
+    /// The events of the earliest due wait; none when nothing is due.
     pub(super) fn time_passed(&self) -> Vec<Event> {
         let Some((at, path)) = self.run.wakes.first() else { return Vec::new() };
         if *at > self.given.now || !matches!(self.run.status, Status::Running | Status::Canceling) {
@@ -27,10 +28,16 @@ impl Decider<'_> {
             }
             Phase::Open(Activity::Signal { .. } | Activity::Approval { .. }) => {
                 let what = match &spot.node.kind {
-                    Kind::Approval(_) => "nobody decided in time",
+                    NodeKind::Approval(_) => "nobody decided in time",
                     _ => "the signal did not come in time",
                 };
-                vec![self.failed(&spot, path, 0, Fault::new(FaultKind::Timeout, what).permanent(), None)]
+                vec![self.failed(
+                    &spot,
+                    path,
+                    Fence::ZERO,
+                    Fault::new(FaultKind::Timeout, what).permanent(),
+                    None,
+                )]
             }
             Phase::Open(Activity::Restart { .. }) => {
                 vec![Event::Opened { node: path.clone(), n: 0, names: Vec::new() }]
@@ -41,7 +48,7 @@ impl Decider<'_> {
                 events.push(self.failed(
                     &spot,
                     path,
-                    0,
+                    Fence::ZERO,
                     Fault::new(FaultKind::Timeout, message).permanent(),
                     None,
                 ));

@@ -52,6 +52,21 @@ fn nonsense_is_refused_with_its_place() {
 }
 
 #[test]
+fn unknown_nicknames_get_a_hint() {
+    for (expr, wanted) in [
+        ("@nightly", "`@daily`"),
+        ("@dayly", "`@daily`"),
+        ("@minutely", "`* * * * *`"),
+        ("@reboot", "`windlass run start`"),
+        ("@whenever", "@hourly, @daily, @weekly, @monthly, @yearly"),
+    ] {
+        let problem = Cron::parse(expr, "UTC").unwrap_err();
+        assert!(problem.reason.contains(expr), "{problem}");
+        assert!(problem.hint.as_ref().is_some_and(|hint| hint.contains(wanted)), "{problem}");
+    }
+}
+
+#[test]
 fn a_date_that_never_comes_is_refused() {
     for expr in ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "0 0 0 31 2 *"] {
         let problem = Cron::parse(expr, "Europe/Berlin").unwrap_err();

@@ -4,37 +4,41 @@ use windlass_engine::share::SHARE;
 
 use super::*;
 
-/// Hands out one after another from a backlog that is filled up again with the same, and says what became of it: the
-/// priorities, in order.
-fn hand_out(world: &mut World, query: &Query, n: usize, refill: impl Fn(u128, i64) -> JobRow) -> Vec<i32> {
+/// Dispatches `n` jobs from a backlog that is refilled after each, and returns their priorities in order.
+fn dispatch(
+    test: &mut IndexTest,
+    query: &ClaimQuery,
+    n: usize,
+    refill: impl Fn(u128, i64) -> JobRow,
+) -> Vec<i32> {
     let mut given = Vec::new();
     for _ in 0..n {
-        given.extend(hand_out_one(world, query).map(|row| row.job.spec.priority));
-        world.n_made += 1;
-        let row = refill(world.n_made, world.now);
-        world.write(row);
+        given.extend(dispatch_one(test, query).map(|row| row.job.spec.priority));
+        test.n_made += 1;
+        let row = refill(test.n_made, test.now);
+        test.write(row);
     }
     given
 }
 
-/// Hands out the next one, which is done at once.
-fn hand_out_one(world: &mut World, query: &Query) -> Option<Arc<JobRow>> {
-    let before = world.taken.len();
-    world.take(query, 1);
-    let given = world.taken.get(before).cloned();
-    world.step(&Step::Claim);
-    world.step(&Step::Finish { done: true });
+/// Dispatches the next job and ends it at once.
+fn dispatch_one(test: &mut IndexTest, query: &ClaimQuery) -> Option<Arc<JobRow>> {
+    let before = test.taken.len();
+    test.take(query, 1);
+    let given = test.taken.get(before).cloned();
+    test.step(&IndexStep::Claim);
+    test.step(&IndexStep::Finish { done: true });
     given
 }
 
-/// Room for more than the few that are kept of each class.
-const ROOMY: Limits = Limits { rows: 64, fill_rows: 8, ..LIMITS };
+/// Room for more than the reserved jobs of each class.
+const ROOMY: DispatchLimits = DispatchLimits { rows: 64, read_rows: 8, ..LIMITS };
 
-fn fill(world: &mut World, n: u128, make: impl Fn(u128, i64) -> JobRow) {
+fn fill(test: &mut IndexTest, n: u128, make: impl Fn(u128, i64) -> JobRow) {
     for _ in 0..n {
-        world.n_made += 1;
-        let row = make(world.n_made, world.now);
-        world.write(row);
+        test.n_made += 1;
+        let row = make(test.n_made, test.now);
+        test.write(row);
     }
 }
 
@@ -46,14 +50,14 @@ fn highest(id: u128, now: i64) -> JobRow {
 
 #[test]
 fn the_lowest_is_done_under_an_endless_stream_of_the_highest() {
-    // Fewer than are kept in memory, and far more: then the lowest is behind all that is known.
+    // Fewer jobs than fit into memory, and far more: then the lowest is behind the known range.
     for n_before in [3, 200] {
         for query in [query(&["a"], &[]), query(&[], &["s"])] {
-            let mut world = World::new(0, true);
-            world.index = Index::new(ROOMY, true);
-            fill(&mut world, n_before, highest);
-            fill(&mut world, 1, |id, now| run_row(id, "a", "s", -2, now));
-            let given = hand_out(&mut world, &query, N, highest);
+            let mut test = IndexTest::new(0, true);
+            test.index = JobIndex::new(ROOMY, true);
+            fill(&mut test, n_before, highest);
+            fill(&mut test, 1, |id, now| run_row(id, "a", "s", -2, now));
+            let given = dispatch(&mut test, &query, N, highest);
             let at = given.iter().position(|priority| *priority == -2);
             assert!(at.is_some_and(|at| at < SHARE as usize), "{n_before}: {given:?}");
             assert!(given.iter().filter(|priority| **priority == 2).count() == N - 1);
@@ -62,13 +66,13 @@ fn the_lowest_is_done_under_an_endless_stream_of_the_highest() {
 }
 
 #[test]
-fn every_class_gets_on_and_the_highest_keeps_four_fifths() {
-    let mut world = World::new(0, true);
-    world.index = Index::new(ROOMY, true);
+fn every_class_progresses_and_the_highest_keeps_four_fifths() {
+    let mut test = IndexTest::new(0, true);
+    test.index = JobIndex::new(ROOMY, true);
     for class in -2..=2 {
-        fill(&mut world, 60, |id, now| run_row(id, "a", "s", class, now));
+        fill(&mut test, 60, |id, now| run_row(id, "a", "s", class, now));
     }
-    let given = hand_out(&mut world, &query(&[], &["s"]), N, highest);
+    let given = dispatch(&mut test, &query(&[], &["s"]), N, highest);
     let n = |class: i32| given.iter().filter(|priority| **priority == class).count();
     assert!(n(2) >= N * 4 / 5, "{given:?}");
     assert!((-2..2).all(|class| n(class) > 0), "{given:?}");
@@ -76,46 +80,46 @@ fn every_class_gets_on_and_the_highest_keeps_four_fifths() {
 
 #[test]
 fn after_a_restart_the_lowest_is_found_behind_all_that_is_above_it() {
-    let mut world = World::new(0, true);
-    fill(&mut world, 200, highest);
-    fill(&mut world, 1, |id, now| run_row(id, "a", "s", -2, now));
-    world.index = Index::new(ROOMY, true);
-    world.index.doubt_queues(&["a".to_owned()]);
-    let given = hand_out(&mut world, &query(&["a"], &[]), N, highest);
+    let mut test = IndexTest::new(0, true);
+    fill(&mut test, 200, highest);
+    fill(&mut test, 1, |id, now| run_row(id, "a", "s", -2, now));
+    test.index = JobIndex::new(ROOMY, true);
+    test.index.invalidate_queues(&["a".to_owned()]);
+    let given = dispatch(&mut test, &query(&["a"], &[]), N, highest);
     assert!(given.iter().take(SHARE as usize).any(|priority| *priority == -2), "{given:?}");
 }
 
 #[test]
 fn a_lower_class_of_another_service_of_the_same_worker_is_not_starved() {
-    let mut world = World::new(0, true);
-    fill(&mut world, 5, highest);
-    fill(&mut world, 1, |id, now| run_row(id, "b", "t", -1, now));
-    let given = hand_out(&mut world, &query(&[], &["s", "t"]), 10, highest);
+    let mut test = IndexTest::new(0, true);
+    fill(&mut test, 5, highest);
+    fill(&mut test, 1, |id, now| run_row(id, "b", "t", -1, now));
+    let given = dispatch(&mut test, &query(&[], &["s", "t"]), 10, highest);
     assert_eq!(given, [2, 2, 2, 2, -1, 2, 2, 2, 2, 2]);
 }
 
 #[test]
 fn plain_jobs_stay_in_their_order() {
-    let mut world = World::new(0, true);
+    let mut test = IndexTest::new(0, true);
     let urgent = |id, now| row(id, "a", "s", 2, now);
-    fill(&mut world, 5, urgent);
-    fill(&mut world, 1, |id, now| row(id, "a", "s", 1, now));
-    fill(&mut world, 1, |id, now| run_row(id, "a", "s", 0, now));
-    let given = hand_out(&mut world, &query(&["a"], &[]), 30, urgent);
+    fill(&mut test, 5, urgent);
+    fill(&mut test, 1, |id, now| row(id, "a", "s", 1, now));
+    fill(&mut test, 1, |id, now| run_row(id, "a", "s", 0, now));
+    let given = dispatch(&mut test, &query(&["a"], &[]), 30, urgent);
     assert_eq!(given, [2; 30]);
 }
 
 #[test]
 fn a_plain_job_between_two_classes_waits_no_longer_than_without_the_share() {
     for query in [query(&["a"], &[]), query(&[], &["s"])] {
-        let mut world = World::new(0, true);
-        world.index = Index::new(ROOMY, true);
-        fill(&mut world, 12, highest);
-        fill(&mut world, 2, |id, now| row(id, "a", "s", 1, now));
-        fill(&mut world, 5, |id, now| run_row(id, "a", "s", -2, now));
-        let next = |_| hand_out_one(&mut world, &query).unwrap().job.spec.priority;
+        let mut test = IndexTest::new(0, true);
+        test.index = JobIndex::new(ROOMY, true);
+        fill(&mut test, 12, highest);
+        fill(&mut test, 2, |id, now| row(id, "a", "s", 1, now));
+        fill(&mut test, 5, |id, now| run_row(id, "a", "s", -2, now));
+        let next = |_| dispatch_one(&mut test, &query).unwrap().job.spec.priority;
         let given: Vec<i32> = (0..19).map(next).collect();
-        // Without a share, the plain ones would be right after all of the highest.
+        // Without a share, the plain jobs would come right after all of the highest.
         let places = |priority: i32| (0..19).filter(|at| given[*at] == priority).collect::<Vec<usize>>();
         assert_eq!(places(1), [4, 9], "they take the turns that are kept");
         assert_eq!(places(-2), [14, 15, 16, 17, 18]);
@@ -124,45 +128,45 @@ fn a_plain_job_between_two_classes_waits_no_longer_than_without_the_share() {
 
 #[test]
 fn a_plain_job_behind_runs_of_its_own_priority_is_not_overtaken_by_lower_ones() {
-    let mut world = World::new(0, true);
-    world.index = Index::new(ROOMY, true);
-    fill(&mut world, 6, highest);
-    fill(&mut world, 1, |id, now| row(id, "a", "s", 2, now));
-    fill(&mut world, 2, |id, now| run_row(id, "b", "s", 0, now));
+    let mut test = IndexTest::new(0, true);
+    test.index = JobIndex::new(ROOMY, true);
+    fill(&mut test, 6, highest);
+    fill(&mut test, 1, |id, now| row(id, "a", "s", 2, now));
+    fill(&mut test, 2, |id, now| run_row(id, "b", "s", 0, now));
     let query = query(&[], &["s"]);
-    let next = |_| hand_out_one(&mut world, &query).unwrap().id().uuid().as_u128();
+    let next = |_| dispatch_one(&mut test, &query).unwrap().id().uuid().as_u128();
     assert_eq!((0..9).map(next).collect::<Vec<_>>(), [1, 2, 3, 4, 7, 5, 6, 8, 9]);
 }
 
 #[test]
-fn who_is_lower_is_found_behind_plain_jobs_of_their_own_priority() {
-    let mut world = World::new(0, true);
-    fill(&mut world, 200, highest);
-    fill(&mut world, 200, |id, now| row(id, "a", "s", -2, now));
-    fill(&mut world, 1, |id, now| run_row(id, "a", "s", -2, now));
-    world.index = Index::new(ROOMY, true);
-    world.index.doubt_queues(&["a".to_owned()]);
+fn a_lower_class_is_found_behind_plain_jobs_of_its_own_priority() {
+    let mut test = IndexTest::new(0, true);
+    fill(&mut test, 200, highest);
+    fill(&mut test, 200, |id, now| row(id, "a", "s", -2, now));
+    fill(&mut test, 1, |id, now| run_row(id, "a", "s", -2, now));
+    test.index = JobIndex::new(ROOMY, true);
+    test.index.invalidate_queues(&["a".to_owned()]);
     let given: Vec<Arc<JobRow>> =
-        (0..SHARE).filter_map(|_| hand_out_one(&mut world, &query(&["a"], &[]))).collect();
+        (0..SHARE).filter_map(|_| dispatch_one(&mut test, &query(&["a"], &[]))).collect();
     let lower = given.last().unwrap();
     assert_eq!((lower.job.spec.priority, lower.job.spec.run.is_some()), (-2, true));
 }
 
 #[test]
-fn a_class_that_is_alone_searches_for_nobody_and_others_search_once() {
-    let mut index = Index::new(Limits { rows: 100, ..LIMITS }, true);
+fn a_single_class_makes_no_search_and_several_classes_search_once() {
+    let mut index = JobIndex::new(DispatchLimits { rows: 100, ..LIMITS }, true);
     for id in 1..=20 {
         index.offer(Arc::new(highest(id, 1)));
     }
     let query = query(&["a", "c"], &[]);
-    let turn = |index: &mut Index, search: &mut Search| {
-        let Some(Head::Job(top)) = index.head(&query, &[], 0) else { panic!("there are some") };
-        assert_eq!(index.turn_of(&query, &[], 0, top, search), top);
-        search.nobody_below
+    let turn = |index: &mut JobIndex, search: &mut ClassSearch| {
+        let Some(ListHead::Job(top)) = index.head(&query, &[], 0) else { panic!("there are some") };
+        assert_eq!(index.pick_by_share(&query, &[], 0, top, search), top);
+        search.empty_below
     };
-    let mut search = Search::default();
+    let mut search = ClassSearch::default();
     assert!((0..10).all(|_| turn(&mut index, &mut search).is_none()), "nobody is below in any list");
-    // Somebody is, in a list that is not asked about.
+    // A lower class has a job in a list that the query does not name.
     index.offer(Arc::new(run_row(30, "b", "t", 0, 1)));
     assert_eq!(turn(&mut index, &mut search), Some(2));
     assert_eq!(turn(&mut index, &mut search), Some(2));

@@ -1,34 +1,35 @@
-//! The figures of one run, from its journal and the jobs of its calls.
+//! Durations and counts of one run, computed from its journal and the jobs of its calls.
 
 use std::collections::{BTreeMap, HashMap};
 
+use windlass_engine::counter::{Fence, Visit};
 use windlass_engine::id::RunId;
 use windlass_engine::journal::Entry;
 use windlass_engine::path::NodePath;
 use windlass_engine::time::Timestamp;
-use windlass_runtime::run::RunView;
-use windlass_sdk::types::NodeDurations;
+use windlass_runtime::runs::RunView;
+use windlass_sdk::contract::NodeDurations;
 use windlass_store::job::JobQuery;
 use windlass_store::page::{Order, Part};
-use windlass_store::project::attempts::{AttemptStatus, NodeAttempt};
-use windlass_store::project::moments::{Moment, moments};
+use windlass_store::projection::attempts::{AttemptStatus, NodeAttempt};
+use windlass_store::projection::moments::{Moment, moments};
 
 use crate::app::App;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::shape;
 
-/// Nodes of a run that are told apart.
+/// Nodes of a run that are shown.
 const NODES_MAX: usize = 1_000;
 
-/// Jobs that are read at once, with all that they were given.
-const JOBS: usize = 100;
+/// Jobs in one read, with their payloads.
+const PAGE_SIZE: usize = 100;
 
-/// From one moment to another.
+/// A start and an end.
 type Span = (Timestamp, Timestamp);
 
-/// How the calls of a run went.
-pub(super) struct Figures {
-    /// When somebody worked on each.
+/// The calls of a run.
+pub(super) struct RunFigures {
+    /// The time of work on each.
     pub(super) spans: Vec<Span>,
     pub(super) work: Vec<u64>,
     pub(super) waits: Vec<u64>,
@@ -36,32 +37,32 @@ pub(super) struct Figures {
     pub(super) nodes: Vec<NodeDurations>,
 }
 
-/// What is known of a node.
+/// The attempts at one node.
 #[derive(Default)]
-struct Times {
+struct NodeTimes {
     durations: NodeDurations,
     work: Vec<u64>,
     waits: Vec<u64>,
-    whole: Vec<u64>,
+    node: Vec<u64>,
 }
 
-impl Figures {
-    pub(super) fn of(
+impl RunFigures {
+    pub(super) fn new(
         view: &RunView,
         rows: &[NodeAttempt],
-        claims: &HashMap<u64, Option<Timestamp>>,
+        claims: &HashMap<Fence, Option<Timestamp>>,
         now: Timestamp,
     ) -> Self {
-        let mut figures = Figures {
+        let mut figures = RunFigures {
             spans: Vec::new(),
             work: Vec::new(),
             waits: Vec::new(),
             n_attempts: 0,
             nodes: Vec::new(),
         };
-        let mut nodes: BTreeMap<String, Times> = BTreeMap::new();
-        let mut visits: BTreeMap<(&NodePath, u64), (Timestamp, Option<Timestamp>)> = BTreeMap::new();
-        for row in rows.iter().filter(|row| row.fence > 0) {
+        let mut nodes: BTreeMap<String, NodeTimes> = BTreeMap::new();
+        let mut visits: BTreeMap<(&NodePath, Visit), (Timestamp, Option<Timestamp>)> = BTreeMap::new();
+        for row in rows.iter().filter(|row| row.fence > Fence::ZERO) {
             figures.n_attempts += 1;
             let times = nodes.entry(view.plan.pattern(&row.node)).or_default();
             let (wait, work) = times_of(row, claims.get(&row.fence), now);
@@ -84,15 +85,15 @@ impl Figures {
             let place = view.state.place(&view.plan, node);
             let is_over = !place.is_some_and(|place| place.phase.is_open() && place.visit == visit);
             let times = nodes.entry(view.plan.pattern(node)).or_default();
-            times.whole.extend(to.filter(|_| is_over).map(|to| to.since(from)));
+            times.node.extend(to.filter(|_| is_over).map(|to| to.since(from)));
         }
         figures.nodes = longest(nodes);
         figures
     }
 }
 
-/// How long an attempt was in a queue, and when somebody worked on it. Of a call whose job is gone it is not known
-/// when somebody got it: all of it counts as work.
+/// The time of an attempt in a queue, and the span of its work. When the job of a call is gone, its claim is unknown and
+/// the whole attempt counts as work.
 fn times_of(
     row: &NodeAttempt,
     claim: Option<&Option<Timestamp>>,
@@ -106,13 +107,13 @@ fn times_of(
     }
 }
 
-/// When somebody got the jobs of a run, by the fences of its calls.
-pub(super) async fn claims(app: &App, run: RunId) -> Answer<HashMap<u64, Option<Timestamp>>> {
-    let part = Part { order: Order::Oldest, limit: JOBS, ..Part::default() };
+/// When the jobs of a run were claimed, by the fences of its calls.
+pub(super) async fn claim_times(app: &App, run: RunId) -> ApiResult<HashMap<Fence, Option<Timestamp>>> {
+    let part = Part { order: Order::Oldest, limit: PAGE_SIZE, ..Part::default() };
     let mut query = JobQuery { run: Some(run), part, ..JobQuery::default() };
     let mut claims = HashMap::new();
     loop {
-        let page = app.store().jobs(query.clone()).await?;
+        let page = app.store().jobs(app.project(), query.clone()).await?;
         for row in page.items {
             if let Some(call) = &row.origin.call {
                 claims.insert(call.fence, row.job.latest().started_at);
@@ -125,8 +126,8 @@ pub(super) async fn claims(app: &App, run: RunId) -> Answer<HashMap<u64, Option<
     }
 }
 
-/// When each round of a run began, and when it ended.
-pub(super) fn follow_rounds(rounds: &mut Vec<(Timestamp, Option<Timestamp>)>, entry: &Entry) {
+/// Adds the starts and ends of rounds in a journal entry.
+pub(super) fn record_rounds(rounds: &mut Vec<(Timestamp, Option<Timestamp>)>, entry: &Entry) {
     for moment in moments(&entry.events) {
         match moment {
             Moment::Begun => rounds.push((entry.at, None)),
@@ -140,14 +141,14 @@ pub(super) fn follow_rounds(rounds: &mut Vec<(Timestamp, Option<Timestamp>)>, en
     }
 }
 
-/// By name, those that took longest if there are too many.
-fn longest(nodes: BTreeMap<String, Times>) -> Vec<NodeDurations> {
-    let durations = |(name, times): (String, Times)| NodeDurations {
+/// The nodes by name; the ones with the longest work if there are too many.
+fn longest(nodes: BTreeMap<String, NodeTimes>) -> Vec<NodeDurations> {
+    let durations = |(name, times): (String, NodeTimes)| NodeDurations {
         node: name,
         total_ms: times.work.iter().fold(0, |sum: u64, ms| sum.saturating_add(*ms)),
-        duration_ms: shape::spread_of(times.work),
-        waiting_ms: shape::spread_of(times.waits),
-        node_ms: shape::spread_of(times.whole),
+        duration_ms: shape::exact_percentiles(times.work),
+        waiting_ms: shape::exact_percentiles(times.waits),
+        node_ms: shape::exact_percentiles(times.node),
         ..times.durations
     };
     let mut nodes: Vec<NodeDurations> = nodes.into_iter().map(durations).collect();

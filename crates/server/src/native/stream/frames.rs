@@ -1,4 +1,4 @@
-//! The bytes of a stream of events, and who writes them.
+//! The bytes of an event stream, and the sender that writes them.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -20,37 +20,37 @@ const WAITING: usize = 64;
 /// How long a watcher may take none of them before it counts as gone.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Nobody listens any more.
+/// The client has disconnected.
 #[derive(Debug)]
-pub(super) struct Gone;
+pub(super) struct ClientGone;
 
 /// Where events are told.
-pub(super) struct Teller(mpsc::Sender<Bytes>);
+pub(super) struct EventSender(mpsc::Sender<Bytes>);
 
-impl Teller {
-    pub(super) async fn say(&self, event: &str, id: &str, data: &impl Serialize) -> Result<(), Gone> {
-        let data = serde_json::to_string(data).map_err(|_| Gone)?;
+impl EventSender {
+    pub(super) async fn say(&self, event: &str, id: &str, data: &impl Serialize) -> Result<(), ClientGone> {
+        let data = serde_json::to_string(data).map_err(|_| ClientGone)?;
         self.send(format!("event: {event}\nid: {id}\ndata: {data}\n\n")).await
     }
 
     /// A comment, which keeps the connection open.
-    pub(super) async fn beat(&self) -> Result<(), Gone> {
+    pub(super) async fn beat(&self) -> Result<(), ClientGone> {
         self.send(": still here\n\n".to_owned()).await
     }
 
-    async fn send(&self, text: String) -> Result<(), Gone> {
-        self.0.send_timeout(text.into(), PATIENCE).await.map_err(|_| Gone)
+    async fn send(&self, text: String) -> Result<(), ClientGone> {
+        self.0.send_timeout(text.into(), PATIENCE).await.map_err(|_| ClientGone)
     }
 }
 
-/// A response that tells what `tell` says, until it ends, nobody listens, or the server closes.
-pub(super) fn stream<F>(closing: CancellationToken, tell: impl FnOnce(Teller) -> F) -> Response
+/// A response that streams the events of `tell`, until it ends, the client disconnects, or the server closes.
+pub(super) fn stream<F>(closing: CancellationToken, tell: impl FnOnce(EventSender) -> F) -> Response
 where
-    F: Future<Output = Result<(), Gone>> + Send + 'static,
+    F: Future<Output = Result<(), ClientGone>> + Send + 'static,
 {
     let (sender, receiver) = mpsc::channel(WAITING);
     let gone = sender.clone();
-    let telling = tell(Teller(sender));
+    let telling = tell(EventSender(sender));
     tokio::spawn(async move {
         tokio::select! {
             _ = telling => {}

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
+use windlass_engine::counter::Fence;
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::event::Start;
-use windlass_engine::input::{Given, Input, Outcome};
+use windlass_engine::input::{CallOutcome, Given, Input};
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::time::Timestamp;
 
@@ -28,8 +29,8 @@ impl Played {
         self.run.submit(&self.plan, &input, &Given::at(Timestamp(5_000))).unwrap();
     }
 
-    fn end(&mut self, node: &str, fence: u64, outcome: Outcome) {
-        self.submit(Input::CallEnded { node: node.into(), fence, outcome, worker: None });
+    fn end(&mut self, node: &str, fence: u64, outcome: CallOutcome) {
+        self.submit(Input::CallEnded { node: node.into(), fence: Fence(fence), outcome, worker: None });
     }
 
     fn rendered(&self) -> Value {
@@ -37,8 +38,8 @@ impl Played {
     }
 }
 
-fn failed() -> Outcome {
-    Outcome::Failed(Fault::new(FaultKind::Error, "no"))
+fn failed() -> CallOutcome {
+    CallOutcome::Failed(Fault::new(FaultKind::Error, "no"))
 }
 
 #[test]
@@ -48,7 +49,7 @@ fn a_parallel_shows_what_is_done_and_what_failed_by_service() {
             "parallel_mode": "concurrent", "max_parallel": 3, "failure_strategy": "collect_errors"}}}"#,
         &json!({}),
     );
-    played.end("p/0", 1, Outcome::Done(Arc::new(json!(1))));
+    played.end("p/0", 1, CallOutcome::Done(Arc::new(json!(1))));
     played.end("p/1", 2, failed());
     let expected = json!({"_rt": {"pl:p": {"done": {"x": 1}, "errs": {"y": "no"}, "mode": "concurrent", "max": 3,
         "strategy": "collect_errors"}}});
@@ -63,7 +64,7 @@ fn a_foreach_shows_what_is_done_by_index() {
         r#"{"start": "f", "nodes": {"f": {"kind": "foreach", "service": "s", "prep": {"input_key": "$params.items"}}}}"#,
         &json!({"items": ["a", "b"]}),
     );
-    played.end("f/0", 1, Outcome::Done(Arc::new(json!("A"))));
+    played.end("f/0", 1, CallOutcome::Done(Arc::new(json!("A"))));
     let expected = json!({"_rt": {"fe:f": {"done": {"0": "A"}, "errs": {}, "idx": 2, "mode": "sequential", "max": 1,
         "strategy": "fail_fast"}}});
     assert_eq!(played.rendered(), expected);
@@ -80,7 +81,7 @@ fn a_subflow_shows_where_it_is_and_what_it_shares() {
     );
     let rendered = played.rendered();
     assert_eq!(rendered["_rt"]["sf:q"], json!({"curr": "a", "shared": {}, "last": ""}));
-    played.end("q/a", 1, Outcome::Done(Arc::new(json!(7))));
+    played.end("q/a", 1, CallOutcome::Done(Arc::new(json!(7))));
     let inner = json!({"got": 7, "_rt": {"tm:t": {"start": 5_000}}});
     assert_eq!(played.rendered()["_rt"]["sf:q"], json!({"curr": "t", "shared": inner, "last": "on"}));
 }
@@ -109,6 +110,6 @@ fn the_current_node_is_where_the_run_is() {
     );
     let current = |played: &Played| super::current(&played.plan.root, &played.run.root).map(str::to_owned);
     assert_eq!(current(&played).as_deref(), Some("a"));
-    played.end("a", 1, Outcome::Done(Arc::default()));
+    played.end("a", 1, CallOutcome::Done(Arc::default()));
     assert_eq!(current(&played).as_deref(), Some("b"));
 }

@@ -6,20 +6,20 @@ use serde_json::{Map, Value, json};
 use windlass_engine::id::{FlowId, VersionId};
 use windlass_engine::recovery::DEAD_MS;
 use windlass_engine::run::{Cause, Run};
-use windlass_runtime::run::RunView;
+use windlass_runtime::runs::RunView;
 use windlass_store::flow::{FlowRef, VersionRef};
-use windlass_store::run::{Owner, RunRow, RunStatus, Standing};
+use windlass_store::run::{Owner, RunProjection, RunRow, RunStatus};
 use windlass_store::server::ServerRow;
 
-use crate::scheduler::answer::Failure;
 use crate::scheduler::era::Noun;
+use crate::scheduler::failure::Failure;
 use crate::scheduler::worker::seconds;
 use crate::scheduler::{Surface, id, shared};
 
 /// Attempts to come that are listed: a wide fan may wait for as many as it has branches.
 const RETRIES_SHOWN: usize = 100;
 
-/// Renders tasks; what several of them have in common is looked up once.
+/// Renders tasks; lookups that several tasks share are made once.
 pub(super) struct Renderer<'s> {
     surface: &'s Surface,
     flows: HashMap<FlowId, String>,
@@ -27,8 +27,8 @@ pub(super) struct Renderer<'s> {
     servers: Option<Vec<ServerRow>>,
 }
 
-/// What only the journal of a run tells.
-struct Depth {
+/// Facts that only the journal of a run has.
+struct JournalFacts {
     params: Value,
     shared: Value,
     current: String,
@@ -42,7 +42,7 @@ impl<'s> Renderer<'s> {
 
     pub(super) async fn task(&mut self, view: &RunView) -> Result<Value, Failure> {
         let RunView { row, plan, state } = view;
-        let depth = Depth {
+        let depth = JournalFacts {
             params: json!(state.start.params),
             shared: shared::render(plan, state),
             current: shared::current(&plan.root, &state.root).unwrap_or_default().to_owned(),
@@ -51,10 +51,10 @@ impl<'s> Renderer<'s> {
         self.render(row, depth).await
     }
 
-    /// A task of which only the row can be read: what the journal would tell is left empty.
+    /// A task of which only the row can be read: the facts of the journal are empty.
     pub(super) async fn row(&mut self, row: &RunRow) -> Result<Value, Failure> {
         let shared = row.standing.shared.as_deref().cloned();
-        let depth = Depth {
+        let depth = JournalFacts {
             params: json!({}),
             shared: shared.unwrap_or_else(|| json!({})),
             current: row.standing.node.iter().flat_map(|node| node.segments().next()).collect(),
@@ -63,7 +63,7 @@ impl<'s> Renderer<'s> {
         self.render(row, depth).await
     }
 
-    async fn render(&mut self, row: &RunRow, depth: Depth) -> Result<Value, Failure> {
+    async fn render(&mut self, row: &RunRow, depth: JournalFacts) -> Result<Value, Failure> {
         let RunRow { origin, standing, .. } = row;
         let (lease_owner, lease_expiry) = self.lease(standing.owner).await?;
         let request = origin.request.as_ref().map(|request| request.id.clone());
@@ -94,7 +94,8 @@ impl<'s> Renderer<'s> {
         if let Some(name) = self.flows.get(&flow) {
             return Ok(name.clone());
         }
-        let row = self.surface.runtime.store().flow(FlowRef::Id(flow)).await?;
+        let row =
+            self.surface.runtime.store().flow(self.surface.runtime.project(), FlowRef::Id(flow)).await?;
         let name = row.map(|row| row.name).unwrap_or_default();
         self.flows.insert(flow, name.clone());
         Ok(name)
@@ -104,13 +105,18 @@ impl<'s> Renderer<'s> {
         if let Some(number) = self.versions.get(&version) {
             return Ok(*number);
         }
-        let row = self.surface.runtime.store().version(VersionRef::Id(version)).await?;
+        let row = self
+            .surface
+            .runtime
+            .store()
+            .version(self.surface.runtime.project(), VersionRef::Id(version))
+            .await?;
         let number = row.map(|row| row.number).unwrap_or_default();
         self.versions.insert(version, number);
         Ok(number)
     }
 
-    /// Who makes the calls of a run, and until when that is believed without hearing of them.
+    /// The server that makes the calls of a run, and the end of its lease.
     async fn lease(&mut self, owner: Option<Owner>) -> Result<(String, i64), Failure> {
         let Some(owner) = owner else { return Ok((String::new(), 0)) };
         let servers = match &mut self.servers {
@@ -124,12 +130,12 @@ impl<'s> Renderer<'s> {
 }
 
 /// The status of a run in the words of this surface; `query_of` asks for the same.
-pub(super) fn status_word(standing: &Standing) -> &'static str {
+pub(super) fn status_word(standing: &RunProjection) -> &'static str {
     match standing.status {
         RunStatus::Pending => "pending",
-        // Nobody has let it enter its first node yet.
+        // It has not entered its first node yet.
         RunStatus::Waiting if standing.step_count == 0 => "pending",
-        // Nobody but a job, or a run it started, works on it.
+        // Only a job or a child run works on it.
         RunStatus::Running if standing.owner.is_none() => "waiting_queue",
         RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => "running",
         RunStatus::Completed => "completed",
@@ -139,7 +145,7 @@ pub(super) fn status_word(standing: &Standing) -> &'static str {
     }
 }
 
-/// What waits for another attempt: which one is next, and when.
+/// The next retry: the number of the attempt, and its time.
 fn retry_state(view: &RunView) -> Value {
     let run: &Run = &view.state;
     let waiting = run.why(&view.plan).into_iter().filter_map(|reason| match reason.cause {
@@ -170,17 +176,18 @@ mod tests {
     use windlass_engine::time::Timestamp;
 
     use super::*;
+    use windlass_engine::counter::Epoch;
 
-    fn standing(status: RunStatus, step_count: u64, is_owned: bool) -> Standing {
+    fn standing(status: RunStatus, step_count: u64, is_owned: bool) -> RunProjection {
         let server = format!("srv_{:032x}", 1).parse().unwrap();
-        Standing {
+        RunProjection {
             status,
             round: 1,
             node: None,
             action: None,
             step_count,
             wake_at: None,
-            owner: is_owned.then_some(Owner { server, epoch: 1 }),
+            owner: is_owned.then_some(Owner { server, epoch: Epoch(1) }),
             cost: Totals::default(),
             needs: None,
             error: None,

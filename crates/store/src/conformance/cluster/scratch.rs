@@ -20,7 +20,7 @@ pub fn shared() -> &'static Cluster {
                 .sql("postgres", &format!("CREATE DATABASE {TEMPLATE} TEMPLATE template0 ENCODING 'UTF8'"))
         );
         let address = cluster.address(TEMPLATE);
-        // A thread of its own: whoever asks may be in a runtime already.
+        // A thread of its own: the caller may be in a runtime already.
         let made = std::thread::spawn(move || {
             block_on(async { Postgres::open(&address, Durability::Fast).await.map(drop) })
         });

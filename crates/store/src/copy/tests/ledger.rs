@@ -1,8 +1,10 @@
-//! The ledger, which not every store keeps in the same form: what was paid stays paid, what is open can be closed.
+//! The ledger after a copy: paid charges stay paid, open ones can be closed.
 
 use rusqlite::Connection;
+use windlass_engine::counter::Visit;
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::money::{LedgerFault, Movement, charge_key};
+use windlass_engine::project::Project;
 
 use super::*;
 use crate::account::{LedgerQuery, LedgerRow, Posting};
@@ -12,16 +14,16 @@ use crate::page::LineOrder;
 
 /// More than fit into a page, in one commit.
 const N_CALLS: u64 = 1_200;
-/// Some of what stays open until a copy closes it, one each.
+/// Some of the charges that stay open until a copy closes them, one each.
 const OPEN: u64 = 100;
 
 fn run(n: u64) -> RunId {
     RunId::new(uuid::Uuid::from_u128(n.into()))
 }
 
-/// What a call is charged under: of two runs in turns, on a node with a path.
+/// The key of a charge: of two runs in turns, on a node with a path.
 fn call(n: u64) -> String {
-    charge_key(run(n % 2), "each/say", n)
+    charge_key(run(n % 2), "each/say", Visit(n))
 }
 
 async fn post(
@@ -32,12 +34,11 @@ async fn post(
     let posting = |(account, movement): (&str, Movement)| Posting { account: account.to_owned(), movement };
     let postings = postings.into_iter().map(posting).collect();
     let command = CommandId::new(uuid::Uuid::from_u128(n));
-    store.commit_one(Commit { postings, ..Commit::new(command, Timestamp(5)) }).await
+    store.commit_one(Commit { postings, ..Commit::new(&Project::DEFAULT, command, Timestamp(5)) }).await
 }
 
 async fn open_account(store: &dyn Store, id: &str) {
-    let account = Record::Account { id: id.to_owned(), name: id.to_owned(), now: Timestamp(1) };
-    store.save(account).await.unwrap();
+    store.open_account(&Project::DEFAULT, id, id, Timestamp(1)).await.unwrap();
 }
 
 /// Accounts that are not opened in the order of their names, and everything that can happen to a charge.
@@ -50,7 +51,7 @@ async fn spend(store: &dyn Store) {
     post(store, 2, [("payer", Movement::deposit(HOSTILE, 7))]).await.unwrap();
     let charges = (0..N_CALLS).map(|n| ("payer", Movement::charge(call(n), 3)));
     post(store, 3, charges).await.unwrap();
-    // Cheaper, dearer than what was held, and given back; of others meanwhile.
+    // Cheaper than held, dearer than held, and refunded; with other charges between.
     post(
         store,
         4,
@@ -67,7 +68,7 @@ async fn spend(store: &dyn Store) {
 
 /// All that can be asked of the ledgers of a store, and how its accounts stand.
 async fn books(store: &dyn Store) -> (Vec<LedgerRow>, String) {
-    let accounts = store.accounts().await.unwrap();
+    let accounts = store.accounts(&Project::DEFAULT).await.unwrap();
     let (mut rows, mut told) = (Vec::new(), format!("{accounts:?}"));
     for account in accounts.into_iter().map(|row| row.id) {
         for of in [None, Some(run(0)), Some(run(1))] {
@@ -75,7 +76,7 @@ async fn books(store: &dyn Store) -> (Vec<LedgerRow>, String) {
             loop {
                 let (account, order) = (account.clone(), LineOrder::Oldest);
                 let query = LedgerQuery { account, run: of, key: None, order, after, limit: 0 };
-                let page = store.ledger(query).await.unwrap();
+                let page = store.ledger(&Project::DEFAULT, query).await.unwrap();
                 let Some(last) = page.last() else { break };
                 after = last.seq;
                 told.extend(page.iter().map(|row| format!("{of:?} {}", row.seq)));
@@ -86,9 +87,9 @@ async fn books(store: &dyn Store) -> (Vec<LedgerRow>, String) {
     (rows, told)
 }
 
-/// The ledger as whoever reads the file sees it.
-fn shown(place: &Place) -> Option<Vec<String>> {
-    let Place::File(path) = place else { return None };
+/// The ledger as a reader of the file sees it.
+fn shown(place: &StoreAddress) -> Option<Vec<String>> {
+    let StoreAddress::File(path) = place else { return None };
     let db = Connection::open(path).unwrap();
     let sql = "SELECT concat_ws('|', hex(account), seq, kind, amount, hex(key), held, borne_by_platform, hex(run), \
          node, balance_after, at) FROM ledger ORDER BY account, seq";
@@ -101,10 +102,10 @@ fn is_closed(refused: &StoreError) -> bool {
     matches!(refused.refusal(), Some(Refusal::Ledger(LedgerFault::Closed { .. })))
 }
 
-/// What was done is done, and what was not can be; `n` is another for each store.
+/// Closed charges stay closed, and open ones can be closed; `n` differs for each store.
 async fn go_on(store: &dyn Store, n: u64) {
     let command = u128::from(n) * 100;
-    let before = store.account("payer").await.unwrap().unwrap();
+    let before = store.account(&Project::DEFAULT, "payer").await.unwrap().unwrap();
     // Paid in before: no news, and nothing else under the same key.
     for (at, key, amount) in [(1, "first", 10_000), (2, HOSTILE, 7)] {
         let again = post(store, command + at, [("payer", Movement::deposit(key, amount))]).await.unwrap();
@@ -128,21 +129,21 @@ async fn go_on(store: &dyn Store, n: u64) {
         post(store, command + 7, [("payer", Movement::refund(&call(OPEN + n), 3))]).await.unwrap_err();
     assert!(is_closed(&refused), "{refused}");
     post(store, command + 8, [("payer", Movement::charge(call(N_CALLS + n), 1))]).await.unwrap();
-    let after = store.account("payer").await.unwrap().unwrap();
-    assert_eq!((after.revision, after.held), (before.revision + 2, before.held - 2));
-    // Somebody new, who comes after everybody and has a ledger that is nobody else's.
+    let after = store.account(&Project::DEFAULT, "payer").await.unwrap().unwrap();
+    assert_eq!((after.revision, after.held), (before.revision.next().next(), before.held - 2));
+    // A new account with a ledger of its own.
     let new = format!("new {n}");
     open_account(store, &new).await;
     post(store, command + 9, [(new.as_str(), Movement::deposit("first", 1))]).await.unwrap();
     let query = LedgerQuery { account: new, ..LedgerQuery::default() };
-    assert_eq!(store.ledger(query).await.unwrap().len(), 1);
+    assert_eq!(store.ledger(&Project::DEFAULT, query).await.unwrap().len(), 1);
 }
 
 #[test]
 fn money_is_where_it_was_whatever_it_is_copied_to() {
     block_on(async {
-        let place = Temporary::make().unwrap();
-        let file = |name: &str| Place::File(place.0.join(name));
+        let place = TempDirectory::make().unwrap();
+        let file = |name: &str| StoreAddress::File(place.0.join(name));
         let (base, other) = tokio::task::spawn_blocking(|| (database(), database())).await.unwrap();
         let first = Sqlite::open(place.0.join("a.db"), Durability::Fast).unwrap();
         spend(&first).await;

@@ -9,10 +9,10 @@ use tokio_postgres::NoTls;
 
 use super::*;
 
-/// Parts of a view, of no use to anybody else.
+/// Views that only other views use.
 const OTHERS: [&str; 3] = ["entries_1", "entries_2", "entries_3"];
 
-/// What a column says, whatever it is kept as: ids as UUIDs, flags as numbers, JSON as what it means. Where no text can
+/// The meaning of a column in any backend: ids as UUIDs, flags as numbers, JSON as values. Where no text can
 /// hold the character 0, something else stands for it.
 fn meaning(value: Value) -> Value {
     match value {
@@ -39,7 +39,7 @@ fn of_sqlite(value: ValueRef<'_>) -> Value {
 
 type Views = BTreeMap<String, Vec<String>>;
 
-/// The rows of all views, each as one text, in one order.
+/// The rows of all views, each as one text, sorted.
 fn in_sqlite(path: &std::path::Path) -> Views {
     let db = Connection::open(path).unwrap();
     let mut names = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'view'").unwrap();
@@ -65,9 +65,8 @@ fn in_sqlite(path: &std::path::Path) -> Views {
 async fn in_postgres(address: &str) -> Views {
     let (client, connection) = tokio_postgres::connect(address, NoTls).await.unwrap();
     tokio::spawn(connection);
-    // The ledger is a view in one and a table in the other.
     let names = "SELECT table_name::text FROM information_schema.tables \
-         WHERE table_schema = current_schema() AND (table_type = 'VIEW' OR table_name = 'ledger')";
+         WHERE table_schema = current_schema() AND table_type = 'VIEW'";
     let mut views = Views::new();
     for name in client.query(names, &[]).await.unwrap() {
         let name: String = name.get(0);
@@ -90,14 +89,14 @@ fn the_views_of_both_databases_say_the_same() {
     block_on(async {
         let mut n_rows: BTreeMap<String, usize> = BTreeMap::new();
         for (name, story) in stories() {
-            let place = Temporary::make().unwrap();
+            let place = TempDirectory::make().unwrap();
             let path = place.0.join("store.db");
             let store = Sqlite::open(&path, Durability::Fast).unwrap();
             story(&store).await;
             drop(store);
             let base = tokio::task::spawn_blocking(database).await.unwrap();
-            copied(&Place::File(path.clone()), &base).await.unwrap();
-            let Place::Database(address) = &base else { panic!() };
+            copied(&StoreAddress::File(path.clone()), &base).await.unwrap();
+            let StoreAddress::Database(address) = &base else { panic!() };
             let (ours, theirs) = (in_sqlite(&path), in_postgres(address).await);
             assert_eq!(ours.keys().collect::<BTreeSet<_>>(), theirs.keys().collect::<BTreeSet<_>>());
             for (view, rows) in ours {
@@ -115,12 +114,12 @@ fn the_views_of_both_databases_say_the_same() {
 #[test]
 fn the_views_of_both_databases_have_the_same_columns() {
     block_on(async {
-        let place = Temporary::make().unwrap();
+        let place = TempDirectory::make().unwrap();
         let path = place.0.join("store.db");
         drop(Sqlite::open(&path, Durability::Fast).unwrap());
         let db = Connection::open(&path).unwrap();
         let base = tokio::task::spawn_blocking(database).await.unwrap();
-        let Place::Database(address) = &base else { panic!() };
+        let StoreAddress::Database(address) = &base else { panic!() };
         let (client, connection) = tokio_postgres::connect(address, NoTls).await.unwrap();
         tokio::spawn(connection);
         for view in in_sqlite(&path).keys() {

@@ -1,13 +1,15 @@
-//! What holds after any sequence of commits, whatever they are.
+//! Properties after any sequence of commits.
 
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use windlass_engine::counter::Revision;
 use windlass_engine::event::{Event, Level};
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::{Job, JobInput, JobSpec};
 use windlass_engine::journal::Entry;
 use windlass_engine::money::Movement;
+use windlass_engine::project::Project;
 
 use super::*;
 use crate::account::Posting;
@@ -25,11 +27,11 @@ pub(super) fn run() -> RunId {
 }
 
 pub(super) fn publish(store: &Memory) {
-    store.publish_now(publication(1, "flow")).unwrap();
+    store.publish_now(&Project::DEFAULT, publication(1, "flow")).unwrap();
 }
 
 pub(super) fn len(store: &Memory) -> u64 {
-    store.run_now(RunRef::Id(run())).unwrap().map_or(0, |row| row.len)
+    store.run_now(&Project::DEFAULT, RunRef::Id(run())).unwrap().map_or(0, |row| row.len)
 }
 
 pub(super) fn entry(command: u64, expected_len: u64) -> Commit {
@@ -50,13 +52,13 @@ fn run_entry(command: u64, run: RunId, expected_len: u64) -> Commit {
             snapshot: None,
             reopened: None,
         }),
-        ..Commit::new(command, now)
+        ..Commit::new(&Project::DEFAULT, command, now)
     }
 }
 
 /// A commit in a few small numbers, so that they meet often.
 #[derive(Debug, Clone)]
-struct Ask {
+struct RandomRequest {
     command: u64,
     run: Option<(u64, u64)>,
     job: Option<(u64, u8, JobAsk)>,
@@ -82,7 +84,7 @@ fn movement() -> impl Strategy<Value = Movement> {
     ]
 }
 
-fn ask() -> impl Strategy<Value = Ask> {
+fn ask() -> impl Strategy<Value = RandomRequest> {
     let job = prop_oneof![
         3 => Just(JobAsk::Create),
         1 => Just(JobAsk::Claim),
@@ -96,27 +98,27 @@ fn ask() -> impl Strategy<Value = Ask> {
         prop::option::of((1u64..6, 0u8..3, job)),
         prop::collection::vec((any::<bool>(), movement()), 0..3),
     )
-        .prop_map(|(command, run, job, movements)| Ask { command, run, job, movements })
+        .prop_map(|(command, run, job, movements)| RandomRequest { command, run, job, movements })
 }
 
 fn job_change(store: &Memory, n: u64, key: u8, ask: &JobAsk) -> Option<JobChange> {
     let job: JobId = id("job", n);
     let now = Timestamp(1);
-    let row = store.job_now(job).unwrap();
+    let row = store.job_now(&Project::DEFAULT, job).unwrap();
     let (input, rev) = match (ask, &row) {
         (JobAsk::Create, _) => {
             let dedup_key = if key == 0 { String::new() } else { key.to_string() };
             let (job, _) = Job::create(job, JobSpec { dedup_key, ..JobSpec::new("a", "q") }, now).unwrap();
-            return Some(JobChange { expected_rev: 0, job, origin: JobOrigin::default() });
+            return Some(JobChange { expected_rev: Revision(0), job, origin: JobOrigin::default() });
         }
         (_, None) => return None,
         (JobAsk::Claim, Some(row)) => (JobInput::Claim { worker: "w".to_owned(), lease_ms: 0 }, row.rev),
         (JobAsk::Finish, Some(row)) => {
-            let outcome = windlass_engine::job::Outcome::Done { result: key.into() };
+            let outcome = windlass_engine::job::JobOutcome::Done { result: key.into() };
             (JobInput::Finish { fence: row.job.fence, outcome }, row.rev)
         }
         (JobAsk::Cancel, Some(row)) => (JobInput::Cancel, row.rev),
-        (JobAsk::Stale, Some(row)) => (JobInput::Cancel, row.rev + 1),
+        (JobAsk::Stale, Some(row)) => (JobInput::Cancel, row.rev.next()),
     };
     let mut job = row?.job;
     let events = job.decide(input, now).unwrap_or_default();
@@ -124,10 +126,10 @@ fn job_change(store: &Memory, n: u64, key: u8, ask: &JobAsk) -> Option<JobChange
     Some(JobChange { expected_rev: rev, job, origin: JobOrigin::default() })
 }
 
-fn commit_of(store: &Memory, ask: &Ask) -> Commit {
+fn commit_of(store: &Memory, ask: &RandomRequest) -> Commit {
     let mut commit = match ask.run {
         Some((run, len)) => run_entry(ask.command, id("run", run), len),
-        None => Commit::new(id("cmd", ask.command), Timestamp(1)),
+        None => Commit::new(&Project::DEFAULT, id("cmd", ask.command), Timestamp(1)),
     };
     commit.jobs.extend(ask.job.as_ref().and_then(|(n, key, ask)| job_change(store, *n, *key, ask)));
     commit.postings = ask
@@ -143,30 +145,32 @@ fn commit_of(store: &Memory, ask: &Ask) -> Commit {
 
 /// Everything that a commit can change.
 fn dump(store: &Memory) -> impl PartialEq + std::fmt::Debug + use<> {
-    let runs = store.runs_now(RunQuery::default()).unwrap().items;
-    let journals: Vec<Journal> =
-        runs.iter().map(|row| store.journal_now(row.id, Since::Entry(0), 1_000).unwrap()).collect();
-    let jobs = store.jobs_now(JobQuery::default()).unwrap().items;
+    let runs = store.runs_now(&Project::DEFAULT, RunQuery::default()).unwrap().items;
+    let journals: Vec<Journal> = runs
+        .iter()
+        .map(|row| store.journal_now(&Project::DEFAULT, row.id, Since::Entry(0), 1_000).unwrap())
+        .collect();
+    let jobs = store.jobs_now(&Project::DEFAULT, JobQuery::default()).unwrap().items;
     let ledger = |account: &str| {
         store
-            .ledger_now(LedgerQuery { account: account.to_owned(), limit: 1_000, ..Default::default() })
+            .ledger_now(
+                &Project::DEFAULT,
+                LedgerQuery { account: account.to_owned(), limit: 1_000, ..Default::default() },
+            )
             .unwrap()
     };
-    let accounts = store.records_now(RecordQuery::Accounts(None)).unwrap();
+    let accounts = store.accounts_now(&Project::DEFAULT).unwrap();
     (runs, journals, jobs, ledger("a"), ledger("b"), accounts)
 }
 
 fn check_books(store: &Memory) -> Result<(), TestCaseError> {
-    let Records::Accounts(accounts) = store.records_now(RecordQuery::Accounts(None)).unwrap() else {
-        return Err(TestCaseError::fail("accounts were asked for"));
-    };
-    for account in accounts {
+    for account in store.accounts_now(&Project::DEFAULT).unwrap() {
         let query = LedgerQuery { account: account.id.clone(), limit: 1_000, ..Default::default() };
-        let rows = store.ledger_now(query).unwrap();
+        let rows = store.ledger_now(&Project::DEFAULT, query).unwrap();
         prop_assert_eq!(rows.iter().map(|row| row.posting.movement.amount).sum::<i64>(), account.balance);
         prop_assert_eq!(rows.iter().map(|row| row.posting.movement.held).sum::<i64>(), account.held);
         prop_assert_eq!(rows.last().map_or(0, |row| row.balance_after), account.balance);
-        prop_assert_eq!(rows.len() as u64, account.revision);
+        prop_assert_eq!(rows.len() as u64, account.revision.0);
         prop_assert!(account.balance >= 0 && account.held >= 0);
         let keys: BTreeSet<&String> = rows.iter().map(|row| &row.posting.movement.key).collect();
         prop_assert_eq!(keys.len(), rows.len());
@@ -176,7 +180,7 @@ fn check_books(store: &Memory) -> Result<(), TestCaseError> {
 
 fn check_jobs(store: &Memory) -> Result<(), TestCaseError> {
     let mut active = BTreeSet::new();
-    for row in store.jobs_now(JobQuery::default()).unwrap().items {
+    for row in store.jobs_now(&Project::DEFAULT, JobQuery::default()).unwrap().items {
         let key = row.job.spec.dedup_key.clone();
         if row.job.is_open() && !key.is_empty() {
             prop_assert!(active.insert(key), "two open jobs share a key");
@@ -186,12 +190,12 @@ fn check_jobs(store: &Memory) -> Result<(), TestCaseError> {
 }
 
 fn check_runs(store: &Memory) -> Result<(), TestCaseError> {
-    for row in store.runs_now(RunQuery::default()).unwrap().items {
-        let journal = store.journal_now(row.id, Since::Entry(0), 1_000).unwrap();
+    for row in store.runs_now(&Project::DEFAULT, RunQuery::default()).unwrap().items {
+        let journal = store.journal_now(&Project::DEFAULT, row.id, Since::Entry(0), 1_000).unwrap();
         prop_assert_eq!(journal.entries.len() as u64, row.len);
         for ((seq, entry), n) in journal.entries.iter().zip(1..) {
             prop_assert_eq!(*seq, n);
-            let committed = store.command_now(entry.command).unwrap();
+            let committed = store.command_now(&Project::DEFAULT, entry.command).unwrap();
             prop_assert_eq!(committed.and_then(|committed| committed.run), Some((row.id, n)));
         }
     }
@@ -207,12 +211,12 @@ proptest! {
         publish(&store);
         for account in ["a", "b"] {
             let (id, name) = (account.to_owned(), String::new());
-            store.save_now(Record::Account { id, name, now: Timestamp(0) }).unwrap();
+            store.open_account_now(&Project::DEFAULT, &id, &name, Timestamp(0)).unwrap();
         }
         for ask in asks {
             let commit = commit_of(&store, &ask);
             let before = dump(&store);
-            let known = store.command_now(commit.command).unwrap();
+            let known = store.command_now(&Project::DEFAULT, commit.command).unwrap();
             match (store.commit_now(vec![commit.clone()]).remove(0), known) {
                 (Ok(committed), Some(known)) => {
                     prop_assert_eq!(committed, known);

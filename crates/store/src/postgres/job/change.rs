@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use tokio_postgres::Row;
 use uuid::Uuid;
+use windlass_engine::counter::Revision;
 use windlass_engine::id::JobId;
 use windlass_engine::job::{Job, JobSpec};
 use windlass_engine::time::Timestamp;
@@ -13,10 +14,10 @@ use crate::commit::JobChange;
 use crate::error::{Duplicate, Refusal, StoreError, Subject};
 use crate::job::{JobOrigin, JobStatus, due_at, fingerprint, holder, without_payload};
 use crate::postgres::column::{Columns, Id, cells, json, stored, text, unnest};
-use crate::postgres::depth::Place;
-use crate::postgres::desk::Desk;
+use crate::postgres::depth::DepthKey;
 use crate::postgres::guard;
-use crate::postgres::link::Ask;
+use crate::postgres::link::BoundStatement;
+use crate::postgres::read_set::ReadSet;
 
 macro_rules! heads {
     ($wait:literal) => {
@@ -25,35 +26,35 @@ macro_rules! heads {
             crate::postgres::attempt::if_any!(
                 "SELECT max(number) FROM attempts WHERE attempts.job = jobs.id"
             ),
-            " FROM jobs WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE",
+            " FROM jobs WHERE id = ANY($1) AND project = $2 ORDER BY id FOR NO KEY UPDATE",
             $wait
         )
     };
 }
-// Whoever changes a job has it to itself until that is written.
+// A transaction that changes a job locks its row.
 const HEADS: &str = heads!("");
-// One that somebody else has is as if it were not there.
+// A job that another transaction has locked counts as absent.
 const HEADS_AT_ONCE: &str = heads!(" SKIP LOCKED");
-// Whoever takes a key has it to itself, whether it was taken before or not.
+// A transaction that takes a key locks it, whether it was taken before or not.
 const HOLD_KEYS: &str = "SELECT job_keys.queue, job_keys.key FROM job_keys \
      JOIN UNNEST($1::text[], $2::text[]) AS asked (queue, key) \
-     ON asked.queue = job_keys.queue AND asked.key = job_keys.key \
+     ON job_keys.project = $3 AND asked.queue = job_keys.queue AND asked.key = job_keys.key \
      ORDER BY job_keys.queue, job_keys.key FOR NO KEY UPDATE OF job_keys";
 const HOLDERS: &str = "SELECT job_keys.queue, job_keys.key, jobs.id, jobs.status, jobs.is_open, jobs.key_until \
      FROM job_keys JOIN UNNEST($1::text[], $2::text[]) AS asked (queue, key) \
-     ON asked.queue = job_keys.queue AND asked.key = job_keys.key JOIN jobs ON jobs.id = job_keys.job";
-// Not instead of what is there: somebody else took it meanwhile, and that has to be seen.
-const TAKE_KEYS: &str =
-    "INSERT INTO job_keys (queue, key, job) SELECT * FROM UNNEST($1::text[], $2::text[], $3::uuid[])";
+     ON job_keys.project = $3 AND asked.queue = job_keys.queue AND asked.key = job_keys.key JOIN jobs ON jobs.id = job_keys.job";
+// Never overwrites: another transaction took the key meanwhile, and the conflict must be seen.
+const TAKE_KEYS: &str = "INSERT INTO job_keys (queue, key, job, project) \
+     SELECT new.*, $4::text FROM UNNEST($1::text[], $2::text[], $3::uuid[]) AS new";
 const MOVE_KEYS: &str = "UPDATE job_keys SET job = new.job FROM UNNEST($1::text[], $2::text[], $3::uuid[]) \
-     AS new (queue, key, job) WHERE job_keys.queue = new.queue AND job_keys.key = new.key";
+     AS new (queue, key, job) WHERE job_keys.project = $4 AND job_keys.queue = new.queue AND job_keys.key = new.key";
 const INSERT: &str = "INSERT INTO jobs (id, rev, status, due_at, wake_at, state, fence, round, attempts_from, memo, \
      updated_at, is_open, is_dead_letter, fingerprint, worker, replays, priority, queue, name, key_until, run, \
-     created_at, call_run, call_node, call_fence, schedule, limit_key) SELECT * FROM UNNEST($1::uuid[], \
+     created_at, call_run, call_node, call_fence, schedule, limit_key, project) SELECT new.*, $28::text FROM UNNEST($1::uuid[], \
      $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::text[], $9::bigint[], \
      $10::text[], $11::bigint[], $12::boolean[], $13::boolean[], $14::text[], $15::text[], $16::text[], \
      $17::integer[], $18::text[], $19::text[], $20::bigint[], $21::uuid[], $22::bigint[], $23::uuid[], $24::text[], \
-     $25::bigint[], $26::uuid[], $27::text[])";
+     $25::bigint[], $26::uuid[], $27::text[]) AS new";
 const UPDATE: &str = "UPDATE jobs SET rev = new.rev, status = new.status, due_at = new.due_at, \
      wake_at = new.wake_at, state = new.state, fence = new.fence, round = new.round, \
      attempts_from = new.attempts_from, memo = new.memo, updated_at = new.updated_at, is_open = new.is_open, \
@@ -70,26 +71,30 @@ const UPDATE_SPECS: &str = "UPDATE job_specs SET spec = new.spec, payload = new.
 
 /// The texts of a change.
 #[derive(Debug)]
-pub(in crate::postgres) struct Texts {
+pub(in crate::postgres) struct JobTexts {
     state: String,
     round: String,
     memo: Option<String>,
     pub(in crate::postgres) replays: String,
     fingerprint: Option<String>,
-    /// What is asked for, made when it has to be written: most changes leave it alone.
+    /// The specification as text, made only when it has to be written: most changes leave it alone.
     spec: OnceLock<(String, String)>,
 }
 
-impl Texts {
+impl JobTexts {
     pub(in crate::postgres) fn of(change: &JobChange) -> Self {
         let Job { state, round, memo, replays, spec, .. } = &change.job;
-        Texts {
+        JobTexts {
             state: json(state),
             round: json(round),
             memo: memo.as_ref().map(json),
             replays: json(replays),
             fingerprint: fingerprint(&change.job),
-            spec: if change.expected_rev == 0 { spec_texts(spec).into() } else { OnceLock::new() },
+            spec: if change.expected_rev == Revision::ZERO {
+                spec_texts(spec).into()
+            } else {
+                OnceLock::new()
+            },
         }
     }
 
@@ -103,18 +108,18 @@ fn spec_texts(spec: &JobSpec) -> (String, String) {
     (json(&without_payload(spec)), json(&spec.payload))
 }
 
-/// What a change of a job finds there.
+/// The stored state that a change of a job finds.
 #[derive(Debug, Clone)]
-pub(in crate::postgres) struct Head {
-    pub(in crate::postgres) rev: u64,
+pub(in crate::postgres) struct LockedJob {
+    pub(in crate::postgres) rev: Revision,
     pub(in crate::postgres) is_open: bool,
     pub(in crate::postgres) replays: String,
-    pub(in crate::postgres) place: Option<Place>,
+    pub(in crate::postgres) place: Option<DepthKey>,
     /// The number of its last attempt that is stored.
     pub(in crate::postgres) last: Option<u32>,
 }
 
-/// Whoever has a key, or had it.
+/// The present or former holder of a key.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::postgres) struct Holder {
     pub(in crate::postgres) status: JobStatus,
@@ -131,40 +136,40 @@ impl Holder {
 }
 
 /// A job as it is after the last of its changes in a group.
-pub(in crate::postgres) struct Write<'c> {
-    pub(in crate::postgres) rev: u64,
+pub(in crate::postgres) struct JobWrite<'c> {
+    pub(in crate::postgres) rev: Revision,
     pub(in crate::postgres) change: &'c JobChange,
-    pub(in crate::postgres) texts: &'c Texts,
-    /// What it comes from, if it is new.
+    pub(in crate::postgres) texts: &'c JobTexts,
+    /// Its origin, if it is new.
     pub(in crate::postgres) origin: Option<&'c JobChange>,
-    /// What it asks for, if that is new or may be another thing.
-    pub(in crate::postgres) spec: Option<(&'c JobSpec, &'c Texts)>,
+    /// Its specification, if it is new or may differ.
+    pub(in crate::postgres) spec: Option<(&'c JobSpec, &'c JobTexts)>,
 }
 
-pub(in crate::postgres) fn heads<'a>(jobs: impl Iterator<Item = JobId>) -> Ask<'a> {
-    Ask::new(HEADS, cells![jobs.map(Id::key).collect::<Vec<_>>()])
+pub(in crate::postgres) fn heads<'a>(jobs: impl Iterator<Item = JobId>) -> BoundStatement<'a> {
+    BoundStatement::new(HEADS, cells![jobs.map(Id::key).collect::<Vec<_>>()])
 }
 
-pub(in crate::postgres) fn heads_at_once<'a>(jobs: impl Iterator<Item = JobId>) -> Ask<'a> {
-    Ask::new(HEADS_AT_ONCE, cells![jobs.map(Id::key).collect::<Vec<_>>()])
+pub(in crate::postgres) fn heads_at_once<'a>(jobs: impl Iterator<Item = JobId>) -> BoundStatement<'a> {
+    BoundStatement::new(HEADS_AT_ONCE, cells![jobs.map(Id::key).collect::<Vec<_>>()])
 }
 
-impl Head {
-    pub(in crate::postgres) fn read(row: &Row) -> Result<(JobId, Head), StoreError> {
+impl LockedJob {
+    pub(in crate::postgres) fn read(row: &Row) -> Result<(JobId, LockedJob), StoreError> {
         let mut columns = Columns::of(row);
         let (id, rev, is_open) = (columns.id()?, columns.number()?, columns.value()?);
-        let (replays, place) = (columns.value()?, Place::of(columns.word()?, columns.value()?));
-        let last = columns.number_or_none()?.and_then(|n| u32::try_from(n).ok());
-        Ok((id, Head { rev, is_open, replays, place, last }))
+        let (replays, place) = (columns.value()?, DepthKey::of(columns.word()?, columns.value()?));
+        let last = columns.number_or_none::<u64>()?.and_then(|n| u32::try_from(n).ok());
+        Ok((id, LockedJob { rev, is_open, replays, place, last }))
     }
 }
 
-pub(in crate::postgres) fn hold_keys<'a>(keys: &BTreeSet<(&'a str, &'a str)>) -> Ask<'a> {
-    Ask::new(HOLD_KEYS, unnest!(keys, |(queue, key)| [text(queue), text(key)]))
+pub(in crate::postgres) fn hold_keys<'a>(keys: &BTreeSet<(&'a str, &'a str)>) -> BoundStatement<'a> {
+    BoundStatement::new(HOLD_KEYS, unnest!(keys, |(queue, key)| [text(queue), text(key)]))
 }
 
-pub(in crate::postgres) fn holders<'a>(keys: &BTreeSet<(&'a str, &'a str)>) -> Ask<'a> {
-    Ask::new(HOLDERS, unnest!(keys, |(queue, key)| [text(queue), text(key)]))
+pub(in crate::postgres) fn holders<'a>(keys: &BTreeSet<(&'a str, &'a str)>) -> BoundStatement<'a> {
+    BoundStatement::new(HOLDERS, unnest!(keys, |(queue, key)| [text(queue), text(key)]))
 }
 
 impl Holder {
@@ -178,21 +183,21 @@ impl Holder {
 
 /// Whether the changes may be made.
 pub(in crate::postgres) fn check(
-    desk: &Desk,
+    read_set: &ReadSet,
     changes: &[JobChange],
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let mut taken: BTreeMap<(&str, &str), (JobId, JobStatus)> = BTreeMap::new();
     let mut duplicates = Vec::new();
     for JobChange { expected_rev, job, .. } in changes {
-        let head = desk.jobs.get(&job.id);
-        guard(|| Subject::Job(job.id), *expected_rev, head.map_or(0, |head| head.rev))?;
-        // A key is taken when a job is created or opened again; while it is open nobody else can have it.
+        let head = read_set.jobs.get(&job.id);
+        guard(|| Subject::Job(job.id), *expected_rev, head.map_or(Revision::ZERO, |head| head.rev))?;
+        // A key is taken when a job is created or opened again; while the job is open no other job can have it.
         let (queue, key) = (job.spec.queue.as_str(), job.spec.dedup_key.as_str());
         if head.is_some_and(|head| head.is_open) || !job.is_open() || key.is_empty() {
             continue;
         }
-        let holder = desk.holder(queue, key, now).or_else(|| taken.get(&(queue, key)).copied());
+        let holder = read_set.holder(queue, key, now).or_else(|| taken.get(&(queue, key)).copied());
         if let Some((existing, status)) = holder.filter(|(id, _)| *id != job.id) {
             let (queue, key) = (queue.to_owned(), key.to_owned());
             duplicates.push(Duplicate { job: job.id, queue, key, existing, status });
@@ -228,12 +233,12 @@ macro_rules! standing {
     };
 }
 
-pub(in crate::postgres) fn update<'c>(rows: &[&Write<'c>]) -> Ask<'c> {
-    Ask::new(UPDATE, standing!(rows))
+pub(in crate::postgres) fn update<'c>(rows: &[&JobWrite<'c>]) -> BoundStatement<'c> {
+    BoundStatement::new(UPDATE, standing!(rows))
 }
 
 /// Writes jobs that are new: all of these have an origin.
-pub(in crate::postgres) fn insert<'c>(rows: &[&Write<'c>]) -> Ask<'c> {
+pub(in crate::postgres) fn insert<'c>(rows: &[&JobWrite<'c>]) -> BoundStatement<'c> {
     let origins: Vec<(&'c Job, &'c JobOrigin)> =
         rows.iter().filter_map(|row| row.origin.map(|change| (&change.job, &change.origin))).collect();
     let mut cells = standing!(rows);
@@ -249,31 +254,34 @@ pub(in crate::postgres) fn insert<'c>(rows: &[&Write<'c>]) -> Ask<'c> {
         origin.schedule.map(Id::key),
         text(&job.spec.limit_key),
     ]));
-    Ask::new(INSERT, cells)
+    BoundStatement::new(INSERT, cells)
 }
 
-type Spec<'c> = (JobId, &'c JobSpec, &'c Texts);
+type Spec<'c> = (JobId, &'c JobSpec, &'c JobTexts);
 
-fn specs<'c>(sql: &'static str, rows: &[Spec<'c>]) -> Ask<'c> {
-    Ask::new(sql, unnest!(rows, |(job, spec, texts)| [job.key(), texts.spec(spec).0, texts.spec(spec).1]))
+fn specs<'c>(sql: &'static str, rows: &[Spec<'c>]) -> BoundStatement<'c> {
+    BoundStatement::new(
+        sql,
+        unnest!(rows, |(job, spec, texts)| [job.key(), texts.spec(spec).0, texts.spec(spec).1]),
+    )
 }
 
-pub(in crate::postgres) fn insert_specs<'c>(rows: &[Spec<'c>]) -> Ask<'c> {
+pub(in crate::postgres) fn insert_specs<'c>(rows: &[Spec<'c>]) -> BoundStatement<'c> {
     specs(INSERT_SPECS, rows)
 }
 
-pub(in crate::postgres) fn update_specs<'c>(rows: &[Spec<'c>]) -> Ask<'c> {
+pub(in crate::postgres) fn update_specs<'c>(rows: &[Spec<'c>]) -> BoundStatement<'c> {
     specs(UPDATE_SPECS, rows)
 }
 
 type Taken<'c> = (&'c str, &'c str, Uuid);
 
-pub(in crate::postgres) fn take_keys<'c>(rows: &[Taken<'c>]) -> Ask<'c> {
-    Ask::new(TAKE_KEYS, unnest!(rows, |(queue, key, job)| [text(queue), text(key), *job]))
+pub(in crate::postgres) fn take_keys<'c>(rows: &[Taken<'c>]) -> BoundStatement<'c> {
+    BoundStatement::new(TAKE_KEYS, unnest!(rows, |(queue, key, job)| [text(queue), text(key), *job]))
 }
 
-pub(in crate::postgres) fn move_keys<'c>(rows: &[Taken<'c>]) -> Ask<'c> {
-    Ask::new(MOVE_KEYS, unnest!(rows, |(queue, key, job)| [text(queue), text(key), *job]))
+pub(in crate::postgres) fn move_keys<'c>(rows: &[Taken<'c>]) -> BoundStatement<'c> {
+    BoundStatement::new(MOVE_KEYS, unnest!(rows, |(queue, key, job)| [text(queue), text(key), *job]))
 }
 
 #[cfg(test)]

@@ -1,72 +1,81 @@
-//! Ready jobs of a queue limit key by limit key, and what workers have of it.
+//! Ready jobs of a queue by limit key, and the jobs that workers hold of each.
 
 use tokio_postgres::Row;
 use uuid::Uuid;
+use windlass_engine::project::Project;
 
 use super::read;
 use crate::error::StoreError;
 use crate::job::{HeldRow, JobRow, KeyQuery, KeyRows, KeyTurn};
 use crate::postgres::column::{Columns, Id, back, bound, cells, text};
-use crate::postgres::link::{Ask, Link};
+use crate::postgres::link::{BoundStatement, Link};
 
-const IS_PAUSED: &str = "SELECT 1 FROM queues WHERE name = $1 AND is_paused";
+const IS_PAUSED: &str = "SELECT 1 FROM queues WHERE project = $2 AND name = $1 AND is_paused";
 // The empty key is not in the index of keys; it is found where jobs without one are.
 const NEXT_PRIORITY: &str = "SELECT max(priority) FROM ( \
-     (SELECT priority FROM jobs WHERE queue = $1 AND priority < $2::bigint AND status = 'queued' \
+     (SELECT priority FROM jobs WHERE project = $3 AND queue = $1 AND priority < $2::bigint AND status = 'queued' \
          AND limit_key <> '' ORDER BY priority DESC LIMIT 1) \
-     UNION ALL (SELECT priority FROM jobs WHERE queue = $1 AND priority < $2::bigint AND due_at IS NOT NULL \
+     UNION ALL (SELECT priority FROM jobs WHERE project = $3 AND queue = $1 AND priority < $2::bigint AND due_at IS NOT NULL \
          AND limit_key = '' ORDER BY priority DESC LIMIT 1)) AS few";
 
 macro_rules! without {
-    () => {
-        "FROM jobs WHERE queue = $1 AND priority = $2 AND due_at <= $3 AND limit_key = '' AND status = 'queued' \
-         AND id <> ALL ($4::uuid[])"
+    ($project:literal) => {
+        concat!(
+            "FROM jobs WHERE project = ",
+            $project,
+            " AND queue = $1 AND priority = $2 AND due_at <= $3 AND limit_key = '' AND status = 'queued' \
+             AND id <> ALL ($4::uuid[])"
+        )
     };
 }
 macro_rules! of_key {
-    ($key:literal) => {
+    ($key:literal, $project:literal) => {
         concat!(
-            "FROM jobs WHERE queue = $1 AND priority = $2 AND limit_key = ",
+            "FROM jobs WHERE project = ",
+            $project,
+            " AND queue = $1 AND priority = $2 AND limit_key = ",
             $key,
             " AND limit_key <> '' AND status = 'queued' AND id <> ALL ($4::uuid[]) \
              AND ($5::text IS NULL OR name = $5)"
         )
     };
 }
-const HAS_WITHOUT: &str = concat!("SELECT 1 ", without!(), " LIMIT 1");
-const HAS_WITHOUT_OF_SERVICE: &str = concat!("SELECT 1 ", without!(), " AND name = $5 LIMIT 1");
+const HAS_WITHOUT: &str = concat!("SELECT 1 ", without!("$5"), " LIMIT 1");
+const HAS_WITHOUT_OF_SERVICE: &str = concat!("SELECT 1 ", without!("$6"), " AND name = $5 LIMIT 1");
 // From one key to the next, not from job to job, and no further than is asked for.
 const KEYS: &str = concat!(
     "WITH RECURSIVE chain (key) AS ((",
-    "SELECT limit_key FROM jobs WHERE queue = $1 AND priority = $2 AND limit_key > $3 AND limit_key <> '' \
+    "SELECT limit_key FROM jobs WHERE project = $9 AND queue = $1 AND priority = $2 AND limit_key > $3 AND limit_key <> '' \
      AND status = 'queued' ORDER BY limit_key LIMIT 1",
     ") UNION ALL SELECT next.limit_key FROM chain, LATERAL (",
-    "SELECT limit_key FROM jobs WHERE queue = $1 AND priority = $2 AND limit_key > chain.key AND limit_key <> '' \
+    "SELECT limit_key FROM jobs WHERE project = $9 AND queue = $1 AND priority = $2 AND limit_key > chain.key AND limit_key <> '' \
      AND status = 'queued' ORDER BY limit_key LIMIT 1",
     ") AS next) SELECT key FROM chain WHERE ($6::text IS NULL OR key <= $6) AND key <> ALL ($7::text[]) \
      AND EXISTS (SELECT 1 ",
-    of_key!("chain.key"),
+    of_key!("chain.key", "$9"),
     ") LIMIT $8"
 );
 const OF_KEY: &str = concat!(
-    rows_of!("SELECT due_at, id ", of_key!("$3"), " ORDER BY due_at, id LIMIT $6"),
+    rows_of!("SELECT due_at, id ", of_key!("$3", "$7"), " ORDER BY due_at, id LIMIT $6"),
     " ORDER BY wanted.due_at, wanted.id"
 );
 const WITHOUT: &str = concat!(
-    rows_of!("SELECT due_at, id ", without!(), " AND $5::text IS NULL ORDER BY due_at, id LIMIT $6"),
+    rows_of!("SELECT due_at, id ", without!("$7"), " AND $5::text IS NULL ORDER BY due_at, id LIMIT $6"),
     " ORDER BY wanted.due_at, wanted.id"
 );
 const WITHOUT_OF_SERVICE: &str = concat!(
-    rows_of!("SELECT due_at, id ", without!(), " AND name = $5 ORDER BY due_at, id LIMIT $6"),
+    rows_of!("SELECT due_at, id ", without!("$7"), " AND name = $5 ORDER BY due_at, id LIMIT $6"),
     " ORDER BY wanted.due_at, wanted.id"
 );
-const HELD: &str = "SELECT id, rev, limit_key FROM jobs WHERE status = 'running' AND queue = $1";
+const HELD: &str =
+    "SELECT id, rev, limit_key FROM jobs WHERE status = 'running' AND project = $2 AND queue = $1";
 
 /// One key of one priority.
 type Turn = (i32, String);
 
-/// What is asked, in the form in which it is bound.
+/// The query, in the form in which it is bound.
 struct Asked<'q> {
+    project: &'q str,
     query: &'q KeyQuery,
     queue: String,
     service: Option<String>,
@@ -74,15 +83,20 @@ struct Asked<'q> {
     except: Vec<String>,
 }
 
-pub(in crate::postgres) async fn ready_by_key(db: &Link, query: &KeyQuery) -> Result<KeyRows, StoreError> {
+pub(in crate::postgres) async fn ready_by_key(
+    db: &Link,
+    project: &Project,
+    query: &KeyQuery,
+) -> Result<KeyRows, StoreError> {
     let asked = Asked {
+        project: project.as_str(),
         query,
         queue: text(&query.queue).into_owned(),
         service: query.service.as_deref().map(|service| text(service).into_owned()),
         taken: query.taken.iter().map(|job| job.key()).collect(),
         except: query.except.iter().map(|key| text(key).into_owned()).collect(),
     };
-    if db.ask_one(IS_PAUSED, &cells![&asked.queue]).await?.is_some() {
+    if db.ask_one(IS_PAUSED, &cells![&asked.queue, asked.project]).await?.is_some() {
         return Ok(KeyRows::default());
     }
     let (found, rest) = turns(db, &asked).await?;
@@ -96,7 +110,7 @@ async fn turns(db: &Link, asked: &Asked<'_>) -> Result<(Vec<Turn>, Option<i32>),
     let mut found = Vec::new();
     let mut above = i64::MAX;
     loop {
-        let next = db.ask_one(NEXT_PRIORITY, &cells![&asked.queue, above]).await?;
+        let next = db.ask_one(NEXT_PRIORITY, &cells![&asked.queue, above, asked.project]).await?;
         let next: Option<i32> = next.map_or(Ok(None), |row| Columns::of(&row).value())?;
         let Some(priority) = next else { return Ok((found, None)) };
         above = priority.into();
@@ -124,7 +138,7 @@ async fn keys(
     from: Option<&str>,
     to: Option<&str>,
 ) -> Result<Vec<String>, StoreError> {
-    let Asked { query, queue, service, taken, except } = asked;
+    let Asked { project, query, queue, service, taken, except } = asked;
     let mut found = Vec::new();
     // The empty key is the first one.
     if from.is_none() && !query.except.contains("") && has_without(db, asked, priority).await? {
@@ -132,7 +146,7 @@ async fn keys(
     }
     let most = bound(query.limit.saturating_add(1));
     let (from, to) = (text(from.unwrap_or_default()), to.map(text));
-    let cells = cells![queue, priority, from, taken, service, to, except, most];
+    let cells = cells![queue, priority, from, taken, service, to, except, most, project];
     for row in &db.ask(KEYS, &cells).await? {
         found.push(back(Columns::of(row).value()?));
     }
@@ -141,11 +155,14 @@ async fn keys(
 }
 
 async fn has_without(db: &Link, asked: &Asked<'_>, priority: i32) -> Result<bool, StoreError> {
-    let Asked { query, queue, service, taken, .. } = asked;
+    let Asked { project, query, queue, service, taken, .. } = asked;
     let found = match service {
-        None => db.ask_one(HAS_WITHOUT, &cells![queue, priority, query.now.0, taken]).await?,
+        None => {
+            let cells = cells![queue, priority, query.now.0, taken, project];
+            db.ask_one(HAS_WITHOUT, &cells).await?
+        }
         Some(service) => {
-            let cells = cells![queue, priority, query.now.0, taken, service];
+            let cells = cells![queue, priority, query.now.0, taken, service, project];
             db.ask_one(HAS_WITHOUT_OF_SERVICE, &cells).await?
         }
     };
@@ -159,20 +176,20 @@ async fn of_turns(
     found: Vec<Turn>,
     n: usize,
 ) -> Result<Vec<KeyTurn>, StoreError> {
-    let Asked { query, queue, service, taken, .. } = asked;
+    let Asked { project, query, queue, service, taken, .. } = asked;
     // One more tells whether those are all.
     let most = bound(n.saturating_add(1));
     let ask = |(priority, key): &Turn| {
         let priority = *priority;
         if key.is_empty() {
             let sql = if service.is_some() { WITHOUT_OF_SERVICE } else { WITHOUT };
-            Ask::new(sql, cells![queue, priority, query.now.0, taken, service, most])
+            BoundStatement::new(sql, cells![queue, priority, query.now.0, taken, service, most, project])
         } else {
             let key = text(key).into_owned();
-            Ask::new(OF_KEY, cells![queue, priority, key, taken, service, most])
+            BoundStatement::new(OF_KEY, cells![queue, priority, key, taken, service, most, project])
         }
     };
-    let asks: Vec<Ask<'_>> = found.iter().map(ask).collect();
+    let asks: Vec<BoundStatement<'_>> = found.iter().map(ask).collect();
     let answers = db.ask_all(&asks).await?;
     let mut turns = Vec::with_capacity(found.len());
     for ((priority, key), rows) in found.into_iter().zip(answers) {
@@ -186,8 +203,12 @@ async fn of_turns(
 }
 
 /// Jobs of a queue that workers have.
-pub(in crate::postgres) async fn held(db: &Link, queue: &str) -> Result<Vec<HeldRow>, StoreError> {
-    db.ask(HELD, &cells![text(queue)]).await?.iter().map(read_held).collect()
+pub(in crate::postgres) async fn held(
+    db: &Link,
+    project: &Project,
+    queue: &str,
+) -> Result<Vec<HeldRow>, StoreError> {
+    db.ask(HELD, &cells![text(queue), project.as_str()]).await?.iter().map(read_held).collect()
 }
 
 fn read_held(row: &Row) -> Result<HeldRow, StoreError> {

@@ -1,10 +1,11 @@
-//! Jobs that can be claimed, in order: of every queue, or service in a queue, priority by priority, until there are
+//! Claimable jobs, in order: of every queue, or service in a queue, priority by priority, until there are
 //! enough; and only the rows that are wanted are read.
 //!
-//! Nothing is locked: whoever hands a job out commits the claim, and of two claims one is refused.
+//! Nothing is locked: the server that hands a job out commits the claim, and one of two claims is refused.
 
 use tokio_postgres::Row;
 use windlass_engine::id::JobId;
+use windlass_engine::project::Project;
 
 use super::read;
 use crate::error::StoreError;
@@ -14,15 +15,15 @@ use crate::postgres::link::Link;
 
 macro_rules! by_queue {
     ($of:literal) => {
-        concat!("queue = ", $of, ".queue")
+        concat!("project = $13 AND queue = ", $of, ".queue")
     };
 }
 macro_rules! by_pair {
     ($of:literal) => {
-        concat!("name = ", $of, ".name AND queue = ", $of, ".queue")
+        concat!("project = $13 AND name = ", $of, ".name AND queue = ", $of, ".queue")
     };
 }
-/// What is due of one priority, and not before the place that was asked for.
+/// Due jobs of one priority, from the cursor on.
 macro_rules! due {
     ($of:literal, $by:ident, $which:literal) => {
         concat!(
@@ -40,7 +41,7 @@ macro_rules! due {
         )
     };
 }
-/// The priorities of each stream, highest first, with what is due above: down to where there is enough. So jobs of a
+/// The priorities of each stream, highest first, with the number of due jobs above: down to where there are enough. So jobs of a
 /// high priority that are not due yet are not walked through.
 macro_rules! levels {
     ($level:literal, $stream:literal, $by:ident, $which:literal) => {
@@ -94,7 +95,7 @@ macro_rules! places {
 macro_rules! next_queue {
     ($name:literal, $above:literal, $which:literal) => {
         concat!(
-            "(SELECT queue FROM jobs WHERE name = ",
+            "(SELECT queue FROM jobs WHERE project = $13 AND name = ",
             $name,
             $above,
             " AND due_at IS NOT NULL AND ",
@@ -119,11 +120,11 @@ macro_rules! served {
     };
 }
 
-// Jobs with a limit key are in other indexes than those without: whatever is asked is asked of both.
+// Jobs with a limit key are in other indexes than those without: every query reads both.
 macro_rules! found {
     () => {
         concat!(
-            "WITH RECURSIVE paused AS (SELECT name FROM queues WHERE is_paused), ",
+            "WITH RECURSIVE paused AS (SELECT name FROM queues WHERE project = $13 AND is_paused), ",
             served!("served", "limit_key = ''"),
             ", ",
             served!("keyed_served", "limit_key <> ''"),
@@ -156,7 +157,7 @@ macro_rules! found {
 macro_rules! found_of_runs {
     () => {
         concat!(
-            "WITH RECURSIVE paused AS (SELECT name FROM queues WHERE is_paused), ",
+            "WITH RECURSIVE paused AS (SELECT name FROM queues WHERE project = $13 AND is_paused), ",
             served!("served", "run IS NOT NULL"),
             ", whole AS (SELECT DISTINCT asked.queue, '' AS name FROM UNNEST($1::text[]) AS asked (queue) \
              WHERE asked.queue NOT IN (SELECT name FROM paused)), \
@@ -192,8 +193,8 @@ const PLACES_OF_RUNS: &str = concat!(found_of_runs!(), first_places!());
 
 macro_rules! of_these {
     () => {
-        "SELECT priority, due_at, id FROM jobs WHERE id = ANY ($1::uuid[]) AND due_at <= $2 \
-         AND queue NOT IN (SELECT name FROM queues WHERE is_paused) ORDER BY priority DESC, due_at, id LIMIT $3"
+        "SELECT priority, due_at, id FROM jobs WHERE id = ANY ($1::uuid[]) AND project = $4 \
+         AND due_at <= $2 AND queue NOT IN (SELECT name FROM queues WHERE project = $4 AND is_paused) ORDER BY priority DESC, due_at, id LIMIT $3"
     };
 }
 const THESE: &str =
@@ -203,18 +204,23 @@ const THEIR_PLACES: &str = of_these!();
 /// Above every priority.
 const TOP: i32 = i32::MAX;
 
-pub(in crate::postgres) async fn ready(db: &Link, query: &ReadyQuery) -> Result<Vec<JobRow>, StoreError> {
+pub(in crate::postgres) async fn ready(
+    db: &Link,
+    project: &Project,
+    query: &ReadyQuery,
+) -> Result<Vec<JobRow>, StoreError> {
     let sql = match (query.ids.is_empty(), query.is_of_runs) {
         (false, _) => THESE,
         (true, true) => READY_OF_RUNS,
         (true, false) => READY,
     };
-    db.ask(sql, &cells_of(query)).await?.iter().map(read).collect()
+    db.ask(sql, &cells_of(project, query)).await?.iter().map(read).collect()
 }
 
 /// The same without the jobs.
 pub(in crate::postgres) async fn ready_places(
     db: &Link,
+    project: &Project,
     query: &ReadyQuery,
 ) -> Result<Vec<ReadyPlace>, StoreError> {
     let sql = match (query.ids.is_empty(), query.is_of_runs) {
@@ -227,14 +233,14 @@ pub(in crate::postgres) async fn ready_places(
         let (priority, due_at) = (columns.value()?, columns.time()?);
         Ok(ReadyPlace { priority, due_at, id: columns.id()? })
     };
-    db.ask(sql, &cells_of(query)).await?.iter().map(place).collect()
+    db.ask(sql, &cells_of(project, query)).await?.iter().map(place).collect()
 }
 
-fn cells_of(query: &ReadyQuery) -> Vec<Cell<'static>> {
+fn cells_of<'a>(project: &'a Project, query: &ReadyQuery) -> Vec<Cell<'a>> {
     let ReadyQuery { queues, services, pairs, ids, except, is_of_runs: _, portion, from, now, limit } = query;
     if !ids.is_empty() {
         let keys: Vec<uuid::Uuid> = ids.iter().map(|id| id.key()).collect();
-        return cells![keys, now.0, bound(*limit)];
+        return cells![keys, now.0, bound(*limit), project.as_str()];
     }
     let portion = portion.unwrap_or(Portion { at: 0, of: 1 });
     let small = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
@@ -258,7 +264,8 @@ fn cells_of(query: &ReadyQuery) -> Vec<Cell<'static>> {
         from.id.key(),
         bound(*limit),
         small(portion.of),
-        small(portion.at)
+        small(portion.at),
+        project.as_str()
     ]
 }
 

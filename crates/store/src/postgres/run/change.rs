@@ -8,26 +8,26 @@ use windlass_engine::id::{FlowId, RunId, VersionId};
 use crate::commit::RunChange;
 use crate::error::{Refusal, StoreError, Subject};
 use crate::postgres::column::{Columns, Id, cells, json, stored, text, unnest};
-use crate::postgres::desk::Desk;
 use crate::postgres::guard;
-use crate::postgres::link::Ask;
-use crate::project::Reopened;
-use crate::run::{Origin, Standing};
+use crate::postgres::link::BoundStatement;
+use crate::postgres::read_set::ReadSet;
+use crate::projection::Reopened;
+use crate::run::{Origin, RunProjection};
 
-// Whoever appends to a journal has the run to itself until that is written.
-const HEADS: &str =
-    "SELECT id, len, ended_at IS NULL FROM runs WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE";
-const REQUESTS: &str = "SELECT request, id, request_digest FROM runs WHERE request = ANY($1)";
-const VERSIONS: &str = "SELECT id, flow FROM versions WHERE id = ANY($1)";
+// A transaction that appends to a journal locks the run's row.
+const HEADS: &str = "SELECT id, len, ended_at IS NULL FROM runs WHERE id = ANY($1) AND project = $2 ORDER BY id FOR NO KEY UPDATE";
+const REQUESTS: &str =
+    "SELECT request, id, request_digest FROM runs WHERE project = $2 AND request = ANY($1)";
+const VERSIONS: &str = "SELECT id, flow FROM versions WHERE id = ANY($1) AND project = $2";
 const INSERT: &str = "INSERT INTO runs (id, len, status, round, node, action, step_count, wake_at, owner_server, owner_epoch, \
      cost_estimated, cost_actual, cost_refunded, cost_settled, error, shared, result, updated_at, ended_at, \
      settled_at, needs, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
-     parent_fence, parent_depth, schedule, created_at) SELECT * FROM UNNEST($1::uuid[], $2::bigint[], \
+     parent_fence, parent_depth, schedule, created_at, project) SELECT new.*, $34::text FROM UNNEST($1::uuid[], $2::bigint[], \
      $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::uuid[], $10::bigint[], \
      $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $16::text[], $17::text[], \
      $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::uuid[], $23::uuid[], $24::text[], \
      $25::text[], $26::text[], $27::text[], $28::uuid[], $29::text[], $30::bigint[], $31::bigint[], \
-     $32::uuid[], $33::bigint[])";
+     $32::uuid[], $33::bigint[]) AS new";
 const UPDATE: &str = "UPDATE runs SET len = new.len, status = new.status, round = new.round, node = new.node, action = \
      new.action, step_count = new.step_count, wake_at = new.wake_at, owner_server = new.owner_server, \
      owner_epoch = new.owner_epoch, cost_estimated = new.cost_estimated, cost_actual = new.cost_actual, \
@@ -42,16 +42,16 @@ const UPDATE: &str = "UPDATE runs SET len = new.len, status = new.status, round 
 const REOPEN: &str = "UPDATE runs SET reopened = new.reopened FROM UNNEST($1::uuid[], $2::text[]) AS new (id, reopened) \
      WHERE runs.id = new.id";
 
-/// What a change of a run has to know of it: the length that guards it, and whether it is open.
+/// The stored state that a change of a run depends on: the length that guards it, and whether it is open.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::postgres) struct Head {
+pub(in crate::postgres) struct LockedRun {
     pub(in crate::postgres) len: u64,
     pub(in crate::postgres) is_open: bool,
 }
 
 /// The texts of a change.
 #[derive(Debug)]
-pub(in crate::postgres) struct Texts {
+pub(in crate::postgres) struct RunTexts {
     pub(in crate::postgres) events: String,
     labels: Option<String>,
     error: Option<String>,
@@ -59,10 +59,10 @@ pub(in crate::postgres) struct Texts {
     result: Option<String>,
 }
 
-impl Texts {
+impl RunTexts {
     pub(in crate::postgres) fn of(change: &RunChange) -> Self {
-        let Standing { error, shared, result, .. } = &change.standing;
-        Texts {
+        let RunProjection { error, shared, result, .. } = &change.standing;
+        RunTexts {
             events: json(&change.entry.events),
             labels: change.create.as_ref().map(|origin| json(&origin.labels)),
             error: error.as_ref().map(json),
@@ -73,39 +73,39 @@ impl Texts {
 }
 
 /// A run as it is after the last of its changes in a group.
-pub(in crate::postgres) struct Write<'c> {
+pub(in crate::postgres) struct RunWrite<'c> {
     pub(in crate::postgres) len: u64,
     pub(in crate::postgres) change: &'c RunChange,
-    pub(in crate::postgres) texts: &'c Texts,
-    /// What it comes from, if it is new.
-    pub(in crate::postgres) origin: Option<(&'c Origin, &'c Texts)>,
+    pub(in crate::postgres) texts: &'c RunTexts,
+    /// Its origin, if it is new.
+    pub(in crate::postgres) origin: Option<(&'c Origin, &'c RunTexts)>,
 }
 
-pub(in crate::postgres) fn heads<'a>(runs: impl Iterator<Item = RunId>) -> Ask<'a> {
-    Ask::new(HEADS, cells![runs.map(Id::key).collect::<Vec<_>>()])
+pub(in crate::postgres) fn heads<'a>(runs: impl Iterator<Item = RunId>) -> BoundStatement<'a> {
+    BoundStatement::new(HEADS, cells![runs.map(Id::key).collect::<Vec<_>>()])
 }
 
-impl Head {
-    pub(in crate::postgres) fn read(row: &Row) -> Result<(RunId, Head), StoreError> {
+impl LockedRun {
+    pub(in crate::postgres) fn read(row: &Row) -> Result<(RunId, LockedRun), StoreError> {
         let mut columns = Columns::of(row);
-        Ok((columns.id()?, Head { len: columns.number()?, is_open: columns.value()? }))
+        Ok((columns.id()?, LockedRun { len: columns.number()?, is_open: columns.value()? }))
     }
 }
 
-pub(in crate::postgres) fn requests<'a>(requests: impl Iterator<Item = &'a str>) -> Ask<'a> {
-    Ask::new(REQUESTS, cells![requests.map(text).collect::<Vec<_>>()])
+pub(in crate::postgres) fn requests<'a>(requests: impl Iterator<Item = &'a str>) -> BoundStatement<'a> {
+    BoundStatement::new(REQUESTS, cells![requests.map(text).collect::<Vec<_>>()])
 }
 
-pub(in crate::postgres) fn versions<'a>(versions: impl Iterator<Item = VersionId>) -> Ask<'a> {
-    Ask::new(VERSIONS, cells![versions.map(Id::key).collect::<Vec<_>>()])
+pub(in crate::postgres) fn versions<'a>(versions: impl Iterator<Item = VersionId>) -> BoundStatement<'a> {
+    BoundStatement::new(VERSIONS, cells![versions.map(Id::key).collect::<Vec<_>>()])
 }
 
 /// Whether the change may be made.
-pub(in crate::postgres) fn check(desk: &Desk, change: &RunChange) -> Result<(), StoreError> {
-    let head = desk.runs.get(&change.run);
+pub(in crate::postgres) fn check(read_set: &ReadSet, change: &RunChange) -> Result<(), StoreError> {
+    let head = read_set.runs.get(&change.run);
     guard(|| Subject::Run(change.run), change.expected_len, head.map_or(0, |head| head.len))?;
     let Some(origin) = &change.create else { return Ok(()) };
-    check_origin(&desk.versions, &desk.requests, origin)
+    check_origin(&read_set.versions, &read_set.requests, origin)
 }
 
 fn check_origin(
@@ -151,18 +151,18 @@ macro_rules! standing {
     };
 }
 
-pub(in crate::postgres) fn update<'c>(rows: &[&Write<'c>]) -> Ask<'c> {
-    Ask::new(UPDATE, standing!(rows))
+pub(in crate::postgres) fn update<'c>(rows: &[&RunWrite<'c>]) -> BoundStatement<'c> {
+    BoundStatement::new(UPDATE, standing!(rows))
 }
 
-/// Keeps what retries and reruns have opened again.
-pub(in crate::postgres) fn reopen<'c>(rows: &[(RunId, &'c Reopened)]) -> Ask<'c> {
-    Ask::new(REOPEN, unnest!(rows, |(run, reopened)| [run.key(), json(reopened)]))
+/// Stores the nodes that retries and reruns have opened again.
+pub(in crate::postgres) fn reopen<'c>(rows: &[(RunId, &'c Reopened)]) -> BoundStatement<'c> {
+    BoundStatement::new(REOPEN, unnest!(rows, |(run, reopened)| [run.key(), json(reopened)]))
 }
 
 /// Writes runs that are new: all of these have an origin.
-pub(in crate::postgres) fn insert<'c>(rows: &[&Write<'c>]) -> Ask<'c> {
-    let origins: Vec<(&'c Origin, &'c Texts)> = rows.iter().filter_map(|row| row.origin).collect();
+pub(in crate::postgres) fn insert<'c>(rows: &[&RunWrite<'c>]) -> BoundStatement<'c> {
+    let origins: Vec<(&'c Origin, &'c RunTexts)> = rows.iter().filter_map(|row| row.origin).collect();
     let mut cells = standing!(rows);
     cells.extend(unnest!(origins, |(origin, texts)| [
         origin.flow.key(),
@@ -178,7 +178,7 @@ pub(in crate::postgres) fn insert<'c>(rows: &[&Write<'c>]) -> Ask<'c> {
         origin.schedule.map(Id::key),
         origin.created_at.0,
     ]));
-    Ask::new(INSERT, cells)
+    BoundStatement::new(INSERT, cells)
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
-//! What the tests of this store are made of.
+//! Fixtures of the tests of this store.
 
 use windlass_engine::event::{Event, Level};
 use windlass_engine::id::CommandId;
 use windlass_engine::journal::Entry;
 use windlass_engine::money::Movement;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use crate::account::Posting;
 use crate::commit::{Commit, Committed, RunChange};
 use crate::conformance::bench::{origin, publication, standing};
 use crate::error::StoreError;
-use crate::record::Record;
 use crate::run::{RunStatus, Since};
 use crate::store::Store;
 
@@ -19,10 +19,10 @@ pub(super) fn id<I: std::str::FromStr<Err: std::fmt::Debug>>(prefix: &str, n: u6
 }
 
 pub(super) async fn publish(store: &dyn Store) {
-    store.publish(publication(1, "flow")).await.unwrap();
+    store.publish(&Project::DEFAULT, publication(1, "flow")).await.unwrap();
 }
 
-/// One more entry of a run. Whoever makes it has a number, so that no two have the same command.
+/// One more entry of a run. Each writer has a number, so that no two use the same command.
 pub(super) fn entry(by: u64, run: u64, expected_len: u64) -> Commit {
     let (command, now) = (id("cmd", (by << 48) + (run << 32) + expected_len + 1), Timestamp(1));
     let event = Event::Logged { level: Level::Info, node: None, message: "x".repeat(100) };
@@ -35,7 +35,7 @@ pub(super) fn entry(by: u64, run: u64, expected_len: u64) -> Commit {
         snapshot: None,
         reopened: None,
     };
-    Commit { run: Some(change), ..Commit::new(command, now) }
+    Commit { run: Some(change), ..Commit::new(&Project::DEFAULT, command, now) }
 }
 
 pub(super) async fn commit(store: &dyn Store, commit: Commit) -> Result<Committed, StoreError> {
@@ -44,7 +44,8 @@ pub(super) async fn commit(store: &dyn Store, commit: Commit) -> Result<Committe
 
 /// Entries in the journal of a run, which has no gaps.
 pub(super) async fn len(store: &dyn Store, run: u64) -> u64 {
-    let entries = store.journal(id("run", run), Since::Entry(0), usize::MAX).await.unwrap().entries;
+    let entries =
+        store.journal(&Project::DEFAULT, id("run", run), Since::Entry(0), usize::MAX).await.unwrap().entries;
     assert!(entries.iter().zip(1..).all(|((seq, _), n)| *seq == n));
     entries.len() as u64
 }
@@ -55,8 +56,11 @@ pub(super) fn posting(account: &str, movement: Movement) -> Posting {
 
 pub(super) async fn open_account(store: &dyn Store, account: &str, amount: i64) {
     let now = Timestamp(0);
-    store.save(Record::Account { id: account.to_owned(), name: String::new(), now }).await.unwrap();
+    store.open_account(&Project::DEFAULT, account, "", now).await.unwrap();
     let deposit = posting(account, Movement::deposit(&format!("deposit:{account}"), amount));
-    let commit = Commit { postings: vec![deposit], ..Commit::new(CommandId::of_text(account), now) };
+    let commit = Commit {
+        postings: vec![deposit],
+        ..Commit::new(&Project::DEFAULT, CommandId::of_text(account), now)
+    };
     store.commit(vec![commit]).await.remove(0).unwrap();
 }

@@ -1,8 +1,9 @@
-//! What is kept when the database, or the way to it, goes away.
+//! Durability when the database, or the connection to it, goes away.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use windlass_engine::project::Project;
 
 use super::bench::{commit, entry, id, len, publish};
 use super::groups::so_many_wait;
@@ -16,7 +17,7 @@ use crate::store::Store;
 /// Nothing takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Appends to a run until told to stop, whatever happens; says how far it knows to have come.
+/// Appends to a run until told to stop, through all errors; returns the confirmed length.
 async fn append(store: Arc<Postgres>, run: u64, acked: Arc<AtomicU64>, stop: Arc<Mutex<bool>>) -> u64 {
     let (mut at, mut n_looked_up) = (0, 0);
     while !*stop.lock().unwrap() {
@@ -29,10 +30,10 @@ async fn append(store: Arc<Postgres>, run: u64, acked: Arc<AtomicU64>, stop: Arc
                 acked.fetch_add(1, Ordering::Relaxed);
             }
             Err(StoreError::Unavailable(_)) => {
-                // What came of it is looked up until somebody answers; what is not there is done again.
+                // The outcome is looked up until the database answers; a missing commit is made again.
                 let begun = Instant::now();
                 loop {
-                    match store.command(command).await {
+                    match store.command(&Project::DEFAULT, command).await {
                         Ok(found) => {
                             n_looked_up += u64::from(found.is_some());
                             at += u64::from(found.is_some());
@@ -96,7 +97,7 @@ fn a_commit_whose_connection_is_cut_is_looked_up() {
         let tasks: Vec<_> = (1..=8)
             .map(|run| tokio::spawn(append(store.clone(), run, acked.clone(), stop.clone())))
             .collect();
-        // Whatever they are doing, all connections but this one are cut, again and again.
+        // All connections but this one are cut, again and again, in every state.
         let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                    WHERE datname = current_database() AND pid <> pg_backend_pid()";
         for round in 1..=20 {
@@ -134,7 +135,7 @@ fn a_row_that_somebody_else_holds_keeps_only_its_own_commit_waiting() {
         held.say(&hold).await.unwrap();
         let waiting = commit(store, entry(1, 1, 1));
         let mut waiting = std::pin::pin!(waiting);
-        // Whoever comes with it is written with it, so that nobody comes before it waits at the database.
+        // Commits that arrive with it are written with it, so that none before it waits at the database.
         tokio::select! {
             biased;
             answer = &mut waiting => panic!("{answer:?}"),

@@ -1,9 +1,11 @@
-//! What is written together.
+//! Groups of commits in one transaction.
 
 use std::time::Duration;
 
+use windlass_engine::counter::Revision;
 use windlass_engine::id::RunId;
 use windlass_engine::job::{Job, JobSpec};
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::bench::{commit, entry, id, publish};
@@ -70,12 +72,15 @@ fn a_claim_of_a_job_that_somebody_else_is_writing_is_refused_at_once() {
         let scratch = scratch().await;
         let store = &scratch.store;
         let (job, _) = Job::create(id("job", 1), JobSpec::new("s", "q"), Timestamp(1)).unwrap();
-        let change =
-            |expected_rev| JobChange { expected_rev, job: job.clone(), origin: JobOrigin::default() };
+        let change = |expected_rev| JobChange {
+            expected_rev: Revision(expected_rev),
+            job: job.clone(),
+            origin: JobOrigin::default(),
+        };
         let write = |n, is_hasty, change| Commit {
             jobs: vec![change],
             is_hasty,
-            ..Commit::new(id("cmd", n), Timestamp(1))
+            ..Commit::new(&Project::DEFAULT, id("cmd", n), Timestamp(1))
         };
         commit(store, write(1, false, change(0))).await.unwrap();
         let held = store.link().await.unwrap();
@@ -83,7 +88,7 @@ fn a_claim_of_a_job_that_somebody_else_is_writing_is_refused_at_once() {
         held.say("BEGIN; SELECT 1 FROM jobs FOR UPDATE").await.unwrap();
         let refused = commit(store, write(2, true, change(1))).await;
         assert!(matches!(refused, Err(StoreError::Conflict { what: Subject::Job(_), .. })), "{refused:?}");
-        // Whoever has to change this one waits, also beside a claim of it.
+        // A writer that has to change this row waits, also beside a claim of it.
         let both = vec![write(3, false, change(1)), write(4, true, change(1))];
         let mut waiting = std::pin::pin!(store.commit(both));
         tokio::select! {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use windlass_engine::money::Movement;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::bench::{commit, entry, id, len, open_account, posting, publish};
@@ -17,7 +18,6 @@ use crate::flow::FlowQuery;
 use crate::hint::Hint;
 use crate::postgres::Postgres;
 use crate::queue::{QueueLimits, QueueSettings};
-use crate::record::Record;
 use crate::store::Store;
 
 async fn three(address: &str) -> Vec<Arc<Postgres>> {
@@ -67,7 +67,7 @@ fn of_entries_from_three_servers_each_is_written_once() {
     });
 }
 
-/// Charges of one to `amount`, until the accounts are empty; what was charged of which.
+/// Charges of one to `amount`, until the accounts are empty; the charged sums by account.
 async fn charge(store: Arc<Postgres>, by: u64, accounts: [&'static str; 2]) -> [i64; 2] {
     let mut charged = [0, 0];
     for n in 0..60u64 {
@@ -79,7 +79,9 @@ async fn charge(store: Arc<Postgres>, by: u64, accounts: [&'static str; 2]) -> [
         let movement = || Movement::charge(format!("charge:{by}/{n}"), amount);
         let postings = names.iter().map(|name| posting(name, movement())).collect();
         let command = id("cmd", (by << 32) + n);
-        match commit(&*store, Commit { postings, ..Commit::new(command, Timestamp(1)) }).await {
+        match commit(&*store, Commit { postings, ..Commit::new(&Project::DEFAULT, command, Timestamp(1)) })
+            .await
+        {
             Ok(committed) => {
                 assert!(committed.balances.values().all(|balance| *balance >= 0));
                 for name in names {
@@ -112,14 +114,14 @@ fn charges_from_three_servers_never_overdraw_and_the_ledger_adds_up() {
             charged = [charged[0] + its[0], charged[1] + its[1]];
         }
         for ((name, deposited), charged) in [("one", 700), ("two", 900)].into_iter().zip(charged) {
-            let row = store.account(name).await.unwrap().unwrap();
+            let row = store.account(&Project::DEFAULT, name).await.unwrap().unwrap();
             assert_eq!((row.balance, row.held), (deposited - charged, charged), "{name}");
             let query = LedgerQuery { account: name.to_owned(), limit: 1_000, ..LedgerQuery::default() };
-            let ledger = store.ledger(query).await.unwrap();
+            let ledger = store.ledger(&Project::DEFAULT, query).await.unwrap();
             assert_eq!(ledger.iter().map(|row| row.posting.movement.amount).sum::<i64>(), row.balance);
             assert!(ledger.iter().zip(1..).all(|(row, n)| row.seq == n), "the ledger has no gaps");
             assert_eq!(ledger.last().unwrap().balance_after, row.balance);
-            assert_eq!(row.revision, ledger.len() as u64);
+            assert_eq!(row.revision.0, ledger.len() as u64);
         }
     });
 }
@@ -155,7 +157,7 @@ fn of_a_name_that_three_servers_want_one_gets_it() {
             let mut tasks = Vec::new();
             for (nth, store) in (1..).zip(&stores) {
                 let (store, flow) = (store.clone(), publication(round * 10 + nth, &format!("name {round}")));
-                tasks.push(tokio::spawn(async move { store.publish(flow).await }));
+                tasks.push(tokio::spawn(async move { store.publish(&Project::DEFAULT, flow).await }));
             }
             let mut n_made = 0;
             for task in tasks {
@@ -168,7 +170,7 @@ fn of_a_name_that_three_servers_want_one_gets_it() {
             }
             assert_eq!(n_made, 1);
         }
-        let flows = scratch.store.flows(FlowQuery::default()).await.unwrap().items;
+        let flows = scratch.store.flows(&Project::DEFAULT, FlowQuery::default()).await.unwrap().items;
         assert_eq!(flows.len(), 5);
     });
 }
@@ -203,7 +205,7 @@ fn what_one_server_writes_another_hears_of() {
         commit(&scratch.store, entry(1, 7, 0)).await.unwrap();
         let heard = hints.next().await.unwrap();
         assert_eq!(heard, Hint { runs: BTreeSet::from([id("run", 7)]), ..Hint::default() });
-        // What it writes itself it knows already.
+        // Its own writes are known to it.
         commit(&other, entry(1, 8, 0)).await.unwrap();
         let settings = QueueSettings {
             name: "q".to_owned(),
@@ -211,7 +213,7 @@ fn what_one_server_writes_another_hears_of() {
             limits: QueueLimits::default(),
             updated_at: Timestamp(1),
         };
-        scratch.store.save(Record::Queue(settings)).await.unwrap();
+        scratch.store.save_queue(&Project::DEFAULT, settings).await.unwrap();
         assert_eq!(hints.next().await.unwrap(), Hint { settings: true, ..Hint::default() });
         // Its connection is lost, and made again.
         let db = scratch.store.link().await.unwrap();

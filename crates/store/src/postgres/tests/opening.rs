@@ -1,4 +1,4 @@
-//! What is said when a database cannot be opened.
+//! Errors when a database cannot be opened.
 
 use windlass_engine::time::Timestamp;
 

@@ -1,4 +1,4 @@
-//! The tables as they are on record, and what statements walk through.
+//! The recorded schema, and the query plans of statements.
 
 use std::fs;
 use std::path::Path;
@@ -47,12 +47,12 @@ fn the_schema_is_the_one_on_record() {
     assert!(recorded == dump, "the tables have changed: look at the difference after RECORD=1");
 }
 
-const FILL: &str = "INSERT INTO jobs SELECT gen_random_uuid(), 1, 'q', 'n', n % 5, 'queued', true, false, n, NULL, \
+const FILL: &str = "INSERT INTO jobs SELECT 'default', gen_random_uuid(), 1, 'q', 'n', n % 5, 'queued', true, false, n, NULL, \
      NULL, '{}', 0, '{}', 1, NULL, '[]', CASE n % 7 WHEN 0 THEN gen_random_uuid() END, NULL, NULL, NULL, NULL, CASE n % 2 WHEN 0 THEN '' ELSE 'k' || n % 10 END, \
      NULL, NULL, n, n FROM generate_series(1, 20000) AS n; \
      INSERT INTO job_specs SELECT id, '{}', 'null' FROM jobs; ANALYZE";
 
-/// How whoever works would have a statement done, which is planned without knowing the values.
+/// The generic plan of a statement, made without its values, as the hot path uses it.
 async fn plan(db: &Link, sql: &str) -> String {
     db.say(&format!("PREPARE asked AS {sql}")).await.unwrap();
     let n = (1..).take_while(|n| sql.contains(&format!("${n}"))).count();

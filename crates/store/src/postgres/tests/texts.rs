@@ -1,22 +1,24 @@
-//! What people write is kept as it was.
+//! Users' texts are stored unchanged.
 
+use windlass_engine::counter::Fence;
 use windlass_engine::event::Level;
 use windlass_engine::money::Movement;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::bench::{commit, entry, id, open_account, posting};
 use super::{block_on, scratch};
 use crate::account::LedgerQuery;
+use crate::audit::{AuditQuery, AuditRow};
 use crate::commit::Commit;
 use crate::conformance::bench::publication;
 use crate::flow::{FlowChoice, FlowRef};
 use crate::log::{LogRow, LogsOf, Said};
-use crate::record::{AuditQuery, AuditRow, Record};
 use crate::run::Since;
 use crate::store::Store;
 use crate::worker::{WorkerQuery, WorkerRow};
 
-/// What no text of PostgreSQL can hold, and what stands for it.
+/// Characters that a text of PostgreSQL cannot hold, and their replacements.
 const HOSTILE: &str = "a\0b\u{1}0\u{1}\u{1}1';--\u{10ffff}é";
 
 #[test]
@@ -28,10 +30,10 @@ fn texts_come_back_whatever_is_in_them() {
         let FlowChoice::Create(draft) = &mut publication.flow else { panic!() };
         draft.labels = [(HOSTILE.to_owned(), HOSTILE.to_owned())].into();
         publication.version.as_mut().unwrap().definition = HOSTILE.to_owned();
-        store.publish(publication).await.unwrap();
-        let flow = store.flow(FlowRef::Name(HOSTILE.to_owned())).await.unwrap().unwrap();
+        store.publish(&Project::DEFAULT, publication).await.unwrap();
+        let flow = store.flow(&Project::DEFAULT, FlowRef::Name(HOSTILE.to_owned())).await.unwrap().unwrap();
         assert_eq!((flow.name.as_str(), flow.labels[HOSTILE].as_str()), (HOSTILE, HOSTILE));
-        assert_eq!(store.versions(flow.id).await.unwrap()[0].definition, HOSTILE);
+        assert_eq!(store.versions(&Project::DEFAULT, flow.id).await.unwrap()[0].definition, HOSTILE);
         let row = WorkerRow {
             id: HOSTILE.to_owned(),
             name: HOSTILE.to_owned(),
@@ -45,8 +47,8 @@ fn texts_come_back_whatever_is_in_them() {
             registered_at: Timestamp(0),
             beat_at: Timestamp(0),
         };
-        store.save(Record::Worker(row.clone())).await.unwrap();
-        assert_eq!(store.workers(WorkerQuery::default()).await.unwrap(), [row]);
+        store.save_worker(&Project::DEFAULT, row.clone()).await.unwrap();
+        assert_eq!(store.workers(&Project::DEFAULT, WorkerQuery::default()).await.unwrap(), [row]);
         let mut commits = entry(1, 1, 0);
         commits.audit.push(AuditRow {
             at: Timestamp(1),
@@ -57,27 +59,35 @@ fn texts_come_back_whatever_is_in_them() {
         });
         let written = commits.clone();
         commit(store, commits).await.unwrap();
-        assert_eq!(store.audit(AuditQuery::default()).await.unwrap(), [(1, written.audit[0].clone())]);
+        assert_eq!(
+            store.audit(&Project::DEFAULT, AuditQuery::default()).await.unwrap(),
+            [(1, written.audit[0].clone())]
+        );
         let (run, at) = (id("run", 1), Timestamp(2));
         let said = Said { level: Level::Info, message: HOSTILE.to_owned(), data: serde_json::Value::Null };
         let (text, node) = (HOSTILE.to_owned(), "a".into());
-        let log = LogRow { run, entry: 1, fence: u64::MAX, node, at, text, lines: vec![said] };
-        let mut writes = Commit::new(id("cmd", 77), at);
+        let log = LogRow { run, entry: 1, fence: Fence(u64::MAX), node, at, text, lines: vec![said] };
+        let mut writes = Commit::new(&Project::DEFAULT, id("cmd", 77), at);
         writes.logs.push(log.clone());
         commit(store, writes).await.unwrap();
-        assert_eq!(store.logs(run, LogsOf::Attempt(u64::MAX)).await.unwrap(), [log]);
+        assert_eq!(
+            store.logs(&Project::DEFAULT, run, LogsOf::Attempt(Fence(u64::MAX))).await.unwrap(),
+            [log]
+        );
         let long = Movement::charge(format!("charge:{}", HOSTILE.repeat(1_000)), 1);
         open_account(store, HOSTILE, 10).await;
-        let charge =
-            Commit { postings: vec![posting(HOSTILE, long.clone())], ..Commit::new(id("cmd", 99), at) };
+        let charge = Commit {
+            postings: vec![posting(HOSTILE, long.clone())],
+            ..Commit::new(&Project::DEFAULT, id("cmd", 99), at)
+        };
         assert_eq!(commit(store, charge).await.unwrap().balances[HOSTILE], 9);
         let query = LedgerQuery {
             account: HOSTILE.to_owned(),
             key: Some(long.key.clone()),
             ..LedgerQuery::default()
         };
-        assert_eq!(store.ledger(query).await.unwrap()[0].posting.movement, long);
-        let journal = store.journal(run, Since::Entry(0), 10).await.unwrap();
+        assert_eq!(store.ledger(&Project::DEFAULT, query).await.unwrap()[0].posting.movement, long);
+        let journal = store.journal(&Project::DEFAULT, run, Since::Entry(0), 10).await.unwrap();
         assert_eq!(journal.entries, [(1, written.run.unwrap().entry)]);
     });
 }

@@ -1,6 +1,7 @@
-//! The views say what the trait says.
+//! The views agree with the trait.
 
 use serde_json::{Value, json};
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::{block_on, scratch};
@@ -41,14 +42,18 @@ fn events_are_those_of_the_journals() {
     block_on(async {
         let mut n = 0;
         for scratch in filled().await {
-            for run in scratch.store.runs(RunQuery::default()).await.unwrap().items {
+            for run in scratch.store.runs(&Project::DEFAULT, RunQuery::default()).await.unwrap().items {
                 let sql = format!(
                     "SELECT seq::text, place::text, at::text, event FROM events WHERE run = '{}' ORDER BY events.seq, events.place",
                     run.id.uuid()
                 );
                 let mut expected = Vec::new();
-                for (seq, entry) in
-                    scratch.store.journal(run.id, Since::Entry(0), 10_000).await.unwrap().entries
+                for (seq, entry) in scratch
+                    .store
+                    .journal(&Project::DEFAULT, run.id, Since::Entry(0), 10_000)
+                    .await
+                    .unwrap()
+                    .entries
                 {
                     for (place, event) in entry.events.iter().enumerate() {
                         let event = serde_json::to_string(event).unwrap();
@@ -69,7 +74,8 @@ fn tasks_are_the_runs() {
         let mut n = 0;
         for scratch in filled().await {
             let sql = "SELECT id, flow_id, flow_version_id, status, created_at::text, updated_at::text FROM tasks ORDER BY run";
-            let mut expected: Vec<_> = scratch.store.runs(RunQuery::default()).await.unwrap().items;
+            let mut expected: Vec<_> =
+                scratch.store.runs(&Project::DEFAULT, RunQuery::default()).await.unwrap().items;
             expected.sort_by_key(|row| row.id);
             let expected = expected.into_iter().map(|row| {
                 let status = match row.standing.status {
@@ -100,12 +106,16 @@ fn task_runs_are_the_attempts_and_the_task_queue_the_jobs_of_calls() {
     block_on(async {
         let (mut n_attempts, mut n_calls) = (0, 0);
         for scratch in filled().await {
-            let jobs = scratch.store.jobs(JobQuery::default()).await.unwrap().items;
+            let jobs = scratch.store.jobs(&Project::DEFAULT, JobQuery::default()).await.unwrap().items;
             let mut attempts = Vec::new();
             for job in &jobs {
-                for attempt in scratch.store.attempts(job.id(), 0, 10_000).await.unwrap() {
+                for attempt in scratch.store.attempts(&Project::DEFAULT, job.id(), 0, 10_000).await.unwrap() {
                     let id = format!("{}{:08x}", &job.id().uuid().to_string()[..28], attempt.number);
-                    attempts.push(vec![some(id), some(attempt.status.word()), attempt.worker]);
+                    attempts.push(vec![
+                        some(id),
+                        some(attempt.status.word().replace("canceled", "cancelled")),
+                        attempt.worker,
+                    ]);
                 }
             }
             attempts.sort();
@@ -136,7 +146,8 @@ fn workers_are_those_who_registered() {
     block_on(async {
         let scratch = scratch().await;
         records::workers_register_beat_and_are_found(&scratch.store).await;
-        let expected = (&scratch.store as &dyn Store).workers(Default::default()).await.unwrap();
+        let expected =
+            (&scratch.store as &dyn Store).workers(&Project::DEFAULT, Default::default()).await.unwrap();
         let told = rows(&scratch, "SELECT id, status, last_heartbeat::text FROM workers ORDER BY id").await;
         let row = |row: &crate::worker::WorkerRow| {
             vec![some(&row.id), some("offline"), some(row.beat_at.0 / 1_000)]

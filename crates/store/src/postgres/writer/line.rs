@@ -1,16 +1,17 @@
-//! Who waits to be written, and what is written together.
+//! Waiting commits, and the choice of the next group.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+use windlass_engine::project::Project;
 
 use super::Answer;
 use crate::postgres::commit::Draft;
 
-/// A group that is not large and has been waiting for so long is begun: whoever else writes is probably waiting for
-/// somebody. And whoever waits for an account does not wait longer than this before it goes and waits in the database.
+/// A small group that has waited for so long is begun: other callers are probably waiting for
+/// it. A commit that waits for an account waits no longer than this before it goes and waits in the database.
 pub(super) const LATE: Duration = Duration::from_millis(20);
 const LARGE: usize = 64;
 /// Commits in one transaction: enough to share its cost, few enough that it holds its rows for some milliseconds.
@@ -20,13 +21,17 @@ const HALVES: usize = 2;
 /// Calls that wait for accounts at most, beside the line.
 const PARKED_MAX: usize = 8 * GROUP_MAX;
 
-/// Commits that are answered together.
+/// Commits of one project that are answered together.
 pub(super) struct Call {
     pub(super) drafts: Vec<Draft>,
     pub(super) answer: oneshot::Sender<Vec<Answer>>,
 }
 
 impl Call {
+    fn project(&self) -> Option<&Project> {
+        self.drafts.first().map(|draft| &draft.commit.project)
+    }
+
     /// The accounts that it has to have for itself.
     fn accounts(&self) -> impl Iterator<Item = &str> {
         let commits = self.drafts.iter().map(|draft| &draft.commit);
@@ -43,7 +48,7 @@ impl Call {
     }
 }
 
-/// What is written together.
+/// Commits that are written together.
 #[derive(Default)]
 pub(super) struct Group {
     pub(super) calls: Vec<Call>,
@@ -68,6 +73,11 @@ impl Group {
         self.calls.is_empty()
     }
 
+    /// Whether the call is of the project of this group: a transaction writes rows of one project.
+    fn is_of_project(&self, call: &Call) -> bool {
+        self.calls.first().is_none_or(|first| first.project() == call.project())
+    }
+
     /// Whether the call moves no account, or one of the same half as others here.
     fn suits(&self, call: &Call) -> bool {
         self.half.is_none() || call.half().is_none_or(|half| self.half == Some(half))
@@ -87,15 +97,15 @@ impl Group {
     }
 }
 
-/// Who waits. Whoever moves an account that is being moved is passed over: in the database it would keep those waiting
-/// that are written with it, and a connection.
+/// Waiting commits. A commit that moves an account of a running group is passed over: in the database it would delay the commits
+/// of its group, and hold a connection.
 pub(super) struct Line {
     inbox: mpsc::Receiver<Call>,
     is_open: bool,
     parked: VecDeque<(Instant, Call)>,
     /// Accounts of the groups that are being written, by who writes them.
     held: HashMap<i64, HashSet<String>>,
-    /// Somebody who was passed over may perhaps go.
+    /// A commit that was passed over may go now.
     is_moved: bool,
 }
 
@@ -105,7 +115,7 @@ impl Line {
         Line { inbox, is_open: true, parked, held, is_moved: false }
     }
 
-    /// Nobody waits, and nobody will.
+    /// No commit waits, and none will come.
     pub(super) fn is_over(&self) -> bool {
         !self.is_open && self.parked.is_empty()
     }
@@ -123,17 +133,17 @@ impl Line {
         self.is_moved |= self.held.remove(&shard).is_some();
     }
 
-    /// When somebody has been passed over for long enough.
+    /// When a commit has been passed over for long enough.
     pub(super) fn late(&self) -> Option<Instant> {
         self.parked.front().map(|(since, _)| *since + LATE)
     }
 
-    /// Adds to the group whoever may go.
+    /// Adds all commits that may go to the group.
     pub(super) fn fill(&mut self, group: &mut Group) {
         let now = Instant::now();
         if std::mem::take(&mut self.is_moved) || self.late().is_some_and(|late| late <= now) {
             for (since, call) in std::mem::take(&mut self.parked) {
-                let may_go = now >= since + LATE || self.may_go(&call, group);
+                let may_go = group.is_of_project(&call) && (now >= since + LATE || self.may_go(&call, group));
                 if may_go && !group.is_full() {
                     group.add(call);
                 } else {
@@ -149,7 +159,7 @@ impl Line {
         }
     }
 
-    /// Waits for somebody, and adds it to the group if it may go.
+    /// Waits for a commit, and adds it to the group if it may go.
     pub(super) async fn next(&mut self, group: &mut Group) {
         match self.inbox.recv().await {
             Some(call) => self.admit(call, group),
@@ -157,7 +167,7 @@ impl Line {
         }
     }
 
-    /// Whether somebody may come.
+    /// Whether a commit may still come.
     pub(super) fn takes(&self, group: &Group) -> bool {
         self.is_open && !group.is_full() && self.has_room()
     }
@@ -175,7 +185,7 @@ impl Line {
     }
 
     fn may_go(&self, call: &Call, group: &Group) -> bool {
-        group.suits(call) && !self.is_held(call)
+        group.is_of_project(call) && group.suits(call) && !self.is_held(call)
     }
 
     fn is_held(&self, call: &Call) -> bool {
@@ -204,7 +214,7 @@ mod tests {
     fn call(account: Option<&str>) -> Call {
         let posting =
             |account: &str| Posting { account: account.to_owned(), movement: Movement::deposit("x", 1) };
-        let mut commit = Commit::new(CommandId::new(Uuid::from_u128(1)), Timestamp(1));
+        let mut commit = Commit::new(&Project::DEFAULT, CommandId::new(Uuid::from_u128(1)), Timestamp(1));
         commit.postings.extend(account.map(posting));
         Call { drafts: vec![Draft::of(commit)], answer: oneshot::channel().0 }
     }

@@ -1,71 +1,80 @@
-use windlass_engine::money::charge_key;
+use windlass_engine::counter::Visit;
+use windlass_engine::money::{LedgerFault, charge_key};
 
 use super::*;
-use crate::sqlite::book::Book;
+use crate::error::Refusal;
+use crate::sqlite::account;
 use crate::sqlite::schema;
-use crate::sqlite::slip::Slip;
+use crate::sqlite::writer_cache::WriterCache;
 
 const ACCOUNTS: [&str; 3] = ["busy", "quiet", "once"];
-const AT: Timestamp = Timestamp(3);
+const PROJECT: &Project = &Project::DEFAULT;
+const NOW: Timestamp = Timestamp(3);
 
 fn run(n: u128) -> RunId {
     RunId::new(uuid::Uuid::from_u128(n))
 }
 
-fn charge(nth: u64) -> Movement {
-    Movement::charge(charge_key(run(u128::from(nth % 7)), "a", nth), 2)
-}
-
-/// Ledgers of which some sheets are in the index and some are not: most charges are closed a while after they were
-/// made, and some never. With all movements, as they were made.
-fn ledgers() -> (Connection, Vec<LedgerRow>) {
+/// A writer with accounts that have money.
+fn cache() -> WriterCache {
     let mut db = Connection::open_in_memory().unwrap();
     schema::migrate(&mut db).unwrap();
-    for account in ACCOUNTS {
-        let open = "INSERT INTO accounts (id, name, balance, held, revision, created_at) VALUES (?1, '', 0, 0, 0, 0)";
-        db.execute(open, [account]).unwrap();
+    let cache = WriterCache::new(db).unwrap();
+    for id in ACCOUNTS {
+        account::open(cache.db(), PROJECT, id, "", NOW).unwrap();
+        post(&cache, id, Movement::deposit("first", 100_000)).unwrap();
     }
-    let (mut book, mut made) = (Book::read(&db).unwrap(), Vec::<LedgerRow>::new());
-    let mut enter = |book: &mut Book, account: &str, movement: Movement| {
-        let seq = 1 + made.iter().filter(|row| row.posting.account == account).count() as u64;
-        let posting = Posting { account: account.to_owned(), movement };
-        let row = LedgerRow { seq, posting: posting.clone(), balance_after: 5, at: AT };
-        let no = number(&db, account).unwrap().unwrap();
-        book.enter(&db, (no, seq), (&Slip::of(posting), 5), AT).unwrap();
-        made.push(row);
-    };
-    for nth in 0..3_000 {
-        let account = |nth: u64| if nth.is_multiple_of(100) { "quiet" } else { "busy" };
-        enter(&mut book, account(nth), charge(nth));
-        if let Some(old) = nth.checked_sub(50).filter(|old| !old.is_multiple_of(11)) {
-            enter(&mut book, account(old), Movement::settle(&charge(old).key, 2, 1));
-        }
-        if nth == 1_500 {
-            enter(&mut book, "once", Movement::deposit("it", 1));
-        }
-        // Transactions of different lengths; once in a while the writer knows nothing.
-        if nth.is_multiple_of(13) || nth.is_multiple_of(17) {
-            book.write(&db).unwrap();
-        }
-        if nth.is_multiple_of(901) {
-            book.write(&db).unwrap();
-            book = Book::read(&db).unwrap();
-        }
-    }
-    // One that was made long ago is closed now.
-    enter(&mut book, "busy", Movement::refund(&charge(11).key, 2));
-    book.write(&db).unwrap();
-    let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
-    assert!(count("SELECT count(*) FROM ledger_sheets WHERE no <= (SELECT sheet FROM ledger_indexed)") > 60);
-    assert!(count("SELECT count(*) FROM ledger_sheets WHERE no > (SELECT sheet FROM ledger_indexed)") > 30);
-    (db, made)
+    cache.accounts().write(cache.db()).unwrap();
+    cache
 }
 
-/// All that a query finds, page by page.
-fn read(db: &Connection, mut query: LedgerQuery) -> Vec<LedgerRow> {
+fn post(cache: &WriterCache, account: &str, movement: Movement) -> Result<(), StoreError> {
+    let postings = [Posting { account: account.to_owned(), movement }];
+    for posted in account::check(cache, PROJECT, &postings, None)? {
+        account::write(cache, PROJECT, &posted, NOW)?;
+    }
+    Ok(())
+}
+
+fn charge() -> Movement {
+    Movement::charge("charge:x".to_owned(), 60)
+}
+
+/// Balance, held money and revision in the open transaction.
+fn current(cache: &WriterCache) -> (i64, i64, u64) {
+    cache
+        .accounts()
+        .read(cache.db(), PROJECT, "busy", |row| Ok((row.balance, row.held, row.revision.0)))
+        .unwrap()
+}
+
+/// Balance, held money and revision in the table.
+fn written(cache: &WriterCache) -> (i64, i64, u64) {
+    let rows = account::accounts(cache.db(), PROJECT, Some("busy")).unwrap();
+    rows.iter().map(|row| (row.balance, row.held, row.revision.0)).next().unwrap()
+}
+
+fn nth_charge(nth: u64) -> Movement {
+    Movement::charge(charge_key(run(u128::from(nth % 7)), "a", Visit(nth)), 2)
+}
+
+/// Posts to two accounts in turns: most charges are settled after fifty others, some stay open.
+fn fill(cache: &WriterCache) {
+    let account = |nth: u64| if nth.is_multiple_of(10) { "quiet" } else { "busy" };
+    for nth in 0..300 {
+        post(cache, account(nth), nth_charge(nth)).unwrap();
+        if let Some(old) = nth.checked_sub(50).filter(|old| !old.is_multiple_of(11)) {
+            post(cache, account(old), Movement::settle(&nth_charge(old).key, 2, 1)).unwrap();
+        }
+    }
+    cache.accounts().write(cache.db()).unwrap();
+}
+
+/// All rows that a query finds, page by page.
+fn read_all(db: &Connection, mut query: LedgerQuery) -> Vec<LedgerRow> {
     let mut rows = Vec::new();
     loop {
-        let page = ledger(db, &query).unwrap();
+        let page = ledger(db, PROJECT, &query).unwrap();
         assert!(page.len() <= query.limit);
         let Some(last) = page.last() else { return rows };
         query.after = last.seq;
@@ -75,23 +84,19 @@ fn read(db: &Connection, mut query: LedgerQuery) -> Vec<LedgerRow> {
 
 #[test]
 fn a_ledger_is_read_whole_in_either_order_by_pages_of_any_size() {
-    let (db, made) = ledgers();
+    let cache = cache();
+    fill(&cache);
     for account in ACCOUNTS {
-        let is_asked = |row: &&LedgerRow, run: Option<RunId>| {
-            row.posting.account == account && (run.is_none() || row.posting.run() == run)
-        };
+        let query = LedgerQuery { account: account.to_owned(), limit: 1_000, ..Default::default() };
+        let all = read_all(cache.db(), query.clone());
+        assert!(all.iter().zip(1..).all(|(row, seq)| row.seq == seq));
         for of in [None, Some(run(1)), Some(run(8))] {
-            let mut expected: Vec<_> = made.iter().filter(|row| is_asked(row, of)).cloned().collect();
+            let is_of_run = |row: &&LedgerRow| of.is_none() || row.posting.run() == of;
+            let mut expected: Vec<_> = all.iter().filter(is_of_run).cloned().collect();
             for order in [LineOrder::Oldest, LineOrder::Newest] {
                 for limit in [7, 33, 1_000] {
-                    let query = LedgerQuery {
-                        account: account.to_owned(),
-                        run: of,
-                        order,
-                        limit,
-                        ..Default::default()
-                    };
-                    assert_eq!(read(&db, query), expected, "{account} {of:?} {order:?} {limit}");
+                    let query = LedgerQuery { run: of, order, limit, ..query.clone() };
+                    assert_eq!(read_all(cache.db(), query), expected, "{account} {of:?} {order:?} {limit}");
                 }
                 expected.reverse();
             }
@@ -100,33 +105,75 @@ fn a_ledger_is_read_whole_in_either_order_by_pages_of_any_size() {
 }
 
 #[test]
-fn every_movement_is_found_by_its_key_and_only_there() {
-    let (db, made) = ledgers();
-    for row in made.iter().step_by(31).chain(made.iter().rev().take(3)) {
-        let Posting { account, movement } = &row.posting;
-        let query = |account: &str| {
-            let key = Some(movement.key.clone());
-            ledger(&db, &LedgerQuery { account: account.to_owned(), key, ..Default::default() }).unwrap()
-        };
-        assert_eq!(query(account), std::slice::from_ref(row));
-        assert_eq!(query("once").len(), usize::from(account == "once"));
+fn every_movement_is_found_by_its_key_and_only_in_its_account() {
+    let cache = cache();
+    fill(&cache);
+    let by_key = |account: &str, key: &str, run| {
+        let query =
+            LedgerQuery { account: account.to_owned(), key: Some(key.to_owned()), run, ..Default::default() };
+        ledger(cache.db(), PROJECT, &query).unwrap()
+    };
+    let all = LedgerQuery { account: "busy".to_owned(), limit: 1_000, ..Default::default() };
+    for row in read_all(cache.db(), all).iter().skip(1) {
+        let key = &row.posting.movement.key;
+        assert_eq!(by_key("busy", key, None), std::slice::from_ref(row));
+        assert_eq!(by_key("busy", key, row.posting.run()), std::slice::from_ref(row));
+        assert_eq!(by_key("busy", key, Some(run(99))), []);
+        assert_eq!(by_key("once", key, None), []);
     }
-    let never = Some(Movement::settle(&charge(22).key, 2, 1).key);
-    let query = LedgerQuery { account: "busy".to_owned(), key: never, ..Default::default() };
-    assert_eq!(ledger(&db, &query).unwrap(), []);
+    assert_eq!(by_key("busy", &Movement::settle(&nth_charge(22).key, 2, 1).key, None), []);
 }
 
 #[test]
-fn each_row_of_the_index_names_few_sheets_and_each_sheet_has_few_movements() {
-    let (db, made) = ledgers();
-    let numbers = |sql: &str| {
-        let mut statement = db.prepare(sql).unwrap();
-        let rows = statement.query_map([], |row| row.get::<_, u32>(0)).unwrap();
-        rows.collect::<rusqlite::Result<Vec<_>>>().unwrap()
-    };
-    let sheets = numbers("SELECT json_array_length(movements) FROM ledger_sheets");
-    assert_eq!(sheets.iter().sum::<u32>() as usize, made.len());
-    assert!(sheets.iter().all(|len| (1..=32).contains(len)));
-    let entries = numbers("SELECT json_array_length(sheets) FROM ledger_index");
-    assert!(entries.iter().all(|len| (1..=64).contains(len)));
+fn a_moved_account_is_current_at_once_and_written_before_the_commit() {
+    let cache = cache();
+    post(&cache, "busy", charge()).unwrap();
+    post(&cache, "busy", Movement::settle("charge:x", 60, 20)).unwrap();
+    assert_eq!((current(&cache), written(&cache)), ((99_980, 0, 3), (100_000, 0, 1)));
+    cache.accounts().write(cache.db()).unwrap();
+    assert_eq!((current(&cache), written(&cache)), ((99_980, 0, 3), (99_980, 0, 3)));
+}
+
+#[test]
+fn a_rolled_back_movement_is_forgotten() {
+    let cache = cache();
+    cache.db().execute_batch("BEGIN").unwrap();
+    post(&cache, "busy", charge()).unwrap();
+    cache.db().execute_batch("ROLLBACK").unwrap();
+    cache.forget();
+    assert_eq!(current(&cache), (100_000, 0, 1));
+    let refused = post(&cache, "busy", Movement::refund("charge:x", 60)).unwrap_err();
+    assert!(matches!(refused.refusal(), Some(Refusal::Ledger(LedgerFault::NoCharge { .. }))), "{refused}");
+}
+
+#[test]
+fn a_charge_is_made_and_closed_once_in_one_transaction_or_in_several() {
+    for is_one_transaction in [true, false] {
+        let cache = cache();
+        let end = || {
+            if !is_one_transaction {
+                cache.accounts().write(cache.db()).unwrap();
+            }
+        };
+        post(&cache, "busy", charge()).unwrap();
+        end();
+        post(&cache, "busy", charge()).unwrap();
+        assert!(post(&cache, "busy", Movement::charge("charge:x".to_owned(), 61)).is_err());
+        assert_eq!(current(&cache), (99_940, 60, 2));
+        post(&cache, "busy", Movement::settle("charge:x", 60, 60)).unwrap();
+        end();
+        // A duplicate is a no-op; any other movement that closes the charge is refused.
+        post(&cache, "busy", Movement::settle("charge:x", 60, 60)).unwrap();
+        let refused = post(&cache, "busy", Movement::refund("charge:x", 60)).unwrap_err();
+        let is_closed = matches!(refused.refusal(), Some(Refusal::Ledger(LedgerFault::Closed { .. })));
+        assert!(is_closed, "{refused}");
+        assert_eq!(current(&cache), (99_940, 0, 3));
+    }
+}
+
+#[test]
+fn a_table_refuses_a_second_row_with_the_same_key() {
+    let cache = cache();
+    let posting = Posting { account: "busy".to_owned(), movement: Movement::deposit("first", 100_000) };
+    assert!(matches!(append(cache.db(), PROJECT, 2, &posting, 0, NOW), Err(StoreError::Corrupt(_))));
 }

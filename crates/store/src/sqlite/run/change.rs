@@ -1,28 +1,29 @@
-//! One more entry of a run.
+//! Writes of runs: the next journal entry and the row.
 
 use rusqlite::{OptionalExtension, params};
 use windlass_engine::id::RunId;
+use windlass_engine::project::Project;
 use windlass_engine::run::Totals;
 
 use crate::commit::RunChange;
 use crate::error::{Refusal, StoreError, Subject};
-use crate::run::{Origin, Standing};
+use crate::run::{Origin, RunProjection};
 use crate::schedule::Started;
-use crate::sqlite::column::{Columns, Id, json, stored};
-use crate::sqlite::desk::{Desk, Head};
+use crate::sqlite::column::{SqliteColumns, SqliteId, json, stored};
 use crate::sqlite::shorthand::shorten;
+use crate::sqlite::writer_cache::{RunHead, WriterCache};
 use crate::sqlite::{guard, journal, schedule};
 
-const REQUEST: &str = "SELECT id, request_digest FROM runs WHERE request = ?1";
+const REQUEST: &str = "SELECT id, request_digest FROM runs WHERE project = ?2 AND request = ?1";
 const CREATE: &str = "INSERT INTO runs (len, status, round, node, action, step_count, cost_estimated, \
      cost_actual, cost_refunded, cost_settled, error, updated_at, wake_at, owner_server, owner_epoch, ended_at, \
      shared, result, needs, id, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
-     parent_fence, parent_depth, schedule, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
-     ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32)";
+     parent_fence, parent_depth, schedule, created_at, project) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
+     ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)";
 const REOPEN: &str = "UPDATE runs SET reopened = ?2 WHERE no = ?1";
 const UNDO_CREATE: &str = "DELETE FROM runs WHERE no = ?1";
 
-// An index is written again when a column of it is set, changed or not: hence three of them.
+// SQLite writes an index again when a statement sets a column of it, even to the same value: hence three statements.
 macro_rules! update {
     ($more:literal, $no:literal) => {
         concat!(
@@ -35,9 +36,9 @@ macro_rules! update {
         )
     };
 }
-/// It goes on as it was: open, with the same owner and the same wake-up, and as much in need of money.
+/// The run stays open, with the same owner, wake-up and need of money.
 const STEP: &str = update!("", "?13");
-/// The same, with another wake-up.
+/// The same with another wake-up.
 const STEP_AND_WAKE: &str = update!(", wake_at = ?13", "?14");
 const MOVE: &str = update!(
     ", wake_at = ?13, owner_server = ?14, owner_epoch = ?15, ended_at = ?16, shared = ?17, result = ?18, \
@@ -45,9 +46,9 @@ const MOVE: &str = update!(
     "?20"
 );
 
-/// The texts of a change.
+/// The JSON texts of a run's row. The caller's thread makes them, the writer only binds them.
 #[derive(Debug)]
-pub(in crate::sqlite) struct Texts {
+pub(in crate::sqlite) struct RunTexts {
     events: String,
     labels: Option<String>,
     error: Option<String>,
@@ -55,10 +56,10 @@ pub(in crate::sqlite) struct Texts {
     result: Option<String>,
 }
 
-impl Texts {
+impl RunTexts {
     pub(in crate::sqlite) fn of(change: &RunChange) -> Self {
-        let Standing { error, shared, result, .. } = &change.standing;
-        Texts {
+        let RunProjection { error, shared, result, .. } = &change.standing;
+        RunTexts {
             events: shorten(&json(&change.entry.events)),
             labels: change.create.as_ref().map(|origin| json(&origin.labels)),
             error: error.as_ref().map(json),
@@ -68,74 +69,85 @@ impl Texts {
     }
 }
 
-/// A change of a run, and what it finds there.
-pub(in crate::sqlite) struct Change<'c> {
+/// A change of a run, and the run as the writer found it.
+pub(in crate::sqlite) struct RunWrite<'c> {
     pub(in crate::sqlite) change: &'c RunChange,
-    pub(in crate::sqlite) texts: &'c Texts,
-    pub(in crate::sqlite) before: Option<Head>,
+    pub(in crate::sqlite) texts: &'c RunTexts,
+    pub(in crate::sqlite) before: Option<RunHead>,
 }
 
-/// What the change finds, if it may be made.
-pub(in crate::sqlite) fn check(desk: &Desk, change: &RunChange) -> Result<Option<Head>, StoreError> {
-    let head = desk.head(change.run)?;
+/// Checks a change; returns the run that it finds.
+pub(in crate::sqlite) fn check(
+    cache: &WriterCache,
+    project: &Project,
+    change: &RunChange,
+) -> Result<Option<RunHead>, StoreError> {
+    let head = cache.head(project, change.run)?;
     guard(|| Subject::Run(change.run), change.expected_len, head.map_or(0, |head| head.len))?;
     let Some(origin) = &change.create else { return Ok(head) };
-    if !desk.has_version(origin.version, origin.flow)? {
+    if !cache.has_version(project, origin.version, origin.flow)? {
         return Err(Refusal::UnknownVersion(origin.version).into());
     }
     let Some(request) = &origin.request else { return Ok(head) };
-    let first = desk.prepare_cached(REQUEST)?.query_row([&request.id], |row| {
-        let mut columns = Columns::of(row);
-        Ok((columns.id::<RunId>()?, columns.value::<String>()?))
-    });
+    let first =
+        cache.db().prepare_cached(REQUEST)?.query_row([request.id.as_str(), project.as_str()], |row| {
+            let mut columns = SqliteColumns::of(row);
+            Ok((columns.id::<RunId>()?, columns.value::<String>()?))
+        });
     let Some((existing, digest)) = first.optional()? else { return Ok(head) };
     let same_request = digest == request.digest;
     Err(Refusal::RequestTaken { request: request.id.clone(), existing, same_request }.into())
 }
 
-/// Makes the change, and says how many entries the journal has now; nothing if its command was committed before.
+/// Writes a change and returns the new length of the journal; `None` if its command was committed before.
 pub(in crate::sqlite) fn write(
-    desk: &Desk,
-    change: &Change<'_>,
+    cache: &WriterCache,
+    project: &Project,
+    change: &RunWrite<'_>,
     balances: Option<&str>,
 ) -> Result<Option<u64>, StoreError> {
-    let Change { change: made, texts, before } = change;
+    let RunWrite { change: made, texts, before } = change;
     let RunChange { run, expected_len, create, entry, standing, snapshot, reopened } = made;
     let len = expected_len.saturating_add(1);
-    // The number of a run is known once it is there.
+    // A new run gets its row number by the insert.
     let (no, is_new) = match before {
         Some(head) => (head.no, false),
-        None => (write_row(desk, change, len)?, true),
+        None => (write_row(cache, project, change, len)?, true),
     };
-    if !journal::append(desk, no, len, entry, &texts.events, balances)? {
+    if !journal::append(cache.db(), no, len, entry, &texts.events, balances)? {
         if is_new {
-            desk.prepare_cached(UNDO_CREATE)?.execute([no])?;
+            cache.db().prepare_cached(UNDO_CREATE)?.execute([no])?;
         }
         return Ok(None);
     }
     if !is_new {
-        write_row(desk, change, len)?;
+        write_row(cache, project, change, len)?;
     }
     if let Some(bytes) = snapshot {
-        journal::keep_snapshot(desk, *run, len, bytes)?;
+        journal::keep_snapshot(cache.db(), *run, len, bytes)?;
     }
     if let Some(reopened) = reopened {
-        desk.prepare_cached(REOPEN)?.execute(params![no, json(reopened)])?;
+        cache.db().prepare_cached(REOPEN)?.execute(params![no, json(reopened)])?;
     }
     let is_open = standing.status.is_open();
-    if is_open != before.is_some_and(|head| head.is_open) && desk.has_fired()? {
-        schedule::set_running(desk, Started::Run(*run), is_open)?;
+    if is_open != before.is_some_and(|head| head.is_open) && cache.has_fired()? {
+        schedule::set_running(cache.db(), Started::Run(*run), is_open)?;
     }
     debug_assert_eq!(create.is_some(), is_new, "a run is created with its first entry");
-    let Standing { wake_at, owner, needs, .. } = *standing;
-    desk.note(*run, Head { no, len, is_open, wake_at, owner, needs });
+    let RunProjection { wake_at, owner, needs, .. } = *standing;
+    cache.note(project, *run, RunHead { no, len, is_open, wake_at, owner, needs });
     Ok(Some(len))
 }
 
-/// Writes the row, and says its number.
-fn write_row(desk: &Desk, change: &Change<'_>, len: u64) -> Result<i64, StoreError> {
-    let Change { change: RunChange { run, create, standing, .. }, texts, before } = change;
-    let Standing { status, round, node, action, step_count, wake_at, owner, cost, needs, .. } = standing;
+/// Writes the row and returns its number.
+fn write_row(
+    cache: &WriterCache,
+    project: &Project,
+    change: &RunWrite<'_>,
+    len: u64,
+) -> Result<i64, StoreError> {
+    let RunWrite { change: RunChange { run, create, standing, .. }, texts, before } = change;
+    let RunProjection { status, round, node, action, step_count, wake_at, owner, cost, needs, .. } = standing;
     let (len, status, step_count) = (stored(len), status.word(), stored(*step_count));
     let node = node.as_ref().map(|node| node.as_str());
     let Totals { estimated, actual, refunded, settled } = cost;
@@ -151,9 +163,11 @@ fn write_row(desk: &Desk, change: &Change<'_>, len: u64) -> Result<i64, StoreErr
         && head.needs == *needs
     {
         if head.wake_at == *wake_at {
-            desk.prepare_cached(STEP)?.execute([step, params![head.no]].concat().as_slice())?;
+            cache.db().prepare_cached(STEP)?.execute([step, params![head.no]].concat().as_slice())?;
         } else {
-            desk.prepare_cached(STEP_AND_WAKE)?
+            cache
+                .db()
+                .prepare_cached(STEP_AND_WAKE)?
                 .execute([step, params![wake, head.no]].concat().as_slice())?;
         }
         return Ok(head.no);
@@ -163,20 +177,21 @@ fn write_row(desk: &Desk, change: &Change<'_>, len: u64) -> Result<i64, StoreErr
     let rest = params![wake, server, epoch, ended_at, texts.shared, texts.result, needs];
     match (before, create) {
         (Some(head), _) => {
-            desk.prepare_cached(MOVE)?.execute([step, rest, params![head.no]].concat().as_slice())?;
+            cache.db().prepare_cached(MOVE)?.execute([step, rest, params![head.no]].concat().as_slice())?;
             Ok(head.no)
         }
-        (None, Some(origin)) => insert(desk, *run, [step, rest].concat(), origin, texts),
+        (None, Some(origin)) => insert(cache, project, *run, [step, rest].concat(), origin, texts),
         (None, None) => unreachable!("a run without entries is created, as was checked"),
     }
 }
 
 fn insert(
-    desk: &Desk,
+    cache: &WriterCache,
+    project: &Project,
     run: RunId,
     standing: Vec<&dyn rusqlite::ToSql>,
     origin: &Origin,
-    texts: &Texts,
+    texts: &RunTexts,
 ) -> Result<i64, StoreError> {
     let Origin { flow, version, request, labels: _, account, parent, schedule, created_at } = origin;
     let (id, flow, version) = (run.key(), flow.key(), version.key());
@@ -184,7 +199,7 @@ fn insert(
     let parent_run = parent.as_ref().map(|parent| parent.run.key());
     let parent_node = parent.as_ref().map(|parent| parent.node.as_str());
     let (fence, depth) = parent.as_ref().map(|parent| (stored(parent.fence), parent.depth)).unzip();
-    let schedule = schedule.map(Id::key);
+    let (schedule, project) = (schedule.map(SqliteId::key), project.as_str());
     let origin = params![
         id,
         flow,
@@ -198,9 +213,10 @@ fn insert(
         fence,
         depth,
         schedule,
-        created_at.0
+        created_at.0,
+        project
     ];
-    Ok(desk.prepare_cached(CREATE)?.insert([&standing, origin].concat().as_slice())?)
+    Ok(cache.db().prepare_cached(CREATE)?.insert([&standing, origin].concat().as_slice())?)
 }
 
 #[cfg(test)]

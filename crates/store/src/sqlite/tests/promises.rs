@@ -1,4 +1,4 @@
-//! What the file keeps, whatever happens to who writes it.
+//! Durability, locking and errors of the file.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use windlass_engine::event::{Event, Level};
 use windlass_engine::journal::Entry;
+use windlass_engine::project::Project;
 
 use super::*;
 use crate::commit::RunChange;
@@ -19,10 +20,10 @@ fn id<I: std::str::FromStr<Err: std::fmt::Debug>>(prefix: &str, n: u64) -> I {
 }
 
 fn publish(store: &Sqlite) {
-    block_on(store.publish(publication(1, "flow"))).unwrap();
+    block_on(store.publish(&Project::DEFAULT, publication(1, "flow"))).unwrap();
 }
 
-/// One more entry of a run, so large.
+/// The next entry of a run, with a message of this size.
 fn entry(run: u64, expected_len: u64, n_bytes: usize) -> Commit {
     let (command, now) = (id("cmd", (run << 32) + expected_len + 1), Timestamp(1));
     let event = Event::Logged { level: Level::Info, node: None, message: "x".repeat(n_bytes) };
@@ -35,7 +36,7 @@ fn entry(run: u64, expected_len: u64, n_bytes: usize) -> Commit {
         snapshot: None,
         reopened: None,
     };
-    Commit { run: Some(change), ..Commit::new(command, now) }
+    Commit { run: Some(change), ..Commit::new(&Project::DEFAULT, command, now) }
 }
 
 fn commit(store: &Sqlite, commit: Commit) -> Result<Committed, StoreError> {
@@ -43,9 +44,11 @@ fn commit(store: &Sqlite, commit: Commit) -> Result<Committed, StoreError> {
 }
 
 fn len(store: &Sqlite, run: u64) -> u64 {
-    let entries = block_on(store.journal(id("run", run), Since::Entry(0), usize::MAX)).unwrap().entries;
+    let entries = block_on(store.journal(&Project::DEFAULT, id("run", run), Since::Entry(0), usize::MAX))
+        .unwrap()
+        .entries;
     assert!(entries.iter().zip(1..).all(|((seq, _), n)| *seq == n));
-    let row = block_on(store.run(RunRef::Id(id("run", run)))).unwrap();
+    let row = block_on(store.run(&Project::DEFAULT, RunRef::Id(id("run", run)))).unwrap();
     assert_eq!(row.map_or(0, |row| row.len), entries.len() as u64);
     entries.len() as u64
 }
@@ -57,8 +60,8 @@ fn assert_whole(path: &Path) {
 }
 
 #[test]
-fn what_was_written_is_there_when_it_is_opened_again() {
-    let place = Temporary::make().unwrap();
+fn commits_are_there_when_the_file_is_opened_again() {
+    let place = TempDirectory::make().unwrap();
     let path = place.0.join("store.db");
     let store = Sqlite::open(&path, Durability::Strict).unwrap();
     publish(&store);
@@ -68,14 +71,14 @@ fn what_was_written_is_there_when_it_is_opened_again() {
     drop(store);
     let store = Sqlite::open(&path, Durability::Fast).unwrap();
     assert_eq!(len(&store, 1), 5);
-    assert!(block_on(store.command(id("cmd", (1 << 32) + 5))).unwrap().is_some());
+    assert!(block_on(store.command(&Project::DEFAULT, id("cmd", (1 << 32) + 5))).unwrap().is_some());
     drop(store);
     assert_whole(&path);
 }
 
 #[test]
 fn two_servers_never_share_a_file() {
-    let place = Temporary::make().unwrap();
+    let place = TempDirectory::make().unwrap();
     let path = place.0.join("store.db");
     let first = Sqlite::open(&path, Durability::Fast).unwrap();
     let refused = Sqlite::open(&path, Durability::Fast).unwrap_err();
@@ -87,17 +90,17 @@ fn two_servers_never_share_a_file() {
 
 #[test]
 fn a_file_of_a_newer_program_is_refused() {
-    let place = Temporary::make().unwrap();
+    let place = TempDirectory::make().unwrap();
     let path = place.0.join("store.db");
     drop(Sqlite::open(&path, Durability::Fast).unwrap());
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 999).unwrap();
     let refused = Sqlite::open(&path, Durability::Fast).unwrap_err().to_string();
-    assert!(refused.contains("version 999") && refused.contains("upgrade"), "{refused}");
+    assert!(refused.contains("version 999") && refused.contains("a newer program"), "{refused}");
 }
 
 #[test]
 fn a_migration_that_was_changed_is_refused() {
-    let place = Temporary::make().unwrap();
+    let place = TempDirectory::make().unwrap();
     let path = place.0.join("store.db");
     drop(Sqlite::open(&path, Durability::Fast).unwrap());
     Connection::open(&path).unwrap().execute("UPDATE migrations SET checksum = 1", []).unwrap();
@@ -106,8 +109,8 @@ fn a_migration_that_was_changed_is_refused() {
 }
 
 #[test]
-fn what_is_no_store_is_called_corrupt() {
-    let place = Temporary::make().unwrap();
+fn a_file_that_is_not_a_database_is_corrupt() {
+    let place = TempDirectory::make().unwrap();
     let path = place.0.join("store.db");
     fs::write(&path, "this is a letter, not a database. ".repeat(100)).unwrap();
     assert!(matches!(Sqlite::open(&path, Durability::Fast), Err(StoreError::Corrupt(_))));
@@ -115,13 +118,13 @@ fn what_is_no_store_is_called_corrupt() {
 
 #[test]
 fn a_full_disk_is_said_clearly_and_heals() {
-    let place = Temporary::make().unwrap();
+    let place = TempDirectory::make().unwrap();
     let path = place.0.join("store.db");
     let store = Sqlite::open(&path, Durability::Fast).unwrap();
     publish(&store);
     commit(&store, entry(1, 0, 10)).unwrap();
     block_on(store.limit_pages(1)).unwrap();
-    // A group of one that fits in what there is, and one that does not.
+    // One commit of the group fits, the other does not.
     let answers = block_on(store.commit(vec![entry(1, 1, 1 << 20), entry(2, 0, 1)]));
     let Err(StoreError::Unavailable(reason)) = &answers[0] else { panic!("{answers:?}") };
     assert!(reason.to_string().contains("the disk is full"), "{reason}");
@@ -147,7 +150,7 @@ fn commits_that_wait_together_share_a_transaction() {
     });
     let n = store.n_transactions() - before;
     assert!((20..=320).contains(&n), "{n} transactions for 640 commits");
-    // What is handed in at once is one transaction, or two if the writer was just waking up.
+    // Commits that are queued at once share one transaction.
     let before = store.n_transactions();
     let answers = block_on(store.commit((101..=200).map(|run| entry(run, 0, 10)).collect()));
     assert!(answers.iter().all(Result::is_ok));
@@ -156,7 +159,7 @@ fn commits_that_wait_together_share_a_transaction() {
 
 const PLACE: &str = "WINDLASS_TEST_PLACE";
 
-/// Not a test of its own: what the test below runs in a process of its own, and kills.
+/// The child process of the test below, which kills it. Without the variable it is skipped.
 #[test]
 fn commits_until_it_is_killed() {
     let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
@@ -192,14 +195,14 @@ fn acked(place: &Path, run: u64) -> u64 {
 
 #[test]
 fn every_acknowledged_commit_survives_twenty_kills() {
-    let place = Temporary::make().unwrap();
+    let place = TempDirectory::make().unwrap();
     let path = place.0.join("store.db");
     publish(&Sqlite::open(&path, Durability::Strict).unwrap());
     let mut n_acked = 0;
     for kill in 0..20 {
         let before: u64 = (1..=4).map(|run| acked(&place.0, run)).sum();
         let mut child = start(&place.0);
-        // Killed once it has done some work, each time at another moment.
+        // Killed after some work, each time at another moment.
         let patience = Instant::now();
         while (1..=4).map(|run| acked(&place.0, run)).sum::<u64>() < before + 5 + kill * 7 {
             assert!(patience.elapsed() < Duration::from_secs(60), "it does not commit");

@@ -1,30 +1,32 @@
-//! The views say what the trait says.
+//! Views for people, compared with the answers of the trait.
 
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, Row};
+use windlass_engine::counter::Fence;
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::id::RunId;
 use windlass_engine::journal::Entry;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use crate::Store;
 use crate::conformance::{block_on, jobs, records, replays, rounds};
 use crate::flow::VersionRef;
 use crate::job::{JobQuery, JobRow};
-use crate::project::attempts::{AttemptStatus, NodeAttempt, Part, attempts};
+use crate::projection::attempts::{AttemptPart, AttemptStatus, NodeAttempt, attempts};
 use crate::run::{RunQuery, RunRow, Since};
 use crate::sqlite::column::json;
-use crate::sqlite::{Durability, Sqlite, Temporary};
+use crate::sqlite::{Durability, Sqlite, TempDirectory};
 use crate::worker::WorkerQuery;
 
-/// A store that others have filled, and a way to ask it in SQL.
+/// A store filled by other tests, and a connection to it.
 struct Filled {
     store: Sqlite,
     db: Connection,
-    _place: Temporary,
+    _place: TempDirectory,
 }
 
-/// Tests that leave something behind, by name.
+/// Tests that leave rows behind, by name.
 macro_rules! fill {
     ($module:ident::$name:ident) => {
         Filled::with(async |store: &dyn Store| $module::$name(store).await)
@@ -33,7 +35,7 @@ macro_rules! fill {
 
 impl Filled {
     fn with(fill: impl AsyncFnOnce(&dyn Store)) -> Self {
-        let place = Temporary::make().unwrap();
+        let place = TempDirectory::make().unwrap();
         let path = place.0.join("store.db");
         let store = Sqlite::open(&path, Durability::Fast).unwrap();
         block_on(fill(&store));
@@ -46,22 +48,24 @@ impl Filled {
     }
 
     fn runs(&self) -> Vec<RunRow> {
-        block_on(self.store.runs(RunQuery::default())).unwrap().items
+        block_on(self.store.runs(&Project::DEFAULT, RunQuery::default())).unwrap().items
     }
 
     fn jobs(&self) -> Vec<JobRow> {
-        block_on(self.store.jobs(JobQuery::default())).unwrap().items
+        block_on(self.store.jobs(&Project::DEFAULT, JobQuery::default())).unwrap().items
     }
 
     fn journal(&self, run: RunId) -> Vec<(u64, Entry)> {
-        block_on(self.store.journal(run, Since::Entry(0), 10_000)).unwrap().entries
+        block_on(self.store.journal(&Project::DEFAULT, run, Since::Entry(0), 10_000)).unwrap().entries
     }
 
     /// The attempts at nodes as the journals have them, by id.
     fn attempts(&self) -> Vec<(RunId, NodeAttempt)> {
         let mut all = Vec::new();
         for row in self.runs() {
-            let version = block_on(self.store.version(VersionRef::Id(row.origin.version))).unwrap().unwrap();
+            let version = block_on(self.store.version(&Project::DEFAULT, VersionRef::Id(row.origin.version)))
+                .unwrap()
+                .unwrap();
             let plan = compile(&version.definition, Strictness::Strict).plan.unwrap();
             let journal = self.journal(row.id);
             let rows = attempts(row.id, &plan, journal.iter().map(|(_, entry)| entry));
@@ -84,7 +88,7 @@ fn all() -> Vec<Filled> {
     ]
 }
 
-/// Runs that were taken up again.
+/// Runs with several rounds.
 fn taken_up() -> Vec<Filled> {
     vec![fill!(rounds::a_rerun_resets_what_follows), fill!(rounds::a_retry_takes_up_what_failed)]
 }
@@ -141,15 +145,16 @@ fn node_runs_are_the_attempts_at_nodes() {
             .into_iter()
             .map(|(run, row)| {
                 let uuid = run.uuid();
-                let place = if row.fence > 0 { row.fence.to_string() } else { format!("e{}", row.event) };
+                let place =
+                    if row.fence > Fence::ZERO { row.fence.to_string() } else { format!("e{}", row.event) };
                 let key = (format!("{uuid}.{place}"), format!("task-{uuid}"), row.attempt);
                 let around = row.node.split_last().filter(|(around, _)| !around.is_root());
                 let node_key = around.map_or_else(|| row.node.to_string(), |(around, _)| around.to_string());
                 let branch = match &row.part {
-                    Part::Outermost => String::new(),
-                    Part::Branch { name, .. } => name.clone(),
-                    Part::Item { index } => index.to_string(),
-                    Part::Inner { key } => key.clone(),
+                    AttemptPart::Outermost => String::new(),
+                    AttemptPart::Branch { name, .. } => name.clone(),
+                    AttemptPart::Item { index } => index.to_string(),
+                    AttemptPart::Inner { key } => key.clone(),
                 };
                 let status = match row.status {
                     AttemptStatus::Waiting => "running",
@@ -163,9 +168,9 @@ fn node_runs_are_the_attempts_at_nodes() {
                 let fault = row.fault.map(|fault| fault.message).unwrap_or_default();
                 let finished = row.finished_at.map_or(0, |at| seconds(at.0));
                 let times = (seconds(row.started_at.0), finished);
-                // What a fan or a loop collected is in the state of the run, not in its journal.
+                // The collected output of a fan or a loop is in the state of the run, not in its journal.
                 let collects = matches!(row.kind.as_str(), "foreach" | "@control/flow/loop");
-                let output = row.output.filter(|_| !collects || row.fence > 0);
+                let output = row.output.filter(|_| !collects || row.fence > Fence::ZERO);
                 let output = output.map(|output| output.to_string()).unwrap_or_default();
                 (
                     key,
@@ -306,7 +311,7 @@ fn the_task_queue_is_the_jobs_of_runs() {
 fn task_runs_are_the_attempts_at_jobs() {
     let filled = fill!(jobs::attempts_are_kept_longer_than_the_job_remembers);
     let job = filled.jobs().remove(0).id();
-    let expected = block_on(filled.store.attempts(job, 0, 1_000)).unwrap();
+    let expected = block_on(filled.store.attempts(&Project::DEFAULT, job, 0, 1_000)).unwrap();
     let sql = "SELECT attempt, status, worker_id, started_at, finished_at, next_retry_at FROM task_runs";
     let sql = format!("{sql} WHERE task_id = '{}' ORDER BY attempt", job.uuid());
     let rows = filled.rows(&sql, |row| {
@@ -321,8 +326,8 @@ fn task_runs_are_the_attempts_at_jobs() {
     assert!(ids.iter().all(|(id, n)| id.len() == 36 && id.ends_with(&format!("{n:08x}"))), "{ids:?}");
     for ((number, status, worker, times), attempt) in rows.into_iter().zip(expected) {
         assert_eq!(
-            (number, status.as_str(), worker),
-            (attempt.number, attempt.status.word(), attempt.worker)
+            (number, status, worker),
+            (attempt.number, attempt.status.word().replace("canceled", "cancelled"), attempt.worker)
         );
         let moments = [attempt.started_at, attempt.finished_at, attempt.next_retry_at];
         for (time, moment) in times.into_iter().zip(moments) {
@@ -336,7 +341,7 @@ fn task_runs_are_the_attempts_at_jobs() {
 fn flow_versions_are_the_versions() {
     let filled = fill!(replays::a_run_replays_from_its_journal);
     let run = filled.runs().remove(0);
-    let versions = block_on(filled.store.versions(run.origin.flow)).unwrap();
+    let versions = block_on(filled.store.versions(&Project::DEFAULT, run.origin.flow)).unwrap();
     let sql = "SELECT id, version, definition_json, status FROM flow_versions WHERE flow_id = ";
     let rows = filled.rows(&format!("{sql}'flow-{}'", run.origin.flow.uuid()), |row| {
         Ok((
@@ -363,7 +368,8 @@ fn workers_have_the_columns_of_all_documents() {
         let (id, services, load): (String, String, i64) = (row.get(0)?, row.get(2)?, row.get(3)?);
         Ok((id, services, load, row.get::<_, String>(5)?, row.get::<_, String>(9)?))
     });
-    let workers = block_on((&filled.store as &dyn Store).workers(WorkerQuery::default())).unwrap();
+    let workers =
+        block_on((&filled.store as &dyn Store).workers(&Project::DEFAULT, WorkerQuery::default())).unwrap();
     let expected = workers.into_iter().map(|row| {
         let status = "offline".to_owned();
         (row.id, json(&row.services), row.load, status, Some(row.beat_at))

@@ -1,4 +1,4 @@
-//! The `cel` crate as a second opinion: what it answers, we answer.
+//! Agreement with the `cel` crate: wherever it gives an answer, ours is the same.
 
 use super::outcome;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! What limits allow, in the plainest words.
+//! The limits of a queue in their plainest form.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use windlass_engine::limit::Bucket;
 use windlass_engine::time::Timestamp;
 use windlass_store::queue::{QueueLimits, Rate};
 
-/// The limits of the queue `a`, and what has been used of them.
-pub(super) struct Model {
+/// The limits of the queue `a`, and their use so far.
+pub(super) struct LimitsModel {
     pub(super) limits: QueueLimits,
     pub(super) bucket: Option<Bucket>,
     pub(super) keys: HashMap<String, Bucket>,
@@ -17,7 +17,7 @@ fn bucket(rate: Rate, now: Timestamp) -> Bucket {
     Bucket::new(rate.count, rate.per_ms, rate.burst.unwrap_or(rate.count), now)
 }
 
-impl Model {
+impl LimitsModel {
     pub(super) fn set(&mut self, limits: QueueLimits, now: Timestamp) {
         if limits == self.limits {
             return;
@@ -36,7 +36,7 @@ impl Model {
         self.limits = limits;
     }
 
-    pub(super) fn takes_turns(&self) -> bool {
+    pub(super) fn rotates_limit_keys(&self) -> bool {
         self.limits.fair || self.limits.key_concurrency.is_some() || self.limits.key_rate.is_some()
     }
 

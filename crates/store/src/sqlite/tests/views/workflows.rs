@@ -6,7 +6,8 @@ use rusqlite::params_from_iter;
 use windlass_engine::event::Level;
 use windlass_engine::id::{CommandId, FlowId, VersionId};
 use windlass_engine::path::NodePath;
-use windlass_engine::plan::{Form, Kind, Node, Plan, Scope};
+use windlass_engine::plan::{Form, Node, NodeKind, Plan, Scope};
+use windlass_engine::project::Project;
 use windlass_engine::run::Run;
 use windlass_engine::run::state::{Nest, Phase, ScopeState};
 
@@ -15,7 +16,7 @@ use crate::commit::Commit;
 use crate::flow::{FlowChoice, FlowDraft, FlowRef, Publication, VersionDraft, VersionStatus};
 use crate::log::{LogRow, Said};
 
-/// The moment that a view wrote.
+/// The time that a view shows.
 fn moment(text: Option<String>) -> Option<Timestamp> {
     text.map(|text| Timestamp::parse_rfc3339(&text).unwrap())
 }
@@ -97,9 +98,9 @@ fn workflow_logs_have_what_was_written_beside_results() {
         said(Level::Info, serde_json::Value::Null),
     ];
     let (node, now) = (filled.attempts().remove(0).1.node, Timestamp(1_790_000_000_001));
-    let row = LogRow { run, entry: 3, fence: 1, node, at: now, text: "all".to_owned(), lines };
+    let row = LogRow { run, entry: 3, fence: Fence(1), node, at: now, text: "all".to_owned(), lines };
     let logs = vec![row];
-    let commit = Commit { logs, ..Commit::new(CommandId::new(uuid::Uuid::now_v7()), now) };
+    let commit = Commit { logs, ..Commit::new(&Project::DEFAULT, CommandId::new(uuid::Uuid::now_v7()), now) };
     block_on((&filled.store as &dyn Store).commit_one(commit)).unwrap();
     let sql = "SELECT level, node_id, message, data, created_at FROM workflow_logs WHERE id LIKE '%.f1.%' ORDER BY id";
     let rows = filled.rows(sql, |row| {
@@ -153,7 +154,7 @@ fn workflow_tasks_are_the_runs_with_the_states_of_their_nodes() {
 }
 
 impl Filled {
-    /// Holds the states of a run's outermost nodes to those that its journal folds to; how many there were.
+    /// Compares the states of a run's outermost nodes with the fold of its journal; returns their number.
     fn compare_states(&self, row: &RunRow, states: &serde_json::Value) -> usize {
         let (plan, run) = self.folded(row);
         let mut phases = BTreeMap::new();
@@ -183,22 +184,24 @@ impl Filled {
             let closed = state.ended_at.or(row.standing.ended_at).filter(|_| word != "running");
             assert_eq!(time("completedAt"), closed, "{seen}");
             let job = windlass_engine::id::JobId::of_call(row.id, state.fence);
-            let job = block_on(self.store.job(job)).unwrap().map(|row| row.id().to_string());
+            let job =
+                block_on(self.store.job(&Project::DEFAULT, job)).unwrap().map(|row| row.id().to_string());
             assert_eq!(seen["taskId"].as_str(), job.as_deref());
-            if let Kind::Call(_) = node.kind {
+            if let NodeKind::Call(_) = node.kind {
                 assert_eq!(seen.get("output"), state.output.as_deref(), "{seen}");
             }
         }
         states.as_object().unwrap().len()
     }
 
-    /// Holds the variables of a run to its shared state. Of a run that is open, what nodes with others inside write is
-    /// not known yet, nor is the last error.
+    /// Compares the variables of a run with its shared state. The view of an open run lacks the last error and the writes
+    /// of nodes with others inside.
     fn compare_variables(&self, row: &RunRow, variables: &serde_json::Value) {
         let (plan, run) = self.folded(row);
         let mut shared = run.root.shared.unwrap_or_default();
         if row.standing.ended_at.is_none() {
-            let holds = |node: &&Node| matches!(node.kind, Kind::Fan(_) | Kind::Sub(_) | Kind::Loop(_));
+            let holds =
+                |node: &&Node| matches!(node.kind, NodeKind::Fan(_) | NodeKind::Sub(_) | NodeKind::Loop(_));
             for node in plan.root.nodes.iter().filter(holds) {
                 let key = node.post.output_key.clone().unwrap_or_default();
                 shared.retain(|name, _| *name != key && *name != format!("{key}_errors"));
@@ -210,7 +213,9 @@ impl Filled {
     }
 
     fn folded(&self, row: &RunRow) -> (std::sync::Arc<Plan>, Run) {
-        let version = block_on(self.store.version(VersionRef::Id(row.origin.version))).unwrap().unwrap();
+        let version = block_on(self.store.version(&Project::DEFAULT, VersionRef::Id(row.origin.version)))
+            .unwrap()
+            .unwrap();
         let plan = compile(&version.definition, Strictness::Strict).plan.unwrap();
         let journal = self.journal(row.id);
         let events = journal.iter().flat_map(|(_, entry)| entry.events.iter().map(|event| (entry.at, event)));
@@ -219,7 +224,7 @@ impl Filled {
     }
 }
 
-/// Every place that is not pending, by its path.
+/// Every node that is not pending, by its path.
 fn phases_of(scope: &Scope, state: &ScopeState, path: &NodePath, phases: &mut BTreeMap<NodePath, Phase>) {
     for (ix, node) in scope.nodes.iter().enumerate() {
         let (here, inner) = (path.child(&node.key), state.node(ix));
@@ -227,7 +232,7 @@ fn phases_of(scope: &Scope, state: &ScopeState, path: &NodePath, phases: &mut BT
             continue;
         }
         match (&node.kind, inner.nest.as_deref()) {
-            (Kind::Loop(body), Some(Nest::Loop(turns))) => {
+            (NodeKind::Loop(body), Some(Nest::Loop(turns))) => {
                 for (index, turn) in turns.turns.iter().enumerate() {
                     phases_of(&body.body, turn, &here.at(index), phases);
                 }
@@ -266,7 +271,7 @@ fn workflows_given_as_yaml_have_their_nodes() {
             note: String::new(),
         };
         let (flow, now) = (FlowChoice::Create(flow), Timestamp(1));
-        store.publish(Publication { flow, version: Some(version), now }).await.unwrap();
+        store.publish(&Project::DEFAULT, Publication { flow, version: Some(version), now }).await.unwrap();
     });
     let rows = filled
         .rows("SELECT nodes, edges, definition FROM workflows JOIN versions USING (flow)", |row| {
@@ -290,7 +295,10 @@ fn workflows_are_the_flows() {
         let texts = [0, 1, 2, 3, 4].map(|at| row.get::<_, String>(at).unwrap());
         Ok((texts, row.get::<_, bool>(5)?))
     });
-    let name = block_on((&filled.store as &dyn Store).flow(FlowRef::Id(flow))).unwrap().unwrap().name;
+    let name = block_on((&filled.store as &dyn Store).flow(&Project::DEFAULT, FlowRef::Id(flow)))
+        .unwrap()
+        .unwrap()
+        .name;
     let expected = [
         flow.to_string(),
         name,

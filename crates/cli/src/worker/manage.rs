@@ -1,0 +1,138 @@
+//! `windlass worker list`, `show`, `drain` and `undrain`.
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use windlass_sdk::contract::{WorkerInfo, WorkerTask};
+
+use crate::exit::Exit;
+use crate::help::{CHANGE_EXITS, SHOW_EXITS, help};
+use crate::output;
+use crate::session::{GlobalArgs, Session, from_now, native_job_id};
+
+#[derive(Subcommand)]
+pub(crate) enum WorkerCommand {
+    /// Lists workers and their jobs.
+    #[command(after_help = help!(
+        "  windlass worker list\n  windlass worker list --online -q", SHOW_EXITS
+    ))]
+    List {
+        /// Only online workers.
+        #[arg(long)]
+        online: bool,
+    },
+    /// Shows a worker and its jobs.
+    #[command(after_help = help!("  windlass worker show worker-4711", SHOW_EXITS))]
+    Show(WorkerSelector),
+    /// Gives a worker no new jobs; it stops when its last job has ended.
+    #[command(after_help = help!("  windlass worker drain worker-4711", CHANGE_EXITS))]
+    Drain(WorkerSelector),
+    /// Gives a drained worker new jobs again.
+    #[command(after_help = help!("  windlass worker undrain worker-4711", CHANGE_EXITS))]
+    Undrain(WorkerSelector),
+}
+
+/// A worker.
+#[derive(Args)]
+pub(crate) struct WorkerSelector {
+    /// The id of the worker, or a unique prefix of it.
+    worker: String,
+}
+
+pub(super) async fn run(command: WorkerCommand, options: &GlobalArgs) -> Result<Exit> {
+    let session = &options.session()?;
+    let workers = match command {
+        WorkerCommand::List { online } => {
+            let all = session.client.workers().await?.workers;
+            let listed = all.into_iter().filter(|worker| !online || worker.status == "online");
+            return list(&listed.collect::<Vec<_>>(), session);
+        }
+        WorkerCommand::Show(WorkerSelector { worker }) => {
+            return shown(&session.worker(&worker).await?, session);
+        }
+        WorkerCommand::Drain(WorkerSelector { worker }) => {
+            session.client.drain_worker(&session.worker(&worker).await?.id).await?
+        }
+        WorkerCommand::Undrain(WorkerSelector { worker }) => {
+            session.client.undrain_worker(&session.worker(&worker).await?.id).await?
+        }
+    };
+    session.out.value(&workers, &workers.id, || {
+        let state = state(&workers);
+        format!("{} {} with {} jobs", workers.id, session.out.painted(state, state), workers.tasks.len())
+    })?;
+    Ok(Exit::Done)
+}
+
+fn list(workers: &[WorkerInfo], session: &Session) -> Result<Exit> {
+    let ids = session
+        .out
+        .short_ids(workers.iter().flat_map(|worker| &worker.tasks).map(|task| task.task_id.as_str()));
+    session.out.list(
+        ["worker", "state", "seen", "load", "queues", "services", "doing"],
+        workers,
+        |worker| worker.id.clone(),
+        |worker| {
+            let doing: Vec<String> = worker
+                .tasks
+                .iter()
+                .take(3)
+                .map(|task| {
+                    format!(
+                        "{} {} ({})",
+                        task.name,
+                        ids.of(&native_job_id(&task.task_id)),
+                        from_now(task.since)
+                    )
+                })
+                .collect();
+            let more = worker.tasks.len().saturating_sub(doing.len());
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            [
+                worker.id.clone(),
+                state(worker).to_owned(),
+                from_now(worker.heartbeat_at),
+                format!("{}/{}", worker.load, worker.capacity),
+                worker.queues.join(", "),
+                worker.services.join(", "),
+                doing.join(", ") + &more,
+            ]
+        },
+    )?;
+    Ok(Exit::Done)
+}
+
+fn shown(worker: &WorkerInfo, session: &Session) -> Result<Exit> {
+    session.out.value(worker, &worker.id, || {
+        let state = state(worker);
+        let facts = output::facts([
+            ("name", worker.name.clone()),
+            ("seen", from_now(worker.heartbeat_at)),
+            ("load", format!("{}/{}", worker.load, worker.capacity)),
+            ("queues", worker.queues.join(", ")),
+            ("services", worker.services.join(", ")),
+            ("url", worker.url.clone()),
+        ]);
+        let head = format!("{}  {}\n{facts}", worker.id, session.out.painted(state, state));
+        if worker.tasks.is_empty() {
+            return head;
+        }
+        let rows: Vec<[String; 5]> = worker.tasks.iter().map(row).collect();
+        let table = session.out.table_text(["job", "name", "queue", "attempt", "since"], &rows);
+        format!("{head}\n{table}")
+    })?;
+    Ok(Exit::Done)
+}
+
+fn row(task: &WorkerTask) -> [String; 5] {
+    [
+        native_job_id(&task.task_id),
+        task.name.clone(),
+        task.queue_name.clone(),
+        task.attempt.to_string(),
+        from_now(task.since),
+    ]
+}
+
+fn state(worker: &WorkerInfo) -> &str {
+    if worker.is_draining && worker.status == "online" { "draining" } else { &worker.status }
+}

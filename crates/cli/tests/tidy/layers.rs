@@ -1,0 +1,203 @@
+//! Layers: which crate may use which, and which words of a layer stay inside it. Every sentence marked **Invariant** in
+//! ARCHITECTURE.md that a compiler or another test does not check is checked here.
+
+use std::collections::BTreeSet;
+
+use crate::tree::{crates, none, shipped, sources, text};
+
+/// Crates of this project that a crate's library or program may use.
+const ARROWS: [(&str, &[&str]); 9] = [
+    ("engine", &[]),
+    ("store", &["engine"]),
+    ("queue", &["engine", "store"]),
+    ("runtime", &["engine", "store", "queue"]),
+    ("sdk", &[]),
+    ("server", &["engine", "store", "queue", "runtime", "sdk"]),
+    ("bench", &["engine", "store", "queue", "runtime", "sdk", "server"]),
+    ("cli", &["engine", "store", "queue", "runtime", "sdk", "server", "bench"]),
+    ("sim", &["engine", "store"]),
+];
+/// Files of the program that open a store: servers, copies and benchmarks.
+const STORE_OPENERS: [&str; 2] = ["crates/cli/src/serve/", "crates/bench/src/"];
+/// Code outside the engine that looks into events: the projection of events to rows, the reports of calls, the lines for
+/// people, and the suite that tests backends.
+const EVENT_READERS: [&str; 4] = [
+    "crates/store/src/projection",
+    "crates/store/src/conformance",
+    "crates/runtime/src/runs/report.rs",
+    "crates/server/src/native/log.rs",
+];
+
+/// The names in a table of a manifest, such as `[dependencies]`.
+fn dependencies(name: &str, table: &str) -> BTreeSet<String> {
+    let manifest = text(&format!("crates/{name}/Cargo.toml")).unwrap();
+    let lines = manifest.lines().skip_while(|line| *line != format!("[{table}]")).skip(1);
+    let lines = lines.take_while(|line| !line.starts_with('['));
+    let names =
+        lines.filter(|line| !line.starts_with('#')).filter_map(|line| line.split([' ', '.', '=']).next());
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn crates_use_only_the_crates_below_them() {
+    let mut found = Vec::new();
+    for name in crates() {
+        let Some((_, allowed)) = ARROWS.iter().find(|(from, _)| *from == name) else {
+            found.push(format!("crates/{name}: say in `ARROWS` which crates it may use"));
+            continue;
+        };
+        for dependency in dependencies(&name, "dependencies") {
+            if let Some(used) = dependency.strip_prefix("windlass-")
+                && !allowed.contains(&used)
+            {
+                found.push(format!("crates/{name} uses {used}: there is no such arrow"));
+            }
+        }
+    }
+    none(&found);
+}
+
+#[test]
+fn dependencies_are_named_with_their_reason() {
+    let map = text("ARCHITECTURE.md").unwrap();
+    let (_, section) = map.split_once("\n## Dependencies\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let named: BTreeSet<&str> = section
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split('|').next())
+        .flat_map(|cell| cell.split([',', ';', ' ']))
+        .filter(|name| !name.is_empty())
+        .collect();
+    let mut found = Vec::new();
+    for name in crates() {
+        for table in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            let others = dependencies(&name, table).into_iter().filter(|used| !used.starts_with("windlass"));
+            found.extend(others.filter(|used| !named.contains(used.as_str())).map(|used| {
+                format!("crates/{name} uses {used}: name it in ARCHITECTURE.md with its reason")
+            }));
+        }
+    }
+    none(&found);
+}
+
+fn lines_with(
+    files: &[(String, String)],
+    is_allowed: impl Fn(&str) -> bool,
+    is_wrong: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    for (file, text) in files.iter().filter(|(file, _)| !is_allowed(file)) {
+        // Unit tests stand at the end of a file.
+        let shipped = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        for (i, line) in shipped.lines().enumerate() {
+            if !line.trim_start().starts_with("//") && is_wrong(line) {
+                found.push(format!("{file}:{}: {}", i + 1, line.trim()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn sql_stands_only_in_the_store() {
+    let words = ["SELECT ", "INSERT INTO ", "DELETE FROM ", "CREATE TABLE "];
+    let above = ["engine", "queue", "runtime", "sdk", "server", "cli", "sim"].map(shipped).concat();
+    none(&lines_with(&above, |_| false, |line| words.iter().any(|word| line.contains(word))));
+}
+
+#[test]
+fn routes_stand_only_in_the_server_and_in_push_workers() {
+    let others = ["engine", "store", "queue", "runtime", "cli", "sim", "sdk"].map(shipped).concat();
+    let is_push_worker = |file: &str| file == "crates/sdk/src/worker/push.rs";
+    none(&lines_with(&others, is_push_worker, |line| line.contains("axum::")));
+}
+
+#[test]
+fn the_engine_is_synchronous() {
+    let wrong = |line: &str| line.contains("async ") || line.contains(".await") || line.contains("tokio");
+    none(&lines_with(&shipped("engine"), |_| false, wrong));
+}
+
+#[test]
+fn applying_an_event_cannot_fail() {
+    let apply: Vec<_> =
+        shipped("engine").into_iter().filter(|(file, _)| file.contains("/run/apply")).collect();
+    assert!(!apply.is_empty(), "the files of `apply` have moved");
+    let panics = ["unreachable!", "panic!", ".expect(", ".unwrap(", "todo!"];
+    none(&lines_with(&apply, |_| false, |line| panics.iter().any(|word| line.contains(word))));
+}
+
+#[test]
+fn only_the_projection_looks_into_events() {
+    let shipped = ["store", "queue", "runtime", "server", "cli"].map(shipped).concat();
+    let is_allowed = |file: &str| EVENT_READERS.iter().any(|prefix| file.starts_with(prefix));
+    none(&lines_with(&shipped, is_allowed, |line| {
+        line.contains("engine::event::{Event") || line.contains("engine::event::Event")
+    }));
+}
+
+#[test]
+fn only_servers_copies_and_benchmarks_open_a_store() {
+    let is_allowed = |file: &str| STORE_OPENERS.iter().any(|prefix| file.starts_with(prefix));
+    let wrong = |line: &str| line.contains("Sqlite::open(") || line.contains("Postgres::open(");
+    none(&lines_with(&["cli", "server", "runtime", "queue", "sdk"].map(shipped).concat(), is_allowed, wrong));
+}
+
+#[test]
+fn fields_of_owners_are_private() {
+    let owners = [
+        "RunsState",
+        "CallsState",
+        "JobsState",
+        "WorkersState",
+        "SchedulesState",
+        "MoneyState",
+        "ClusterState",
+        "Stats",
+    ];
+    let mut found = Vec::new();
+    for owner in owners {
+        let head = format!("struct {owner} {{");
+        let defined = shipped("runtime").into_iter().find(|(_, text)| text.contains(&head));
+        let Some((file, text)) = defined else {
+            found.push(format!("the runtime has no owner `{owner}`"));
+            continue;
+        };
+        let fields = text.split(&head).nth(1).and_then(|rest| rest.split("\n}").next()).unwrap_or_default();
+        found.extend(
+            fields
+                .lines()
+                .filter(|line| {
+                    line.trim_start().starts_with("pub ") || line.trim_start().starts_with("pub(crate)")
+                })
+                .map(|line| format!("{file}: {owner}: {}: other owners ask by a method", line.trim())),
+        );
+    }
+    none(&found);
+}
+
+#[test]
+fn shipped_crates_do_not_use_the_conformance_suite() {
+    let mut found = Vec::new();
+    for name in crates() {
+        let manifest = text(&format!("crates/{name}/Cargo.toml")).unwrap();
+        let shipped = manifest.split("[dev-dependencies]").next().unwrap_or_default();
+        let shipped = shipped.split("[dependencies]").nth(1).unwrap_or_default();
+        if shipped.contains("\"conformance\"") {
+            found.push(format!(
+                "crates/{name}: the feature `conformance` is for tests: move it to [dev-dependencies]"
+            ));
+        }
+    }
+    none(&found);
+}
+
+#[test]
+fn no_test_is_ignored() {
+    let found = lines_with(
+        &sources(),
+        |file| file.contains("/tidy/"),
+        |line| line.trim_start().starts_with("#[ignore"),
+    );
+    none(&found);
+}

@@ -1,0 +1,155 @@
+//! Calls that this server makes itself, from the effect of a commit to the answer in the run's mailbox.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+use windlass_engine::counter::Fence;
+use windlass_engine::effect::Order;
+use windlass_engine::id::RunId;
+use windlass_engine::input::{CallOutcome, Input};
+use windlass_engine::plan::Exec;
+use windlass_engine::retry::{Fault, FaultKind};
+
+use super::{CallResult, Calls};
+use crate::calls::function::{Function, FunctionCall};
+use crate::calls::log::AttemptLog;
+use crate::part::RuntimePart;
+use crate::runs::mailbox::Envelope;
+
+/// Calls that this server makes at the moment, each with the means to stop it.
+#[derive(Default)]
+pub(super) struct RunningCalls {
+    open: Mutex<BTreeMap<(RunId, Fence), CancellationToken>>,
+}
+
+impl RunningCalls {
+    fn open(&self) -> MutexGuard<'_, BTreeMap<(RunId, Fence), CancellationToken>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn begin(&self, run: RunId, fence: Fence) -> CancellationToken {
+        let token = CancellationToken::new();
+        self.open().insert((run, fence), token.clone());
+        token
+    }
+
+    pub(super) fn end(&self, run: RunId, fence: Fence) {
+        self.open().remove(&(run, fence));
+    }
+
+    /// Cancels this call, if it is running.
+    pub(super) fn cancel(&self, run: RunId, fence: Fence) {
+        if let Some(token) = self.open().get(&(run, fence)) {
+            token.cancel();
+        }
+    }
+
+    /// Whether this one is being made.
+    pub(super) fn holds(&self, run: RunId, fence: Fence) -> bool {
+        self.open().contains_key(&(run, fence))
+    }
+
+    /// The fences of those of this run.
+    pub(super) fn fences(&self, run: RunId) -> Vec<Fence> {
+        self.open().range((run, Fence::ZERO)..=(run, Fence(u64::MAX))).map(|((_, fence), _)| *fence).collect()
+    }
+
+    /// The runs of which some are being made.
+    pub(super) fn runs(&self) -> BTreeSet<RunId> {
+        self.open().keys().map(|(run, _)| *run).collect()
+    }
+
+    /// How many are being made.
+    pub(super) fn len(&self) -> usize {
+        self.open().len()
+    }
+}
+
+impl Calls {
+    /// Makes a call; the answer of a quick function is returned at once.
+    pub(crate) fn make(&self, order: Order) -> Option<Envelope> {
+        if self.is_draining() {
+            // Left to the next server, which finds it granted by one that is gone.
+            return None;
+        }
+        if !self.cluster().may_call() {
+            // Another server may be about to make it, so it counts as lost.
+            return Some(ended(&order, CallResult::of(CallOutcome::ServerLost)));
+        }
+        match &order.exec {
+            // Rows of the commit: a job, or a message that starts a child run.
+            Exec::Queue | Exec::Flow { .. } => None,
+            Exec::Func { name } => match self.settings().functions.find(name) {
+                Some(Function::Quick(function)) => {
+                    let call = FunctionCall::of(&order);
+                    let outcome = catch_unwind(AssertUnwindSafe(|| function(&call)));
+                    let outcome = outcome.unwrap_or_else(|_| panicked(name));
+                    Some(ended(&order, CallResult { log: call.logger.take(), ..CallResult::of(outcome) }))
+                }
+                Some(Function::Slow(_)) => {
+                    self.make_later(order);
+                    None
+                }
+                None => Some(ended(&order, CallResult::of(self.settings().functions.unknown(name)))),
+            },
+            Exec::Http | Exec::Script(_) => {
+                self.make_later(order);
+                None
+            }
+        }
+    }
+
+    fn make_later(&self, order: Order) {
+        let (calls, token) = (self.clone(), self.state().open.begin(order.run, order.fence));
+        self.tasks().spawn(async move {
+            let making = calls.clone();
+            let its = order.clone();
+            // A task of its own, so that a panic is an answer like any other.
+            let mut call = tokio::spawn(async move { making.perform(&its, &token).await });
+            let made = tokio::select! {
+                made = &mut call => made,
+                // No actor takes the answer any more; the next server makes the call again.
+                () = calls.stopped() => return call.abort(),
+            };
+            let made = made.unwrap_or_else(|_| CallResult::of(panicked(&order.service)));
+            calls.state().open.end(order.run, order.fence);
+            calls.runs().send(order.run, ended(&order, made));
+        });
+    }
+
+    async fn perform(&self, order: &Order, cancel: &CancellationToken) -> CallResult {
+        let Exec::Func { name } = &order.exec else { return self.call(order, cancel).await };
+        let Some(Function::Slow(function)) = self.settings().functions.find(name) else {
+            return CallResult::of(self.settings().functions.unknown(name));
+        };
+        let limit = order.deadline.map(|at| self.clock().until(at));
+        let late = async {
+            match limit {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        let call = FunctionCall::of(order);
+        let logger = call.logger.clone();
+        let outcome = tokio::select! {
+            outcome = function(call) => outcome,
+            () = cancel.cancelled() => CallOutcome::Canceled,
+            () = late => CallOutcome::Failed(Fault::new(FaultKind::Timeout, format!("`{name}` took too long"))),
+        };
+        CallResult { log: logger.take(), ..CallResult::of(outcome) }
+    }
+}
+
+fn ended(order: &Order, reported: CallResult) -> Envelope {
+    let CallResult { outcome, worker, log } = reported;
+    let (node, fence) = (order.node.clone(), order.fence);
+    let mut envelope = Envelope::of(Input::CallEnded { node: node.clone(), fence, outcome, worker });
+    envelope.extra.log = Some(AttemptLog { node, fence, log });
+    envelope
+}
+
+fn panicked(name: &str) -> CallOutcome {
+    CallOutcome::Failed(Fault::new(FaultKind::Error, format!("`{name}` panicked; see the server's log")))
+}

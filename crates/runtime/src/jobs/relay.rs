@@ -1,0 +1,374 @@
+//! The relay keeps Redis in step with the store, where ready jobs wait for all servers: it sends changes of jobs and
+//! follows notifications.
+//!
+//! No request waits for it. Committed changes go into a bounded backlog and from there to Redis in batches; a popped
+//! job is claimed by a commit like any other, which the store may refuse. While Redis is away, or not yet filled, the
+//! dispatcher hands out jobs from its index over the store.
+
+mod fill;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+use windlass_engine::time::Timestamp;
+use windlass_queue::ClaimQuery;
+use windlass_queue::redis::{Redis, RedisConnection, RedisError, RedisEvent, RedisUpdate};
+use windlass_store::commit::JobChange;
+
+use crate::RuntimeError;
+use crate::jobs::JobsState;
+use crate::part::{RuntimePart, part};
+
+/// Changes that wait to be sent; with more, Redis is filled again instead.
+const BACKLOG_MAX: usize = 100_000;
+/// Changes in one request.
+const BATCH_MAX: usize = 500;
+/// For how long a worker is shown at most; Redis takes no time without end.
+const BEAT_MS_MAX: u64 = 86_400_000;
+/// Queues that are checked in one request.
+const CHECK_QUEUES_MAX: usize = 500;
+/// How often a Redis that is away is asked for.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
+/// How often Redis is checked while claims wait: ids may have got lost without an error.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// How often queues with long overdue jobs are filled again: this brings back an id that got lost from a list that is
+/// never empty.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+/// A job that is ready for so long and still unclaimed is not just on its way.
+const OVERDUE: Duration = Duration::from_secs(1);
+
+/// How it goes with Redis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RedisStats {
+    /// Whether jobs are handed out through it now.
+    pub is_up: bool,
+    /// How often it was filled from the store, all of it or a queue.
+    pub n_fills: u64,
+    /// How often it was away.
+    pub n_outages: u64,
+}
+
+/// Redis, as one server uses it.
+pub(super) struct Relay {
+    redis: Redis,
+    moves: mpsc::Sender<RedisUpdate>,
+    /// Taken by the loop that sends to Redis.
+    backlog: Mutex<Option<mpsc::Receiver<RedisUpdate>>>,
+    /// Only while jobs are handed out through it; cancelled when it is of no more use.
+    link: RwLock<Option<(RedisConnection, CancellationToken)>>,
+    /// There was no room for some move.
+    is_behind: AtomicBool,
+    wants: Mutex<Wants>,
+    wanted: Notify,
+    /// The log already says that Redis is away.
+    is_away: AtomicBool,
+    n_fills: AtomicU64,
+    n_outages: AtomicU64,
+    n_claims: AtomicUsize,
+    n_mixed: AtomicUsize,
+}
+
+/// The parts of Redis that have to be filled from the store.
+#[derive(Debug, Default)]
+struct Wants {
+    everything: bool,
+    /// All of it, unless another server has filled it since.
+    lost: bool,
+    queues: BTreeSet<String>,
+    /// Queues that lack only jobs of lower classes.
+    classes: BTreeSet<String>,
+}
+
+/// Why a connection is no longer used.
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    #[error("{0}")]
+    Redis(#[from] RedisError),
+    #[error("the connection was closed")]
+    Gone,
+    #[error("the ready jobs could not be read from the store: {0}")]
+    Store(#[from] RuntimeError),
+}
+
+impl Relay {
+    pub(crate) fn new(redis: Redis) -> Self {
+        let (moves, backlog) = mpsc::channel(BACKLOG_MAX);
+        Relay {
+            redis,
+            moves,
+            backlog: Mutex::new(Some(backlog)),
+            link: RwLock::default(),
+            is_behind: AtomicBool::new(false),
+            wants: Mutex::default(),
+            wanted: Notify::new(),
+            is_away: AtomicBool::new(false),
+            n_fills: AtomicU64::new(0),
+            n_outages: AtomicU64::new(0),
+            n_claims: AtomicUsize::new(0),
+            n_mixed: AtomicUsize::new(0),
+        }
+    }
+
+    /// Queues a change for Redis. If the backlog is full, the next fill covers it.
+    pub(crate) fn tell(&self, what: RedisUpdate) {
+        if self.moves.try_send(what).is_err() {
+            self.is_behind.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The connection, while jobs are handed out through it.
+    pub(crate) fn link(&self) -> Option<RedisConnection> {
+        let link = self.link.read().unwrap_or_else(PoisonError::into_inner);
+        link.as_ref().map(|(link, _)| link.clone())
+    }
+
+    fn set_link(&self, link: Option<(RedisConnection, CancellationToken)>) {
+        let before = std::mem::replace(&mut *self.link.write().unwrap_or_else(PoisonError::into_inner), link);
+        if let Some((_, gone)) = before {
+            gone.cancel();
+        }
+    }
+
+    /// Redis may lack anything.
+    pub(crate) fn want_everything(&self) {
+        self.wants().everything = true;
+        self.wanted.notify_one();
+    }
+
+    /// Redis lost its content.
+    pub(crate) fn want_lost(&self) {
+        self.wants().lost = true;
+        self.wanted.notify_one();
+    }
+
+    /// Redis may lack jobs of this queue.
+    pub(crate) fn want(&self, queue: &str) {
+        self.wants().queues.insert(queue.to_owned());
+        self.wanted.notify_one();
+    }
+
+    /// Redis may lack jobs of lower classes of runs of this queue, which get turns although there is more above them.
+    pub(crate) fn want_classes(&self, queue: &str) {
+        self.wants().classes.insert(queue.to_owned());
+        self.wanted.notify_one();
+    }
+
+    fn wants(&self) -> MutexGuard<'_, Wants> {
+        self.wants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number that goes on with every claim that asks for something else too.
+    pub(crate) fn next_mixed(&self) -> usize {
+        self.n_mixed.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A number that goes on with every claim.
+    pub(crate) fn next_turn(&self) -> usize {
+        self.n_claims.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn stats(&self) -> RedisStats {
+        RedisStats {
+            is_up: self.link().is_some(),
+            n_fills: self.n_fills.load(Ordering::Relaxed),
+            n_outages: self.n_outages.load(Ordering::Relaxed),
+        }
+    }
+}
+
+part! {
+    /// The task that keeps Redis in step with the store, while ready jobs wait there.
+    pub(crate) RedisRelay, jobs: JobsState
+}
+
+impl RedisRelay {
+    /// These changes are durable: Redis shows where the jobs are now.
+    pub(crate) fn relay_jobs(&self, changes: &[JobChange]) {
+        let Some(relay) = &self.state().relay else { return };
+        let now = self.clock().now();
+        changes.iter().for_each(|change| relay.tell(RedisUpdate::of(&change.job, now)));
+    }
+
+    /// A worker lives: Redis shows it for as long as it counts as alive.
+    pub(crate) fn relay_beat(&self, worker: &str) {
+        let Some(relay) = &self.state().relay else { return };
+        let ms = u64::try_from(self.settings().worker_ttl.as_millis()).unwrap_or(BEAT_MS_MAX);
+        let ms = ms.clamp(1, BEAT_MS_MAX);
+        relay.tell(RedisUpdate::Heartbeat { worker: worker.to_owned(), at: self.clock().now(), ms });
+    }
+
+    /// The connection is of no more use: from now on jobs are handed out without it.
+    pub(crate) fn lose_redis(&self, why: &dyn std::fmt::Display) {
+        let Some(relay) = &self.state().relay else { return };
+        relay.set_link(None);
+        self.state().dispatch.set_via_redis(false);
+        // One outage is one warning.
+        if !relay.is_away.swap(true, Ordering::Relaxed) {
+            relay.n_outages.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(
+                redis = %relay.redis.address(),
+                reason = %why,
+                "Redis is away: jobs are handed out without it until it is back"
+            );
+        }
+    }
+
+    /// Keeps the connection to Redis as long as the server runs.
+    pub(crate) async fn relay_loop(self) {
+        let Some(relay) = &self.state().relay else { return };
+        let taken = relay.backlog.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut backlog) = taken else { return };
+        loop {
+            let broken = tokio::select! {
+                broken = self.use_redis(relay, &mut backlog) => broken,
+                () = self.stopped() => break,
+            };
+            self.lose_redis(&broken);
+            // The next fill covers these changes.
+            let waiting = async { while backlog.recv().await.is_some() {} };
+            tokio::select! {
+                _ = tokio::time::timeout(RETRY_DELAY, waiting) => {}
+                () = self.stopped() => break,
+            }
+        }
+        relay.set_link(None);
+    }
+
+    /// Uses one connection until it breaks.
+    async fn use_redis(&self, relay: &Relay, backlog: &mut mpsc::Receiver<RedisUpdate>) -> Broken {
+        let (relay_task, gone) = (self.clone(), CancellationToken::new());
+        let is_gone = gone.clone();
+        let heard = move |what| match what {
+            RedisEvent::Ready { queue, n } => relay_task.state().dispatch.wake_via_redis(&queue, n),
+            RedisEvent::Gone => is_gone.cancel(),
+        };
+        let link = match relay.redis.connect(heard).await {
+            Ok(link) => link,
+            Err(error) => return error.into(),
+        };
+        let broken = tokio::select! {
+            broken = self.tell_redis(&link, relay, backlog) => broken,
+            broken = self.keep_filled(&link, relay, &gone) => broken,
+            () = gone.cancelled() => return Broken::Gone,
+        };
+        match broken {
+            Ok(()) => Broken::Gone,
+            Err(broken) => broken,
+        }
+    }
+
+    /// Sends changes to Redis, a batch at a time.
+    async fn tell_redis(
+        &self,
+        link: &RedisConnection,
+        relay: &Relay,
+        backlog: &mut mpsc::Receiver<RedisUpdate>,
+    ) -> Result<(), Broken> {
+        let mut batch = Vec::with_capacity(BATCH_MAX);
+        while backlog.recv_many(&mut batch, BATCH_MAX).await > 0 {
+            link.apply(&batch).await?;
+            batch.clear();
+            if relay.is_behind.swap(false, Ordering::Relaxed) {
+                tracing::warn!(
+                    "more happened than Redis could be told of in time: it is filled from the store"
+                );
+                relay.want_everything();
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills Redis, switches dispatch to it, and fills again the queues that lack jobs.
+    async fn keep_filled(
+        &self,
+        link: &RedisConnection,
+        relay: &Relay,
+        gone: &CancellationToken,
+    ) -> Result<(), Broken> {
+        self.fill_everything(link, relay).await?;
+        relay.set_link(Some((link.clone(), gone.clone())));
+        self.state().dispatch.set_via_redis(true);
+        if relay.is_away.swap(false, Ordering::Relaxed) {
+            tracing::info!(redis = %relay.redis.address(), "Redis is back: jobs are handed out through it");
+        }
+        let every = |time| {
+            let mut ticks = tokio::time::interval_at(Instant::now() + time, time);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            ticks
+        };
+        let (mut look, mut sweep) = (every(CHECK_INTERVAL), every(SWEEP_INTERVAL));
+        loop {
+            tokio::select! {
+                () = relay.wanted.notified() => {}
+                _ = look.tick() => {
+                    let queues = self.awaited_in_vain(link, relay).await?;
+                    if !queues.is_empty() {
+                        self.want_overdue(relay, OVERDUE, |queue| queues.contains(queue)).await;
+                    }
+                }
+                // One server is enough.
+                _ = sweep.tick() => if link.begin_sweep(SWEEP_INTERVAL).await? {
+                    self.want_overdue(relay, SWEEP_INTERVAL, |_| true).await;
+                },
+            }
+            let Wants { everything, lost, queues, classes } = std::mem::take(&mut *relay.wants());
+            if everything || (lost && link.filled_at().await?.is_none()) {
+                self.fill_everything(link, relay).await?;
+                continue;
+            }
+            for queue in &queues {
+                self.fill_queue(link, relay, queue).await?;
+            }
+            for queue in classes.difference(&queues) {
+                self.fill_classes(link, queue).await?;
+            }
+        }
+    }
+
+    /// Queues with waiting claims that are empty in Redis; wakes the claims of the other queues.
+    async fn awaited_in_vain(
+        &self,
+        link: &RedisConnection,
+        relay: &Relay,
+    ) -> Result<BTreeSet<String>, Broken> {
+        let dispatch = &self.state().dispatch;
+        let awaited = ClaimQuery { queues: dispatch.awaited(), services: Vec::new() };
+        let queues = dispatch.queues_via_redis(&awaited);
+        let mut empty = BTreeSet::new();
+        for part in queues.chunks(CHECK_QUEUES_MAX) {
+            let look = link.count_ready(part, self.clock().now()).await?;
+            if look.is_lost {
+                relay.want_lost();
+            }
+            for (queue, n) in part.iter().zip(look.ready) {
+                match n {
+                    Some(0) => {
+                        empty.insert(queue.clone());
+                    }
+                    Some(n) => dispatch.wake_via_redis(queue, n),
+                    None => relay.want(queue),
+                }
+            }
+        }
+        Ok(empty)
+    }
+
+    /// Asks for a fill of those queues in which a job has been ready for so long.
+    async fn want_overdue(&self, relay: &Relay, late: Duration, concerns: impl Fn(&String) -> bool) {
+        let now = self.clock().now();
+        let depths = match self.store().queues(self.project(), now).await {
+            Ok(depths) => depths,
+            Err(error) => {
+                return tracing::debug!(%error, "the ready jobs could not be read from the store; it is retried");
+            }
+        };
+        let is_late = |due: Timestamp| u128::from(now.since(due)) >= late.as_millis();
+        let overdue = depths.into_iter().filter(|depth| depth.oldest_due_at.is_some_and(is_late));
+        overdue.filter(|depth| concerns(&depth.name)).for_each(|depth| relay.want(&depth.name));
+    }
+}

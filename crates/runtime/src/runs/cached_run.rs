@@ -1,0 +1,134 @@
+//! Runs in memory, and how they are folded from snapshot and journal.
+
+use std::sync::Arc;
+
+use windlass_engine::id::{FlowId, RunId};
+use windlass_engine::journal::{self, Entry};
+use windlass_engine::plan::Plan;
+use windlass_engine::run::Run;
+use windlass_store::projection::Projection;
+use windlass_store::run::{Origin, RunRef, RunRow, Since};
+
+use crate::RuntimeError;
+use crate::part::RuntimePart;
+use crate::runs::RunView;
+use crate::runs::Runs;
+
+/// Entries read at once.
+const ENTRIES: usize = 1_000;
+/// A snapshot is made no more often than every so many events.
+const SNAPSHOT_EVENTS: u64 = 2_000;
+
+/// A run in memory, as of its last entry that this server knows.
+pub(crate) struct CachedRun {
+    pub(crate) run: Run,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) projection: Projection,
+    pub(crate) flow: FlowId,
+    /// Entries in its journal.
+    pub(crate) len: u64,
+    /// Events before the newest snapshot.
+    snapped: u64,
+}
+
+impl CachedRun {
+    /// A run that nothing has happened to.
+    fn new(run: RunId, flow: FlowId, plan: Arc<Plan>) -> Self {
+        CachedRun { run: Run::new(run), plan, projection: Projection::default(), flow, len: 0, snapped: 0 }
+    }
+
+    /// A snapshot to be stored beside the journal, when that is long enough: each snapshot follows at least as many
+    /// events as came before the last one, so all of them together cost about as much as the journal.
+    pub(crate) fn snapshot(&mut self) -> Option<Vec<u8>> {
+        let since = self.run.length.saturating_sub(self.snapped);
+        if since < SNAPSHOT_EVENTS.max(self.snapped) || self.run.status.is_ended() {
+            return None;
+        }
+        self.snapped = self.run.length;
+        Some(journal::encode_snapshot(&self.run))
+    }
+}
+
+/// A run folded from its stored journal.
+struct Folded {
+    run: Run,
+    len: u64,
+    snapped: u64,
+}
+
+impl Runs {
+    /// A run that is about to be created.
+    pub(crate) async fn fresh(&self, run: RunId, origin: &Origin) -> Result<Box<CachedRun>, RuntimeError> {
+        Ok(Box::new(CachedRun::new(run, origin.flow, self.plan(origin.version).await?)))
+    }
+
+    /// A run as it is stored; `None` = there is no such run.
+    pub(crate) async fn load(&self, run: RunId) -> Result<Option<Box<CachedRun>>, RuntimeError> {
+        let Some((row, plan, folded)) = self.fold(run, None).await? else { return Ok(None) };
+        let Folded { run: state, len, snapped } = folded;
+        let projection = Projection::resume(&plan, &state, &row.standing);
+        Ok(Some(Box::new(CachedRun { run: state, plan, projection, flow: row.origin.flow, len, snapped })))
+    }
+
+    /// A run as it is stored now.
+    pub async fn view(&self, run: RunId) -> Result<Option<RunView>, RuntimeError> {
+        let found = self.fold(run, None).await?;
+        Ok(found.map(|(row, plan, folded)| RunView { row, plan, state: Arc::new(folded.run) }))
+    }
+
+    /// The state of a run after so many entries of its journal; `None` = no such run, or fewer entries.
+    pub async fn view_at(&self, run: RunId, len: u64) -> Result<Option<RunView>, RuntimeError> {
+        let found = self.fold(run, Some(len)).await?.filter(|(_, _, folded)| folded.len == len);
+        Ok(found.map(|(row, plan, folded)| RunView { row, plan, state: Arc::new(folded.run) }))
+    }
+
+    async fn fold(
+        &self,
+        id: RunId,
+        at: Option<u64>,
+    ) -> Result<Option<(RunRow, Arc<Plan>, Folded)>, RuntimeError> {
+        loop {
+            let Some(row) = self.store().run(self.project(), RunRef::Id(id)).await? else { return Ok(None) };
+            let plan = self.plan(row.origin.version).await?;
+            // Row and journal are read one after the other: entries in between are left out, unless a snapshot holds
+            // them.
+            let folded = self.replay(id, &plan, at.unwrap_or(row.len), at.is_none()).await?;
+            if at.is_some() || folded.len == row.len {
+                return Ok(Some((row, plan, folded)));
+            }
+        }
+    }
+
+    /// Folds the journal up to this entry, from the newest snapshot on if it may.
+    async fn replay(
+        &self,
+        id: RunId,
+        plan: &Plan,
+        upto: u64,
+        from_snapshot: bool,
+    ) -> Result<Folded, RuntimeError> {
+        let unreadable = |reason: String| RuntimeError::Journal { run: id, reason };
+        let mut folded = Folded { run: Run::new(id), len: 0, snapped: 0 };
+        let mut since = if from_snapshot { Since::Snapshot } else { Since::Entry(0) };
+        while folded.len < upto {
+            let part = self.store().journal(self.project(), id, since, ENTRIES).await?;
+            if let Some(snapshot) = part.snapshot {
+                let run = journal::decode_snapshot(&snapshot.bytes);
+                folded.run = run.map_err(|error| unreadable(error.to_string()))?;
+                (folded.len, folded.snapped) = (snapshot.seq, folded.run.length);
+            }
+            let n = part.entries.len();
+            for (seq, Entry { at, events, .. }) in
+                part.entries.into_iter().take_while(|(seq, _)| *seq <= upto)
+            {
+                events.iter().for_each(|event| folded.run.apply(plan, event, at));
+                folded.len = seq;
+            }
+            if n < ENTRIES {
+                break;
+            }
+            since = Since::Entry(folded.len);
+        }
+        Ok(folded)
+    }
+}

@@ -1,0 +1,76 @@
+//! Effects of a durable commit. The actor of a run calls this after each commit; calls begin, timers are set, jobs reach
+//! the dispatcher and messages the outbox only here, so nothing happens before its cause is durable.
+
+use std::collections::BTreeSet;
+
+use windlass_engine::counter::Fence;
+use windlass_engine::effect::Effect;
+use windlass_store::run::RunStatus;
+use windlass_store::schedule::Started;
+
+use crate::feed::RunUpdate;
+use crate::jobs::unclaimed;
+use crate::part::RuntimePart;
+use crate::runs::Runs;
+use crate::runs::cached_run::CachedRun;
+use crate::runs::mailbox::Envelope;
+use crate::runs::submit::CommitEffects;
+
+impl Runs {
+    /// Carries out the effects of a commit; returns the answers of quick functions.
+    pub(crate) fn carry_out(&self, cached: &CachedRun, after: CommitEffects) -> Vec<Envelope> {
+        let CommitEffects { effects, standing, jobs, messages, moments } = after;
+        let run = cached.run.id;
+        let mut own = Vec::new();
+        if let Some(standing) = standing {
+            if standing.status == RunStatus::Canceling {
+                own.extend(unclaimed(&jobs));
+            }
+            self.stats().record_run(cached, &moments, &jobs, standing.updated_at);
+            self.state().timers.set(run, standing.wake_at, self.clock().now());
+            self.feed().tell(|| RunUpdate {
+                run,
+                flow: cached.flow,
+                seq: cached.len,
+                at: standing.updated_at,
+                status: standing.status,
+                node: standing.node.clone(),
+            });
+            if let (Some(_), Some(account)) = (standing.needs, &cached.run.start.account) {
+                self.money().on_waiter(account);
+            }
+            if !standing.status.is_open() {
+                self.feed().ended(run, standing.status);
+                self.schedules().on_ended(Started::Run(run));
+            }
+        }
+        if !jobs.is_empty() {
+            self.jobs().committed_jobs(&jobs);
+        }
+        messages.into_iter().for_each(|message| self.deliver_soon(message));
+        // A call that is made and canceled in one commit is not made at all.
+        let stopped: BTreeSet<Fence> = effects
+            .iter()
+            .filter_map(|effect| match effect {
+                Effect::Cancel { fence, .. } => Some(*fence),
+                Effect::Call(_)
+                | Effect::Move { .. }
+                | Effect::Tell { .. }
+                | Effect::Bill { .. }
+                | Effect::Raise { .. } => None,
+            })
+            .collect();
+        for effect in effects {
+            match effect {
+                Effect::Call(order) if stopped.contains(&order.fence) => {}
+                Effect::Call(order) => own.extend(self.calls().make(*order)),
+                Effect::Cancel { fence, .. } => self.calls().cancel(run, fence),
+                // A row of the commit; other runs may wait for the credit.
+                Effect::Move { account, movement } if movement.amount > 0 => self.money().on_credit(&account),
+                // These were rows of the commit.
+                Effect::Move { .. } | Effect::Tell { .. } | Effect::Bill { .. } | Effect::Raise { .. } => {}
+            }
+        }
+        own
+    }
+}

@@ -1,0 +1,360 @@
+//! Actors of runs. The actor of a run decides all waiting inputs as one batch, commits it once, carries out its effects
+//! and replies to the senders; no sender gets a reply before the commit is durable.
+
+mod draft;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use windlass_engine::id::RunId;
+use windlass_engine::input::{Given, Input, Refusal};
+use windlass_engine::run::RunStep;
+use windlass_store::run::RunRef;
+
+use crate::calls::log::{AttemptLog, Log};
+use crate::part::RuntimePart;
+use crate::runs::Runs;
+use crate::runs::cached_run::CachedRun;
+use crate::runs::mailbox::{Envelope, EnvelopeBatch, Mailbox, ReplyTo, SubmitReply};
+use crate::runs::{ExtraWrites, SubmitAck};
+use crate::{RuntimeError, SubmitError};
+
+pub(crate) use draft::CommitEffects;
+use draft::{CommitDraft, Excluded, InsufficientFunds, WriteOutcome, accepted_writes};
+
+/// Inputs of one run that are decided together at most: one entry of its journal holds them all.
+const BATCH_MAX: usize = 1_024;
+/// How often inputs are decided again before the server gives up: conflicts and short balances end long before.
+const ATTEMPTS_MAX: usize = 40;
+/// The delay before an envelope is sent again that the store could not take.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
+
+/// Options of a submitted input.
+#[derive(Debug, Default)]
+pub struct SubmitOptions {
+    /// The log of the call that ends with the input; kept if the end is accepted.
+    log: Log,
+    extra: ExtraWrites,
+    /// The input comes from the server itself, which does not refuse its own work while it drains.
+    is_internal: bool,
+}
+
+impl SubmitOptions {
+    /// Options of the end of a call, with its log.
+    pub fn with_log(log: Log) -> Self {
+        SubmitOptions { log, ..SubmitOptions::default() }
+    }
+
+    /// Options of an input from the server itself, with rows that are written in the same commit or not at all.
+    pub(crate) fn internal(extra: ExtraWrites) -> Self {
+        SubmitOptions { log: Log::default(), extra, is_internal: true }
+    }
+}
+
+/// Ends the wait of all senders when an actor panics.
+struct ActorGuard<'a> {
+    runs: &'a Runs,
+    mailbox: &'a Mailbox,
+    /// Envelopes that are being decided.
+    in_hand: usize,
+    is_over: bool,
+}
+
+impl Drop for ActorGuard<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let n = self.mailbox.abandon();
+            self.runs.state().mailboxes.answered(n + self.in_hand);
+            tracing::error!(run = %self.mailbox.run, "a run could not be advanced; it is read again from the store");
+            self.runs.tasks().spawn(self.runs.clone().revive(self.mailbox.run));
+        }
+    }
+}
+
+impl Runs {
+    /// Submits an input to a run; returns when the decision is durable.
+    pub async fn submit(&self, run: RunId, input: Input) -> Result<SubmitAck, SubmitError> {
+        self.submit_with(run, input, SubmitOptions::default()).await
+    }
+
+    /// The same with options. When the run refuses the input, none of the extra rows is written.
+    pub async fn submit_with(
+        &self,
+        run: RunId,
+        mut input: Input,
+        options: SubmitOptions,
+    ) -> Result<SubmitAck, SubmitError> {
+        let SubmitOptions { log, mut extra, is_internal } = options;
+        if !is_internal {
+            self.admit()?;
+        }
+        if let Input::CallEnded { node, fence, outcome, .. } = &mut input
+            && extra.log.is_none()
+        {
+            crate::calls::unhurry(outcome);
+            extra.log = Some(AttemptLog { node: node.clone(), fence: *fence, log });
+        }
+        match self.submit_for_reply(run, input, extra).await {
+            SubmitReply::Taken(ack) => Ok(ack),
+            SubmitReply::Refused(refusal) => Err(SubmitError::Refused(refusal)),
+            SubmitReply::Existing { .. } | SubmitReply::Outdated => Err(SubmitError::Outdated),
+            SubmitReply::UnknownRun => Err(SubmitError::UnknownRun(run)),
+            SubmitReply::Trouble(error) => Err(SubmitError::Runtime(error)),
+        }
+    }
+
+    /// Sends an envelope to a run and waits for the reply.
+    pub(crate) async fn submit_for_reply(&self, run: RunId, input: Input, extra: ExtraWrites) -> SubmitReply {
+        let (back, answer) = oneshot::channel();
+        self.send(run, Envelope { input, extra, reply_to: ReplyTo::Caller(back) });
+        answer.await.unwrap_or_else(|_| SubmitReply::Trouble(RuntimeError::Broken))
+    }
+
+    /// Takes an envelope to a run.
+    pub(crate) fn send(&self, run: RunId, envelope: Envelope) {
+        self.state().mailboxes.arrived();
+        let mailbox = self.state().mailboxes.of(run);
+        if mailbox.put(envelope) {
+            let runs = self.clone();
+            self.tasks().spawn(async move { runs.run_actor(mailbox).await });
+        }
+    }
+
+    /// Takes an envelope to a run after a while.
+    fn send_later(&self, run: RunId, envelope: Envelope, after: Duration) {
+        let runs = self.clone();
+        self.tasks().spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep(after) => runs.send(run, envelope),
+                () = runs.stopped() => {}
+            }
+        });
+    }
+
+    async fn run_actor(self, mailbox: Arc<Mailbox>) {
+        let mut own = Vec::new();
+        let mut guard = ActorGuard { runs: &self, mailbox: &mailbox, in_hand: 0, is_over: false };
+        let mut is_kept = true;
+        while let Some(EnvelopeBatch { envelopes, cached }) = mailbox.take(own, BATCH_MAX) {
+            guard.in_hand = envelopes.len();
+            let (cached, next) = self.process_batch(mailbox.run, envelopes, cached).await;
+            is_kept = cached.is_some();
+            mailbox.keep(cached);
+            own = next;
+            own.iter().for_each(|_| self.state().mailboxes.arrived());
+            self.state().mailboxes.answered(std::mem::take(&mut guard.in_hand));
+            tokio::task::consume_budget().await;
+        }
+        guard.is_over = true;
+        drop(guard);
+        if !is_kept {
+            self.state().mailboxes.close(mailbox);
+        }
+    }
+
+    /// Decides a batch and writes it; returns the run as it is now, and the answers of its quick calls.
+    async fn process_batch(
+        &self,
+        run: RunId,
+        mut envelopes: Vec<Envelope>,
+        mut cached: Option<Box<CachedRun>>,
+    ) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
+        // The account at the first attempt that it could not pay for.
+        let mut shortfall: Option<InsufficientFunds> = None;
+        for nth in 0..ATTEMPTS_MAX {
+            let is_cached = cached.is_some();
+            let mut now = match self.load_or_create(run, cached.take(), &envelopes, nth == 0).await {
+                Ok(Some(cached)) => cached,
+                Ok(None) => {
+                    self.answer(run, envelopes, |_| SubmitReply::UnknownRun);
+                    return (None, Vec::new());
+                }
+                Err(error) => return self.fail_batch(run, envelopes, &error),
+            };
+            let (insufficient_funds, spend_limit) =
+                shortfall.as_ref().map(|shortfall| shortfall.facts(&now.run)).unwrap_or_default();
+            let now_ms = self.clock().now();
+            let given = Given { now: now_ms, epoch: self.epoch(), insufficient_funds, spend_limit };
+            let (step, refusals) = decide(&mut now, &envelopes, &given);
+            let says_no = step.events.is_empty() || refusals.iter().any(Option::is_some);
+            if says_no && is_cached && self.is_outdated(&now).await {
+                continue;
+            }
+            let is_news = !step.events.is_empty()
+                || accepted_writes(&envelopes, &refusals).any(ExtraWrites::touches_other_rows);
+            if !is_news {
+                // The wake-up that woke it may have been old.
+                self.state().timers.set(run, now.run.wake_at(), given.now);
+                let seen = SubmitAck { status: windlass_store::projection::status(&now.run), len: now.len };
+                answer_all(envelopes, refusals, seen);
+                return ((!now.run.status.is_ended()).then_some(now), Vec::new());
+            }
+            let mut draft = match self.draft(&mut now, step, &envelopes, &refusals, given.now).await {
+                Ok(draft) => draft,
+                Err(error) => return self.fail_batch(run, envelopes, &error.into()),
+            };
+            draft.commit.unmoved.extend(shortfall.as_ref().map(|shortfall| shortfall.at.clone()));
+            let CommitDraft { commit, after } = draft;
+            match self.write(commit).await {
+                WriteOutcome::Yes => return self.on_committed(now, after, envelopes, refusals),
+                WriteOutcome::Again => {}
+                // The account has changed.
+                WriteOutcome::Moved => shortfall = None,
+                WriteOutcome::Short(found) => shortfall = Some(found.beside(shortfall)),
+                WriteOutcome::Without(out) => {
+                    envelopes = self.exclude(run, envelopes, &out);
+                    if envelopes.is_empty() {
+                        return (None, Vec::new());
+                    }
+                }
+                WriteOutcome::No(error) if envelopes.len() > 1 && error.refusal().is_some() => {
+                    return Box::pin(self.process_one_by_one(run, envelopes)).await;
+                }
+                WriteOutcome::No(error) => return self.fail_batch(run, envelopes, &error.into()),
+            }
+        }
+        self.fail_batch(run, envelopes, &RuntimeError::Busy { retry_after: RETRY_DELAY })
+    }
+
+    /// Replies with the error to all envelopes of a batch; the run is no longer in memory afterwards.
+    fn fail_batch(
+        &self,
+        run: RunId,
+        envelopes: Vec<Envelope>,
+        error: &RuntimeError,
+    ) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
+        self.answer(run, envelopes, |_| SubmitReply::Trouble(error.clone()));
+        (None, Vec::new())
+    }
+
+    /// A refusal by the store may be the fault of one envelope, so each is written alone.
+    async fn process_one_by_one(
+        &self,
+        run: RunId,
+        envelopes: Vec<Envelope>,
+    ) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
+        let (mut cached, mut own) = (None, Vec::new());
+        for envelope in envelopes {
+            let (after, next) = self.process_batch(run, vec![envelope], cached).await;
+            cached = after;
+            own.extend(next);
+        }
+        (cached, own)
+    }
+
+    /// The run in memory, or about to be created, or as it is stored.
+    async fn load_or_create(
+        &self,
+        run: RunId,
+        cached: Option<Box<CachedRun>>,
+        envelopes: &[Envelope],
+        is_first: bool,
+    ) -> Result<Option<Box<CachedRun>>, RuntimeError> {
+        if cached.is_some() {
+            return Ok(cached);
+        }
+        let origin = envelopes.iter().find_map(|envelope| envelope.extra.create.as_ref());
+        match origin {
+            // If it is there after all, the commit says so.
+            Some(origin) if is_first => self.fresh(run, origin).await.map(Some),
+            Some(origin) => match self.load(run).await? {
+                Some(cached) => Ok(Some(cached)),
+                None => self.fresh(run, origin).await.map(Some),
+            },
+            None => self.load(run).await,
+        }
+    }
+
+    /// Whether the run in memory is behind the store: no answer may be based on it then.
+    async fn is_outdated(&self, cached: &CachedRun) -> bool {
+        if !self.is_shared() {
+            return false;
+        }
+        match self.store().run(self.project(), RunRef::Id(cached.run.id)).await {
+            Ok(row) => row.is_none_or(|row| row.len != cached.len),
+            Err(_) => true,
+        }
+    }
+
+    /// Answers the envelopes that cannot be taken as they are, and hands back the others.
+    fn exclude(&self, run: RunId, envelopes: Vec<Envelope>, out: &Excluded) -> Vec<Envelope> {
+        let concerns = |envelope: &Envelope| match out {
+            Excluded::Job(id) => envelope.extra.jobs.iter().any(|change| change.job.id == *id),
+            Excluded::Delivered(id) => envelope.extra.delivered.contains(id),
+            Excluded::Request { .. } => envelope.extra.create.is_some(),
+            Excluded::ExtraWrites => envelope.extra.touches_other_rows(),
+        };
+        let (gone, rest): (Vec<Envelope>, Vec<Envelope>) = envelopes.into_iter().partition(concerns);
+        self.answer(run, gone, |_| match out {
+            Excluded::Request { run, same_request } => {
+                SubmitReply::Existing { run: *run, same_request: *same_request }
+            }
+            Excluded::Job(_) | Excluded::Delivered(_) | Excluded::ExtraWrites => SubmitReply::Outdated,
+        });
+        rest
+    }
+
+    /// The commit is durable: carries out its effects and replies to all senders.
+    fn on_committed(
+        &self,
+        mut cached: Box<CachedRun>,
+        after: CommitEffects,
+        envelopes: Vec<Envelope>,
+        refusals: Vec<Option<Refusal>>,
+    ) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
+        cached.len += u64::from(after.standing.is_some());
+        let own = self.carry_out(&cached, after);
+        let seen = SubmitAck { status: windlass_store::projection::status(&cached.run), len: cached.len };
+        answer_all(envelopes, refusals, seen);
+        let is_over = cached.run.status.is_ended();
+        ((!is_over).then_some(cached), own)
+    }
+
+    /// Sends the same reply to all envelopes; an envelope without a caller is sent again if the store failed.
+    fn answer(&self, run: RunId, envelopes: Vec<Envelope>, told: impl Fn(&Envelope) -> SubmitReply) {
+        for envelope in envelopes {
+            let told = told(&envelope);
+            match (envelope.reply_to, told) {
+                (ReplyTo::Caller(back), told) => drop(back.send(told)),
+                (ReplyTo::Nowhere, SubmitReply::Trouble(error)) => {
+                    tracing::warn!(%run, %error, "an input could not be written; it is sent again");
+                    let envelope =
+                        Envelope { input: envelope.input, extra: envelope.extra, reply_to: ReplyTo::Nowhere };
+                    self.send_later(run, envelope, RETRY_DELAY);
+                }
+                (ReplyTo::Nowhere, _) => {}
+            }
+        }
+    }
+}
+
+/// Decides all envelopes, one after the other, on the run in memory.
+fn decide(cached: &mut CachedRun, envelopes: &[Envelope], given: &Given) -> (RunStep, Vec<Option<Refusal>>) {
+    let mut joined = RunStep::default();
+    let mut refusals = Vec::with_capacity(envelopes.len());
+    for envelope in envelopes {
+        match cached.run.submit(&cached.plan, &envelope.input, given) {
+            Ok(step) if joined.events.is_empty() => {
+                joined = step;
+                refusals.push(None);
+            }
+            Ok(step) => {
+                joined.events.extend(step.events);
+                joined.effects.extend(step.effects);
+                refusals.push(None);
+            }
+            Err(refusal) => refusals.push(Some(refusal)),
+        }
+    }
+    (joined, refusals)
+}
+
+fn answer_all(envelopes: Vec<Envelope>, refusals: Vec<Option<Refusal>>, seen: SubmitAck) {
+    for (envelope, refusal) in envelopes.into_iter().zip(refusals) {
+        if let ReplyTo::Caller(back) = envelope.reply_to {
+            // A caller that stopped waiting does not need the reply.
+            drop(back.send(refusal.map_or(SubmitReply::Taken(seen), SubmitReply::Refused)));
+        }
+    }
+}

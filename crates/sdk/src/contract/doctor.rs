@@ -1,0 +1,34 @@
+//! The consistency check of the server.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Look at every open run and every account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DoctorRequest {
+    /// Repair the findings: wake runs that no timer would wake.
+    #[serde(default)]
+    pub repair: bool,
+}
+
+/// The number of examined runs and accounts, and the findings.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct DoctorReport {
+    pub n_runs: usize,
+    pub n_accounts: usize,
+    /// At most 1,000: there may be more.
+    pub findings: Vec<DoctorFinding>,
+}
+
+/// Something that is not as it must be.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct DoctorFinding {
+    /// The id of the run or account.
+    pub subject: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    pub what: String,
+    /// Whether something was done about it.
+    pub repaired: bool,
+}

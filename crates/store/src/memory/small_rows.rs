@@ -1,0 +1,245 @@
+//! Rows of one table each: workers, servers, prices, services, queues, accounts, dead letters, schedules.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use windlass_engine::counter::{Epoch, Revision};
+use windlass_engine::id::ScheduleId;
+use windlass_engine::job::{Job, State as JobState};
+use windlass_engine::time::Timestamp;
+
+use super::state::{MemoryState, ProjectTables, StoredAccount};
+use crate::account::{AccountRow, InNeed, PriceRow};
+use crate::error::{Refusal, StoreError, Subject};
+use crate::job::{GROUPS_MAX, JobStatus, LetterGroup, due_at, fingerprint};
+use crate::queue::{QueueDepth, QueueSettings, Spent};
+use crate::schedule::Scheduled;
+use crate::server::ServerRow;
+use crate::service::{ServiceRow, ServiceSettings};
+use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
+
+impl MemoryState {
+    pub(super) fn servers(&self) -> Result<Vec<ServerRow>, StoreError> {
+        Ok(self.servers.values().cloned().collect())
+    }
+
+    pub(super) fn save_server(&mut self, row: ServerRow) -> Result<(), StoreError> {
+        let found = self.servers.get(&row.owner.server).map_or(Epoch::ZERO, |server| server.owner.epoch);
+        if found > row.owner.epoch {
+            let what = Subject::Server(row.owner.server);
+            return Err(StoreError::Conflict { what, expected: row.owner.epoch.0, found: found.0 });
+        }
+        self.servers.insert(row.owner.server, row);
+        Ok(())
+    }
+
+    pub(super) fn delete_servers(&mut self, before: Timestamp) -> Result<(), StoreError> {
+        let latest = self.servers.values().map(|row| row.owner.epoch).max();
+        let runs = self.projects.values().flat_map(|tables| tables.runs.values());
+        let owners: BTreeSet<_> = runs.filter_map(|stored| stored.row.standing.owner).collect();
+        self.servers.retain(|_, row| {
+            row.beat_at >= before || Some(row.owner.epoch) == latest || owners.contains(&row.owner)
+        });
+        Ok(())
+    }
+
+    pub(super) fn delete_workers(&mut self, before: Timestamp) -> Result<(), StoreError> {
+        for tables in self.projects.values_mut() {
+            tables.workers.retain(|_, row| row.beat_at >= before);
+        }
+        Ok(())
+    }
+}
+
+impl ProjectTables {
+    pub(super) fn workers(&self, query: WorkerQuery) -> Result<Vec<WorkerRow>, StoreError> {
+        Ok(self.workers.values().filter(|row| row.matches(&query)).cloned().collect())
+    }
+
+    pub(super) fn save_worker(&mut self, row: WorkerRow) -> Result<(), StoreError> {
+        self.workers.insert(row.id.clone(), row);
+        Ok(())
+    }
+
+    pub(super) fn beat_worker(&mut self, beat: WorkerBeat) -> Result<(), StoreError> {
+        let WorkerBeat { id, url, load, at } = beat;
+        let row = self.workers.get_mut(&id).ok_or(Refusal::UnknownWorker(id))?;
+        row.url = url.unwrap_or_else(|| std::mem::take(&mut row.url));
+        row.load = load.unwrap_or(row.load);
+        row.beat_at = row.beat_at.max(at);
+        Ok(())
+    }
+
+    pub(super) fn drain_worker(&mut self, id: &str, is_draining: bool) -> Result<(), StoreError> {
+        let row = self.workers.get_mut(id).ok_or_else(|| Refusal::UnknownWorker(id.to_owned()))?;
+        row.is_draining = is_draining;
+        Ok(())
+    }
+
+    pub(super) fn prices(&self) -> Result<Vec<PriceRow>, StoreError> {
+        Ok(self.prices.values().cloned().collect())
+    }
+
+    pub(super) fn set_price(&mut self, row: PriceRow) -> Result<(), StoreError> {
+        self.prices.insert(row.service.clone(), row);
+        Ok(())
+    }
+
+    pub(super) fn delete_price(&mut self, service: &str) -> Result<(), StoreError> {
+        self.prices.remove(service);
+        Ok(())
+    }
+
+    pub(super) fn services(&self) -> Result<Vec<ServiceRow>, StoreError> {
+        Ok(self.services.values().cloned().collect())
+    }
+
+    pub(super) fn save_service(&mut self, row: ServiceRow) -> Result<(), StoreError> {
+        if row.settings == ServiceSettings::default() {
+            self.services.remove(&row.name);
+        } else {
+            self.services.insert(row.name.clone(), row);
+        }
+        Ok(())
+    }
+
+    pub(super) fn save_queue(&mut self, settings: QueueSettings) -> Result<(), StoreError> {
+        self.queues.insert(settings.name.clone(), settings);
+        Ok(())
+    }
+
+    pub(super) fn save_spent(&mut self, spent: Vec<Spent>, now: Timestamp) -> Result<(), StoreError> {
+        self.spend(spent);
+        self.spent.retain(|_, full_at| *full_at > now);
+        Ok(())
+    }
+
+    pub(super) fn open_account(&mut self, id: &str, name: &str, now: Timestamp) -> Result<(), StoreError> {
+        if let Some(stored) = self.accounts.get(id) {
+            let taken = stored.row.name.clone();
+            if taken == name {
+                return Ok(());
+            }
+            return Err(Refusal::AccountTaken { id: id.to_owned(), name: taken }.into());
+        }
+        let (name, created_at) = (name.to_owned(), now);
+        let row =
+            AccountRow { id: id.to_owned(), name, balance: 0, held: 0, revision: Revision(0), created_at };
+        let stored = StoredAccount { row, ledger: Vec::new(), by_key: BTreeMap::new() };
+        self.accounts.insert(id.to_owned(), stored);
+        Ok(())
+    }
+
+    pub(super) fn account(&self, id: &str) -> Result<Option<AccountRow>, StoreError> {
+        Ok(self.accounts.get(id).map(|stored| stored.row.clone()))
+    }
+
+    pub(super) fn accounts(&self) -> Result<Vec<AccountRow>, StoreError> {
+        Ok(self.accounts.values().map(|stored| stored.row.clone()).collect())
+    }
+
+    pub(super) fn accounts_after(
+        &self,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Vec<AccountRow>, StoreError> {
+        let rows = self.accounts.values().map(|stored| &stored.row);
+        let asked = rows.filter(|row| after.as_ref().is_none_or(|after| row.id > *after));
+        Ok(asked.take(limit).cloned().collect())
+    }
+
+    pub(super) fn accounts_in_need(&self, account: Option<String>) -> Result<Vec<AccountRow>, StoreError> {
+        let ids = self.runs_in_need().map(|(id, _)| id);
+        let ids: BTreeSet<&str> =
+            ids.filter(|id| account.as_deref().is_none_or(|account| account == *id)).collect();
+        let rows = ids.into_iter().filter_map(|id| self.accounts.get(id));
+        Ok(rows.map(|stored| stored.row.clone()).collect())
+    }
+
+    pub(super) fn in_need(
+        &self,
+        account: String,
+        within: i64,
+        limit: usize,
+    ) -> Result<Vec<InNeed>, StoreError> {
+        let rows = self.runs_in_need().filter(|(of, row)| *of == account && row.needs <= within);
+        Ok(rows.map(|(_, row)| row).take(limit).collect())
+    }
+
+    pub(super) fn spend(&mut self, spent: Vec<Spent>) {
+        for Spent { queue, limit_key, full_at } in spent {
+            let before = self.spent.entry((queue, limit_key)).or_insert(full_at);
+            *before = full_at.max(*before);
+        }
+    }
+
+    /// Open runs that wait for money, oldest first, with their accounts.
+    fn runs_in_need(&self) -> impl Iterator<Item = (&str, InNeed)> {
+        let mut rows: Vec<_> = self.open_runs.iter().filter_map(|id| Some(&self.runs.get(id)?.row)).collect();
+        rows.sort_by_key(|row| (row.origin.created_at, row.id));
+        rows.into_iter().filter_map(|row| {
+            Some((row.origin.account.as_deref()?, InNeed { run: row.id, needs: row.standing.needs? }))
+        })
+    }
+
+    pub(super) fn dead_letter_groups(&self, queue: String) -> Result<Vec<LetterGroup>, StoreError> {
+        let mut groups: BTreeMap<String, LetterGroup> = BTreeMap::new();
+        let mut letters: Vec<&Job> = self.jobs.values().map(|row| &row.job).collect();
+        letters.retain(|job| job.spec.queue == queue && job.is_dead_letter());
+        letters.sort_by_key(|job| (job.updated_at, job.id));
+        for job in letters {
+            let (JobState::Failed { reason, .. }, Some(fingerprint)) = (&job.state, fingerprint(job)) else {
+                continue;
+            };
+            let at = job.updated_at;
+            let group = groups.entry(fingerprint.clone()).or_insert_with(|| LetterGroup {
+                fingerprint,
+                n: 0,
+                reason: reason.clone(),
+                latest: job.id,
+                first_at: at,
+                last_at: at,
+            });
+            (group.n, group.reason, group.latest, group.last_at) = (group.n + 1, reason.clone(), job.id, at);
+        }
+        let mut groups: Vec<LetterGroup> = groups.into_values().collect();
+        groups.sort_by_key(|group| (Reverse(group.n), Reverse(group.last_at)));
+        groups.truncate(GROUPS_MAX);
+        Ok(groups)
+    }
+
+    pub(super) fn schedules(&self, id: Option<ScheduleId>) -> Result<Vec<Scheduled>, StoreError> {
+        let ids = self.schedules.keys().filter(|found| id.is_none_or(|id| id == **found));
+        let mut rows: Vec<Scheduled> = ids.filter_map(|id| self.scheduled(*id)).collect();
+        rows.sort_by_key(|scheduled| (scheduled.row.created_at, scheduled.row.id()));
+        Ok(rows)
+    }
+
+    pub(super) fn is_paused(&self, queue: &str) -> bool {
+        self.queues.get(queue).is_some_and(|settings| settings.is_paused)
+    }
+
+    pub(super) fn queues(&self, now: Timestamp) -> Result<Vec<QueueDepth>, StoreError> {
+        let mut depths: BTreeMap<&str, QueueDepth> = BTreeMap::new();
+        for name in self.queues.keys() {
+            depths.entry(name).or_default();
+        }
+        for row in self.jobs.values().filter(|row| row.job.is_open() || row.job.is_dead_letter()) {
+            let depth = depths.entry(&row.job.spec.queue).or_default();
+            if row.job.is_dead_letter() {
+                depth.n_dead_letters += 1;
+                continue;
+            }
+            *depth.open.entry(JobStatus::of(&row.job)).or_default() += 1;
+            let due = due_at(&row.job).filter(|due| *due <= now);
+            depth.oldest_due_at = [depth.oldest_due_at, due].into_iter().flatten().min();
+        }
+        let named = |(name, depth): (&str, QueueDepth)| QueueDepth {
+            name: name.to_owned(),
+            is_paused: self.is_paused(name),
+            limits: self.queues.get(name).map(|settings| settings.limits.clone()).unwrap_or_default(),
+            ..depth
+        };
+        Ok(depths.into_iter().map(named).collect())
+    }
+}
