@@ -32,6 +32,10 @@ pub mod hint;
 pub mod projection;
 pub mod store;
 
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod column;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod decode;
 pub mod memory;
 #[cfg(feature = "postgres")]
 pub mod postgres;

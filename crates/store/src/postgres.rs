@@ -57,6 +57,7 @@ use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
+use crate::column::{Columns, RowId, bound};
 use crate::commit::{Commit, Committed};
 use crate::durability::Durability;
 use crate::error::{StoreError, Subject};
@@ -77,7 +78,7 @@ use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 #[cfg(feature = "sqlite")]
 pub(crate) use copy::HeldDatabase;
 
-use column::{Columns, Id, bound, cells};
+use column::{PostgresColumns, cells};
 use link::{Link, Purpose};
 use listen::Channel;
 use trouble::{ErrorClass, kind};
@@ -551,7 +552,7 @@ where
 }
 
 /// Due runs, jobs and schedules, oldest first.
-async fn wakes<I: Id>(
+async fn wakes<I: RowId>(
     db: &Link,
     sql: &'static str,
     now: Timestamp,
@@ -559,7 +560,7 @@ async fn wakes<I: Id>(
 ) -> Result<Vec<Wake<I>>, StoreError> {
     let rows = db.ask(sql, &cells![now.0, bound(limit)]).await?;
     let wake = |row| {
-        let mut columns = Columns::of(row);
+        let mut columns = PostgresColumns::of(row);
         Ok(Wake { at: columns.time()?, id: columns.id()?, project: columns.project()? })
     };
     rows.iter().map(wake).collect()

@@ -59,6 +59,7 @@ use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
+use crate::column::{Columns, RowId, bound};
 use crate::commit::{Commit, Committed};
 pub use crate::durability::Durability;
 use crate::error::{StoreError, Subject};
@@ -75,7 +76,7 @@ use crate::service::ServiceRow;
 use crate::store::{Due, Retained, Store};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
-use column::{SqliteColumns, SqliteId, bound};
+use column::SqliteColumns;
 use lock::FileLock;
 use readers::Readers;
 use writer::SqliteWriter;
@@ -506,7 +507,7 @@ where
 }
 
 /// Due rows, oldest first.
-fn wakes<I: SqliteId>(
+fn wakes<I: RowId>(
     db: &Connection,
     sql: &str,
     now: Timestamp,

@@ -8,12 +8,14 @@ use windlass_engine::money::Movement;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id, bound, cells, json, stored, text, unnest};
+use super::column::{PostgresColumns, PostgresId, cells, text, unnest};
 use super::guard;
 use super::link::{BoundStatement, Link};
 use super::read_set::ReadSet;
 use crate::account::{self, AccountRow, InNeed, LedgerQuery, LedgerRow, Posting, PriceRow};
+use crate::column::{bound, json, stored};
 use crate::commit::Unmoved;
+use crate::decode;
 use crate::error::{Refusal, StoreError, Subject};
 use crate::page::{LineOrder, Part};
 
@@ -147,7 +149,7 @@ pub(super) fn post<'c>(rows: &[PostedRow<'c>]) -> BoundStatement<'c> {
         text(&row.posting.movement.key),
         row.posting.movement.held,
         row.posting.movement.borne_by_platform,
-        row.posting.run().map(Id::key),
+        row.posting.run().map(PostgresId::key),
         row.posting.node().map(|node| text(node.as_str()).into_owned()),
         row.balance_after,
         row.at.0,
@@ -210,10 +212,7 @@ pub(super) async fn in_need(
     within: i64,
     limit: usize,
 ) -> Result<Vec<InNeed>, StoreError> {
-    let read = |row: &Row| {
-        let mut columns = Columns::of(row);
-        Ok(InNeed { run: columns.id()?, needs: columns.value()? })
-    };
+    let read = |row: &Row| decode::in_need(&mut PostgresColumns::of(row));
     let cells = cells![text(account), within, bound(limit), project.as_str()];
     db.ask(IN_NEED, &cells).await?.iter().map(read).collect()
 }
@@ -271,37 +270,16 @@ pub(super) async fn forget_price(db: &Link, project: &Project, service: &str) ->
 }
 
 pub(super) async fn prices(db: &Link, project: &Project) -> Result<Vec<PriceRow>, StoreError> {
-    let read = |row: &Row| {
-        let mut columns = Columns::of(row);
-        Ok(PriceRow { service: columns.text()?, price: columns.json()?, updated_at: columns.time()? })
-    };
+    let read = |row: &Row| decode::price(&mut PostgresColumns::of(row));
     db.ask(PRICES, &cells![project.as_str()]).await?.iter().map(read).collect()
 }
 
 pub(super) fn read(row: &Row) -> Result<AccountRow, StoreError> {
-    let mut columns = Columns::of(row);
-    Ok(AccountRow {
-        id: columns.text()?,
-        name: columns.text()?,
-        balance: columns.value()?,
-        held: columns.value()?,
-        revision: columns.number()?,
-        created_at: columns.time()?,
-    })
+    decode::account(&mut PostgresColumns::of(row))
 }
 
 pub(super) fn read_ledger(row: &Row) -> Result<LedgerRow, StoreError> {
-    let mut columns = Columns::of(row);
-    let movement = Movement {
-        kind: columns.word()?,
-        amount: columns.value()?,
-        key: columns.text()?,
-        held: columns.value()?,
-        borne_by_platform: columns.value()?,
-    };
-    let seq = columns.number()?;
-    let posting = Posting { account: columns.text()?, movement };
-    Ok(LedgerRow { seq, posting, balance_after: columns.value()?, at: columns.time()? })
+    decode::ledger(&mut PostgresColumns::of(row))
 }
 
 #[cfg(test)]

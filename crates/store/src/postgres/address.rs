@@ -6,7 +6,7 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Config, Error};
 
-use super::column::Columns;
+use super::column::PostgresColumns;
 use super::link::Link;
 use super::trouble::{Trouble, chain};
 use crate::error::StoreError;
@@ -91,7 +91,7 @@ pub(super) async fn check(db: &Link) -> Result<(), StoreError> {
     let Some(row) = db.ask_one(VERSION, &[]).await? else {
         return Err(Trouble::new("the database does not say what it is").into());
     };
-    let mut columns = Columns::of(&row);
+    let mut columns = PostgresColumns::of(&row);
     let (number, name, encoding): (i64, String, String) =
         (columns.value()?, columns.value()?, columns.value()?);
     usable(number, &name, &encoding).map_err(StoreError::from)

@@ -1,6 +1,7 @@
-//! Attempts: a row each, because a job forgets and the store does not. The first attempt of a job that was not granted yet
-//! is no row: it would say nothing that the job does not, and every job would be written twice.
+//! Attempts, one row each: a job keeps its last attempts only, the store keeps all. The first attempt of a job that was not
+//! granted yet has no row, because it would repeat the job's row.
 
+use serde::Deserialize;
 use tokio_postgres::Row;
 use windlass_engine::counter::Fence;
 use windlass_engine::id::JobId;
@@ -8,8 +9,10 @@ use windlass_engine::job::Attempt;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id, back, bound, cells, json, read_word, stored, text, unnest, unreadable};
+use super::column::{PostgresColumns, PostgresId, cells, text, unescape, unnest, unreadable};
 use super::link::{BoundStatement, Link};
+use crate::column::{Columns, bound, json, read_word, stored};
+use crate::decode;
 use crate::error::StoreError;
 
 const AFTER: &str = "SELECT number, fence, status, worker, created_at, started_at, finished_at, result, error, \
@@ -38,8 +41,8 @@ macro_rules! if_any {
 }
 pub(super) use if_any;
 
-/// The attempts that a job's row remembers, as one text.
-macro_rules! told {
+/// The attempts that a job remembers, as one JSON array.
+macro_rules! attempts_json {
     () => {
         crate::postgres::attempt::if_any!(
             "SELECT json_agg(json_build_array(number, fence, status, worker, created_at, started_at, \
@@ -48,20 +51,22 @@ macro_rules! told {
         )
     };
 }
-pub(super) use told;
+pub(super) use attempts_json;
 
-type Told = (
-    u32,
-    i64,
-    String,
-    Option<String>,
-    i64,
-    Option<i64>,
-    Option<i64>,
-    Option<String>,
-    Option<String>,
-    Option<i64>,
-);
+/// An attempt in the array of [`attempts_json`]; its values stand in this order.
+#[derive(Deserialize)]
+struct StoredAttempt {
+    number: u32,
+    fence: i64,
+    status: String,
+    worker: Option<String>,
+    created_at: i64,
+    started_at: Option<i64>,
+    finished_at: Option<i64>,
+    result: Option<String>,
+    error: Option<String>,
+    next_retry_at: Option<i64>,
+}
 
 pub(super) fn write<'c>(rows: &[(JobId, &'c Attempt)]) -> BoundStatement<'c> {
     let cells = unnest!(rows, |(job, attempt)| [
@@ -80,28 +85,28 @@ pub(super) fn write<'c>(rows: &[(JobId, &'c Attempt)]) -> BoundStatement<'c> {
     BoundStatement::new(WRITE, cells)
 }
 
-/// The attempts that a job's row told of.
-pub(super) fn remembered(told: Option<&str>) -> Result<Vec<Attempt>, StoreError> {
-    let told: Vec<Told> = told.map_or(Ok(Vec::new()), serde_json::from_str).map_err(unreadable)?;
-    told.into_iter().map(attempt).collect()
+/// The attempts that a job remembers, from [`attempts_json`].
+pub(super) fn remembered(attempts: Option<&str>) -> Result<Vec<Attempt>, StoreError> {
+    let attempts: Vec<StoredAttempt> =
+        attempts.map_or(Ok(Vec::new()), serde_json::from_str).map_err(unreadable)?;
+    attempts.into_iter().map(|stored| stored.attempt().map_err(unreadable)).collect()
 }
 
-fn attempt(told: Told) -> Result<Attempt, StoreError> {
-    let (number, fence, status, worker, created_at, started_at, finished_at, result, error, next) = told;
-    let result = result.map(|result| serde_json::from_str(&result)).transpose().map_err(unreadable)?;
-    let error = error.map(|error| serde_json::from_str(&error)).transpose().map_err(unreadable)?;
-    Ok(Attempt {
-        number,
-        fence: Fence(fence.cast_unsigned()),
-        status: read_word(&status)?,
-        worker: worker.map(back),
-        created_at: Timestamp(created_at),
-        started_at: started_at.map(Timestamp),
-        finished_at: finished_at.map(Timestamp),
-        result,
-        error,
-        next_retry_at: next.map(Timestamp),
-    })
+impl StoredAttempt {
+    fn attempt(self) -> Result<Attempt, serde_json::Error> {
+        Ok(Attempt {
+            number: self.number,
+            fence: Fence(self.fence.cast_unsigned()),
+            status: read_word(&self.status)?,
+            worker: self.worker.map(unescape),
+            created_at: Timestamp(self.created_at),
+            started_at: self.started_at.map(Timestamp),
+            finished_at: self.finished_at.map(Timestamp),
+            result: self.result.map(|result| serde_json::from_str(&result)).transpose()?,
+            error: self.error.map(|error| serde_json::from_str(&error)).transpose()?,
+            next_retry_at: self.next_retry_at.map(Timestamp),
+        })
+    }
 }
 
 pub(super) async fn after(
@@ -117,24 +122,12 @@ pub(super) async fn after(
         return rows.iter().map(read).collect();
     }
     let created_at = db.ask_one(UNTOUCHED, &cells![job.key(), project]).await?;
-    let created_at = created_at.map(|row| Columns::of(&row).time()).transpose()?;
+    let created_at = created_at.map(|row| PostgresColumns::of(&row).time()).transpose()?;
     Ok(created_at.map(Attempt::first).into_iter().collect())
 }
 
 fn read(row: &Row) -> Result<Attempt, StoreError> {
-    let mut columns = Columns::of(row);
-    Ok(Attempt {
-        number: columns.small()?,
-        fence: columns.number()?,
-        status: columns.word()?,
-        worker: columns.text_or_none()?,
-        created_at: columns.time()?,
-        started_at: columns.time_or_none()?,
-        finished_at: columns.time_or_none()?,
-        result: columns.json_or_none()?,
-        error: columns.json_or_none()?,
-        next_retry_at: columns.time_or_none()?,
-    })
+    decode::attempt(&mut PostgresColumns::of(row))
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 use tokio_postgres::Row;
 use windlass_engine::project::Project;
 
-use super::column::{Columns, bound, cells, json, text, unnest};
+use super::column::{PostgresColumns, cells, text, unnest};
 use super::link::{BoundStatement, Link};
 use crate::audit::{AuditQuery, AuditRow};
+use crate::column::{bound, json};
+use crate::decode;
 use crate::error::StoreError;
 use crate::page::LineOrder;
 
@@ -49,12 +51,7 @@ pub(super) async fn audit(
     project: &Project,
     query: &AuditQuery,
 ) -> Result<Vec<(u64, AuditRow)>, StoreError> {
-    let read = |row: &Row| {
-        let mut columns = Columns::of(row);
-        let seq = columns.number()?;
-        let (at, who, what) = (columns.time()?, columns.text()?, columns.text()?);
-        Ok((seq, AuditRow { at, who, what, subject: columns.text()?, detail: columns.json()? }))
-    };
+    let read = |row: &Row| decode::audit(&mut PostgresColumns::of(row));
     let sql = match query.order {
         LineOrder::Oldest => AUDIT,
         LineOrder::Newest => AUDIT_BACK,

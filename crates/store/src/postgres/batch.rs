@@ -7,7 +7,7 @@ use windlass_engine::id::{JobId, RunId, ScheduleId};
 use windlass_engine::job::{Attempt, Job};
 use windlass_engine::project::Project;
 
-use super::column::Id;
+use super::column::PostgresId;
 use super::commit::{self, Draft, Recorded};
 use super::depth::{DepthKey, Depths};
 use super::journal::{self, Appended};

@@ -2,10 +2,11 @@
 
 use tokio_postgres::NoTls;
 
-use super::column::{Columns, cells};
+use super::column::{PostgresColumns, cells};
 use super::link::{self, Link, Purpose};
 use super::trouble::Trouble;
 use super::{Durability, StoreError, address};
+use crate::column::Columns;
 
 const SIZE: &str = "SELECT pg_database_size(current_database())";
 
@@ -27,7 +28,7 @@ pub async fn delete(address: &str, name: &str) -> Result<(), StoreError> {
 pub async fn size(address: &str) -> Result<u64, StoreError> {
     let pool = link::pool(link::configure(address::read(address)?), Durability::Fast, Purpose::Any, 1)?;
     let row = Link::take(&pool).await?.ask_one(SIZE, &cells![]).await?;
-    row.map_or(Ok(0), |row| Columns::of(&row).number())
+    row.map_or(Ok(0), |row| PostgresColumns::of(&row).number())
 }
 
 /// Tidies up after very much was written at once, as the database would by itself in a while.

@@ -1,21 +1,14 @@
-//! How values become columns and columns become values.
-//!
-//! Ids are UUIDs, moments are milliseconds, free-form things are JSON in plain text. Numbers without a sign are kept
-//! bit by bit in the signed ones that PostgreSQL has. A text may hold any character but one: that one is
-//! written with an escape, in such a way that texts still sort by their bytes.
+//! Columns and parameters of PostgreSQL. A text may hold any character but NUL, which `text` escapes such that texts
+//! still sort by their bytes.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, ToSql};
 use uuid::Uuid;
-use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
-use windlass_engine::path::NodePath;
-use windlass_engine::project::Project;
-use windlass_engine::time::Timestamp;
 
+use crate::column::{Columns, RowId};
 use crate::error::StoreError;
 
 /// The value of one parameter.
@@ -33,7 +26,7 @@ macro_rules! unnest {
     ($rows:expr, |$row:pat_param| [$($cell:expr),* $(,)?]) => {
         Vec::from([$(
             Box::new($rows.iter().map(|row| {
-                #[allow(unused_variables, reason = "a column is of one part of its row")]
+                #[allow(unused_variables, reason = "a column uses a part of its row")]
                 let $row = row;
                 $cell
             }).collect::<Vec<_>>()) as $crate::postgres::column::Cell<'_>
@@ -43,55 +36,19 @@ macro_rules! unnest {
 
 pub(super) use {cells, unnest};
 
-/// Types with a UUID inside.
-pub(super) trait Id: Copy {
-    fn key(self) -> Uuid;
-    fn from_key(key: Uuid) -> Self;
-}
-
-macro_rules! ids {
-    ($($id:ident)*) => {
-        $(impl Id for $id {
-            fn key(self) -> Uuid {
-                self.uuid()
-            }
-
-            fn from_key(key: Uuid) -> Self {
-                $id::new(key)
-            }
-        })*
-    };
-}
-
-ids!(CommandId FlowId JobId RunId ScheduleId ServerId VersionId);
-
-/// A number as it is stored.
-pub(super) fn stored(n: impl Into<u64>) -> i64 {
-    n.into().cast_signed()
-}
-
-/// A number as a limit or an offset: too large a number becomes the largest.
-pub(super) fn bound(n: impl TryInto<i64>) -> i64 {
-    n.try_into().unwrap_or(i64::MAX)
-}
-
-/// The stored form of something free.
-pub(super) fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("rows are plain data: maps with string keys, no failing serialisers")
-}
-
-/// The word of an enum that is written as one.
-pub(super) fn word(value: &impl Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => word,
-        Ok(_) | Err(_) => unreachable!("only enums without data are written as words"),
+/// An id as a parameter.
+pub(super) trait PostgresId: RowId {
+    fn key(self) -> Uuid {
+        self.to_uuid()
     }
 }
+
+impl<I: RowId> PostgresId for I {}
 
 /// The escape before the replacement of a character that cannot be stored, and before itself.
 const ESCAPE: char = '\u{1}';
 
-/// A user's text in its stored form. JSON needs none of this: it has escapes of its own.
+/// A user's text in its stored form. JSON has escapes of its own and does not need it.
 pub(super) fn text(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(|byte| byte <= 1) {
         return Cow::Borrowed(text);
@@ -107,8 +64,8 @@ pub(super) fn text(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// A text as it was before it was stored.
-pub(super) fn back(stored: String) -> String {
+/// A user's text from its stored form.
+pub(super) fn unescape(stored: String) -> String {
     if !stored.contains(ESCAPE) {
         return stored;
     }
@@ -124,90 +81,78 @@ pub(super) fn back(stored: String) -> String {
     text
 }
 
-/// Stored rows make no sense.
-pub(super) fn unreadable(error: impl std::fmt::Display) -> StoreError {
-    StoreError::Corrupt(format!("a column is not what was written there: {error}"))
+/// The error for a column whose value cannot be decoded.
+pub(super) fn unreadable(error: impl Display) -> StoreError {
+    StoreError::Corrupt(format!("a column holds a value that the server did not write: {error}"))
 }
 
-/// The columns of a row, in the order in which they were asked for.
-pub(super) struct Columns<'r> {
+/// The columns of a row of PostgreSQL.
+pub(super) struct PostgresColumns<'r> {
     row: &'r Row,
     next: usize,
 }
 
-impl<'r> Columns<'r> {
+impl<'r> PostgresColumns<'r> {
     pub(super) fn of(row: &'r Row) -> Self {
-        Columns { row, next: 0 }
+        PostgresColumns { row, next: 0 }
     }
 
-    /// The next column as it is.
+    /// The next column, without conversion.
     pub(super) fn value<T: FromSql<'r>>(&mut self) -> Result<T, StoreError> {
         self.next += 1;
         self.row.try_get(self.next - 1).map_err(unreadable)
     }
-
-    pub(super) fn text(&mut self) -> Result<String, StoreError> {
-        self.value().map(back)
-    }
-
-    pub(super) fn text_or_none(&mut self) -> Result<Option<String>, StoreError> {
-        Ok(self.value::<Option<String>>()?.map(back))
-    }
-
-    pub(super) fn id<I: Id>(&mut self) -> Result<I, StoreError> {
-        self.value().map(I::from_key)
-    }
-
-    pub(super) fn id_or_none<I: Id>(&mut self) -> Result<Option<I>, StoreError> {
-        Ok(self.value::<Option<Uuid>>()?.map(I::from_key))
-    }
-
-    pub(super) fn project(&mut self) -> Result<Project, StoreError> {
-        Project::new(self.value()?).map_err(unreadable)
-    }
-
-    pub(super) fn number<N: From<u64>>(&mut self) -> Result<N, StoreError> {
-        self.value::<i64>().map(|n| N::from(n.cast_unsigned()))
-    }
-
-    pub(super) fn number_or_none<N: From<u64>>(&mut self) -> Result<Option<N>, StoreError> {
-        Ok(self.value::<Option<i64>>()?.map(|n| N::from(n.cast_unsigned())))
-    }
-
-    pub(super) fn small(&mut self) -> Result<u32, StoreError> {
-        u32::try_from(self.value::<i64>()?).map_err(unreadable)
-    }
-
-    pub(super) fn time(&mut self) -> Result<Timestamp, StoreError> {
-        self.value().map(Timestamp)
-    }
-
-    pub(super) fn time_or_none(&mut self) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.value::<Option<i64>>()?.map(Timestamp))
-    }
-
-    pub(super) fn path_or_none(&mut self) -> Result<Option<NodePath>, StoreError> {
-        Ok(self.text_or_none()?.map(|path| NodePath::from(path.as_str())))
-    }
-
-    pub(super) fn json<T: DeserializeOwned>(&mut self) -> Result<T, StoreError> {
-        serde_json::from_str(self.value()?).map_err(unreadable)
-    }
-
-    pub(super) fn json_or_none<T: DeserializeOwned>(&mut self) -> Result<Option<T>, StoreError> {
-        let text: Option<&str> = self.value()?;
-        text.map(serde_json::from_str).transpose().map_err(unreadable)
-    }
-
-    /// An enum that is written as a word.
-    pub(super) fn word<T: DeserializeOwned>(&mut self) -> Result<T, StoreError> {
-        read_word(self.value()?)
-    }
 }
 
-/// An enum that is written as a word.
-pub(super) fn read_word<T: DeserializeOwned>(word: &str) -> Result<T, StoreError> {
-    serde_json::from_value(serde_json::Value::String(word.to_owned())).map_err(unreadable)
+impl Columns for PostgresColumns<'_> {
+    type Error = StoreError;
+
+    fn integer(&mut self) -> Result<i64, StoreError> {
+        self.value()
+    }
+
+    fn integer_or_none(&mut self) -> Result<Option<i64>, StoreError> {
+        self.value()
+    }
+
+    fn flag(&mut self) -> Result<bool, StoreError> {
+        self.value()
+    }
+
+    fn bytes(&mut self) -> Result<Vec<u8>, StoreError> {
+        self.value()
+    }
+
+    fn uuid(&mut self) -> Result<Uuid, StoreError> {
+        self.value()
+    }
+
+    fn uuid_or_none(&mut self) -> Result<Option<Uuid>, StoreError> {
+        self.value()
+    }
+
+    fn text(&mut self) -> Result<String, StoreError> {
+        self.value().map(unescape)
+    }
+
+    fn text_or_none(&mut self) -> Result<Option<String>, StoreError> {
+        Ok(self.value::<Option<String>>()?.map(unescape))
+    }
+
+    fn decode<T, E: Display>(&mut self, decode: impl FnOnce(&str) -> Result<T, E>) -> Result<T, StoreError> {
+        decode(self.value()?).map_err(unreadable)
+    }
+
+    fn decode_or_none<T, E: Display>(
+        &mut self,
+        decode: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<Option<T>, StoreError> {
+        self.value::<Option<&str>>()?.map(decode).transpose().map_err(unreadable)
+    }
+
+    fn unreadable(&self, reason: &dyn Display) -> StoreError {
+        unreadable(reason)
+    }
 }
 
 #[cfg(test)]
@@ -222,7 +167,7 @@ mod tests {
             one in "[\u{0}\u{1}\u{2}01ab]{0,5}", other in "[\u{0}\u{1}\u{2}01ab]{0,5}",
         ) {
             prop_assert!(!text(&one).contains('\0'));
-            prop_assert_eq!(back(text(&one).into_owned()), one.clone());
+            prop_assert_eq!(unescape(text(&one).into_owned()), one.clone());
             prop_assert_eq!(text(&one).cmp(&text(&other)), one.cmp(&other));
         }
     }

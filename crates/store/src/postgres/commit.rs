@@ -7,10 +7,11 @@ use windlass_engine::id::CommandId;
 use windlass_engine::project::Project;
 
 use super::batch::Batch;
-use super::column::{Columns, Id, cells, json, unnest};
+use super::column::{PostgresColumns, PostgresId, cells, unnest};
 use super::link::{BoundStatement, Link};
 use super::read_set::ReadSet;
 use super::{account, job, outbox, queue, run, schedule};
+use crate::column::{Columns, json};
 use crate::commit::{Commit, Committed};
 use crate::error::{Refusal, StoreError};
 
@@ -44,11 +45,11 @@ pub(super) struct Recorded<'c> {
 }
 
 pub(super) fn find<'a>(commands: impl Iterator<Item = CommandId>) -> BoundStatement<'a> {
-    BoundStatement::new(FIND, cells![commands.map(Id::key).collect::<Vec<_>>()])
+    BoundStatement::new(FIND, cells![commands.map(PostgresId::key).collect::<Vec<_>>()])
 }
 
 pub(super) fn read(row: &Row) -> Result<Committed, StoreError> {
-    let mut columns = Columns::of(row);
+    let mut columns = PostgresColumns::of(row);
     let (command, at) = (columns.id()?, columns.time()?);
     let run = columns.id_or_none()?.zip(columns.number_or_none()?);
     Ok(Committed { command, at, run, balances: columns.json_or_none()?.unwrap_or_default() })

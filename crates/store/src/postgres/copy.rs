@@ -11,9 +11,10 @@ use uuid::Uuid;
 use windlass_engine::job::State;
 
 use super::Postgres;
-use super::column::{Cell, Columns, text, unreadable};
+use super::column::{Cell, PostgresColumns, text, unreadable};
 use super::link::Link;
 use super::schema;
+use crate::column::Columns;
 use crate::copy::table::{Column, ColumnType, TABLES, Table};
 use crate::copy::value::{Row, Value};
 use crate::copy::{CopyPage, PAGE_BYTES, PAGE_ROWS, Side};
@@ -191,7 +192,7 @@ fn single(value: &Value) -> Result<(Cell<'_>, Type), StoreError> {
     })
 }
 
-fn read(kind: ColumnType, columns: &mut Columns<'_>) -> Result<Value, StoreError> {
+fn read(kind: ColumnType, columns: &mut PostgresColumns<'_>) -> Result<Value, StoreError> {
     let value = match kind {
         ColumnType::Id => columns.value::<Option<Uuid>>()?.map(|id| Value::Id(id.into_bytes())),
         ColumnType::Bytes => columns.value::<Option<Vec<u8>>>()?.map(Value::Bytes),
@@ -214,7 +215,7 @@ async fn page(db: &Link, table: &Table, after: Option<&Row>) -> Result<CopyPage,
     let found = db.ask_once(&page_sql(table, after.is_none()), &after_it).await?;
     let mut rows = Vec::with_capacity(found.len());
     for row in &found {
-        let mut columns = Columns::of(row);
+        let mut columns = PostgresColumns::of(row);
         let row = table.columns.iter().map(|column| read(column.kind, &mut columns));
         rows.push(row.collect::<Result<Row, _>>()?);
     }

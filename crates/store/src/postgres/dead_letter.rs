@@ -3,8 +3,9 @@
 use windlass_engine::job::State;
 use windlass_engine::project::Project;
 
-use super::column::{Columns, bound, cells, text};
+use super::column::{PostgresColumns, cells, text};
 use super::link::Link;
+use crate::column::{Columns, bound};
 use crate::error::StoreError;
 use crate::job::{GROUPS_MAX, LetterGroup};
 
@@ -25,7 +26,7 @@ pub(super) async fn groups(
     let mut groups = Vec::new();
     let cells = cells![text(queue), bound(GROUPS_MAX), project.as_str()];
     for row in &db.ask(GROUPS, &cells).await? {
-        let mut columns = Columns::of(row);
+        let mut columns = PostgresColumns::of(row);
         let (fingerprint, n) = (columns.text()?, columns.number()?);
         let (first_at, last_at, latest) = (columns.time()?, columns.time()?, columns.id()?);
         let State::Failed { reason, .. } = columns.json()? else {

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, cells, text, unnest};
+use super::column::{PostgresColumns, cells, text, unnest};
 use super::link::{BoundStatement, Link};
+use crate::column::Columns;
 use crate::error::StoreError;
 use crate::job::JobStatus;
 use crate::queue::QueueDepth;
@@ -131,7 +132,7 @@ pub(super) async fn read(
     depths: &mut BTreeMap<String, QueueDepth>,
 ) -> Result<(), StoreError> {
     for row in &db.ask(ALL_DEPTHS, &cells![project.as_str()]).await? {
-        let mut columns = Columns::of(row);
+        let mut columns = PostgresColumns::of(row);
         let queue = columns.text()?;
         let mut counts = [0u64; DEAD + 1];
         for count in &mut counts {
@@ -152,7 +153,7 @@ pub(super) async fn read(
 pub(super) async fn forget(db: &Link) -> Result<(), StoreError> {
     let rows = db.ask(HOLD, &[]).await?;
     let held = rows.iter().map(|row| {
-        let mut columns = Columns::of(row);
+        let mut columns = PostgresColumns::of(row);
         Ok::<_, StoreError>((columns.value::<String>()?, columns.value::<String>()?, columns.value::<i64>()?))
     });
     let held = held.collect::<Result<Vec<_>, _>>()?;

@@ -5,9 +5,11 @@ use windlass_engine::id::FlowId;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id, cells, json, text, word};
+use super::column::{PostgresColumns, PostgresId, cells, text};
 use super::link::Link;
 use super::list::{self, Conditions, FilterValue, Source};
+use crate::column::{Columns, json, word};
+use crate::decode;
 use crate::error::{Refusal, StoreError};
 use crate::flow::{
     FlowChoice, FlowDraft, FlowQuery, FlowRef, FlowRow, Publication, Published, Readable, VersionDraft,
@@ -79,7 +81,7 @@ pub(super) async fn publish(
         db.execute(TAKE_NAME, &cells![text(&draft.name), project.as_str()]).await?;
     }
     let latest = db.ask_one(LATEST, &cells![flow.key(), project.as_str()]).await?;
-    let latest = latest.map(|row| Columns::of(&row).small()).transpose()?;
+    let latest = latest.map(|row| PostgresColumns::of(&row).small()).transpose()?;
     let draft = draft.filter(|_| latest.is_none());
     match draft {
         Some(draft) => check_name(db, project, draft).await?,
@@ -114,7 +116,7 @@ async fn check_name(db: &Link, project: &Project, draft: &FlowDraft) -> Result<(
     }
     match db.ask_one(NAMED, &cells![text(&draft.name), project.as_str()]).await? {
         Some(row) => {
-            let existing = Columns::of(&row).id()?;
+            let existing = PostgresColumns::of(&row).id()?;
             Err(Refusal::NameTaken { name: draft.name.clone(), existing }.into())
         }
         None => Ok(()),
@@ -156,32 +158,11 @@ async fn publish_version(
 }
 
 fn read(row: &Row) -> Result<FlowRow, StoreError> {
-    let mut columns = Columns::of(row);
-    Ok(FlowRow {
-        id: columns.id()?,
-        name: columns.text()?,
-        description: columns.text()?,
-        labels: columns.json()?,
-        is_template: columns.value()?,
-        latest: columns.small()?,
-        created_at: columns.time()?,
-        updated_at: columns.time()?,
-    })
+    decode::flow(&mut PostgresColumns::of(row))
 }
 
 fn read_version(row: &Row) -> Result<VersionRow, StoreError> {
-    let mut columns = Columns::of(row);
-    Ok(VersionRow {
-        id: columns.id()?,
-        flow: columns.id()?,
-        number: columns.small()?,
-        definition: columns.text()?,
-        form: columns.word()?,
-        lenient: columns.value()?,
-        status: columns.word()?,
-        note: columns.text()?,
-        created_at: columns.time()?,
-    })
+    decode::version(&mut PostgresColumns::of(row))
 }
 
 /// One flow, by a statement that is kept.

@@ -5,7 +5,7 @@ macro_rules! columns {
         concat!(
             "SELECT id, rev, state, fence, round, memo, replays, call_run, call_node, call_fence, schedule, \
              created_at, updated_at, spec, payload, ",
-            crate::postgres::attempt::told!(),
+            crate::postgres::attempt::attempts_json!(),
             " AS attempts FROM jobs JOIN job_specs ON job_specs.job = jobs.id"
         )
     };
@@ -29,21 +29,19 @@ mod change;
 mod keys;
 mod ready;
 
-use std::sync::Arc;
-
 use tokio_postgres::Row;
-use windlass_engine::counter::Revision;
-use windlass_engine::id::{JobId, RunId};
-use windlass_engine::job::{Attempt, Job, JobSpec};
+use windlass_engine::id::JobId;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::attempt;
-use super::column::{Columns, Id, cells};
+use super::column::{PostgresColumns, PostgresId, cells};
 use super::link::Link;
 use super::list::{self, Conditions, FilterValue, Source};
+
+use crate::decode;
 use crate::error::StoreError;
-use crate::job::{CallRef, JobOrigin, JobQuery, JobRow, JobStatus};
+use crate::job::{JobQuery, JobRow, JobStatus};
 use crate::page::{Order, Page};
 use crate::run::Wake;
 
@@ -73,24 +71,7 @@ const BY_ID: &str = concat!(columns!(), " WHERE id = $1 AND project = $2");
 const DUE: &str = "SELECT wake_at, id, project FROM jobs WHERE wake_at <= $1 ORDER BY wake_at, id LIMIT $2";
 
 fn read(row: &Row) -> Result<JobRow, StoreError> {
-    let mut columns = Columns::of(row);
-    let (id, rev): (JobId, Revision) = (columns.id()?, columns.number()?);
-    let (state, fence, round) = (columns.json()?, columns.number()?, columns.json()?);
-    let (memo, replays) = (columns.json_or_none()?, columns.json()?);
-    let (run, node): (Option<RunId>, _) = (columns.id_or_none()?, columns.path_or_none()?);
-    let call = run.zip(node).zip(columns.number_or_none()?);
-    let call = call.map(|((run, node), fence)| CallRef { run, node, fence });
-    let origin = JobOrigin { call, schedule: columns.id_or_none()? };
-    let (created_at, updated_at) = (columns.time()?, columns.time()?);
-    let mut spec: JobSpec = columns.json()?;
-    spec.payload = columns.json()?;
-    let spec = Arc::new(spec);
-    let attempts = vec![Attempt::first(created_at)];
-    let mut job = Job { id, spec, state, fence, round, attempts, memo, replays, created_at, updated_at };
-    if !job.is_untouched() {
-        job.attempts = attempt::remembered(columns.value()?)?;
-    }
-    Ok(JobRow { rev, job, origin })
+    decode::job(&mut PostgresColumns::of(row), |columns, _| attempt::remembered(columns.value()?))
 }
 
 pub(super) async fn job(db: &Link, project: &Project, job: JobId) -> Result<Option<JobRow>, StoreError> {

@@ -5,8 +5,10 @@ use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::journal::Entry;
 use windlass_engine::project::Project;
 
-use super::column::{Columns, Id, bound, cells, stored, unnest};
+use super::column::{PostgresColumns, PostgresId, cells, unnest};
 use super::link::{BoundStatement, Link};
+use crate::column::{Columns, bound, stored};
+use crate::decode;
 use crate::error::StoreError;
 use crate::run::{Journal, Since, Snapshot};
 
@@ -71,8 +73,7 @@ pub(super) async fn journal(
 }
 
 fn read_snapshot(row: &Row) -> Result<Snapshot, StoreError> {
-    let mut columns = Columns::of(row);
-    Ok(Snapshot { seq: columns.number()?, bytes: columns.value()? })
+    decode::snapshot(&mut PostgresColumns::of(row))
 }
 
 async fn entries(
@@ -86,7 +87,7 @@ async fn entries(
     let rows = db.ask(ENTRIES, &cells).await?;
     let mut entries = Vec::with_capacity(rows.len());
     for row in &rows {
-        let mut columns = Columns::of(row);
+        let mut columns = PostgresColumns::of(row);
         let (seq, version, at) = (columns.number()?, columns.small()?, columns.time()?.0);
         let (command, events): (CommandId, &str) = (columns.id()?, columns.value()?);
         // Read as a whole: how entries of earlier versions are read is the engine's affair.

@@ -9,8 +9,9 @@ use uuid::Uuid;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Cell, Columns, Id, bound, text};
+use super::column::{Cell, PostgresColumns, PostgresId, text};
 use super::link::Link;
+use crate::column::{Columns, bound};
 use crate::error::StoreError;
 use crate::page::{Cursor, Order, Page, Part};
 
@@ -36,7 +37,7 @@ pub(super) enum FilterValue {
 }
 
 impl FilterValue {
-    pub(super) fn id(id: impl Id) -> Self {
+    pub(super) fn id(id: impl PostgresId) -> Self {
         FilterValue::Id(id.key())
     }
 
@@ -159,7 +160,7 @@ impl Conditions {
 pub(super) type Filter<'f, T> = Option<&'f (dyn Fn(&T) -> bool + Sync)>;
 
 /// Reads one page.
-pub(super) async fn page<T, I: Id + FromStr + Display>(
+pub(super) async fn page<T, I: PostgresId + FromStr + Display>(
     db: &Link,
     source: &Source<T, I>,
     conditions: &Conditions,
@@ -193,7 +194,7 @@ pub(super) async fn page<T, I: Id + FromStr + Display>(
 }
 
 /// So many rows after a place.
-async fn some<T, I: Id>(
+async fn some<T, I: PostgresId>(
     db: &Link,
     source: &Source<T, I>,
     conditions: &Conditions,
@@ -213,7 +214,7 @@ async fn some<T, I: Id>(
 }
 
 /// Goes through the rows after a place until so many have said that they are asked for.
-async fn each<T, I: Id>(
+async fn each<T, I: PostgresId>(
     db: &Link,
     source: &Source<T, I>,
     conditions: &Conditions,
@@ -238,10 +239,10 @@ async fn count(db: &Link, sql: &str, conditions: &Conditions) -> Result<u64, Sto
     let sql = format!("{sql}{}", conditions.given(&[]));
     let rows =
         db.ask_once(&sql, &conditions.values.iter().map(FilterValue::bind).collect::<Vec<_>>()).await?;
-    rows.first().map_or(Ok(0), |row| Columns::of(row).number())
+    rows.first().map_or(Ok(0), |row| PostgresColumns::of(row).number())
 }
 
-async fn count_each<T, I: Id>(
+async fn count_each<T, I: PostgresId>(
     db: &Link,
     source: &Source<T, I>,
     conditions: &Conditions,

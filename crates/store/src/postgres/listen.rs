@@ -19,9 +19,10 @@ use uuid::Uuid;
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::Job;
 
-use super::column::{Columns, Id, cells};
+use super::column::{PostgresColumns, PostgresId, cells};
 use super::link::{self, Link, Purpose};
 use super::news::News;
+use crate::column::Columns;
 use crate::durability::Durability;
 use crate::error::StoreError;
 use crate::hint::{Hint, Hints, Listeners};
@@ -153,15 +154,17 @@ async fn still_ready(
     voice: &Pool,
     jobs: impl Iterator<Item = JobId>,
 ) -> Result<BTreeSet<String>, StoreError> {
-    let rows =
-        Link::take(voice).await?.ask(STILL_READY, &cells![jobs.map(Id::key).collect::<Vec<_>>()]).await?;
-    rows.iter().map(|row| Columns::of(row).text()).collect()
+    let rows = Link::take(voice)
+        .await?
+        .ask(STILL_READY, &cells![jobs.map(PostgresId::key).collect::<Vec<_>>()])
+        .await?;
+    rows.iter().map(|row| PostgresColumns::of(row).text()).collect()
 }
 
 /// A hint as it is said; in several parts if there is too much for one.
 fn payloads(me: Uuid, hint: Hint) -> Vec<String> {
     let Hint { runs, queues, overdue, outbox, schedules, settings, everything } = hint;
-    let runs: Vec<Uuid> = runs.into_iter().map(Id::key).collect();
+    let runs: Vec<Uuid> = runs.into_iter().map(PostgresId::key).collect();
     let written = |told: &Told| serde_json::to_string(told).expect("ids and texts can be written");
     let mut told = Told {
         from: me,
@@ -236,7 +239,7 @@ fn unknown() -> Hint {
 
 fn read(told: Told) -> Hint {
     let Told { from: _, runs, queues, overdue, outbox, schedules, settings, everything } = told;
-    let runs = runs.into_iter().map(RunId::from_key).collect();
+    let runs = runs.into_iter().map(RunId::new).collect();
     let (queues, overdue) = (queues.into_iter().collect(), overdue.into_iter().collect());
     Hint { runs, queues, overdue, outbox, schedules, settings, everything }
 }
@@ -249,7 +252,7 @@ mod tests {
     use super::*;
 
     fn of_runs(n: u128) -> Hint {
-        Hint { runs: (0..n).map(|n| RunId::from_key(Uuid::from_u128(n))).collect(), ..Hint::default() }
+        Hint { runs: (0..n).map(|n| RunId::new(Uuid::from_u128(n))).collect(), ..Hint::default() }
     }
 
     fn heard(hint: &Hint) -> (usize, Hint) {

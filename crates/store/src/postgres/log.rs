@@ -2,11 +2,12 @@
 
 use tokio_postgres::Row;
 use windlass_engine::id::RunId;
-use windlass_engine::path::NodePath;
 use windlass_engine::project::Project;
 
-use super::column::{Columns, Id, bound, cells, json, stored, text, unnest};
+use super::column::{PostgresColumns, PostgresId, cells, text, unnest};
 use super::link::{BoundStatement, Link};
+use crate::column::{bound, json, stored};
+use crate::decode;
 use crate::error::StoreError;
 use crate::log::{LOGS_MAX, LogRow, LogsOf};
 
@@ -49,10 +50,7 @@ pub(super) async fn logs(
 }
 
 fn read(row: &Row) -> Result<LogRow, StoreError> {
-    let mut columns = Columns::of(row);
-    let (run, entry, fence) = (columns.id()?, columns.number()?, columns.number()?);
-    let (node, at) = (NodePath::from(columns.text()?.as_str()), columns.time()?);
-    Ok(LogRow { run, entry, fence, node, at, text: columns.text()?, lines: columns.json()? })
+    decode::log(&mut PostgresColumns::of(row))
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use tokio_postgres::Row;
-use uuid::Uuid;
-use windlass_engine::id::RunId;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id, bound, cells, json, stored, unnest, unreadable};
+use super::column::{PostgresColumns, PostgresId, cells, unnest};
 use super::link::{BoundStatement, Link};
 use super::read_set::ReadSet;
+use crate::column::{Columns, bound, json, stored};
+use crate::decode::{self, PARTY_ACCOUNT, PARTY_RUN};
 use crate::error::{Refusal, StoreError};
 use crate::outbox::{Message, MessageId, Party, Undelivered};
 
@@ -31,29 +31,12 @@ const UNDELIVERED: &str = "SELECT sender, seq, part, receiver, at, note, project
 pub(super) const TO: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox \
      WHERE project = $2 AND receiver = $1 AND NOT is_delivered ORDER BY sender, seq, part";
 
-const RUN: u8 = 0;
-const ACCOUNT: u8 = 1;
-
 /// The bytes of a party; they sort as parties do.
 pub(super) fn party(party: &Party) -> Vec<u8> {
     match party {
-        Party::Run(id) => [&[RUN], &id.key().as_bytes()[..]].concat(),
-        Party::Account(id) => [&[ACCOUNT], id.as_bytes()].concat(),
+        Party::Run(id) => [&[PARTY_RUN], &id.key().as_bytes()[..]].concat(),
+        Party::Account(id) => [&[PARTY_ACCOUNT], id.as_bytes()].concat(),
     }
-}
-
-fn read_party(columns: &mut Columns<'_>) -> Result<Party, StoreError> {
-    let bytes: &[u8] = columns.value()?;
-    let read = match bytes.split_first() {
-        Some((&RUN, id)) => Uuid::from_slice(id).ok().map(|key| Party::Run(RunId::from_key(key))),
-        Some((&ACCOUNT, name)) => String::from_utf8(name.to_vec()).ok().map(Party::Account),
-        Some(_) | None => None,
-    };
-    read.ok_or_else(|| unreadable("it is neither a run nor an account"))
-}
-
-fn read_id(columns: &mut Columns<'_>) -> Result<MessageId, StoreError> {
-    Ok(MessageId { sender: read_party(columns)?, seq: columns.number()?, part: columns.small()? })
 }
 
 macro_rules! ids {
@@ -67,8 +50,8 @@ pub(super) fn find<'a>(ids: &BTreeSet<&'a MessageId>) -> BoundStatement<'a> {
 }
 
 pub(super) fn read_found(row: &Row) -> Result<(MessageId, bool), StoreError> {
-    let mut columns = Columns::of(row);
-    Ok((read_id(&mut columns)?, columns.value()?))
+    let mut columns = PostgresColumns::of(row);
+    Ok((decode::message_id(&mut columns)?, columns.value()?))
 }
 
 /// Whether the message can be delivered.
@@ -103,8 +86,8 @@ pub(super) async fn undelivered(
     limit: usize,
 ) -> Result<Vec<Undelivered>, StoreError> {
     let undelivered = |row: &Row| {
-        let mut columns = Columns::of(row);
-        let message = read(&mut columns)?;
+        let mut columns = PostgresColumns::of(row);
+        let message = decode::message(&mut columns)?;
         Ok(Undelivered { project: columns.project()?, message })
     };
     db.ask(UNDELIVERED, &cells![now.0, bound(limit)]).await?.iter().map(undelivered).collect()
@@ -113,12 +96,7 @@ pub(super) async fn undelivered(
 /// Messages on their way to one receiver.
 pub(super) async fn to(db: &Link, project: &Project, to: &Party) -> Result<Vec<Message>, StoreError> {
     let rows = db.ask(TO, &cells![party(to), project.as_str()]).await?;
-    rows.iter().map(|row| read(&mut Columns::of(row))).collect()
-}
-
-fn read(columns: &mut Columns<'_>) -> Result<Message, StoreError> {
-    let (id, to) = (read_id(columns)?, read_party(columns)?);
-    Ok(Message { id, to, at: columns.time()?, note: columns.json()? })
+    rows.iter().map(|row| decode::message(&mut PostgresColumns::of(row))).collect()
 }
 
 #[cfg(test)]

@@ -6,11 +6,13 @@ use tokio_postgres::Row;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, bound, cells, json, text, unnest};
+use super::column::{PostgresColumns, cells, text, unnest};
 use super::link::{BoundStatement, Link};
 use super::read_set::ReadSet;
 use super::{depth, guard, job};
+use crate::column::{Columns, bound, json};
 use crate::commit::Turn;
+use crate::decode;
 use crate::error::{StoreError, Subject};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 
@@ -66,7 +68,7 @@ pub(super) fn spend_rows<'a>(spent: &[&'a Spent]) -> BoundStatement<'a> {
 /// Consumption of the limits of a queue: the claim counter first, so that no claimed job is missing.
 pub(super) async fn held(db: &Link, project: &Project, queue: &str) -> Result<Held, StoreError> {
     let turns = db.ask(TURNS_OF, &cells![text(queue), project.as_str()]).await?;
-    let turns = turns.first().map(|row| Columns::of(row).number()).transpose()?.unwrap_or(0);
+    let turns = turns.first().map(|row| PostgresColumns::of(row).number()).transpose()?.unwrap_or(0);
     let jobs = job::held(db, project, queue).await?;
     let spent = db.ask(SPENT_OF, &cells![text(queue), project.as_str()]).await?;
     let spent = spent.iter().map(read_spent).collect::<Result<_, _>>()?;
@@ -74,8 +76,7 @@ pub(super) async fn held(db: &Link, project: &Project, queue: &str) -> Result<He
 }
 
 fn read_spent(row: &Row) -> Result<Spent, StoreError> {
-    let mut columns = Columns::of(row);
-    Ok(Spent { queue: columns.text()?, limit_key: columns.text()?, full_at: columns.time()? })
+    decode::spent(&mut PostgresColumns::of(row))
 }
 
 pub(super) async fn spend(
@@ -102,7 +103,7 @@ pub(super) async fn depths(
 ) -> Result<Vec<QueueDepth>, StoreError> {
     let mut depths: BTreeMap<String, QueueDepth> = BTreeMap::new();
     for row in &db.ask(SETTINGS, &cells![project.as_str()]).await? {
-        let mut columns = Columns::of(row);
+        let mut columns = PostgresColumns::of(row);
         let depth = depths.entry(columns.text()?).or_default();
         (depth.is_paused, depth.limits) = (columns.value()?, columns.json()?);
     }

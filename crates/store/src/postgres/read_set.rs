@@ -15,11 +15,12 @@ use windlass_engine::project::Project;
 use windlass_engine::schedule::Firing;
 use windlass_engine::time::Timestamp;
 
-use super::column::Columns;
+use super::column::PostgresColumns;
 use super::commit::{self, Draft};
 use super::link::{BoundStatement, Link, Piped};
 use super::{account, job, outbox, queue, run, schedule};
 use crate::account::{AccountRow, related_keys};
+use crate::column::Columns;
 use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::job::JobStatus;
@@ -71,7 +72,7 @@ impl ReadSet {
     }
 
     fn take(&mut self, kind: ReadKind, row: &Row) -> Result<(), StoreError> {
-        let mut columns = Columns::of(row);
+        let mut columns = PostgresColumns::of(row);
         match kind {
             ReadKind::Runs => self.runs.extend([run::LockedRun::read(row)?]),
             ReadKind::Jobs => self.jobs.extend([job::LockedJob::read(row)?]),

@@ -6,10 +6,11 @@ use windlass_engine::id::RunId;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id, bound, cells, unnest};
+use super::column::{PostgresColumns, cells, unnest};
 use super::depth::{DepthKey, Depths};
 use super::link::Link;
 use super::outbox;
+use crate::column::{Columns, bound};
 use crate::error::StoreError;
 use crate::outbox::Party;
 use crate::store::Retained;
@@ -57,7 +58,7 @@ pub(super) async fn retain(
     if !runs.is_empty() {
         let mut jobs = Vec::new();
         for row in &db.ask(JOBS_OF_RUNS, &cells![&runs]).await? {
-            let mut columns = Columns::of(row);
+            let mut columns = PostgresColumns::of(row);
             let (id, project): (Uuid, _) = (columns.value()?, columns.project()?);
             let (queue, status) = (columns.text()?, columns.word()?);
             if columns.value()? {
@@ -66,10 +67,8 @@ pub(super) async fn retain(
             jobs.push(id);
         }
         retained.n_jobs += forget_jobs(db, jobs).await?;
-        let senders = unnest!(old, |(project, run)| [
-            project.as_str(),
-            outbox::party(&Party::Run(RunId::from_key(*run))),
-        ]);
+        let senders =
+            unnest!(old, |(project, run)| [project.as_str(), outbox::party(&Party::Run(RunId::new(*run))),]);
         db.execute(FORGET_MESSAGES, &senders).await?;
         // Every entry is the result of one command.
         retained.n_commands = count(db.execute(FORGET_JOURNALS, &cells![&runs]).await?);
@@ -90,7 +89,7 @@ pub(super) async fn retain(
 
 async fn old_runs(db: &Link, before: Timestamp, limit: usize) -> Result<Vec<(Project, Uuid)>, StoreError> {
     let read = |row: &Row| {
-        let mut columns = Columns::of(row);
+        let mut columns = PostgresColumns::of(row);
         Ok((columns.project()?, columns.value()?))
     };
     db.ask(OLD_RUNS, &cells![before.0, bound(limit)]).await?.iter().map(read).collect()
@@ -103,7 +102,7 @@ async fn keys(
     limit: usize,
 ) -> Result<Vec<Uuid>, StoreError> {
     let rows = db.ask(sql, &cells![before.0, bound(limit)]).await?;
-    rows.iter().map(|row| Columns::of(row).value()).collect()
+    rows.iter().map(|row| PostgresColumns::of(row).value()).collect()
 }
 
 async fn forget_jobs(db: &Link, jobs: Vec<Uuid>) -> Result<usize, StoreError> {

@@ -4,19 +4,19 @@ mod change;
 
 use tokio_postgres::Row;
 use uuid::Uuid;
-use windlass_engine::event::Parent;
 use windlass_engine::id::RunId;
 use windlass_engine::project::Project;
-use windlass_engine::run::Totals;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id, bound, cells, stored, text, unreadable};
+use super::column::{PostgresColumns, PostgresId, cells, text};
 use super::link::Link;
 use super::list::{self, Conditions, FilterValue, Shelf, Source};
 use super::server;
+use crate::column::{Columns, bound, stored};
+use crate::decode;
 use crate::error::StoreError;
 use crate::page::{Order, Page};
-use crate::run::{Origin, Owner, Request, RunProjection, RunQuery, RunRef, RunRow, RunStatus, Wake};
+use crate::run::{Owner, RunQuery, RunRef, RunRow, Wake};
 
 #[cfg(test)]
 pub(super) use change::ALL as CHANGES;
@@ -62,60 +62,7 @@ const DUE: &str = "SELECT wake_at, id, project FROM runs WHERE wake_slot <= $1::
      ORDER BY wake_slot, wake_at, id LIMIT $2";
 
 fn read(row: &Row) -> Result<RunRow, StoreError> {
-    let mut columns = Columns::of(row);
-    Ok(RunRow {
-        project: columns.project()?,
-        id: columns.id()?,
-        len: columns.number()?,
-        origin: read_origin(&mut columns)?,
-        standing: read_standing(&mut columns)?,
-    })
-}
-
-fn read_origin(columns: &mut Columns<'_>) -> Result<Origin, StoreError> {
-    let (flow, version) = (columns.id()?, columns.id()?);
-    let (id, digest) = (columns.text_or_none()?, columns.text_or_none()?);
-    let request = id.zip(digest).map(|(id, digest)| Request { id, digest });
-    let (labels, account) = (columns.json()?, columns.text_or_none()?);
-    let (run, node) = (columns.id_or_none()?, columns.path_or_none()?);
-    let (fence, depth) = (columns.number_or_none()?, columns.number_or_none::<u64>()?);
-    let depth = depth.map(u32::try_from).transpose().map_err(unreadable)?;
-    let parent = run.zip(node).zip(fence.zip(depth));
-    let parent = parent.map(|((run, node), (fence, depth))| Parent { run, node, fence, depth });
-    let (schedule, created_at) = (columns.id_or_none()?, columns.time()?);
-    Ok(Origin { flow, version, request, labels, account, parent, schedule, created_at })
-}
-
-fn read_standing(columns: &mut Columns<'_>) -> Result<RunProjection, StoreError> {
-    let status: &str = columns.value()?;
-    let status = RunStatus::from_word(status)
-        .ok_or_else(|| unreadable(format!("`{status}` is not a status of a run")))?;
-    let (round, node, action) = (columns.small()?, columns.path_or_none()?, columns.text_or_none()?);
-    let (step_count, wake_at) = (columns.number()?, columns.time_or_none()?);
-    let owner = columns.id_or_none()?.zip(columns.number_or_none()?);
-    let owner = owner.map(|(server, epoch)| Owner { server, epoch });
-    let cost = Totals {
-        estimated: columns.value()?,
-        actual: columns.value()?,
-        refunded: columns.value()?,
-        settled: columns.value()?,
-    };
-    Ok(RunProjection {
-        status,
-        round,
-        node,
-        action,
-        step_count,
-        wake_at,
-        owner,
-        cost,
-        needs: columns.value()?,
-        error: columns.json_or_none()?,
-        shared: columns.json_or_none()?,
-        result: columns.json_or_none()?,
-        updated_at: columns.time()?,
-        ended_at: columns.time_or_none()?,
-    })
+    decode::run(&mut PostgresColumns::of(row))
 }
 
 pub(super) async fn run(db: &Link, project: &Project, run: &RunRef) -> Result<Option<RunRow>, StoreError> {
@@ -181,7 +128,7 @@ pub(super) async fn orphans(
     };
     let (mut ids, mut epochs): (Vec<Uuid>, Vec<i64>) = (Vec::new(), Vec::new());
     for row in &owners {
-        let mut columns = Columns::of(row);
+        let mut columns = PostgresColumns::of(row);
         let owner = Owner { server: columns.id()?, epoch: columns.number()? };
         if !is_alive(owner) {
             ids.push(owner.server.key());
@@ -191,7 +138,7 @@ pub(super) async fn orphans(
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = db.ask(OF_OWNERS, &cells![ids, epochs, after.map(Id::key), bound(limit)]).await?;
+    let rows = db.ask(OF_OWNERS, &cells![ids, epochs, after.map(PostgresId::key), bound(limit)]).await?;
     rows.iter().map(read).collect()
 }
 

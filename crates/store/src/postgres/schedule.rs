@@ -5,18 +5,20 @@ use std::collections::BTreeSet;
 use tokio_postgres::Row;
 use uuid::Uuid;
 use windlass_engine::counter::Revision;
-use windlass_engine::id::{JobId, RunId, ScheduleId};
+use windlass_engine::id::ScheduleId;
 use windlass_engine::project::Project;
 use windlass_engine::schedule::Firing;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id, bound, cells, json, stored, text, unnest};
+use super::column::{PostgresColumns, PostgresId, cells, text, unnest};
 use super::guard;
 use super::link::{BoundStatement, Link};
 use super::read_set::ReadSet;
+use crate::column::{Columns, bound, json, stored};
 use crate::commit::ScheduleChange;
+use crate::decode;
 use crate::error::{Refusal, StoreError, Subject};
-use crate::schedule::{FiringRow, RUNNING_MAX, ScheduleRow, Scheduled, Started};
+use crate::schedule::{FiringRow, RUNNING_MAX, Scheduled, Started};
 
 // With the open starts of each, as one text: a second query would be of another moment.
 macro_rules! schedules {
@@ -67,7 +69,7 @@ pub(super) fn revs<'a>(ids: &BTreeSet<ScheduleId>) -> BoundStatement<'a> {
 }
 
 pub(super) fn read_rev(row: &Row) -> Result<(ScheduleId, Revision), StoreError> {
-    let mut columns = Columns::of(row);
+    let mut columns = PostgresColumns::of(row);
     Ok((columns.id()?, columns.number()?))
 }
 
@@ -79,7 +81,7 @@ pub(super) fn fired<'a>(firings: &BTreeSet<Firing>) -> BoundStatement<'a> {
 }
 
 pub(super) fn read_fired(row: &Row) -> Result<Firing, StoreError> {
-    let mut columns = Columns::of(row);
+    let mut columns = PostgresColumns::of(row);
     Ok(Firing { schedule: columns.id()?, slot: columns.time()?, manual: columns.value()? })
 }
 
@@ -177,24 +179,12 @@ pub(super) async fn schedules(
 }
 
 fn read(row: &Row) -> Result<Scheduled, StoreError> {
-    let mut columns = Columns::of(row);
-    let (project, rev) = (columns.project()?, columns.number()?);
-    let row = ScheduleRow {
-        schedule: columns.json()?,
-        name: columns.text()?,
-        target: columns.json()?,
-        progress: columns.json()?,
-        next_at: columns.time_or_none()?,
-        history: columns.json()?,
-        created_at: columns.time()?,
-        updated_at: columns.time()?,
-    };
+    let mut columns = PostgresColumns::of(row);
+    let mut scheduled = decode::scheduled(&mut columns)?;
     let running: Option<Vec<(bool, Uuid)>> = columns.json_or_none()?;
-    let started = |(is_run, id)| {
-        if is_run { Started::Run(RunId::from_key(id)) } else { Started::Job(JobId::from_key(id)) }
-    };
-    let running = running.unwrap_or_default().into_iter().map(started).collect();
-    Ok(Scheduled { project, rev, row, running })
+    let running = running.unwrap_or_default().into_iter();
+    scheduled.running = running.map(|(is_run, id)| decode::started(is_run, id)).collect();
+    Ok(scheduled)
 }
 
 #[cfg(test)]

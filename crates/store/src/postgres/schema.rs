@@ -3,9 +3,10 @@
 //! Several servers may start at once: one holds the row of the first migration's place, and the others wait and find
 //! everything done.
 
-use super::column::{Columns, bound, cells};
+use super::column::{PostgresColumns, cells};
 use super::link::Link;
 use super::trouble::{ErrorClass, Trouble, is_held, kind};
+use crate::column::{Columns, bound};
 use crate::error::StoreError;
 
 struct Migration {
@@ -47,7 +48,7 @@ const TRIES: u32 = 20;
 /// Whether there are tables of the program.
 pub(super) async fn is_there(db: &Link) -> Result<bool, StoreError> {
     let row = db.ask_one(IS_THERE, &[]).await?;
-    row.map_or(Ok(false), |row| Columns::of(&row).value())
+    row.map_or(Ok(false), |row| PostgresColumns::of(&row).value())
 }
 
 /// Brings the tables up to date, all at once or not at all.
@@ -120,7 +121,7 @@ async fn apply(db: &Link, migrations: &[Migration]) -> Result<(), StoreError> {
     db.say(PATIENCE).await?;
     let mut applied = Vec::new();
     for row in &db.ask(APPLIED, &[]).await? {
-        let mut columns = Columns::of(row);
+        let mut columns = PostgresColumns::of(row);
         applied.push((columns.value::<i64>()?, columns.text()?, columns.value::<i64>()?));
     }
     let (found, known) = (applied.last().map_or(0, |(number, ..)| *number), bound(migrations.len()));

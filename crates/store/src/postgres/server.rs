@@ -3,8 +3,10 @@
 use tokio_postgres::Row;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, Id, cells, stored, text};
+use super::column::{PostgresColumns, PostgresId, cells, text};
 use super::link::Link;
+use crate::column::{Columns, stored};
+use crate::decode;
 use crate::error::{StoreError, Subject};
 use crate::run::Owner;
 use crate::server::ServerRow;
@@ -28,7 +30,7 @@ pub(super) async fn save(db: &Link, row: &ServerRow) -> Result<(), StoreError> {
         return Ok(());
     }
     let found = db.ask_one(EPOCH, &cells![server.key()]).await?;
-    let found = found.map_or(Ok(0), |row| Columns::of(&row).number())?;
+    let found = found.map_or(Ok(0), |row| PostgresColumns::of(&row).number())?;
     Err(StoreError::Conflict { what: Subject::Server(*server), expected: epoch.0, found })
 }
 
@@ -42,14 +44,7 @@ pub(super) async fn servers(db: &Link) -> Result<Vec<ServerRow>, StoreError> {
 }
 
 fn read(row: &Row) -> Result<ServerRow, StoreError> {
-    let mut columns = Columns::of(row);
-    Ok(ServerRow {
-        owner: Owner { server: columns.id()?, epoch: columns.number()? },
-        name: columns.text()?,
-        version: columns.text()?,
-        started_at: columns.time()?,
-        beat_at: columns.time()?,
-    })
+    decode::server(&mut PostgresColumns::of(row))
 }
 
 /// The time of the database.
@@ -58,7 +53,7 @@ pub(super) async fn now(db: &Link) -> Result<Timestamp, StoreError> {
     let row = rows
         .first()
         .ok_or_else(|| StoreError::Corrupt("the database does not say what time it is".to_owned()))?;
-    Columns::of(row).time()
+    PostgresColumns::of(row).time()
 }
 
 #[cfg(test)]

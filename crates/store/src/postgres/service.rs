@@ -3,8 +3,10 @@
 use tokio_postgres::Row;
 use windlass_engine::project::Project;
 
-use super::column::{Columns, cells, json, text};
+use super::column::{PostgresColumns, cells, text};
 use super::link::Link;
+use crate::column::json;
+use crate::decode;
 use crate::error::StoreError;
 use crate::service::{ServiceRow, ServiceSettings};
 
@@ -24,10 +26,7 @@ pub(super) async fn save(db: &Link, project: &Project, row: &ServiceRow) -> Resu
 }
 
 pub(super) async fn services(db: &Link, project: &Project) -> Result<Vec<ServiceRow>, StoreError> {
-    let read = |row: &Row| {
-        let mut columns = Columns::of(row);
-        Ok(ServiceRow { name: columns.text()?, settings: columns.json()?, updated_at: columns.time()? })
-    };
+    let read = |row: &Row| decode::service(&mut PostgresColumns::of(row));
     db.ask(SERVICES, &cells![project.as_str()]).await?.iter().map(read).collect()
 }
 

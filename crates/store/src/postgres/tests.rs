@@ -51,7 +51,7 @@ fn no_connection_compiles_its_statements() {
         let scratch = scratch().await;
         let db = scratch.store.link().await.unwrap();
         let row = db.ask_one("SELECT current_setting('jit')", &[]).await.unwrap().unwrap();
-        assert_eq!(column::Columns::of(&row).value::<String>().unwrap(), "off");
+        assert_eq!(column::PostgresColumns::of(&row).value::<String>().unwrap(), "off");
     });
 }
 

@@ -4,8 +4,10 @@ use tokio_postgres::Row;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Columns, cells, json, text};
+use super::column::{PostgresColumns, cells, text};
 use super::link::Link;
+use crate::column::json;
+use crate::decode;
 use crate::error::{Refusal, StoreError};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
@@ -81,20 +83,7 @@ pub(super) async fn workers(
 }
 
 fn read(row: &Row) -> Result<WorkerRow, StoreError> {
-    let mut columns = Columns::of(row);
-    Ok(WorkerRow {
-        id: columns.text()?,
-        name: columns.text()?,
-        url: columns.text()?,
-        kind: columns.text()?,
-        services: columns.json()?,
-        queues: columns.json()?,
-        load: columns.value()?,
-        capacity: columns.value()?,
-        is_draining: columns.value()?,
-        registered_at: columns.time()?,
-        beat_at: columns.time()?,
-    })
+    decode::worker(&mut PostgresColumns::of(row))
 }
 
 #[cfg(test)]

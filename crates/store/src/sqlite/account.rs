@@ -7,11 +7,13 @@ use windlass_engine::money::Account;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{SqliteColumns, bound, json};
+use super::column::SqliteColumns;
 use super::writer_cache::WriterCache;
 use super::{guard, ledger};
 use crate::account::{self, AccountRow, FreshPostings, InNeed, Posting, PriceRow};
+use crate::column::{bound, json};
 use crate::commit::Unmoved;
+use crate::decode;
 use crate::error::{Refusal, StoreError, Subject};
 
 macro_rules! accounts {
@@ -149,10 +151,7 @@ pub(super) fn in_need(
     within: i64,
     limit: usize,
 ) -> Result<Vec<InNeed>, StoreError> {
-    let read = |row: &Row<'_>| {
-        let mut columns = SqliteColumns::of(row);
-        Ok(InNeed { run: columns.id()?, needs: columns.value()? })
-    };
+    let read = |row: &Row<'_>| decode::in_need(&mut SqliteColumns::of(row));
     let mut statement = db.prepare_cached(IN_NEED)?;
     let rows = statement.query_map(params![account, within, bound(limit), project.as_str()], read)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -189,23 +188,12 @@ pub(super) fn delete_price(db: &Connection, project: &Project, service: &str) ->
 }
 
 pub(super) fn prices(db: &Connection, project: &Project) -> Result<Vec<PriceRow>, StoreError> {
-    let read = |row: &Row<'_>| {
-        let mut columns = SqliteColumns::of(row);
-        Ok(PriceRow { service: columns.value()?, price: columns.json()?, updated_at: columns.time()? })
-    };
+    let read = |row: &Row<'_>| decode::price(&mut SqliteColumns::of(row));
     Ok(db.prepare_cached(PRICES)?.query_map([project.as_str()], read)?.collect::<rusqlite::Result<_>>()?)
 }
 
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<AccountRow> {
-    let mut columns = SqliteColumns::of(row);
-    Ok(AccountRow {
-        id: columns.value()?,
-        name: columns.value()?,
-        balance: columns.value()?,
-        held: columns.value()?,
-        revision: columns.number()?,
-        created_at: columns.time()?,
-    })
+    decode::account(&mut SqliteColumns::of(row))
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use windlass_engine::money::Account;
 use windlass_engine::project::Project;
 
 use super::account;
-use super::column::stored;
 use super::writer_cache::HashState;
 use crate::account::AccountRow;
+use crate::column::stored;
 use crate::error::{Refusal, StoreError};
 
 const MOVE: &str =

@@ -6,7 +6,9 @@ use windlass_engine::id::JobId;
 use windlass_engine::job::{Attempt, Job};
 use windlass_engine::project::Project;
 
-use super::column::{SqliteColumns, SqliteId, bound, json, stored};
+use super::column::{SqliteColumns, SqliteId};
+use crate::column::{Columns, bound, json, stored};
+use crate::decode;
 use crate::error::StoreError;
 
 macro_rules! columns {
@@ -88,19 +90,7 @@ pub(super) fn after(
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Attempt> {
-    let mut columns = SqliteColumns::of(row);
-    Ok(Attempt {
-        number: columns.value()?,
-        fence: columns.number()?,
-        status: columns.word()?,
-        worker: columns.value()?,
-        created_at: columns.time()?,
-        started_at: columns.time_or_none()?,
-        finished_at: columns.time_or_none()?,
-        result: columns.json_or_none()?,
-        error: columns.json_or_none()?,
-        next_retry_at: columns.time_or_none()?,
-    })
+    decode::attempt(&mut SqliteColumns::of(row))
 }
 
 #[cfg(test)]

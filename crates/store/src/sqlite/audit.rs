@@ -3,8 +3,10 @@
 use rusqlite::{Connection, Row, params};
 use windlass_engine::project::Project;
 
-use super::column::{SqliteColumns, bound, json};
+use super::column::SqliteColumns;
 use crate::audit::{AuditQuery, AuditRow};
+use crate::column::{bound, json};
+use crate::decode;
 use crate::error::StoreError;
 use crate::page::LineOrder;
 
@@ -37,12 +39,7 @@ pub(super) fn audit(
     project: &Project,
     query: &AuditQuery,
 ) -> Result<Vec<(u64, AuditRow)>, StoreError> {
-    let read = |row: &Row<'_>| {
-        let mut columns = SqliteColumns::of(row);
-        let seq = columns.number()?;
-        let (at, who, what) = (columns.time()?, columns.value()?, columns.value()?);
-        Ok((seq, AuditRow { at, who, what, subject: columns.value()?, detail: columns.json()? }))
-    };
+    let read = |row: &Row<'_>| decode::audit(&mut SqliteColumns::of(row));
     let mut statement = db.prepare_cached(match query.order {
         LineOrder::Oldest => AUDIT,
         LineOrder::Newest => AUDIT_BACK,

@@ -9,9 +9,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 use windlass_engine::id::CommandId;
 use windlass_engine::project::Project;
 
-use super::column::{SqliteColumns, SqliteId, json};
+use super::column::{SqliteColumns, SqliteId};
 use super::writer_cache::{RunHead, WriterCache};
 use super::{account, audit, job, journal, log, outbox, queue, run, schedule};
+use crate::column::{Columns, json};
 use crate::commit::{Commit, Committed};
 use crate::error::{Refusal, StoreError};
 

@@ -4,7 +4,8 @@ use rusqlite::{Connection, Row, params};
 use windlass_engine::job::State;
 use windlass_engine::project::Project;
 
-use super::column::{SqliteColumns, bound};
+use super::column::SqliteColumns;
+use crate::column::{Columns, bound};
 use crate::error::StoreError;
 use crate::job::{GROUPS_MAX, LetterGroup};
 

@@ -9,6 +9,7 @@ use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::column::SqliteColumns;
+use crate::column::Columns;
 use crate::error::StoreError;
 use crate::job::JobStatus;
 use crate::queue::QueueDepth;

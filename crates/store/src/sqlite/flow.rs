@@ -5,8 +5,10 @@ use windlass_engine::id::FlowId;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{SqliteColumns, SqliteId, json, word};
+use super::column::{SqliteColumns, SqliteId};
 use super::list::{self, ListConditions, ListSelect, key};
+use crate::column::{Columns, json, word};
+use crate::decode;
 use crate::error::{Refusal, StoreError};
 use crate::flow::{
     FlowChoice, FlowDraft, FlowQuery, FlowRef, FlowRow, Publication, Published, Readable, VersionDraft,
@@ -134,32 +136,11 @@ fn publish_version(
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<FlowRow> {
-    let mut columns = SqliteColumns::of(row);
-    Ok(FlowRow {
-        id: columns.id()?,
-        name: columns.value()?,
-        description: columns.value()?,
-        labels: columns.json()?,
-        is_template: columns.value()?,
-        latest: columns.value()?,
-        created_at: columns.time()?,
-        updated_at: columns.time()?,
-    })
+    decode::flow(&mut SqliteColumns::of(row))
 }
 
 fn read_version(row: &Row<'_>) -> rusqlite::Result<VersionRow> {
-    let mut columns = SqliteColumns::of(row);
-    Ok(VersionRow {
-        id: columns.id()?,
-        flow: columns.id()?,
-        number: columns.value()?,
-        definition: columns.value()?,
-        form: columns.word()?,
-        lenient: columns.value()?,
-        status: columns.word()?,
-        note: columns.value()?,
-        created_at: columns.time()?,
-    })
+    decode::version(&mut SqliteColumns::of(row))
 }
 
 pub(super) fn flows(

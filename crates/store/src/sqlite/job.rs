@@ -2,8 +2,8 @@
 
 macro_rules! columns {
     () => {
-        "SELECT id, rev, state, fence, round, attempts_from, memo, replays, call_run, call_node, call_fence, \
-         schedule, created_at, updated_at, spec, payload FROM jobs JOIN job_specs ON job_specs.job = jobs.id"
+        "SELECT id, rev, state, fence, round, memo, replays, call_run, call_node, call_fence, \
+         schedule, created_at, updated_at, spec, payload, attempts_from FROM jobs JOIN job_specs ON job_specs.job = jobs.id"
     };
 }
 
@@ -11,20 +11,18 @@ mod change;
 mod keys;
 mod ready;
 
-use std::sync::Arc;
-
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use windlass_engine::counter::Revision;
-use windlass_engine::id::{JobId, RunId};
-use windlass_engine::job::{Attempt, Job, JobSpec};
+use windlass_engine::id::JobId;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::attempt;
 use super::column::{SqliteColumns, SqliteId};
 use super::list::{self, ListConditions, ListSelect, key};
+use crate::column::Columns;
+use crate::decode;
 use crate::error::StoreError;
-use crate::job::{CallRef, JobOrigin, JobQuery, JobRow, JobStatus};
+use crate::job::{JobQuery, JobRow, JobStatus};
 use crate::page::{Order, Page};
 use crate::run::Wake;
 
@@ -49,25 +47,10 @@ const BY_ID: &str = concat!(columns!(), " WHERE id = ?1 AND project = ?2");
 const DUE: &str = "SELECT wake_at, id, project FROM jobs WHERE wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2";
 
 fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<JobRow> {
-    let mut columns = SqliteColumns::of(row);
-    let (id, rev): (JobId, Revision) = (columns.id()?, columns.number()?);
-    let (state, fence, round) = (columns.json()?, columns.number()?, columns.json()?);
-    let attempts_from: u32 = columns.value()?;
-    let (memo, replays) = (columns.json_or_none()?, columns.json()?);
-    let (run, node): (Option<RunId>, _) = (columns.id_or_none()?, columns.path_or_none()?);
-    let call = run.zip(node).zip(columns.number_or_none()?);
-    let call = call.map(|((run, node), fence)| CallRef { run, node, fence });
-    let origin = JobOrigin { call, schedule: columns.id_or_none()? };
-    let (created_at, updated_at) = (columns.time()?, columns.time()?);
-    let mut spec: JobSpec = columns.json()?;
-    spec.payload = columns.json()?;
-    let spec = Arc::new(spec);
-    let attempts = vec![Attempt::first(created_at)];
-    let mut job = Job { id, spec, state, fence, round, attempts, memo, replays, created_at, updated_at };
-    if !job.is_untouched() {
-        job.attempts = attempt::remembered(db, id, attempts_from)?;
-    }
-    Ok(JobRow { rev, job, origin })
+    decode::job(&mut SqliteColumns::of(row), |columns, id| {
+        let from = columns.small()?;
+        attempt::remembered(db, id, from)
+    })
 }
 
 pub(super) fn job(db: &Connection, project: &Project, job: JobId) -> Result<Option<JobRow>, StoreError> {

@@ -5,11 +5,13 @@ use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::journal::Entry;
 use windlass_engine::project::Project;
 
-use super::column::{SqliteColumns, SqliteId, bound, stored};
+use super::column::{SqliteColumns, SqliteId};
 use super::shorthand;
+use crate::column::{Columns, bound, stored};
 use crate::commit::Committed;
+use crate::decode;
 use crate::error::StoreError;
-use crate::run::{Journal, Since, Snapshot};
+use crate::run::{Journal, Since};
 
 const APPEND: &str = "INSERT INTO journal (run, seq, v, at, command, events, balances) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (command) DO NOTHING";
@@ -69,8 +71,7 @@ pub(super) fn journal(
         Since::Entry(_) => None,
         Since::Snapshot => {
             let found = db.prepare_cached(SNAPSHOT)?.query_row(params![run.key(), project.as_str()], |row| {
-                let mut columns = SqliteColumns::of(row);
-                Ok(Snapshot { seq: columns.number()?, bytes: columns.value()? })
+                decode::snapshot(&mut SqliteColumns::of(row))
             });
             found.optional()?
         }

@@ -7,8 +7,10 @@ use windlass_engine::money::Movement;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{SqliteColumns, SqliteId, bound, stored};
+use super::column::{SqliteColumns, SqliteId};
 use crate::account::{LedgerQuery, LedgerRow, Posting, related_keys};
+use crate::column::{bound, stored};
+use crate::decode;
 use crate::error::StoreError;
 use crate::page::{LineOrder, Part};
 
@@ -116,17 +118,7 @@ pub(super) fn ledger(
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<LedgerRow> {
-    let mut columns = SqliteColumns::of(row);
-    let movement = Movement {
-        kind: columns.word()?,
-        amount: columns.value()?,
-        key: columns.value()?,
-        held: columns.value()?,
-        borne_by_platform: columns.value()?,
-    };
-    let seq = columns.number()?;
-    let posting = Posting { account: columns.value()?, movement };
-    Ok(LedgerRow { seq, posting, balance_after: columns.value()?, at: columns.time()? })
+    decode::ledger(&mut SqliteColumns::of(row))
 }
 
 #[cfg(test)]

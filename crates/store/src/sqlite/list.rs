@@ -8,7 +8,8 @@ use rusqlite::{Connection, Row, params_from_iter};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{SqliteId, bound};
+use super::column::SqliteId;
+use crate::column::bound;
 use crate::error::StoreError;
 use crate::page::{Cursor, Order, Page, Part};
 

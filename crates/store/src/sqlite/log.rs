@@ -2,10 +2,11 @@
 
 use rusqlite::{Connection, Row, params};
 use windlass_engine::id::RunId;
-use windlass_engine::path::NodePath;
 use windlass_engine::project::Project;
 
-use super::column::{SqliteColumns, SqliteId, bound, json, stored};
+use super::column::{SqliteColumns, SqliteId};
+use crate::column::{bound, json, stored};
+use crate::decode;
 use crate::error::StoreError;
 use crate::log::{LOGS_MAX, LogRow, LogsOf};
 
@@ -50,10 +51,7 @@ pub(super) fn logs(
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<LogRow> {
-    let mut columns = SqliteColumns::of(row);
-    let (run, entry, fence) = (columns.id()?, columns.number()?, columns.number()?);
-    let (node, at) = (NodePath::from(columns.value::<String>()?.as_str()), columns.time()?);
-    Ok(LogRow { run, entry, fence, node, at, text: columns.value()?, lines: columns.json()? })
+    decode::log(&mut SqliteColumns::of(row))
 }
 
 #[cfg(test)]

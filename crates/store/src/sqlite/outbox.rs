@@ -1,11 +1,12 @@
 //! Outbox: messages from one run to another, or from an account to its runs.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use windlass_engine::id::RunId;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Key, SqliteColumns, SqliteId, bound, json, stored};
+use super::column::{SqliteColumns, SqliteId};
+use crate::column::{Columns, bound, json, stored};
+use crate::decode::{self, PARTY_ACCOUNT, PARTY_RUN};
 use crate::error::{Refusal, StoreError};
 use crate::outbox::{Message, MessageId, Party, Undelivered};
 
@@ -21,26 +22,13 @@ const UNDELIVERED: &str = "SELECT sender, seq, part, receiver, at, note, project
 pub(super) const TO: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox \
      INDEXED BY outbox_by_receiver WHERE project = ?2 AND receiver = ?1 AND is_delivered = 0 ORDER BY sender, seq, part";
 
-const RUN: u8 = 0;
-const ACCOUNT: u8 = 1;
-
 /// The stored form of a party; it sorts in the same order.
 pub(super) fn party(party: &Party) -> Vec<u8> {
     let (tag, name): (u8, &[u8]) = match party {
-        Party::Run(id) => (RUN, &id.key()),
-        Party::Account(id) => (ACCOUNT, id.as_bytes()),
+        Party::Run(id) => (PARTY_RUN, &id.key()),
+        Party::Account(id) => (PARTY_ACCOUNT, id.as_bytes()),
     };
     [&[tag], name].concat()
-}
-
-fn read_party(columns: &mut SqliteColumns<'_>) -> rusqlite::Result<Party> {
-    let bytes: Vec<u8> = columns.value()?;
-    let read = match bytes.split_first() {
-        Some((&RUN, id)) => Key::try_from(id).ok().map(|key| Party::Run(RunId::from_key(key))),
-        Some((&ACCOUNT, name)) => String::from_utf8(name.to_vec()).ok().map(Party::Account),
-        Some(_) | None => None,
-    };
-    read.ok_or_else(|| columns.unreadable("it is neither a run nor an account"))
 }
 
 /// Refuses a message that is unknown or was delivered.
@@ -79,7 +67,7 @@ pub(super) fn undelivered(
     let mut statement = db.prepare_cached(UNDELIVERED)?;
     let undelivered = |row: &Row<'_>| {
         let mut columns = SqliteColumns::of(row);
-        Ok(Undelivered { message: read_columns(&mut columns)?, project: columns.project()? })
+        Ok(Undelivered { message: decode::message(&mut columns)?, project: columns.project()? })
     };
     let rows = statement.query_map(params![now.0, bound(limit)], undelivered)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -93,13 +81,7 @@ pub(super) fn to(db: &Connection, project: &Project, to: &Party) -> Result<Vec<M
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Message> {
-    read_columns(&mut SqliteColumns::of(row))
-}
-
-fn read_columns(columns: &mut SqliteColumns<'_>) -> rusqlite::Result<Message> {
-    let id = MessageId { sender: read_party(columns)?, seq: columns.number()?, part: columns.value()? };
-    let (to, at, note) = (read_party(columns)?, columns.time()?, columns.json()?);
-    Ok(Message { id, to, at, note })
+    decode::message(&mut SqliteColumns::of(row))
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{SqliteColumns, json};
+use super::column::SqliteColumns;
 use super::{depth, guard, job};
+use crate::column::{Columns, json};
 use crate::commit::Turn;
+use crate::decode;
 use crate::error::{StoreError, Subject};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 
@@ -73,8 +75,7 @@ fn write_spent(db: &Connection, project: &Project, spent: &[Spent]) -> Result<()
 }
 
 fn read_spent(row: &Row<'_>) -> rusqlite::Result<Spent> {
-    let mut columns = SqliteColumns::of(row);
-    Ok(Spent { queue: columns.value()?, limit_key: columns.value()?, full_at: columns.time()? })
+    decode::spent(&mut SqliteColumns::of(row))
 }
 
 pub(super) fn spend(

@@ -5,10 +5,11 @@ use windlass_engine::id::{JobId, RunId};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Key, SqliteColumns, SqliteId, bound};
+use super::column::{Key, SqliteColumns, SqliteId};
 use super::depth::DepthColumn;
 use super::writer_cache::WriterCache;
 use super::{outbox, schedule};
+use crate::column::{Columns, bound};
 use crate::error::StoreError;
 use crate::outbox::Party;
 use crate::schedule::Started;

@@ -4,18 +4,18 @@ mod change;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::counter::Epoch;
-use windlass_engine::event::Parent;
 use windlass_engine::id::RunId;
 use windlass_engine::project::Project;
-use windlass_engine::run::Totals;
 use windlass_engine::time::Timestamp;
 
-use super::column::{SqliteColumns, SqliteId, bound};
+use super::column::{SqliteColumns, SqliteId};
 use super::list::{self, ListConditions, ListSelect, key};
 use super::server;
+use crate::column::bound;
+use crate::decode;
 use crate::error::StoreError;
 use crate::page::{Order, Page};
-use crate::run::{Origin, Owner, Request, RunProjection, RunQuery, RunRef, RunRow, RunStatus, Wake};
+use crate::run::{Owner, RunQuery, RunRef, RunRow, RunStatus, Wake};
 
 #[cfg(test)]
 pub(super) use change::ALL as CHANGES;
@@ -23,10 +23,10 @@ pub(super) use change::{RunTexts, RunWrite, check, write};
 
 macro_rules! columns {
     () => {
-        "SELECT id, len, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
+        "SELECT project, id, len, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
          parent_fence, parent_depth, schedule, created_at, status, round, node, action, step_count, wake_at, \
          owner_server, owner_epoch, cost_estimated, cost_actual, cost_refunded, cost_settled, needs, error, shared, \
-         result, updated_at, ended_at, project FROM runs"
+         result, updated_at, ended_at FROM runs"
     };
 }
 
@@ -46,59 +46,7 @@ const NEXT_OWNER: &str = "SELECT owner_server, owner_epoch FROM runs WHERE owner
 const DUE: &str = "SELECT wake_at, id, project FROM runs WHERE wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
-    let mut columns = SqliteColumns::of(row);
-    Ok(RunRow {
-        id: columns.id()?,
-        len: columns.number()?,
-        origin: read_origin(&mut columns)?,
-        standing: read_standing(&mut columns)?,
-        project: columns.project()?,
-    })
-}
-
-fn read_origin(columns: &mut SqliteColumns<'_>) -> rusqlite::Result<Origin> {
-    let (flow, version) = (columns.id()?, columns.id()?);
-    let (id, digest): (Option<String>, Option<String>) = (columns.value()?, columns.value()?);
-    let request = id.zip(digest).map(|(id, digest)| Request { id, digest });
-    let (labels, account) = (columns.json()?, columns.value()?);
-    let (run, node) = (columns.id_or_none()?, columns.path_or_none()?);
-    let (fence, depth) = (columns.number_or_none()?, columns.value()?);
-    let parent = run.zip(node).zip(fence.zip(depth));
-    let parent = parent.map(|((run, node), (fence, depth))| Parent { run, node, fence, depth });
-    let (schedule, created_at) = (columns.id_or_none()?, columns.time()?);
-    Ok(Origin { flow, version, request, labels, account, parent, schedule, created_at })
-}
-
-fn read_standing(columns: &mut SqliteColumns<'_>) -> rusqlite::Result<RunProjection> {
-    let status: String = columns.value()?;
-    let status = RunStatus::from_word(&status)
-        .ok_or_else(|| columns.unreadable(format!("`{status}` is not a status of a run")))?;
-    let (round, node, action) = (columns.value()?, columns.path_or_none()?, columns.value()?);
-    let (step_count, wake_at) = (columns.number()?, columns.time_or_none()?);
-    let owner = columns.id_or_none()?.zip(columns.number_or_none()?);
-    let owner = owner.map(|(server, epoch)| Owner { server, epoch });
-    let cost = Totals {
-        estimated: columns.value()?,
-        actual: columns.value()?,
-        refunded: columns.value()?,
-        settled: columns.value()?,
-    };
-    Ok(RunProjection {
-        status,
-        round,
-        node,
-        action,
-        step_count,
-        wake_at,
-        owner,
-        cost,
-        needs: columns.value()?,
-        error: columns.json_or_none()?,
-        shared: columns.json_or_none()?,
-        result: columns.json_or_none()?,
-        updated_at: columns.time()?,
-        ended_at: columns.time_or_none()?,
-    })
+    decode::run(&mut SqliteColumns::of(row))
 }
 
 pub(super) fn run(db: &Connection, project: &Project, run: &RunRef) -> Result<Option<RunRow>, StoreError> {

@@ -2,21 +2,23 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::counter::Revision;
-use windlass_engine::id::{JobId, RunId, ScheduleId};
+use windlass_engine::id::ScheduleId;
 use windlass_engine::project::Project;
 use windlass_engine::schedule::Firing;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Key, SqliteColumns, SqliteId, bound, json, stored};
+use super::column::{Key, SqliteColumns, SqliteId};
 use super::guard;
+use crate::column::{Columns, bound, json, stored};
 use crate::commit::ScheduleChange;
+use crate::decode;
 use crate::error::{Refusal, StoreError, Subject};
 use crate::schedule::{FiringRow, RUNNING_MAX, ScheduleRow, Scheduled, Started};
 
 macro_rules! schedules {
     ($rest:literal) => {
         concat!(
-            "SELECT rev, rule, name, target, progress, next_at, history, created_at, updated_at, project \
+            "SELECT project, rev, rule, name, target, progress, next_at, history, created_at, updated_at \
              FROM schedules ",
             $rest
         )
@@ -138,28 +140,15 @@ pub(super) fn schedules(
 }
 
 fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<Scheduled> {
-    let mut columns = SqliteColumns::of(row);
-    let rev = columns.number()?;
-    let row = ScheduleRow {
-        schedule: columns.json()?,
-        name: columns.value()?,
-        target: columns.json()?,
-        progress: columns.json()?,
-        next_at: columns.time_or_none()?,
-        history: columns.json()?,
-        created_at: columns.time()?,
-        updated_at: columns.time()?,
-    };
-    let project = columns.project()?;
+    let mut scheduled = decode::scheduled(&mut SqliteColumns::of(row))?;
     let started = |row: &Row<'_>| {
         let mut columns = SqliteColumns::of(row);
-        let (is_run, id): (bool, Key) = (columns.value()?, columns.value()?);
-        Ok(if is_run { Started::Run(RunId::from_key(id)) } else { Started::Job(JobId::from_key(id)) })
+        Ok(decode::started(columns.flag()?, columns.uuid()?))
     };
     let mut statement = db.prepare_cached(RUNNING)?;
-    let running = statement.query_map(params![row.id().key(), bound(RUNNING_MAX)], started)?;
-    let running = running.collect::<rusqlite::Result<_>>()?;
-    Ok(Scheduled { project, rev, row, running })
+    let running = statement.query_map(params![scheduled.row.id().key(), bound(RUNNING_MAX)], started)?;
+    scheduled.running = running.collect::<rusqlite::Result<_>>()?;
+    Ok(scheduled)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::Durability;
-use super::column::bound;
+use crate::column::bound;
 use crate::error::StoreError;
 
 struct SqliteMigration {

@@ -4,7 +4,9 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::counter::Epoch;
 use windlass_engine::time::Timestamp;
 
-use super::column::{SqliteColumns, SqliteId, stored};
+use super::column::{SqliteColumns, SqliteId};
+use crate::column::{Columns, stored};
+use crate::decode;
 use crate::error::{StoreError, Subject};
 use crate::run::Owner;
 use crate::server::ServerRow;
@@ -36,16 +38,7 @@ pub(super) fn forget(db: &Connection, before: Timestamp) -> Result<(), StoreErro
 }
 
 pub(super) fn servers(db: &Connection) -> Result<Vec<ServerRow>, StoreError> {
-    let read = |row: &Row<'_>| {
-        let mut columns = SqliteColumns::of(row);
-        Ok(ServerRow {
-            owner: Owner { server: columns.id()?, epoch: columns.number()? },
-            name: columns.value()?,
-            version: columns.value()?,
-            started_at: columns.time()?,
-            beat_at: columns.time()?,
-        })
-    };
+    let read = |row: &Row<'_>| decode::server(&mut SqliteColumns::of(row));
     Ok(db.prepare_cached(SERVERS)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
 }
 

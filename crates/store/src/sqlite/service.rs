@@ -3,7 +3,9 @@
 use rusqlite::{Connection, Row, params};
 use windlass_engine::project::Project;
 
-use super::column::{SqliteColumns, json};
+use super::column::SqliteColumns;
+use crate::column::json;
+use crate::decode;
 use crate::error::StoreError;
 use crate::service::{ServiceRow, ServiceSettings};
 
@@ -23,10 +25,7 @@ pub(super) fn save(db: &Connection, project: &Project, row: &ServiceRow) -> Resu
 }
 
 pub(super) fn services(db: &Connection, project: &Project) -> Result<Vec<ServiceRow>, StoreError> {
-    let read = |row: &Row<'_>| {
-        let mut columns = SqliteColumns::of(row);
-        Ok(ServiceRow { name: columns.value()?, settings: columns.json()?, updated_at: columns.time()? })
-    };
+    let read = |row: &Row<'_>| decode::service(&mut SqliteColumns::of(row));
     Ok(db.prepare_cached(SERVICES)?.query_map([project.as_str()], read)?.collect::<rusqlite::Result<_>>()?)
 }
 

@@ -4,7 +4,9 @@ use rusqlite::{Connection, Row, params};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{SqliteColumns, json};
+use super::column::SqliteColumns;
+use crate::column::json;
+use crate::decode;
 use crate::error::{Refusal, StoreError};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
@@ -77,20 +79,7 @@ pub(super) fn workers(
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<WorkerRow> {
-    let mut columns = SqliteColumns::of(row);
-    Ok(WorkerRow {
-        id: columns.value()?,
-        name: columns.value()?,
-        url: columns.value()?,
-        kind: columns.value()?,
-        services: columns.json()?,
-        queues: columns.json()?,
-        load: columns.value()?,
-        capacity: columns.value()?,
-        is_draining: columns.value()?,
-        registered_at: columns.time()?,
-        beat_at: columns.time()?,
-    })
+    decode::worker(&mut SqliteColumns::of(row))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use windlass_engine::time::Timestamp;
 use super::account_batch::AccountBatch;
 use super::column::{Key, SqliteColumns, SqliteId};
 use super::depth::DepthChanges;
+use crate::column::Columns;
 use crate::error::StoreError;
 use crate::run::Owner;
 

@@ -10,10 +10,11 @@ use windlass_engine::id::JobId;
 use windlass_engine::job::{Job, JobSpec};
 use windlass_engine::time::Timestamp;
 
+use crate::column::{Columns, json, stored};
 use crate::commit::JobChange;
 use crate::error::{Duplicate, Refusal, StoreError, Subject};
 use crate::job::{JobOrigin, JobStatus, due_at, fingerprint, holder, without_payload};
-use crate::postgres::column::{Columns, Id, cells, json, stored, text, unnest};
+use crate::postgres::column::{PostgresColumns, PostgresId, cells, text, unnest};
 use crate::postgres::depth::DepthKey;
 use crate::postgres::guard;
 use crate::postgres::link::BoundStatement;
@@ -147,16 +148,16 @@ pub(in crate::postgres) struct JobWrite<'c> {
 }
 
 pub(in crate::postgres) fn heads<'a>(jobs: impl Iterator<Item = JobId>) -> BoundStatement<'a> {
-    BoundStatement::new(HEADS, cells![jobs.map(Id::key).collect::<Vec<_>>()])
+    BoundStatement::new(HEADS, cells![jobs.map(PostgresId::key).collect::<Vec<_>>()])
 }
 
 pub(in crate::postgres) fn heads_at_once<'a>(jobs: impl Iterator<Item = JobId>) -> BoundStatement<'a> {
-    BoundStatement::new(HEADS_AT_ONCE, cells![jobs.map(Id::key).collect::<Vec<_>>()])
+    BoundStatement::new(HEADS_AT_ONCE, cells![jobs.map(PostgresId::key).collect::<Vec<_>>()])
 }
 
 impl LockedJob {
     pub(in crate::postgres) fn read(row: &Row) -> Result<(JobId, LockedJob), StoreError> {
-        let mut columns = Columns::of(row);
+        let mut columns = PostgresColumns::of(row);
         let (id, rev, is_open) = (columns.id()?, columns.number()?, columns.value()?);
         let (replays, place) = (columns.value()?, DepthKey::of(columns.word()?, columns.value()?));
         let last = columns.number_or_none::<u64>()?.and_then(|n| u32::try_from(n).ok());
@@ -174,7 +175,7 @@ pub(in crate::postgres) fn holders<'a>(keys: &BTreeSet<(&'a str, &'a str)>) -> B
 
 impl Holder {
     pub(in crate::postgres) fn read(row: &Row) -> Result<((String, String), JobId, Holder), StoreError> {
-        let mut columns = Columns::of(row);
+        let mut columns = PostgresColumns::of(row);
         let (key, id) = ((columns.text()?, columns.text()?), columns.id()?);
         let (status, is_open) = (columns.word()?, columns.value()?);
         Ok((key, id, Holder { status, is_open, until: columns.time_or_none()? }))
@@ -246,12 +247,12 @@ pub(in crate::postgres) fn insert<'c>(rows: &[&JobWrite<'c>]) -> BoundStatement<
         text(&job.spec.queue),
         text(&job.spec.name),
         (!job.spec.dedup_key.is_empty()).then(|| job.created_at.after(job.spec.unique_for_ms).0),
-        job.spec.run.map(Id::key),
+        job.spec.run.map(PostgresId::key),
         job.created_at.0,
         origin.call.as_ref().map(|call| call.run.key()),
         origin.call.as_ref().map(|call| text(call.node.as_str())),
         origin.call.as_ref().map(|call| stored(call.fence)),
-        origin.schedule.map(Id::key),
+        origin.schedule.map(PostgresId::key),
         text(&job.spec.limit_key),
     ]));
     BoundStatement::new(INSERT, cells)

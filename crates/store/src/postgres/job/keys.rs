@@ -5,9 +5,10 @@ use uuid::Uuid;
 use windlass_engine::project::Project;
 
 use super::read;
+use crate::column::{Columns, bound};
 use crate::error::StoreError;
 use crate::job::{HeldRow, JobRow, KeyQuery, KeyRows, KeyTurn};
-use crate::postgres::column::{Columns, Id, back, bound, cells, text};
+use crate::postgres::column::{PostgresColumns, PostgresId, cells, text, unescape};
 use crate::postgres::link::{BoundStatement, Link};
 
 const IS_PAUSED: &str = "SELECT 1 FROM queues WHERE project = $2 AND name = $1 AND is_paused";
@@ -111,7 +112,7 @@ async fn turns(db: &Link, asked: &Asked<'_>) -> Result<(Vec<Turn>, Option<i32>),
     let mut above = i64::MAX;
     loop {
         let next = db.ask_one(NEXT_PRIORITY, &cells![&asked.queue, above, asked.project]).await?;
-        let next: Option<i32> = next.map_or(Ok(None), |row| Columns::of(&row).value())?;
+        let next: Option<i32> = next.map_or(Ok(None), |row| PostgresColumns::of(&row).value())?;
         let Some(priority) = next else { return Ok((found, None)) };
         above = priority.into();
         // From where the last question ended to the last key, and from the first key to there.
@@ -148,7 +149,7 @@ async fn keys(
     let (from, to) = (text(from.unwrap_or_default()), to.map(text));
     let cells = cells![queue, priority, from, taken, service, to, except, most, project];
     for row in &db.ask(KEYS, &cells).await? {
-        found.push(back(Columns::of(row).value()?));
+        found.push(unescape(PostgresColumns::of(row).value()?));
     }
     found.sort();
     Ok(found)
@@ -212,7 +213,7 @@ pub(in crate::postgres) async fn held(
 }
 
 fn read_held(row: &Row) -> Result<HeldRow, StoreError> {
-    let mut columns = Columns::of(row);
+    let mut columns = PostgresColumns::of(row);
     Ok(HeldRow { job: columns.id()?, rev: columns.number()?, limit_key: columns.text()? })
 }
 

@@ -8,9 +8,10 @@ use windlass_engine::id::JobId;
 use windlass_engine::project::Project;
 
 use super::read;
+use crate::column::{Columns, bound};
 use crate::error::StoreError;
 use crate::job::{JobRow, Portion, ReadyPlace, ReadyQuery};
-use crate::postgres::column::{Cell, Columns, Id, bound, cells, text};
+use crate::postgres::column::{Cell, PostgresColumns, PostgresId, cells, text};
 use crate::postgres::link::Link;
 
 macro_rules! by_queue {
@@ -229,7 +230,7 @@ pub(in crate::postgres) async fn ready_places(
         (true, false) => PLACES,
     };
     let place = |row: &Row| {
-        let mut columns = Columns::of(row);
+        let mut columns = PostgresColumns::of(row);
         let (priority, due_at) = (columns.value()?, columns.time()?);
         Ok(ReadyPlace { priority, due_at, id: columns.id()? })
     };

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use tokio_postgres::Row;
 use windlass_engine::id::{FlowId, RunId, VersionId};
 
+use crate::column::{Columns, json, stored};
 use crate::commit::RunChange;
 use crate::error::{Refusal, StoreError, Subject};
-use crate::postgres::column::{Columns, Id, cells, json, stored, text, unnest};
+use crate::postgres::column::{PostgresColumns, PostgresId, cells, text, unnest};
 use crate::postgres::guard;
 use crate::postgres::link::BoundStatement;
 use crate::postgres::read_set::ReadSet;
@@ -82,12 +83,12 @@ pub(in crate::postgres) struct RunWrite<'c> {
 }
 
 pub(in crate::postgres) fn heads<'a>(runs: impl Iterator<Item = RunId>) -> BoundStatement<'a> {
-    BoundStatement::new(HEADS, cells![runs.map(Id::key).collect::<Vec<_>>()])
+    BoundStatement::new(HEADS, cells![runs.map(PostgresId::key).collect::<Vec<_>>()])
 }
 
 impl LockedRun {
     pub(in crate::postgres) fn read(row: &Row) -> Result<(RunId, LockedRun), StoreError> {
-        let mut columns = Columns::of(row);
+        let mut columns = PostgresColumns::of(row);
         Ok((columns.id()?, LockedRun { len: columns.number()?, is_open: columns.value()? }))
     }
 }
@@ -97,7 +98,7 @@ pub(in crate::postgres) fn requests<'a>(requests: impl Iterator<Item = &'a str>)
 }
 
 pub(in crate::postgres) fn versions<'a>(versions: impl Iterator<Item = VersionId>) -> BoundStatement<'a> {
-    BoundStatement::new(VERSIONS, cells![versions.map(Id::key).collect::<Vec<_>>()])
+    BoundStatement::new(VERSIONS, cells![versions.map(PostgresId::key).collect::<Vec<_>>()])
 }
 
 /// Whether the change may be made.
@@ -175,7 +176,7 @@ pub(in crate::postgres) fn insert<'c>(rows: &[&RunWrite<'c>]) -> BoundStatement<
         origin.parent.as_ref().map(|parent| text(parent.node.as_str())),
         origin.parent.as_ref().map(|parent| stored(parent.fence)),
         origin.parent.as_ref().map(|parent| i64::from(parent.depth)),
-        origin.schedule.map(Id::key),
+        origin.schedule.map(PostgresId::key),
         origin.created_at.0,
     ]));
     BoundStatement::new(INSERT, cells)

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{block_on, commit, job, outbox, run, scratch};
-use crate::postgres::column::Columns;
+use crate::postgres::column::PostgresColumns;
 use crate::postgres::link::Link;
 
 const COLUMNS: &str = "SELECT format('%s.%s %s%s%s', class.relname, attribute.attname, \
@@ -32,7 +32,7 @@ fn the_schema_is_the_one_on_record() {
         let mut dump = String::new();
         for sql in [COLUMNS, RULES, INDEXES, VIEWS] {
             for row in &db.ask(sql, &[]).await.unwrap() {
-                dump.push_str(&Columns::of(row).value::<String>().unwrap());
+                dump.push_str(&PostgresColumns::of(row).value::<String>().unwrap());
                 dump.push('\n');
             }
             dump.push('\n');
@@ -60,7 +60,7 @@ async fn plan(db: &Link, sql: &str) -> String {
     let explain = format!("EXPLAIN EXECUTE asked{values}");
     let plan = db.ask_once(&explain, &[]).await.unwrap_or_else(|error| panic!("{error:?}\n{explain}"));
     db.say("DEALLOCATE asked").await.unwrap();
-    let lines: Vec<String> = plan.iter().map(|row| Columns::of(row).value().unwrap()).collect();
+    let lines: Vec<String> = plan.iter().map(|row| PostgresColumns::of(row).value().unwrap()).collect();
     lines.join("\n")
 }
 

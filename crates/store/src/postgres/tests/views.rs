@@ -8,7 +8,7 @@ use super::{block_on, scratch};
 use crate::conformance::cluster::Scratch;
 use crate::conformance::{jobs, records, replays, rounds};
 use crate::job::JobQuery;
-use crate::postgres::column::Columns;
+use crate::postgres::column::PostgresColumns;
 use crate::run::{RunQuery, RunStatus, Since};
 use crate::store::Store;
 
@@ -27,7 +27,7 @@ async fn rows(scratch: &Scratch, sql: &str) -> Vec<Vec<Option<String>>> {
     let db = scratch.store.link().await.unwrap();
     let rows = db.ask_once(sql, &[]).await.unwrap_or_else(|error| panic!("{error:?}\n{sql}"));
     let texts = |row: &tokio_postgres::Row| {
-        let mut columns = Columns::of(row);
+        let mut columns = PostgresColumns::of(row);
         (0..row.len()).map(|_| columns.value().unwrap()).collect()
     };
     rows.iter().map(texts).collect()

@@ -9,11 +9,12 @@ use windlass_engine::job::{Job, JobSpec};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
+use crate::column::{Columns, json, stored};
 use crate::commit::JobChange;
 use crate::error::{Duplicate, Refusal, StoreError, Subject};
 use crate::job::{JobOrigin, JobStatus, due_at, fingerprint, without_payload};
 use crate::schedule::Started;
-use crate::sqlite::column::{SqliteColumns, SqliteId, json, stored};
+use crate::sqlite::column::{SqliteColumns, SqliteId};
 use crate::sqlite::depth::DepthColumn;
 use crate::sqlite::writer_cache::WriterCache;
 use crate::sqlite::{attempt, guard, schedule};

@@ -6,6 +6,7 @@ use windlass_engine::project::Project;
 
 use super::read;
 use super::ready::is_paused;
+use crate::column::Columns;
 use crate::error::StoreError;
 use crate::job::{HeldRow, JobRow, KeyQuery, KeyRows, KeyTurn};
 use crate::sqlite::column::SqliteColumns;

@@ -10,9 +10,10 @@ use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::read;
+use crate::column::bound;
 use crate::error::StoreError;
 use crate::job::{JobRow, ReadyPlace, ReadyQuery};
-use crate::sqlite::column::{Key, SqliteId, bound};
+use crate::sqlite::column::{Key, SqliteId};
 
 const BY_ROW: &str = concat!(columns!(), " WHERE jobs.rowid = ?1");
 const PLACE: &str = "SELECT priority, due_at, id, rowid FROM jobs WHERE id = ?1 AND project = ?3 AND due_at <= ?2 \

@@ -5,11 +5,12 @@ use windlass_engine::id::RunId;
 use windlass_engine::project::Project;
 use windlass_engine::run::Totals;
 
+use crate::column::{Columns, json, stored};
 use crate::commit::RunChange;
 use crate::error::{Refusal, StoreError, Subject};
 use crate::run::{Origin, RunProjection};
 use crate::schedule::Started;
-use crate::sqlite::column::{SqliteColumns, SqliteId, json, stored};
+use crate::sqlite::column::{SqliteColumns, SqliteId};
 use crate::sqlite::shorthand::shorten;
 use crate::sqlite::writer_cache::{RunHead, WriterCache};
 use crate::sqlite::{guard, journal, schedule};

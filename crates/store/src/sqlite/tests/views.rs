@@ -10,12 +10,12 @@ use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use crate::Store;
+use crate::column::json;
 use crate::conformance::{block_on, jobs, records, replays, rounds};
 use crate::flow::VersionRef;
 use crate::job::{JobQuery, JobRow};
 use crate::projection::attempts::{AttemptPart, AttemptStatus, NodeAttempt, attempts};
 use crate::run::{RunQuery, RunRow, Since};
-use crate::sqlite::column::json;
 use crate::sqlite::{Durability, Sqlite, TempDirectory};
 use crate::worker::WorkerQuery;
 
