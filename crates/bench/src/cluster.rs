@@ -72,7 +72,7 @@ impl ServerGroup {
             let flow: FlowRequest =
                 serde_json::from_value(json!({"name": name, "definition": chain(3, node)}))?;
             // A flow of an earlier benchmark stays as it is.
-            let made = first.create_flow(&flow).await;
+            let made = first.flows().create(&flow).await;
             ensure!(!made.as_ref().is_err_and(|error| error.status != Some(409)), "{made:?}");
         }
         let mut workers = Vec::with_capacity(WORKERS);

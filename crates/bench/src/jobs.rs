@@ -144,7 +144,7 @@ pub(crate) async fn pause(client: &Client, queue: &str, is_paused: bool) -> Resu
 /// Waits until all jobs of a queue have ended.
 pub(crate) async fn emptied(client: &Client, queue: &str) -> Result<()> {
     let begun = Instant::now();
-    while client.queue(queue).await?.open > 0 {
+    while client.queues().show(queue).await?.open > 0 {
         ensure!(begun.elapsed() < EMPTY_TIMEOUT, "the queue `{queue}` does not become empty");
         tokio::time::sleep(POLL_INTERVAL).await;
     }

@@ -125,7 +125,7 @@ impl ServerProcess {
 
     pub(crate) async fn publish_as(&self, name: &str, definition: &Value) -> Result<()> {
         let flow: FlowRequest = serde_json::from_value(json!({"name": name, "definition": definition}))?;
-        self.client.create_flow(&flow).await?;
+        self.client.flows().create(&flow).await?;
         Ok(())
     }
 
@@ -138,7 +138,7 @@ impl ServerProcess {
             let (client, run, done) = (self.client.clone(), run.clone(), done.clone());
             tasks.spawn(async move {
                 while begun.elapsed() < at_least {
-                    let ended = client.start_and_wait("bench", &run, RUN_TIMEOUT).await?;
+                    let ended = client.runs().start_and_wait("bench", &run, RUN_TIMEOUT).await?;
                     ensure!(ended.status == RunStatus::Completed, "{} is {}", ended.id, ended.status.word());
                     done.fetch_add(1, Ordering::Relaxed);
                 }

@@ -77,7 +77,7 @@ pub(crate) async fn speed_up(plan: &BenchPlan, n: usize) -> Result<[Measurement;
 
 async fn once(server: &ServerProcess, flow: &str) -> Result<Duration> {
     let begun = Instant::now();
-    let ended = server.client.start_and_wait(flow, &RunRequest::default(), TIMEOUT).await?;
+    let ended = server.client.runs().start_and_wait(flow, &RunRequest::default(), TIMEOUT).await?;
     ensure!(ended.status == RunStatus::Completed, "{} is {}", ended.id, ended.status.word());
     Ok(begun.elapsed())
 }

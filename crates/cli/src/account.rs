@@ -83,13 +83,13 @@ pub(crate) async fn run(command: AccountCommand, options: &GlobalArgs) -> Result
     let client = &session.client;
     match command {
         AccountCommand::Open { id, name } => {
-            print_account(&client.open_account(&NewAccount { id, name }).await?, session)
+            print_account(&client.accounts().open(&NewAccount { id, name }).await?, session)
         }
         AccountCommand::List => list(session).await,
-        AccountCommand::Show { id } => print_account(&client.account(&id).await?, session),
+        AccountCommand::Show { id } => print_account(&client.accounts().show(&id).await?, session),
         AccountCommand::Deposit { id, amount, key } => {
             let key = key.unwrap_or_else(|| unique_id("deposit"));
-            let deposited = client.deposit(&id, &DepositRequest { amount, key }).await?;
+            let deposited = client.accounts().deposit(&id, &DepositRequest { amount, key }).await?;
             session.out.value(&deposited, &deposited.account.id, || {
                 let before = if deposited.created { "" } else { "was made before: " };
                 let balance = deposited.account.balance;
@@ -105,7 +105,7 @@ async fn list(session: &Session) -> Result<Exit> {
     let mut page = PageQuery { cursor: None, limit: Some(PAGE_SIZE) };
     let mut accounts = Vec::new();
     loop {
-        let part = session.client.accounts(&page).await?;
+        let part = session.client.accounts().list(&page).await?;
         accounts.extend(part.items);
         match part.next {
             Some(next) => page.cursor = Some(next),
@@ -153,7 +153,7 @@ async fn ledger(asked: AccountLedgerArgs, session: &Session) -> Result<Exit> {
     let mut entries: Vec<LedgerEntry> = Vec::new();
     let more = loop {
         query.limit = Some(PAGE_SIZE.min(limit - entries.len()));
-        let part = session.client.ledger(&asked.id, &query).await?;
+        let part = session.client.accounts().ledger(&asked.id, &query).await?;
         entries.extend(part.items);
         match part.next {
             Some(next) if entries.len() < limit => query.cursor = Some(next),

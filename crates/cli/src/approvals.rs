@@ -67,7 +67,7 @@ async fn list(assignee: Option<String>, session: &Session) -> Result<Exit> {
     let mut query = ApprovalsQuery { assignee, cursor: None, limit: Some(PAGE_SIZE) };
     let mut approvals: Vec<ApprovalInfo> = Vec::new();
     loop {
-        let page = session.client.approvals(&query).await?;
+        let page = session.client.approvals().list(&query).await?;
         approvals.extend(page.items);
         match page.next {
             Some(next) => query.cursor = Some(next),
@@ -111,6 +111,6 @@ async fn decide(decision: ApprovalDecisionArgs, approved: bool, session: &Sessio
         comment: decision.message,
         by: decision.by.or_else(|| session.actor.clone()),
     };
-    let run = session.client.decide(&session.run_id(run).await?, &body).await?;
+    let run = session.client.approvals().decide(&session.run_id(run).await?, &body).await?;
     print_run(&run, session)
 }

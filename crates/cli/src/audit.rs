@@ -40,7 +40,7 @@ pub(crate) async fn run(flags: AuditArgs, options: &GlobalArgs) -> Result<Exit> 
     let mut lines: Vec<AuditLine> = Vec::new();
     let more = loop {
         query.limit = Some(PAGE_SIZE.min(limit - lines.len()));
-        let part = session.client.audit(&query).await?;
+        let part = session.client.audit().list(&query).await?;
         lines.extend(part.items);
         match part.next {
             Some(next) if lines.len() < limit => query.cursor = Some(next),

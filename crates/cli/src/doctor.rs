@@ -166,7 +166,7 @@ async fn ready(client: &Client) -> Vec<DoctorCheck> {
 }
 
 async fn workers(client: &Client) -> Vec<DoctorCheck> {
-    let workers = match client.workers().await {
+    let workers = match client.workers().list().await {
         Ok(workers) => workers.workers,
         Err(error) => {
             return vec![DoctorCheck::error(
@@ -199,14 +199,14 @@ async fn runs(client: &Client) -> Vec<DoctorCheck> {
         limit: Some(RUNS_MAX),
         ..RunsQuery::default()
     };
-    let open = match client.runs(&query).await {
+    let open = match client.runs().list(&query).await {
         Ok(open) => open.items,
         Err(error) => return vec![DoctorCheck::error("runs", error.to_string(), "windlass run list")],
     };
     let asleep = open.iter().filter(|run| run.wake_at.is_none() && run.status != RunStatus::Running);
     let mut unserved = Vec::new();
     for run in asleep.take(REASONS_MAX) {
-        let Ok(why) = client.why(&run.id).await else { continue };
+        let Ok(why) = client.runs().why(&run.id).await else { continue };
         unserved.extend(why.reasons.into_iter().filter(|reason| reason.waits_for == "worker"));
     }
     match unserved.first() {

@@ -87,10 +87,10 @@ pub(crate) async fn run(command: JobCommand, options: &GlobalArgs) -> Result<Exi
             show::wait(&session.job_id(&which.job).await?, timeout, session).await
         }
         JobCommand::Cancel(JobSelector { job }) => {
-            print_job(&session.client.cancel_job(&session.job_id(&job).await?).await?, session)
+            print_job(&session.client.jobs().cancel(&session.job_id(&job).await?).await?, session)
         }
         JobCommand::Retry(JobSelector { job }) => {
-            print_job(&session.client.retry_job(&session.job_id(&job).await?).await?, session)
+            print_job(&session.client.jobs().retry(&session.job_id(&job).await?).await?, session)
         }
     }
 }

@@ -67,12 +67,12 @@ pub(crate) async fn run(command: PriceCommand, options: &GlobalArgs) -> Result<E
     match command {
         PriceCommand::Set(PriceSetArgs { service, unit_price, units, actual, min }) => {
             let price = NewPrice { unit_price, min_unit: min, units, actual_units: actual };
-            print_price(&client.set_price(&service, &price).await?, session)
+            print_price(&client.prices().set(&service, &price).await?, session)
         }
         PriceCommand::List => list(session).await,
-        PriceCommand::Show { service } => print_price(&client.price(&service).await?, session),
+        PriceCommand::Show { service } => print_price(&client.prices().show(&service).await?, session),
         PriceCommand::Delete { service } => {
-            let deleted = client.delete_price(&service).await?;
+            let deleted = client.prices().delete(&service).await?;
             session.out.value(&deleted, &service, || format!("{service} has no price any more"))?;
             Ok(Exit::Done)
         }
@@ -83,7 +83,7 @@ async fn list(session: &Session) -> Result<Exit> {
     let mut page = PageQuery { cursor: None, limit: Some(PAGE_SIZE) };
     let mut prices = Vec::new();
     loop {
-        let part = session.client.prices(&page).await?;
+        let part = session.client.prices().list(&page).await?;
         prices.extend(part.items);
         match part.next {
             Some(next) => page.cursor = Some(next),

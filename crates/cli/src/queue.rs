@@ -56,21 +56,21 @@ pub(crate) async fn run(command: QueueCommand, options: &GlobalArgs) -> Result<E
     match command {
         QueueCommand::List => list(session).await,
         QueueCommand::Show(QueueSelector { queue }) => {
-            print_queue_stats(&client.queue(&queue).await?, session)
+            print_queue_stats(&client.queues().show(&queue).await?, session)
         }
         QueueCommand::Push(push) => job::push(*push, session).await,
         QueueCommand::Pause(QueueSelector { queue }) => {
-            print_queue(&client.pause_queue(&queue).await?, session)
+            print_queue(&client.queues().pause(&queue).await?, session)
         }
         QueueCommand::Resume(QueueSelector { queue }) => {
-            print_queue(&client.resume_queue(&queue).await?, session)
+            print_queue(&client.queues().resume(&queue).await?, session)
         }
         QueueCommand::Limit(limit) => limit::limit(limit, session).await,
     }
 }
 
 async fn list(session: &Session) -> Result<Exit> {
-    let queues = session.client.queues().await?.queues;
+    let queues = session.client.queues().list().await?.queues;
     session.out.list(
         ["queue", "state", "ready", "running", "later", "dead", "oldest", "done/s", "wait p95", "limits"],
         &queues,

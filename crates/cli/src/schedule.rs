@@ -84,18 +84,18 @@ pub(crate) async fn run(command: ScheduleCommand, options: &GlobalArgs) -> Resul
         }
         ScheduleCommand::Next { which, count } => {
             let schedule = session.schedule(&which.schedule).await?;
-            show::slots(&client.next_runs(&schedule.id, Some(count as usize)).await?, session)
+            show::slots(&client.schedules().next(&schedule.id, Some(count as usize)).await?, session)
         }
         ScheduleCommand::Preview(preview) => show::preview(preview, session).await,
         ScheduleCommand::Enable(which) => toggle(&which, true, session).await,
         ScheduleCommand::Disable(which) => toggle(&which, false, session).await,
         ScheduleCommand::Trigger(which) => {
             let schedule = session.schedule(&which.schedule).await?;
-            show::print_triggered(&client.trigger_schedule(&schedule.id).await?, session)
+            show::print_triggered(&client.schedules().trigger(&schedule.id).await?, session)
         }
         ScheduleCommand::Delete(which) => {
             let schedule = session.schedule(&which.schedule).await?;
-            client.delete_schedule(&schedule.id).await?;
+            client.schedules().delete(&schedule.id).await?;
             show::print_deleted(&schedule, session)
         }
     }
@@ -103,5 +103,5 @@ pub(crate) async fn run(command: ScheduleCommand, options: &GlobalArgs) -> Resul
 
 async fn toggle(which: &ScheduleSelector, enabled: bool, session: &Session) -> Result<Exit> {
     let schedule = session.schedule(&which.schedule).await?;
-    show::print_schedule(&session.client.toggle_schedule(&schedule.id, Some(enabled)).await?, session)
+    show::print_schedule(&session.client.schedules().toggle(&schedule.id, Some(enabled)).await?, session)
 }

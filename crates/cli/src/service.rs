@@ -54,18 +54,18 @@ pub(crate) async fn run(command: ServiceCommand, options: &GlobalArgs) -> Result
     match command {
         ServiceCommand::List => list(session).await,
         ServiceCommand::Show(ServiceSelector { service }) => {
-            print_service(&session.client.service(&service).await?, session)
+            print_service(&session.client.services().show(&service).await?, session)
         }
         ServiceCommand::Set(ServiceSetArgs { which, recheck_ms, recheck, clear: _ }) => {
             let millis = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             let change = ServiceChange { recheck_ms: recheck_ms.or(recheck.map(millis)) };
-            print_service(&session.client.set_service(&which.service, &change).await?, session)
+            print_service(&session.client.services().set(&which.service, &change).await?, session)
         }
     }
 }
 
 async fn list(session: &Session) -> Result<Exit> {
-    let services = session.client.services().await?.items;
+    let services = session.client.services().list().await?.items;
     session.out.list(
         ["service", "workers", "recheck"],
         &services,

@@ -84,7 +84,7 @@ impl Session {
         }
         let query =
             RunsQuery { q: Some(digits.to_owned()), limit: Some(PREFIX_LIMIT), ..RunsQuery::default() };
-        let found = self.client.runs(&query).await?;
+        let found = self.client.runs().list(&query).await?;
         let mut ids = found.items.into_iter().map(|run| run.id).filter(|id| id.starts_with(&whole));
         match (ids.next(), ids.next()) {
             (Some(id), None) => Ok(id),

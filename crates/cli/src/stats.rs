@@ -21,7 +21,7 @@ pub(crate) async fn run(flags: &StatsArgs, options: &GlobalArgs) -> Result<Exit>
     let session = options.session()?;
     match &flags.flow {
         Some(flow) => {
-            let stats = session.client.flow_stats(flow).await?;
+            let stats = session.client.flows().stats(flow).await?;
             session.out.value(&stats, &stats.flow, || flow_text(&stats, &session.out))?;
         }
         None => {
@@ -34,7 +34,7 @@ pub(crate) async fn run(flags: &StatsArgs, options: &GlobalArgs) -> Result<Exit>
 
 /// Prints the statistics of a run.
 pub(crate) async fn print_run_stats(run: &str, session: &Session) -> Result<Exit> {
-    let stats = session.client.run_stats(&session.run_id(run).await?).await?;
+    let stats = session.client.runs().stats(&session.run_id(run).await?).await?;
     session.out.value(&stats, &stats.run, || run_text(&stats, &session.out))?;
     Ok(Exit::Done)
 }

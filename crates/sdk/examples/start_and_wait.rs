@@ -28,16 +28,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         definition: Some(definition()),
         ..FlowRequest::default()
     };
-    match client.create_flow(&flow).await {
+    match client.flows().create(&flow).await {
         Ok(published) => eprintln!("published {} version {}", published.name, published.version),
         Err(error) if error.status == Some(409) => eprintln!("{} is there already", flow.name),
         Err(error) => return Err(error.into()),
     }
     let params = json!({"name": "Ada"}).as_object().cloned();
     let started = client
+        .runs()
         .start_and_wait(&flow.name, &RunRequest { params, ..RunRequest::default() }, Duration::from_secs(10))
         .await?;
-    let run = client.wait(&started.id, Some(Duration::from_secs(30))).await?.ok_or("it takes too long")?;
+    let run =
+        client.runs().wait(&started.id, Some(Duration::from_secs(30))).await?.ok_or("it takes too long")?;
     eprintln!("{} {}: {}", run.summary.id, run.summary.status.word(), Value::Object(run.shared));
     Ok(())
 }

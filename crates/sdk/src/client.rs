@@ -1,16 +1,34 @@
 //! The typed client of the native surface and of the queue platform surface. One client holds one pool of connections;
-//! clones share it.
+//! clones share it. Each noun has a handle that borrows the client, with the verbs of the command line:
+//! `windlass run show ID` is `client.runs().show(id)`. Handles are `Copy` and their methods take them by value, so a
+//! future borrows the client alone.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), windlass_sdk::ClientError> {
+//! use windlass_sdk::Client;
+//! use windlass_sdk::contract::RunRequest;
+//!
+//! let client = Client::new("http://127.0.0.1:8070")?;
+//! let started = client.runs().start("orders", &RunRequest::default()).await?;
+//! let ended = client.runs().wait(&started.id, None).await?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod accounts;
+mod approvals;
 mod audit;
+mod calls;
+mod dead_letters;
 mod events;
 mod flows;
 mod jobs;
+mod prices;
 mod queues;
 mod runs;
 mod schedules;
+mod server;
 mod services;
-mod stats;
 mod workers;
 
 use std::sync::Arc;
@@ -24,8 +42,20 @@ use serde_json::Value;
 
 use crate::error::{ClientError, UNREACHABLE, UNSENDABLE};
 
+pub use accounts::AccountsApi;
+pub use approvals::ApprovalsApi;
+pub use audit::AuditApi;
+pub use calls::CallsApi;
+pub use dead_letters::DeadLettersApi;
 pub use events::{EventStream, ServerEvent};
-pub use workers::Registration;
+pub use flows::FlowsApi;
+pub use jobs::JobsApi;
+pub use prices::PricesApi;
+pub use queues::QueuesApi;
+pub use runs::RunsApi;
+pub use schedules::SchedulesApi;
+pub use services::ServicesApi;
+pub use workers::{Registration, WorkersApi};
 
 /// The header that says who asks.
 const ACTOR: &str = "x-windlass-actor";

@@ -93,10 +93,10 @@ pub async fn run_once(url: &str, prompt: &str) -> Result<RunDetail, Box<dyn Erro
     let name = format!("picture of {prompt}");
     let flow =
         FlowRequest { name: name.clone(), definition: Some(picture_to_film()), ..FlowRequest::default() };
-    client.create_flow(&flow).await?;
+    client.flows().create(&flow).await?;
     let variables = json!({ "prompt": prompt }).as_object().cloned();
-    let started = client.start(&name, &RunRequest { variables, ..RunRequest::default() }).await?;
-    let ended = client.wait(&started.id, Some(Duration::from_secs(30))).await?;
+    let started = client.runs().start(&name, &RunRequest { variables, ..RunRequest::default() }).await?;
+    let ended = client.runs().wait(&started.id, Some(Duration::from_secs(30))).await?;
     ended.ok_or_else(|| format!("{} did not end in time", started.id).into())
 }
 

@@ -22,10 +22,10 @@ async fn a_node_type_of_a_handler_runs_in_the_server() {
     assert_eq!((node.attempts, node.error.clone()), (1, None));
     // Suspended once when the picture was ordered, and twice while it was made.
     let client = Client::new(&url).unwrap();
-    let lines = client.logs(&run.summary.id, &LogsQuery::default()).await.unwrap().items;
+    let lines = client.runs().logs(&run.summary.id, &LogsQuery::default()).await.unwrap().items;
     let count = |word: &str| lines.iter().filter(|line| line.message == word).count();
     assert_eq!((count("suspended, asked again later"), count("asked again")), (3, 3));
-    let service = client.service("image_generation").await.unwrap();
+    let service = client.services().show("image_generation").await.unwrap();
     assert_eq!(service.n_workers, 1);
     let refused = embed::run_once(&url, "").await.unwrap();
     assert_eq!(refused.summary.status, RunStatus::Failed);

@@ -41,7 +41,7 @@ pub(super) struct ExampleOutcome {
 pub(super) async fn until_registered(client: &Client, id: &str, url: &str) -> Result<()> {
     let began = Instant::now();
     let is_it = |worker: &WorkerInfo| worker.id == id && worker.url == url && worker.status == "online";
-    while !client.workers().await?.workers.iter().any(is_it) {
+    while !client.workers().list().await?.workers.iter().any(is_it) {
         if began.elapsed() > TIMEOUT {
             bail!("the worker of this process could not register: see the messages above");
         }
@@ -60,7 +60,7 @@ pub(super) async fn play(client: &Client, example: &Example) -> Result<ExampleOu
         start_node_ids: script.start_node_ids.clone(),
         ..RunRequest::default()
     };
-    let run = client.start(&example.name, &new).await?.id;
+    let run = client.runs().start(&example.name, &new).await?.id;
     let mut playing = ExampleRun { client, run, began, failures: Vec::new() };
     playing.perform_all(&script.script).await?;
     let ended = playing.until_at_rest().await?;
@@ -83,7 +83,7 @@ async fn register_dead(client: &Client, script: &ExampleScript) -> Result<()> {
             kind: "http".to_owned(),
             ..Registration::default()
         };
-        client.register(&worker).await?;
+        client.workers().register(&worker).await?;
     }
     Ok(())
 }
@@ -99,7 +99,7 @@ impl ExampleRun<'_> {
     /// Polls the run until `holds` or the time limit.
     async fn until(&self, holds: impl Fn(&RunDetail) -> bool) -> Result<RunDetail, ClientError> {
         loop {
-            let run = self.client.run(&self.run).await?;
+            let run = self.client.runs().show(&self.run).await?;
             if holds(&run) || self.began.elapsed() > TIMEOUT {
                 return Ok(run);
             }
@@ -118,7 +118,7 @@ impl ExampleRun<'_> {
             if run.summary.status.is_ended() || self.began.elapsed() > TIMEOUT {
                 return Ok(run);
             }
-            let why = self.client.why(&self.run).await?;
+            let why = self.client.runs().why(&self.run).await?;
             let needs_outside = |reason: &WaitReason| OUTSIDE_REASONS.contains(&reason.waits_for.as_str());
             if !why.reasons.is_empty() && why.reasons.iter().all(needs_outside) {
                 return Ok(run);
@@ -158,18 +158,18 @@ impl ExampleRun<'_> {
             let done = match act.clone() {
                 ExampleAction::Signal { key, value } => {
                     let signal = Signal { key, value, id: None, by: None };
-                    self.client.signal(&self.run, &signal).await
+                    self.client.runs().signal(&self.run, &signal).await
                 }
                 ExampleAction::Decide { node, decision, by, comment } => {
                     let decide = Decide { node, decision, comment, by };
-                    self.client.decide(&self.run, &decide).await
+                    self.client.approvals().decide(&self.run, &decide).await
                 }
                 ExampleAction::Cancel { reason } => {
-                    self.client.cancel(&self.run, &Cancel { reason, by: None }).await
+                    self.client.runs().cancel(&self.run, &Cancel { reason, by: None }).await
                 }
-                ExampleAction::Retry {} => self.client.retry(&self.run).await,
+                ExampleAction::Retry {} => self.client.runs().retry(&self.run).await,
                 ExampleAction::Rerun { from, shared } => {
-                    self.client.rerun(&self.run, &RerunRequest { from, shared }).await
+                    self.client.runs().rerun(&self.run, &RerunRequest { from, shared }).await
                 }
             };
             match done {
@@ -185,13 +185,13 @@ impl ExampleRun<'_> {
 
     /// Notes the reasons of a run that did not end, and cancels it.
     async fn give_up(&mut self) -> Result<()> {
-        let why = self.client.why(&self.run).await?;
+        let why = self.client.runs().why(&self.run).await?;
         let reasons: Vec<String> =
             why.reasons.iter().map(|reason| format!("{}: {}", reason.node, reason.text)).collect();
         let reasons = if reasons.is_empty() { "for nothing".to_owned() } else { reasons.join("; ") };
         self.failures.push(format!("it has not ended; it waits: {reasons}"));
         let reason = Some("the example did not end by itself".to_owned());
-        self.client.cancel(&self.run, &Cancel { reason, by: None }).await?;
+        self.client.runs().cancel(&self.run, &Cancel { reason, by: None }).await?;
         Ok(())
     }
 

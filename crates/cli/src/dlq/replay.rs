@@ -112,14 +112,14 @@ pub(super) async fn replay(replay: DlqReplayArgs, session: &Session) -> Result<E
     };
     let mut all = DeadLettersMoved { queue: queue.clone(), ..DeadLettersMoved::default() };
     let Some(n) = n else {
-        add(&mut all, session.client.replay(&queue, &body).await?);
+        add(&mut all, session.client.dead_letters().replay(&queue, &body).await?);
         return print_moved("replayed", &all, session);
     };
     for part in parts(n) {
         let Some(count) = next_batch(n, &all) else { break };
         body.count = Some(count);
         body.replay_id = Some(format!("{replay_id}-{part}"));
-        add(&mut all, session.client.replay(&queue, &body).await?);
+        add(&mut all, session.client.dead_letters().replay(&queue, &body).await?);
         if rate.is_some() && part > 1 {
             // The rate holds within one request: a second request now would double it.
             let n_moved = all.moved;
@@ -146,13 +146,13 @@ pub(super) async fn discard(discard: DlqDiscardArgs, session: &Session) -> Resul
     };
     let mut all = DeadLettersMoved { queue: queue.clone(), ..DeadLettersMoved::default() };
     let Some(n) = n else {
-        add(&mut all, session.client.discard(&queue, &body).await?);
+        add(&mut all, session.client.dead_letters().discard(&queue, &body).await?);
         return print_moved("discarded", &all, session);
     };
     for _ in parts(n) {
         let Some(count) = next_batch(n, &all) else { break };
         body.count = Some(count);
-        add(&mut all, session.client.discard(&queue, &body).await?);
+        add(&mut all, session.client.dead_letters().discard(&queue, &body).await?);
     }
     print_moved("discarded", &all, session)
 }
@@ -182,19 +182,19 @@ fn add(all: &mut DeadLettersMoved, moved: DeadLettersMoved) {
 /// Refuses a queue that no job ever was in, and a group without dead letters: both are slips of the hand.
 async fn check_selection(queue: &str, chosen: &DeadLetterSelector, session: &Session) -> Result<()> {
     if let Some(group) = &chosen.group {
-        let groups = session.client.letter_groups(queue).await?.groups;
+        let groups = session.client.dead_letters().groups(queue).await?.groups;
         if !groups.iter().any(|found| found.fingerprint == *group) {
             bail!("`{queue}` has no dead letters of group `{group}`: see windlass dlq groups {queue}");
         }
         return Ok(());
     }
-    let queues = session.client.queues().await?.queues;
+    let queues = session.client.queues().list().await?.queues;
     if queues.iter().any(|known| known.name == queue) {
         return Ok(());
     }
     // A queue without settings, open jobs and dead letters is known by the jobs that ended in it.
     let ended = JobsQuery { queue: Some(queue.to_owned()), limit: Some(1), ..JobsQuery::default() };
-    if session.client.jobs(&ended).await?.items.is_empty() {
+    if session.client.jobs().list(&ended).await?.items.is_empty() {
         let with_letters: Vec<&str> =
             queues.iter().filter(|known| known.dead_letters > 0).map(|known| known.name.as_str()).collect();
         let hint = match with_letters.as_slice() {
@@ -221,12 +221,12 @@ async fn agreed(
     }
     let n = match (&chosen.group, chosen.all) {
         (Some(group), _) => {
-            let groups = session.client.letter_groups(queue).await?.groups;
+            let groups = session.client.dead_letters().groups(queue).await?.groups;
             let n = groups.iter().find(|found| found.fingerprint == *group).map_or(0, |found| found.count);
             usize::try_from(n).unwrap_or(usize::MAX)
         }
         (None, true) => {
-            usize::try_from(session.client.queue(queue).await?.dead_letters).unwrap_or(usize::MAX)
+            usize::try_from(session.client.queues().show(queue).await?.dead_letters).unwrap_or(usize::MAX)
         }
         // A count or a list of jobs says how many they are.
         (None, false) => return Ok(Some((selection, None))),

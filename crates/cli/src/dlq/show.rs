@@ -81,7 +81,7 @@ pub(super) async fn letters_of(
     let mut letters: Vec<DeadLetter> = Vec::new();
     while letters.len() < most {
         query.count = Some((most - letters.len()).min(PAGE_SIZE));
-        let page = session.client.dead_letters(queue, &query).await?;
+        let page = session.client.dead_letters().list(queue, &query).await?;
         letters.extend(page.items);
         match page.next {
             Some(next) => query.after = Some(next),
@@ -108,14 +108,14 @@ async fn queues(named: Option<&str>, session: &Session) -> Result<Vec<String>> {
     if let Some(named) = named {
         return Ok(vec![named.to_owned()]);
     }
-    let all = session.client.queues().await?.queues;
+    let all = session.client.queues().list().await?.queues;
     Ok(all.into_iter().filter(|queue| queue.dead_letters > 0).map(|queue| queue.name).collect())
 }
 
 pub(super) async fn groups(queue: Option<&str>, session: &Session) -> Result<Exit> {
     let mut groups = Vec::new();
     for queue in queues(queue, session).await? {
-        let found = session.client.letter_groups(&queue).await?.groups;
+        let found = session.client.dead_letters().groups(&queue).await?.groups;
         groups.extend(found.into_iter().map(|group| QueueDeadLetterGroup { queue: queue.clone(), group }));
     }
     let ids = session
@@ -143,7 +143,7 @@ pub(super) async fn groups(queue: Option<&str>, session: &Session) -> Result<Exi
 pub(super) async fn show(job: &str, session: &Session) -> Result<Exit> {
     let among = JobsQuery { status: Some("failed".to_owned()), ..JobsQuery::default() };
     let id = session.job_id_among(job, among).await?;
-    let detail = session.client.job(&id).await?;
+    let detail = session.client.jobs().show(&id).await?;
     if !detail.summary.is_dead_letter {
         let status = detail.summary.status.word();
         bail!("{id} is no dead letter: it is {status}; see windlass job show {id}");

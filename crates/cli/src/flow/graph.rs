@@ -27,8 +27,8 @@ pub(super) async fn graph(which: &FlowSelector, dot: bool, options: &GlobalArgs)
 async fn on_server(which: &FlowSelector, options: &GlobalArgs) -> Result<String> {
     let client = options.session()?.client;
     let version = match which.version {
-        Some(number) => Some(client.version(&which.flow, number).await?),
-        None => client.flow(&which.flow).await?.version,
+        Some(number) => Some(client.flows().version(&which.flow, number).await?),
+        None => client.flows().show(&which.flow).await?.version,
     };
     version.map(|version| version.text).ok_or_else(|| {
         anyhow::anyhow!(

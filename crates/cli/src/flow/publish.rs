@@ -87,7 +87,7 @@ async fn publish(
     what: VersionRequest,
     how: PublishOptions,
 ) -> Result<AppliedFlow> {
-    let there = match client.flow(&name).await {
+    let there = match client.flows().show(&name).await {
         Ok(there) => Some(there),
         Err(error) if error.is_not_found() => None,
         Err(error) => return Err(error.into()),
@@ -95,7 +95,7 @@ async fn publish(
     let Some(there) = there else {
         let is_template = how.is_template;
         let flow = FlowRequest { name: name.clone(), yaml: what.yaml, is_template, ..FlowRequest::default() };
-        let version = if how.dry_run { 1 } else { client.create_flow(&flow).await?.version };
+        let version = if how.dry_run { 1 } else { client.flows().create(&flow).await?.version };
         return Ok(AppliedFlow { flow: name, version, done: "created" });
     };
     if how.is_template && !there.flow.is_template {
@@ -108,7 +108,7 @@ async fn publish(
     }
     let version = match how.dry_run {
         true => there.flow.latest_version.saturating_add(1),
-        false => client.publish_version(&name, &what).await?.version,
+        false => client.flows().publish(&name, &what).await?.version,
     };
     Ok(AppliedFlow { flow: name, version, done: "updated" })
 }

@@ -46,7 +46,7 @@ pub(super) async fn instantiate(new: FlowInstantiateArgs, session: &Session) -> 
         variables,
         ..contract::InstantiateRequest::default()
     };
-    let made = session.client.instantiate(&template, &flow).await?;
+    let made = session.client.flows().instantiate(&template, &flow).await?;
     session
         .out
         .value(&made, &made.name, || format!("{}  ({}), version {}\n", made.name, made.id, made.version))?;
@@ -58,7 +58,7 @@ pub(super) async fn list(mut query: FlowsQuery, limit: u32, session: &Session) -
     let mut flows: Vec<FlowInfo> = Vec::new();
     while flows.len() < limit {
         query.limit = Some((limit - flows.len()).min(PAGE_SIZE));
-        let page = session.client.flows(&query).await?;
+        let page = session.client.flows().list(&query).await?;
         flows.extend(page.items);
         match page.next {
             Some(next) => query.cursor = Some(next),
@@ -79,9 +79,9 @@ pub(super) async fn list(mut query: FlowsQuery, limit: u32, session: &Session) -
 }
 
 pub(super) async fn show(which: &FlowSelector, session: &Session) -> Result<Exit> {
-    let mut shown = session.client.flow(&which.flow).await?;
+    let mut shown = session.client.flows().show(&which.flow).await?;
     if let Some(number) = which.version {
-        shown.version = Some(session.client.version(&which.flow, number).await?);
+        shown.version = Some(session.client.flows().version(&which.flow, number).await?);
     }
     session.out.value(&shown, &shown.flow.name, || {
         let mut text = format!("{}  ({})\n", shown.flow.name, shown.flow.id);
@@ -105,7 +105,7 @@ fn version_text(version: &Version) -> String {
 }
 
 pub(super) async fn versions(flow: &str, session: &Session) -> Result<Exit> {
-    let versions = session.client.versions(flow).await?.items;
+    let versions = session.client.flows().versions(flow).await?.items;
     session.out.list(
         ["version", "status", "form", "created", "note"],
         &versions,
@@ -124,7 +124,7 @@ pub(super) async fn versions(flow: &str, session: &Session) -> Result<Exit> {
 }
 
 pub(super) async fn diff(flow: &str, from: Option<u32>, to: Option<u32>, session: &Session) -> Result<Exit> {
-    let diff = session.client.diff(flow, &DiffQuery { from, to }).await?;
+    let diff = session.client.flows().diff(flow, &DiffQuery { from, to }).await?;
     session.out.value(&diff, flow, || {
         let mut text = format!("{flow}: version {} to version {}\n", diff.from, diff.to);
         if diff.changes.is_empty() {

@@ -79,7 +79,7 @@ async fn send(
         }
         let is_full = ready.len() >= BATCH_MAX || n_bytes >= BATCH_BYTES_MAX;
         if !ready.is_empty() && (is_last || is_full) {
-            created.extend(session.client.create_jobs(&ready).await?);
+            created.extend(session.client.jobs().create_batch(&ready).await?);
             ready.clear();
             n_bytes = 0;
         }

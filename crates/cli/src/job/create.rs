@@ -88,7 +88,7 @@ pub(super) async fn create(create: JobCreateArgs, session: &Session) -> Result<E
             None => return Err(error),
         },
     };
-    let created = session.client.create_job(&job).await?;
+    let created = session.client.jobs().create(&job).await?;
     if create.wait {
         return show::wait(&created.id, create.timeout, session).await;
     }

@@ -64,7 +64,7 @@ pub(super) async fn list(list: JobListArgs, session: &Session) -> Result<Exit> {
     let mut more = false;
     while jobs.len() < limit {
         query.limit = Some((limit - jobs.len()).min(PAGE_SIZE));
-        let page = session.client.jobs(&query).await?;
+        let page = session.client.jobs().list(&query).await?;
         jobs.extend(page.items);
         more = page.next.is_some();
         match page.next {
@@ -101,7 +101,7 @@ fn row(job: &JobSummary, ids: ShortIds) -> [String; 8] {
 }
 
 pub(super) async fn show(id: &str, session: &Session) -> Result<Exit> {
-    let job = session.client.job(id).await?;
+    let job = session.client.jobs().show(id).await?;
     session.out.value(&job, &job.summary.id, || facts_of(&job, session))?;
     Ok(Exit::Done)
 }
@@ -165,7 +165,7 @@ pub(crate) async fn all_attempts(id: &str, session: &Session) -> Result<Vec<JobA
     let mut page = PageQuery { cursor: None, limit: Some(PAGE_SIZE) };
     let mut attempts: Vec<JobAttempt> = Vec::new();
     loop {
-        let part = session.client.job_attempts(id, &page).await?;
+        let part = session.client.jobs().attempts(id, &page).await?;
         attempts.extend(part.items);
         match part.next {
             Some(next) => page.cursor = Some(next),
@@ -198,7 +198,7 @@ pub(super) async fn wait(id: &str, timeout: Option<Duration>, session: &Session)
     let mut poller = ServerPoller::new(timeout);
     let mut pause = POLL_INTERVAL_MIN;
     let (job, exit) = loop {
-        let job = poller.poll(async || session.client.job(id).await).await?;
+        let job = poller.poll(async || session.client.jobs().show(id).await).await?;
         if let Some(exit) = exit_of(job.summary.status) {
             break (job, exit);
         }

@@ -101,13 +101,16 @@ pub(super) async fn limit(limit: QueueLimitArgs, session: &Session) -> Result<Ex
     let (client, name) = (&session.client, &limit.queue);
     if limit.clear {
         return print_queue(
-            &client.limit_queue(name, &limit.over(QueueLimitSettings::default())?).await?,
+            &client.queues().set_limits(name, &limit.over(QueueLimitSettings::default())?).await?,
             session,
         );
     }
-    let now =
-        if limit.bursts_alone() { client.queue(name).await?.limits } else { QueueLimitSettings::default() };
-    print_queue(&client.change_limits(name, &limit.change(now)?).await?, session)
+    let now = if limit.bursts_alone() {
+        client.queues().show(name).await?.limits
+    } else {
+        QueueLimitSettings::default()
+    };
+    print_queue(&client.queues().change_limits(name, &limit.change(now)?).await?, session)
 }
 
 /// Limits in a few words; empty without limits.

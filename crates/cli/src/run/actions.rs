@@ -12,21 +12,21 @@ pub(super) async fn act(command: RunCommand, session: &Session) -> Result<Exit> 
     let run = match command {
         RunCommand::Signal { which, key, value, idempotency_key } => {
             let signal = Signal { key, value, id: idempotency_key, by: session.actor.clone() };
-            client.signal(&session.run_id(&which.run).await?, &signal).await?
+            client.runs().signal(&session.run_id(&which.run).await?, &signal).await?
         }
         RunCommand::Cancel { which, reason } => {
             let cancel = Cancel { reason, by: session.actor.clone() };
-            client.cancel(&session.run_id(&which.run).await?, &cancel).await?
+            client.runs().cancel(&session.run_id(&which.run).await?, &cancel).await?
         }
-        RunCommand::Pause(which) => client.pause(&session.run_id(&which.run).await?).await?,
-        RunCommand::Resume(which) => client.resume(&session.run_id(&which.run).await?).await?,
-        RunCommand::Step(which) => client.step(&session.run_id(&which.run).await?).await?,
+        RunCommand::Pause(which) => client.runs().pause(&session.run_id(&which.run).await?).await?,
+        RunCommand::Resume(which) => client.runs().resume(&session.run_id(&which.run).await?).await?,
+        RunCommand::Step(which) => client.runs().step(&session.run_id(&which.run).await?).await?,
         RunCommand::Budget { which, amount } => {
-            client.set_budget(&session.run_id(&which.run).await?, amount).await?
+            client.runs().set_budget(&session.run_id(&which.run).await?, amount).await?
         }
         RunCommand::Continue { which, node, result } => {
             let body = Continue { node, result };
-            client.continue_node(&session.run_id(&which.run).await?, &body).await?
+            client.runs().continue_node(&session.run_id(&which.run).await?, &body).await?
         }
         RunCommand::Start(_)
         | RunCommand::List(_)

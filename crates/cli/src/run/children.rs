@@ -46,7 +46,7 @@ pub(super) async fn tree(run: &RunDetail, session: &Session) -> Result<String> {
 async fn below(run: &str, depth: usize, session: &Session) -> Result<Vec<(usize, RunSummary)>> {
     let query =
         RunsQuery { parent: Some(run.to_owned()), limit: Some(SHOWN_MAX + 1), ..RunsQuery::default() };
-    let page = session.client.runs(&query).await?;
+    let page = session.client.runs().list(&query).await?;
     Ok(page.items.into_iter().map(|child| (depth, child)).collect())
 }
 

@@ -76,7 +76,7 @@ impl LogTail {
     async fn rest(&mut self, session: &Session) -> Result<Vec<LogLine>, ClientError> {
         let mut lines = Vec::new();
         loop {
-            let page = session.client.logs(&self.run, &self.query).await?;
+            let page = session.client.runs().logs(&self.run, &self.query).await?;
             let is_full = page.items.len() == PAGE_SIZE;
             lines.extend(page.items);
             if page.next.is_none() {
@@ -93,7 +93,7 @@ impl LogTail {
         let (mut poller, mut waiter) = (ServerPoller::new(None), RunEventWaiter::default());
         loop {
             // A run that has ended before its lines are read logs nothing afterwards.
-            let seen = poller.poll(async || session.client.run(&self.run).await).await?;
+            let seen = poller.poll(async || session.client.runs().show(&self.run).await).await?;
             match self.rest(session).await {
                 Ok(lines) => lines.iter().try_for_each(|line| print(line, session))?,
                 // The poller waits for a server that restarts.

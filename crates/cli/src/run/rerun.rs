@@ -44,17 +44,17 @@ pub(super) async fn rerun(rerun: RunRerunArgs, session: &Session) -> Result<Exit
     let body = contract::RerunRequest { from, shared: shared.as_deref().map(object).transpose()? };
     let run = session.run_id(&which.run).await?;
     if dry_run {
-        return print_dry_run(&session.client.rerun_dry_run(&run, &body).await?, session);
+        return print_dry_run(&session.client.runs().rerun_dry_run(&run, &body).await?, session);
     }
-    actions::print_run(&session.client.rerun(&run, &body).await?, session)
+    actions::print_run(&session.client.runs().rerun(&run, &body).await?, session)
 }
 
 pub(super) async fn retry(retry: &RunRetryArgs, session: &Session) -> Result<Exit> {
     let run = session.run_id(&retry.which.run).await?;
     if retry.dry_run {
-        return print_dry_run(&session.client.retry_dry_run(&run).await?, session);
+        return print_dry_run(&session.client.runs().retry_dry_run(&run).await?, session);
     }
-    actions::print_run(&session.client.retry(&run).await?, session)
+    actions::print_run(&session.client.runs().retry(&run).await?, session)
 }
 
 /// Reads a JSON object, written out or in a file.
@@ -121,7 +121,7 @@ pub(super) async fn diff(
     session: &Session,
 ) -> Result<Exit> {
     let run = session.run_id(&which.run).await?;
-    let diff = session.client.state_diff(&run, &StateDiffQuery { from, to }).await?;
+    let diff = session.client.runs().diff(&run, &StateDiffQuery { from, to }).await?;
     session.out.value(&diff, &diff.id, || {
         let mut text = format!("{}: entry {} to entry {}\n", diff.id, diff.from, diff.to);
         if diff.changes.is_empty() {

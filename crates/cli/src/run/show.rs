@@ -64,7 +64,7 @@ pub(super) async fn list(list: RunListArgs, session: &Session) -> Result<Exit> {
     let mut more = false;
     while runs.len() < limit {
         query.limit = Some((limit - runs.len()).min(PAGE_SIZE));
-        let page = session.client.runs(&query).await?;
+        let page = session.client.runs().list(&query).await?;
         runs.extend(page.items);
         more = page.next.is_some();
         match page.next {
@@ -101,7 +101,7 @@ fn row(run: &RunSummary, ids: ShortIds) -> [String; 7] {
 }
 
 pub(super) async fn show(which: &RunSelector, session: &Session) -> Result<Exit> {
-    let run = session.client.run(&session.run_id(&which.run).await?).await?;
+    let run = session.client.runs().show(&session.run_id(&which.run).await?).await?;
     let is_read = matches!(session.out.format(), OutputFormat::Table) && !session.out.quiet;
     let tree = if is_read { children::tree(&run, session).await? } else { String::new() };
     session.out.value(&run, &run.summary.id, || render::run_text(&run, &session.out) + &tree)?;
@@ -109,7 +109,7 @@ pub(super) async fn show(which: &RunSelector, session: &Session) -> Result<Exit>
 }
 
 pub(super) async fn wait(run: &str, timeout: Option<Duration>, session: &Session) -> Result<Exit> {
-    let Some(ended) = session.client.wait(run, timeout).await? else {
+    let Some(ended) = session.client.runs().wait(run, timeout).await? else {
         output::message(&format!("error: {run} did not end in time\n  see windlass run why {run}"));
         return Ok(Exit::TimedOut);
     };
@@ -122,7 +122,7 @@ pub(super) async fn attempts(which: &RunSelector, session: &Session) -> Result<E
     let mut page = PageQuery { cursor: None, limit: Some(PAGE_SIZE) };
     let mut attempts: Vec<NodeAttemptInfo> = Vec::new();
     loop {
-        let part = session.client.attempts(&run, &page).await?;
+        let part = session.client.runs().attempts(&run, &page).await?;
         attempts.extend(part.items);
         match part.next {
             Some(next) => page.cursor = Some(next),
@@ -157,7 +157,7 @@ fn attempt_row(attempt: &NodeAttemptInfo) -> [String; 6] {
 
 pub(super) async fn state(which: &RunSelector, at: Option<u64>, session: &Session) -> Result<Exit> {
     let run = session.run_id(&which.run).await?;
-    let state = session.client.state(&run, &StateQuery { at }).await?;
+    let state = session.client.runs().state(&run, &StateQuery { at }).await?;
     session.out.value(&state, &state.id, || {
         let mut text = format!(
             "{} {} after entry {} of {}, {}\n\n",
@@ -175,7 +175,7 @@ pub(super) async fn state(which: &RunSelector, at: Option<u64>, session: &Sessio
 }
 
 pub(super) async fn why(which: &RunSelector, session: &Session) -> Result<Exit> {
-    let why = session.client.why(&session.run_id(&which.run).await?).await?;
+    let why = session.client.runs().why(&session.run_id(&which.run).await?).await?;
     session.out.value(&why, &why.id, || {
         let mut text = format!("{} is {}\n", why.id, why.status.word());
         if why.reasons.is_empty() {

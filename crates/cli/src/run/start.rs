@@ -102,7 +102,7 @@ pub(super) async fn start(start: RunStartArgs, session: &Session) -> Result<Exit
         manual: start.manual,
         ..RunRequest::default()
     };
-    let started = session.client.start(&start.flow, &run).await?;
+    let started = session.client.runs().start(&start.flow, &run).await?;
     if start.watch {
         return watch::watch(&started.id, start.timeout, session).await;
     }

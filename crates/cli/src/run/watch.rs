@@ -26,7 +26,7 @@ pub(super) async fn watch(id: &str, timeout: Option<Duration>, session: &Session
     let mut waiter = RunEventWaiter::default();
     let mut screen = RunScreen { out: session.out, n_lines: 0, seen: BTreeMap::new(), status: None };
     loop {
-        let run = poller.poll(async || session.client.run(id).await).await?;
+        let run = poller.poll(async || session.client.runs().show(id).await).await?;
         screen.show(&run)?;
         if run.summary.status.is_ended() {
             return Ok(exit_of(run.summary.status));
@@ -50,7 +50,7 @@ pub(super) struct RunEventWaiter {
 impl RunEventWaiter {
     pub(super) async fn wait(&mut self, client: &Client, id: &str, at_most: Duration) {
         if self.stream.is_none() {
-            self.stream = client.run_events(id, self.last.as_deref()).await.ok();
+            self.stream = client.runs().events(id, self.last.as_deref()).await.ok();
         }
         let Some(stream) = &mut self.stream else {
             return tokio::time::sleep(at_most).await;
@@ -150,7 +150,7 @@ pub(super) async fn events(which: &RunSelector, follow: bool, session: &Session)
     let mut page = PageQuery { cursor: None, limit: Some(PAGE_SIZE) };
     let mut entries: Vec<JournalEntry> = Vec::new();
     loop {
-        let part = session.client.journal(&run, &page).await?;
+        let part = session.client.runs().journal(&run, &page).await?;
         entries.extend(part.items);
         match part.next {
             Some(next) => page.cursor = Some(next),
@@ -171,7 +171,7 @@ async fn follow_events(run: &str, session: &Session) -> Result<Exit> {
     let mut last: Option<String> = None;
     loop {
         // A run that ended before the stream was opened sends all its entries before the stream ends.
-        let seen = poller.poll(async || session.client.run(run).await).await?;
+        let seen = poller.poll(async || session.client.runs().show(run).await).await?;
         let has_ended = seen.summary.status.is_ended();
         match print_events(run, &mut last, session).await {
             Ok(()) if has_ended => return Ok(Exit::Done),
@@ -188,7 +188,7 @@ async fn follow_events(run: &str, session: &Session) -> Result<Exit> {
 
 /// Prints the entries after `last` until the stream is closed.
 async fn print_events(run: &str, last: &mut Option<String>, session: &Session) -> Result<()> {
-    let mut stream = session.client.run_events(run, last.as_deref()).await?;
+    let mut stream = session.client.runs().events(run, last.as_deref()).await?;
     while let Some(event) = stream.next().await? {
         *last = event.id.clone().or(last.take());
         match serde_json::from_str::<JournalEntry>(&event.data) {

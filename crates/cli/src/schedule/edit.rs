@@ -114,7 +114,7 @@ pub(super) async fn create(create: ScheduleCreateArgs, session: &Session) -> Res
     schedule.dst = said.dst.or(schedule.dst);
     schedule.window_ms = said.window.map(in_ms).or(schedule.window_ms);
     schedule.enabled = disabled.then_some(false).or(schedule.enabled);
-    print_schedule(&session.client.create_schedule(&schedule).await?, session)
+    print_schedule(&session.client.schedules().create(&schedule).await?, session)
 }
 
 pub(super) async fn edit(edit: ScheduleEditArgs, session: &Session) -> Result<Exit> {
@@ -147,7 +147,7 @@ pub(super) async fn edit(edit: ScheduleEditArgs, session: &Session) -> Result<Ex
     if change == SchedulePatch::default() {
         return Err(usage("no change is given: add one, such as --cron '0 8 * * *' or --priority 5"));
     }
-    print_schedule(&session.client.change_schedule(&id, &change).await?, session)
+    print_schedule(&session.client.schedules().edit(&id, &change).await?, session)
 }
 
 type KeptFlowFields = (Option<Map<String, Value>>, Option<u32>, Option<String>);

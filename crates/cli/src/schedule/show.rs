@@ -37,7 +37,7 @@ pub(super) async fn preview(flags: SchedulePreviewArgs, session: &Session) -> Re
         dst: flags.dst,
         count: Some(flags.count as usize),
     };
-    slots(&session.client.preview_schedule(&preview).await?, session)
+    slots(&session.client.schedules().preview(&preview).await?, session)
 }
 
 /// Prints times in UTC and in the time zone.
@@ -60,7 +60,7 @@ pub(super) fn slots(next: &NextRuns, session: &Session) -> Result<Exit> {
 }
 
 pub(super) async fn list(session: &Session) -> Result<Exit> {
-    let schedules = session.client.schedules().await?.schedules;
+    let schedules = session.client.schedules().list().await?.schedules;
     let ids = session.out.short_ids(schedules.iter().map(|schedule| schedule.id.as_str()));
     session.out.list(
         ["id", "name", "cron", "timezone", "state", "starts", "next", "last", "running"],

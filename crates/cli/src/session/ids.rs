@@ -28,7 +28,7 @@ impl Session {
         let mut matching = Vec::new();
         if is_hex {
             let query = JobsQuery { limit: Some(PREFIX_LIMIT), ..among };
-            let found = self.client.jobs(&query).await?.items.into_iter().map(|job| job.id);
+            let found = self.client.jobs().list(&query).await?.items.into_iter().map(|job| job.id);
             matching.extend(found.filter(|id| digits_of(id).starts_with(&digits)).take(2));
         }
         match matching.as_slice() {
@@ -47,9 +47,9 @@ impl Session {
     /// A schedule by its id, by a unique prefix of it, or by its name if that is unique.
     pub(crate) async fn schedule(&self, text: &str) -> Result<ScheduleInfo> {
         if text.len() == UUID_CHARS && digits_of(text).len() == ID_DIGITS {
-            return Ok(self.client.schedule(text).await?);
+            return Ok(self.client.schedules().show(text).await?);
         }
-        let all = self.client.schedules().await?.schedules;
+        let all = self.client.schedules().list().await?.schedules;
         let (named, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|schedule| schedule.name == text);
         let begun = others.into_iter().filter(|schedule| !text.is_empty() && schedule.id.starts_with(text));
         let mut found = if named.is_empty() { begun.collect() } else { named };
@@ -64,7 +64,7 @@ impl Session {
 
     /// A worker by its id, or by a unique prefix of it.
     pub(crate) async fn worker(&self, text: &str) -> Result<WorkerInfo> {
-        let all = self.client.workers().await?.workers;
+        let all = self.client.workers().list().await?.workers;
         let is_whole = all.iter().any(|worker| worker.id == text);
         let matches = |worker: &WorkerInfo| match is_whole {
             true => worker.id == text,

@@ -42,7 +42,7 @@ pub(super) async fn run(command: WorkerCommand, options: &GlobalArgs) -> Result<
     let session = &options.session()?;
     let workers = match command {
         WorkerCommand::List { online } => {
-            let all = session.client.workers().await?.workers;
+            let all = session.client.workers().list().await?.workers;
             let listed = all.into_iter().filter(|worker| !online || worker.status == "online");
             return list(&listed.collect::<Vec<_>>(), session);
         }
@@ -50,10 +50,10 @@ pub(super) async fn run(command: WorkerCommand, options: &GlobalArgs) -> Result<
             return shown(&session.worker(&worker).await?, session);
         }
         WorkerCommand::Drain(WorkerSelector { worker }) => {
-            session.client.drain_worker(&session.worker(&worker).await?.id).await?
+            session.client.workers().drain(&session.worker(&worker).await?.id).await?
         }
         WorkerCommand::Undrain(WorkerSelector { worker }) => {
-            session.client.undrain_worker(&session.worker(&worker).await?.id).await?
+            session.client.workers().undrain(&session.worker(&worker).await?.id).await?
         }
     };
     session.out.value(&workers, &workers.id, || {

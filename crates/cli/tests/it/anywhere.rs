@@ -87,12 +87,12 @@ async fn a_stream_that_breaks_goes_on_at_another_server() {
     let [first, second, third] = &servers.clients()[..] else { panic!("three were started") };
     publish(first, "waits", waits()).await;
     let run = start(second, "waits", json!({"items": [1]})).await;
-    let mut stream = first.run_events(&run, None).await.unwrap();
+    let mut stream = first.runs().events(&run, None).await.unwrap();
     let one = stream.next().await.unwrap().expect("it has begun");
     drop(stream);
-    let mut rest = third.run_events(&run, one.id.as_deref()).await.unwrap();
+    let mut rest = third.runs().events(&run, one.id.as_deref()).await.unwrap();
     let signal: Signal = serde_json::from_value(json!({"key": "go", "value": true})).unwrap();
-    second.signal(&run, &signal).await.unwrap();
+    second.runs().signal(&run, &signal).await.unwrap();
     let mut ids = vec![one.id.unwrap()];
     loop {
         let event = tokio::time::timeout(SOON, rest.next()).await.expect("it is told").unwrap().unwrap();
@@ -104,7 +104,7 @@ async fn a_stream_that_breaks_goes_on_at_another_server() {
     let unlike: BTreeSet<&String> = ids.iter().collect();
     assert_eq!(unlike.len(), ids.len(), "something was told twice: {ids:?}");
     // Every server reports the sum of both parts.
-    let mut whole = second.run_events(&run, None).await.unwrap();
+    let mut whole = second.runs().events(&run, None).await.unwrap();
     let mut all = Vec::new();
     while let Some(event) = whole.next().await.unwrap().filter(|event| event.event != "end") {
         all.push(event.id.unwrap());
@@ -157,11 +157,12 @@ async fn a_schedule_fires_each_slot_once_on_three_servers() {
         "task": {"name": "tick", "queue_name": "ticks"}});
     let schedule = expect(&clients[0], "POST", "/api/v1/schedules", Some(tick), 201).await;
     let id = schedule["id"].as_str().unwrap();
-    seen("four slots", async || (clients[1].schedule(id).await.unwrap().fired >= 4).then_some(())).await;
-    clients[2].toggle_schedule(id, Some(false)).await.unwrap();
-    let fired = clients[0].schedule(id).await.unwrap().fired;
+    seen("four slots", async || (clients[1].schedules().show(id).await.unwrap().fired >= 4).then_some(()))
+        .await;
+    clients[2].schedules().toggle(id, Some(false)).await.unwrap();
+    let fired = clients[0].schedules().show(id).await.unwrap().fired;
     let query = JobsQuery { queue: Some("ticks".to_owned()), limit: Some(500), ..JobsQuery::default() };
-    let jobs = clients[1].jobs(&query).await.unwrap().items;
+    let jobs = clients[1].jobs().list(&query).await.unwrap().items;
     assert_eq!(jobs.len() as u64, fired);
 }
 
@@ -178,8 +179,10 @@ async fn a_run_is_cancelled_at_a_server_that_makes_none_of_its_calls() {
     });
     let working = tokio::spawn(worker.listen(listener, url).run(stop.clone()));
     publish(&clients[0], "push", calls("http")).await;
-    seen("the worker", async || (!clients[0].workers().await.unwrap().workers.is_empty()).then_some(()))
-        .await;
+    seen("the worker", async || {
+        (!clients[0].workers().list().await.unwrap().workers.is_empty()).then_some(())
+    })
+    .await;
     let run = start(&clients[0], "push", json!({"x": 1})).await;
     begun.notified().await;
     let asked = Instant::now();
@@ -232,7 +235,7 @@ async fn start_runs(clients: Vec<Client>, caller: usize, stop: CancellationToken
         let flow = ["push", "pull"][n as usize % 2];
         loop {
             at += 1;
-            if let Ok(started) = clients[at % clients.len()].start(flow, &run).await {
+            if let Ok(started) = clients[at % clients.len()].runs().start(flow, &run).await {
                 runs.push(started.id);
                 break;
             }
@@ -264,8 +267,10 @@ async fn a_rolling_restart_loses_nothing_and_repeats_nothing() {
             });
         working.spawn(worker.listen(listener, url).run(stop_workers.clone()));
     }
-    seen("the workers", async || (clients[0].workers().await.unwrap().workers.len() == 3).then_some(()))
-        .await;
+    seen("the workers", async || {
+        (clients[0].workers().list().await.unwrap().workers.len() == 3).then_some(())
+    })
+    .await;
     let stop = CancellationToken::new();
     let mut callers = JoinSet::new();
     for caller in 0..2 {

@@ -192,7 +192,7 @@ async fn called(client: &Client, answer: Option<HandlerOutcome>) -> Called {
         });
     tokio::spawn(worker.run(stop.clone()));
     seen("the worker", async || {
-        let workers = client.workers().await.unwrap().workers;
+        let workers = client.workers().list().await.unwrap().workers;
         (!workers.is_empty()).then_some(())
     })
     .await;

@@ -25,14 +25,14 @@ fn items() -> Value {
 }
 
 async fn open_account(client: &Client, amount: i64) {
-    client.open_account(&NewAccount { id: "acme".to_owned(), name: None }).await.unwrap();
-    client.deposit("acme", &DepositRequest { amount, key: "first".to_owned() }).await.unwrap();
+    client.accounts().open(&NewAccount { id: "acme".to_owned(), name: None }).await.unwrap();
+    client.accounts().deposit("acme", &DepositRequest { amount, key: "first".to_owned() }).await.unwrap();
 }
 
 async fn start_paid(client: &Client, flow: &str) -> String {
     let params = items().as_object().cloned();
     let run = RunRequest { params, account: Some("acme".to_owned()), ..RunRequest::default() };
-    client.start(flow, &run).await.unwrap().id
+    client.runs().start(flow, &run).await.unwrap().id
 }
 
 async fn runs(client: &Client, query: &str) -> Vec<Value> {

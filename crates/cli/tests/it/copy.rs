@@ -77,15 +77,15 @@ async fn no_findings(client: &Client) {
 /// An account with money for one call.
 async fn open_account(client: &Client) {
     let account = json!({"id": "payer"});
-    client.open_account(&serde_json::from_value(account).unwrap()).await.unwrap();
+    client.accounts().open(&serde_json::from_value(account).unwrap()).await.unwrap();
     deposit(client, "first", 7).await;
     let price = json!({"unit_price": 7, "min_unit": 1});
-    client.set_price("double", &serde_json::from_value(price).unwrap()).await.unwrap();
+    client.prices().set("double", &serde_json::from_value(price).unwrap()).await.unwrap();
 }
 
 async fn deposit(client: &Client, key: &str, amount: i64) {
     let deposit = json!({"amount": amount, "key": key});
-    client.deposit("payer", &serde_json::from_value(deposit).unwrap()).await.unwrap();
+    client.accounts().deposit("payer", &serde_json::from_value(deposit).unwrap()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -105,9 +105,9 @@ async fn open_runs_and_jobs_go_on_in_the_copy() {
     paid.account = Some("payer".to_owned());
     paid.request_id = Some("the same".to_owned());
     paid.on_short_balance = serde_json::from_value(json!("wait")).unwrap();
-    let short = client.start("pull", &paid).await.unwrap().id;
+    let short = client.runs().start("pull", &paid).await.unwrap().id;
     let other = RunRequest { request_id: Some("another".to_owned()), ..paid.clone() };
-    let shorter = client.start("pull", &other).await.unwrap().id;
+    let shorter = client.runs().start("pull", &other).await.unwrap().id;
     create(&client, "ready", json!({"payload": {"\u{0}": "\u{1}"}})).await;
     let later =
         create(&client, "later", json!({"type": "scheduled", "run_at": "2999-01-01T00:00:00Z"})).await;
@@ -136,7 +136,7 @@ async fn open_runs_and_jobs_go_on_in_the_copy() {
     let client = server.client();
     no_findings(&client).await;
     // The same request finds the same run; a claimed job stays with its worker.
-    assert_eq!(client.start("pull", &paid).await.unwrap().id, short);
+    assert_eq!(client.runs().start("pull", &paid).await.unwrap().id, short);
     assert_eq!(finish(&client, &of_held, json!({"outcome": "done", "result": 1})).await, "ok");
     assert_eq!(status(&client, &held).await, "completed");
     assert_eq!(claim(&client, "ready").await["input"]["\u{0}"], "\u{1}");
@@ -146,22 +146,22 @@ async fn open_runs_and_jobs_go_on_in_the_copy() {
     let working =
         tokio::spawn(worker(client.clone(), "copier", &asked).listen(listener, url).run(stop.clone()));
     let signal: Signal = serde_json::from_value(json!({"key": "go", "value": true})).unwrap();
-    client.signal(&waiting, &signal).await.unwrap();
+    client.runs().signal(&waiting, &signal).await.unwrap();
     deposit(&client, "second", 35).await;
     for (run, x) in [(&pull, 1), (&push, 2), (&short, 3), (&shorter, 3)] {
         assert_eq!(ends(&client, run, "completed").await["shared"]["c"], json!(x * 8), "{run}");
     }
     assert_eq!(ends(&client, &waiting, "completed").await["shared"]["out"], json!([8, 16]));
-    let account = client.account("payer").await.unwrap();
+    let account = client.accounts().show("payer").await.unwrap();
     assert_eq!((account.balance, account.held), (0, 0));
     no_findings(&client).await;
     stop.cancel();
     working.await.unwrap().unwrap();
 
     let (_server, client) = back_to_a_file(server, &address).await;
-    assert_eq!(client.start("pull", &paid).await.unwrap().id, short);
+    assert_eq!(client.runs().start("pull", &paid).await.unwrap().id, short);
     assert_eq!(status(&client, &dead).await, "failed");
-    assert_eq!(client.account("payer").await.unwrap().balance, 0);
+    assert_eq!(client.accounts().show("payer").await.unwrap().balance, 0);
     no_findings(&client).await;
 }
 
@@ -191,8 +191,9 @@ async fn a_held_charge_is_settled_in_the_copy() {
     let mut paid = with_params(&json!({"x": 3}));
     paid.account = Some("payer".to_owned());
     paid.on_short_balance = serde_json::from_value(json!("wait")).unwrap();
-    let run = client.start("pull", &paid).await.unwrap().id;
-    seen("the charge", async || (client.account("payer").await.unwrap().held == 7).then_some(())).await;
+    let run = client.runs().start("pull", &paid).await.unwrap().id;
+    seen("the charge", async || (client.accounts().show("payer").await.unwrap().held == 7).then_some(()))
+        .await;
     assert!(server.terminate().success());
     let place = TempDir::new();
     let (first, last) = (file(&place, "first.db"), file(&place, "last.db"));
@@ -207,8 +208,8 @@ async fn a_held_charge_is_settled_in_the_copy() {
     // Paid in before.
     deposit(&client, "first", 7).await;
     let other = serde_json::from_value(json!({"amount": 8, "key": "first"})).unwrap();
-    let refused = client.deposit("payer", &other).await.unwrap_err();
-    let account = client.account("payer").await.unwrap();
+    let refused = client.accounts().deposit("payer", &other).await.unwrap_err();
+    let account = client.accounts().show("payer").await.unwrap();
     assert_eq!((account.balance, account.held), (0, 7), "{refused}");
     let (asked, stop) = (Asked::default(), CancellationToken::new());
     let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
@@ -216,7 +217,7 @@ async fn a_held_charge_is_settled_in_the_copy() {
         tokio::spawn(worker(client.clone(), "copier", &asked).listen(listener, url).run(stop.clone()));
     deposit(&client, "second", 14).await;
     assert_eq!(ends(&client, &run, "completed").await["shared"]["c"], json!(24));
-    let account = client.account("payer").await.unwrap();
+    let account = client.accounts().show("payer").await.unwrap();
     assert_eq!((account.balance, account.held), (0, 0));
     no_findings(&client).await;
     stop.cancel();
@@ -229,7 +230,7 @@ async fn start_runs(client: Client, runs: Arc<Mutex<Vec<Acknowledged>>>, stop: C
         let flow = ["push", "pull"][(n % 2) as usize];
         let mut run = with_params(&json!({"x": n}));
         run.request_id = Some(n.to_string());
-        match client.start(flow, &run).await {
+        match client.runs().start(flow, &run).await {
             Ok(started) => runs.lock().unwrap().push(Acknowledged { id: started.id, flow, x: n }),
             Err(_) if stop.is_cancelled() => return,
             Err(error) => panic!("{error}"),

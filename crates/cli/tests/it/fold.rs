@@ -74,7 +74,7 @@ async fn entries(client: &Client, run: &str) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut page = PageQuery { limit: Some(3), ..PageQuery::default() };
     loop {
-        let part = client.journal(run, &page).await.unwrap();
+        let part = client.runs().journal(run, &page).await.unwrap();
         for entry in part.items {
             let at = Timestamp::parse_rfc3339(json!(entry.at).as_str().unwrap()).unwrap();
             let command: CommandId = entry.command.parse().unwrap();
@@ -144,7 +144,7 @@ async fn trouble(client: &Client, run: &str, seed: u64) {
 }
 
 async fn check(client: &Client, run: &str, plan: &Plan) {
-    let ended = client.wait(run, Some(PATIENCE)).await.unwrap();
+    let ended = client.runs().wait(run, Some(PATIENCE)).await.unwrap();
     assert!(ended.is_some(), "{run} did not end: {}", get(client, &format!("/api/v1/runs/{run}/why")).await);
     let id: RunId = run.parse().unwrap();
     let entries = entries(client, run).await;
@@ -207,7 +207,7 @@ async fn the_api_reports_the_fold_of_the_journal() {
     let mut endings = BTreeMap::new();
     for (run, plan) in &begun {
         check(&client, run, plan).await;
-        let run = client.run(run).await.unwrap();
+        let run = client.runs().show(run).await.unwrap();
         *endings.entry(run.summary.status).or_insert(0) += 1;
     }
     assert!(endings.len() == 3, "runs of every ending were looked at: {endings:?}");

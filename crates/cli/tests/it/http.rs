@@ -38,7 +38,7 @@ pub(crate) async fn post(client: &Client, path: &str, body: Value) -> Value {
 
 /// Starts a run; its id.
 pub(crate) async fn start(client: &Client, flow: &str, params: Value) -> String {
-    client.start(flow, &with_params(&params)).await.unwrap().id
+    client.runs().start(flow, &with_params(&params)).await.unwrap().id
 }
 
 /// Polls until `look` finds something.
@@ -64,7 +64,7 @@ pub(crate) async fn node_is(client: &Client, run: &str, node: &str, status: &str
 
 /// Waits until a run has ended so; the run then.
 pub(crate) async fn ends(client: &Client, run: &str, status: &str) -> Value {
-    let ended = client.wait(run, Some(PATIENCE)).await.unwrap();
+    let ended = client.runs().wait(run, Some(PATIENCE)).await.unwrap();
     let ended = json!(ended.unwrap_or_else(|| panic!("{run} did not end")));
     assert_eq!(ended["status"], status, "{run}: {ended}");
     ended
@@ -75,7 +75,7 @@ pub(crate) async fn journal(client: &Client, run: &str) -> Vec<Value> {
     let mut events = Vec::new();
     let mut page = PageQuery::default();
     loop {
-        let part = client.journal(run, &page).await.unwrap();
+        let part = client.runs().journal(run, &page).await.unwrap();
         events.extend(part.items.into_iter().flat_map(|entry| entry.events));
         match part.next {
             Some(next) => page.cursor = Some(next),

@@ -75,8 +75,8 @@ pub(crate) fn worker(client: Client, id: &str, asked: &Asked) -> Worker {
 pub(crate) async fn all_ended(clients: &[Client], runs: &[Acknowledged], asked: &Asked) {
     for (n, run) in runs.iter().enumerate() {
         let client = &clients[n % clients.len()];
-        let Some(ended) = client.wait(&run.id, Some(PATIENCE)).await.unwrap() else {
-            panic!("{} ({}) did not end: {:?}", run.id, run.flow, client.why(&run.id).await);
+        let Some(ended) = client.runs().wait(&run.id, Some(PATIENCE)).await.unwrap() else {
+            panic!("{} ({}) did not end: {:?}", run.id, run.flow, client.runs().why(&run.id).await);
         };
         assert_eq!(ended.summary.status, RunStatus::Completed, "{}: {:?}", run.id, ended.summary.error);
         match run.flow {
@@ -105,7 +105,7 @@ async fn start_runs(
         run.request_id = Some(format!("{caller}-{n}"));
         loop {
             // Whether a start that was not answered happened is unknown: the same request is made again.
-            if let Ok(started) = client.start(flow, &run).await {
+            if let Ok(started) = client.runs().start(flow, &run).await {
                 acknowledged.lock().unwrap().push(Acknowledged { id: started.id, flow, x: n });
                 break;
             }
@@ -139,7 +139,7 @@ async fn send_signals(client: Client, acknowledged: Arc<Mutex<Vec<Acknowledged>>
         }
         let signal: Signal = serde_json::from_value(json!({"key": "go", "value": true})).unwrap();
         // An ended run received it before, although the response was lost.
-        while client.signal(&run.id, &signal).await.is_err_and(|error| error.status != Some(409)) {
+        while client.runs().signal(&run.id, &signal).await.is_err_and(|error| error.status != Some(409)) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }

@@ -42,8 +42,8 @@ async fn create_jobs(client: Client, caller: i64, acknowledged: Acknowledged, st
         let jobs: Vec<NewJob> = (n..n + n_together).map(|n| job(caller, n)).collect();
         let ids: Vec<String> = loop {
             let answer = match jobs.as_slice() {
-                [one] => client.create_job(one).await.map(|created| vec![created]),
-                many => client.create_jobs(many).await,
+                [one] => client.jobs().create(one).await.map(|created| vec![created]),
+                many => client.jobs().create_batch(many).await,
             };
             match answer {
                 Ok(created) => break created.into_iter().map(|job| job.id).collect(),

@@ -85,7 +85,11 @@ async fn open_accounts(client: &Client) {
     expect(client, "PUT", "/api/v1/prices/work", Some(price), 200).await;
     for (account, amount) in ACCOUNTS {
         expect(client, "POST", "/api/v1/accounts", Some(json!({"id": account})), 201).await;
-        client.deposit(account, &DepositRequest { amount, key: "first".to_owned() }).await.unwrap();
+        client
+            .accounts()
+            .deposit(account, &DepositRequest { amount, key: "first".to_owned() })
+            .await
+            .unwrap();
     }
 }
 

@@ -96,7 +96,7 @@ fn worker(client: Client) -> Worker {
 async fn create(client: Client, caller: i64) {
     for n in (caller..JOBS).step_by(usize::try_from(CALLERS).unwrap()) {
         // Whether a creation that was not answered happened is unknown: the same key is asked for again.
-        while client.create_job(&paid(n)).await.is_err() {
+        while client.jobs().create(&paid(n)).await.is_err() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -106,16 +106,16 @@ async fn create(client: Client, caller: i64) {
 async fn paid_jobs_are_charged_and_closed_once_whoever_is_killed() {
     let mut server = Server::start(&[]).await;
     let client = server.client();
-    client.open_account(&NewAccount { id: "acme".to_owned(), name: None }).await.unwrap();
+    client.accounts().open(&NewAccount { id: "acme".to_owned(), name: None }).await.unwrap();
     let deposit = DepositRequest { amount: DEPOSIT, key: "first".to_owned() };
-    client.deposit("acme", &deposit).await.unwrap();
+    client.accounts().deposit("acme", &deposit).await.unwrap();
     let price = NewPrice {
         unit_price: 5,
         units: Some(json!(3)),
         actual_units: Some(json!("$result.units")),
         ..NewPrice::default()
     };
-    client.set_price("work", &price).await.unwrap();
+    client.prices().set("work", &price).await.unwrap();
     let stop = CancellationToken::new();
     let working = tokio::spawn(worker(client.clone()).run(stop.clone()));
     let mut busy = tokio::task::JoinSet::new();
@@ -132,18 +132,18 @@ async fn paid_jobs_are_charged_and_closed_once_whoever_is_killed() {
         created.unwrap();
     }
     let open = JobsQuery { status: Some("open".to_owned()), ..JobsQuery::default() };
-    let none_open = || async { client.jobs(&open).await.ok().filter(|list| list.items.is_empty()) };
+    let none_open = || async { client.jobs().list(&open).await.ok().filter(|list| list.items.is_empty()) };
     seen("the end of all jobs", none_open).await;
     stop.cancel();
     working.await.unwrap().unwrap();
     let query =
         LedgerListQuery { order: Some(ListOrder::Oldest), limit: Some(1_000), ..LedgerListQuery::default() };
-    let rows = client.ledger("acme", &query).await.unwrap().items;
+    let rows = client.accounts().ledger("acme", &query).await.unwrap().items;
     let n = |kind: &str| i64::try_from(rows.iter().filter(|row| row.kind == kind).count()).unwrap();
     let n_failed = (0..JOBS).filter(|n| n % 5 == 0).count() as i64;
     assert_eq!((n("charge"), n("refund"), n("settle")), (JOBS, n_failed, JOBS - n_failed));
     let n_paid = (0..JOBS).filter(|n| n % 5 != 0 && n % 2 == 1).count() as i64;
-    let account = client.account("acme").await.unwrap();
+    let account = client.accounts().show("acme").await.unwrap();
     assert_eq!((account.balance, account.held), (DEPOSIT - n_paid * 15, 0));
     assert_eq!(rows.iter().map(|row| row.amount).sum::<i64>(), account.balance);
     let found = client.examine(false).await.unwrap();

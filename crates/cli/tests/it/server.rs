@@ -177,7 +177,7 @@ pub(crate) fn signal(process: &Child, name: &str) {
 /// Publishes a flow.
 pub(crate) async fn publish(client: &Client, name: &str, definition: Value) {
     let flow: FlowRequest = serde_json::from_value(json!({"name": name, "definition": definition})).unwrap();
-    client.create_flow(&flow).await.unwrap();
+    client.flows().create(&flow).await.unwrap();
 }
 
 /// A request to start a run with these params.

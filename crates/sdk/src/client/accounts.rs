@@ -1,66 +1,47 @@
-//! Accounts and prices.
-
-use std::time::Duration;
-
-use reqwest::Method;
+//! Accounts: opening and reading them, deposits and ledgers.
 
 use super::{Client, Repeat, with_query};
 use crate::contract::{
-    AccountInfo, Budget, DepositRequest, DepositResponse, LedgerEntry, LedgerListQuery, List, NewAccount,
-    NewPrice, PageQuery, PriceDeleted, PriceInfo, RunSummary,
+    AccountInfo, DepositRequest, DepositResponse, LedgerEntry, LedgerListQuery, List, NewAccount, PageQuery,
 };
 use crate::error::ClientError;
 
+/// Accounts of one server, from [`Client::accounts`].
+#[derive(Debug, Clone, Copy)]
+pub struct AccountsApi<'c> {
+    client: &'c Client,
+}
+
 impl Client {
+    /// Opens and reads accounts, and deposits money.
+    pub fn accounts(&self) -> AccountsApi<'_> {
+        AccountsApi { client: self }
+    }
+}
+
+impl AccountsApi<'_> {
     /// Opens an account; one that is there and has the name is found as it is.
-    pub async fn open_account(&self, account: &NewAccount) -> Result<AccountInfo, ClientError> {
-        self.post(self.native(&["accounts"]), account, Repeat::Harmless).await
+    pub async fn open(self, account: &NewAccount) -> Result<AccountInfo, ClientError> {
+        self.client.post(self.client.native(&["accounts"]), account, Repeat::Harmless).await
     }
 
     /// Accounts, by id.
-    pub async fn accounts(&self, page: &PageQuery) -> Result<List<AccountInfo>, ClientError> {
-        self.get(with_query(self.native(&["accounts"]), page)).await
+    pub async fn list(self, page: &PageQuery) -> Result<List<AccountInfo>, ClientError> {
+        self.client.get(with_query(self.client.native(&["accounts"]), page)).await
     }
 
     /// One account.
-    pub async fn account(&self, id: &str) -> Result<AccountInfo, ClientError> {
-        self.get(self.native(&["accounts", id])).await
+    pub async fn show(self, id: &str) -> Result<AccountInfo, ClientError> {
+        self.client.get(self.client.native(&["accounts", id])).await
     }
 
     /// Puts money into an account, once per key.
-    pub async fn deposit(&self, id: &str, deposit: &DepositRequest) -> Result<DepositResponse, ClientError> {
-        self.post(self.native(&["accounts", id, "deposit"]), deposit, Repeat::Harmless).await
+    pub async fn deposit(self, id: &str, deposit: &DepositRequest) -> Result<DepositResponse, ClientError> {
+        self.client.post(self.client.native(&["accounts", id, "deposit"]), deposit, Repeat::Harmless).await
     }
 
     /// The ledger of an account.
-    pub async fn ledger(&self, id: &str, query: &LedgerListQuery) -> Result<List<LedgerEntry>, ClientError> {
-        self.get(with_query(self.native(&["accounts", id, "ledger"]), query)).await
-    }
-
-    /// Sets the budget of a run.
-    pub async fn set_budget(&self, run: &str, budget: i64) -> Result<RunSummary, ClientError> {
-        self.post(self.native(&["runs", run, "budget"]), &Budget { budget }, Repeat::Harmless).await
-    }
-
-    /// Sets the price of a service.
-    pub async fn set_price(&self, service: &str, price: &NewPrice) -> Result<PriceInfo, ClientError> {
-        let url = self.native(&["prices", service]);
-        self.call(Method::PUT, url, Some(price), Duration::ZERO, Repeat::Harmless).await
-    }
-
-    /// Prices, by service.
-    pub async fn prices(&self, page: &PageQuery) -> Result<List<PriceInfo>, ClientError> {
-        self.get(with_query(self.native(&["prices"]), page)).await
-    }
-
-    /// The price of a service.
-    pub async fn price(&self, service: &str) -> Result<PriceInfo, ClientError> {
-        self.get(self.native(&["prices", service])).await
-    }
-
-    /// Asks nothing for a service any more.
-    pub async fn delete_price(&self, service: &str) -> Result<PriceDeleted, ClientError> {
-        let url = self.native(&["prices", service]);
-        self.call::<(), PriceDeleted>(Method::DELETE, url, None, Duration::ZERO, Repeat::Never).await
+    pub async fn ledger(self, id: &str, query: &LedgerListQuery) -> Result<List<LedgerEntry>, ClientError> {
+        self.client.get(with_query(self.client.native(&["accounts", id, "ledger"]), query)).await
     }
 }

@@ -4,9 +4,22 @@ use super::{Client, with_query};
 use crate::contract::{AuditLine, AuditListQuery, List};
 use crate::error::ClientError;
 
+/// The audit log of one server, from [`Client::audit`].
+#[derive(Debug, Clone, Copy)]
+pub struct AuditApi<'c> {
+    client: &'c Client,
+}
+
 impl Client {
+    /// Reads the audit log.
+    pub fn audit(&self) -> AuditApi<'_> {
+        AuditApi { client: self }
+    }
+}
+
+impl AuditApi<'_> {
     /// Changes that clients requested.
-    pub async fn audit(&self, query: &AuditListQuery) -> Result<List<AuditLine>, ClientError> {
-        self.get(with_query(self.native(&["audit"]), query)).await
+    pub async fn list(self, query: &AuditListQuery) -> Result<List<AuditLine>, ClientError> {
+        self.client.get(with_query(self.client.native(&["audit"]), query)).await
     }
 }

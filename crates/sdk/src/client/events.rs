@@ -30,17 +30,16 @@ pub struct EventStream {
 }
 
 impl Client {
-    /// The events of a run, after the entry `last`, or from the beginning.
-    pub async fn run_events(&self, run: &str, last: Option<&str>) -> Result<EventStream, ClientError> {
-        self.stream(&["runs", run, "events"], last).await
-    }
-
     /// The changes of all runs from now on.
     pub async fn events(&self, last: Option<&str>) -> Result<EventStream, ClientError> {
         self.stream(&["events"], last).await
     }
 
-    async fn stream(&self, segments: &[&str], last: Option<&str>) -> Result<EventStream, ClientError> {
+    pub(super) async fn stream(
+        &self,
+        segments: &[&str],
+        last: Option<&str>,
+    ) -> Result<EventStream, ClientError> {
         let mut request = self.http.get(self.native(segments)).header(header::ACCEPT, "text/event-stream");
         if let Some(last) = last {
             request = request.header("last-event-id", last);

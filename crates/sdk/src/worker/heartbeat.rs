@@ -60,7 +60,7 @@ async fn beat(
     drain: &CancellationToken,
 ) -> bool {
     if known {
-        match client.heartbeat(&card.id, &card.url, load).await {
+        match client.workers().heartbeat(&card.id, &card.url, load).await {
             Ok(false) => return true,
             Ok(true) => {
                 drain.cancel();
@@ -75,7 +75,7 @@ async fn beat(
             }
         }
     }
-    match client.register(card).await {
+    match client.workers().register(card).await {
         Ok(()) => {
             tracing::info!(worker = %card.id, url = %card.url, services = ?card.services, "registered");
             true

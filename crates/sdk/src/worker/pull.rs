@@ -107,7 +107,7 @@ impl Puller {
             wait_ms: Some(WAIT_MS),
             lease_ms: Some(millis(self.lease)),
         };
-        self.client.claim(&claim).await
+        self.client.jobs().claim(&claim).await
     }
 
     fn take_all(
@@ -176,7 +176,7 @@ impl Puller {
     async fn extend(&self, claims: &[ClaimId]) -> Result<(), ClientError> {
         let leases = claims.iter().map(|claim| claim.lease.clone()).collect();
         let extended =
-            self.client.extend(&ExtendRequest { leases, lease_ms: Some(millis(self.lease)) }).await?;
+            self.client.jobs().extend(&ExtendRequest { leases, lease_ms: Some(millis(self.lease)) }).await?;
         for (claim, said) in claims.iter().zip(extended.results) {
             match said.verdict {
                 // Asked again at the next turn.

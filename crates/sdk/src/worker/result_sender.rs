@@ -95,7 +95,7 @@ impl ResultSender {
                 return None;
             }
             let finish = FinishRequest { results: std::mem::take(batch) };
-            let answer = self.end.run_until_cancelled(self.client.finish(&finish)).await;
+            let answer = self.end.run_until_cancelled(self.client.jobs().finish(&finish)).await;
             *batch = finish.results;
             let error = match answer {
                 Some(Ok(finished)) => {

@@ -92,10 +92,10 @@ async fn a_forgotten_worker_registers_again() {
 #[tokio::test]
 async fn errors_keep_code_fields_and_hints() {
     let (_fake, client) = Fake::start().await;
-    let error = client.flow("nope").await.unwrap_err();
+    let error = client.flows().show("nope").await.unwrap_err();
     assert_eq!((error.status, error.code.as_str()), (Some(404), "unknown_flow"));
     assert_eq!(error.errors[0].hint.as_deref(), Some("did you mean `hope`?"));
-    let error = client.run("run_1").await.unwrap_err();
+    let error = client.runs().show("run_1").await.unwrap_err();
     assert_eq!(error.code, "not_found");
 }
 
@@ -103,7 +103,7 @@ async fn errors_keep_code_fields_and_hints() {
 async fn a_server_that_is_not_there_is_unreachable() {
     let (listener, url) = bind("http://127.0.0.1:0").await.unwrap();
     drop(listener);
-    let error = Client::new(&url).unwrap().flow("any").await.unwrap_err();
+    let error = Client::new(&url).unwrap().flows().show("any").await.unwrap_err();
     assert_eq!((error.status, error.code.as_str()), (None, "unreachable"));
     assert!(error.is_temporary() && error.detail.contains(&url), "{error}");
 }

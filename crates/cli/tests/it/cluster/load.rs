@@ -139,12 +139,12 @@ impl Load {
 /// Everything is paid for by one account, and every call and job costs the same.
 async fn open_account(client: &Client) {
     let account = json!({"id": "payer"});
-    client.open_account(&serde_json::from_value(account).unwrap()).await.unwrap();
+    client.accounts().open(&serde_json::from_value(account).unwrap()).await.unwrap();
     let deposit = json!({"amount": DEPOSIT, "key": "first"});
-    client.deposit("payer", &serde_json::from_value(deposit).unwrap()).await.unwrap();
+    client.accounts().deposit("payer", &serde_json::from_value(deposit).unwrap()).await.unwrap();
     let price = json!({"unit_price": PRICE, "min_unit": 1});
     for service in ["double", "job"] {
-        client.set_price(service, &serde_json::from_value(price.clone()).unwrap()).await.unwrap();
+        client.prices().set(service, &serde_json::from_value(price.clone()).unwrap()).await.unwrap();
     }
 }
 
@@ -183,7 +183,7 @@ async fn start_runs(
         run.account = Some("payer".to_owned());
         let ask = |client: Client| {
             let run = run.clone();
-            async move { client.start(flow, &run).await }
+            async move { client.runs().start(flow, &run).await }
         };
         let id = insist(&clients, caller + n as usize, ask).await.id;
         acknowledged.lock().unwrap().push(Acknowledged { id, flow, x: n });
@@ -211,7 +211,7 @@ async fn create_jobs(
         };
         let ask = |client: Client| {
             let job = job.clone();
-            async move { client.create_job(&job).await }
+            async move { client.jobs().create(&job).await }
         };
         let id = insist(&clients, n as usize, ask).await.id;
         acknowledged.lock().unwrap().insert(id, n * 2);
@@ -227,11 +227,11 @@ async fn takes_work(client: &Client, nth: usize) {
     run.account = Some("payer".to_owned());
     let ask = |client: Client| {
         let run = run.clone();
-        async move { client.start("pull", &run).await }
+        async move { client.runs().start("pull", &run).await }
     };
     let id = insist(std::slice::from_ref(client), 0, ask).await.id;
-    let ended = client.wait(&id, Some(SOON)).await.unwrap();
-    assert!(ended.is_some(), "server {nth}: {id} did not end: {:?}", client.why(&id).await);
+    let ended = client.runs().wait(&id, Some(SOON)).await.unwrap();
+    assert!(ended.is_some(), "server {nth}: {id} did not end: {:?}", client.runs().why(&id).await);
     assert!(begun.elapsed() < SOON, "server {nth} took {:?}", begun.elapsed());
 }
 
@@ -241,7 +241,7 @@ async fn send_signals(clients: &[Client], runs: &[Acknowledged]) {
     for (n, run) in runs.iter().filter(|run| run.flow == "waits").enumerate() {
         let signal = &signal;
         let ask = |client: Client| async move {
-            match client.signal(&run.id, signal).await {
+            match client.runs().signal(&run.id, signal).await {
                 // An ended run received it before, although the response was lost.
                 Err(error) if error.status != Some(409) => Err(error),
                 Ok(_) | Err(_) => Ok(()),
@@ -255,7 +255,7 @@ async fn send_signals(clients: &[Client], runs: &[Acknowledged]) {
 async fn all_done(clients: &[Client], jobs: &BTreeMap<String, i64>) {
     let client = &clients[0];
     seen("the end of all jobs", async || {
-        let queue = client.queue("work").await.unwrap();
+        let queue = client.queues().show("work").await.unwrap();
         assert_eq!(queue.dead_letters, 0, "{queue:?}");
         (queue.open == 0).then_some(())
     })
@@ -263,7 +263,7 @@ async fn all_done(clients: &[Client], jobs: &BTreeMap<String, i64>) {
     assert_eq!(job_ids(client, "work").await, jobs.keys().cloned().collect());
     for (n, (id, sum)) in jobs.iter().enumerate() {
         let page = PageQuery { limit: Some(1_000), ..PageQuery::default() };
-        let attempts = clients[n % clients.len()].job_attempts(id, &page).await.unwrap().items;
+        let attempts = clients[n % clients.len()].jobs().attempts(id, &page).await.unwrap().items;
         let done: Vec<_> = attempts.iter().filter(|attempt| attempt.status == JobStatus::Completed).collect();
         assert_eq!(done.len(), 1, "{id}: {attempts:?}");
         assert_eq!(done[0].result, Some(json!(sum)), "{id}");
@@ -275,7 +275,7 @@ async fn job_ids(client: &Client, queue: &str) -> BTreeSet<String> {
     let mut query = JobsQuery { queue: Some(queue.to_owned()), limit: Some(500), ..JobsQuery::default() };
     let mut ids = BTreeSet::new();
     loop {
-        let page = client.jobs(&query).await.unwrap();
+        let page = client.jobs().list(&query).await.unwrap();
         for job in page.items {
             assert!(ids.insert(job.id.clone()), "{} is listed twice", job.id);
         }
@@ -289,7 +289,7 @@ async fn job_ids(client: &Client, queue: &str) -> BTreeSet<String> {
 /// Each call of each run was paid for once, and each job; the ledger in the database says so too.
 async fn adds_up(cluster: &Cluster, client: &Client, runs: &[Acknowledged], n_jobs: usize) {
     let n_calls: i64 = runs.iter().map(|run| if run.flow == "waits" { 0 } else { 3 }).sum();
-    let account = client.account("payer").await.unwrap();
+    let account = client.accounts().show("payer").await.unwrap();
     let spent = (n_calls + n_jobs as i64) * PRICE;
     assert_eq!((account.balance, account.held), (DEPOSIT - spent, 0));
     let sums =
@@ -301,8 +301,8 @@ async fn adds_up(cluster: &Cluster, client: &Client, runs: &[Acknowledged], n_jo
 /// The schedule has fired each of its slots once, and missed none.
 async fn each_slot_once(client: &Client, id: &str) {
     // Nothing fires between the two questions.
-    client.toggle_schedule(id, Some(false)).await.unwrap();
-    let schedule = client.schedule(id).await.unwrap();
+    client.schedules().toggle(id, Some(false)).await.unwrap();
+    let schedule = client.schedules().show(id).await.unwrap();
     let ids = job_ids(client, "ticks").await;
     assert_eq!((ids.len() as u64, schedule.passed), (schedule.fired, 0), "{schedule:?}");
     assert!(schedule.fired > 3, "{schedule:?}");

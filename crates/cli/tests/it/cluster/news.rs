@@ -20,10 +20,10 @@ async fn a_change_at_one_server_is_visible_at_another_at_once() {
     let (here, there) = (cluster.client(0), cluster.client(1));
     publish(&here, "waits", waits()).await;
     let run = start(&here, "waits", json!({"items": [1]})).await;
-    let mut events = there.run_events(&run, None).await.unwrap();
+    let mut events = there.runs().events(&run, None).await.unwrap();
     let mut all = there.events(None).await.unwrap();
     let signal: Signal = serde_json::from_value(json!({"key": "go", "value": true})).unwrap();
-    here.signal(&run, &signal).await.unwrap();
+    here.runs().signal(&run, &signal).await.unwrap();
     let begun = Instant::now();
     while events.next().await.unwrap().expect("the stream goes on to the end of the run").event != "end" {}
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
@@ -47,13 +47,14 @@ async fn a_change_at_one_server_is_visible_at_another_at_once() {
     let working =
         tokio::spawn(worker(here.clone(), "doubler", &asked).listen(listener, url).run(stop.clone()));
     seen("the worker", async || {
-        let workers = there.workers().await.unwrap();
+        let workers = there.workers().list().await.unwrap();
         (!workers.workers.is_empty()).then_some(())
     })
     .await;
     publish(&here, "push", calls("http")).await;
     let run = start(&there, "push", json!({"x": 1})).await;
-    let ended = tokio::time::timeout(SOON, there.wait(&run, None)).await.expect("it is called").unwrap();
+    let ended =
+        tokio::time::timeout(SOON, there.runs().wait(&run, None)).await.expect("it is called").unwrap();
     assert_eq!(ended.unwrap().shared["c"], json!(8));
     stop.cancel();
     working.await.unwrap().unwrap();

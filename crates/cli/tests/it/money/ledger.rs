@@ -60,7 +60,7 @@ async fn read(client: &Client, account: &str) -> Vec<LedgerEntry> {
         LedgerListQuery { order: Some(ListOrder::Oldest), limit: Some(500), ..LedgerListQuery::default() };
     let mut rows = Vec::new();
     loop {
-        let page = client.ledger(account, &query).await.unwrap();
+        let page = client.accounts().ledger(account, &query).await.unwrap();
         rows.extend(page.items);
         match page.next {
             Some(next) => query.cursor = Some(next),
@@ -110,7 +110,7 @@ async fn add_up(
     }
     assert_eq!(open, BTreeMap::new(), "{account}: charges that nothing has closed");
     assert_eq!(put_in, deposits, "{account}: every deposit once");
-    let shown = client.account(account).await.unwrap();
+    let shown = client.accounts().show(account).await.unwrap();
     assert_eq!((shown.balance, shown.held), (balance, 0), "{account}");
     closed
 }

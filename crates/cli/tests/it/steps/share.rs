@@ -27,7 +27,7 @@ fn slow_worker(client: &Client) -> (DropGuard, Arc<Mutex<Vec<String>>>) {
 
 async fn start_of(client: &Client, flow: &str, priority: &str) -> String {
     let new = serde_json::from_value(json!({"priority": priority, "params": {"who": priority}})).unwrap();
-    client.start(flow, &new).await.unwrap().id
+    client.runs().start(flow, &new).await.unwrap().id
 }
 
 #[tokio::test(flavor = "multi_thread")]
