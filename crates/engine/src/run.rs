@@ -8,6 +8,7 @@
 
 mod agenda;
 pub(crate) mod apply;
+mod cost;
 pub mod decide;
 mod dry_run;
 mod effects;
@@ -36,6 +37,8 @@ use crate::plan::{Plan, Priority};
 use crate::time::Timestamp;
 
 use agenda::Agenda;
+use cost::Reserves;
+pub use cost::Totals;
 pub use dry_run::{
     CostEstimate, DRY_RUN_NODES_MAX, DryRunCall, DryRunEntry, DryRunReport, DryRunStatus, EstimateInputs,
 };
@@ -83,8 +86,8 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Bill::is_zero")]
     pub(crate) told: Bill,
     /// The parts of the budget that open child runs may spend, by the fence of the call that started them.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) reserves: BTreeMap<Fence, i64>,
+    #[serde(default, skip_serializing_if = "Reserves::is_empty")]
+    pub(crate) reserves: Reserves,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub ended_at: Option<Timestamp>,
@@ -95,7 +98,7 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) wakes: BTreeSet<(Timestamp, NodePath)>,
     /// Nodes that wait for a signal or an approval.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    #[serde(default, skip_serializing_if = "Waits::is_empty")]
     pub(crate) waits: Waits,
     /// Calls parked for want of money, each with the amount it needs.
     #[serde(default, skip_serializing_if = "Parked::is_empty")]
@@ -113,32 +116,6 @@ pub struct Run {
 
 fn everywhere() -> Look {
     Look::All
-}
-
-/// Estimated and real cost of the calls of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Totals {
-    pub estimated: i64,
-    pub actual: i64,
-    /// Estimates given back because the call failed or was canceled: they no longer count against the budget.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub refunded: i64,
-    /// Estimates of calls that are done: the budget bears their real cost.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub settled: i64,
-}
-
-impl Totals {
-    /// The amount that the budget bears: the estimates of open calls, and the real cost of the others.
-    pub fn borne(&self) -> i64 {
-        let open = self.estimated.saturating_sub(self.refunded).saturating_sub(self.settled);
-        open.saturating_add(self.actual)
-    }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn is_zero(value: &i64) -> bool {
-    *value == 0
 }
 
 /// One item of the agenda. Every item leads to at least one event, and that event removes it.
@@ -189,13 +166,13 @@ impl Run {
             budget: None,
             children: Bill::default(),
             told: Bill::default(),
-            reserves: BTreeMap::new(),
+            reserves: Reserves::default(),
             created_at: Timestamp(0),
             updated_at: Timestamp(0),
             ended_at: None,
             agenda: Agenda::default(),
             wakes: BTreeSet::new(),
-            waits: Waits::new(),
+            waits: Waits::default(),
             parked: Parked::default(),
             allowance: 0,
             n_granted: 0,

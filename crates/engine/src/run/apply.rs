@@ -30,7 +30,6 @@ use super::waits::Look;
 use super::{Run, Todo};
 use crate::counter::Visit;
 use crate::event::{Ending, Event, RunFault, Start, Waiting};
-use crate::money::Reserve;
 use crate::path::NodePath;
 use crate::plan::{Form, NodeKind, Plan, Routing};
 use crate::time::Timestamp;
@@ -76,7 +75,9 @@ impl Run {
             Event::Rerun { round, from, shared } => self.rerun(plan, *round, from, shared.as_ref(), at),
             Event::Funded { budget, nodes, child } => {
                 self.budget = budget.or(self.budget);
-                self.reserves.extend(child.map(|Reserve { fence, amount }| (fence, amount)));
+                if let Some(child) = *child {
+                    self.reserves.set(child);
+                }
                 let nodes =
                     if nodes.is_empty() { self.parked.paths().cloned().collect() } else { nodes.clone() };
                 self.look_at_parked(nodes);
@@ -193,7 +194,10 @@ impl Run {
             Activity::Beginning | Activity::Call(_) | Activity::Nest | Activity::Restart { .. } => None,
         };
         if !matches!(activity, Activity::Timer { .. }) {
-            self.file_wait(plan, path);
+            let kind = self.spot(plan, path).map(|spot| &spot.node.kind);
+            if let Some(kind) = kind {
+                self.waits.insert(kind, path);
+            }
         }
         if let Some(node) = self.node_mut(plan, path) {
             node.phase = Phase::Open(activity);
@@ -229,7 +233,7 @@ impl Run {
         self.error = error.cloned();
         self.result = result;
         if self.start.parent.is_some() {
-            self.told = self.billed();
+            self.told = self.cost.bill();
         }
         self.ended_at = Some(at);
         self.root.ended = true;

@@ -159,9 +159,7 @@ impl Run {
         walk.reopened(&plan.root, &after.root, &NodePath::root());
         let mut report = walk.report;
         report.round = after.round;
-        let left =
-            |budget: i64| budget.saturating_sub(self.cost.borne()).saturating_sub(self.reserved()).max(0);
-        report.budget_left = self.budget.map(left);
+        report.budget_left = self.budget_left().map(|left| left.max(0));
         Ok(report)
     }
 }

@@ -59,7 +59,7 @@ impl Run {
                 let Some(parent) = self.start.parent.clone() else { return };
                 let result = result.clone().unwrap_or_else(|| self.whole_shared());
                 let error = error.as_ref().map(|error| placed(&error.node, &error.fault.message));
-                let bill = self.billed().beyond(self.told);
+                let bill = self.cost.bill().beyond(self.told);
                 out.push(Effect::Tell { parent, status: *status, result, error, bill });
             }
             Event::Billed { bill, .. } => {

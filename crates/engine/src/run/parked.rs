@@ -90,6 +90,10 @@ impl Parked {
         }
     }
 
+    pub(crate) fn contains(&self, path: &NodePath) -> bool {
+        self.needs.contains_key(path)
+    }
+
     pub(crate) fn clear(&mut self) {
         *self = Parked::default();
     }
@@ -149,17 +153,17 @@ impl Run {
 
     /// Parked calls that fit into the rest of the budget.
     pub(super) fn within_budget(&self) -> Vec<NodePath> {
-        let Some(budget) = self.budget.filter(|_| !self.parked.of_budget.is_empty()) else {
+        if self.parked.of_budget.is_empty() {
             return Vec::new();
-        };
-        let left = budget.saturating_sub(self.cost.borne()).saturating_sub(self.reserved());
-        borne(&self.parked.of_budget, left).cloned().collect()
+        }
+        let fits = |left| borne(&self.parked.of_budget, left).cloned().collect();
+        self.budget_left().map(fits).unwrap_or_default()
     }
 
     /// The call whose turn it is to start a child run.
     fn next_child(&self) -> Option<&NodePath> {
         let (_, path) = self.parked.of_reserve.first()?;
-        Some(path).filter(|_| self.reserved() <= 0)
+        Some(path).filter(|_| self.reserves.total() <= 0)
     }
 
     pub(super) fn look_at_next_child(&mut self) {
@@ -173,7 +177,7 @@ impl Run {
     /// Calls that wait for money may go now: they are decided again.
     pub(super) fn look_at_parked(&mut self, paths: Vec<NodePath>) {
         // A paused run still has those that were funded before on its agenda.
-        let todos = paths.into_iter().filter(|path| self.parked.needs.contains_key(path)).map(Todo::Begin);
+        let todos = paths.into_iter().filter(|path| self.parked.contains(path)).map(Todo::Begin);
         let fresh: Vec<Todo> = todos.filter(|todo| !self.agenda.contains(todo)).collect();
         self.agenda.extend(fresh);
     }

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::Run;
 use crate::path::NodePath;
-use crate::plan::{NodeKind, Plan};
+use crate::plan::NodeKind;
 use crate::reference::{Ref, Root, Seg};
 
 /// The key that could end a wait.
@@ -22,7 +21,53 @@ pub(crate) enum Awaited {
     Anything,
 }
 
-pub(crate) type Waits = BTreeSet<(Awaited, NodePath)>;
+/// Nodes that wait, by the key that could end their wait.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Waits(BTreeSet<(Awaited, NodePath)>);
+
+impl Waits {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &NodePath> {
+        self.0.iter().map(|(_, path)| path)
+    }
+
+    /// The node at `path` waits from now on; a no-op for kinds of nodes that do not wait.
+    pub(crate) fn insert(&mut self, kind: &NodeKind, path: &NodePath) {
+        if let Some(awaited) = awaited(kind) {
+            self.0.insert((awaited, path.clone()));
+        }
+    }
+
+    pub(crate) fn remove(&mut self, kind: &NodeKind, path: &NodePath) {
+        if let Some(awaited) = awaited(kind) {
+            self.0.remove(&(awaited, path.clone()));
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Whether any wait is for something other than a key, such as the output of a node.
+    fn has_references(&self) -> bool {
+        self.0.last().is_some_and(|(awaited, _)| *awaited == Awaited::Anything)
+    }
+
+    /// The nodes inside `place` that wait for this.
+    fn inside(&self, awaited: Awaited, place: &NodePath) -> impl Iterator<Item = &NodePath> {
+        // Inner paths sort behind their outer path, but other paths sort between: `a-b` comes before `a/b`.
+        let from = if place.is_root() { place.clone() } else { place.child("") };
+        let place = place.clone();
+        self.0
+            .range((awaited.clone(), from)..)
+            .take_while(move |(of, path)| *of == awaited && place.holds(path))
+            .map(|(_, path)| path)
+    }
+}
 
 /// Which waits have to be looked at again.
 #[derive(Debug, Clone)]
@@ -53,54 +98,30 @@ impl Look {
         }
     }
 
+    /// A node settled: waits for something other than a key look again.
+    pub(crate) fn note_settled(&mut self, waits: &Waits) {
+        if waits.has_references() {
+            self.note(&NodePath::root(), "");
+        }
+    }
+
     /// The waits it is about, in the order of their paths.
     pub(crate) fn of<'w>(&self, waits: &'w Waits) -> BTreeSet<&'w NodePath> {
         let Look::At(places) = self else {
-            return waits.iter().map(|(_, path)| path).collect();
+            return waits.paths().collect();
         };
         let mut found = BTreeSet::new();
         for (place, key) in places {
             for awaited in [Awaited::Key(key.clone()), Awaited::Anything] {
-                found.extend(inside(waits, &awaited, place));
+                found.extend(waits.inside(awaited, place));
             }
         }
         found
     }
 }
 
-fn inside<'w>(waits: &'w Waits, awaited: &Awaited, place: &NodePath) -> impl Iterator<Item = &'w NodePath> {
-    // Inner paths sort behind their outer path, but other paths sort between: `a-b` comes before `a/b`.
-    let from = if place.is_root() { place.clone() } else { place.child("") };
-    let (awaited, place) = (awaited.clone(), place.clone());
-    waits
-        .range((awaited.clone(), from)..)
-        .take_while(move |(of, path)| *of == awaited && place.holds(path))
-        .map(|(_, path)| path)
-}
-
-impl Run {
-    pub(super) fn file_wait(&mut self, plan: &Plan, path: &NodePath) {
-        if let Some(awaited) = self.spot(plan, path).and_then(|spot| awaited(&spot.node.kind)) {
-            self.waits.insert((awaited, path.clone()));
-        }
-    }
-
-    /// A node settled: waits for something other than a key, such as the output of a node, look again.
-    pub(super) fn look_at_references(&mut self) {
-        if self.waits.last().is_some_and(|(awaited, _)| *awaited == Awaited::Anything) {
-            self.look.note(&NodePath::root(), "");
-        }
-    }
-
-    pub(super) fn drop_wait(&mut self, kind: &NodeKind, path: &NodePath) {
-        if let Some(awaited) = awaited(kind) {
-            self.waits.remove(&(awaited, path.clone()));
-        }
-    }
-}
-
 /// The key that could end the wait of a node of this kind; `None` when it is not a wait.
-pub(super) fn awaited(kind: &NodeKind) -> Option<Awaited> {
+fn awaited(kind: &NodeKind) -> Option<Awaited> {
     match kind {
         NodeKind::Wait(wait) => Some(read_by(&wait.key)),
         NodeKind::Approval(approval) => Some(approval.key.as_ref().map_or(Awaited::Decision, read_by)),
@@ -130,7 +151,7 @@ mod tests {
     #[test]
     fn a_write_is_looked_at_by_those_it_may_concern() {
         let key = |key: &str| Awaited::Key(key.to_owned());
-        let waits: Waits = [
+        let waits = [
             (key("go"), "f/0/w"),
             (key("go"), "f/1/w"),
             (key("go"), "f/10/w"),
@@ -142,6 +163,7 @@ mod tests {
         ]
         .map(|(awaited, path)| (awaited, NodePath::from(path)))
         .into();
+        let waits = Waits(waits);
         let seen = |place: &str, key: &str| {
             let mut look = Look::default();
             look.note(&NodePath::from(place), key);
@@ -151,6 +173,6 @@ mod tests {
         assert_eq!(seen("f", "go"), ["f/0/w", "f/1/any", "f/1/w", "f/10/w"]);
         assert_eq!(seen("", "stop"), ["f/1/any", "f/1/v", "z"]);
         assert_eq!(seen("f/2", "go"), [""; 0]);
-        assert_eq!(Look::All.of(&waits).len(), waits.len());
+        assert_eq!(Look::All.of(&waits).len(), waits.paths().count());
     }
 }

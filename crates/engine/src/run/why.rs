@@ -197,7 +197,7 @@ impl Run {
             Stage::Parked { amount, over_budget } => {
                 let account = self.start.account.as_deref().unwrap_or_default();
                 if *over_budget {
-                    let held = self.reserved();
+                    let held = self.reserves.total();
                     let whose = self.benefactor().map_or(id, |parent| parent.run);
                     (
                         Cause::Budget { amount: *amount, held },

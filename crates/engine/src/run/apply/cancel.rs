@@ -2,17 +2,16 @@
 
 use super::super::Run;
 use super::super::state::{Activity, Nest, Phase, ScopeState, Stage};
-use super::super::waits::{Awaited, awaited};
 use crate::path::NodePath;
 use crate::plan::{Body, Fan, NodeKind, Plan, Scope};
 use crate::time::Timestamp;
 
 /// Index entries to remove for canceled paths.
 #[derive(Default)]
-struct Gone {
+struct Gone<'p> {
     wakes: Vec<(Timestamp, NodePath)>,
     paths: Vec<NodePath>,
-    waits: Vec<(Awaited, NodePath)>,
+    waits: Vec<(&'p NodeKind, NodePath)>,
     n_granted: usize,
     refunded: i64,
 }
@@ -39,28 +38,30 @@ impl Run {
         for path in gone.paths {
             self.parked.remove(&path);
         }
-        for wait in gone.waits {
-            self.waits.remove(&wait);
+        for (kind, path) in gone.waits {
+            self.waits.remove(kind, &path);
         }
         self.n_granted = self.n_granted.saturating_sub(gone.n_granted);
-        self.cost.refunded = self.cost.refunded.saturating_add(gone.refunded);
+        self.cost.refund(gone.refunded);
         self.forget_inside(path);
         self.look_at_budget(gone.refunded > 0);
     }
 }
 
-fn close_node(
-    kind: &NodeKind,
+fn close_node<'p>(
+    kind: &'p NodeKind,
     node: &mut super::super::state::NodeState,
     path: &NodePath,
     at: Timestamp,
-    gone: &mut Gone,
+    gone: &mut Gone<'p>,
 ) {
     if !node.phase.is_open() {
         return;
     }
     note(&node.phase, node.wake.take(), path, gone);
-    gone.waits.extend(awaited(kind).map(|awaited| (awaited, path.clone())));
+    if matches!(kind, NodeKind::Wait(_) | NodeKind::Approval(_)) {
+        gone.waits.push((kind, path.clone()));
+    }
     node.phase = Phase::Canceled;
     node.ended_at = Some(at);
     match (kind, node.nest.as_deref_mut()) {
@@ -81,13 +82,13 @@ fn close_node(
     }
 }
 
-fn close_slot(
-    fan: &Fan,
+fn close_slot<'p>(
+    fan: &'p Fan,
     index: usize,
     slot: &mut super::super::state::Slot,
     path: &NodePath,
     at: Timestamp,
-    gone: &mut Gone,
+    gone: &mut Gone<'p>,
 ) {
     if !slot.phase.is_open() {
         return;
@@ -101,7 +102,13 @@ fn close_slot(
     }
 }
 
-fn close_scope(scope: &Scope, state: &mut ScopeState, path: &NodePath, at: Timestamp, gone: &mut Gone) {
+fn close_scope<'p>(
+    scope: &'p Scope,
+    state: &mut ScopeState,
+    path: &NodePath,
+    at: Timestamp,
+    gone: &mut Gone<'p>,
+) {
     state.ended = true;
     for (ix, node) in &mut state.nodes {
         let inner = &scope.nodes[*ix];
@@ -109,7 +116,7 @@ fn close_scope(scope: &Scope, state: &mut ScopeState, path: &NodePath, at: Times
     }
 }
 
-fn note(phase: &Phase, wake: Option<Timestamp>, path: &NodePath, gone: &mut Gone) {
+fn note(phase: &Phase, wake: Option<Timestamp>, path: &NodePath, gone: &mut Gone<'_>) {
     gone.wakes.extend(wake.map(|at| (at, path.clone())));
     gone.paths.push(path.clone());
     if let Phase::Open(Activity::Call(work)) = phase {

@@ -161,7 +161,7 @@ impl Run {
     /// Queues the successors of a settled node. `live`: whether its edges may be live at all.
     fn route(&mut self, plan: &Plan, path: &NodePath, ix: NodeIx, action: Option<&str>, live: bool) {
         let Some((scope_path, _)) = path.split_last() else { return };
-        self.look_at_references();
+        self.look.note_settled(&self.waits);
         let Some((scope, state)) = self.scope_mut(plan, &scope_path) else { return };
         let node = &scope.nodes[ix];
         if matches!(scope.routing, Routing::Action { .. }) {

@@ -9,6 +9,7 @@ use super::super::state::{Activity, Phase, Stage, Status, Work};
 use super::super::{Run, Todo};
 use crate::counter::{Fence, Visit};
 use crate::event::{Event, Next};
+use crate::money::Reserve;
 use crate::path::NodePath;
 use crate::plan::Plan;
 use crate::time::Timestamp;
@@ -63,8 +64,10 @@ impl Run {
         self.begun(plan, path);
         self.parked.remove(path);
         self.fence = self.fence.max(*fence);
-        self.cost.estimated = self.cost.estimated.saturating_add(charge.unwrap_or(0));
-        self.reserves.extend(budget.map(|budget| (*fence, budget)));
+        self.cost.charge(charge.unwrap_or(0));
+        if let Some(amount) = *budget {
+            self.reserves.set(Reserve { fence: *fence, amount });
+        }
         let call = self.spot(plan, path).and_then(|spot| spot.call());
         let total = call.map_or(0, |call| call.total_timeout_ms);
         let was_granted = self.work_mut(plan, path).is_some_and(|w| matches!(w.stage, Stage::Granted { .. }));
@@ -142,16 +145,13 @@ impl Run {
     pub(super) fn close_work(&mut self, plan: &Plan, path: &NodePath, actual: Option<i64>) {
         let charge = self.leave_grant(plan, path).and_then(|work| work.charge.take());
         match (charge, actual) {
-            (Some(estimate), Some(actual)) => {
-                self.cost.actual = self.cost.actual.saturating_add(actual.min(estimate));
-                self.cost.settled = self.cost.settled.saturating_add(estimate);
-            }
-            (Some(estimate), None) => self.cost.refunded = self.cost.refunded.saturating_add(estimate),
+            (Some(estimate), Some(actual)) => self.cost.settle(estimate, actual),
+            (Some(estimate), None) => self.cost.refund(estimate),
             (None, _) => {}
         }
         self.parked.remove(path);
         if let Some(kind) = self.spot(plan, path).map(|spot| &spot.node.kind) {
-            self.drop_wait(kind, path);
+            self.waits.remove(kind, path);
         }
         self.set_wake(plan, path, None);
         self.look_at_budget(charge.is_some());

@@ -22,7 +22,7 @@ impl Decider<'_> {
         let (Exec::Flow { .. }, Some(budget), Some(_)) = (&call.exec, run.budget, &run.start.account) else {
             return Ok(None);
         };
-        let amount = run.reserved();
+        let amount = run.reserves.total();
         if amount > 0 {
             return Err(Box::new(Event::Waiting {
                 node: path.clone(),
@@ -36,7 +36,7 @@ impl Decider<'_> {
     /// Whether this amount is within the budget, but open children may still need it.
     pub(super) fn is_held_by_children(&self, amount: i64) -> bool {
         let run = self.run;
-        let reserved = run.reserved();
+        let reserved = run.reserves.total();
         let needed = run.cost.borne().saturating_add(reserved).saturating_add(amount);
         reserved > 0 && run.budget.is_some_and(|budget| needed > budget)
     }
@@ -49,7 +49,7 @@ impl Decider<'_> {
         outcome: Option<&CallOutcome>,
         bill: Bill,
     ) -> Result<Vec<Event>, Refusal> {
-        let counts = !bill.is_zero() || self.run.reserves.contains_key(&fence);
+        let counts = !bill.is_zero() || self.run.reserve_of(fence).is_some();
         let mut events = Vec::new();
         if counts {
             events.push(Event::Billed { node: path.clone(), fence, bill });

@@ -144,8 +144,7 @@ impl Decider<'_> {
         let open: Vec<&NodePath> = self
             .run
             .waits
-            .iter()
-            .map(|(_, path)| path)
+            .paths()
             .filter(|path| {
                 let spot = self.run.spot(self.plan, path);
                 spot.is_some_and(|spot| matches!(spot.node.kind, NodeKind::Approval(_)))
@@ -231,7 +230,7 @@ impl Decider<'_> {
     /// one may wait for it, and nothing else of the run can spend it before the child has ended.
     fn funded(&self, budget: i64) -> Event {
         let more = self.run.budget.map_or(0, |before| budget.saturating_sub(before));
-        let child = self.run.largest_reserve().filter(|_| more > 0);
+        let child = self.run.reserves.largest().filter(|_| more > 0);
         let child =
             child.map(|Reserve { fence, amount }| Reserve { fence, amount: amount.saturating_add(more) });
         Event::Funded { budget: Some(budget), nodes: Vec::new(), child }
