@@ -16,6 +16,7 @@ pub(crate) mod facts;
 mod parked;
 mod place;
 pub mod state;
+mod tree;
 pub(crate) mod view;
 mod waits;
 mod why;

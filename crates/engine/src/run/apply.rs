@@ -10,8 +10,8 @@
 )]
 
 mod cancel;
-mod child;
 mod fan;
+mod funds;
 mod round;
 mod scope;
 mod settle;
@@ -25,7 +25,7 @@ pub(super) use scope::{chosen, reachable};
 pub(super) use settle::collected;
 
 use super::parked::FundsNeed;
-use super::state::{Activity, LoopState, Nest, NodeState, Phase, Slot, Status, Work};
+use super::state::{Activity, LoopState, Nest, NodeState, Phase, Slot, Status};
 use super::waits::Look;
 use super::{Run, Todo};
 use crate::counter::Visit;
@@ -39,84 +39,80 @@ impl Run {
     pub fn apply(&mut self, plan: &Plan, event: &Event, at: Timestamp) {
         self.length += 1;
         self.updated_at = self.updated_at.max(at);
+        Applier { run: self, plan, at }.apply(event);
+    }
+}
+
+/// The application of one event: the run that it changes, the plan of the run, and when the event happened.
+struct Applier<'a> {
+    run: &'a mut Run,
+    plan: &'a Plan,
+    at: Timestamp,
+}
+
+impl Applier<'_> {
+    fn apply(&mut self, event: &Event) {
         match event {
-            Event::Started(start) => self.started(plan, start, at),
-            Event::Entered { node, visit, input } => self.entered(plan, node, *visit, input.clone(), at),
+            Event::Started(start) => self.started(start),
+            Event::Entered { node, visit, input } => self.entered(node, *visit, input.clone()),
             Event::Granted { .. }
             | Event::Suspended { .. }
             | Event::Deferred { .. }
-            | Event::Expiring { .. } => {
-                self.call_moved(plan, event, at);
-            }
+            | Event::Expiring { .. } => self.call_moved(event),
             Event::Done { node, output, action, actual, .. } => {
-                self.done(plan, node, output.clone(), action.clone(), *actual, at);
+                self.done(node, output.clone(), action.clone(), *actual);
             }
-            Event::Failed { node, fault, route, .. } => self.failed(plan, node, fault, route.as_deref(), at),
-            Event::Skipped { node } => self.skipped(plan, node, at),
-            Event::Dropped { node } => self.dropped(plan, node, at),
-            Event::Judged { node, dead } => self.judged(plan, node, dead),
-            Event::Opened { node, n, names } => self.opened(plan, node, *n, names, at),
-            Event::Turned { node, outputs, .. } => self.turned(plan, node, outputs),
-            Event::Waiting { node, wait } => self.waiting(plan, node, wait),
-            Event::Signaled { id, key, value, .. } => self.signaled(plan, id.as_deref(), key, value),
+            Event::Failed { node, fault, route, .. } => self.failed(node, fault, route.as_deref()),
+            Event::Skipped { node } => self.skipped(node),
+            Event::Dropped { node } => self.dropped(node),
+            Event::Judged { node, dead } => self.judged(node, dead),
+            Event::Opened { node, n, names } => self.opened(node, *n, names),
+            Event::Turned { node, outputs, .. } => self.turned(node, outputs),
+            Event::Waiting { node, wait } => self.waiting(node, wait),
+            Event::Signaled { id, key, value, .. } => self.signaled(id.as_deref(), key, value),
             Event::Canceling { until, .. } => {
-                self.status = Status::Canceling;
-                self.agenda.clear();
+                self.run.status = Status::Canceling;
+                self.run.agenda.clear();
                 // Only the grace of the cancel itself counts from now on.
-                self.wakes = BTreeSet::from([(*until, NodePath::root())]);
+                self.run.wakes = BTreeSet::from([(*until, NodePath::root())]);
             }
-            Event::Paused => self.status = Status::Paused,
+            Event::Paused => self.run.status = Status::Paused,
             Event::Resumed => {
-                self.status = Status::Running;
-                self.look = Look::All;
+                self.run.status = Status::Running;
+                self.run.look = Look::All;
             }
-            Event::Stepped => self.allowance += 1,
-            Event::Retried { round } => self.retried(plan, *round, at),
-            Event::Rerun { round, from, shared } => self.rerun(plan, *round, from, shared.as_ref(), at),
-            Event::Funded { budget, nodes, child } => {
-                self.budget = budget.or(self.budget);
-                if let Some(child) = *child {
-                    self.reserves.set(child);
-                }
-                let nodes =
-                    if nodes.is_empty() { self.parked.paths().cloned().collect() } else { nodes.clone() };
-                self.look_at_parked(nodes);
-            }
+            Event::Stepped => self.run.allowance += 1,
+            Event::Retried { round } => self.retried(*round),
+            Event::Rerun { round, from, shared } => self.rerun(*round, from, shared.as_ref()),
+            Event::Funded { budget, nodes, child } => self.funded(*budget, nodes, *child),
             Event::Billed { fence, bill, .. } => self.billed_by_child(*fence, *bill),
             Event::Decided { .. } | Event::Logged { .. } => {}
-            Event::Ended { status, error, result } => self.ended(*status, error.as_ref(), result.clone(), at),
+            Event::Ended { status, error, result } => self.ended(*status, error.as_ref(), result.clone()),
         }
     }
 
-    fn started(&mut self, plan: &Plan, start: &Start, at: Timestamp) {
-        self.status = Status::Running;
-        self.created_at = at;
-        self.budget = start.budget;
+    fn started(&mut self, start: &Start) {
+        self.run.status = Status::Running;
+        self.run.created_at = self.at;
+        self.run.budget = start.budget;
         let mut shared = super::state::Shared::new();
-        if plan.form == Form::Dag {
+        if self.plan.form == Form::Dag {
             shared.extend(start.params.iter().map(|(key, value)| (key.clone(), Arc::new(value.clone()))));
         }
-        self.root.shared = Some(shared);
-        self.root.params = Some(Arc::new(start.params.clone()));
-        self.root.chosen = scope::chosen(&plan.root, start);
-        self.start = Arc::new(start.clone());
-        self.open_scope(plan, &NodePath::root());
+        self.run.root.shared = Some(shared);
+        self.run.root.params = Some(Arc::new(start.params.clone()));
+        self.run.root.chosen = scope::chosen(&self.plan.root, start);
+        self.run.start = Arc::new(start.clone());
+        self.open_scope(&NodePath::root());
     }
 
-    fn entered(
-        &mut self,
-        plan: &Plan,
-        path: &NodePath,
-        visit: Visit,
-        input: Arc<serde_json::Value>,
-        at: Timestamp,
-    ) {
-        self.consume(&Todo::Enter(path.clone()));
-        self.visits = self.visits.max(visit);
-        self.entries += 1;
-        self.allowance = self.allowance.saturating_sub(1);
+    fn entered(&mut self, path: &NodePath, visit: Visit, input: Arc<serde_json::Value>) {
+        self.run.agenda.remove(&Todo::Enter(path.clone()));
+        self.run.visits = self.run.visits.max(visit);
+        self.run.entries += 1;
+        self.run.allowance = self.run.allowance.saturating_sub(1);
         let Some((scope_path, key)) = path.split_last() else { return };
-        let Some((scope, state)) = self.scope_mut(plan, &scope_path) else { return };
+        let Some((scope, state)) = self.run.root.scope_mut(&self.plan.root, &scope_path) else { return };
         let Some((ix, node)) = scope.node(key) else { return };
         if let Routing::Action { .. } = scope.routing {
             state.cursor = Some(ix);
@@ -126,7 +122,7 @@ impl Run {
             visit,
             phase: Phase::Open(Activity::Beginning),
             input,
-            entered_at: Some(at),
+            entered_at: Some(self.at),
             n_in_settled: before.n_in_settled,
             n_in_live: before.n_in_live,
             ..NodeState::default()
@@ -134,23 +130,25 @@ impl Run {
         state.nodes.insert(ix, fresh);
         let limit = matches!(node.kind, NodeKind::Fan(_) | NodeKind::Sub(_) | NodeKind::Loop(_))
             && node.timeout_ms > 0;
-        self.set_wake(plan, path, limit.then(|| at.after(node.timeout_ms)));
-        self.agenda.push_back(Todo::Begin(path.clone()));
+        self.set_wake(path, limit.then(|| self.at.after(node.timeout_ms)));
+        self.run.agenda.push_back(Todo::Begin(path.clone()));
     }
 
-    fn opened(&mut self, plan: &Plan, path: &NodePath, n: usize, names: &[String], at: Timestamp) {
-        self.begun(plan, path);
-        let Some(spot) = self.spot(plan, path) else { return };
+    fn opened(&mut self, path: &NodePath, n: usize, names: &[String]) {
+        self.begun(path);
+        let Some(spot) = self.run.spot(self.plan, path) else { return };
         let spare = scope::spare_entries(&spot, n);
-        let inner = scope::inner_state(&spot, self);
+        let inner = scope::inner_state(&spot, self.run);
         let limit = match (&spot.branch, &spot.node.kind) {
             // A subflow that starts again has its whole time again, and no longer waits to start.
-            (None, NodeKind::Sub(_)) => (spot.node.timeout_ms > 0).then(|| at.after(spot.node.timeout_ms)),
+            (None, NodeKind::Sub(_)) => {
+                (spot.node.timeout_ms > 0).then(|| self.at.after(spot.node.timeout_ms))
+            }
             _ => spot.state.wake,
         };
         if spot.branch.is_some() {
-            self.spare_entries = self.spare_entries.saturating_add(spare);
-            self.opened_branch(plan, path, inner, at);
+            self.run.spare_entries = self.run.spare_entries.saturating_add(spare);
+            self.opened_branch(path, inner);
             return;
         }
         let nest = match &spot.node.kind {
@@ -164,28 +162,28 @@ impl Run {
             _ => None,
         };
         let kind = &spot.node.kind;
-        self.spare_entries = self.spare_entries.saturating_add(spare);
-        if let Some(node) = self.node_mut(plan, path) {
+        self.run.spare_entries = self.run.spare_entries.saturating_add(spare);
+        if let Some(node) = self.run.root.node_mut(&self.plan.root, path) {
             node.phase = Phase::Open(Activity::Nest);
             node.nest = nest.map(Box::new);
         }
-        self.set_wake(plan, path, limit);
+        self.set_wake(path, limit);
         match kind {
-            NodeKind::Sub(_) => self.open_scope(plan, path),
-            NodeKind::Fan(_) => self.fan_moved(plan, path),
-            _ => self.next_turn(plan, path),
+            NodeKind::Sub(_) => self.open_scope(path),
+            NodeKind::Fan(_) => self.fan_moved(path),
+            _ => self.next_turn(path),
         }
     }
 
-    fn waiting(&mut self, plan: &Plan, path: &NodePath, wait: &Waiting) {
-        self.begun(plan, path);
+    fn waiting(&mut self, path: &NodePath, wait: &Waiting) {
+        self.begun(path);
         let activity = match *wait {
             Waiting::Timer { until } => Activity::Timer { until },
             Waiting::Signal { until } => Activity::Signal { until },
             Waiting::Approval { until } => Activity::Approval { until },
-            Waiting::Balance { amount } => return self.park(plan, path, FundsNeed::of_balance(amount)),
+            Waiting::Balance { amount } => return self.park(path, FundsNeed::of_balance(amount)),
             Waiting::Budget { amount, child } => {
-                return self.park(plan, path, FundsNeed { amount, over_budget: true, child });
+                return self.park(path, FundsNeed { amount, over_budget: true, child });
             }
         };
         let wake = match &activity {
@@ -194,124 +192,73 @@ impl Run {
             Activity::Beginning | Activity::Call(_) | Activity::Nest | Activity::Restart { .. } => None,
         };
         if !matches!(activity, Activity::Timer { .. }) {
-            let kind = self.spot(plan, path).map(|spot| &spot.node.kind);
+            let kind = self.run.spot(self.plan, path).map(|spot| &spot.node.kind);
             if let Some(kind) = kind {
-                self.waits.insert(kind, path);
+                self.run.waits.insert(kind, path);
             }
         }
-        if let Some(node) = self.node_mut(plan, path) {
+        if let Some(node) = self.run.root.node_mut(&self.plan.root, path) {
             node.phase = Phase::Open(activity);
         }
-        self.set_wake(plan, path, wake);
+        self.set_wake(path, wake);
     }
 
-    fn signaled(&mut self, plan: &Plan, id: Option<&str>, key: &str, value: &Arc<serde_json::Value>) {
+    fn signaled(&mut self, id: Option<&str>, key: &str, value: &Arc<serde_json::Value>) {
         if let Some(id) = id {
-            self.signal_ids.push_back(id.to_owned());
-            while self.signal_ids.len() > crate::limits::SIGNAL_IDS {
-                self.signal_ids.pop_front();
+            self.run.signal_ids.push_back(id.to_owned());
+            while self.run.signal_ids.len() > crate::limits::SIGNAL_IDS {
+                self.run.signal_ids.pop_front();
             }
         }
-        self.signals.insert(key.to_owned(), value.clone());
-        self.root.shared.get_or_insert_default().insert(key.to_owned(), value.clone());
-        scope::overwrite(&plan.root, &mut self.root, key, value);
-        self.look.note(&NodePath::root(), key);
+        self.run.signals.insert(key.to_owned(), value.clone());
+        self.run.root.shared.get_or_insert_default().insert(key.to_owned(), value.clone());
+        scope::overwrite(&self.plan.root, &mut self.run.root, key, value);
+        self.run.look.note(&NodePath::root(), key);
     }
 
-    fn ended(
-        &mut self,
-        status: Ending,
-        error: Option<&RunFault>,
-        result: Option<Arc<serde_json::Value>>,
-        at: Timestamp,
-    ) {
-        self.status = match status {
+    fn ended(&mut self, status: Ending, error: Option<&RunFault>, result: Option<Arc<serde_json::Value>>) {
+        self.run.status = match status {
             Ending::Completed => Status::Completed,
             Ending::Failed => Status::Failed,
             Ending::Canceled => Status::Canceled,
         };
-        self.error = error.cloned();
-        self.result = result;
-        if self.start.parent.is_some() {
-            self.told = self.cost.bill();
+        self.run.error = error.cloned();
+        self.run.result = result;
+        if self.run.start.parent.is_some() {
+            self.run.told = self.run.cost.bill();
         }
-        self.ended_at = Some(at);
-        self.root.ended = true;
-        self.agenda.clear();
-        self.wakes.clear();
-        self.waits.clear();
-        self.parked.clear();
-        self.allowance = 0;
-        self.n_granted = 0;
+        self.run.ended_at = Some(self.at);
+        self.run.root.ended = true;
+        self.run.agenda.clear();
+        self.run.wakes.clear();
+        self.run.waits.clear();
+        self.run.parked.clear();
+        self.run.allowance = 0;
+        self.run.n_granted = 0;
     }
 
     /// Takes the beginning of a node off the agenda. An item that a pause would have held uses up a step; a node that
     /// was just entered used it up when it was.
-    fn begun(&mut self, plan: &Plan, path: &NodePath) {
-        self.consume(&Todo::Begin(path.clone()));
-        let entered = self.spot(plan, path).is_some_and(|spot| spot.was_entered());
-        if self.status == Status::Paused && !entered {
-            self.allowance = self.allowance.saturating_sub(1);
+    fn begun(&mut self, path: &NodePath) {
+        self.run.agenda.remove(&Todo::Begin(path.clone()));
+        let entered = self.run.spot(self.plan, path).is_some_and(|spot| spot.was_entered());
+        if self.run.status == Status::Paused && !entered {
+            self.run.allowance = self.run.allowance.saturating_sub(1);
         }
-    }
-
-    /// Takes an item off the agenda: it has been decided.
-    fn consume(&mut self, todo: &Todo) {
-        self.agenda.remove(todo);
-    }
-
-    pub(super) fn node_mut(&mut self, plan: &Plan, path: &NodePath) -> Option<&mut NodeState> {
-        let (scope_path, key) = path.split_last()?;
-        let (scope, state) = self.scope_mut(plan, &scope_path)?;
-        let (ix, _) = scope.node(key)?;
-        Some(state.nodes.entry(ix).or_default())
-    }
-
-    /// The branch at `path`, when the path leads to a branch.
-    pub(super) fn slot_mut(&mut self, plan: &Plan, path: &NodePath) -> Option<&mut Slot> {
-        let (fan, index) = path.split_last()?;
-        let index: usize = index.parse().ok()?;
-        match self.node_mut(plan, &fan)?.nest.as_deref_mut()? {
-            Nest::Fan(arms) => arms.slots.get_mut(index),
-            Nest::Scope(_) | Nest::Loop(_) => None,
-        }
-    }
-
-    /// The phase and the wake-up of a node or a branch.
-    fn site_mut(&mut self, plan: &Plan, path: &NodePath) -> Option<(&mut Phase, &mut Option<Timestamp>)> {
-        if self.spot(plan, path)?.branch.is_some() {
-            let slot = self.slot_mut(plan, path)?;
-            return Some((&mut slot.phase, &mut slot.wake));
-        }
-        let node = self.node_mut(plan, path)?;
-        Some((&mut node.phase, &mut node.wake))
     }
 
     /// Records the next wake-up of this path; replaces the earlier one.
-    pub(super) fn set_wake(&mut self, plan: &Plan, path: &NodePath, wake: Option<Timestamp>) {
-        let Some((_, filed)) = self.site_mut(plan, path) else { return };
-        let before = std::mem::replace(filed, wake);
+    fn set_wake(&mut self, path: &NodePath, wake: Option<Timestamp>) {
+        let Some(spot) = self.run.root.spot_mut(&self.plan.root, path) else { return };
+        let before = std::mem::replace(spot.into_wake(), wake);
         if before == wake {
             return;
         }
         if let Some(before) = before {
-            self.wakes.remove(&(before, path.clone()));
+            self.run.wakes.remove(&(before, path.clone()));
         }
         if let Some(wake) = wake {
-            self.wakes.insert((wake, path.clone()));
-        }
-    }
-
-    /// The call that is open at a place.
-    fn work_mut(&mut self, plan: &Plan, path: &NodePath) -> Option<&mut Work> {
-        match self.site_mut(plan, path)?.0 {
-            Phase::Open(Activity::Call(work)) => Some(work),
-            Phase::Open(_)
-            | Phase::Pending
-            | Phase::Done
-            | Phase::Failed
-            | Phase::Skipped
-            | Phase::Canceled => None,
+            self.run.wakes.insert((wake, path.clone()));
         }
     }
 }

@@ -94,7 +94,7 @@ impl Run {
 pub(super) fn estimated(run: &Run, spot: &Spot<'_, '_>) -> Option<i64> {
     let call = spot.call()?;
     let price = run.start.prices.get(spot.service().unwrap_or_default());
-    let scope = &spot.level().state.input;
+    let scope = &spot.level.state.input;
     let prepared = match spot.branch {
         Some(_) => None,
         None => prepare(&spot.node.prep, &spot.view(run, scope)),

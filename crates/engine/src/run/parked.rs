@@ -161,25 +161,9 @@ impl Run {
     }
 
     /// The call whose turn it is to start a child run.
-    fn next_child(&self) -> Option<&NodePath> {
+    pub(super) fn next_child(&self) -> Option<&NodePath> {
         let (_, path) = self.parked.of_reserve.first()?;
         Some(path).filter(|_| self.reserves.total() <= 0)
-    }
-
-    pub(super) fn look_at_next_child(&mut self) {
-        if matches!(self.status, Status::Running | Status::Paused)
-            && let Some(path) = self.next_child().cloned()
-        {
-            self.look_at_parked(vec![path]);
-        }
-    }
-
-    /// Calls that wait for money may go now: they are decided again.
-    pub(super) fn look_at_parked(&mut self, paths: Vec<NodePath>) {
-        // A paused run still has those that were funded before on its agenda.
-        let todos = paths.into_iter().filter(|path| self.parked.contains(path)).map(Todo::Begin);
-        let fresh: Vec<Todo> = todos.filter(|todo| !self.agenda.contains(todo)).collect();
-        self.agenda.extend(fresh);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Finding things in a run: from a path to the node and its state.
+//! A node or branch as decisions see it: its definition, its state, its parameters and its input.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Run;
 use super::facts::View;
-use super::state::{Activity, Nest, NodeState, Phase, ScopeState, Slot};
+use super::state::{Activity, NodeState, Phase, ScopeState, Slot};
 use crate::counter::Visit;
 use crate::params::Params;
 use crate::path::NodePath;
@@ -20,13 +20,15 @@ pub(crate) struct ScopeLevel<'p, 's> {
     pub(crate) scope: &'p Scope,
     pub(crate) state: &'s ScopeState,
     /// Parameters for single nodes in it, which win over the nodes' own.
-    overrides: Option<&'p BTreeMap<String, Map<String, Value>>>,
+    pub(super) overrides: Option<&'p BTreeMap<String, Map<String, Value>>>,
 }
 
 /// A node of a run, or one branch of a fan.
 pub(crate) struct Spot<'p, 's> {
     /// Outermost first; the last one holds the node.
     pub(crate) chain: Vec<ScopeLevel<'p, 's>>,
+    /// The scope that holds the node.
+    pub(crate) level: ScopeLevel<'p, 's>,
     pub(crate) ix: NodeIx,
     pub(crate) node: &'p Node,
     pub(crate) state: &'s NodeState,
@@ -47,83 +49,7 @@ pub(crate) struct Arm<'p, 's> {
 impl Run {
     /// The node or branch at `path`, if the run has got that far into the scopes around it.
     pub(crate) fn spot<'p, 's>(&'s self, plan: &'p Plan, path: &NodePath) -> Option<Spot<'p, 's>> {
-        let mut chain = vec![ScopeLevel { scope: &plan.root, state: &self.root, overrides: None }];
-        let mut segments = path.segments().peekable();
-        let mut in_fan = false;
-        loop {
-            let level = *chain.last()?;
-            let (ix, node) = level.scope.node(segments.next()?)?;
-            let state = level.state.node(ix);
-            if segments.peek().is_none() {
-                return Some(Spot { chain, ix, node, state, branch: None, in_fan });
-            }
-            match (&node.kind, state.nest.as_deref()) {
-                (NodeKind::Sub(sub), Some(Nest::Scope(inner))) => {
-                    chain.push(ScopeLevel {
-                        scope: &sub.scope,
-                        state: inner,
-                        overrides: Some(&sub.overrides),
-                    });
-                }
-                (NodeKind::Loop(body), Some(Nest::Loop(turns))) => {
-                    let turn = turns.turns.get(index(segments.next()?)?)?;
-                    chain.push(ScopeLevel { scope: &body.body, state: turn, overrides: None });
-                }
-                (NodeKind::Fan(fan), Some(Nest::Fan(arms))) => {
-                    in_fan = true;
-                    let at = index(segments.next()?)?;
-                    let slot = arms.slots.get(at)?;
-                    let branch = fan.branch(at)?;
-                    if segments.peek().is_none() {
-                        let name = arms.names.get(at).map(String::as_str);
-                        let arm = Arm { index: at, branch, slot, name };
-                        return Some(Spot { chain, ix, node, state, branch: Some(arm), in_fan });
-                    }
-                    let (Body::Scope(scope), Some(inner)) = (&branch.body, slot.scope.as_deref()) else {
-                        return None;
-                    };
-                    chain.push(ScopeLevel { scope, state: inner, overrides: None });
-                }
-                _ => return None,
-            }
-        }
-    }
-
-    /// The scope at `path` (a subflow node, a branch, a turn; the root) and those around it.
-    pub(crate) fn chain<'p, 's>(
-        &'s self,
-        plan: &'p Plan,
-        path: &NodePath,
-    ) -> Option<Vec<ScopeLevel<'p, 's>>> {
-        if path.is_root() {
-            return Some(vec![ScopeLevel { scope: &plan.root, state: &self.root, overrides: None }]);
-        }
-        // A turn of a loop is no node: its last segment is an index.
-        if let Some((outer, last)) = path.split_last()
-            && let Some(spot) = self.spot(plan, &outer)
-            && let (NodeKind::Loop(body), Some(Nest::Loop(turns))) =
-                (&spot.node.kind, spot.state.nest.as_deref())
-            && spot.branch.is_none()
-        {
-            let turn = turns.turns.get(index(last)?)?;
-            let mut chain = spot.chain;
-            chain.push(ScopeLevel { scope: &body.body, state: turn, overrides: None });
-            return Some(chain);
-        }
-        let spot = self.spot(plan, path)?;
-        let level = match (&spot.branch, &spot.node.kind, spot.state.nest.as_deref()) {
-            (None, NodeKind::Sub(sub), Some(Nest::Scope(inner))) => {
-                ScopeLevel { scope: &sub.scope, state: inner, overrides: Some(&sub.overrides) }
-            }
-            (Some(arm), _, _) => match (&arm.branch.body, arm.slot.scope.as_deref()) {
-                (Body::Scope(scope), Some(inner)) => ScopeLevel { scope, state: inner, overrides: None },
-                _ => return None,
-            },
-            _ => return None,
-        };
-        let mut chain = spot.chain;
-        chain.push(level);
-        Some(chain)
+        self.root.spot(&plan.root, path)
     }
 
     /// The word for the phase of a node or branch; `None` where the run has no such path.
@@ -145,40 +71,6 @@ impl Run {
             None => spot.state.output.clone(),
         }
     }
-
-    /// The scope at `path`, to be changed.
-    pub(crate) fn scope_mut<'p>(
-        &mut self,
-        plan: &'p Plan,
-        path: &NodePath,
-    ) -> Option<(&'p Scope, &mut ScopeState)> {
-        let (mut scope, mut state) = (&plan.root, &mut self.root);
-        let mut segments = path.segments();
-        while let Some(key) = segments.next() {
-            let (ix, node) = scope.node(key)?;
-            let nest = state.nodes.get_mut(&ix)?.nest.as_deref_mut()?;
-            (scope, state) = match (&node.kind, nest) {
-                (NodeKind::Sub(sub), Nest::Scope(inner)) => (&sub.scope, inner),
-                (NodeKind::Loop(body), Nest::Loop(turns)) => {
-                    (&body.body, turns.turns.get_mut(index(segments.next()?)?)?)
-                }
-                (NodeKind::Fan(fan), Nest::Fan(arms)) => {
-                    let at = index(segments.next()?)?;
-                    let Body::Scope(scope) = &fan.branch(at)?.body else { return None };
-                    (&**scope, arms.slots.get_mut(at)?.scope.as_deref_mut()?)
-                }
-                _ => return None,
-            };
-        }
-        Some((scope, state))
-    }
-}
-
-/// The index a segment spells, in the one way it is spelled: `03` and `+3` are no other names of `3`.
-fn index(segment: &str) -> Option<usize> {
-    let is_plain =
-        segment.bytes().all(|b| b.is_ascii_digit()) && (segment == "0" || !segment.starts_with('0'));
-    is_plain.then(|| segment.parse().ok()).flatten()
 }
 
 impl Fan {
@@ -193,10 +85,6 @@ impl Fan {
 }
 
 impl<'p, 's> Spot<'p, 's> {
-    pub(crate) fn level(&self) -> ScopeLevel<'p, 's> {
-        *self.chain.last().expect("a spot is always inside a scope")
-    }
-
     /// The call made here, if it is one.
     pub(crate) fn call(&self) -> Option<&'p Call> {
         match (&self.branch, &self.node.kind) {
@@ -283,17 +171,16 @@ impl<'p, 's> Spot<'p, 's> {
 
     /// Whether the node changes anything about the parameters of its scope.
     pub(crate) fn adds_params(&self) -> bool {
-        let special = self.level().overrides.and_then(|o| o.get(&self.node.key));
+        let special = self.level.overrides.and_then(|o| o.get(&self.node.key));
         !self.own_params().is_empty() || special.is_some()
     }
 
     /// Parameters in force here. At the root the run's win over the node's; inside a subflow the node's win over
     /// params from outside, and `subflow_execs` over both.
     pub(crate) fn params(&self) -> Params {
-        let level = self.level();
         let mut own = self.own_params();
         let outer = self.scope_params();
-        if let Some(special) = level.overrides.and_then(|o| o.get(&self.node.key)) {
+        if let Some(special) = self.level.overrides.and_then(|o| o.get(&self.node.key)) {
             own.to_mut().extend(special.iter().map(|(k, v)| (k.clone(), v.clone())));
         }
         if own.is_empty() {

@@ -2,36 +2,37 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::state::{Activity, FanState, Nest, Phase, Slot};
-use super::super::{Run, Todo};
+use super::super::Todo;
+use super::super::state::{Activity, FanState, Phase, Slot};
+use super::Applier;
 use crate::path::NodePath;
-use crate::plan::{Fan, NodeKind, Plan, Strategy};
+use crate::plan::{Fan, NodeKind, Strategy};
 
-impl Run {
+impl Applier<'_> {
     /// A branch ended: the fan gives up, goes on, or is finished.
-    pub(super) fn branch_settled(&mut self, plan: &Plan, path: &NodePath, failed: bool) {
+    pub(super) fn branch_settled(&mut self, path: &NodePath, failed: bool) {
         let Some((fan_path, _)) = path.split_last() else { return };
-        let Some(spot) = self.spot(plan, &fan_path) else { return };
+        let Some(spot) = self.run.spot(self.plan, &fan_path) else { return };
         let NodeKind::Fan(fan) = &spot.node.kind else { return };
         let gives_up = failed && fan.strategy == Strategy::FailFast;
-        let Some(arms) = self.fan_mut(plan, &fan_path) else { return };
+        let Some(arms) = self.run.root.fan_mut(&self.plan.root, &fan_path) else { return };
         arms.n_open = arms.n_open.saturating_sub(1);
         arms.n_failed += usize::from(failed);
         if gives_up {
             if arms.n_failed == 1 {
-                self.agenda.push_front(Todo::Collapse(fan_path));
+                self.run.agenda.push_front(Todo::Collapse(fan_path));
             }
             return;
         }
-        self.fan_moved(plan, &fan_path);
+        self.fan_moved(&fan_path);
     }
 
     /// Starts as many branches as may run at a time; ends the fan when none is left.
-    pub(super) fn fan_moved(&mut self, plan: &Plan, path: &NodePath) {
-        let Some(spot) = self.spot(plan, path) else { return };
+    pub(super) fn fan_moved(&mut self, path: &NodePath) {
+        let Some(spot) = self.run.spot(self.plan, path) else { return };
         let NodeKind::Fan(fan) = &spot.node.kind else { return };
         let most = fan.max_parallel.unwrap_or(usize::MAX);
-        let Some(arms) = self.fan_mut(plan, path) else { return };
+        let Some(arms) = self.run.root.fan_mut(&self.plan.root, path) else { return };
         let mut starting = Vec::new();
         while arms.n_open < most && arms.next < arms.slots.len() {
             let slot = &mut arms.slots[arms.next];
@@ -43,16 +44,9 @@ impl Run {
             arms.next += 1;
         }
         let over = arms.n_open == 0 && arms.next >= arms.slots.len();
-        self.agenda.extend(starting);
+        self.run.agenda.extend(starting);
         if over {
-            self.agenda.push_back(Todo::Finish(path.clone()));
-        }
-    }
-
-    pub(super) fn fan_mut(&mut self, plan: &Plan, path: &NodePath) -> Option<&mut FanState> {
-        match self.node_mut(plan, path)?.nest.as_deref_mut()? {
-            Nest::Fan(arms) => Some(arms),
-            Nest::Scope(_) | Nest::Loop(_) => None,
+            self.run.agenda.push_back(Todo::Finish(path.clone()));
         }
     }
 }

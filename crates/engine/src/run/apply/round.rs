@@ -1,5 +1,5 @@
 //! New rounds: retry takes up failed and canceled nodes, rerun starts again from a node. Finished nodes that are
-//! not affected is kept; history is in the journal.
+//! not affected are kept; history is in the journal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,60 +8,15 @@ use serde_json::{Map, Value};
 
 use super::super::state::{Activity, Nest, NodeState, Phase, ScopeState, Slot, Status};
 use super::super::{Run, Todo};
+use super::Applier;
 use super::scope::reachable;
 use super::settle::live_edges;
 use crate::counter::Visit;
 use crate::path::NodePath;
-use crate::plan::{Body, Node, NodeIx, NodeKind, Plan, Routing, Scope, Strategy, When};
+use crate::plan::{Body, Node, NodeIx, NodeKind, Routing, Scope, Strategy, When};
 use crate::time::Timestamp;
 
 impl Run {
-    pub(super) fn retried(&mut self, plan: &Plan, round: u32, at: Timestamp) {
-        self.new_round(round);
-        let mut reopened = Reopened::at(at, self.visits);
-        reopened.scope(&plan.root, &mut self.root, &NodePath::root());
-        self.take_up(plan, reopened, &NodePath::root());
-    }
-
-    /// A branch that is a scope opened: it goes on where an earlier round left it, or begins.
-    pub(super) fn opened_branch(
-        &mut self,
-        plan: &Plan,
-        path: &NodePath,
-        fresh: Option<ScopeState>,
-        at: Timestamp,
-    ) {
-        let Some(slot) = self.slot_mut(plan, path) else { return };
-        slot.phase = Phase::Open(Activity::Nest);
-        if slot.scope.is_none() {
-            slot.scope = fresh.map(Box::new);
-            return self.open_scope(plan, path);
-        }
-        let mut reopened = Reopened::at(at, self.visits);
-        if let Some((scope, state)) = self.scope_mut(plan, path) {
-            reopened.scope(scope, state, path);
-        }
-        self.take_up(plan, reopened, path);
-    }
-
-    pub(super) fn rerun(
-        &mut self,
-        plan: &Plan,
-        round: u32,
-        from: &NodePath,
-        shared: Option<&Map<String, Value>>,
-        at: Timestamp,
-    ) {
-        self.new_round(round);
-        if let Some(shared) = shared {
-            self.give_shared(shared);
-        }
-        let mut reopened = Reopened::at(at, self.visits);
-        let segments: Vec<&str> = from.segments().collect();
-        reopened.from(&plan.root, &mut self.root, &NodePath::root(), &segments);
-        self.take_up(plan, reopened, &NodePath::root());
-    }
-
     /// Replaces the shared state of the run.
     pub(in super::super) fn give_shared(&mut self, shared: &Map<String, Value>) {
         let entries = shared.iter().map(|(key, value)| (key.clone(), Arc::new(value.clone())));
@@ -70,30 +25,65 @@ impl Run {
         // Keys removed from shared are gone, also those that a signal wrote.
         self.signals.retain(|key, _| shared.contains_key(key));
     }
+}
+
+impl Applier<'_> {
+    pub(super) fn retried(&mut self, round: u32) {
+        self.new_round(round);
+        let mut reopened = Reopened::at(self.at, self.run.visits);
+        reopened.scope(&self.plan.root, &mut self.run.root, &NodePath::root());
+        self.take_up(reopened, &NodePath::root());
+    }
+
+    /// A branch that is a scope opened: it goes on where an earlier round left it, or begins.
+    pub(super) fn opened_branch(&mut self, path: &NodePath, fresh: Option<ScopeState>) {
+        let Some(slot) = self.run.root.slot_mut(&self.plan.root, path) else { return };
+        slot.phase = Phase::Open(Activity::Nest);
+        if slot.scope.is_none() {
+            slot.scope = fresh.map(Box::new);
+            return self.open_scope(path);
+        }
+        let mut reopened = Reopened::at(self.at, self.run.visits);
+        if let Some((scope, state)) = self.run.root.scope_mut(&self.plan.root, path) {
+            reopened.scope(scope, state, path);
+        }
+        self.take_up(reopened, path);
+    }
+
+    pub(super) fn rerun(&mut self, round: u32, from: &NodePath, shared: Option<&Map<String, Value>>) {
+        self.new_round(round);
+        if let Some(shared) = shared {
+            self.run.give_shared(shared);
+        }
+        let mut reopened = Reopened::at(self.at, self.run.visits);
+        let segments: Vec<&str> = from.segments().collect();
+        reopened.from(&self.plan.root, &mut self.run.root, &NodePath::root(), &segments);
+        self.take_up(reopened, &NodePath::root());
+    }
 
     fn new_round(&mut self, round: u32) {
-        self.round = round;
-        self.visits_before_rounds.push(self.visits);
-        self.entries = 0;
-        self.spare_entries = 0;
-        self.status = Status::Running;
-        self.error = None;
-        self.result = None;
-        self.ended_at = None;
-        self.root.ended = false;
+        self.run.round = round;
+        self.run.visits_before_rounds.push(self.run.visits);
+        self.run.entries = 0;
+        self.run.spare_entries = 0;
+        self.run.status = Status::Running;
+        self.run.error = None;
+        self.run.result = None;
+        self.run.ended_at = None;
+        self.run.root.ended = false;
     }
 
     /// Goes on with the reopened nodes of the scope at `path`; with nothing left to do there, it ends.
-    fn take_up(&mut self, plan: &Plan, reopened: Reopened, path: &NodePath) {
-        self.visits = reopened.visits;
-        self.wakes.extend(reopened.wakes);
+    fn take_up(&mut self, reopened: Reopened, path: &NodePath) {
+        self.run.visits = reopened.visits;
+        self.run.wakes.extend(reopened.wakes);
         let nothing = reopened.todos.is_empty() && reopened.fans.is_empty();
-        self.agenda.extend(reopened.todos);
+        self.run.agenda.extend(reopened.todos);
         for fan in reopened.fans {
-            self.fan_moved(plan, &fan);
+            self.fan_moved(&fan);
         }
         if nothing {
-            self.end_scope(plan, path);
+            self.end_scope(path);
         }
     }
 }

@@ -9,14 +9,15 @@ use super::super::decide::outside::is_reserved;
 use super::super::state::{Chosen, Nest, ScopeState, Shared};
 use super::super::view::Spot;
 use super::super::{Run, Todo};
+use super::Applier;
 use crate::event::{ExecMode, Start};
 use crate::path::NodePath;
-use crate::plan::{Body, NodeIx, NodeKind, Plan, Routing, Scope};
+use crate::plan::{Body, NodeIx, NodeKind, Routing, Scope};
 
-impl Run {
+impl Applier<'_> {
     /// Makes the first nodes of a scope ready.
-    pub(super) fn open_scope(&mut self, plan: &Plan, path: &NodePath) {
-        let Some((scope, state)) = self.scope_mut(plan, path) else { return };
+    pub(super) fn open_scope(&mut self, path: &NodePath) {
+        let Some((scope, state)) = self.run.root.scope_mut(&self.plan.root, path) else { return };
         state.ended = false;
         let ready: Vec<NodeIx> = match scope.routing {
             Routing::Action { start } => {
@@ -29,86 +30,67 @@ impl Run {
             },
         };
         if ready.is_empty() {
-            self.end_scope(plan, path);
+            self.end_scope(path);
             return;
         }
-        self.agenda.extend(ready.into_iter().map(|ix| Todo::Enter(path.child(&scope.nodes[ix].key))));
+        self.run.agenda.extend(ready.into_iter().map(|ix| Todo::Enter(path.child(&scope.nodes[ix].key))));
     }
 
     /// Nothing is left to do in a scope.
-    pub(super) fn end_scope(&mut self, plan: &Plan, path: &NodePath) {
-        if let Some((_, state)) = self.scope_mut(plan, path) {
+    pub(super) fn end_scope(&mut self, path: &NodePath) {
+        if let Some((_, state)) = self.run.root.scope_mut(&self.plan.root, path) {
             if std::mem::replace(&mut state.ended, true) {
                 return;
             }
             if state.fault.is_some() {
-                self.agenda.push_front(Todo::Collapse(path.clone()));
+                self.run.agenda.push_front(Todo::Collapse(path.clone()));
                 return;
             }
         }
-        let todo = match self.loop_of_turn(plan, path) {
+        let todo = match self.run.root.loop_of_turn(&self.plan.root, path) {
             Some(of) => Todo::Turn(of),
             None => Todo::Finish(path.clone()),
         };
-        self.agenda.push_back(todo);
+        self.run.agenda.push_back(todo);
     }
 
     /// The next turn of a loop, or its end.
-    pub(super) fn next_turn(&mut self, plan: &Plan, path: &NodePath) {
-        let Some(spot) = self.spot(plan, path) else { return };
-        let input = spot.level().state.input.clone();
-        let Some(node) = self.node_mut(plan, path) else { return };
+    pub(super) fn next_turn(&mut self, path: &NodePath) {
+        let Some(spot) = self.run.spot(self.plan, path) else { return };
+        let input = spot.level.state.input.clone();
+        let Some(node) = self.run.root.node_mut(&self.plan.root, path) else { return };
         let Some(Nest::Loop(turns)) = node.nest.as_deref_mut() else { return };
         if turns.index >= turns.n {
-            self.agenda.push_back(Todo::Finish(path.clone()));
+            self.run.agenda.push_back(Todo::Finish(path.clone()));
             return;
         }
         turns.turns.truncate(turns.index);
         turns.turns.push(ScopeState { input, ..ScopeState::default() });
         let turn = path.at(turns.index);
-        self.open_scope(plan, &turn);
+        self.open_scope(&turn);
     }
 
-    pub(super) fn turned(&mut self, plan: &Plan, path: &NodePath, outputs: &[Value]) {
-        self.consume(&Todo::Turn(path.clone()));
-        if let Some(node) = self.node_mut(plan, path)
+    pub(super) fn turned(&mut self, path: &NodePath, outputs: &[Value]) {
+        self.run.agenda.remove(&Todo::Turn(path.clone()));
+        if let Some(node) = self.run.root.node_mut(&self.plan.root, path)
             && let Some(Nest::Loop(turns)) = node.nest.as_deref_mut()
         {
             turns.outputs.push(outputs.to_vec());
             turns.index += 1;
         }
-        self.next_turn(plan, path);
-    }
-
-    /// The loop whose turn this path is.
-    pub(in super::super) fn loop_of_turn(&self, plan: &Plan, path: &NodePath) -> Option<NodePath> {
-        let (outer, _) = path.split_last()?;
-        let spot = self.spot(plan, &outer)?;
-        (spot.branch.is_none() && matches!(spot.node.kind, NodeKind::Loop(_))).then_some(outer)
-    }
-
-    /// The nearest scope around a node that has its own shared state: the flow it belongs to.
-    pub(super) fn flow_of(&self, plan: &Plan, path: &NodePath) -> NodePath {
-        let outside = |path: &NodePath| path.split_last().map_or_else(NodePath::root, |(scope, _)| scope);
-        // A branch stands in the scope of its fan.
-        let is_branch = self.spot(plan, path).is_some_and(|spot| spot.branch.is_some());
-        let mut scope = if is_branch { outside(&outside(path)) } else { outside(path) };
-        while let Some(of) = self.loop_of_turn(plan, &scope) {
-            scope = outside(&of);
-        }
-        scope
+        self.next_turn(path);
     }
 
     /// Writes into the shared state that the node at `path` sees.
-    pub(super) fn write_shared(&mut self, plan: &Plan, path: &NodePath, entries: Vec<(String, Arc<Value>)>) {
+    pub(super) fn write_shared(&mut self, path: &NodePath, entries: Vec<(String, Arc<Value>)>) {
         if entries.is_empty() {
             return;
         }
-        let flow = self.flow_of(plan, path);
+        let flow = self.run.root.flow_of(&self.plan.root, path);
         for (key, _) in &entries {
-            self.look.note(&flow, key);
+            self.run.look.note(&flow, key);
         }
-        let Some((_, state)) = self.scope_mut(plan, &flow) else { return };
+        let Some((_, state)) = self.run.root.scope_mut(&self.plan.root, &flow) else { return };
         let shared = state.shared.get_or_insert_default();
         for (key, value) in entries {
             state.shared_bytes += bytes(&value);

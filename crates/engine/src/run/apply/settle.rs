@@ -5,97 +5,87 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::super::Todo;
 use super::super::facts::loop_fact;
 use super::super::state::{Nest, Phase};
 use super::super::view::Spot;
-use super::super::{Run, Todo};
-use super::fan;
+use super::{Applier, fan};
 use crate::path::NodePath;
-use crate::plan::{Compute, NodeIx, NodeKind, OnFailure, Plan, Post, Routing, Strategy, When};
+use crate::plan::{Compute, NodeIx, NodeKind, OnFailure, Post, Routing, Strategy, When};
 use crate::reference::dig;
 use crate::retry::Fault;
-use crate::time::Timestamp;
 
-impl Run {
+impl Applier<'_> {
     pub(super) fn done(
         &mut self,
-        plan: &Plan,
         path: &NodePath,
         output: Option<Arc<Value>>,
         action: Option<String>,
         actual: Option<i64>,
-        at: Timestamp,
     ) {
-        self.close_work(plan, path, actual);
-        self.forget(plan, path);
-        let Some(spot) = self.spot(plan, path) else { return };
+        self.close_work(path, actual);
+        self.forget(path);
+        let Some(spot) = self.run.spot(self.plan, path) else { return };
         let output = output.unwrap_or_else(|| collected(&spot));
         let (ix, node) = (spot.ix, spot.node);
         if let Some(arm) = spot.branch {
             let entries = results(&arm.branch.post, &output);
-            if let Some(slot) = self.slot_mut(plan, path) {
+            if let Some(slot) = self.run.root.slot_mut(&self.plan.root, path) {
                 slot.phase = Phase::Done;
                 slot.output = Some(output);
                 slot.fault = None;
             }
-            self.write_shared(plan, path, entries);
-            self.branch_settled(plan, path, false);
+            self.write_shared(path, entries);
+            self.branch_settled(path, false);
             return;
         }
         let mut entries = results(&node.post, &output);
         entries.extend(extra_results(&spot, &output));
-        if let Some(state) = self.node_mut(plan, path) {
+        if let Some(state) = self.run.root.node_mut(&self.plan.root, path) {
             state.phase = Phase::Done;
             state.output = Some(output.clone());
             state.action.clone_from(&action);
             state.fault = None;
-            state.ended_at = Some(at);
+            state.ended_at = Some(self.at);
         }
-        self.write_shared(plan, path, entries);
+        self.write_shared(path, entries);
         match &node.kind {
             NodeKind::Return => {
-                let flow = self.flow_of(plan, path);
-                if let Some((_, state)) = self.scope_mut(plan, &flow) {
+                let flow = self.run.root.flow_of(&self.plan.root, path);
+                if let Some((_, state)) = self.run.root.scope_mut(&self.plan.root, &flow) {
                     state.result = Some(output);
                     state.ended = true;
                 }
-                self.forget_inside(&flow);
-                self.agenda.push_front(Todo::Finish(flow));
+                self.run.agenda.forget(&flow);
+                self.run.agenda.push_front(Todo::Finish(flow));
                 return;
             }
             NodeKind::Compute(Compute::Outputs(_)) => {
-                let flow = self.flow_of(plan, path);
-                if let Some((_, state)) = self.scope_mut(plan, &flow) {
+                let flow = self.run.root.flow_of(&self.plan.root, path);
+                if let Some((_, state)) = self.run.root.scope_mut(&self.plan.root, &flow) {
                     state.result = Some(output);
                 }
             }
             _ => {}
         }
-        self.route(plan, path, ix, action.as_deref(), true);
+        self.route(path, ix, action.as_deref(), true);
     }
 
-    pub(super) fn failed(
-        &mut self,
-        plan: &Plan,
-        path: &NodePath,
-        fault: &Fault,
-        route: Option<&str>,
-        at: Timestamp,
-    ) {
-        self.close_work(plan, path, None);
-        self.forget(plan, path);
-        self.consume(&Todo::Enter(path.clone()));
-        let Some(spot) = self.spot(plan, path) else { return };
+    pub(super) fn failed(&mut self, path: &NodePath, fault: &Fault, route: Option<&str>) {
+        self.close_work(path, None);
+        self.forget(path);
+        self.run.agenda.remove(&Todo::Enter(path.clone()));
+        let Some(spot) = self.run.spot(self.plan, path) else { return };
         if spot.branch.is_some() {
-            if let Some(slot) = self.slot_mut(plan, path) {
+            if let Some(slot) = self.run.root.slot_mut(&self.plan.root, path) {
                 slot.phase = Phase::Failed;
                 slot.fault = Some(Box::new(fault.clone()));
             }
-            self.branch_settled(plan, path, true);
+            self.branch_settled(path, true);
             return;
         }
         let (ix, node) = (spot.ix, spot.node);
-        let routing = &spot.level().scope.routing;
+        let routing = &spot.level.scope.routing;
         let attempts = spot.state.attempts;
         let partial = matches!(spot.state.nest.as_deref(), Some(Nest::Fan(_))).then(|| collected(&spot));
         let mut entries = partial.as_ref().map(|output| results(&node.post, output)).unwrap_or_default();
@@ -105,64 +95,64 @@ impl Run {
             });
             entries.push(("_error".to_owned(), Arc::new(error)));
         }
-        if let Some(state) = self.node_mut(plan, path) {
+        if let Some(state) = self.run.root.node_mut(&self.plan.root, path) {
             state.phase = Phase::Failed;
             state.output = partial;
             state.fault = Some(fault.clone());
             state.action = route.map(str::to_owned);
-            state.ended_at = Some(at);
+            state.ended_at = Some(self.at);
         }
-        self.write_shared(plan, path, entries);
+        self.write_shared(path, entries);
         let goes_on = matches!(routing, Routing::Join { on_failure: OnFailure::Continue });
         if route.is_some() {
-            self.route(plan, path, ix, route, true);
+            self.route(path, ix, route, true);
             return;
         }
         let Some((scope_path, _)) = path.split_last() else { return };
-        if let Some((_, state)) = self.scope_mut(plan, &scope_path)
+        if let Some((_, state)) = self.run.root.scope_mut(&self.plan.root, &scope_path)
             && state.fault.is_none()
         {
             state.fault = Some((path.clone(), fault.clone()));
         }
         if goes_on {
-            self.block_after(plan, &scope_path, ix);
-            self.route(plan, path, ix, None, false);
+            self.block_after(&scope_path, ix);
+            self.route(path, ix, None, false);
         } else {
-            self.end_scope(plan, &scope_path);
+            self.end_scope(&scope_path);
         }
     }
 
-    pub(super) fn skipped(&mut self, plan: &Plan, path: &NodePath, at: Timestamp) {
-        self.consume(&Todo::Enter(path.clone()));
-        let Some(spot) = self.spot(plan, path) else { return };
+    pub(super) fn skipped(&mut self, path: &NodePath) {
+        self.run.agenda.remove(&Todo::Enter(path.clone()));
+        let Some(spot) = self.run.spot(self.plan, path) else { return };
         let (ix, blocked) = (spot.ix, spot.state.blocked);
-        if let Some(state) = self.node_mut(plan, path) {
+        if let Some(state) = self.run.root.node_mut(&self.plan.root, path) {
             state.phase = Phase::Skipped;
-            state.ended_at = Some(at);
+            state.ended_at = Some(self.at);
         }
         if let Some((scope_path, _)) = path.split_last().filter(|_| blocked) {
-            self.block_after(plan, &scope_path, ix);
+            self.block_after(&scope_path, ix);
         }
-        self.route(plan, path, ix, None, false);
+        self.route(path, ix, None, false);
     }
 
-    pub(super) fn judged(&mut self, plan: &Plan, path: &NodePath, dead: &[String]) {
-        self.consume(&Todo::Judge(path.clone()));
+    pub(super) fn judged(&mut self, path: &NodePath, dead: &[String]) {
+        self.run.agenda.remove(&Todo::Judge(path.clone()));
         let Some((scope_path, key)) = path.split_last() else { return };
-        let Some((scope, state)) = self.scope_mut(plan, &scope_path) else { return };
+        let Some((scope, state)) = self.run.root.scope_mut(&self.plan.root, &scope_path) else { return };
         let Some((ix, _)) = scope.node(key) else { return };
         let dead: Vec<NodeIx> = dead.iter().filter_map(|key| Some(scope.node(key)?.0)).collect();
         let node = state.nodes.entry(ix).or_default();
         node.dead.clone_from(&dead);
         node.judged = true;
-        self.follow_edges(plan, &scope_path, ix, live_edges(&dead));
+        self.follow_edges(&scope_path, ix, live_edges(&dead));
     }
 
     /// Queues the successors of a settled node. `live`: whether its edges may be live at all.
-    fn route(&mut self, plan: &Plan, path: &NodePath, ix: NodeIx, action: Option<&str>, live: bool) {
+    fn route(&mut self, path: &NodePath, ix: NodeIx, action: Option<&str>, live: bool) {
         let Some((scope_path, _)) = path.split_last() else { return };
-        self.look.note_settled(&self.waits);
-        let Some((scope, state)) = self.scope_mut(plan, &scope_path) else { return };
+        self.run.look.note_settled(&self.run.waits);
+        let Some((scope, state)) = self.run.root.scope_mut(&self.plan.root, &scope_path) else { return };
         let node = &scope.nodes[ix];
         if matches!(scope.routing, Routing::Action { .. }) {
             let edge_of = |wanted: &str| {
@@ -173,34 +163,28 @@ impl Run {
                 Some(to) => {
                     state.cursor = Some(to);
                     state.nodes.entry(to).or_default().phase = Phase::Pending;
-                    self.agenda.push_back(Todo::Enter(scope_path.child(&scope.nodes[to].key)));
+                    self.run.agenda.push_back(Todo::Enter(scope_path.child(&scope.nodes[to].key)));
                 }
-                None => self.end_scope(plan, &scope_path),
+                None => self.end_scope(&scope_path),
             }
             return;
         }
         state.n_settled += 1;
         if live && node.out.iter().any(|edge| !matches!(edge.when, When::Always)) {
-            self.agenda.push_back(Todo::Judge(path.clone()));
+            self.run.agenda.push_back(Todo::Judge(path.clone()));
         } else {
-            self.follow_edges(plan, &scope_path, ix, |_| live);
+            self.follow_edges(&scope_path, ix, |_| live);
         }
-        if let Some((scope, state)) = self.scope_mut(plan, &scope_path)
+        if let Some((scope, state)) = self.run.root.scope_mut(&self.plan.root, &scope_path)
             && state.n_settled >= state.n_total(scope)
         {
-            self.end_scope(plan, &scope_path);
+            self.end_scope(&scope_path);
         }
     }
 
     /// Counts the edges out of a settled node of a join scope; targets whose edges are all counted are ready.
-    fn follow_edges(
-        &mut self,
-        plan: &Plan,
-        scope_path: &NodePath,
-        ix: NodeIx,
-        mut live: impl FnMut(NodeIx) -> bool,
-    ) {
-        let Some((scope, state)) = self.scope_mut(plan, scope_path) else { return };
+    fn follow_edges(&mut self, scope_path: &NodePath, ix: NodeIx, mut live: impl FnMut(NodeIx) -> bool) {
+        let Some((scope, state)) = self.run.root.scope_mut(&self.plan.root, scope_path) else { return };
         let mut ready = Vec::new();
         for to in scope.nodes[ix].out.iter().filter_map(|edge| edge.to) {
             let Some(n_in) = state.n_in(scope, to) else { continue };
@@ -211,33 +195,28 @@ impl Run {
                 ready.push(Todo::Enter(scope_path.child(&scope.nodes[to].key)));
             }
         }
-        self.agenda.extend(ready);
+        self.run.agenda.extend(ready);
     }
 
     /// Nodes that depend on a failed node do not run.
-    fn block_after(&mut self, plan: &Plan, scope_path: &NodePath, ix: NodeIx) {
-        let Some((scope, state)) = self.scope_mut(plan, scope_path) else { return };
+    fn block_after(&mut self, scope_path: &NodePath, ix: NodeIx) {
+        let Some((scope, state)) = self.run.root.scope_mut(&self.plan.root, scope_path) else { return };
         for to in scope.nodes[ix].out.iter().filter_map(|edge| edge.to) {
             state.nodes.entry(to).or_default().blocked = true;
         }
     }
 
     /// Takes the items of a settled path off the agenda. Only containers have more than their own item.
-    fn forget(&mut self, plan: &Plan, path: &NodePath) {
-        let nested = self.spot(plan, path).is_some_and(|spot| match spot.branch {
+    fn forget(&mut self, path: &NodePath) {
+        let nested = self.run.spot(self.plan, path).is_some_and(|spot| match spot.branch {
             Some(arm) => arm.slot.scope.is_some(),
             None => spot.state.nest.is_some(),
         });
         if nested {
-            self.forget_inside(path);
+            self.run.agenda.forget(path);
         } else {
-            self.consume(&Todo::Begin(path.clone()));
+            self.run.agenda.remove(&Todo::Begin(path.clone()));
         }
-    }
-
-    /// Takes everything inside a place off the agenda.
-    pub(super) fn forget_inside(&mut self, path: &NodePath) {
-        self.agenda.forget(path);
     }
 }
 

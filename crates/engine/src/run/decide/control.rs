@@ -112,6 +112,7 @@ impl Decider<'_> {
 
     /// Whether the path is that of a turn of a loop that has begun.
     fn is_turn(&self, path: &NodePath) -> bool {
-        self.run.loop_of_turn(self.plan, path).is_some() && self.run.chain(self.plan, path).is_some()
+        let (scope, state) = (&self.plan.root, &self.run.root);
+        state.loop_of_turn(scope, path).is_some() && state.chain(scope, path).is_some()
     }
 }

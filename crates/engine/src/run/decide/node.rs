@@ -22,7 +22,7 @@ use crate::weight::{Excess, weigh, weigh_refs};
 impl Decider<'_> {
     pub(super) fn enter(&self, path: &NodePath) -> Vec<Event> {
         let spot = self.spot(path);
-        let level = spot.level();
+        let level = spot.level;
         if is_dead(&spot) {
             return vec![Event::Skipped { node: path.clone() }];
         }
@@ -238,7 +238,7 @@ impl Decider<'_> {
 /// Whether a ready node of a join scope is skipped: no live edge leads to it, or one of its dependencies
 /// failed. Where a run starts by name, nothing leads there and nothing needs to.
 pub(super) fn is_dead(spot: &Spot<'_, '_>) -> bool {
-    let level = spot.level();
+    let level = spot.level;
     let started = level.state.chosen.as_ref().is_some_and(|chosen| chosen.starts.contains(&spot.ix));
     let joins = matches!(level.scope.routing, Routing::Join { .. }) && spot.state.n_in_settled > 0;
     joins && !started && (spot.state.n_in_live == 0 || spot.state.blocked)

@@ -20,7 +20,7 @@ impl Decider<'_> {
     pub(super) fn judge(&self, path: &NodePath) -> Vec<Event> {
         let spot = self.spot(path);
         let view = spot.view(self.run, &spot.state.input);
-        let nodes = &spot.level().scope.nodes;
+        let nodes = &spot.level.scope.nodes;
         let (mut events, mut dead) = (Vec::new(), Vec::new());
         for edge in &spot.node.out {
             let Some(to) = edge.to.map(|ix| &nodes[ix].key) else { continue };
@@ -56,7 +56,8 @@ impl Decider<'_> {
         else {
             return Vec::new();
         };
-        let chain = self.run.chain(self.plan, &path.at(turns.index)).expect("the open turn is there");
+        let chain =
+            self.run.root.chain(&self.plan.root, &path.at(turns.index)).expect("the open turn is there");
         let view = crate::run::facts::View {
             run: self.run,
             chain: &chain,
@@ -116,7 +117,7 @@ impl Decider<'_> {
             return events;
         }
         // The turn of a loop fails its loop.
-        let path = self.run.loop_of_turn(self.plan, path).unwrap_or_else(|| path.clone());
+        let path = self.run.root.loop_of_turn(&self.plan.root, path).unwrap_or_else(|| path.clone());
         let spot = self.spot(&path);
         let last = match (&spot.branch, &spot.node.kind, spot.state.nest.as_deref()) {
             (Some(arm), _, _) => {
@@ -170,7 +171,7 @@ impl Decider<'_> {
 
     /// Cancels the open nodes inside a path, outermost nodes only: each takes its inside along.
     pub(super) fn drop_inside(&self, path: &NodePath) -> Vec<Event> {
-        if let Some(chain) = self.run.chain(self.plan, path) {
+        if let Some(chain) = self.run.root.chain(&self.plan.root, path) {
             let level = chain.last().expect("a chain has a last level");
             return open_nodes(level.scope, level.state, path);
         }
@@ -207,7 +208,7 @@ impl Decider<'_> {
         if spot.branch.is_some() || kind == FaultKind::Limit {
             return None;
         }
-        if !matches!(spot.level().scope.routing, Routing::Action { .. }) {
+        if !matches!(spot.level.scope.routing, Routing::Action { .. }) {
             return None;
         }
         let own = spot.node.post.action_static.as_deref();

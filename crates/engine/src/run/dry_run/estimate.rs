@@ -34,7 +34,7 @@ fn takes_input(run: &Run, spot: &Spot<'_, '_>, budget: &mut EstimateBudget) -> b
     let (prep, base) = match &spot.branch {
         Some(arm) if arm.slot.input.is_some() => return true,
         Some(arm) => (&arm.branch.prep, &spot.state.input),
-        None => (&spot.node.prep, &spot.level().state.input),
+        None => (&spot.node.prep, &spot.level.state.input),
     };
     let mut refs: Vec<&Ref> = prep.templates().flat_map(Template::refs).collect();
     if let Prep::Key(reference) = prep {
