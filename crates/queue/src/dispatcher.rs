@@ -12,7 +12,7 @@ use windlass_engine::time::Timestamp;
 use windlass_store::job::JobRow;
 use windlass_store::queue::{QueueLimits, Spent};
 
-use crate::index::{JobIndex, ServerShare};
+use crate::index::JobIndex;
 use crate::timers::JobTimers;
 
 pub use store_read::{StoreRead, StoreReadQuery, StoreReadResult};
@@ -80,7 +80,7 @@ struct State {
 
 impl State {
     fn next_wake(&self) -> Option<Timestamp> {
-        [self.timers.next(), self.index.next_refill()].into_iter().flatten().min()
+        [self.timers.next(), self.index.lists().limiters().next_refill()].into_iter().flatten().min()
     }
 }
 
@@ -204,16 +204,18 @@ impl Dispatcher {
         let before = state.next_wake();
         let rows = state.index.take(query, max, now);
         if !rows.is_empty() {
-            let (spent, is_sooner) = (state.index.spent(&rows), is_earlier(state.next_wake(), before));
-            let turns = state.index.turns(&rows);
+            let limiters = state.index.lists().limiters();
+            let (spent, turns) = (limiters.spent(&rows), limiters.turns(&rows));
+            let is_sooner = is_earlier(state.next_wake(), before);
             return TakeResult::Jobs(TakenJobs { rows, spent, turns, is_sooner });
         }
         if state.index.wait_queue.len() >= self.waiters_max {
             return TakeResult::Crowded;
         }
         let (waiter, woken) = state.index.wait_queue.join(query.clone(), waiter);
-        let is_shared = state.index.is_shared(query) || state.index.leaves_foreign(query, now);
-        let is_complete = state.index.is_complete(query);
+        let lists = state.index.lists();
+        let is_shared = lists.is_shared(query) || state.index.server_view(now).leaves_foreign(query);
+        let is_complete = lists.is_complete(query);
         let query = query.clone();
         TakeResult::Wait(Waiter {
             dispatch: self,
@@ -228,7 +230,7 @@ impl Dispatcher {
 
     /// Whether the query has so few jobs that more should be read.
     pub fn is_low(&self, query: &ClaimQuery) -> bool {
-        self.lock().index.is_low(query, self.low)
+        self.lock().index.lists().is_low(query, self.low)
     }
 
     /// Reads to make before the next claim has to wait for them.
@@ -291,12 +293,12 @@ impl Dispatcher {
 
     /// Sets the share of this server: number `at` of `of` servers that dispatch jobs of the store.
     pub fn set_share(&self, at: usize, of: usize) {
-        self.lock().index.servers = ServerShare { at, of: of.max(1) };
+        self.lock().index.set_share(at, of.max(1));
     }
 
     /// The next turn at the queue; `None` if the count behind the taken jobs is outdated: put them back.
     pub fn next_turn(&self, turn: &QueueTurn) -> Option<u64> {
-        self.lock().index.next_turn(turn)
+        self.lock().index.lists().limiters().next_turn(turn)
     }
 
     /// Records that the turn is durable.

@@ -13,6 +13,7 @@ mod wait_queue;
 
 mod limited_ready_list;
 mod queue_limiter;
+mod queue_limiters;
 
 mod index;
 

@@ -67,7 +67,7 @@ impl<'a> StoreRead<'a> {
                 LimitedListQuery::InOrder(query) => StoreReadQuery::Ready(ReadyQuery { now, ..query }),
                 LimitedListQuery::ByKey(query) => StoreReadQuery::ReadyByKey(KeyQuery { now, ..query }),
             },
-            PlannedRead::Held(counting) => StoreReadQuery::Held(counting.queue.clone()),
+            PlannedRead::Held(counting) => StoreReadQuery::Held(counting.queue().to_owned()),
         })
     }
 

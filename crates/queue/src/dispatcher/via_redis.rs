@@ -11,7 +11,7 @@ impl Dispatcher {
 
     /// The queues of the query that Redis dispatches.
     pub fn queues_via_redis(&self, query: &ClaimQuery) -> Vec<String> {
-        self.lock().index.queues_via_redis(query)
+        self.lock().index.lists().queues_via_redis(query)
     }
 
     /// Wakes up to `n` claims for a queue of which Redis has jobs.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use windlass_store::job::{JobRow, KeyQuery, KeyRows, ReadyQuery};
 
-use super::{JobIndex, JobPlacement, weight_of};
+use super::JobIndex;
+use super::indexed_jobs::{IndexedSize, weight_of};
 use crate::limited_ready_list;
 use crate::queue_limiter::QueueLimiter;
 use crate::ready_list::{KnownRange, ListPosition, ReadyKey};
@@ -41,21 +42,14 @@ struct LaneRows {
 }
 
 impl LimitedListRead {
-    pub(crate) fn query(&self) -> LimitedListQuery {
-        self.query.clone()
-    }
-}
-
-impl JobIndex {
-    /// Begins a read of a list, if it needs one.
-    pub(super) fn begin_limited_read(
-        &mut self,
+    /// Begins a read of at most `limit` rows of a list, if it needs one before `n` jobs can be dispatched.
+    pub(super) fn begin(
+        limiter: &mut QueueLimiter,
         queue: &str,
         service: Option<&str>,
         n: usize,
-    ) -> Option<LimitedListRead> {
-        let limit = self.n_to_read();
-        let limiter = self.limiters.get_mut(queue)?;
+        limit: usize,
+    ) -> Option<Self> {
         let (limiter_id, rotates_limit_keys, taken) =
             (limiter.limiter_id, limiter.rotates_limit_keys(), limiter.taken.clone());
         let list = limiter.list_mut(service);
@@ -81,7 +75,6 @@ impl JobIndex {
             LimitedListQuery::InOrder(ReadyQuery { queues, pairs, limit, ..ReadyQuery::default() })
         };
         list.begin_read(!rotates_limit_keys);
-        self.n_reads_open += 1;
         Some(LimitedListRead {
             queue: queue.to_owned(),
             service: service.map(str::to_owned),
@@ -90,17 +83,23 @@ impl JobIndex {
         })
     }
 
+    pub(crate) fn query(&self) -> LimitedListQuery {
+        self.query.clone()
+    }
+}
+
+impl JobIndex {
     /// Takes the result of a read; `None` if the read failed.
     pub(crate) fn add_limited_rows(&mut self, read: &LimitedListRead, rows_read: Option<LimitedListRows>) {
         let LimitedListRead { queue, service, limiter_id, query } = read;
         let is_same = |limiter: &&mut QueueLimiter| limiter.limiter_id == *limiter_id;
-        if let Some(limiter) = self.limiters.get_mut(queue).filter(is_same) {
+        if let Some(limiter) = self.lists.limiters_mut().named_mut(queue).filter(is_same) {
             let still = limiter.list_mut(service.as_deref()).end_read();
             if let Some(rows_read) = rows_read {
                 self.add_lanes(queue, service.as_deref(), lane_rows(rows_read, query), still);
             }
         }
-        self.close_read();
+        self.reads.close();
         self.wake_for_limited(queue);
     }
 
@@ -113,7 +112,7 @@ impl JobIndex {
     ) {
         let LaneRows { mut lanes, mut others, after } = read;
         // Lanes with capacity come first: there may not be room for all.
-        if let Some(limiter) = self.limiters.get(queue) {
+        if let Some(limiter) = self.lists.limiters().named(queue) {
             lanes.sort_by_key(|(limit_key, ..)| !limiter.lane_state(limit_key).has_capacity);
         }
         let (mut n, mut bytes) = (0usize, 0usize);
@@ -129,29 +128,29 @@ impl JobIndex {
             let known = self.fitting(known, &rows, n > 0);
             n += rows.len();
             bytes = rows.iter().map(weight_of).fold(bytes, usize::saturating_add);
-            let Some(limiter) = self.limiters.get_mut(queue) else { return };
+            let Some(limiter) = self.lists.limiters_mut().named_mut(queue) else { return };
             let lane = limiter.lane(&limit_key);
             limiter.list_mut(service).set_known(&lane, known);
             for row in rows {
                 self.add_limited_row(row, known);
             }
-            let Some(limiter) = self.limiters.get_mut(queue) else { return };
+            let Some(limiter) = self.lists.limiters_mut().named_mut(queue) else { return };
             limiter.reposition(&lane);
             if !limiter.list_mut(service).has_lane(&lane) {
                 others = others.min(known);
             }
         }
-        let Some(limiter) = self.limiters.get_mut(queue) else { return };
+        let Some(limiter) = self.lists.limiters_mut().named_mut(queue) else { return };
         let turn = limiter.next_turn();
         limiter.list_mut(service).set_others_known(others.min(still.others), turn, after);
-        self.bytes_per_row = bytes.checked_div(n).unwrap_or(self.bytes_per_row);
+        self.reads.note_size(n, bytes);
     }
 
     /// Shortens the known range of a lane to the rows that fit. At least one row is always added, so that the claim
     /// makes progress.
     fn fitting(&self, known: KnownRange, rows: &[JobRow], may_be_none: bool) -> KnownRange {
         let rows_max = self.limits.rows.saturating_add(self.limits.read_rows);
-        let (mut n, mut bytes) = (self.ready.n, self.ready.bytes);
+        let IndexedSize { mut n, mut bytes } = self.jobs.ready();
         // Known rows need no room.
         let news = rows.iter().filter(|row| !self.is_old(row.id(), row.rev));
         for (at, row) in news.enumerate() {
@@ -171,16 +170,13 @@ impl JobIndex {
         }
         if !self.is_old(row.id(), row.rev) {
             self.remove(row.id());
-            self.count(&row);
+            self.lists.limiters_mut().count(&row);
             self.add_ready(Arc::new(row), false);
             return;
         }
         // The job is ready, and another list knows it.
-        let is_ready = |indexed: &super::IndexedJob| {
-            indexed.placement == JobPlacement::Ready && indexed.row.rev == row.rev
-        };
-        if self.rows.get(&row.id()).is_some_and(is_ready)
-            && let Some(limiter) = self.limiters.get_mut(&row.job.spec.queue)
+        if self.jobs.ready_job(row.id()).is_some_and(|indexed| indexed.row.rev == row.rev)
+            && let Some(limiter) = self.lists.limiters_mut().named_mut(&row.job.spec.queue)
         {
             limiter.insert(&row.job.spec.limit_key, &row.job.spec.name, key);
         }

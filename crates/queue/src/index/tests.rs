@@ -51,7 +51,6 @@ fn moved(row: &JobRow, input: JobInput, now: Timestamp) -> JobRow {
 impl JobIndex {
     /// Whether the counts and the lists agree with the rows.
     fn is_consistent(&self) -> bool {
-        let count = |place| self.rows.values().filter(|indexed| indexed.placement == place).count();
         let is_listed = |indexed: &IndexedJob| {
             let spec = &indexed.row.job.spec;
             let has = |list: Option<&ReadyList>| {
@@ -59,24 +58,14 @@ impl JobIndex {
             };
             let is_ready = indexed.placement == JobPlacement::Ready;
             let by_service =
-                is_ready && !self.paused.contains(&spec.queue) && !self.limiters.contains_key(&spec.queue);
-            has(self.queues.named(&spec.queue)) == is_ready
-                && has(self.services.named(&spec.name)) == by_service
+                is_ready && !self.lists.is_paused(&spec.queue) && !self.lists.limiters().has(&spec.queue);
+            has(self.lists.queue(&spec.queue)) == is_ready
+                && has(self.lists.service(&spec.name)) == by_service
         };
-        let mut n_runs_ready = BTreeMap::new();
-        for indexed in self.rows.values().filter(|indexed| indexed.placement == JobPlacement::Ready) {
-            if indexed.row.job.spec.run.is_some() {
-                *n_runs_ready.entry(indexed.row.job.spec.priority).or_default() += 1;
-            }
-        }
-        let n_listed: usize = self.queues.all().map(|(_, list)| list.len()).sum();
-        count(JobPlacement::Ready) == self.ready.n
-            && count(JobPlacement::Held) == self.held.n
-            && count(JobPlacement::Taken) == self.n_taken
-            && n_listed == self.ready.n
-            && n_runs_ready == self.n_runs_ready
-            && self.rows.values().all(is_listed)
-            && (self.n_reads_open > 0 || self.tombstones.is_empty())
+        self.jobs.is_consistent()
+            && self.lists.n_ready() == self.jobs.ready().n
+            && self.jobs.all().all(is_listed)
+            && self.reads.is_consistent()
     }
 }
 
@@ -123,7 +112,7 @@ impl IndexTest {
             let spec = &row.job.spec;
             matches!(row.job.state, State::Queued { .. })
                 && (query.queues.contains(&spec.queue) || query.services.contains(&spec.name))
-                && !self.index.paused.contains(&spec.queue)
+                && !self.index.lists.is_paused(&spec.queue)
         };
         let mut rows: Vec<&JobRow> = self.stored.values().filter(is_ready).collect();
         rows.sort_by_key(|row| ReadyKey::of(row));
@@ -228,8 +217,8 @@ impl IndexTest {
         let taken: Vec<JobId> = self.taken.iter().map(|row| row.id()).collect();
         let free = |row: &&JobRow| !taken.contains(&row.id());
         let expected: Vec<JobId> = self.ready(query).into_iter().filter(free).map(JobRow::id).collect();
-        let is_known = query.queues.iter().all(|name| self.index.queues.is_known(name))
-            && query.services.iter().all(|name| self.index.services.is_known(name));
+        let is_known = query.queues.iter().all(|name| self.index.lists.is_queue_known(name))
+            && query.services.iter().all(|name| self.index.lists.is_service_known(name));
         let rows = self.index.take(query, max, Timestamp(self.now));
         assert_eq!(rows.is_empty(), expected.is_empty(), "{expected:?}");
         rows.iter().for_each(|row| self.check(query, row, is_known));

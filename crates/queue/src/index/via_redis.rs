@@ -6,10 +6,9 @@ use std::sync::Arc;
 use windlass_engine::id::JobId;
 use windlass_store::job::JobRow;
 
-use super::{JobIndex, JobPlacement};
+use super::JobIndex;
 use crate::dispatcher::ClaimQuery;
-use crate::queue_limiter::QueueLimiter;
-use crate::ready_list::{KnownRange, ReadyKey};
+use crate::ready_list::ReadyKey;
 
 /// Ids of local jobs that are kept: more than are written while they matter.
 const WRITTEN_MAX: usize = 20_000;
@@ -44,36 +43,22 @@ impl JobIndex {
     /// Switches dispatch through Redis on or off. Known jobs may be outdated and are dropped; all waiting claims ask
     /// again.
     pub(crate) fn set_via_redis(&mut self, is_via_redis: bool) {
-        if self.is_via_redis == is_via_redis {
+        if self.lists.is_via_redis() == is_via_redis {
             return;
         }
-        self.is_via_redis = is_via_redis;
-        let is_ready = |indexed: &super::IndexedJob| indexed.placement == JobPlacement::Ready;
-        let ready: Vec<JobId> =
-            self.rows.iter().filter(|(_, indexed)| is_ready(indexed)).map(|(id, _)| *id).collect();
-        for id in ready {
+        self.lists.set_via_redis(is_via_redis);
+        for id in self.jobs.ready_ids() {
             if self.remove(id).is_some_and(|indexed| indexed.is_offered) {
                 self.written.add(id);
             }
         }
-        self.queues.invalidate();
-        self.services.invalidate();
-        self.limiters.values_mut().for_each(QueueLimiter::invalidate);
+        self.lists.invalidate_all();
         self.wait_queue.wake_all();
-    }
-
-    /// The queues of a query that Redis dispatches.
-    pub(crate) fn queues_via_redis(&self, query: &ClaimQuery) -> Vec<String> {
-        if !self.is_via_redis {
-            return Vec::new();
-        }
-        let is_out = |queue: &&String| !self.paused.contains(*queue) && !self.limiters.contains_key(*queue);
-        query.queues.iter().filter(is_out).cloned().collect()
     }
 
     /// Wakes up to `n` claims for a queue of which Redis has jobs.
     pub(crate) fn wake_via_redis(&mut self, queue: &str, n: usize) {
-        if !self.is_via_redis || self.paused.contains(queue) || self.limiters.contains_key(queue) {
+        if !self.lists.is_served_by_redis(queue) {
             return;
         }
         let mut n = n;
@@ -90,18 +75,18 @@ impl JobIndex {
     /// Keeps a ready job of a queue that Redis dispatches only if a claim has asked for its service.
     pub(super) fn insert_for_service(&mut self, row: Arc<JobRow>, is_offered: bool) {
         let (key, service) = (ReadyKey::of(&row), row.job.spec.name.clone());
-        let is_asked = self.services.named(&service).is_some();
+        let is_asked = self.lists.service(&service).is_some();
         let is_kept =
-            is_asked && !self.ready.is_full(&self.limits) && self.add_ready(row.clone(), is_offered);
+            is_asked && !self.jobs.ready().is_full(&self.limits) && self.add_ready(row.clone(), is_offered);
         if !is_kept && is_offered {
             self.written.add(key.id);
         }
         if is_asked && !is_kept {
             self.cut(&row, key);
         } else if !is_asked {
-            self.queues.of(&row.job.spec.queue).cut(KnownRange::Nothing);
+            self.lists.invalidate_queue(&row.job.spec.queue);
         }
-        if !self.paused.contains(&row.job.spec.queue) {
+        if !self.lists.is_paused(&row.job.spec.queue) {
             self.wait_queue.wake_service(&service);
         }
     }

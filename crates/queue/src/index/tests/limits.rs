@@ -108,7 +108,7 @@ impl LimitsTest {
             matches!(row.job.state, State::Queued { .. })
                 && (query.queues.contains(&spec.queue) || query.services.contains(&spec.name))
                 && !taken.contains(&row.id())
-                && !self.index.paused.contains(&spec.queue)
+                && !self.index.lists.is_paused(&spec.queue)
                 && (spec.queue != "a" || self.model.allows(&spec.limit_key, &held, Timestamp(self.now)))
         };
         all.into_iter().filter(can_be).collect()
@@ -176,7 +176,7 @@ impl LimitsTest {
                     OpenRead::LimitedList(read, rows_read)
                 }
                 PlannedRead::Held(counting) => {
-                    let held = self.store.held_now(&Project::DEFAULT, counting.queue.clone()).unwrap();
+                    let held = self.store.held_now(&Project::DEFAULT, counting.queue().to_owned()).unwrap();
                     OpenRead::Held(read, held)
                 }
             };
@@ -352,13 +352,10 @@ impl LimitsTest {
             LimitStep::Invalidate => self.index.invalidate(),
         }
         let n_slots = self.held().len();
-        let counts =
-            self.index.limiters.get("a").is_some_and(|limiter| limiter.counts_held() && limiter.is_counted);
-        assert!(
-            !counts || self.index.held_jobs.len() == n_slots,
-            "{n_slots} are held: {:?}",
-            self.index.held_jobs
-        );
+        let limiters = self.index.lists.limiters();
+        let counts = limiters.named("a").is_some_and(|limiter| limiter.counts_held() && limiter.is_counted);
+        let held = limiters.held_ids();
+        assert!(!counts || held.len() == n_slots, "{n_slots} are held: {held:?}");
         assert!(self.index.is_consistent(), "after {step:?}");
     }
 }

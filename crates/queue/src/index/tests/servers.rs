@@ -30,7 +30,7 @@ impl SharedStoreTest {
         let stored = (1..=n_jobs).map(make).map(|row| (row.id(), row)).collect();
         let server = |at: usize| {
             let mut index = JobIndex::new(ROOMY, false);
-            index.servers = ServerShare { at, of: n_servers };
+            index.set_share(at, n_servers);
             index
         };
         let now = (n_jobs as i64 + 1) * apart_ms + 1_000;
@@ -67,7 +67,7 @@ impl SharedStoreTest {
             }
             let taken = self.servers[at].take(&asked, max, now);
             if taken.is_empty() {
-                if !may_read && !self.servers[at].is_complete(&asked) {
+                if !may_read && !self.servers[at].lists.is_complete(&asked) {
                     may_read = true;
                     continue;
                 }
@@ -163,7 +163,7 @@ fn the_share_of_an_idle_server_is_dispatched_by_the_other() {
     // A long queue that a single server dispatches quickly; its own share would last forever.
     let mut shared = SharedStoreTest::new(2, 4_000, 0);
     let of_other = |shared: &SharedStoreTest| {
-        let own = shared.servers[0].servers.portion();
+        let own = shared.servers[0].servers.own();
         shared.stored.values().filter(|row| !own.has(row.id())).count()
     };
     let before = of_other(&shared);
@@ -179,7 +179,7 @@ fn the_share_of_an_idle_server_is_dispatched_by_the_other() {
     let urgent = loop {
         id += 1;
         let urgent = row(1_000_000_007 * id, "a", "s", 9, shared.now);
-        if !shared.servers[0].servers.portion().has(urgent.id()) {
+        if !shared.servers[0].servers.own().has(urgent.id()) {
             break urgent;
         }
     };
@@ -211,7 +211,7 @@ fn a_local_job_is_dispatched_without_a_read() {
 #[test]
 fn a_job_left_to_another_server_does_not_delay_the_jobs_behind_it() {
     let mut shared = SharedStoreTest::new(2, 40, 1);
-    let own = shared.servers[0].servers.portion();
+    let own = shared.servers[0].servers.own();
     let mut ids = (1u128..).map(|n| row(1_000_000_007 * n, "a", "s", 9, shared.now));
     let urgent = ids.find(|row| !own.has(row.id())).unwrap();
     shared.stored.insert(urgent.id(), urgent.clone());

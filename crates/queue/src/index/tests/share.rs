@@ -160,8 +160,8 @@ fn a_single_class_makes_no_search_and_several_classes_search_once() {
     }
     let query = query(&["a", "c"], &[]);
     let turn = |index: &mut JobIndex, search: &mut ClassSearch| {
-        let Some(ListHead::Job(top)) = index.head(&query, &[], 0) else { panic!("there are some") };
-        assert_eq!(index.pick_by_share(&query, &[], 0, top, search), top);
+        let Some(ListHead::Job(top)) = index.lists.head(&query, &[], 0) else { panic!("there are some") };
+        assert_eq!(index.lists.pick_by_share(&query, &[], 0, top, search, &index.jobs), top);
         search.empty_below
     };
     let mut search = ClassSearch::default();

@@ -4,74 +4,28 @@
 //! any list of the same claim may get it. Only jobs of runs give turns away. A plain job before the chosen one takes
 //! the turn instead, so plain jobs keep their order and none waits longer than without the share.
 
-use super::{JobIndex, PlannedRead};
+use super::DispatchLists;
+use super::sources::ListSource;
 use crate::dispatcher::ClaimQuery;
+use crate::index::PlannedRead;
+use crate::index::indexed_jobs::IndexedJobs;
 use crate::ready_list::{ListHead, ReadyKey};
 use crate::run_jobs::{CLASS_READ_SIZE, LOWEST, RunJobs};
 
-/// The reserved jobs of one class, in all queues together, are at most this part of all ready jobs.
-const RESERVED_DIVISOR: usize = 16;
-
-/// One of the lists of a query.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum ListSource<'a> {
-    Queue(&'a str),
-    Service(&'a str),
-    /// A queue with limits, or one service in it.
-    LimitedQueue(&'a str, Option<&'a str>),
-}
-
 /// The search for lower classes during one claim. No job is added to the lists meanwhile.
 #[derive(Debug, Default)]
-pub(super) struct ClassSearch {
+pub(in crate::index) struct ClassSearch {
     /// No list of the claim has a job of a run below this priority.
-    pub(super) empty_below: Option<i32>,
+    pub(in crate::index) empty_below: Option<i32>,
 }
 
-impl JobIndex {
-    /// Counts a ready job of a run.
-    pub(super) fn count_run(&mut self, key: ReadyKey) {
-        if key.is_run {
-            *self.n_runs_ready.entry(key.priority()).or_default() += 1;
-        }
-    }
-
-    /// Uncounts a ready job of a run.
-    pub(super) fn uncount_run(&mut self, key: ReadyKey) {
-        let Some(n) = self.n_runs_ready.get_mut(&key.priority()).filter(|_| key.is_run) else { return };
-        *n -= 1;
-        if *n == 0 {
-            self.n_runs_ready.remove(&key.priority());
-        }
-    }
-
-    /// List number `at` of the query, unless its queue is paused.
-    pub(super) fn source<'a>(
-        &self,
-        query: &'a ClaimQuery,
-        limited: &'a [(String, usize)],
-        at: usize,
-    ) -> Option<ListSource<'a>> {
-        let (n_queues, n_services) = (query.queues.len(), query.services.len());
-        if let Some(queue) = query.queues.get(at) {
-            let is_limited = self.limiters.contains_key(queue);
-            let source =
-                if is_limited { ListSource::LimitedQueue(queue, None) } else { ListSource::Queue(queue) };
-            return (!self.paused.contains(queue) && (is_limited || !self.is_via_redis)).then_some(source);
-        }
-        if let Some(service) = query.services.get(at - n_queues) {
-            return Some(ListSource::Service(service));
-        }
-        let (queue, service) = limited.get(at - n_queues - n_services)?;
-        Some(ListSource::LimitedQueue(queue, query.services.get(*service).map(String::as_str)))
-    }
-
+impl DispatchLists {
     fn runs(&mut self, source: ListSource<'_>) -> Option<&mut RunJobs> {
         Some(match source {
             ListSource::Queue(queue) => &mut self.queues.named_mut(queue)?.runs,
             ListSource::Service(service) => &mut self.services.named_mut(service)?.runs,
             ListSource::LimitedQueue(queue, service) => {
-                &mut self.limiters.get_mut(queue)?.list_mut(service).runs
+                &mut self.limiters.named_mut(queue)?.list_mut(service).runs
             }
         })
     }
@@ -82,7 +36,7 @@ impl JobIndex {
             ListSource::Queue(queue) => self.queues.named(queue)?.runs.below(priority),
             ListSource::Service(service) => self.services.named(service)?.runs.below(priority),
             ListSource::LimitedQueue(queue, service) => {
-                self.limiters.get(queue)?.run_below(service, priority)
+                self.limiters.named(queue)?.run_below(service, priority)
             }
         }
     }
@@ -92,25 +46,26 @@ impl JobIndex {
         match source {
             ListSource::Queue(queue) => self.queues.named(queue)?.first_plain(),
             ListSource::Service(service) => self.services.named(service)?.first_plain(),
-            ListSource::LimitedQueue(queue, service) => self.limiters.get(queue)?.first_plain(service),
+            ListSource::LimitedQueue(queue, service) => self.limiters.named(queue)?.first_plain(service),
         }
     }
 
     /// The job that gets the turn of `top`, the first job of list number `at`: `top` itself, a job of a lower class, or
-    /// a plain job before that one.
-    pub(super) fn pick_by_share(
+    /// a plain job before that one. `jobs` are the jobs in these lists.
+    pub(in crate::index) fn pick_by_share(
         &mut self,
         query: &ClaimQuery,
         limited: &[(String, usize)],
         at: usize,
         top: ReadyKey,
         search: &mut ClassSearch,
+        jobs: &IndexedJobs,
     ) -> ReadyKey {
         let Some(source) = self.source(query, limited, at).filter(|_| top.is_run) else { return top };
         let Some(kept) = self.runs(source).map(|runs| runs.reserved_below(top)) else { return top };
         // With a single class, every turn is reserved in vain; this avoids a search of all lists each time.
         let is_pointless = search.empty_below.is_some_and(|priority| top.priority() <= priority)
-            || self.n_runs_ready.range(..top.priority()).next().is_none();
+            || !jobs.has_runs_below(top.priority());
         let mut given = top;
         if let Some(below) = kept.filter(|_| !is_pointless) {
             match self.next_below(query, limited, below) {
@@ -143,22 +98,13 @@ impl JobIndex {
         earlier(Some(lower), plain)
     }
 
-    /// Jobs of each class of runs that are kept for a queue, however many are above them. Queues with limits keep none
-    /// beyond their known range.
-    pub(super) fn n_reserved(&self, queue: &str) -> usize {
-        if self.limiters.contains_key(queue) {
-            return 0;
-        }
-        (self.limits.rows / RESERVED_DIVISOR / self.queues.len().max(1)).min(CLASS_READ_SIZE)
-    }
-
     /// Whether lower classes must be read from the store.
-    pub(super) fn has_unread_classes(&self, query: &ClaimQuery) -> bool {
+    pub(in crate::index) fn has_unread_classes(&self, query: &ClaimQuery) -> bool {
         sources(query).any(|source| self.class_read_below(source).is_some())
     }
 
     /// Plans reads of lower classes for lists that are incomplete: their jobs may be behind all known ones.
-    pub(super) fn unread_classes(&mut self, query: &ClaimQuery) -> Vec<PlannedRead> {
+    pub(in crate::index) fn begin_class_reads(&mut self, query: &ClaimQuery) -> Vec<PlannedRead> {
         let mut reads = Vec::new();
         for source in sources(query) {
             let Some(top) = self.class_read_below(source) else { continue };
@@ -171,9 +117,8 @@ impl JobIndex {
                 }
                 ListSource::Service(service) => (Vec::new(), vec![service.to_owned()]),
             };
-            let except: Vec<String> = self.limiters.keys().cloned().collect();
+            let except: Vec<String> = self.limiters.queues().cloned().collect();
             for class in LOWEST..top.priority() {
-                self.n_reads_open += 1;
                 reads.push(PlannedRead::Class {
                     query: ClaimQuery { queues: queues.clone(), services: services.clone() },
                     except: except.clone(),
@@ -186,12 +131,10 @@ impl JobIndex {
     }
 
     /// The next job, if the classes below it must be read from the store.
-    pub(super) fn class_read_below(&self, source: ListSource<'_>) -> Option<ReadyKey> {
+    fn class_read_below(&self, source: ListSource<'_>) -> Option<ReadyKey> {
         let list = match source {
             ListSource::Queue(_) if self.is_via_redis => None,
-            ListSource::Queue(queue) if self.paused.contains(queue) || self.limiters.contains_key(queue) => {
-                None
-            }
+            ListSource::Queue(queue) if self.paused.contains(queue) || self.limiters.has(queue) => None,
             ListSource::Queue(queue) => self.queues.named(queue),
             ListSource::Service(service) => self.services.named(service),
             ListSource::LimitedQueue(..) => None,
