@@ -12,8 +12,6 @@
 
 mod address;
 mod connection;
-#[cfg(any(test, feature = "fixture"))]
-pub mod test_server;
 mod update;
 
 use std::time::Duration;

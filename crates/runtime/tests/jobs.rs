@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use windlass_conformance::backend::fresh;
 use windlass_engine::counter::Fence;
 use windlass_engine::definition::Strictness;
 use windlass_engine::event::Start;
@@ -19,7 +20,6 @@ use windlass_runtime::jobs::{ClaimRequest, ClaimVerdict, JobEnd, LeasedJob};
 use windlass_runtime::runs::RunSpec;
 use windlass_runtime::runs::flow::{FlowSpec, VersionSpec};
 use windlass_runtime::{Runtime, Settings};
-use windlass_store::conformance::backend::fresh;
 use windlass_store::flow::VersionStatus;
 use windlass_store::job::JobStatus;
 use windlass_store::log::LogsOf;

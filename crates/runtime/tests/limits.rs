@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::time::Instant;
+use windlass_conformance::backend::fresh;
 use windlass_engine::counter::Fence;
 use windlass_engine::id::JobId;
 use windlass_engine::input::CallOutcome;
@@ -20,7 +21,6 @@ use windlass_runtime::jobs::LimitError;
 use windlass_runtime::jobs::{ClaimRequest, ClaimVerdict, JobEnd, LeasedJob};
 use windlass_runtime::{Runtime, Settings};
 use windlass_store::Store;
-use windlass_store::conformance::backend::fresh;
 use windlass_store::queue::{QueueLimits, Rate};
 
 /// Longer than anything takes that is waited for.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
+use windlass_conformance::backend::{Backend, fresh};
 use windlass_engine::definition::Strictness;
 use windlass_engine::event::Start;
 use windlass_engine::id::{FlowId, RunId, VersionId};
@@ -19,7 +20,6 @@ use windlass_runtime::runs::flow::{FlowSpec, VersionSpec};
 use windlass_runtime::runs::{RunSpec, StartError};
 use windlass_runtime::{Runtime, Settings, SubmitError};
 use windlass_store::Store;
-use windlass_store::conformance::backend::{Backend, fresh};
 use windlass_store::flow::VersionStatus;
 use windlass_store::run::{Request, RunStatus, Since};
 use windlass_store::sqlite::{Durability, Sqlite};

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use windlass_conformance::backend::fresh;
 use windlass_engine::definition::Strictness;
 use windlass_engine::event::Start;
 use windlass_engine::plan::Priority;
@@ -14,7 +15,6 @@ use windlass_runtime::jobs::ClaimRequest;
 use windlass_runtime::runs::RunSpec;
 use windlass_runtime::runs::flow::{FlowSpec, VersionSpec};
 use windlass_runtime::{Runtime, Settings};
-use windlass_store::conformance::backend::fresh;
 use windlass_store::flow::VersionStatus;
 
 /// More than are read from the store at once.

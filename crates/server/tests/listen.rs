@@ -9,9 +9,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use windlass_conformance::backend::fresh;
 use windlass_runtime::{Runtime, Settings};
 use windlass_server::Options;
-use windlass_store::conformance::backend::fresh;
 
 /// How long anything in these tests may take before it counts as never.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -139,8 +139,9 @@ impl Drop for Listeners {
 
 #[cfg(test)]
 mod tests {
+    use windlass_conformance::block_on;
+
     use super::*;
-    use crate::conformance::block_on;
 
     fn of_run(n: usize) -> Hint {
         let run: RunId = format!("run_{n:032x}").parse().unwrap();

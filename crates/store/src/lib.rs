@@ -1,5 +1,5 @@
-//! Durable state. The [`Store`] trait, its rows and queries, and the backends behind it; one conformance suite holds
-//! all of them to the same behaviour.
+//! Durable state. The [`Store`] trait, its rows and queries, and the backends behind it; the suite in
+//! `crates/conformance` holds all of them to the same behaviour.
 //!
 //! Everything a transition implies is written in one [`commit::Commit`], guarded by the length of the run's journal
 //! and by command id, or not at all. Plain owned data goes in and comes out: no transaction is ever lent to a
@@ -44,10 +44,6 @@ pub mod sqlite;
 
 #[cfg(all(feature = "postgres", feature = "sqlite"))]
 pub mod copy;
-
-// The conformance suite is not part of the shipped build.
-#[cfg(any(test, feature = "conformance"))]
-pub mod conformance;
 
 pub use durability::Durability;
 pub use error::{Duplicate, Refusal, StoreError};

@@ -209,6 +209,3 @@ forward! {
         drain_worker / drain_worker_now(id: &str, is_draining: bool);
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -82,7 +82,9 @@ use column::{PostgresColumns, cells};
 use link::{Link, Purpose};
 use listen::Channel;
 use trouble::{ErrorClass, kind};
-use writer::{WRITERS, Writer};
+use writer::Writer;
+
+pub use writer::WRITERS;
 
 /// Connections that read, and write small rows: with those that write commits and the one that listens some twenty for
 /// one server, so that several fit into the hundred that PostgreSQL allows by itself.

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use windlass_conformance::postgres_server::PostgresServer;
 use windlass_sdk::contract::{JobsQuery, Signal};
 use windlass_sdk::worker::ServiceCall;
 use windlass_sdk::{Client, Worker};
-use windlass_store::conformance::cluster::Cluster as Database;
 
 use crate::http::{ends, expect, get, post, seen, start};
 use crate::kill::{Asked, calls, waits};
@@ -22,12 +22,12 @@ const SOON: Duration = Duration::from_secs(5);
 /// Servers, and the database that they share. They go before it does.
 struct Servers {
     all: Vec<Server>,
-    _database: Database,
+    _database: PostgresServer,
 }
 
 impl Servers {
     async fn start(n: usize) -> Self {
-        let database = tokio::task::block_in_place(|| Database::start(false));
+        let database = tokio::task::block_in_place(|| PostgresServer::start(false));
         let address = database.address(&database.create());
         let mut all = Vec::new();
         for _ in 0..n {

@@ -9,26 +9,26 @@ mod servers;
 
 use std::time::{Duration, Instant};
 
+use windlass_conformance::postgres_server::PostgresServer;
 use windlass_sdk::Client;
-use windlass_store::conformance::cluster::Cluster as Database;
 
 use crate::server::{PATIENCE, Server};
 
 /// Servers, and the database that they share. They go before it does.
 struct Cluster {
     servers: Vec<Server>,
-    database: Database,
+    database: PostgresServer,
     name: String,
 }
 
 impl Cluster {
     async fn start(n: usize) -> Self {
-        let database = tokio::task::block_in_place(|| Database::start(false));
+        let database = tokio::task::block_in_place(|| PostgresServer::start(false));
         Cluster::on(database, &vec![None; n]).await
     }
 
     /// Starts a server for each way to the database: by the network at this host, or without one.
-    async fn on(database: Database, ways: &[Option<String>]) -> Self {
+    async fn on(database: PostgresServer, ways: &[Option<String>]) -> Self {
         let name = tokio::task::block_in_place(|| database.create());
         let mut servers = Vec::new();
         for way in ways {

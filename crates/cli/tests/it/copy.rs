@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use windlass_conformance::postgres_server::PostgresServer;
 use windlass_sdk::Client;
 use windlass_sdk::contract::{RunRequest, Signal};
-use windlass_store::conformance::cluster::Cluster as Database;
 
 use crate::http::{ends, expect, get, post, seen, start};
 use crate::kill::{Acknowledged, Asked, all_ended, calls, waits, worker};
@@ -90,7 +90,7 @@ async fn deposit(client: &Client, key: &str, amount: i64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn open_runs_and_jobs_go_on_in_the_copy() {
-    let database = tokio::task::block_in_place(|| Database::start(false));
+    let database = tokio::task::block_in_place(|| PostgresServer::start(false));
     let address = database.address(&database.create());
     let mut server = on_a_file().await;
     let client = server.client();
@@ -182,7 +182,7 @@ async fn back_to_a_file(mut server: Server, address: &str) -> (Server, Client) {
 /// Held for a call when it is copied, through both kinds of stores and between two of a kind, and settled at the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_held_charge_is_settled_in_the_copy() {
-    let database = tokio::task::block_in_place(|| Database::start(false));
+    let database = tokio::task::block_in_place(|| PostgresServer::start(false));
     let (base, other) = (database.address(&database.create()), database.address(&database.create()));
     let mut server = on_a_file().await;
     let client = server.client();
@@ -240,7 +240,7 @@ async fn start_runs(client: Client, runs: Arc<Mutex<Vec<Acknowledged>>>, stop: C
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_store_of_a_killed_server_is_copied_and_goes_on() {
-    let database = tokio::task::block_in_place(|| Database::start(false));
+    let database = tokio::task::block_in_place(|| PostgresServer::start(false));
     let address = database.address(&database.create());
     let mut server = on_a_file().await;
     let client = server.client();

@@ -4,8 +4,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use windlass_conformance::postgres_server::PostgresServer;
 use windlass_sdk::Client;
-use windlass_store::conformance::cluster::Cluster as Database;
 
 use crate::http::{ask, ends, get, node_is, post, seen, start};
 use crate::kill::waits;
@@ -31,7 +31,7 @@ fn refused(address: &str, words: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_cannot_start_says_what_to_do() {
-    let mut cluster = tokio::task::block_in_place(|| Database::start(false));
+    let mut cluster = tokio::task::block_in_place(|| PostgresServer::start(false));
     let database = cluster.create();
     let address = cluster.address(&database);
     let of_keeper = |word: &str| address.replace("postgres@", word);
@@ -63,7 +63,7 @@ async fn a_server_that_cannot_start_says_what_to_do() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_connections_is_not_ready_and_goes_on_when_there_are_some() {
-    let cluster = tokio::task::block_in_place(|| Database::start(false));
+    let cluster = tokio::task::block_in_place(|| PostgresServer::start(false));
     let database = cluster.create();
     assert!(cluster.sql("postgres", "CREATE ROLE keeper LOGIN"));
     assert!(cluster.sql("postgres", &format!("ALTER DATABASE {database} OWNER TO keeper")));
@@ -129,7 +129,7 @@ async fn start_until_full(client: &Client, begun: &mut Vec<String>) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn as_root_nothing_acknowledged_is_lost_when_the_disk_of_the_database_is_full() {
-    let mut cluster = tokio::task::block_in_place(|| Database::start(false));
+    let mut cluster = tokio::task::block_in_place(|| PostgresServer::start(false));
     assert!(tokio::task::block_in_place(|| cluster.add_disk(64)), "only root can mount a disk: {AS_ROOT}");
     let disk = cluster.disk().expect("it was just added");
     assert!(
@@ -176,7 +176,7 @@ async fn goes_on(server: &mut Server, mut begun: Vec<String>) {
 /// Without room for its write-ahead log, PostgreSQL stops with a panic and restarts.
 #[tokio::test(flavor = "multi_thread")]
 async fn as_root_nothing_acknowledged_is_lost_when_the_database_has_no_room_for_its_log() {
-    let mut cluster = tokio::task::block_in_place(|| Database::start(false));
+    let mut cluster = tokio::task::block_in_place(|| PostgresServer::start(false));
     assert!(
         tokio::task::block_in_place(|| cluster.add_log_disk(128)),
         "only root can mount a disk: {AS_ROOT}"

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use windlass_queue::redis::test_server::RedisTestServer as Redis;
+use windlass_conformance::postgres_server::PostgresServer;
+use windlass_conformance::redis_server::RedisTestServer as Redis;
 use windlass_sdk::Client;
-use windlass_store::conformance::cluster::Cluster as Database;
 
 use crate::http::{expect, get, post, seen};
 use crate::server::{Server, TempDir};
@@ -30,12 +30,13 @@ async fn uses_redis(server: &Server, is_up: bool) {
 struct Shared {
     servers: Vec<Server>,
     redis: Redis,
-    _database: Database,
+    _database: PostgresServer,
 }
 
 impl Shared {
     async fn start() -> Self {
-        let (database, redis) = tokio::task::block_in_place(|| (Database::start(false), Redis::start(&[])));
+        let (database, redis) =
+            tokio::task::block_in_place(|| (PostgresServer::start(false), Redis::start(&[])));
         let address = database.address(&database.create());
         let mut servers = Vec::new();
         for _ in 0..2 {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use windlass_queue::redis::test_server::RedisTestServer as Redis;
-use windlass_store::conformance::backend::Backend;
-use windlass_store::conformance::cluster::shared;
+use windlass_conformance::backend::Backend;
+use windlass_conformance::postgres_server::shared;
+use windlass_conformance::redis_server::RedisTestServer as Redis;
 
 use crate::server::TempDir;
 use crate::shell::text;

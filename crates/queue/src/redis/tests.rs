@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 use uuid::Uuid;
+use windlass_conformance::redis_server::RedisTestServer;
 use windlass_engine::counter::Fence;
 use windlass_engine::id::JobId;
 use windlass_engine::job::{Job, JobInput, JobOutcome, JobSpec};
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::time::Timestamp;
 
-use super::test_server::RedisTestServer;
 use super::*;
 
 fn job_id(n: u128) -> JobId {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
+use windlass_conformance::redis_server::RedisTestServer;
 use windlass_engine::counter::Revision;
 use windlass_engine::event::Start;
 use windlass_engine::id::{CommandId, JobId, RunId};
@@ -12,7 +13,6 @@ use windlass_engine::plan::Priority;
 use windlass_engine::project::Project;
 use windlass_engine::share::SHARE;
 use windlass_engine::time::Timestamp;
-use windlass_queue::redis::test_server::RedisTestServer;
 use windlass_runtime::Runtime;
 use windlass_runtime::runs::RunSpec;
 use windlass_store::commit::{Commit, JobChange};

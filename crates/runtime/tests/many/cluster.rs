@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use windlass_conformance::faulty_store::{FaultyStore, unavailable};
 use windlass_engine::definition::Strictness;
 use windlass_engine::event::Start;
 use windlass_engine::id::{FlowId, RunId, VersionId};
@@ -20,7 +21,6 @@ use windlass_runtime::jobs::{ClaimRequest, JobEnd, LeasedJob};
 use windlass_runtime::runs::RunSpec;
 use windlass_runtime::runs::flow::{FlowSpec, VersionSpec};
 use windlass_runtime::{Runtime, Settings};
-use windlass_store::conformance::faulty_store::{FaultyStore, unavailable};
 use windlass_store::flow::VersionStatus;
 use windlass_store::run::{RunRef, RunRow, RunStatus};
 use windlass_store::server::ServerRow;

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::time::timeout;
+use windlass_conformance::redis_server::RedisTestServer;
 use windlass_engine::id::JobId;
 use windlass_engine::job::JobSpec;
 use windlass_queue::redis::Redis;
-use windlass_queue::redis::test_server::RedisTestServer;
 use windlass_runtime::jobs::ClaimRequest;
 use windlass_runtime::{Runtime, Settings};
 use windlass_store::queue::QueueLimits;

@@ -2,19 +2,19 @@
 
 use std::time::{Duration, Instant};
 
+use windlass_conformance::postgres_server::test_database;
+use windlass_conformance::redis_server::RedisTestServer;
 use windlass_engine::job::JobSpec;
-use windlass_queue::redis::test_server::RedisTestServer;
 use windlass_runtime::jobs::ClaimRequest;
-use windlass_store::conformance::cluster::scratch;
 
 use crate::cluster::{PATIENCE, SOON, claim};
 use crate::redis::on_postgres;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_that_its_own_server_reads_back_is_handed_out_at_once() {
-    let scratch = scratch().await;
+    let database = test_database().await;
     let redis = tokio::task::block_in_place(|| RedisTestServer::start(&[]));
-    let servers = on_postgres(&scratch.address, &redis).await;
+    let servers = on_postgres(&database.address, &redis).await;
     // The last server has known from its start that it shares the store.
     let server = &servers[1];
     let begun = Instant::now();

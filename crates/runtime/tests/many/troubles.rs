@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use windlass_conformance::postgres_server::test_database;
+use windlass_conformance::redis_server::RedisTestServer;
 use windlass_engine::id::JobId;
 use windlass_engine::job::JobSpec;
 use windlass_engine::project::Project;
-use windlass_queue::redis::test_server::RedisTestServer;
 use windlass_runtime::Runtime;
 use windlass_runtime::jobs::{ClaimRequest, ClaimVerdict};
 use windlass_store::Store;
-use windlass_store::conformance::cluster::scratch;
 use windlass_store::job::{JobQuery, JobStatus};
 use windlass_store::page::Part;
 
@@ -129,9 +129,9 @@ async fn make(servers: Vec<Runtime>, crowd: Counts, n_made: Arc<AtomicUsize>, st
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_and_nothing_done_twice_through_faults_of_redis() {
     let n_troubles = std::env::var("TROUBLES").ok().and_then(|n| n.parse().ok()).unwrap_or(TROUBLES);
-    let scratch = scratch().await;
+    let database = test_database().await;
     let mut redis = tokio::task::block_in_place(|| RedisTestServer::start(&[]));
-    let servers = on_postgres(&scratch.address, &redis).await;
+    let servers = on_postgres(&database.address, &redis).await;
     let crowd = Crowd::start(&servers, 3);
     let (n_made, enough) = (Arc::new(AtomicUsize::new(0)), CancellationToken::new());
     let making = tokio::spawn(make(servers.clone(), crowd.ended.clone(), n_made.clone(), enough.clone()));
@@ -166,7 +166,7 @@ async fn nothing_is_lost_and_nothing_done_twice_through_faults_of_redis() {
     }
     assert!(crowd.granted.lock().unwrap().values().all(|n| *n == 1), "somebody was given what another had");
     assert!(crowd.ended.lock().unwrap().values().all(|n| *n == 1));
-    let store: &dyn Store = &scratch.store;
+    let store: &dyn Store = &database.store;
     let part = Part { count: true, limit: 1, ..Part::default() };
     let query = JobQuery { statuses: vec![JobStatus::Completed], part, ..JobQuery::default() };
     assert_eq!(store.jobs(&Project::DEFAULT, query).await.unwrap().total, Some(n as u64));

@@ -9,9 +9,9 @@ use windlass_runtime::{Runtime, Settings};
 use windlass_server::Options;
 
 use crate::test_server::{TestResponse, TestServer, upper, waiting};
+use windlass_conformance::faulty_store::FaultyStore;
 use windlass_store::Memory;
 use windlass_store::commit::Commit;
-use windlass_store::conformance::faulty_store::FaultyStore;
 
 /// The id of no run.
 const NOBODYS: &str = "run_00000000000000000000000000000001";

@@ -8,9 +8,9 @@ use axum::http::header::HOST;
 use axum::http::{HeaderMap, HeaderValue, Request, StatusCode};
 use serde_json::{Value, json};
 use tower::ServiceExt;
+use windlass_conformance::backend::fresh;
 use windlass_runtime::{Runtime, Settings};
 use windlass_server::Options;
-use windlass_store::conformance::backend::fresh;
 
 /// Bytes of one response in a test.
 const ANSWER_BYTES: usize = 64 << 20;

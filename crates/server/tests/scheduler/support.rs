@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tower::ServiceExt;
 use uuid::Uuid;
+use windlass_conformance::backend::fresh;
 use windlass_engine::id::RunId;
 use windlass_runtime::{Runtime, Settings};
 use windlass_server::Options;
-use windlass_store::conformance::backend::fresh;
 use windlass_store::run::{RunRef, RunStatus};
 
 pub const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,12 +1,9 @@
-mod ledger;
-mod views;
-
 use std::collections::BTreeMap;
-use std::pin::Pin;
 
 use serde_json::json;
-use windlass_engine::counter::Epoch;
-use windlass_engine::id::ServerId;
+use windlass_conformance::block_on_tokio;
+use windlass_conformance::postgres_server::shared;
+use windlass_conformance::stories::stories;
 use windlass_engine::money::Price;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
@@ -14,59 +11,8 @@ use windlass_engine::time::Timestamp;
 use super::value::Value;
 use super::*;
 use crate::account::PriceRow;
-use crate::audit::{AuditQuery, AuditRow};
-use crate::commit::Commit;
-use crate::conformance::cluster::{block_on, shared};
-use crate::conformance::{
-    accounts, bench, children, flows, jobs, keys, letters, outboxes, queues, records, replays, rounds, runs,
-    schedules,
-};
-use crate::run::Owner;
+use crate::flow::{FlowChoice, FlowDraft, Publication};
 use crate::sqlite::TempDirectory;
-use crate::worker::{WorkerQuery, WorkerRow};
-
-type Story = for<'s> fn(&'s dyn Store) -> Pin<Box<dyn Future<Output = ()> + 's>>;
-
-macro_rules! stories {
-    ($($module:ident::$name:ident)*) => {
-        [$((stringify!($name), (|store| Box::pin($module::$name(store))) as Story)),*]
-    };
-}
-
-/// Commits that together leave a row in every table.
-fn stories() -> impl Iterator<Item = (&'static str, Story)> {
-    stories! {
-        flows::flows_are_found_by_text_label_and_kind
-        flows::a_definition_comes_back_as_it_was_written
-        runs::a_snapshot_saves_reading_what_came_before
-        runs::runs_of_a_dead_server_are_orphans
-        replays::an_answer_ends_the_job_and_moves_the_run_in_one_commit
-        replays::a_run_has_an_owner_only_while_a_server_makes_a_call
-        replays::a_priced_call_is_charged_and_settled_with_its_run
-        replays::a_short_balance_fails_the_call_or_parks_it
-        replays::a_wide_fan_is_followed_to_its_end
-        rounds::a_rerun_resets_what_follows
-        rounds::a_retry_takes_up_what_failed
-        rounds::nodes_write_while_their_runs_are_open
-        children::cancelling_a_run_leaves_a_message_for_each_of_its_children
-        jobs::a_job_reads_back_as_it_was_written
-        jobs::a_key_can_stay_taken_for_a_while
-        jobs::attempts_are_kept_longer_than_the_job_remembers
-        keys::what_is_used_up_of_a_rate_is_kept_until_it_is_not
-        keys::what_workers_have_of_a_queue_is_known
-        letters::dead_letters_are_grouped_by_what_went_wrong
-        queues::depths_follow_whatever_happens_to_jobs
-        accounts::a_charge_is_closed_once
-        outboxes::a_message_is_not_delivered_before_its_time
-        schedules::a_manual_firing_is_not_a_slot
-        records::workers_register_beat_and_are_found
-        records::prices_and_queue_settings_are_replaced
-        records::what_is_set_for_services_is_replaced_and_removed
-        records::the_audit_is_numbered_in_order
-        records::more_logs_than_are_read_at_once_are_read_in_parts
-    }
-    .into_iter()
-}
 
 /// All rows of a store, in an order that does not depend on where they are kept.
 async fn rows(side: &dyn Side) -> BTreeMap<&'static str, Vec<String>> {
@@ -106,15 +52,15 @@ fn told(error: &CopyError) -> String {
 
 #[test]
 fn everything_comes_back_from_another_store_as_it_was() {
-    block_on(async {
+    block_on_tokio(async {
         let mut n_rows: BTreeMap<&str, usize> = BTreeMap::new();
-        for (name, story) in stories() {
-            let place = TempDirectory::make().unwrap();
+        for story in stories() {
+            let (name, place) = (story.name, TempDirectory::make().unwrap());
             let (first, last) =
                 (StoreAddress::File(place.0.join("first.db")), StoreAddress::File(place.0.join("last.db")));
             let between = tokio::task::spawn_blocking(database).await.unwrap();
+            story.fill_file(&place.0.join("first.db")).await;
             let store = Arc::new(Sqlite::open(place.0.join("first.db"), Durability::Fast).unwrap());
-            story(&*store).await;
             let price = Price { unit_price: 3, min_unit: 1, units: json!("$params.x"), actual_units: None };
             let price = PriceRow { service: HOSTILE.to_owned(), price, updated_at: Timestamp(1) };
             store.set_price(&Project::DEFAULT, price).await.unwrap();
@@ -142,73 +88,26 @@ fn everything_comes_back_from_another_store_as_it_was() {
 /// Characters that a text of PostgreSQL cannot hold, and their replacements.
 const HOSTILE: &str = "a\0b\u{1}0\u{1}\u{1}1';--\u{10ffff}é";
 
-fn hostile() -> WorkerRow {
-    WorkerRow {
-        id: HOSTILE.to_owned(),
-        name: HOSTILE.to_owned(),
-        url: String::new(),
-        kind: "async".to_owned(),
-        services: vec![HOSTILE.to_owned()],
-        queues: Vec::new(),
-        load: i64::MIN,
-        capacity: 1,
-        is_draining: true,
-        registered_at: Timestamp(i64::MIN),
-        beat_at: Timestamp(i64::MAX),
-    }
-}
-
-fn noted(n: u128) -> Commit {
-    let (now, detail) = (Timestamp(1), json!({ HOSTILE: [HOSTILE, 1e300, u64::MAX] }));
-    let row = AuditRow {
-        at: now,
-        who: HOSTILE.to_owned(),
-        what: "x".to_owned(),
-        subject: HOSTILE.to_owned(),
-        detail,
+/// A flow without a version.
+fn flow() -> Publication {
+    let draft = FlowDraft {
+        id: windlass_engine::id::FlowId::new(uuid::Uuid::from_u128(1)),
+        name: "one".to_owned(),
+        description: String::new(),
+        labels: BTreeMap::new(),
+        is_template: false,
+        allow_same_name: false,
     };
-    let command = windlass_engine::id::CommandId::new(uuid::Uuid::from_u128(n));
-    Commit { audit: vec![row], ..Commit::new(&Project::DEFAULT, command, now) }
-}
-
-#[test]
-fn what_was_copied_reads_the_same_and_goes_on_where_it_stopped() {
-    block_on(async {
-        let place = TempDirectory::make().unwrap();
-        let (file, back) =
-            (StoreAddress::File(place.0.join("a.db")), StoreAddress::File(place.0.join("b.db")));
-        let between = tokio::task::spawn_blocking(database).await.unwrap();
-        let store = Sqlite::open(place.0.join("a.db"), Durability::Fast).unwrap();
-        let store_dyn: &dyn Store = &store;
-        store.save_worker(&Project::DEFAULT, hostile()).await.unwrap();
-        store.publish(&Project::DEFAULT, bench::publication(1, HOSTILE)).await.unwrap();
-        for n in 1..=3 {
-            store_dyn.commit_one(noted(n)).await.unwrap();
-        }
-        drop(store);
-        for (from, to, n) in [(&file, &between, 4), (&between, &back, 5)] {
-            let store = copy(from, to, &mut |_| {}).await.unwrap().store;
-            assert_eq!(store.workers(&Project::DEFAULT, WorkerQuery::default()).await.unwrap(), [hostile()]);
-            let again = store.publish(&Project::DEFAULT, bench::publication(2, HOSTILE)).await.unwrap_err();
-            assert!(again.to_string().contains("taken"), "{again}");
-            store.commit_one(noted(n)).await.unwrap();
-            let audit = store.audit(&Project::DEFAULT, AuditQuery::default()).await.unwrap();
-            assert!(audit.iter().map(|(seq, _)| *seq).eq(1..=n as u64), "{audit:?}");
-            assert_eq!(audit[0].1, noted(1).audit[0]);
-            // It was committed before, wherever it was.
-            assert_eq!(store.commit_one(noted(1)).await.unwrap().at, Timestamp(1));
-            assert_eq!(store.audit(&Project::DEFAULT, AuditQuery::default()).await.unwrap().len() as u128, n);
-        }
-    });
+    Publication { flow: FlowChoice::Create(draft), version: None, now: Timestamp(0) }
 }
 
 #[test]
 fn what_a_copy_was_cut_short_in_is_refused_until_it_is_copied_again() {
-    block_on(async {
+    block_on_tokio(async {
         let place = TempDirectory::make().unwrap();
         let from = StoreAddress::File(place.0.join("from.db"));
         let store = Sqlite::open(place.0.join("from.db"), Durability::Fast).unwrap();
-        store.publish(&Project::DEFAULT, bench::publication(1, "one")).await.unwrap();
+        store.publish(&Project::DEFAULT, flow()).await.unwrap();
         drop(store);
         let base = tokio::task::spawn_blocking(database).await.unwrap();
         for to in [StoreAddress::File(place.0.join("to.db")), base] {
@@ -241,7 +140,7 @@ fn what_a_copy_was_cut_short_in_is_refused_until_it_is_copied_again() {
 
 #[test]
 fn a_difference_is_found_to_the_last_column() {
-    block_on(async {
+    block_on_tokio(async {
         let place = TempDirectory::make().unwrap();
         let (from, to) = (StoreAddress::File(place.0.join("a.db")), StoreAddress::File(place.0.join("b.db")));
         let (source, target) = (reopened(&from).await, reopened(&to).await);
@@ -266,56 +165,8 @@ fn a_difference_is_found_to_the_last_column() {
 }
 
 #[test]
-fn what_cannot_be_copied_is_said_with_the_remedy() {
-    block_on(async {
-        let place = TempDirectory::make().unwrap();
-        let file = |name: &str| StoreAddress::File(place.0.join(name));
-        let (base, nowhere) =
-            tokio::task::spawn_blocking(|| (database(), shared().address("nowhere"))).await.unwrap();
-        let StoreAddress::Database(address) = &base else { panic!() };
-        let refused =
-            async |from: &StoreAddress, to: &StoreAddress| told(&copied(from, to).await.unwrap_err());
-        assert!(refused(&file("no.db"), &base).await.contains("no store"));
-        assert!(!place.0.join("no.db").exists());
-        let nowhere = StoreAddress::Database(nowhere);
-        assert!(refused(&nowhere, &file("a.db")).await.contains("createdb"));
-        assert!(refused(&base, &base).await.contains("name two stores"));
-        let empty = tokio::task::spawn_blocking(|| shared().address(&shared().create())).await.unwrap();
-        assert!(refused(&StoreAddress::Database(empty), &file("a.db")).await.contains("no store"));
-        let store = Arc::new(Postgres::open(address, Durability::Fast).await.unwrap());
-        let now = Store::now(&*store).await.unwrap().unwrap();
-        let owner = Owner { server: ServerId::new(uuid::Uuid::from_u128(1)), epoch: Epoch(1) };
-        let row = ServerRow {
-            owner,
-            name: "mill".to_owned(),
-            version: String::new(),
-            started_at: now,
-            beat_at: now,
-        };
-        let beating = tokio::spawn({
-            let store = store.clone();
-            async move {
-                for beat in 1.. {
-                    let row = ServerRow { beat_at: now.after(beat), ..row.clone() };
-                    store.save_server(row).await.unwrap();
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-            }
-        });
-        let told = refused(&base, &file("a.db")).await;
-        assert!(told.contains("`mill`") && told.contains("stop it"), "{told}");
-        // Dead from now on, and waited for.
-        beating.abort();
-        let open = Sqlite::open(place.0.join("b.db"), Durability::Fast).unwrap();
-        assert!(refused(&base, &file("b.db")).await.contains("is in use"));
-        drop(open);
-        assert!(copied(&base, &file("a.db")).await.unwrap().iter().all(|table| table.is_same));
-    });
-}
-
-#[test]
 fn nobody_starts_on_a_database_that_is_being_copied() {
-    block_on(async {
+    block_on_tokio(async {
         let base = tokio::task::spawn_blocking(database).await.unwrap();
         let StoreAddress::Database(address) = &base else { panic!() };
         let other = Postgres::open(address, Durability::Fast).await.unwrap();
@@ -335,7 +186,7 @@ fn nobody_starts_on_a_database_that_is_being_copied() {
 
 #[test]
 fn pages_are_bounded_by_rows_and_by_bytes() {
-    block_on(async {
+    block_on_tokio(async {
         let place = TempDirectory::make().unwrap();
         let table = TABLES.iter().find(|table| table.name == "snapshots").unwrap();
         let base = tokio::task::spawn_blocking(database).await.unwrap();

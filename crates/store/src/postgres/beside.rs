@@ -71,8 +71,10 @@ pub(super) const ALL: &[&str] = &[SIZE];
 
 #[cfg(test)]
 mod tests {
+    use windlass_conformance::block_on_tokio;
+    use windlass_conformance::postgres_server::shared;
+
     use super::*;
-    use crate::conformance::cluster::{block_on, shared};
     use crate::postgres::Postgres;
 
     #[test]
@@ -95,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_database_is_made_used_and_deleted() {
-        block_on(async {
+        block_on_tokio(async {
             let first = shared().address("postgres");
             let address = create(&first, "beside_once").await.unwrap();
             assert!(create(&first, "beside_once").await.is_err());

@@ -281,8 +281,10 @@ pub(super) const ALL: &[&str] = &[TAKE_NAMES, SET_TAIL];
 mod tests {
     use std::collections::BTreeSet;
 
+    use windlass_conformance::block_on_tokio;
+
     use super::*;
-    use crate::conformance::cluster::{block_on, scratch};
+    use crate::postgres::tests::migrated;
 
     /// Derived tables that are not copied.
     const OWN: [(&str, &str); 4] =
@@ -290,13 +292,13 @@ mod tests {
 
     #[test]
     fn every_column_of_every_table_is_copied() {
-        block_on(async {
-            let scratch = scratch().await;
+        block_on_tokio(async {
+            let store = migrated().await;
             let sql = "SELECT columns.table_name::text, columns.column_name::text FROM information_schema.columns \
                  JOIN information_schema.tables USING (table_schema, table_name) \
                  WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' AND table_name <> 'migrations' \
                  AND is_generated = 'NEVER'";
-            let rows = scratch.store.link().await.unwrap().ask_once(sql, &[]).await.unwrap();
+            let rows = store.link().await.unwrap().ask_once(sql, &[]).await.unwrap();
             let there: BTreeSet<(String, String)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
             let copied = TABLES.iter().flat_map(|table| {
                 table.columns.iter().chain(derived(table)).map(|column| (table.name, column.name))
@@ -308,9 +310,9 @@ mod tests {
 
     #[test]
     fn every_statement_of_every_table_prepares() {
-        block_on(async {
-            let scratch = scratch().await;
-            let db = scratch.store.link().await.unwrap();
+        block_on_tokio(async {
+            let store = migrated().await;
+            let db = store.link().await.unwrap();
             for table in TABLES {
                 for sql in [page_sql(table, true), page_sql(table, false), put_sql(table)] {
                     db.prepare(&sql).await.unwrap_or_else(|error| panic!("{error:?}\n{sql}"));

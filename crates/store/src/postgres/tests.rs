@@ -1,7 +1,15 @@
-use super::*;
-use crate::conformance::cluster::{block_on, scratch};
+mod plans;
 
-crate::conformance!(scratch, block_on);
+use windlass_conformance::block_on_tokio;
+use windlass_conformance::postgres_server::shared;
+
+use super::*;
+
+/// An empty store in a new database of the shared server, which goes with the server.
+pub(super) async fn migrated() -> Postgres {
+    let address = tokio::task::spawn_blocking(|| shared().address(&shared().copy())).await.unwrap();
+    Postgres::open(&address, Durability::Fast).await.unwrap()
+}
 
 /// Every statement with a text of its own.
 const ALL: [&[&str]; 27] = [
@@ -36,9 +44,9 @@ const ALL: [&[&str]; 27] = [
 
 #[test]
 fn every_statement_prepares_against_the_migrated_schema() {
-    block_on(async {
-        let scratch = scratch().await;
-        let db = scratch.store.link().await.unwrap();
+    block_on_tokio(async {
+        let store = migrated().await;
+        let db = store.link().await.unwrap();
         for sql in ALL.into_iter().flatten() {
             db.prepare(sql).await.unwrap_or_else(|error| panic!("{error:?}\n{sql}"));
         }
@@ -47,19 +55,27 @@ fn every_statement_prepares_against_the_migrated_schema() {
 
 #[test]
 fn no_connection_compiles_its_statements() {
-    block_on(async {
-        let scratch = scratch().await;
-        let db = scratch.store.link().await.unwrap();
+    block_on_tokio(async {
+        let store = migrated().await;
+        let db = store.link().await.unwrap();
         let row = db.ask_one("SELECT current_setting('jit')", &[]).await.unwrap().unwrap();
         assert_eq!(column::PostgresColumns::of(&row).value::<String>().unwrap(), "off");
     });
 }
 
-mod bench;
-mod crashes;
-mod groups;
-mod many;
-mod opening;
-mod plans;
-mod texts;
-mod views;
+#[test]
+fn whoever_finds_no_free_connection_is_told_so_and_does_not_hang() {
+    block_on_tokio(async {
+        let store = migrated().await;
+        let mut held = Vec::new();
+        for _ in 0..READERS {
+            held.push(store.link().await.unwrap());
+        }
+        let error = store.outbox(Timestamp(0), 1).await.unwrap_err();
+        let StoreError::Unavailable(reason) = error else { panic!("{error:?}") };
+        let told = reason.to_string();
+        assert!(told.contains("all connections") && told.contains("pg_stat_activity"), "{told}");
+        held.pop();
+        store.outbox(Timestamp(0), 1).await.unwrap();
+    });
+}

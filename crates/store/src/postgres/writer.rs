@@ -30,7 +30,7 @@ use line::{Call, Group, Line};
 
 /// Groups that are written at once at most. A group that waits for an account that another server moves keeps only
 /// itself waiting.
-pub(super) const WRITERS: usize = 4;
+pub const WRITERS: usize = 4;
 /// So many are as a rule, by all servers together if they can: more would be smaller, and each costs the same two
 /// journeys. One more is begun only if it is large already or late.
 const BUSY: usize = 2;

@@ -146,8 +146,9 @@ mod tests {
     use std::task::Wake;
     use std::thread;
 
+    use windlass_conformance::block_on;
+
     use super::*;
-    use crate::conformance::block_on;
 
     #[derive(Default)]
     struct WakeCount(AtomicUsize);

@@ -1,11 +1,5 @@
 use super::*;
 
-async fn sqlite() -> Sqlite {
-    Sqlite::temporary(Durability::Fast).unwrap()
-}
-
-crate::conformance!(sqlite);
-
 /// All constant statements.
 const ALL: [&[&str]; 26] = [
     schema::ALL,
@@ -104,6 +98,3 @@ fn no_question_for_work_walks_through_jobs_it_does_not_want() {
         assert_eq!(equal, used, "{plan}\n{sql}");
     }
 }
-
-mod promises;
-mod views;

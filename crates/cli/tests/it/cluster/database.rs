@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use windlass_store::conformance::cluster::Cluster as Database;
+use windlass_conformance::postgres_server::PostgresServer;
 
 use super::load::Load;
 use super::{Cluster, says_ready};
@@ -12,7 +12,7 @@ use super::{Cluster, says_ready};
 const BACK: Duration = Duration::from_secs(60);
 
 async fn three_on_a_durable_database() -> Cluster {
-    let database = tokio::task::block_in_place(|| Database::start(true));
+    let database = tokio::task::block_in_place(|| PostgresServer::start(true));
     Cluster::on(database, &vec![None; 3]).await
 }
 

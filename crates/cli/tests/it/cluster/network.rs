@@ -6,7 +6,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use windlass_store::conformance::cluster::Cluster as Database;
+use windlass_conformance::postgres_server::PostgresServer;
 
 use super::load::Load;
 use super::{Cluster, says_ready};
@@ -98,7 +98,7 @@ fn run(program: &str, words: &[&str]) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn as_root_servers_that_are_cut_off_from_their_database_say_so_and_go_on_when_it_is_back() {
     let network = Network::lay(3);
-    let database = tokio::task::block_in_place(|| Database::start_in(network.holder.id(), false));
+    let database = tokio::task::block_in_place(|| PostgresServer::start_in(network.holder.id(), false));
     let cluster = Cluster::on(database, &network.ways()).await;
     let load = Load::begin(&cluster).await;
     let clients = cluster.clients();

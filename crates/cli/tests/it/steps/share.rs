@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use windlass_store::conformance::backend::Backend;
+use windlass_conformance::backend::Backend;
 
 use super::*;
 

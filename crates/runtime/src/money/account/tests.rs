@@ -25,7 +25,7 @@ use crate::jobs::{ClaimRequest, JobEnd, LeasedJob};
 use crate::runs::RunSpec;
 use crate::runs::flow::{FlowSpec, VersionSpec};
 use crate::{Runtime, Settings};
-use windlass_store::conformance::faulty_store::{FaultyStore, unavailable};
+use windlass_conformance::faulty_store::{FaultyStore, unavailable};
 
 /// Longer than anything takes that is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use super::{block_on, commit, job, outbox, run, scratch};
+use windlass_conformance::block_on_tokio;
+
+use super::{commit, job, migrated, outbox, run};
 use crate::postgres::column::PostgresColumns;
 use crate::postgres::link::Link;
 
@@ -26,9 +28,9 @@ const VIEWS: &str = "SELECT format(E'VIEW %s\\n%s', viewname, definition) FROM p
 
 #[test]
 fn the_schema_is_the_one_on_record() {
-    let dump = block_on(async {
-        let scratch = scratch().await;
-        let db = scratch.store.link().await.unwrap();
+    let dump = block_on_tokio(async {
+        let store = migrated().await;
+        let db = store.link().await.unwrap();
         let mut dump = String::new();
         for sql in [COLUMNS, RULES, INDEXES, VIEWS] {
             for row in &db.ask(sql, &[]).await.unwrap() {
@@ -66,9 +68,9 @@ async fn plan(db: &Link, sql: &str) -> String {
 
 #[test]
 fn no_question_for_work_walks_through_jobs_it_does_not_want() {
-    block_on(async {
-        let scratch = scratch().await;
-        let db = scratch.store.by_key().await.unwrap();
+    block_on_tokio(async {
+        let store = migrated().await;
+        let db = store.by_key().await.unwrap();
         db.say(FILL).await.unwrap();
         for sql in job::READY.iter().chain(job::KEYS) {
             let plan = plan(&db, sql).await;
@@ -84,9 +86,9 @@ fn no_question_for_work_walks_through_jobs_it_does_not_want() {
 
 #[test]
 fn commits_look_rows_up_by_their_keys_even_if_they_are_planned_in_an_empty_database() {
-    block_on(async {
-        let scratch = scratch().await;
-        let db = scratch.store.by_key().await.unwrap();
+    block_on_tokio(async {
+        let store = migrated().await;
+        let db = store.by_key().await.unwrap();
         for sql in run::CHANGES.iter().chain(job::CHANGES).chain(commit::ALL).chain([&outbox::TO]) {
             let plan = plan(&db, sql).await;
             for whole in ["Seq Scan", "Hash Join", "Merge Join"] {

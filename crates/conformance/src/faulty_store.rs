@@ -1,0 +1,214 @@
+//! A store in memory that fails, waits or changes its answers when a test says so.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
+use windlass_engine::job::Attempt;
+use windlass_engine::project::Project;
+use windlass_engine::time::Timestamp;
+
+use windlass_store::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
+use windlass_store::audit::{AuditQuery, AuditRow};
+use windlass_store::commit::{Commit, Committed};
+use windlass_store::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
+use windlass_store::hint::Hints;
+use windlass_store::job::{JobQuery, JobRow, LetterGroup, ReadyPlace};
+use windlass_store::log::{LogRow, LogsOf};
+use windlass_store::outbox::{Message, Party, Undelivered};
+use windlass_store::page::Page;
+use windlass_store::queue::{Held, QueueDepth, QueueSettings, Spent};
+use windlass_store::ready::{KeyQuery, KeyRows, ReadyQuery};
+use windlass_store::run::{Journal, RunQuery, RunRef, RunRow, Since};
+use windlass_store::schedule::Scheduled;
+use windlass_store::server::ServerRow;
+use windlass_store::service::ServiceRow;
+use windlass_store::store::{Due, Retained};
+use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
+use windlass_store::{Memory, Store, StoreError};
+
+type OnCommit = Box<dyn Fn(&Memory, &[Commit]) -> bool + Send + Sync>;
+type OnMessages = Box<dyn Fn(&Party, Vec<Message>) -> Vec<Message> + Send + Sync>;
+type OnPrices = Box<dyn Fn() -> Result<(), StoreError> + Send + Sync>;
+type OnAccountsInNeed = Box<dyn Fn(Option<&str>) -> Result<(), StoreError> + Send + Sync>;
+type OnSave = Box<dyn Fn() -> Result<(), StoreError> + Send + Sync>;
+
+/// A store in memory with a hook before or after some of its verbs. The default hooks change nothing.
+pub struct FaultyStore {
+    pub memory: Arc<Memory>,
+    /// Called before commits are made; `false` makes all of them unavailable.
+    pub on_commit: OnCommit,
+    /// Called with the messages to a receiver after they were read; returns the messages that the caller gets.
+    pub on_messages: OnMessages,
+    /// Called before prices are read.
+    pub on_prices: OnPrices,
+    /// Called before accounts with waiting runs are read, with the account if the caller names one.
+    pub on_accounts_in_need: OnAccountsInNeed,
+    /// Called before a row is written that is no part of a commit.
+    pub on_save: OnSave,
+    /// Messages that were read so far.
+    pub n_messages: AtomicUsize,
+}
+
+impl Default for FaultyStore {
+    fn default() -> Self {
+        FaultyStore::over(Arc::new(Memory::new()))
+    }
+}
+
+impl FaultyStore {
+    /// A store that passes everything on to this one.
+    pub fn over(memory: Arc<Memory>) -> Self {
+        FaultyStore {
+            memory,
+            on_commit: Box::new(|_, _| true),
+            on_messages: Box::new(|_, sent| sent),
+            on_prices: Box::new(|| Ok(())),
+            on_accounts_in_need: Box::new(|_| Ok(())),
+            on_save: Box::new(|| Ok(())),
+            n_messages: AtomicUsize::new(0),
+        }
+    }
+
+    fn count(&self, n: usize) {
+        self.n_messages.fetch_add(n, Ordering::SeqCst);
+    }
+}
+
+pub fn unavailable() -> StoreError {
+    StoreError::unavailable("the test made the store unavailable")
+}
+
+macro_rules! pass_on {
+    (
+        whole { $($whole:ident($($arg:ident: $type:ty),*) -> $answer:ty;)* }
+        project { $($verb:ident($($p_arg:ident: $p_type:ty),*) -> $p_answer:ty;)* }
+        save { $($save:ident($($s_arg:ident: $s_type:ty),*);)* }
+    ) => {
+        #[async_trait]
+        impl Store for FaultyStore {
+            $(
+                async fn $whole(&self, $($arg: $type),*) -> Result<$answer, StoreError> {
+                    self.memory.$whole($($arg),*).await
+                }
+            )*
+            $(
+                async fn $verb(&self, project: &Project, $($p_arg: $p_type),*) -> Result<$p_answer, StoreError> {
+                    self.memory.$verb(project, $($p_arg),*).await
+                }
+            )*
+            $(
+                async fn $save(&self, project: &Project, $($s_arg: $s_type),*) -> Result<(), StoreError> {
+                    (self.on_save)()?;
+                    self.memory.$save(project, $($s_arg),*).await
+                }
+            )*
+
+            async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
+                match (self.on_commit)(&self.memory, &commits) {
+                    true => self.memory.commit(commits).await,
+                    false => commits.iter().map(|_| Err(unavailable())).collect(),
+                }
+            }
+
+            async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Undelivered>, StoreError> {
+                let read = self.memory.outbox(now, limit).await?;
+                self.count(read.len());
+                Ok(read)
+            }
+
+            async fn outbox_to(&self, project: &Project, to: Party) -> Result<Vec<Message>, StoreError> {
+                let sent = self.memory.outbox_to(project, to.clone()).await?;
+                let sent = (self.on_messages)(&to, sent);
+                self.count(sent.len());
+                Ok(sent)
+            }
+
+            async fn ledger(&self, project: &Project, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
+                let rows = self.memory.ledger(project, query).await;
+                // Other tasks run between the read and the caller's next step.
+                tokio::task::yield_now().await;
+                rows
+            }
+
+            async fn prices(&self, project: &Project) -> Result<Vec<PriceRow>, StoreError> {
+                (self.on_prices)()?;
+                self.memory.prices(project).await
+            }
+
+            async fn accounts_in_need(
+                &self,
+                project: &Project,
+                account: Option<String>,
+            ) -> Result<Vec<AccountRow>, StoreError> {
+                (self.on_accounts_in_need)(account.as_deref())?;
+                self.memory.accounts_in_need(project, account).await
+            }
+
+            async fn save_server(&self, row: ServerRow) -> Result<(), StoreError> {
+                (self.on_save)()?;
+                self.memory.save_server(row).await
+            }
+
+            fn is_shared(&self) -> bool {
+                self.memory.is_shared()
+            }
+
+            fn hints(&self) -> Option<Hints> {
+                self.memory.hints()
+            }
+        }
+    };
+}
+
+pass_on! {
+    whole {
+        due(now: Timestamp, limit: usize) -> Due;
+        orphans(now: Timestamp, dead_after_ms: u64, after: Option<RunId>, limit: usize) -> Vec<RunRow>;
+        retain(before: Timestamp, limit: usize) -> Retained;
+        servers() -> Vec<ServerRow>;
+        delete_servers(before: Timestamp) -> ();
+        delete_workers(before: Timestamp) -> ();
+    }
+    project {
+        publish(publication: Publication) -> Published;
+        flows(query: FlowQuery) -> Page<FlowRow>;
+        version(version: VersionRef) -> Option<VersionRow>;
+        versions(flow: FlowId) -> Vec<VersionRow>;
+        command(command: CommandId) -> Option<Committed>;
+        journal(run: RunId, since: Since, limit: usize) -> Journal;
+        run(run: RunRef) -> Option<RunRow>;
+        runs(query: RunQuery) -> Page<RunRow>;
+        job(job: JobId) -> Option<JobRow>;
+        jobs(query: JobQuery) -> Page<JobRow>;
+        attempts(job: JobId, after: u32, limit: usize) -> Vec<Attempt>;
+        ready(query: ReadyQuery) -> Vec<JobRow>;
+        ready_places(query: ReadyQuery) -> Vec<ReadyPlace>;
+        ready_by_key(query: KeyQuery) -> KeyRows;
+        account(id: &str) -> Option<AccountRow>;
+        accounts() -> Vec<AccountRow>;
+        accounts_after(after: Option<String>, limit: usize) -> Vec<AccountRow>;
+        in_need(account: String, within: i64, limit: usize) -> Vec<InNeed>;
+        services() -> Vec<ServiceRow>;
+        queues(now: Timestamp) -> Vec<QueueDepth>;
+        held(queue: String) -> Held;
+        spent() -> Vec<Spent>;
+        dead_letter_groups(queue: String) -> Vec<LetterGroup>;
+        schedules(id: Option<ScheduleId>) -> Vec<Scheduled>;
+        audit(query: AuditQuery) -> Vec<(u64, AuditRow)>;
+        logs(run: RunId, of: LogsOf) -> Vec<LogRow>;
+        workers(query: WorkerQuery) -> Vec<WorkerRow>;
+    }
+    save {
+        open_account(id: &str, name: &str, now: Timestamp);
+        set_price(row: PriceRow);
+        delete_price(service: &str);
+        save_service(row: ServiceRow);
+        save_queue(settings: QueueSettings);
+        save_spent(spent: Vec<Spent>, now: Timestamp);
+        save_worker(row: WorkerRow);
+        beat_worker(beat: WorkerBeat);
+        drain_worker(id: &str, is_draining: bool);
+    }
+}

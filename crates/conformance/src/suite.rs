@@ -1,0 +1,280 @@
+//! The conformance suite: one function for each rule, over `&dyn Store`, named for the sentence that it proves.
+//!
+//! A backend calls `windlass_conformance::conformance!(make_store)` in its tests, where `make_store` is an async
+//! function that returns an empty store, or a value that holds one (`AsRef<dyn Store>`).
+
+pub mod accounts;
+pub mod children;
+pub mod commits;
+pub mod dead_letters;
+pub mod flows;
+pub mod isolation;
+pub mod jobs;
+pub mod keys;
+pub mod lists;
+pub mod outboxes;
+pub mod projects;
+pub mod queues;
+pub mod records;
+pub mod replays;
+pub mod retention;
+pub mod rounds;
+pub mod runs;
+pub mod schedules;
+
+/// Makes a test of every function of the suite. The second argument runs a future to its end; without one, the
+/// thread waits.
+#[macro_export]
+macro_rules! conformance {
+    ($make:path) => {
+        $crate::conformance!($make, $crate::block_on);
+    };
+    ($make:path, $run:path) => {
+        $crate::conformance_tests! { $make, $run,
+            flows: [
+                a_flow_and_its_first_version_are_published_at_once
+                a_taken_name_is_refused_and_nothing_is_written
+                a_taken_name_makes_another_flow_where_that_is_allowed
+                publishing_again_under_the_same_ids_writes_nothing
+                versions_are_numbered_in_order_and_listed_newest_first
+                a_taken_number_is_refused
+                the_latest_version_is_the_latest_published_one
+                a_version_of_an_unknown_flow_is_refused
+                a_definition_comes_back_as_it_was_written
+                flows_are_found_by_text_label_and_kind
+            ]
+            isolation: [
+                rows_of_another_project_are_not_seen
+                names_are_unique_in_their_project_only
+                settings_of_another_project_are_not_changed
+                a_commit_of_another_project_finds_nothing_to_change
+                wake_ups_and_messages_name_their_projects
+                a_group_may_hold_commits_of_several_projects
+                retention_deletes_in_every_project
+            ]
+            projects: [
+                rows_of_another_project_are_unknown
+                jobs_and_queues_of_another_project_are_unknown
+                money_of_another_project_is_unknown
+                a_commit_changes_no_row_of_another_project
+                two_projects_use_the_same_names
+            ]
+            commits: [
+                an_entry_a_row_a_job_and_money_are_written_together
+                a_commit_with_an_old_length_is_refused_and_writes_nothing
+                a_commit_from_the_future_is_refused
+                one_commits_conflict_does_not_spoil_its_group
+                commits_of_a_group_see_those_before_them
+                the_same_command_twice_is_one_commit
+                the_same_command_twice_in_one_group_is_one_commit
+                an_unknown_outcome_is_looked_up_by_its_command
+                a_refused_command_leaves_no_trace_and_may_be_tried_again
+                a_short_balance_writes_nothing
+                a_lost_job_race_writes_nothing
+                a_commit_that_contradicts_itself_is_refused
+                an_empty_group_is_answered_with_nothing
+                of_many_concurrent_entries_one_wins
+            ]
+            runs: [
+                a_run_is_created_once_per_request_id
+                another_request_under_the_same_id_is_told_apart
+                a_run_of_an_unknown_version_is_refused
+                the_journal_is_dense_and_comes_in_parts
+                a_journal_of_nobody_is_empty
+                a_snapshot_saves_reading_what_came_before
+                what_a_run_comes_from_never_changes
+                due_runs_come_oldest_first_and_only_open_ones
+                a_wake_up_that_was_moved_is_due_only_then
+                runs_of_a_dead_server_are_orphans
+                runs_of_an_earlier_epoch_are_orphans
+                runs_that_ended_or_have_no_owner_are_no_orphans
+                orphans_are_walked_through_by_id
+                what_will_be_due_can_be_asked_for_and_says_when
+            ]
+            lists: [
+                runs_are_found_by_every_field
+                open_runs_are_found_by_who_works_on_them
+                text_finds_ids_requests_labels_and_errors
+                cursors_page_through_everything_once
+                runs_of_the_same_moment_are_paged_through_once
+                lists_are_ordered_as_asked
+                what_changed_last_comes_first_whether_it_has_ended_or_not
+                pages_can_be_numbered_and_counted
+                a_cursor_of_another_list_is_refused
+                jobs_are_found_by_every_field
+                jobs_page_through_everything_once
+            ]
+            jobs: [
+                a_job_reads_back_as_it_was_written
+                a_job_change_needs_the_right_revision
+                an_active_key_makes_a_duplicate
+                a_key_is_free_again_when_its_job_has_ended
+                a_key_can_stay_taken_for_a_while
+                the_same_key_in_another_queue_is_another_key
+                two_jobs_of_one_commit_cannot_share_a_key
+                all_duplicates_of_a_commit_are_told_at_once
+                a_replayed_job_takes_its_key_back_only_if_it_is_free
+                hundred_concurrent_creates_with_one_dedup_key_make_one_job
+                ready_jobs_come_by_priority_then_due_time_then_id
+                ready_jobs_match_by_queue_or_by_service
+                jobs_of_runs_are_found_behind_any_number_of_plain_ones
+                a_job_is_not_ready_before_its_time
+                a_claimed_job_is_not_ready
+                of_two_claims_one_wins
+                a_paused_queue_hands_out_nothing
+                overdue_leases_and_waits_are_found_oldest_first
+                attempts_are_kept_longer_than_the_job_remembers
+                depths_count_open_jobs_and_dead_letters
+            ]
+            keys: [
+                ready_jobs_are_found_portion_by_portion
+                a_key_with_many_jobs_hides_no_other_key
+                of_too_many_keys_the_question_goes_on_where_it_ended
+                keys_are_told_of_queued_jobs_that_nobody_is_given
+                ready_jobs_match_by_queue_and_service_together
+                ready_jobs_are_found_by_their_ids
+                what_workers_have_of_a_queue_is_known
+                a_turn_at_a_queue_is_had_once
+                what_is_used_up_of_a_rate_is_kept_until_it_is_not
+            ]
+            dead_letters: [
+                dead_letters_are_grouped_by_what_went_wrong
+                what_is_no_dead_letter_any_more_is_in_no_group
+                dead_letters_of_a_group_come_in_order_of_creation
+                jobs_are_found_by_who_has_them
+            ]
+            queues: [
+                depths_follow_whatever_happens_to_jobs
+                a_queue_with_nothing_in_it_is_not_counted
+            ]
+            accounts: [
+                a_balance_is_the_sum_of_its_ledger
+                a_movement_is_made_once
+                a_charge_is_closed_once
+                every_charge_that_does_not_fit_is_named
+                an_unknown_account_is_refused
+                a_movement_that_makes_no_sense_is_refused
+                concurrent_charges_never_overdraw
+                an_account_that_moved_is_a_conflict_for_who_relied_on_it
+                opening_an_account_again_keeps_its_money
+                a_long_ledger_is_read_a_page_at_a_time
+                the_ledger_comes_in_parts_and_by_run
+                runs_that_wait_for_money_are_found_by_what_they_need
+            ]
+            outboxes: [
+                a_message_is_sent_with_the_commit_of_its_sender
+                the_same_message_twice_is_one_message
+                a_message_is_delivered_once
+                a_delivered_message_is_not_sent_again
+                a_message_is_not_delivered_before_its_time
+                an_unknown_message_cannot_be_delivered
+                a_refused_commit_delivers_nothing
+                what_is_said_under_one_number_is_told_apart_by_its_part
+                what_is_on_its_way_is_found_by_its_receiver
+            ]
+            children: [
+                a_child_run_tells_its_parent_once
+                a_call_of_a_flow_waits_in_the_outbox_until_its_child_is_created
+                cancelling_a_run_leaves_a_message_for_each_of_its_children
+            ]
+            schedules: [
+                a_slot_fires_once
+                a_manual_firing_is_not_a_slot
+                a_firing_is_forgotten_with_what_it_started
+                a_schedule_change_needs_the_right_revision
+                due_schedules_come_oldest_first_with_what_they_run
+                a_deleted_schedule_is_gone_and_its_slots_stay_fired
+                a_firing_of_nobody_is_refused
+            ]
+            records: [
+                servers_beat_and_an_old_epoch_is_refused
+                servers_not_heard_of_for_long_are_forgotten
+                workers_register_beat_and_are_found
+                an_unknown_worker_is_told_to_register
+                a_worker_drains_until_it_registers_again
+                workers_not_heard_of_for_long_are_forgotten
+                prices_and_queue_settings_are_replaced
+                what_is_set_for_services_is_replaced_and_removed
+                the_audit_is_numbered_in_order
+                the_audit_is_read_either_way_and_by_who_what_and_subject
+                a_log_is_written_with_its_commit_or_not_at_all
+                logs_of_a_run_come_by_entry_and_of_nobody_are_not_kept
+                more_logs_than_are_read_at_once_are_read_in_parts
+            ]
+            retention: [
+                what_ended_long_ago_is_deleted_a_part_at_a_time
+                open_runs_and_recent_ones_stay
+                dead_letters_the_ledger_and_the_audit_stay
+                an_undelivered_message_outlives_its_sender
+                a_deleted_run_frees_its_request_id
+                logs_are_deleted_with_their_run
+            ]
+            replays: [
+                a_run_replays_from_its_journal
+                a_run_replays_from_a_snapshot
+                a_call_through_the_queue_makes_a_job_that_can_be_claimed
+                an_answer_ends_the_job_and_moves_the_run_in_one_commit
+                a_cancelled_run_cancels_its_jobs
+                a_priced_call_is_charged_and_settled_with_its_run
+                a_short_balance_fails_the_call_or_parks_it
+                a_deposit_after_the_look_undoes_the_parking
+                a_run_has_an_owner_only_while_a_server_makes_a_call
+                a_run_that_waits_says_so_and_wakes
+                two_servers_on_one_run_agree
+                a_wide_fan_is_followed_to_its_end
+            ]
+            rounds: [
+                a_rerun_resets_what_follows
+                a_retry_takes_up_what_failed
+                nodes_write_while_their_runs_are_open
+            ]
+        }
+    };
+}
+
+/// The list above, unfolded.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! conformance_tests {
+    ($make:path, $run:path, $($module:ident: [$($name:ident)*])*) => {
+        $(
+            mod $module {
+                #[allow(unused_imports, reason = "paths of the caller may be relative to where it stands")]
+                use super::*;
+                $(
+                    #[test]
+                    fn $name() {
+                        $run(async {
+                            let held = $make().await;
+                            let store: &dyn ::windlass_store::Store = ::std::convert::AsRef::as_ref(&held);
+                            $crate::suite::$module::$name(store).await;
+                        });
+                    }
+                )*
+            }
+        )*
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    /// A suite function that is not listed would prove nothing.
+    #[test]
+    fn every_function_of_the_suite_is_listed() {
+        let list = include_str!("suite.rs");
+        let files = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/suite")).unwrap();
+        let mut n_functions = 0;
+        for file in files {
+            let text = fs::read_to_string(file.unwrap().path()).unwrap();
+            let names = text.lines().filter_map(|line| line.strip_prefix("pub async fn ")?.split('(').next());
+            for name in names {
+                assert!(list.lines().any(|line| line.trim() == name), "`{name}` is not listed");
+                n_functions += 1;
+            }
+        }
+        assert!(n_functions >= 160, "{n_functions}");
+    }
+}

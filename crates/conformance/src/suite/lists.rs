@@ -1,0 +1,297 @@
+//! Lists, filters and pages.
+
+use std::collections::BTreeSet;
+
+use windlass_engine::counter::{Epoch, Fence};
+use windlass_engine::event::{Parent, RunFault};
+use windlass_engine::id::RunId;
+use windlass_engine::job::{JobInput, JobSpec};
+use windlass_engine::path::NodePath;
+use windlass_engine::project::Project;
+use windlass_engine::retry::{Fault, FaultKind};
+use windlass_store::flow::FlowChoice;
+use windlass_store::job::{JobQuery, JobStatus};
+use windlass_store::page::{Cursor, Order, Part};
+use windlass_store::run::{Owner, Request, RunQuery, RunStatus};
+use windlass_store::{Refusal, Store};
+
+use crate::fixture::{
+    Bench, FLOW, VERSION, at, flow_draft, flow_id, job_id, run_id, schedule_id, version_draft, version_id,
+};
+
+async fn found(store: &dyn Store, query: RunQuery) -> Vec<RunId> {
+    store.runs(&Project::DEFAULT, query).await.unwrap().items.into_iter().map(|row| row.id).collect()
+}
+
+/// A plain run, and one with everything a query can ask for.
+async fn two_runs(bench: &Bench<'_>) {
+    bench.publish(FlowChoice::Create(flow_draft(2, "second")), Some(version_draft(2))).await.unwrap();
+    bench.create(1, RunStatus::Running, at(100), |_, _| {}).await.unwrap();
+    let special = |origin: &mut windlass_store::run::Origin,
+                   standing: &mut windlass_store::run::RunProjection| {
+        origin.flow = flow_id(2);
+        origin.version = version_id(2);
+        origin.account = Some("payer".to_owned());
+        origin.schedule = Some(schedule_id(1));
+        origin.request = Some(Request { id: "Order-77".to_owned(), digest: String::new() });
+        origin.labels.insert("team".to_owned(), "Video".to_owned());
+        origin.parent =
+            Some(Parent { run: run_id(1), node: NodePath::from("call"), fence: Fence(1), depth: 1 });
+        let fault = Fault::new(FaultKind::Error, "Disk on fire");
+        standing.error = Some(RunFault { node: NodePath::from("a"), fault });
+    };
+    bench.create(2, RunStatus::Failed, at(200), special).await.unwrap();
+}
+
+pub async fn runs_are_found_by_every_field(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    two_runs(&bench).await;
+    let any = RunQuery::default;
+    let label = |value: Option<&str>| Some(("team".to_owned(), value.map(str::to_owned)));
+    let queries = [
+        (any(), vec![2, 1]),
+        (RunQuery { statuses: vec![RunStatus::Failed], ..any() }, vec![2]),
+        (RunQuery { statuses: vec![RunStatus::Failed, RunStatus::Running], ..any() }, vec![2, 1]),
+        (RunQuery { statuses: vec![RunStatus::Waiting], ..any() }, vec![]),
+        (RunQuery { flow: Some(flow_id(FLOW)), ..any() }, vec![1]),
+        (RunQuery { version: Some(version_id(VERSION)), ..any() }, vec![1]),
+        (RunQuery { account: Some("payer".to_owned()), ..any() }, vec![2]),
+        (RunQuery { account: Some("nobody".to_owned()), ..any() }, vec![]),
+        (RunQuery { parent: Some(run_id(1)), ..any() }, vec![2]),
+        (RunQuery { schedule: Some(schedule_id(1)), ..any() }, vec![2]),
+        (RunQuery { label: label(None), ..any() }, vec![2]),
+        (RunQuery { label: label(Some("Video")), ..any() }, vec![2]),
+        (RunQuery { label: label(Some("video")), ..any() }, vec![]),
+        (RunQuery { since: Some(at(200)), ..any() }, vec![2]),
+        (RunQuery { until: Some(at(200)), ..any() }, vec![1]),
+        (RunQuery { since: Some(at(100)), until: Some(at(201)), ..any() }, vec![2, 1]),
+        (RunQuery { statuses: vec![RunStatus::Failed], flow: Some(flow_id(FLOW)), ..any() }, vec![]),
+    ];
+    for (query, expected) in queries {
+        let expected: Vec<RunId> = expected.into_iter().map(run_id).collect();
+        assert_eq!(found(store, query.clone()).await, expected, "{query:?}");
+    }
+}
+
+pub async fn open_runs_are_found_by_who_works_on_them(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let owner = Owner { server: format!("srv_{:032x}", 1).parse().unwrap(), epoch: Epoch(1) };
+    let (running, waiting) = (RunStatus::Running, RunStatus::Waiting);
+    bench.create(1, running, at(1), |_, standing| standing.owner = Some(owner)).await.unwrap();
+    bench.create(2, running, at(2), |_, standing| standing.owner = None).await.unwrap();
+    bench
+        .create(3, waiting, at(3), |_, standing| (standing.owner, standing.step_count) = (None, 0))
+        .await
+        .unwrap();
+    bench
+        .create(4, waiting, at(4), |_, standing| (standing.owner, standing.step_count) = (None, 9))
+        .await
+        .unwrap();
+    let any = RunQuery::default;
+    for (query, expected) in [
+        (RunQuery { is_owned: Some(true), ..any() }, vec![4, 3, 1]),
+        (RunQuery { is_owned: Some(false), ..any() }, vec![4, 3, 2]),
+        (RunQuery { has_entered: Some(true), ..any() }, vec![4, 2, 1]),
+        (RunQuery { has_entered: Some(false), ..any() }, vec![3, 2, 1]),
+        (RunQuery { statuses: vec![running], is_owned: Some(false), ..any() }, vec![2]),
+    ] {
+        let expected: Vec<RunId> = expected.into_iter().map(run_id).collect();
+        let part = Part { count: true, ..Part::default() };
+        let page = store.runs(&Project::DEFAULT, RunQuery { part, ..query.clone() }).await.unwrap();
+        assert_eq!(page.total, Some(expected.len() as u64), "{query:?}");
+        assert_eq!(page.items.into_iter().map(|row| row.id).collect::<Vec<_>>(), expected, "{query:?}");
+    }
+}
+
+pub async fn text_finds_ids_requests_labels_and_errors(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    two_runs(&bench).await;
+    let id = run_id(1).to_string();
+    for (text, expected) in [
+        (id.as_str(), vec![1]),
+        ("order-7", vec![2]),
+        ("VIDEO", vec![2]),
+        ("on fire", vec![2]),
+        ("%", vec![]),
+        ("_ rder", vec![]),
+        ("'; drop table runs; --", vec![]),
+        ("", vec![2, 1]),
+    ] {
+        let query = RunQuery { text: Some(text.to_owned()), ..RunQuery::default() };
+        let expected: Vec<RunId> = expected.into_iter().map(run_id).collect();
+        assert_eq!(found(store, query).await, expected, "{text}");
+    }
+}
+
+/// Pages through all runs, `limit` at a time.
+async fn all_pages(store: &dyn Store, order: Order, limit: usize) -> Vec<RunId> {
+    let (mut all, mut cursor) = (Vec::new(), None);
+    loop {
+        let part = Part { order, cursor, limit, ..Part::default() };
+        let page = store.runs(&Project::DEFAULT, RunQuery { part, ..RunQuery::default() }).await.unwrap();
+        assert!(page.items.len() <= limit);
+        assert!(page.next.is_none() || !page.items.is_empty(), "a cursor leads on only from something");
+        all.extend(page.items.into_iter().map(|row| row.id));
+        match page.next {
+            Some(next) => cursor = Some(Cursor::from_text(next.as_str())),
+            None => return all,
+        }
+    }
+}
+
+pub async fn cursors_page_through_everything_once(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    for n in 1..=20 {
+        let now = at(i64::try_from(n * 7 % 11).unwrap());
+        bench.create(n, RunStatus::Running, now, |_, _| {}).await.unwrap();
+    }
+    for order in [Order::Newest, Order::Oldest, Order::LatestChange] {
+        let whole = all_pages(store, order, 100).await;
+        assert_eq!(whole.iter().collect::<BTreeSet<_>>().len(), 20, "{order:?}");
+        for limit in [1, 3, 10, 19, 20] {
+            assert_eq!(all_pages(store, order, limit).await, whole, "{order:?} by {limit}");
+        }
+    }
+}
+
+pub async fn runs_of_the_same_moment_are_paged_through_once(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    for n in 1..=9 {
+        bench.create(n, RunStatus::Running, at(5), |_, _| {}).await.unwrap();
+    }
+    let expected: Vec<RunId> = (1..=9).rev().map(run_id).collect();
+    assert_eq!(all_pages(store, Order::Newest, 2).await, expected);
+    // A row created meanwhile is newer, and does not disturb a reader on the way to the older ones.
+    let part = Part { limit: 5, ..Part::default() };
+    let first = store.runs(&Project::DEFAULT, RunQuery { part, ..RunQuery::default() }).await.unwrap();
+    bench.create(10, RunStatus::Running, at(6), |_, _| {}).await.unwrap();
+    let part = Part { cursor: first.next, ..Part::default() };
+    assert_eq!(found(store, RunQuery { part, ..RunQuery::default() }).await, expected[5..]);
+}
+
+pub async fn lists_are_ordered_as_asked(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    for (n, now) in [(1, 30), (2, 10), (3, 20)] {
+        bench.create(n, RunStatus::Running, at(now), |_, _| {}).await.unwrap();
+    }
+    bench.commit(bench.entry(2, 1, RunStatus::Running, at(99))).await.unwrap();
+    let expected = |ids: [u64; 3]| ids.map(run_id).to_vec();
+    assert_eq!(all_pages(store, Order::Newest, 9).await, expected([1, 3, 2]));
+    assert_eq!(all_pages(store, Order::Oldest, 9).await, expected([2, 3, 1]));
+    assert_eq!(all_pages(store, Order::LatestChange, 9).await, expected([2, 1, 3]));
+}
+
+pub async fn pages_can_be_numbered_and_counted(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    for n in 1..=7 {
+        bench.create(n, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
+    }
+    let part = Part { skip: 4, limit: 2, count: true, ..Part::default() };
+    let page = store.runs(&Project::DEFAULT, RunQuery { part, ..RunQuery::default() }).await.unwrap();
+    assert_eq!(page.items.iter().map(|row| row.id).collect::<Vec<_>>(), [run_id(3), run_id(2)]);
+    assert_eq!((page.total, page.next.is_some()), (Some(7), true));
+    let part = Part { skip: 9, count: true, ..Part::default() };
+    let page = store.runs(&Project::DEFAULT, RunQuery { part, ..RunQuery::default() }).await.unwrap();
+    assert_eq!((page.items.len(), page.total, page.next), (0, Some(7), None));
+    assert_eq!(store.runs(&Project::DEFAULT, RunQuery::default()).await.unwrap().total, None);
+}
+
+pub async fn a_cursor_of_another_list_is_refused(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    for n in 1..=3 {
+        bench.create(n, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
+        bench.create_job(n, JobSpec::new("demo", "default"), at(1)).await.unwrap();
+    }
+    let part = Part { limit: 1, ..Part::default() };
+    let jobs = store.jobs(&Project::DEFAULT, JobQuery { part, ..JobQuery::default() }).await.unwrap();
+    for cursor in [jobs.next.unwrap(), Cursor::from_text(""), Cursor::from_text("n1.run_\u{0}")] {
+        let part = Part { cursor: Some(cursor), ..Part::default() };
+        let refused =
+            store.runs(&Project::DEFAULT, RunQuery { part, ..RunQuery::default() }).await.unwrap_err();
+        assert_eq!(refused.refusal(), Some(&Refusal::BadCursor));
+    }
+}
+
+pub async fn jobs_are_found_by_every_field(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    bench.create_job(1, JobSpec::new("resize", "images"), at(100)).await.unwrap();
+    let dying = JobSpec { max_retries: 1, ..JobSpec::new("mail", "default") };
+    bench.create_job(2, dying, at(200)).await.unwrap();
+    bench.tell(2, JobInput::Claim { worker: "w".to_owned(), lease_ms: 10 }, at(200)).await.unwrap();
+    bench.tell(2, JobInput::LeaseExpired { fence: Fence(1) }, at(300)).await.unwrap();
+    let mut of_run = bench.job(3, JobSpec { run: Some(run_id(1)), ..JobSpec::new("mail", "mail") }, at(300));
+    of_run.jobs[0].origin.schedule = Some(schedule_id(1));
+    bench.commit(of_run).await.unwrap();
+    let any = JobQuery::default;
+    let queries = [
+        (any(), vec![3, 2, 1]),
+        (JobQuery { statuses: vec![JobStatus::Failed], ..any() }, vec![2]),
+        (JobQuery { statuses: vec![JobStatus::Queued], ..any() }, vec![3, 1]),
+        (JobQuery { queue: Some("images".to_owned()), ..any() }, vec![1]),
+        (JobQuery { name: Some("mail".to_owned()), ..any() }, vec![3, 2]),
+        (JobQuery { run: Some(run_id(1)), ..any() }, vec![3]),
+        (JobQuery { schedule: Some(schedule_id(1)), ..any() }, vec![3]),
+        (JobQuery { is_dead_letter: Some(true), ..any() }, vec![2]),
+        (JobQuery { is_dead_letter: Some(false), ..any() }, vec![3, 1]),
+        (JobQuery { since: Some(at(200)), until: Some(at(300)), ..any() }, vec![2]),
+    ];
+    for (query, expected) in queries {
+        let rows = store.jobs(&Project::DEFAULT, query.clone()).await.unwrap().items;
+        let expected: Vec<_> = expected.into_iter().map(job_id).collect();
+        assert_eq!(rows.iter().map(|row| row.id()).collect::<Vec<_>>(), expected, "{query:?}");
+    }
+}
+
+pub async fn jobs_page_through_everything_once(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    for n in 1..=10 {
+        let now = at(i64::try_from(n / 3).unwrap());
+        bench.create_job(n, JobSpec::new("demo", "default"), now).await.unwrap();
+    }
+    let (mut all, mut cursor) = (Vec::new(), None);
+    loop {
+        let part = Part { order: Order::Oldest, cursor, limit: 3, ..Part::default() };
+        let page = store.jobs(&Project::DEFAULT, JobQuery { part, ..JobQuery::default() }).await.unwrap();
+        all.extend(page.items.iter().map(|row| row.id()));
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(all, (1..=10).map(job_id).collect::<Vec<_>>());
+}
+
+pub async fn what_changed_last_comes_first_whether_it_has_ended_or_not(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    for (n, status) in [(1, RunStatus::Running), (2, RunStatus::Failed), (3, RunStatus::Completed)] {
+        bench.create(n, status, at(i64::try_from(n).unwrap()), |_, _| {}).await.unwrap();
+    }
+    bench.create(4, RunStatus::Waiting, at(4), |_, _| {}).await.unwrap();
+    bench.commit(bench.entry(1, 1, RunStatus::Running, at(9))).await.unwrap();
+    // The same moment as another one that has ended: the larger id first.
+    bench.create(5, RunStatus::Paused, at(3), |_, _| {}).await.unwrap();
+    for (statuses, expected) in [
+        (vec![], vec![1, 4, 5, 3, 2]),
+        (vec![RunStatus::Running, RunStatus::Waiting], vec![1, 4]),
+        (vec![RunStatus::Failed], vec![2]),
+        (vec![RunStatus::Failed, RunStatus::Paused], vec![5, 2]),
+    ] {
+        let (mut ids, mut cursor) = (Vec::new(), None);
+        loop {
+            let part = Part { order: Order::LatestChange, cursor, limit: 2, ..Part::default() };
+            let query = RunQuery { statuses: statuses.clone(), part, ..RunQuery::default() };
+            let page = store.runs(&Project::DEFAULT, query).await.unwrap();
+            ids.extend(page.items.into_iter().map(|row| row.id));
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(ids, expected.into_iter().map(run_id).collect::<Vec<_>>(), "{statuses:?}");
+        let part = Part { order: Order::LatestChange, skip: 1, limit: 1, ..Part::default() };
+        let query = RunQuery { statuses, part, ..RunQuery::default() };
+        let second =
+            store.runs(&Project::DEFAULT, query).await.unwrap().items.into_iter().map(|row| row.id).next();
+        assert_eq!(second, ids.get(1).copied());
+    }
+}

@@ -1,0 +1,330 @@
+//! Small rows.
+
+use serde_json::json;
+use windlass_engine::counter::Fence;
+use windlass_engine::event::Level;
+use windlass_engine::money::Price;
+use windlass_engine::project::Project;
+use windlass_store::account::PriceRow;
+use windlass_store::audit::{AuditQuery, AuditRow};
+use windlass_store::commit::Commit;
+use windlass_store::log::{LOGS_MAX, LogRow, LogsOf, Said};
+use windlass_store::page::LineOrder;
+use windlass_store::queue::{QueueLimits, QueueSettings};
+use windlass_store::run::{Origin, Owner, RunProjection, RunStatus};
+use windlass_store::server::ServerRow;
+use windlass_store::service::{ServiceRow, ServiceSettings};
+use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
+use windlass_store::{Refusal, Store};
+
+use crate::fixture::{Bench, at, run_id, server};
+
+fn server_row(owner: Owner, ms: i64) -> ServerRow {
+    let (name, version) = ("here".to_owned(), "0.1.0".to_owned());
+    ServerRow { owner, name, version, started_at: at(0), beat_at: at(ms) }
+}
+
+fn worker(id: &str, services: &[&str], ms: i64) -> WorkerRow {
+    WorkerRow {
+        id: id.to_owned(),
+        name: id.to_owned(),
+        url: format!("push/{id}"),
+        kind: "http".to_owned(),
+        services: services.iter().map(|service| (*service).to_owned()).collect(),
+        queues: Vec::new(),
+        load: 0,
+        capacity: 4,
+        is_draining: false,
+        registered_at: at(ms),
+        beat_at: at(ms),
+    }
+}
+
+pub async fn servers_beat_and_an_old_epoch_is_refused(store: &dyn Store) {
+    for row in [server_row(server(1, 3), 5), server_row(server(2, 1), 5), server_row(server(1, 3), 9)] {
+        store.save_server(row).await.unwrap();
+    }
+    assert!(store.save_server(server_row(server(1, 2), 99)).await.unwrap_err().is_conflict());
+    let rows = store.servers().await.unwrap();
+    assert_eq!(rows, [server_row(server(1, 3), 9), server_row(server(2, 1), 5)]);
+    store.save_server(server_row(server(1, 4), 10)).await.unwrap();
+    assert_eq!(store.servers().await.unwrap()[0].owner, server(1, 4));
+}
+
+pub async fn servers_not_heard_of_for_long_are_forgotten(store: &dyn Store) {
+    let rows = [(1, 1, 5), (2, 2, 30), (3, 3, 5), (4, 4, 5)];
+    for (id, epoch, beat_at) in rows {
+        store.save_server(server_row(server(id, epoch), beat_at)).await.unwrap();
+    }
+    let bench = Bench::new(store).await;
+    let owned = |_: &mut Origin, standing: &mut RunProjection| standing.owner = Some(server(3, 3));
+    bench.create(1, RunStatus::Running, at(1), owned).await.unwrap();
+    store.delete_servers(at(20)).await.unwrap();
+    let left = store.servers().await.unwrap().into_iter().map(|row| row.owner.epoch.0);
+    // One lives, one has a run, and the numbers of all go on from the last.
+    assert_eq!(left.collect::<Vec<_>>(), [2, 3, 4]);
+    bench.commit(bench.entry(1, 1, RunStatus::Waiting, at(2))).await.unwrap();
+    store.delete_servers(at(20)).await.unwrap();
+    let left = store.servers().await.unwrap().into_iter().map(|row| row.owner.epoch.0);
+    assert_eq!(left.collect::<Vec<_>>(), [2, 4]);
+}
+
+pub async fn workers_register_beat_and_are_found(store: &dyn Store) {
+    store.save_worker(&Project::DEFAULT, worker("b", &["sum", "route"], 10)).await.unwrap();
+    store.save_worker(&Project::DEFAULT, worker("a", &["sum"], 20)).await.unwrap();
+    let beat = WorkerBeat { id: "b".to_owned(), url: None, load: Some(3), at: at(30) };
+    store.beat_worker(&Project::DEFAULT, beat).await.unwrap();
+    let found = |query: WorkerQuery| async {
+        store
+            .workers(&Project::DEFAULT, query)
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|row| row.id)
+            .collect::<Vec<_>>()
+    };
+    let any = WorkerQuery::default;
+    assert_eq!(found(any()).await, ["a", "b"]);
+    assert_eq!(found(WorkerQuery { service: Some("route".to_owned()), ..any() }).await, ["b"]);
+    assert_eq!(found(WorkerQuery { alive_since: Some(at(25)), ..any() }).await, ["b"]);
+    assert_eq!(
+        found(WorkerQuery { service: Some("sum".to_owned()), alive_since: Some(at(20)), ..any() }).await,
+        ["a", "b"]
+    );
+    let row = store
+        .workers(&Project::DEFAULT, WorkerQuery { id: Some("b".to_owned()), ..any() })
+        .await
+        .unwrap()
+        .remove(0);
+    assert_eq!((row.url.as_str(), row.load, row.beat_at, row.registered_at), ("push/b", 3, at(30), at(10)));
+}
+
+pub async fn an_unknown_worker_is_told_to_register(store: &dyn Store) {
+    let beat = WorkerBeat { id: "x".to_owned(), url: None, load: None, at: at(1) };
+    let refused = store.beat_worker(&Project::DEFAULT, beat).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::UnknownWorker("x".to_owned())));
+    assert!(store.workers(&Project::DEFAULT, WorkerQuery::default()).await.unwrap().is_empty());
+}
+
+pub async fn a_worker_drains_until_it_registers_again(store: &dyn Store) {
+    let drain = |id, is_draining| store.drain_worker(&Project::DEFAULT, id, is_draining);
+    let is_draining = || async {
+        let rows = store.workers(&Project::DEFAULT, WorkerQuery::default()).await.unwrap();
+        rows.iter().map(|row| row.is_draining).collect::<Vec<_>>()
+    };
+    for id in ["a", "b"] {
+        store.save_worker(&Project::DEFAULT, worker(id, &["sum"], 1)).await.unwrap();
+    }
+    drain("b", true).await.unwrap();
+    let beat = WorkerBeat { id: "b".to_owned(), url: Some("push/c".to_owned()), load: Some(3), at: at(30) };
+    store.beat_worker(&Project::DEFAULT, beat).await.unwrap();
+    assert_eq!(is_draining().await, [false, true]);
+    store.save_worker(&Project::DEFAULT, worker("b", &["sum"], 40)).await.unwrap();
+    assert_eq!(is_draining().await, [false, false]);
+    drain("a", true).await.unwrap();
+    drain("a", false).await.unwrap();
+    assert_eq!(is_draining().await, [false, false]);
+    let refused = drain("x", true).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::UnknownWorker("x".to_owned())));
+}
+
+pub async fn workers_not_heard_of_for_long_are_forgotten(store: &dyn Store) {
+    for (id, beat_at) in [("a", 10), ("b", 20), ("c", 5)] {
+        store.save_worker(&Project::DEFAULT, worker(id, &["sum"], beat_at)).await.unwrap();
+    }
+    let beat = WorkerBeat { id: "c".to_owned(), url: None, load: None, at: at(30) };
+    store.beat_worker(&Project::DEFAULT, beat).await.unwrap();
+    store.delete_workers(at(20)).await.unwrap();
+    let left = store.workers(&Project::DEFAULT, WorkerQuery::default()).await.unwrap();
+    assert_eq!(left.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["b", "c"]);
+    let late = WorkerBeat { id: "a".to_owned(), url: None, load: None, at: at(40) };
+    let refused = store.beat_worker(&Project::DEFAULT, late).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::UnknownWorker("a".to_owned())));
+}
+
+pub async fn prices_and_queue_settings_are_replaced(store: &dyn Store) {
+    let price = |unit_price, ms| PriceRow {
+        service: "tts".to_owned(),
+        price: Price { unit_price, min_unit: 1, units: json!("$params.seconds"), actual_units: None },
+        updated_at: at(ms),
+    };
+    store.set_price(&Project::DEFAULT, price(3, 1)).await.unwrap();
+    store.set_price(&Project::DEFAULT, price(4, 2)).await.unwrap();
+    assert_eq!(store.prices(&Project::DEFAULT).await.unwrap(), [price(4, 2)]);
+    for _ in 0..2 {
+        store.delete_price(&Project::DEFAULT, "tts").await.unwrap();
+        assert!(store.prices(&Project::DEFAULT).await.unwrap().is_empty());
+    }
+    for is_paused in [true, false] {
+        let settings = QueueSettings {
+            name: "default".to_owned(),
+            is_paused,
+            limits: QueueLimits::default(),
+            updated_at: at(1),
+        };
+        store.save_queue(&Project::DEFAULT, settings).await.unwrap();
+        assert_eq!(store.queues(&Project::DEFAULT, at(1)).await.unwrap()[0].is_paused, is_paused);
+    }
+}
+
+pub async fn what_is_set_for_services_is_replaced_and_removed(store: &dyn Store) {
+    let service = |name: &str, recheck_ms, ms| ServiceRow {
+        name: name.to_owned(),
+        settings: ServiceSettings { recheck_ms },
+        updated_at: at(ms),
+    };
+    assert!(store.services(&Project::DEFAULT).await.unwrap().is_empty());
+    let audio = service("audio", Some(9_000), 2);
+    for row in [service("video", Some(5_000), 1), audio.clone(), service("video", Some(700), 3)] {
+        store.save_service(&Project::DEFAULT, row).await.unwrap();
+    }
+    assert_eq!(
+        store.services(&Project::DEFAULT).await.unwrap(),
+        [audio.clone(), service("video", Some(700), 3)]
+    );
+    // One for which nothing is set takes no place, whether there was something before or not.
+    for name in ["video", "image"] {
+        store.save_service(&Project::DEFAULT, service(name, None, 4)).await.unwrap();
+    }
+    assert_eq!(store.services(&Project::DEFAULT).await.unwrap(), [audio]);
+}
+
+pub async fn the_audit_is_numbered_in_order(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let row = |n: u64| AuditRow {
+        at: at(1),
+        who: "me".to_owned(),
+        what: "queue.pause".to_owned(),
+        subject: format!("q{n}"),
+        detail: json!({ "n": n }),
+    };
+    for n in [1, 3] {
+        let audit = vec![row(n), row(n + 1)];
+        bench
+            .commit(Commit { audit, ..Commit::new(&Project::DEFAULT, bench.command(), at(1)) })
+            .await
+            .unwrap();
+    }
+    let all = store.audit(&Project::DEFAULT, AuditQuery::default()).await.unwrap();
+    assert_eq!(all, [(1, row(1)), (2, row(2)), (3, row(3)), (4, row(4))]);
+    let part = AuditQuery { after: 1, limit: 2, ..AuditQuery::default() };
+    assert_eq!(store.audit(&Project::DEFAULT, part).await.unwrap(), [(2, row(2)), (3, row(3))]);
+}
+
+pub async fn the_audit_is_read_either_way_and_by_who_what_and_subject(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    let row = |who: &str, what: &str, subject: &str| AuditRow {
+        at: at(1),
+        who: who.to_owned(),
+        what: what.to_owned(),
+        subject: subject.to_owned(),
+        detail: json!({}),
+    };
+    let audit = vec![
+        row("ann", "run.cancel", "r1"),
+        row("bob", "run.cancel", "r2"),
+        row("ann", "queue.pause", "r1"),
+        row("a\0n", "run.cancel", "größe"),
+        row("ann", "run.cancel", "r1"),
+    ];
+    bench.commit(Commit { audit, ..Commit::new(&Project::DEFAULT, bench.command(), at(1)) }).await.unwrap();
+    let of = |who: &str, what: &str, subject: &str| {
+        let said = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let (who, what, subject) = (said(who), said(what), said(subject));
+        AuditQuery { who, what, subject, order: LineOrder::Newest, ..AuditQuery::default() }
+    };
+    let seqs = async |query: AuditQuery| -> Vec<u64> {
+        store.audit(&Project::DEFAULT, query).await.unwrap().into_iter().map(|(seq, _)| seq).collect()
+    };
+    assert_eq!(seqs(of("", "", "")).await, [5, 4, 3, 2, 1]);
+    assert_eq!(seqs(AuditQuery { limit: 2, ..of("", "", "") }).await, [5, 4]);
+    assert_eq!(seqs(AuditQuery { limit: 2, after: 4, ..of("", "", "") }).await, [3, 2]);
+    assert!(seqs(AuditQuery { after: 1, ..of("", "", "") }).await.is_empty());
+    assert_eq!(seqs(of("ann", "", "")).await, [5, 3, 1]);
+    assert_eq!(seqs(of("a\0n", "", "größe")).await, [4]);
+    assert_eq!(seqs(of("ann", "run.cancel", "r1")).await, [5, 1]);
+    assert_eq!(seqs(AuditQuery { after: 5, limit: 1, ..of("ann", "run.cancel", "r1") }).await, [1]);
+    let upwards = AuditQuery { order: LineOrder::Oldest, after: 1, ..of("ann", "", "") };
+    assert_eq!(seqs(upwards).await, [3, 5]);
+    assert!(seqs(of("", "run", "")).await.is_empty(), "it is not a beginning that is asked for");
+}
+
+fn log_row(run: u64, entry: u64, fence: u64) -> LogRow {
+    let said = |level, data| Said { level, message: format!("half\0 of {run}"), data };
+    let lines = vec![said(Level::Info, json!(null)), said(Level::Error, json!({"fence": fence}))];
+    let text = format!("{run}/{entry}/{fence}\nand the rest\0 of it");
+    LogRow { run: run_id(run), entry, fence: Fence(fence), node: "a/b".into(), at: at(5), text, lines }
+}
+
+impl Bench<'_> {
+    async fn log(&self, row: LogRow) {
+        self.commit(Commit { logs: vec![row], ..Commit::new(&Project::DEFAULT, self.command(), at(5)) })
+            .await
+            .unwrap();
+    }
+}
+
+pub async fn a_log_is_written_with_its_commit_or_not_at_all(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    bench.create(1, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
+    let all = LogsOf::After { entry: 0, fence: Fence(0) };
+    let late = bench.entry(1, 0, RunStatus::Running, at(2));
+    bench.commit(Commit { logs: vec![log_row(1, 2, 7)], ..late }).await.unwrap_err();
+    assert_eq!(store.logs(&Project::DEFAULT, run_id(1), all).await.unwrap(), []);
+    let next = bench.entry(1, 1, RunStatus::Running, at(2));
+    bench.commit(Commit { logs: vec![log_row(1, 2, 7), log_row(1, 2, 8)], ..next }).await.unwrap();
+    assert_eq!(
+        store.logs(&Project::DEFAULT, run_id(1), all).await.unwrap(),
+        [log_row(1, 2, 7), log_row(1, 2, 8)]
+    );
+    let twice = vec![log_row(1, 3, 7), log_row(1, 3, 7)];
+    let refused = bench
+        .commit(Commit { logs: twice, ..Commit::new(&Project::DEFAULT, bench.command(), at(5)) })
+        .await
+        .unwrap_err();
+    assert!(matches!(refused.refusal(), Some(Refusal::Malformed(_))), "{refused}");
+}
+
+pub async fn logs_of_a_run_come_by_entry_and_of_nobody_are_not_kept(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    for run in [1, 2] {
+        bench.create(run, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
+    }
+    for (run, entry, fence) in [(1, 12, 2), (2, 3, 1), (1, 3, 9), (1, 3, 2), (9, 3, 1)] {
+        bench.log(log_row(run, entry, fence)).await;
+    }
+    let after = |run: u64, entry, fence| {
+        store.logs(&Project::DEFAULT, run_id(run), LogsOf::After { entry, fence: Fence(fence) })
+    };
+    let rows = [log_row(1, 3, 2), log_row(1, 3, 9), log_row(1, 12, 2)];
+    assert_eq!(after(1, 0, 0).await.unwrap(), rows);
+    assert_eq!(after(1, 3, 2).await.unwrap(), rows[1..]);
+    assert_eq!(after(1, 3, 9).await.unwrap(), rows[2..]);
+    assert!(after(1, 12, 2).await.unwrap().is_empty());
+    let attempt = |run: u64, fence| store.logs(&Project::DEFAULT, run_id(run), LogsOf::Attempt(Fence(fence)));
+    assert_eq!(attempt(1, 2).await.unwrap(), [log_row(1, 3, 2), log_row(1, 12, 2)]);
+    assert!(attempt(1, 4).await.unwrap().is_empty());
+    assert!(after(9, 0, 0).await.unwrap().is_empty());
+}
+
+pub async fn more_logs_than_are_read_at_once_are_read_in_parts(store: &dyn Store) {
+    let bench = Bench::new(store).await;
+    bench.create(1, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
+    let rows: Vec<LogRow> = (1..=LOGS_MAX as u64 + 5).map(|n| log_row(1, n / 3 + 1, n)).collect();
+    bench
+        .commit(Commit { logs: rows.clone(), ..Commit::new(&Project::DEFAULT, bench.command(), at(5)) })
+        .await
+        .unwrap();
+    let (mut seen, mut last) = (Vec::new(), (0, Fence::ZERO));
+    loop {
+        let part = store
+            .logs(&Project::DEFAULT, run_id(1), LogsOf::After { entry: last.0, fence: last.1 })
+            .await
+            .unwrap();
+        assert!(part.len() <= LOGS_MAX);
+        let Some(row) = part.last() else { break };
+        last = (row.entry, row.fence);
+        seen.extend(part);
+    }
+    assert_eq!(seen, rows);
+}

@@ -1,0 +1,172 @@
+//! The views agree with the trait.
+
+use serde_json::{Value, json};
+use windlass_conformance::block_on_tokio;
+use windlass_conformance::postgres_server::{TestDatabase, test_database};
+use windlass_conformance::suite::{jobs, records, replays, rounds};
+use windlass_engine::project::Project;
+use windlass_engine::time::Timestamp;
+use windlass_store::Store;
+use windlass_store::job::JobQuery;
+use windlass_store::run::{RunQuery, RunStatus, Since};
+use windlass_store::worker::WorkerRow;
+
+use crate::connect;
+
+/// Stores that others have filled.
+async fn filled() -> Vec<TestDatabase> {
+    let all = [test_database().await, test_database().await, test_database().await, test_database().await];
+    replays::an_answer_ends_the_job_and_moves_the_run_in_one_commit(&all[0].store).await;
+    replays::a_run_has_an_owner_only_while_a_server_makes_a_call(&all[1].store).await;
+    replays::a_wide_fan_is_followed_to_its_end(&all[2].store).await;
+    jobs::attempts_are_kept_longer_than_the_job_remembers(&all[3].store).await;
+    all.into()
+}
+
+/// The rows of a question, their columns as texts.
+async fn rows(database: &TestDatabase, sql: &str) -> Vec<Vec<Option<String>>> {
+    let client = connect(&database.address).await;
+    let rows = client.query(sql, &[]).await.unwrap_or_else(|error| panic!("{error:?}\n{sql}"));
+    let texts = |row: &tokio_postgres::Row| (0..row.len()).map(|column| row.get(column)).collect();
+    rows.iter().map(texts).collect()
+}
+
+fn some(text: impl ToString) -> Option<String> {
+    Some(text.to_string())
+}
+
+#[test]
+fn events_are_those_of_the_journals() {
+    block_on_tokio(async {
+        let mut n = 0;
+        for database in filled().await {
+            for run in database.store.runs(&Project::DEFAULT, RunQuery::default()).await.unwrap().items {
+                let sql = format!(
+                    "SELECT seq::text, place::text, at::text, event FROM events WHERE run = '{}' ORDER BY events.seq, events.place",
+                    run.id.uuid()
+                );
+                let mut expected = Vec::new();
+                for (seq, entry) in database
+                    .store
+                    .journal(&Project::DEFAULT, run.id, Since::Entry(0), 10_000)
+                    .await
+                    .unwrap()
+                    .entries
+                {
+                    for (place, event) in entry.events.iter().enumerate() {
+                        let event = serde_json::to_string(event).unwrap();
+                        expected.push(vec![some(seq), some(place), some(entry.at.0), Some(event)]);
+                    }
+                }
+                assert_eq!(rows(&database, &sql).await, expected);
+                n += expected.len();
+            }
+        }
+        assert!(n > 50, "{n}");
+    });
+}
+
+#[test]
+fn tasks_are_the_runs() {
+    block_on_tokio(async {
+        let mut n = 0;
+        for database in filled().await {
+            let sql = "SELECT id, flow_id, flow_version_id, status, created_at::text, updated_at::text FROM tasks ORDER BY run";
+            let mut expected: Vec<_> =
+                database.store.runs(&Project::DEFAULT, RunQuery::default()).await.unwrap().items;
+            expected.sort_by_key(|row| row.id);
+            let expected = expected.into_iter().map(|row| {
+                let status = match row.standing.status {
+                    RunStatus::Running if row.standing.owner.is_none() => "waiting_queue",
+                    RunStatus::Waiting | RunStatus::Paused => "running",
+                    other => other.word(),
+                };
+                let seconds = |at: Timestamp| some(at.0 / 1_000);
+                vec![
+                    some(format!("task-{}", row.id.uuid())),
+                    some(format!("flow-{}", row.origin.flow.uuid())),
+                    some(format!("ver-{}", row.origin.version.uuid())),
+                    some(status),
+                    seconds(row.origin.created_at),
+                    seconds(row.standing.updated_at),
+                ]
+            });
+            let expected: Vec<_> = expected.collect();
+            assert_eq!(rows(&database, sql).await, expected);
+            n += expected.len();
+        }
+        assert!(n >= 3, "{n}");
+    });
+}
+
+#[test]
+fn task_runs_are_the_attempts_and_the_task_queue_the_jobs_of_calls() {
+    block_on_tokio(async {
+        let (mut n_attempts, mut n_calls) = (0, 0);
+        for database in filled().await {
+            let jobs = database.store.jobs(&Project::DEFAULT, JobQuery::default()).await.unwrap().items;
+            let mut attempts = Vec::new();
+            for job in &jobs {
+                for attempt in database.store.attempts(&Project::DEFAULT, job.id(), 0, 10_000).await.unwrap()
+                {
+                    let id = format!("{}{:08x}", &job.id().uuid().to_string()[..28], attempt.number);
+                    attempts.push(vec![
+                        some(id),
+                        some(attempt.status.word().replace("canceled", "cancelled")),
+                        attempt.worker,
+                    ]);
+                }
+            }
+            attempts.sort();
+            let mut told = rows(&database, "SELECT id, status, worker_id FROM task_runs").await;
+            told.sort();
+            assert_eq!(told, attempts);
+            n_attempts += attempts.len();
+            let calls = jobs.iter().filter_map(|row| row.origin.call.as_ref().map(|call| (row, call)));
+            let mut calls: Vec<_> = calls
+                .map(|(row, call)| {
+                    let id = format!("{}.{}", row.id().uuid(), row.job.fence);
+                    let task = format!("task-{}", call.run.uuid());
+                    vec![some(id), some(task), some(&row.job.spec.name)]
+                })
+                .collect();
+            calls.sort();
+            let mut told = rows(&database, "SELECT id, task_id, service FROM task_queue").await;
+            told.sort();
+            assert_eq!(told, calls);
+            n_calls += calls.len();
+        }
+        assert!(n_attempts > 50 && n_calls > 0, "{n_attempts}, {n_calls}");
+    });
+}
+
+#[test]
+fn workers_are_those_who_registered() {
+    block_on_tokio(async {
+        let database = test_database().await;
+        records::workers_register_beat_and_are_found(&database.store).await;
+        let expected =
+            (&database.store as &dyn Store).workers(&Project::DEFAULT, Default::default()).await.unwrap();
+        let told = rows(&database, "SELECT id, status, last_heartbeat::text FROM workers ORDER BY id").await;
+        let row = |row: &WorkerRow| vec![some(&row.id), some("offline"), some(row.beat_at.0 / 1_000)];
+        assert_eq!(told, expected.iter().map(row).collect::<Vec<_>>());
+        assert!(!told.is_empty());
+    });
+}
+
+#[test]
+fn variables_of_an_open_run_are_those_its_nodes_have_written() {
+    block_on_tokio(async {
+        let database = test_database().await;
+        rounds::nodes_write_while_their_runs_are_open(&database.store).await;
+        let found = rows(&database, "SELECT runtime_variables FROM workflow_tasks ORDER BY id").await;
+        let read =
+            |row: &Vec<Option<String>>| serde_json::from_str::<Value>(row[0].as_deref().unwrap()).unwrap();
+        let expected = [
+            json!({"sum": "six"}),
+            json!({"all": {"list": [{"deep": null}, 2], "\"\\": {"0": ["'"]}}, "first": {"deep": null},
+                "none": null, "odd": "'", "right": [true]}),
+        ];
+        assert_eq!(found.iter().map(read).collect::<Vec<_>>(), expected);
+    });
+}
