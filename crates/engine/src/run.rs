@@ -8,6 +8,7 @@
 
 mod agenda;
 pub(crate) mod apply;
+mod calls;
 mod cost;
 pub mod decide;
 mod dry_run;

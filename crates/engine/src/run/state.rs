@@ -365,6 +365,12 @@ impl ScopeState {
         self.chosen.as_ref().map_or(scope.nodes.len(), |chosen| chosen.n_in.len())
     }
 
+    /// Its own shared state as one value.
+    pub(crate) fn shared_value(&self) -> Arc<Value> {
+        let fields = self.shared.iter().flatten();
+        Arc::new(Value::Object(fields.map(|(key, value)| (key.clone(), (**value).clone())).collect()))
+    }
+
     /// The state of a node; a node that was never touched is pending.
     pub fn node(&self, ix: NodeIx) -> &NodeState {
         static PENDING: std::sync::LazyLock<NodeState> = std::sync::LazyLock::new(NodeState::default);

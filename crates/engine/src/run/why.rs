@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::Run;
-use super::state::{Activity, Nest, Phase, ScopeState, Stage, Status, Work};
+use super::state::{Activity, FanState, Nest, NodeState, Phase, ScopeState, Slot, Stage, Status, Work};
 use crate::id::RunId;
 use crate::path::NodePath;
-use crate::plan::{Body, Call, Exec, Node, NodeKind, Plan, Scope};
+use crate::plan::{Body, Call, Exec, Fan, Node, NodeKind, Plan, Scope};
 use crate::reference::{Ref, Root, Seg};
 use crate::time::Timestamp;
 
@@ -83,7 +83,7 @@ impl Run {
     pub fn why(&self, plan: &Plan) -> Vec<Reason> {
         let about = |cause, command: Option<String>| vec![Reason { node: NodePath::root(), cause, command }];
         let id = self.id;
-        let mut reasons = match self.status {
+        let reasons = match self.status {
             Status::Pending => return about(Cause::Start, None),
             Status::Completed => return about(Cause::Nothing { status: self.status.word() }, None),
             Status::Failed | Status::Canceled => {
@@ -100,66 +100,75 @@ impl Run {
             }
             Status::Running => Vec::new(),
         };
-        self.scope_reasons(&plan.root, &self.root, &NodePath::root(), &mut reasons);
-        reasons
+        let mut walk = ReasonWalk { run: self, reasons };
+        walk.scope(&plan.root, &self.root, &NodePath::root());
+        walk.reasons
     }
+}
 
-    fn scope_reasons(&self, scope: &Scope, state: &ScopeState, path: &NodePath, out: &mut Vec<Reason>) {
+/// Walk through the open nodes of a run. It lists the reasons why each of them waits.
+struct ReasonWalk<'a> {
+    run: &'a Run,
+    reasons: Vec<Reason>,
+}
+
+impl ReasonWalk<'_> {
+    fn scope(&mut self, scope: &Scope, state: &ScopeState, path: &NodePath) {
         for (ix, node) in state.nodes.iter().filter(|(_, node)| node.phase.is_open()) {
             let plan = &scope.nodes[*ix];
             let here = path.child(&plan.key);
             // A subflow that waits to start again still has its old inner nodes.
             let inside = node.nest.as_deref().filter(|_| node.phase == Phase::Open(Activity::Nest));
             match (&plan.kind, inside) {
-                (NodeKind::Sub(sub), Some(Nest::Scope(inner))) => {
-                    self.scope_reasons(&sub.scope, inner, &here, out)
-                }
+                (NodeKind::Sub(sub), Some(Nest::Scope(inner))) => self.scope(&sub.scope, inner, &here),
                 (NodeKind::Loop(body), Some(Nest::Loop(turns))) => {
                     if let Some(turn) = turns.turns.get(turns.index) {
-                        self.scope_reasons(&body.body, turn, &here.at(turns.index), out);
+                        self.scope(&body.body, turn, &here.at(turns.index));
                     }
                 }
                 (NodeKind::Fan(fan), Some(Nest::Fan(arms))) => {
                     for (at, slot) in arms.slots.iter().enumerate().filter(|(_, slot)| slot.phase.is_open()) {
-                        let fault = slot.fault.as_deref().map(|fault| fault.message.clone());
-                        match (fan.branch(at).map(|branch| &branch.body), slot.scope.as_deref()) {
-                            (Some(Body::Call(call)), _) => {
-                                let service = arms.names.get(at).unwrap_or(&call.service);
-                                let reason = |work| self.call_reason(call, service, work, here.at(at), fault);
-                                out.extend(slot.phase.work().map(reason));
-                            }
-                            (Some(Body::Scope(scope)), Some(inner)) => {
-                                self.scope_reasons(scope, inner, &here.at(at), out);
-                            }
-                            (Some(Body::Scope(_)) | None, _) => {}
-                        }
+                        self.branch(fan, arms, at, slot, here.at(at));
                     }
                 }
-                _ => out.extend(self.node_reason(plan, node, here)),
+                _ => self.node(plan, node, here),
             }
         }
     }
 
-    fn node_reason(&self, plan: &Node, node: &super::state::NodeState, here: NodePath) -> Option<Reason> {
-        let Phase::Open(activity) = &node.phase else { return None };
-        let id = self.id;
+    fn branch(&mut self, fan: &Fan, arms: &FanState, at: usize, slot: &Slot, here: NodePath) {
+        match (fan.branch(at).map(|branch| &branch.body), slot.scope.as_deref()) {
+            (Some(Body::Call(call)), _) => {
+                let Some(work) = slot.phase.work() else { return };
+                let service = arms.names.get(at).unwrap_or(&call.service);
+                let fault = slot.fault.as_deref().map(|fault| fault.message.clone());
+                self.call(call, service, work, here, fault);
+            }
+            (Some(Body::Scope(scope)), Some(inner)) => self.scope(scope, inner, &here),
+            (Some(Body::Scope(_)) | None, _) => {}
+        }
+    }
+
+    fn node(&mut self, plan: &Node, node: &NodeState, here: NodePath) {
+        let Phase::Open(activity) = &node.phase else { return };
+        let id = self.run.id;
         let (cause, command) = match activity {
             Activity::Call(work) => {
-                let NodeKind::Call(call) = &plan.kind else { return None };
+                let NodeKind::Call(call) = &plan.kind else { return };
                 let fault = node.fault.as_ref().map(|fault| fault.message.clone());
-                return Some(self.call_reason(call, &call.service, work, here, fault));
+                return self.call(call, &call.service, work, here, fault);
             }
             Activity::Timer { until } => {
                 (Cause::Timer { until: *until }, Some(format!("windlass run continue {id} {here}")))
             }
             Activity::Signal { until } => {
-                let NodeKind::Wait(wait) = &plan.kind else { return None };
+                let NodeKind::Wait(wait) = &plan.kind else { return };
                 let key = spelled(&wait.key);
                 let command = signal_key(&wait.key).map(|key| format!("windlass run signal {id} {key} true"));
                 (Cause::Signal { key, until: *until }, command)
             }
             Activity::Approval { until } => {
-                let NodeKind::Approval(approval) = &plan.kind else { return None };
+                let NodeKind::Approval(approval) = &plan.kind else { return };
                 let command = format!("windlass approvals approve {id}/{here}");
                 (Cause::Approval { by: approval.assignees.clone(), until: *until }, Some(command))
             }
@@ -167,20 +176,14 @@ impl Run {
                 let after = node.fault.as_ref().map(|fault| fault.message.clone());
                 (Cause::Retry { at: *until, after }, None)
             }
-            Activity::Beginning | Activity::Nest => return None,
+            Activity::Beginning | Activity::Nest => return,
         };
-        Some(Reason { node: here, cause, command })
+        self.reasons.push(Reason { node: here, cause, command });
     }
 
-    fn call_reason(
-        &self,
-        call: &Call,
-        service: &str,
-        work: &Work,
-        here: NodePath,
-        fault: Option<String>,
-    ) -> Reason {
-        let id = self.id;
+    fn call(&mut self, call: &Call, service: &str, work: &Work, here: NodePath, fault: Option<String>) {
+        let run = self.run;
+        let id = run.id;
         let (cause, command) = match &work.stage {
             Stage::Granted { fence, .. } => {
                 let by = performer(&call.exec);
@@ -195,10 +198,10 @@ impl Run {
                 (Cause::Report { again_at: *until }, Some(command))
             }
             Stage::Parked { amount, over_budget } => {
-                let account = self.start.account.as_deref().unwrap_or_default();
+                let account = run.start.account.as_deref().unwrap_or_default();
                 if *over_budget {
-                    let held = self.reserves.total();
-                    let whose = self.benefactor().map_or(id, |parent| parent.run);
+                    let held = run.reserves.total();
+                    let whose = run.benefactor().map_or(id, |parent| parent.run);
                     (
                         Cause::Budget { amount: *amount, held },
                         Some(format!("windlass run budget {whose} AMOUNT")),
@@ -209,7 +212,7 @@ impl Run {
                 }
             }
         };
-        Reason { node: here, cause, command }
+        self.reasons.push(Reason { node: here, cause, command });
     }
 }
 

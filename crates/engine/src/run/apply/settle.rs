@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::Todo;
 use super::super::facts::loop_fact;
-use super::super::state::{Nest, Phase};
+use super::super::state::{Nest, Phase, ScopeState};
 use super::super::view::Spot;
 use super::{Applier, fan};
 use crate::path::NodePath;
@@ -237,19 +237,12 @@ pub(super) fn live_edges(dead: &[NodeIx]) -> impl FnMut(NodeIx) -> bool + use<> 
 
 /// The output of a container, from its inner nodes.
 pub(in super::super) fn collected(spot: &Spot<'_, '_>) -> Arc<Value> {
-    let shared_of = |shared: &Option<super::super::state::Shared>| {
-        let fields = shared.iter().flatten().map(|(key, value)| (key.clone(), (**value).clone()));
-        Arc::new(Value::Object(fields.collect()))
-    };
+    let of_scope = |scope: &ScopeState| scope.result.clone().unwrap_or_else(|| scope.shared_value());
     if let Some(arm) = &spot.branch {
-        return arm.slot.scope.as_deref().map_or_else(Arc::default, |scope| {
-            scope.result.clone().unwrap_or_else(|| shared_of(&scope.shared))
-        });
+        return arm.slot.scope.as_deref().map(of_scope).unwrap_or_default();
     }
     match (&spot.node.kind, spot.state.nest.as_deref()) {
-        (NodeKind::Sub(_), Some(Nest::Scope(inner))) => {
-            inner.result.clone().unwrap_or_else(|| shared_of(&inner.shared))
-        }
+        (NodeKind::Sub(_), Some(Nest::Scope(inner))) => of_scope(inner),
         (NodeKind::Fan(plan), Some(Nest::Fan(arms))) => Arc::new(fan::output(plan.strategy, arms)),
         (NodeKind::Loop(plan), Some(Nest::Loop(turns))) => {
             let keys = plan.outputs.iter().map(|(key, _)| key.as_str());
