@@ -121,6 +121,13 @@ impl Run {
         self.budget.map(taken)
     }
 
+    /// Whether this amount is within the budget, but open children may still need it.
+    pub(super) fn is_held_by_children(&self, amount: i64) -> bool {
+        let reserved = self.reserves.total();
+        let needed = self.cost.borne().saturating_add(reserved).saturating_add(amount);
+        reserved > 0 && self.budget.is_some_and(|budget| needed > budget)
+    }
+
     /// Whose budget this run spends from, if not its own.
     pub(super) fn benefactor(&self) -> Option<&Parent> {
         self.start.parent.as_ref().filter(|_| self.start.budget.is_some())

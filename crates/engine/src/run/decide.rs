@@ -1,9 +1,10 @@
 //! From an input to events. Nothing here changes anything; one file per family of inputs.
 
 mod again;
+mod answer;
 pub mod call;
-mod child;
 pub mod control;
+mod end;
 mod node;
 pub mod outside;
 mod price;
@@ -20,7 +21,7 @@ use super::state::Status;
 use super::view::Spot;
 use super::waits::Look;
 use super::{Run, Todo};
-use crate::event::Event;
+use crate::event::{Event, Level};
 use crate::input::{Given, Input, Refusal};
 use crate::path::NodePath;
 use crate::plan::{Plan, Prep};
@@ -136,10 +137,10 @@ impl Decider<'_> {
             Todo::Judge(_) | Todo::Turn(_) | Todo::Finish(_) | Todo::Collapse(_) => false,
         }
     }
+}
 
-    fn unknown(&self, path: &NodePath) -> Refusal {
-        Refusal::UnknownNode(path.clone())
-    }
+fn warning(path: &NodePath, message: String) -> Event {
+    Event::Logged { level: Level::Warn, node: Some(path.clone()), message }
 }
 
 /// The input a node's definition asks for; `None` = it has no say and the scope's input is taken.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::counter::{Epoch, Fence, Visit};
+use crate::input::Refusal;
 use crate::plan::{NodeIx, Scope};
 use crate::retry::Fault;
 use crate::time::Timestamp;
@@ -35,6 +36,18 @@ impl Status {
             Status::Completed => "completed",
             Status::Failed => "failed",
             Status::Canceled => "canceled",
+        }
+    }
+
+    /// Refuses inputs that only an open run can take.
+    pub(super) fn require_open(self) -> Result<(), Refusal> {
+        match self {
+            Status::Running | Status::Paused => Ok(()),
+            Status::Canceling => Err(Refusal::Canceling),
+            Status::Pending => Err(Refusal::NotStarted),
+            Status::Completed | Status::Failed | Status::Canceled => {
+                Err(Refusal::Ended { status: self.word() })
+            }
         }
     }
 

@@ -1,12 +1,11 @@
 //! When a call is made or asked again.
 
-use super::Decider;
+use super::call::CallDecider;
 use crate::event::Next;
 use crate::id::mix;
-use crate::plan::{Call, Exec, Temporary};
+use crate::plan::{Exec, Temporary};
 use crate::retry::{Fault, FaultKind};
 use crate::run::state::Work;
-use crate::run::view::Spot;
 
 /// Quick tries after a temporary fault, before the node is suspended.
 const QUICK_TRIES: u32 = 3;
@@ -19,15 +18,10 @@ pub(super) const RECHECK_MS: u64 = 10_000;
 const RECHECK_DOUBLINGS: u32 = 5;
 const RECHECK_LONGEST_MS: u64 = 3_600_000;
 
-impl Decider<'_> {
+impl CallDecider<'_> {
     /// Which attempt comes next and after how long; `None` when there is none left.
-    pub(super) fn next_attempt(
-        &self,
-        call: &Call,
-        work: &Work,
-        fault: &Fault,
-        recheck_ms: u64,
-    ) -> Option<(Next, u64)> {
+    pub(super) fn next_attempt(&self, work: &Work, fault: &Fault, recheck_ms: u64) -> Option<(Next, u64)> {
+        let call = self.call;
         if !fault.retryable {
             return None;
         }
@@ -47,9 +41,9 @@ impl Decider<'_> {
     }
 
     /// How often the call is asked again, as its author or its service says.
-    pub(super) fn recheck_ms(&self, spot: &Spot<'_, '_>) -> Option<u64> {
-        let of_service = || self.run.start.rechecks.get(spot.service()?).copied();
-        spot.call()?.recheck_ms.or_else(of_service)
+    pub(super) fn recheck_ms(&self) -> Option<u64> {
+        let of_service = || self.run.start.rechecks.get(self.spot.service()?).copied();
+        self.call.recheck_ms.or_else(of_service)
     }
 }
 

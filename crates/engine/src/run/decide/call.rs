@@ -5,39 +5,47 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::again::RECHECK_MS;
-use super::node::action_of;
-use super::{Decider, view_of};
+use super::node::{action_of, weigh_templates};
+use super::view_of;
 use crate::counter::Fence;
 use crate::event::{Event, Next};
-use crate::input::{CallOutcome, Refusal};
+use crate::input::{CallOutcome, Given};
 use crate::path::NodePath;
 use crate::plan::{Call, Exec, Prep};
-use crate::retry::{Fault, FaultKind, RETRY_AFTER_MS_MAX};
-use crate::run::state::{Stage, Status, Work};
+use crate::retry::{Fault, FaultKind, RETRY_AFTER_MS_MAX, WATCHDOG_MS};
+use crate::run::Run;
+use crate::run::state::{Stage, Work};
 use crate::run::view::Spot;
 use crate::time::Timestamp;
-use crate::weight::{Excess, weigh};
+use crate::weight::weigh;
 
 /// How many workers may be lost with a call before it is taken for the cause.
 pub const LOSSES_MAX: u32 = 3;
 
-impl Decider<'_> {
+/// One decision about the call of a node or branch.
+pub(super) struct CallDecider<'a> {
+    pub(super) run: &'a Run,
+    pub(super) given: &'a Given,
+    pub(super) spot: &'a Spot<'a, 'a>,
+    pub(super) path: &'a NodePath,
+    pub(super) call: &'a Call,
+}
+
+impl CallDecider<'_> {
     /// Gives the call out, or parks or fails it for want of money.
-    pub(super) fn grant(&self, spot: &Spot<'_, '_>, path: &NodePath) -> Vec<Event> {
-        let call = spot.call().expect("only calls are granted");
+    pub(super) fn grant(&self) -> Vec<Event> {
+        let (run, spot, path) = (self.run, self.spot, self.path);
         let work = spot.phase().work();
         let mut events = Vec::new();
         if let Some(arm) = spot.branch.filter(|_| work.is_none()) {
-            let base = spot.state.input.clone();
-            let weighed =
-                super::node::weigh_templates(arm.branch.prep.templates(), &spot.view(self.run, &base));
+            let weighed = weigh_templates(arm.branch.prep.templates(), &spot.view(run, &spot.state.input));
             if let Err(excess) = weighed {
-                return vec![self.excessive(spot, path, Fence::ZERO, "the input", excess, None)];
+                return vec![spot.excessive(path, Fence::ZERO, "the input", excess, None)];
             }
         }
         let charge = match work {
             Some(work) if work.charge.is_some() || !matches!(work.stage, Stage::Parked { .. }) => None,
-            Some(_) | None => match self.price(spot, path, call, &mut events) {
+            Some(_) | None => match self.price(&mut events) {
                 Ok(charge) => charge,
                 Err(stop) => {
                     events.push(*stop);
@@ -45,7 +53,7 @@ impl Decider<'_> {
                 }
             },
         };
-        let budget = match self.reserve(path, call, charge) {
+        let budget = match self.reserve(charge) {
             Ok(budget) => budget,
             Err(wait) => {
                 events.push(*wait);
@@ -54,15 +62,14 @@ impl Decider<'_> {
         };
         let again = work.is_some_and(|w| matches!(w.stage, Stage::Suspended { .. }));
         let attempt = work.map_or(0, |w| w.attempt) + u32::from(!again);
-        let deadline = work.filter(|_| again).and_then(|w| w.deadline).or_else(|| self.deadline(call));
-        let fence = self.run.fence.next();
+        let deadline = work.filter(|_| again).and_then(|w| w.deadline).or_else(|| self.deadline());
         let own = spot.branch.filter(|arm| work.is_none() && !matches!(arm.branch.prep, Prep::Scope));
         events.push(Event::Granted {
             node: path.clone(),
-            fence,
+            fence: run.fence.next(),
             attempt,
             visit: spot.state.visit,
-            input: own.map(|_| spot.input(self.run)),
+            input: own.map(|_| spot.input(run)),
             deadline,
             charge,
             budget,
@@ -73,8 +80,8 @@ impl Decider<'_> {
     }
 
     /// When one attempt given out now is too late. Jobs are timed from their claim, child runs not at all.
-    fn deadline(&self, call: &Call) -> Option<Timestamp> {
-        let default = self.run.start.call_timeout_ms;
+    fn deadline(&self) -> Option<Timestamp> {
+        let (call, default) = (self.call, self.run.start.call_timeout_ms);
         let first_set = |a: u64, b: u64| if a > 0 { a } else { b };
         let ms = match &call.exec {
             Exec::Queue | Exec::Flow { .. } => 0,
@@ -84,83 +91,47 @@ impl Decider<'_> {
         (ms > 0).then(|| self.given.now.after(ms))
     }
 
-    pub(super) fn call_ended(
-        &self,
-        path: &NodePath,
-        fence: Fence,
-        outcome: &CallOutcome,
-        worker: Option<&str>,
-    ) -> Result<Vec<Event>, Refusal> {
-        let stale = || Refusal::Stale { node: path.clone(), fence };
-        let known = path.segments().next().is_some_and(|key| self.plan.root.node(key).is_some());
-        if !known {
-            return Err(self.unknown(path));
-        }
-        let spot = self.run.spot(self.plan, path).ok_or_else(stale)?;
-        let work = spot.phase().work().filter(|work| work.fence() == Some(fence)).ok_or_else(stale)?;
-        if self.run.status == Status::Canceling {
-            // A run that is being canceled ignores the content; the answer only confirms that the worker stopped.
-            return Ok(vec![Event::Dropped { node: path.clone() }]);
-        }
-        let recheck_ms = self.recheck_ms(&spot);
+    /// The consequence of an answer; `None` when it says nothing new.
+    pub(super) fn ended(&self, work: &Work, outcome: &CallOutcome, worker: Option<String>) -> Option<Event> {
+        let (spot, path, fence) = (self.spot, self.path, fence_of(work));
+        let recheck_ms = self.recheck_ms();
         if is_told_again(work, outcome, recheck_ms) {
-            return Ok(Vec::new());
+            return None;
         }
-        // Only a granted call can be lost or stopped: the worker of a suspended call has gone on.
-        let about_work =
-            matches!(outcome, CallOutcome::WorkerLost | CallOutcome::ServerLost | CallOutcome::Canceled);
-        if about_work && !matches!(work.stage, Stage::Granted { .. }) {
-            return Err(stale());
-        }
-        let worker_name = worker.map(str::to_owned);
-        Ok(vec![match outcome {
-            CallOutcome::Done(value) => self.call_done(&spot, path, work, value, worker_name),
+        Some(match outcome {
+            CallOutcome::Done(value) => self.done(work, value, worker),
             CallOutcome::Suspended { memo, recheck_ms: said } => match weigh(memo) {
                 Ok(_) => Event::Suspended {
                     node: path.clone(),
                     fence,
                     memo: Arc::new(memo.clone()),
                     until: said.or(recheck_ms).map(|ms| self.given.now.after(ms)),
-                    worker: worker_name,
+                    worker,
                 },
-                Err(excess) => self.excessive(&spot, path, fence, "the memo", excess, worker_name),
+                Err(excess) => spot.excessive(path, fence, "the memo", excess, worker),
             },
-            CallOutcome::Failed(fault) => self.after_fault(&spot, path, work, fault.clone(), worker_name),
+            CallOutcome::Failed(fault) => self.after_fault(work, fault.clone(), worker),
             CallOutcome::Canceled => {
                 let fault = Fault::new(FaultKind::Canceled, "the worker canceled the call").permanent();
-                self.after_fault(&spot, path, work, fault, worker_name)
+                self.after_fault(work, fault, worker)
             }
-            CallOutcome::WorkerLost => self.after_loss(&spot, path, work, worker_name),
-            CallOutcome::ServerLost => self.after_server_loss(&spot, path, work),
-        }])
+            CallOutcome::WorkerLost => self.after_loss(work, worker),
+            CallOutcome::ServerLost => self.after_server_loss(work),
+        })
     }
 
-    pub(super) fn call_done(
-        &self,
-        spot: &Spot<'_, '_>,
-        path: &NodePath,
-        work: &Work,
-        value: &Arc<Value>,
-        worker: Option<String>,
-    ) -> Event {
-        let call = spot.call().expect("work is always a call's");
-        if let Err(excess) = self.fits(spot, value) {
-            return self.excessive(
-                spot,
-                path,
-                work.fence().unwrap_or_default(),
-                "the result",
-                excess,
-                worker,
-            );
+    pub(super) fn done(&self, work: &Work, value: &Arc<Value>, worker: Option<String>) -> Event {
+        let (run, spot, path, call) = (self.run, self.spot, self.path, self.call);
+        if let Err(excess) = spot.fits(value) {
+            return spot.excessive(path, fence_of(work), "the result", excess, worker);
         }
         let actual = work.charge.map(|estimate| {
-            let price = self.run.start.prices.get(spot.service().unwrap_or_default());
+            let price = run.start.prices.get(spot.service().unwrap_or_default());
             if crate::money::is_settled_as_charged(call.cost.as_ref(), price) {
                 return estimate;
             }
-            let input = spot.input(self.run);
-            let mut view = view_of(self.run, spot, &input);
+            let input = spot.input(run);
+            let mut view = view_of(run, spot, &input);
             view.result = Some(value);
             // An actual cost that makes no sense is no reason to lose the result: the estimate stands.
             crate::money::actual(call.cost.as_ref(), price, &view, estimate).unwrap_or(estimate)
@@ -168,7 +139,7 @@ impl Decider<'_> {
         let post = spot.branch.map_or(&spot.node.post, |arm| &arm.branch.post);
         Event::Done {
             node: path.clone(),
-            fence: work.fence().unwrap_or_default(),
+            fence: fence_of(work),
             output: Some(value.clone()),
             action: action_of(post, value),
             actual,
@@ -176,121 +147,106 @@ impl Decider<'_> {
         }
     }
 
-    /// A value that cannot be kept ends its node: another attempt would bring it again.
-    pub(super) fn excessive(
-        &self,
-        spot: &Spot<'_, '_>,
-        path: &NodePath,
-        fence: Fence,
-        what: &str,
-        excess: Excess,
-        worker: Option<String>,
-    ) -> Event {
-        let fault = Fault::new(FaultKind::Limit, format!("{what} {excess}")).permanent();
-        self.failed(spot, path, fence, fault, worker)
-    }
-
-    /// Whether an output is small enough by itself, and together with its flow's shared state if it is written there.
-    pub(super) fn fits(&self, spot: &Spot<'_, '_>, output: &Value) -> Result<(), Excess> {
-        let bytes = weigh(output)?;
-        let held = spot.chain.iter().rev().find(|level| level.state.shared.is_some());
-        let held = held.map_or(0, |level| level.state.shared_bytes);
-        let is_large = spot.writes_shared() && held.saturating_add(bytes) > crate::limits::SHARED_BYTES;
-        if is_large { Err(Excess::Large) } else { Ok(()) }
+    /// The consequence of a wait or a limit of the call that is due.
+    pub(super) fn due(&self, work: &Work) -> Vec<Event> {
+        let (spot, path, now) = (self.spot, self.path, self.given.now);
+        let passed = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
+        let total = passed(work.total_deadline);
+        match work.stage {
+            Stage::Granted { expiring: Some(_), .. } => {
+                let message = format!("watchdog: no answer {} s after the time-out", WATCHDOG_MS / 1_000);
+                let fault = Fault::new(FaultKind::Watchdog, message).permanent();
+                vec![spot.failed(path, fence_of(work), fault, None)]
+            }
+            Stage::Granted { expiring: None, fence, .. } if total => {
+                vec![Event::Expiring { node: path.clone(), fence, until: now.after(WATCHDOG_MS) }]
+            }
+            _ if total => {
+                let limit_ms = self.call.total_timeout_ms;
+                let message = format!("not finished within {limit_ms} ms over all attempts");
+                let fault = Fault::new(FaultKind::Timeout, message).permanent();
+                vec![spot.failed(path, fence_of(work), fault, None)]
+            }
+            Stage::Granted { .. } | Stage::Suspended { .. } if passed(work.deadline) => {
+                let fault = Fault::new(FaultKind::Timeout, "the attempt took too long");
+                vec![self.after_fault(work, fault, None)]
+            }
+            Stage::Suspended { .. } | Stage::Backoff { .. } => self.grant(),
+            Stage::Granted { .. } | Stage::Parked { .. } => Vec::new(),
+        }
     }
 
     /// A failed attempt: another one, or the end of the node.
-    pub(super) fn after_fault(
-        &self,
-        spot: &Spot<'_, '_>,
-        path: &NodePath,
-        work: &Work,
-        mut fault: Fault,
-        worker: Option<String>,
-    ) -> Event {
-        let call = spot.call().expect("work is always a call's");
-        let fence = work.fence().unwrap_or_default();
+    fn after_fault(&self, work: &Work, mut fault: Fault, worker: Option<String>) -> Event {
+        let (path, fence) = (self.path, fence_of(work));
         let asked_ms = fault.retry_after_ms.take().unwrap_or(0).min(RETRY_AFTER_MS_MAX);
         if matches!(work.stage, Stage::Granted { expiring: Some(_), .. }) {
-            return self.no_time_left(spot, path, fence, &fault, worker);
+            return self.no_time_left(work, &fault, worker);
         }
-        if call.at_most_once && fault.kind != FaultKind::NoWorker && fault.kind.is_temporary() {
-            return self.unknown_outcome(spot, path, fence, &fault, worker);
+        if self.call.at_most_once && fault.kind != FaultKind::NoWorker && fault.kind.is_temporary() {
+            return self.unknown_outcome(work, &fault, worker);
         }
-        let recheck_ms = self.recheck_ms(spot).unwrap_or(RECHECK_MS);
-        let Some((next, wait_ms)) = self.next_attempt(call, work, &fault, recheck_ms) else {
-            return self.failed(spot, path, fence, fault, worker);
+        let recheck_ms = self.recheck_ms().unwrap_or(RECHECK_MS);
+        let Some((next, wait_ms)) = self.next_attempt(work, &fault, recheck_ms) else {
+            return self.spot.failed(path, fence, fault, worker);
         };
         let until = self.given.now.after(wait_ms.max(asked_ms));
         if work.total_deadline.is_some_and(|total| until >= total) {
-            return self.failed(spot, path, fence, fault, worker);
+            return self.spot.failed(path, fence, fault, worker);
         }
         Event::Deferred { node: path.clone(), fence, fault, until, next, worker }
     }
 
     /// The worker is gone. Its losses are counted apart from failures: a call that kills its workers is poison.
-    fn after_loss(&self, spot: &Spot<'_, '_>, path: &NodePath, work: &Work, worker: Option<String>) -> Event {
-        let fence = work.fence().unwrap_or_default();
-        let call = spot.call().expect("work is always a call's");
+    fn after_loss(&self, work: &Work, worker: Option<String>) -> Event {
+        let fence = fence_of(work);
         let lost = Fault::new(FaultKind::Lost, "the worker was lost");
-        if call.at_most_once {
-            return self.unknown_outcome(spot, path, fence, &lost, worker);
+        if self.call.at_most_once {
+            return self.unknown_outcome(work, &lost, worker);
         }
         if work.total_deadline.is_some_and(|total| total <= self.given.now) {
-            return self.no_time_left(spot, path, fence, &lost, worker);
+            return self.no_time_left(work, &lost, worker);
         }
         if work.n_losses + 1 >= LOSSES_MAX {
             let message = format!("poison: {LOSSES_MAX} workers were lost with this call");
-            return self.failed(
-                spot,
-                path,
-                fence,
-                Fault::new(FaultKind::Poison, message).permanent(),
-                worker,
-            );
+            let poison = Fault::new(FaultKind::Poison, message).permanent();
+            return self.spot.failed(self.path, fence, poison, worker);
         }
-        let until = self.given.now;
-        Event::Deferred { node: path.clone(), fence, fault: lost, until, next: Next::Lost, worker }
+        let (node, until) = (self.path.clone(), self.given.now);
+        Event::Deferred { node, fence, fault: lost, until, next: Next::Lost, worker }
     }
 
-    fn after_server_loss(&self, spot: &Spot<'_, '_>, path: &NodePath, work: &Work) -> Event {
-        let fence = work.fence().unwrap_or_default();
+    fn after_server_loss(&self, work: &Work) -> Event {
         let fault = Fault::new(FaultKind::Lost, "the server that made the call was lost");
-        if spot.call().is_some_and(|call| call.at_most_once) {
-            return self.unknown_outcome(spot, path, fence, &fault, None);
+        if self.call.at_most_once {
+            return self.unknown_outcome(work, &fault, None);
         }
         if work.total_deadline.is_some_and(|total| total <= self.given.now) {
-            return self.no_time_left(spot, path, fence, &fault, None);
+            return self.no_time_left(work, &fault, None);
         }
+        let (node, fence) = (self.path.clone(), fence_of(work));
         let (until, next) = (self.given.now, Next::Recovered);
-        Event::Deferred { node: path.clone(), fence, fault, until, next, worker: None }
+        Event::Deferred { node, fence, fault, until, next, worker: None }
     }
 
     /// The time over all attempts is up: this attempt gets no successor.
-    fn no_time_left(
-        &self,
-        spot: &Spot<'_, '_>,
-        path: &NodePath,
-        fence: Fence,
-        fault: &Fault,
-        worker: Option<String>,
-    ) -> Event {
+    fn no_time_left(&self, work: &Work, fault: &Fault, worker: Option<String>) -> Event {
         let message = format!("no time was left: {}", fault.message);
-        self.failed(spot, path, fence, Fault::new(FaultKind::Timeout, message).permanent(), worker)
+        let fault = Fault::new(FaultKind::Timeout, message).permanent();
+        self.spot.failed(self.path, fence_of(work), fault, worker)
     }
 
-    fn unknown_outcome(
-        &self,
-        spot: &Spot<'_, '_>,
-        path: &NodePath,
-        fence: Fence,
-        fault: &Fault,
-        worker: Option<String>,
-    ) -> Event {
+    fn unknown_outcome(&self, work: &Work, fault: &Fault, worker: Option<String>) -> Event {
         let message =
             format!("it is not known whether the call was executed ({}); never made twice", fault.message);
-        self.failed(spot, path, fence, Fault::new(FaultKind::Unknown, message).permanent(), worker)
+        let fault = Fault::new(FaultKind::Unknown, message).permanent();
+        self.spot.failed(self.path, fence_of(work), fault, worker)
     }
+}
+
+/// The grant that may still answer; zero when there is none.
+fn fence_of(work: &Work) -> Fence {
+    work.fence().unwrap_or_default()
 }
 
 /// Whether a suspended call is reported as suspended once more, with nothing new: a report that came twice.

@@ -43,17 +43,17 @@ impl Decider<'_> {
     }
 
     pub(super) fn pause(&self) -> Result<Vec<Event>, Refusal> {
-        self.open()?;
+        self.run.status.require_open()?;
         Ok(if self.run.status == Status::Paused { Vec::new() } else { vec![Event::Paused] })
     }
 
     pub(super) fn resume(&self) -> Result<Vec<Event>, Refusal> {
-        self.open()?;
+        self.run.status.require_open()?;
         Ok(if self.run.status == Status::Paused { vec![Event::Resumed] } else { Vec::new() })
     }
 
     pub(super) fn step(&self) -> Result<Vec<Event>, Refusal> {
-        self.open()?;
+        self.run.status.require_open()?;
         let held = self.run.agenda.iter().any(|todo| self.is_held(todo));
         Ok(if held { vec![Event::Stepped] } else { Vec::new() })
     }
@@ -94,7 +94,7 @@ impl Decider<'_> {
             }
             Some(_) => {}
             None if self.is_turn(from) => {}
-            None => return Err(self.unknown(from)),
+            None => return Err(Refusal::UnknownNode(from.clone())),
         }
         Ok(vec![Event::Rerun { round: self.run.round + 1, from: from.clone(), shared: shared.cloned() }])
     }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Decider, action_text, prepare};
+use super::{Decider, action_text, prepare, warning};
 use crate::compute;
 use crate::counter::Fence;
-use crate::event::{Event, Level, Waiting};
+use crate::event::{Event, Waiting};
 use crate::number::Num;
 use crate::params::Params;
 use crate::path::NodePath;
@@ -29,18 +29,13 @@ impl Decider<'_> {
         if self.run.entries >= crate::limits::VISITS.saturating_add(self.run.spare_entries) {
             let message =
                 format!("more than {} nodes were entered: a cycle without end?", crate::limits::VISITS);
-            return vec![self.failed(
-                &spot,
-                path,
-                Fence::ZERO,
-                Fault::new(FaultKind::Limit, message).permanent(),
-                None,
-            )];
+            let fault = Fault::new(FaultKind::Limit, message).permanent();
+            return vec![spot.failed(path, Fence::ZERO, fault, None)];
         }
         let view = spot.view(self.run, &level.state.input);
         let templates = spot.node.prep.templates().chain(spot.node.kind.over());
         if let Err(excess) = weigh_templates(templates, &view) {
-            return vec![self.excessive(&spot, path, Fence::ZERO, "the input", excess, None)];
+            return vec![spot.excessive(path, Fence::ZERO, "the input", excess, None)];
         }
         let input = match &spot.node.kind {
             NodeKind::Loop(plan) => match &plan.over {
@@ -50,7 +45,7 @@ impl Decider<'_> {
         };
         let input = input.map_or_else(|| level.state.input.clone(), Arc::new);
         if let Err(excess) = weigh(&input) {
-            return vec![self.excessive(&spot, path, Fence::ZERO, "the input", excess, None)];
+            return vec![spot.excessive(path, Fence::ZERO, "the input", excess, None)];
         }
         vec![Event::Entered { node: path.clone(), visit: self.run.visits.next(), input }]
     }
@@ -59,42 +54,20 @@ impl Decider<'_> {
         let spot = self.spot(path);
         if let Some(arm) = &spot.branch {
             return match &arm.branch.body {
-                Body::Call(_) => self.grant(&spot, path),
+                Body::Call(_) => self.call(&spot, path).grant(),
                 Body::Scope(_) => vec![Event::Opened { node: path.clone(), n: 0, names: Vec::new() }],
             };
         }
         match &spot.node.kind {
-            NodeKind::Call(_) => self.grant(&spot, path),
+            NodeKind::Call(_) => self.call(&spot, path).grant(),
             NodeKind::Choice(choice) => self.choose(&spot, path, choice),
-            NodeKind::Fan(fan) => vec![self.open_fan(&spot, path, fan)],
+            NodeKind::Fan(fan) => vec![open_fan(&spot, path, fan)],
             NodeKind::Sub(_) => vec![Event::Opened { node: path.clone(), n: 0, names: Vec::new() }],
-            NodeKind::Loop(plan) => vec![self.open_loop(&spot, path, &plan.over)],
+            NodeKind::Loop(plan) => vec![open_loop(&spot, path, &plan.over)],
             NodeKind::Timer(timer) => vec![self.open_timer(&spot, path, timer)],
             NodeKind::Wait(_) | NodeKind::Approval(_) => vec![self.open_wait(&spot, path)],
             NodeKind::Compute(compute) => self.compute(&spot, path, compute),
-            NodeKind::Pass | NodeKind::Return => vec![self.done(&spot, path, spot.state.input.clone(), None)],
-        }
-    }
-
-    /// A node that ends by itself with this output; its action comes from the definition unless given.
-    pub(super) fn done(
-        &self,
-        spot: &Spot<'_, '_>,
-        path: &NodePath,
-        output: Arc<Value>,
-        action: Option<String>,
-    ) -> Event {
-        if let Err(excess) = self.fits(spot, &output) {
-            return self.excessive(spot, path, Fence::ZERO, "the output", excess, None);
-        }
-        let action = action.or_else(|| action_of(&spot.node.post, &output));
-        Event::Done {
-            node: path.clone(),
-            fence: Fence(0),
-            output: Some(output),
-            action,
-            actual: None,
-            worker: None,
+            NodeKind::Pass | NodeKind::Return => vec![spot.done(path, spot.state.input.clone(), None)],
         }
     }
 
@@ -105,7 +78,7 @@ impl Decider<'_> {
             Ok(true) => Some(action.clone()),
             Ok(false) => None,
             Err(reason) => {
-                events.push(self.logged(path, format!("case `{action}` counts as false: {reason}")));
+                events.push(warning(path, format!("case `{action}` counts as false: {reason}")));
                 None
             }
         });
@@ -116,7 +89,7 @@ impl Decider<'_> {
                 post.action_key.as_deref().and_then(|key| keyed_action(key, &spot.state.input, &view))
             })
             .or_else(|| choice.default_action.clone());
-        events.push(self.done(spot, path, spot.state.input.clone(), action));
+        events.push(spot.done(path, spot.state.input.clone(), action));
         events
     }
 
@@ -125,57 +98,19 @@ impl Decider<'_> {
         if let Compute::Test(condition) = compute {
             let (flag, mut events) = match condition.holds(&view) {
                 Ok(flag) => (flag, Vec::new()),
-                Err(reason) => (false, vec![self.logged(path, format!("counts as false: {reason}"))]),
+                Err(reason) => (false, vec![warning(path, format!("counts as false: {reason}"))]),
             };
-            events.push(self.done(spot, path, Arc::new(Value::Bool(flag)), Some(flag.to_string())));
+            events.push(spot.done(path, Arc::new(Value::Bool(flag)), Some(flag.to_string())));
             return events;
         }
         if let Compute::Set(entries) | Compute::Outputs(entries) = compute
             && let Err(excess) = weigh_templates(entries.iter().map(|(_, template)| template), &view)
         {
-            return vec![self.excessive(spot, path, Fence::ZERO, "the output", excess, None)];
+            return vec![spot.excessive(path, Fence::ZERO, "the output", excess, None)];
         }
         match compute::evaluate(compute, &spot.state.input, &view, self.given.now) {
-            Ok(output) => vec![self.done(spot, path, Arc::new(output), None)],
-            Err(message) => vec![self.bad_input(spot, path, message)],
-        }
-    }
-
-    fn open_fan(&self, spot: &Spot<'_, '_>, path: &NodePath, fan: &Fan) -> Event {
-        let opened = |n, names| Event::Opened { node: path.clone(), n, names };
-        match &fan.branches {
-            Branches::Fixed(list) => opened(list.len(), Vec::new()),
-            Branches::Services { .. } => match service_names(&spot.params()) {
-                Ok(names) => opened(names.len(), names),
-                Err(message) => self.bad_input(spot, path, message),
-            },
-            Branches::Items { .. } => match &*spot.state.input {
-                Value::Array(items) if items.len() > crate::limits::FAN_BRANCHES => {
-                    let most = crate::limits::FAN_BRANCHES;
-                    self.bad_input(spot, path, format!("{} items are too many: at most {most}", items.len()))
-                }
-                Value::Array(items) => opened(items.len(), Vec::new()),
-                other => {
-                    let found = type_name(other);
-                    self.bad_input(spot, path, format!("foreach needs an array, its input is {found}"))
-                }
-            },
-        }
-    }
-
-    fn open_loop(&self, spot: &Spot<'_, '_>, path: &NodePath, over: &LoopOver) -> Event {
-        let n = match (over, &*spot.state.input) {
-            (LoopOver::Array(_), Value::Array(items)) => Ok(items.len()),
-            (LoopOver::Array(_), other) => Err(format!("a loop over an array got {}", type_name(other))),
-            (LoopOver::Limit(_), value) => whole(value)
-                .and_then(|n| usize::try_from(n).ok())
-                .ok_or_else(|| format!("the loop's limit must be a whole number from 0 up, not {value}")),
-        };
-        let most = crate::limits::FAN_BRANCHES;
-        match n {
-            Ok(n) if n <= most => Event::Opened { node: path.clone(), n, names: Vec::new() },
-            Ok(n) => self.bad_input(spot, path, format!("{n} turns are too many: at most {most}")),
-            Err(message) => self.bad_input(spot, path, message),
+            Ok(output) => vec![spot.done(path, Arc::new(output), None)],
+            Err(message) => vec![spot.bad_input(path, message)],
         }
     }
 
@@ -204,7 +139,7 @@ impl Decider<'_> {
         };
         match until {
             Ok(until) => Event::Waiting { node: path.clone(), wait: Waiting::Timer { until } },
-            Err(message) => self.bad_input(spot, path, message),
+            Err(message) => spot.bad_input(path, message),
         }
     }
 
@@ -221,17 +156,47 @@ impl Decider<'_> {
         Event::Waiting { node: path.clone(), wait }
     }
 
-    pub(super) fn bad_input(&self, spot: &Spot<'_, '_>, path: &NodePath, message: String) -> Event {
-        self.failed(spot, path, Fence::ZERO, Fault::new(FaultKind::Input, message).permanent(), None)
-    }
-
-    pub(super) fn logged(&self, path: &NodePath, message: String) -> Event {
-        Event::Logged { level: Level::Warn, node: Some(path.clone()), message }
-    }
-
     /// The place an item of the agenda names. Items are made from the plan, so it is always there.
     pub(super) fn spot<'s>(&'s self, path: &NodePath) -> Spot<'s, 's> {
         self.run.spot(self.plan, path).expect("the agenda names places of the run")
+    }
+}
+
+fn open_fan(spot: &Spot<'_, '_>, path: &NodePath, fan: &Fan) -> Event {
+    let opened = |n, names| Event::Opened { node: path.clone(), n, names };
+    match &fan.branches {
+        Branches::Fixed(list) => opened(list.len(), Vec::new()),
+        Branches::Services { .. } => match service_names(&spot.params()) {
+            Ok(names) => opened(names.len(), names),
+            Err(message) => spot.bad_input(path, message),
+        },
+        Branches::Items { .. } => match &*spot.state.input {
+            Value::Array(items) if items.len() > crate::limits::FAN_BRANCHES => {
+                let most = crate::limits::FAN_BRANCHES;
+                spot.bad_input(path, format!("{} items are too many: at most {most}", items.len()))
+            }
+            Value::Array(items) => opened(items.len(), Vec::new()),
+            other => {
+                let found = type_name(other);
+                spot.bad_input(path, format!("foreach needs an array, its input is {found}"))
+            }
+        },
+    }
+}
+
+fn open_loop(spot: &Spot<'_, '_>, path: &NodePath, over: &LoopOver) -> Event {
+    let n = match (over, &*spot.state.input) {
+        (LoopOver::Array(_), Value::Array(items)) => Ok(items.len()),
+        (LoopOver::Array(_), other) => Err(format!("a loop over an array got {}", type_name(other))),
+        (LoopOver::Limit(_), value) => whole(value)
+            .and_then(|n| usize::try_from(n).ok())
+            .ok_or_else(|| format!("the loop's limit must be a whole number from 0 up, not {value}")),
+    };
+    let most = crate::limits::FAN_BRANCHES;
+    match n {
+        Ok(n) if n <= most => Event::Opened { node: path.clone(), n, names: Vec::new() },
+        Ok(n) => spot.bad_input(path, format!("{n} turns are too many: at most {most}")),
+        Err(message) => spot.bad_input(path, message),
     }
 }
 

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::node::action_of;
 use super::{Decider, action_text};
 use crate::event::Event;
 use crate::input::Refusal;
 use crate::money::Reserve;
 use crate::path::NodePath;
 use crate::plan::NodeKind;
-use crate::run::state::{Activity, Phase, Stage, Status};
+use crate::run::state::{Activity, Phase, Stage};
 use crate::run::view::Spot;
 use crate::weight::weigh;
 
@@ -21,18 +22,6 @@ pub fn is_reserved(key: &str) -> bool {
 }
 
 impl Decider<'_> {
-    /// Refuses inputs that only an open run can take.
-    pub(super) fn open(&self) -> Result<(), Refusal> {
-        match self.run.status {
-            Status::Running | Status::Paused => Ok(()),
-            Status::Canceling => Err(Refusal::Canceling),
-            Status::Pending => Err(Refusal::NotStarted),
-            Status::Completed | Status::Failed | Status::Canceled => {
-                Err(Refusal::Ended { status: self.run.status.word() })
-            }
-        }
-    }
-
     pub(super) fn signal(
         &self,
         id: Option<&str>,
@@ -51,7 +40,7 @@ impl Decider<'_> {
         if id.is_some_and(|id| self.run.signal_ids.iter().any(|seen| seen == id)) {
             return Ok(Vec::new());
         }
-        self.open()?;
+        self.run.status.require_open()?;
         Ok(vec![Event::Signaled {
             id: id.map(str::to_owned),
             key: key.to_owned(),
@@ -75,25 +64,17 @@ impl Decider<'_> {
                 let value = wait.key.resolve(&view).into_owned();
                 let set = !matches!(&value, Value::Null | Value::Bool(false))
                     && value != Value::String(String::new());
-                set.then(|| self.wait_done(spot, path, value))
+                set.then(|| wait_done(spot, path, value))
             }
             // Where people are named, only one of them decides, and by name.
             NodeKind::Approval(approval) if !approval.assignees.is_empty() => None,
             NodeKind::Approval(approval) => {
                 let value = approval.key.as_ref()?.resolve(&view).into_owned();
                 let action = decision_action(&value)?;
-                Some(self.done(spot, path, Arc::new(value), Some(action)))
+                Some(spot.done(path, Arc::new(value), Some(action)))
             }
             _ => None,
         }
-    }
-
-    /// A wait ends with the signal's value; the action may be fixed, in the value, or the value itself.
-    fn wait_done(&self, spot: &Spot<'_, '_>, path: &NodePath, value: Value) -> Event {
-        let post = &spot.node.post;
-        let keyed = || post.action_key.as_ref().and_then(|_| action_text(&value));
-        let action = super::node::action_of(post, &value).or_else(keyed);
-        self.done(spot, path, Arc::new(value), action)
     }
 
     pub(super) fn decision(
@@ -103,12 +84,12 @@ impl Decider<'_> {
         by: Option<&str>,
         comment: Option<&str>,
     ) -> Result<Vec<Event>, Refusal> {
-        self.open()?;
+        self.run.status.require_open()?;
         let path = match node {
             Some(path) => path.clone(),
             None => self.only_approval()?,
         };
-        let spot = self.run.spot(self.plan, &path).ok_or_else(|| self.unknown(&path))?;
+        let spot = self.run.spot(self.plan, &path).ok_or_else(|| Refusal::UnknownNode(path.clone()))?;
         let (NodeKind::Approval(approval), Phase::Open(Activity::Approval { .. })) =
             (&spot.node.kind, spot.phase())
         else {
@@ -136,7 +117,7 @@ impl Decider<'_> {
                 by: by.map(str::to_owned),
                 comment: comment.map(str::to_owned),
             },
-            self.done(&spot, &path, Arc::new(decision.clone()), Some(action)),
+            spot.done(&path, Arc::new(decision.clone()), Some(action)),
         ])
     }
 
@@ -162,21 +143,21 @@ impl Decider<'_> {
 
     /// Ends a suspended or waiting node with a result from outside.
     pub(super) fn continue_node(&self, path: &NodePath, value: &Value) -> Result<Vec<Event>, Refusal> {
-        self.open()?;
+        self.run.status.require_open()?;
         weigh(value).map_err(|excess| bad("$.value", excess.to_string()))?;
-        let spot = self.run.spot(self.plan, path).ok_or_else(|| self.unknown(path))?;
+        let spot = self.run.spot(self.plan, path).ok_or_else(|| Refusal::UnknownNode(path.clone()))?;
         let value = Arc::new(value.clone());
         Ok(match spot.phase() {
             Phase::Open(Activity::Call(work)) => match work.stage {
                 Stage::Suspended { .. } | Stage::Backoff { .. } | Stage::Parked { .. } => {
-                    vec![self.call_done(&spot, path, work, &value, None)]
+                    vec![self.call(&spot, path).done(work, &value, None)]
                 }
                 Stage::Granted { .. } => {
                     return Err(Refusal::NotWaiting { node: path.clone(), state: spot.phase().word() });
                 }
             },
-            Phase::Open(Activity::Signal { .. }) => vec![self.wait_done(&spot, path, (*value).clone())],
-            Phase::Open(Activity::Timer { .. }) => vec![self.done(&spot, path, value, None)],
+            Phase::Open(Activity::Signal { .. }) => vec![wait_done(&spot, path, (*value).clone())],
+            Phase::Open(Activity::Timer { .. }) => vec![spot.done(path, value, None)],
             Phase::Open(Activity::Approval { .. }) => return self.decision(Some(path), &value, None, None),
             Phase::Open(Activity::Beginning | Activity::Nest | Activity::Restart { .. })
             | Phase::Pending
@@ -197,7 +178,7 @@ impl Decider<'_> {
         if let Some(budget) = budget {
             return self.budget_set(budget);
         }
-        self.open()?;
+        self.run.status.require_open()?;
         let nodes = self.run.funded_by(balance);
         if nodes.is_empty() {
             return Ok(Vec::new());
@@ -209,7 +190,7 @@ impl Decider<'_> {
     /// A client sets the budget of the run. After the run has ended, it holds for the next round.
     fn budget_set(&self, budget: i64) -> Result<Vec<Event>, Refusal> {
         if !self.run.status.is_ended() {
-            self.open()?;
+            self.run.status.require_open()?;
         }
         if budget < 0 {
             return Err(bad("$.budget", "must not be negative".to_owned()));
@@ -223,7 +204,7 @@ impl Decider<'_> {
     /// The parent run passes on an amount it was given. A late or repeated input is a no-op.
     pub(super) fn reserve_raised(&self, budget: i64) -> Vec<Event> {
         let is_more = self.run.budget.is_some_and(|before| budget > before);
-        if is_more && self.open().is_ok() { vec![self.funded(budget)] } else { Vec::new() }
+        if is_more && self.run.status.require_open().is_ok() { vec![self.funded(budget)] } else { Vec::new() }
     }
 
     /// All waiting calls are looked at. The raise goes to the child that holds the rest of the budget: that
@@ -235,6 +216,14 @@ impl Decider<'_> {
             child.map(|Reserve { fence, amount }| Reserve { fence, amount: amount.saturating_add(more) });
         Event::Funded { budget: Some(budget), nodes: Vec::new(), child }
     }
+}
+
+/// A wait ends with the signal's value; the action may be fixed, in the value, or the value itself.
+fn wait_done(spot: &Spot<'_, '_>, path: &NodePath, value: Value) -> Event {
+    let post = &spot.node.post;
+    let keyed = || post.action_key.as_ref().and_then(|_| action_text(&value));
+    let action = action_of(post, &value).or_else(keyed);
+    spot.done(path, Arc::new(value), action)
 }
 
 /// True and "approved" approve, false and "rejected" reject, other words are the action themselves.

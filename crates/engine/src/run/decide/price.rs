@@ -1,23 +1,17 @@
-//! The charge of a call before it is made, and the consequence when the account or budget cannot bear it.
+//! The charge of a call before it is made and its part of the budget, and the consequence when the account or budget
+//! cannot bear it.
 
-use super::{Decider, view_of};
+use super::call::CallDecider;
+use super::view_of;
 use crate::counter::Fence;
 use crate::event::{Event, InsufficientFundsAction, Level, Waiting};
-use crate::path::NodePath;
-use crate::plan::Call;
+use crate::plan::Exec;
 use crate::retry::{Fault, FaultKind};
-use crate::run::view::Spot;
 
-impl Decider<'_> {
+impl CallDecider<'_> {
     /// The charge of the call before it is made: nothing, an amount, or an event instead of the call.
-    pub(super) fn price(
-        &self,
-        spot: &Spot<'_, '_>,
-        path: &NodePath,
-        call: &Call,
-        events: &mut Vec<Event>,
-    ) -> Result<Option<i64>, Box<Event>> {
-        let run = self.run;
+    pub(super) fn price(&self, events: &mut Vec<Event>) -> Result<Option<i64>, Box<Event>> {
+        let (run, spot, path, call) = (self.run, self.spot, self.path, self.call);
         let service = spot.service().unwrap_or_default();
         let price = run.start.prices.get(service);
         if call.cost.is_none() && price.is_none() {
@@ -28,11 +22,11 @@ impl Decider<'_> {
             Some(amount) => amount,
             None => {
                 let input = spot.input(run);
-                let view = view_of(self.run, spot, &input);
+                let view = view_of(run, spot, &input);
                 match crate::money::estimate(call.cost.as_ref(), price, &view) {
                     Ok(Some(amount)) => amount,
                     Ok(None) => return Ok(None),
-                    Err(fault) => return Err(Box::new(self.bad_input(spot, path, fault.to_string()))),
+                    Err(fault) => return Err(Box::new(spot.bad_input(path, fault.to_string()))),
                 }
             }
         };
@@ -45,10 +39,10 @@ impl Decider<'_> {
         let borne = run.cost.borne();
         let over_budget = run.budget.is_some_and(|budget| borne.saturating_add(amount) > budget);
         let budget = Waiting::Budget { amount, child: false };
-        if !over_budget && self.is_held_by_children(amount) {
+        if !over_budget && run.is_held_by_children(amount) {
             return Err(Box::new(Event::Waiting { node: path.clone(), wait: budget }));
         }
-        if !over_budget && !self.has_insufficient_funds(path, amount) {
+        if !over_budget && !self.has_insufficient_funds(amount) {
             return Ok(Some(amount));
         }
         if run.start.on_short_balance == InsufficientFundsAction::Wait {
@@ -64,13 +58,33 @@ impl Decider<'_> {
             let message = format!("insufficient_balance: account `{account}` cannot bear {amount}");
             Fault::new(FaultKind::Balance, message).permanent()
         };
-        Err(Box::new(self.failed(spot, path, Fence::ZERO, fault, None)))
+        Err(Box::new(spot.failed(path, Fence::ZERO, fault, None)))
     }
 
     /// Whether the account is known not to bear this call.
-    fn has_insufficient_funds(&self, path: &NodePath, amount: i64) -> bool {
+    fn has_insufficient_funds(&self, amount: i64) -> bool {
         let paid = self.run.paid();
-        self.given.insufficient_funds.contains(path)
+        self.given.insufficient_funds.contains(self.path)
             || self.given.spend_limit.is_some_and(|limit| paid.saturating_add(amount) > limit)
+    }
+
+    /// The amount that a child run may spend: all that is left of the budget when it is started. Nothing else of the run is
+    /// charged and no other child is started until it returns the unspent rest, so that all together never
+    /// spend more. `Err` = the event that waits for that. A call that is charged itself has its part first.
+    pub(super) fn reserve(&self, charge: Option<i64>) -> Result<Option<i64>, Box<Event>> {
+        let run = self.run;
+        let (Exec::Flow { .. }, Some(budget), Some(_)) = (&self.call.exec, run.budget, &run.start.account)
+        else {
+            return Ok(None);
+        };
+        let amount = run.reserves.total();
+        if amount > 0 {
+            return Err(Box::new(Event::Waiting {
+                node: self.path.clone(),
+                wait: Waiting::Budget { amount, child: true },
+            }));
+        }
+        let left = budget.saturating_sub(run.cost.borne()).saturating_sub(charge.unwrap_or(0));
+        Ok(Some(left.max(0)))
     }
 }

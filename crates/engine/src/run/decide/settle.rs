@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::Decider;
-use super::node::action_of;
+use super::node::{action_of, weigh_templates};
+use super::{Decider, warning};
 use crate::counter::Fence;
 use crate::event::{Ending, Event, Level, Next, RunFault};
 use crate::id::mix;
 use crate::params::Params;
 use crate::path::NodePath;
-use crate::plan::{NodeKind, Routing, Strategy, SubFailure, When};
+use crate::plan::{NodeKind, SubFailure, When};
 use crate::retry::{Fault, FaultKind};
 use crate::run::state::{FanState, Nest, Phase, ScopeState};
 use crate::run::view::Spot;
@@ -36,7 +36,7 @@ impl Decider<'_> {
                         false
                     }
                     Err(reason) => {
-                        events.push(self.logged(path, format!("the edge to `{to}` is dead: {reason}")));
+                        events.push(warning(path, format!("the edge to `{to}` is dead: {reason}")));
                         false
                     }
                 },
@@ -67,12 +67,12 @@ impl Decider<'_> {
             result: None,
         };
         let templates = plan.outputs.iter().map(|(_, template)| template);
-        if let Err(excess) = super::node::weigh_templates(templates, &view) {
-            return vec![self.excessive(&spot, path, Fence::ZERO, "a turn's output", excess, None)];
+        if let Err(excess) = weigh_templates(templates, &view) {
+            return vec![spot.excessive(path, Fence::ZERO, "a turn's output", excess, None)];
         }
         let outputs: Vec<Value> = plan.outputs.iter().map(|(_, template)| template.resolve(&view)).collect();
         if let Some(excess) = outputs.iter().find_map(|output| weigh(output).err()) {
-            return vec![self.excessive(&spot, path, Fence::ZERO, "a turn's output", excess, None)];
+            return vec![spot.excessive(path, Fence::ZERO, "a turn's output", excess, None)];
         }
         vec![Event::Turned { node: path.clone(), index: turns.index, outputs }]
     }
@@ -87,25 +87,13 @@ impl Decider<'_> {
         }
         let spot = self.spot(path);
         let action = match (&spot.branch, spot.state.nest.as_deref()) {
-            (None, Some(Nest::Scope(inner))) => self.sub_action(&spot, inner),
+            (None, Some(Nest::Scope(inner))) => spot.sub_action(inner),
             (None, _) => action_of(&spot.node.post, &crate::run::apply::collected(&spot)),
             (Some(_), _) => None,
         };
         let node = path.clone();
         events.push(Event::Done { node, fence: Fence(0), output: None, action, actual: None, worker: None });
         events
-    }
-
-    /// The action of a subflow: fixed, or taken from its shared state.
-    fn sub_action(&self, spot: &Spot<'_, '_>, inner: &ScopeState) -> Option<String> {
-        let post = &spot.node.post;
-        let from_shared = || {
-            let (first, rest) = post.action_key.as_deref()?.split_first()?;
-            let crate::reference::Seg::Key(key) = first else { return None };
-            let value = inner.shared.as_ref()?.get(key)?;
-            crate::reference::dig(value, rest).and_then(super::action_text)
-        };
-        post.action_static.clone().or_else(from_shared)
     }
 
     /// Something inside `path` failed and nothing there caught it.
@@ -122,17 +110,17 @@ impl Decider<'_> {
         let last = match (&spot.branch, &spot.node.kind, spot.state.nest.as_deref()) {
             (Some(arm), _, _) => {
                 let fault = arm.slot.scope.as_deref().and_then(|scope| scope.fault.clone());
-                self.failed(&spot, &path, Fence::ZERO, uncaught(fault), None)
+                spot.failed(&path, Fence::ZERO, uncaught(fault), None)
             }
             (None, NodeKind::Sub(sub), Some(Nest::Scope(inner))) => {
                 self.sub_failed(&spot, &path, inner, &sub.on_failure)
             }
-            (None, _, Some(Nest::Fan(arms))) => self.failed(&spot, &path, Fence::ZERO, fan_fault(arms), None),
+            (None, _, Some(Nest::Fan(arms))) => spot.failed(&path, Fence::ZERO, fan_fault(arms), None),
             (None, _, Some(Nest::Loop(turns))) => {
                 let fault = turns.turns.last().and_then(|turn| turn.fault.clone());
-                self.failed(&spot, &path, Fence::ZERO, uncaught(fault), None)
+                spot.failed(&path, Fence::ZERO, uncaught(fault), None)
             }
-            (None, _, _) => self.failed(&spot, &path, Fence::ZERO, uncaught(None), None),
+            (None, _, _) => spot.failed(&path, Fence::ZERO, uncaught(None), None),
         };
         events.push(last);
         events
@@ -143,7 +131,7 @@ impl Decider<'_> {
         let restart = match on {
             SubFailure::Ignore => {
                 let node = path.clone();
-                let action = self.sub_action(spot, inner);
+                let action = spot.sub_action(inner);
                 return Event::Done {
                     node,
                     fence: Fence(0),
@@ -159,7 +147,7 @@ impl Decider<'_> {
             }
         };
         match restart {
-            None => self.failed(spot, path, Fence::ZERO, fault, None),
+            None => spot.failed(path, Fence::ZERO, fault, None),
             Some(policy) => {
                 let seed = mix(self.run.id.uuid().as_u64_pair().1 ^ spot.state.visit.0);
                 let until = self.given.now.after(policy.delay_ms_after(spot.state.restarts + 1, seed));
@@ -187,54 +175,9 @@ impl Decider<'_> {
             Some(Nest::Loop(_) | Nest::Scope(_)) | None => Vec::new(),
         }
     }
-
-    /// The failure of a node or branch, with the edge that catches it if there is one.
-    pub(super) fn failed(
-        &self,
-        spot: &Spot<'_, '_>,
-        path: &NodePath,
-        fence: Fence,
-        fault: Fault,
-        worker: Option<String>,
-    ) -> Event {
-        let route = self.catching_edge(spot, fault.kind);
-        Event::Failed { node: path.clone(), fence, fault, route, worker }
-    }
-
-    /// `timeout` (for time-outs), `error`, `default`, in this order. A fan that gave up follows its own action
-    /// first, but not one that could not begin or took too long itself; a wait that was too long follows its own
-    /// action before `default`.
-    fn catching_edge(&self, spot: &Spot<'_, '_>, kind: FaultKind) -> Option<String> {
-        if spot.branch.is_some() || kind == FaultKind::Limit {
-            return None;
-        }
-        if !matches!(spot.level.scope.routing, Routing::Action { .. }) {
-            return None;
-        }
-        let own = spot.node.post.action_static.as_deref();
-        let timed_out = matches!(kind, FaultKind::Timeout | FaultKind::Watchdog);
-        let gave_up = match (&spot.node.kind, spot.state.nest.as_deref()) {
-            (NodeKind::Fan(fan), Some(Nest::Fan(arms))) => {
-                fan.strategy == Strategy::FailFast && arms.n_failed > 0
-            }
-            _ => false,
-        };
-        let wait = matches!(spot.node.kind, NodeKind::Wait(_) | NodeKind::Approval(_));
-        let candidates = [
-            own.filter(|_| gave_up),
-            timed_out.then_some("timeout"),
-            Some("error"),
-            own.filter(|_| wait && timed_out),
-            Some("default"),
-        ];
-        let has_edge = |action: &&str| {
-            spot.node.out.iter().any(|edge| matches!(&edge.when, When::Action(a) if a == action))
-        };
-        candidates.into_iter().flatten().find(has_edge).map(str::to_owned)
-    }
 }
 
-pub(super) fn open_nodes(scope: &crate::plan::Scope, state: &ScopeState, path: &NodePath) -> Vec<Event> {
+fn open_nodes(scope: &crate::plan::Scope, state: &ScopeState, path: &NodePath) -> Vec<Event> {
     let open = state.nodes.iter().filter(|(_, node)| node.phase.is_open());
     open.map(|(ix, _)| Event::Dropped { node: path.child(&scope.nodes[*ix].key) }).collect()
 }
