@@ -1,7 +1,7 @@
 //! Durability, locking and errors of the file.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread;
@@ -140,33 +140,12 @@ fn commits_that_wait_together_share_a_transaction() {
     assert_eq!(store.n_transactions() - before, 1);
 }
 
-const PLACE: &str = "WINDLASS_TEST_PLACE";
-
-/// The child process of the test below, which kills it. Without the variable it is skipped.
-#[test]
-fn commits_until_it_is_killed() {
-    let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
-    let store = Arc::new(Sqlite::open(place.join("store.db"), Durability::Strict).unwrap());
-    thread::scope(|scope| {
-        for run in 1..=4 {
-            let (store, place) = (store.clone(), place.clone());
-            scope.spawn(move || {
-                let mut n = len(&store, run);
-                loop {
-                    n = commit(&store, entry(run, n, 200)).unwrap().run.unwrap().1;
-                    fs::write(place.join(format!("acked-{run}")), n.to_string()).unwrap();
-                }
-            });
-        }
-    });
-}
-
+/// Starts a process that commits until it is killed.
 fn start(place: &Path) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["commits_until_it_is_killed", "--nocapture"])
-        .env(PLACE, place)
+    Command::new(env!("CARGO_BIN_EXE_commits_until_killed"))
+        .arg(place)
+        .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
         .spawn()
         .unwrap()
 }
