@@ -1,5 +1,5 @@
-//! A run of the real engine on the store under test: decides, projects, commits, and after every commit loads the
-//! run again and compares.
+//! A run of the real engine on the store under test. The driver decides, projects and commits as a server does; after
+//! every commit it loads the run again and compares it with the run in memory.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use windlass_store::projection::{Projection, Rows, cancelled, project, reopened}
 use windlass_store::run::{Origin, Owner, RunRef, Since};
 use windlass_store::{Refusal, StoreError};
 
-use crate::fixture::{Bench, flow_draft, flow_id, origin, run_id, server, version_draft, version_id};
+use crate::fixture::{StoreFixture, flow_draft, flow_id, origin, run_id, server, version_draft, version_id};
 
 pub(crate) struct Driver<'b, 's> {
-    bench: &'b Bench<'s>,
+    fixture: &'b StoreFixture<'s>,
     pub(crate) plan: Arc<Plan>,
     pub(crate) run: Run,
     pub(crate) len: u64,
@@ -35,21 +35,21 @@ pub(crate) struct Driver<'b, 's> {
     pub(crate) server: Owner,
     /// Whether every commit carries a snapshot.
     pub(crate) snapshots: bool,
-    /// Accounts that calls were parked for, as they were when that was decided.
+    /// Accounts that calls wait for, with their revisions at that decision.
     pub(crate) relied_on: Vec<Unmoved>,
 }
 
 impl<'b, 's> Driver<'b, 's> {
     /// A run that has not been started, of a flow of its own.
-    pub(crate) async fn new(bench: &'b Bench<'s>, n: u64, definition: &str) -> Self {
+    pub(crate) async fn new(fixture: &'b StoreFixture<'s>, n: u64, definition: &str) -> Self {
         let compiled = compile(definition, Strictness::Strict);
         let plan = compiled.plan.unwrap_or_else(|| panic!("{:#?}", compiled.problems));
         let (definition, form) = (definition.to_owned(), plan.form);
         let draft = VersionDraft { definition, form, ..version_draft(100 + n) };
         let flow = FlowChoice::Create(flow_draft(100 + n, &format!("flow of run {n}")));
-        bench.publish(flow, Some(draft)).await.unwrap();
+        fixture.publish(flow, Some(draft)).await.unwrap();
         Driver {
-            bench,
+            fixture,
             plan,
             run: Run::new(run_id(n)),
             len: 0,
@@ -76,7 +76,7 @@ impl<'b, 's> Driver<'b, 's> {
     }
 
     pub(crate) async fn submit(&mut self, input: Input, now: i64) -> Result<Vec<Effect>, StoreError> {
-        let nothing = Commit::new(&Project::DEFAULT, self.bench.command(), Timestamp(now));
+        let nothing = Commit::new(&Project::DEFAULT, self.fixture.command(), Timestamp(now));
         self.submit_with(input, now, nothing).await
     }
 
@@ -95,7 +95,7 @@ impl<'b, 's> Driver<'b, 's> {
             let postings = rows.postings.clone();
             let effects = step.effects.clone();
             let commit = self.commit(rows, &run, step, more.clone()).await;
-            match self.bench.commit(commit).await {
+            match self.fixture.commit(commit).await {
                 Ok(committed) => {
                     self.len += 1;
                     assert_eq!(committed.run, Some((run.id, self.len)));
@@ -121,7 +121,7 @@ impl<'b, 's> Driver<'b, 's> {
     async fn commit(&self, rows: Rows, run: &Run, step: RunStep, more: Commit) -> Commit {
         let mut jobs = Vec::new();
         for id in &rows.cancel {
-            jobs.extend(self.bench.store.job(&Project::DEFAULT, *id).await.unwrap());
+            jobs.extend(self.fixture.store.job(&Project::DEFAULT, *id).await.unwrap());
         }
         jobs.retain(|row| more.jobs.iter().all(|change| change.job.id != row.job.id));
         let cancel = cancelled(jobs, more.now);
@@ -140,9 +140,10 @@ impl<'b, 's> Driver<'b, 's> {
         commit
     }
 
-    /// The run as the store has it, and how long its journal is.
+    /// The run as the store has it, and the length of its journal.
     pub(crate) async fn load(&self, since: Since) -> (Run, u64) {
-        let journal = self.bench.store.journal(&Project::DEFAULT, self.run.id, since, 10_000).await.unwrap();
+        let journal =
+            self.fixture.store.journal(&Project::DEFAULT, self.run.id, since, 10_000).await.unwrap();
         let mut len = 0;
         let mut run = match &journal.snapshot {
             Some(snapshot) => {
@@ -162,19 +163,19 @@ impl<'b, 's> Driver<'b, 's> {
     /// Loads entries that another writer has appended meanwhile.
     pub(crate) async fn reload(&mut self) {
         (self.run, self.len) = self.load(Since::Entry(0)).await;
-        let row = self.bench.store.run(&Project::DEFAULT, RunRef::Id(self.run.id)).await.unwrap().unwrap();
+        let row = self.fixture.store.run(&Project::DEFAULT, RunRef::Id(self.run.id)).await.unwrap().unwrap();
         self.projection = Projection::resume(&self.plan, &self.run, &row.standing);
     }
 
     /// The stored run equals the run in memory: journal, snapshot, row and calls in flight.
     async fn check(&self) {
-        let live = picture(&self.run);
+        let live = as_json(&self.run);
         for since in [Since::Entry(0), Since::Snapshot] {
             let (run, len) = self.load(since).await;
             assert_eq!(len, self.len);
-            assert_eq!(picture(&run), live, "{since:?}");
+            assert_eq!(as_json(&run), live, "{since:?}");
         }
-        let row = self.bench.store.run(&Project::DEFAULT, RunRef::Id(self.run.id)).await.unwrap().unwrap();
+        let row = self.fixture.store.run(&Project::DEFAULT, RunRef::Id(self.run.id)).await.unwrap().unwrap();
         assert_eq!(row.len, self.len);
         let standing = &row.standing;
         assert_eq!(standing.status, windlass_store::projection::status(&self.run));
@@ -185,26 +186,26 @@ impl<'b, 's> Driver<'b, 's> {
     }
 }
 
-fn picture(run: &Run) -> Value {
+fn as_json(run: &Run) -> Value {
     serde_json::to_value(run).unwrap()
 }
 
-/// The params of a run.
-pub(crate) fn given(params: Value) -> Start {
+/// The start of a run with these params.
+pub(crate) fn start_with(params: Value) -> Start {
     Start { params: params.as_object().cloned().unwrap_or_default(), ..Start::default() }
 }
 
-/// The facts of its parent that a child run is given.
+/// The start of a child run.
 pub(crate) fn child_of(parent: RunId, node: &str, fence: Fence) -> Start {
     let node = NodePath::from(node);
     Start {
         parent: Some(windlass_engine::event::Parent { run: parent, node, fence, depth: 1 }),
-        ..given(json!({}))
+        ..start_with(json!({}))
     }
 }
 
 /// The input of a message to an existing run.
-pub(crate) fn told(note: &Note) -> Input {
+pub(crate) fn delivered_input(note: &Note) -> Input {
     match note.delivery() {
         Delivery::Submit(input) => input,
         Delivery::Create(child) => panic!("it creates {child:?}"),

@@ -1,4 +1,4 @@
-//! A store in memory that fails, waits or changes its answers when a test says so.
+//! A store in memory that fails or changes its answers on request: a test sets a hook for a verb.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,7 +58,7 @@ impl Default for FaultyStore {
 }
 
 impl FaultyStore {
-    /// A store that passes everything on to this one.
+    /// A store that forwards every verb to this one.
     pub fn over(memory: Arc<Memory>) -> Self {
         FaultyStore {
             memory,
@@ -80,7 +80,7 @@ pub fn unavailable() -> StoreError {
     StoreError::unavailable("the test made the store unavailable")
 }
 
-macro_rules! pass_on {
+macro_rules! forward {
     (
         whole { $($whole:ident($($arg:ident: $type:ty),*) -> $answer:ty;)* }
         project { $($verb:ident($($p_arg:ident: $p_type:ty),*) -> $p_answer:ty;)* }
@@ -162,7 +162,7 @@ macro_rules! pass_on {
     };
 }
 
-pass_on! {
+forward! {
     whole {
         due(now: Timestamp, limit: usize) -> Due;
         orphans(now: Timestamp, dead_after_ms: u64, after: Option<RunId>, limit: usize) -> Vec<RunRow>;

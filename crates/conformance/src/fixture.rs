@@ -1,4 +1,5 @@
-//! Fixtures of the tests: ids by number, rows with nothing special about them, and commits of them.
+//! Rows for tests: ids by number, rows with default values, and commits of them. The suite uses them through
+//! [`StoreFixture`]; tests of single backends use the public functions.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -95,13 +96,13 @@ pub(crate) fn version_draft(n: u64) -> VersionDraft {
     }
 }
 
-/// A flow with one version.
+/// A publication of a flow with one version.
 pub fn publication(n: u64, name: &str) -> Publication {
     let flow = FlowChoice::Create(flow_draft(n, name));
     Publication { flow, version: Some(version_draft(n)), now: at(0) }
 }
 
-/// A run of the flow with the number 1.
+/// The origin of a run of flow 1.
 pub fn origin(now: Timestamp) -> Origin {
     Origin {
         flow: flow_id(FLOW),
@@ -115,6 +116,7 @@ pub fn origin(now: Timestamp) -> Origin {
     }
 }
 
+/// The projection of a run with this status.
 pub fn standing(status: RunStatus, now: Timestamp) -> RunProjection {
     RunProjection {
         status,
@@ -159,21 +161,21 @@ pub(crate) fn schedule_row(n: u64, next_at: Option<Timestamp>, now: Timestamp) -
     }
 }
 
-/// A store with numbered commands.
-pub(crate) struct Bench<'s> {
+/// A store under test that numbers its commands.
+pub(crate) struct StoreFixture<'s> {
     pub(crate) store: &'s dyn Store,
     n_commands: Cell<u64>,
 }
 
-impl<'s> Bench<'s> {
-    /// A store with one flow of one version.
+impl<'s> StoreFixture<'s> {
+    /// Publishes one flow with one version.
     pub(crate) async fn new(store: &'s dyn Store) -> Self {
-        let bench = Bench { store, n_commands: Cell::new(0) };
-        bench
+        let fixture = StoreFixture { store, n_commands: Cell::new(0) };
+        fixture
             .publish(FlowChoice::Create(flow_draft(FLOW, "first")), Some(version_draft(VERSION)))
             .await
             .unwrap();
-        bench
+        fixture
     }
 
     pub(crate) fn command(&self) -> CommandId {
@@ -189,7 +191,7 @@ impl<'s> Bench<'s> {
         self.store.publish(&Project::DEFAULT, Publication { flow, version, now: at(0) }).await
     }
 
-    /// A commit of one entry in a run's journal; the first one creates it.
+    /// A commit of one entry in a run's journal; the first one creates the run.
     pub(crate) fn entry(&self, run: u64, expected_len: u64, status: RunStatus, now: Timestamp) -> Commit {
         let command = self.command();
         let message = format!("entry {}", expected_len + 1);
@@ -208,7 +210,7 @@ impl<'s> Bench<'s> {
         }
     }
 
-    /// Creates a run, with its origin and standing changed.
+    /// Creates a run after a change to its origin and projection.
     pub(crate) async fn create(
         &self,
         run: u64,
@@ -238,7 +240,7 @@ impl<'s> Bench<'s> {
         self.commit(self.job(n, spec, now)).await
     }
 
-    /// A job after an input, as a change.
+    /// The change of a job by an input.
     pub(crate) async fn change(&self, n: u64, input: JobInput, now: Timestamp) -> JobChange {
         let JobRow { rev, mut job, origin } =
             self.store.job(&Project::DEFAULT, job_id(n)).await.unwrap().unwrap();
@@ -247,8 +249,8 @@ impl<'s> Bench<'s> {
         JobChange { expected_rev: rev, job, origin }
     }
 
-    /// Gives a job an input and commits the result.
-    pub(crate) async fn tell(
+    /// Submits an input to a job and commits the result.
+    pub(crate) async fn submit(
         &self,
         n: u64,
         input: JobInput,
@@ -262,7 +264,7 @@ impl<'s> Bench<'s> {
         self.store.commit_one(commit).await
     }
 
-    /// Opens an account with some money in it.
+    /// Opens an account and deposits this balance.
     pub(crate) async fn account(&self, account: &str, balance: i64) {
         let name = account.to_uppercase();
         self.store.open_account(&Project::DEFAULT, account, &name, at(0)).await.unwrap();
@@ -271,8 +273,8 @@ impl<'s> Bench<'s> {
         }
     }
 
-    pub(crate) async fn post(&self, account: &str, what: Movement) -> Result<Committed, StoreError> {
-        let postings = vec![movement(account, what)];
+    pub(crate) async fn post(&self, account: &str, posted: Movement) -> Result<Committed, StoreError> {
+        let postings = vec![movement(account, posted)];
         self.commit(Commit { postings, ..Commit::new(&Project::DEFAULT, self.command(), at(1)) }).await
     }
 

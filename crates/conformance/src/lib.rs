@@ -8,7 +8,7 @@
 #[macro_use]
 pub mod suite;
 
-pub mod stories;
+pub mod store_fillers;
 
 pub mod entries;
 pub mod fixture;

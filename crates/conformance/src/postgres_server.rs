@@ -1,8 +1,7 @@
-//! A private PostgreSQL for tests: a server of one's own in a directory of its own, and a database for every test.
+//! A private PostgreSQL server for tests, with its own directory, and databases on it.
 //!
-//! The programs of PostgreSQL have to be on the machine, in `PATH` or where Debian puts them; nothing else of it is
-//! used, and no port: the server listens on a socket in its directory only. It ends with the process that started it,
-//! however that ends, and its directory goes with it.
+//! The programs of PostgreSQL have to be in `PATH` or in the directory of Debian. The server uses no port: it listens on
+//! a socket in its directory. A [`ServerGuard`] ends it and deletes its directory when the test process ends.
 
 mod disk;
 mod test_database;
@@ -22,49 +21,49 @@ pub use test_database::{TestDatabase, shared, test_database};
 
 use crate::server_guard::ServerGuard;
 
-/// How long a server may take to start: a loaded machine is slow.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How it ends.
+/// The time limit of a start: a loaded machine is slow.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// The command that ends the server.
 const END: &str = r#"kill -QUIT "$(head -n1 "$1/data/postmaster.pid")""#;
 
-/// A server with databases.
+/// A private PostgreSQL server.
 #[derive(Debug)]
 pub struct PostgresServer {
     directory: PathBuf,
     owner: Option<(u32, u32)>,
     settings: Vec<String>,
-    /// The process whose network the server is in, if it is not that of everybody.
+    /// The process whose network namespace the server joins, if it does not use that of the test.
     network: Option<u32>,
-    server: Option<Child>,
+    process: Option<Child>,
     disk: Option<Disk>,
     guard: ServerGuard,
     n_databases: AtomicU64,
 }
 
 impl PostgresServer {
-    /// Makes a server and starts it. Without `is_durable` it does not wait for the disk.
+    /// Starts a new server. Without `is_durable` it does not sync its files.
     pub fn start(is_durable: bool) -> PostgresServer {
-        PostgresServer::made(None, is_durable, &[])
+        PostgresServer::start_new(None, is_durable, &[])
     }
 
-    /// The same with other settings, such as `max_connections=5`.
+    /// Starts a new server with these settings, such as `max_connections=5`.
     pub fn start_with(is_durable: bool, others: &[&str]) -> PostgresServer {
-        PostgresServer::made(None, is_durable, others)
+        PostgresServer::start_new(None, is_durable, others)
     }
 
-    /// Makes a server in the network of another process, where it listens on every address. Takes root.
+    /// Starts a new server in the network namespace of another process, where it listens on every address. Needs root.
     pub fn start_in(network: u32, is_durable: bool) -> PostgresServer {
-        PostgresServer::made(Some(network), is_durable, &[])
+        PostgresServer::start_new(Some(network), is_durable, &[])
     }
 
-    fn made(network: Option<u32>, is_durable: bool, others: &[&str]) -> PostgresServer {
-        let guard = ServerGuard::of("pg", END);
+    fn start_new(network: Option<u32>, is_durable: bool, others: &[&str]) -> PostgresServer {
+        let guard = ServerGuard::start("pg", END);
         let directory = guard.directory().to_owned();
         let owner = owner();
         if let Some((user, group)) = owner {
             chown(&directory, Some(user), Some(group)).unwrap();
         }
-        // Each server of a test has up to seventeen, and every core may have a test.
+        // A Windlass server uses up to seventeen connections, and tests run on every core.
         let listen = if network.is_some() { "listen_addresses=*" } else { "listen_addresses=" };
         let mut settings = vec!["max_connections=500".to_owned(), listen.to_owned()];
         if !is_durable {
@@ -76,12 +75,12 @@ impl PostgresServer {
             owner,
             settings,
             network,
-            server: None,
+            process: None,
             disk: None,
             guard,
             n_databases: AtomicU64::new(0),
         };
-        server.make();
+        server.init();
         server.launch();
         server
     }
@@ -100,9 +99,9 @@ impl PostgresServer {
         command
     }
 
-    fn make(&self) {
+    fn init(&self) {
         let data = self.data();
-        let made = self
+        let output = self
             .command("initdb")
             .args([
                 "--username=postgres",
@@ -115,15 +114,15 @@ impl PostgresServer {
             .arg(&data)
             .output()
             .unwrap();
-        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        assert!(output.status.success(), "initdb: {}", String::from_utf8_lossy(&output.stderr));
         if self.network.is_some() {
             let rules = fs::OpenOptions::new().append(true).open(data.join("pg_hba.conf"));
             rules.unwrap().write_all(b"host all all all trust\n").unwrap();
         }
     }
 
-    /// The server's own command, in the network that it is to be in.
-    fn program(&self) -> Command {
+    /// The command of the server process, in its network namespace.
+    fn server_command(&self) -> Command {
         let (Some(network), Some((user, group))) = (self.network, self.owner) else {
             return self.command("postgres");
         };
@@ -142,59 +141,59 @@ impl PostgresServer {
         let log = fs::OpenOptions::new().create(true).append(true).open(self.directory.join("log")).unwrap();
         let mut command = match &self.disk {
             Some(disk) => disk.command(&find("postgres"), self.owner),
-            None => self.program(),
+            None => self.server_command(),
         };
         command.arg("-D").arg(self.data()).arg("-k").arg(&self.directory);
         for setting in &self.settings {
             command.arg("-c").arg(setting);
         }
-        // In a process group of its own: Ctrl-C in a test ends it through its supervisor.
-        let server = command.stdout(log.try_clone().unwrap()).stderr(log).process_group(0).spawn().unwrap();
-        self.server = Some(server);
+        // Ctrl-C in a terminal ends the process group of the test; the guard ends the server.
+        let process = command.stdout(log.try_clone().unwrap()).stderr(log).process_group(0).spawn().unwrap();
+        self.process = Some(process);
     }
 
-    /// Starts the server, or starts it again, and waits until it answers.
+    /// Starts or restarts the server and waits until it answers.
     pub fn launch(&mut self) {
         self.spawn();
-        self.mend();
+        self.wait_until_up();
     }
 
-    /// Waits until it answers, and starts it again if it has given up.
-    pub fn mend(&mut self) {
+    /// Waits until the server answers, and restarts it if its process has ended.
+    pub fn wait_until_up(&mut self) {
         let begun = Instant::now();
         while !self.sql("postgres", "SELECT 1") {
-            assert!(begun.elapsed() < PATIENCE, "{}", self.log());
-            // It gives no notice when it is ready: it has to be asked.
+            assert!(begun.elapsed() < TIMEOUT, "{}", self.log());
+            // PostgreSQL does not signal its readiness, so it is polled.
             std::thread::sleep(Duration::from_millis(20));
-            if self.server.as_mut().unwrap().try_wait().unwrap().is_some() {
-                // Processes of a killed server have not noticed yet, and the next server would give up at once.
+            if self.process.as_mut().unwrap().try_wait().unwrap().is_some() {
+                // Processes of a killed server still hold its files for a moment, and the new server refuses to start.
                 self.spawn();
             }
         }
     }
 
-    /// Kills the server without a word to anybody, as a loss of power would.
+    /// Kills the server without a shutdown, like a loss of power.
     pub fn kill(&mut self) {
-        if let Some(mut server) = self.server.take() {
-            server.kill().unwrap();
-            server.wait().unwrap();
+        if let Some(mut process) = self.process.take() {
+            process.kill().unwrap();
+            process.wait().unwrap();
         }
-        // Its children notice by themselves, without a notice to the test.
+        // The child processes end by themselves, without a notice to the test.
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE && self.sql("postgres", "SELECT 1") {
+        while begun.elapsed() < TIMEOUT && self.sql("postgres", "SELECT 1") {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
-    /// Makes it a standby of itself, which follows a primary that does not exist and is read-only.
+    /// Restarts the server as a read-only standby whose primary does not exist.
     pub fn demote(&mut self) {
         self.kill();
         fs::write(self.data().join("standby.signal"), "").unwrap();
         self.launch();
     }
 
-    /// Starts it again with a disk of its own in memory, of so many MiB, on which it has a tablespace `small`. Only root
-    /// can do so: says whether it was done.
+    /// Restarts the server with a disk in memory of this size, and a tablespace `small` on it. Returns `false` without
+    /// root, which alone can mount one.
     pub fn add_disk(&mut self, mib: u32) -> bool {
         let Some(owner) = self.owner else { return false };
         let path = self.directory.join("disk");
@@ -204,44 +203,44 @@ impl PostgresServer {
         self.sql("postgres", &format!("CREATE TABLESPACE small LOCATION '{}'", path.display()))
     }
 
-    /// Starts it again with its write-ahead log, `pg_wal`, on such a disk.
+    /// Restarts the server with its write-ahead log, `pg_wal`, on such a disk.
     pub fn add_log_disk(&mut self, mib: u32) -> bool {
         let Some(owner) = self.owner else { return false };
         self.stop();
         let disk = Disk::mount(&self.directory.join("disk"), mib, owner);
-        disk.take(&self.data().join("pg_wal"));
+        disk.move_here(&self.data().join("pg_wal"));
         self.disk = Some(disk);
         self.launch();
         true
     }
 
-    /// Its own disk, if it was given one.
+    /// The disk that was added.
     pub fn disk(&self) -> Option<&Disk> {
         self.disk.as_ref()
     }
 
-    /// Asks this user for a password from now on.
-    pub fn protect(&self, user: &str) {
+    /// Requires a password of this user from now on.
+    pub fn require_password(&self, user: &str) {
         let path = self.data().join("pg_hba.conf");
         let rules = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("local all {user} scram-sha-256\n{rules}")).unwrap();
         assert!(self.sql("postgres", "SELECT pg_reload_conf()"));
     }
 
-    /// Asks the server to end at once, and waits until it has: clients are cut off.
+    /// Shuts the server down with its open connections, and waits for its end.
     pub fn stop(&mut self) {
-        if let Some(mut server) = self.server.take() {
-            let asked = Command::new("kill").args(["-INT", &server.id().to_string()]).status().unwrap();
-            assert!(asked.success());
-            server.wait().unwrap();
+        if let Some(mut process) = self.process.take() {
+            let signaled = Command::new("kill").args(["-INT", &process.id().to_string()]).status().unwrap();
+            assert!(signaled.success());
+            process.wait().unwrap();
         }
     }
 
-    /// Cuts every connection to a database.
-    pub fn cut(&self, database: &str) {
-        let cut =
+    /// Ends every connection to a database.
+    pub fn end_connections(&self, database: &str) {
+        let end =
             format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'");
-        self.ask("postgres", &cut);
+        self.ask("postgres", &end);
     }
 
     fn log(&self) -> String {
@@ -250,27 +249,27 @@ impl PostgresServer {
         format!("the server does not start:\n{text}")
     }
 
-    /// Runs a statement with the tool that comes with PostgreSQL; whether it worked.
+    /// Runs a statement with `psql`; returns whether it succeeded.
     pub fn sql(&self, database: &str, sql: &str) -> bool {
-        self.tell(database, sql).is_ok_and(|told| told.status.success())
+        self.psql(database, sql).is_ok_and(|output| output.status.success())
     }
 
-    /// Asks something in the same way; a line for every row.
+    /// Runs a query with `psql`; returns a line for every row.
     pub fn ask(&self, database: &str, sql: &str) -> String {
-        let told = self.tell(database, sql).unwrap();
-        assert!(told.status.success(), "{sql}: {}", String::from_utf8_lossy(&told.stderr));
-        String::from_utf8(told.stdout).unwrap()
+        let output = self.psql(database, sql).unwrap();
+        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
     }
 
-    fn tell(&self, database: &str, sql: &str) -> std::io::Result<Output> {
+    fn psql(&self, database: &str, sql: &str) -> std::io::Result<Output> {
         let mut command = self.command("psql");
         command.args(["-X", "-q", "-A", "-t", "-U", "postgres", "-d", database, "-c", sql]);
         command.arg("-h").arg(&self.directory).output()
     }
 
-    /// Where a database of this server is.
+    /// The address of a database of this server.
     pub fn address(&self, database: &str) -> String {
-        let place: String = self
+        let host: String = self
             .directory
             .to_string_lossy()
             .bytes()
@@ -282,19 +281,19 @@ impl PostgresServer {
                 }
             })
             .collect();
-        format!("postgres://postgres@{place}/{database}")
+        format!("postgres://postgres@{host}/{database}")
     }
 
-    /// Makes a database that is empty.
+    /// Creates an empty database.
     pub fn create(&self) -> String {
         let name = format!("empty_{}", self.n_databases.fetch_add(1, Ordering::Relaxed));
         assert!(self.sql("postgres", &format!("CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'")));
         name
     }
 
-    /// Makes a database with the tables in it, a copy of one that was made before.
-    pub fn copy(&self) -> String {
-        let name = format!("copy_{}", self.n_databases.fetch_add(1, Ordering::Relaxed));
+    /// Creates a database with the tables of a store. Only the shared server has the template for it.
+    pub fn create_migrated(&self) -> String {
+        let name = format!("migrated_{}", self.n_databases.fetch_add(1, Ordering::Relaxed));
         assert!(
             self.sql("postgres", &format!("CREATE DATABASE {name} TEMPLATE {TEMPLATE}")),
             "{}",
@@ -305,7 +304,7 @@ impl PostgresServer {
 
     /// Deletes a database, and ends its connections.
     pub fn delete(&self, database: &str) {
-        // One that cannot be deleted goes with the server.
+        // A database that cannot be deleted ends with the server.
         self.sql("postgres", &format!("DROP DATABASE {database} WITH (FORCE)"));
     }
 }
@@ -313,8 +312,8 @@ impl PostgresServer {
 impl Drop for PostgresServer {
     fn drop(&mut self) {
         self.guard.end();
-        if let Some(mut server) = self.server.take() {
-            drop(server.wait());
+        if let Some(mut process) = self.process.take() {
+            drop(process.wait());
         }
     }
 }
@@ -322,7 +321,7 @@ impl Drop for PostgresServer {
 fn find(program: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    // The newest first.
+    // The newest version comes first.
     let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
         .map(|found| found.filter_map(|entry| entry.ok().map(|entry| entry.path().join("bin"))).collect())
         .unwrap_or_default();
@@ -335,7 +334,7 @@ fn find(program: &str) -> PathBuf {
     })
 }
 
-/// The user of the server: root may not run it, and gives way to the user that the package made.
+/// The user of the server process. PostgreSQL refuses to run as root; the user of its package takes its place.
 fn owner() -> Option<(u32, u32)> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let is_root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));
@@ -344,7 +343,7 @@ fn owner() -> Option<(u32, u32)> {
     }
     let users = fs::read_to_string(Path::new("/etc/passwd")).unwrap();
     let ids = |line: &str| {
-        // The password stands before the numbers of the user and its group.
+        // The fields after the name are the password, the user id and the group id.
         let mut fields = line.strip_prefix("postgres:")?.split(':').skip(1);
         Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
     };

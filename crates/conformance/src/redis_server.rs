@@ -28,7 +28,7 @@ impl RedisTestServer {
     /// Starts a server without persistence, with these extra flags.
     pub fn start(flags: &[&str]) -> RedisTestServer {
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        let mut server = RedisTestServer { guard: ServerGuard::of("redis", END), flags, child: None };
+        let mut server = RedisTestServer { guard: ServerGuard::start("redis", END), flags, child: None };
         server.launch();
         server
     }

@@ -22,8 +22,8 @@ pub mod rounds;
 pub mod runs;
 pub mod schedules;
 
-/// Makes a test of every function of the suite. The second argument runs a future to its end; without one, the
-/// thread waits.
+/// Makes a test of every function of the suite. The second argument runs a future to its end; the default
+/// blocks the thread.
 #[macro_export]
 macro_rules! conformance {
     ($make:path) => {
@@ -73,32 +73,32 @@ macro_rules! conformance {
                 a_lost_job_race_writes_nothing
                 a_commit_that_contradicts_itself_is_refused
                 an_empty_group_is_answered_with_nothing
-                of_many_concurrent_entries_one_wins
+                one_of_many_concurrent_entries_wins
             ]
             runs: [
                 a_run_is_created_once_per_request_id
                 another_request_under_the_same_id_is_told_apart
                 a_run_of_an_unknown_version_is_refused
                 the_journal_is_dense_and_comes_in_parts
-                a_journal_of_nobody_is_empty
-                a_snapshot_saves_reading_what_came_before
-                what_a_run_comes_from_never_changes
+                the_journal_of_an_unknown_run_is_empty
+                a_snapshot_saves_reading_earlier_entries
+                the_origin_of_a_run_never_changes
                 due_runs_come_oldest_first_and_only_open_ones
                 a_wake_up_that_was_moved_is_due_only_then
                 runs_of_a_dead_server_are_orphans
                 runs_of_an_earlier_epoch_are_orphans
                 runs_that_ended_or_have_no_owner_are_no_orphans
                 orphans_are_walked_through_by_id
-                what_will_be_due_can_be_asked_for_and_says_when
+                rows_that_become_due_later_are_found_with_their_times
             ]
             lists: [
                 runs_are_found_by_every_field
-                open_runs_are_found_by_who_works_on_them
+                open_runs_are_found_by_owner_and_progress
                 text_finds_ids_requests_labels_and_errors
                 cursors_page_through_everything_once
                 runs_of_the_same_moment_are_paged_through_once
                 lists_are_ordered_as_asked
-                what_changed_last_comes_first_whether_it_has_ended_or_not
+                open_and_ended_runs_are_ordered_by_their_latest_change
                 pages_can_be_numbered_and_counted
                 a_cursor_of_another_list_is_refused
                 jobs_are_found_by_every_field
@@ -120,7 +120,7 @@ macro_rules! conformance {
                 jobs_of_runs_are_found_behind_any_number_of_plain_ones
                 a_job_is_not_ready_before_its_time
                 a_claimed_job_is_not_ready
-                of_two_claims_one_wins
+                one_of_two_claims_wins
                 a_paused_queue_hands_out_nothing
                 overdue_leases_and_waits_are_found_oldest_first
                 attempts_are_kept_longer_than_the_job_remembers
@@ -129,22 +129,22 @@ macro_rules! conformance {
             keys: [
                 ready_jobs_are_found_portion_by_portion
                 a_key_with_many_jobs_hides_no_other_key
-                of_too_many_keys_the_question_goes_on_where_it_ended
-                keys_are_told_of_queued_jobs_that_nobody_is_given
+                a_query_for_too_many_keys_continues_after_the_last_one
+                only_jobs_that_can_be_claimed_are_found_by_key
                 ready_jobs_match_by_queue_and_service_together
                 ready_jobs_are_found_by_their_ids
-                what_workers_have_of_a_queue_is_known
+                jobs_that_workers_hold_are_found_by_queue
                 a_turn_at_a_queue_is_had_once
-                what_is_used_up_of_a_rate_is_kept_until_it_is_not
+                a_spent_rate_is_kept_until_it_is_full_again
             ]
             dead_letters: [
-                dead_letters_are_grouped_by_what_went_wrong
-                what_is_no_dead_letter_any_more_is_in_no_group
+                dead_letters_are_grouped_by_their_fault
+                replayed_and_discarded_dead_letters_leave_their_group
                 dead_letters_of_a_group_come_in_order_of_creation
-                jobs_are_found_by_who_has_them
+                jobs_are_found_by_their_worker
             ]
             queues: [
-                depths_follow_whatever_happens_to_jobs
+                depths_follow_every_change_of_jobs
                 a_queue_with_nothing_in_it_is_not_counted
             ]
             accounts: [
@@ -155,11 +155,11 @@ macro_rules! conformance {
                 an_unknown_account_is_refused
                 a_movement_that_makes_no_sense_is_refused
                 concurrent_charges_never_overdraw
-                an_account_that_moved_is_a_conflict_for_who_relied_on_it
+                a_commit_that_relied_on_a_moved_account_is_a_conflict
                 opening_an_account_again_keeps_its_money
                 a_long_ledger_is_read_a_page_at_a_time
                 the_ledger_comes_in_parts_and_by_run
-                runs_that_wait_for_money_are_found_by_what_they_need
+                runs_that_wait_for_money_are_found_by_the_amount_they_need
             ]
             outboxes: [
                 a_message_is_sent_with_the_commit_of_its_sender
@@ -169,8 +169,8 @@ macro_rules! conformance {
                 a_message_is_not_delivered_before_its_time
                 an_unknown_message_cannot_be_delivered
                 a_refused_commit_delivers_nothing
-                what_is_said_under_one_number_is_told_apart_by_its_part
-                what_is_on_its_way_is_found_by_its_receiver
+                messages_with_one_number_differ_by_their_part
+                undelivered_messages_are_found_by_their_receiver
             ]
             children: [
                 a_child_run_tells_its_parent_once
@@ -180,11 +180,11 @@ macro_rules! conformance {
             schedules: [
                 a_slot_fires_once
                 a_manual_firing_is_not_a_slot
-                a_firing_is_forgotten_with_what_it_started
+                a_firing_is_deleted_with_the_job_it_started
                 a_schedule_change_needs_the_right_revision
-                due_schedules_come_oldest_first_with_what_they_run
+                due_schedules_come_oldest_first_with_their_open_runs_and_jobs
                 a_deleted_schedule_is_gone_and_its_slots_stay_fired
-                a_firing_of_nobody_is_refused
+                a_firing_of_an_unknown_schedule_is_refused
             ]
             records: [
                 servers_beat_and_an_old_epoch_is_refused
@@ -194,15 +194,15 @@ macro_rules! conformance {
                 a_worker_drains_until_it_registers_again
                 workers_not_heard_of_for_long_are_forgotten
                 prices_and_queue_settings_are_replaced
-                what_is_set_for_services_is_replaced_and_removed
+                settings_of_services_are_replaced_and_removed
                 the_audit_is_numbered_in_order
-                the_audit_is_read_either_way_and_by_who_what_and_subject
+                the_audit_is_read_in_both_orders_and_by_user_action_and_subject
                 a_log_is_written_with_its_commit_or_not_at_all
-                logs_of_a_run_come_by_entry_and_of_nobody_are_not_kept
+                logs_of_a_run_come_by_entry_and_those_of_unknown_runs_are_not_kept
                 more_logs_than_are_read_at_once_are_read_in_parts
             ]
             retention: [
-                what_ended_long_ago_is_deleted_a_part_at_a_time
+                rows_that_ended_long_ago_are_deleted_a_part_at_a_time
                 open_runs_and_recent_ones_stay
                 dead_letters_the_ledger_and_the_audit_stay
                 an_undelivered_message_outlives_its_sender
@@ -217,29 +217,29 @@ macro_rules! conformance {
                 a_cancelled_run_cancels_its_jobs
                 a_priced_call_is_charged_and_settled_with_its_run
                 a_short_balance_fails_the_call_or_parks_it
-                a_deposit_after_the_look_undoes_the_parking
+                a_deposit_after_the_read_undoes_the_parking
                 a_run_has_an_owner_only_while_a_server_makes_a_call
                 a_run_that_waits_says_so_and_wakes
                 two_servers_on_one_run_agree
                 a_wide_fan_is_followed_to_its_end
             ]
             rounds: [
-                a_rerun_resets_what_follows
-                a_retry_takes_up_what_failed
+                a_rerun_resets_the_nodes_that_follow
+                a_retry_continues_at_the_failed_nodes
                 nodes_write_while_their_runs_are_open
             ]
         }
     };
 }
 
-/// The list above, unfolded.
+/// Expands the list of [`conformance!`].
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_tests {
     ($make:path, $run:path, $($module:ident: [$($name:ident)*])*) => {
         $(
             mod $module {
-                #[allow(unused_imports, reason = "paths of the caller may be relative to where it stands")]
+                #[allow(unused_imports, reason = "paths of the caller may be relative to its module")]
                 use super::*;
                 $(
                     #[test]

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_listened_to_comes_at_once() {
+    fn hints_that_were_not_read_come_at_once() {
         let listeners = Listeners::default();
         let (mut one, mut other) = (listeners.add(), listeners.add());
         listeners.tell(&of_run(1));

@@ -31,57 +31,56 @@ fn refused(address: &str, words: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_cannot_start_says_what_to_do() {
-    let mut cluster = tokio::task::block_in_place(|| PostgresServer::start(false));
-    let database = cluster.create();
-    let address = cluster.address(&database);
-    let of_keeper = |word: &str| address.replace("postgres@", word);
-    assert!(cluster.sql("postgres", "CREATE ROLE keeper LOGIN PASSWORD 'right'"));
-    cluster.protect("keeper");
+    let mut postgres = tokio::task::block_in_place(|| PostgresServer::start(false));
+    let database = postgres.create();
+    let address = postgres.address(&database);
+    let as_app_user = |word: &str| address.replace("postgres@", word);
+    assert!(postgres.sql("postgres", "CREATE ROLE app_user LOGIN PASSWORD 'right'"));
+    postgres.require_password("app_user");
     refused("postgres://me:secret@127.0.0.1:1/x", &["cannot reach", "127.0.0.1:1/x", "start it"]);
-    refused(&cluster.address("nowhere"), &["`createdb nowhere`"]);
-    refused(&of_keeper("keeper:secret@"), &["password authentication failed", "pg_hba.conf"]);
+    refused(&postgres.address("nowhere"), &["`createdb nowhere`"]);
+    refused(&as_app_user("app_user:secret@"), &["password authentication failed", "pg_hba.conf"]);
     assert!(
-        cluster.sql(
+        postgres.sql(
             &database,
-            "REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT USAGE ON SCHEMA public TO keeper"
+            "REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT USAGE ON SCHEMA public TO app_user"
         )
     );
-    refused(&of_keeper("keeper:right@"), &["permission denied", "grant"]);
+    refused(&as_app_user("app_user:right@"), &["permission denied", "grant"]);
     assert!(
-        cluster.sql(&database, "GRANT ALL ON SCHEMA public TO keeper; ALTER ROLE keeper CONNECTION LIMIT 0")
+        postgres
+            .sql(&database, "GRANT ALL ON SCHEMA public TO app_user; ALTER ROLE app_user CONNECTION LIMIT 0")
     );
-    refused(&of_keeper("keeper:right@"), &["too many connections", "max_connections"]);
-    assert!(cluster.sql("postgres", "ALTER ROLE keeper CONNECTION LIMIT -1"));
-    let mut server = Server::start_on(&of_keeper("keeper:right@"), &[]).await;
+    refused(&as_app_user("app_user:right@"), &["too many connections", "max_connections"]);
+    assert!(postgres.sql("postgres", "ALTER ROLE app_user CONNECTION LIMIT -1"));
+    let mut server = Server::start_on(&as_app_user("app_user:right@"), &[]).await;
     assert!(server.terminate().success());
-    assert!(cluster.sql(&database, "INSERT INTO migrations VALUES (999, '0999_later', 1)"));
+    assert!(postgres.sql(&database, "INSERT INTO migrations VALUES (999, '0999_later', 1)"));
     refused(&address, &["version 999", "upgrade"]);
-    assert!(cluster.sql(&database, "DELETE FROM migrations WHERE number = 999"));
-    tokio::task::block_in_place(|| cluster.demote());
+    assert!(postgres.sql(&database, "DELETE FROM migrations WHERE number = 999"));
+    tokio::task::block_in_place(|| postgres.demote());
     refused(&address, &["read-only", "name the primary in --store"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_connections_is_not_ready_and_goes_on_when_there_are_some() {
-    let cluster = tokio::task::block_in_place(|| PostgresServer::start(false));
-    let database = cluster.create();
-    assert!(cluster.sql("postgres", "CREATE ROLE keeper LOGIN"));
-    assert!(cluster.sql("postgres", &format!("ALTER DATABASE {database} OWNER TO keeper")));
-    assert!(cluster.sql(&database, "GRANT ALL ON SCHEMA public TO keeper"));
-    let address = cluster.address(&database).replace("postgres@", "keeper@");
+    let postgres = tokio::task::block_in_place(|| PostgresServer::start(false));
+    let database = postgres.create();
+    assert!(postgres.sql("postgres", "CREATE ROLE app_user LOGIN"));
+    assert!(postgres.sql("postgres", &format!("ALTER DATABASE {database} OWNER TO app_user")));
+    assert!(postgres.sql(&database, "GRANT ALL ON SCHEMA public TO app_user"));
+    let address = postgres.address(&database).replace("postgres@", "app_user@");
     let mut server = Server::start_on(&address, &[]).await;
     let client = server.client();
     publish(&client, "waits", waits()).await;
     let run = start(&client, "waits", json!({"items": [1]})).await;
     node_is(&client, &run, "w", "waiting").await;
 
-    assert!(cluster.sql("postgres", "ALTER ROLE keeper CONNECTION LIMIT 0"));
-    assert!(
-        cluster.sql(
-            "postgres",
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keeper'"
-        )
-    );
+    assert!(postgres.sql("postgres", "ALTER ROLE app_user CONNECTION LIMIT 0"));
+    assert!(postgres.sql(
+        "postgres",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app_user'"
+    ));
     // Clients are told so, and soon.
     let begun = Instant::now();
     let path = format!("/api/v1/runs/{run}/signal");
@@ -96,7 +95,7 @@ async fn a_server_without_connections_is_not_ready_and_goes_on_when_there_are_so
     assert!(troubles["troubles"][0].as_str().unwrap().contains("store"), "{troubles}");
     assert!(server.log().contains("too many connections"), "{}", server.log());
 
-    assert!(cluster.sql("postgres", "ALTER ROLE keeper CONNECTION LIMIT -1"));
+    assert!(postgres.sql("postgres", "ALTER ROLE app_user CONNECTION LIMIT -1"));
     server.ready().await;
     post(&client, &path, json!({"key": "go", "value": true})).await;
     assert_eq!(ends(&client, &run, "completed").await["shared"]["out"], json!([8]));
@@ -129,14 +128,14 @@ async fn start_until_full(client: &Client, begun: &mut Vec<String>) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn as_root_nothing_acknowledged_is_lost_when_the_disk_of_the_database_is_full() {
-    let mut cluster = tokio::task::block_in_place(|| PostgresServer::start(false));
-    assert!(tokio::task::block_in_place(|| cluster.add_disk(64)), "only root can mount a disk: {AS_ROOT}");
-    let disk = cluster.disk().expect("it was just added");
+    let mut postgres = tokio::task::block_in_place(|| PostgresServer::start(false));
+    assert!(tokio::task::block_in_place(|| postgres.add_disk(64)), "only root can mount a disk: {AS_ROOT}");
+    let disk = postgres.disk().expect("it was just added");
     assert!(
-        cluster
+        postgres
             .sql("postgres", "CREATE DATABASE crowded TABLESPACE small TEMPLATE template0 ENCODING 'UTF8'")
     );
-    let mut server = Server::start_on(&cluster.address("crowded"), &[]).await;
+    let mut server = Server::start_on(&postgres.address("crowded"), &[]).await;
     let client = server.client();
     publish(&client, "waits", waits()).await;
     disk.fill(4_000);
@@ -176,18 +175,18 @@ async fn goes_on(server: &mut Server, mut begun: Vec<String>) {
 /// Without room for its write-ahead log, PostgreSQL stops with a panic and restarts.
 #[tokio::test(flavor = "multi_thread")]
 async fn as_root_nothing_acknowledged_is_lost_when_the_database_has_no_room_for_its_log() {
-    let mut cluster = tokio::task::block_in_place(|| PostgresServer::start(false));
+    let mut postgres = tokio::task::block_in_place(|| PostgresServer::start(false));
     assert!(
-        tokio::task::block_in_place(|| cluster.add_log_disk(128)),
+        tokio::task::block_in_place(|| postgres.add_log_disk(128)),
         "only root can mount a disk: {AS_ROOT}"
     );
-    let database = cluster.create();
-    let mut server = Server::start_on(&cluster.address(&database), &[]).await;
+    let database = postgres.create();
+    let mut server = Server::start_on(&postgres.address(&database), &[]).await;
     let client = server.client();
     publish(&client, "waits", waits()).await;
     // A new piece of 16 MiB, and no room for the next.
-    assert!(cluster.sql("postgres", "SELECT pg_switch_wal()") && cluster.sql("postgres", "CHECKPOINT"));
-    cluster.disk().expect("it was just added").fill(1_000);
+    assert!(postgres.sql("postgres", "SELECT pg_switch_wal()") && postgres.sql("postgres", "CHECKPOINT"));
+    postgres.disk().expect("it was just added").fill(1_000);
     let mut begun = Vec::new();
     let refused = start_until_full(&client, &mut begun).await;
     assert_eq!(refused["code"], "store_unavailable", "{refused}");
@@ -197,7 +196,7 @@ async fn as_root_nothing_acknowledged_is_lost_when_the_database_has_no_room_for_
         (status == 503).then_some(())
     })
     .await;
-    cluster.disk().expect("it was just added").free();
-    tokio::task::block_in_place(|| cluster.mend());
+    postgres.disk().expect("it was just added").free();
+    tokio::task::block_in_place(|| postgres.wait_until_up());
     goes_on(&mut server, begun).await;
 }

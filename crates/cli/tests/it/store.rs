@@ -26,7 +26,7 @@ impl Store {
     pub(crate) fn fresh(place: &TempDir) -> Store {
         match Backend::chosen() {
             Backend::Sqlite => Store::File(place.path().join("store.db")),
-            Backend::Postgres | Backend::PostgresAndRedis => Store::Database(shared().copy()),
+            Backend::Postgres | Backend::PostgresAndRedis => Store::Database(shared().create_migrated()),
         }
     }
 

@@ -1,11 +1,11 @@
-//! A disk that can be filled up.
+//! A disk for tests that fill it up.
 
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A small disk in memory, seen only by processes that enter where it is. It goes with the process that holds it.
+/// A small file system in memory, in the mount namespace of a process that holds it. It ends with that process.
 #[derive(Debug)]
 pub struct Disk {
     holder: Child,
@@ -18,16 +18,16 @@ impl Disk {
         let options = format!("size={mib}m,mode=700,uid={user},gid={group}");
         let script =
             format!("mount -t tmpfs -o {options} tmpfs '{}' && echo mounted && exec cat", path.display());
-        // The holder reads from a pipe of ours: it ends with us, however we end.
+        // The holder reads from a pipe: it ends with the test process, also after a kill.
         let mut holder = Command::new("unshare")
             .args(["-m", "sh", "-c", &script])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = [0; 8];
-        holder.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
-        assert_eq!(&said, b"mounted\n");
+        let mut answer = [0; 8];
+        holder.stdout.as_mut().unwrap().read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"mounted\n");
         Disk { holder, path: path.to_owned() }
     }
 
@@ -37,7 +37,7 @@ impl Disk {
         command
     }
 
-    /// Starts a program where the disk is, as this user.
+    /// A command that runs a program in the namespace of the disk, as this user.
     pub(super) fn command(&self, program: &Path, owner: Option<(u32, u32)>) -> Command {
         let mut command = self.enter();
         if let Some((user, group)) = owner {
@@ -47,14 +47,14 @@ impl Disk {
         command
     }
 
-    /// Takes a directory over, which is a link to this disk from now on.
-    pub(super) fn take(&self, directory: &Path) {
+    /// Moves a directory to this disk and puts a link in its place.
+    pub(super) fn move_here(&self, directory: &Path) {
         let (from, to) = (directory.display(), self.path.display());
-        let script = format!("cp -a '{from}' '{to}/taken' && rm -r '{from}' && ln -s '{to}/taken' '{from}'");
+        let script = format!("cp -a '{from}' '{to}/moved' && rm -r '{from}' && ln -s '{to}/moved' '{from}'");
         assert!(self.enter().args(["--", "sh", "-c", &script]).status().unwrap().success());
     }
 
-    /// Leaves no more than so many KiB free.
+    /// Fills the disk up to this many free KiB.
     pub fn fill(&self, left_kib: u64) {
         let place = self.path.display();
         let script = format!(
@@ -64,7 +64,7 @@ impl Disk {
         assert!(self.enter().args(["--", "sh", "-c", &script]).status().unwrap().success());
     }
 
-    /// Makes room again.
+    /// Deletes the filler.
     pub fn free(&self) {
         assert!(self.enter().args(["--", "rm"]).arg(self.path.join("filler")).status().unwrap().success());
     }

@@ -1,4 +1,4 @@
-//! One server for all tests of a process, and a store of its own on it for each of them.
+//! The PostgreSQL server that all tests of a process share, and a database with a store for each of them.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,7 @@ use windlass_store::{Durability, Postgres, Store};
 use super::PostgresServer;
 use crate::block_on_tokio;
 
-/// The database that others are copies of.
+/// The migrated database that the databases of tests are copied from.
 pub(super) const TEMPLATE: &str = "windlass_template";
 
 /// The server that all tests of this process share.
@@ -19,16 +19,16 @@ pub fn shared() -> &'static PostgresServer {
             server.sql("postgres", &format!("CREATE DATABASE {TEMPLATE} TEMPLATE template0 ENCODING 'UTF8'"))
         );
         let address = server.address(TEMPLATE);
-        // A thread of its own: the caller may be in a runtime already.
-        let made = std::thread::spawn(move || {
+        // In another thread, because the caller may be in a runtime already.
+        let migrated = std::thread::spawn(move || {
             block_on_tokio(async { Postgres::open(&address, Durability::Fast).await.map(drop) })
         });
-        made.join().unwrap().unwrap();
+        migrated.join().unwrap().unwrap();
         server
     })
 }
 
-/// A store in a database that is deleted when it is dropped.
+/// A store in a temporary database, which is deleted on drop.
 #[derive(Debug)]
 pub struct TestDatabase {
     pub store: Postgres,
@@ -36,9 +36,9 @@ pub struct TestDatabase {
     database: String,
 }
 
-/// An empty store of one's own, on the shared server.
+/// An empty store in a new database on the shared server.
 pub async fn test_database() -> TestDatabase {
-    let database = tokio::task::spawn_blocking(|| shared().copy()).await.unwrap();
+    let database = tokio::task::spawn_blocking(|| shared().create_migrated()).await.unwrap();
     let address = shared().address(&database);
     let store = Postgres::open(&address, Durability::Fast).await.unwrap();
     TestDatabase { store, address, database }

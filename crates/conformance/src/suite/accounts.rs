@@ -1,4 +1,4 @@
-//! Money: never twice, never lost, never out of nothing.
+//! Money: each movement is made once, balances are the sums of their ledgers, and no charge overdraws an account.
 
 use windlass_engine::counter::{Revision, Visit};
 use windlass_engine::money::{LedgerFault, Movement, charge_key};
@@ -11,7 +11,7 @@ use windlass_store::run::{Origin, RunProjection, RunStatus};
 use windlass_store::{Refusal, Store, StoreError};
 
 use crate::executor::side_by_side;
-use crate::fixture::{Bench, at, movement, run_id};
+use crate::fixture::{StoreFixture, at, movement, run_id};
 
 fn charge(n: u64, amount: i64) -> Movement {
     Movement::charge(format!("charge:call/{n}"), amount)
@@ -23,13 +23,13 @@ async fn ledger(store: &dyn Store, account: &str) -> Vec<LedgerRow> {
 }
 
 pub async fn a_balance_is_the_sum_of_its_ledger(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.account("payer", 100).await;
-    bench.post("payer", charge(1, 60)).await.unwrap();
-    let committed = bench.post("payer", Movement::settle("charge:call/1", 60, 25)).await.unwrap();
+    let fixture = StoreFixture::new(store).await;
+    fixture.account("payer", 100).await;
+    fixture.post("payer", charge(1, 60)).await.unwrap();
+    let committed = fixture.post("payer", Movement::settle("charge:call/1", 60, 25)).await.unwrap();
     assert_eq!(committed.balances["payer"], 75);
-    bench.post("payer", charge(2, 30)).await.unwrap();
-    assert_eq!(bench.balance("payer").await, (45, 30));
+    fixture.post("payer", charge(2, 30)).await.unwrap();
+    assert_eq!(fixture.balance("payer").await, (45, 30));
     let rows = ledger(store, "payer").await;
     assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [1, 2, 3, 4]);
     assert_eq!(rows.iter().map(|row| row.balance_after).collect::<Vec<_>>(), [100, 40, 75, 45]);
@@ -38,55 +38,55 @@ pub async fn a_balance_is_the_sum_of_its_ledger(store: &dyn Store) {
 }
 
 pub async fn a_movement_is_made_once(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.account("payer", 100).await;
-    bench.post("payer", charge(1, 60)).await.unwrap();
-    // Another command with the very same movement: no news, and no harm.
-    let again = bench.post("payer", charge(1, 60)).await.unwrap();
+    let fixture = StoreFixture::new(store).await;
+    fixture.account("payer", 100).await;
+    fixture.post("payer", charge(1, 60)).await.unwrap();
+    // Another command with the same movement is a no-op.
+    let again = fixture.post("payer", charge(1, 60)).await.unwrap();
     assert_eq!(again.balances["payer"], 40);
-    assert_eq!((bench.balance("payer").await, ledger(store, "payer").await.len()), ((40, 60), 2));
-    let refused = bench.post("payer", charge(1, 50)).await.unwrap_err();
+    assert_eq!((fixture.balance("payer").await, ledger(store, "payer").await.len()), ((40, 60), 2));
+    let refused = fixture.post("payer", charge(1, 50)).await.unwrap_err();
     let different = LedgerFault::Different { key: "charge:call/1".to_owned() };
     assert_eq!(refused.refusal(), Some(&Refusal::Ledger(different)));
 }
 
 pub async fn a_charge_is_closed_once(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.account("payer", 100).await;
-    bench.post("payer", charge(1, 60)).await.unwrap();
-    bench.post("payer", Movement::refund("charge:call/1", 60)).await.unwrap();
+    let fixture = StoreFixture::new(store).await;
+    fixture.account("payer", 100).await;
+    fixture.post("payer", charge(1, 60)).await.unwrap();
+    fixture.post("payer", Movement::refund("charge:call/1", 60)).await.unwrap();
     let settle = Movement::settle("charge:call/1", 60, 10);
-    let refused = bench.post("payer", settle).await.unwrap_err();
+    let refused = fixture.post("payer", settle).await.unwrap_err();
     assert!(matches!(refused.refusal(), Some(Refusal::Ledger(LedgerFault::Closed { by: "refund", .. }))));
-    assert_eq!(bench.balance("payer").await, (100, 0));
+    assert_eq!(fixture.balance("payer").await, (100, 0));
 }
 
 pub async fn every_charge_that_does_not_fit_is_named(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.account("payer", 100).await;
+    let fixture = StoreFixture::new(store).await;
+    fixture.account("payer", 100).await;
     let postings = [70, 40, 20, 30].iter().zip(1..).map(|(amount, n)| movement("payer", charge(n, *amount)));
     let commit =
-        Commit { postings: postings.collect(), ..Commit::new(&Project::DEFAULT, bench.command(), at(1)) };
-    let refused = bench.commit(commit).await.unwrap_err();
+        Commit { postings: postings.collect(), ..Commit::new(&Project::DEFAULT, fixture.command(), at(1)) };
+    let refused = fixture.commit(commit).await.unwrap_err();
     let Some(Refusal::Short { account, needed, balance, keys, revision }) = refused.refusal() else {
         panic!("{refused}")
     };
     assert_eq!((account.as_str(), *needed, *balance, *revision), ("payer", 160, 100, Revision(1)));
     assert_eq!(*keys, ["charge:call/2", "charge:call/4"]);
-    assert_eq!(bench.balance("payer").await, (100, 0));
+    assert_eq!(fixture.balance("payer").await, (100, 0));
 }
 
 pub async fn an_unknown_account_is_refused(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    let refused = bench.post("nobody", Movement::deposit("d", 5)).await.unwrap_err();
-    assert_eq!(refused.refusal(), Some(&Refusal::UnknownAccount("nobody".to_owned())));
-    assert_eq!(store.account(&Project::DEFAULT, "nobody").await.unwrap(), None);
-    assert!(ledger(store, "nobody").await.is_empty());
+    let fixture = StoreFixture::new(store).await;
+    let refused = fixture.post("unknown", Movement::deposit("d", 5)).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::UnknownAccount("unknown".to_owned())));
+    assert_eq!(store.account(&Project::DEFAULT, "unknown").await.unwrap(), None);
+    assert!(ledger(store, "unknown").await.is_empty());
 }
 
 pub async fn a_movement_that_makes_no_sense_is_refused(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.account("payer", 100).await;
+    let fixture = StoreFixture::new(store).await;
+    fixture.account("payer", 100).await;
     for bad in [
         Movement::refund("charge:call/1", 60),
         Movement::deposit("x", -5),
@@ -94,32 +94,32 @@ pub async fn a_movement_that_makes_no_sense_is_refused(store: &dyn Store) {
         charge(1, -5),
         charge(1, i64::MIN),
     ] {
-        let refused = bench.post("payer", bad.clone()).await.unwrap_err();
+        let refused = fixture.post("payer", bad.clone()).await.unwrap_err();
         assert!(matches!(refused.refusal(), Some(Refusal::Ledger(_))), "{bad:?}: {refused}");
     }
-    assert_eq!((bench.balance("payer").await, ledger(store, "payer").await.len()), ((100, 0), 1));
+    assert_eq!((fixture.balance("payer").await, ledger(store, "payer").await.len()), ((100, 0), 1));
 }
 
 pub async fn concurrent_charges_never_overdraw(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.account("payer", 100).await;
-    let charges: Vec<_> = (0..50).map(|n| bench.post("payer", charge(n, 7))).collect();
+    let fixture = StoreFixture::new(store).await;
+    fixture.account("payer", 100).await;
+    let charges: Vec<_> = (0..50).map(|n| fixture.post("payer", charge(n, 7))).collect();
     let answers = side_by_side(charges).await;
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 14);
     let is_short = |error: &StoreError| matches!(error.refusal(), Some(Refusal::Short { .. }));
     assert!(answers.iter().flat_map(|answer| answer.as_ref().err()).all(is_short));
-    assert_eq!(bench.balance("payer").await, (2, 98));
+    assert_eq!(fixture.balance("payer").await, (2, 98));
 }
 
-pub async fn an_account_that_moved_is_a_conflict_for_who_relied_on_it(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.account("payer", 10).await;
+pub async fn a_commit_that_relied_on_a_moved_account_is_a_conflict(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
+    fixture.account("payer", 10).await;
     let relying = |revision| {
         let unmoved = vec![Unmoved { account: "payer".to_owned(), revision: Revision(revision) }];
-        bench.commit(Commit { unmoved, ..Commit::new(&Project::DEFAULT, bench.command(), at(2)) })
+        fixture.commit(Commit { unmoved, ..Commit::new(&Project::DEFAULT, fixture.command(), at(2)) })
     };
     relying(1).await.unwrap();
-    bench.post("payer", Movement::deposit("more", 5)).await.unwrap();
+    fixture.post("payer", Movement::deposit("more", 5)).await.unwrap();
     let refused = relying(1).await.unwrap_err();
     let StoreError::Conflict { what, expected, found } = refused else { panic!("{refused}") };
     assert_eq!((what, expected, found), (Subject::Account("payer".to_owned()), 1, 2));
@@ -127,14 +127,14 @@ pub async fn an_account_that_moved_is_a_conflict_for_who_relied_on_it(store: &dy
 }
 
 pub async fn opening_an_account_again_keeps_its_money(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.account("payer", 10).await;
+    let fixture = StoreFixture::new(store).await;
+    fixture.account("payer", 10).await;
     let again = |name| store.open_account(&Project::DEFAULT, "payer", name, at(9));
     again("PAYER").await.unwrap();
     let refused = again("Ms Payer").await.unwrap_err();
     let taken = Refusal::AccountTaken { id: "payer".to_owned(), name: "PAYER".to_owned() };
     assert_eq!(refused.refusal(), Some(&taken));
-    bench.account("other", 0).await;
+    fixture.account("other", 0).await;
     let rows = store.accounts(&Project::DEFAULT).await.unwrap();
     assert_eq!(rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["other", "payer"]);
     let page = async |after: Option<&str>, limit| {
@@ -148,13 +148,13 @@ pub async fn opening_an_account_again_keeps_its_money(store: &dyn Store) {
 }
 
 pub async fn the_ledger_comes_in_parts_and_by_run(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.account("payer", 100).await;
+    let fixture = StoreFixture::new(store).await;
+    fixture.account("payer", 100).await;
     let key = |n| charge_key(run_id(n % 2), "call", Visit(n));
     for n in 1..=4 {
         let postings = vec![movement("payer", Movement::charge(key(n), 1))];
-        bench
-            .commit(Commit { postings, ..Commit::new(&Project::DEFAULT, bench.command(), at(1)) })
+        fixture
+            .commit(Commit { postings, ..Commit::new(&Project::DEFAULT, fixture.command(), at(1)) })
             .await
             .unwrap();
     }
@@ -177,17 +177,17 @@ pub async fn the_ledger_comes_in_parts_and_by_run(store: &dyn Store) {
 }
 
 pub async fn a_long_ledger_is_read_a_page_at_a_time(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.account("payer", 1_000).await;
-    // Much in one commit, little in others; of two runs in turns, some of it closed.
+    let fixture = StoreFixture::new(store).await;
+    fixture.account("payer", 1_000).await;
+    // One large commit and small ones, two runs in turn, some charges closed.
     let key = |n: u64| charge_key(run_id(n % 2), "call", Visit(n));
     let charges = (0..100).map(|n| movement("payer", Movement::charge(key(n), 2))).collect();
-    bench
-        .commit(Commit { postings: charges, ..Commit::new(&Project::DEFAULT, bench.command(), at(1)) })
+    fixture
+        .commit(Commit { postings: charges, ..Commit::new(&Project::DEFAULT, fixture.command(), at(1)) })
         .await
         .unwrap();
     for n in [7, 98, 32, 33, 1] {
-        bench.post("payer", Movement::settle(&key(n), 2, 1)).await.unwrap();
+        fixture.post("payer", Movement::settle(&key(n), 2, 1)).await.unwrap();
     }
     let whole = ledger(store, "payer").await;
     assert_eq!(whole.iter().map(|row| row.seq).collect::<Vec<_>>(), (1..=106).collect::<Vec<u64>>());
@@ -214,10 +214,10 @@ pub async fn a_long_ledger_is_read_a_page_at_a_time(store: &dyn Store) {
     }
 }
 
-pub async fn runs_that_wait_for_money_are_found_by_what_they_need(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+pub async fn runs_that_wait_for_money_are_found_by_the_amount_they_need(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
     for account in ["payer", "other", "rich"] {
-        bench.account(account, 5).await;
+        fixture.account(account, 5).await;
     }
     let of = |account: &str, needs: Option<i64>| {
         let account = Some(account.to_owned());
@@ -234,7 +234,7 @@ pub async fn runs_that_wait_for_money_are_found_by_what_they_need(store: &dyn St
         (5, "rich", None),
     ] {
         let created = at(i64::try_from(n).unwrap());
-        bench.create(n, RunStatus::Waiting, created, of(account, needs)).await.unwrap();
+        fixture.create(n, RunStatus::Waiting, created, of(account, needs)).await.unwrap();
     }
     let found = async |within, limit| {
         let rows = store.in_need(&Project::DEFAULT, "payer".to_owned(), within, limit).await.unwrap();
@@ -249,9 +249,9 @@ pub async fn runs_that_wait_for_money_are_found_by_what_they_need(store: &dyn St
     };
     assert_eq!(accounts(None).await, ["other", "payer"]);
     assert_eq!(accounts(Some("other")).await, ["other"]);
-    for nobody in ["rich", "unknown"] {
-        assert!(accounts(Some(nobody)).await.is_empty(), "{nobody}");
+    for account in ["rich", "unknown"] {
+        assert!(accounts(Some(account)).await.is_empty(), "{account}");
     }
-    bench.commit(bench.entry(2, 1, RunStatus::Running, at(9))).await.unwrap();
+    fixture.commit(fixture.entry(2, 1, RunStatus::Running, at(9))).await.unwrap();
     assert_eq!(found(20, 10).await, [(run_id(4), 20)]);
 }

@@ -8,7 +8,7 @@ use windlass_store::Store;
 use windlass_store::job::{JobQuery, LetterGroup};
 use windlass_store::page::{Order, Part};
 
-use crate::fixture::{Bench, at, job_id};
+use crate::fixture::{StoreFixture, at, job_id};
 
 fn claim(worker: &str) -> JobInput {
     JobInput::Claim { worker: worker.to_owned(), lease_ms: 1_000 }
@@ -18,13 +18,13 @@ fn fault(message: &str) -> Fault {
     Fault::new(FaultKind::Error, message)
 }
 
-/// A job that dies of this.
-async fn die(bench: &Bench<'_>, n: u64, queue: &str, message: &str, now: i64) {
+/// Makes a dead letter with this fault.
+async fn die(fixture: &StoreFixture<'_>, n: u64, queue: &str, message: &str, now: i64) {
     let spec = JobSpec { max_retries: 1, ..JobSpec::new("demo", queue) };
-    bench.create_job(n, spec, at(now)).await.unwrap();
-    bench.tell(n, claim("w"), at(now)).await.unwrap();
+    fixture.create_job(n, spec, at(now)).await.unwrap();
+    fixture.submit(n, claim("w"), at(now)).await.unwrap();
     let outcome = JobOutcome::Failed { fault: fault(message), retry_after_ms: None };
-    bench.tell(n, JobInput::Finish { fence: Fence(1), outcome }, at(now + 1)).await.unwrap();
+    fixture.submit(n, JobInput::Finish { fence: Fence(1), outcome }, at(now + 1)).await.unwrap();
 }
 
 async fn found(store: &dyn Store, query: JobQuery) -> Vec<u64> {
@@ -37,13 +37,13 @@ async fn found(store: &dyn Store, query: JobQuery) -> Vec<u64> {
     page.items.iter().map(|row| *all.iter().find(|n| job_id(**n) == row.id()).unwrap()).collect()
 }
 
-pub async fn dead_letters_are_grouped_by_what_went_wrong(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    die(&bench, 1, "q", "user 17 not found", 10).await;
-    die(&bench, 2, "q", "disk full", 20).await;
-    die(&bench, 3, "q", "user 99 not found", 30).await;
-    die(&bench, 4, "other", "user 5 not found", 40).await;
-    die(&bench, 5, "q", "disk slow", 50).await;
+pub async fn dead_letters_are_grouped_by_their_fault(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
+    die(&fixture, 1, "q", "user 17 not found", 10).await;
+    die(&fixture, 2, "q", "disk full", 20).await;
+    die(&fixture, 3, "q", "user 99 not found", 30).await;
+    die(&fixture, 4, "other", "user 5 not found", 40).await;
+    die(&fixture, 5, "q", "disk slow", 50).await;
     let group = |n, message: &str, latest, first, last| LetterGroup {
         fingerprint: fault(message).fingerprint(),
         n,
@@ -58,37 +58,37 @@ pub async fn dead_letters_are_grouped_by_what_went_wrong(store: &dyn Store) {
         group(1, "disk full", 2, 21, 21),
     ];
     assert_eq!(store.dead_letter_groups(&Project::DEFAULT, "q".to_owned()).await.unwrap(), expected);
-    let nothing = store.dead_letter_groups(&Project::DEFAULT, "nobody's".to_owned()).await.unwrap();
+    let nothing = store.dead_letter_groups(&Project::DEFAULT, "unknown".to_owned()).await.unwrap();
     assert_eq!(nothing, []);
 }
 
-pub async fn what_is_no_dead_letter_any_more_is_in_no_group(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+pub async fn replayed_and_discarded_dead_letters_leave_their_group(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
     for n in 1..=3 {
-        die(&bench, n, "q", "no", 10).await;
+        die(&fixture, n, "q", "no", 10).await;
     }
     let replay = JobInput::Replay { replay_id: "r".to_owned(), priority: None, patch: None, due: None };
-    bench.tell(1, replay, at(20)).await.unwrap();
-    bench.tell(2, JobInput::Discard { reason: "enough".to_owned() }, at(20)).await.unwrap();
+    fixture.submit(1, replay, at(20)).await.unwrap();
+    fixture.submit(2, JobInput::Discard { reason: "enough".to_owned() }, at(20)).await.unwrap();
     let groups = store.dead_letter_groups(&Project::DEFAULT, "q".to_owned()).await.unwrap();
     assert_eq!((groups.len(), groups[0].n, groups[0].latest), (1, 1, job_id(3)));
     let of_group = JobQuery { fingerprint: Some(fault("no").fingerprint()), ..JobQuery::default() };
     assert_eq!(found(store, of_group.clone()).await, [3]);
-    // It dies again, of something else.
-    bench.tell(1, claim("w"), at(30)).await.unwrap();
+    // It fails for good again, with another fault.
+    fixture.submit(1, claim("w"), at(30)).await.unwrap();
     let outcome = JobOutcome::Failed { fault: fault("never"), retry_after_ms: None };
-    bench.tell(1, JobInput::Finish { fence: Fence(2), outcome }, at(40)).await.unwrap();
+    fixture.submit(1, JobInput::Finish { fence: Fence(2), outcome }, at(40)).await.unwrap();
     assert_eq!(store.dead_letter_groups(&Project::DEFAULT, "q".to_owned()).await.unwrap().len(), 2);
     assert_eq!(found(store, of_group).await, [3]);
 }
 
 pub async fn dead_letters_of_a_group_come_in_order_of_creation(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     for (n, now) in [(3, 10), (1, 20), (2, 15)] {
-        die(&bench, n, "q", &format!("attempt {n} failed"), now).await;
+        die(&fixture, n, "q", &format!("attempt {n} failed"), now).await;
     }
-    die(&bench, 4, "q", "another thing", 12).await;
-    die(&bench, 5, "r", "attempt 5 failed", 5).await;
+    die(&fixture, 4, "q", "another thing", 12).await;
+    die(&fixture, 5, "r", "attempt 5 failed", 5).await;
     let fingerprint = Some(fault("attempt 1 failed").fingerprint());
     let letters = JobQuery { is_dead_letter: Some(true), queue: Some("q".to_owned()), ..JobQuery::default() };
     assert_eq!(found(store, letters.clone()).await, [3, 4, 2, 1]);
@@ -96,17 +96,17 @@ pub async fn dead_letters_of_a_group_come_in_order_of_creation(store: &dyn Store
     assert_eq!(found(store, JobQuery { fingerprint, ..JobQuery::default() }).await, [5, 3, 2, 1]);
 }
 
-pub async fn jobs_are_found_by_who_has_them(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+pub async fn jobs_are_found_by_their_worker(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
     for n in 1..=4 {
-        bench.create_job(n, JobSpec::new("demo", "q"), at(1)).await.unwrap();
+        fixture.create_job(n, JobSpec::new("demo", "q"), at(1)).await.unwrap();
     }
     for (n, worker) in [(1, "a"), (2, "b"), (3, "a")] {
-        bench.tell(n, claim(worker), at(2)).await.unwrap();
+        fixture.submit(n, claim(worker), at(2)).await.unwrap();
     }
     let of = |worker: &str| JobQuery { worker: Some(worker.to_owned()), ..JobQuery::default() };
     assert_eq!(found(store, of("a")).await, [1, 3]);
-    bench.tell(1, JobInput::Release { fence: Fence(1) }, at(3)).await.unwrap();
+    fixture.submit(1, JobInput::Release { fence: Fence(1) }, at(3)).await.unwrap();
     assert_eq!(found(store, of("a")).await, [3]);
     assert_eq!(found(store, of("b")).await, [2]);
     assert_eq!(found(store, of("c")).await, [] as [u64; 0]);

@@ -31,11 +31,11 @@ use crate::fixture::{
     version_draft, version_id,
 };
 
-/// A project whose rows have ids of their own, and the same names as those of any other.
+/// A project whose rows have their own ids, and the same names as the rows of all other projects.
 struct Tenant<'s> {
     store: &'s dyn Store,
     project: Project,
-    /// Where the numbers of its ids begin.
+    /// The first number of its ids.
     first: u64,
 }
 
@@ -96,7 +96,7 @@ impl Tenant<'_> {
         self.store.commit_one(commit).await.map(drop)
     }
 
-    /// A row in every table, all under names that any project may use.
+    /// Writes a row into every table, under names that all projects use.
     async fn fill(&self) {
         let (store, project, n) = (self.store, &self.project, self.first);
         let (flow, version) = (FlowChoice::Create(flow_draft(n, "flow")), Some(version_draft(n)));
@@ -123,7 +123,7 @@ impl Tenant<'_> {
         self.write(Commit { jobs, ..self.commit(2) }).await.unwrap();
     }
 
-    /// A commit with something in every part.
+    /// A commit with all parts.
     fn everything(&self) -> Commit {
         let n = self.first;
         let sender = MessageId::new(Party::Account("payer".to_owned()), 1);

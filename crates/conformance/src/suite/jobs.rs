@@ -14,7 +14,7 @@ use windlass_store::queue::{QueueLimits, QueueSettings};
 use windlass_store::{Refusal, Store};
 
 use crate::executor::side_by_side;
-use crate::fixture::{Bench, at, job_id, run_id};
+use crate::fixture::{StoreFixture, at, job_id, run_id};
 
 fn keyed(queue: &str, key: &str) -> JobSpec {
     JobSpec { dedup_key: key.to_owned(), ..JobSpec::new("demo", queue) }
@@ -53,92 +53,93 @@ async fn ready(store: &dyn Store, queues: &[&str], services: &[&str], now: i64) 
 }
 
 pub async fn a_job_reads_back_as_it_was_written(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let payload = json!({"text": "ß\u{1f980}", "n": [1, 2.5, null], "big": 9_007_199_254_740_993_i64});
     let spec = JobSpec { payload, priority: -7, timeout_ms: 5, ..keyed("default", "k") };
-    let commit = bench.job(1, spec, at(5));
+    let commit = fixture.job(1, spec, at(5));
     let written = commit.jobs[0].clone();
-    bench.commit(commit).await.unwrap();
+    fixture.commit(commit).await.unwrap();
     let row = store.job(&Project::DEFAULT, job_id(1)).await.unwrap().unwrap();
     assert_eq!((row.rev, row.job, row.origin), (Revision(1), written.job, written.origin));
     assert_eq!(store.job(&Project::DEFAULT, job_id(2)).await.unwrap(), None);
 }
 
 pub async fn a_job_change_needs_the_right_revision(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create_job(1, JobSpec::new("demo", "default"), at(1)).await.unwrap();
-    assert!(bench.create_job(1, JobSpec::new("demo", "default"), at(1)).await.unwrap_err().is_conflict());
-    let mut change = bench.change(1, claim(), at(2)).await;
+    let fixture = StoreFixture::new(store).await;
+    fixture.create_job(1, JobSpec::new("demo", "default"), at(1)).await.unwrap();
+    assert!(fixture.create_job(1, JobSpec::new("demo", "default"), at(1)).await.unwrap_err().is_conflict());
+    let mut change = fixture.change(1, claim(), at(2)).await;
     for wrong in [0, 2, 9] {
         change.expected_rev = Revision(wrong);
         let commit =
-            Commit { jobs: vec![change.clone()], ..Commit::new(&Project::DEFAULT, bench.command(), at(2)) };
-        assert!(bench.commit(commit).await.unwrap_err().is_conflict(), "{wrong}");
+            Commit { jobs: vec![change.clone()], ..Commit::new(&Project::DEFAULT, fixture.command(), at(2)) };
+        assert!(fixture.commit(commit).await.unwrap_err().is_conflict(), "{wrong}");
     }
-    bench.tell(1, claim(), at(2)).await.unwrap();
+    fixture.submit(1, claim(), at(2)).await.unwrap();
     assert_eq!(store.job(&Project::DEFAULT, job_id(1)).await.unwrap().unwrap().rev, Revision(2));
 }
 
 pub async fn an_active_key_makes_a_duplicate(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create_job(1, keyed("default", "k"), at(1)).await.unwrap();
-    assert!(is_duplicate_of(&bench.create_job(2, keyed("default", "k"), at(2)).await, 1));
-    bench.tell(1, claim(), at(3)).await.unwrap();
-    assert!(is_duplicate_of(&bench.create_job(2, keyed("default", "k"), at(3)).await, 1));
+    let fixture = StoreFixture::new(store).await;
+    fixture.create_job(1, keyed("default", "k"), at(1)).await.unwrap();
+    assert!(is_duplicate_of(&fixture.create_job(2, keyed("default", "k"), at(2)).await, 1));
+    fixture.submit(1, claim(), at(3)).await.unwrap();
+    assert!(is_duplicate_of(&fixture.create_job(2, keyed("default", "k"), at(3)).await, 1));
     assert_eq!(store.job(&Project::DEFAULT, job_id(2)).await.unwrap(), None);
     for n in 3..5 {
-        bench.create_job(n, keyed("default", ""), at(3)).await.unwrap();
+        fixture.create_job(n, keyed("default", ""), at(3)).await.unwrap();
     }
 }
 
 pub async fn a_key_is_free_again_when_its_job_has_ended(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create_job(1, keyed("default", "k"), at(1)).await.unwrap();
-    bench.tell(1, claim(), at(2)).await.unwrap();
-    bench.tell(1, done(1), at(3)).await.unwrap();
-    bench.create_job(2, keyed("default", "k"), at(3)).await.unwrap();
-    bench.tell(2, JobInput::Cancel, at(4)).await.unwrap();
-    bench.create_job(3, keyed("default", "k"), at(5)).await.unwrap();
-    assert!(is_duplicate_of(&bench.create_job(4, keyed("default", "k"), at(6)).await, 3));
+    let fixture = StoreFixture::new(store).await;
+    fixture.create_job(1, keyed("default", "k"), at(1)).await.unwrap();
+    fixture.submit(1, claim(), at(2)).await.unwrap();
+    fixture.submit(1, done(1), at(3)).await.unwrap();
+    fixture.create_job(2, keyed("default", "k"), at(3)).await.unwrap();
+    fixture.submit(2, JobInput::Cancel, at(4)).await.unwrap();
+    fixture.create_job(3, keyed("default", "k"), at(5)).await.unwrap();
+    assert!(is_duplicate_of(&fixture.create_job(4, keyed("default", "k"), at(6)).await, 3));
 }
 
 pub async fn a_key_can_stay_taken_for_a_while(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create_job(1, JobSpec { unique_for_ms: 100, ..keyed("default", "k") }, at(0)).await.unwrap();
-    bench.tell(1, JobInput::Cancel, at(5)).await.unwrap();
-    assert!(is_duplicate_of(&bench.create_job(2, keyed("default", "k"), at(99)).await, 1));
-    bench.create_job(2, keyed("default", "k"), at(100)).await.unwrap();
+    let fixture = StoreFixture::new(store).await;
+    fixture.create_job(1, JobSpec { unique_for_ms: 100, ..keyed("default", "k") }, at(0)).await.unwrap();
+    fixture.submit(1, JobInput::Cancel, at(5)).await.unwrap();
+    assert!(is_duplicate_of(&fixture.create_job(2, keyed("default", "k"), at(99)).await, 1));
+    fixture.create_job(2, keyed("default", "k"), at(100)).await.unwrap();
 }
 
 pub async fn the_same_key_in_another_queue_is_another_key(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create_job(1, keyed("default", "k"), at(1)).await.unwrap();
-    bench.create_job(2, keyed("other", "k"), at(1)).await.unwrap();
-    bench.create_job(3, keyed("default", "K"), at(1)).await.unwrap();
+    let fixture = StoreFixture::new(store).await;
+    fixture.create_job(1, keyed("default", "k"), at(1)).await.unwrap();
+    fixture.create_job(2, keyed("other", "k"), at(1)).await.unwrap();
+    fixture.create_job(3, keyed("default", "K"), at(1)).await.unwrap();
 }
 
 pub async fn two_jobs_of_one_commit_cannot_share_a_key(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    let mut commit = bench.job(1, keyed("default", "k"), at(1));
-    commit.jobs.extend(bench.job(2, keyed("default", "k"), at(1)).jobs);
-    assert!(is_duplicate_of(&bench.commit(commit).await, 1));
+    let fixture = StoreFixture::new(store).await;
+    let mut commit = fixture.job(1, keyed("default", "k"), at(1));
+    commit.jobs.extend(fixture.job(2, keyed("default", "k"), at(1)).jobs);
+    assert!(is_duplicate_of(&fixture.commit(commit).await, 1));
     assert_eq!(store.job(&Project::DEFAULT, job_id(1)).await.unwrap(), None);
-    // In one group they are two commits, and the first one wins.
-    let group = vec![bench.job(3, keyed("default", "k"), at(1)), bench.job(4, keyed("default", "k"), at(1))];
+    // Two commits of one group: the first one wins.
+    let group =
+        vec![fixture.job(3, keyed("default", "k"), at(1)), fixture.job(4, keyed("default", "k"), at(1))];
     let answers = store.commit(group).await;
     assert!(answers[0].is_ok() && is_duplicate_of(&answers[1], 3));
 }
 
 pub async fn all_duplicates_of_a_commit_are_told_at_once(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create_job(1, keyed("default", "a"), at(1)).await.unwrap();
-    bench.tell(1, claim(), at(2)).await.unwrap();
+    let fixture = StoreFixture::new(store).await;
+    fixture.create_job(1, keyed("default", "a"), at(1)).await.unwrap();
+    fixture.submit(1, claim(), at(2)).await.unwrap();
     let later = JobSpec { run_at: Some(at(900)), ..keyed("default", "b") };
-    let mut commit = bench.job(2, later, at(3));
+    let mut commit = fixture.job(2, later, at(3));
     for (n, key) in [(3, "a"), (4, "b"), (5, ""), (6, "c"), (7, "a")] {
-        commit.jobs.extend(bench.job(n, keyed("default", key), at(3)).jobs);
+        commit.jobs.extend(fixture.job(n, keyed("default", key), at(3)).jobs);
     }
-    let refused = bench.commit(commit.clone()).await.unwrap_err();
+    let refused = fixture.commit(commit.clone()).await.unwrap_err();
     let duplicate = |n, key: &str, existing, status| Duplicate {
         job: job_id(n),
         queue: "default".to_owned(),
@@ -153,26 +154,26 @@ pub async fn all_duplicates_of_a_commit_are_told_at_once(store: &dyn Store) {
     ];
     assert_eq!(refused.refusal(), Some(&Refusal::Duplicates(expected)));
     commit.jobs.retain(|change| [2, 5, 6].map(job_id).contains(&change.job.id));
-    bench.commit(Commit { command: bench.command(), ..commit }).await.unwrap();
+    fixture.commit(Commit { command: fixture.command(), ..commit }).await.unwrap();
     assert_eq!(store.jobs(&Project::DEFAULT, JobQuery::default()).await.unwrap().items.len(), 4);
 }
 
 pub async fn a_replayed_job_takes_its_key_back_only_if_it_is_free(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create_job(1, JobSpec { max_retries: 1, ..keyed("default", "k") }, at(1)).await.unwrap();
-    bench.tell(1, claim(), at(2)).await.unwrap();
-    bench.tell(1, failed(1), at(3)).await.unwrap();
-    bench.create_job(2, keyed("default", "k"), at(4)).await.unwrap();
+    let fixture = StoreFixture::new(store).await;
+    fixture.create_job(1, JobSpec { max_retries: 1, ..keyed("default", "k") }, at(1)).await.unwrap();
+    fixture.submit(1, claim(), at(2)).await.unwrap();
+    fixture.submit(1, failed(1), at(3)).await.unwrap();
+    fixture.create_job(2, keyed("default", "k"), at(4)).await.unwrap();
     let replay = || JobInput::Replay { replay_id: "r".to_owned(), priority: None, patch: None, due: None };
-    assert!(is_duplicate_of(&bench.tell(1, replay(), at(5)).await, 2));
-    bench.tell(2, JobInput::Cancel, at(6)).await.unwrap();
-    bench.tell(1, replay(), at(7)).await.unwrap();
-    assert!(is_duplicate_of(&bench.create_job(3, keyed("default", "k"), at(8)).await, 1));
+    assert!(is_duplicate_of(&fixture.submit(1, replay(), at(5)).await, 2));
+    fixture.submit(2, JobInput::Cancel, at(6)).await.unwrap();
+    fixture.submit(1, replay(), at(7)).await.unwrap();
+    assert!(is_duplicate_of(&fixture.create_job(3, keyed("default", "k"), at(8)).await, 1));
 }
 
 pub async fn hundred_concurrent_creates_with_one_dedup_key_make_one_job(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    let creates: Vec<_> = (1..=100).map(|n| bench.create_job(n, keyed("default", "k"), at(1))).collect();
+    let fixture = StoreFixture::new(store).await;
+    let creates: Vec<_> = (1..=100).map(|n| fixture.create_job(n, keyed("default", "k"), at(1))).collect();
     let answers = side_by_side(creates).await;
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
     let winner = (1..=100).find(|n| answers[*n - 1].is_ok()).unwrap() as u64;
@@ -181,10 +182,10 @@ pub async fn hundred_concurrent_creates_with_one_dedup_key_make_one_job(store: &
 }
 
 pub async fn ready_jobs_come_by_priority_then_due_time_then_id(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let spec = |priority| JobSpec { priority, ..JobSpec::new("demo", "default") };
     for (n, priority, now) in [(5, 0, 10), (4, 0, 20), (3, 9, 30), (2, -1, 5), (1, 0, 20)] {
-        bench.create_job(n, spec(priority), at(now)).await.unwrap();
+        fixture.create_job(n, spec(priority), at(now)).await.unwrap();
     }
     assert_eq!(ready(store, &["default"], &[], 50).await, [3, 5, 1, 4, 2]);
     let query = ReadyQuery {
@@ -209,10 +210,10 @@ pub async fn ready_jobs_come_by_priority_then_due_time_then_id(store: &dyn Store
 }
 
 pub async fn ready_jobs_match_by_queue_or_by_service(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create_job(1, JobSpec::new("resize", "images"), at(1)).await.unwrap();
-    bench.create_job(2, JobSpec::new("resize", "urgent"), at(1)).await.unwrap();
-    bench.create_job(3, JobSpec::new("mail", "images"), at(1)).await.unwrap();
+    let fixture = StoreFixture::new(store).await;
+    fixture.create_job(1, JobSpec::new("resize", "images"), at(1)).await.unwrap();
+    fixture.create_job(2, JobSpec::new("resize", "urgent"), at(1)).await.unwrap();
+    fixture.create_job(3, JobSpec::new("mail", "images"), at(1)).await.unwrap();
     assert_eq!(ready(store, &["images"], &[], 1).await, [1, 3]);
     assert_eq!(ready(store, &[], &["resize"], 1).await, [1, 2]);
     assert_eq!(ready(store, &["images"], &["resize"], 1).await, [1, 2, 3]);
@@ -221,17 +222,17 @@ pub async fn ready_jobs_match_by_queue_or_by_service(store: &dyn Store) {
 }
 
 pub async fn jobs_of_runs_are_found_behind_any_number_of_plain_ones(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let of_run =
         |queue: &str, priority| JobSpec { run: Some(run_id(1)), priority, ..JobSpec::new("resize", queue) };
     for n in 10..30 {
-        bench.create_job(n, JobSpec::new("resize", "images"), at(1)).await.unwrap();
+        fixture.create_job(n, JobSpec::new("resize", "images"), at(1)).await.unwrap();
     }
-    bench.create_job(1, of_run("images", 0), at(2)).await.unwrap();
-    bench.create_job(2, of_run("images", -1), at(2)).await.unwrap();
-    bench.create_job(3, of_run("urgent", 1), at(3)).await.unwrap();
-    bench.create_job(4, JobSpec { run_at: Some(at(500)), ..of_run("images", 2) }, at(2)).await.unwrap();
-    bench.create_job(5, JobSpec { limit_key: "k".to_owned(), ..of_run("images", 0) }, at(3)).await.unwrap();
+    fixture.create_job(1, of_run("images", 0), at(2)).await.unwrap();
+    fixture.create_job(2, of_run("images", -1), at(2)).await.unwrap();
+    fixture.create_job(3, of_run("urgent", 1), at(3)).await.unwrap();
+    fixture.create_job(4, JobSpec { run_at: Some(at(500)), ..of_run("images", 2) }, at(2)).await.unwrap();
+    fixture.create_job(5, JobSpec { limit_key: "k".to_owned(), ..of_run("images", 0) }, at(3)).await.unwrap();
     let found = |queues: &[&str], services: &[&str], from: Option<i32>, limit| {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let from = from.map(|priority| ReadyPlace { priority, due_at: at(i64::MIN), id: job_id(1) });
@@ -272,36 +273,38 @@ pub async fn jobs_of_runs_are_found_behind_any_number_of_plain_ones(store: &dyn 
 }
 
 pub async fn a_job_is_not_ready_before_its_time(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let later = JobSpec { run_at: Some(at(500)), ..JobSpec::new("demo", "default") };
-    bench.create_job(1, later, at(1)).await.unwrap();
+    fixture.create_job(1, later, at(1)).await.unwrap();
     let backoff = JobBackoff { base_ms: 1_000, jitter: false, ..JobBackoff::default() };
-    bench.create_job(2, JobSpec { backoff, ..JobSpec::new("demo", "default") }, at(1)).await.unwrap();
-    bench.tell(2, claim(), at(10)).await.unwrap();
-    bench.tell(2, failed(1), at(20)).await.unwrap();
+    fixture.create_job(2, JobSpec { backoff, ..JobSpec::new("demo", "default") }, at(1)).await.unwrap();
+    fixture.submit(2, claim(), at(10)).await.unwrap();
+    fixture.submit(2, failed(1), at(20)).await.unwrap();
     assert_eq!(ready(store, &["default"], &[], 499).await, [] as [u64; 0]);
     assert_eq!(ready(store, &["default"], &[], 500).await, [1]);
     assert_eq!(ready(store, &["default"], &[], 1_020).await, [1, 2]);
 }
 
 pub async fn a_claimed_job_is_not_ready(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create_job(1, JobSpec::new("demo", "default"), at(1)).await.unwrap();
-    bench.tell(1, claim(), at(2)).await.unwrap();
+    let fixture = StoreFixture::new(store).await;
+    fixture.create_job(1, JobSpec::new("demo", "default"), at(1)).await.unwrap();
+    fixture.submit(1, claim(), at(2)).await.unwrap();
     assert_eq!(ready(store, &["default"], &[], 99_999).await, [] as [u64; 0]);
-    bench.tell(1, JobInput::Release { fence: Fence(1) }, at(3)).await.unwrap();
+    fixture.submit(1, JobInput::Release { fence: Fence(1) }, at(3)).await.unwrap();
     assert_eq!(ready(store, &["default"], &[], 99_999).await, [1]);
-    bench.tell(1, JobInput::Cancel, at(4)).await.unwrap();
+    fixture.submit(1, JobInput::Cancel, at(4)).await.unwrap();
     assert_eq!(ready(store, &["default"], &[], 99_999).await, [] as [u64; 0]);
 }
 
-pub async fn of_two_claims_one_wins(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create_job(1, JobSpec::new("demo", "default"), at(1)).await.unwrap();
+pub async fn one_of_two_claims_wins(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
+    fixture.create_job(1, JobSpec::new("demo", "default"), at(1)).await.unwrap();
     let mut rivals = Vec::new();
     for _ in 0..10 {
-        let jobs = vec![bench.change(1, claim(), at(2)).await];
-        rivals.push(bench.commit(Commit { jobs, ..Commit::new(&Project::DEFAULT, bench.command(), at(2)) }));
+        let jobs = vec![fixture.change(1, claim(), at(2)).await];
+        rivals.push(
+            fixture.commit(Commit { jobs, ..Commit::new(&Project::DEFAULT, fixture.command(), at(2)) }),
+        );
     }
     let answers = side_by_side(rivals).await;
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
@@ -309,9 +312,9 @@ pub async fn of_two_claims_one_wins(store: &dyn Store) {
 }
 
 pub async fn a_paused_queue_hands_out_nothing(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create_job(1, JobSpec::new("demo", "default"), at(1)).await.unwrap();
-    bench.create_job(2, JobSpec::new("demo", "other"), at(1)).await.unwrap();
+    let fixture = StoreFixture::new(store).await;
+    fixture.create_job(1, JobSpec::new("demo", "default"), at(1)).await.unwrap();
+    fixture.create_job(2, JobSpec::new("demo", "other"), at(1)).await.unwrap();
     let pause = |is_paused| {
         let settings = QueueSettings {
             name: "default".to_owned(),
@@ -329,18 +332,18 @@ pub async fn a_paused_queue_hands_out_nothing(store: &dyn Store) {
 }
 
 pub async fn overdue_leases_and_waits_are_found_oldest_first(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let later = JobSpec { run_at: Some(at(300)), ..JobSpec::new("demo", "default") };
-    bench.create_job(1, later, at(1)).await.unwrap();
+    fixture.create_job(1, later, at(1)).await.unwrap();
     let quick = JobSpec { timeout_ms: 50, ..JobSpec::new("demo", "default") };
-    bench.create_job(2, quick, at(1)).await.unwrap();
-    bench.tell(2, claim(), at(100)).await.unwrap();
+    fixture.create_job(2, quick, at(1)).await.unwrap();
+    fixture.submit(2, claim(), at(100)).await.unwrap();
     for n in 3..=4 {
-        bench.create_job(n, JobSpec::new("demo", "default"), at(1)).await.unwrap();
-        bench.tell(n, JobInput::Claim { worker: "w".to_owned(), lease_ms: 150 }, at(100)).await.unwrap();
+        fixture.create_job(n, JobSpec::new("demo", "default"), at(1)).await.unwrap();
+        fixture.submit(n, JobInput::Claim { worker: "w".to_owned(), lease_ms: 150 }, at(100)).await.unwrap();
     }
-    bench.tell(4, done(1), at(110)).await.unwrap();
-    bench.create_job(5, JobSpec::new("demo", "default"), at(1)).await.unwrap();
+    fixture.submit(4, done(1), at(110)).await.unwrap();
+    fixture.create_job(5, JobSpec::new("demo", "default"), at(1)).await.unwrap();
     let due = store.due(at(300), 100).await.unwrap().jobs;
     let due: Vec<_> = due.iter().map(|wake| (wake.at.0, wake.id)).collect();
     assert_eq!(due, [(150, job_id(2)), (250, job_id(3)), (300, job_id(1))]);
@@ -349,14 +352,14 @@ pub async fn overdue_leases_and_waits_are_found_oldest_first(store: &dyn Store) 
 }
 
 pub async fn attempts_are_kept_longer_than_the_job_remembers(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let n_attempts = u32::try_from(REMEMBERED).unwrap() + 5;
     let backoff = JobBackoff { base_ms: 0, jitter: false, ..JobBackoff::default() };
     let spec = JobSpec { max_retries: n_attempts, backoff, ..JobSpec::new("demo", "default") };
-    bench.create_job(1, spec, at(1)).await.unwrap();
+    fixture.create_job(1, spec, at(1)).await.unwrap();
     for fence in 1..=u64::from(n_attempts) {
-        bench.tell(1, claim(), at(2)).await.unwrap();
-        bench.tell(1, failed(fence), at(3)).await.unwrap();
+        fixture.submit(1, claim(), at(2)).await.unwrap();
+        fixture.submit(1, failed(fence), at(3)).await.unwrap();
     }
     let row = store.job(&Project::DEFAULT, job_id(1)).await.unwrap().unwrap();
     assert_eq!(row.job.attempts.len(), REMEMBERED);
@@ -372,16 +375,16 @@ pub async fn attempts_are_kept_longer_than_the_job_remembers(store: &dyn Store) 
 }
 
 pub async fn depths_count_open_jobs_and_dead_letters(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     for n in 1..=4 {
         let spec = JobSpec { max_retries: 1, ..JobSpec::new("demo", "busy") };
-        bench.create_job(n, spec, at(i64::try_from(n).unwrap())).await.unwrap();
+        fixture.create_job(n, spec, at(i64::try_from(n).unwrap())).await.unwrap();
     }
-    bench.tell(1, claim(), at(5)).await.unwrap();
-    bench.tell(1, failed(1), at(6)).await.unwrap();
-    bench.tell(2, claim(), at(5)).await.unwrap();
+    fixture.submit(1, claim(), at(5)).await.unwrap();
+    fixture.submit(1, failed(1), at(6)).await.unwrap();
+    fixture.submit(2, claim(), at(5)).await.unwrap();
     let later = JobSpec { run_at: Some(at(900)), ..JobSpec::new("demo", "busy") };
-    bench.create_job(5, later, at(1)).await.unwrap();
+    fixture.create_job(5, later, at(1)).await.unwrap();
     let idle = QueueSettings {
         name: "idle".to_owned(),
         is_paused: true,

@@ -12,7 +12,7 @@ use windlass_store::error::{StoreError, Subject};
 use windlass_store::job::{JobRow, KeyQuery, KeyRows, Portion, ReadyPlace, ReadyQuery};
 use windlass_store::queue::{QueueLimits, QueueSettings, Spent};
 
-use crate::fixture::{Bench, at, job_id};
+use crate::fixture::{StoreFixture, at, job_id};
 
 fn keyed(key: &str, priority: i32) -> JobSpec {
     JobSpec { limit_key: key.to_owned(), priority, ..JobSpec::new("demo", "q") }
@@ -26,7 +26,7 @@ fn query(limit: usize) -> KeyQuery {
     KeyQuery { queue: "q".to_owned(), now: at(1_000), limit, ..KeyQuery::default() }
 }
 
-/// Key, priority, jobs by number, and whether those are all.
+/// The key, the priority, the numbers of the jobs, and whether the key has no others.
 fn told(rows: &KeyRows) -> Vec<(&str, i32, Vec<u64>, bool)> {
     let number = |id| (1..100).find(|n| job_id(*n) == id).unwrap();
     let turn = |turn: &windlass_store::job::KeyTurn| turn.rows.iter().map(|row| number(row.id())).collect();
@@ -45,13 +45,13 @@ fn names(names: &[&str]) -> Vec<String> {
 }
 
 pub async fn a_key_with_many_jobs_hides_no_other_key(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     for n in 1..=20 {
-        bench.create_job(n, keyed("big", 0), at(1)).await.unwrap();
+        fixture.create_job(n, keyed("big", 0), at(1)).await.unwrap();
     }
-    bench.create_job(21, keyed("small", 0), at(2)).await.unwrap();
-    bench.create_job(22, keyed("", 0), at(3)).await.unwrap();
-    bench.create_job(23, keyed("urgent", 5), at(4)).await.unwrap();
+    fixture.create_job(21, keyed("small", 0), at(2)).await.unwrap();
+    fixture.create_job(22, keyed("", 0), at(3)).await.unwrap();
+    fixture.create_job(23, keyed("urgent", 5), at(4)).await.unwrap();
     let rows = store.ready_by_key(&Project::DEFAULT, query(8)).await.unwrap();
     let expected = [
         ("urgent", 5, vec![23], true),
@@ -65,10 +65,10 @@ pub async fn a_key_with_many_jobs_hides_no_other_key(store: &dyn Store) {
     assert_eq!(told(&rows), [("", 0, vec![22], true), ("small", 0, vec![21], true)]);
 }
 
-pub async fn of_too_many_keys_the_question_goes_on_where_it_ended(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+pub async fn a_query_for_too_many_keys_continues_after_the_last_one(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
     for (n, key) in (1..).zip(["a", "b", "c", "d", "e"]) {
-        bench.create_job(n, keyed(key, 0), at(1)).await.unwrap();
+        fixture.create_job(n, keyed(key, 0), at(1)).await.unwrap();
     }
     let first = store.ready_by_key(&Project::DEFAULT, query(2)).await.unwrap();
     assert_eq!((told(&first), first.rest), (vec![("a", 0, vec![1], true), ("b", 0, vec![2], true)], Some(0)));
@@ -80,15 +80,15 @@ pub async fn of_too_many_keys_the_question_goes_on_where_it_ended(store: &dyn St
     assert_eq!((keys(&all), all.rest), (names(&["e", "a", "b", "c", "d"]), None));
 }
 
-pub async fn keys_are_told_of_queued_jobs_that_nobody_is_given(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+pub async fn only_jobs_that_can_be_claimed_are_found_by_key(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
     for n in 1..=4 {
-        bench.create_job(n, keyed("k", 0), at(1)).await.unwrap();
+        fixture.create_job(n, keyed("k", 0), at(1)).await.unwrap();
     }
-    bench.tell(1, claim(), at(2)).await.unwrap();
-    bench.create_job(5, JobSpec { run_at: Some(at(5_000)), ..keyed("later", 0) }, at(1)).await.unwrap();
-    bench.create_job(6, JobSpec { name: "else".to_owned(), ..keyed("k", 0) }, at(1)).await.unwrap();
-    bench.create_job(7, JobSpec { queue: "other".to_owned(), ..keyed("k", 0) }, at(1)).await.unwrap();
+    fixture.submit(1, claim(), at(2)).await.unwrap();
+    fixture.create_job(5, JobSpec { run_at: Some(at(5_000)), ..keyed("later", 0) }, at(1)).await.unwrap();
+    fixture.create_job(6, JobSpec { name: "else".to_owned(), ..keyed("k", 0) }, at(1)).await.unwrap();
+    fixture.create_job(7, JobSpec { queue: "other".to_owned(), ..keyed("k", 0) }, at(1)).await.unwrap();
     let taken = KeyQuery { taken: [job_id(3)].into(), ..query(9) };
     let rows = store.ready_by_key(&Project::DEFAULT, taken.clone()).await.unwrap();
     assert_eq!(told(&rows), [("k", 0, vec![2, 4, 6], true)]);
@@ -108,16 +108,16 @@ pub async fn keys_are_told_of_queued_jobs_that_nobody_is_given(store: &dyn Store
 }
 
 pub async fn ready_jobs_match_by_queue_and_service_together(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let spec = |name: &str, queue: &str, key: &str| JobSpec {
         limit_key: key.to_owned(),
         ..JobSpec::new(name, queue)
     };
-    bench.create_job(1, spec("s", "a", ""), at(1)).await.unwrap();
-    bench.create_job(2, spec("t", "a", "k"), at(2)).await.unwrap();
-    bench.create_job(3, spec("s", "a", "k"), at(3)).await.unwrap();
-    bench.create_job(4, spec("s", "b", "k"), at(4)).await.unwrap();
-    bench.create_job(5, spec("s", "c", ""), at(5)).await.unwrap();
+    fixture.create_job(1, spec("s", "a", ""), at(1)).await.unwrap();
+    fixture.create_job(2, spec("t", "a", "k"), at(2)).await.unwrap();
+    fixture.create_job(3, spec("s", "a", "k"), at(3)).await.unwrap();
+    fixture.create_job(4, spec("s", "b", "k"), at(4)).await.unwrap();
+    fixture.create_job(5, spec("s", "c", ""), at(5)).await.unwrap();
     let pairs = vec![("a".to_owned(), "s".to_owned())];
     assert_eq!(ready(store, ReadyQuery { pairs, ..ReadyQuery::default() }).await, [1, 3]);
     let services = ReadyQuery { services: names(&["s"]), ..ReadyQuery::default() };
@@ -128,18 +128,18 @@ pub async fn ready_jobs_match_by_queue_and_service_together(store: &dyn Store) {
     assert_eq!(ready(store, and_queue).await, [1, 2, 3, 4, 5]);
 }
 
-pub async fn what_workers_have_of_a_queue_is_known(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+pub async fn jobs_that_workers_hold_are_found_by_queue(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
     for n in 1..=4 {
-        bench.create_job(n, keyed("k", 0), at(1)).await.unwrap();
+        fixture.create_job(n, keyed("k", 0), at(1)).await.unwrap();
     }
-    bench.create_job(5, JobSpec { queue: "other".to_owned(), ..keyed("k", 0) }, at(1)).await.unwrap();
+    fixture.create_job(5, JobSpec { queue: "other".to_owned(), ..keyed("k", 0) }, at(1)).await.unwrap();
     for n in [1, 2, 5] {
-        bench.tell(n, claim(), at(2)).await.unwrap();
+        fixture.submit(n, claim(), at(2)).await.unwrap();
     }
     let done = JobInput::Finish { fence: Fence(1), outcome: JobOutcome::Done { result: 1.into() } };
-    bench.tell(2, done, at(3)).await.unwrap();
-    bench.tell(3, claim(), at(3)).await.unwrap();
+    fixture.submit(2, done, at(3)).await.unwrap();
+    fixture.submit(3, claim(), at(3)).await.unwrap();
     let held = store.held(&Project::DEFAULT, "q".to_owned()).await.unwrap();
     let held: BTreeSet<_> =
         held.jobs.iter().map(|row| (row.job, row.rev.0, row.limit_key.as_str())).collect();
@@ -147,15 +147,15 @@ pub async fn what_workers_have_of_a_queue_is_known(store: &dyn Store) {
 }
 
 pub async fn a_turn_at_a_queue_is_had_once(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let settings =
         |limits| QueueSettings { name: "q".to_owned(), is_paused: false, limits, updated_at: at(1) };
     store.save_queue(&Project::DEFAULT, settings(QueueLimits::default())).await.unwrap();
-    bench.create_job(1, keyed("k", 0), at(1)).await.unwrap();
+    fixture.create_job(1, keyed("k", 0), at(1)).await.unwrap();
     let spent = |full_at| Spent { queue: "q".to_owned(), limit_key: "k".to_owned(), full_at: at(full_at) };
     let turn = |expected, full_at| Turn { queue: "q".to_owned(), expected, spent: vec![spent(full_at)] };
     let commit =
-        |turn| Commit { turns: vec![turn], ..Commit::new(&Project::DEFAULT, bench.command(), at(2)) };
+        |turn| Commit { turns: vec![turn], ..Commit::new(&Project::DEFAULT, fixture.command(), at(2)) };
     store.commit_one(commit(turn(0, 50))).await.unwrap();
     let refused = store.commit_one(commit(turn(0, 90))).await.unwrap_err();
     let what = Subject::Queue("q".to_owned());
@@ -164,8 +164,8 @@ pub async fn a_turn_at_a_queue_is_had_once(store: &dyn Store) {
         "{refused}"
     );
     let held = store.held(&Project::DEFAULT, "q".to_owned()).await.unwrap();
-    assert_eq!((held.turns, held.spent), (1, vec![spent(50)]), "what is refused uses up nothing");
-    // Two that wait together: one of them is late.
+    assert_eq!((held.turns, held.spent), (1, vec![spent(50)]), "a refused commit spends nothing");
+    // Two commits of one group expect the same turn: the second is refused.
     let both = store.commit(vec![commit(turn(1, 60)), commit(turn(1, 70))]).await;
     assert_eq!(both.iter().filter(|answer| answer.is_ok()).count(), 1);
     store
@@ -179,7 +179,7 @@ pub async fn a_turn_at_a_queue_is_had_once(store: &dyn Store) {
     );
 }
 
-pub async fn what_is_used_up_of_a_rate_is_kept_until_it_is_not(store: &dyn Store) {
+pub async fn a_spent_rate_is_kept_until_it_is_full_again(store: &dyn Store) {
     let spent = |queue: &str, limit_key: &str, full_at| Spent {
         queue: queue.to_owned(),
         limit_key: limit_key.to_owned(),
@@ -196,12 +196,12 @@ pub async fn what_is_used_up_of_a_rate_is_kept_until_it_is_not(store: &dyn Store
 }
 
 pub async fn ready_jobs_are_found_by_their_ids(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let spec = |queue: &str, priority| JobSpec { priority, ..JobSpec::new("resize", queue) };
     for (n, queue, priority) in [(1, "a", 0), (2, "b", 5), (3, "a", 0), (4, "paused", 9)] {
-        bench.create_job(n, spec(queue, priority), at(1)).await.unwrap();
+        fixture.create_job(n, spec(queue, priority), at(1)).await.unwrap();
     }
-    bench.create_job(5, JobSpec { run_at: Some(at(60)), ..spec("a", 7) }, at(1)).await.unwrap();
+    fixture.create_job(5, JobSpec { run_at: Some(at(60)), ..spec("a", 7) }, at(1)).await.unwrap();
     let paused = QueueSettings {
         name: "paused".to_owned(),
         is_paused: true,
@@ -210,7 +210,7 @@ pub async fn ready_jobs_are_found_by_their_ids(store: &dyn Store) {
     };
     store.save_queue(&Project::DEFAULT, paused).await.unwrap();
     let asked = |now, limit| {
-        // Some are named twice, and one does not exist; the other filters are ignored.
+        // Some ids are named twice, and one does not exist; the other filters are ignored.
         let ids = [3, 1, 2, 9, 4, 5, 1].map(job_id).to_vec();
         ReadyQuery { ids, queues: vec!["a".to_owned()], now: at(now), limit, ..ReadyQuery::default() }
     };
@@ -231,12 +231,12 @@ pub async fn ready_jobs_are_found_by_their_ids(store: &dyn Store) {
     }
 }
 
-/// All jobs of a portion are found, in order; a store that only one server has may answer with others too.
+/// All jobs of a portion are found, in order; a store that is not shared may also return others.
 pub async fn ready_jobs_are_found_portion_by_portion(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     for n in 1..=20 {
         let spec = JobSpec { priority: (n % 2) as i32, ..JobSpec::new("resize", "images") };
-        bench.create_job(n, spec, at(1)).await.unwrap();
+        fixture.create_job(n, spec, at(1)).await.unwrap();
     }
     let query =
         ReadyQuery { queues: vec!["images".to_owned()], now: at(9), limit: 20, ..ReadyQuery::default() };

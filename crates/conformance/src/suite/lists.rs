@@ -16,17 +16,18 @@ use windlass_store::run::{Owner, Request, RunQuery, RunStatus};
 use windlass_store::{Refusal, Store};
 
 use crate::fixture::{
-    Bench, FLOW, VERSION, at, flow_draft, flow_id, job_id, run_id, schedule_id, version_draft, version_id,
+    FLOW, StoreFixture, VERSION, at, flow_draft, flow_id, job_id, run_id, schedule_id, version_draft,
+    version_id,
 };
 
 async fn found(store: &dyn Store, query: RunQuery) -> Vec<RunId> {
     store.runs(&Project::DEFAULT, query).await.unwrap().items.into_iter().map(|row| row.id).collect()
 }
 
-/// A plain run, and one with everything a query can ask for.
-async fn two_runs(bench: &Bench<'_>) {
-    bench.publish(FlowChoice::Create(flow_draft(2, "second")), Some(version_draft(2))).await.unwrap();
-    bench.create(1, RunStatus::Running, at(100), |_, _| {}).await.unwrap();
+/// A plain run, and a run with a value in every field that a query can name.
+async fn two_runs(fixture: &StoreFixture<'_>) {
+    fixture.publish(FlowChoice::Create(flow_draft(2, "second")), Some(version_draft(2))).await.unwrap();
+    fixture.create(1, RunStatus::Running, at(100), |_, _| {}).await.unwrap();
     let special = |origin: &mut windlass_store::run::Origin,
                    standing: &mut windlass_store::run::RunProjection| {
         origin.flow = flow_id(2);
@@ -40,12 +41,12 @@ async fn two_runs(bench: &Bench<'_>) {
         let fault = Fault::new(FaultKind::Error, "Disk on fire");
         standing.error = Some(RunFault { node: NodePath::from("a"), fault });
     };
-    bench.create(2, RunStatus::Failed, at(200), special).await.unwrap();
+    fixture.create(2, RunStatus::Failed, at(200), special).await.unwrap();
 }
 
 pub async fn runs_are_found_by_every_field(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    two_runs(&bench).await;
+    let fixture = StoreFixture::new(store).await;
+    two_runs(&fixture).await;
     let any = RunQuery::default;
     let label = |value: Option<&str>| Some(("team".to_owned(), value.map(str::to_owned)));
     let queries = [
@@ -56,7 +57,7 @@ pub async fn runs_are_found_by_every_field(store: &dyn Store) {
         (RunQuery { flow: Some(flow_id(FLOW)), ..any() }, vec![1]),
         (RunQuery { version: Some(version_id(VERSION)), ..any() }, vec![1]),
         (RunQuery { account: Some("payer".to_owned()), ..any() }, vec![2]),
-        (RunQuery { account: Some("nobody".to_owned()), ..any() }, vec![]),
+        (RunQuery { account: Some("unknown".to_owned()), ..any() }, vec![]),
         (RunQuery { parent: Some(run_id(1)), ..any() }, vec![2]),
         (RunQuery { schedule: Some(schedule_id(1)), ..any() }, vec![2]),
         (RunQuery { label: label(None), ..any() }, vec![2]),
@@ -73,17 +74,17 @@ pub async fn runs_are_found_by_every_field(store: &dyn Store) {
     }
 }
 
-pub async fn open_runs_are_found_by_who_works_on_them(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+pub async fn open_runs_are_found_by_owner_and_progress(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
     let owner = Owner { server: format!("srv_{:032x}", 1).parse().unwrap(), epoch: Epoch(1) };
     let (running, waiting) = (RunStatus::Running, RunStatus::Waiting);
-    bench.create(1, running, at(1), |_, standing| standing.owner = Some(owner)).await.unwrap();
-    bench.create(2, running, at(2), |_, standing| standing.owner = None).await.unwrap();
-    bench
+    fixture.create(1, running, at(1), |_, standing| standing.owner = Some(owner)).await.unwrap();
+    fixture.create(2, running, at(2), |_, standing| standing.owner = None).await.unwrap();
+    fixture
         .create(3, waiting, at(3), |_, standing| (standing.owner, standing.step_count) = (None, 0))
         .await
         .unwrap();
-    bench
+    fixture
         .create(4, waiting, at(4), |_, standing| (standing.owner, standing.step_count) = (None, 9))
         .await
         .unwrap();
@@ -104,8 +105,8 @@ pub async fn open_runs_are_found_by_who_works_on_them(store: &dyn Store) {
 }
 
 pub async fn text_finds_ids_requests_labels_and_errors(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    two_runs(&bench).await;
+    let fixture = StoreFixture::new(store).await;
+    two_runs(&fixture).await;
     let id = run_id(1).to_string();
     for (text, expected) in [
         (id.as_str(), vec![1]),
@@ -140,10 +141,10 @@ async fn all_pages(store: &dyn Store, order: Order, limit: usize) -> Vec<RunId> 
 }
 
 pub async fn cursors_page_through_everything_once(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     for n in 1..=20 {
         let now = at(i64::try_from(n * 7 % 11).unwrap());
-        bench.create(n, RunStatus::Running, now, |_, _| {}).await.unwrap();
+        fixture.create(n, RunStatus::Running, now, |_, _| {}).await.unwrap();
     }
     for order in [Order::Newest, Order::Oldest, Order::LatestChange] {
         let whole = all_pages(store, order, 100).await;
@@ -155,26 +156,26 @@ pub async fn cursors_page_through_everything_once(store: &dyn Store) {
 }
 
 pub async fn runs_of_the_same_moment_are_paged_through_once(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     for n in 1..=9 {
-        bench.create(n, RunStatus::Running, at(5), |_, _| {}).await.unwrap();
+        fixture.create(n, RunStatus::Running, at(5), |_, _| {}).await.unwrap();
     }
     let expected: Vec<RunId> = (1..=9).rev().map(run_id).collect();
     assert_eq!(all_pages(store, Order::Newest, 2).await, expected);
-    // A row created meanwhile is newer, and does not disturb a reader on the way to the older ones.
+    // A row created meanwhile is newer, and does not appear on later pages of older rows.
     let part = Part { limit: 5, ..Part::default() };
     let first = store.runs(&Project::DEFAULT, RunQuery { part, ..RunQuery::default() }).await.unwrap();
-    bench.create(10, RunStatus::Running, at(6), |_, _| {}).await.unwrap();
+    fixture.create(10, RunStatus::Running, at(6), |_, _| {}).await.unwrap();
     let part = Part { cursor: first.next, ..Part::default() };
     assert_eq!(found(store, RunQuery { part, ..RunQuery::default() }).await, expected[5..]);
 }
 
 pub async fn lists_are_ordered_as_asked(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     for (n, now) in [(1, 30), (2, 10), (3, 20)] {
-        bench.create(n, RunStatus::Running, at(now), |_, _| {}).await.unwrap();
+        fixture.create(n, RunStatus::Running, at(now), |_, _| {}).await.unwrap();
     }
-    bench.commit(bench.entry(2, 1, RunStatus::Running, at(99))).await.unwrap();
+    fixture.commit(fixture.entry(2, 1, RunStatus::Running, at(99))).await.unwrap();
     let expected = |ids: [u64; 3]| ids.map(run_id).to_vec();
     assert_eq!(all_pages(store, Order::Newest, 9).await, expected([1, 3, 2]));
     assert_eq!(all_pages(store, Order::Oldest, 9).await, expected([2, 3, 1]));
@@ -182,9 +183,9 @@ pub async fn lists_are_ordered_as_asked(store: &dyn Store) {
 }
 
 pub async fn pages_can_be_numbered_and_counted(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     for n in 1..=7 {
-        bench.create(n, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
+        fixture.create(n, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
     }
     let part = Part { skip: 4, limit: 2, count: true, ..Part::default() };
     let page = store.runs(&Project::DEFAULT, RunQuery { part, ..RunQuery::default() }).await.unwrap();
@@ -197,10 +198,10 @@ pub async fn pages_can_be_numbered_and_counted(store: &dyn Store) {
 }
 
 pub async fn a_cursor_of_another_list_is_refused(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     for n in 1..=3 {
-        bench.create(n, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
-        bench.create_job(n, JobSpec::new("demo", "default"), at(1)).await.unwrap();
+        fixture.create(n, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
+        fixture.create_job(n, JobSpec::new("demo", "default"), at(1)).await.unwrap();
     }
     let part = Part { limit: 1, ..Part::default() };
     let jobs = store.jobs(&Project::DEFAULT, JobQuery { part, ..JobQuery::default() }).await.unwrap();
@@ -213,15 +214,16 @@ pub async fn a_cursor_of_another_list_is_refused(store: &dyn Store) {
 }
 
 pub async fn jobs_are_found_by_every_field(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create_job(1, JobSpec::new("resize", "images"), at(100)).await.unwrap();
+    let fixture = StoreFixture::new(store).await;
+    fixture.create_job(1, JobSpec::new("resize", "images"), at(100)).await.unwrap();
     let dying = JobSpec { max_retries: 1, ..JobSpec::new("mail", "default") };
-    bench.create_job(2, dying, at(200)).await.unwrap();
-    bench.tell(2, JobInput::Claim { worker: "w".to_owned(), lease_ms: 10 }, at(200)).await.unwrap();
-    bench.tell(2, JobInput::LeaseExpired { fence: Fence(1) }, at(300)).await.unwrap();
-    let mut of_run = bench.job(3, JobSpec { run: Some(run_id(1)), ..JobSpec::new("mail", "mail") }, at(300));
+    fixture.create_job(2, dying, at(200)).await.unwrap();
+    fixture.submit(2, JobInput::Claim { worker: "w".to_owned(), lease_ms: 10 }, at(200)).await.unwrap();
+    fixture.submit(2, JobInput::LeaseExpired { fence: Fence(1) }, at(300)).await.unwrap();
+    let mut of_run =
+        fixture.job(3, JobSpec { run: Some(run_id(1)), ..JobSpec::new("mail", "mail") }, at(300));
     of_run.jobs[0].origin.schedule = Some(schedule_id(1));
-    bench.commit(of_run).await.unwrap();
+    fixture.commit(of_run).await.unwrap();
     let any = JobQuery::default;
     let queries = [
         (any(), vec![3, 2, 1]),
@@ -243,10 +245,10 @@ pub async fn jobs_are_found_by_every_field(store: &dyn Store) {
 }
 
 pub async fn jobs_page_through_everything_once(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     for n in 1..=10 {
         let now = at(i64::try_from(n / 3).unwrap());
-        bench.create_job(n, JobSpec::new("demo", "default"), now).await.unwrap();
+        fixture.create_job(n, JobSpec::new("demo", "default"), now).await.unwrap();
     }
     let (mut all, mut cursor) = (Vec::new(), None);
     loop {
@@ -261,15 +263,15 @@ pub async fn jobs_page_through_everything_once(store: &dyn Store) {
     assert_eq!(all, (1..=10).map(job_id).collect::<Vec<_>>());
 }
 
-pub async fn what_changed_last_comes_first_whether_it_has_ended_or_not(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+pub async fn open_and_ended_runs_are_ordered_by_their_latest_change(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
     for (n, status) in [(1, RunStatus::Running), (2, RunStatus::Failed), (3, RunStatus::Completed)] {
-        bench.create(n, status, at(i64::try_from(n).unwrap()), |_, _| {}).await.unwrap();
+        fixture.create(n, status, at(i64::try_from(n).unwrap()), |_, _| {}).await.unwrap();
     }
-    bench.create(4, RunStatus::Waiting, at(4), |_, _| {}).await.unwrap();
-    bench.commit(bench.entry(1, 1, RunStatus::Running, at(9))).await.unwrap();
-    // The same moment as another one that has ended: the larger id first.
-    bench.create(5, RunStatus::Paused, at(3), |_, _| {}).await.unwrap();
+    fixture.create(4, RunStatus::Waiting, at(4), |_, _| {}).await.unwrap();
+    fixture.commit(fixture.entry(1, 1, RunStatus::Running, at(9))).await.unwrap();
+    // It changed at the same moment as an ended run: the larger id comes first.
+    fixture.create(5, RunStatus::Paused, at(3), |_, _| {}).await.unwrap();
     for (statuses, expected) in [
         (vec![], vec![1, 4, 5, 3, 2]),
         (vec![RunStatus::Running, RunStatus::Waiting], vec![1, 4]),

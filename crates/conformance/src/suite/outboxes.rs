@@ -12,7 +12,7 @@ use windlass_store::outbox::{Child, Message, MessageId, Note, Party};
 use windlass_store::run::RunStatus;
 use windlass_store::{Refusal, Store};
 
-use crate::fixture::{Bench, at, run_id, undelivered};
+use crate::fixture::{StoreFixture, at, run_id, undelivered};
 
 fn message(sender: u64, seq: u64, ms: i64) -> Message {
     Message {
@@ -30,20 +30,20 @@ fn message(sender: u64, seq: u64, ms: i64) -> Message {
     }
 }
 
-async fn send(bench: &Bench<'_>, messages: Vec<Message>) {
-    bench
-        .commit(Commit { messages, ..Commit::new(&Project::DEFAULT, bench.command(), at(1)) })
+async fn send(fixture: &StoreFixture<'_>, messages: Vec<Message>) {
+    fixture
+        .commit(Commit { messages, ..Commit::new(&Project::DEFAULT, fixture.command(), at(1)) })
         .await
         .unwrap();
 }
 
-fn delivery(bench: &Bench<'_>, message: &Message) -> Commit {
-    Commit { delivered: vec![message.id.clone()], ..Commit::new(&Project::DEFAULT, bench.command(), at(2)) }
+fn delivery(fixture: &StoreFixture<'_>, message: &Message) -> Commit {
+    Commit { delivered: vec![message.id.clone()], ..Commit::new(&Project::DEFAULT, fixture.command(), at(2)) }
 }
 
 pub async fn a_message_is_sent_with_the_commit_of_its_sender(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    let mut commit = bench.entry(1, 0, RunStatus::Completed, at(1));
+    let fixture = StoreFixture::new(store).await;
+    let mut commit = fixture.entry(1, 0, RunStatus::Completed, at(1));
     let funded = Message {
         id: MessageId::new(Party::Account("payer".to_owned()), 7),
         to: Party::Account("payer".to_owned()),
@@ -51,66 +51,66 @@ pub async fn a_message_is_sent_with_the_commit_of_its_sender(store: &dyn Store) 
         note: Note::BalanceChanged,
     };
     commit.messages = vec![message(1, 4, 2), funded.clone()];
-    bench.commit(commit).await.unwrap();
+    fixture.commit(commit).await.unwrap();
     assert_eq!(undelivered(store, at(9), 10).await, [funded.clone(), message(1, 4, 2)]);
     assert_eq!(undelivered(store, at(9), 1).await, [funded]);
 }
 
 pub async fn the_same_message_twice_is_one_message(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    send(&bench, vec![message(1, 1, 1), message(1, 1, 1)]).await;
-    send(&bench, vec![message(1, 1, 1), message(1, 2, 1), message(2, 1, 1)]).await;
+    let fixture = StoreFixture::new(store).await;
+    send(&fixture, vec![message(1, 1, 1), message(1, 1, 1)]).await;
+    send(&fixture, vec![message(1, 1, 1), message(1, 2, 1), message(2, 1, 1)]).await;
     assert_eq!(undelivered(store, at(9), 10).await.len(), 3);
 }
 
 pub async fn a_message_is_delivered_once(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let sent = message(1, 1, 1);
-    send(&bench, vec![sent.clone()]).await;
-    bench.commit(delivery(&bench, &sent)).await.unwrap();
+    send(&fixture, vec![sent.clone()]).await;
+    fixture.commit(delivery(&fixture, &sent)).await.unwrap();
     assert!(undelivered(store, at(9), 10).await.is_empty());
-    let mut second = bench.entry(9, 0, RunStatus::Running, at(3));
+    let mut second = fixture.entry(9, 0, RunStatus::Running, at(3));
     second.delivered = vec![sent.id.clone()];
-    let refused = bench.commit(second).await.unwrap_err();
+    let refused = fixture.commit(second).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::AlreadyDelivered(sent.id)));
-    assert_eq!(bench.run(9).await, None);
+    assert_eq!(fixture.run(9).await, None);
 }
 
 pub async fn a_delivered_message_is_not_sent_again(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let sent = message(1, 1, 1);
-    send(&bench, vec![sent.clone()]).await;
-    bench.commit(delivery(&bench, &sent)).await.unwrap();
-    send(&bench, vec![sent]).await;
+    send(&fixture, vec![sent.clone()]).await;
+    fixture.commit(delivery(&fixture, &sent)).await.unwrap();
+    send(&fixture, vec![sent]).await;
     assert!(undelivered(store, at(9), 10).await.is_empty());
 }
 
 pub async fn a_message_is_not_delivered_before_its_time(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    send(&bench, vec![message(1, 1, 50), message(1, 2, 40)]).await;
+    let fixture = StoreFixture::new(store).await;
+    send(&fixture, vec![message(1, 1, 50), message(1, 2, 40)]).await;
     assert!(undelivered(store, at(39), 10).await.is_empty());
     assert_eq!(undelivered(store, at(49), 10).await, [message(1, 2, 40)]);
     assert_eq!(undelivered(store, at(50), 10).await, [message(1, 2, 40), message(1, 1, 50)]);
 }
 
 pub async fn an_unknown_message_cannot_be_delivered(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    let refused = bench.commit(delivery(&bench, &message(1, 1, 1))).await.unwrap_err();
+    let fixture = StoreFixture::new(store).await;
+    let refused = fixture.commit(delivery(&fixture, &message(1, 1, 1))).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::UnknownMessage(message(1, 1, 1).id)));
 }
 
 pub async fn a_refused_commit_delivers_nothing(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let sent = message(1, 1, 1);
-    send(&bench, vec![sent.clone()]).await;
-    let mut stale = bench.entry(9, 3, RunStatus::Running, at(3));
+    send(&fixture, vec![sent.clone()]).await;
+    let mut stale = fixture.entry(9, 3, RunStatus::Running, at(3));
     stale.delivered = vec![sent.id.clone()];
-    assert!(bench.commit(stale).await.unwrap_err().is_conflict());
+    assert!(fixture.commit(stale).await.unwrap_err().is_conflict());
     assert_eq!(undelivered(store, at(9), 10).await, [sent]);
 }
 
-pub async fn what_is_said_under_one_number_is_told_apart_by_its_part(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+pub async fn messages_with_one_number_differ_by_their_part(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
     let child = Child {
         child: run_id(9),
         flow: "a flow".to_owned(),
@@ -134,33 +134,33 @@ pub async fn what_is_said_under_one_number_is_told_apart_by_its_part(store: &dyn
         part(11, Note::CancelChild),
         message(1, 8, 1),
     ];
-    send(&bench, sent.iter().rev().cloned().collect()).await;
-    send(&bench, vec![sent[3].clone()]).await;
+    send(&fixture, sent.iter().rev().cloned().collect()).await;
+    send(&fixture, vec![sent[3].clone()]).await;
     assert_eq!(undelivered(store, at(9), 10).await, sent);
-    bench.commit(delivery(&bench, &sent[1])).await.unwrap();
-    let refused = bench.commit(delivery(&bench, &sent[1])).await.unwrap_err();
+    fixture.commit(delivery(&fixture, &sent[1])).await.unwrap();
+    let refused = fixture.commit(delivery(&fixture, &sent[1])).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::AlreadyDelivered(sent[1].id.clone())));
     let left: Vec<u32> = undelivered(store, at(9), 10).await.iter().map(|message| message.id.part).collect();
     assert_eq!(left, [0, 2, 11, 0]);
 }
 
-pub async fn what_is_on_its_way_is_found_by_its_receiver(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+pub async fn undelivered_messages_are_found_by_their_receiver(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
     let to = |to: Party, message: Message| Message { to, ..message };
     let (late, early) = (message(2, 1, 50), message(1, 2, 1));
     let others = [
         to(Party::Run(run_id(8)), message(1, 3, 1)),
         to(Party::Account(run_id(9).to_string()), message(1, 4, 1)),
     ];
-    send(&bench, [vec![late.clone(), early.clone()], others.to_vec()].concat()).await;
+    send(&fixture, [vec![late.clone(), early.clone()], others.to_vec()].concat()).await;
     assert_eq!(
         store.outbox_to(&Project::DEFAULT, Party::Run(run_id(9))).await.unwrap(),
         [early.clone(), late.clone()]
     );
-    bench.commit(delivery(&bench, &early)).await.unwrap();
+    fixture.commit(delivery(&fixture, &early)).await.unwrap();
     assert_eq!(store.outbox_to(&Project::DEFAULT, Party::Run(run_id(9))).await.unwrap(), [late]);
     assert_eq!(store.outbox_to(&Project::DEFAULT, Party::Run(run_id(7))).await.unwrap(), []);
     let [_, of_account] = others;
     assert_eq!(store.outbox_to(&Project::DEFAULT, of_account.to.clone()).await.unwrap(), [of_account]);
-    assert_eq!(store.outbox_to(&Project::DEFAULT, Party::Account("nobody".to_owned())).await.unwrap(), []);
+    assert_eq!(store.outbox_to(&Project::DEFAULT, Party::Account("unknown".to_owned())).await.unwrap(), []);
 }

@@ -20,8 +20,8 @@ use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 use windlass_store::{Refusal, Store};
 
 use crate::fixture::{
-    Bench, FLOW, VERSION, at, flow_draft, flow_id, job_id, movement, run_id, schedule_id, schedule_row,
-    version_draft, version_id,
+    FLOW, StoreFixture, VERSION, at, flow_draft, flow_id, job_id, movement, run_id, schedule_id,
+    schedule_row, version_draft, version_id,
 };
 
 fn other() -> Project {
@@ -89,11 +89,11 @@ fn requested(origin: &mut Origin, standing: &mut RunProjection) {
 }
 
 /// Rows of every kind in the default project.
-async fn fill(store: &dyn Store) -> Bench<'_> {
-    let bench = Bench::new(store).await;
-    bench.account("payer", 100).await;
-    bench.create(1, RunStatus::Waiting, at(1), requested).await.unwrap();
-    let mut commit = bench.job(1, dedup_spec(), at(1));
+async fn fill(store: &dyn Store) -> StoreFixture<'_> {
+    let fixture = StoreFixture::new(store).await;
+    fixture.account("payer", 100).await;
+    fixture.create(1, RunStatus::Waiting, at(1), requested).await.unwrap();
+    let mut commit = fixture.job(1, dedup_spec(), at(1));
     commit.messages = vec![message()];
     commit.audit = vec![audit_row()];
     commit.schedules = vec![ScheduleChange {
@@ -111,21 +111,21 @@ async fn fill(store: &dyn Store) -> Bench<'_> {
         text: "hello".to_owned(),
         lines: Vec::new(),
     }];
-    bench.commit(commit).await.unwrap();
+    fixture.commit(commit).await.unwrap();
     let project = &Project::DEFAULT;
     store.set_price(project, price(1)).await.unwrap();
     store.save_service(project, service(1_000)).await.unwrap();
     store.save_worker(project, worker("one")).await.unwrap();
     store.save_queue(project, queue(true)).await.unwrap();
     store.save_spent(project, spent(), at(1)).await.unwrap();
-    bench
+    fixture
 }
 
 pub async fn rows_of_another_project_are_unknown(store: &dyn Store) {
-    let bench = fill(store).await;
-    let command = bench.entry(1, 1, RunStatus::Waiting, at(2));
+    let fixture = fill(store).await;
+    let command = fixture.entry(1, 1, RunStatus::Waiting, at(2));
     let id = command.command;
-    bench.commit(command).await.unwrap();
+    fixture.commit(command).await.unwrap();
     let other = &other();
     assert!(store.flows(other, FlowQuery::default()).await.unwrap().items.is_empty());
     assert!(store.flow(other, FlowRef::Id(flow_id(FLOW))).await.unwrap().is_none());
@@ -182,7 +182,7 @@ pub async fn jobs_and_queues_of_another_project_are_unknown(store: &dyn Store) {
 }
 
 pub async fn money_of_another_project_is_unknown(store: &dyn Store) {
-    let bench = fill(store).await;
+    let fixture = fill(store).await;
     let other = &other();
     assert!(store.account(other, "payer").await.unwrap().is_none());
     assert!(store.accounts(other).await.unwrap().is_empty());
@@ -195,57 +195,57 @@ pub async fn money_of_another_project_is_unknown(store: &dyn Store) {
     assert!(store.ledger(other, ledger(None)).await.unwrap().is_empty());
     assert!(store.ledger(other, ledger(Some("deposit:first".to_owned()))).await.unwrap().is_empty());
     assert!(store.outbox_to(other, Party::Account("payer".to_owned())).await.unwrap().is_empty());
-    let commit = || Commit::new(other, bench.command(), at(3));
+    let commit = || Commit::new(other, fixture.command(), at(3));
     let postings = vec![movement("payer", Movement::deposit("second", 5))];
-    let refused = bench.commit(Commit { postings, ..commit() }).await.unwrap_err();
+    let refused = fixture.commit(Commit { postings, ..commit() }).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::UnknownAccount("payer".to_owned())));
     let unmoved = vec![Unmoved { account: "payer".to_owned(), revision: Revision(1) }];
-    assert!(bench.commit(Commit { unmoved, ..commit() }).await.is_err());
+    assert!(fixture.commit(Commit { unmoved, ..commit() }).await.is_err());
     let delivered = vec![message().id];
-    let refused = bench.commit(Commit { delivered, ..commit() }).await.unwrap_err();
+    let refused = fixture.commit(Commit { delivered, ..commit() }).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::UnknownMessage(message().id)));
-    assert_eq!(bench.balance("payer").await, (100, 0));
+    assert_eq!(fixture.balance("payer").await, (100, 0));
 }
 
 pub async fn a_commit_changes_no_row_of_another_project(store: &dyn Store) {
-    let bench = fill(store).await;
+    let fixture = fill(store).await;
     let of_other = |commit: Commit| Commit { project: other(), ..commit };
-    let entry = of_other(bench.entry(1, 1, RunStatus::Running, at(2)));
-    assert!(bench.commit(entry).await.unwrap_err().is_conflict());
-    let job = bench.change(1, windlass_engine::job::JobInput::Cancel, at(2)).await;
-    let cancel = Commit { jobs: vec![job], ..Commit::new(&other(), bench.command(), at(2)) };
-    assert!(bench.commit(cancel).await.unwrap_err().is_conflict());
+    let entry = of_other(fixture.entry(1, 1, RunStatus::Running, at(2)));
+    assert!(fixture.commit(entry).await.unwrap_err().is_conflict());
+    let job = fixture.change(1, windlass_engine::job::JobInput::Cancel, at(2)).await;
+    let cancel = Commit { jobs: vec![job], ..Commit::new(&other(), fixture.command(), at(2)) };
+    assert!(fixture.commit(cancel).await.unwrap_err().is_conflict());
     let row = schedule_row(1, Some(at(9)), at(2));
     let schedules = vec![ScheduleChange { expected_rev: Revision(1), row, delete: true }];
-    let delete = Commit { schedules, ..Commit::new(&other(), bench.command(), at(2)) };
-    assert!(bench.commit(delete).await.unwrap_err().is_conflict());
+    let delete = Commit { schedules, ..Commit::new(&other(), fixture.command(), at(2)) };
+    assert!(fixture.commit(delete).await.unwrap_err().is_conflict());
     // A run of a version of another project.
-    let refused = bench.commit(of_other(bench.entry(2, 0, RunStatus::Running, at(2)))).await.unwrap_err();
+    let refused = fixture.commit(of_other(fixture.entry(2, 0, RunStatus::Running, at(2)))).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::UnknownVersion(version_id(VERSION))));
     store.delete_price(&other(), "sum").await.unwrap();
     assert_eq!(store.prices(&Project::DEFAULT).await.unwrap(), [price(1)]);
-    assert_eq!(bench.run(1).await.unwrap().len, 1);
+    assert_eq!(fixture.run(1).await.unwrap().len, 1);
     assert!(store.job(&Project::DEFAULT, job_id(1)).await.unwrap().unwrap().job.is_open());
     assert_eq!(store.schedules(&Project::DEFAULT, None).await.unwrap().len(), 1);
 }
 
 pub async fn two_projects_use_the_same_names(store: &dyn Store) {
-    let bench = fill(store).await;
+    let fixture = fill(store).await;
     let other = &other();
     let (flow, version) = (FlowChoice::Create(flow_draft(7, "first")), Some(version_draft(7)));
     store.publish(other, Publication { flow, version, now: at(2) }).await.unwrap();
     store.open_account(other, "payer", "another name", at(2)).await.unwrap();
-    let mut commit = bench.entry(2, 0, RunStatus::Waiting, at(2));
+    let mut commit = fixture.entry(2, 0, RunStatus::Waiting, at(2));
     let change = commit.run.as_mut().unwrap();
     let origin = change.create.as_mut().unwrap();
     requested(origin, &mut change.standing);
     (origin.flow, origin.version) = (flow_id(7), version_id(7));
     commit.project = other.clone();
     commit.postings = vec![movement("payer", Movement::deposit("first", 7))];
-    commit.jobs = bench.job(2, dedup_spec(), at(2)).jobs;
+    commit.jobs = fixture.job(2, dedup_spec(), at(2)).jobs;
     commit.messages = vec![message()];
     commit.audit = vec![audit_row()];
-    bench.commit(commit).await.unwrap();
+    fixture.commit(commit).await.unwrap();
     store.set_price(other, price(2)).await.unwrap();
     store.save_service(other, service(2_000)).await.unwrap();
     store.save_worker(other, worker("two")).await.unwrap();

@@ -15,9 +15,9 @@ use windlass_store::page::Part;
 use windlass_store::queue::QueueDepth;
 use windlass_store::run::RunStatus;
 
-use crate::fixture::{Bench, at, job_id, run_id};
+use crate::fixture::{StoreFixture, at, job_id, run_id};
 
-/// Counted one by one.
+/// The depths, counted job by job.
 async fn counted(store: &dyn Store, now: Timestamp) -> Vec<QueueDepth> {
     let part = Part { limit: 1_000, ..Part::default() };
     let rows = store.jobs(&Project::DEFAULT, JobQuery { part, ..JobQuery::default() }).await.unwrap().items;
@@ -37,7 +37,7 @@ async fn counted(store: &dyn Store, now: Timestamp) -> Vec<QueueDepth> {
     depths.into_values().collect()
 }
 
-/// Something that may happen to a job, by a number.
+/// One of the inputs of a job, chosen by a number.
 fn input(n: u64, fence: Fence) -> JobInput {
     let finish = |outcome| JobInput::Finish { fence, outcome };
     let fault = || Fault::new(FaultKind::Error, "no");
@@ -58,33 +58,33 @@ fn input(n: u64, fence: Fence) -> JobInput {
     }
 }
 
-pub async fn depths_follow_whatever_happens_to_jobs(store: &dyn Store) {
+pub async fn depths_follow_every_change_of_jobs(store: &dyn Store) {
     const JOBS: u64 = 12;
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let backoff = JobBackoff { base_ms: 50, ..JobBackoff::default() };
     for n in 1..=JOBS {
         let run_at = (n % 4 == 0).then(|| at(300));
         let spec = JobSpec { run_at, backoff, ..JobSpec::new("demo", format!("q{}", n % 3)) };
-        bench.create_job(n, spec, at(1)).await.unwrap();
+        fixture.create_job(n, spec, at(1)).await.unwrap();
     }
     let (mut n, mut seen) = (12_345u64, 0);
     for now in 2..400 {
-        // Several at once, of which each stands for itself.
+        // Each commit of the group succeeds or fails by itself.
         let mut group = Vec::new();
         for _ in 0..4 {
             n = n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let (job, what) = (1 + (n >> 33) % JOBS, n >> 40);
+            let (job, choice) = (1 + (n >> 33) % JOBS, n >> 40);
             let mut row = store.job(&Project::DEFAULT, job_id(job)).await.unwrap().unwrap();
             let due = row.job.overdue(at(now));
-            let asked = due.unwrap_or_else(|| input(what, row.job.fence));
+            let asked = due.unwrap_or_else(|| input(choice, row.job.fence));
             let Ok(events) = row.job.decide(asked, at(now)) else { continue };
             events.iter().for_each(|event| row.job.apply(event, at(now)));
-            // One in eight was decided on something old.
-            let expected_rev = if what % 8 == 0 { Revision(row.rev.0.saturating_sub(1)) } else { row.rev };
+            // One in eight has an outdated revision.
+            let expected_rev = if choice % 8 == 0 { Revision(row.rev.0.saturating_sub(1)) } else { row.rev };
             let change = windlass_store::commit::JobChange { expected_rev, job: row.job, origin: row.origin };
             group.push(Commit {
                 jobs: vec![change],
-                ..Commit::new(&Project::DEFAULT, bench.command(), at(now))
+                ..Commit::new(&Project::DEFAULT, fixture.command(), at(now))
             });
         }
         store.commit(group).await;
@@ -96,18 +96,18 @@ pub async fn depths_follow_whatever_happens_to_jobs(store: &dyn Store) {
             .fold(0, |all, status| all | 1 << *status as u32);
         seen |= depths.iter().fold(0, |all, depth| all | u32::from(depth.n_dead_letters > 0) << 31);
     }
-    assert_eq!(seen.count_ones(), 6, "not everything happened: {seen:b}");
+    assert_eq!(seen.count_ones(), 6, "some statuses were never reached: {seen:b}");
 }
 
 pub async fn a_queue_with_nothing_in_it_is_not_counted(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create_job(1, JobSpec::new("demo", "q"), at(1)).await.unwrap();
-    bench.create(1, RunStatus::Completed, at(2), |_, _| {}).await.unwrap();
-    // Left behind by its run.
+    let fixture = StoreFixture::new(store).await;
+    fixture.create_job(1, JobSpec::new("demo", "q"), at(1)).await.unwrap();
+    fixture.create(1, RunStatus::Completed, at(2), |_, _| {}).await.unwrap();
+    // A job of a run that has ended.
     let spec = JobSpec { run: Some(run_id(1)), ..JobSpec::new("demo", "calls") };
-    bench.create_job(2, spec, at(2)).await.unwrap();
+    fixture.create_job(2, spec, at(2)).await.unwrap();
     assert_eq!(store.queues(&Project::DEFAULT, at(3)).await.unwrap().len(), 2);
-    bench.tell(1, JobInput::Cancel, at(3)).await.unwrap();
+    fixture.submit(1, JobInput::Cancel, at(3)).await.unwrap();
     store.retain(at(10), 10).await.unwrap();
     assert_eq!(store.queues(&Project::DEFAULT, at(3)).await.unwrap(), []);
 }

@@ -1,4 +1,4 @@
-//! Small rows.
+//! Servers, workers, prices, settings, the audit and logs: rows without a journal.
 
 use serde_json::json;
 use windlass_engine::counter::Fence;
@@ -17,7 +17,7 @@ use windlass_store::service::{ServiceRow, ServiceSettings};
 use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 use windlass_store::{Refusal, Store};
 
-use crate::fixture::{Bench, at, run_id, server};
+use crate::fixture::{StoreFixture, at, run_id, server};
 
 fn server_row(owner: Owner, ms: i64) -> ServerRow {
     let (name, version) = ("here".to_owned(), "0.1.0".to_owned());
@@ -56,14 +56,14 @@ pub async fn servers_not_heard_of_for_long_are_forgotten(store: &dyn Store) {
     for (id, epoch, beat_at) in rows {
         store.save_server(server_row(server(id, epoch), beat_at)).await.unwrap();
     }
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let owned = |_: &mut Origin, standing: &mut RunProjection| standing.owner = Some(server(3, 3));
-    bench.create(1, RunStatus::Running, at(1), owned).await.unwrap();
+    fixture.create(1, RunStatus::Running, at(1), owned).await.unwrap();
     store.delete_servers(at(20)).await.unwrap();
     let left = store.servers().await.unwrap().into_iter().map(|row| row.owner.epoch.0);
-    // One lives, one has a run, and the numbers of all go on from the last.
+    // A live server and the owner of a run stay; the epochs of all continue from the last.
     assert_eq!(left.collect::<Vec<_>>(), [2, 3, 4]);
-    bench.commit(bench.entry(1, 1, RunStatus::Waiting, at(2))).await.unwrap();
+    fixture.commit(fixture.entry(1, 1, RunStatus::Waiting, at(2))).await.unwrap();
     store.delete_servers(at(20)).await.unwrap();
     let left = store.servers().await.unwrap().into_iter().map(|row| row.owner.epoch.0);
     assert_eq!(left.collect::<Vec<_>>(), [2, 4]);
@@ -167,7 +167,7 @@ pub async fn prices_and_queue_settings_are_replaced(store: &dyn Store) {
     }
 }
 
-pub async fn what_is_set_for_services_is_replaced_and_removed(store: &dyn Store) {
+pub async fn settings_of_services_are_replaced_and_removed(store: &dyn Store) {
     let service = |name: &str, recheck_ms, ms| ServiceRow {
         name: name.to_owned(),
         settings: ServiceSettings { recheck_ms },
@@ -182,7 +182,7 @@ pub async fn what_is_set_for_services_is_replaced_and_removed(store: &dyn Store)
         store.services(&Project::DEFAULT).await.unwrap(),
         [audio.clone(), service("video", Some(700), 3)]
     );
-    // One for which nothing is set takes no place, whether there was something before or not.
+    // A service without settings has no row, whether it had settings before or not.
     for name in ["video", "image"] {
         store.save_service(&Project::DEFAULT, service(name, None, 4)).await.unwrap();
     }
@@ -190,7 +190,7 @@ pub async fn what_is_set_for_services_is_replaced_and_removed(store: &dyn Store)
 }
 
 pub async fn the_audit_is_numbered_in_order(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let row = |n: u64| AuditRow {
         at: at(1),
         who: "me".to_owned(),
@@ -200,8 +200,8 @@ pub async fn the_audit_is_numbered_in_order(store: &dyn Store) {
     };
     for n in [1, 3] {
         let audit = vec![row(n), row(n + 1)];
-        bench
-            .commit(Commit { audit, ..Commit::new(&Project::DEFAULT, bench.command(), at(1)) })
+        fixture
+            .commit(Commit { audit, ..Commit::new(&Project::DEFAULT, fixture.command(), at(1)) })
             .await
             .unwrap();
     }
@@ -211,8 +211,8 @@ pub async fn the_audit_is_numbered_in_order(store: &dyn Store) {
     assert_eq!(store.audit(&Project::DEFAULT, part).await.unwrap(), [(2, row(2)), (3, row(3))]);
 }
 
-pub async fn the_audit_is_read_either_way_and_by_who_what_and_subject(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+pub async fn the_audit_is_read_in_both_orders_and_by_user_action_and_subject(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
     let row = |who: &str, what: &str, subject: &str| AuditRow {
         at: at(1),
         who: who.to_owned(),
@@ -227,7 +227,10 @@ pub async fn the_audit_is_read_either_way_and_by_who_what_and_subject(store: &dy
         row("a\0n", "run.cancel", "größe"),
         row("ann", "run.cancel", "r1"),
     ];
-    bench.commit(Commit { audit, ..Commit::new(&Project::DEFAULT, bench.command(), at(1)) }).await.unwrap();
+    fixture
+        .commit(Commit { audit, ..Commit::new(&Project::DEFAULT, fixture.command(), at(1)) })
+        .await
+        .unwrap();
     let of = |who: &str, what: &str, subject: &str| {
         let said = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let (who, what, subject) = (said(who), said(what), said(subject));
@@ -256,7 +259,7 @@ fn log_row(run: u64, entry: u64, fence: u64) -> LogRow {
     LogRow { run: run_id(run), entry, fence: Fence(fence), node: "a/b".into(), at: at(5), text, lines }
 }
 
-impl Bench<'_> {
+impl StoreFixture<'_> {
     async fn log(&self, row: LogRow) {
         self.commit(Commit { logs: vec![row], ..Commit::new(&Project::DEFAULT, self.command(), at(5)) })
             .await
@@ -265,33 +268,33 @@ impl Bench<'_> {
 }
 
 pub async fn a_log_is_written_with_its_commit_or_not_at_all(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create(1, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
+    let fixture = StoreFixture::new(store).await;
+    fixture.create(1, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
     let all = LogsOf::After { entry: 0, fence: Fence(0) };
-    let late = bench.entry(1, 0, RunStatus::Running, at(2));
-    bench.commit(Commit { logs: vec![log_row(1, 2, 7)], ..late }).await.unwrap_err();
+    let late = fixture.entry(1, 0, RunStatus::Running, at(2));
+    fixture.commit(Commit { logs: vec![log_row(1, 2, 7)], ..late }).await.unwrap_err();
     assert_eq!(store.logs(&Project::DEFAULT, run_id(1), all).await.unwrap(), []);
-    let next = bench.entry(1, 1, RunStatus::Running, at(2));
-    bench.commit(Commit { logs: vec![log_row(1, 2, 7), log_row(1, 2, 8)], ..next }).await.unwrap();
+    let next = fixture.entry(1, 1, RunStatus::Running, at(2));
+    fixture.commit(Commit { logs: vec![log_row(1, 2, 7), log_row(1, 2, 8)], ..next }).await.unwrap();
     assert_eq!(
         store.logs(&Project::DEFAULT, run_id(1), all).await.unwrap(),
         [log_row(1, 2, 7), log_row(1, 2, 8)]
     );
     let twice = vec![log_row(1, 3, 7), log_row(1, 3, 7)];
-    let refused = bench
-        .commit(Commit { logs: twice, ..Commit::new(&Project::DEFAULT, bench.command(), at(5)) })
+    let refused = fixture
+        .commit(Commit { logs: twice, ..Commit::new(&Project::DEFAULT, fixture.command(), at(5)) })
         .await
         .unwrap_err();
     assert!(matches!(refused.refusal(), Some(Refusal::Malformed(_))), "{refused}");
 }
 
-pub async fn logs_of_a_run_come_by_entry_and_of_nobody_are_not_kept(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+pub async fn logs_of_a_run_come_by_entry_and_those_of_unknown_runs_are_not_kept(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
     for run in [1, 2] {
-        bench.create(run, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
+        fixture.create(run, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
     }
     for (run, entry, fence) in [(1, 12, 2), (2, 3, 1), (1, 3, 9), (1, 3, 2), (9, 3, 1)] {
-        bench.log(log_row(run, entry, fence)).await;
+        fixture.log(log_row(run, entry, fence)).await;
     }
     let after = |run: u64, entry, fence| {
         store.logs(&Project::DEFAULT, run_id(run), LogsOf::After { entry, fence: Fence(fence) })
@@ -308,11 +311,11 @@ pub async fn logs_of_a_run_come_by_entry_and_of_nobody_are_not_kept(store: &dyn 
 }
 
 pub async fn more_logs_than_are_read_at_once_are_read_in_parts(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create(1, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
+    let fixture = StoreFixture::new(store).await;
+    fixture.create(1, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
     let rows: Vec<LogRow> = (1..=LOGS_MAX as u64 + 5).map(|n| log_row(1, n / 3 + 1, n)).collect();
-    bench
-        .commit(Commit { logs: rows.clone(), ..Commit::new(&Project::DEFAULT, bench.command(), at(5)) })
+    fixture
+        .commit(Commit { logs: rows.clone(), ..Commit::new(&Project::DEFAULT, fixture.command(), at(5)) })
         .await
         .unwrap();
     let (mut seen, mut last) = (Vec::new(), (0, Fence::ZERO));

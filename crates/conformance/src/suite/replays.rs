@@ -1,4 +1,4 @@
-//! Runs of the real engine: deciding, projecting, committing, loading and replaying fit together.
+//! Runs of the real engine: a run that is decided, projected and committed is the same after it was loaded and replayed.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ use windlass_store::job::{JobQuery, JobStatus, ReadyQuery};
 use windlass_store::outbox::{Message, MessageId, Note, Party};
 use windlass_store::run::{RunStatus, Since};
 
-use crate::driver::{Driver, given, told};
-use crate::fixture::{Bench, at, movement, run_id, server, undelivered};
+use crate::driver::{Driver, delivered_input, start_with};
+use crate::fixture::{StoreFixture, at, movement, run_id, server, undelivered};
 
 const PUSH: &str = r#"{"start": "a", "nodes": {"a": {"service": "s", "post": {"output_key": "x"}}, "b": {"service": "t"}},
     "edges": [{"from": "a", "to": "b"}]}"#;
@@ -34,31 +34,31 @@ fn ended(node: &str, fence: u64, outcome: CallOutcome) -> Input {
 }
 
 pub async fn a_run_replays_from_its_journal(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    let mut driver = Driver::new(&bench, 1, PUSH).await;
-    driver.start(given(json!({"text": "hi"})), 10).await;
+    let fixture = StoreFixture::new(store).await;
+    let mut driver = Driver::new(&fixture, 1, PUSH).await;
+    driver.start(start_with(json!({"text": "hi"})), 10).await;
     driver.done("a", 1, json!("HI"), 20).await;
-    let row = bench.run(1).await.unwrap();
+    let row = fixture.run(1).await.unwrap();
     assert_eq!((row.standing.status, row.standing.action.as_deref()), (RunStatus::Running, Some("default")));
     assert_eq!((row.standing.node, row.standing.step_count), (Some(NodePath::from("b")), 2));
     assert_eq!((row.standing.shared, row.standing.ended_at), (None, None));
     driver.done("b", 2, json!(null), 30).await;
-    let row = bench.run(1).await.unwrap();
+    let row = fixture.run(1).await.unwrap();
     assert_eq!((row.standing.status, row.standing.ended_at), (RunStatus::Completed, Some(at(30))));
     assert_eq!(row.standing.shared.as_deref(), Some(&json!({"x": "HI"})));
     assert_eq!((row.origin.created_at, row.standing.updated_at, row.len), (at(10), at(30), 3));
     // A new round has no end yet.
     driver.submit(Input::Rerun { from: NodePath::from("b"), shared: None }, 40).await.unwrap();
-    let row = bench.run(1).await.unwrap();
+    let row = fixture.run(1).await.unwrap();
     assert_eq!((row.standing.status, row.standing.round), (RunStatus::Running, 2));
     assert_eq!((row.standing.ended_at, row.standing.shared), (None, None));
 }
 
 pub async fn a_run_replays_from_a_snapshot(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    let mut driver = Driver::new(&bench, 1, PUSH).await;
+    let fixture = StoreFixture::new(store).await;
+    let mut driver = Driver::new(&fixture, 1, PUSH).await;
     driver.snapshots = true;
-    driver.start(given(json!({})), 1).await;
+    driver.start(start_with(json!({})), 1).await;
     driver.snapshots = false;
     driver.done("a", 1, json!([1, null]), 2).await;
     let journal = store.journal(&Project::DEFAULT, run_id(1), Since::Snapshot, 10).await.unwrap();
@@ -68,9 +68,9 @@ pub async fn a_run_replays_from_a_snapshot(store: &dyn Store) {
 }
 
 pub async fn a_call_through_the_queue_makes_a_job_that_can_be_claimed(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    let mut driver = Driver::new(&bench, 1, PULL).await;
-    driver.start(given(json!({"w": 3})), 10).await;
+    let fixture = StoreFixture::new(store).await;
+    let mut driver = Driver::new(&fixture, 1, PULL).await;
+    driver.start(start_with(json!({"w": 3})), 10).await;
     let query = ReadyQuery {
         queues: vec![],
         services: vec!["resize".to_owned()],
@@ -101,15 +101,15 @@ async fn finished(store: &dyn Store, id: JobId, now: i64) -> Vec<JobChange> {
 }
 
 pub async fn an_answer_ends_the_job_and_moves_the_run_in_one_commit(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    let mut driver = Driver::new(&bench, 1, PULL).await;
-    driver.start(given(json!({})), 10).await;
+    let fixture = StoreFixture::new(store).await;
+    let mut driver = Driver::new(&fixture, 1, PULL).await;
+    driver.start(start_with(json!({})), 10).await;
     let id = JobId::of_call(run_id(1), Fence(1));
     let jobs = finished(store, id, 20).await;
-    let more = Commit { jobs, ..Commit::new(&Project::DEFAULT, bench.command(), at(20)) };
+    let more = Commit { jobs, ..Commit::new(&Project::DEFAULT, fixture.command(), at(20)) };
     let answer = ended("a", 1, CallOutcome::Done(json!("small").into()));
     driver.submit_with(answer, 20, more).await.unwrap();
-    assert_eq!(bench.run(1).await.unwrap().standing.status, RunStatus::Completed);
+    assert_eq!(fixture.run(1).await.unwrap().standing.status, RunStatus::Completed);
     assert_eq!(
         JobStatus::of(&store.job(&Project::DEFAULT, id).await.unwrap().unwrap().job),
         JobStatus::Completed
@@ -117,15 +117,15 @@ pub async fn an_answer_ends_the_job_and_moves_the_run_in_one_commit(store: &dyn 
 }
 
 pub async fn a_cancelled_run_cancels_its_jobs(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    let mut driver = Driver::new(&bench, 1, PULL).await;
-    driver.start(given(json!({})), 10).await;
+    let fixture = StoreFixture::new(store).await;
+    let mut driver = Driver::new(&fixture, 1, PULL).await;
+    driver.start(start_with(json!({})), 10).await;
     driver.submit(Input::Cancel { reason: None, by: None }, 20).await.unwrap();
-    assert_eq!(bench.run(1).await.unwrap().standing.status, RunStatus::Canceling);
+    assert_eq!(fixture.run(1).await.unwrap().standing.status, RunStatus::Canceling);
     let row = store.job(&Project::DEFAULT, JobId::of_call(run_id(1), Fence(1))).await.unwrap().unwrap();
     assert_eq!(JobStatus::of(&row.job), JobStatus::Canceled);
     driver.submit(ended("a", 1, CallOutcome::Canceled), 21).await.unwrap();
-    assert_eq!(bench.run(1).await.unwrap().standing.status, RunStatus::Canceled);
+    assert_eq!(fixture.run(1).await.unwrap().standing.status, RunStatus::Canceled);
     let open = JobQuery { statuses: vec![JobStatus::Queued], ..JobQuery::default() };
     assert!(store.jobs(&Project::DEFAULT, open).await.unwrap().items.is_empty());
 }
@@ -138,19 +138,19 @@ fn paying(on_short_balance: InsufficientFundsAction) -> Start {
         account: Some("payer".to_owned()),
         prices: BTreeMap::from([("s".to_owned(), price)]).into(),
         on_short_balance,
-        ..given(json!({}))
+        ..start_with(json!({}))
     }
 }
 
 pub async fn a_priced_call_is_charged_and_settled_with_its_run(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.account("payer", 100).await;
-    let mut driver = Driver::new(&bench, 1, PUSH).await;
+    let fixture = StoreFixture::new(store).await;
+    fixture.account("payer", 100).await;
+    let mut driver = Driver::new(&fixture, 1, PUSH).await;
     driver.start(paying(InsufficientFundsAction::Fail), 10).await;
-    assert_eq!(bench.balance("payer").await, (40, 60));
+    assert_eq!(fixture.balance("payer").await, (40, 60));
     driver.done("a", 1, json!({"units": 1}), 20).await;
-    assert_eq!(bench.balance("payer").await, (70, 0));
-    let cost = bench.run(1).await.unwrap().standing.cost;
+    assert_eq!(fixture.balance("payer").await, (70, 0));
+    let cost = fixture.run(1).await.unwrap().standing.cost;
     assert_eq!((cost.estimated, cost.actual), (60, 30));
     let query = LedgerQuery { account: "payer".to_owned(), run: Some(run_id(1)), ..LedgerQuery::default() };
     let rows = store.ledger(&Project::DEFAULT, query).await.unwrap();
@@ -162,53 +162,53 @@ pub async fn a_priced_call_is_charged_and_settled_with_its_run(store: &dyn Store
 }
 
 pub async fn a_short_balance_fails_the_call_or_parks_it(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.account("payer", 50).await;
-    let mut failing = Driver::new(&bench, 1, ONE).await;
+    let fixture = StoreFixture::new(store).await;
+    fixture.account("payer", 50).await;
+    let mut failing = Driver::new(&fixture, 1, ONE).await;
     failing.start(paying(InsufficientFundsAction::Fail), 10).await;
-    let row = bench.run(1).await.unwrap();
+    let row = fixture.run(1).await.unwrap();
     assert_eq!(row.standing.status, RunStatus::Failed);
     assert_eq!(row.standing.error.unwrap().fault.kind, FaultKind::Balance);
-    let mut waiting = Driver::new(&bench, 2, PUSH).await;
+    let mut waiting = Driver::new(&fixture, 2, PUSH).await;
     waiting.start(paying(InsufficientFundsAction::Wait), 10).await;
-    assert_eq!(bench.run(2).await.unwrap().standing.status, RunStatus::Waiting);
-    assert_eq!(bench.balance("payer").await, (50, 0));
-    bench.post("payer", Movement::deposit("more", 10)).await.unwrap();
+    assert_eq!(fixture.run(2).await.unwrap().standing.status, RunStatus::Waiting);
+    assert_eq!(fixture.balance("payer").await, (50, 0));
+    fixture.post("payer", Movement::deposit("more", 10)).await.unwrap();
     waiting.relied_on.clear();
-    let effects = waiting.submit(told(&Note::BalanceChanged), 20).await.unwrap();
+    let effects = waiting.submit(delivered_input(&Note::BalanceChanged), 20).await.unwrap();
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Call(_))), "{effects:?}");
-    assert_eq!(bench.balance("payer").await, (0, 60));
+    assert_eq!(fixture.balance("payer").await, (0, 60));
 }
 
-pub async fn a_deposit_after_the_look_undoes_the_parking(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.account("payer", 50).await;
-    let mut driver = Driver::new(&bench, 1, PUSH).await;
-    // A server read the balance when it was too small, and parks after the deposit: nothing would ever wake the run.
+pub async fn a_deposit_after_the_read_undoes_the_parking(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
+    fixture.account("payer", 50).await;
+    let mut driver = Driver::new(&fixture, 1, PUSH).await;
+    // A server reads a balance that is too small and parks the call after the deposit: no later commit would wake the run.
     let look = windlass_store::commit::Unmoved { account: "payer".to_owned(), revision: Revision(1) };
-    let mut deposit = Commit::new(&Project::DEFAULT, bench.command(), at(5));
+    let mut deposit = Commit::new(&Project::DEFAULT, fixture.command(), at(5));
     deposit.postings = vec![movement("payer", Movement::deposit("more", 10))];
     let party = || Party::Account("payer".to_owned());
     let id = MessageId::new(party(), 2);
     deposit.messages = vec![Message { id, to: party(), at: at(5), note: Note::BalanceChanged }];
-    bench.commit(deposit).await.unwrap();
+    fixture.commit(deposit).await.unwrap();
     driver.relied_on = vec![look];
     let start = Input::Start(Box::new(paying(InsufficientFundsAction::Wait)));
     driver.origin.account = Some("payer".to_owned());
     assert!(driver.submit(start.clone(), 10).await.unwrap_err().is_conflict());
     driver.relied_on.clear();
     driver.submit(start, 10).await.unwrap();
-    assert_eq!(bench.balance("payer").await, (0, 60));
+    assert_eq!(fixture.balance("payer").await, (0, 60));
     assert_eq!(undelivered(store, at(9), 10).await.len(), 1);
 }
 
 pub async fn a_run_has_an_owner_only_while_a_server_makes_a_call(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let mixed = r#"{"start": "a", "nodes": {"a": {"service": "s", "max_retries": 1, "wait_ms": 50},
         "b": {"service": "q", "exec_type": "queue"}}, "edges": [{"from": "a", "to": "b"}]}"#;
-    let mut driver = Driver::new(&bench, 1, mixed).await;
-    driver.start(given(json!({})), 10).await;
-    let owner = async || bench.run(1).await.unwrap().standing.owner;
+    let mut driver = Driver::new(&fixture, 1, mixed).await;
+    driver.start(start_with(json!({})), 10).await;
+    let owner = async || fixture.run(1).await.unwrap().standing.owner;
     assert_eq!(owner().await, Some(server(1, 1)));
     let fault = windlass_engine::retry::Fault::new(FaultKind::Error, "boom");
     driver.submit(ended("a", 1, CallOutcome::Failed(fault)), 20).await.unwrap();
@@ -218,44 +218,44 @@ pub async fn a_run_has_an_owner_only_while_a_server_makes_a_call(store: &dyn Sto
     assert_eq!(owner().await, Some(server(2, 5)));
     driver.done("a", 2, json!(1), 80).await;
     assert_eq!(owner().await, None);
-    assert_eq!(bench.run(1).await.unwrap().standing.status, RunStatus::Running);
+    assert_eq!(fixture.run(1).await.unwrap().standing.status, RunStatus::Running);
     driver.done("b", 3, json!(1), 90).await;
     assert_eq!(owner().await, None);
 }
 
 pub async fn a_run_that_waits_says_so_and_wakes(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let timer = r#"{"start": "t", "nodes": {"t": {"kind": "timer", "params": {"delay_ms": 100}}, "w": {"kind": "wait_event", "params": {"signal_key": "go"}}},
         "edges": [{"from": "t", "to": "w"}]}"#;
-    let mut driver = Driver::new(&bench, 1, timer).await;
-    driver.start(given(json!({})), 10).await;
-    assert_eq!(bench.run(1).await.unwrap().standing.status, RunStatus::Waiting);
+    let mut driver = Driver::new(&fixture, 1, timer).await;
+    driver.start(start_with(json!({})), 10).await;
+    assert_eq!(fixture.run(1).await.unwrap().standing.status, RunStatus::Waiting);
     assert!(store.due(at(109), 10).await.unwrap().runs.is_empty());
     let due = store.due(at(110), 10).await.unwrap().runs;
     assert_eq!((due.len(), due[0].at, due[0].id), (1, at(110), run_id(1)));
     driver.submit(Input::TimePassed, 110).await.unwrap();
-    assert_eq!(bench.run(1).await.unwrap().standing.wake_at, None);
+    assert_eq!(fixture.run(1).await.unwrap().standing.wake_at, None);
     let signal = Input::Signal { id: None, key: "go".to_owned(), value: json!(true), by: None };
     driver.submit(signal, 120).await.unwrap();
-    assert_eq!(bench.run(1).await.unwrap().standing.status, RunStatus::Completed);
+    assert_eq!(fixture.run(1).await.unwrap().standing.status, RunStatus::Completed);
 }
 
 pub async fn two_servers_on_one_run_agree(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    let mut one = Driver::new(&bench, 1, PUSH).await;
-    let mut two = Driver::new(&bench, 2, PUSH).await;
-    one.start(given(json!({})), 10).await;
+    let fixture = StoreFixture::new(store).await;
+    let mut one = Driver::new(&fixture, 1, PUSH).await;
+    let mut two = Driver::new(&fixture, 2, PUSH).await;
+    one.start(start_with(json!({})), 10).await;
     (two.run, two.server) = (one.run.clone(), server(2, 1));
     two.reload().await;
     one.done("a", 1, json!(1), 20).await;
-    // The other one has not heard of it, decides the same again, and is told to look first.
+    // The other server has not read the entry, decides the same again, and gets a conflict.
     let late = two.submit(ended("a", 1, CallOutcome::Done(json!(2).into())), 21).await;
     assert!(late.unwrap_err().is_conflict());
     two.reload().await;
     two.done("b", 2, json!(3), 22).await;
     one.reload().await;
     assert_eq!(one.load(Since::Entry(0)).await.1, 3);
-    let row = bench.run(1).await.unwrap();
+    let row = fixture.run(1).await.unwrap();
     assert_eq!(
         (row.standing.status, row.standing.shared.as_deref()),
         (RunStatus::Completed, Some(&json!({"x": 1})))
@@ -263,25 +263,25 @@ pub async fn two_servers_on_one_run_agree(store: &dyn Store) {
 }
 
 pub async fn a_wide_fan_is_followed_to_its_end(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     for (n, exec) in [(1, "http"), (2, "queue")] {
         let fan = format!(
             r#"{{"start": "f", "nodes": {{"f": {{"kind": "foreach", "service": "t", "exec_type": "{exec}",
             "prep": {{"input_key": "$params.items"}}, "parallel_mode": "concurrent"}}}}}}"#
         );
-        let mut driver = Driver::new(&bench, n, &fan).await;
+        let mut driver = Driver::new(&fixture, n, &fan).await;
         let items: Vec<u64> = (0..20).collect();
-        driver.start(given(json!({ "items": items })), 10).await;
+        driver.start(start_with(json!({ "items": items })), 10).await;
         for index in 0..5 {
             driver.done(&format!("f/{index}"), index + 1, json!(index), 11).await;
         }
         let fault = windlass_engine::retry::Fault::new(FaultKind::Error, "boom").permanent();
         driver.submit(ended("f/7", 8, CallOutcome::Failed(fault)), 20).await.unwrap();
-        let row = bench.run(n).await.unwrap();
+        let row = fixture.run(n).await.unwrap();
         assert_eq!((row.standing.status, row.standing.owner), (RunStatus::Failed, None));
     }
     let open = JobQuery { statuses: vec![JobStatus::Queued], ..JobQuery::default() };
-    // Branches with unanswered jobs are canceled with the run; answered ones were not reported here.
+    // Branches with open jobs are canceled with the run; answers of the others were not submitted.
     let left = store.jobs(&Project::DEFAULT, open).await.unwrap().items;
     assert!(left.iter().all(|row| [1, 2, 3, 4, 5, 8].contains(&row.origin.call.as_ref().unwrap().fence.0)));
 }

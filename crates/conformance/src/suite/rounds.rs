@@ -1,4 +1,4 @@
-//! Runs with new rounds: the tables agree with the fold of the journals.
+//! Runs with several rounds: the tables agree with the replayed journals.
 
 use serde_json::json;
 use windlass_engine::counter::Fence;
@@ -8,8 +8,8 @@ use windlass_engine::retry::{Fault, FaultKind};
 use windlass_store::Store;
 use windlass_store::run::RunStatus;
 
-use crate::driver::{Driver, given};
-use crate::fixture::Bench;
+use crate::driver::{Driver, start_with};
+use crate::fixture::StoreFixture;
 
 const ROW: &str = r#"{"nodes": [{"id": "a", "type": "x"}, {"id": "v", "type": "variable_set",
     "config": {"variables": [{"name": "k", "value": {"deep": null, "n": "$node.a.output"}}]}},
@@ -46,30 +46,30 @@ fn rerun(from: &str) -> Input {
     Input::Rerun { from: NodePath::from(from), shared: None }
 }
 
-pub async fn a_rerun_resets_what_follows(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    let mut row = Driver::new(&bench, 1, ROW).await;
-    row.start(given(json!({"k": {"old": true}, "it's \"odd\"": [1]})), 10).await;
+pub async fn a_rerun_resets_the_nodes_that_follow(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
+    let mut row = Driver::new(&fixture, 1, ROW).await;
+    row.start(start_with(json!({"k": {"old": true}, "it's \"odd\"": [1]})), 10).await;
     let at = ["a", "beside", "b", "c"];
     for (node, fence) in at.into_iter().zip(1..) {
         row.done(node, fence, json!(fence), 10 + i64::try_from(fence).unwrap()).await;
     }
-    assert_eq!(bench.run(1).await.unwrap().standing.status, RunStatus::Completed);
+    assert_eq!(fixture.run(1).await.unwrap().standing.status, RunStatus::Completed);
     row.submit(rerun("b"), 20).await.unwrap();
-    assert_eq!(bench.run(1).await.unwrap().standing.status, RunStatus::Running);
+    assert_eq!(fixture.run(1).await.unwrap().standing.status, RunStatus::Running);
 
-    let mut turns = Driver::new(&bench, 2, LOOP).await;
-    turns.start(given(json!({})), 10).await;
+    let mut turns = Driver::new(&fixture, 2, LOOP).await;
+    turns.start(start_with(json!({})), 10).await;
     let calls = ["L/0/b", "L/0/c", "L/1/b", "L/1/c", "L/2/b", "L/2/c", "z"];
     for (node, fence) in calls.into_iter().zip(1..) {
         turns.done(node, fence, json!(fence), 10 + i64::try_from(fence).unwrap()).await;
     }
     turns.submit(rerun("L/1/b"), 30).await.unwrap();
-    assert_eq!(bench.run(2).await.unwrap().standing.status, RunStatus::Running);
+    assert_eq!(fixture.run(2).await.unwrap().standing.status, RunStatus::Running);
 
-    let mut fan = Driver::new(&bench, 3, FAN).await;
-    fan.start(given(json!({})), 5).await;
-    assert_eq!(bench.run(3).await.unwrap().standing.status, RunStatus::Failed);
+    let mut fan = Driver::new(&fixture, 3, FAN).await;
+    fan.start(start_with(json!({})), 5).await;
+    assert_eq!(fixture.run(3).await.unwrap().standing.status, RunStatus::Failed);
     for (items, now) in [(json!([1, 2, 3]), 10), (json!([1]), 20)] {
         let shared = json!({ "items": items }).as_object().cloned();
         fan.submit(Input::Rerun { from: NodePath::from("f"), shared }, now).await.unwrap();
@@ -77,55 +77,55 @@ pub async fn a_rerun_resets_what_follows(store: &dyn Store) {
             fan.submit(boom("f/1", 2), 15).await.unwrap();
         }
     }
-    assert_eq!(bench.run(3).await.unwrap().standing.round, 3);
+    assert_eq!(fixture.run(3).await.unwrap().standing.round, 3);
 }
 
-pub async fn a_retry_takes_up_what_failed(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    let mut caught = Driver::new(&bench, 1, CAUGHT).await;
-    caught.start(given(json!({})), 10).await;
+pub async fn a_retry_continues_at_the_failed_nodes(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
+    let mut caught = Driver::new(&fixture, 1, CAUGHT).await;
+    caught.start(start_with(json!({})), 10).await;
     caught.submit(boom("a", 1), 11).await.unwrap();
     caught.submit(boom("b", 2), 12).await.unwrap();
     caught.submit(Input::Retry, 13).await.unwrap();
-    assert_eq!(bench.run(1).await.unwrap().standing.node, Some(NodePath::from("b")));
+    assert_eq!(fixture.run(1).await.unwrap().standing.node, Some(NodePath::from("b")));
 
-    let mut row = Driver::new(&bench, 2, ROW).await;
-    row.start(given(json!({})), 10).await;
+    let mut row = Driver::new(&fixture, 2, ROW).await;
+    row.start(start_with(json!({})), 10).await;
     row.done("a", 1, json!(1), 11).await;
     row.done("beside", 2, json!(1), 11).await;
     row.submit(boom("b", 3), 12).await.unwrap();
     row.submit(Input::Retry, 13).await.unwrap();
-    assert_eq!(bench.run(2).await.unwrap().standing.status, RunStatus::Running);
+    assert_eq!(fixture.run(2).await.unwrap().standing.status, RunStatus::Running);
 
-    let mut turns = Driver::new(&bench, 3, LOOP).await;
-    turns.start(given(json!({})), 10).await;
+    let mut turns = Driver::new(&fixture, 3, LOOP).await;
+    turns.start(start_with(json!({})), 10).await;
     turns.done("L/0/b", 1, json!(1), 11).await;
     turns.submit(boom("L/0/c", 2), 12).await.unwrap();
     turns.submit(Input::Retry, 13).await.unwrap();
-    assert_eq!(bench.run(3).await.unwrap().standing.round, 2);
+    assert_eq!(fixture.run(3).await.unwrap().standing.round, 2);
 
     let fan = FAN.replace("$shared.items", "$params.items");
-    let mut fan = Driver::new(&bench, 4, &fan).await;
-    fan.start(given(json!({"items": [1, 2, 3]})), 10).await;
+    let mut fan = Driver::new(&fixture, 4, &fan).await;
+    fan.start(start_with(json!({"items": [1, 2, 3]})), 10).await;
     fan.done("f/0", 1, json!(1), 11).await;
     fan.submit(boom("f/1", 2), 12).await.unwrap();
     fan.submit(Input::Retry, 13).await.unwrap();
-    assert_eq!(bench.run(4).await.unwrap().standing.round, 2);
+    assert_eq!(fixture.run(4).await.unwrap().standing.round, 2);
 }
 
 pub async fn nodes_write_while_their_runs_are_open(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    let mut turns = Driver::new(&bench, 1, WRITERS[0]).await;
-    turns.start(given(json!({"given": "apart"})), 10).await;
+    let fixture = StoreFixture::new(store).await;
+    let mut turns = Driver::new(&fixture, 1, WRITERS[0]).await;
+    turns.start(start_with(json!({"given": "apart"})), 10).await;
     turns.done("l[*?]_%\\/0/x", 1, json!({"n": 5}), 11).await;
     turns.done("l[*?]_%\\/1/x", 2, json!({"n": "six"}), 12).await;
-    let mut fan = Driver::new(&bench, 2, WRITERS[1]).await;
-    fan.start(given(json!({})), 10).await;
+    let mut fan = Driver::new(&fixture, 2, WRITERS[1]).await;
+    fan.start(start_with(json!({})), 10).await;
     fan.done("a*", 1, json!({"list": [{"deep": null}, 2], "\"\\": {"0": ["'"]}}), 11).await;
     fan.done("f/1", 3, json!([true]), 12).await;
     for run in [1, 2] {
-        // The writes are in the state; the row has them when the run has ended.
-        let row = bench.run(run).await.unwrap();
+        // The state has the writes at once, the row only after the end of the run.
+        let row = fixture.run(run).await.unwrap();
         assert_eq!((row.standing.status, row.standing.shared), (RunStatus::Running, None));
     }
 }

@@ -9,7 +9,9 @@ use windlass_store::server::ServerRow;
 use windlass_store::store::Due;
 use windlass_store::{Refusal, Store};
 
-use crate::fixture::{Bench, at, job_id, origin, run_id, schedule_id, schedule_row, server, version_id};
+use crate::fixture::{
+    StoreFixture, at, job_id, origin, run_id, schedule_id, schedule_row, server, version_id,
+};
 
 fn asked(id: &str, digest: &str) -> impl FnOnce(&mut Origin, &mut RunProjection) {
     let request = Request { id: id.to_owned(), digest: digest.to_owned() };
@@ -25,39 +27,39 @@ fn waking(ms: i64) -> impl FnOnce(&mut Origin, &mut RunProjection) {
 }
 
 pub async fn a_run_is_created_once_per_request_id(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create(1, RunStatus::Running, at(1), asked("r", "same")).await.unwrap();
-    let refused = bench.create(2, RunStatus::Running, at(2), asked("r", "same")).await.unwrap_err();
+    let fixture = StoreFixture::new(store).await;
+    fixture.create(1, RunStatus::Running, at(1), asked("r", "same")).await.unwrap();
+    let refused = fixture.create(2, RunStatus::Running, at(2), asked("r", "same")).await.unwrap_err();
     let taken = Refusal::RequestTaken { request: "r".to_owned(), existing: run_id(1), same_request: true };
     assert_eq!(refused.refusal(), Some(&taken));
-    assert_eq!(bench.run(2).await, None);
+    assert_eq!(fixture.run(2).await, None);
     let found = store.run(&Project::DEFAULT, RunRef::Request("r".to_owned())).await.unwrap();
     assert_eq!(found.unwrap().id, run_id(1));
     assert_eq!(store.run(&Project::DEFAULT, RunRef::Request("other".to_owned())).await.unwrap(), None);
 }
 
 pub async fn another_request_under_the_same_id_is_told_apart(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create(1, RunStatus::Running, at(1), asked("r", "one")).await.unwrap();
-    let refused = bench.create(2, RunStatus::Running, at(2), asked("r", "two")).await.unwrap_err();
+    let fixture = StoreFixture::new(store).await;
+    fixture.create(1, RunStatus::Running, at(1), asked("r", "one")).await.unwrap();
+    let refused = fixture.create(2, RunStatus::Running, at(2), asked("r", "two")).await.unwrap_err();
     let refusal = refused.refusal().unwrap();
     assert!(matches!(refusal, Refusal::RequestTaken { same_request: false, .. }), "{refusal}");
 }
 
 pub async fn a_run_of_an_unknown_version_is_refused(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let unknown = |origin: &mut Origin, _: &mut RunProjection| origin.version = version_id(9);
-    let refused = bench.create(1, RunStatus::Running, at(1), unknown).await.unwrap_err();
+    let refused = fixture.create(1, RunStatus::Running, at(1), unknown).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::UnknownVersion(version_id(9))));
 }
 
 pub async fn the_journal_is_dense_and_comes_in_parts(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     let mut written = Vec::new();
     for len in 0..7 {
-        let commit = bench.entry(1, len, RunStatus::Running, at(1));
+        let commit = fixture.entry(1, len, RunStatus::Running, at(1));
         written.push((len + 1, commit.run.clone().unwrap().entry));
-        bench.commit(commit).await.unwrap();
+        fixture.commit(commit).await.unwrap();
     }
     let part = |after, limit| store.journal(&Project::DEFAULT, run_id(1), Since::Entry(after), limit);
     assert_eq!(part(0, 100).await.unwrap().entries, written);
@@ -67,20 +69,20 @@ pub async fn the_journal_is_dense_and_comes_in_parts(store: &dyn Store) {
     assert_eq!(part(u64::MAX >> 1, 3).await.unwrap().entries, []);
 }
 
-pub async fn a_journal_of_nobody_is_empty(store: &dyn Store) {
+pub async fn the_journal_of_an_unknown_run_is_empty(store: &dyn Store) {
     for since in [Since::Entry(0), Since::Snapshot] {
         let journal = store.journal(&Project::DEFAULT, run_id(9), since, 10).await.unwrap();
         assert_eq!((journal.snapshot, journal.entries.len()), (None, 0));
     }
 }
 
-pub async fn a_snapshot_saves_reading_what_came_before(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+pub async fn a_snapshot_saves_reading_earlier_entries(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
     for len in 0..5 {
-        let mut commit = bench.entry(1, len, RunStatus::Running, at(1));
+        let mut commit = fixture.entry(1, len, RunStatus::Running, at(1));
         let bytes = [1, 3].contains(&len).then(|| vec![0, 255, u8::try_from(len).unwrap()]);
         commit.run.as_mut().unwrap().snapshot = bytes;
-        bench.commit(commit).await.unwrap();
+        fixture.commit(commit).await.unwrap();
     }
     let journal = store.journal(&Project::DEFAULT, run_id(1), Since::Snapshot, 100).await.unwrap();
     assert_eq!(journal.snapshot, Some(Snapshot { seq: 4, bytes: vec![0, 255, 3] }));
@@ -90,27 +92,27 @@ pub async fn a_snapshot_saves_reading_what_came_before(store: &dyn Store) {
     assert_eq!((journal.snapshot, journal.entries.len()), (None, 5));
 }
 
-pub async fn what_a_run_comes_from_never_changes(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create(1, RunStatus::Running, at(1), asked("r", "d")).await.unwrap();
-    let before = bench.run(1).await.unwrap();
-    let mut commit = bench.entry(1, 1, RunStatus::Waiting, at(9));
+pub async fn the_origin_of_a_run_never_changes(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
+    fixture.create(1, RunStatus::Running, at(1), asked("r", "d")).await.unwrap();
+    let before = fixture.run(1).await.unwrap();
+    let mut commit = fixture.entry(1, 1, RunStatus::Waiting, at(9));
     commit.run.as_mut().unwrap().standing.wake_at = Some(at(50));
     let standing = commit.run.clone().unwrap().standing;
-    bench.commit(commit).await.unwrap();
-    let after = bench.run(1).await.unwrap();
+    fixture.commit(commit).await.unwrap();
+    let after = fixture.run(1).await.unwrap();
     assert_eq!(after.origin, before.origin);
     assert_eq!(after.origin.created_at, origin(at(1)).created_at);
     assert_eq!((after.len, after.standing), (2, standing));
 }
 
 pub async fn due_runs_come_oldest_first_and_only_open_ones(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     for (run, wake) in [(1, 30), (2, 10), (3, 20), (4, 41), (5, 5)] {
-        bench.create(run, RunStatus::Waiting, at(1), waking(wake)).await.unwrap();
+        fixture.create(run, RunStatus::Waiting, at(1), waking(wake)).await.unwrap();
     }
-    bench.create(6, RunStatus::Waiting, at(1), |_, _| {}).await.unwrap();
-    bench.commit(bench.entry(5, 1, RunStatus::Completed, at(2))).await.unwrap();
+    fixture.create(6, RunStatus::Waiting, at(1), |_, _| {}).await.unwrap();
+    fixture.commit(fixture.entry(5, 1, RunStatus::Completed, at(2))).await.unwrap();
     let due = store.due(at(40), 100).await.unwrap().runs;
     let due: Vec<_> = due.iter().map(|wake| (wake.at.0, wake.id)).collect();
     assert_eq!(due, [(10, run_id(2)), (20, run_id(3)), (30, run_id(1))]);
@@ -120,11 +122,11 @@ pub async fn due_runs_come_oldest_first_and_only_open_ones(store: &dyn Store) {
 }
 
 pub async fn a_wake_up_that_was_moved_is_due_only_then(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create(1, RunStatus::Waiting, at(1), waking(10)).await.unwrap();
-    let mut commit = bench.entry(1, 1, RunStatus::Waiting, at(2));
+    let fixture = StoreFixture::new(store).await;
+    fixture.create(1, RunStatus::Waiting, at(1), waking(10)).await.unwrap();
+    let mut commit = fixture.entry(1, 1, RunStatus::Waiting, at(2));
     commit.run.as_mut().unwrap().standing.wake_at = Some(at(70));
-    bench.commit(commit).await.unwrap();
+    fixture.commit(commit).await.unwrap();
     assert!(store.due(at(69), 100).await.unwrap().runs.is_empty());
     assert_eq!(store.due(at(70), 100).await.unwrap().runs.len(), 1);
 }
@@ -146,12 +148,12 @@ async fn orphans(store: &dyn Store, now: i64) -> Vec<u64> {
 }
 
 pub async fn runs_of_a_dead_server_are_orphans(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     beat(store, server(1, 1), 5_000).await;
     beat(store, server(2, 1), 1_000).await;
-    bench.create(1, RunStatus::Running, at(1), owned(server(1, 1))).await.unwrap();
-    bench.create(2, RunStatus::Running, at(1), owned(server(2, 1))).await.unwrap();
-    bench.create(3, RunStatus::Running, at(1), owned(server(3, 1))).await.unwrap();
+    fixture.create(1, RunStatus::Running, at(1), owned(server(1, 1))).await.unwrap();
+    fixture.create(2, RunStatus::Running, at(1), owned(server(2, 1))).await.unwrap();
+    fixture.create(3, RunStatus::Running, at(1), owned(server(3, 1))).await.unwrap();
     assert_eq!(orphans(store, 6_000).await, [3]);
     assert_eq!(orphans(store, 10_999).await, [3]);
     assert_eq!(orphans(store, 11_000).await, [2, 3]);
@@ -161,31 +163,31 @@ pub async fn runs_of_a_dead_server_are_orphans(store: &dyn Store) {
 }
 
 pub async fn runs_of_an_earlier_epoch_are_orphans(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     beat(store, server(1, 1), 1_000).await;
-    bench.create(1, RunStatus::Running, at(1), owned(server(1, 1))).await.unwrap();
+    fixture.create(1, RunStatus::Running, at(1), owned(server(1, 1))).await.unwrap();
     assert_eq!(orphans(store, 2_000).await, [] as [u64; 0]);
     beat(store, server(1, 2), 2_000).await;
-    bench.create(2, RunStatus::Running, at(1), owned(server(1, 2))).await.unwrap();
+    fixture.create(2, RunStatus::Running, at(1), owned(server(1, 2))).await.unwrap();
     assert_eq!(orphans(store, 2_000).await, [1]);
 }
 
 pub async fn runs_that_ended_or_have_no_owner_are_no_orphans(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create(1, RunStatus::Waiting, at(1), |_, _| {}).await.unwrap();
-    bench.create(2, RunStatus::Running, at(1), owned(server(1, 1))).await.unwrap();
+    let fixture = StoreFixture::new(store).await;
+    fixture.create(1, RunStatus::Waiting, at(1), |_, _| {}).await.unwrap();
+    fixture.create(2, RunStatus::Running, at(1), owned(server(1, 1))).await.unwrap();
     assert_eq!(orphans(store, 1).await, [2]);
-    bench.commit(bench.entry(2, 1, RunStatus::Failed, at(2))).await.unwrap();
+    fixture.commit(fixture.entry(2, 1, RunStatus::Failed, at(2))).await.unwrap();
     assert_eq!(orphans(store, 90_000).await, [] as [u64; 0]);
 }
 
 pub async fn orphans_are_walked_through_by_id(store: &dyn Store) {
-    let bench = Bench::new(store).await;
+    let fixture = StoreFixture::new(store).await;
     beat(store, server(4, 1), 90_000).await;
     for run in 1..=7 {
-        // Owners: several dead servers in turn, and one that lives.
+        // The owners are several dead servers in turn, and a live one.
         let owner = if run == 3 { server(4, 1) } else { server(1 + run % 2, run % 3) };
-        bench.create(run, RunStatus::Running, at(1), owned(owner)).await.unwrap();
+        fixture.create(run, RunStatus::Running, at(1), owned(owner)).await.unwrap();
     }
     let (mut found, mut after) = (Vec::new(), None);
     loop {
@@ -198,16 +200,16 @@ pub async fn orphans_are_walked_through_by_id(store: &dyn Store) {
     assert_eq!(found, [1, 2, 4, 5, 6, 7].map(run_id));
 }
 
-pub async fn what_will_be_due_can_be_asked_for_and_says_when(store: &dyn Store) {
-    let bench = Bench::new(store).await;
-    bench.create(1, RunStatus::Waiting, at(1_000), waking(30_000)).await.unwrap();
-    bench.create(2, RunStatus::Waiting, at(1_000), waking(61_001)).await.unwrap();
+pub async fn rows_that_become_due_later_are_found_with_their_times(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
+    fixture.create(1, RunStatus::Waiting, at(1_000), waking(30_000)).await.unwrap();
+    fixture.create(2, RunStatus::Waiting, at(1_000), waking(61_001)).await.unwrap();
     let later = JobSpec { run_at: Some(at(20_000)), ..JobSpec::new("demo", "default") };
-    bench.create_job(1, later, at(1_000)).await.unwrap();
+    fixture.create_job(1, later, at(1_000)).await.unwrap();
     let row = schedule_row(1, Some(at(60_000)), at(1_000));
     let schedules = vec![ScheduleChange { expected_rev: Revision(0), row, delete: false }];
-    bench
-        .commit(Commit { schedules, ..Commit::new(&Project::DEFAULT, bench.command(), at(1_000)) })
+    fixture
+        .commit(Commit { schedules, ..Commit::new(&Project::DEFAULT, fixture.command(), at(1_000)) })
         .await
         .unwrap();
     let now = store.due(at(1_000), 10).await.unwrap();

@@ -11,16 +11,16 @@ use windlass_store::{Refusal, StoreError};
 
 use super::*;
 
-/// More than fit into a page, in one commit.
+/// More rows in one commit than fit into a page.
 const N_CALLS: u64 = 1_200;
-/// Some of the charges that stay open until a copy closes them, one each.
+/// The first of the charges that stay open; each copy closes one.
 const OPEN: u64 = 100;
 
 fn run(n: u64) -> RunId {
     RunId::new(Uuid::from_u128(n.into()))
 }
 
-/// The key of a charge: of two runs in turns, on a node with a path.
+/// The key of a charge of one of two runs, on a node with a path.
 fn call(n: u64) -> String {
     charge_key(run(n % 2), "each/say", Visit(n))
 }
@@ -40,7 +40,7 @@ async fn open_account(store: &dyn Store, id: &str) {
     store.open_account(&Project::DEFAULT, id, id, Timestamp(1)).await.unwrap();
 }
 
-/// Accounts that are not opened in the order of their names, and everything that can happen to a charge.
+/// Opens accounts, not in the order of their names, and makes charges that end in every way.
 async fn spend(store: &dyn Store) {
     for id in ["payer", "idle", HOSTILE, "beggar"] {
         open_account(store, id).await;
@@ -50,7 +50,7 @@ async fn spend(store: &dyn Store) {
     post(store, 2, [("payer", Movement::deposit(HOSTILE, 7))]).await.unwrap();
     let charges = (0..N_CALLS).map(|n| ("payer", Movement::charge(call(n), 3)));
     post(store, 3, charges).await.unwrap();
-    // Cheaper than held, dearer than held, and refunded; with other charges between.
+    // Settled below and above the held amount, and refunded, with other charges between.
     post(
         store,
         4,
@@ -65,7 +65,7 @@ async fn spend(store: &dyn Store) {
     post(store, 7, [(HOSTILE, Movement::charge(call(1), 4))]).await.unwrap();
 }
 
-/// All that can be asked of the ledgers of a store, and how its accounts stand.
+/// All rows of the ledgers by account and by run, and the accounts as text.
 async fn books(store: &dyn Store) -> (Vec<LedgerRow>, String) {
     let accounts = store.accounts(&Project::DEFAULT).await.unwrap();
     let (mut rows, mut told) = (Vec::new(), format!("{accounts:?}"));
@@ -105,7 +105,7 @@ fn is_closed(refused: &StoreError) -> bool {
 async fn go_on(store: &dyn Store, n: u64) {
     let command = u128::from(n) * 100;
     let before = store.account(&Project::DEFAULT, "payer").await.unwrap().unwrap();
-    // Paid in before: no news, and nothing else under the same key.
+    // A deposit that is repeated is a no-op; another amount under its key is refused.
     for (at, key, amount) in [(1, "first", 10_000), (2, HOSTILE, 7)] {
         let again = post(store, command + at, [("payer", Movement::deposit(key, amount))]).await.unwrap();
         assert_eq!(again.balances["payer"], before.balance);
@@ -130,7 +130,7 @@ async fn go_on(store: &dyn Store, n: u64) {
     post(store, command + 8, [("payer", Movement::charge(call(N_CALLS + n), 1))]).await.unwrap();
     let after = store.account(&Project::DEFAULT, "payer").await.unwrap().unwrap();
     assert_eq!((after.revision, after.held), (before.revision.next().next(), before.held - 2));
-    // A new account with a ledger of its own.
+    // A new account has its own ledger.
     let new = format!("new {n}");
     open_account(store, &new).await;
     post(store, command + 9, [(new.as_str(), Movement::deposit("first", 1))]).await.unwrap();
@@ -139,7 +139,7 @@ async fn go_on(store: &dyn Store, n: u64) {
 }
 
 #[test]
-fn money_is_where_it_was_whatever_it_is_copied_to() {
+fn the_ledger_is_the_same_after_every_copy() {
     block_on_tokio(async {
         let place = TestDirectory::create();
         let file = |name: &str| StoreAddress::File(place.join(name));

@@ -1,4 +1,5 @@
 //! Copies of a store into another backend.
+#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
 mod ledger;
 mod views;
@@ -28,7 +29,7 @@ use windlass_store::{Durability, Postgres, Sqlite, Store};
 const HOSTILE: &str = "a\0b\u{1}0\u{1}\u{1}1';--\u{10ffff}é";
 
 fn database() -> StoreAddress {
-    StoreAddress::Database(shared().address(&shared().copy()))
+    StoreAddress::Database(shared().address(&shared().create_migrated()))
 }
 
 async fn copied(from: &StoreAddress, to: &StoreAddress) -> Result<Vec<Compared>, CopyError> {
@@ -70,7 +71,7 @@ fn noted(n: u128) -> Commit {
 }
 
 #[test]
-fn what_was_copied_reads_the_same_and_goes_on_where_it_stopped() {
+fn a_copied_store_reads_the_same_and_continues_its_numbers() {
     block_on_tokio(async {
         let place = TestDirectory::create();
         let (file, back) = (StoreAddress::File(place.join("a.db")), StoreAddress::File(place.join("b.db")));
@@ -92,7 +93,7 @@ fn what_was_copied_reads_the_same_and_goes_on_where_it_stopped() {
             let audit = store.audit(&Project::DEFAULT, AuditQuery::default()).await.unwrap();
             assert!(audit.iter().map(|(seq, _)| *seq).eq(1..=n as u64), "{audit:?}");
             assert_eq!(audit[0].1, noted(1).audit[0]);
-            // It was committed before, wherever it was.
+            // The copy knows the commands of its source.
             assert_eq!(store.commit_one(noted(1)).await.unwrap().at, Timestamp(1));
             assert_eq!(store.audit(&Project::DEFAULT, AuditQuery::default()).await.unwrap().len() as u128, n);
         }
@@ -100,7 +101,7 @@ fn what_was_copied_reads_the_same_and_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn what_cannot_be_copied_is_said_with_the_remedy() {
+fn a_refused_copy_names_the_remedy() {
     block_on_tokio(async {
         let place = TestDirectory::create();
         let file = |name: &str| StoreAddress::File(place.join(name));
@@ -138,7 +139,7 @@ fn what_cannot_be_copied_is_said_with_the_remedy() {
         });
         let told = refused(&base, &file("a.db")).await;
         assert!(told.contains("`mill`") && told.contains("stop it"), "{told}");
-        // Dead from now on, and waited for.
+        // The server is dead from now on, and the copy waits for that.
         beating.abort();
         let open = Sqlite::open(place.join("b.db"), Durability::Fast).unwrap();
         assert!(refused(&base, &file("b.db")).await.contains("is in use"));

@@ -6,15 +6,15 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde_json::{Map, Number, Value};
 use tokio_postgres::NoTls;
-use windlass_conformance::stories::stories;
+use windlass_conformance::store_fillers::store_fillers;
 
 use super::*;
 
 /// Views that only other views use.
 const OTHERS: [&str; 3] = ["entries_1", "entries_2", "entries_3"];
 
-/// The meaning of a column in any backend: ids as UUIDs, flags as numbers, JSON as values. Where no text can
-/// hold the character 0, something else stands for it.
+/// A column in the same form for both backends: ids as UUIDs, flags as numbers, JSON as values, and a replacement for
+/// the character 0, which a text of PostgreSQL cannot hold.
 fn meaning(value: Value) -> Value {
     match value {
         Value::Bool(flag) => Value::Number(u8::from(flag).into()),
@@ -28,7 +28,7 @@ fn meaning(value: Value) -> Value {
     }
 }
 
-fn of_sqlite(value: ValueRef<'_>) -> Value {
+fn sqlite_value(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => Value::Number(number.into()),
@@ -50,8 +50,9 @@ fn in_sqlite(path: &std::path::Path) -> Views {
         let mut statement = db.prepare(&format!("SELECT * FROM {name}")).unwrap();
         let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let read = |row: &rusqlite::Row<'_>| {
-            let column =
-                |(at, name): (usize, &String)| (name.clone(), meaning(of_sqlite(row.get_ref(at).unwrap())));
+            let column = |(at, name): (usize, &String)| {
+                (name.clone(), meaning(sqlite_value(row.get_ref(at).unwrap())))
+            };
             Ok(columns.iter().enumerate().map(column).collect::<Map<String, Value>>())
         };
         let rows = statement.query_map([], read).unwrap();
@@ -89,10 +90,10 @@ async fn in_postgres(address: &str) -> Views {
 fn the_views_of_both_databases_say_the_same() {
     block_on_tokio(async {
         let mut n_rows: BTreeMap<String, usize> = BTreeMap::new();
-        for story in stories() {
-            let (name, place) = (story.name, TestDirectory::create());
+        for filler in store_fillers() {
+            let (name, place) = (filler.name, TestDirectory::create());
             let path = place.join("store.db");
-            story.fill_file(&path).await;
+            filler.fill_file(&path).await;
             let base = tokio::task::spawn_blocking(database).await.unwrap();
             copied(&StoreAddress::File(path.clone()), &base).await.unwrap();
             let StoreAddress::Database(address) = &base else { panic!() };

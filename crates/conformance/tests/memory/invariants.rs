@@ -1,4 +1,4 @@
-//! Properties after any sequence of commits.
+//! Invariants of a store after any sequence of commits.
 
 use std::collections::BTreeSet;
 
@@ -57,7 +57,7 @@ fn run_entry(command: u64, run: RunId, expected_len: u64) -> Commit {
     }
 }
 
-/// A commit in a few small numbers, so that they meet often.
+/// A random commit; the ranges of its numbers are small, so that commits conflict often.
 #[derive(Debug, Clone)]
 struct RandomRequest {
     command: u64,

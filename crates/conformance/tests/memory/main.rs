@@ -1,4 +1,5 @@
 //! The store in memory.
+#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
 mod invariants;
 
@@ -14,7 +15,7 @@ async fn memory() -> Memory {
 
 windlass_conformance::conformance!(memory);
 
-/// The suite runs its rivals on one thread; here they have one each.
+/// The suite runs concurrent commits on one thread; here each writer has its own.
 #[test]
 fn commits_of_many_threads_leave_a_dense_journal() {
     let store = Memory::new();

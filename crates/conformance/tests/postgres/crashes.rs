@@ -13,8 +13,8 @@ use windlass_store::{Durability, Postgres, Store, StoreError};
 use crate::connect;
 use crate::groups::so_many_wait;
 
-/// Nothing takes longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of every wait.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Appends to a run until told to stop, through all errors; returns the confirmed length.
 async fn append(store: Arc<Postgres>, run: u64, acked: Arc<AtomicU64>, stop: Arc<Mutex<bool>>) -> u64 {
@@ -38,7 +38,7 @@ async fn append(store: Arc<Postgres>, run: u64, acked: Arc<AtomicU64>, stop: Arc
                             at += u64::from(found.is_some());
                             break;
                         }
-                        Err(error) => assert!(begun.elapsed() < PATIENCE, "{error:?}"),
+                        Err(error) => assert!(begun.elapsed() < TIMEOUT, "{error:?}"),
                     }
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
@@ -64,7 +64,7 @@ fn every_acknowledged_commit_survives_three_kills_of_the_database() {
         for kill in 1..=3 {
             let begun = Instant::now();
             while acked.load(Ordering::Relaxed) < kill * 200 {
-                assert!(begun.elapsed() < PATIENCE, "it does not commit");
+                assert!(begun.elapsed() < TIMEOUT, "it does not commit");
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             tokio::task::block_in_place(|| {
@@ -75,7 +75,7 @@ fn every_acknowledged_commit_survives_three_kills_of_the_database() {
         let target = acked.load(Ordering::Relaxed) + 100;
         let begun = Instant::now();
         while acked.load(Ordering::Relaxed) < target {
-            assert!(begun.elapsed() < PATIENCE, "it does not go on");
+            assert!(begun.elapsed() < TIMEOUT, "it does not go on");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         *stop.lock().unwrap() = true;
@@ -96,14 +96,14 @@ fn a_commit_whose_connection_is_cut_is_looked_up() {
         let tasks: Vec<_> = (1..=8)
             .map(|run| tokio::spawn(append(store.clone(), run, acked.clone(), stop.clone())))
             .collect();
-        // All connections but this one are cut, again and again, in every state.
+        // All connections but this one are ended again and again, in every state.
         let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                    WHERE datname = current_database() AND pid <> pg_backend_pid()";
         let client = connect(&database.address).await;
         for round in 1..=20 {
             let begun = Instant::now();
             while acked.load(Ordering::Relaxed) < round * 40 {
-                assert!(begun.elapsed() < PATIENCE, "it does not commit");
+                assert!(begun.elapsed() < TIMEOUT, "it does not commit");
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             client.batch_execute(cut).await.unwrap();
@@ -117,7 +117,7 @@ fn a_commit_whose_connection_is_cut_is_looked_up() {
 }
 
 #[test]
-fn a_row_that_somebody_else_holds_keeps_only_its_own_commit_waiting() {
+fn a_locked_row_delays_only_the_commit_that_needs_it() {
     block_on_tokio(async {
         let database = test_database().await;
         let store = &database.store;
@@ -133,13 +133,13 @@ fn a_row_that_somebody_else_holds_keeps_only_its_own_commit_waiting() {
         holder.batch_execute(&hold).await.unwrap();
         let waiting = commit(store, entry(1, 1, 1, 100));
         let mut waiting = std::pin::pin!(waiting);
-        // Commits that arrive with it are written with it, so that none before it waits at the database.
+        // The commit waits at the database before others arrive, which would join its group.
         tokio::select! {
             biased;
             answer = &mut waiting => panic!("{answer:?}"),
             () = so_many_wait(&onlooker, 1) => {}
         }
-        // Few enough to be done, on a slow disk too, before the one who waits gives up.
+        // Few enough to be done before the waiting commit times out, on a slow disk too.
         for n in 1..10 {
             tokio::select! {
                 biased;

@@ -19,7 +19,7 @@ use windlass_store::{Store, StoreError};
 
 use crate::connect;
 
-/// Returns when so many transactions of this database wait for the rows of another.
+/// Returns when this many transactions of the database wait for a lock.
 pub(crate) async fn so_many_wait(client: &Client, n: usize) {
     let waiting = "SELECT 1 FROM pg_stat_activity \
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -29,7 +29,7 @@ pub(crate) async fn so_many_wait(client: &Client, n: usize) {
 }
 
 #[test]
-fn what_comes_while_all_who_write_are_busy_is_one_transaction() {
+fn commits_that_arrive_while_all_writers_are_busy_share_a_transaction() {
     block_on_tokio(async {
         let database = test_database().await;
         let (store, n) = (&database.store, WRITERS as u64);
@@ -41,7 +41,7 @@ fn what_comes_while_all_who_write_are_busy_is_one_transaction() {
         holder.batch_execute("BEGIN; SELECT 1 FROM runs FOR UPDATE").await.unwrap();
         let mut busy: Vec<_> = (1..=n).map(|run| Box::pin(commit(store, entry(1, run, 1, 100)))).collect();
         for (nth, commit) in busy.iter_mut().enumerate() {
-            // Not with the next one: each keeps one who writes busy.
+            // One after the other, so that each commit keeps one writer busy.
             tokio::select! {
                 biased;
                 answer = commit => panic!("{answer:?}"),
@@ -68,7 +68,7 @@ fn what_comes_while_all_who_write_are_busy_is_one_transaction() {
 }
 
 #[test]
-fn a_claim_of_a_job_that_somebody_else_is_writing_is_refused_at_once() {
+fn a_claim_of_a_job_that_another_transaction_writes_is_refused_at_once() {
     block_on_tokio(async {
         let database = test_database().await;
         let store = &database.store;

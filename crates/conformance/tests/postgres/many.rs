@@ -28,13 +28,13 @@ async fn three(address: &str) -> Vec<Arc<Postgres>> {
 }
 
 #[test]
-fn of_entries_from_three_servers_each_is_written_once() {
+fn each_entry_from_three_servers_is_written_once() {
     block_on_tokio(async {
         let database = test_database().await;
         publish(&database.store).await;
         let mut tasks = Vec::new();
         for (by, store) in (1..).zip(three(&database.address).await) {
-            // Eight at each server append to four runs, forty times.
+            // Eight tasks of each server append to four runs, forty times.
             for nth in 0..8u64 {
                 let store = store.clone();
                 tasks.push(tokio::spawn(async move {
@@ -71,7 +71,7 @@ async fn charge(store: Arc<Postgres>, by: u64, accounts: [&'static str; 2]) -> [
     let mut charged = [0, 0];
     for n in 0..60u64 {
         let which = usize::try_from((by + n) % 2).unwrap();
-        // Every second one moves both, in the other order than its neighbour would.
+        // Every third charge moves both accounts, in an order that differs between tasks.
         let names =
             if n % 3 == 0 { vec![accounts[which], accounts[1 - which]] } else { vec![accounts[which]] };
         let amount = 1 + i64::try_from(n % 7).unwrap();
@@ -148,7 +148,7 @@ fn the_same_command_at_three_servers_is_one_commit() {
 }
 
 #[test]
-fn of_a_name_that_three_servers_want_one_gets_it() {
+fn one_of_three_servers_gets_a_name_that_all_want() {
     block_on_tokio(async {
         let database = test_database().await;
         let stores = three(&database.address).await;
@@ -192,18 +192,18 @@ fn servers_that_start_at_once_make_the_tables_once() {
 }
 
 #[test]
-fn what_one_server_writes_another_hears_of() {
+fn a_server_gets_hints_of_the_writes_of_another() {
     block_on_tokio(async {
         let database = test_database().await;
         publish(&database.store).await;
         let other = Postgres::open(&database.address, Durability::Fast).await.unwrap();
         let mut hints = other.hints().unwrap();
-        // When it begins to listen, anything may have been missed.
+        // The first hint covers everything that was written before the store listened.
         assert!(hints.next().await.unwrap().everything);
         commit(&database.store, entry(1, 7, 0, 100)).await.unwrap();
         let heard = hints.next().await.unwrap();
         assert_eq!(heard, Hint { runs: BTreeSet::from([id("run", 7)]), ..Hint::default() });
-        // Its own writes are known to it.
+        // A store sends itself no hint of its own writes.
         commit(&other, entry(1, 8, 0, 100)).await.unwrap();
         let settings = QueueSettings {
             name: "q".to_owned(),
@@ -213,7 +213,7 @@ fn what_one_server_writes_another_hears_of() {
         };
         database.store.save_queue(&Project::DEFAULT, settings).await.unwrap();
         assert_eq!(hints.next().await.unwrap(), Hint { settings: true, ..Hint::default() });
-        // Its connection is lost, and made again.
+        // After its connection was lost and restored, hints may be missing.
         let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                    WHERE datname = current_database() AND query LIKE 'LISTEN%'";
         connect(&database.address).await.batch_execute(cut).await.unwrap();

@@ -25,7 +25,7 @@ fn a_database_that_is_not_there_is_named_with_the_remedy() {
 }
 
 #[test]
-fn a_user_without_rights_is_told_what_is_missing() {
+fn a_user_without_rights_gets_the_name_of_the_missing_right() {
     let server = shared();
     let database = server.create();
     assert!(server.sql("postgres", "CREATE ROLE guest LOGIN"));
@@ -34,13 +34,16 @@ fn a_user_without_rights_is_told_what_is_missing() {
     says(&refused(&address), &["no schema", "grant"]);
     assert!(server.sql(&database, "GRANT USAGE ON SCHEMA public TO guest"));
     says(&refused(&address), &["permission denied", "grant"]);
-    says(&refused(&server.address(&database).replace("postgres@", "nobody@")), &["nobody", "pg_hba.conf"]);
+    says(
+        &refused(&server.address(&database).replace("postgres@", "stranger@")),
+        &["stranger", "pg_hba.conf"],
+    );
 }
 
 #[test]
 fn tables_of_a_newer_program_are_refused() {
     let server = shared();
-    let database = server.copy();
+    let database = server.create_migrated();
     assert!(server.sql(&database, "INSERT INTO migrations VALUES (999, '0999_later', 1)"));
     says(&refused(&server.address(&database)), &["version 999", "upgrade"]);
 }
@@ -48,7 +51,7 @@ fn tables_of_a_newer_program_are_refused() {
 #[test]
 fn a_migration_that_was_changed_is_refused() {
     let server = shared();
-    let database = server.copy();
+    let database = server.create_migrated();
     assert!(server.sql(&database, "UPDATE migrations SET checksum = 1 WHERE number = 1"));
     says(&refused(&server.address(&database)), &["migration 1"]);
 }
@@ -56,13 +59,13 @@ fn a_migration_that_was_changed_is_refused() {
 #[test]
 fn a_database_in_another_encoding_is_refused() {
     let server = shared();
-    let made = "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'";
-    assert!(server.sql("postgres", made));
+    let create = "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'";
+    assert!(server.sql("postgres", create));
     says(&refused(&server.address("latin")), &["LATIN1", "UTF8"]);
 }
 
 #[test]
-fn a_server_with_no_connection_left_is_told_of_and_opened_when_there_is_one() {
+fn a_server_without_a_free_connection_is_reported_and_opened_later() {
     let settings = ["max_connections=8", "superuser_reserved_connections=0", "max_wal_senders=0"];
     let server = PostgresServer::start_with(false, &settings);
     let address = server.address(&server.create());
@@ -79,7 +82,7 @@ fn a_server_with_no_connection_left_is_told_of_and_opened_when_there_is_one() {
             drop(client);
             drop(connection.await);
         }
-        // They are gone a moment after they were closed.
+        // The database ends a connection a moment after its client closed it.
         let begun = std::time::Instant::now();
         while let Err(error) = Postgres::open(&address, Durability::Fast).await {
             assert!(begun.elapsed().as_secs() < 30, "{error:?}");
@@ -98,22 +101,22 @@ fn a_copy_that_cannot_be_written_is_refused() {
 }
 
 #[test]
-fn a_wrong_password_is_told_of_and_not_repeated() {
+fn a_wrong_password_is_reported_and_not_printed() {
     let server = PostgresServer::start(false);
     let database = server.create();
-    assert!(server.sql("postgres", "CREATE ROLE keeper LOGIN PASSWORD 'right'"));
-    assert!(server.sql("postgres", &format!("ALTER DATABASE {database} OWNER TO keeper")));
-    server.protect("keeper");
+    assert!(server.sql("postgres", "CREATE ROLE app_user LOGIN PASSWORD 'right'"));
+    assert!(server.sql("postgres", &format!("ALTER DATABASE {database} OWNER TO app_user")));
+    server.require_password("app_user");
     let address = |user: &str| server.address(&database).replace("postgres@", user);
-    let told = refused(&address("keeper:wrong@"));
-    says(&told, &["password authentication failed", "keeper", "pg_hba.conf"]);
+    let told = refused(&address("app_user:wrong@"));
+    says(&told, &["password authentication failed", "app_user", "pg_hba.conf"]);
     assert!(!told.contains("wrong"), "{told}");
-    says(&refused(&address("keeper@")), &["password"]);
-    block_on_tokio(Postgres::open(&address("keeper:right@"), Durability::Fast)).unwrap();
+    says(&refused(&address("app_user@")), &["password"]);
+    block_on_tokio(Postgres::open(&address("app_user:right@"), Durability::Fast)).unwrap();
 }
 
 #[test]
-fn when_all_connections_are_taken_that_is_said() {
+fn a_database_without_a_free_connection_is_reported() {
     let server = PostgresServer::start(false);
     let database = server.create();
     assert!(server.sql("postgres", &format!("ALTER DATABASE {database} CONNECTION LIMIT 0")));

@@ -22,7 +22,7 @@ use windlass_store::worker::{WorkerQuery, WorkerRow};
 const HOSTILE: &str = "a\0b\u{1}0\u{1}\u{1}1';--\u{10ffff}é";
 
 #[test]
-fn texts_come_back_whatever_is_in_them() {
+fn texts_of_any_characters_come_back() {
     block_on_tokio(async {
         let database = test_database().await;
         let store: &dyn Store = &database.store;

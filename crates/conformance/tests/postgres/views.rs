@@ -13,7 +13,7 @@ use windlass_store::worker::WorkerRow;
 
 use crate::connect;
 
-/// Stores that others have filled.
+/// Stores that functions of the suite have filled.
 async fn filled() -> Vec<TestDatabase> {
     let all = [test_database().await, test_database().await, test_database().await, test_database().await];
     replays::an_answer_ends_the_job_and_moves_the_run_in_one_commit(&all[0].store).await;
@@ -23,7 +23,7 @@ async fn filled() -> Vec<TestDatabase> {
     all.into()
 }
 
-/// The rows of a question, their columns as texts.
+/// The rows of a query, their columns as texts.
 async fn rows(database: &TestDatabase, sql: &str) -> Vec<Vec<Option<String>>> {
     let client = connect(&database.address).await;
     let rows = client.query(sql, &[]).await.unwrap_or_else(|error| panic!("{error:?}\n{sql}"));
@@ -141,7 +141,7 @@ fn task_runs_are_the_attempts_and_the_task_queue_the_jobs_of_calls() {
 }
 
 #[test]
-fn workers_are_those_who_registered() {
+fn workers_are_the_registered_ones() {
     block_on_tokio(async {
         let database = test_database().await;
         records::workers_register_beat_and_are_found(&database.store).await;

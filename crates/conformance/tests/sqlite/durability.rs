@@ -38,8 +38,8 @@ fn len(store: &Sqlite, run: u64) -> u64 {
 
 fn assert_whole(path: &Path) {
     let db = Connection::open(path).unwrap();
-    let word: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
-    assert_eq!(word, "ok");
+    let answer: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(answer, "ok");
 }
 
 #[test]
@@ -95,12 +95,12 @@ fn a_migration_that_was_changed_is_refused() {
 fn a_file_that_is_not_a_database_is_corrupt() {
     let place = TestDirectory::create();
     let path = place.join("store.db");
-    fs::write(&path, "this is a letter, not a database. ".repeat(100)).unwrap();
+    fs::write(&path, "this is a text, not a database. ".repeat(100)).unwrap();
     assert!(matches!(Sqlite::open(&path, Durability::Fast), Err(StoreError::Corrupt(_))));
 }
 
 #[test]
-fn a_full_disk_is_said_clearly_and_heals() {
+fn a_full_disk_is_reported_and_later_commits_succeed() {
     let place = TestDirectory::create();
     let path = place.join("store.db");
     let store = Sqlite::open(&path, Durability::Fast).unwrap();
@@ -164,10 +164,10 @@ fn every_acknowledged_commit_survives_twenty_kills() {
     for kill in 0..20 {
         let before: u64 = (1..=4).map(|run| acked(place.path(), run)).sum();
         let mut child = start(place.path());
-        // Killed after some work, each time at another moment.
-        let patience = Instant::now();
+        // The process is killed after some work, each time at another moment.
+        let begun = Instant::now();
         while (1..=4).map(|run| acked(place.path(), run)).sum::<u64>() < before + 5 + kill * 7 {
-            assert!(patience.elapsed() < Duration::from_secs(60), "it does not commit");
+            assert!(begun.elapsed() < Duration::from_secs(60), "it does not commit");
             assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
             thread::yield_now();
         }

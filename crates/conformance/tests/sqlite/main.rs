@@ -1,4 +1,5 @@
 //! The store in a SQLite file.
+#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
 mod durability;
 mod views;

@@ -18,14 +18,14 @@ use windlass_store::run::{RunQuery, RunRow, Since};
 use windlass_store::worker::WorkerQuery;
 use windlass_store::{Durability, Sqlite, Store};
 
-/// A store filled by other tests, and a connection to it.
+/// A filled store, and a connection to its file.
 struct Filled {
     store: Sqlite,
     db: Connection,
     _place: TestDirectory,
 }
 
-/// Tests that leave rows behind, by name.
+/// A store filled by a function of the suite.
 macro_rules! fill {
     ($module:ident::$name:ident) => {
         Filled::with(async |store: &dyn Store| $module::$name(store).await)
@@ -89,7 +89,10 @@ fn all() -> Vec<Filled> {
 
 /// Runs with several rounds.
 fn taken_up() -> Vec<Filled> {
-    vec![fill!(rounds::a_rerun_resets_what_follows), fill!(rounds::a_retry_takes_up_what_failed)]
+    vec![
+        fill!(rounds::a_rerun_resets_the_nodes_that_follow),
+        fill!(rounds::a_retry_continues_at_the_failed_nodes),
+    ]
 }
 
 fn text<T: FromSql>(row: &Row<'_>, name: &str) -> rusqlite::Result<T> {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use windlass_conformance::block_on_tokio;
 use windlass_conformance::postgres_server::shared;
-use windlass_conformance::stories::stories;
+use windlass_conformance::store_fillers::store_fillers;
 use windlass_engine::money::Price;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
@@ -34,7 +34,7 @@ async fn rows(side: &dyn Side) -> BTreeMap<&'static str, Vec<String>> {
 }
 
 fn database() -> StoreAddress {
-    StoreAddress::Database(shared().address(&shared().copy()))
+    StoreAddress::Database(shared().address(&shared().create_migrated()))
 }
 
 async fn reopened(place: &StoreAddress) -> Arc<dyn Side> {
@@ -54,12 +54,12 @@ fn told(error: &CopyError) -> String {
 fn everything_comes_back_from_another_store_as_it_was() {
     block_on_tokio(async {
         let mut n_rows: BTreeMap<&str, usize> = BTreeMap::new();
-        for story in stories() {
-            let (name, place) = (story.name, TempDirectory::make().unwrap());
+        for filler in store_fillers() {
+            let (name, place) = (filler.name, TempDirectory::make().unwrap());
             let (first, last) =
                 (StoreAddress::File(place.0.join("first.db")), StoreAddress::File(place.0.join("last.db")));
             let between = tokio::task::spawn_blocking(database).await.unwrap();
-            story.fill_file(&place.0.join("first.db")).await;
+            filler.fill_file(&place.0.join("first.db")).await;
             let store = Arc::new(Sqlite::open(place.0.join("first.db"), Durability::Fast).unwrap());
             let price = Price { unit_price: 3, min_unit: 1, units: json!("$params.x"), actual_units: None };
             let price = PriceRow { service: HOSTILE.to_owned(), price, updated_at: Timestamp(1) };
@@ -80,8 +80,8 @@ fn everything_comes_back_from_another_store_as_it_was() {
                 *n_rows.entry(table).or_default() += rows.len();
             }
         }
-        let nobody: Vec<&&str> = n_rows.iter().filter(|(_, n)| **n == 0).map(|(table, _)| table).collect();
-        assert!(nobody.is_empty(), "nothing was ever in {nobody:?}");
+        let empty: Vec<&&str> = n_rows.iter().filter(|(_, n)| **n == 0).map(|(table, _)| table).collect();
+        assert!(empty.is_empty(), "no filler wrote into {empty:?}");
     });
 }
 
@@ -102,7 +102,7 @@ fn flow() -> Publication {
 }
 
 #[test]
-fn what_a_copy_was_cut_short_in_is_refused_until_it_is_copied_again() {
+fn the_target_of_an_unfinished_copy_is_refused_until_it_is_copied_again() {
     block_on_tokio(async {
         let place = TempDirectory::make().unwrap();
         let from = StoreAddress::File(place.0.join("from.db"));
@@ -165,7 +165,7 @@ fn a_difference_is_found_to_the_last_column() {
 }
 
 #[test]
-fn nobody_starts_on_a_database_that_is_being_copied() {
+fn no_server_starts_on_a_database_that_is_being_copied() {
     block_on_tokio(async {
         let base = tokio::task::spawn_blocking(database).await.unwrap();
         let StoreAddress::Database(address) = &base else { panic!() };

@@ -7,7 +7,8 @@ use super::*;
 
 /// An empty store in a new database of the shared server, which goes with the server.
 pub(super) async fn migrated() -> Postgres {
-    let address = tokio::task::spawn_blocking(|| shared().address(&shared().copy())).await.unwrap();
+    let address =
+        tokio::task::spawn_blocking(|| shared().address(&shared().create_migrated())).await.unwrap();
     Postgres::open(&address, Durability::Fast).await.unwrap()
 }
 
@@ -64,7 +65,7 @@ fn no_connection_compiles_its_statements() {
 }
 
 #[test]
-fn whoever_finds_no_free_connection_is_told_so_and_does_not_hang() {
+fn a_caller_without_a_free_connection_gets_an_error_and_does_not_hang() {
     block_on_tokio(async {
         let store = migrated().await;
         let mut held = Vec::new();

@@ -75,7 +75,7 @@ async fn connections_that_are_cut_again_and_again_lose_nothing() {
     for nth in 0..20 {
         // At different moments of their work.
         tokio::time::sleep(Duration::from_millis(100 + nth * 37 % 240)).await;
-        tokio::task::block_in_place(|| cluster.database.cut(&cluster.name));
+        tokio::task::block_in_place(|| cluster.database.end_connections(&cluster.name));
     }
     load.goes_on(5).await;
     load.settles(&cluster).await;

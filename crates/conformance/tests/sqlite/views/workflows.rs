@@ -22,7 +22,7 @@ fn moment(text: Option<String>) -> Option<Timestamp> {
 }
 
 #[test]
-fn workflow_logs_are_what_the_engine_reads_off_the_journal() {
+fn workflow_logs_are_the_lines_that_the_engine_derives_from_the_journal() {
     let mut n = 0;
     for filled in all().into_iter().chain(taken_up()) {
         let sql = "SELECT * FROM workflow_logs ORDER BY id";
@@ -90,7 +90,7 @@ fn workflow_logs_say_every_event_as_the_engine_does() {
 }
 
 #[test]
-fn workflow_logs_have_what_was_written_beside_results() {
+fn workflow_logs_have_the_lines_that_workers_report() {
     let filled = fill!(replays::a_call_through_the_queue_makes_a_job_that_can_be_claimed);
     let run = filled.runs().remove(0).id;
     let said = |level, data| Said { level, message: "half".to_owned(), data };

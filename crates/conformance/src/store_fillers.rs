@@ -1,4 +1,4 @@
-//! Functions of the suite whose commits together leave a row in every table. Tests of copies and views fill stores with
+//! Functions of the suite whose commits together leave a row in every table: tests of copies and views fill stores with
 //! them.
 
 use std::path::Path;
@@ -11,60 +11,62 @@ use crate::suite::{
     schedules,
 };
 
+type Fill = for<'s> fn(&'s dyn Store) -> Pin<Box<dyn Future<Output = ()> + 's>>;
+
 /// One function of the suite.
 #[derive(Clone, Copy)]
-pub struct Story {
+pub struct StoreFiller {
     pub name: &'static str,
-    fill: for<'s> fn(&'s dyn Store) -> Pin<Box<dyn Future<Output = ()> + 's>>,
+    fill: Fill,
 }
 
-impl Story {
-    /// Runs it on an empty store, which keeps the rows.
+impl StoreFiller {
+    /// Runs the function on an empty store, which keeps the rows.
     pub async fn fill(&self, store: &dyn Store) {
         (self.fill)(store).await;
     }
 
-    /// Runs it on a new SQLite file.
+    /// Runs the function on a new SQLite file.
     pub async fn fill_file(&self, path: &Path) {
         self.fill(&Sqlite::open(path, Durability::Fast).unwrap()).await;
     }
 }
 
-macro_rules! stories {
+macro_rules! fillers {
     ($($module:ident::$name:ident)*) => {
-        [$(Story { name: stringify!($name), fill: |store| Box::pin($module::$name(store)) }),*]
+        [$(StoreFiller { name: stringify!($name), fill: |store| Box::pin($module::$name(store)) }),*]
     };
 }
 
-/// All of them.
-pub fn stories() -> impl Iterator<Item = Story> {
-    stories! {
+/// All fillers.
+pub fn store_fillers() -> impl Iterator<Item = StoreFiller> {
+    fillers! {
         flows::flows_are_found_by_text_label_and_kind
         flows::a_definition_comes_back_as_it_was_written
-        runs::a_snapshot_saves_reading_what_came_before
+        runs::a_snapshot_saves_reading_earlier_entries
         runs::runs_of_a_dead_server_are_orphans
         replays::an_answer_ends_the_job_and_moves_the_run_in_one_commit
         replays::a_run_has_an_owner_only_while_a_server_makes_a_call
         replays::a_priced_call_is_charged_and_settled_with_its_run
         replays::a_short_balance_fails_the_call_or_parks_it
         replays::a_wide_fan_is_followed_to_its_end
-        rounds::a_rerun_resets_what_follows
-        rounds::a_retry_takes_up_what_failed
+        rounds::a_rerun_resets_the_nodes_that_follow
+        rounds::a_retry_continues_at_the_failed_nodes
         rounds::nodes_write_while_their_runs_are_open
         children::cancelling_a_run_leaves_a_message_for_each_of_its_children
         jobs::a_job_reads_back_as_it_was_written
         jobs::a_key_can_stay_taken_for_a_while
         jobs::attempts_are_kept_longer_than_the_job_remembers
-        keys::what_is_used_up_of_a_rate_is_kept_until_it_is_not
-        keys::what_workers_have_of_a_queue_is_known
-        dead_letters::dead_letters_are_grouped_by_what_went_wrong
-        queues::depths_follow_whatever_happens_to_jobs
+        keys::a_spent_rate_is_kept_until_it_is_full_again
+        keys::jobs_that_workers_hold_are_found_by_queue
+        dead_letters::dead_letters_are_grouped_by_their_fault
+        queues::depths_follow_every_change_of_jobs
         accounts::a_charge_is_closed_once
         outboxes::a_message_is_not_delivered_before_its_time
         schedules::a_manual_firing_is_not_a_slot
         records::workers_register_beat_and_are_found
         records::prices_and_queue_settings_are_replaced
-        records::what_is_set_for_services_is_replaced_and_removed
+        records::settings_of_services_are_replaced_and_removed
         records::the_audit_is_numbered_in_order
         records::more_logs_than_are_read_at_once_are_read_in_parts
     }
