@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use windlass_engine::money::Price;
+use windlass_engine::money::{Amount, Price};
 use windlass_runtime::Runtime;
 
 use super::BenchPlan;
@@ -16,7 +16,7 @@ use super::report::Measurement;
 /// Accounts that the runs are paid from, in turn: charges of one are made one after the other.
 const ACCOUNTS: usize = 16;
 /// More than any bench spends.
-const DEPOSIT: i64 = 1 << 50;
+const DEPOSIT: Amount = Amount(1 << 50);
 /// Turns of one round.
 const TURNS: u32 = 10;
 /// Commits of a run of three calls: its start, and the end of each.
@@ -38,7 +38,7 @@ fn account(nth: usize) -> String {
 /// Opens the accounts and sets the price.
 async fn open(runtime: &Runtime) -> Result<()> {
     // Estimated as one unit and settled as one, so that a call is a charge and a settlement.
-    let price = Price { unit_price: 2, min_unit: 1, units: json!(1), actual_units: None };
+    let price = Price { unit_price: Amount(2), min_unit: 1, units: json!(1), actual_units: None };
     runtime.money().set_price("paid", price).await?;
     for nth in 0..ACCOUNTS {
         runtime.money().open_account(&account(nth), None).await?;

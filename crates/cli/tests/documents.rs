@@ -8,6 +8,7 @@ use windlass_engine::counter::{Epoch, Fence};
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::function;
 use windlass_engine::job::State;
+use windlass_engine::money::Amount;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::run::state::{Activity, Phase, Stage, Status, Work};
 use windlass_engine::time::Timestamp;
@@ -60,7 +61,7 @@ fn phases() -> Vec<Phase> {
         Stage::Granted { fence: Fence(1), by: Epoch(0), expiring: None },
         Stage::Backoff { until: at },
         Stage::Suspended { fence: Fence(1), until: None },
-        Stage::Parked { amount: 1, over_budget: false },
+        Stage::Parked { amount: Amount(1), over_budget: false },
     ];
     let mut phases: Vec<Phase> = stages.into_iter().map(call).collect();
     let open = [

@@ -4,7 +4,7 @@
 use windlass_engine::event::{Event, Level};
 use windlass_engine::id::CommandId;
 use windlass_engine::journal::Entry;
-use windlass_engine::money::Movement;
+use windlass_engine::money::{Amount, Movement};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 use windlass_store::account::Posting;
@@ -67,7 +67,7 @@ pub fn posting(account: &str, movement: Movement) -> Posting {
 pub async fn open_account(store: &dyn Store, account: &str, amount: i64) {
     let now = Timestamp(0);
     store.open_account(&Project::DEFAULT, account, "", now).await.unwrap();
-    let deposit = posting(account, Movement::deposit(&format!("deposit:{account}"), amount));
+    let deposit = posting(account, Movement::deposit(&format!("deposit:{account}"), Amount(amount)));
     let commit = Commit {
         postings: vec![deposit],
         ..Commit::new(&Project::DEFAULT, CommandId::of_text(account), now)

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
+use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
@@ -189,7 +190,7 @@ forward! {
         account(id: &str) -> Option<AccountRow>;
         accounts() -> Vec<AccountRow>;
         accounts_after(after: Option<String>, limit: usize) -> Vec<AccountRow>;
-        in_need(account: String, within: i64, limit: usize) -> Vec<InNeed>;
+        in_need(account: String, within: Amount, limit: usize) -> Vec<InNeed>;
         services() -> Vec<ServiceRow>;
         queues(now: Timestamp) -> Vec<QueueDepth>;
         held(queue: String) -> Held;

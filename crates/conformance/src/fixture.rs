@@ -11,7 +11,7 @@ use windlass_engine::event::{Event, Level};
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
 use windlass_engine::job::{Job, JobInput, JobSpec};
 use windlass_engine::journal::Entry;
-use windlass_engine::money::Movement;
+use windlass_engine::money::{Amount, Movement};
 use windlass_engine::plan::Form;
 use windlass_engine::project::Project;
 use windlass_engine::run::Totals;
@@ -269,7 +269,7 @@ impl<'s> StoreFixture<'s> {
         let name = account.to_uppercase();
         self.store.open_account(&Project::DEFAULT, account, &name, at(0)).await.unwrap();
         if balance > 0 {
-            self.post(account, Movement::deposit("first", balance)).await.unwrap();
+            self.post(account, Movement::deposit("first", Amount(balance))).await.unwrap();
         }
     }
 
@@ -280,7 +280,7 @@ impl<'s> StoreFixture<'s> {
 
     pub(crate) async fn balance(&self, account: &str) -> (i64, i64) {
         let row = self.store.account(&Project::DEFAULT, account).await.unwrap().unwrap();
-        (row.balance, row.held)
+        (row.balance.0, row.held.0)
     }
 
     pub(crate) async fn run(&self, n: u64) -> Option<RunRow> {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::counter::{Fence, Visit};
 use crate::event::{Ending, Parent};
 use crate::id::RunId;
-use crate::money::{Bill, Movement};
+use crate::money::{Amount, Bill, Movement};
 use crate::params::Params;
 use crate::path::NodePath;
 use crate::plan::{Exec, Priority};
@@ -28,7 +28,7 @@ pub enum Effect {
     /// A child of a run that had ended cost something after that: the run that waited for this one is told.
     Bill { parent: Parent, bill: Bill },
     /// The budget was raised: the child run that was started under this fence may spend so much from now on.
-    Raise { fence: Fence, budget: i64 },
+    Raise { fence: Fence, budget: Amount },
 }
 
 /// One call, with everything its maker needs.

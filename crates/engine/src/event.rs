@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::counter::{Epoch, Fence, Visit};
 use crate::id::RunId;
-use crate::money::{Bill, Price, Reserve};
+use crate::money::{Amount, Bill, Price, Reserve};
 use crate::path::NodePath;
 use crate::plan::Priority;
 use crate::retry::Fault;
@@ -43,10 +43,10 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        charge: Option<i64>,
+        charge: Option<Amount>,
         /// The part of the run's budget that the child run of the call may spend.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        budget: Option<i64>,
+        budget: Option<Amount>,
         #[serde(default, skip_serializing_if = "is_false")]
         again: bool,
         /// The epoch of the server that makes the call: when that server is dead, no answer comes.
@@ -93,7 +93,7 @@ pub enum Event {
         action: Option<String>,
         /// The real cost of the call, when it was charged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        actual: Option<i64>,
+        actual: Option<Amount>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         worker: Option<String>,
     },
@@ -188,7 +188,7 @@ pub enum Event {
     /// Money came in, or the budget was raised: parked calls are looked at again.
     Funded {
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        budget: Option<i64>,
+        budget: Option<Amount>,
         /// Those that are; empty = all of them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         nodes: Vec<NodePath>,
@@ -240,7 +240,7 @@ pub struct Start {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<i64>,
+    pub budget: Option<Amount>,
     #[serde(skip_serializing_if = "is_default")]
     pub on_short_balance: InsufficientFundsAction,
     /// Prices of the services this plan uses, as they were at the start.
@@ -324,11 +324,11 @@ pub enum Waiting {
     },
     /// The account is short by the time the call was to be made.
     Balance {
-        amount: i64,
+        amount: Amount,
     },
     /// The estimate would pass the run's budget.
     Budget {
-        amount: i64,
+        amount: Amount,
         /// A child run waits until another child returns its part of the budget: any amount is enough for it.
         #[serde(default, skip_serializing_if = "is_false")]
         child: bool,

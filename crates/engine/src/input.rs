@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::counter::{Epoch, Fence};
 use crate::event::Start;
 use crate::id::RunId;
-use crate::money::Bill;
+use crate::money::{Amount, Bill};
 use crate::path::NodePath;
 use crate::problem::Problem;
 use crate::retry::Fault;
@@ -68,13 +68,13 @@ pub enum Input {
     },
     /// Money came in, or the budget was raised: parked calls may go.
     BalanceChanged {
-        budget: Option<i64>,
+        budget: Option<Amount>,
         /// The balance of the account for this run: it limits how many calls are looked at. Absent: all of them.
-        balance: Option<i64>,
+        balance: Option<Amount>,
     },
     /// The run that called this one was given more, and passes it on: so much may be spent from now on.
     ReserveRaised {
-        budget: i64,
+        budget: Amount,
     },
 }
 
@@ -106,7 +106,7 @@ pub struct Given {
     pub insufficient_funds: BTreeSet<NodePath>,
     /// The limit of [`Run::paid`](crate::run::Run::paid) under the balance of that time: every call beyond it has
     /// insufficient funds as well, so that a thousand such calls cost one conflict and not a thousand.
-    pub spend_limit: Option<i64>,
+    pub spend_limit: Option<Amount>,
 }
 
 impl Given {

@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use crate::counter::Fence;
 use crate::id::JobId;
+use crate::money::Amount;
 use crate::problem::Problem;
 use crate::retry::Fault;
 use crate::time::Timestamp;
@@ -107,7 +108,7 @@ pub struct Round {
     pub n_losses: u32,
     /// The charge of this round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub charge: Option<i64>,
+    pub charge: Option<Amount>,
 }
 
 /// The answer to a worker about the attempt that it holds, or believes to hold.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::counter::Fence;
 use crate::event::{Ending, Event, Level, Next, Waiting};
+use crate::money::Amount;
 use crate::path::NodePath;
 
 /// Fields that are long or shown elsewhere: the line has the kind and the path, attempts show inputs and outputs.
@@ -177,7 +178,7 @@ mod tests {
             fence: Fence(3),
             output: Some(Arc::new(json!(["x".repeat(100)]))),
             action: Some("ok".to_owned()),
-            actual: Some(7),
+            actual: Some(Amount(7)),
             worker: Some("w".to_owned()),
         };
         let line = line(&done).unwrap();

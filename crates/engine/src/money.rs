@@ -3,6 +3,7 @@
 //! A definition may set the cost of a node (`Cost`), a service may have a price (`Price`); the node wins.
 //! Postings to accounts are in `ledger`.
 
+mod amount;
 mod bill;
 mod key;
 pub mod ledger;
@@ -15,6 +16,7 @@ use serde_json::Value;
 
 use crate::reference::{Facts, Template};
 
+pub use amount::Amount;
 pub use bill::{Bill, Reserve};
 pub use key::{charge_key, job_charge_key, job_of_key, node_of_key, place_of_key};
 pub use ledger::{Account, Book, LedgerFault, Movement, MovementKind, Posted, Settlement, settle};
@@ -32,7 +34,7 @@ pub struct Cost {
 /// Kept as written, so that a run can carry the prices it started with in its journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Price {
-    pub unit_price: i64,
+    pub unit_price: Amount,
     pub min_unit: i64,
     /// How many units a call will take, from its params or input; missing = `min_unit`.
     #[serde(default)]
@@ -62,7 +64,7 @@ pub fn estimate(
     cost: Option<&Cost>,
     price: Option<&Price>,
     facts: &dyn Facts,
-) -> Result<Option<i64>, MoneyFault> {
+) -> Result<Option<Amount>, MoneyFault> {
     let asked = asked(cost, price).map(|asked| charged(cost, price, &asked.resolve(facts)));
     asked.transpose()
 }
@@ -76,19 +78,27 @@ pub(crate) fn asked<'c>(cost: Option<&'c Cost>, price: Option<&Price>) -> Option
 }
 
 /// The charge of a call with this base.
-pub(crate) fn charged(cost: Option<&Cost>, price: Option<&Price>, asked: &Value) -> Result<i64, MoneyFault> {
+pub(crate) fn charged(
+    cost: Option<&Cost>,
+    price: Option<&Price>,
+    asked: &Value,
+) -> Result<Amount, MoneyFault> {
     const WHAT: &str = "cost.estimate";
     match (cost, price) {
         (None, Some(price)) => price.amount("price.units", asked),
         // A reference that leads nowhere must not make a call free.
-        (Some(_), _) | (None, None) => whole(WHAT, asked)?.ok_or(MoneyFault::Missing { what: WHAT }),
+        (Some(_), _) | (None, None) => {
+            whole(WHAT, asked)?.map(Amount).ok_or(MoneyFault::Missing { what: WHAT })
+        }
     }
 }
 
 /// The charge of a call if it is the same for all inputs; `None` when it depends on them, or the call is free.
-pub(crate) fn fixed(cost: Option<&Cost>, price: Option<&Price>) -> Option<i64> {
+pub(crate) fn fixed(cost: Option<&Cost>, price: Option<&Price>) -> Option<Amount> {
     match (cost, price) {
-        (Some(Cost { estimate: Template::Literal(amount), .. }), _) => whole("cost.estimate", amount).ok()?,
+        (Some(Cost { estimate: Template::Literal(amount), .. }), _) => {
+            whole("cost.estimate", amount).ok()?.map(Amount)
+        }
         (None, Some(price)) if !price.units.is_string() => price.amount("price.units", &price.units).ok(),
         (Some(_), _) | (None, _) => None,
     }
@@ -107,11 +117,11 @@ pub fn actual(
     cost: Option<&Cost>,
     price: Option<&Price>,
     facts: &dyn Facts,
-    estimate: i64,
-) -> Result<i64, MoneyFault> {
+    estimate: Amount,
+) -> Result<Amount, MoneyFault> {
     if let Some(cost) = cost {
         let Some(actual) = &cost.actual else { return Ok(estimate) };
-        return Ok(whole("cost.actual", &actual.resolve(facts))?.unwrap_or(estimate));
+        return Ok(whole("cost.actual", &actual.resolve(facts))?.map_or(estimate, Amount));
     }
     let Some((price, units)) = price.and_then(|price| Some((price, price.actual_units.as_ref()?))) else {
         return Ok(estimate);
@@ -124,8 +134,8 @@ pub fn actual(
 
 impl Price {
     /// `unit_price × max(units, min_unit)`.
-    fn amount(&self, what: &'static str, units: &Value) -> Result<i64, MoneyFault> {
-        for (what, n) in [("price.unit_price", self.unit_price), ("price.min_unit", self.min_unit)] {
+    fn amount(&self, what: &'static str, units: &Value) -> Result<Amount, MoneyFault> {
+        for (what, n) in [("price.unit_price", self.unit_price.0), ("price.min_unit", self.min_unit)] {
             if n < 0 {
                 return Err(MoneyFault::Negative { what, value: n.to_string() });
             }
@@ -197,25 +207,25 @@ mod tests {
 
     fn per_second() -> Price {
         Price {
-            unit_price: 7,
+            unit_price: Amount(7),
             min_unit: 5,
             units: json!("$params.seconds"),
             actual_units: Some(json!("$params.used.seconds")),
         }
     }
 
-    fn priced(facts: Value) -> Result<Option<i64>, MoneyFault> {
+    fn priced(facts: Value) -> Result<Option<Amount>, MoneyFault> {
         estimate(None, Some(&per_second()), &One(facts))
     }
 
     #[test]
     fn units_are_counted_from_the_least_that_is_sold() {
-        assert_eq!(priced(json!({"seconds": 10})), Ok(Some(70)));
-        assert_eq!(priced(json!({"seconds": "10"})), Ok(Some(70)));
-        assert_eq!(priced(json!({"seconds": 10.0})), Ok(Some(70)));
-        assert_eq!(priced(json!({"seconds": 2})), Ok(Some(35)));
-        assert_eq!(priced(json!({"seconds": null})), Ok(Some(35)));
-        assert_eq!(priced(json!({})), Ok(Some(35)));
+        assert_eq!(priced(json!({"seconds": 10})), Ok(Some(Amount(70))));
+        assert_eq!(priced(json!({"seconds": "10"})), Ok(Some(Amount(70))));
+        assert_eq!(priced(json!({"seconds": 10.0})), Ok(Some(Amount(70))));
+        assert_eq!(priced(json!({"seconds": 2})), Ok(Some(Amount(35))));
+        assert_eq!(priced(json!({"seconds": null})), Ok(Some(Amount(35))));
+        assert_eq!(priced(json!({})), Ok(Some(Amount(35))));
     }
 
     #[test]
@@ -234,7 +244,7 @@ mod tests {
         for text in ["ten", "", "NaN", "0x10"] {
             assert!(matches!(priced(json!({"seconds": text})), Err(MoneyFault::NotANumber { .. })), "{text}");
         }
-        let price = Price { unit_price: -1, ..per_second() };
+        let price = Price { unit_price: Amount(-1), ..per_second() };
         assert!(
             estimate(None, Some(&price), &One(json!({}))).unwrap_err().to_string().contains("unit_price")
         );
@@ -244,10 +254,10 @@ mod tests {
     fn the_node_wins_over_the_service() {
         let cost = Cost { estimate: Template::Literal(json!(30)), actual: Some(at("cost")) };
         let facts = One(json!({"seconds": 10, "used": {"seconds": 8}, "cost": 21}));
-        assert_eq!(estimate(Some(&cost), Some(&per_second()), &facts), Ok(Some(30)));
-        assert_eq!(actual(Some(&cost), Some(&per_second()), &facts, 30), Ok(21));
-        assert_eq!(estimate(None, Some(&per_second()), &facts), Ok(Some(70)));
-        assert_eq!(actual(None, Some(&per_second()), &facts, 70), Ok(56));
+        assert_eq!(estimate(Some(&cost), Some(&per_second()), &facts), Ok(Some(Amount(30))));
+        assert_eq!(actual(Some(&cost), Some(&per_second()), &facts, Amount(30)), Ok(Amount(21)));
+        assert_eq!(estimate(None, Some(&per_second()), &facts), Ok(Some(Amount(70))));
+        assert_eq!(actual(None, Some(&per_second()), &facts, Amount(70)), Ok(Amount(56)));
         assert_eq!(estimate(None, None, &facts), Ok(None));
     }
 
@@ -256,17 +266,17 @@ mod tests {
         let facts = One(json!({}));
         let cost = Cost { estimate: at("nowhere"), actual: Some(at("nowhere")) };
         assert_eq!(estimate(Some(&cost), None, &facts), Err(MoneyFault::Missing { what: "cost.estimate" }));
-        assert_eq!(actual(Some(&cost), None, &facts, 30), Ok(30));
-        assert_eq!(actual(None, Some(&per_second()), &facts, 30), Ok(30));
-        assert_eq!(actual(None, None, &facts, 30), Ok(30));
+        assert_eq!(actual(Some(&cost), None, &facts, Amount(30)), Ok(Amount(30)));
+        assert_eq!(actual(None, Some(&per_second()), &facts, Amount(30)), Ok(Amount(30)));
+        assert_eq!(actual(None, None, &facts, Amount(30)), Ok(Amount(30)));
     }
 
     proptest! {
         #[test]
         fn an_amount_is_never_negative(unit_price in any::<i64>(), min_unit in any::<i64>(), units in any::<f64>()) {
-            let price = Price { unit_price, min_unit, units: json!(units), actual_units: None };
+            let price = Price { unit_price: Amount(unit_price), min_unit, units: json!(units), actual_units: None };
             if let Ok(Some(amount)) = estimate(None, Some(&price), &One(Value::Null)) {
-                prop_assert!(amount >= 0);
+                prop_assert!(amount >= Amount::ZERO);
             }
         }
     }

@@ -33,7 +33,7 @@ use crate::effect::Effect;
 use crate::event::{Event, RunFault, Start};
 use crate::id::RunId;
 use crate::input::{Given, Input, Refusal};
-use crate::money::Bill;
+use crate::money::{Amount, Bill};
 use crate::path::NodePath;
 use crate::plan::{Plan, Priority};
 use crate::time::Timestamp;
@@ -80,7 +80,7 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::event::some")]
     pub result: Option<Arc<Value>>,
     pub cost: Totals,
-    pub budget: Option<i64>,
+    pub budget: Option<Amount>,
     /// The part of `cost` that child runs told.
     #[serde(default, skip_serializing_if = "Bill::is_zero")]
     pub children: Bill,

@@ -18,7 +18,7 @@ use windlass_engine::counter::Fence;
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::event::{Event, InsufficientFundsAction, Start};
 use windlass_engine::input::{CallOutcome, Given, Input};
-use windlass_engine::money::Bill;
+use windlass_engine::money::{Amount, Bill};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::{Exec, Plan};
 use windlass_engine::retry::{Fault, FaultKind};
@@ -130,7 +130,7 @@ impl Storm {
         let mut start: Start = serde_json::from_value(self.start.clone()).unwrap_or_default();
         start.manual = self.chance(15);
         start.account = self.chance(70).then(|| "acme".to_owned());
-        start.budget = self.chance(20).then_some(60);
+        start.budget = self.chance(20).then_some(Amount(60));
         start.on_short_balance =
             if self.chance(50) { InsufficientFundsAction::Wait } else { InsufficientFundsAction::Fail };
         self.submit(Input::Start(Box::new(start)))?;
@@ -186,7 +186,7 @@ impl Storm {
             },
             7 if self.chance(30) => Input::Cancel { reason: None, by: None },
             7 | 8 => Input::Continue { node: self.place(), value: self.value() },
-            9 => Input::BalanceChanged { budget: self.chance(50).then_some(500), balance: None },
+            9 => Input::BalanceChanged { budget: self.chance(50).then_some(Amount(500)), balance: None },
             10 => Input::Signal {
                 id: self.chance(50).then(|| "s1".to_owned()),
                 key: "go".to_owned(),
@@ -302,7 +302,7 @@ impl Storm {
                 self.now = self.now.max(at.0);
                 Input::TimePassed
             }
-            "balance" | "budget" => Input::BalanceChanged { budget: Some(i64::MAX), balance: None },
+            "balance" | "budget" => Input::BalanceChanged { budget: Some(Amount::MAX), balance: None },
             "approval" => {
                 let by = reason["by"].get(0).and_then(Value::as_str).map(str::to_owned);
                 Input::Decide { node: Some(node), decision: json!(true), by, comment: None }
@@ -321,7 +321,12 @@ fn child_ended(node: NodePath, fence: Fence, outcome: CallOutcome) -> Input {
         }
         ended @ (CallOutcome::Done(_) | CallOutcome::Failed(_) | CallOutcome::Canceled) => ended,
     };
-    Input::ChildEnded { node, fence, outcome: Some(outcome), bill: Bill { estimated: 3, actual: 1 } }
+    Input::ChildEnded {
+        node,
+        fence,
+        outcome: Some(outcome),
+        bill: Bill { estimated: Amount(3), actual: Amount(1) },
+    }
 }
 
 fn is_grant(event: &Event, of: Fence) -> bool {

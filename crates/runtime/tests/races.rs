@@ -16,7 +16,7 @@ use windlass_engine::definition::Strictness;
 use windlass_engine::event::{Event, Start};
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::input::CallOutcome;
-use windlass_engine::money::{Movement, MovementKind};
+use windlass_engine::money::{Amount, Movement, MovementKind};
 use windlass_engine::project::Project;
 use windlass_engine::run::state::Phase;
 use windlass_engine::time::Timestamp;
@@ -80,7 +80,7 @@ async fn servers(store: &Arc<dyn Store>, n: usize) -> Vec<Runtime> {
 async fn open_account(store: &dyn Store) {
     let now = Timestamp(1);
     store.open_account(&Project::DEFAULT, "payer", "", now).await.unwrap();
-    let movement = Movement::deposit("first", DEPOSIT);
+    let movement = Movement::deposit("first", Amount(DEPOSIT));
     let posting = Posting { account: "payer".to_owned(), movement };
     let commit = Commit {
         postings: vec![posting],
@@ -191,7 +191,7 @@ async fn check_run(server: &Runtime, run: RunId, winners: &Winners) {
     let view = server.runs().view(run).await.unwrap().unwrap();
     assert_eq!(view.row.standing.status, RunStatus::Completed);
     let cost = view.row.standing.cost;
-    assert_eq!((cost.estimated, cost.actual), (N_NODES * ESTIMATE, N_NODES * ACTUAL));
+    assert_eq!((cost.estimated.0, cost.actual.0), (N_NODES * ESTIMATE, N_NODES * ACTUAL));
     let nodes = &view.plan.root.nodes;
     assert_eq!(nodes.len() as i64, N_NODES);
     for (ix, node) in nodes.iter().enumerate() {
@@ -236,9 +236,9 @@ async fn check_money(store: &dyn Store) {
     );
     let keys: BTreeSet<&str> = rows.iter().map(|row| row.posting.movement.key.as_str()).collect();
     assert_eq!(keys.len(), rows.len(), "a movement was made twice");
-    let sum: i64 = rows.iter().map(|row| row.posting.movement.amount).sum();
+    let sum: i64 = rows.iter().map(|row| row.posting.movement.amount.0).sum();
     let account = store.account(&Project::DEFAULT, "payer").await.unwrap().unwrap();
-    assert_eq!((account.balance, account.held), (sum, 0));
+    assert_eq!((account.balance.0, account.held.0), (sum, 0));
     assert_eq!(sum, DEPOSIT - calls * ACTUAL);
 }
 

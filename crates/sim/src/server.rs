@@ -8,7 +8,7 @@ use windlass_engine::counter::Epoch;
 use windlass_engine::event::Event;
 use windlass_engine::id::{JobId, RunId, ScheduleId, ServerId};
 use windlass_engine::input::{Given, Input, Refusal};
-use windlass_engine::money::{Movement, MovementKind, node_of_key};
+use windlass_engine::money::{Amount, Movement, MovementKind, node_of_key};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Plan;
 use windlass_engine::project::Project;
@@ -119,7 +119,7 @@ impl SimWorld {
             };
             let before = cached.run.clone();
             let spend_limit =
-                insufficient.as_ref().map(|(balance, _)| before.paid().saturating_add(*balance));
+                insufficient.as_ref().map(|(balance, _)| before.paid().saturating_add(Amount(*balance)));
             let (now, epoch) = (self.seen_now(input), self.servers[server].epoch);
             let given = Given { now, epoch, insufficient_funds: short.clone(), spend_limit };
             let step = match cached.run.submit(&cached.plan, input, &given) {
@@ -253,8 +253,8 @@ impl SimWorld {
             Some(PlantedBug::Overdraft) if std::mem::take(&mut self.overdraw) => {
                 for posting in commit.postings.iter_mut().filter(|p| p.movement.kind == MovementKind::Charge)
                 {
-                    posting.movement.amount = 0;
-                    posting.movement.held = 0;
+                    posting.movement.amount = Amount::ZERO;
+                    posting.movement.held = Amount::ZERO;
                 }
             }
             Some(PlantedBug::NoLengthGuard) => {
@@ -306,7 +306,7 @@ impl SimWorld {
             Ok(_) => WriteOutcome::Yes,
             Err(StoreError::Refused(Forbidden::Short { keys, account, balance, revision, .. })) => {
                 let nodes = keys.iter().filter_map(|key| node_of_key(key)).collect();
-                WriteOutcome::Short { nodes, balance, at: Unmoved { account, revision } }
+                WriteOutcome::Short { nodes, balance: balance.0, at: Unmoved { account, revision } }
             }
             Err(StoreError::Refused(Forbidden::RequestTaken { existing, .. })) => {
                 WriteOutcome::Existing(existing)
@@ -372,14 +372,14 @@ impl SimWorld {
 
 /// A charge for every attempt after the first.
 fn charges_again(cached: &SimCachedRun, step: &RunStep) -> Vec<Posting> {
-    let account = cached.run.start.account.clone().filter(|_| cached.run.cost.estimated > 0);
+    let account = cached.run.start.account.clone().filter(|_| cached.run.cost.estimated > Amount::ZERO);
     let again = step.events.iter().filter_map(|event| match event {
         Event::Granted { node, attempt, .. } if *attempt > 1 => Some((node, attempt)),
         _ => None,
     });
     let posting = |account: &String, (node, attempt): (&NodePath, &u32)| {
         let key = format!("charge:{}/{node}/attempt{attempt}.{}", cached.run.id, cached.run.fence);
-        let movement = Movement::charge(key, 0);
+        let movement = Movement::charge(key, Amount::ZERO);
         Posting { account: account.clone(), movement }
     };
     account.iter().flat_map(|account| again.clone().map(move |event| posting(account, event))).collect()

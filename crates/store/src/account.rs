@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use windlass_engine::counter::Revision;
 use windlass_engine::id::RunId;
-use windlass_engine::money::{Account, LedgerFault, Movement, MovementKind, Posted, Price, place_of_key};
+use windlass_engine::money::{
+    Account, Amount, LedgerFault, Movement, MovementKind, Posted, Price, place_of_key,
+};
 use windlass_engine::path::NodePath;
 use windlass_engine::time::Timestamp;
 
@@ -17,8 +19,8 @@ use crate::page::LineOrder;
 pub struct AccountRow {
     pub id: String,
     pub name: String,
-    pub balance: i64,
-    pub held: i64,
+    pub balance: Amount,
+    pub held: Amount,
     /// Movements so far.
     pub revision: Revision,
     pub created_at: Timestamp,
@@ -51,7 +53,7 @@ pub struct LedgerRow {
     /// From 1, without gaps within the account.
     pub seq: u64,
     pub posting: Posting,
-    pub balance_after: i64,
+    pub balance_after: Amount,
     pub at: Timestamp,
 }
 
@@ -73,7 +75,7 @@ pub struct LedgerQuery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InNeed {
     pub run: RunId,
-    pub needs: i64,
+    pub needs: Amount,
 }
 
 /// The price of a service.
@@ -101,7 +103,7 @@ pub fn related_keys(movement: &Movement) -> Vec<String> {
 }
 
 /// Postings that are new, each with the balance after it.
-pub type FreshPostings<'p> = Vec<(&'p Posting, i64)>;
+pub type FreshPostings<'p> = Vec<(&'p Posting, Amount)>;
 
 /// The effect of `postings`, in order, on the account `row`: the account afterwards, and the new postings with
 /// the balance after each. `known` are the rows among all [`related_keys`].
@@ -120,7 +122,7 @@ pub fn post<'p>(
     let mut account = Account { balance: row.balance, held: row.held };
     let (mut fresh, mut keys) = (Vec::with_capacity(postings.len()), Vec::new());
     // The sum of all postings, and its maximum on the way: money that comes back later pays for nothing before.
-    let (mut taken, mut needed) = (0i64, 0i64);
+    let (mut taken, mut needed) = (Amount::ZERO, Amount::ZERO);
     for posting in postings {
         let movement = &posting.movement;
         let posted = account.post(movement, |kind, subject| made.get(&(subject, kind)).copied());
@@ -156,8 +158,8 @@ mod tests {
         AccountRow {
             id: "a".to_owned(),
             name: String::new(),
-            balance,
-            held: 0,
+            balance: Amount(balance),
+            held: Amount::ZERO,
             revision: Revision(3),
             created_at: Timestamp(0),
         }
@@ -171,18 +173,23 @@ mod tests {
         let posting = |movement| Posting { account: "a".to_owned(), movement };
         let postings: Vec<Posting> = movements.into_iter().map(posting).collect();
         let (account, fresh) = post(row, known, &postings.iter().collect::<Vec<_>>())?;
-        Ok((account, fresh.iter().map(|(_, after)| *after).collect()))
+        Ok((account, fresh.iter().map(|(_, after)| after.0).collect()))
     }
 
     #[test]
     fn every_charge_that_does_not_fit_is_named() {
         let charge = |key: &str, amount| Movement::charge(format!("charge:{key}"), amount);
-        let movements = [charge("x", 60), charge("y", 50), charge("z", 40), charge("w", 1)];
+        let movements = [
+            charge("x", Amount(60)),
+            charge("y", Amount(50)),
+            charge("z", Amount(40)),
+            charge("w", Amount(1)),
+        ];
         let refused = posted(&row(100), &[], movements).unwrap_err();
         let expected = Refusal::Short {
             account: "a".to_owned(),
-            needed: 151,
-            balance: 100,
+            needed: Amount(151),
+            balance: Amount(100),
             keys: vec!["charge:y".to_owned(), "charge:w".to_owned()],
             revision: Revision(3),
         };
@@ -192,45 +199,57 @@ mod tests {
     #[test]
     fn what_would_be_enough_is_told() {
         let charge = |key: &str, amount| Movement::charge(format!("charge:{key}"), amount);
-        let known = [charge("e", 30)];
-        let movements =
-            || [charge("x", 80), charge("y", 50), Movement::refund("charge:e", 30), charge("z", 10)];
-        let refused = posted(&AccountRow { held: 30, ..row(100) }, &known, movements()).unwrap_err();
+        let known = [charge("e", Amount(30))];
+        let movements = || {
+            [
+                charge("x", Amount(80)),
+                charge("y", Amount(50)),
+                Movement::refund("charge:e", Amount(30)),
+                charge("z", Amount(10)),
+            ]
+        };
+        let refused = posted(&AccountRow { held: Amount(30), ..row(100) }, &known, movements()).unwrap_err();
         let Some(Refusal::Short { needed, balance, .. }) = refused.refusal() else { panic!("{refused}") };
-        assert_eq!((*needed, *balance), (130, 100));
+        assert_eq!((needed.0, balance.0), (130, 100));
         assert!(refused.to_string().contains("130 needed, 100 there; deposit at least 30"), "{refused}");
-        assert!(posted(&AccountRow { held: 30, ..row(129) }, &known, movements()).is_err());
-        assert!(posted(&AccountRow { held: 30, ..row(130) }, &known, movements()).is_ok());
+        assert!(posted(&AccountRow { held: Amount(30), ..row(129) }, &known, movements()).is_err());
+        assert!(posted(&AccountRow { held: Amount(30), ..row(130) }, &known, movements()).is_ok());
     }
 
     #[test]
     fn a_charge_and_its_refund_fit_in_one_commit() {
-        let charge = Movement::charge("charge:x".to_owned(), 60);
-        let refund = Movement::refund("charge:x", 60);
+        let charge = Movement::charge("charge:x".to_owned(), Amount(60));
+        let refund = Movement::refund("charge:x", Amount(60));
         let (account, balances) = posted(&row(100), &[], [charge, refund]).unwrap();
-        assert_eq!((account, balances), (Account { balance: 100, held: 0 }, vec![40, 100]));
+        assert_eq!(
+            (account, balances),
+            (Account { balance: Amount(100), held: Amount::ZERO }, vec![40, 100])
+        );
     }
 
     #[test]
     fn a_movement_is_of_the_run_that_its_key_names() {
         let of = |movement| Posting { account: "a".to_owned(), movement };
         let key = "charge:run_00000000000000000000000000000001/tts/3/2".to_owned();
-        let charge = of(Movement::charge(key, 5));
+        let charge = of(Movement::charge(key, Amount(5)));
         assert_eq!(charge.run(), Some(RunId::new(uuid::Uuid::from_u128(1))));
         assert_eq!(charge.node(), Some(NodePath::from("tts/3")));
-        let payment = of(Movement::deposit("run_1/a/1", 5));
+        let payment = of(Movement::deposit("run_1/a/1", Amount(5)));
         assert_eq!((payment.run(), payment.node()), (None, None));
     }
 
     #[test]
     fn known_rows_decide() {
-        let charge = Movement::charge("charge:x".to_owned(), 60);
+        let charge = Movement::charge("charge:x".to_owned(), Amount(60));
         let known = [charge.clone()];
-        let held = AccountRow { held: 60, ..row(40) };
-        let settle = Movement::settle("charge:x", 60, 20);
+        let held = AccountRow { held: Amount(60), ..row(40) };
+        let settle = Movement::settle("charge:x", Amount(60), Amount(20));
         let (account, balances) = posted(&held, &known, [charge, settle]).unwrap();
-        assert_eq!((account, balances), (Account { balance: 80, held: 0 }, vec![80]));
-        assert!(posted(&held, &[], [Movement::refund("charge:x", 60)]).is_err());
-        assert_eq!(related_keys(&Movement::settle("charge:x", 60, 20)), ["charge:x", "settle:x", "refund:x"]);
+        assert_eq!((account, balances), (Account { balance: Amount(80), held: Amount::ZERO }, vec![80]));
+        assert!(posted(&held, &[], [Movement::refund("charge:x", Amount(60))]).is_err());
+        assert_eq!(
+            related_keys(&Movement::settle("charge:x", Amount(60), Amount(20))),
+            ["charge:x", "settle:x", "refund:x"]
+        );
     }
 }

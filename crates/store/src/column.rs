@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
+use windlass_engine::money::Amount;
 use windlass_engine::path::NodePath;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
@@ -111,6 +112,10 @@ pub(crate) trait Columns {
     fn small_or_none(&mut self) -> Result<Option<u32>, Self::Error> {
         let n = self.integer_or_none()?;
         n.map(u32::try_from).transpose().map_err(|error| self.unreadable(&error))
+    }
+
+    fn amount(&mut self) -> Result<Amount, Self::Error> {
+        self.integer().map(Amount)
     }
 
     fn time(&mut self) -> Result<Timestamp, Self::Error> {

@@ -7,6 +7,7 @@ use windlass_engine::counter::Revision;
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::job::Job;
 use windlass_engine::journal::Entry;
+use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
@@ -111,7 +112,7 @@ pub struct Committed {
     /// The run it was about and the number of its new entry.
     pub run: Option<(RunId, u64)>,
     /// Balances afterwards, of the accounts it posted to.
-    pub balances: BTreeMap<String, i64>,
+    pub balances: BTreeMap<String, Amount>,
 }
 
 impl Commit {

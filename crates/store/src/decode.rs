@@ -8,7 +8,7 @@ use windlass_engine::counter::Revision;
 use windlass_engine::event::Parent;
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::{Attempt, Job, JobSpec};
-use windlass_engine::money::Movement;
+use windlass_engine::money::{Amount, Movement};
 use windlass_engine::run::Totals;
 
 use crate::account::{AccountRow, InNeed, LedgerRow, Posting, PriceRow};
@@ -88,10 +88,10 @@ fn projection<C: Columns>(columns: &mut C) -> Result<RunProjection, C::Error> {
     let owner = columns.id_or_none()?.zip(columns.number_or_none()?);
     let owner = owner.map(|(server, epoch)| Owner { server, epoch });
     let cost = Totals {
-        estimated: columns.integer()?,
-        actual: columns.integer()?,
-        refunded: columns.integer()?,
-        settled: columns.integer()?,
+        estimated: columns.amount()?,
+        actual: columns.amount()?,
+        refunded: columns.amount()?,
+        settled: columns.amount()?,
     };
     Ok(RunProjection {
         status,
@@ -102,7 +102,7 @@ fn projection<C: Columns>(columns: &mut C) -> Result<RunProjection, C::Error> {
         wake_at,
         owner,
         cost,
-        needs: columns.integer_or_none()?,
+        needs: columns.integer_or_none()?.map(Amount),
         error: columns.json_or_none()?,
         shared: columns.json_or_none()?,
         result: columns.json_or_none()?,
@@ -178,8 +178,8 @@ pub(crate) fn account<C: Columns>(columns: &mut C) -> Result<AccountRow, C::Erro
     Ok(AccountRow {
         id: columns.text()?,
         name: columns.text()?,
-        balance: columns.integer()?,
-        held: columns.integer()?,
+        balance: columns.amount()?,
+        held: columns.amount()?,
         revision: columns.number()?,
         created_at: columns.time()?,
     })
@@ -188,18 +188,18 @@ pub(crate) fn account<C: Columns>(columns: &mut C) -> Result<AccountRow, C::Erro
 pub(crate) fn ledger<C: Columns>(columns: &mut C) -> Result<LedgerRow, C::Error> {
     let movement = Movement {
         kind: columns.word()?,
-        amount: columns.integer()?,
+        amount: columns.amount()?,
         key: columns.text()?,
-        held: columns.integer()?,
-        borne_by_platform: columns.integer()?,
+        held: columns.amount()?,
+        borne_by_platform: columns.amount()?,
     };
     let seq = columns.number()?;
     let posting = Posting { account: columns.text()?, movement };
-    Ok(LedgerRow { seq, posting, balance_after: columns.integer()?, at: columns.time()? })
+    Ok(LedgerRow { seq, posting, balance_after: columns.amount()?, at: columns.time()? })
 }
 
 pub(crate) fn in_need<C: Columns>(columns: &mut C) -> Result<InNeed, C::Error> {
-    Ok(InNeed { run: columns.id()?, needs: columns.integer()? })
+    Ok(InNeed { run: columns.id()?, needs: columns.amount()? })
 }
 
 pub(crate) fn price<C: Columns>(columns: &mut C) -> Result<PriceRow, C::Error> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use windlass_engine::counter::Revision;
 use windlass_engine::id::{FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
-use windlass_engine::money::LedgerFault;
+use windlass_engine::money::{Amount, LedgerFault};
 use windlass_engine::schedule::Firing;
 
 use crate::job::JobStatus;
@@ -41,8 +41,8 @@ pub enum Refusal {
     Short {
         account: String,
         /// The balance that all charges together need.
-        needed: i64,
-        balance: i64,
+        needed: Amount,
+        balance: Amount,
         /// The charges that could not be borne, in the order in which they were posted.
         keys: Vec<String>,
         /// The value for [`crate::commit::Unmoved`] when the calls are parked because of it.

@@ -18,6 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
+use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
@@ -186,7 +187,7 @@ forward! {
         accounts / accounts_now() -> Vec<AccountRow>;
         accounts_after / accounts_after_now(after: Option<String>, limit: usize) -> Vec<AccountRow>;
         accounts_in_need / accounts_in_need_now(account: Option<String>) -> Vec<AccountRow>;
-        in_need / in_need_now(account: String, within: i64, limit: usize) -> Vec<InNeed>;
+        in_need / in_need_now(account: String, within: Amount, limit: usize) -> Vec<InNeed>;
         prices / prices_now() -> Vec<PriceRow>;
         services / services_now() -> Vec<ServiceRow>;
         queues / queues_now(now: Timestamp) -> Vec<QueueDepth>;

@@ -10,7 +10,7 @@ use windlass_engine::counter::Fence;
 use windlass_engine::event::{Ending, InsufficientFundsAction, Parent, Start};
 use windlass_engine::id::RunId;
 use windlass_engine::input::{CallOutcome, Input};
-use windlass_engine::money::Bill;
+use windlass_engine::money::{Amount, Bill};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Priority;
 use windlass_engine::project::Project;
@@ -110,7 +110,7 @@ pub enum Note {
     /// was created, and then has to wait for it.
     CancelChild,
     /// The run that called was given a larger budget: this child run may spend so much from now on.
-    ReserveRaised { budget: i64 },
+    ReserveRaised { budget: Amount },
 }
 
 /// A child run that is to be created. The same call always has the same child.
@@ -130,7 +130,7 @@ pub struct Child {
     pub account: Option<String>,
     /// The rest of the parent's budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget: Option<i64>,
+    pub budget: Option<Amount>,
     #[serde(default)]
     pub on_short_balance: InsufficientFundsAction,
     /// Absent: that of its own definition.

@@ -52,6 +52,7 @@ use tokio_postgres::{Config, NoTls};
 use uuid::Uuid;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
+use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
@@ -389,7 +390,7 @@ impl Store for Postgres {
         &self,
         project: &Project,
         account: String,
-        within: i64,
+        within: Amount,
         limit: usize,
     ) -> Result<Vec<InNeed>, StoreError> {
         account::in_need(&self.link().await?, project, &account, within, limit).await

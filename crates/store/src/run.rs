@@ -12,6 +12,7 @@ use windlass_engine::counter::Epoch;
 use windlass_engine::event::{Parent, RunFault};
 use windlass_engine::id::{FlowId, RunId, ScheduleId, ServerId, VersionId};
 use windlass_engine::journal::Entry;
+use windlass_engine::money::Amount;
 use windlass_engine::path::NodePath;
 use windlass_engine::project::Project;
 use windlass_engine::run::Totals;
@@ -138,7 +139,7 @@ pub struct RunProjection {
     pub owner: Option<Owner>,
     pub cost: Totals,
     /// The balance that its account needs before any call that waits for money can go; `None` = none of them waits.
-    pub needs: Option<i64>,
+    pub needs: Option<Amount>,
     pub error: Option<RunFault>,
     /// The shared state and the result, once it has ended.
     pub shared: Option<Arc<Value>>,

@@ -54,6 +54,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
+use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
@@ -359,7 +360,7 @@ impl Store for Sqlite {
         &self,
         project: &Project,
         account: String,
-        within: i64,
+        within: Amount,
         limit: usize,
     ) -> Result<Vec<InNeed>, StoreError> {
         let project = project.clone();

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
+use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
@@ -164,7 +165,7 @@ pub trait Store: Send + Sync {
         &self,
         project: &Project,
         account: String,
-        within: i64,
+        within: Amount,
         limit: usize,
     ) -> Result<Vec<InNeed>, StoreError>;
 

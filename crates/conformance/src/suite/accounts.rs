@@ -1,7 +1,7 @@
 //! Money: each movement is made once, balances are the sums of their ledgers, and no charge overdraws an account.
 
 use windlass_engine::counter::{Revision, Visit};
-use windlass_engine::money::{LedgerFault, Movement, charge_key};
+use windlass_engine::money::{Amount, LedgerFault, Movement, charge_key};
 use windlass_engine::project::Project;
 use windlass_store::account::{LedgerQuery, LedgerRow};
 use windlass_store::commit::{Commit, Unmoved};
@@ -14,7 +14,7 @@ use crate::executor::side_by_side;
 use crate::fixture::{StoreFixture, at, movement, run_id};
 
 fn charge(n: u64, amount: i64) -> Movement {
-    Movement::charge(format!("charge:call/{n}"), amount)
+    Movement::charge(format!("charge:call/{n}"), Amount(amount))
 }
 
 async fn ledger(store: &dyn Store, account: &str) -> Vec<LedgerRow> {
@@ -26,14 +26,15 @@ pub async fn a_balance_is_the_sum_of_its_ledger(store: &dyn Store) {
     let fixture = StoreFixture::new(store).await;
     fixture.account("payer", 100).await;
     fixture.post("payer", charge(1, 60)).await.unwrap();
-    let committed = fixture.post("payer", Movement::settle("charge:call/1", 60, 25)).await.unwrap();
-    assert_eq!(committed.balances["payer"], 75);
+    let committed =
+        fixture.post("payer", Movement::settle("charge:call/1", Amount(60), Amount(25))).await.unwrap();
+    assert_eq!(committed.balances["payer"], Amount(75));
     fixture.post("payer", charge(2, 30)).await.unwrap();
     assert_eq!(fixture.balance("payer").await, (45, 30));
     let rows = ledger(store, "payer").await;
     assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [1, 2, 3, 4]);
-    assert_eq!(rows.iter().map(|row| row.balance_after).collect::<Vec<_>>(), [100, 40, 75, 45]);
-    assert_eq!(rows.iter().map(|row| row.posting.movement.amount).sum::<i64>(), 45);
+    assert_eq!(rows.iter().map(|row| row.balance_after.0).collect::<Vec<_>>(), [100, 40, 75, 45]);
+    assert_eq!(rows.iter().map(|row| row.posting.movement.amount.0).sum::<i64>(), 45);
     assert_eq!(store.account(&Project::DEFAULT, "payer").await.unwrap().unwrap().revision, Revision(4));
 }
 
@@ -43,7 +44,7 @@ pub async fn a_movement_is_made_once(store: &dyn Store) {
     fixture.post("payer", charge(1, 60)).await.unwrap();
     // Another command with the same movement is a no-op.
     let again = fixture.post("payer", charge(1, 60)).await.unwrap();
-    assert_eq!(again.balances["payer"], 40);
+    assert_eq!(again.balances["payer"], Amount(40));
     assert_eq!((fixture.balance("payer").await, ledger(store, "payer").await.len()), ((40, 60), 2));
     let refused = fixture.post("payer", charge(1, 50)).await.unwrap_err();
     let different = LedgerFault::Different { key: "charge:call/1".to_owned() };
@@ -54,8 +55,8 @@ pub async fn a_charge_is_closed_once(store: &dyn Store) {
     let fixture = StoreFixture::new(store).await;
     fixture.account("payer", 100).await;
     fixture.post("payer", charge(1, 60)).await.unwrap();
-    fixture.post("payer", Movement::refund("charge:call/1", 60)).await.unwrap();
-    let settle = Movement::settle("charge:call/1", 60, 10);
+    fixture.post("payer", Movement::refund("charge:call/1", Amount(60))).await.unwrap();
+    let settle = Movement::settle("charge:call/1", Amount(60), Amount(10));
     let refused = fixture.post("payer", settle).await.unwrap_err();
     assert!(matches!(refused.refusal(), Some(Refusal::Ledger(LedgerFault::Closed { by: "refund", .. }))));
     assert_eq!(fixture.balance("payer").await, (100, 0));
@@ -71,14 +72,14 @@ pub async fn every_charge_that_does_not_fit_is_named(store: &dyn Store) {
     let Some(Refusal::Short { account, needed, balance, keys, revision }) = refused.refusal() else {
         panic!("{refused}")
     };
-    assert_eq!((account.as_str(), *needed, *balance, *revision), ("payer", 160, 100, Revision(1)));
+    assert_eq!((account.as_str(), needed.0, balance.0, *revision), ("payer", 160, 100, Revision(1)));
     assert_eq!(*keys, ["charge:call/2", "charge:call/4"]);
     assert_eq!(fixture.balance("payer").await, (100, 0));
 }
 
 pub async fn an_unknown_account_is_refused(store: &dyn Store) {
     let fixture = StoreFixture::new(store).await;
-    let refused = fixture.post("unknown", Movement::deposit("d", 5)).await.unwrap_err();
+    let refused = fixture.post("unknown", Movement::deposit("d", Amount(5))).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::UnknownAccount("unknown".to_owned())));
     assert_eq!(store.account(&Project::DEFAULT, "unknown").await.unwrap(), None);
     assert!(ledger(store, "unknown").await.is_empty());
@@ -88,9 +89,9 @@ pub async fn a_movement_that_makes_no_sense_is_refused(store: &dyn Store) {
     let fixture = StoreFixture::new(store).await;
     fixture.account("payer", 100).await;
     for bad in [
-        Movement::refund("charge:call/1", 60),
-        Movement::deposit("x", -5),
-        Movement::deposit("flood", i64::MAX),
+        Movement::refund("charge:call/1", Amount(60)),
+        Movement::deposit("x", Amount(-5)),
+        Movement::deposit("flood", Amount::MAX),
         charge(1, -5),
         charge(1, i64::MIN),
     ] {
@@ -119,7 +120,7 @@ pub async fn a_commit_that_relied_on_a_moved_account_is_a_conflict(store: &dyn S
         fixture.commit(Commit { unmoved, ..Commit::new(&Project::DEFAULT, fixture.command(), at(2)) })
     };
     relying(1).await.unwrap();
-    fixture.post("payer", Movement::deposit("more", 5)).await.unwrap();
+    fixture.post("payer", Movement::deposit("more", Amount(5))).await.unwrap();
     let refused = relying(1).await.unwrap_err();
     let StoreError::Conflict { what, expected, found } = refused else { panic!("{refused}") };
     assert_eq!((what, expected, found), (Subject::Account("payer".to_owned()), 1, 2));
@@ -144,7 +145,7 @@ pub async fn opening_an_account_again_keeps_its_money(store: &dyn Store) {
     assert_eq!(page(None, 1).await, ["other"]);
     assert_eq!(page(Some("other"), 9).await, ["payer"]);
     assert!(page(Some("payer"), 9).await.is_empty());
-    assert_eq!((rows[1].name.as_str(), rows[1].balance, rows[1].created_at), ("PAYER", 10, at(0)));
+    assert_eq!((rows[1].name.as_str(), rows[1].balance.0, rows[1].created_at), ("PAYER", 10, at(0)));
 }
 
 pub async fn the_ledger_comes_in_parts_and_by_run(store: &dyn Store) {
@@ -152,7 +153,7 @@ pub async fn the_ledger_comes_in_parts_and_by_run(store: &dyn Store) {
     fixture.account("payer", 100).await;
     let key = |n| charge_key(run_id(n % 2), "call", Visit(n));
     for n in 1..=4 {
-        let postings = vec![movement("payer", Movement::charge(key(n), 1))];
+        let postings = vec![movement("payer", Movement::charge(key(n), Amount(1)))];
         fixture
             .commit(Commit { postings, ..Commit::new(&Project::DEFAULT, fixture.command(), at(1)) })
             .await
@@ -181,13 +182,13 @@ pub async fn a_long_ledger_is_read_a_page_at_a_time(store: &dyn Store) {
     fixture.account("payer", 1_000).await;
     // One large commit and small ones, two runs in turn, some charges closed.
     let key = |n: u64| charge_key(run_id(n % 2), "call", Visit(n));
-    let charges = (0..100).map(|n| movement("payer", Movement::charge(key(n), 2))).collect();
+    let charges = (0..100).map(|n| movement("payer", Movement::charge(key(n), Amount(2)))).collect();
     fixture
         .commit(Commit { postings: charges, ..Commit::new(&Project::DEFAULT, fixture.command(), at(1)) })
         .await
         .unwrap();
     for n in [7, 98, 32, 33, 1] {
-        fixture.post("payer", Movement::settle(&key(n), 2, 1)).await.unwrap();
+        fixture.post("payer", Movement::settle(&key(n), Amount(2), Amount(1))).await.unwrap();
     }
     let whole = ledger(store, "payer").await;
     assert_eq!(whole.iter().map(|row| row.seq).collect::<Vec<_>>(), (1..=106).collect::<Vec<u64>>());
@@ -223,7 +224,7 @@ pub async fn runs_that_wait_for_money_are_found_by_the_amount_they_need(store: &
         let account = Some(account.to_owned());
         move |origin: &mut Origin, standing: &mut RunProjection| {
             origin.account = account;
-            standing.needs = needs;
+            standing.needs = needs.map(Amount);
         }
     };
     for (n, account, needs) in [
@@ -240,9 +241,9 @@ pub async fn runs_that_wait_for_money_are_found_by_the_amount_they_need(store: &
         let rows = store.in_need(&Project::DEFAULT, "payer".to_owned(), within, limit).await.unwrap();
         rows.into_iter().map(|row| (row.run, row.needs)).collect::<Vec<_>>()
     };
-    assert_eq!(found(20, 10).await, [(run_id(2), 10), (run_id(4), 20)]);
-    assert_eq!(found(i64::MAX, 2).await, [(run_id(1), 30), (run_id(2), 10)]);
-    assert!(found(9, 10).await.is_empty());
+    assert_eq!(found(Amount(20), 10).await, [(run_id(2), Amount(10)), (run_id(4), Amount(20))]);
+    assert_eq!(found(Amount::MAX, 2).await, [(run_id(1), Amount(30)), (run_id(2), Amount(10))]);
+    assert!(found(Amount(9), 10).await.is_empty());
     let accounts = async |id: Option<&str>| {
         let rows = store.accounts_in_need(&Project::DEFAULT, id.map(str::to_owned)).await.unwrap();
         rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
@@ -253,5 +254,5 @@ pub async fn runs_that_wait_for_money_are_found_by_the_amount_they_need(store: &
         assert!(accounts(Some(account)).await.is_empty(), "{account}");
     }
     fixture.commit(fixture.entry(2, 1, RunStatus::Running, at(9))).await.unwrap();
-    assert_eq!(found(20, 10).await, [(run_id(4), 20)]);
+    assert_eq!(found(Amount(20), 10).await, [(run_id(4), Amount(20))]);
 }

@@ -2,7 +2,7 @@
 
 use windlass_engine::counter::Revision;
 use windlass_engine::job::{JobInput, JobSpec};
-use windlass_engine::money::Movement;
+use windlass_engine::money::{Amount, Movement};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 use windlass_store::audit::{AuditQuery, AuditRow};
@@ -19,7 +19,7 @@ use crate::fixture::{StoreFixture, at, job_id, movement, run_id, undelivered};
 fn everything(fixture: &StoreFixture<'_>, run: u64, expected_len: u64, charge: i64) -> Commit {
     let mut commit = fixture.entry(run, expected_len, RunStatus::Running, at(5));
     commit.jobs = fixture.job(run, JobSpec::new("demo", "default"), at(5)).jobs;
-    let charge = Movement::charge(format!("charge:{}/a/{expected_len}", run_id(run)), charge);
+    let charge = Movement::charge(format!("charge:{}/a/{expected_len}", run_id(run)), Amount(charge));
     commit.postings.push(movement("payer", charge));
     let id = MessageId::new(Party::Run(run_id(run)), 1);
     let to = Party::Run(run_id(99));
@@ -56,7 +56,7 @@ pub async fn an_entry_a_row_a_job_and_money_are_written_together(store: &dyn Sto
     let committed = fixture.commit(commit.clone()).await.unwrap();
     assert_eq!((committed.command, committed.at), (commit.command, at(5)));
     assert_eq!(committed.run, Some((run_id(1), 1)));
-    assert_eq!(committed.balances.into_iter().collect::<Vec<_>>(), [("payer".to_owned(), 70)]);
+    assert_eq!(committed.balances.into_iter().collect::<Vec<_>>(), [("payer".to_owned(), Amount(70))]);
     assert_eq!(traces(&fixture, 1).await, (1, true, 70, 2, 1, 1));
     let journal = store.journal(&Project::DEFAULT, run_id(1), Since::Entry(0), 100).await.unwrap();
     assert_eq!(journal.entries, [(1, commit.run.unwrap().entry)]);
@@ -116,7 +116,7 @@ pub async fn the_same_command_twice_is_one_commit(store: &dyn Store) {
     let commit = everything(&fixture, 1, 0, 30);
     let first = fixture.commit(commit.clone()).await.unwrap();
     fixture.commit(fixture.entry(1, 1, RunStatus::Running, at(6))).await.unwrap();
-    fixture.post("payer", Movement::deposit("more", 5)).await.unwrap();
+    fixture.post("payer", Movement::deposit("more", Amount(5))).await.unwrap();
     // The answer is that of the first commit, although the run has more entries now.
     assert_eq!(fixture.commit(commit).await.unwrap(), first);
     assert_eq!(traces(&fixture, 1).await, (2, true, 75, 3, 1, 1));
@@ -145,7 +145,7 @@ pub async fn a_refused_command_leaves_no_trace_and_may_be_tried_again(store: &dy
     let commit = everything(&fixture, 1, 0, 30);
     fixture.commit(commit.clone()).await.unwrap_err();
     assert_eq!(store.command(&Project::DEFAULT, commit.command).await.unwrap(), None);
-    fixture.post("payer", Movement::deposit("more", 20)).await.unwrap();
+    fixture.post("payer", Movement::deposit("more", Amount(20))).await.unwrap();
     fixture.commit(commit).await.unwrap();
     assert_eq!(traces(&fixture, 1).await, (1, true, 0, 3, 1, 1));
 }
@@ -156,8 +156,8 @@ pub async fn a_short_balance_writes_nothing(store: &dyn Store) {
     let refused = fixture.commit(everything(&fixture, 1, 0, 30)).await.unwrap_err();
     let short = Refusal::Short {
         account: "payer".to_owned(),
-        needed: 30,
-        balance: 20,
+        needed: Amount(30),
+        balance: Amount(20),
         keys: vec![format!("charge:{}/a/0", run_id(1))],
         revision: Revision(1),
     };

@@ -7,7 +7,7 @@ use windlass_engine::event::{Event, Level};
 use windlass_engine::id::CommandId;
 use windlass_engine::job::{Job, JobInput, JobOutcome, JobSpec};
 use windlass_engine::journal::Entry;
-use windlass_engine::money::{Movement, Price};
+use windlass_engine::money::{Amount, Movement, Price};
 use windlass_engine::path::NodePath;
 use windlass_engine::project::Project;
 use windlass_engine::retry::{Fault, FaultKind};
@@ -83,7 +83,7 @@ impl Tenant<'_> {
             entry: Entry::new(at(5), self.command(n), vec![event]),
             standing: RunProjection {
                 wake_at: Some(at(7)),
-                needs: Some(3),
+                needs: Some(Amount(3)),
                 ..standing(RunStatus::Waiting, at(5))
             },
             snapshot: Some(vec![1, 2, 3]),
@@ -103,7 +103,7 @@ impl Tenant<'_> {
         store.publish(project, Publication { flow, version, now: at(1) }).await.unwrap();
         store.open_account(project, "payer", &format!("payer of {project}"), at(1)).await.unwrap();
         let units = json!(1);
-        let price = Price { unit_price: 3, min_unit: 1, units, actual_units: None };
+        let price = Price { unit_price: Amount(3), min_unit: 1, units, actual_units: None };
         let price = PriceRow { service: "demo".to_owned(), price, updated_at: at(1) };
         store.set_price(project, price).await.unwrap();
         let settings = ServiceSettings { recheck_ms: Some(9) };
@@ -132,7 +132,7 @@ impl Tenant<'_> {
         Commit {
             jobs: vec![created(job_of(n, "key", Vec::new()))],
             turns: vec![Turn { queue: "q".to_owned(), expected: 0, spent: Vec::new() }],
-            postings: vec![movement("payer", Movement::deposit("deposit", 50))],
+            postings: vec![movement("payer", Movement::deposit("deposit", Amount(50)))],
             messages: vec![Message { id: sender, to, at: at(5), note: Note::BalanceChanged }],
             schedules: vec![ScheduleChange {
                 expected_rev: Revision(0),
@@ -222,7 +222,7 @@ impl Tenant<'_> {
             accounts_after(None, 9);
             accounts_in_need(None);
             accounts_in_need(Some("payer".to_owned()));
-            in_need("payer".to_owned(), 100, 9);
+            in_need("payer".to_owned(), Amount(100), 9);
             prices();
             services();
             queues(at(99));
@@ -272,7 +272,7 @@ pub async fn names_are_unique_in_their_project_only(store: &dyn Store) {
     let (mine, theirs) = (one.answers(one.first).await.len(), other.answers(other.first).await);
     assert_eq!(mine, theirs.len());
     let account = store.account(&other.project, "payer").await.unwrap().unwrap();
-    assert_eq!((account.name.as_str(), account.balance), ("payer of other", 50));
+    assert_eq!((account.name.as_str(), account.balance.0), ("payer of other", 50));
 }
 
 pub async fn settings_of_another_project_are_not_changed(store: &dyn Store) {
@@ -312,7 +312,7 @@ pub async fn a_commit_of_another_project_finds_nothing_to_change(store: &dyn Sto
     let firing = Firing { schedule: schedule_id(n), slot: at(6), manual: false };
     let sent = MessageId::new(Party::Account("payer".to_owned()), 1);
     let unmoved = Unmoved { account: "payer".to_owned(), revision: Revision(1) };
-    let charge = Movement::charge("charge:x".to_owned(), 1);
+    let charge = Movement::charge("charge:x".to_owned(), Amount(1));
     let commits = [
         other.entry(1, n, 1),
         Commit { jobs: vec![claimed], ..other.commit(2) },
@@ -365,15 +365,19 @@ pub async fn a_group_may_hold_commits_of_several_projects(store: &dyn Store) {
         postings: vec![movement("payer", Movement::deposit(&format!("deposit {n}"), amount))],
         ..tenant.commit(n)
     };
-    let commits =
-        vec![deposit(&one, 1, 1), deposit(&other, 1, 10), deposit(&one, 2, 100), deposit(&other, 2, 1_000)];
+    let commits = vec![
+        deposit(&one, 1, Amount(1)),
+        deposit(&other, 1, Amount(10)),
+        deposit(&one, 2, Amount(100)),
+        deposit(&other, 2, Amount(1_000)),
+    ];
     let expected: Vec<CommandId> = commits.iter().map(|commit| commit.command).collect();
     let answers = store.commit(commits).await;
     let answered: Vec<CommandId> = answers.iter().map(|answer| answer.as_ref().unwrap().command).collect();
     assert_eq!(answered, expected);
     for (tenant, balance) in [(&one, 101), (&other, 1_010)] {
         let account = store.account(&tenant.project, "payer").await.unwrap().unwrap();
-        assert_eq!(account.balance, balance);
+        assert_eq!(account.balance, Amount(balance));
     }
 }
 

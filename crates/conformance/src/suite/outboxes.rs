@@ -3,7 +3,7 @@
 use serde_json::json;
 use windlass_engine::counter::Fence;
 use windlass_engine::event::{Ending, InsufficientFundsAction, Parent};
-use windlass_engine::money::Bill;
+use windlass_engine::money::{Amount, Bill};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Priority;
 use windlass_engine::project::Project;
@@ -25,7 +25,7 @@ fn message(sender: u64, seq: u64, ms: i64) -> Message {
             ending: Ending::Completed,
             result: json!({"n": 1}).into(),
             error: None,
-            bill: Bill { estimated: 5, actual: 3 },
+            bill: Bill { estimated: Amount(5), actual: Amount(3) },
         },
     }
 }
@@ -118,7 +118,7 @@ pub async fn messages_with_one_number_differ_by_their_part(store: &dyn Store) {
         params: json!({"n": 1}).as_object().cloned().unwrap(),
         parent: Parent { run: run_id(1), node: NodePath::from("call"), fence: Fence(3), depth: 1 },
         account: Some("acme".to_owned()),
-        budget: Some(40),
+        budget: Some(Amount(40)),
         on_short_balance: InsufficientFundsAction::Wait,
         priority: Some(Priority::High),
         chain: vec!["a flow".to_owned()],

@@ -3,7 +3,7 @@
 use serde_json::json;
 use windlass_engine::counter::{Fence, Revision};
 use windlass_engine::job::JobSpec;
-use windlass_engine::money::{Movement, Price};
+use windlass_engine::money::{Amount, Movement, Price};
 use windlass_engine::path::NodePath;
 use windlass_engine::project::Project;
 use windlass_store::account::{LedgerQuery, PriceRow};
@@ -29,7 +29,7 @@ fn other() -> Project {
 }
 
 fn price(unit_price: i64) -> PriceRow {
-    let price = Price { unit_price, min_unit: 1, units: json!(1), actual_units: None };
+    let price = Price { unit_price: Amount(unit_price), min_unit: 1, units: json!(1), actual_units: None };
     PriceRow { service: "sum".to_owned(), price, updated_at: at(1) }
 }
 
@@ -85,7 +85,7 @@ fn audit_row() -> AuditRow {
 fn requested(origin: &mut Origin, standing: &mut RunProjection) {
     origin.request = Some(Request::new("req", &json!(1)));
     origin.account = Some("payer".to_owned());
-    (standing.needs, standing.wake_at) = (Some(5), Some(at(3)));
+    (standing.needs, standing.wake_at) = (Some(Amount(5)), Some(at(3)));
 }
 
 /// Rows of every kind in the default project.
@@ -189,14 +189,17 @@ pub async fn money_of_another_project_is_unknown(store: &dyn Store) {
     assert!(store.accounts_after(other, None, 10).await.unwrap().is_empty());
     assert!(store.accounts_in_need(other, None).await.unwrap().is_empty());
     assert!(store.accounts_in_need(other, Some("payer".to_owned())).await.unwrap().is_empty());
-    assert!(store.in_need(other, "payer".to_owned(), 1_000, 10).await.unwrap().is_empty());
-    assert_eq!(store.in_need(&Project::DEFAULT, "payer".to_owned(), 1_000, 10).await.unwrap().len(), 1);
+    assert!(store.in_need(other, "payer".to_owned(), Amount(1_000), 10).await.unwrap().is_empty());
+    assert_eq!(
+        store.in_need(&Project::DEFAULT, "payer".to_owned(), Amount(1_000), 10).await.unwrap().len(),
+        1
+    );
     let ledger = |key| LedgerQuery { account: "payer".to_owned(), key, ..LedgerQuery::default() };
     assert!(store.ledger(other, ledger(None)).await.unwrap().is_empty());
     assert!(store.ledger(other, ledger(Some("deposit:first".to_owned()))).await.unwrap().is_empty());
     assert!(store.outbox_to(other, Party::Account("payer".to_owned())).await.unwrap().is_empty());
     let commit = || Commit::new(other, fixture.command(), at(3));
-    let postings = vec![movement("payer", Movement::deposit("second", 5))];
+    let postings = vec![movement("payer", Movement::deposit("second", Amount(5)))];
     let refused = fixture.commit(Commit { postings, ..commit() }).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::UnknownAccount("payer".to_owned())));
     let unmoved = vec![Unmoved { account: "payer".to_owned(), revision: Revision(1) }];
@@ -241,7 +244,7 @@ pub async fn two_projects_use_the_same_names(store: &dyn Store) {
     requested(origin, &mut change.standing);
     (origin.flow, origin.version) = (flow_id(7), version_id(7));
     commit.project = other.clone();
-    commit.postings = vec![movement("payer", Movement::deposit("first", 7))];
+    commit.postings = vec![movement("payer", Movement::deposit("first", Amount(7)))];
     commit.jobs = fixture.job(2, dedup_spec(), at(2)).jobs;
     commit.messages = vec![message()];
     commit.audit = vec![audit_row()];
@@ -255,7 +258,7 @@ pub async fn two_projects_use_the_same_names(store: &dyn Store) {
         assert_eq!((found.id, &found.project), (run_id(run), project));
         let jobs = store.jobs(project, JobQuery::default()).await.unwrap().items;
         assert_eq!(jobs.iter().map(|row| row.id()).collect::<Vec<_>>(), [job_id(job)]);
-        assert_eq!(store.account(project, "payer").await.unwrap().unwrap().balance, balance);
+        assert_eq!(store.account(project, "payer").await.unwrap().unwrap().balance, Amount(balance));
         assert_eq!(store.prices(project).await.unwrap(), [price(n)]);
         assert_eq!(store.workers(project, WorkerQuery::default()).await.unwrap().len(), 1);
         let depth = &store.queues(project, at(9)).await.unwrap()[0];

@@ -3,7 +3,7 @@
 use serde_json::json;
 use windlass_engine::counter::Fence;
 use windlass_engine::event::Level;
-use windlass_engine::money::Price;
+use windlass_engine::money::{Amount, Price};
 use windlass_engine::project::Project;
 use windlass_store::account::PriceRow;
 use windlass_store::audit::{AuditQuery, AuditRow};
@@ -148,9 +148,9 @@ pub async fn prices_and_queue_settings_are_replaced(store: &dyn Store) {
         price: Price { unit_price, min_unit: 1, units: json!("$params.seconds"), actual_units: None },
         updated_at: at(ms),
     };
-    store.set_price(&Project::DEFAULT, price(3, 1)).await.unwrap();
-    store.set_price(&Project::DEFAULT, price(4, 2)).await.unwrap();
-    assert_eq!(store.prices(&Project::DEFAULT).await.unwrap(), [price(4, 2)]);
+    store.set_price(&Project::DEFAULT, price(Amount(3), 1)).await.unwrap();
+    store.set_price(&Project::DEFAULT, price(Amount(4), 2)).await.unwrap();
+    assert_eq!(store.prices(&Project::DEFAULT).await.unwrap(), [price(Amount(4), 2)]);
     for _ in 0..2 {
         store.delete_price(&Project::DEFAULT, "tts").await.unwrap();
         assert!(store.prices(&Project::DEFAULT).await.unwrap().is_empty());

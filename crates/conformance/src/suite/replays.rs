@@ -9,7 +9,7 @@ use windlass_engine::event::{InsufficientFundsAction, Start};
 use windlass_engine::id::JobId;
 use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::job::{self, JobInput};
-use windlass_engine::money::{Movement, Price};
+use windlass_engine::money::{Amount, Movement, Price};
 use windlass_engine::path::NodePath;
 use windlass_engine::project::Project;
 use windlass_engine::retry::FaultKind;
@@ -133,7 +133,7 @@ pub async fn a_cancelled_run_cancels_its_jobs(store: &dyn Store) {
 /// A start that pays 30 for every call of `s`.
 fn paying(on_short_balance: InsufficientFundsAction) -> Start {
     let actual_units = Some(json!("$result.units"));
-    let price = Price { unit_price: 30, min_unit: 1, units: json!(2), actual_units };
+    let price = Price { unit_price: Amount(30), min_unit: 1, units: json!(2), actual_units };
     Start {
         account: Some("payer".to_owned()),
         prices: BTreeMap::from([("s".to_owned(), price)]).into(),
@@ -151,7 +151,7 @@ pub async fn a_priced_call_is_charged_and_settled_with_its_run(store: &dyn Store
     driver.done("a", 1, json!({"units": 1}), 20).await;
     assert_eq!(fixture.balance("payer").await, (70, 0));
     let cost = fixture.run(1).await.unwrap().standing.cost;
-    assert_eq!((cost.estimated, cost.actual), (60, 30));
+    assert_eq!((cost.estimated.0, cost.actual.0), (60, 30));
     let query = LedgerQuery { account: "payer".to_owned(), run: Some(run_id(1)), ..LedgerQuery::default() };
     let rows = store.ledger(&Project::DEFAULT, query).await.unwrap();
     assert_eq!(
@@ -173,7 +173,7 @@ pub async fn a_short_balance_fails_the_call_or_parks_it(store: &dyn Store) {
     waiting.start(paying(InsufficientFundsAction::Wait), 10).await;
     assert_eq!(fixture.run(2).await.unwrap().standing.status, RunStatus::Waiting);
     assert_eq!(fixture.balance("payer").await, (50, 0));
-    fixture.post("payer", Movement::deposit("more", 10)).await.unwrap();
+    fixture.post("payer", Movement::deposit("more", Amount(10))).await.unwrap();
     waiting.relied_on.clear();
     let effects = waiting.submit(delivered_input(&Note::BalanceChanged), 20).await.unwrap();
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Call(_))), "{effects:?}");
@@ -187,7 +187,7 @@ pub async fn a_deposit_after_the_read_undoes_the_parking(store: &dyn Store) {
     // A server reads a balance that is too small and parks the call after the deposit: no later commit would wake the run.
     let look = windlass_store::commit::Unmoved { account: "payer".to_owned(), revision: Revision(1) };
     let mut deposit = Commit::new(&Project::DEFAULT, fixture.command(), at(5));
-    deposit.postings = vec![movement("payer", Movement::deposit("more", 10))];
+    deposit.postings = vec![movement("payer", Movement::deposit("more", Amount(10)))];
     let party = || Party::Account("payer".to_owned());
     let id = MessageId::new(party(), 2);
     deposit.messages = vec![Message { id, to: party(), at: at(5), note: Note::BalanceChanged }];

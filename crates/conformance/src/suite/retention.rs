@@ -2,7 +2,7 @@
 
 use windlass_engine::counter::Fence;
 use windlass_engine::job::{JobInput, JobSpec};
-use windlass_engine::money::Movement;
+use windlass_engine::money::{Amount, Movement};
 use windlass_engine::project::Project;
 use windlass_store::account::LedgerQuery;
 use windlass_store::audit::{AuditQuery, AuditRow};
@@ -65,7 +65,7 @@ pub async fn dead_letters_the_ledger_and_the_audit_stay(store: &dyn Store) {
     let fixture = StoreFixture::new(store).await;
     fixture.account("payer", 100).await;
     let mut commit = fixture.entry(1, 0, RunStatus::Completed, at(1));
-    let charge = Movement::charge(format!("charge:{}/a/1", run_id(1)), 30);
+    let charge = Movement::charge(format!("charge:{}/a/1", run_id(1)), Amount(30));
     commit.postings = vec![movement("payer", charge)];
     commit.audit = vec![AuditRow {
         at: at(1),

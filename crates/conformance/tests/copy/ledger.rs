@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use windlass_engine::counter::Visit;
 use windlass_engine::id::RunId;
-use windlass_engine::money::{LedgerFault, Movement, charge_key};
+use windlass_engine::money::{Amount, LedgerFault, Movement, charge_key};
 use windlass_store::account::{LedgerQuery, LedgerRow, Posting};
 use windlass_store::commit::Committed;
 use windlass_store::page::LineOrder;
@@ -45,24 +45,34 @@ async fn spend(store: &dyn Store) {
     for id in ["payer", "idle", HOSTILE, "beggar"] {
         open_account(store, id).await;
     }
-    let first = Movement::deposit("first", 10_000);
+    let first = Movement::deposit("first", Amount(10_000));
     post(store, 1, [("payer", first.clone()), (HOSTILE, first)]).await.unwrap();
-    post(store, 2, [("payer", Movement::deposit(HOSTILE, 7))]).await.unwrap();
-    let charges = (0..N_CALLS).map(|n| ("payer", Movement::charge(call(n), 3)));
+    post(store, 2, [("payer", Movement::deposit(HOSTILE, Amount(7)))]).await.unwrap();
+    let charges = (0..N_CALLS).map(|n| ("payer", Movement::charge(call(n), Amount(3))));
     post(store, 3, charges).await.unwrap();
     // Settled below and above the held amount, and refunded, with other charges between.
     post(
         store,
         4,
-        [("payer", Movement::settle(&call(1), 3, 1)), ("payer", Movement::settle(&call(2), 3, 9))],
+        [
+            ("payer", Movement::settle(&call(1), Amount(3), Amount(1))),
+            ("payer", Movement::settle(&call(2), Amount(3), Amount(9))),
+        ],
     )
     .await
     .unwrap();
-    post(store, 5, [(HOSTILE, Movement::charge("charge:x/1".to_owned(), 4))]).await.unwrap();
-    post(store, 6, [("payer", Movement::refund(&call(4), 3)), (HOSTILE, Movement::refund("charge:x/1", 4))])
-        .await
-        .unwrap();
-    post(store, 7, [(HOSTILE, Movement::charge(call(1), 4))]).await.unwrap();
+    post(store, 5, [(HOSTILE, Movement::charge("charge:x/1".to_owned(), Amount(4)))]).await.unwrap();
+    post(
+        store,
+        6,
+        [
+            ("payer", Movement::refund(&call(4), Amount(3))),
+            (HOSTILE, Movement::refund("charge:x/1", Amount(4))),
+        ],
+    )
+    .await
+    .unwrap();
+    post(store, 7, [(HOSTILE, Movement::charge(call(1), Amount(4)))]).await.unwrap();
 }
 
 /// All rows of the ledgers by account and by run, and the accounts as text.
@@ -107,33 +117,38 @@ async fn go_on(store: &dyn Store, n: u64) {
     let before = store.account(&Project::DEFAULT, "payer").await.unwrap().unwrap();
     // A deposit that is repeated is a no-op; another amount under its key is refused.
     for (at, key, amount) in [(1, "first", 10_000), (2, HOSTILE, 7)] {
-        let again = post(store, command + at, [("payer", Movement::deposit(key, amount))]).await.unwrap();
+        let again =
+            post(store, command + at, [("payer", Movement::deposit(key, Amount(amount)))]).await.unwrap();
         assert_eq!(again.balances["payer"], before.balance);
-        let other = post(store, command + at + 2, [("payer", Movement::deposit(key, 1))]).await.unwrap_err();
+        let other =
+            post(store, command + at + 2, [("payer", Movement::deposit(key, Amount(1)))]).await.unwrap_err();
         let is_other = matches!(other.refusal(), Some(Refusal::Ledger(LedgerFault::Different { .. })));
         assert!(is_other, "{other}");
     }
     for (account, closing) in [
-        ("payer", Movement::refund(&call(1), 3)),
-        ("payer", Movement::refund(&call(2), 3)),
-        ("payer", Movement::settle(&call(4), 3, 1)),
-        (HOSTILE, Movement::settle("charge:x/1", 4, 1)),
+        ("payer", Movement::refund(&call(1), Amount(3))),
+        ("payer", Movement::refund(&call(2), Amount(3))),
+        ("payer", Movement::settle(&call(4), Amount(3), Amount(1))),
+        (HOSTILE, Movement::settle("charge:x/1", Amount(4), Amount(1))),
     ] {
         let refused = post(store, command + 5, [(account, closing)]).await.unwrap_err();
         assert!(is_closed(&refused), "{refused}");
     }
-    let made = post(store, command + 6, [("payer", Movement::settle(&call(OPEN + n), 3, 1))]).await.unwrap();
-    assert_eq!(made.balances["payer"], before.balance + 2);
-    let refused =
-        post(store, command + 7, [("payer", Movement::refund(&call(OPEN + n), 3))]).await.unwrap_err();
+    let made = post(store, command + 6, [("payer", Movement::settle(&call(OPEN + n), Amount(3), Amount(1)))])
+        .await
+        .unwrap();
+    assert_eq!(made.balances["payer"].0, before.balance.0 + 2);
+    let refused = post(store, command + 7, [("payer", Movement::refund(&call(OPEN + n), Amount(3)))])
+        .await
+        .unwrap_err();
     assert!(is_closed(&refused), "{refused}");
-    post(store, command + 8, [("payer", Movement::charge(call(N_CALLS + n), 1))]).await.unwrap();
+    post(store, command + 8, [("payer", Movement::charge(call(N_CALLS + n), Amount(1)))]).await.unwrap();
     let after = store.account(&Project::DEFAULT, "payer").await.unwrap().unwrap();
-    assert_eq!((after.revision, after.held), (before.revision.next().next(), before.held - 2));
+    assert_eq!((after.revision, after.held.0), (before.revision.next().next(), before.held.0 - 2));
     // A new account has its own ledger.
     let new = format!("new {n}");
     open_account(store, &new).await;
-    post(store, command + 9, [(new.as_str(), Movement::deposit("first", 1))]).await.unwrap();
+    post(store, command + 9, [(new.as_str(), Movement::deposit("first", Amount(1)))]).await.unwrap();
     let query = LedgerQuery { account: new, ..LedgerQuery::default() };
     assert_eq!(store.ledger(&Project::DEFAULT, query).await.unwrap().len(), 1);
 }

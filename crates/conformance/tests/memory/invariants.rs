@@ -8,7 +8,7 @@ use windlass_engine::event::{Event, Level};
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::{Job, JobInput, JobSpec};
 use windlass_engine::journal::Entry;
-use windlass_engine::money::Movement;
+use windlass_engine::money::{Amount, Movement};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 use windlass_store::Memory;
@@ -78,10 +78,10 @@ enum JobAsk {
 fn movement() -> impl Strategy<Value = Movement> {
     let key = (0u8..4).prop_map(|n| format!("charge:call/{n}"));
     prop_oneof![
-        key.clone().prop_map(|key| Movement::charge(key, 30)),
-        key.clone().prop_map(|key| Movement::settle(&key, 30, 10)),
-        key.prop_map(|key| Movement::refund(&key, 30)),
-        (0u8..6, 1i64..60).prop_map(|(n, amount)| Movement::deposit(&n.to_string(), amount)),
+        key.clone().prop_map(|key| Movement::charge(key, Amount(30))),
+        key.clone().prop_map(|key| Movement::settle(&key, Amount(30), Amount(10))),
+        key.prop_map(|key| Movement::refund(&key, Amount(30))),
+        (0u8..6, 1i64..60).prop_map(|(n, amount)| Movement::deposit(&n.to_string(), Amount(amount))),
     ]
 }
 
@@ -168,11 +168,11 @@ fn check_books(store: &Memory) -> Result<(), TestCaseError> {
     for account in store.accounts_now(&Project::DEFAULT).unwrap() {
         let query = LedgerQuery { account: account.id.clone(), limit: 1_000, ..Default::default() };
         let rows = store.ledger_now(&Project::DEFAULT, query).unwrap();
-        prop_assert_eq!(rows.iter().map(|row| row.posting.movement.amount).sum::<i64>(), account.balance);
-        prop_assert_eq!(rows.iter().map(|row| row.posting.movement.held).sum::<i64>(), account.held);
-        prop_assert_eq!(rows.last().map_or(0, |row| row.balance_after), account.balance);
+        prop_assert_eq!(rows.iter().map(|row| row.posting.movement.amount.0).sum::<i64>(), account.balance.0);
+        prop_assert_eq!(rows.iter().map(|row| row.posting.movement.held.0).sum::<i64>(), account.held.0);
+        prop_assert_eq!(rows.last().map_or(0, |row| row.balance_after.0), account.balance.0);
         prop_assert_eq!(rows.len() as u64, account.revision.0);
-        prop_assert!(account.balance >= 0 && account.held >= 0);
+        prop_assert!(account.balance >= Amount::ZERO && account.held >= Amount::ZERO);
         let keys: BTreeSet<&String> = rows.iter().map(|row| &row.posting.movement.key).collect();
         prop_assert_eq!(keys.len(), rows.len());
     }

@@ -7,7 +7,7 @@ use windlass_conformance::block_on_tokio;
 use windlass_conformance::entries::{commit, entry, id, len, open_account, posting, publish};
 use windlass_conformance::fixture::publication;
 use windlass_conformance::postgres_server::{shared, test_database};
-use windlass_engine::money::Movement;
+use windlass_engine::money::{Amount, Movement};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 use windlass_store::account::LedgerQuery;
@@ -75,14 +75,14 @@ async fn charge(store: Arc<Postgres>, by: u64, accounts: [&'static str; 2]) -> [
         let names =
             if n % 3 == 0 { vec![accounts[which], accounts[1 - which]] } else { vec![accounts[which]] };
         let amount = 1 + i64::try_from(n % 7).unwrap();
-        let movement = || Movement::charge(format!("charge:{by}/{n}"), amount);
+        let movement = || Movement::charge(format!("charge:{by}/{n}"), Amount(amount));
         let postings = names.iter().map(|name| posting(name, movement())).collect();
         let command = id("cmd", (by << 32) + n);
         match commit(&*store, Commit { postings, ..Commit::new(&Project::DEFAULT, command, Timestamp(1)) })
             .await
         {
             Ok(committed) => {
-                assert!(committed.balances.values().all(|balance| *balance >= 0));
+                assert!(committed.balances.values().all(|balance| *balance >= Amount::ZERO));
                 for name in names {
                     charged[accounts.iter().position(|account| *account == name).unwrap()] += amount;
                 }
@@ -114,10 +114,10 @@ fn charges_from_three_servers_never_overdraw_and_the_ledger_adds_up() {
         }
         for ((name, deposited), charged) in [("one", 700), ("two", 900)].into_iter().zip(charged) {
             let row = store.account(&Project::DEFAULT, name).await.unwrap().unwrap();
-            assert_eq!((row.balance, row.held), (deposited - charged, charged), "{name}");
+            assert_eq!((row.balance.0, row.held.0), (deposited - charged, charged), "{name}");
             let query = LedgerQuery { account: name.to_owned(), limit: 1_000, ..LedgerQuery::default() };
             let ledger = store.ledger(&Project::DEFAULT, query).await.unwrap();
-            assert_eq!(ledger.iter().map(|row| row.posting.movement.amount).sum::<i64>(), row.balance);
+            assert_eq!(ledger.iter().map(|row| row.posting.movement.amount.0).sum::<i64>(), row.balance.0);
             assert!(ledger.iter().zip(1..).all(|(row, n)| row.seq == n), "the ledger has no gaps");
             assert_eq!(ledger.last().unwrap().balance_after, row.balance);
             assert_eq!(row.revision.0, ledger.len() as u64);

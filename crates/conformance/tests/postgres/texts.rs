@@ -6,7 +6,7 @@ use windlass_conformance::fixture::publication;
 use windlass_conformance::postgres_server::test_database;
 use windlass_engine::counter::Fence;
 use windlass_engine::event::Level;
-use windlass_engine::money::Movement;
+use windlass_engine::money::{Amount, Movement};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 use windlass_store::Store;
@@ -74,13 +74,13 @@ fn texts_of_any_characters_come_back() {
             store.logs(&Project::DEFAULT, run, LogsOf::Attempt(Fence(u64::MAX))).await.unwrap(),
             [log]
         );
-        let long = Movement::charge(format!("charge:{}", HOSTILE.repeat(1_000)), 1);
+        let long = Movement::charge(format!("charge:{}", HOSTILE.repeat(1_000)), Amount(1));
         open_account(store, HOSTILE, 10).await;
         let charge = Commit {
             postings: vec![posting(HOSTILE, long.clone())],
             ..Commit::new(&Project::DEFAULT, id("cmd", 99), at)
         };
-        assert_eq!(commit(store, charge).await.unwrap().balances[HOSTILE], 9);
+        assert_eq!(commit(store, charge).await.unwrap().balances[HOSTILE], Amount(9));
         let query = LedgerQuery {
             account: HOSTILE.to_owned(),
             key: Some(long.key.clone()),

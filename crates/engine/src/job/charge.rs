@@ -7,16 +7,16 @@ use serde_json::Value;
 
 use super::{Job, JobSpec, State};
 use crate::counter::Fence;
-use crate::money::{self, Bill, MoneyFault, Movement, job_charge_key};
+use crate::money::{self, Amount, Bill, MoneyFault, Movement, job_charge_key};
 use crate::reference::{Facts, Root};
 
 /// The charge of one round; zero without a price or without an account.
-pub(super) fn estimate(spec: &JobSpec) -> Result<Option<i64>, MoneyFault> {
+pub(super) fn estimate(spec: &JobSpec) -> Result<Option<Amount>, MoneyFault> {
     estimate_of(spec, &spec.payload)
 }
 
 /// The same for another payload.
-pub(super) fn estimate_of(spec: &JobSpec, payload: &Value) -> Result<Option<i64>, MoneyFault> {
+pub(super) fn estimate_of(spec: &JobSpec, payload: &Value) -> Result<Option<Amount>, MoneyFault> {
     match &spec.price {
         Some(price) if spec.account.is_some() && spec.run.is_none() => {
             money::estimate(None, Some(price), &Known { payload, result: None })
@@ -26,7 +26,7 @@ pub(super) fn estimate_of(spec: &JobSpec, payload: &Value) -> Result<Option<i64>
 }
 
 /// The same of a job that was checked: one whose costs cannot be told is not created.
-pub(super) fn estimated(spec: &JobSpec) -> Option<i64> {
+pub(super) fn estimated(spec: &JobSpec) -> Option<Amount> {
     estimate(spec).unwrap_or_default()
 }
 
@@ -58,14 +58,14 @@ impl Job {
             | State::Suspended { .. }
             | State::Retrying { .. }
             | State::Failed { .. }
-            | State::Canceled => 0,
+            | State::Canceled => Amount::ZERO,
         };
         Some(Bill { estimated, actual })
     }
 
     /// The cost of the round. A result with a nonsensical cost is no reason to lose the result: the
     /// estimate stands.
-    fn actual(&self, estimate: i64) -> i64 {
+    fn actual(&self, estimate: Amount) -> Amount {
         let known = Known { payload: &self.spec.payload, result: self.latest().result.as_ref() };
         money::actual(None, self.spec.price.as_ref(), &known, estimate).unwrap_or(estimate)
     }
@@ -111,7 +111,7 @@ mod tests {
     /// Seven per second, settled by the seconds in the result.
     fn priced(payload: Value) -> JobSpec {
         let price = Price {
-            unit_price: 7,
+            unit_price: Amount(7),
             min_unit: 0,
             units: json!("$params.seconds"),
             actual_units: Some(json!("$result.seconds")),
@@ -131,7 +131,7 @@ mod tests {
             let id = JobId::new(Uuid::from_u128(1));
             let job = Job::made(id, priced(payload), Timestamp(0)).unwrap();
             let mut book = Book::default();
-            book.post(Movement::deposit("first", 100)).unwrap();
+            book.post(Movement::deposit("first", Amount(100))).unwrap();
             let mut bench = ChargedJob { job, book, now: Timestamp(0) };
             bench.post();
             bench
@@ -165,7 +165,7 @@ mod tests {
         }
 
         fn money(&self) -> (i64, i64) {
-            (self.book.account().balance, self.book.account().held)
+            (self.book.account().balance.0, self.book.account().held.0)
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(bench.money(), (30, 70));
         bench.finish(JobOutcome::Done { result: json!({"seconds": 4}) });
         assert_eq!(bench.money(), (72, 0));
-        assert_eq!(bench.job.cost(), Some(Bill { estimated: 70, actual: 28 }));
+        assert_eq!(bench.job.cost(), Some(Bill { estimated: Amount(70), actual: Amount(28) }));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::counter::Fence;
 use crate::id::JobId;
-use crate::money::MoneyFault;
+use crate::money::{Amount, MoneyFault};
 use crate::retry::Fault;
 use crate::time::Timestamp;
 use crate::weight::Excess;
@@ -182,7 +182,7 @@ pub enum JobRefusal {
         "insufficient_balance: {needed} are needed and account `{account}` has {balance}; deposit at least {}",
         .needed.saturating_sub(*.balance)
     )]
-    InsufficientFunds { account: String, needed: i64, balance: i64 },
+    InsufficientFunds { account: String, needed: Amount, balance: Amount },
     #[error("the job belongs to a run: cancel or retry it there")]
     BelongsToRun,
     /// Only the store, which knows all jobs, can say so.

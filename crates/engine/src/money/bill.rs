@@ -1,13 +1,14 @@
 //! The cost of a child run, as it is reported to its parent.
 
+use super::Amount;
 use crate::counter::Fence;
 use serde::{Deserialize, Serialize};
 
 /// Estimated and real cost of calls. All charges in it are closed: refunds are not in `actual`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Bill {
-    pub estimated: i64,
-    pub actual: i64,
+    pub estimated: Amount,
+    pub actual: Amount,
 }
 
 impl Bill {
@@ -38,5 +39,5 @@ impl Bill {
 pub struct Reserve {
     /// The fence of the call that started it.
     pub fence: Fence,
-    pub amount: i64,
+    pub amount: Amount,
 }

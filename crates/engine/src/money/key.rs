@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use crate::counter::Visit;
 use crate::id::{JobId, RunId};
+use crate::money::Amount;
 use crate::path::NodePath;
 
 use super::MovementKind;
@@ -87,13 +88,16 @@ mod tests {
     #[test]
     fn a_key_names_the_visit() {
         assert_eq!(key(2), "charge:run_00000000000000000000000000000001/tts/3/2");
-        assert_eq!(Movement::refund(&key(2), 5).key, "refund:run_00000000000000000000000000000001/tts/3/2");
+        assert_eq!(
+            Movement::refund(&key(2), Amount(5)).key,
+            "refund:run_00000000000000000000000000000001/tts/3/2"
+        );
     }
 
     #[test]
     fn the_node_of_a_movement_is_in_its_key() {
         assert_eq!(node_of_key(&key(17)), Some(NodePath::from("tts/3")));
-        assert_eq!(node_of_key(&Movement::refund(&key(1), 5).key), Some(NodePath::from("tts/3")));
+        assert_eq!(node_of_key(&Movement::refund(&key(1), Amount(5)).key), Some(NodePath::from("tts/3")));
         assert_eq!((node_of_key("deposit:first"), node_of_key("")), (None, None));
     }
 
@@ -101,8 +105,11 @@ mod tests {
     fn the_run_of_a_movement_is_in_its_key() {
         let run = RunId::new(Uuid::from_u128(1));
         assert_eq!(place_of_key(&key(17)), Some((run, "tts/3/17")));
-        assert_eq!(place_of_key(&Movement::settle(&key(17), 5, 3).key), Some((run, "tts/3/17")));
-        let payment = Movement::deposit("run_00000000000000000000000000000001/a/1", 5).key;
+        assert_eq!(
+            place_of_key(&Movement::settle(&key(17), Amount(5), Amount(3)).key),
+            Some((run, "tts/3/17"))
+        );
+        let payment = Movement::deposit("run_00000000000000000000000000000001/a/1", Amount(5)).key;
         let shouted = key(1).replace("run_0", "run_A");
         let job = job_charge_key(JobId::new(Uuid::from_u128(7)), 2);
         for other in [&payment, &shouted, &job, "charge:x", "charge:run_1/a/1", ""] {
@@ -115,7 +122,7 @@ mod tests {
         let job = JobId::new(Uuid::from_u128(7));
         let charge = job_charge_key(job, 2);
         assert_eq!(charge, "charge:job_00000000000000000000000000000007/2");
-        assert_eq!(job_of_key(&Movement::settle(&charge, 5, 3).key), Some(job));
+        assert_eq!(job_of_key(&Movement::settle(&charge, Amount(5), Amount(3)).key), Some(job));
         assert_eq!((job_of_key(&key(1)), node_of_key(&charge)), (None, None));
     }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::Amount;
 use super::key::{key_of, parts_of_key};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -34,59 +35,59 @@ impl MovementKind {
 pub struct Movement {
     pub kind: MovementKind,
     /// Its change of the balance: charge −estimate, settle +(estimate − actual) or 0, refund +estimate.
-    pub amount: i64,
+    pub amount: Amount,
     /// Unique: the same movement is never made twice.
     pub key: String,
     /// Its change of the sum that open charges hold.
-    pub held: i64,
+    pub held: Amount,
     /// The amount that the platform pays because the call cost more than its estimate.
     #[serde(default)]
-    pub borne_by_platform: i64,
+    pub borne_by_platform: Amount,
 }
 
 /// How a charge ends when its call is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settlement {
     /// The amount that goes back to the account; never negative.
-    pub amount: i64,
+    pub amount: Amount,
     /// The cost beyond the estimate.
-    pub borne_by_platform: i64,
+    pub borne_by_platform: Amount,
 }
 
 /// Compares a charge with the real cost.
-pub fn settle(estimate: i64, actual: i64) -> Settlement {
-    let difference = estimate.saturating_sub(actual.max(0));
+pub fn settle(estimate: Amount, actual: Amount) -> Settlement {
+    let difference = estimate.saturating_sub(actual.max(Amount::ZERO));
     Settlement {
-        amount: difference.clamp(0, estimate.max(0)),
-        borne_by_platform: difference.saturating_neg().max(0),
+        amount: difference.clamp(Amount::ZERO, estimate.max(Amount::ZERO)),
+        borne_by_platform: difference.saturating_neg().max(Amount::ZERO),
     }
 }
 
 impl Movement {
     /// Takes the estimate; `key` is one of a charge.
-    pub fn charge(key: String, estimate: i64) -> Self {
+    pub fn charge(key: String, estimate: Amount) -> Self {
         let amount = estimate.saturating_neg();
-        Self { kind: MovementKind::Charge, amount, key, held: estimate, borne_by_platform: 0 }
+        Self { kind: MovementKind::Charge, amount, key, held: estimate, borne_by_platform: Amount::ZERO }
     }
 
     /// Closes a charge whose call is done.
-    pub fn settle(charge_key: &str, estimate: i64, actual: i64) -> Self {
+    pub fn settle(charge_key: &str, estimate: Amount, actual: Amount) -> Self {
         let Settlement { amount, borne_by_platform } = settle(estimate, actual);
         let key = closing_key(MovementKind::Settle, charge_key);
         Self { kind: MovementKind::Settle, amount, key, held: estimate.saturating_neg(), borne_by_platform }
     }
 
     /// Closes a charge whose call failed or was canceled.
-    pub fn refund(charge_key: &str, estimate: i64) -> Self {
+    pub fn refund(charge_key: &str, estimate: Amount) -> Self {
         let key = closing_key(MovementKind::Refund, charge_key);
         let held = estimate.saturating_neg();
-        Self { kind: MovementKind::Refund, amount: estimate, key, held, borne_by_platform: 0 }
+        Self { kind: MovementKind::Refund, amount: estimate, key, held, borne_by_platform: Amount::ZERO }
     }
 
     /// Puts money in; `id` names the payment.
-    pub fn deposit(id: &str, amount: i64) -> Self {
+    pub fn deposit(id: &str, amount: Amount) -> Self {
         let key = key_of(MovementKind::Deposit, id);
-        Self { kind: MovementKind::Deposit, amount, key, held: 0, borne_by_platform: 0 }
+        Self { kind: MovementKind::Deposit, amount, key, held: Amount::ZERO, borne_by_platform: Amount::ZERO }
     }
 
     /// Its call or payment: the key without its kind. A charge and the posting that closes it share it.
@@ -108,7 +109,7 @@ fn subject(key: &str) -> &str {
 pub enum LedgerFault {
     /// The node fails with this, or waits for a deposit.
     #[error("insufficient balance: {needed} needed, {balance} there")]
-    Insufficient { balance: i64, needed: i64 },
+    Insufficient { balance: Amount, needed: Amount },
     /// A mistake of the caller: the first movement stands.
     #[error("`{key}` was already made with another amount")]
     Different { key: String },
@@ -125,9 +126,9 @@ pub enum LedgerFault {
 /// The balance of an account, and the part that open charges hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Account {
-    pub balance: i64,
+    pub balance: Amount,
     /// Estimates of open charges; already taken from the balance, and given back as far as they are not used.
-    pub held: i64,
+    pub held: Amount,
 }
 
 impl Account {
@@ -141,11 +142,11 @@ impl Account {
         let balance = self.balance.checked_add(movement.amount).ok_or_else(overflow)?;
         let held = self.held.checked_add(movement.held).ok_or_else(overflow)?;
         // A credit is taken even by an account that is in debt for reasons of its own.
-        if balance < 0 && movement.amount < 0 {
+        if balance < Amount::ZERO && movement.amount < Amount::ZERO {
             let needed = movement.amount.saturating_neg();
             return Err(LedgerFault::Insufficient { balance: self.balance, needed });
         }
-        if held < 0 {
+        if held < Amount::ZERO {
             return Err(LedgerFault::NoCharge { key: movement.key.clone() });
         }
         // Held amounts always have room to come back, so that every call can end.
@@ -183,17 +184,19 @@ fn admit<'m>(
         return malformed("the key of a movement starts with its kind");
     }
     match movement.kind {
-        MovementKind::Charge if movement.held < 0 || movement.amount != -movement.held => {
+        MovementKind::Charge
+            if movement.held < Amount::ZERO || movement.amount != movement.held.saturating_neg() =>
+        {
             malformed("a charge takes what it holds, at least 0")
         }
-        MovementKind::Deposit if movement.amount <= 0 || movement.held != 0 => {
+        MovementKind::Deposit if movement.amount <= Amount::ZERO || movement.held != Amount::ZERO => {
             malformed("a deposit adds at least 1 and holds nothing")
         }
         MovementKind::Charge | MovementKind::Deposit => Ok(()),
         MovementKind::Settle | MovementKind::Refund => {
             let estimate = open_charge(movement, made)?;
             let whole = movement.kind == MovementKind::Refund;
-            let least = if whole { estimate } else { 0 };
+            let least = if whole { estimate } else { Amount::ZERO };
             if movement.held.checked_neg() != Some(estimate) || !(least..=estimate).contains(&movement.amount)
             {
                 return malformed("it gives back more or less than its charge took");
@@ -207,7 +210,7 @@ fn admit<'m>(
 fn open_charge<'m>(
     movement: &Movement,
     made: impl Fn(MovementKind, &str) -> Option<&'m Movement>,
-) -> Result<i64, LedgerFault> {
+) -> Result<Amount, LedgerFault> {
     let key = || movement.key.clone();
     for kind in [MovementKind::Settle, MovementKind::Refund] {
         if made(kind, movement.subject()).is_some() {
@@ -222,7 +225,7 @@ fn open_charge<'m>(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Posted {
     New {
-        balance_after: i64,
+        balance_after: Amount,
     },
     /// The very same movement was made before; nothing changed.
     Already,
@@ -258,7 +261,8 @@ impl Book {
 
     /// Whether the account equals the sum of its postings.
     pub fn is_balanced(&self) -> bool {
-        let sum = |of: fn(&Movement) -> i64| self.movements.values().map(|m| i128::from(of(m))).sum::<i128>();
+        let sum =
+            |of: fn(&Movement) -> Amount| self.movements.values().map(|m| i128::from(of(m))).sum::<i128>();
         sum(|m| m.amount) == i128::from(self.account.balance)
             && sum(|m| m.held) == i128::from(self.account.held)
     }

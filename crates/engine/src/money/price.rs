@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{MoneyFault, Price, whole};
+use crate::money::Amount;
 use crate::problem::{Problem, Problems};
 use crate::reference::{Root, Template};
 use crate::text::excerpt;
@@ -11,7 +12,7 @@ impl Price {
     /// Everything that is wrong with it, each with its field.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Problems::default();
-        for (path, n) in [("$.unit_price", self.unit_price), ("$.min_unit", self.min_unit)] {
+        for (path, n) in [("$.unit_price", self.unit_price.0), ("$.min_unit", self.min_unit)] {
             if n < 0 {
                 problems.error(path, format!("{n} is negative: give a whole number of at least 0"));
             }
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     fn price(units: Value, actual_units: Option<Value>) -> Price {
-        Price { unit_price: 3, min_unit: 1, units, actual_units }
+        Price { unit_price: Amount(3), min_unit: 1, units, actual_units }
     }
 
     fn wrong(price: &Price) -> Vec<String> {
@@ -115,9 +116,9 @@ mod tests {
             assert_eq!(wrong(&price(units.clone(), None)), ["$.units"], "{units}");
         }
         assert_eq!(wrong(&price(json!(1), Some(json!("$node.a.output")))), ["$.actual_units"]);
-        let negative = Price { unit_price: -1, min_unit: -2, ..price(json!(1), None) };
+        let negative = Price { unit_price: Amount(-1), min_unit: -2, ..price(json!(1), None) };
         assert_eq!(wrong(&negative), ["$.min_unit", "$.unit_price"]);
-        let much = Price { unit_price: i64::MAX, min_unit: 2, ..price(json!(1), None) };
+        let much = Price { unit_price: Amount::MAX, min_unit: 2, ..price(json!(1), None) };
         assert_eq!(wrong(&much), ["$.min_unit"]);
     }
 }

@@ -23,6 +23,7 @@ use super::waits::Look;
 use super::{Run, Todo};
 use crate::event::{Event, Level};
 use crate::input::{Given, Input, Refusal};
+use crate::money::Amount;
 use crate::path::NodePath;
 use crate::plan::{Plan, Prep};
 
@@ -92,7 +93,7 @@ impl Run {
 }
 
 /// The charge of a call if it were made now; `None` when it is free or the amount is unknown.
-pub(super) fn estimated(run: &Run, spot: &Spot<'_, '_>) -> Option<i64> {
+pub(super) fn estimated(run: &Run, spot: &Spot<'_, '_>) -> Option<Amount> {
     let call = spot.call()?;
     let price = run.start.prices.get(spot.service().unwrap_or_default());
     let scope = &spot.level.state.input;

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use crate::event::Event;
 use crate::id::RunId;
 use crate::input::{Given, Input, Refusal};
+use crate::money::Amount;
 use crate::path::NodePath;
 use crate::plan::Plan;
 
@@ -31,7 +32,7 @@ const CHILDREN_MAX: usize = 200;
 #[derive(Debug, Clone, Default)]
 pub struct EstimateInputs {
     /// Costs of child runs that completed; a child run that failed early says nothing about the next one.
-    pub child_costs: BTreeMap<RunId, i64>,
+    pub child_costs: BTreeMap<RunId, Amount>,
 }
 
 /// The result of a dry run.
@@ -48,7 +49,7 @@ pub struct DryRunReport {
     pub n_calls_possible: u64,
     pub cost: CostEstimate,
     /// The rest of the budget, if there is one.
-    pub budget_left: Option<i64>,
+    pub budget_left: Option<Amount>,
     /// Child runs whose costs, given as [`EstimateInputs`], would make the estimate more precise.
     pub children: Vec<RunId>,
 }
@@ -57,25 +58,25 @@ pub struct DryRunReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CostEstimate {
     /// Calls that will be made.
-    pub estimated: i64,
+    pub estimated: Amount,
     /// Calls that will or may be made.
-    pub at_most: i64,
+    pub at_most: Amount,
     /// Calls and child runs among both whose cost is unknown.
     pub n_unknown: u64,
 }
 
 impl CostEstimate {
-    fn of(amount: i64) -> CostEstimate {
+    fn of(amount: Amount) -> CostEstimate {
         CostEstimate { estimated: amount, at_most: amount, n_unknown: 0 }
     }
 
-    const UNKNOWN: CostEstimate = CostEstimate { estimated: 0, at_most: 0, n_unknown: 1 };
+    const UNKNOWN: CostEstimate =
+        CostEstimate { estimated: Amount::ZERO, at_most: Amount::ZERO, n_unknown: 1 };
 
     /// Adds the cost `one`, `n` times.
     fn add(&mut self, one: CostEstimate, n: u64) {
-        let times = i64::try_from(n).unwrap_or(i64::MAX);
-        self.estimated = self.estimated.saturating_add(one.estimated.saturating_mul(times));
-        self.at_most = self.at_most.saturating_add(one.at_most.saturating_mul(times));
+        self.estimated = self.estimated.saturating_add(one.estimated.saturating_mul(n));
+        self.at_most = self.at_most.saturating_add(one.at_most.saturating_mul(n));
         self.n_unknown = self.n_unknown.saturating_add(one.n_unknown.saturating_mul(n));
     }
 }
@@ -99,7 +100,7 @@ pub struct DryRunCall {
     pub service: String,
     pub by: &'static str,
     /// The charge for one call, for many the highest; `None` = free or unknown.
-    pub estimate: Option<i64>,
+    pub estimate: Option<Amount>,
 }
 
 /// The status of a node in a dry run.
@@ -159,7 +160,7 @@ impl Run {
         walk.reopened(&plan.root, &after.root, &NodePath::root());
         let mut report = walk.report;
         report.round = after.round;
-        report.budget_left = self.budget_left().map(|left| left.max(0));
+        report.budget_left = self.budget_left().map(|left| left.max(Amount::ZERO));
         Ok(report)
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::state::Status;
 use super::{Run, Todo};
+use crate::money::Amount;
 use crate::path::NodePath;
 
 /// Parked calls by their place.
@@ -15,20 +16,20 @@ pub(crate) struct Parked {
     needs: BTreeMap<NodePath, FundsNeed>,
     /// Those that wait for a balance, the smallest amount first: money that comes in is looked at for these.
     #[serde(skip)]
-    of_balance: BTreeSet<(i64, NodePath)>,
+    of_balance: BTreeSet<(Amount, NodePath)>,
     /// Those that wait for a budget.
     #[serde(skip)]
-    of_budget: BTreeSet<(i64, NodePath)>,
+    of_budget: BTreeSet<(Amount, NodePath)>,
     /// Calls that wait to start a child run until another child returns its part of the budget: one goes at a time,
     /// however much is left.
     #[serde(skip)]
-    of_reserve: BTreeSet<(i64, NodePath)>,
+    of_reserve: BTreeSet<(Amount, NodePath)>,
 }
 
 /// The cause for which a call is parked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FundsNeed {
-    pub(crate) amount: i64,
+    pub(crate) amount: Amount,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) over_budget: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -36,7 +37,7 @@ pub(crate) struct FundsNeed {
 }
 
 impl FundsNeed {
-    pub(crate) fn of_balance(amount: i64) -> Self {
+    pub(crate) fn of_balance(amount: Amount) -> Self {
         FundsNeed { amount, over_budget: false, child: false }
     }
 }
@@ -54,7 +55,9 @@ impl From<Stored> for Parked {
         let needs = match stored {
             Stored::Needs { needs } => needs,
             // Any money may be enough: they are looked at once too often rather than never.
-            Stored::Paths(paths) => paths.into_iter().map(|path| (path, FundsNeed::of_balance(0))).collect(),
+            Stored::Paths(paths) => {
+                paths.into_iter().map(|path| (path, FundsNeed::of_balance(Amount::ZERO))).collect()
+            }
         };
         let mut parked = Parked::default();
         for (path, need) in needs {
@@ -98,7 +101,7 @@ impl Parked {
         *self = Parked::default();
     }
 
-    fn of(&mut self, need: FundsNeed) -> &mut BTreeSet<(i64, NodePath)> {
+    fn of(&mut self, need: FundsNeed) -> &mut BTreeSet<(Amount, NodePath)> {
         match (need.over_budget, need.child) {
             (false, _) => &mut self.of_balance,
             (true, false) => &mut self.of_budget,
@@ -108,11 +111,11 @@ impl Parked {
 }
 
 /// The calls that this amount bears together, the smallest first: costs the number that go, not that wait.
-fn borne(needs: &BTreeSet<(i64, NodePath)>, by: i64) -> impl Iterator<Item = &NodePath> {
+fn borne(needs: &BTreeSet<(Amount, NodePath)>, by: Amount) -> impl Iterator<Item = &NodePath> {
     let mut left = by;
-    let fits = move |(amount, _): &&(i64, NodePath)| {
+    let fits = move |(amount, _): &&(Amount, NodePath)| {
         left = left.saturating_sub(*amount);
-        left >= 0
+        left >= Amount::ZERO
     };
     needs.iter().take_while(fits).map(|(_, path)| path)
 }
@@ -120,7 +123,7 @@ fn borne(needs: &BTreeSet<(i64, NodePath)>, by: i64) -> impl Iterator<Item = &No
 impl Run {
     /// The balance that the account needs before any call that waits for money can go; `None` = none of them waits, or
     /// money would not let it go. Those that a pause holds back have been told.
-    pub fn needs(&self) -> Option<i64> {
+    pub fn needs(&self) -> Option<Amount> {
         match self.status {
             Status::Running | Status::Paused => {}
             Status::Pending | Status::Canceling | Status::Completed | Status::Failed | Status::Canceled => {
@@ -143,7 +146,7 @@ impl Run {
 
     /// Parked calls that are to be looked at again now that the account has so much; all of them if that is not known.
     /// While the run is paused, those of before are still on its agenda.
-    pub(super) fn funded_by(&self, balance: Option<i64>) -> Vec<NodePath> {
+    pub(super) fn funded_by(&self, balance: Option<Amount>) -> Vec<NodePath> {
         let is_new = |path: &&NodePath| self.is_untold(path);
         match balance {
             Some(balance) => borne(&self.parked.of_balance, balance).filter(is_new).cloned().collect(),
@@ -163,7 +166,7 @@ impl Run {
     /// The call whose turn it is to start a child run.
     pub(super) fn next_child(&self) -> Option<&NodePath> {
         let (_, path) = self.parked.of_reserve.first()?;
-        Some(path).filter(|_| self.reserves.total() <= 0)
+        Some(path).filter(|_| self.reserves.total() <= Amount::ZERO)
     }
 }
 
@@ -174,24 +177,24 @@ mod tests {
     fn parked(needs: &[(&str, i64, bool)]) -> Parked {
         let mut parked = Parked::default();
         for (path, amount, over_budget) in needs {
-            let need = FundsNeed { amount: *amount, over_budget: *over_budget, child: false };
+            let need = FundsNeed { amount: Amount(*amount), over_budget: *over_budget, child: false };
             parked.insert(NodePath::from(*path), need);
         }
         parked
     }
 
-    fn least(parked: &Parked) -> Option<i64> {
+    fn least(parked: &Parked) -> Option<Amount> {
         parked.of_balance.first().map(|(amount, _)| *amount)
     }
 
     #[test]
     fn the_least_that_would_help_is_known() {
         let mut parked = parked(&[("a", 30, false), ("b", 10, false), ("c", 10, false), ("d", 1, true)]);
-        assert_eq!(least(&parked), Some(10));
+        assert_eq!(least(&parked), Some(Amount(10)));
         parked.remove(&"b".into());
-        assert_eq!(least(&parked), Some(10));
-        parked.insert("c".into(), FundsNeed::of_balance(40));
-        assert_eq!(least(&parked), Some(30));
+        assert_eq!(least(&parked), Some(Amount(10)));
+        parked.insert("c".into(), FundsNeed::of_balance(Amount(40)));
+        assert_eq!(least(&parked), Some(Amount(30)));
         for path in ["a", "c", "nobody"] {
             parked.remove(&path.into());
         }
@@ -201,7 +204,8 @@ mod tests {
     #[test]
     fn as_many_go_as_the_money_bears() {
         let parked = parked(&[("a", 30, false), ("b", 10, false), ("c", 20, false), ("d", 1, true)]);
-        let go = |by| borne(&parked.of_balance, by).map(NodePath::as_str).collect::<Vec<_>>().concat();
+        let go =
+            |by| borne(&parked.of_balance, Amount(by)).map(NodePath::as_str).collect::<Vec<_>>().concat();
         assert_eq!([9, 10, 29, 30, 60].map(go), ["", "b", "b", "bc", "bca"]);
         assert_eq!((go(i64::MIN), go(i64::MAX)), (String::new(), "bca".to_owned()));
     }
@@ -213,6 +217,6 @@ mod tests {
         assert_eq!(text, r#"{"needs":{"a":{"amount":30},"d":{"amount":1,"over_budget":true}}}"#);
         assert_eq!(serde_json::from_str::<Parked>(&text).unwrap(), parked);
         let older: Parked = serde_json::from_str(r#"["a","b"]"#).unwrap();
-        assert_eq!((older.paths().count(), least(&older)), (2, Some(0)));
+        assert_eq!((older.paths().count(), least(&older)), (2, Some(Amount::ZERO)));
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::counter::{Epoch, Fence, Visit};
 use crate::input::Refusal;
+use crate::money::Amount;
 use crate::plan::{NodeIx, Scope};
 use crate::retry::Fault;
 use crate::time::Timestamp;
@@ -215,7 +216,7 @@ pub struct Work {
     pub workers: Vec<String>,
     /// The charge that is neither settled nor refunded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub charge: Option<i64>,
+    pub charge: Option<Amount>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -235,7 +236,7 @@ pub enum Stage {
     /// Asked again then, or reported under this fence.
     Suspended { fence: Fence, until: Option<Timestamp> },
     /// Waits for money.
-    Parked { amount: i64, over_budget: bool },
+    Parked { amount: Amount, over_budget: bool },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::Run;
 use super::state::{Activity, FanState, Nest, NodeState, Phase, ScopeState, Slot, Stage, Status, Work};
 use crate::id::RunId;
+use crate::money::Amount;
 use crate::path::NodePath;
 use crate::plan::{Body, Call, Exec, Fan, Node, NodeKind, Plan, Scope};
 use crate::reference::{Ref, Root, Seg};
@@ -68,13 +69,13 @@ pub enum Cause {
         until: Option<Timestamp>,
     },
     Balance {
-        amount: i64,
+        amount: Amount,
     },
     Budget {
-        amount: i64,
+        amount: Amount,
         /// The amount of it that open child runs may still spend.
         #[serde(skip_serializing_if = "is_zero")]
-        held: i64,
+        held: Amount,
     },
 }
 
@@ -217,8 +218,8 @@ impl ReasonWalk<'_> {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn is_zero(value: &i64) -> bool {
-    *value == 0
+fn is_zero(value: &Amount) -> bool {
+    *value == Amount::ZERO
 }
 
 pub(super) fn performer(exec: &Exec) -> &'static str {

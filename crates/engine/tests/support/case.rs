@@ -6,7 +6,7 @@ use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::effect::Effect;
 use windlass_engine::event::{Event, Start};
 use windlass_engine::input::{CallOutcome, Given, Input};
-use windlass_engine::money::Bill;
+use windlass_engine::money::{Amount, Bill};
 use windlass_engine::path::NodePath;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::run::EstimateInputs;
@@ -186,7 +186,7 @@ fn child_ended(world: &TestRun, text: &str) -> Result<Input, String> {
         return Err("child NODE ESTIMATED ACTUAL done|fail|canceled|- …".to_owned());
     };
     let amount = |text: &str| text.parse::<i64>().map_err(show);
-    let bill = Bill { estimated: amount(estimated)?, actual: amount(actual)? };
+    let bill = Bill { estimated: Amount(amount(estimated)?), actual: Amount(amount(actual)?) };
     let (word, rest) = how.split_once(' ').unwrap_or((how, ""));
     let told = parse_input(world, &format!("{} {target} {rest}", word.replace('-', "canceled")))?;
     let Input::CallEnded { node, fence, outcome, .. } = told else {

@@ -7,7 +7,7 @@ use windlass_engine::counter::Fence;
 use windlass_engine::effect::Effect;
 use windlass_engine::event::{Event, Waiting};
 use windlass_engine::input::{CallOutcome, Given, Input, Refusal};
-use windlass_engine::money::{Bill, Movement, MovementKind};
+use windlass_engine::money::{Amount, Bill, Movement, MovementKind};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Exec;
 use windlass_engine::run::state::Status;
@@ -156,8 +156,8 @@ impl Game {
             Event::Suspended { node, until: None, .. } => drop(self.due.remove(node)),
             Event::Billed { fence, bill, .. } => {
                 self.children.remove(fence);
-                self.estimated += bill.estimated;
-                self.actual += bill.actual;
+                self.estimated += bill.estimated.0;
+                self.actual += bill.actual.0;
             }
             Event::Retried { round } | Event::Rerun { round, .. } => self.round = *round,
             Event::Ended { .. } => {
@@ -181,18 +181,18 @@ impl Game {
 
     fn look_at_movement(&mut self, movement: &Movement) -> Result<(), String> {
         if movement.kind == MovementKind::Charge {
-            let new = self.charges.insert(movement.key.clone(), (movement.held, None)).is_none();
-            self.estimated += movement.held;
+            let new = self.charges.insert(movement.key.clone(), (movement.held.0, None)).is_none();
+            self.estimated += movement.held.0;
             return ensure(new, || format!("{} was charged twice", movement.key));
         }
         let key = movement.key.split_once(':').map_or("", |(_, key)| key);
         let charge = self.charges.get_mut(&format!("charge:{key}"));
         let (estimate, closed) = charge.ok_or_else(|| format!("{} closes nothing", movement.key))?;
         ensure(closed.is_none(), || format!("{} closes what is closed", movement.key))?;
-        ensure(movement.held == -*estimate, || format!("{} gives back another amount", movement.key))?;
+        ensure(movement.held.0 == -*estimate, || format!("{} gives back another amount", movement.key))?;
         *closed = Some(movement.kind);
         if movement.kind == MovementKind::Settle {
-            self.actual += *estimate - movement.amount;
+            self.actual += *estimate - movement.amount.0;
         }
         Ok(())
     }
@@ -207,7 +207,7 @@ impl Game {
             ensure(!late, || format!("still due at {:?}", run.wake_at()))?;
         }
         let cost = (run.cost.estimated, run.cost.actual);
-        ensure(cost == (self.estimated, self.actual), || {
+        ensure(cost == (Amount(self.estimated), Amount(self.actual)), || {
             format!("cost is {cost:?}, moved were {:?}", (self.estimated, self.actual))
         })?;
         if !run.status.is_ended() {
@@ -228,7 +228,7 @@ impl Game {
             if let Some((&fence, node)) = orphan {
                 // Its parent no longer waits, but its cost counts.
                 let (node, outcome) = (node.clone(), Some(CallOutcome::Canceled));
-                let bill = Bill { estimated: 3, actual: 1 };
+                let bill = Bill { estimated: Amount(3), actual: Amount(1) };
                 self.submit(&Input::ChildEnded { node, fence, outcome, bill }, &Given::at(now))?;
                 continue;
             }
@@ -242,7 +242,7 @@ impl Game {
             } else if let Some((node, fence, exec)) = open.into_iter().next() {
                 let outcome = CallOutcome::Done(json!({"v": 1, "cost": 2}).into());
                 if matches!(exec, Exec::Flow { .. }) {
-                    let bill = Bill { estimated: 2, actual: 2 };
+                    let bill = Bill { estimated: Amount(2), actual: Amount(2) };
                     let ended = Input::ChildEnded { node, fence, outcome: Some(outcome), bill };
                     self.submit(&ended, &Given::at(now))?;
                     continue;
@@ -277,7 +277,7 @@ impl Game {
             let decide = Input::Decide { node: Some(node), decision: json!(true), by, comment: None };
             self.submit(&decide, &given)?;
         }
-        self.submit(&Input::BalanceChanged { budget: Some(1_000_000), balance: None }, &given)
+        self.submit(&Input::BalanceChanged { budget: Some(Amount(1_000_000)), balance: None }, &given)
     }
 }
 

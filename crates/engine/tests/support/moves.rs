@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use windlass_engine::counter::Fence;
 use windlass_engine::event::{InsufficientFundsAction, Start};
 use windlass_engine::input::{CallOutcome, Given, Input};
-use windlass_engine::money::Bill;
+use windlass_engine::money::{Amount, Bill};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Exec;
 use windlass_engine::retry::{Fault, FaultKind};
@@ -22,7 +22,7 @@ pub fn start(dice: &mut Dice<'_>) -> Start {
     Start {
         params: params.as_object().cloned().unwrap_or_default(),
         manual: dice.once_in(8),
-        budget: (account.is_some() && dice.once_in(3)).then_some(12),
+        budget: (account.is_some() && dice.once_in(3)).then_some(Amount(12)),
         account,
         on_short_balance: dice.pick(&[InsufficientFundsAction::Fail, InsufficientFundsAction::Wait]),
         call_timeout_ms: dice.pick(&[0, 700]),
@@ -47,7 +47,7 @@ pub fn any(dice: &mut Dice<'_>, world: &TestRun, now: &mut Timestamp) -> (Input,
         11 => dice.pick(&[Input::Pause, Input::Resume, Input::Step, Input::Retry]),
         12 if dice.once_in(3) => Input::Cancel { reason: None, by: None },
         12 | 13 => Input::Continue { node: place(dice, world), value: json!({"v": 1}) },
-        14 => Input::BalanceChanged { budget: dice.pick(&[None, Some(40)]), balance: None },
+        14 => Input::BalanceChanged { budget: dice.pick(&[None, Some(Amount(40))]), balance: None },
         _ => rerun(dice, world),
     };
     if dice.once_in(6) {
@@ -77,7 +77,12 @@ fn child_ended(dice: &mut Dice<'_>, node: NodePath, fence: Fence) -> Input {
         _ => CallOutcome::Done(Arc::new(json!({"v": 1}))),
     };
     let actual = i64::try_from(dice.below(3)).unwrap_or_default();
-    Input::ChildEnded { node, fence, outcome: Some(outcome), bill: Bill { estimated: 2, actual } }
+    Input::ChildEnded {
+        node,
+        fence,
+        outcome: Some(outcome),
+        bill: Bill { estimated: Amount(2), actual: Amount(actual) },
+    }
 }
 
 fn outcome(dice: &mut Dice<'_>) -> CallOutcome {

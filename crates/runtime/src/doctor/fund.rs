@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use windlass_engine::id::RunId;
 use windlass_engine::input::Input;
+use windlass_engine::money::Amount;
 use windlass_store::StoreError;
 use windlass_store::outbox::Party;
 
@@ -24,7 +25,7 @@ pub(super) struct StuckRun {
 /// Money that calls wait for although it is there.
 pub(super) enum AvailableFunds {
     Budget,
-    Balance { account: String, needs: i64, balance: i64 },
+    Balance { account: String, needs: Amount, balance: Amount },
 }
 
 impl Doctor {
@@ -36,7 +37,8 @@ impl Doctor {
         let (Some(needs), Some(account)) = (view.state.needs(), &view.state.start.account) else {
             return Ok(None);
         };
-        let balance = self.store().account(self.project(), account).await?.map_or(0, |row| row.balance);
+        let balance =
+            self.store().account(self.project(), account).await?.map_or(Amount::ZERO, |row| row.balance);
         let account = account.clone();
         Ok((needs <= balance).then_some(AvailableFunds::Balance { account, needs, balance }))
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use windlass_engine::id::RunId;
-use windlass_engine::money::{Movement, MovementKind, job_of_key};
+use windlass_engine::money::{Amount, Movement, MovementKind, job_of_key};
 use windlass_store::account::{AccountRow, LedgerQuery, LedgerRow};
 use windlass_store::run::RunRef;
 
@@ -31,7 +31,7 @@ struct LedgerSums {
 
 struct OpenCharge {
     run: Option<RunId>,
-    held: i64,
+    held: Amount,
 }
 
 impl LedgerSums {
@@ -196,7 +196,7 @@ mod tests {
         let row = |((movement, balance_after), seq): (&(Movement, i64), u64)| LedgerRow {
             seq,
             posting: Posting { account: "a".to_owned(), movement: movement.clone() },
-            balance_after: *balance_after,
+            balance_after: Amount(*balance_after),
             at: Timestamp(0),
         };
         movements.iter().zip(1..).map(row).collect()
@@ -210,8 +210,10 @@ mod tests {
 
     #[test]
     fn missing_rows_are_reported_even_if_they_add_up_to_zero() {
-        let (deposit, refund) = (Movement::deposit("d", 10), Movement::refund("charge:x/1", 6));
-        let mut rows = rows(&[(deposit, 10), (charge(6), 4), (refund, 10), (Movement::deposit("e", 1), 11)]);
+        let (deposit, refund) =
+            (Movement::deposit("d", Amount(10)), Movement::refund("charge:x/1", Amount(6)));
+        let mut rows =
+            rows(&[(deposit, 10), (charge(6), 4), (refund, 10), (Movement::deposit("e", Amount(1)), 11)]);
         rows.drain(1..3);
         let mut sums = LedgerSums::default();
         let wrong: Vec<String> = rows.iter().filter_map(|row| sums.add(row)).collect();
@@ -219,23 +221,34 @@ mod tests {
     }
 
     fn charge(amount: i64) -> Movement {
-        Movement::charge("charge:x/1".to_owned(), amount)
+        Movement::charge("charge:x/1".to_owned(), Amount(amount))
     }
 
     #[test]
     fn a_ledger_that_adds_up_is_fine() {
-        let deposit = (Movement::deposit("d", 10), 10);
+        let deposit = (Movement::deposit("d", Amount(10)), 10);
         assert!(wrong(&[deposit.clone(), (charge(6), 4)]).is_empty());
-        assert!(wrong(&[deposit, (charge(6), 4), (Movement::settle("charge:x/1", 6, 5), 5)]).is_empty());
+        assert!(
+            wrong(&[deposit, (charge(6), 4), (Movement::settle("charge:x/1", Amount(6), Amount(5)), 5)])
+                .is_empty()
+        );
     }
 
     #[test]
     fn one_wrong_row_is_told_once() {
         let deposit = |key: &str, amount, after| (Movement::deposit(key, amount), after);
-        let amount_is_wrong =
-            [deposit("a", 10, 10), deposit("b", 4, 15), deposit("c", 1, 16), (charge(6), 10)];
-        let balance_is_wrong =
-            [deposit("a", 10, 10), deposit("b", 5, 17), deposit("c", 1, 16), (charge(6), 10)];
+        let amount_is_wrong = [
+            deposit("a", Amount(10), 10),
+            deposit("b", Amount(4), 15),
+            deposit("c", Amount(1), 16),
+            (charge(6), 10),
+        ];
+        let balance_is_wrong = [
+            deposit("a", Amount(10), 10),
+            deposit("b", Amount(5), 17),
+            deposit("c", Amount(1), 16),
+            (charge(6), 10),
+        ];
         for (rows, entry) in [(amount_is_wrong, "entry 2 "), (balance_is_wrong, "entry 2 ")] {
             let wrong = wrong(&rows);
             assert!(wrong.len() == 1 && wrong[0].contains(entry), "{wrong:?}");
@@ -244,10 +257,10 @@ mod tests {
 
     #[test]
     fn a_wrong_sum_is_reported() {
-        let deposit = (Movement::deposit("d", 10), 10);
-        let refund = Movement::refund("charge:x/1", 6);
+        let deposit = (Movement::deposit("d", Amount(10)), 10);
+        let refund = Movement::refund("charge:x/1", Amount(6));
         for bad in [
-            vec![(Movement::deposit("d", 10), 11)],
+            vec![(Movement::deposit("d", Amount(10)), 11)],
             vec![deposit.clone(), (charge(3), 7), (charge(3), 4)],
             vec![deposit.clone(), (refund.clone(), 16)],
             vec![deposit.clone(), (charge(6), 4), (refund.clone(), 10), (refund.clone(), 16)],

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use windlass_engine::id::{CommandId, JobId};
 use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::job::{JobInput, JobRefusal};
+use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 use windlass_store::StoreError;
@@ -45,7 +46,7 @@ fn commit_of(
 
 /// Accounts that something comes back to.
 fn credited(commit: &Commit) -> Vec<String> {
-    let credits = commit.postings.iter().filter(|posting| posting.movement.amount > 0);
+    let credits = commit.postings.iter().filter(|posting| posting.movement.amount > Amount::ZERO);
     credits.map(|posting| posting.account.clone()).collect()
 }
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use windlass_engine::counter::Revision;
 use windlass_engine::id::JobId;
 use windlass_engine::job::{Job, JobSpec};
-use windlass_engine::money::job_of_key;
+use windlass_engine::money::{Amount, job_of_key};
 use windlass_engine::problem::{Problem, Problems};
 use windlass_store::commit::JobChange;
 use windlass_store::job::{JobOrigin, JobStatus};
@@ -50,7 +50,7 @@ pub enum CreateError {
         "insufficient_balance: {needed} are needed for all that was asked, and account `{account}` has {balance}; \
          deposit at least {}", .needed.saturating_sub(*.balance)
     )]
-    Short { account: String, needed: i64, balance: i64, places: Vec<Problem> },
+    Short { account: String, needed: Amount, balance: Amount, places: Vec<Problem> },
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
 }

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 use windlass_engine::id::CommandId;
-use windlass_engine::money::{LedgerFault, Movement};
+use windlass_engine::money::{Amount, LedgerFault, Movement};
 use windlass_store::account::{AccountRow, LedgerQuery, LedgerRow, Posting};
 use windlass_store::commit::Commit;
 use windlass_store::outbox::{Message, MessageId, Note, Party};
@@ -40,9 +40,9 @@ pub enum AccountError {
     Taken { id: String, name: String },
     /// The first deposit stands.
     #[error("the key `{key}` was used for a deposit of {amount}: use another key for another payment")]
-    KeyTaken { key: String, amount: i64 },
+    KeyTaken { key: String, amount: Amount },
     #[error("{0} is not an amount that can be deposited: give at least 1")]
-    NoAmount(i64),
+    NoAmount(Amount),
     #[error("the balance would be more than can be counted: deposit less")]
     TooMuch,
     #[error(transparent)]
@@ -88,11 +88,11 @@ impl Money {
     pub async fn deposit(
         &self,
         account: &str,
-        amount: i64,
+        amount: Amount,
         key: &str,
     ) -> Result<DepositResult, AccountError> {
         self.runs().admit()?;
-        if amount <= 0 {
+        if amount <= Amount::ZERO {
             return Err(AccountError::NoAmount(amount));
         }
         let (money, account, key) = (self.clone(), account.to_owned(), key.to_owned());
@@ -103,7 +103,7 @@ impl Money {
     async fn deposit_now(
         &self,
         account: &str,
-        amount: i64,
+        amount: Amount,
         key: &str,
     ) -> Result<DepositResult, AccountError> {
         // Two equal deposits at once: the second one finds the row of the first.
@@ -160,7 +160,7 @@ impl Money {
 fn repeated(
     account: AccountRow,
     entry: LedgerRow,
-    amount: i64,
+    amount: Amount,
     key: &str,
 ) -> Result<DepositResult, AccountError> {
     let first = entry.posting.movement.amount;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use windlass_engine::id::RunId;
 use windlass_engine::input::Input;
+use windlass_engine::money::Amount;
 use windlass_store::StoreError;
 use windlass_store::account::{AccountRow, InNeed};
 
@@ -246,7 +247,11 @@ impl Money {
 
 /// The runs that the balance covers together, in order, each with the rest that is left for it. A run with the same
 /// need as when it was last woken is not woken again.
-fn affordable(rows: Vec<InNeed>, balance: i64, told: &mut BTreeSet<(RunId, i64)>) -> Vec<(RunId, i64)> {
+fn affordable(
+    rows: Vec<InNeed>,
+    balance: Amount,
+    told: &mut BTreeSet<(RunId, Amount)>,
+) -> Vec<(RunId, Amount)> {
     let mut left = balance;
     let mut fits = Vec::new();
     for InNeed { run, needs } in rows {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use windlass_engine::counter::Fence;
 use windlass_engine::effect::Effect;
+use windlass_engine::money::Amount;
 use windlass_store::run::RunStatus;
 use windlass_store::schedule::Started;
 
@@ -66,7 +67,9 @@ impl Runs {
                 Effect::Call(order) => own.extend(self.calls().make(*order)),
                 Effect::Cancel { fence, .. } => self.calls().cancel(run, fence),
                 // A row of the commit; other runs may wait for the credit.
-                Effect::Move { account, movement } if movement.amount > 0 => self.money().on_credit(&account),
+                Effect::Move { account, movement } if movement.amount > Amount::ZERO => {
+                    self.money().on_credit(&account)
+                }
                 // These were rows of the commit.
                 Effect::Move { .. } | Effect::Tell { .. } | Effect::Bill { .. } | Effect::Raise { .. } => {}
             }

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use windlass_engine::id::RunId;
+use windlass_engine::money::Amount;
 use windlass_sdk::contract::{
     AccountInfo, DepositRequest, DepositResponse, LedgerEntry, LedgerListQuery, List, NewAccount, PageQuery,
 };
@@ -70,7 +71,7 @@ pub(crate) async fn deposit(
 ) -> ApiResult<(StatusCode, Json<DepositResponse>)> {
     check::within("amount", body.amount, 1, i64::MAX)?;
     check::name("key", &body.key)?;
-    let deposited = app.runtime.money().deposit(&id, body.amount, &body.key).await?;
+    let deposited = app.runtime.money().deposit(&id, Amount(body.amount), &body.key).await?;
     let status = if deposited.created { StatusCode::CREATED } else { StatusCode::OK };
     let answer = DepositResponse {
         account: shape::account(deposited.account),

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use windlass_engine::input::Input;
+use windlass_engine::money::Amount;
 use windlass_sdk::contract::{Budget, Cancel, Continue, Decide, NoBody, RunSummary, Signal};
 
 use crate::app::{App, run_id};
@@ -106,7 +107,7 @@ pub(crate) async fn budget(
     JsonBody(Budget { budget }): JsonBody<Budget>,
 ) -> ApiResult<Json<RunSummary>> {
     check::within("budget", budget, 0, i64::MAX)?;
-    tell(&app, &id, Input::BalanceChanged { budget: Some(budget), balance: None }).await
+    tell(&app, &id, Input::BalanceChanged { budget: Some(Amount(budget)), balance: None }).await
 }
 
 /// Decides an approval.

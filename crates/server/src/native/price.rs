@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use serde_json::json;
+use windlass_engine::money::Amount;
 use windlass_engine::money::Price as EnginePrice;
 use windlass_sdk::contract::{List, NewPrice, PageQuery, PriceDeleted, PriceInfo};
 use windlass_store::account::PriceRow;
@@ -24,7 +25,12 @@ pub(crate) async fn set(
 ) -> ApiResult<Json<PriceInfo>> {
     check::name("service", &service)?;
     let NewPrice { unit_price, min_unit, units, actual_units } = new;
-    let price = EnginePrice { unit_price, min_unit, units: units.unwrap_or_else(|| json!(1)), actual_units };
+    let price = EnginePrice {
+        unit_price: Amount(unit_price),
+        min_unit,
+        units: units.unwrap_or_else(|| json!(1)),
+        actual_units,
+    };
     Ok(Json(price_of(app.runtime.money().set_price(&service, price).await?)))
 }
 
@@ -80,5 +86,5 @@ fn unknown(service: &str) -> ApiError {
 fn price_of(row: PriceRow) -> PriceInfo {
     let EnginePrice { unit_price, min_unit, units, actual_units } = row.price;
     let updated_at = shape::time(row.updated_at);
-    PriceInfo { service: row.service, unit_price, min_unit, units, actual_units, updated_at }
+    PriceInfo { service: row.service, unit_price: unit_price.0, min_unit, units, actual_units, updated_at }
 }

@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 use windlass_engine::event::{ExecMode as EngineMode, InsufficientFundsAction, Start};
 use windlass_engine::id::{FlowId, RunId};
+use windlass_engine::money::Amount;
 use windlass_runtime::runs::{FlowStart, FlowStarted};
 use windlass_sdk::contract::{OnShortBalance, RunDetail, RunRequest, StartMode, StartQuery, StartResponse};
 use windlass_store::run::Request;
@@ -103,7 +104,7 @@ fn given(new: RunRequest) -> Start {
         priority: new.priority.map(shape::priority),
         manual: new.manual,
         account: new.account,
-        budget: new.budget,
+        budget: new.budget.map(Amount),
         on_short_balance: match new.on_short_balance {
             OnShortBalance::Fail => InsufficientFundsAction::Fail,
             OnShortBalance::Wait => InsufficientFundsAction::Wait,

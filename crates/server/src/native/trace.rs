@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use windlass_engine::function;
 use windlass_engine::id::JobId;
+use windlass_engine::money::Amount;
 use windlass_engine::plan::Exec;
 use windlass_engine::time::Timestamp;
 use windlass_runtime::runs::RunView;
@@ -87,7 +88,7 @@ async fn count_missing(app: &App, view: &RunView, reasons: &mut [WaitReason]) ->
     let Some(row) = app.store().account(app.project(), account).await? else { return Ok(()) };
     for reason in &mut short {
         let amount = reason.amount.unwrap_or_default();
-        let (balance, missing) = (row.balance, amount.saturating_sub(row.balance));
+        let (balance, missing) = (row.balance, amount.saturating_sub(row.balance.0));
         // A deposit since then will wake the run.
         if missing > 0 {
             reason.text =

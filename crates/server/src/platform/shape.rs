@@ -5,6 +5,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 use windlass_engine::id::{JobId, ScheduleId};
 use windlass_engine::job::{Attempt, AttemptStatus, Job, JobSpec, State, attempt_id};
+use windlass_engine::money::Amount;
 use windlass_engine::retry::Backoff;
 use windlass_sdk::contract::{
     BackoffKind, NewTask, TaskBackoff, TaskCost, TaskDetail, TaskInfo, TaskRun, TaskSummary, TaskType, Time,
@@ -114,7 +115,7 @@ fn task(row: JobRow) -> TaskInfo {
     let JobRow { job, origin, .. } = row;
     let (status, is_dead_letter) = (whole_word(JobStatus::of(&job)).to_owned(), job.is_dead_letter());
     let cancel_requested = job.cancel_requested();
-    let cost = job.cost().map(|bill| TaskCost { estimated: bill.estimated, actual: bill.actual });
+    let cost = job.cost().map(|bill| TaskCost { estimated: bill.estimated.0, actual: bill.actual.0 });
     let (error, discarded) = match job.state {
         State::Failed { reason, discarded } => (Some(job_fault(&reason)), discarded),
         State::Pending { .. }

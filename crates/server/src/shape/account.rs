@@ -1,6 +1,6 @@
 //! Accounts and their ledger entries.
 
-use windlass_engine::money::{Movement, job_of_key};
+use windlass_engine::money::{Amount, Movement, job_of_key};
 use windlass_sdk::contract::{AccountInfo, LedgerEntry};
 use windlass_store::account::{AccountRow, LedgerRow};
 
@@ -9,7 +9,7 @@ use super::time;
 /// An account.
 pub(crate) fn account(row: AccountRow) -> AccountInfo {
     let AccountRow { id, name, balance, held, revision: _, created_at } = row;
-    AccountInfo { id, name, balance, held, created_at: time(created_at) }
+    AccountInfo { id, name, balance: balance.0, held: held.0, created_at: time(created_at) }
 }
 
 /// One row of a ledger.
@@ -19,9 +19,9 @@ pub(crate) fn ledger_entry(row: LedgerRow) -> LedgerEntry {
     LedgerEntry {
         seq: row.seq,
         kind: kind.word().to_owned(),
-        amount,
-        balance_after: row.balance_after,
-        borne_by_platform,
+        amount: amount.0,
+        balance_after: row.balance_after.0,
+        borne_by_platform: borne_by_platform.0,
         run: run.map(|run| run.to_string()),
         node: node.map(|node| node.to_string()),
         // As the queue platform surface spells it.

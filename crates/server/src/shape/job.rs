@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use windlass_engine::job::{Attempt, AttemptStatus, Job, JobSpec, State};
+use windlass_engine::money::Amount;
 use windlass_engine::retry::{Backoff, Fault as EngineFault};
 use windlass_engine::time::Timestamp;
 use windlass_runtime::jobs::CreatedJob;
@@ -114,7 +115,7 @@ pub(crate) fn job_detail(row: JobRow) -> JobDetail {
     if let State::Retrying { until } = job.state {
         latest_attempt.next_retry_at = Some(time(until));
     }
-    let cost = job.cost().map(|bill| JobCost { estimated: bill.estimated, actual: bill.actual });
+    let cost = job.cost().map(|bill| JobCost { estimated: bill.estimated.0, actual: bill.actual.0 });
     let discarded = match job.state {
         State::Failed { discarded, .. } => discarded,
         State::Pending { .. }

@@ -1,5 +1,6 @@
 //! A dry run in the types of the native surface.
 
+use windlass_engine::money::Amount;
 use windlass_engine::run::{DryRunEntry, DryRunReport};
 use windlass_sdk::contract::{DryRun, DryRunCalls, DryRunCost, DryRunNode};
 
@@ -11,11 +12,11 @@ pub(crate) fn dry_run(id: &str, report: DryRunReport) -> DryRun {
         more: report.more,
         calls: DryRunCalls { sure: report.n_calls, at_most: report.n_calls_possible },
         cost: DryRunCost {
-            estimated: report.cost.estimated,
-            at_most: report.cost.at_most,
+            estimated: report.cost.estimated.0,
+            at_most: report.cost.at_most.0,
             unknown: report.cost.n_unknown,
         },
-        budget_left: report.budget_left,
+        budget_left: report.budget_left.map(|left| left.0),
     }
 }
 
@@ -27,7 +28,7 @@ fn dry_run_node(entry: DryRunEntry) -> DryRunNode {
         kind: label,
         times,
         by: call.as_ref().map(|call| call.by.to_owned()),
-        estimate: call.as_ref().and_then(|call| call.estimate),
+        estimate: call.as_ref().and_then(|call| call.estimate).map(|estimate| estimate.0),
         service: call.map(|call| call.service),
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use windlass_engine::event::{ExecMode as EngineMode, RunFault};
-use windlass_engine::money::Bill;
+use windlass_engine::money::{Amount, Bill};
 use windlass_engine::plan::Priority as EnginePriority;
 use windlass_engine::run::{Run as EngineRun, Totals};
 use windlass_runtime::runs::RunView;
@@ -51,13 +51,13 @@ pub(crate) fn priority(priority: RunPriority) -> EnginePriority {
 }
 
 fn cost(totals: Totals) -> RunCost {
-    RunCost { estimated: totals.estimated, actual: totals.actual, own: None }
+    RunCost { estimated: totals.estimated.0, actual: totals.actual.0, own: None }
 }
 
 /// The same, with its own part where it is not the whole.
 fn whole_cost(state: &EngineRun) -> RunCost {
     let Bill { estimated, actual } = state.own_cost();
-    let own = (!state.children.is_zero()).then_some(OwnCost { estimated, actual });
+    let own = (!state.children.is_zero()).then_some(OwnCost { estimated: estimated.0, actual: actual.0 });
     RunCost { own, ..cost(state.cost) }
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn run(view: &RunView, label: &VersionLabel) -> RunDetail {
         start_node_ids: start.start_node_ids.clone(),
         priority: priority_word(state.priority(&view.plan)),
         manual: start.manual,
-        budget: state.budget,
+        budget: state.budget.map(|budget| budget.0),
     }
 }
 

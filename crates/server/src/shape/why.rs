@@ -1,5 +1,6 @@
 //! The reasons why a run waits, in words.
 
+use windlass_engine::money::Amount;
 use windlass_engine::run::{Cause, Reason as EngineReason};
 use windlass_engine::time::Timestamp;
 use windlass_sdk::contract::WaitReason;
@@ -56,15 +57,15 @@ pub(crate) fn reason(reason: EngineReason) -> WaitReason {
         }
         Cause::Balance { amount } => {
             let text = format!("a call of {amount} is more than the account has");
-            WaitReason { amount: Some(amount), ..words("balance", text) }
+            WaitReason { amount: Some(amount.0), ..words("balance", text) }
         }
         Cause::Budget { amount, held } => {
-            let text = if held > 0 {
+            let text = if held > Amount::ZERO {
                 format!("child runs may still spend {held} of the budget: it goes on when they have ended")
             } else {
                 format!("a call of {amount} would pass the budget")
             };
-            WaitReason { amount: Some(amount), ..words("budget", text) }
+            WaitReason { amount: Some(amount.0), ..words("budget", text) }
         }
     }
 }

@@ -20,7 +20,7 @@ impl MoneyChecker {
     /// Checks a posting.
     pub fn posted(&mut self, account: &str, movement: &Movement) -> CheckResult {
         let balance = self.balances.entry(account.to_owned()).or_default();
-        *balance += movement.amount;
+        *balance += movement.amount.0;
         if *balance < 0 {
             return broken("I7", format!("account {account} is at {balance} after {}", movement.key));
         }
@@ -30,13 +30,13 @@ impl MoneyChecker {
         if movement.kind != MovementKind::Deposit
             && let Some((run, _)) = movement.key.rsplit(':').next().and_then(|key| key.split_once('/'))
         {
-            *self.spent.entry(run.to_owned()).or_default() -= movement.amount;
+            *self.spent.entry(run.to_owned()).or_default() -= movement.amount.0;
         }
         match movement.kind {
             MovementKind::Deposit => Ok(()),
             MovementKind::Charge => {
                 let key = charge(&movement.key);
-                match self.charges.insert(key.clone(), (-movement.amount, None)) {
+                match self.charges.insert(key.clone(), (-movement.amount.0, None)) {
                     Some(_) => broken("I7", format!("{key} was charged twice")),
                     None => Ok(()),
                 }
@@ -52,7 +52,7 @@ impl MoneyChecker {
     pub fn posted_again(&mut self, account: &str, movement: &Movement) -> CheckResult {
         let subject = movement.key.split_once(':').map_or(movement.key.as_str(), |(_, subject)| subject);
         match (movement.kind, self.charges.get(subject)) {
-            (MovementKind::Charge, Some((charged, _))) if *charged == -movement.amount => Ok(()),
+            (MovementKind::Charge, Some((charged, _))) if *charged == -movement.amount.0 => Ok(()),
             (kind @ (MovementKind::Settle | MovementKind::Refund), Some((_, Some(by)))) if *by == kind => {
                 Ok(())
             }
@@ -71,7 +71,7 @@ impl MoneyChecker {
                 broken("I7", format!("{key} had a {} and gets a {}", before.word(), movement.kind.word()))
             }
             Some((charged, open)) => {
-                if movement.amount > *charged {
+                if movement.amount.0 > *charged {
                     return broken("I7", format!("{key}: {} back of {charged}", movement.amount));
                 }
                 *open = Some(movement.kind);

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use windlass_engine::event::{ExecMode, InsufficientFundsAction, Start};
 use windlass_engine::id::{FlowId, RunId, VersionId};
 use windlass_engine::input::Input;
-use windlass_engine::money::{Movement, Price};
+use windlass_engine::money::{Amount, Movement, Price};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::{Form, Plan, Routing};
 use windlass_engine::project::Project;
@@ -51,7 +51,7 @@ impl SimWorld {
         let start = Start {
             params,
             account: rng.percent(80).then(|| format!("account{}", rng.below(2))),
-            budget: rng.percent(20).then_some(40),
+            budget: rng.percent(20).then_some(Amount(40)),
             on_short_balance: if rng.percent(50) {
                 InsufficientFundsAction::Wait
             } else {
@@ -105,7 +105,7 @@ impl SimWorld {
     /// Deposits an amount and wakes the runs that wait for it.
     pub(super) fn deposit(&mut self, account: &str, amount: i64) -> Result<(), Violation> {
         let command = self.store.command();
-        let movement = Movement::deposit(&command.to_string(), amount);
+        let movement = Movement::deposit(&command.to_string(), Amount(amount));
         let posting = Posting { account: account.to_owned(), movement };
         self.checker.money.posted(&posting.account, &posting.movement)?;
         let id = MessageId::new(Party::Account(account.to_owned()), self.n_queued);
@@ -253,7 +253,7 @@ impl SimWorld {
         for key in ["go0", "go1", "ok0", "ok1"] {
             inputs.push(Input::Signal { id: None, key: key.to_owned(), value: json!(true), by: None });
         }
-        inputs.push(Input::BalanceChanged { budget: Some(1_000_000), balance: None });
+        inputs.push(Input::BalanceChanged { budget: Some(Amount(1_000_000)), balance: None });
         for input in inputs {
             self.submit(server, run, &input, &SimExtraWrites::default())?;
         }
@@ -291,7 +291,7 @@ fn part_of(plan: &Plan, rng: &mut SimRng) -> Start {
 /// Random prices of some services.
 fn prices(rng: &mut SimRng) -> BTreeMap<String, Price> {
     let price = |rng: &mut SimRng| Price {
-        unit_price: 2,
+        unit_price: Amount(2),
         min_unit: 1,
         units: json!(rng.between(0, 5)),
         actual_units: Some(json!("$result.fence")),

@@ -5,7 +5,7 @@ use windlass_engine::counter::Fence;
 use windlass_engine::id::JobId;
 use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::job::{JobInput, JobOutcome};
-use windlass_engine::money::Price;
+use windlass_engine::money::{Amount, Price};
 use windlass_engine::project::Project;
 use windlass_engine::retry::{Fault as CallFault, FaultKind};
 use windlass_engine::time::Timestamp;
@@ -154,6 +154,6 @@ fn recorded(outcome: &CallOutcome) -> JobOutcome {
 pub(super) fn payment(n: u128) -> Option<(String, Price)> {
     let unit_price = i64::try_from(n % 7).unwrap_or_default();
     let actual_units = Some(json!("$result.fence"));
-    let price = Price { unit_price, min_unit: 1, units: json!(2), actual_units };
+    let price = Price { unit_price: Amount(unit_price), min_unit: 1, units: json!(2), actual_units };
     n.is_multiple_of(3).then(|| (format!("account{}", n % 2), price))
 }

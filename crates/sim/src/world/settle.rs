@@ -8,6 +8,7 @@ use windlass_engine::counter::Epoch;
 use windlass_engine::id::RunId;
 use windlass_engine::input::Input;
 use windlass_engine::journal::Entry;
+use windlass_engine::money::Amount;
 use windlass_engine::plan::Exec;
 use windlass_engine::project::Project;
 use windlass_engine::run::Run;
@@ -63,7 +64,7 @@ impl SimWorld {
         self.checker.jobs.check_settled(|job| self.store.job(job))?;
         let costs = self.store.rows().into_iter().map(|row| {
             let parent = row.origin.parent.as_ref().map(|parent| parent.run);
-            (row.id, (parent, row.standing.cost.actual))
+            (row.id, (parent, row.standing.cost.actual.0))
         });
         self.checker.money.rolled_up(&costs.collect())?;
         self.check_accounts()
@@ -145,7 +146,7 @@ impl SimWorld {
 
     fn check_accounts(&self) -> Result<(), Violation> {
         let rows = self.store.memory.accounts_now(&Project::DEFAULT).unwrap_or_default();
-        rows.iter().try_for_each(|row| self.checker.money.agrees(&row.id, row.balance))
+        rows.iter().try_for_each(|row| self.checker.money.agrees(&row.id, row.balance.0))
     }
 
     fn no_plain_is_open(&self) -> bool {

@@ -4,7 +4,7 @@ use serde_json::json;
 use windlass_conformance::block_on_tokio;
 use windlass_conformance::postgres_server::shared;
 use windlass_conformance::store_fillers::store_fillers;
-use windlass_engine::money::Price;
+use windlass_engine::money::{Amount, Price};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
@@ -61,7 +61,8 @@ fn everything_comes_back_from_another_store_as_it_was() {
             let between = tokio::task::spawn_blocking(database).await.unwrap();
             filler.fill_file(&place.0.join("first.db")).await;
             let store = Arc::new(Sqlite::open(place.0.join("first.db"), Durability::Fast).unwrap());
-            let price = Price { unit_price: 3, min_unit: 1, units: json!("$params.x"), actual_units: None };
+            let price =
+                Price { unit_price: Amount(3), min_unit: 1, units: json!("$params.x"), actual_units: None };
             let price = PriceRow { service: HOSTILE.to_owned(), price, updated_at: Timestamp(1) };
             store.set_price(&Project::DEFAULT, price).await.unwrap();
             let there = rows(&*store).await;

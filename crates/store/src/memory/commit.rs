@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use windlass_engine::counter::Revision;
 use windlass_engine::id::CommandId;
 use windlass_engine::job::Job;
-use windlass_engine::money::{Account, Movement};
+use windlass_engine::money::{Account, Amount, Movement};
 use windlass_engine::time::Timestamp;
 
 use super::state::{MemoryState, ProjectTables, StoredRun};
@@ -20,7 +20,7 @@ use crate::schedule::FiringRow;
 /// The effect of postings on one account.
 struct PostedAccount {
     account: Account,
-    rows: Vec<(Posting, i64)>,
+    rows: Vec<(Posting, Amount)>,
 }
 
 impl MemoryState {

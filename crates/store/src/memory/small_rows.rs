@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use windlass_engine::counter::{Epoch, Revision};
 use windlass_engine::id::ScheduleId;
 use windlass_engine::job::{Job, State as JobState};
+use windlass_engine::money::Amount;
 use windlass_engine::time::Timestamp;
 
 use super::state::{MemoryState, ProjectTables, StoredAccount};
@@ -123,8 +124,14 @@ impl ProjectTables {
             return Err(Refusal::AccountTaken { id: id.to_owned(), name: taken }.into());
         }
         let (name, created_at) = (name.to_owned(), now);
-        let row =
-            AccountRow { id: id.to_owned(), name, balance: 0, held: 0, revision: Revision(0), created_at };
+        let row = AccountRow {
+            id: id.to_owned(),
+            name,
+            balance: Amount::ZERO,
+            held: Amount::ZERO,
+            revision: Revision(0),
+            created_at,
+        };
         let stored = StoredAccount { row, ledger: Vec::new(), by_key: BTreeMap::new() };
         self.accounts.insert(id.to_owned(), stored);
         Ok(())
@@ -159,7 +166,7 @@ impl ProjectTables {
     pub(super) fn in_need(
         &self,
         account: String,
-        within: i64,
+        within: Amount,
         limit: usize,
     ) -> Result<Vec<InNeed>, StoreError> {
         let rows = self.runs_in_need().filter(|(of, row)| *of == account && row.needs <= within);

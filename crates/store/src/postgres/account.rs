@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio_postgres::Row;
 use windlass_engine::counter::Revision;
-use windlass_engine::money::Movement;
+use windlass_engine::money::{Amount, Movement};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
@@ -83,7 +83,7 @@ pub(super) struct Posted<'c> {
 pub(super) struct PostedRow<'c> {
     pub(super) seq: u64,
     pub(super) posting: &'c Posting,
-    pub(super) balance_after: i64,
+    pub(super) balance_after: Amount,
     pub(super) at: Timestamp,
 }
 
@@ -145,20 +145,20 @@ pub(super) fn post<'c>(rows: &[PostedRow<'c>]) -> BoundStatement<'c> {
         text(&row.posting.account),
         stored(row.seq),
         row.posting.movement.kind.word(),
-        row.posting.movement.amount,
+        row.posting.movement.amount.0,
         text(&row.posting.movement.key),
-        row.posting.movement.held,
-        row.posting.movement.borne_by_platform,
+        row.posting.movement.held.0,
+        row.posting.movement.borne_by_platform.0,
         row.posting.run().map(PostgresId::key),
         row.posting.node().map(|node| text(node.as_str()).into_owned()),
-        row.balance_after,
+        row.balance_after.0,
         row.at.0,
     ]);
     BoundStatement::new(POST, cells)
 }
 
 pub(super) fn moved<'c>(accounts: &[&'c AccountRow]) -> BoundStatement<'c> {
-    let cells = unnest!(accounts, |row| [text(&row.id), row.balance, row.held, stored(row.revision)]);
+    let cells = unnest!(accounts, |row| [text(&row.id), row.balance.0, row.held.0, stored(row.revision)]);
     BoundStatement::new(MOVE, cells)
 }
 
@@ -209,11 +209,11 @@ pub(super) async fn in_need(
     db: &Link,
     project: &Project,
     account: &str,
-    within: i64,
+    within: Amount,
     limit: usize,
 ) -> Result<Vec<InNeed>, StoreError> {
     let read = |row: &Row| decode::in_need(&mut PostgresColumns::of(row));
-    let cells = cells![text(account), within, bound(limit), project.as_str()];
+    let cells = cells![text(account), within.0, bound(limit), project.as_str()];
     db.ask(IN_NEED, &cells).await?.iter().map(read).collect()
 }
 

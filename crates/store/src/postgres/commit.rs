@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tokio_postgres::Row;
 use windlass_engine::id::CommandId;
+use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
 
 use super::batch::Batch;
@@ -109,9 +110,9 @@ fn check<'c>(read_set: &ReadSet, draft: &'c Draft) -> Result<Vec<account::Posted
 }
 
 /// The balances that a commit leaves, and their text if there are any.
-pub(super) fn balances(posted: &[account::Posted<'_>]) -> (BTreeMap<String, i64>, Option<String>) {
+pub(super) fn balances(posted: &[account::Posted<'_>]) -> (BTreeMap<String, Amount>, Option<String>) {
     let balance = |posted: &account::Posted<'_>| (posted.account.id.clone(), posted.account.balance);
-    let balances: BTreeMap<String, i64> = posted.iter().map(balance).collect();
+    let balances: BTreeMap<String, Amount> = posted.iter().map(balance).collect();
     let text = (!balances.is_empty()).then(|| json(&balances));
     (balances, text)
 }

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::counter::Revision;
 use windlass_engine::id::RunId;
-use windlass_engine::money::Account;
+use windlass_engine::money::{Account, Amount};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
@@ -148,12 +148,12 @@ pub(super) fn in_need(
     db: &Connection,
     project: &Project,
     account: &str,
-    within: i64,
+    within: Amount,
     limit: usize,
 ) -> Result<Vec<InNeed>, StoreError> {
     let read = |row: &Row<'_>| decode::in_need(&mut SqliteColumns::of(row));
     let mut statement = db.prepare_cached(IN_NEED)?;
-    let rows = statement.query_map(params![account, within, bound(limit), project.as_str()], read)?;
+    let rows = statement.query_map(params![account, within.0, bound(limit), project.as_str()], read)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 

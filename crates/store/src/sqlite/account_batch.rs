@@ -68,7 +68,7 @@ impl AccountBatch {
         for (project, accounts) in self.projects.borrow_mut().iter_mut() {
             for (id, BatchedAccount { row, is_moved }) in accounts.drain() {
                 if is_moved {
-                    let (balance, held, revision) = (row.balance, row.held, stored(row.revision));
+                    let (balance, held, revision) = (row.balance.0, row.held.0, stored(row.revision));
                     statement.execute(params![id, balance, held, revision, project.as_str()])?;
                 }
             }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use windlass_engine::id::CommandId;
+use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
 
 use super::column::{SqliteColumns, SqliteId};
@@ -109,7 +110,7 @@ fn write(
     let commit = &prepared.commit;
     let project = &commit.project;
     let balance = |posted: &account::AccountPostings<'_>| (posted.id.to_owned(), posted.account.balance);
-    let balances: BTreeMap<String, i64> = checked.posted.iter().map(balance).collect();
+    let balances: BTreeMap<String, Amount> = checked.posted.iter().map(balance).collect();
     let text = (!balances.is_empty()).then(|| json(&balances));
     let run = match commit.run.as_ref().zip(prepared.run.as_ref()) {
         Some((change, texts)) => {

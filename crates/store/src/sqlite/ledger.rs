@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::id::RunId;
-use windlass_engine::money::Movement;
+use windlass_engine::money::{Amount, Movement};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
@@ -42,7 +42,7 @@ pub(super) fn append(
     project: &Project,
     seq: u64,
     posting: &Posting,
-    balance_after: i64,
+    balance_after: Amount,
     at: Timestamp,
 ) -> Result<(), StoreError> {
     let Posting { account, movement } = posting;
@@ -54,13 +54,13 @@ pub(super) fn append(
         account,
         stored(seq),
         kind.word(),
-        amount,
+        amount.0,
         key,
-        held,
-        borne_by_platform,
+        held.0,
+        borne_by_platform.0,
         run,
         node,
-        balance_after,
+        balance_after.0,
         at.0
     ])?;
     Ok(())

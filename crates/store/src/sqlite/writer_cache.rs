@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, OptionalExtension, params};
 use windlass_engine::id::{FlowId, JobId, RunId, VersionId};
+use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
@@ -35,7 +36,7 @@ pub(super) struct RunHead {
     pub(super) is_open: bool,
     pub(super) wake_at: Option<Timestamp>,
     pub(super) owner: Option<Owner>,
-    pub(super) needs: Option<i64>,
+    pub(super) needs: Option<Amount>,
 }
 
 /// Every commit looks up several keys: the hash is fast, and seeded so that clients cannot cause collisions.
@@ -116,7 +117,7 @@ impl WriterCache {
             let (wake_at, owner) = (columns.time_or_none()?, columns.id_or_none()?);
             let owner = owner.zip(columns.number_or_none()?);
             let owner = owner.map(|(server, epoch)| Owner { server, epoch });
-            Ok(RunHead { no, len, is_open, wake_at, owner, needs: columns.value()? })
+            Ok(RunHead { no, len, is_open, wake_at, owner, needs: columns.integer_or_none()?.map(Amount) })
         });
         Ok(found.optional()?)
     }

@@ -140,7 +140,7 @@ fn workflow_tasks_are_the_runs_with_the_states_of_their_nodes() {
             assert_eq!(ids, (run.id.to_string(), origin.flow.to_string()));
             let open = matches!(standing.status.word(), "waiting" | "paused" | "canceling");
             assert_eq!(status, if open { "running" } else { standing.status.word() });
-            assert_eq!(money, (standing.cost.estimated, standing.cost.actual));
+            assert_eq!(money, (standing.cost.estimated.0, standing.cost.actual.0));
             let fault = standing.error.as_ref();
             assert_eq!(error.0, fault.map(|error| error.node.to_string()));
             assert_eq!(error.1, fault.map(|error| error.fault.message.clone()));

@@ -6,6 +6,7 @@ use super::super::parked::Parked;
 use super::super::state::{Activity, Nest, NodeState, Phase, ScopeState, Slot, Stage};
 use super::super::waits::Waits;
 use super::Applier;
+use crate::money::Amount;
 use crate::path::NodePath;
 use crate::plan::{Body, Fan, NodeKind, Scope};
 use crate::time::Timestamp;
@@ -21,7 +22,7 @@ impl Applier<'_> {
             parked: &mut run.parked,
             waits: &mut run.waits,
             n_granted: 0,
-            refunded: 0,
+            refunded: Amount::ZERO,
         };
         if is_branch {
             let (NodeKind::Fan(fan), Some((fan_path, index))) = (kind, path.split_last()) else { return };
@@ -37,7 +38,7 @@ impl Applier<'_> {
         run.n_granted = run.n_granted.saturating_sub(n_granted);
         run.cost.refund(refunded);
         run.agenda.forget(path);
-        self.look_at_budget(refunded > 0);
+        self.look_at_budget(refunded > Amount::ZERO);
     }
 }
 
@@ -48,7 +49,7 @@ struct CancelWalk<'a> {
     parked: &'a mut Parked,
     waits: &'a mut Waits,
     n_granted: usize,
-    refunded: i64,
+    refunded: Amount,
 }
 
 impl CancelWalk<'_> {
@@ -108,7 +109,7 @@ impl CancelWalk<'_> {
         self.parked.remove(path);
         if let Phase::Open(Activity::Call(work)) = phase {
             self.n_granted += usize::from(matches!(work.stage, Stage::Granted { .. }));
-            self.refunded = self.refunded.saturating_add(work.charge.unwrap_or(0));
+            self.refunded = self.refunded.saturating_add(work.charge.unwrap_or(Amount::ZERO));
         }
     }
 }

@@ -5,11 +5,11 @@ use super::super::state::Status;
 use super::Applier;
 use crate::counter::Fence;
 use crate::event::InsufficientFundsAction;
-use crate::money::{Bill, Reserve};
+use crate::money::{Amount, Bill, Reserve};
 use crate::path::NodePath;
 
 impl Applier<'_> {
-    pub(super) fn funded(&mut self, budget: Option<i64>, nodes: &[NodePath], child: Option<Reserve>) {
+    pub(super) fn funded(&mut self, budget: Option<Amount>, nodes: &[NodePath], child: Option<Reserve>) {
         self.run.budget = budget.or(self.run.budget);
         if let Some(child) = child {
             self.run.reserves.set(child);
@@ -41,7 +41,8 @@ impl Applier<'_> {
     /// A child returned its part of the budget. Calls that fit go. Where those that do not fit must fail, they are looked at as
     /// well: they only waited because the child might have left enough.
     fn reserve_freed(&mut self) {
-        if self.run.start.on_short_balance == InsufficientFundsAction::Fail && self.run.reserves.total() <= 0
+        if self.run.start.on_short_balance == InsufficientFundsAction::Fail
+            && self.run.reserves.total() <= Amount::ZERO
         {
             let all = self.run.parked.over_budget().cloned().collect();
             self.look_at_parked(all);

@@ -10,6 +10,7 @@ use super::super::facts::loop_fact;
 use super::super::state::{Nest, Phase, ScopeState};
 use super::super::view::Spot;
 use super::{Applier, fan};
+use crate::money::Amount;
 use crate::path::NodePath;
 use crate::plan::{Compute, NodeIx, NodeKind, OnFailure, Post, Routing, Strategy, When};
 use crate::reference::dig;
@@ -21,7 +22,7 @@ impl Applier<'_> {
         path: &NodePath,
         output: Option<Arc<Value>>,
         action: Option<String>,
-        actual: Option<i64>,
+        actual: Option<Amount>,
     ) {
         self.close_work(path, actual);
         self.forget(path);

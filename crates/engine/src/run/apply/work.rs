@@ -10,7 +10,7 @@ use super::super::state::{Activity, Phase, Stage, Work};
 use super::Applier;
 use crate::counter::Visit;
 use crate::event::{Event, Next};
-use crate::money::Reserve;
+use crate::money::{Amount, Reserve};
 use crate::path::NodePath;
 use crate::retry::Fault;
 use crate::time::Timestamp;
@@ -70,7 +70,7 @@ impl Applier<'_> {
         self.begun(path);
         self.run.parked.remove(path);
         self.run.fence = self.run.fence.max(*fence);
-        self.run.cost.charge(charge.unwrap_or(0));
+        self.run.cost.charge(charge.unwrap_or(Amount::ZERO));
         if let Some(amount) = *budget {
             self.run.reserves.set(Reserve { fence: *fence, amount });
         }
@@ -150,7 +150,7 @@ impl Applier<'_> {
     }
 
     /// The call at a path is over: no worker has it, and nothing is owed for it.
-    pub(super) fn close_work(&mut self, path: &NodePath, actual: Option<i64>) {
+    pub(super) fn close_work(&mut self, path: &NodePath, actual: Option<Amount>) {
         let charge = self.leave_grant(path).and_then(|work| work.charge.take());
         match (charge, actual) {
             (Some(estimate), Some(actual)) => self.run.cost.settle(estimate, actual),
@@ -191,7 +191,7 @@ impl Work {
         attempt: u32,
         deadline: Option<Timestamp>,
         total_deadline: Option<Timestamp>,
-        charge: Option<i64>,
+        charge: Option<Amount>,
     ) -> Work {
         Work {
             stage,

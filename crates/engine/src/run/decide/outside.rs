@@ -8,7 +8,7 @@ use super::node::action_of;
 use super::{Decider, action_text};
 use crate::event::Event;
 use crate::input::Refusal;
-use crate::money::Reserve;
+use crate::money::{Amount, Reserve};
 use crate::path::NodePath;
 use crate::plan::NodeKind;
 use crate::run::state::{Activity, Phase, Stage};
@@ -172,8 +172,8 @@ impl Decider<'_> {
 
     pub(super) fn balance_changed(
         &self,
-        budget: Option<i64>,
-        balance: Option<i64>,
+        budget: Option<Amount>,
+        balance: Option<Amount>,
     ) -> Result<Vec<Event>, Refusal> {
         if let Some(budget) = budget {
             return self.budget_set(budget);
@@ -188,11 +188,11 @@ impl Decider<'_> {
     }
 
     /// A client sets the budget of the run. After the run has ended, it holds for the next round.
-    fn budget_set(&self, budget: i64) -> Result<Vec<Event>, Refusal> {
+    fn budget_set(&self, budget: Amount) -> Result<Vec<Event>, Refusal> {
         if !self.run.status.is_ended() {
             self.run.status.require_open()?;
         }
-        if budget < 0 {
+        if budget < Amount::ZERO {
             return Err(bad("$.budget", "must not be negative".to_owned()));
         }
         match self.run.benefactor() {
@@ -202,18 +202,20 @@ impl Decider<'_> {
     }
 
     /// The parent run passes on an amount it was given. A late or repeated input is a no-op.
-    pub(super) fn reserve_raised(&self, budget: i64) -> Vec<Event> {
+    pub(super) fn reserve_raised(&self, budget: Amount) -> Vec<Event> {
         let is_more = self.run.budget.is_some_and(|before| budget > before);
         if is_more && self.run.status.require_open().is_ok() { vec![self.funded(budget)] } else { Vec::new() }
     }
 
     /// All waiting calls are looked at. The raise goes to the child that holds the rest of the budget: that
     /// one may wait for it, and nothing else of the run can spend it before the child has ended.
-    fn funded(&self, budget: i64) -> Event {
-        let more = self.run.budget.map_or(0, |before| budget.saturating_sub(before));
-        let child = self.run.reserves.largest().filter(|_| more > 0);
-        let child =
-            child.map(|Reserve { fence, amount }| Reserve { fence, amount: amount.saturating_add(more) });
+    fn funded(&self, budget: Amount) -> Event {
+        let more = self.run.budget.map_or(Amount::ZERO, |before| budget.saturating_sub(before));
+        let child = self.run.reserves.largest().filter(|_| more > Amount::ZERO);
+        let child = child.map(|Reserve { fence, amount }| Reserve {
+            fence,
+            amount: amount.saturating_add(Amount(more.0)),
+        });
         Event::Funded { budget: Some(budget), nodes: Vec::new(), child }
     }
 }

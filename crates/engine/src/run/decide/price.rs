@@ -5,12 +5,13 @@ use super::call::CallDecider;
 use super::view_of;
 use crate::counter::Fence;
 use crate::event::{Event, InsufficientFundsAction, Level, Waiting};
+use crate::money::Amount;
 use crate::plan::Exec;
 use crate::retry::{Fault, FaultKind};
 
 impl CallDecider<'_> {
     /// The charge of the call before it is made: nothing, an amount, or an event instead of the call.
-    pub(super) fn price(&self, events: &mut Vec<Event>) -> Result<Option<i64>, Box<Event>> {
+    pub(super) fn price(&self, events: &mut Vec<Event>) -> Result<Option<Amount>, Box<Event>> {
         let (run, spot, path, call) = (self.run, self.spot, self.path, self.call);
         let service = spot.service().unwrap_or_default();
         let price = run.start.prices.get(service);
@@ -39,7 +40,7 @@ impl CallDecider<'_> {
         let borne = run.cost.borne();
         let over_budget = run.budget.is_some_and(|budget| borne.saturating_add(amount) > budget);
         let budget = Waiting::Budget { amount, child: false };
-        if !over_budget && run.is_held_by_children(amount) {
+        if !over_budget && run.is_held_by_children(Amount(amount.0)) {
             return Err(Box::new(Event::Waiting { node: path.clone(), wait: budget }));
         }
         if !over_budget && !self.has_insufficient_funds(amount) {
@@ -62,7 +63,7 @@ impl CallDecider<'_> {
     }
 
     /// Whether the account is known not to bear this call.
-    fn has_insufficient_funds(&self, amount: i64) -> bool {
+    fn has_insufficient_funds(&self, amount: Amount) -> bool {
         let paid = self.run.paid();
         self.given.insufficient_funds.contains(self.path)
             || self.given.spend_limit.is_some_and(|limit| paid.saturating_add(amount) > limit)
@@ -71,20 +72,20 @@ impl CallDecider<'_> {
     /// The amount that a child run may spend: all that is left of the budget when it is started. Nothing else of the run is
     /// charged and no other child is started until it returns the unspent rest, so that all together never
     /// spend more. `Err` = the event that waits for that. A call that is charged itself has its part first.
-    pub(super) fn reserve(&self, charge: Option<i64>) -> Result<Option<i64>, Box<Event>> {
+    pub(super) fn reserve(&self, charge: Option<Amount>) -> Result<Option<Amount>, Box<Event>> {
         let run = self.run;
         let (Exec::Flow { .. }, Some(budget), Some(_)) = (&self.call.exec, run.budget, &run.start.account)
         else {
             return Ok(None);
         };
         let amount = run.reserves.total();
-        if amount > 0 {
+        if amount > Amount::ZERO {
             return Err(Box::new(Event::Waiting {
                 node: self.path.clone(),
                 wait: Waiting::Budget { amount, child: true },
             }));
         }
-        let left = budget.saturating_sub(run.cost.borne()).saturating_sub(charge.unwrap_or(0));
-        Ok(Some(left.max(0)))
+        let left = budget.saturating_sub(run.cost.borne()).saturating_sub(charge.unwrap_or(Amount::ZERO));
+        Ok(Some(left.max(Amount::ZERO)))
     }
 }

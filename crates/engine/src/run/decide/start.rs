@@ -10,7 +10,7 @@ use super::outside::is_reserved;
 use crate::definition::of_node;
 use crate::event::{Event, ExecMode, Level, Start};
 use crate::input::Refusal;
-use crate::money::Price;
+use crate::money::{Amount, Price};
 use crate::path::NodePath;
 use crate::plan::{Form, Plan, Routing, Variable, VariableKind, When};
 use crate::problem::{Problem, Problems, did_you_mean};
@@ -107,7 +107,7 @@ pub fn check(plan: &Plan, start: &Start) -> Vec<Problem> {
     }
     check_variables(plan, start, &mut problems);
     check_starts(plan, start, &mut problems);
-    if start.budget.is_some_and(|budget| budget < 0) {
+    if start.budget.is_some_and(|budget| budget < Amount::ZERO) {
         problems.error("$.budget", "must not be negative");
     }
     if start.parent.as_ref().is_some_and(|parent| parent.depth as usize > crate::limits::DEPTH) {

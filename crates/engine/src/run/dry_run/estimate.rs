@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::budget::EstimateBudget;
 use crate::counter::Visit;
+use crate::money::Amount;
 use crate::plan::Prep;
 use crate::reference::{Ref, Root, Seg, Template, dig};
 use crate::run::Run;
@@ -14,7 +15,7 @@ use crate::run::decide::estimated;
 use crate::run::view::Spot;
 
 /// The charge of a call; `None` = free or unknown. A call that was made before is estimated with the same input.
-pub(super) fn estimate(run: &Run, spot: &Spot<'_, '_>, budget: &mut EstimateBudget) -> Option<i64> {
+pub(super) fn estimate(run: &Run, spot: &Spot<'_, '_>, budget: &mut EstimateBudget) -> Option<Amount> {
     let call = spot.call()?;
     let (cost, price) = (call.cost.as_ref(), run.start.prices.get(spot.service().unwrap_or_default()));
     if let Some(amount) = crate::money::fixed(cost, price) {

@@ -10,7 +10,7 @@ use crate::definition::{Strictness, compile_value};
 use crate::event::Start;
 use crate::id::RunId;
 use crate::input::{CallOutcome, Given, Input};
-use crate::money::Price;
+use crate::money::{Amount, Price};
 use crate::path::NodePath;
 use crate::plan::Plan;
 use crate::retry::{Fault, FaultKind};
@@ -24,7 +24,8 @@ fn failed(definition: &Value) -> (Arc<Plan>, Run) {
     let plan = compiled.plan.unwrap_or_else(|| panic!("{:?}", compiled.problems));
     let mut run = Run::new(RunId::new(uuid::Uuid::from_u128(7)));
     let given = Given::at(Timestamp(1));
-    let film = Price { unit_price: 1, min_unit: 1, units: json!("$params.seconds"), actual_units: None };
+    let film =
+        Price { unit_price: Amount(1), min_unit: 1, units: json!("$params.seconds"), actual_units: None };
     let start = Start {
         account: Some("acme".to_owned()),
         prices: Arc::new([("film".to_owned(), film)].into_iter().collect()),
@@ -64,7 +65,7 @@ fn calling() -> Value {
 fn the_cost_of_a_child_run_that_was_never_made_is_unknown() {
     let (plan, run) = failed(&calling());
     let report = retried(&plan, &run);
-    assert_eq!(report.cost, CostEstimate { estimated: 2, at_most: 2, n_unknown: 1 });
+    assert_eq!(report.cost, CostEstimate { estimated: Amount(2), at_most: Amount(2), n_unknown: 1 });
     assert_eq!(report.nodes[1].call.as_ref().unwrap().estimate, None);
     assert!(report.children.is_empty());
 }
@@ -80,8 +81,8 @@ fn a_child_run_is_estimated_at_the_cost_of_the_last_one() {
     let mut inputs = EstimateInputs::default();
     assert_eq!(report(&inputs).children, [child]);
     assert_eq!(report(&inputs).cost.n_unknown, 1, "it did not complete or is gone");
-    inputs.child_costs.insert(child, 8);
-    assert_eq!(report(&inputs).cost, CostEstimate::of(8));
+    inputs.child_costs.insert(child, Amount(8));
+    assert_eq!(report(&inputs).cost, CostEstimate::of(Amount(8)));
 }
 
 #[test]
@@ -95,9 +96,9 @@ fn a_run_without_an_account_has_no_costs() {
 #[test]
 fn literal_params_are_estimated_before_the_first_call() {
     for (config, expected) in [
-        (json!({ "seconds": 4 }), CostEstimate::of(4)),
-        (json!({ "seconds": 4, "prompt": "$node.first.output" }), CostEstimate::of(4)),
-        (json!({ "minutes": 4 }), CostEstimate::of(1)),
+        (json!({ "seconds": 4 }), CostEstimate::of(Amount(4))),
+        (json!({ "seconds": 4, "prompt": "$node.first.output" }), CostEstimate::of(Amount(4))),
+        (json!({ "minutes": 4 }), CostEstimate::of(Amount(1))),
         (json!({ "seconds": "$node.first.output.n" }), CostEstimate::UNKNOWN),
         (json!({ "seconds": "$shared.later" }), CostEstimate::UNKNOWN),
     ] {
@@ -124,6 +125,6 @@ fn cost_of_large_input(n: usize) -> CostEstimate {
 
 #[test]
 fn an_input_that_a_run_would_refuse_for_its_size_is_not_built() {
-    assert_eq!(cost_of_large_input(2), CostEstimate::of(4));
+    assert_eq!(cost_of_large_input(2), CostEstimate::of(Amount(4)));
     assert_eq!(cost_of_large_input(3), CostEstimate::UNKNOWN);
 }

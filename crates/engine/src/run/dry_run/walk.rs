@@ -14,6 +14,7 @@ use super::{
 use crate::counter::Fence;
 use crate::id::RunId;
 use crate::input::Given;
+use crate::money::Amount;
 use crate::path::NodePath;
 use crate::plan::{Body, Branches, Call, Fan, Loop, Node, NodeIx, NodeKind, Plan, Routing, Scope};
 use crate::run::Run;
@@ -231,7 +232,7 @@ impl<'a> DryRunWalk<'a> {
         if is_sure {
             report.n_calls = report.n_calls.saturating_add(n);
         }
-        let estimated = if is_sure { sum.cost.estimated } else { 0 };
+        let estimated = if is_sure { sum.cost.estimated } else { Amount::ZERO };
         report.cost.add(CostEstimate { estimated, ..sum.cost }, 1);
         let by = performer(&call.exec);
         self.push(node, fresh, Some(DryRunCall { service, by, estimate: sum.highest }));
@@ -269,7 +270,8 @@ impl<'a> DryRunWalk<'a> {
             let named = spot.service().unwrap_or_default();
             let has_price = call.cost.is_some() || prices.contains_key(named);
             (is_priced, is_alike) = (is_priced || has_price, is_alike && named == service);
-            let amount = if has_price { estimate(self.facts, &spot, &mut self.budget) } else { Some(0) };
+            let amount =
+                if has_price { estimate(self.facts, &spot, &mut self.budget) } else { Some(Amount::ZERO) };
             n_known += u64::from(amount.is_some());
             sum.add(amount, 1);
         }
@@ -317,18 +319,18 @@ impl<'a> DryRunWalk<'a> {
 struct NodeEstimate {
     cost: CostEstimate,
     /// The highest charge for one call.
-    highest: Option<i64>,
+    highest: Option<Amount>,
 }
 
 impl NodeEstimate {
     /// Adds calls of one amount; `None` = unknown, and counted by the caller.
-    fn add(&mut self, amount: Option<i64>, n: u64) {
+    fn add(&mut self, amount: Option<Amount>, n: u64) {
         self.highest = self.highest.max(amount);
-        self.cost.add(CostEstimate::of(amount.unwrap_or(0)), n);
+        self.cost.add(CostEstimate::of(amount.unwrap_or(Amount::ZERO)), n);
     }
 
     /// Adds child runs of one cost; `None` = unknown.
-    fn add_child(&mut self, cost: Option<i64>, n: u64) {
+    fn add_child(&mut self, cost: Option<Amount>, n: u64) {
         self.highest = self.highest.max(cost);
         self.cost.add(cost.map_or(CostEstimate::UNKNOWN, CostEstimate::of), n);
     }

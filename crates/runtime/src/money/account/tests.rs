@@ -13,7 +13,7 @@ use windlass_engine::definition::Strictness;
 use windlass_engine::event::{InsufficientFundsAction, Start};
 use windlass_engine::id::RunId;
 use windlass_engine::input::Input;
-use windlass_engine::money::Price;
+use windlass_engine::money::{Amount, Price};
 use windlass_engine::project::Project;
 use windlass_store::Memory;
 use windlass_store::Store;
@@ -38,7 +38,7 @@ async fn server<S: Store + 'static>(store: &Arc<S>) -> Runtime {
 async fn stage(server: &Runtime, amount: i64) -> RunSpec {
     server.money().open_account("acme", None).await.unwrap();
     if amount > 0 {
-        server.money().deposit("acme", amount, "first").await.unwrap();
+        server.money().deposit("acme", Amount(amount), "first").await.unwrap();
     }
     server.money().set_price("tts", price(50)).await.unwrap();
     let definition = json!({ "nodes": [{ "id": "a", "type": "tts", "config": {} }], "edges": [] });
@@ -70,7 +70,12 @@ async fn published(server: &Runtime, name: &str, definition: &Value) -> RunSpec 
 }
 
 fn price(unit_price: i64) -> Price {
-    Price { unit_price, min_unit: 0, units: json!(1), actual_units: Some(json!("$result.n")) }
+    Price {
+        unit_price: Amount(unit_price),
+        min_unit: 0,
+        units: json!(1),
+        actual_units: Some(json!("$result.n")),
+    }
 }
 
 impl Runtime {
@@ -111,7 +116,7 @@ impl Runtime {
 /// Money that arrived while no server ran.
 async fn comes_in(store: &Memory, amount: i64, with_message: bool) {
     let now = windlass_engine::time::Timestamp(1);
-    let (account, movement) = ("acme".to_owned(), Movement::deposit("unseen", amount));
+    let (account, movement) = ("acme".to_owned(), Movement::deposit("unseen", Amount(amount)));
     let postings = vec![Posting { account: account.clone(), movement }];
     let party = || Party::Account(account.clone());
     let message =
@@ -135,7 +140,7 @@ async fn a_deposit_that_woke_no_run_is_followed_up_by_the_next_server() {
         let job = after.job_of(run).await;
         after.says(&job, json!({ "n": 1 })).await;
         assert_eq!(after.runs().wait_ended(run, PATIENCE).await.unwrap(), Some(RunStatus::Completed));
-        assert_eq!(after.money().account("acme").await.unwrap().balance, 0);
+        assert_eq!(after.money().account("acme").await.unwrap().balance, Amount::ZERO);
         assert!(after.store().accounts_in_need(after.project(), None).await.unwrap().is_empty());
     }
 }
@@ -152,7 +157,7 @@ async fn the_refund_of_a_settlement_wakes_the_next_run() {
     let job = server.job_of(second).await;
     server.says(&job, json!({ "n": 1 })).await;
     assert_eq!(server.runs().wait_ended(second, PATIENCE).await.unwrap(), Some(RunStatus::Completed));
-    assert_eq!(server.money().account("acme").await.unwrap().balance, 20);
+    assert_eq!(server.money().account("acme").await.unwrap().balance, Amount(20));
 }
 
 #[tokio::test]
@@ -174,13 +179,13 @@ async fn a_deposit_lets_as_many_runs_go_as_it_bears_oldest_first() {
         lengths
     };
     let before = lengths().await;
-    server.money().deposit("acme", 149, "two of them").await.unwrap();
+    server.money().deposit("acme", Amount(149), "two of them").await.unwrap();
     // Both are let go at once, and either may be first to have its job.
     let let_go = [server.next_job().await, server.next_job().await].map(|claimed| claimed.call.unwrap().run);
     assert!(let_go == runs[..2] || let_go == [runs[1], runs[0]], "{let_go:?} of {runs:?}");
     let after = lengths().await;
     assert_eq!((&after[2..], after[0] > before[0], after[1] > before[1]), (&before[2..], true, true));
-    assert_eq!(server.money().account("acme").await.unwrap().balance, 49);
+    assert_eq!(server.money().account("acme").await.unwrap().balance, Amount(49));
     let found = server.doctor().examine(false).await.unwrap();
     assert!(found.findings.is_empty(), "{:?}", found.findings);
 }
@@ -191,18 +196,18 @@ async fn money_and_prices_are_the_same_on_every_server() {
     let (one, other) = (server(&store).await, server(&store).await);
     let new = stage(&one, 0).await;
     let run = other.waits(&new).await;
-    one.money().deposit("acme", 50, "elsewhere").await.unwrap();
+    one.money().deposit("acme", Amount(50), "elsewhere").await.unwrap();
     let job = one.job_of(run).await;
     one.says(&job, json!({ "n": 1 })).await;
     other.money().set_price("tts", price(7)).await.unwrap();
-    one.money().deposit("acme", 7, "more").await.unwrap();
+    one.money().deposit("acme", Amount(7), "more").await.unwrap();
     let cheap = one.runs().start(new.clone()).await.unwrap().run;
     one.job_of(cheap).await;
-    assert_eq!(one.money().account("acme").await.unwrap().held, 7);
+    assert_eq!(one.money().account("acme").await.unwrap().held, Amount(7));
     assert!(one.money().delete_price("tts").await.unwrap());
     let free = other.runs().start(new).await.unwrap().run;
     other.job_of(free).await;
-    assert_eq!(other.money().account("acme").await.unwrap().held, 7);
+    assert_eq!(other.money().account("acme").await.unwrap().held, Amount(7));
     assert!(!other.money().delete_price("tts").await.unwrap());
 }
 
@@ -252,7 +257,7 @@ async fn an_account_that_moves_between_two_looks_is_looked_at_anew() {
             && n_moved.fetch_add(1, Ordering::SeqCst) < 3
         {
             let key = format!("meanwhile {}", n_moved.load(Ordering::SeqCst));
-            let (account, movement) = ("acme".to_owned(), Movement::deposit(&key, 5));
+            let (account, movement) = ("acme".to_owned(), Movement::deposit(&key, Amount(5)));
             let postings = vec![Posting { account, movement }];
             let now = windlass_engine::time::Timestamp(1);
             let commit =
@@ -265,7 +270,7 @@ async fn an_account_that_moves_between_two_looks_is_looked_at_anew() {
     let server = server(&store).await;
     let new = stage(&server, 0).await;
     server.waits(&new).await;
-    assert_eq!(server.money().account("acme").await.unwrap().balance, 15);
+    assert_eq!(server.money().account("acme").await.unwrap().balance, Amount(15));
 }
 
 #[tokio::test]
@@ -283,7 +288,7 @@ async fn a_hundred_calls_without_funds_are_found_at_once() {
     server.money().set_price("tts", price(150)).await.unwrap();
     let started = server.runs().start(new.clone()).await.unwrap();
     assert_eq!(started.status, RunStatus::Completed);
-    assert_eq!(server.money().account("acme").await.unwrap().balance, 120);
+    assert_eq!(server.money().account("acme").await.unwrap().balance, Amount(120));
     server.money().set_price("tts", price(50)).await.unwrap();
     let run = server.runs().start(new).await.unwrap().run;
     for _ in 0..2 {
@@ -291,7 +296,7 @@ async fn a_hundred_calls_without_funds_are_found_at_once() {
         server.says(&job, json!({ "n": 1 })).await;
     }
     assert_eq!(server.runs().wait_ended(run, PATIENCE).await.unwrap(), Some(RunStatus::Completed));
-    assert_eq!(server.money().account("acme").await.unwrap().balance, 20);
+    assert_eq!(server.money().account("acme").await.unwrap().balance, Amount(20));
 }
 
 #[tokio::test]
@@ -302,10 +307,10 @@ async fn money_that_a_paused_run_does_not_take_is_there_for_others() {
     let first = server.waits(&new).await;
     let second = server.waits(&new).await;
     server.runs().submit(first, Input::Pause).await.unwrap();
-    server.money().deposit("acme", 50, "for one").await.unwrap();
+    server.money().deposit("acme", Amount(50), "for one").await.unwrap();
     server.job_of(second).await;
     server.runs().submit(first, Input::Resume).await.unwrap();
-    server.money().deposit("acme", 50, "for the other").await.unwrap();
+    server.money().deposit("acme", Amount(50), "for the other").await.unwrap();
     server.job_of(first).await;
 }
 
@@ -314,12 +319,12 @@ async fn one_of_two_equal_deposits_was_made() {
     let store = Arc::new(FaultyStore::default());
     let server = server(&store).await;
     server.money().open_account("acme", None).await.unwrap();
-    let deposit = || server.money().deposit("acme", 5, "once");
+    let deposit = || server.money().deposit("acme", Amount(5), "once");
     let (one, other) = tokio::join!(deposit(), deposit());
     let (one, other) = (one.unwrap(), other.unwrap());
     assert_eq!(one.entry, other.entry);
     assert!(one.created != other.created);
-    assert_eq!(server.money().account("acme").await.unwrap().balance, 5);
+    assert_eq!(server.money().account("acme").await.unwrap().balance, Amount(5));
 }
 
 #[tokio::test]
@@ -362,7 +367,7 @@ async fn a_larger_budget_reaches_the_child_that_waits_for_it() {
     stage(&server, 100).await;
     let call = json!({ "id": "c", "type": "flow_ref", "config": { "flow": "speak" } });
     let mut new = published(&server, "parent", &json!({ "nodes": [call], "edges": [] })).await;
-    new.start.budget = Some(40);
+    new.start.budget = Some(Amount(40));
     let mut changes = server.runs().changes();
     let parent = server.runs().start(new).await.unwrap().run;
     let child = RunId::of_call(parent, Fence(1));
@@ -373,9 +378,9 @@ async fn a_larger_budget_reaches_the_child_that_waits_for_it() {
     let raise = |run, budget| {
         server.runs().submit(run, Input::BalanceChanged { budget: Some(budget), balance: None })
     };
-    let refused = raise(child, 50).await.unwrap_err().to_string();
+    let refused = raise(child, Amount(50)).await.unwrap_err().to_string();
     assert!(refused.contains(&format!("windlass run budget {parent} AMOUNT")), "{refused}");
-    raise(parent, 50).await.unwrap();
+    raise(parent, Amount(50)).await.unwrap();
     let job = server.job_of(child).await;
     server.says(&job, json!({ "n": 1 })).await;
     assert_eq!(server.runs().wait_ended(parent, PATIENCE).await.unwrap(), Some(RunStatus::Completed));

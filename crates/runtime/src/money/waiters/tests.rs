@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use windlass_engine::money::Amount;
 
 use windlass_store::Memory;
 
@@ -29,11 +30,11 @@ async fn a_dropped_check_leaves_the_account_to_others() {
 fn a_run_is_told_again_only_when_it_needs_something_else() {
     let run = |n: u128| RunId::new(uuid::Uuid::from_u128(n));
     let rows = |needs: [i64; 2]| {
-        vec![InNeed { run: run(1), needs: needs[0] }, InNeed { run: run(2), needs: needs[1] }]
+        vec![InNeed { run: run(1), needs: Amount(needs[0]) }, InNeed { run: run(2), needs: Amount(needs[1]) }]
     };
     let mut told = BTreeSet::new();
-    assert_eq!(affordable(rows([30, 30]), 50, &mut told), [(run(1), 50)]);
-    assert_eq!(affordable(rows([30, 30]), 50, &mut told), [(run(2), 50)]);
-    assert_eq!(affordable(rows([30, 30]), 50, &mut told), []);
-    assert_eq!(affordable(rows([40, 30]), 50, &mut told), [(run(1), 50)]);
+    assert_eq!(affordable(rows([30, 30]), Amount(50), &mut told), [(run(1), Amount(50))]);
+    assert_eq!(affordable(rows([30, 30]), Amount(50), &mut told), [(run(2), Amount(50))]);
+    assert_eq!(affordable(rows([30, 30]), Amount(50), &mut told), []);
+    assert_eq!(affordable(rows([40, 30]), Amount(50), &mut told), [(run(1), Amount(50))]);
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use windlass_engine::effect::Effect;
 use windlass_engine::id::{CommandId, JobId, RunId};
 use windlass_engine::input::Refusal;
-use windlass_engine::money::node_of_key;
+use windlass_engine::money::{Amount, node_of_key};
 use windlass_engine::path::NodePath;
 use windlass_engine::run::{Run, RunStep};
 use windlass_engine::time::Timestamp;
@@ -45,7 +45,7 @@ pub(super) enum WriteOutcome {
 /// An account that cannot pay for the decided calls.
 pub(super) struct InsufficientFunds {
     nodes: BTreeSet<NodePath>,
-    balance: i64,
+    balance: Amount,
     /// While it is at this revision.
     pub(super) at: Unmoved,
 }
@@ -58,7 +58,7 @@ impl InsufficientFunds {
     }
 
     /// The calls that cannot be paid, and the amount that the run may have paid in total.
-    pub(super) fn facts(&self, run: &Run) -> (BTreeSet<NodePath>, Option<i64>) {
+    pub(super) fn facts(&self, run: &Run) -> (BTreeSet<NodePath>, Option<Amount>) {
         (self.nodes.clone(), Some(run.paid().saturating_add(self.balance)))
     }
 }

@@ -137,17 +137,17 @@ macro_rules! standing {
             row.change.standing.wake_at.map(|at| at.0),
             row.change.standing.owner.map(|owner| owner.server.key()),
             row.change.standing.owner.map(|owner| stored(owner.epoch)),
-            row.change.standing.cost.estimated,
-            row.change.standing.cost.actual,
-            row.change.standing.cost.refunded,
-            row.change.standing.cost.settled,
+            row.change.standing.cost.estimated.0,
+            row.change.standing.cost.actual.0,
+            row.change.standing.cost.refunded.0,
+            row.change.standing.cost.settled.0,
             row.texts.error.as_deref(),
             row.texts.shared.as_deref(),
             row.texts.result.as_deref(),
             row.change.standing.updated_at.0,
             row.change.standing.ended_at.map(|at| at.0),
             row.change.standing.ended_at.map(|_| row.change.standing.updated_at.0),
-            row.change.standing.needs,
+            row.change.standing.needs.map(|needs| needs.0),
         ])
     };
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
 
 use super::Answer;
@@ -212,8 +213,10 @@ mod tests {
 
     /// A call that moves this account, or none.
     fn call(account: Option<&str>) -> Call {
-        let posting =
-            |account: &str| Posting { account: account.to_owned(), movement: Movement::deposit("x", 1) };
+        let posting = |account: &str| Posting {
+            account: account.to_owned(),
+            movement: Movement::deposit("x", Amount(1)),
+        };
         let mut commit = Commit::new(&Project::DEFAULT, CommandId::new(Uuid::from_u128(1)), Timestamp(1));
         commit.postings.extend(account.map(posting));
         Call { drafts: vec![Draft::of(commit)], answer: oneshot::channel().0 }

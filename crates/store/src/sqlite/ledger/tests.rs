@@ -1,5 +1,5 @@
 use windlass_engine::counter::Visit;
-use windlass_engine::money::{LedgerFault, charge_key};
+use windlass_engine::money::{Amount, LedgerFault, charge_key};
 
 use super::*;
 use crate::error::Refusal;
@@ -22,7 +22,7 @@ fn cache() -> WriterCache {
     let cache = WriterCache::new(db).unwrap();
     for id in ACCOUNTS {
         account::open(cache.db(), PROJECT, id, "", NOW).unwrap();
-        post(&cache, id, Movement::deposit("first", 100_000)).unwrap();
+        post(&cache, id, Movement::deposit("first", Amount(100_000))).unwrap();
     }
     cache.accounts().write(cache.db()).unwrap();
     cache
@@ -37,25 +37,25 @@ fn post(cache: &WriterCache, account: &str, movement: Movement) -> Result<(), St
 }
 
 fn charge() -> Movement {
-    Movement::charge("charge:x".to_owned(), 60)
+    Movement::charge("charge:x".to_owned(), Amount(60))
 }
 
 /// Balance, held money and revision in the open transaction.
 fn current(cache: &WriterCache) -> (i64, i64, u64) {
     cache
         .accounts()
-        .read(cache.db(), PROJECT, "busy", |row| Ok((row.balance, row.held, row.revision.0)))
+        .read(cache.db(), PROJECT, "busy", |row| Ok((row.balance.0, row.held.0, row.revision.0)))
         .unwrap()
 }
 
 /// Balance, held money and revision in the table.
 fn written(cache: &WriterCache) -> (i64, i64, u64) {
     let rows = account::accounts(cache.db(), PROJECT, Some("busy")).unwrap();
-    rows.iter().map(|row| (row.balance, row.held, row.revision.0)).next().unwrap()
+    rows.iter().map(|row| (row.balance.0, row.held.0, row.revision.0)).next().unwrap()
 }
 
 fn nth_charge(nth: u64) -> Movement {
-    Movement::charge(charge_key(run(u128::from(nth % 7)), "a", Visit(nth)), 2)
+    Movement::charge(charge_key(run(u128::from(nth % 7)), "a", Visit(nth)), Amount(2))
 }
 
 /// Posts to two accounts in turns: most charges are settled after fifty others, some stay open.
@@ -64,7 +64,7 @@ fn fill(cache: &WriterCache) {
     for nth in 0..300 {
         post(cache, account(nth), nth_charge(nth)).unwrap();
         if let Some(old) = nth.checked_sub(50).filter(|old| !old.is_multiple_of(11)) {
-            post(cache, account(old), Movement::settle(&nth_charge(old).key, 2, 1)).unwrap();
+            post(cache, account(old), Movement::settle(&nth_charge(old).key, Amount(2), Amount(1))).unwrap();
         }
     }
     cache.accounts().write(cache.db()).unwrap();
@@ -121,14 +121,14 @@ fn every_movement_is_found_by_its_key_and_only_in_its_account() {
         assert_eq!(by_key("busy", key, Some(run(99))), []);
         assert_eq!(by_key("once", key, None), []);
     }
-    assert_eq!(by_key("busy", &Movement::settle(&nth_charge(22).key, 2, 1).key, None), []);
+    assert_eq!(by_key("busy", &Movement::settle(&nth_charge(22).key, Amount(2), Amount(1)).key, None), []);
 }
 
 #[test]
 fn a_moved_account_is_current_at_once_and_written_before_the_commit() {
     let cache = cache();
     post(&cache, "busy", charge()).unwrap();
-    post(&cache, "busy", Movement::settle("charge:x", 60, 20)).unwrap();
+    post(&cache, "busy", Movement::settle("charge:x", Amount(60), Amount(20))).unwrap();
     assert_eq!((current(&cache), written(&cache)), ((99_980, 0, 3), (100_000, 0, 1)));
     cache.accounts().write(cache.db()).unwrap();
     assert_eq!((current(&cache), written(&cache)), ((99_980, 0, 3), (99_980, 0, 3)));
@@ -142,7 +142,7 @@ fn a_rolled_back_movement_is_forgotten() {
     cache.db().execute_batch("ROLLBACK").unwrap();
     cache.forget();
     assert_eq!(current(&cache), (100_000, 0, 1));
-    let refused = post(&cache, "busy", Movement::refund("charge:x", 60)).unwrap_err();
+    let refused = post(&cache, "busy", Movement::refund("charge:x", Amount(60))).unwrap_err();
     assert!(matches!(refused.refusal(), Some(Refusal::Ledger(LedgerFault::NoCharge { .. }))), "{refused}");
 }
 
@@ -158,13 +158,13 @@ fn a_charge_is_made_and_closed_once_in_one_transaction_or_in_several() {
         post(&cache, "busy", charge()).unwrap();
         end();
         post(&cache, "busy", charge()).unwrap();
-        assert!(post(&cache, "busy", Movement::charge("charge:x".to_owned(), 61)).is_err());
+        assert!(post(&cache, "busy", Movement::charge("charge:x".to_owned(), Amount(61))).is_err());
         assert_eq!(current(&cache), (99_940, 60, 2));
-        post(&cache, "busy", Movement::settle("charge:x", 60, 60)).unwrap();
+        post(&cache, "busy", Movement::settle("charge:x", Amount(60), Amount(60))).unwrap();
         end();
         // A duplicate is a no-op; any other movement that closes the charge is refused.
-        post(&cache, "busy", Movement::settle("charge:x", 60, 60)).unwrap();
-        let refused = post(&cache, "busy", Movement::refund("charge:x", 60)).unwrap_err();
+        post(&cache, "busy", Movement::settle("charge:x", Amount(60), Amount(60))).unwrap();
+        let refused = post(&cache, "busy", Movement::refund("charge:x", Amount(60))).unwrap_err();
         let is_closed = matches!(refused.refusal(), Some(Refusal::Ledger(LedgerFault::Closed { .. })));
         assert!(is_closed, "{refused}");
         assert_eq!(current(&cache), (99_940, 0, 3));
@@ -174,6 +174,10 @@ fn a_charge_is_made_and_closed_once_in_one_transaction_or_in_several() {
 #[test]
 fn a_table_refuses_a_second_row_with_the_same_key() {
     let cache = cache();
-    let posting = Posting { account: "busy".to_owned(), movement: Movement::deposit("first", 100_000) };
-    assert!(matches!(append(cache.db(), PROJECT, 2, &posting, 0, NOW), Err(StoreError::Corrupt(_))));
+    let posting =
+        Posting { account: "busy".to_owned(), movement: Movement::deposit("first", Amount(100_000)) };
+    assert!(matches!(
+        append(cache.db(), PROJECT, 2, &posting, Amount::ZERO, NOW),
+        Err(StoreError::Corrupt(_))
+    ));
 }

@@ -154,7 +154,18 @@ fn write_row(
     let Totals { estimated, actual, refunded, settled } = cost;
     let (error, updated_at) = (&texts.error, standing.updated_at.0);
     let step = params![
-        len, status, round, node, action, step_count, estimated, actual, refunded, settled, error, updated_at
+        len,
+        status,
+        round,
+        node,
+        action,
+        step_count,
+        estimated.0,
+        actual.0,
+        refunded.0,
+        settled.0,
+        error,
+        updated_at
     ];
     let wake = wake_at.map(|at| at.0);
     if let Some(head) = before
@@ -175,7 +186,7 @@ fn write_row(
     }
     let (server, epoch) = (owner.map(|owner| owner.server.key()), owner.map(|owner| stored(owner.epoch)));
     let ended_at = standing.ended_at.map(|at| at.0);
-    let rest = params![wake, server, epoch, ended_at, texts.shared, texts.result, needs];
+    let rest = params![wake, server, epoch, ended_at, texts.shared, texts.result, needs.map(|needs| needs.0)];
     match (before, create) {
         (Some(head), _) => {
             cache.db().prepare_cached(MOVE)?.execute([step, rest, params![head.no]].concat().as_slice())?;

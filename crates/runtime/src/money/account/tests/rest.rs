@@ -2,7 +2,7 @@
 
 use windlass_engine::event::Ending;
 use windlass_engine::id::CommandId;
-use windlass_engine::money::{Bill, Movement};
+use windlass_engine::money::{Amount, Bill, Movement};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 use windlass_store::account::Posting;
@@ -26,7 +26,7 @@ async fn a_store_at_rest_is_examined_without_a_trace() {
     assert_eq!((&*store as &dyn Store).servers().await.unwrap(), servers);
     // Its checks apply there too.
     let other = server(&store).await;
-    let deposit = Posting { account: "acme".to_owned(), movement: Movement::deposit("silent", 100) };
+    let deposit = Posting { account: "acme".to_owned(), movement: Movement::deposit("silent", Amount(100)) };
     let command = CommandId::of_text("silent");
     let commit = Commit::new(&Project::DEFAULT, command, other.clock().now());
     other.shut_down(Duration::ZERO).await;
