@@ -5,7 +5,7 @@
 //! (revisions, journal lengths, request ids, balances).
 //!
 //! Modelled here, as one sequential program: servers with their cached runs, commits, retries after conflicts, timers,
-//! reaping, schedules, outbox delivery, heartbeats and takeover (`server`, `world`); push and pull workers; clients;
+//! reaping, schedules, outbox delivery, heartbeats and takeover (`server`, `world`, `simulation`); push and pull workers; clients;
 //! the network; and the clock.
 //!
 //! Not run: the crates `runtime`, `queue`, `server`, `sdk` and `cli`, so no asynchronous tasks, mailboxes, dispatcher,
@@ -16,11 +16,14 @@
 
 pub mod bug;
 pub mod checker;
+mod event;
 pub mod fault;
 pub mod plans;
 pub mod rng;
 pub mod server;
 pub mod shrink;
+pub mod simulation;
 pub mod store;
+pub mod trace;
 pub mod worker;
 pub mod world;

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use windlass_sim::bug::{self, PlantedBug};
 use windlass_sim::fault::SimFault;
 use windlass_sim::shrink::{play_twice, setup, shrink};
+use windlass_sim::simulation::Simulation;
 
 /// A planted bug must be found within so many seeds.
 const BUG_SEEDS: u64 = 10_000;
@@ -95,7 +96,7 @@ fn all_found(threads: usize) -> bool {
 /// Whether a planted bug is found.
 fn find(bug: PlantedBug) -> bool {
     for seed in 0..BUG_SEEDS {
-        if let Some(violation) = windlass_sim::world::SimWorld::play(&setup(seed, Some(bug))).violation {
+        if let Some(violation) = Simulation::play(&setup(seed, Some(bug))).violation {
             eprintln!("{bug:?}: found by seed {seed}: {} {}", violation.invariant, violation.message);
             return true;
         }

@@ -1,6 +1,10 @@
 //! Random definitions of all three forms: small, valid, and always able to end.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
+use windlass_engine::definition::{Strictness, compile_value};
+use windlass_engine::plan::Plan;
 
 use crate::rng::SimRng;
 
@@ -19,6 +23,12 @@ pub fn definition(rng: &mut SimRng) -> Value {
 /// A flow in the graph form that other flows may call; it calls none itself.
 pub fn leaf(rng: &mut SimRng) -> Value {
     graph(rng, DEPTH)
+}
+
+/// The plan of a generated definition.
+pub fn compiled(definition: &Value) -> Arc<Plan> {
+    let compiled = compile_value(definition, Strictness::Strict);
+    compiled.plan.unwrap_or_else(|| panic!("generated plans compile: {:?}\n{definition}", compiled.problems))
 }
 
 fn graph(rng: &mut SimRng, depth: usize) -> Value {

@@ -345,7 +345,7 @@ impl SimWorld {
             self.checker.money.posted(&posting.account, &posting.movement)?;
         }
         let Some(change) = &commit.run else { return Ok(()) };
-        self.trace(&change.entry.encode());
+        self.trace.mix(&change.entry.encode(), self.now);
         self.checker.committed(&cached.run, &cached.plan, change.expected_len, &change.entry)
     }
 

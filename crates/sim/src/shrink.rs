@@ -8,7 +8,8 @@ use crate::bug::PlantedBug;
 use crate::checker::Violation;
 use crate::fault::SimFaults;
 use crate::rng::SimRng;
-use crate::world::{SimReport, SimSetup, SimWorld};
+use crate::simulation::{SimReport, Simulation};
+use crate::world::SimSetup;
 
 /// The setup of a seed.
 pub fn setup(seed: u64, bug: Option<PlantedBug>) -> SimSetup {
@@ -25,8 +26,8 @@ pub fn setup(seed: u64, bug: Option<PlantedBug>) -> SimSetup {
 
 /// Plays a seed twice; the traces must match.
 pub fn play_twice(setup: &SimSetup) -> SimReport {
-    let mut first = SimWorld::play(setup);
-    let second = SimWorld::play(setup);
+    let mut first = Simulation::play(setup);
+    let second = Simulation::play(setup);
     if first.violation.is_none() && (first.trace, first.n_events) != (second.trace, second.n_events) {
         let message = format!("two plays of seed {} differ", setup.seed);
         first.violation = Some(Violation { invariant: "determinism", message });
@@ -36,9 +37,9 @@ pub fn play_twice(setup: &SimSetup) -> SimReport {
 
 /// The smallest setup that still breaks the same invariant: fewer faults, fewer runs, fewer servers, less time.
 pub fn shrink(failing: &SimSetup) -> SimSetup {
-    let Some(violation) = SimWorld::play(failing).violation else { return failing.clone() };
+    let Some(violation) = Simulation::play(failing).violation else { return failing.clone() };
     let still = |setup: &SimSetup| {
-        SimWorld::play(setup).violation.is_some_and(|found| found.invariant == violation.invariant)
+        Simulation::play(setup).violation.is_some_and(|found| found.invariant == violation.invariant)
     };
     let mut best = failing.clone();
     loop {

@@ -11,7 +11,7 @@ use crate::checker::Violation;
 use crate::server::{SimExtraWrites, SimReply};
 
 impl SimWorld {
-    pub(super) fn deliver(&mut self, server: usize) -> Result<(), Violation> {
+    pub(crate) fn deliver(&mut self, server: usize) -> Result<(), Violation> {
         for message in self.store.outbox(self.now) {
             if !self.servers[server].is_up {
                 return Ok(());
@@ -53,7 +53,7 @@ impl SimWorld {
     /// Creates the child of a flow call in the commit that delivers the message, so exactly once.
     fn create_child(&mut self, server: usize, message: &Message, child: &Child) -> Result<(), Violation> {
         let parent = &child.parent;
-        self.plans.insert(child.child, self.leaf.clone());
+        self.set_plan(child.child, self.leaf.clone());
         let (input, origin) = self.child_start(child);
         let along = SimExtraWrites { create: Some(origin), ..delivering(message) };
         match self.submit(server, child.child, &input, &along)? {

@@ -9,9 +9,10 @@ use windlass_engine::plan::Exec;
 use windlass_engine::recovery;
 use windlass_engine::run::RunStep;
 
-use super::{SimEvent, SimWorld, Unordered};
+use super::SimWorld;
 use crate::bug::PlantedBug;
 use crate::checker::Violation;
+use crate::event::{SimEvent, Unordered};
 use crate::fault::SimFault;
 use crate::server::{SimCachedRun, SimExtraWrites, SimReply};
 use crate::worker;
@@ -68,7 +69,7 @@ impl SimWorld {
     }
 
     /// A call reaches a worker or a function.
-    pub(super) fn arrive(&mut self, by: (usize, Epoch), order: Order) -> Result<(), Violation> {
+    pub(crate) fn arrive(&mut self, by: (usize, Epoch), order: Order) -> Result<(), Violation> {
         let Some(plan) = self.plan_of(order.run) else { return Ok(()) };
         self.checker.called(&plan, order.run, &order.node, order.fence)?;
         if self.servers[by.0].epoch != by.1 || !self.servers[by.0].is_up {
@@ -93,7 +94,7 @@ impl SimWorld {
     }
 
     /// An answer arrives at a server.
-    pub(super) fn returned(
+    pub(crate) fn returned(
         &mut self,
         run: RunId,
         node: &NodePath,

@@ -1,19 +1,18 @@
 //! Modelled pull workers: they claim jobs, extend leases, and finish or die.
 
-use serde_json::json;
 use windlass_engine::counter::Fence;
 use windlass_engine::id::JobId;
 use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::job::{JobInput, JobOutcome};
-use windlass_engine::money::{Amount, Price};
 use windlass_engine::project::Project;
 use windlass_engine::retry::{Fault as CallFault, FaultKind};
 use windlass_engine::time::Timestamp;
 use windlass_store::commit::{Commit, JobChange};
 use windlass_store::job::JobRow;
 
-use super::{SimEvent, SimWorld, Unordered};
+use super::SimWorld;
 use crate::checker::Violation;
+use crate::event::{SimEvent, Unordered};
 use crate::fault::SimFault;
 use crate::server::{SimExtraWrites, SimReply};
 use crate::store::CommitReply;
@@ -23,7 +22,7 @@ use crate::worker;
 const LEASE_MS: u64 = 5_000;
 
 impl SimWorld {
-    pub(super) fn poll(&mut self, worker: usize) -> Result<(), Violation> {
+    pub(crate) fn poll(&mut self, worker: usize) -> Result<(), Violation> {
         let ms = self.rng.between(10, 300);
         self.after(ms, SimEvent::Poll(worker));
         let services = (0..4).map(|at| format!("s{at}")).collect();
@@ -61,7 +60,7 @@ impl SimWorld {
         Ok(())
     }
 
-    pub(super) fn extend(&mut self, job: JobId, fence: Fence) {
+    pub(crate) fn extend(&mut self, job: JobId, fence: Fence) {
         let Some(row) = self.store.job(job) else { return };
         let Some(change) = moved(&row, JobInput::Extend { fence, lease_ms: LEASE_MS }, self.now) else {
             return;
@@ -73,7 +72,7 @@ impl SimWorld {
     }
 
     /// Ends a job and the attempt of its node in one commit.
-    pub(super) fn finish(&mut self, job: JobId, fence: Fence, outcome: CallOutcome) -> Result<(), Violation> {
+    pub(crate) fn finish(&mut self, job: JobId, fence: Fence, outcome: CallOutcome) -> Result<(), Violation> {
         let Some(row) = self.store.job(job) else { return Ok(()) };
         let finish = JobInput::Finish { fence, outcome: recorded(&outcome) };
         let Some(change) = moved(&row, finish, self.now) else { return Ok(()) };
@@ -86,7 +85,7 @@ impl SimWorld {
     }
 
     /// Reports the end of a job to its run, in the commit that changes the job.
-    pub(super) fn tell_run(
+    fn tell_run(
         &mut self,
         row: &JobRow,
         change: JobChange,
@@ -106,12 +105,8 @@ impl SimWorld {
         Ok(reply)
     }
 
-    /// Handles a due job: its lease, its time limit or the grace of its cancel is over.
-    pub(super) fn reap(&mut self, server: usize, job: JobId) -> Result<(), Violation> {
-        let Some(row) = self.store.job(job) else { return Ok(()) };
-        if row.origin.call.is_none() {
-            return self.reap_plain(server, job);
-        }
+    /// Handles a due job of a run: its lease, its time limit or the grace of its cancel is over.
+    pub(crate) fn reap(&mut self, row: &JobRow) -> Result<(), Violation> {
         let Some(input) = row.job.overdue(self.now) else { return Ok(()) };
         let outcome = match &input {
             JobInput::LeaseExpired { .. } => CallOutcome::WorkerLost,
@@ -120,13 +115,13 @@ impl SimWorld {
             }
             _ => CallOutcome::Canceled,
         };
-        let Some(change) = moved(&row, input, self.now) else { return Ok(()) };
-        self.tell_run(&row, change, outcome).map(|_| ())
+        let Some(change) = moved(row, input, self.now) else { return Ok(()) };
+        self.tell_run(row, change, outcome).map(|_| ())
     }
 }
 
 /// The job after an input; `None` if the input is refused or a no-op.
-pub(super) fn moved(row: &JobRow, input: JobInput, now: Timestamp) -> Option<JobChange> {
+pub(crate) fn moved(row: &JobRow, input: JobInput, now: Timestamp) -> Option<JobChange> {
     let events = row.job.decide(input, now).ok().filter(|events| !events.is_empty())?;
     let mut job = row.job.clone();
     for event in &events {
@@ -148,12 +143,4 @@ fn recorded(outcome: &CallOutcome) -> JobOutcome {
             JobOutcome::Failed { fault, retry_after_ms: None }
         }
     }
-}
-
-/// Every third job has a price of its own; the worker reports the actual cost.
-pub(super) fn payment(n: u128) -> Option<(String, Price)> {
-    let unit_price = i64::try_from(n % 7).unwrap_or_default();
-    let actual_units = Some(json!("$result.fence"));
-    let price = Price { unit_price: Amount(unit_price), min_unit: 1, units: json!(2), actual_units };
-    n.is_multiple_of(3).then(|| (format!("account{}", n % 2), price))
 }

@@ -1,4 +1,4 @@
-//! Periodic work of a server: heartbeat, timers, reaping, schedules, delivery and takeover.
+//! Periodic work of a server for its runs: heartbeat, timers and takeover.
 
 use std::collections::BTreeSet;
 
@@ -8,20 +8,22 @@ use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::recovery::{self, Recovery};
 use windlass_store::server::ServerRow;
 
-use super::{SimEvent, SimWorld};
+use super::SimWorld;
 use crate::bug::PlantedBug;
 use crate::checker::Violation;
+use crate::event::SimEvent;
 use crate::fault::SimFault;
 use crate::server::SimExtraWrites;
 
 impl SimWorld {
-    pub(super) fn tick(&mut self, server: usize) -> Result<(), Violation> {
+    /// Begins the periodic work of a server; `false` if the server is down or dies.
+    pub(crate) fn begin_tick(&mut self, server: usize) -> bool {
         if !self.servers[server].is_up {
-            return Ok(());
+            return false;
         }
         if self.faults.strikes(SimFault::Crash, 1, &mut self.rng) {
             self.crash(server);
-            return Ok(());
+            return false;
         }
         if self.faults.strikes(SimFault::ClockJump, 1, &mut self.rng) {
             self.now = self.now.after(self.rng.between(1_000, 120_000));
@@ -31,11 +33,7 @@ impl SimWorld {
         if !self.faults.strikes(SimFault::MissedBeat, 60, &mut self.rng) {
             self.beat(server);
         }
-        self.wake_runs(server)?;
-        self.wake_jobs(server)?;
-        self.fire_schedules(server)?;
-        self.deliver(server)?;
-        self.recover(server)
+        true
     }
 
     pub(super) fn beat(&mut self, server: usize) {
@@ -47,7 +45,7 @@ impl SimWorld {
         self.store.memory.save_server_now(row).expect("epochs only grow");
     }
 
-    fn wake_runs(&mut self, server: usize) -> Result<(), Violation> {
+    pub(crate) fn wake_runs(&mut self, server: usize) -> Result<(), Violation> {
         let ahead = if self.bug == Some(PlantedBug::EarlyTimer) { 500 } else { 0 };
         for wake in self.store.due(self.now.after(ahead)).runs {
             if !self.servers[server].is_up {
@@ -61,21 +59,8 @@ impl SimWorld {
         Ok(())
     }
 
-    fn wake_jobs(&mut self, server: usize) -> Result<(), Violation> {
-        if self.bug == Some(PlantedBug::NoReaper) {
-            return Ok(());
-        }
-        for wake in self.store.due(self.now).jobs {
-            if !self.servers[server].is_up {
-                return Ok(());
-            }
-            self.reap(server, wake.id)?;
-        }
-        Ok(())
-    }
-
     /// Reports calls of dead servers as lost, so that they are made again.
-    fn recover(&mut self, server: usize) -> Result<(), Violation> {
+    pub(crate) fn recover(&mut self, server: usize) -> Result<(), Violation> {
         if self.bug == Some(PlantedBug::NoRecovery) {
             return Ok(());
         }
