@@ -1,6 +1,7 @@
 //! Modelled clients: they start runs, send signals, decide approvals, cancel, pause and retry, and repeat requests
 //! without a reply.
 
+use windlass_engine::money::Amount;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ impl SimClient {
         let start = Start {
             params,
             account: rng.percent(80).then(|| format!("account{}", rng.below(2))),
-            budget: rng.percent(20).then_some(40),
+            budget: rng.percent(20).then_some(Amount(40)),
             on_short_balance: if rng.percent(50) {
                 InsufficientFundsAction::Wait
             } else {
@@ -199,7 +200,7 @@ fn part_of(plan: &Plan, rng: &mut SimRng) -> Start {
 /// Random prices of some services.
 fn prices(rng: &mut SimRng) -> BTreeMap<String, Price> {
     let price = |rng: &mut SimRng| Price {
-        unit_price: 2,
+        unit_price: Amount(2),
         min_unit: 1,
         units: json!(rng.between(0, 5)),
         actual_units: Some(json!("$result.fence")),

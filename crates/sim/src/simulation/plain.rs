@@ -3,6 +3,7 @@
 //!
 //! Plain jobs have their own random generator, so that they influence the runs of a seed as little as possible.
 
+use windlass_engine::money::Amount;
 use serde_json::json;
 use uuid::Uuid;
 use windlass_engine::counter::{Fence, Revision};
@@ -390,6 +391,6 @@ fn decided(row: &JobRow, input: &JobInput, now: Timestamp) -> Option<JobChange> 
 fn payment(n: u128) -> Option<(String, Price)> {
     let unit_price = i64::try_from(n % 7).unwrap_or_default();
     let actual_units = Some(json!("$result.fence"));
-    let price = Price { unit_price, min_unit: 1, units: json!(2), actual_units };
+    let price = Price { unit_price: Amount(unit_price), min_unit: 1, units: json!(2), actual_units };
     n.is_multiple_of(3).then(|| (format!("account{}", n % 2), price))
 }

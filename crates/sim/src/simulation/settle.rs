@@ -1,6 +1,7 @@
 //! The end of a world: after all faults have healed, all work must end, helped only by actions that a client could
 //! take.
 
+use windlass_engine::money::Amount;
 use serde_json::json;
 use windlass_engine::counter::Epoch;
 use windlass_engine::id::{JobId, RunId};
@@ -87,11 +88,11 @@ fn check_settled(world: &SimWorld) -> Result<(), Violation> {
     world.checker.jobs.check_settled(|job| world.store.job(job))?;
     let costs = world.store.rows().into_iter().map(|row| {
         let parent = row.origin.parent.as_ref().map(|parent| parent.run);
-        (row.id, (parent, row.standing.cost.actual))
+        (row.id, (parent, row.standing.cost.actual.0))
     });
     world.checker.money.rolled_up(&costs.collect())?;
     let accounts = world.store.memory.accounts_now(&Project::DEFAULT).unwrap_or_default();
-    accounts.iter().try_for_each(|row| world.checker.money.agrees(&row.id, row.balance))
+    accounts.iter().try_for_each(|row| world.checker.money.agrees(&row.id, row.balance.0))
 }
 
 fn check_taken_over(world: &SimWorld) -> Result<(), Violation> {
@@ -137,7 +138,7 @@ fn unblock(world: &mut SimWorld, run: RunId, status: Status) -> Result<(), Viola
     for key in ["go0", "go1", "ok0", "ok1"] {
         inputs.push(Input::Signal { id: None, key: key.to_owned(), value: json!(true), by: None });
     }
-    inputs.push(Input::BalanceChanged { budget: Some(1_000_000), balance: None });
+    inputs.push(Input::BalanceChanged { budget: Some(Amount(1_000_000)), balance: None });
     for input in inputs {
         world.submit(server, run, &input, &SimExtraWrites::default())?;
     }

@@ -1,5 +1,6 @@
 //! Accounts: they are opened with the world and get deposits.
 
+use windlass_engine::money::Amount;
 use windlass_engine::money::Movement;
 use windlass_engine::project::Project;
 use windlass_store::account::Posting;
@@ -24,7 +25,7 @@ impl SimWorld {
     /// Deposits an amount and wakes the runs that wait for it.
     pub(crate) fn deposit(&mut self, account: &str, amount: i64) -> Result<(), Violation> {
         let command = self.store.command();
-        let movement = Movement::deposit(&command.to_string(), amount);
+        let movement = Movement::deposit(&command.to_string(), Amount(amount));
         let posting = Posting { account: account.to_owned(), movement };
         self.checker.money.posted(&posting.account, &posting.movement)?;
         let id = MessageId::new(Party::Account(account.to_owned()), self.n_queued);
