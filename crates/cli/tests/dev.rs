@@ -142,7 +142,7 @@ fn unknown_fields_of_a_run_file_are_errors() {
 }
 
 #[test]
-fn a_run_that_waits_for_nobody_is_reported() {
+fn a_run_that_waits_for_a_lost_call_is_reported() {
     let waits = r#"{"start": "w", "nodes": {"w": {"kind": "wait_event", "params": {"signal_key": "k"}}}, "edges": []}"#;
     let output = ExampleDir::new("waits", waits, "{}").play();
     assert_eq!(output.status.code(), Some(1));

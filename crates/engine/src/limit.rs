@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_never_be_had_is_said_to_be_never() {
+    fn a_wait_that_cannot_end_says_never() {
         let mut bucket = Bucket::new(10, 1_000, 3, Timestamp(0));
         assert_eq!(bucket.take(Timestamp(0), 4), Err(LATEST));
         let mut dry = Bucket::new(0, 0, 1, Timestamp(0));

@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 
 use crate::counter::Fence;
 use crate::event::{Ending, Event, Level, Next, Waiting};
-use crate::money::Amount;
 use crate::path::NodePath;
 
 /// Fields that are long or shown elsewhere: the line has the kind and the path, attempts show inputs and outputs.
@@ -168,6 +167,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::money::Amount;
     use crate::retry::{Fault, FaultKind};
     use crate::time::Timestamp;
 
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_wrong_is_told_louder_the_worse_it_is() {
+    fn worse_failures_have_higher_levels() {
         let fault = Fault::new(FaultKind::Transport, "no answer");
         let node: NodePath = "a".into();
         let later = Event::Deferred {

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_refused_by_name() {
+    fn malformed_amounts_are_refused_by_name() {
         let what = "price.units";
         let fraction = MoneyFault::Fractional { what, value: "2.5".to_owned() };
         assert_eq!(priced(json!({"seconds": 2.5})), Err(fraction));

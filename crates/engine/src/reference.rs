@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_null() {
+    fn missing_values_are_null() {
         for text in
             ["$params.no", "$params.a.b[9]", "$params.a.b.c.d", "$input.x", "$result", "$node.no.output.x"]
         {

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_nobody_wanted_is_kept() {
+    fn an_unused_turn_is_kept() {
         let mut share = Share::default();
         (0..1_000).for_each(|_| share.gave(2, 2));
         assert!(share.is_kept());
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_turn_that_went_elsewhere_is_used_up_and_moves_nobody_in_the_round() {
+    fn a_kept_turn_that_another_claim_used_moves_no_run_in_the_round() {
         let mut share = Share::default();
         (0..SHARE).for_each(|_| share.gave(2, 2));
         share.gave(2, 0);

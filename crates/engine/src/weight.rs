@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_or_too_large_is_noticed() {
+    fn values_that_are_too_deep_or_too_large_are_noticed() {
         let nested = |n| (0..n).fold(json!(1), |inner, _| json!([inner]));
         assert!(weigh(&nested(VALUE_DEPTH - 1)).is_ok());
         assert_eq!(weigh(&nested(VALUE_DEPTH)), Err(Excess::Deep));

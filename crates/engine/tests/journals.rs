@@ -220,7 +220,7 @@ fn an_entry_of_a_newer_version_is_refused_by_name() {
 }
 
 #[test]
-fn fields_nobody_knows_are_passed_over() {
+fn unknown_fields_are_passed_over() {
     for (name, fixture) in fixtures() {
         for stored in &fixture.entries {
             let mut extended = stored.clone();

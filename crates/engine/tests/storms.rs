@@ -32,7 +32,7 @@ const INPUTS: u64 = 40;
 const ANSWERS: usize = 3_000;
 
 #[test]
-fn whatever_comes_runs_stay_sound_and_end() {
+fn runs_stay_sound_and_end_under_any_inputs() {
     let seeds = std::env::var("SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(SEEDS);
     let mut failures = Vec::new();
     let only = std::env::var("FLOWS").unwrap_or_default();

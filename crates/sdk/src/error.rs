@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_somebody_else_is_shown() {
+    fn an_answer_of_another_program_is_shown() {
         let error = answered(502, "<h1>bad gateway</h1>");
         assert!(error.detail.ends_with("502 Bad Gateway: <h1>bad gateway</h1>"), "{}", error.detail);
         assert!(error.is_temporary());

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_nobody_knows_is_named_with_its_place_and_its_neighbour() {
+    fn an_unknown_field_is_named_with_its_place_and_its_neighbour() {
         let error =
             refused::<FlowRequest>(r#"{"name":"a","desciption":"b"}"#, Code::UnknownField, "desciption");
         assert_eq!(error.problem().errors[0].hint.as_deref(), Some("did you mean `description`?"));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_told_from_what_is_too_deep() {
+    fn malformed_json_is_told_from_json_that_is_too_deep() {
         for body in ["{", "{\"a\":}", "nul", "{} {}", "\u{feff}{}", "{\"a\":1e999}", "\"\\ud800\""] {
             let error = parse::<Value>(body.as_bytes()).err().unwrap();
             assert_eq!(error.code(), Code::MalformedJson, "{body}");

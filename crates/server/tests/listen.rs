@@ -201,7 +201,7 @@ async fn a_server_that_stops_ends_streams_and_answers_what_it_has_begun() {
 }
 
 #[tokio::test]
-async fn what_takes_longer_than_the_grace_is_cut() {
+async fn calls_longer_than_the_grace_period_are_cut() {
     let host = host(Options { grace: Duration::from_millis(50), ..Options::default() }).await;
     let mut asked = host.connect().await;
     let body = r#"{"worker_id":"w","queues":["q"],"wait_ms":60000}"#;
@@ -219,7 +219,7 @@ async fn what_takes_longer_than_the_grace_is_cut() {
 }
 
 #[tokio::test]
-async fn a_change_is_noted_with_where_it_came_from_also_if_nobody_waits_for_the_answer() {
+async fn a_change_is_noted_with_its_origin_also_if_the_client_has_left() {
     let host = host(Options::default()).await;
     for n in 0..20 {
         let mut stream = host.connect().await;

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_enough_is_told() {
+    fn a_refusal_names_the_balance_that_would_be_enough() {
         let charge = |key: &str, amount| Movement::charge(format!("charge:{key}"), amount);
         let known = [charge("e", Amount(30))];
         let movements = || {

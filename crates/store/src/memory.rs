@@ -9,6 +9,7 @@ mod flow;
 mod hint;
 mod keys;
 mod read;
+mod registry;
 mod retain;
 mod small_rows;
 mod state;
@@ -90,12 +91,13 @@ impl AsRef<dyn Store> for Memory {
     }
 }
 
-/// Verbs in three groups: of the whole store, of a project, and of a project's settings, which listeners are told of.
+/// Verbs in three groups: of the whole store, of a project, and of a project's settings, which listeners are told of. `in`
+/// names the part of a project's tables that has the verb.
 macro_rules! forward {
     (
         whole { $($whole:ident / $whole_now:ident ($($arg:ident: $type:ty),*) -> $answer:ty;)* }
-        project { $($verb:ident / $now:ident ($($p_arg:ident: $p_type:ty),*) -> $p_answer:ty;)* }
-        settings { $($set:ident / $set_now:ident ($($s_arg:ident: $s_type:ty),*);)* }
+        project { $($verb:ident $(in $table:ident)? / $now:ident ($($p_arg:ident: $p_type:ty),*) -> $p_answer:ty;)* }
+        settings { $($set:ident $(in $s_table:ident)? / $set_now:ident ($($s_arg:ident: $s_type:ty),*);)* }
     ) => {
         impl Memory {
             $(
@@ -107,13 +109,13 @@ macro_rules! forward {
             $(
                 #[doc = concat!("[`Store::", stringify!($verb), "`], synchronously.")]
                 pub fn $now(&self, project: &Project, $($p_arg: $p_type),*) -> Result<$p_answer, StoreError> {
-                    self.state().tables(project).$verb($($p_arg),*)
+                    self.state().tables(project)$(.$table)?.$verb($($p_arg),*)
                 }
             )*
             $(
                 #[doc = concat!("[`Store::", stringify!($set), "`], synchronously.")]
                 pub fn $set_now(&self, project: &Project, $($s_arg: $s_type),*) -> Result<(), StoreError> {
-                    self.state().tables(project).$set($($s_arg),*)?;
+                    self.state().tables(project)$(.$s_table)?.$set($($s_arg),*)?;
                     self.tell_of_settings();
                     Ok(())
                 }
@@ -188,8 +190,8 @@ forward! {
         accounts_after / accounts_after_now(after: Option<String>, limit: usize) -> Vec<AccountRow>;
         accounts_in_need / accounts_in_need_now(account: Option<String>) -> Vec<AccountRow>;
         in_need / in_need_now(account: String, within: Amount, limit: usize) -> Vec<InNeed>;
-        prices / prices_now() -> Vec<PriceRow>;
-        services / services_now() -> Vec<ServiceRow>;
+        prices in registry / prices_now() -> Vec<PriceRow>;
+        services in registry / services_now() -> Vec<ServiceRow>;
         queues / queues_now(now: Timestamp) -> Vec<QueueDepth>;
         held / held_now(queue: String) -> Held;
         spent / spent_now() -> Vec<Spent>;
@@ -198,15 +200,15 @@ forward! {
         schedules / schedules_now(id: Option<ScheduleId>) -> Vec<Scheduled>;
         audit / audit_now(query: AuditQuery) -> Vec<(u64, AuditRow)>;
         logs / logs_now(run: RunId, of: LogsOf) -> Vec<LogRow>;
-        workers / workers_now(query: WorkerQuery) -> Vec<WorkerRow>;
-        beat_worker / beat_worker_now(beat: WorkerBeat) -> ();
+        workers in registry / workers_now(query: WorkerQuery) -> Vec<WorkerRow>;
+        beat_worker in registry / beat_worker_now(beat: WorkerBeat) -> ();
     }
     settings {
-        set_price / set_price_now(row: PriceRow);
-        delete_price / delete_price_now(service: &str);
-        save_service / save_service_now(row: ServiceRow);
+        set_price in registry / set_price_now(row: PriceRow);
+        delete_price in registry / delete_price_now(service: &str);
+        save_service in registry / save_service_now(row: ServiceRow);
         save_queue / save_queue_now(settings: QueueSettings);
-        save_worker / save_worker_now(row: WorkerRow);
-        drain_worker / drain_worker_now(id: &str, is_draining: bool);
+        save_worker in registry / save_worker_now(row: WorkerRow);
+        drain_worker in registry / drain_worker_now(id: &str, is_draining: bool);
     }
 }

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cursor_is_refused() {
+    fn malformed_cursors_are_refused() {
         for text in ["", "n", "n5", "n5.", "nx.run_1", "n99999999999999999999.run_1", "é"] {
             let read = Cursor::from_text(text).read::<RunId>(Order::Newest);
             assert_eq!(read, Err(Refusal::BadCursor), "{text}");

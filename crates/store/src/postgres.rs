@@ -32,8 +32,8 @@ mod outbox;
 mod schedule;
 
 mod audit;
+mod job_hints;
 mod log;
-mod news;
 mod server;
 mod service;
 mod worker;

@@ -5,7 +5,7 @@
 //! have at hand, and costs the size of the change, never the size of the run.
 
 pub mod attempts;
-mod flights;
+mod in_flight;
 pub mod moments;
 mod reopened;
 mod writes;
@@ -33,7 +33,7 @@ use crate::job::{CallRef, JobOrigin, JobRow};
 use crate::outbox::{Child, Message, MessageId, Note, Party};
 use crate::run::{Origin, Owner, RunProjection, RunStatus};
 
-use flights::Flights;
+use in_flight::InFlightCalls;
 pub use reopened::{Reopened, reopened};
 pub use writes::{PathPart, Write, writes};
 
@@ -42,7 +42,7 @@ pub use writes::{PathPart, Write, writes};
 pub struct Projection {
     node: Option<NodePath>,
     action: Option<String>,
-    flights: Flights,
+    in_flight: InFlightCalls,
 }
 
 /// The rows of an entry.
@@ -69,16 +69,16 @@ impl Projection {
     /// The projection of a run that was loaded, from its row.
     pub fn resume(plan: &Plan, run: &Run, standing: &RunProjection) -> Self {
         let (node, action) = (standing.node.clone(), standing.action.clone());
-        Projection { node, action, flights: Flights::of(plan, run) }
+        Projection { node, action, in_flight: InFlightCalls::of(plan, run) }
     }
 
     /// Calls that are granted.
     pub fn n_in_flight(&self) -> usize {
-        self.flights.len()
+        self.in_flight.len()
     }
 
     fn follow(&mut self, step: &RunStep) {
-        self.flights.follow(step);
+        self.in_flight.follow(step);
         for event in &step.events {
             match event {
                 Event::Entered { node, .. } => self.node = Some(node.clone()),
@@ -294,7 +294,7 @@ fn standing(projection: &Projection, run: &Run, by: Option<Owner>) -> RunProject
         action: projection.action.clone(),
         step_count: run.entries,
         wake_at: run.wake_at(),
-        owner: by.filter(|_| !ended && projection.flights.n_direct() > 0),
+        owner: by.filter(|_| !ended && projection.in_flight.n_direct() > 0),
         cost: run.cost,
         needs: run.needs(),
         error: run.error.clone(),

@@ -68,7 +68,7 @@ async fn cancel_when(client: &Client, name: &str, node: Value, status: &str) -> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_a_run_waits_for() {
+async fn any_waiting_run_is_canceled() {
     let server = Server::start(&[]).await;
     let client = server.client();
     let ms = HOUR_MS;
@@ -134,7 +134,7 @@ async fn a_child_ends_with_its_parent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_before_and_after_somebody_has_it() {
+async fn a_job_is_shown_before_and_after_its_claim() {
     let server = Server::start(&[]).await;
     let client = server.client();
     let job = json!({"service": "s", "exec_type": "queue", "max_retries": 3});

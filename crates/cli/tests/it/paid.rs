@@ -103,7 +103,7 @@ async fn create(client: Client, caller: i64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn paid_jobs_are_charged_and_closed_once_whoever_is_killed() {
+async fn paid_jobs_are_charged_and_closed_once_through_kills() {
     let mut server = Server::start(&[]).await;
     let client = server.client();
     client.accounts().open(&NewAccount { id: "acme".to_owned(), name: None }).await.unwrap();

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_job_is_refunded_whatever_its_worker_says() {
+    fn a_canceled_job_is_refunded_even_if_its_worker_reports_success() {
         let mut bench = ChargedJob::new(json!({"seconds": 10}));
         bench.tell(JobInput::Claim { worker: "w".to_owned(), lease_ms: 0 }).unwrap();
         bench.tell(JobInput::Cancel).unwrap();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_of_nobody_and_a_cost_that_cannot_be_told_is_a_problem() {
+    fn no_account_means_no_charge_and_an_unknown_cost_is_a_problem() {
         let id = JobId::new(Uuid::from_u128(1));
         let free = JobSpec { account: None, ..priced(json!({"seconds": 10})) };
         assert_eq!(Job::made(id, free, Timestamp(0)).unwrap().movement(), None);

@@ -6,7 +6,6 @@ use uuid::Uuid;
 
 use crate::counter::Visit;
 use crate::id::{JobId, RunId};
-use crate::money::Amount;
 use crate::path::NodePath;
 
 use super::MovementKind;
@@ -79,6 +78,7 @@ pub fn job_of_key(key: &str) -> Option<JobId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::money::Amount;
     use crate::money::Movement;
 
     fn key(n: u64) -> String {

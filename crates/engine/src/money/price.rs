@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::{MoneyFault, Price, whole};
-use crate::money::Amount;
 use crate::problem::{Problem, Problems};
 use crate::reference::{Root, Template};
 use crate::text::excerpt;
@@ -76,6 +75,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::money::Amount;
 
     fn price(units: Value, actual_units: Option<Value>) -> Price {
         Price { unit_price: Amount(3), min_unit: 1, units, actual_units }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_only_fail_later_is_refused_with_its_place() {
+    fn prices_that_would_fail_later_are_refused_with_their_place() {
         for units in [
             json!(-1),
             json!(1.5),

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_reference_stays_one_literal() {
+    fn a_template_without_references_stays_one_literal() {
         let value = json!({"a": [1, "b", {"c": "$5"}]});
         assert_eq!(Template::from_dag(&value), Ok(Template::Literal(value.clone())));
         assert_eq!(Template::from_steps(&value), Ok(Template::Literal(value)));

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_becomes_a_sign() {
+    fn every_difference_becomes_a_sign() {
         for (message, expected) in [
             ("Timed out after 30 s", "timed out after # s"),
             ("job 0190a1b2-c3d4-7000-8000-beefbeefbeef failed", "job # failed"),

@@ -152,7 +152,7 @@ fn a_firing_always_starts_the_same_and_no_other_starts_it() {
 }
 
 #[test]
-fn whoever_is_interrupted_goes_on_where_it_was() {
+fn an_interrupted_reader_continues_where_it_was() {
     let schedule = hourly(Overlap::Allow, Catchup::All);
     let before = Progress {
         last_slot: Some(Timestamp(3 * HOUR)),

@@ -230,7 +230,7 @@ fn the_store_is_read_ahead() {
 }
 
 #[test]
-fn of_the_lower_classes_only_jobs_of_runs_are_read() {
+fn only_jobs_of_runs_are_read_from_lower_classes() {
     let dispatch = Dispatcher::new(DispatchLimits { read_rows: 20, ..DispatchLimits::default() });
     let of_run = |id: u128| {
         let mut row = row(id, "q");

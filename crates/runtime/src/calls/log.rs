@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_text_the_end_is_kept() {
+    fn the_end_of_a_long_text_is_kept() {
         let log = Log::of_text("é".repeat(TEXT_BYTES_MAX) + "!");
         assert_eq!((log.text.len(), log.text.ends_with("é!")), (TEXT_BYTES_MAX - 1, true));
         assert_eq!(Log::read(Some("x".repeat(TEXT_BYTES_MAX)), Value::Null).text.len(), TEXT_BYTES_MAX);

@@ -192,7 +192,7 @@ async fn slots_missed_while_no_server_ran_are_caught_up_at_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_servers_one_fires_each_slot() {
+async fn one_server_fires_each_slot() {
     for store in [Arc::new(Memory::shared()), on_disk()] as [Arc<dyn Store>; 2] {
         let servers = servers(store, 3).await;
         let cron = ScheduleDraft { cron_expr: "*/5 * * * *".to_owned(), catchup: Catchup::All, ..hourly() };

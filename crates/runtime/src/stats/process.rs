@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_read_whatever_the_name_of_the_program() {
+    fn fields_are_read_after_any_program_name() {
         let mut stats = ProcessUsage::default();
         stats.read_stat(
             "7 (a ) b (c) S 1 7 7 0 -1 4194560 900 0 0 0 250 50 0 0 20 0 9 0 100 1000000 2048 18446744073709551615",

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_address_is_refused() {
+    async fn malformed_addresses_are_refused() {
         assert!(bind("localhost").await.is_err());
         assert!(bind("mailto:ann").await.is_err());
     }

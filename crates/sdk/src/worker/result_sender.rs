@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_too_large_fails_without_being_sent() {
+    fn a_body_far_above_the_limit_fails_without_being_sent() {
         let (size, result) = sized(of_bytes(RESULT_BYTES));
         assert_eq!((size, result.outcome, result.retryable), (0, contract::CallOutcome::Failed, Some(false)));
         assert!(result.error.unwrap().contains("could not be handed in"));

@@ -124,7 +124,7 @@ async fn a_lost_job_is_stopped_and_not_finished() {
 }
 
 #[tokio::test]
-async fn what_runs_at_the_shutdown_is_finished_and_handed_in() {
+async fn calls_that_run_at_the_shutdown_are_finished_and_reported() {
     let (fake, client) = Fake::start().await;
     fake.put("slow", json!(null));
     let (begun, go_on) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
@@ -253,7 +253,7 @@ async fn a_worker_that_stops_does_not_wait_for_ever_for_a_server_that_is_out() {
 }
 
 #[tokio::test]
-async fn a_call_can_be_reported_by_somebody_else() {
+async fn a_call_can_be_reported_by_another_worker() {
     let (fake, client) = Fake::start().await;
     fake.put("later", json!(null));
     let handler = |call: ServiceCall| async move {
@@ -267,7 +267,7 @@ async fn a_call_can_be_reported_by_somebody_else() {
 }
 
 #[tokio::test]
-async fn a_queue_answers_for_services_nobody_offers() {
+async fn a_queue_answers_for_services_without_workers() {
     let (fake, client) = Fake::start().await;
     fake.put("unheard_of", json!(7));
     let handler = |call: ServiceCall| async move { json!([call.service, call.queue, call.input]) };

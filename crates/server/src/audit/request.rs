@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_is_short_and_visible_and_one() {
+    fn the_actor_is_one_short_visible_text() {
         assert_eq!(actor_of(&[]).unwrap(), None);
         assert_eq!(actor_of(&[b" ann@example.org "]).unwrap().as_deref(), Some("ann@example.org"));
         assert_eq!(actor_of(&["Jürgen 漢字".as_bytes()]).unwrap().as_deref(), Some("Jürgen 漢字"));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_body_a_few_words_are_kept() {
+    fn an_excerpt_of_a_body_is_kept() {
         let slot = NotesSlot::new(Some("taskid"));
         slot.read(
             br#"{"Task_ID": "t", "key": {"by": "x"}, "by": "ann", "reason": "old", "value": "secret"}"#,

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_equal_has_no_differences_however_deep() {
+    fn equal_values_have_no_differences_at_any_depth() {
         let deep = (0..500).fold(json!(1), |inner, _| json!([inner]));
         assert_eq!(differences(&deep, &deep.clone()), (Vec::new(), false));
         let other = (0..500).fold(json!(2), |inner, _| json!([inner]));

@@ -4,7 +4,6 @@ use axum::Json;
 use axum::extract::State;
 use windlass_engine::function;
 use windlass_engine::id::JobId;
-use windlass_engine::money::Amount;
 use windlass_engine::plan::Exec;
 use windlass_engine::time::Timestamp;
 use windlass_runtime::runs::RunView;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use uuid::Uuid;
 use windlass_engine::id::{JobId, ScheduleId};
 use windlass_engine::job::{Attempt, AttemptStatus, Job, JobSpec, State, attempt_id};
-use windlass_engine::money::Amount;
 use windlass_engine::retry::Backoff;
 use windlass_sdk::contract::{
     BackoffKind, NewTask, TaskBackoff, TaskCost, TaskDetail, TaskInfo, TaskRun, TaskSummary, TaskType, Time,

@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stored_is_not_sent() {
+    fn details_of_store_errors_are_not_sent() {
         let secret = StoreError::unavailable("disk /var/secret is full");
         assert!(!ApiError::from(secret).problem().detail.contains("secret"));
         let corrupt = StoreError::Corrupt("row 7 of secret".to_owned());

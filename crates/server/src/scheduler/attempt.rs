@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_inside_goes_by_what_is_around_it() {
+    fn nodes_inside_a_node_share_its_key() {
         for (path, key) in [("a", "a"), ("fe/3", "fe"), ("sf/b", "sf"), ("sf/fe/3", "sf/fe")] {
             assert_eq!(node_key(&NodePath::from(path)), key);
         }

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_matched_whatever_their_case_and_underscores() {
+    fn names_are_matched_in_any_case_and_with_or_without_underscores() {
         for body in [r#"{"FlowID": "x"}"#, r#"{"flow_id": "x"}"#, r#"{"flowid": "x"}"#, r#"{"flowId": "x"}"#]
         {
             assert_eq!(ask(body).unwrap().text("flow_id").unwrap(), Some("x"), "{body}");
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn values_other_than_objects_are_refused() {
         for body in ["[1]", "3", "\"x\"", "{", "{\"a\":}", "nonsense", &"[".repeat(5_000)] {
             ask(body).unwrap_err();
         }

@@ -1,6 +1,6 @@
 //! Accounts and their ledger entries.
 
-use windlass_engine::money::{Amount, Movement, job_of_key};
+use windlass_engine::money::{Movement, job_of_key};
 use windlass_sdk::contract::{AccountInfo, LedgerEntry};
 use windlass_store::account::{AccountRow, LedgerRow};
 

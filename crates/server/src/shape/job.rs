@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use windlass_engine::job::{Attempt, AttemptStatus, Job, JobSpec, State};
-use windlass_engine::money::Amount;
 use windlass_engine::retry::{Backoff, Fault as EngineFault};
 use windlass_engine::time::Timestamp;
 use windlass_runtime::jobs::CreatedJob;

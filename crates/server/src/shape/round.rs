@@ -1,6 +1,5 @@
 //! A dry run in the types of the native surface.
 
-use windlass_engine::money::Amount;
 use windlass_engine::run::{DryRunEntry, DryRunReport};
 use windlass_sdk::contract::{DryRun, DryRunCalls, DryRunCost, DryRunNode};
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use windlass_engine::event::{ExecMode as EngineMode, RunFault};
-use windlass_engine::money::{Amount, Bill};
+use windlass_engine::money::Bill;
 use windlass_engine::plan::Priority as EnginePriority;
 use windlass_engine::run::{Run as EngineRun, Totals};
 use windlass_runtime::runs::RunView;

@@ -63,7 +63,7 @@ async fn a_node_is_continued_with_a_result_and_run_again() {
 }
 
 #[tokio::test]
-async fn who_may_decide_decides() {
+async fn only_named_approvers_decide() {
     let host = TestServer::new().await;
     host.publish("c", approval()).await;
     let run = host.start("c", json!({})).await;
@@ -182,7 +182,7 @@ async fn a_suspended_call_is_reported_once() {
 }
 
 #[tokio::test]
-async fn what_a_worker_says_is_checked() {
+async fn answers_of_workers_are_checked() {
     let host = TestServer::new().await;
     let claim = "/api/v1/jobs/claim";
     host.post(claim, json!({ "worker_id": "w" })).await.refused(422, "invalid_body");

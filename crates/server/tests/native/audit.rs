@@ -109,7 +109,7 @@ async fn every_kind_of_change_is_noted() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_noted_too() {
+async fn refused_changes_are_audited_too() {
     let host = TestServer::new().await;
     let path = format!("/api/v1/runs/{NOBODYS}/pause");
     host.by("ann", "POST", &path, json!({})).await.refused(404, "unknown_run");
@@ -144,7 +144,7 @@ async fn what_is_refused_is_noted_too() {
 }
 
 #[tokio::test]
-async fn whoever_asks_has_a_name_that_can_be_read() {
+async fn every_actor_has_a_readable_name() {
     let host = TestServer::new().await;
     let new = json!({ "id": "acme" });
     for bad in [" ", "a\tb", &"x".repeat(201)] {
@@ -198,7 +198,7 @@ async fn the_audit_is_read_in_pages_and_by_who_what_and_subject() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_noted_is_answered_as_it_is() {
+async fn a_response_is_unchanged_if_its_audit_row_cannot_be_written() {
     // It takes everything but lines of the audit.
     let on_commit = |_: &Memory, commits: &[Commit]| commits.iter().all(|commit| commit.audit.is_empty());
     let store = Arc::new(FaultyStore { on_commit: Box::new(on_commit), ..FaultyStore::default() });

@@ -134,7 +134,7 @@ async fn cancel_reaches_the_children_of_children() {
 }
 
 #[tokio::test]
-async fn a_child_that_nobody_waits_for_is_stopped_and_billed() {
+async fn a_child_without_a_waiting_parent_is_stopped_and_billed() {
     let host = TestServer::new().await;
     host.account("acme", 100).await;
     let spends = json!({ "start": "work", "nodes": {

@@ -172,7 +172,7 @@ async fn no_query_or_path_makes_the_server_stumble() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_named() {
+async fn mistakes_are_named() {
     let host = TestServer::new().await;
     let flows = "/api/v1/flows";
     host.raw("POST", flows, "{\"a\":").await.refused(400, "malformed_json");

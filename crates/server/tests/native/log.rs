@@ -49,7 +49,7 @@ async fn the_log_of_a_run_tells_its_whole_story() {
 }
 
 #[tokio::test]
-async fn what_is_asked_of_a_log_is_checked() {
+async fn queries_of_logs_are_checked() {
     let host = TestServer::new().await;
     host.publish("press", queued()).await;
     let run = host.start("press", json!({})).await;
@@ -136,7 +136,7 @@ impl TestServer {
 }
 
 #[tokio::test]
-async fn whoever_follows_a_log_loses_and_repeats_nothing() {
+async fn a_follower_of_a_log_misses_and_repeats_nothing() {
     let host = TestServer::new().await;
     host.publish("press", queued()).await;
     let run = host.start("press", json!({})).await;
@@ -179,7 +179,7 @@ async fn whoever_follows_a_log_loses_and_repeats_nothing() {
 }
 
 #[tokio::test]
-async fn what_every_one_of_many_attempts_wrote_is_heard() {
+async fn the_log_of_each_of_many_attempts_is_kept() {
     let host = TestServer::new().await;
     let items: Vec<Value> = (0..250).map(|n| json!(n)).collect();
     let flow = json!({ "start": "each", "nodes": { "each": { "kind": "foreach", "prep": { "input_key": "$params.items" },

@@ -320,7 +320,7 @@ async fn a_budget_fails_the_node_or_parks_the_run_until_it_is_raised() {
 }
 
 #[tokio::test]
-async fn what_comes_back_lets_parked_runs_go_as_far_as_it_reaches() {
+async fn refunds_let_parked_runs_go_as_far_as_they_reach() {
     let host = TestServer::new().await;
     host.publish("speak", speech()).await;
     host.account("acme", 100).await;

@@ -196,7 +196,7 @@ fn caller() -> Value {
 }
 
 #[tokio::test]
-async fn what_a_child_run_was_charged_comes_back_when_it_fails_or_is_stopped() {
+async fn charges_of_a_child_run_come_back_when_it_fails_or_is_stopped() {
     let host = host(&[("speak", speech()), ("caller", caller())]).await;
     let run = host.start("caller", json!({ "account": "acme" })).await;
     let job = host.claim("audio_tts").await;

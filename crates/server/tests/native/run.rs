@@ -69,7 +69,7 @@ async fn runs_are_listed_by_what_is_asked() {
 }
 
 #[tokio::test]
-async fn what_happened_to_a_run_can_be_read() {
+async fn the_journal_of_a_run_can_be_read() {
     let host = TestServer::new().await;
     host.publish("a", upper()).await;
     let run = host.start("a", json!({ "params": { "text": "hi" } })).await;
@@ -142,7 +142,7 @@ async fn why_says_what_would_clear_it() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_is_refused() {
+async fn invalid_starts_are_refused() {
     let host = TestServer::new().await;
     host.publish("a", upper()).await;
     host.post("/api/v1/flows/nobody/runs", json!({})).await.refused(404, "unknown_flow");

@@ -41,7 +41,7 @@ async fn services_are_listed_with_who_serves_them() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_set_is_named() {
+async fn invalid_settings_are_named() {
     let host = TestServer::new().await;
     for bad in [0, 99, 86_400_001] {
         let response = host.put("/api/v1/services/video", json!({ "recheck_ms": bad })).await;

@@ -60,7 +60,7 @@ async fn templates_are_listed_apart() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_the_template_is_named() {
+async fn values_that_do_not_fit_the_template_are_named() {
     let host = host().await;
     host.publish("plain", greeting()).await;
     let ask =

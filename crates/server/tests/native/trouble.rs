@@ -74,7 +74,7 @@ async fn the_doctor_says_what_was_looked_at() {
 }
 
 #[tokio::test]
-async fn a_request_made_again_is_answered_from_its_run_whatever_was_published_since() {
+async fn a_repeated_request_is_answered_from_its_run_after_later_publications() {
     let host = TestServer::new().await;
     host.publish("b", waiting()).await;
     let body = json!({ "request_id": "r-1" });

@@ -15,7 +15,7 @@ async fn audit(host: &TestServer) -> Vec<(String, String, u64)> {
 }
 
 #[tokio::test]
-async fn what_people_do_is_noted_and_what_workers_do_is_not() {
+async fn requests_of_people_are_audited_and_those_of_workers_are_not() {
     let host = TestServer::new().await;
     let dead = host.dead_letter(task("a"), "broken").await;
     host.post("/api/v1/queues/default/dlq/replay", json!({ "ids": [dead] })).await.ok();

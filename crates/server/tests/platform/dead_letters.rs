@@ -96,7 +96,7 @@ async fn a_group_is_replayed_and_another_discarded() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_about_a_replay_or_a_discard_is_named() {
+async fn mistakes_in_a_replay_or_a_discard_are_named() {
     let host = TestServer::new().await;
     let replay =
         async |body: Value| host.post(&format!("{DLQ}/replay"), body).await.no(400, "invalid_fields");

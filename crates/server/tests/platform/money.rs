@@ -140,7 +140,7 @@ async fn a_duplicate_is_not_charged_and_what_cannot_be_counted_is_refused() {
 }
 
 #[tokio::test]
-async fn a_letter_that_nobody_can_pay_for_stays_a_letter() {
+async fn a_dead_letter_that_its_account_cannot_pay_stays_dead() {
     let host = host(40).await;
     let id = host.dead_letter(paid(json!(20)), "no").await;
     host.create(paid(json!(15))).await;
@@ -158,7 +158,7 @@ async fn a_letter_that_nobody_can_pay_for_stays_a_letter() {
 }
 
 #[tokio::test]
-async fn what_a_schedule_starts_is_charged_or_not_started() {
+async fn a_scheduled_start_is_charged_or_not_made() {
     let host = host(50).await;
     let schedule = json!({ "cron_expr": "0 0 1 1 *", "timezone": "UTC", "enabled": true,
         "task": { "name": "tts", "queue_name": "default", "account": "acme", "payload": { "seconds": 20 } } });

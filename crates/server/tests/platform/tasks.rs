@@ -214,7 +214,7 @@ async fn a_call_of_a_run_is_a_task_that_only_the_run_ends() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_said_to_be_not_there() {
+async fn unknown_tasks_and_routes_get_404() {
     let host = TestServer::new().await;
     for id in ["00000000-0000-0000-0000-000000000001", "x", "%00", "job_1", "%F0%9F%9A%80"] {
         host.get(&format!("/api/v1/tasks/{id}")).await.no(404, "unknown_task");

@@ -89,7 +89,7 @@ async fn unknown_fields_of_a_definition_are_let_through() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_published_is_refused() {
+async fn invalid_definitions_are_not_published() {
     for client in clients().await {
         let id = flow(&client, "f").await;
         let text = definition("s").to_string();

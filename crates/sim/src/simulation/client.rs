@@ -1,9 +1,9 @@
 //! Modelled clients: they start runs, send signals, decide approvals, cancel, pause and retry, and repeat requests
 //! without a reply.
 
-use windlass_engine::money::Amount;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use windlass_engine::money::Amount;
 
 use serde_json::{Map, Value, json};
 use uuid::Uuid;

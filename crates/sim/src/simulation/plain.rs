@@ -3,12 +3,12 @@
 //!
 //! Plain jobs have their own random generator, so that they influence the runs of a seed as little as possible.
 
-use windlass_engine::money::Amount;
 use serde_json::json;
 use uuid::Uuid;
 use windlass_engine::counter::{Fence, Revision};
 use windlass_engine::id::JobId;
 use windlass_engine::job::{Job, JobBackoff, JobInput, JobOutcome, JobSpec};
+use windlass_engine::money::Amount;
 use windlass_engine::money::{MovementKind, Price};
 use windlass_engine::project::Project;
 use windlass_engine::retry::{Backoff, Fault as JobFault, FaultKind};

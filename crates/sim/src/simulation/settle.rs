@@ -1,11 +1,11 @@
 //! The end of a world: after all faults have healed, all work must end, helped only by actions that a client could
 //! take.
 
-use windlass_engine::money::Amount;
 use serde_json::json;
 use windlass_engine::counter::Epoch;
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::input::Input;
+use windlass_engine::money::Amount;
 use windlass_engine::plan::Exec;
 use windlass_engine::project::Project;
 use windlass_engine::run::state::Status;

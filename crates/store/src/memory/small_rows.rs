@@ -10,14 +10,12 @@ use windlass_engine::money::Amount;
 use windlass_engine::time::Timestamp;
 
 use super::state::{MemoryState, ProjectTables, StoredAccount};
-use crate::account::{AccountRow, InNeed, PriceRow};
+use crate::account::{AccountRow, InNeed};
 use crate::error::{Refusal, StoreError, Subject};
 use crate::job::{GROUPS_MAX, JobStatus, LetterGroup, due_at, fingerprint};
 use crate::queue::{QueueDepth, QueueSettings, Spent};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
-use crate::service::{ServiceRow, ServiceSettings};
-use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 impl MemoryState {
     pub(super) fn servers(&self) -> Result<Vec<ServerRow>, StoreError> {
@@ -46,64 +44,13 @@ impl MemoryState {
 
     pub(super) fn delete_workers(&mut self, before: Timestamp) -> Result<(), StoreError> {
         for tables in self.projects.values_mut() {
-            tables.workers.retain(|_, row| row.beat_at >= before);
+            tables.registry.workers.retain(|_, row| row.beat_at >= before);
         }
         Ok(())
     }
 }
 
 impl ProjectTables {
-    pub(super) fn workers(&self, query: WorkerQuery) -> Result<Vec<WorkerRow>, StoreError> {
-        Ok(self.workers.values().filter(|row| row.matches(&query)).cloned().collect())
-    }
-
-    pub(super) fn save_worker(&mut self, row: WorkerRow) -> Result<(), StoreError> {
-        self.workers.insert(row.id.clone(), row);
-        Ok(())
-    }
-
-    pub(super) fn beat_worker(&mut self, beat: WorkerBeat) -> Result<(), StoreError> {
-        let WorkerBeat { id, url, load, at } = beat;
-        let row = self.workers.get_mut(&id).ok_or(Refusal::UnknownWorker(id))?;
-        row.url = url.unwrap_or_else(|| std::mem::take(&mut row.url));
-        row.load = load.unwrap_or(row.load);
-        row.beat_at = row.beat_at.max(at);
-        Ok(())
-    }
-
-    pub(super) fn drain_worker(&mut self, id: &str, is_draining: bool) -> Result<(), StoreError> {
-        let row = self.workers.get_mut(id).ok_or_else(|| Refusal::UnknownWorker(id.to_owned()))?;
-        row.is_draining = is_draining;
-        Ok(())
-    }
-
-    pub(super) fn prices(&self) -> Result<Vec<PriceRow>, StoreError> {
-        Ok(self.prices.values().cloned().collect())
-    }
-
-    pub(super) fn set_price(&mut self, row: PriceRow) -> Result<(), StoreError> {
-        self.prices.insert(row.service.clone(), row);
-        Ok(())
-    }
-
-    pub(super) fn delete_price(&mut self, service: &str) -> Result<(), StoreError> {
-        self.prices.remove(service);
-        Ok(())
-    }
-
-    pub(super) fn services(&self) -> Result<Vec<ServiceRow>, StoreError> {
-        Ok(self.services.values().cloned().collect())
-    }
-
-    pub(super) fn save_service(&mut self, row: ServiceRow) -> Result<(), StoreError> {
-        if row.settings == ServiceSettings::default() {
-            self.services.remove(&row.name);
-        } else {
-            self.services.insert(row.name.clone(), row);
-        }
-        Ok(())
-    }
-
     pub(super) fn save_queue(&mut self, settings: QueueSettings) -> Result<(), StoreError> {
         self.queues.insert(settings.name.clone(), settings);
         Ok(())

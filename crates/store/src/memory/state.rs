@@ -10,7 +10,8 @@ use windlass_engine::project::Project;
 use windlass_engine::schedule::Firing;
 use windlass_engine::time::Timestamp;
 
-use crate::account::{AccountRow, LedgerRow, PriceRow};
+use super::registry::ServiceRegistry;
+use crate::account::{AccountRow, LedgerRow};
 use crate::audit::AuditRow;
 use crate::commit::Committed;
 use crate::flow::{FlowRow, VersionRow};
@@ -21,8 +22,6 @@ use crate::queue::QueueSettings;
 use crate::run::{RunRow, Snapshot};
 use crate::schedule::{RUNNING_MAX, ScheduleRow, Scheduled, Started};
 use crate::server::ServerRow;
-use crate::service::ServiceRow;
-use crate::worker::WorkerRow;
 
 /// The whole store. Projects share no table, so that no verb reaches rows of another one.
 #[derive(Debug, Default)]
@@ -74,9 +73,7 @@ pub(super) struct ProjectTables {
     pub(super) commands: BTreeMap<CommandId, Committed>,
     pub(super) audit: Vec<AuditRow>,
 
-    pub(super) workers: BTreeMap<String, WorkerRow>,
-    pub(super) prices: BTreeMap<String, PriceRow>,
-    pub(super) services: BTreeMap<String, ServiceRow>,
+    pub(super) registry: ServiceRegistry,
     pub(super) queues: BTreeMap<String, QueueSettings>,
     /// Turns at queues that servers share.
     pub(super) turns: BTreeMap<String, u64>,

@@ -20,8 +20,8 @@ use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::Job;
 
 use super::column::{PostgresColumns, PostgresId, cells};
+use super::job_hints::JobHints;
 use super::link::{self, Link, Purpose};
-use super::news::News;
 use crate::column::Columns;
 use crate::durability::Durability;
 use crate::error::StoreError;
@@ -68,7 +68,7 @@ pub(super) struct Channel {
     runtime: Handle,
     /// Hints to send; one task reads and sends them.
     said: Arc<Listeners>,
-    news: Arc<News>,
+    job_hints: Arc<JobHints>,
     telling: JoinHandle<()>,
     listeners: Arc<Listeners>,
     listening: Mutex<Option<JoinHandle<()>>>,
@@ -76,17 +76,17 @@ pub(super) struct Channel {
 
 impl Channel {
     pub(super) fn new(config: Config) -> Result<Self, StoreError> {
-        let (me, said, news) = (Uuid::now_v7(), Arc::<Listeners>::default(), Arc::<News>::default());
+        let (me, said, job_hints) = (Uuid::now_v7(), Arc::<Listeners>::default(), Arc::<JobHints>::default());
         let voice = link::pool(config.clone(), Durability::Fast, Purpose::Any, 1)?;
         tokio::spawn(speak(voice.clone(), me, said.add()));
-        let telling = tokio::spawn(tell_late(voice, news.clone(), said.clone()));
+        let telling = tokio::spawn(tell_late(voice, job_hints.clone(), said.clone()));
         Ok(Channel {
             me,
             config,
             runtime: Handle::current(),
             telling,
             said,
-            news,
+            job_hints,
             listeners: Arc::default(),
             listening: Mutex::default(),
         })
@@ -100,7 +100,7 @@ impl Channel {
 
     /// Sends hints of written rows, and of jobs that no worker here is likely to claim.
     pub(super) fn tell_written<'j>(&self, hint: Hint, jobs: impl Iterator<Item = &'j Job>) {
-        self.tell(&Hint { queues: self.news.written(jobs), ..hint });
+        self.tell(&Hint { queues: self.job_hints.written(jobs), ..hint });
     }
 
     /// Hints of the other servers, from now on.
@@ -139,9 +139,9 @@ async fn say(voice: &Pool, payload: &str) -> Result<(), StoreError> {
 }
 
 /// Sends hints of jobs that no worker here claims, unless another server has them.
-async fn tell_late(voice: Pool, news: Arc<News>, said: Arc<Listeners>) {
+async fn tell_late(voice: Pool, job_hints: Arc<JobHints>, said: Arc<Listeners>) {
     loop {
-        let late = news.late().await;
+        let late = job_hints.late().await;
         let overdue = match still_ready(&voice, late.keys().copied()).await {
             Ok(queues) => queues,
             Err(_) => late.into_values().collect(),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_said_at_once_and_what_does_not_in_parts() {
+    fn a_hint_that_fits_is_sent_at_once_and_a_larger_one_in_parts() {
         let small = Hint { outbox: true, queues: ["q".to_owned()].into(), ..of_runs(190) };
         assert_eq!(heard(&small), (1, small.clone()));
         let large = Hint { outbox: true, queues: ["q".to_owned()].into(), ..of_runs(1_000) };

@@ -6,7 +6,7 @@
 //! transaction of its own. If another transaction came between, the whole group is retried and sees its changes: the commands show
 //! which commits have been made already.
 
-mod line;
+mod commit_queue;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +26,7 @@ use super::read_set::ReadSet;
 use super::trouble::{ErrorClass, Trouble, again, kind};
 use crate::commit::Committed;
 use crate::error::StoreError;
-use line::{Call, Group, Line};
+use commit_queue::{Call, CommitQueue, Group};
 
 /// Groups that are written at once at most. A group that waits for an account that another server moves keeps only
 /// itself waiting.
@@ -96,36 +96,36 @@ async fn serve(
     busy: Arc<AtomicUsize>,
 ) {
     let (give_back, mut back) = mpsc::unbounded_channel();
-    let (mut free, mut line) = (shards.to_vec(), Line::new(inbox));
+    let (mut free, mut queue) = (shards.to_vec(), CommitQueue::new(inbox));
     let mut group = Group::default();
-    while !line.is_over() || !group.is_empty() {
+    while !queue.is_over() || !group.is_empty() {
         while let Ok(shard) = back.try_recv() {
-            line.end(shard);
+            queue.end(shard);
             free.push(shard);
         }
-        line.fill(&mut group);
+        queue.fill(&mut group);
         let n_busy = WRITERS - free.len();
-        let is_late = [group.late(), line.late()].into_iter().flatten().any(|late| late <= Instant::now());
+        let is_late = [group.late(), queue.late()].into_iter().flatten().any(|late| late <= Instant::now());
         let is_due = n_busy < busy.load(Ordering::Relaxed) || group.is_large() || is_late;
         if is_due
             && !group.is_empty()
             && let Some(shard) = free.pop()
         {
             let mut group = std::mem::take(&mut group);
-            line.begin(shard, &mut group);
+            queue.begin(shard, &mut group);
             tokio::spawn(perform(means.clone(), group.calls, Slot { shard, give_back: give_back.clone() }));
             continue;
         }
         // While no writer is free, time changes nothing.
-        let late = [group.late().filter(|_| !is_due), line.late()].into_iter().flatten().min();
+        let late = [group.late().filter(|_| !is_due), queue.late()].into_iter().flatten().min();
         let late = late.filter(|_| !free.is_empty());
         tokio::select! {
             // It never ends: its other end is here.
             shard = back.recv() => if let Some(shard) = shard {
-                line.end(shard);
+                queue.end(shard);
                 free.push(shard);
             },
-            () = line.next(&mut group), if line.takes(&group) => {}
+            () = queue.next(&mut group), if queue.takes(&group) => {}
             () = tokio::time::sleep_until(late.unwrap_or_else(Instant::now)), if late.is_some() => {}
         }
     }

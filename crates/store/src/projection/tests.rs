@@ -86,7 +86,7 @@ fn every_end_of_a_child_has_a_message_of_its_own() {
 }
 
 #[test]
-fn what_a_run_tells_in_one_commit_has_names_of_its_own_and_keeps_its_order() {
+fn messages_of_one_commit_have_their_own_ids_and_keep_their_order() {
     let plan = plan(
         r#"{"start": "f", "nodes": {"f": {"kind": "foreach", "prep": {"input_key": "$params.items"},
             "parallel_mode": "concurrent", "max_parallel": 2,
@@ -234,7 +234,7 @@ fn publish(store: &Memory) -> Origin {
 
 proptest! {
     #[test]
-    fn whatever_happens_the_row_says_what_the_journal_replays_to(
+    fn the_row_equals_the_replayed_journal_under_any_inputs(
         asks in prop::collection::vec(ask(), 0..80),
     ) {
         let (plan, store) = (plan(MIXED), Memory::new());
@@ -265,7 +265,7 @@ proptest! {
             len += 1;
             prop_assert_eq!(projection.n_in_flight(), run.n_granted);
             prop_assert_eq!(&Projection::resume(&plan, &run, &standing), &projection);
-            prop_assert_eq!(standing.owner.is_some(), projection.flights.n_direct() > 0);
+            prop_assert_eq!(standing.owner.is_some(), projection.in_flight.n_direct() > 0);
         }
         let row = store.run_now(&Project::DEFAULT, RunRef::Id(run_id())).unwrap().unwrap();
         let stored = store.journal_now(&Project::DEFAULT, run_id(), Since::Entry(0), 1_000).unwrap().entries;

@@ -163,7 +163,7 @@ fn references_must_name_nodes_that_come_before() {
 }
 
 #[test]
-fn what_comes_after_cannot_be_read_and_what_stands_beside_only_for_its_status() {
+fn later_nodes_cannot_be_read_and_parallel_nodes_only_for_their_status() {
     let read = |what: &str| {
         json!({
             "nodes": [

@@ -134,7 +134,7 @@ fn branches_may_come_from_services_or_params() {
 }
 
 #[test]
-fn a_foreach_needs_somebody_for_every_item() {
+fn a_foreach_needs_a_service_or_flow_for_every_item() {
     has(&errors(&one(json!({"kind": "foreach"}))), &["$.nodes.n.service", "service is missing"]);
     let only = json!({"kind": "foreach", "foreach_execs": [{"index": 1, "service": "s"}]});
     has(&errors(&one(only)), &["nobody is named for the other items"]);
@@ -246,7 +246,7 @@ fn missing_parts_are_errors() {
 }
 
 #[test]
-fn what_may_go_wrong_is_a_warning() {
+fn risky_definitions_get_warnings() {
     let value = json!({
         "start": "a",
         "nodes": {

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn what_is_read_from_inside_a_node_must_come_before_it() {
+fn references_inside_a_node_must_name_earlier_nodes() {
     let sub = |what: &str| {
         json!({"nodes": [
             {"id": "a", "type": "x"},

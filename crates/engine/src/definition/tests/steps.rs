@@ -226,7 +226,7 @@ fn ids_are_unique_in_the_whole_tree() {
 }
 
 #[test]
-fn built_in_operators_need_nobody() {
+fn built_in_operators_need_no_worker() {
     let value = flow(json!([
         {"id": "d", "operator": "@internal/define", "parameters": {"name": "total", "value": 0}},
         {"id": "e", "operator": "@internal/define", "parameters": {"value": 0}},
@@ -374,7 +374,7 @@ fn nesting_has_a_limit_that_is_named() {
 }
 
 #[test]
-fn a_path_has_a_pattern_whatever_the_turn() {
+fn a_path_has_the_same_pattern_in_every_turn() {
     let plan = plan(&flow(json!([s("1"), looped("l", json!([s("2"), looped("m", json!([s("3")]))]))])));
     for (path, pattern) in [
         ("1", "1"),

@@ -77,7 +77,7 @@ fn other_spellings_of_equality_work() {
 }
 
 #[test]
-fn numbers_compare_whatever_their_kind() {
+fn numbers_of_different_kinds_compare() {
     for text in [
         "$var.n > 5",
         "$var.half > 5",
@@ -96,7 +96,7 @@ fn numbers_compare_whatever_their_kind() {
 }
 
 #[test]
-fn what_is_missing_is_null_at_any_depth() {
+fn missing_values_are_null_at_any_depth() {
     check("$var.none == null", true);
     check("$var.none.a.b[3] == null", true);
     check("$var.rows[1].tags[0].x == null && $var.rows[9].tags == null", true);
@@ -155,7 +155,7 @@ fn a_side_that_decides_wins_over_one_that_fails() {
 }
 
 #[test]
-fn what_is_neither_true_nor_false_says_what_it_is() {
+fn a_condition_that_is_no_boolean_names_its_type() {
     assert_eq!(outcome("$var.s").unwrap_err(), "`$var.s` is not true or false but a string");
     fails("$var.none", "is not true or false but null");
     fails("1 + 1", "but a number");
@@ -255,7 +255,7 @@ fn texts_at_the_limits_are_still_read() {
 }
 
 #[test]
-fn evaluation_ends_soon_whatever_the_data_are() {
+fn evaluation_ends_soon_for_any_data() {
     let list: Vec<u64> = (0..50_000).collect();
     let deep = (0..100).fold(json!(1), |inner, _| json!([inner, inner.as_array().map_or(0, Vec::len)]));
     let world = TestFacts(json!({"shared": {"list": list, "text": "a".repeat(5_000_000), "deep": deep}}));

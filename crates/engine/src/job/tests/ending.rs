@@ -47,7 +47,7 @@ fn a_worker_that_ignores_a_cancel_is_cut_off() {
 }
 
 #[test]
-fn what_has_ended_cannot_be_cancelled() {
+fn ended_runs_cannot_be_canceled() {
     let mut bench = TestJob::plain();
     let fence = bench.claim();
     bench.finish(fence, done(1)).unwrap();

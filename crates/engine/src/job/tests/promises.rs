@@ -55,7 +55,7 @@ fn with_fence(input: JobInput, fence: Fence) -> JobInput {
 
 proptest! {
     #[test]
-    fn whatever_is_asked_a_job_keeps_its_promises(
+    fn a_job_keeps_its_invariants_under_any_requests(
         max_retries in 0u32..5, timeout_ms in prop_oneof![Just(0u64), 1u64..60_000], exponential in any::<bool>(),
         steps in prop::collection::vec((input(), 0u64..40_000), 1..120),
     ) {

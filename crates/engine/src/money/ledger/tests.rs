@@ -16,7 +16,7 @@ fn book(balance: i64) -> Book {
 }
 
 #[test]
-fn what_was_not_used_comes_back_and_the_platform_bears_the_rest() {
+fn unused_money_comes_back_and_the_platform_bears_the_rest() {
     assert_eq!(
         settle(Amount(100), Amount(60)),
         Settlement { amount: Amount(40), borne_by_platform: Amount::ZERO }
@@ -52,7 +52,7 @@ fn a_charge_is_made_once_and_closed_once() {
 }
 
 #[test]
-fn nobody_spends_what_is_not_there() {
+fn no_run_spends_more_than_the_balance() {
     let mut book = book(100);
     book.post(Movement::charge(key(1), Amount(60))).unwrap();
     let short = LedgerFault::Insufficient { balance: Amount(40), needed: Amount(41) };
@@ -89,7 +89,7 @@ fn money_does_not_come_from_nowhere() {
 }
 
 #[test]
-fn what_is_held_always_has_room_to_come_back() {
+fn held_money_always_has_room_to_come_back() {
     let mut book = book(100);
     book.post(Movement::charge(key(1), Amount(60))).unwrap();
     let flood = Movement::deposit("flood", Amount(i64::MAX - 99));

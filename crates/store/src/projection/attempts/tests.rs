@@ -241,7 +241,7 @@ fn a_subflow_that_starts_again_has_another_attempt() {
 }
 
 #[test]
-fn what_could_not_begin_is_an_attempt_that_failed() {
+fn a_call_that_could_not_begin_is_a_failed_attempt() {
     let definition = r#"{"start": "f", "nodes": {"f": {"kind": "foreach", "service": "s",
         "prep": {"input_key": "$params.items"}}}}"#;
     let played = Played::new(definition, &json!({"items": 3}));
@@ -306,7 +306,7 @@ fn any_input(played: &mut Played, now: i64, choice: u8) {
 
 proptest! {
     #[test]
-    fn what_is_open_is_what_the_run_has_open(choices in prop::collection::vec(any::<u8>(), 0..80)) {
+    fn open_attempts_are_the_open_calls_of_the_run(choices in prop::collection::vec(any::<u8>(), 0..80)) {
         let mut played = Played::new(NESTED, &json!({"items": [1, 2, 3]}));
         let mut now = 1_000;
         for choice in choices {

@@ -11,22 +11,22 @@ use windlass_engine::run::{Run, RunStep};
 
 /// Calls in flight by place: there is at most one at each.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Flights {
+pub(super) struct InFlightCalls {
     direct: BTreeMap<NodePath, bool>,
     n_direct: usize,
 }
 
-impl Flights {
+impl InFlightCalls {
     /// The calls in flight of a run that was loaded.
     pub(super) fn of(plan: &Plan, run: &Run) -> Self {
-        let mut flights = Flights::default();
+        let mut calls = InFlightCalls::default();
         for (node, _, exec) in run.open_calls(plan) {
             // A suspended call can be reported, but no worker has it.
             if run.node_status(plan, &node) == Some("running") {
-                flights.take_off(&node, is_direct(&exec));
+                calls.begin(&node, is_direct(&exec));
             }
         }
-        flights
+        calls
     }
 
     pub(super) fn len(&self) -> usize {
@@ -55,14 +55,14 @@ impl Flights {
         for event in &step.events {
             match event {
                 Event::Granted { node, fence, .. } => {
-                    self.take_off(node, orders.get(fence).copied().unwrap_or(true));
+                    self.begin(node, orders.get(fence).copied().unwrap_or(true));
                 }
                 Event::Suspended { node, .. }
                 | Event::Deferred { node, .. }
                 | Event::Done { node, .. }
-                | Event::Failed { node, .. } => self.land(node),
-                Event::Dropped { node } => self.land_all(node),
-                Event::Ended { .. } => *self = Flights::default(),
+                | Event::Failed { node, .. } => self.end(node),
+                Event::Dropped { node } => self.end_inside(node),
+                Event::Ended { .. } => *self = InFlightCalls::default(),
                 Event::Started(_)
                 | Event::Entered { .. }
                 | Event::Expiring { .. }
@@ -86,26 +86,26 @@ impl Flights {
         }
     }
 
-    fn take_off(&mut self, node: &NodePath, is_direct: bool) {
+    fn begin(&mut self, node: &NodePath, is_direct: bool) {
         let before = self.direct.insert(node.clone(), is_direct);
         self.n_direct = self.n_direct + usize::from(is_direct) - usize::from(before == Some(true));
     }
 
-    fn land(&mut self, node: &NodePath) {
+    fn end(&mut self, node: &NodePath) {
         let before = self.direct.remove(node);
         self.n_direct -= usize::from(before == Some(true));
     }
 
     /// The path and everything inside it. Inner paths sort together, after `path/`.
-    fn land_all(&mut self, node: &NodePath) {
-        self.land(node);
+    fn end_inside(&mut self, node: &NodePath) {
+        self.end(node);
         let inside = NodePath::from(format!("{node}/").as_str());
         let range = self.direct.range(inside.clone()..);
         let gone: Vec<NodePath> = range
             .map(|(path, _)| path.clone())
             .take_while(|p| p.as_str().starts_with(inside.as_str()))
             .collect();
-        gone.iter().for_each(|path| self.land(path));
+        gone.iter().for_each(|path| self.end(path));
     }
 }
 
@@ -121,27 +121,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_dropped_lands_with_everything_inside_and_nothing_beside() {
-        let mut flights = Flights::default();
+    fn a_dropped_node_ends_the_calls_inside_it_and_no_others() {
+        let mut calls = InFlightCalls::default();
         // `a-b` sorts between `a` and `a/0`.
         for (place, is_direct) in [("a", true), ("a-b", true), ("a/0", false), ("a/1/x", true), ("b", false)]
         {
-            flights.take_off(&NodePath::from(place), is_direct);
+            calls.begin(&NodePath::from(place), is_direct);
         }
-        flights.land_all(&NodePath::from("a"));
-        let left: Vec<&str> = flights.direct.keys().map(NodePath::as_str).collect();
-        assert_eq!((left, flights.n_direct()), (vec!["a-b", "b"], 1));
+        calls.end_inside(&NodePath::from("a"));
+        let left: Vec<&str> = calls.direct.keys().map(NodePath::as_str).collect();
+        assert_eq!((left, calls.n_direct()), (vec!["a-b", "b"], 1));
     }
 
     #[test]
     fn a_call_that_is_given_out_again_is_counted_once() {
-        let mut flights = Flights::default();
+        let mut calls = InFlightCalls::default();
         let a = NodePath::from("a");
-        flights.take_off(&a, true);
-        flights.take_off(&a, true);
-        assert_eq!((flights.len(), flights.n_direct()), (1, 1));
-        flights.land(&a);
-        flights.land(&a);
-        assert_eq!((flights.len(), flights.n_direct()), (0, 0));
+        calls.begin(&a, true);
+        calls.begin(&a, true);
+        assert_eq!((calls.len(), calls.n_direct()), (1, 1));
+        calls.end(&a);
+        calls.end(&a);
+        assert_eq!((calls.len(), calls.n_direct()), (0, 0));
     }
 }

@@ -30,7 +30,7 @@ const SORTS_MAX: usize = 1_024;
 type Sort = (String, String);
 
 #[derive(Debug, Default)]
-pub(super) struct News {
+pub(super) struct JobHints {
     state: Mutex<UnclaimedJobs>,
     is_any: Notify,
 }
@@ -65,7 +65,7 @@ impl UnclaimedJobs {
     }
 }
 
-impl News {
+impl JobHints {
     /// These jobs were written; the queues that the others are to be told of at once.
     pub(super) fn written<'j>(&self, jobs: impl Iterator<Item = &'j Job>) -> BTreeSet<String> {
         let (mut queues, now) = (BTreeSet::new(), Instant::now());
@@ -141,30 +141,30 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn of_what_is_claimed_here_nobody_else_is_told_unless_it_stays() {
-        let news = News::default();
+    async fn claims_of_this_server_are_announced_only_if_the_job_stays_ready() {
+        let hints = JobHints::default();
         let (first, second, third) = (job(1, "q"), job(2, "q"), job(3, "other"));
         // No worker claims here: other servers may.
-        assert_eq!(news.written([&first].into_iter()), names(&["q"]));
-        assert_eq!(news.written([&claimed(&first)].into_iter()), names(&[]));
+        assert_eq!(hints.written([&first].into_iter()), names(&["q"]));
+        assert_eq!(hints.written([&claimed(&first)].into_iter()), names(&[]));
         // Workers claim here: hints name only jobs of another sort.
-        assert_eq!(news.written([&second, &third].into_iter()), names(&["other"]));
-        assert_eq!(news.written([&claimed(&second)].into_iter()), names(&[]));
+        assert_eq!(hints.written([&second, &third].into_iter()), names(&["other"]));
+        assert_eq!(hints.written([&claimed(&second)].into_iter()), names(&[]));
         let fourth = job(4, "q");
-        assert_eq!(news.written([&fourth].into_iter()), names(&[]));
-        assert_eq!(news.late().await, [(fourth.id, "q".to_owned())].into());
+        assert_eq!(hints.written([&fourth].into_iter()), names(&[]));
+        assert_eq!(hints.late().await, [(fourth.id, "q".to_owned())].into());
         // The claiming worker has gone.
         tokio::time::advance(HERE).await;
-        assert_eq!(news.written([&job(5, "q")].into_iter()), names(&["q"]));
+        assert_eq!(hints.written([&job(5, "q")].into_iter()), names(&["q"]));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_claimed_in_time_is_not_told() {
-        let news = News::default();
+    async fn jobs_claimed_in_time_are_not_announced() {
+        let hints = JobHints::default();
         let (first, second) = (job(1, "q"), job(2, "q"));
-        news.written([&claimed(&first)].into_iter());
-        news.written([&second].into_iter());
-        news.written([&claimed(&second)].into_iter());
-        assert!(tokio::time::timeout(LEFT * 2, news.late()).await.is_err());
+        hints.written([&claimed(&first)].into_iter());
+        hints.written([&second].into_iter());
+        hints.written([&claimed(&second)].into_iter());
+        assert!(tokio::time::timeout(LEFT * 2, hints.late()).await.is_err());
     }
 }

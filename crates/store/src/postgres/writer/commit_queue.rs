@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
 
 use super::Answer;
@@ -19,7 +18,7 @@ const LARGE: usize = 64;
 const GROUP_MAX: usize = 512;
 /// Accounts fall into so many halves: the groups of one are written while those of the other are put together.
 const HALVES: usize = 2;
-/// Calls that wait for accounts at most, beside the line.
+/// Calls that wait for accounts at most, beside the queue.
 const PARKED_MAX: usize = 8 * GROUP_MAX;
 
 /// Commits of one project that are answered together.
@@ -100,7 +99,7 @@ impl Group {
 
 /// Waiting commits. A commit that moves an account of a running group is passed over: in the database it would delay the commits
 /// of its group, and hold a connection.
-pub(super) struct Line {
+pub(super) struct CommitQueue {
     inbox: mpsc::Receiver<Call>,
     is_open: bool,
     parked: VecDeque<(Instant, Call)>,
@@ -110,10 +109,10 @@ pub(super) struct Line {
     is_moved: bool,
 }
 
-impl Line {
+impl CommitQueue {
     pub(super) fn new(inbox: mpsc::Receiver<Call>) -> Self {
         let (parked, held) = (VecDeque::new(), HashMap::new());
-        Line { inbox, is_open: true, parked, held, is_moved: false }
+        CommitQueue { inbox, is_open: true, parked, held, is_moved: false }
     }
 
     /// No commit waits, and none will come.
@@ -199,16 +198,16 @@ impl Line {
 mod tests {
     use uuid::Uuid;
     use windlass_engine::id::CommandId;
-    use windlass_engine::money::Movement;
+    use windlass_engine::money::{Amount, Movement};
     use windlass_engine::time::Timestamp;
 
     use super::*;
     use crate::account::Posting;
     use crate::commit::Commit;
 
-    fn line() -> (mpsc::Sender<Call>, Line) {
+    fn queue() -> (mpsc::Sender<Call>, CommitQueue) {
         let (send, inbox) = mpsc::channel(100);
-        (send, Line::new(inbox))
+        (send, CommitQueue::new(inbox))
     }
 
     /// A call that moves this account, or none.
@@ -222,52 +221,52 @@ mod tests {
         Call { drafts: vec![Draft::of(commit)], answer: oneshot::channel().0 }
     }
 
-    fn take(line: &mut Line) -> (usize, Group) {
+    fn take(queue: &mut CommitQueue) -> (usize, Group) {
         let mut group = Group::default();
-        line.fill(&mut group);
+        queue.fill(&mut group);
         (group.calls.len(), group)
     }
 
     #[test]
-    fn whoever_moves_an_account_that_is_being_moved_is_passed_over_and_goes_when_it_is_free() {
-        let (send, mut line) = line();
+    fn a_commit_on_a_busy_account_waits_and_is_written_when_it_is_free() {
+        let (send, mut queue) = queue();
         for account in [Some("a"), Some("a"), None] {
             send.try_send(call(account)).unwrap();
         }
-        let (n, mut group) = take(&mut line);
+        let (n, mut group) = take(&mut queue);
         assert_eq!(n, 3, "together they wait for nobody");
-        line.begin(7, &mut group);
+        queue.begin(7, &mut group);
         for account in [Some("a"), None, Some("a")] {
             send.try_send(call(account)).unwrap();
         }
-        assert_eq!((take(&mut line).0, line.parked.len()), (1, 2));
-        assert_eq!(take(&mut line).0, 0);
-        line.end(7);
-        assert_eq!((take(&mut line).0, line.parked.len()), (2, 0));
+        assert_eq!((take(&mut queue).0, queue.parked.len()), (1, 2));
+        assert_eq!(take(&mut queue).0, 0);
+        queue.end(7);
+        assert_eq!((take(&mut queue).0, queue.parked.len()), (2, 0));
     }
 
     #[test]
-    fn nobody_is_passed_over_for_long() {
-        let (send, mut line) = line();
+    fn no_commit_is_passed_over_for_long() {
+        let (send, mut queue) = queue();
         send.try_send(call(Some("a"))).unwrap();
-        let (_, mut group) = take(&mut line);
-        line.begin(7, &mut group);
+        let (_, mut group) = take(&mut queue);
+        queue.begin(7, &mut group);
         send.try_send(call(Some("a"))).unwrap();
-        assert_eq!(take(&mut line).0, 0);
-        line.parked[0].0 -= LATE;
-        assert_eq!(take(&mut line).0, 1, "the database may make it wait, not this");
+        assert_eq!(take(&mut queue).0, 0);
+        queue.parked[0].0 -= LATE;
+        assert_eq!(take(&mut queue).0, 1, "the database may make it wait, not this");
     }
 
     #[test]
     fn accounts_of_both_halves_are_written_side_by_side() {
-        let (send, mut line) = line();
+        let (send, mut queue) = queue();
         let halves = ["a", "b"].map(|account| call(Some(account)).half());
         assert_ne!(halves[0], halves[1]);
         for account in ["a", "b", "a", "b"] {
             send.try_send(call(Some(account))).unwrap();
         }
-        let (n, mut group) = take(&mut line);
-        line.begin(7, &mut group);
-        assert_eq!((n, take(&mut line).0), (2, 2));
+        let (n, mut group) = take(&mut queue);
+        queue.begin(7, &mut group);
+        assert_eq!((n, take(&mut queue).0), (2, 2));
     }
 }
