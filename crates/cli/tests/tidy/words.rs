@@ -100,6 +100,29 @@ fn few_comments_are_vague() {
     );
 }
 
+/// Whether a function's name begins with a word that hides its subject, or names no one.
+fn is_vague_name(name: &str) -> bool {
+    let mut parts = name.split('_');
+    let opening = parts.next().unwrap_or_default();
+    let begins = opening != "of" && OPENINGS.iter().any(|word| word.eq_ignore_ascii_case(opening));
+    begins || name.split('_').any(|part| ANONYMOUS.contains(&part))
+}
+
+#[test]
+fn names_of_functions_have_a_subject() {
+    let mut found = Vec::new();
+    for (file, text) in sources() {
+        for (i, line) in text.lines().enumerate() {
+            let Some((before, rest)) = line.split_once("fn ") else { continue };
+            let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+            if comment(before).is_none() && is_vague_name(name) {
+                found.push(format!("{file}:{}: `{name}` does not name its subject", i + 1));
+            }
+        }
+    }
+    none(&found);
+}
+
 #[test]
 fn sentences_of_documents_begin_with_their_subject() {
     let mut found = Vec::new();
@@ -128,6 +151,8 @@ fn sentences_of_documents_begin_with_their_subject() {
 
 #[test]
 fn the_checks_of_words_find_violations() {
+    assert!(is_vague_name("what_is_wrong_is_named") && is_vague_name("a_turn_that_nobody_wanted"));
+    assert!(!is_vague_name("of_run") && !is_vague_name("whole") && !is_vague_name("a_late_answer_is_refused"));
     let mut found = Vec::new();
     let paragraph =
         [(1, "The writer waits. What arrives"), (2, "meanwhile waits too. Of these, one"), (3, "is next.")];
