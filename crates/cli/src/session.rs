@@ -56,7 +56,7 @@ impl GlobalArgs {
     /// Opens a session with the server.
     pub(crate) fn session(&self) -> Result<Session> {
         let client = Client::new(&self.server(&["SCHEDULER_BASE"]))?;
-        let actor = self.actor.clone().filter(|actor| !actor.trim().is_empty()).or_else(who);
+        let actor = self.actor.clone().filter(|actor| !actor.trim().is_empty()).or_else(user_name);
         let client = match &actor {
             Some(actor) => client.acting_as(actor)?,
             None => client,
@@ -97,7 +97,7 @@ impl Session {
 }
 
 /// The logged-in user, if the server takes the name.
-fn who() -> Option<String> {
+fn user_name() -> Option<String> {
     let is_plain = |name: &String| {
         !name.is_empty()
             && name.len() <= 200

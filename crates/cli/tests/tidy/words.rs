@@ -152,7 +152,9 @@ fn sentences_of_documents_begin_with_their_subject() {
 #[test]
 fn the_checks_of_words_find_violations() {
     assert!(is_vague_name("what_is_wrong_is_named") && is_vague_name("a_turn_that_nobody_wanted"));
-    assert!(!is_vague_name("of_run") && !is_vague_name("whole") && !is_vague_name("a_late_answer_is_refused"));
+    assert!(
+        !is_vague_name("of_run") && !is_vague_name("whole") && !is_vague_name("a_late_answer_is_refused")
+    );
     let mut found = Vec::new();
     let paragraph =
         [(1, "The writer waits. What arrives"), (2, "meanwhile waits too. Of these, one"), (3, "is next.")];
