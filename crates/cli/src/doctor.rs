@@ -166,8 +166,8 @@ async fn ready(client: &Client) -> Vec<DoctorCheck> {
 }
 
 async fn workers(client: &Client) -> Vec<DoctorCheck> {
-    let workers = match client.workers().list().await {
-        Ok(workers) => workers.workers,
+    let workers = match client.workers().all().await {
+        Ok(workers) => workers,
         Err(error) => {
             return vec![DoctorCheck::error(
                 "workers",

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use windlass_sdk::contract::{NewPrice, PageQuery, PriceInfo};
+use windlass_sdk::contract::{NewPrice, PriceInfo};
 
 use crate::amount::amount;
 use crate::exit::Exit;
@@ -11,9 +11,6 @@ use crate::help::{CHANGE_EXITS, SHOW_EXITS, help};
 use crate::output;
 use crate::run::json_or_text;
 use crate::session::{GlobalArgs, Session, from_now};
-
-/// Prices of one page.
-const PAGE_SIZE: usize = 1_000;
 
 #[derive(Subcommand)]
 pub(crate) enum PriceCommand {
@@ -80,16 +77,7 @@ pub(crate) async fn run(command: PriceCommand, options: &GlobalArgs) -> Result<E
 }
 
 async fn list(session: &Session) -> Result<Exit> {
-    let mut page = PageQuery { cursor: None, limit: Some(PAGE_SIZE) };
-    let mut prices = Vec::new();
-    loop {
-        let part = session.client.prices().list(&page).await?;
-        prices.extend(part.items);
-        match part.next {
-            Some(next) => page.cursor = Some(next),
-            None => break,
-        }
-    }
+    let prices = session.client.prices().all().await?;
     let row = |price: &PriceInfo| {
         [
             price.service.clone(),

@@ -70,7 +70,7 @@ pub(crate) async fn run(command: QueueCommand, options: &GlobalArgs) -> Result<E
 }
 
 async fn list(session: &Session) -> Result<Exit> {
-    let queues = session.client.queues().list().await?.queues;
+    let queues = session.client.queues().all().await?;
     session.out.list(
         ["queue", "state", "ready", "running", "later", "dead", "oldest", "done/s", "wait p95", "limits"],
         &queues,

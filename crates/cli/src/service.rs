@@ -65,7 +65,7 @@ pub(crate) async fn run(command: ServiceCommand, options: &GlobalArgs) -> Result
 }
 
 async fn list(session: &Session) -> Result<Exit> {
-    let services = session.client.services().list().await?.items;
+    let services = session.client.services().all().await?;
     session.out.list(
         ["service", "workers", "recheck"],
         &services,

@@ -18,13 +18,13 @@ use windlass_store::hint::Hints;
 use windlass_store::job::{JobQuery, JobRow, LetterGroup, ReadyPlace};
 use windlass_store::log::{LogRow, LogsOf};
 use windlass_store::outbox::{Message, Party, Undelivered};
-use windlass_store::page::Page;
+use windlass_store::page::{NameRange, Page, Part};
 use windlass_store::queue::{Held, QueueDepth, QueueSettings, Spent};
 use windlass_store::ready::{KeyQuery, KeyRows, ReadyQuery};
 use windlass_store::run::{Journal, RunQuery, RunRef, RunRow, Since};
 use windlass_store::schedule::Scheduled;
 use windlass_store::server::ServerRow;
-use windlass_store::service::ServiceRow;
+use windlass_store::service::{LiveService, ServiceRow};
 use windlass_store::store::{Due, Retained};
 use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 use windlass_store::{Memory, Store, StoreError};
@@ -170,7 +170,8 @@ forward! {
         retain(before: Timestamp, limit: usize) -> Retained;
         servers() -> Vec<ServerRow>;
         delete_servers(before: Timestamp) -> ();
-        delete_workers(before: Timestamp) -> ();
+        delete_workers(before: Timestamp, limit: usize) -> usize;
+        delete_queues(before: Timestamp, limit: usize) -> usize;
     }
     project {
         publish(publication: Publication) -> Published;
@@ -191,12 +192,14 @@ forward! {
         accounts() -> Vec<AccountRow>;
         accounts_after(after: Option<String>, limit: usize) -> Vec<AccountRow>;
         in_need(account: String, within: Amount, limit: usize) -> Vec<InNeed>;
-        services() -> Vec<ServiceRow>;
-        queues(now: Timestamp) -> Vec<QueueDepth>;
+        services(names: NameRange) -> Vec<ServiceRow>;
+        live_services(alive_since: Timestamp, names: NameRange) -> Vec<LiveService>;
+        queues(names: NameRange, now: Timestamp) -> Vec<QueueDepth>;
         held(queue: String) -> Held;
         spent() -> Vec<Spent>;
         dead_letter_groups(queue: String) -> Vec<LetterGroup>;
-        schedules(id: Option<ScheduleId>) -> Vec<Scheduled>;
+        schedule(id: ScheduleId) -> Option<Scheduled>;
+        schedules(part: Part) -> Page<Scheduled>;
         audit(query: AuditQuery) -> Vec<(u64, AuditRow)>;
         logs(run: RunId, of: LogsOf) -> Vec<LogRow>;
         workers(query: WorkerQuery) -> Vec<WorkerRow>;

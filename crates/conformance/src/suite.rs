@@ -12,6 +12,7 @@ pub mod isolation;
 pub mod jobs;
 pub mod keys;
 pub mod lists;
+pub mod names;
 pub mod outboxes;
 pub mod projects;
 pub mod queues;
@@ -200,6 +201,16 @@ macro_rules! conformance {
                 a_log_is_written_with_its_commit_or_not_at_all
                 logs_of_a_run_come_by_entry_and_those_of_unknown_runs_are_not_kept
                 more_logs_than_are_read_at_once_are_read_in_parts
+            ]
+            names: [
+                queues_are_listed_a_page_at_a_time
+                workers_are_listed_a_page_at_a_time
+                workers_of_a_service_are_listed_without_the_rest
+                services_are_listed_a_page_at_a_time
+                schedules_are_listed_a_page_at_a_time
+                a_worker_that_registers_again_changes_its_services
+                empty_queues_without_settings_are_deleted
+                a_rare_match_is_found_by_following_the_pages
             ]
             retention: [
                 rows_that_ended_long_ago_are_deleted_a_part_at_a_time

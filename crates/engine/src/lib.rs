@@ -6,6 +6,7 @@
 
 pub mod counter;
 pub mod id;
+pub mod json;
 pub mod limits;
 pub mod number;
 pub mod params;

@@ -15,6 +15,11 @@ pub const NAME_BYTES: usize = 255;
 pub const VALUE_DEPTH: usize = 64;
 /// Bytes of one value, and of the shared state of one scope.
 pub const SHARED_BYTES: usize = 8 << 20;
+/// The tree of a JSON text may take this many times the bytes of the text: with the text itself and one copy of it, a
+/// request takes less than ten times its bytes.
+pub const TREE_TIMES: usize = 6;
+/// The tree of a small JSON text may take this many bytes in any case: a list of 20,000 small objects is no attack.
+pub const TREE_BYTES: usize = 16 << 20;
 /// Branches of one fan.
 pub const FAN_BRANCHES: usize = 100_000;
 /// Entries into nodes in one run, branches of fans not counted: the limit that stops an endless cycle.

@@ -11,6 +11,7 @@ use windlass_store::commit::Commit;
 use windlass_store::server::ServerRow;
 use windlass_store::{Store, StoreError};
 
+use crate::body_budget::BodyBudget;
 use crate::clock::Clock;
 use crate::feed::Feed;
 use crate::{RuntimeError, Settings};
@@ -21,6 +22,8 @@ pub(crate) struct Ctx {
     pub(crate) settings: Settings,
     pub(crate) clock: Clock,
     pub(crate) feed: Feed,
+    /// The memory of bodies of requests and of answers of workers.
+    pub(crate) bodies: BodyBudget,
     /// Loops and calls; `Runtime::shut_down` waits for them.
     pub(crate) tasks: TaskTracker,
     /// Cancelled when the server stops.
@@ -35,6 +38,7 @@ impl Ctx {
         Ctx {
             clock,
             feed: Feed::new(store.is_shared()),
+            bodies: BodyBudget::default(),
             store,
             tasks: TaskTracker::new(),
             shutdown: CancellationToken::new(),

@@ -33,6 +33,7 @@ use windlass_engine::time::Timestamp;
 use windlass_queue::{DispatchLimits, Dispatcher};
 use windlass_store::commit::JobChange;
 use windlass_store::job::{CallRef, JobRow};
+use windlass_store::page::NameRange;
 use windlass_store::queue::QueueDepth;
 
 use crate::calls::log::Log;
@@ -246,7 +247,7 @@ impl Jobs {
     pub(crate) async fn load_queue_settings(&self) -> Result<Vec<QueueDepth>, RuntimeError> {
         // A concurrent change is newer.
         let _nobody_sets = self.state().settings.lock().await;
-        let queues = self.store().queues(self.project(), self.clock().now()).await?;
+        let queues = self.store().queues(self.project(), NameRange::All, self.clock().now()).await?;
         for QueueDepth { name, is_paused, limits, .. } in &queues {
             self.state().dispatch.limit(name, limits.clone(), self.clock().now());
             self.state().dispatch.pause(name, *is_paused);

@@ -4,6 +4,7 @@
 //! Everything goes through `submit`: inputs of a run wait in its mailbox, are decided in one batch, committed once,
 //! and only then answered and acted upon.
 
+pub mod body_budget;
 pub mod clock;
 pub mod error;
 pub mod settings;

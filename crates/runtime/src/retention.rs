@@ -1,5 +1,7 @@
-//! Retention: deletion of runs and jobs that ended long ago, and of workers and servers that never came back.
+//! Retention: deletion of runs and jobs that ended long ago, of workers and servers that never came back, and of empty
+//! queues. Every server does it; a row that another server deletes at the same time is skipped.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use windlass_engine::time::Timestamp;
@@ -22,8 +24,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 const RETAIN_MIN: Duration = Duration::from_secs(3_600);
 /// How long a server without heartbeats is kept: long after others have taken over its calls.
 const SERVER_RETAIN: Duration = Duration::from_secs(24 * 3_600);
-/// The shortest retention of a worker without heartbeats.
-const WORKER_RETAIN: Duration = Duration::from_secs(24 * 3_600);
 
 part! {
     /// Deletion of old rows. It keeps no state.
@@ -51,8 +51,8 @@ impl Retention {
 
     /// Forgets everything that is old, a part at a time.
     async fn forget_old(&self) -> Result<(), StoreError> {
-        let before = self.ago(WORKER_RETAIN.max(self.settings().worker_ttl));
-        self.store().delete_workers(before).await?;
+        self.forget_workers().await?;
+        self.forget_queues().await?;
         self.store().delete_servers(self.ago(SERVER_RETAIN)).await?;
         let Some(retain_for) = self.settings().retain_for else { return Ok(()) };
         let before = self.ago(retain_for.max(RETAIN_MIN));
@@ -63,13 +63,48 @@ impl Retention {
                 tracing::info!(n_runs, n_jobs, n_commands, "deleted runs and jobs that ended long ago");
             }
             // A part may be small because its rows are large.
-            if retained == Retained::default() {
+            if retained == Retained::default() || self.pause().await.is_break() {
                 return Ok(());
             }
-            tokio::select! {
-                () = tokio::time::sleep(PAUSE) => {}
-                () = self.stopped() => return Ok(()),
+        }
+    }
+
+    /// Forgets workers without heartbeats; never a live one.
+    async fn forget_workers(&self) -> Result<(), StoreError> {
+        let settings = self.settings();
+        let Some(retain_for) = settings.worker_retain_for else { return Ok(()) };
+        let before = self.ago(retain_for.max(settings.worker_ttl));
+        loop {
+            let n_workers = self.store().delete_workers(before, BATCH_MAX).await?;
+            if n_workers > 0 {
+                tracing::info!(n_workers, "deleted workers without heartbeats");
             }
+            if n_workers < BATCH_MAX || self.pause().await.is_break() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Forgets queues that have neither settings nor jobs.
+    async fn forget_queues(&self) -> Result<(), StoreError> {
+        let Some(retain_for) = self.settings().empty_queue_retain_for else { return Ok(()) };
+        let before = self.ago(retain_for);
+        loop {
+            let n_queues = self.store().delete_queues(before, BATCH_MAX).await?;
+            if n_queues > 0 {
+                tracing::info!(n_queues, "deleted queues without settings and jobs");
+            }
+            if n_queues < BATCH_MAX || self.pause().await.is_break() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits between two batches; a break if the server stops meanwhile.
+    async fn pause(&self) -> ControlFlow<()> {
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => ControlFlow::Continue(()),
+            () = self.stopped() => ControlFlow::Break(()),
         }
     }
 
@@ -88,6 +123,8 @@ mod tests {
     use windlass_engine::job::{Job, JobInput, JobSpec};
     use windlass_engine::project::Project;
     use windlass_store::commit::{Commit, JobChange};
+    use windlass_store::page::NameRange;
+    use windlass_store::queue::{QueueLimits, QueueSettings};
     use windlass_store::worker::{WorkerQuery, WorkerRow};
     use windlass_store::{Memory, Store};
 
@@ -173,30 +210,80 @@ mod tests {
         assert_eq!(left.iter().map(|row| row.owner).collect::<Vec<_>>(), [runtime.owner()]);
     }
 
+    fn worker(id: String, beat_at: Timestamp) -> WorkerRow {
+        WorkerRow {
+            id,
+            name: String::new(),
+            url: String::new(),
+            kind: "async".to_owned(),
+            services: Vec::new(),
+            queues: Vec::new(),
+            load: 0,
+            capacity: 0,
+            is_draining: false,
+            registered_at: beat_at,
+            beat_at,
+        }
+    }
+
+    async fn workers_left(runtime: &Runtime) -> Vec<String> {
+        let left = runtime.workers().list(WorkerQuery::default()).await.unwrap();
+        left.into_iter().map(|row| row.id).collect()
+    }
+
     #[tokio::test]
     async fn workers_that_never_came_back_are_forgotten() {
         let store = Arc::new(Memory::new());
         let runtime = server(&store, None).await;
-        for (id, beat_at) in
-            [("gone", runtime.retention().ago(2 * DAY)), ("asleep", runtime.retention().ago(DAY / 2))]
-        {
-            let row = WorkerRow {
-                id: id.to_owned(),
-                name: String::new(),
-                url: String::new(),
-                kind: "async".to_owned(),
-                services: Vec::new(),
-                queues: Vec::new(),
-                load: 0,
-                capacity: 0,
-                is_draining: false,
-                registered_at: beat_at,
-                beat_at,
-            };
-            store.save_worker(&Project::DEFAULT, row).await.unwrap();
+        let save =
+            |id: String, ago| store.save_worker(&Project::DEFAULT, worker(id, runtime.retention().ago(ago)));
+        save("asleep".to_owned(), DAY / 2).await.unwrap();
+        // More than one batch.
+        for n in 0..=BATCH_MAX {
+            save(format!("gone-{n}"), 2 * DAY).await.unwrap();
         }
         runtime.retention().forget_old().await.unwrap();
-        let left = runtime.workers().list(WorkerQuery::default()).await.unwrap();
-        assert_eq!(left.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["asleep"]);
+        assert_eq!(workers_left(&runtime).await, ["asleep"]);
+    }
+
+    #[tokio::test]
+    async fn the_setting_says_how_long_a_worker_is_remembered_and_a_live_one_stays() {
+        let store = Arc::new(Memory::new());
+        let (ttl, hour) = (Duration::from_secs(7_200), Duration::from_secs(3_600));
+        let mut settings = Settings { worker_ttl: ttl, worker_retain_for: Some(hour), ..Settings::default() };
+        let runtime = Runtime::start_up(store.clone(), settings.clone()).await.unwrap();
+        for (id, ago) in [("live", 3 * hour / 2), ("gone", 3 * hour)] {
+            let row = worker(id.to_owned(), runtime.retention().ago(ago));
+            store.save_worker(&Project::DEFAULT, row).await.unwrap();
+        }
+        settings.worker_retain_for = None;
+        let keeping = Runtime::start_up(store.clone(), settings).await.unwrap();
+        keeping.retention().forget_old().await.unwrap();
+        assert_eq!(workers_left(&keeping).await, ["gone", "live"]);
+        runtime.retention().forget_old().await.unwrap();
+        assert_eq!(workers_left(&runtime).await, ["live"]);
+    }
+
+    #[tokio::test]
+    async fn queues_without_settings_and_jobs_are_forgotten() {
+        let store = Arc::new(Memory::new());
+        let runtime = server(&store, None).await;
+        for (name, is_paused, ago) in
+            [("gone", false, 8 * DAY), ("used", false, 6 * DAY), ("set", true, 8 * DAY)]
+        {
+            let (limits, updated_at) = (QueueLimits::default(), runtime.retention().ago(ago));
+            let settings = QueueSettings { name: name.to_owned(), is_paused, limits, updated_at };
+            store.save_queue(&Project::DEFAULT, settings).await.unwrap();
+        }
+        let left = async || {
+            let queues = runtime.jobs().queues(NameRange::All).await.unwrap();
+            queues.into_iter().map(|queue| queue.depth.name).collect::<Vec<_>>()
+        };
+        let settings = Settings { empty_queue_retain_for: None, ..Settings::default() };
+        let keeping = Runtime::start_up(store.clone(), settings).await.unwrap();
+        keeping.retention().forget_old().await.unwrap();
+        assert_eq!(left().await, ["gone", "set", "used"]);
+        runtime.retention().forget_old().await.unwrap();
+        assert_eq!(left().await, ["set", "used"]);
     }
 }

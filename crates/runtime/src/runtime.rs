@@ -11,6 +11,7 @@ use windlass_store::Store;
 use windlass_store::hint::Hints;
 use windlass_store::run::Owner;
 
+use crate::body_budget::BodyBudget;
 use crate::calls::{Calls, CallsState};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, ClusterState, Membership};
@@ -216,6 +217,11 @@ impl Runtime {
     /// The time of this server.
     pub fn clock(&self) -> &Clock {
         &self.ctx().clock
+    }
+
+    /// The memory of bodies of requests and of answers of workers.
+    pub fn bodies(&self) -> &BodyBudget {
+        &self.ctx().bodies
     }
 
     /// The identity of this server: its id and its epoch.

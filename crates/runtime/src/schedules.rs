@@ -18,6 +18,7 @@ use windlass_engine::problem::Severity;
 use windlass_engine::schedule::{Catchup, Dst, Overlap, Progress, Schedule};
 use windlass_engine::time::Timestamp;
 use windlass_store::commit::{JobChange, ScheduleChange};
+use windlass_store::page::{Page, Part};
 use windlass_store::schedule::{History, ScheduleRow, Scheduled, Started};
 
 use crate::RuntimeError;
@@ -219,13 +220,18 @@ impl Schedules {
         Err(RuntimeError::Busy { retry_after: RETRY_DELAY }.into())
     }
 
-    /// Schedules, oldest first; all, or one.
-    pub async fn list(&self, id: Option<ScheduleId>) -> Result<Vec<Scheduled>, RuntimeError> {
-        Ok(self.store().schedules(self.project(), id).await?)
+    /// One schedule.
+    pub async fn show(&self, id: ScheduleId) -> Result<Option<Scheduled>, RuntimeError> {
+        Ok(self.store().schedule(self.project(), id).await?)
+    }
+
+    /// A page of schedules.
+    pub async fn list(&self, part: Part) -> Result<Page<Scheduled>, RuntimeError> {
+        Ok(self.store().schedules(self.project(), part).await?)
     }
 
     async fn find_schedule(&self, id: ScheduleId) -> Result<Scheduled, ScheduleError> {
-        let found = self.list(Some(id)).await?.pop();
+        let found = self.show(id).await?;
         found.ok_or_else(|| {
             self.state().calendar.forget(id);
             ScheduleError::Unknown(id)

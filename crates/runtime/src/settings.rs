@@ -59,6 +59,10 @@ pub struct Settings {
     pub inputs_max: usize,
     /// How long runs and jobs are kept after their end, at least an hour; `None` = for ever.
     pub retain_for: Option<Duration>,
+    /// How long a worker without heartbeats is remembered; `None` = for ever.
+    pub worker_retain_for: Option<Duration>,
+    /// How long a queue without settings and jobs is remembered after its last change; `None` = for ever.
+    pub empty_queue_retain_for: Option<Duration>,
     /// The project that the server works for.
     pub project: Project,
     /// Where ready jobs wait for whichever server pops them; `None` = in memory, over the store.
@@ -84,6 +88,8 @@ impl Default for Settings {
             hot_run_idle: Duration::from_secs(5),
             inputs_max: 20_000,
             retain_for: Some(Duration::from_secs(30 * 24 * 3_600)),
+            worker_retain_for: Some(Duration::from_secs(24 * 3_600)),
+            empty_queue_retain_for: Some(Duration::from_secs(7 * 24 * 3_600)),
             project: Project::DEFAULT,
             redis: None,
             functions: Functions::built_in(),

@@ -12,6 +12,8 @@ use std::time::Duration;
 use tokio::sync::{Notify, OnceCell, watch};
 use windlass_engine::limits::NAME_BYTES;
 use windlass_engine::time::Timestamp;
+use windlass_store::page::NameRange;
+use windlass_store::service::LiveService;
 use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 use windlass_store::{Refusal, StoreError};
 
@@ -175,6 +177,16 @@ impl Workers {
         Ok(self.store().workers(self.project(), query).await?)
     }
 
+    /// Services that live workers serve, by name.
+    pub async fn live_services(&self, names: NameRange) -> Result<Vec<LiveService>, RuntimeError> {
+        Ok(self.store().live_services(self.project(), self.alive_since(), names).await?)
+    }
+
+    /// The earliest last heartbeat of a live worker.
+    pub fn alive_since(&self) -> Timestamp {
+        Timestamp(self.clock().now().0.saturating_sub_unsigned(ttl_ms(self.settings())))
+    }
+
     /// The least loaded live worker of a service.
     pub async fn allocate(&self, service: &str) -> Result<Option<WorkerRow>, RuntimeError> {
         self.load_workers().await?;
@@ -216,8 +228,7 @@ impl Workers {
     async fn read_workers(&self) -> Result<(), RuntimeError> {
         let reading = self.state().reading.lock().await;
         let now = self.clock().now();
-        let alive_since = Timestamp(now.0.saturating_sub_unsigned(ttl_ms(self.settings())));
-        let query = WorkerQuery { alive_since: Some(alive_since), ..WorkerQuery::default() };
+        let query = WorkerQuery { alive_since: Some(self.alive_since()), ..WorkerQuery::default() };
         let rows = self.store().workers(self.project(), query).await?;
         let n_alive = rows.len();
         let mut pool = self.state().pool();
@@ -266,7 +277,7 @@ impl Workers {
         if known.is_some() {
             return Ok(known);
         }
-        let query = WorkerQuery { id: Some(id.to_owned()), ..WorkerQuery::default() };
+        let query = WorkerQuery { ids: NameRange::One(id.to_owned()), ..WorkerQuery::default() };
         Ok(self.store().workers(self.project(), query).await?.pop())
     }
 

@@ -40,6 +40,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::contract::PageQuery;
 use crate::error::{ClientError, UNREACHABLE, UNSENDABLE};
 
 pub use accounts::AccountsApi;
@@ -56,6 +57,24 @@ pub use runs::RunsApi;
 pub use schedules::SchedulesApi;
 pub use services::ServicesApi;
 pub use workers::{Registration, WorkersApi};
+
+/// Items of a page that [`follow`] asks for.
+const FOLLOW_LIMIT: usize = 1_000;
+
+/// Reads all pages of a list, one after another.
+async fn follow<T, P: Future<Output = Result<(Vec<T>, Option<String>), ClientError>>>(
+    read: impl Fn(PageQuery) -> P,
+) -> Result<Vec<T>, ClientError> {
+    let (mut items, mut cursor) = (Vec::new(), None);
+    loop {
+        let (page, next) = read(PageQuery { cursor, limit: Some(FOLLOW_LIMIT) }).await?;
+        items.extend(page);
+        match next {
+            Some(next) => cursor = Some(next),
+            None => return Ok(items),
+        }
+    }
+}
 
 /// The header that says who asks.
 const ACTOR: &str = "x-windlass-actor";

@@ -49,7 +49,8 @@ pub use pull::{
     ExtendVerdict, FinishRequest, FinishResponse, FinishVerdict, JobResult, LeaseVerdict, ReportResponse,
 };
 pub use query::{
-    ApprovalsQuery, DiffQuery, FlowsQuery, ListOrder, LogsQuery, PageQuery, RunsQuery, StartQuery, StateQuery,
+    ApprovalsQuery, DiffQuery, FlowsQuery, ListOrder, LogsQuery, PageQuery, RunsQuery, StartQuery,
+    StateQuery, WidePageQuery,
 };
 pub use queue::{
     DeadLetter, DeadLetterGroupInfo, DeadLetterGroups, DeadLetterItem, DeadLetterRefusal, DeadLetters,

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use windlass_engine::problem::did_you_mean;
 
+use crate::guard::LARGE_BYTES;
 use crate::problem::{ApiError, Code};
 
 /// A JSON body. One that is empty counts as `{}`, so that an action without a word to say needs none.
@@ -18,14 +19,18 @@ pub(crate) struct QueryParams<T>(pub(crate) T);
 /// The parameters of a path.
 pub(crate) struct PathParams<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
+impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let bytes = axum::body::Bytes::from_request(request, state).await;
         let bytes =
             bytes.map_err(|_| ApiError::new(Code::MalformedJson, "the body ended before it was complete"))?;
-        read(&bytes).map(JsonBody)
+        if bytes.len() <= LARGE_BYTES {
+            return read(&bytes).map(JsonBody);
+        }
+        let reading = tokio::task::spawn_blocking(move || read(&bytes).map(JsonBody));
+        reading.await.map_err(|_| ApiError::new(Code::Internal, "the body could not be read: report it"))?
     }
 }
 

@@ -1,57 +1,47 @@
 //! Checks of every request before its handler: the guard reads the body within limits of size and time, and refuses
 //! pages of other origins.
 
-use std::collections::BTreeSet;
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+mod body;
 
-use axum::body::{Body, Bytes};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::{CONTENT_LENGTH, HOST, ORIGIN};
+use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use hyper::body::{Body as _, Frame};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use hyper::body::Body as _;
+use windlass_runtime::body_budget::BodyBudget;
 
 use crate::Options;
 use crate::audit;
 use crate::problem::{ApiError, Code};
 use crate::scheduler;
+use body::BodyReader;
 
-/// How much of a body that is too large is read and thrown away, so that its sender reads the answer instead of a
-/// broken connection; and how long that may take.
-const DRAIN_BYTES: usize = 64 << 20;
-const DRAIN: Duration = Duration::from_secs(10);
-/// Bodies up to this size do not count against the limit of all bodies.
-const SMALL_BYTES: usize = 64 << 10;
-/// Routes that take thousands of jobs at once; their bodies may be so many times as large as others.
-const BATCHES: [&str; 2] = ["/api/v1/jobs", "/api/v1/tasks/batch"];
+pub(crate) use body::LARGE_BYTES;
+
+/// Routes that take thousands of jobs or results at once; their bodies may be so many times as large as others.
+const BATCHES: [&str; 3] = ["/api/v1/jobs", "/api/v1/jobs/finish", "/api/v1/tasks/batch"];
 const BATCH_TIMES: usize = 16;
-/// The limit of all larger bodies together, in KiB.
-const ALL_KIB: usize = 256 << 10;
 
 /// The limits of one server.
 #[derive(Clone)]
 pub(crate) struct Guard {
     body_bytes_max: usize,
-    /// How long a body may be silent.
-    silence: Duration,
+    bodies: BodyReader,
     /// Origins whose pages may ask for everything.
     origins: Arc<[String]>,
-    room: Arc<Semaphore>,
 }
 
 impl Guard {
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new(options: &Options, budget: BodyBudget) -> Self {
         Guard {
             body_bytes_max: options.body_bytes_max,
-            silence: options.body_timeout,
+            bodies: BodyReader::new(options, budget),
             origins: options.cors.as_slice().into(),
-            room: Arc::new(Semaphore::new(ALL_KIB)),
         }
     }
 
@@ -76,59 +66,10 @@ impl Guard {
         let is_own = origin.split_once("://").is_some_and(|(_, name)| Some(name) == host);
         !is_own
     }
-
-    /// Reads a body to its end, and holds room for it.
-    async fn read(
-        &self,
-        headers: &HeaderMap,
-        body: Body,
-        most: usize,
-    ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), ApiError> {
-        let declared =
-            headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-        let mut body = body;
-        if declared.is_some_and(|length| length > most) {
-            drain(&mut body, self.silence).await;
-            return Err(too_large(most));
-        }
-        let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(SMALL_BYTES));
-        let mut held: Option<OwnedSemaphorePermit> = None;
-        while let Some(frame) = next(&mut body, self.silence).await? {
-            let Ok(data) = frame.into_data() else { continue };
-            if bytes.len().saturating_add(data.len()) > most {
-                drain(&mut body, self.silence).await;
-                return Err(too_large(most));
-            }
-            bytes.extend_from_slice(&data);
-            if bytes.len() > SMALL_BYTES {
-                self.hold(&mut held, bytes.len())?;
-            }
-        }
-        Ok((bytes.into(), held))
-    }
-
-    fn hold(&self, held: &mut Option<OwnedSemaphorePermit>, bytes: usize) -> Result<(), ApiError> {
-        let has = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let more = u32::try_from(bytes.div_ceil(1 << 10).saturating_sub(has)).unwrap_or(u32::MAX);
-        let more = self.room.clone().try_acquire_many_owned(more).map_err(|_| {
-            let detail = "too many large bodies are read at once: try again in a second";
-            ApiError::new(Code::Busy, detail).retry_after(Duration::from_secs(1))
-        })?;
-        match held {
-            Some(held) => held.merge(more),
-            None => *held = Some(more),
-        }
-        Ok(())
-    }
 }
 
 fn is(headers: &HeaderMap, name: &str, value: &str) -> bool {
     headers.get(name).is_some_and(|found| found.as_bytes().eq_ignore_ascii_case(value.as_bytes()))
-}
-
-fn too_large(most: usize) -> ApiError {
-    let detail = format!("the body is larger than {most} bytes: send less, or a reference to it");
-    ApiError::new(Code::TooLarge, detail)
 }
 
 /// Lets a request through, or answers it.
@@ -144,9 +85,9 @@ pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Ne
         return form.restate(next.run(Request::from_parts(parts, Body::empty())).await);
     }
     let most = guard.body_bytes_max.saturating_mul(if is_batch { BATCH_TIMES } else { 1 });
-    match guard.read(&parts.headers, body, most).await {
-        // Room is given back when the request has been answered: until then its body is in memory.
-        Ok((bytes, _held)) => {
+    match guard.bodies.read(&parts.headers, body, most).await {
+        // The memory is given back when the request has been answered: until then its body is needed.
+        Ok((bytes, _memory)) => {
             if let Some(slot) = parts.extensions.get::<audit::NotesSlot>() {
                 slot.read(&bytes);
             }
@@ -230,34 +171,6 @@ impl ErrorForm {
     }
 }
 
-async fn next(body: &mut Body, silence: Duration) -> Result<Option<Frame<Bytes>>, ApiError> {
-    let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
-    match timeout(silence, frame).await {
-        Ok(None) => Ok(None),
-        Ok(Some(Ok(frame))) => Ok(Some(frame)),
-        Ok(Some(Err(_))) => Err(ApiError::new(Code::MalformedJson, "the body ended before it was complete")),
-        Err(_) => {
-            let detail = format!("no byte of the body came for {} ms: send it again", silence.as_millis());
-            Err(ApiError::new(Code::SlowBody, detail))
-        }
-    }
-}
-
-/// Reads on and throws away, within bounds.
-async fn drain(body: &mut Body, silence: Duration) {
-    let read = async {
-        let mut n_bytes = 0usize;
-        while let Ok(Some(frame)) = next(body, silence).await {
-            n_bytes = n_bytes.saturating_add(frame.into_data().map_or(0, |data| data.len()));
-            if n_bytes > DRAIN_BYTES {
-                return;
-            }
-        }
-    };
-    // A slower client gets a broken connection.
-    drop(timeout(DRAIN, read).await);
-}
-
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
@@ -275,7 +188,7 @@ mod tests {
     fn a_page_of_another_origin_changes_nothing_unless_it_may() {
         let guard = |origins: &[&str]| {
             let cors = origins.iter().map(|origin| (*origin).to_owned()).collect();
-            Guard::new(&Options { cors, ..Options::default() })
+            Guard::new(&Options { cors, ..Options::default() }, BodyBudget::default())
         };
         let strict = guard(&[]);
         assert!(strict.is_foreign(&Method::POST, &headers("https://evil.example", "localhost:8070")));
@@ -293,7 +206,7 @@ mod tests {
     fn a_cross_site_request_is_foreign_unless_it_is_a_link_or_its_origin_is_allowed() {
         let guard = |cors: &[&str]| {
             let cors = cors.iter().map(|origin| (*origin).to_owned()).collect();
-            Guard::new(&Options { cors, ..Options::default() })
+            Guard::new(&Options { cors, ..Options::default() }, BodyBudget::default())
         };
         let with = |mode: &'static str| {
             let mut headers = headers("https://app.example", "localhost:8070");
@@ -323,20 +236,5 @@ mod tests {
         for other in ["/api/flows", "/flows/version", "/tasks", "/api/queue/poll", "/list", "/allocate"] {
             assert_eq!(ErrorForm::of(other), ErrorForm::TextOnly, "{other}");
         }
-    }
-
-    #[tokio::test]
-    async fn large_bodies_wait_for_room_and_give_it_back() {
-        let guard = Guard {
-            room: Arc::new(Semaphore::new(100)),
-            ..Guard::new(&Options { body_bytes_max: 1 << 20, ..Options::default() })
-        };
-        let large = || Body::from(vec![b' '; 80 << 10]);
-        let first = guard.read(&HeaderMap::new(), large(), 1 << 20).await.unwrap();
-        assert_eq!(guard.read(&HeaderMap::new(), large(), 1 << 20).await.unwrap_err().code(), Code::Busy);
-        drop(first);
-        assert!(guard.read(&HeaderMap::new(), large(), 1 << 20).await.is_ok());
-        let huge = Body::from(vec![b' '; (1 << 20) + 1]);
-        assert_eq!(guard.read(&HeaderMap::new(), huge, 1 << 20).await.unwrap_err().code(), Code::TooLarge);
     }
 }

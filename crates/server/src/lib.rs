@@ -53,6 +53,10 @@ pub struct Options {
     pub head_timeout: Duration,
     /// How long the body of a request may be silent.
     pub body_timeout: Duration,
+    /// How long the body of a request may take.
+    pub body_total_timeout: Duration,
+    /// Bytes of a body in a second, on average, once it has taken longer than it may be silent.
+    pub body_rate_min: usize,
     /// How long a client may take nothing of its answer.
     pub write_timeout: Duration,
     /// How long a connection may be kept open without a request.
@@ -70,6 +74,8 @@ impl Default for Options {
             connections_max: 10_000,
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(15),
+            body_total_timeout: Duration::from_secs(120),
+            body_rate_min: 1 << 10,
             write_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(60),
             grace: Duration::from_secs(10),
@@ -89,6 +95,7 @@ pub fn openapi() -> serde_json::Value {
 
 fn build(runtime: Runtime, options: &Options, closing: CancellationToken) -> Router {
     let app = App::new(runtime.clone(), closing);
+    let guard = Guard::new(options, runtime.bodies().clone());
     let audit = Audit::new(runtime.clone());
     let (native, document) = native::routes().merge(platform::routes()).split_for_parts();
     let document = openapi::document(document);
@@ -103,12 +110,20 @@ fn build(runtime: Runtime, options: &Options, closing: CancellationToken) -> Rou
         .method_not_allowed_fallback(wrong_method)
         // The guard has read the body, and its limit is the one that counts.
         .layer(DefaultBodyLimit::disable())
-        .layer(middleware::from_fn_with_state(Guard::new(options), guard::check))
+        .layer(middleware::from_fn_with_state(guard, guard::check))
         // Around the guard, so that requests which the guard refuses are recorded too.
         .layer(middleware::from_fn_with_state(audit, audit::note));
     let router = if options.cors.is_empty() { router } else { router.layer(cors(&options.cors)) };
-    // Outermost: a request for an unknown host reaches nothing else, preflights included.
-    router.layer(middleware::from_fn_with_state(HostCheck::new(options), host::check))
+    // A request for an unknown host reaches nothing else, preflights included.
+    let router = router.layer(middleware::from_fn_with_state(HostCheck::new(options), host::check));
+    // Around all layers, because every response has it, refusals included.
+    router.layer(middleware::map_response(forbid_sniffing))
+}
+
+/// Keeps browsers from taking a response for another type than its own.
+async fn forbid_sniffing(mut response: Response) -> Response {
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
 
 fn cors(origins: &[String]) -> CorsLayer {

@@ -101,6 +101,8 @@ codes! {
     Outdated, "outdated", 409, "another request decided it meanwhile";
     Conflict, "conflict", 409, "the stored data forbids it";
     TooLarge, "too_large", 413, "the body is too large";
+    TooManyValues, "too_many_values", 413, "the values of the body would take too much memory";
+    UnsupportedMedia, "unsupported_media", 415, "the body is encoded, or is not JSON in UTF-8";
     UnknownHost, "unknown_host", 421, "the server is not known under this host name";
     UnknownField, "unknown_field", 422, "the body has an unknown field";
     InvalidBody, "invalid_body", 422, "the body is not of the right shape";
@@ -223,10 +225,18 @@ impl ApiError {
         }
     }
 
-    /// The response in the form of the scheduler surface.
+    /// The response in the form of the scheduler surface. Problems of a body are always 400 there.
     pub(crate) fn plain(&self) -> Response {
         let body = serde_json::json!({ "error": self.detail });
-        self.finish((self.code.status(), axum::Json(body)).into_response())
+        self.finish((self.status_of_old_surfaces(), axum::Json(body)).into_response())
+    }
+
+    /// The status on the surfaces that do not know 422.
+    fn status_of_old_surfaces(&self) -> StatusCode {
+        match self.code.status() {
+            StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
+            other => other,
+        }
     }
 
     /// The response in the form of the queue platform surface: the text that its clients know, and the problem. Problems of
@@ -236,10 +246,7 @@ impl ApiError {
     }
 
     fn platform_response(&self) -> Response {
-        let status = match self.code.status() {
-            StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
-            other => other,
-        };
+        let status = self.status_of_old_surfaces();
         let problem = ProblemDetails { status: status.as_u16(), ..self.problem() };
         let body = PlatformProblem { error: self.sentence(), problem };
         self.finish((status, axum::Json(body)).into_response())

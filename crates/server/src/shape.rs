@@ -20,7 +20,9 @@ pub(crate) use audit::audit_line;
 pub(crate) use flow::{definition, flow, form, severity_problems, version, version_summary};
 pub(crate) use job::{job_attempt, job_created, job_detail, job_due_at, job_error, job_fault, job_summary};
 pub(crate) use node::{NodeAt, each_node};
-pub(crate) use page::{counted, label, limit, list, order, part, slice};
+pub(crate) use page::{
+    counted, label, limit, list, name_range, named_page, order, part, slice, wide_limit, wide_range,
+};
 pub(crate) use round::dry_run;
 pub(crate) use run::{priority, run, run_state, status, summary};
 pub(crate) use stats::{

@@ -123,6 +123,33 @@ async fn a_body_that_falls_silent_is_answered() {
 }
 
 #[tokio::test]
+async fn a_body_that_comes_byte_by_byte_is_answered() {
+    let short = Duration::from_millis(200);
+    let of_rate = Options { body_timeout: short, body_rate_min: 1_000, ..Options::default() };
+    let of_time = Options { body_total_timeout: short, ..Options::default() };
+    for options in [of_rate, of_time] {
+        let host = host(options).await;
+        let (mut from, mut to) = host.connect().await.into_split();
+        let head = "POST /api/v1/flows HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n";
+        to.write_all(head.as_bytes()).await.unwrap();
+        // A byte comes often enough for the body never to be silent.
+        let trickling = tokio::spawn(async move {
+            while to.write_all(b" ").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        });
+        let mut bytes = [0; 1_024];
+        let n = tokio::time::timeout(PATIENCE, from.read(&mut bytes))
+            .await
+            .expect("it was never answered")
+            .unwrap();
+        let told = String::from_utf8_lossy(&bytes[..n]).into_owned();
+        assert!(told.starts_with("HTTP/1.1 408") && told.contains("slow_body"), "{told}");
+        trickling.abort();
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_does_not_read_its_answers_is_cut_off() {
     let host = host(Options { write_timeout: Duration::from_millis(100), ..Options::default() }).await;
     let stream = host.connect().await;

@@ -6,6 +6,8 @@
 mod action;
 #[path = "native/audit.rs"]
 mod audit;
+#[path = "native/body.rs"]
+mod body;
 #[path = "native/children.rs"]
 mod children;
 #[path = "native/dag.rs"]

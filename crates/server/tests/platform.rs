@@ -12,6 +12,8 @@ mod client;
 mod dead_letters;
 #[path = "platform/money.rs"]
 mod money;
+#[path = "platform/pages.rs"]
+mod pages;
 #[path = "platform/queues.rs"]
 mod queues;
 #[path = "platform/schedules.rs"]

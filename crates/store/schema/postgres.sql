@@ -225,6 +225,9 @@ versions.note text COLLATE "C" NOT NULL
 versions.created_at bigint NOT NULL
 versions.json text COLLATE "C"
 versions.writes text COLLATE "C"
+worker_services.project text COLLATE "C" NOT NULL
+worker_services.service text COLLATE "C" NOT NULL
+worker_services.worker text COLLATE "C" NOT NULL
 
 jobs: CHECK (NOT is_dead_letter OR status = 'failed'::text AND run IS NULL)
 jobs: CHECK (is_open = (status <> ALL (ARRAY['completed'::text, 'failed'::text, 'canceled'::text])))
@@ -240,6 +243,9 @@ runs: CHECK (status = ANY (ARRAY['pending'::text, 'running'::text, 'waiting'::te
 
 CREATE UNIQUE INDEX accounts_pkey ON public.accounts USING btree (project, id)
 CREATE UNIQUE INDEX attempts_pkey ON public.attempts USING btree (job, number)
+CREATE INDEX audit_by_subject ON public.audit USING btree (project, subject, seq)
+CREATE INDEX audit_by_what ON public.audit USING btree (project, what, seq)
+CREATE INDEX audit_by_who ON public.audit USING btree (project, who, seq)
 CREATE UNIQUE INDEX audit_pkey ON public.audit USING btree (project, seq)
 CREATE UNIQUE INDEX audit_tail_pkey ON public.audit_tail USING btree (project)
 CREATE INDEX commands_by_age ON public.commands USING btree (at)
@@ -256,12 +262,15 @@ CREATE UNIQUE INDEX job_keys_pkey ON public.job_keys USING btree (project, queue
 CREATE UNIQUE INDEX job_specs_pkey ON public.job_specs USING btree (job)
 CREATE INDEX jobs_by_creation ON public.jobs USING btree (project, created_at, id)
 CREATE INDEX jobs_by_end ON public.jobs USING btree (updated_at, id) WHERE ((NOT is_open) AND (NOT is_dead_letter) AND (run IS NULL))
-CREATE INDEX jobs_by_run ON public.jobs USING btree (run) WHERE (run IS NOT NULL)
+CREATE INDEX jobs_by_queue ON public.jobs USING btree (project, queue, created_at, id)
+CREATE INDEX jobs_by_run ON public.jobs USING btree (run, created_at, id) WHERE (run IS NOT NULL)
 CREATE INDEX jobs_by_schedule ON public.jobs USING btree (schedule, created_at, id) WHERE (schedule IS NOT NULL)
 CREATE INDEX jobs_by_wake ON public.jobs USING btree (wake_at, id) WHERE (wake_at IS NOT NULL)
 CREATE INDEX jobs_dead ON public.jobs USING btree (project, queue, created_at, id) WHERE is_dead_letter
 CREATE INDEX jobs_dead_by_fingerprint ON public.jobs USING btree (project, queue, fingerprint, created_at, id, updated_at) WHERE is_dead_letter
+CREATE INDEX jobs_ended ON public.jobs USING btree (project, status, created_at, id) WHERE (NOT is_open)
 CREATE INDEX jobs_held ON public.jobs USING btree (project, queue, id) WHERE (status = 'running'::text)
+CREATE INDEX jobs_open ON public.jobs USING btree (project, created_at, id) WHERE is_open
 CREATE UNIQUE INDEX jobs_pkey ON public.jobs USING btree (id)
 CREATE INDEX jobs_ready_by_name ON public.jobs USING btree (project, name, queue, priority DESC, due_at, id) WHERE ((due_at IS NOT NULL) AND (limit_key = ''::text))
 CREATE INDEX jobs_ready_by_queue ON public.jobs USING btree (project, queue, priority DESC, due_at, id) WHERE ((due_at IS NOT NULL) AND (limit_key = ''::text))
@@ -285,22 +294,28 @@ CREATE UNIQUE INDEX queue_depths_pkey ON public.queue_depths USING btree (projec
 CREATE INDEX queue_rates_by_end ON public.queue_rates USING btree (project, full_at)
 CREATE UNIQUE INDEX queue_rates_pkey ON public.queue_rates USING btree (project, queue, limit_key)
 CREATE UNIQUE INDEX queues_pkey ON public.queues USING btree (project, name)
+CREATE INDEX queues_without_settings ON public.queues USING btree (updated_at) WHERE ((NOT is_paused) AND (limits = '{}'::text))
 CREATE UNIQUE INDEX registrations_pkey ON public.registrations USING btree (project, id)
 CREATE INDEX run_jobs_ready_by_name ON public.jobs USING btree (project, name, queue, priority DESC, due_at, id) WHERE ((due_at IS NOT NULL) AND (run IS NOT NULL))
 CREATE INDEX run_jobs_ready_by_queue ON public.jobs USING btree (project, queue, priority DESC, due_at, id) WHERE ((due_at IS NOT NULL) AND (run IS NOT NULL))
-CREATE INDEX runs_by_change ON public.runs USING btree (project, settled_at, id) WHERE (settled_at IS NOT NULL)
+CREATE INDEX runs_by_account ON public.runs USING btree (project, account, created_at, id) WHERE (account IS NOT NULL)
+CREATE INDEX runs_by_change ON public.runs USING btree (project, status, settled_at, id) WHERE (settled_at IS NOT NULL)
 CREATE INDEX runs_by_creation ON public.runs USING btree (project, created_at, id)
 CREATE INDEX runs_by_end ON public.runs USING btree (ended_at, id) WHERE (ended_at IS NOT NULL)
 CREATE INDEX runs_by_owner ON public.runs USING btree (owner_server, owner_epoch, id) WHERE (owner_server IS NOT NULL)
-CREATE INDEX runs_by_parent ON public.runs USING btree (parent_run) WHERE (parent_run IS NOT NULL)
+CREATE INDEX runs_by_parent ON public.runs USING btree (parent_run, created_at, id) WHERE (parent_run IS NOT NULL)
 CREATE UNIQUE INDEX runs_by_request ON public.runs USING btree (project, request) WHERE (request IS NOT NULL)
 CREATE INDEX runs_by_schedule ON public.runs USING btree (schedule, created_at, id) WHERE (schedule IS NOT NULL)
+CREATE INDEX runs_by_version ON public.runs USING btree (project, version, status, settled_at, id) WHERE (settled_at IS NOT NULL)
 CREATE INDEX runs_by_wake ON public.runs USING btree (wake_slot, id) WHERE (wake_slot IS NOT NULL)
-CREATE INDEX runs_failed ON public.runs USING btree (project, created_at, id) WHERE (status = 'failed'::text)
+CREATE INDEX runs_ended ON public.runs USING btree (project, status, created_at, id) WHERE (ended_at IS NOT NULL)
+CREATE INDEX runs_ended_by_flow ON public.runs USING btree (project, flow, status, created_at, id) WHERE (ended_at IS NOT NULL)
 CREATE INDEX runs_in_need ON public.runs USING btree (project, account, needs) WHERE (needs IS NOT NULL)
 CREATE INDEX runs_open ON public.runs USING btree (project, created_at, id) WHERE (ended_at IS NULL)
 CREATE INDEX runs_open_by_account ON public.runs USING btree (project, account, created_at, id) WHERE ((ended_at IS NULL) AND (account IS NOT NULL))
+CREATE INDEX runs_open_by_flow ON public.runs USING btree (project, flow, created_at, id) WHERE (ended_at IS NULL)
 CREATE UNIQUE INDEX runs_pkey ON public.runs USING btree (id)
+CREATE INDEX schedules_by_creation ON public.schedules USING btree (project, created_at, id)
 CREATE INDEX schedules_by_next ON public.schedules USING btree (next_at, id) WHERE (next_at IS NOT NULL)
 CREATE UNIQUE INDEX schedules_pkey ON public.schedules USING btree (id)
 CREATE UNIQUE INDEX servers_pkey ON public.servers USING btree (id)
@@ -308,6 +323,8 @@ CREATE UNIQUE INDEX services_pkey ON public.services USING btree (project, name)
 CREATE UNIQUE INDEX snapshots_pkey ON public.snapshots USING btree (run)
 CREATE UNIQUE INDEX versions_by_number ON public.versions USING btree (flow, number)
 CREATE UNIQUE INDEX versions_pkey ON public.versions USING btree (id)
+CREATE INDEX worker_services_by_worker ON public.worker_services USING btree (project, worker)
+CREATE UNIQUE INDEX worker_services_pkey ON public.worker_services USING btree (project, service, worker)
 
 VIEW entries
  SELECT journal.run,

@@ -37,6 +37,12 @@ CREATE TABLE audit (
     PRIMARY KEY (project, seq)
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX audit_by_subject ON audit (project, subject, seq);
+
+CREATE INDEX audit_by_what ON audit (project, what, seq);
+
+CREATE INDEX audit_by_who ON audit (project, who, seq);
+
 CREATE TABLE commands (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
     project TEXT NOT NULL DEFAULT 'default',
@@ -145,6 +151,8 @@ CREATE TABLE flows (
     updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX flows_by_creation ON flows (project, created_at, id);
+
 CREATE INDEX flows_by_name ON flows (project, name, created_at, id);
 
 CREATE TABLE job_keys (
@@ -213,7 +221,9 @@ CREATE INDEX jobs_by_creation ON jobs (project, created_at);
 
 CREATE INDEX jobs_by_end ON jobs (updated_at) WHERE is_open = 0 AND is_dead_letter = 0 AND run IS NULL;
 
-CREATE INDEX jobs_by_run ON jobs (run) WHERE run IS NOT NULL;
+CREATE INDEX jobs_by_queue ON jobs (project, queue, created_at);
+
+CREATE INDEX jobs_by_run ON jobs (run, created_at) WHERE run IS NOT NULL;
 
 CREATE INDEX jobs_by_schedule ON jobs (schedule, created_at) WHERE schedule IS NOT NULL;
 
@@ -225,6 +235,10 @@ CREATE INDEX jobs_dead_by_fingerprint ON jobs (project, queue, fingerprint, crea
     WHERE is_dead_letter = 1;
 
 CREATE INDEX jobs_due ON jobs (project, queue, due_at) WHERE due_at IS NOT NULL;
+
+CREATE INDEX jobs_ended ON jobs (project, status, created_at) WHERE is_open = 0;
+
+CREATE INDEX jobs_open ON jobs (project, created_at) WHERE is_open = 1;
 
 CREATE INDEX jobs_ready_by_name ON jobs (project, name, queue, priority DESC, due_at, id)
     WHERE due_at IS NOT NULL AND limit_key = '';
@@ -523,6 +537,8 @@ CREATE TABLE queues (
     PRIMARY KEY (project, name)
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX queues_without_settings ON queues (updated_at) WHERE is_paused = 0 AND limits = '{}';
+
 CREATE TABLE registrations (
     project TEXT NOT NULL DEFAULT 'default',
     id TEXT NOT NULL,
@@ -602,7 +618,9 @@ CREATE TABLE runs (
     CHECK ((request IS NULL) = (request_digest IS NULL))
 ) STRICT;
 
-CREATE INDEX runs_by_change ON runs (project, updated_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX runs_by_account ON runs (project, account, created_at) WHERE account IS NOT NULL;
+
+CREATE INDEX runs_by_change ON runs (project, status, updated_at) WHERE ended_at IS NOT NULL;
 
 CREATE INDEX runs_by_creation ON runs (project, created_at);
 
@@ -610,19 +628,25 @@ CREATE INDEX runs_by_end ON runs (ended_at) WHERE ended_at IS NOT NULL;
 
 CREATE INDEX runs_by_owner ON runs (owner_server, owner_epoch, id) WHERE owner_server IS NOT NULL;
 
-CREATE INDEX runs_by_parent ON runs (parent_run) WHERE parent_run IS NOT NULL;
+CREATE INDEX runs_by_parent ON runs (parent_run, created_at) WHERE parent_run IS NOT NULL;
 
 CREATE UNIQUE INDEX runs_by_request ON runs (project, request) WHERE request IS NOT NULL;
 
 CREATE INDEX runs_by_schedule ON runs (schedule, created_at) WHERE schedule IS NOT NULL;
 
+CREATE INDEX runs_by_version ON runs (project, version, status, updated_at) WHERE ended_at IS NOT NULL;
+
 CREATE INDEX runs_by_wake ON runs (wake_at) WHERE wake_at IS NOT NULL;
 
-CREATE INDEX runs_failed ON runs (project, created_at) WHERE status = 'failed';
+CREATE INDEX runs_ended ON runs (project, status, created_at) WHERE ended_at IS NOT NULL;
+
+CREATE INDEX runs_ended_by_flow ON runs (project, flow, status, created_at) WHERE ended_at IS NOT NULL;
 
 CREATE INDEX runs_in_need ON runs (project, account, needs) WHERE needs IS NOT NULL;
 
 CREATE INDEX runs_open ON runs (project, created_at) WHERE ended_at IS NULL;
+
+CREATE INDEX runs_open_by_flow ON runs (project, flow, created_at) WHERE ended_at IS NULL;
 
 CREATE TABLE schedules (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
@@ -637,6 +661,8 @@ CREATE TABLE schedules (
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX schedules_by_creation ON schedules (project, created_at, id);
 
 CREATE INDEX schedules_by_next ON schedules (next_at, id) WHERE next_at IS NOT NULL;
 
@@ -783,6 +809,15 @@ CREATE TABLE versions (
 ) STRICT;
 
 CREATE UNIQUE INDEX versions_by_number ON versions (flow, number);
+
+CREATE TABLE worker_services (
+    project TEXT NOT NULL DEFAULT 'default',
+    service TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    PRIMARY KEY (project, service, worker)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX worker_services_by_worker ON worker_services (project, worker);
 
 CREATE VIEW workers AS
 SELECT project, id, name, url, kind, kind AS type, services, services AS services_json, queues, load, capacity,

@@ -18,8 +18,8 @@ pub struct AuditRow {
     pub detail: Value,
 }
 
-/// Filters of the audit. An absent filter matches everything; a filter costs the lines that are
-/// looked through until there are enough.
+/// Filters of the audit. An absent filter matches everything. Each filter has an index; a second one costs the lines
+/// that are looked through until there are enough.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AuditQuery {
     pub who: Option<String>,

@@ -22,7 +22,7 @@ use crate::queue::Spent;
 use crate::run::{Origin, Owner, Request, RunProjection, RunRow, RunStatus, Snapshot};
 use crate::schedule::{ScheduleRow, Scheduled, Started};
 use crate::server::ServerRow;
-use crate::service::ServiceRow;
+use crate::service::{LiveService, ServiceRow};
 use crate::worker::WorkerRow;
 
 /// The first byte of a stored party.
@@ -224,6 +224,10 @@ pub(crate) fn worker<C: Columns>(columns: &mut C) -> Result<WorkerRow, C::Error>
 
 pub(crate) fn service<C: Columns>(columns: &mut C) -> Result<ServiceRow, C::Error> {
     Ok(ServiceRow { name: columns.text()?, settings: columns.json()?, updated_at: columns.time()? })
+}
+
+pub(crate) fn live_service<C: Columns>(columns: &mut C) -> Result<LiveService, C::Error> {
+    Ok(LiveService { name: columns.text()?, n_workers: columns.number()? })
 }
 
 pub(crate) fn server<C: Columns>(columns: &mut C) -> Result<ServerRow, C::Error> {

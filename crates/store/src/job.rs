@@ -51,7 +51,34 @@ pub enum JobStatus {
     Canceled,
 }
 
+/// Statuses of open jobs.
+const N_OPEN: usize = 5;
+
 impl JobStatus {
+    /// Every status.
+    pub const ALL: [JobStatus; 8] = [
+        JobStatus::Pending,
+        JobStatus::Queued,
+        JobStatus::Running,
+        JobStatus::Suspended,
+        JobStatus::Retrying,
+        JobStatus::Completed,
+        JobStatus::Failed,
+        JobStatus::Canceled,
+    ];
+
+    /// Whether a job with this status is open.
+    pub fn is_open(self) -> bool {
+        match self {
+            JobStatus::Pending
+            | JobStatus::Queued
+            | JobStatus::Running
+            | JobStatus::Suspended
+            | JobStatus::Retrying => true,
+            JobStatus::Completed | JobStatus::Failed | JobStatus::Canceled => false,
+        }
+    }
+
     /// The status of a job.
     pub fn of(job: &Job) -> Self {
         match job.state {
@@ -174,6 +201,61 @@ pub struct JobQuery {
     /// Created before.
     pub until: Option<Timestamp>,
     pub part: Part,
+}
+
+/// The index that a list of jobs is read by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JobIndex {
+    Run,
+    Schedule,
+    DeadLetter,
+    /// Running jobs, which all have a wake-up.
+    Running,
+    Queue,
+    Status,
+    Creation,
+}
+
+impl JobQuery {
+    /// The index for this query.
+    pub(crate) fn index(&self) -> JobIndex {
+        match self {
+            JobQuery { run: Some(_), .. } => JobIndex::Run,
+            JobQuery { schedule: Some(_), .. } => JobIndex::Schedule,
+            JobQuery { is_dead_letter: Some(true), .. } | JobQuery { fingerprint: Some(_), .. } => {
+                JobIndex::DeadLetter
+            }
+            JobQuery { worker: Some(_), .. } => JobIndex::Running,
+            _ if self.statuses == [JobStatus::Running] => JobIndex::Running,
+            JobQuery { queue: Some(_), .. } => JobIndex::Queue,
+            _ if !self.statuses.is_empty() => JobIndex::Status,
+            _ => JobIndex::Creation,
+        }
+    }
+
+    /// Whether the index leaves a part of the query open, so that every row has to be examined.
+    pub(crate) fn is_examined(&self) -> bool {
+        let has_dead = self.is_dead_letter.is_some() || self.fingerprint.is_some();
+        let has_name = self.name.is_some();
+        let has_status = !self.statuses.is_empty() || self.worker.is_some();
+        match self.index() {
+            JobIndex::Run | JobIndex::Schedule => has_name || has_status || has_dead || self.queue.is_some(),
+            JobIndex::DeadLetter => has_name || has_status,
+            JobIndex::Running => has_name || has_dead || self.queue.is_some(),
+            JobIndex::Queue => has_name || has_status || has_dead,
+            JobIndex::Status => {
+                let (open, _) = self.asked_statuses();
+                has_name || has_dead || (!open.is_empty() && open.len() < N_OPEN)
+            }
+            JobIndex::Creation => has_name || has_dead,
+        }
+    }
+
+    /// The open statuses and the ended statuses that are asked for.
+    pub(crate) fn asked_statuses(&self) -> (Vec<JobStatus>, Vec<JobStatus>) {
+        let asked = |status: &JobStatus| self.statuses.is_empty() || self.statuses.contains(status);
+        JobStatus::ALL.into_iter().filter(asked).partition(|status| status.is_open())
+    }
 }
 
 /// Groups of dead letters that are told of at once.

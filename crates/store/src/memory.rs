@@ -32,12 +32,12 @@ use crate::hint::{Hint, Hints, Listeners};
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
 use crate::outbox::{Message, Party, Undelivered};
-use crate::page::Page;
+use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
-use crate::service::ServiceRow;
+use crate::service::{LiveService, ServiceRow};
 use crate::store::{Due, Retained, Store};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
@@ -165,7 +165,8 @@ forward! {
         servers / servers_now() -> Vec<ServerRow>;
         save_server / save_server_now(row: ServerRow) -> ();
         delete_servers / delete_servers_now(before: Timestamp) -> ();
-        delete_workers / delete_workers_now(before: Timestamp) -> ();
+        delete_workers / delete_workers_now(before: Timestamp, limit: usize) -> usize;
+        delete_queues / delete_queues_now(before: Timestamp, limit: usize) -> usize;
     }
     project {
         publish / publish_now(publication: Publication) -> Published;
@@ -191,13 +192,15 @@ forward! {
         accounts_in_need / accounts_in_need_now(account: Option<String>) -> Vec<AccountRow>;
         in_need / in_need_now(account: String, within: Amount, limit: usize) -> Vec<InNeed>;
         prices in registry / prices_now() -> Vec<PriceRow>;
-        services in registry / services_now() -> Vec<ServiceRow>;
-        queues / queues_now(now: Timestamp) -> Vec<QueueDepth>;
+        services in registry / services_now(names: NameRange) -> Vec<ServiceRow>;
+        live_services in registry / live_services_now(alive_since: Timestamp, names: NameRange) -> Vec<LiveService>;
+        queues / queues_now(names: NameRange, now: Timestamp) -> Vec<QueueDepth>;
         held / held_now(queue: String) -> Held;
         spent / spent_now() -> Vec<Spent>;
         save_spent / save_spent_now(spent: Vec<Spent>, now: Timestamp) -> ();
         dead_letter_groups / dead_letter_groups_now(queue: String) -> Vec<LetterGroup>;
-        schedules / schedules_now(id: Option<ScheduleId>) -> Vec<Scheduled>;
+        schedule / schedule_now(id: ScheduleId) -> Option<Scheduled>;
+        schedules / schedules_now(part: Part) -> Page<Scheduled>;
         audit / audit_now(query: AuditQuery) -> Vec<(u64, AuditRow)>;
         logs / logs_now(run: RunId, of: LogsOf) -> Vec<LogRow>;
         workers in registry / workers_now(query: WorkerQuery) -> Vec<WorkerRow>;

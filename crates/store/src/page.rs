@@ -13,11 +13,14 @@ pub const PAGE_DEFAULT: usize = 50;
 /// Items of a page at most: a longer answer is not read by anybody.
 pub const PAGE_MAX: usize = 1_000;
 
+/// Rows that a page examines at most if no index answers the whole query: the page ends there with a cursor.
+pub const EXAMINED_MAX: usize = 5_000;
+
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Page<T> {
     pub items: Vec<T>,
-    /// Where the next page begins; `None` = this was the last one.
+    /// Where the next page begins; `None` = this was the last one. A page that ends at [`EXAMINED_MAX`] may have no items.
     pub next: Option<Cursor>,
     /// How many there are in all, when the query asked for it.
     pub total: Option<u64>,
@@ -40,6 +43,53 @@ impl Part {
     /// How many items the page may have.
     pub fn size(&self) -> usize {
         if self.limit == 0 { PAGE_DEFAULT } else { self.limit.min(PAGE_MAX) }
+    }
+}
+
+/// Which part of a list by name is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum NameRange {
+    #[default]
+    All,
+    One(String),
+    /// The first names after this one.
+    After {
+        name: Option<String>,
+        limit: usize,
+    },
+}
+
+impl NameRange {
+    /// Whether a name lies in the range, its limit aside.
+    pub fn contains(&self, name: &str) -> bool {
+        match self {
+            NameRange::All => true,
+            NameRange::One(one) => one == name,
+            NameRange::After { name: after, .. } => after.as_deref().is_none_or(|after| name > after),
+        }
+    }
+
+    /// How many names it has at most.
+    pub fn limit(&self) -> usize {
+        match self {
+            NameRange::All => usize::MAX,
+            NameRange::One(_) => 1,
+            NameRange::After { limit, .. } => *limit,
+        }
+    }
+
+    /// Whether it is one name.
+    pub fn is_one(&self) -> bool {
+        matches!(self, NameRange::One(_))
+    }
+
+    /// The one name, or the name before the first one.
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
+    pub(crate) fn bound_name(&self) -> &str {
+        match self {
+            NameRange::All | NameRange::After { name: None, .. } => "",
+            NameRange::One(name) | NameRange::After { name: Some(name), .. } => name,
+        }
     }
 }
 

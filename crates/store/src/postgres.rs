@@ -67,12 +67,12 @@ use crate::hint::{Hint, Hints};
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
 use crate::outbox::{Message, Party, Undelivered};
-use crate::page::Page;
+use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
-use crate::service::ServiceRow;
+use crate::service::{LiveService, ServiceRow};
 use crate::store::{Due, Retained, Store};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
@@ -414,8 +414,17 @@ impl Store for Postgres {
         Ok(())
     }
 
-    async fn services(&self, project: &Project) -> Result<Vec<ServiceRow>, StoreError> {
-        service::services(&self.link().await?, project).await
+    async fn services(&self, project: &Project, names: NameRange) -> Result<Vec<ServiceRow>, StoreError> {
+        service::services(&self.link().await?, project, &names).await
+    }
+
+    async fn live_services(
+        &self,
+        project: &Project,
+        alive_since: Timestamp,
+        names: NameRange,
+    ) -> Result<Vec<LiveService>, StoreError> {
+        service::live_services(&self.link().await?, project, alive_since, &names).await
     }
 
     async fn save_service(&self, project: &Project, row: ServiceRow) -> Result<(), StoreError> {
@@ -425,8 +434,13 @@ impl Store for Postgres {
         Ok(())
     }
 
-    async fn queues(&self, project: &Project, now: Timestamp) -> Result<Vec<QueueDepth>, StoreError> {
-        queue::depths(&self.link().await?, project, now).await
+    async fn queues(
+        &self,
+        project: &Project,
+        names: NameRange,
+        now: Timestamp,
+    ) -> Result<Vec<QueueDepth>, StoreError> {
+        queue::depths(&self.link().await?, project, &names, now).await
     }
 
     async fn save_queue(&self, project: &Project, settings: QueueSettings) -> Result<(), StoreError> {
@@ -462,12 +476,12 @@ impl Store for Postgres {
         dead_letter::groups(&self.link().await?, project, &queue).await
     }
 
-    async fn schedules(
-        &self,
-        project: &Project,
-        id: Option<ScheduleId>,
-    ) -> Result<Vec<Scheduled>, StoreError> {
-        schedule::schedules(&self.link().await?, project, id).await
+    async fn schedule(&self, project: &Project, id: ScheduleId) -> Result<Option<Scheduled>, StoreError> {
+        schedule::schedule(&self.link().await?, project, id).await
+    }
+
+    async fn schedules(&self, project: &Project, part: Part) -> Result<Page<Scheduled>, StoreError> {
+        schedule::schedules(&self.link().await?, project, &part).await
     }
 
     async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(u64, AuditRow)>, StoreError> {
@@ -484,7 +498,7 @@ impl Store for Postgres {
 
     async fn save_worker(&self, project: &Project, row: WorkerRow) -> Result<(), StoreError> {
         let db = self.link().await?;
-        unless_raced!(worker::save(&db, project, &row))?;
+        unless_raced!(db.transact(worker::save(&db, project, &row)))?;
         self.tell_of_settings();
         Ok(())
     }
@@ -501,9 +515,14 @@ impl Store for Postgres {
         Ok(())
     }
 
-    async fn delete_workers(&self, before: Timestamp) -> Result<(), StoreError> {
+    async fn delete_workers(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
         let db = self.link().await?;
-        unless_raced!(worker::forget(&db, before))
+        unless_raced!(worker::forget(&db, before, limit))
+    }
+
+    async fn delete_queues(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let db = self.link().await?;
+        unless_raced!(queue::forget(&db, before, limit))
     }
 
     async fn servers(&self) -> Result<Vec<ServerRow>, StoreError> {

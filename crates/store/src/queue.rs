@@ -17,6 +17,13 @@ pub struct QueueSettings {
     pub updated_at: Timestamp,
 }
 
+impl QueueSettings {
+    /// Whether it says the same as no settings.
+    pub fn is_empty(&self) -> bool {
+        !self.is_paused && self.limits == QueueLimits::default()
+    }
+}
+
 /// Limits of a queue; none by default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -18,7 +18,7 @@ use windlass_engine::project::Project;
 use windlass_engine::run::Totals;
 use windlass_engine::time::Timestamp;
 
-use crate::page::Part;
+use crate::page::{Order, Part};
 
 /// The status of a run as everybody sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -190,6 +190,52 @@ pub struct RunQuery {
     /// In the id, the request id, a label's value or the error, ignoring case.
     pub text: Option<String>,
     pub part: Part,
+}
+
+/// The index that a list of runs is read by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RunIndex {
+    Parent,
+    Schedule,
+    Account,
+    /// Open runs, and ended runs by status; each with its flow or version.
+    Status,
+    Creation,
+}
+
+impl RunQuery {
+    /// The index for this query.
+    pub(crate) fn index(&self) -> RunIndex {
+        let has_status = !self.statuses.is_empty() || self.is_owned.is_some() || self.has_entered.is_some();
+        let is_by_status = has_status || self.flow.is_some() || self.version.is_some();
+        match self {
+            RunQuery { parent: Some(_), .. } => RunIndex::Parent,
+            RunQuery { schedule: Some(_), .. } => RunIndex::Schedule,
+            RunQuery { account: Some(_), .. } => RunIndex::Account,
+            _ if is_by_status || self.part.order == Order::LatestChange => RunIndex::Status,
+            _ => RunIndex::Creation,
+        }
+    }
+
+    /// Whether the index leaves a part of the query open, so that every row has to be examined.
+    pub(crate) fn is_examined(&self) -> bool {
+        let is_filtered = self.label.is_some() || self.text.is_some();
+        let has_status = !self.statuses.is_empty() || self.is_owned.is_some() || self.has_entered.is_some();
+        let has_origin = has_status || self.flow.is_some() || self.version.is_some();
+        is_filtered
+            || match self.index() {
+                RunIndex::Parent => has_origin || self.schedule.is_some() || self.account.is_some(),
+                RunIndex::Schedule => has_origin || self.account.is_some(),
+                RunIndex::Account => has_origin,
+                RunIndex::Status | RunIndex::Creation => false,
+            }
+    }
+
+    /// The open statuses and the ended statuses that are asked for.
+    pub(crate) fn asked_statuses(&self) -> (Vec<RunStatus>, Vec<RunStatus>) {
+        let asked = |status: &RunStatus| self.statuses.is_empty() || self.statuses.contains(status);
+        RunStatus::ALL.into_iter().filter(asked).partition(|status| status.is_open())
+    }
 }
 
 impl RunRow {

@@ -8,6 +8,8 @@ use windlass_engine::project::Project;
 use windlass_engine::schedule::{Firing, Progress, Schedule};
 use windlass_engine::time::Timestamp;
 
+use crate::page::Order;
+
 /// A schedule, its target and its progress.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleRow {
@@ -63,6 +65,16 @@ pub struct Scheduled {
     pub row: ScheduleRow,
     /// Its open starts, oldest first; at most [`RUNNING_MAX`].
     pub running: Vec<Started>,
+}
+
+impl Scheduled {
+    /// The place of the schedule in a list of this order.
+    pub(crate) fn place(&self, order: Order) -> (Timestamp, ScheduleId) {
+        match order {
+            Order::Newest | Order::Oldest => (self.row.created_at, self.row.id()),
+            Order::LatestChange => (self.row.updated_at, self.row.id()),
+        }
+    }
 }
 
 /// Open starts that are listed: more would be a flood, and are canceled a part at a time.

@@ -11,6 +11,13 @@ pub struct ServiceRow {
     pub updated_at: Timestamp,
 }
 
+/// A service that live workers serve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveService {
+    pub name: String,
+    pub n_workers: u64,
+}
+
 /// The settings. Runs are given them at their start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]

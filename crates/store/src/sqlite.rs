@@ -68,12 +68,12 @@ use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionR
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
 use crate::outbox::{Message, Party, Undelivered};
-use crate::page::Page;
+use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
-use crate::service::ServiceRow;
+use crate::service::{LiveService, ServiceRow};
 use crate::store::{Due, Retained, Store};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
@@ -383,9 +383,19 @@ impl Store for Sqlite {
         self.writer.write(move |cache| account::delete_price(cache.db(), &project, &service))?.await
     }
 
-    async fn services(&self, project: &Project) -> Result<Vec<ServiceRow>, StoreError> {
+    async fn services(&self, project: &Project, names: NameRange) -> Result<Vec<ServiceRow>, StoreError> {
         let project = project.clone();
-        self.read(move |db| service::services(db, &project)).await
+        self.read(move |db| service::services(db, &project, &names)).await
+    }
+
+    async fn live_services(
+        &self,
+        project: &Project,
+        alive_since: Timestamp,
+        names: NameRange,
+    ) -> Result<Vec<LiveService>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| service::live_services(db, &project, alive_since, &names)).await
     }
 
     async fn save_service(&self, project: &Project, row: ServiceRow) -> Result<(), StoreError> {
@@ -393,9 +403,14 @@ impl Store for Sqlite {
         self.writer.write(move |cache| service::save(cache.db(), &project, &row))?.await
     }
 
-    async fn queues(&self, project: &Project, now: Timestamp) -> Result<Vec<QueueDepth>, StoreError> {
+    async fn queues(
+        &self,
+        project: &Project,
+        names: NameRange,
+        now: Timestamp,
+    ) -> Result<Vec<QueueDepth>, StoreError> {
         let project = project.clone();
-        self.read(move |db| queue::depths(db, &project, now)).await
+        self.read(move |db| queue::depths(db, &project, &names, now)).await
     }
 
     async fn save_queue(&self, project: &Project, settings: QueueSettings) -> Result<(), StoreError> {
@@ -432,13 +447,14 @@ impl Store for Sqlite {
         self.read(move |db| dead_letter::groups(db, &project, &queue)).await
     }
 
-    async fn schedules(
-        &self,
-        project: &Project,
-        id: Option<ScheduleId>,
-    ) -> Result<Vec<Scheduled>, StoreError> {
+    async fn schedule(&self, project: &Project, id: ScheduleId) -> Result<Option<Scheduled>, StoreError> {
         let project = project.clone();
-        self.read(move |db| schedule::schedules(db, &project, id)).await
+        self.read(move |db| schedule::schedule(db, &project, id)).await
+    }
+
+    async fn schedules(&self, project: &Project, part: Part) -> Result<Page<Scheduled>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| schedule::schedules(db, &project, &part)).await
     }
 
     async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(u64, AuditRow)>, StoreError> {
@@ -472,8 +488,12 @@ impl Store for Sqlite {
         self.writer.write(move |cache| worker::drain(cache.db(), &project, &id, is_draining))?.await
     }
 
-    async fn delete_workers(&self, before: Timestamp) -> Result<(), StoreError> {
-        self.writer.write(move |cache| worker::forget(cache.db(), before))?.await
+    async fn delete_workers(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.writer.write(move |cache| worker::forget(cache.db(), before, limit))?.await
+    }
+
+    async fn delete_queues(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.writer.write(move |cache| queue::forget(cache.db(), before, limit))?.await
     }
 
     async fn servers(&self) -> Result<Vec<ServerRow>, StoreError> {

@@ -16,12 +16,12 @@ use crate::hint::Hints;
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
 use crate::outbox::{Message, Party, Undelivered};
-use crate::page::Page;
+use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
-use crate::service::ServiceRow;
+use crate::service::{LiveService, ServiceRow};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 /// Runs, jobs and schedules whose time has come.
@@ -179,13 +179,26 @@ pub trait Store: Send + Sync {
     async fn delete_price(&self, project: &Project, service: &str) -> Result<(), StoreError>;
 
     /// Settings of services, by name.
-    async fn services(&self, project: &Project) -> Result<Vec<ServiceRow>, StoreError>;
+    async fn services(&self, project: &Project, names: NameRange) -> Result<Vec<ServiceRow>, StoreError>;
+
+    /// Services of workers whose last heartbeat was at or after, by name.
+    async fn live_services(
+        &self,
+        project: &Project,
+        alive_since: Timestamp,
+        names: NameRange,
+    ) -> Result<Vec<LiveService>, StoreError>;
 
     /// Replaces the settings of a service.
     async fn save_service(&self, project: &Project, row: ServiceRow) -> Result<(), StoreError>;
 
     /// Queues and their depths, by name; open jobs that can be claimed at `now` count as due.
-    async fn queues(&self, project: &Project, now: Timestamp) -> Result<Vec<QueueDepth>, StoreError>;
+    async fn queues(
+        &self,
+        project: &Project,
+        names: NameRange,
+        now: Timestamp,
+    ) -> Result<Vec<QueueDepth>, StoreError>;
 
     /// Replaces the settings of a queue.
     async fn save_queue(&self, project: &Project, settings: QueueSettings) -> Result<(), StoreError>;
@@ -213,12 +226,11 @@ pub trait Store: Send + Sync {
         queue: String,
     ) -> Result<Vec<LetterGroup>, StoreError>;
 
-    /// Schedules, oldest first; all, or one.
-    async fn schedules(
-        &self,
-        project: &Project,
-        id: Option<ScheduleId>,
-    ) -> Result<Vec<Scheduled>, StoreError>;
+    /// One schedule.
+    async fn schedule(&self, project: &Project, id: ScheduleId) -> Result<Option<Scheduled>, StoreError>;
+
+    /// Schedules in the order of the part.
+    async fn schedules(&self, project: &Project, part: Part) -> Result<Page<Scheduled>, StoreError>;
 
     /// Lines of the audit, each with its number: from 1, without gaps.
     async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(u64, AuditRow)>, StoreError>;
@@ -239,9 +251,13 @@ pub trait Store: Send + Sync {
     /// refused.
     async fn drain_worker(&self, project: &Project, id: &str, is_draining: bool) -> Result<(), StoreError>;
 
-    /// Deletes workers of all projects whose last heartbeat was before, a thousand at most. A worker that comes back
-    /// registers again.
-    async fn delete_workers(&self, before: Timestamp) -> Result<(), StoreError>;
+    /// Deletes workers of all projects whose last heartbeat was before, at most `limit`; returns how many. A worker that
+    /// comes back registers again.
+    async fn delete_workers(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
+
+    /// Deletes queues of all projects that have neither settings nor jobs, and whose settings changed before, at most
+    /// `limit`; returns how many.
+    async fn delete_queues(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
 
     /// Servers, by id.
     async fn servers(&self) -> Result<Vec<ServerRow>, StoreError>;

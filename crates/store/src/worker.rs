@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use windlass_engine::time::Timestamp;
 
+use crate::page::NameRange;
+
 /// A process that performs calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkerRow {
@@ -35,16 +37,16 @@ pub struct WorkerBeat {
 /// Which workers are asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkerQuery {
-    pub id: Option<String>,
+    pub ids: NameRange,
     pub service: Option<String>,
     /// Heard of at or after.
     pub alive_since: Option<Timestamp>,
 }
 
 impl WorkerRow {
-    /// Whether the query asks for it.
+    /// Whether the query asks for it, the limit aside.
     pub fn matches(&self, query: &WorkerQuery) -> bool {
-        query.id.as_ref().is_none_or(|id| *id == self.id)
+        query.ids.contains(&self.id)
             && query.service.as_ref().is_none_or(|service| self.services.contains(service))
             && query.alive_since.is_none_or(|since| self.beat_at >= since)
     }

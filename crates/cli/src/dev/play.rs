@@ -41,7 +41,7 @@ pub(super) struct ExampleOutcome {
 pub(super) async fn until_registered(client: &Client, id: &str, url: &str) -> Result<()> {
     let began = Instant::now();
     let is_it = |worker: &WorkerInfo| worker.id == id && worker.url == url && worker.status == "online";
-    while !client.workers().list().await?.workers.iter().any(is_it) {
+    while !client.workers().all().await?.iter().any(is_it) {
         if began.elapsed() > TIMEOUT {
             bail!("the worker of this process could not register: see the messages above");
         }

@@ -188,7 +188,7 @@ async fn check_selection(queue: &str, chosen: &DeadLetterSelector, session: &Ses
         }
         return Ok(());
     }
-    let queues = session.client.queues().list().await?.queues;
+    let queues = session.client.queues().all().await?;
     if queues.iter().any(|known| known.name == queue) {
         return Ok(());
     }

@@ -108,7 +108,7 @@ async fn queues(named: Option<&str>, session: &Session) -> Result<Vec<String>> {
     if let Some(named) = named {
         return Ok(vec![named.to_owned()]);
     }
-    let all = session.client.queues().list().await?.queues;
+    let all = session.client.queues().all().await?;
     Ok(all.into_iter().filter(|queue| queue.dead_letters > 0).map(|queue| queue.name).collect())
 }
 

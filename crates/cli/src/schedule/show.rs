@@ -60,7 +60,7 @@ pub(super) fn slots(next: &NextRuns, session: &Session) -> Result<Exit> {
 }
 
 pub(super) async fn list(session: &Session) -> Result<Exit> {
-    let schedules = session.client.schedules().list().await?.schedules;
+    let schedules = session.client.schedules().all().await?;
     let ids = session.out.short_ids(schedules.iter().map(|schedule| schedule.id.as_str()));
     session.out.list(
         ["id", "name", "cron", "timezone", "state", "starts", "next", "last", "running"],

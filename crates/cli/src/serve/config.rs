@@ -174,6 +174,8 @@ impl ServerConfig {
             "hot_runs_max": self.limits.hot_runs,
             "connections_max": self.limits.connections,
             "retain_days": self.limits.retain_days(),
+            "worker_retain_hours": self.limits.worker_retain_hours(),
+            "empty_queue_retain_days": self.limits.empty_queue_retain_days(),
         })
     }
 }
@@ -282,6 +284,11 @@ mod tests {
         assert_eq!(config.limits.body_bytes, ServerLimits::default().body_bytes);
         let config = read(ServeArgs::default(), "retain_days = 0", &nothing).unwrap();
         assert_eq!(config.limits.retain_for, None);
+        let config =
+            read(ServeArgs::default(), "worker_retain_hours = 2\nempty_queue_retain_days = 0", &nothing);
+        let limits = config.unwrap().limits;
+        assert_eq!(limits.worker_retain_for, Some(Duration::from_secs(7_200)));
+        assert_eq!(limits.empty_queue_retain_for, None);
     }
 
     #[test]

@@ -127,6 +127,8 @@ fn settings(config: &ServerConfig) -> Settings {
         worker_calls_max: config.limits.worker_calls,
         hot_runs_max: config.limits.hot_runs,
         retain_for: config.limits.retain_for,
+        worker_retain_for: config.limits.worker_retain_for,
+        empty_queue_retain_for: config.limits.empty_queue_retain_for,
         ..Settings::default()
     }
 }

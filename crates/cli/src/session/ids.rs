@@ -49,7 +49,7 @@ impl Session {
         if text.len() == UUID_CHARS && digits_of(text).len() == ID_DIGITS {
             return Ok(self.client.schedules().show(text).await?);
         }
-        let all = self.client.schedules().list().await?.schedules;
+        let all = self.client.schedules().all().await?;
         let (named, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|schedule| schedule.name == text);
         let begun = others.into_iter().filter(|schedule| !text.is_empty() && schedule.id.starts_with(text));
         let mut found = if named.is_empty() { begun.collect() } else { named };
@@ -64,7 +64,7 @@ impl Session {
 
     /// A worker by its id, or by a unique prefix of it.
     pub(crate) async fn worker(&self, text: &str) -> Result<WorkerInfo> {
-        let all = self.client.workers().list().await?.workers;
+        let all = self.client.workers().all().await?;
         let is_whole = all.iter().any(|worker| worker.id == text);
         let matches = |worker: &WorkerInfo| match is_whole {
             true => worker.id == text,

@@ -42,7 +42,7 @@ pub(super) async fn run(command: WorkerCommand, options: &GlobalArgs) -> Result<
     let session = &options.session()?;
     let workers = match command {
         WorkerCommand::List { online } => {
-            let all = session.client.workers().list().await?.workers;
+            let all = session.client.workers().all().await?;
             let listed = all.into_iter().filter(|worker| !online || worker.status == "online");
             return list(&listed.collect::<Vec<_>>(), session);
         }

@@ -179,10 +179,7 @@ async fn a_run_is_cancelled_at_a_server_that_makes_none_of_its_calls() {
     });
     let working = tokio::spawn(worker.listen(listener, url).run(stop.clone()));
     publish(&clients[0], "push", calls("http")).await;
-    seen("the worker", async || {
-        (!clients[0].workers().list().await.unwrap().workers.is_empty()).then_some(())
-    })
-    .await;
+    seen("the worker", async || (!clients[0].workers().all().await.unwrap().is_empty()).then_some(())).await;
     let run = start(&clients[0], "push", json!({"x": 1})).await;
     begun.notified().await;
     let asked = Instant::now();
@@ -267,10 +264,7 @@ async fn a_rolling_restart_loses_nothing_and_repeats_nothing() {
             });
         working.spawn(worker.listen(listener, url).run(stop_workers.clone()));
     }
-    seen("the workers", async || {
-        (clients[0].workers().list().await.unwrap().workers.len() == 3).then_some(())
-    })
-    .await;
+    seen("the workers", async || (clients[0].workers().all().await.unwrap().len() == 3).then_some(())).await;
     let stop = CancellationToken::new();
     let mut callers = JoinSet::new();
     for caller in 0..2 {

@@ -192,7 +192,7 @@ async fn called(client: &Client, answer: Option<HandlerOutcome>) -> Called {
         });
     tokio::spawn(worker.run(stop.clone()));
     seen("the worker", async || {
-        let workers = client.workers().list().await.unwrap().workers;
+        let workers = client.workers().all().await.unwrap();
         (!workers.is_empty()).then_some(())
     })
     .await;

@@ -120,7 +120,7 @@ async fn the_demonstration_needs_a_worker_and_says_so() {
     let _worker = shell.worker(&["--id", "w-1"]);
     let client = shell.server.client();
     let began = std::time::Instant::now();
-    while client.workers().list().await.unwrap().workers.is_empty() {
+    while client.workers().all().await.unwrap().is_empty() {
         assert!(began.elapsed() < PATIENCE);
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }

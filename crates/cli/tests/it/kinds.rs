@@ -36,8 +36,7 @@ async fn worker(client: &Client) -> DropGuard {
             Some(memo) => HandlerOutcome::Done(json!({"memo": memo})),
         });
     tokio::spawn(worker.run(stop.clone()));
-    seen("the worker", async || (!client.workers().list().await.unwrap().workers.is_empty()).then_some(()))
-        .await;
+    seen("the worker", async || (!client.workers().all().await.unwrap().is_empty()).then_some(())).await;
     stop.drop_guard()
 }
 

@@ -18,6 +18,7 @@ mod jobs;
 mod kill;
 mod kinds;
 mod lost;
+mod memory;
 mod money;
 mod nonsense;
 mod outcomes;

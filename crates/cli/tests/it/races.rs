@@ -120,7 +120,7 @@ impl Hand {
         let hand = Hand(child);
         let client = server.client();
         seen(id, async || {
-            client.workers().list().await.unwrap().workers.iter().any(|worker| worker.id == id).then_some(())
+            client.workers().all().await.unwrap().iter().any(|worker| worker.id == id).then_some(())
         })
         .await;
         hand
@@ -198,8 +198,7 @@ async fn slow_worker(
         })
         .service("quick", async |call: ServiceCall| call.input);
     tokio::spawn(worker.run(stop.clone()));
-    seen("the worker", async || (!client.workers().list().await.unwrap().workers.is_empty()).then_some(()))
-        .await;
+    seen("the worker", async || (!client.workers().all().await.unwrap().is_empty()).then_some(())).await;
     stop
 }
 

@@ -134,6 +134,11 @@ impl Server {
         self.child.as_mut().expect("it was started").try_wait().unwrap()
     }
 
+    /// The id of the process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.as_ref().expect("it was started").id()
+    }
+
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }

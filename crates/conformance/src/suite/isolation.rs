@@ -19,6 +19,7 @@ use windlass_store::flow::{FlowChoice, FlowQuery, FlowRef, Publication, VersionR
 use windlass_store::job::{JobOrigin, JobQuery, KeyQuery, ReadyQuery};
 use windlass_store::log::{LogRow, LogsOf};
 use windlass_store::outbox::{Message, MessageId, Note, Party};
+use windlass_store::page::{NameRange, Part};
 use windlass_store::queue::{QueueLimits, QueueSettings, Spent};
 use windlass_store::run::{Origin, Request, RunProjection, RunQuery, RunRef, RunStatus, Since};
 use windlass_store::schedule::{FiringRow, Started};
@@ -224,13 +225,14 @@ impl Tenant<'_> {
             accounts_in_need(Some("payer".to_owned()));
             in_need("payer".to_owned(), Amount(100), 9);
             prices();
-            services();
-            queues(at(99));
+            services(NameRange::All);
+            live_services(at(0), NameRange::All);
+            queues(NameRange::All, at(99));
             held("q".to_owned());
             spent();
             dead_letter_groups("q".to_owned());
-            schedules(None);
-            schedules(Some(schedule_id(ids)));
+            schedules(Part::default());
+            schedule(schedule_id(ids));
             audit(AuditQuery::default());
             logs(run_id(ids), LogsOf::Attempt(Fence(ids)));
             logs(run_id(ids), LogsOf::After { entry: 0, fence: Fence(0) });

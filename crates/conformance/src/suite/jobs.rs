@@ -10,6 +10,7 @@ use windlass_engine::retry::{Fault, FaultKind};
 use windlass_store::commit::Commit;
 use windlass_store::error::Duplicate;
 use windlass_store::job::{JobQuery, JobStatus, ReadyPlace, ReadyQuery};
+use windlass_store::page::NameRange;
 use windlass_store::queue::{QueueLimits, QueueSettings};
 use windlass_store::{Refusal, Store};
 
@@ -392,7 +393,7 @@ pub async fn depths_count_open_jobs_and_dead_letters(store: &dyn Store) {
         updated_at: at(1),
     };
     store.save_queue(&Project::DEFAULT, idle).await.unwrap();
-    let depths = store.queues(&Project::DEFAULT, at(10)).await.unwrap();
+    let depths = store.queues(&Project::DEFAULT, NameRange::All, at(10)).await.unwrap();
     assert_eq!(depths.iter().map(|depth| depth.name.as_str()).collect::<Vec<_>>(), ["busy", "idle"]);
     let counts = [(JobStatus::Pending, 1), (JobStatus::Queued, 2), (JobStatus::Running, 1)];
     assert_eq!(depths[0].open, BTreeMap::from(counts));

@@ -13,6 +13,7 @@ use windlass_store::flow::{FlowChoice, FlowQuery, FlowRef, Publication, VersionR
 use windlass_store::job::{JobQuery, KeyQuery, ReadyQuery};
 use windlass_store::log::{LogRow, LogsOf};
 use windlass_store::outbox::{Message, MessageId, Note, Party};
+use windlass_store::page::{NameRange, Part};
 use windlass_store::queue::{QueueLimits, QueueSettings, Spent};
 use windlass_store::run::{Origin, Request, RunProjection, RunQuery, RunRef, RunStatus, Since};
 use windlass_store::service::{ServiceRow, ServiceSettings};
@@ -140,8 +141,8 @@ pub async fn rows_of_another_project_are_unknown(store: &dyn Store) {
     assert!(store.run(other, RunRef::Request("req".to_owned())).await.unwrap().is_none());
     assert!(store.runs(other, RunQuery::default()).await.unwrap().items.is_empty());
     assert!(store.logs(other, run_id(1), LogsOf::Attempt(Fence(1))).await.unwrap().is_empty());
-    assert!(store.schedules(other, None).await.unwrap().is_empty());
-    assert!(store.schedules(other, Some(schedule_id(1))).await.unwrap().is_empty());
+    assert!(store.schedules(other, Part::default()).await.unwrap().items.is_empty());
+    assert!(store.schedule(other, schedule_id(1)).await.unwrap().is_none());
     assert!(store.audit(other, AuditQuery::default()).await.unwrap().is_empty());
     assert_eq!(store.audit(&Project::DEFAULT, AuditQuery::default()).await.unwrap().len(), 1);
     assert_eq!(store.logs(&Project::DEFAULT, run_id(1), LogsOf::Attempt(Fence(1))).await.unwrap().len(), 1);
@@ -169,7 +170,7 @@ pub async fn jobs_and_queues_of_another_project_are_unknown(store: &dyn Store) {
     }
     let keys = KeyQuery { queue: "q".to_owned(), now: at(9), limit: 10, ..KeyQuery::default() };
     assert!(store.ready_by_key(other, keys).await.unwrap().turns.is_empty());
-    assert!(store.queues(other, at(9)).await.unwrap().is_empty());
+    assert!(store.queues(other, NameRange::All, at(9)).await.unwrap().is_empty());
     assert!(store.spent(other).await.unwrap().is_empty());
     assert!(store.held(other, "q".to_owned()).await.unwrap().spent.is_empty());
     assert!(store.dead_letter_groups(other, "q".to_owned()).await.unwrap().is_empty());
@@ -177,7 +178,7 @@ pub async fn jobs_and_queues_of_another_project_are_unknown(store: &dyn Store) {
     assert!(store.drain_worker(other, "w", true).await.is_err());
     let beat = WorkerBeat { id: "w".to_owned(), url: None, load: None, at: at(2) };
     assert!(store.beat_worker(other, beat).await.is_err());
-    assert!(store.services(other).await.unwrap().is_empty());
+    assert!(store.services(other, NameRange::All).await.unwrap().is_empty());
     assert!(store.prices(other).await.unwrap().is_empty());
 }
 
@@ -229,7 +230,7 @@ pub async fn a_commit_changes_no_row_of_another_project(store: &dyn Store) {
     assert_eq!(store.prices(&Project::DEFAULT).await.unwrap(), [price(1)]);
     assert_eq!(fixture.run(1).await.unwrap().len, 1);
     assert!(store.job(&Project::DEFAULT, job_id(1)).await.unwrap().unwrap().job.is_open());
-    assert_eq!(store.schedules(&Project::DEFAULT, None).await.unwrap().len(), 1);
+    assert_eq!(store.schedules(&Project::DEFAULT, Part::default()).await.unwrap().items.len(), 1);
 }
 
 pub async fn two_projects_use_the_same_names(store: &dyn Store) {
@@ -261,7 +262,7 @@ pub async fn two_projects_use_the_same_names(store: &dyn Store) {
         assert_eq!(store.account(project, "payer").await.unwrap().unwrap().balance, Amount(balance));
         assert_eq!(store.prices(project).await.unwrap(), [price(n)]);
         assert_eq!(store.workers(project, WorkerQuery::default()).await.unwrap().len(), 1);
-        let depth = &store.queues(project, at(9)).await.unwrap()[0];
+        let depth = &store.queues(project, NameRange::All, at(9)).await.unwrap()[0];
         assert_eq!((depth.is_paused, depth.open.values().sum::<u64>()), (n == 1, 1));
         let lines = store.audit(project, AuditQuery::default()).await.unwrap();
         assert_eq!(lines.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [1]);

@@ -11,7 +11,7 @@ use windlass_engine::time::Timestamp;
 use windlass_store::Store;
 use windlass_store::commit::Commit;
 use windlass_store::job::{JobQuery, JobStatus, due_at};
-use windlass_store::page::Part;
+use windlass_store::page::{NameRange, Part};
 use windlass_store::queue::QueueDepth;
 use windlass_store::run::RunStatus;
 
@@ -88,7 +88,7 @@ pub async fn depths_follow_every_change_of_jobs(store: &dyn Store) {
             });
         }
         store.commit(group).await;
-        let depths = store.queues(&Project::DEFAULT, at(now)).await.unwrap();
+        let depths = store.queues(&Project::DEFAULT, NameRange::All, at(now)).await.unwrap();
         assert_eq!(depths, counted(store, at(now)).await, "at {now}");
         seen |= depths
             .iter()
@@ -106,8 +106,8 @@ pub async fn a_queue_with_nothing_in_it_is_not_counted(store: &dyn Store) {
     // A job of a run that has ended.
     let spec = JobSpec { run: Some(run_id(1)), ..JobSpec::new("demo", "calls") };
     fixture.create_job(2, spec, at(2)).await.unwrap();
-    assert_eq!(store.queues(&Project::DEFAULT, at(3)).await.unwrap().len(), 2);
+    assert_eq!(store.queues(&Project::DEFAULT, NameRange::All, at(3)).await.unwrap().len(), 2);
     fixture.submit(1, JobInput::Cancel, at(3)).await.unwrap();
     store.retain(at(10), 10).await.unwrap();
-    assert_eq!(store.queues(&Project::DEFAULT, at(3)).await.unwrap(), []);
+    assert_eq!(store.queues(&Project::DEFAULT, NameRange::All, at(3)).await.unwrap(), []);
 }

@@ -9,7 +9,7 @@ use windlass_store::account::PriceRow;
 use windlass_store::audit::{AuditQuery, AuditRow};
 use windlass_store::commit::Commit;
 use windlass_store::log::{LOGS_MAX, LogRow, LogsOf, Said};
-use windlass_store::page::LineOrder;
+use windlass_store::page::{LineOrder, NameRange};
 use windlass_store::queue::{QueueLimits, QueueSettings};
 use windlass_store::run::{Origin, Owner, RunProjection, RunStatus};
 use windlass_store::server::ServerRow;
@@ -92,7 +92,7 @@ pub async fn workers_register_beat_and_are_found(store: &dyn Store) {
         ["a", "b"]
     );
     let row = store
-        .workers(&Project::DEFAULT, WorkerQuery { id: Some("b".to_owned()), ..any() })
+        .workers(&Project::DEFAULT, WorkerQuery { ids: NameRange::One("b".to_owned()), ..any() })
         .await
         .unwrap()
         .remove(0);
@@ -134,7 +134,7 @@ pub async fn workers_not_heard_of_for_long_are_forgotten(store: &dyn Store) {
     }
     let beat = WorkerBeat { id: "c".to_owned(), url: None, load: None, at: at(30) };
     store.beat_worker(&Project::DEFAULT, beat).await.unwrap();
-    store.delete_workers(at(20)).await.unwrap();
+    store.delete_workers(at(20), 10).await.unwrap();
     let left = store.workers(&Project::DEFAULT, WorkerQuery::default()).await.unwrap();
     assert_eq!(left.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["b", "c"]);
     let late = WorkerBeat { id: "a".to_owned(), url: None, load: None, at: at(40) };
@@ -163,7 +163,10 @@ pub async fn prices_and_queue_settings_are_replaced(store: &dyn Store) {
             updated_at: at(1),
         };
         store.save_queue(&Project::DEFAULT, settings).await.unwrap();
-        assert_eq!(store.queues(&Project::DEFAULT, at(1)).await.unwrap()[0].is_paused, is_paused);
+        assert_eq!(
+            store.queues(&Project::DEFAULT, NameRange::All, at(1)).await.unwrap()[0].is_paused,
+            is_paused
+        );
     }
 }
 
@@ -173,20 +176,20 @@ pub async fn settings_of_services_are_replaced_and_removed(store: &dyn Store) {
         settings: ServiceSettings { recheck_ms },
         updated_at: at(ms),
     };
-    assert!(store.services(&Project::DEFAULT).await.unwrap().is_empty());
+    assert!(store.services(&Project::DEFAULT, NameRange::All).await.unwrap().is_empty());
     let audio = service("audio", Some(9_000), 2);
     for row in [service("video", Some(5_000), 1), audio.clone(), service("video", Some(700), 3)] {
         store.save_service(&Project::DEFAULT, row).await.unwrap();
     }
     assert_eq!(
-        store.services(&Project::DEFAULT).await.unwrap(),
+        store.services(&Project::DEFAULT, NameRange::All).await.unwrap(),
         [audio.clone(), service("video", Some(700), 3)]
     );
     // A service without settings has no row, whether it had settings before or not.
     for name in ["video", "image"] {
         store.save_service(&Project::DEFAULT, service(name, None, 4)).await.unwrap();
     }
-    assert_eq!(store.services(&Project::DEFAULT).await.unwrap(), [audio]);
+    assert_eq!(store.services(&Project::DEFAULT, NameRange::All).await.unwrap(), [audio]);
 }
 
 pub async fn the_audit_is_numbered_in_order(store: &dyn Store) {

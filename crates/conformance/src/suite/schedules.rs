@@ -5,6 +5,7 @@ use windlass_engine::job::{JobInput, JobSpec};
 use windlass_engine::project::Project;
 use windlass_engine::schedule::{Firing, Progress};
 use windlass_store::commit::{Commit, ScheduleChange};
+use windlass_store::page::Part;
 use windlass_store::run::RunStatus;
 use windlass_store::schedule::{FiringRow, History, Misfire, ScheduleRow, Started};
 use windlass_store::{Refusal, Store};
@@ -81,8 +82,8 @@ pub async fn a_schedule_change_needs_the_right_revision(store: &dyn Store) {
     assert!(save(&fixture, 0, row.clone()).await.unwrap_err().is_conflict());
     assert!(save(&fixture, 2, row.clone()).await.unwrap_err().is_conflict());
     save(&fixture, 1, row.clone()).await.unwrap();
-    let found = store.schedules(&Project::DEFAULT, Some(schedule_id(1))).await.unwrap();
-    assert_eq!((found.len(), found[0].rev, &found[0].row), (1, Revision(2), &row));
+    let found = store.schedule(&Project::DEFAULT, schedule_id(1)).await.unwrap().unwrap();
+    assert_eq!((found.rev, &found.row), (Revision(2), &row));
 }
 
 pub async fn due_schedules_come_oldest_first_with_their_open_runs_and_jobs(store: &dyn Store) {
@@ -103,7 +104,7 @@ pub async fn due_schedules_come_oldest_first_with_their_open_runs_and_jobs(store
     fixture.commit(fixture.entry(1, 1, RunStatus::Completed, at(9))).await.unwrap();
     let due = store.due(at(40), 1).await.unwrap().schedules;
     assert_eq!((due.len(), due[0].running.as_slice()), (1, &[Started::Job(job_id(2))][..]));
-    assert_eq!(store.schedules(&Project::DEFAULT, None).await.unwrap().len(), 4);
+    assert_eq!(store.schedules(&Project::DEFAULT, Part::default()).await.unwrap().items.len(), 4);
 }
 
 pub async fn a_deleted_schedule_is_gone_and_its_slots_stay_fired(store: &dyn Store) {
@@ -116,7 +117,7 @@ pub async fn a_deleted_schedule_is_gone_and_its_slots_stay_fired(store: &dyn Sto
         .commit(Commit { schedules, ..Commit::new(&Project::DEFAULT, fixture.command(), at(2)) })
         .await
         .unwrap();
-    assert!(store.schedules(&Project::DEFAULT, None).await.unwrap().is_empty());
+    assert!(store.schedules(&Project::DEFAULT, Part::default()).await.unwrap().items.is_empty());
     assert!(store.due(at(99), 10).await.unwrap().schedules.is_empty());
     save(&fixture, 0, row).await.unwrap();
     assert!(fire(&fixture, firing(1, 10), 2).await.is_err());

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use windlass_engine::input::CallOutcome;
+use windlass_engine::json::JsonFlaw;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::text::{a_type, excerpt, plain};
 use windlass_engine::time::Timestamp;
@@ -31,6 +32,8 @@ pub(super) struct WorkerAnswer<'a> {
     pub(super) worker: &'a str,
     pub(super) status: u16,
     pub(super) body: &'a [u8],
+    /// The reason not to build values from the body.
+    pub(super) flaw: Option<&'a JsonFlaw>,
     /// How long it asked to be left alone.
     pub(super) retry_after_ms: Option<u64>,
 }
@@ -55,7 +58,8 @@ pub(super) fn read_answer(answer: &WorkerAnswer<'_>) -> (CallOutcome, Log) {
         let outcome = if answer.status == 202 { accepted(answer, fields) } else { answered(answer, fields) };
         return (outcome, log);
     }
-    let mut fields = serde_json::from_slice::<Map<String, Value>>(answer.body).unwrap_or_default();
+    let fields = answer.flaw.is_none().then(|| serde_json::from_slice::<Map<String, Value>>(answer.body));
+    let mut fields = fields.and_then(Result::ok).unwrap_or_default();
     let log = read_lines(fields.remove("logs").unwrap_or_default());
     (refused(answer, &fields), log)
 }
@@ -100,7 +104,7 @@ fn suspended(answer: &WorkerAnswer<'_>, mut fields: Map<String, Value>) -> CallO
 }
 
 fn refused(answer: &WorkerAnswer<'_>, fields: &Map<String, Value>) -> CallOutcome {
-    let WorkerAnswer { worker, status, body, retry_after_ms } = answer;
+    let WorkerAnswer { worker, status, body, flaw: _, retry_after_ms } = answer;
     let retry_after_ms = retry_after_ms.filter(|_| matches!(status, 429 | 503));
     let said = match fields.get("error").filter(|error| !is_nothing(error)) {
         Some(error) => plain(error).into_owned(),
@@ -149,6 +153,9 @@ fn whole(number: &Value) -> Option<u64> {
 
 impl WorkerAnswer<'_> {
     fn fields(&self) -> Result<Map<String, Value>, CallOutcome> {
+        if let Some(flaw) = self.flaw {
+            return Err(self.unreadable(&format!("cannot be taken: {flaw}")));
+        }
         match serde_json::from_slice(self.body) {
             Ok(Value::Object(fields)) => Ok(fields),
             Ok(other) => Err(self.unreadable(&format!("is {}, not an object", a_type(&other)))),
@@ -169,13 +176,16 @@ impl WorkerAnswer<'_> {
 mod tests {
     use super::*;
     use serde_json::json;
+    use windlass_engine::json::check_json;
 
     fn read(status: u16, body: &str) -> CallOutcome {
-        read_answer(&answer(status, body)).0
+        read_all(status, body).0
     }
 
-    fn answer(status: u16, body: &str) -> WorkerAnswer<'_> {
-        WorkerAnswer { worker: "w", status, body: body.as_bytes(), retry_after_ms: Some(3_000) }
+    fn read_all(status: u16, body: &str) -> (CallOutcome, Log) {
+        let (flaw, body) = (check_json(body.as_bytes()).err(), body.as_bytes());
+        let flaw = flaw.as_ref();
+        read_answer(&WorkerAnswer { worker: "w", status, body, flaw, retry_after_ms: Some(3_000) })
     }
 
     fn failure(status: u16, body: &str) -> (String, bool) {
@@ -224,7 +234,7 @@ mod tests {
     #[test]
     fn any_answer_may_bring_lines_for_people() {
         let logged = |status, body: &str| {
-            let (outcome, log) = read_answer(&answer(status, body));
+            let (outcome, log) = read_all(status, body);
             (outcome, log.lines.into_iter().map(|said| said.message).collect::<Vec<_>>())
         };
         let done = (CallOutcome::Done(Arc::new(json!(7))), vec!["a".to_owned()]);
@@ -278,6 +288,18 @@ mod tests {
         assert!(failure(202, r#"{"recheck_ms": "soon"}"#).0.contains("`recheck_ms` \"soon\""));
         assert!(failure(202, r#"{"recheck_ms": -5}"#).0.contains("-5"));
         assert!(failure(200, r#"{"suspend": true}"#).0.contains("a boolean"));
+    }
+
+    #[test]
+    fn an_answer_that_two_readers_understand_differently_is_refused() {
+        assert!(
+            failure(200, r#"{"result": 1, "result": 2}"#).0.contains("result: the object has this key twice")
+        );
+        let large = failure(200, r#"{"result": {"n": 123456789012345678901}}"#).0;
+        assert!(large.contains("result.n: the integer does not fit into 64 bits"), "{large}");
+        let dense = format!("{{\"result\":[{}0]}}", "{\"a\":0},".repeat(400_000));
+        assert!(failure(200, &dense).0.contains("bytes of memory"));
+        assert!(failure(500, &dense).0.len() < 500);
     }
 
     #[test]

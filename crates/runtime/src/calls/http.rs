@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 use windlass_engine::effect::Order;
 use windlass_engine::function;
 use windlass_engine::input::CallOutcome;
+use windlass_engine::json::check_json;
 use windlass_engine::limits::SHARED_BYTES;
 use windlass_engine::retry::FaultKind;
 use windlass_engine::text::excerpt;
@@ -25,6 +26,7 @@ use windlass_engine::text::excerpt;
 use super::address::AddressPolicy;
 use super::answer::{WorkerAnswer, read_answer, read_retry_after};
 use super::{CallLimit, failed, failed_for_good};
+use crate::body_budget::{BodyMemory, NoBodyMemory};
 use crate::calls::Calls;
 use crate::calls::log::Log;
 use crate::part::RuntimePart;
@@ -37,6 +39,9 @@ const CONNECT: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(4);
 /// Bytes of an answer: as many as a run can store.
 pub(super) const ANSWER_BYTES_MAX: usize = SHARED_BYTES;
+
+/// Larger answers are parsed on a blocking thread.
+const LARGE_BYTES: usize = 256 << 10;
 
 /// A client without redirects and proxies, which connects to allowed addresses only.
 pub(super) fn client(policy: AddressPolicy, idle_max: usize) -> Client {
@@ -57,6 +62,15 @@ struct HttpAnswer {
     status: u16,
     retry_after_ms: Option<u64>,
     body: Vec<u8>,
+    /// The memory that the body holds.
+    memory: BodyMemory,
+}
+
+/// The reason why there is no body.
+enum BodyFault {
+    TooLarge,
+    NoMemory(NoBodyMemory),
+    Broken(reqwest::Error),
 }
 
 #[derive(Serialize)]
@@ -111,9 +125,7 @@ impl Calls {
         }
         let _ = worker.set(chosen.id.clone());
         match self.ask(order, limit, &chosen).await {
-            Ok(HttpAnswer { status, retry_after_ms, body }) => {
-                read_answer(&WorkerAnswer { worker: &chosen.id, status, body: &body, retry_after_ms })
-            }
+            Ok(answer) => read_within_memory(&chosen.id, answer).await,
             Err(outcome) => (outcome, Log::default()),
         }
     }
@@ -149,15 +161,46 @@ impl Calls {
         let status = response.status().as_u16();
         let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let retry_after_ms = retry_after.and_then(|header| read_retry_after(header, self.clock().now()));
-        match read_body(response).await {
-            Ok(Some(body)) => Ok(HttpAnswer { status, retry_after_ms, body }),
-            Ok(None) => Err(failed_for_good(
+        let mut memory = self.ctx().bodies.begin();
+        match read_body(response, &mut memory).await {
+            Ok(body) => Ok(HttpAnswer { status, retry_after_ms, body, memory }),
+            Err(BodyFault::TooLarge) => Err(failed_for_good(
                 FaultKind::Error,
                 format!("worker `{id}` answered with more than {ANSWER_BYTES_MAX} bytes: answer with less"),
             )),
-            Err(error) => Err(broken(id, &error)),
+            Err(BodyFault::NoMemory(reason)) => Err(no_memory(id, reason)),
+            Err(BodyFault::Broken(error)) => Err(broken(id, &error)),
         }
     }
+}
+
+/// Reads an answer, once there is memory for its values.
+async fn read_within_memory(worker: &str, answer: HttpAnswer) -> (CallOutcome, Log) {
+    let HttpAnswer { status, retry_after_ms, body, mut memory } = answer;
+    let flaw = match check_json(&body) {
+        Ok(tree_bytes) => match memory.grow_to(body.len().saturating_add(tree_bytes)).await {
+            Ok(()) => None,
+            Err(reason) => return (no_memory(worker, reason), Log::default()),
+        },
+        Err(flaw) => Some(flaw),
+    };
+    let name = worker.to_owned();
+    let is_large = body.len() > LARGE_BYTES;
+    let read = move || {
+        read_answer(&WorkerAnswer { worker: &name, status, body: &body, flaw: flaw.as_ref(), retry_after_ms })
+    };
+    if !is_large {
+        return read();
+    }
+    let read = tokio::task::spawn_blocking(read).await;
+    read.unwrap_or_else(|_| {
+        let message = format!("the answer of worker `{worker}` could not be read: see the server's log");
+        (failed(FaultKind::Error, message), Log::default())
+    })
+}
+
+fn no_memory(worker: &str, reason: NoBodyMemory) -> CallOutcome {
+    failed(FaultKind::Transport, format!("the answer of worker `{worker}` could not be taken: {reason}"))
 }
 
 fn none_for(service: &str, nobody: NoWorker) -> CallOutcome {
@@ -226,19 +269,20 @@ fn escaped(text: &str, is_plain: impl Fn(u8) -> bool) -> String {
     out
 }
 
-/// The whole body, or nothing if it is larger than an answer may be.
-async fn read_body(mut response: Response) -> Result<Option<Vec<u8>>, reqwest::Error> {
+/// The whole body, if it is not larger than an answer may be.
+async fn read_body(mut response: Response, memory: &mut BodyMemory) -> Result<Vec<u8>, BodyFault> {
     if response.content_length().is_some_and(|length| length > ANSWER_BYTES_MAX as u64) {
-        return Ok(None);
+        return Err(BodyFault::TooLarge);
     }
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
+    while let Some(chunk) = response.chunk().await.map_err(BodyFault::Broken)? {
         if body.len() + chunk.len() > ANSWER_BYTES_MAX {
-            return Ok(None);
+            return Err(BodyFault::TooLarge);
         }
+        memory.grow_to(body.len() + chunk.len()).await.map_err(BodyFault::NoMemory)?;
         body.extend_from_slice(&chunk);
     }
-    Ok(Some(body))
+    Ok(body)
 }
 
 /// The innermost cause: the outer errors only wrap it.

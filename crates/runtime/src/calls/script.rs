@@ -19,6 +19,7 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 use windlass_engine::effect::Order;
 use windlass_engine::input::CallOutcome;
+use windlass_engine::json::check_json;
 use windlass_engine::plan::{OutputMode, Script, StdinMode};
 use windlass_engine::retry::FaultKind;
 use windlass_engine::text::excerpt;
@@ -283,7 +284,7 @@ fn read_result(mode: OutputMode, result: &[u8]) -> CallOutcome {
         OutputMode::Text => {
             CallOutcome::Done(Arc::new(Value::String(text(result).trim_end_matches(['\r', '\n']).to_owned())))
         }
-        OutputMode::Json => match serde_json::from_slice(result) {
+        OutputMode::Json => match read_json(result) {
             Ok(value) => CallOutcome::Done(Arc::new(value)),
             Err(error) => {
                 let found = text(result);
@@ -299,6 +300,11 @@ fn read_result(mode: OutputMode, result: &[u8]) -> CallOutcome {
             }
         },
     }
+}
+
+fn read_json(bytes: &[u8]) -> Result<Value, String> {
+    check_json(bytes).map_err(|flaw| flaw.to_string())?;
+    serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
 
 fn text(bytes: &[u8]) -> String {

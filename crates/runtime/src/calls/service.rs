@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
+use windlass_store::page::NameRange;
 use windlass_store::service::{ServiceRow, ServiceSettings};
 
 use crate::RuntimeError;
@@ -28,7 +29,7 @@ impl Calls {
         name: String,
         settings: ServiceSettings,
     ) -> Result<ServiceRow, ServiceError> {
-        let known = self.services().await?;
+        let known = self.services(NameRange::All).await?;
         let sets = settings != ServiceSettings::default();
         if sets && known.len() >= SERVICES_MAX && known.iter().all(|row| row.name != name) {
             return Err(ServiceError::TooMany);
@@ -39,14 +40,14 @@ impl Calls {
         Ok(row)
     }
 
-    /// The settings of all services, by name.
-    pub async fn services(&self) -> Result<Vec<ServiceRow>, RuntimeError> {
-        Ok(self.store().services(self.project()).await?)
+    /// Settings of services, by name.
+    pub async fn services(&self, names: NameRange) -> Result<Vec<ServiceRow>, RuntimeError> {
+        Ok(self.store().services(self.project(), names).await?)
     }
 
     /// Reads the settings that runs carry from their start.
     pub(crate) async fn load_services(&self) -> Result<(), RuntimeError> {
-        let rows = self.store().services(self.project()).await?;
+        let rows = self.services(NameRange::All).await?;
         let rechecks: BTreeMap<String, u64> =
             rows.into_iter().filter_map(|row| Some((row.name, row.settings.recheck_ms?))).collect();
         *self.state().rechecks.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rechecks);

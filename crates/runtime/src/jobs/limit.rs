@@ -4,6 +4,7 @@
 //! from such a queue in turns (`claim/turn.rs`), so the limits are exact for all of them together.
 
 use windlass_engine::problem::{Problem, Problems};
+use windlass_store::page::NameRange;
 use windlass_store::queue::{QueueLimits, QueueSettings, Rate};
 
 use crate::RuntimeError;
@@ -74,8 +75,8 @@ impl Jobs {
     ) -> Result<(), E> {
         let _alone = self.state().settings.lock().await;
         let now = self.clock().now();
-        let depths = self.store().queues(self.project(), now).await.map_err(RuntimeError::from)?;
-        let depth = depths.into_iter().find(|depth| depth.name == name);
+        let one = NameRange::One(name.clone());
+        let depth = self.store().queues(self.project(), one, now).await.map_err(RuntimeError::from)?.pop();
         let (is_paused, limits) = depth.map(|depth| (depth.is_paused, depth.limits)).unwrap_or_default();
         let mut settings = QueueSettings { name, is_paused, limits, updated_at: now };
         change(&mut settings)?;

@@ -1,5 +1,6 @@
 //! Queues as clients see them: depth, settings and recent activity.
 
+use windlass_store::page::NameRange;
 use windlass_store::queue::QueueDepth;
 
 use crate::RuntimeError;
@@ -16,20 +17,21 @@ pub struct QueueView {
 }
 
 impl Jobs {
-    /// All queues that have settings, open jobs or dead letters, by name.
-    pub async fn queues(&self) -> Result<Vec<QueueView>, RuntimeError> {
+    /// Queues that have settings, open jobs or dead letters, by name.
+    pub async fn queues(&self, names: NameRange) -> Result<Vec<QueueView>, RuntimeError> {
         let now = self.clock().now();
-        let depths = self.store().queues(self.project(), now).await?;
+        let depths = self.store().queues(self.project(), names, now).await?;
         let view = |depth: QueueDepth| QueueView { activity: self.stats().queue(&depth.name, now), depth };
         Ok(depths.into_iter().map(view).collect())
     }
 
     /// One queue; an unknown one is empty.
     pub async fn queue(&self, name: &str) -> Result<QueueView, RuntimeError> {
-        let now = self.clock().now();
-        let depth =
-            self.store().queues(self.project(), now).await?.into_iter().find(|depth| depth.name == name);
-        let empty = || QueueDepth { name: name.to_owned(), ..QueueDepth::default() };
-        Ok(QueueView { activity: self.stats().queue(name, now), depth: depth.unwrap_or_else(empty) })
+        let found = self.queues(NameRange::One(name.to_owned())).await?.pop();
+        let empty = || QueueView {
+            depth: QueueDepth { name: name.to_owned(), ..QueueDepth::default() },
+            activity: self.stats().queue(name, self.clock().now()),
+        };
+        Ok(found.unwrap_or_else(empty))
     }
 }

@@ -12,6 +12,7 @@ use windlass_engine::time::{LATEST, Timestamp};
 use windlass_store::StoreError;
 use windlass_store::commit::JobChange;
 use windlass_store::job::JobRow;
+use windlass_store::page::NameRange;
 
 use super::change::{EndOutcome, moved};
 use super::with_ready_jobs;
@@ -98,7 +99,7 @@ impl Reaper {
         if self.is_shared() {
             return self.state().dispatch.invalidate();
         }
-        match self.store().queues(self.project(), now).await {
+        match self.store().queues(self.project(), NameRange::All, now).await {
             Ok(queues) => self.state().dispatch.invalidate_queues(&with_ready_jobs(queues)),
             Err(error) => tracing::warn!(%error, "queues could not be looked through"),
         }

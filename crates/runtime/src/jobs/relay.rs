@@ -19,6 +19,7 @@ use windlass_engine::time::Timestamp;
 use windlass_queue::ClaimQuery;
 use windlass_queue::redis::{Redis, RedisConnection, RedisError, RedisEvent, RedisUpdate};
 use windlass_store::commit::JobChange;
+use windlass_store::page::NameRange;
 
 use crate::RuntimeError;
 use crate::jobs::JobsState;
@@ -361,7 +362,7 @@ impl RedisRelay {
     /// Asks for a fill of those queues in which a job has been ready for so long.
     async fn want_overdue(&self, relay: &Relay, late: Duration, concerns: impl Fn(&String) -> bool) {
         let now = self.clock().now();
-        let depths = match self.store().queues(self.project(), now).await {
+        let depths = match self.store().queues(self.project(), NameRange::All, now).await {
             Ok(depths) => depths,
             Err(error) => {
                 return tracing::debug!(%error, "the ready jobs could not be read from the store; it is retried");

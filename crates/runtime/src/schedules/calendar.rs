@@ -10,6 +10,7 @@ use windlass_engine::counter::Revision;
 use windlass_engine::id::ScheduleId;
 use windlass_engine::time::Timestamp;
 use windlass_store::commit::JobChange;
+use windlass_store::page::{Order, PAGE_MAX, Part};
 use windlass_store::schedule::{Scheduled, Started};
 
 use crate::RuntimeError;
@@ -242,7 +243,7 @@ impl Schedules {
     /// Reads schedules with waiting slots: the run or job may have ended at another server.
     async fn read_waiting(&self) -> Result<(), RuntimeError> {
         for id in self.state().calendar.waiting() {
-            match self.store().schedules(self.project(), Some(id)).await?.pop() {
+            match self.show(id).await? {
                 Some(scheduled) => self.state().calendar.set(&scheduled),
                 None => self.state().calendar.forget(id),
             }
@@ -253,9 +254,17 @@ impl Schedules {
     /// Learns of all schedules that are stored.
     pub(super) async fn read_schedules(&self) -> Result<(), RuntimeError> {
         let before = self.state().calendar.ids();
-        let all = self.store().schedules(self.project(), None).await?;
-        all.iter().for_each(|scheduled| self.state().calendar.set(scheduled));
-        let there: BTreeSet<ScheduleId> = all.iter().map(|scheduled| scheduled.row.id()).collect();
+        let mut there: BTreeSet<ScheduleId> = BTreeSet::new();
+        let mut part = Part { order: Order::Oldest, limit: PAGE_MAX, ..Part::default() };
+        loop {
+            let page = self.list(part.clone()).await?;
+            page.items.iter().for_each(|scheduled| self.state().calendar.set(scheduled));
+            there.extend(page.items.iter().map(|scheduled| scheduled.row.id()));
+            if page.next.is_none() {
+                break;
+            }
+            part.cursor = page.next;
+        }
         // A schedule that was made meanwhile was not known before.
         before.into_iter().filter(|id| !there.contains(id)).for_each(|id| self.state().calendar.forget(id));
         Ok(())

@@ -102,14 +102,14 @@ impl Schedules {
 
     /// The schedule as it is stored. From here on the calendar watches the runs and jobs that its slots wait for.
     async fn observe(&self, id: ScheduleId) -> Result<Option<Scheduled>, RuntimeError> {
-        let first = self.store().schedules(self.project(), Some(id)).await?.pop();
+        let first = self.show(id).await?;
         let Some(scheduled) = &first else { return Ok(None) };
         if scheduled.row.schedule.overlap != Overlap::Queue || scheduled.running.is_empty() {
             return Ok(first);
         }
         self.state().calendar.watch(id, scheduled.running.iter().copied());
         // A run that ended before it was watched has ended in this row.
-        Ok(self.store().schedules(self.project(), Some(id)).await?.pop())
+        self.show(id).await
     }
 
     /// Carries out a decision.

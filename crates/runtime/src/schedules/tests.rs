@@ -100,7 +100,7 @@ impl Runtime {
     }
 
     async fn schedule_seen(&self, id: ScheduleId) -> Scheduled {
-        self.schedules().list(Some(id)).await.unwrap().pop().unwrap()
+        self.schedules().show(id).await.unwrap().unwrap()
     }
 
     /// The jobs of a schedule, oldest first.

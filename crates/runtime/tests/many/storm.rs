@@ -65,8 +65,8 @@ fn every_second() -> ScheduleDraft {
 
 /// The schedule makes one job for each of its slots, no matter which server fires it.
 async fn each_slot_once(cluster: &Cluster, schedule: ScheduleId) {
-    let rows = |store: &Memory| store.schedules_now(&Project::DEFAULT, Some(schedule)).unwrap();
-    let fired = |store: &Memory| rows(store).pop().unwrap().row.history.n_fired;
+    let row = |store: &Memory| store.schedule_now(&Project::DEFAULT, schedule).unwrap();
+    let fired = |store: &Memory| row(store).unwrap().row.history.n_fired;
     cluster.until("three slots are fired", |store| fired(store) >= 3).await;
     for server in &cluster.servers {
         server

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 
-use super::{Client, Repeat, with_query};
+use super::{Client, Repeat, follow, with_query};
 use crate::contract::{List, NewPrice, PageQuery, PriceDeleted, PriceInfo};
 use crate::error::ClientError;
 
@@ -31,6 +31,11 @@ impl PricesApi<'_> {
     /// Prices, by service.
     pub async fn list(self, page: &PageQuery) -> Result<List<PriceInfo>, ClientError> {
         self.client.get(with_query(self.client.native(&["prices"]), page)).await
+    }
+
+    /// All pages of [`PricesApi::list`].
+    pub async fn all(self) -> Result<Vec<PriceInfo>, ClientError> {
+        follow(|page| async move { self.list(&page).await.map(|page| (page.items, page.next)) }).await
     }
 
     /// The price of a service.

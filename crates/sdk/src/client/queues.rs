@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use reqwest::Method;
 
-use super::{Client, Repeat};
-use crate::contract::{LimitChange, NoBody, QueueChange, QueueInfo, QueueLimitSettings, Queues};
+use super::{Client, Repeat, follow, with_query};
+use crate::contract::{LimitChange, NoBody, PageQuery, QueueChange, QueueInfo, QueueLimitSettings, Queues};
 use crate::error::ClientError;
 
 /// Queues of one server, from [`Client::queues`].
@@ -22,9 +22,14 @@ impl Client {
 }
 
 impl QueuesApi<'_> {
-    /// All queues that have settings, open tasks or dead letters.
-    pub async fn list(self) -> Result<Queues, ClientError> {
-        self.client.get(self.client.native(&["queues"])).await
+    /// A page of the queues that have settings, open tasks or dead letters, by name.
+    pub async fn list(self, page: &PageQuery) -> Result<Queues, ClientError> {
+        self.client.get(with_query(self.client.native(&["queues"]), page)).await
+    }
+
+    /// All pages of [`QueuesApi::list`].
+    pub async fn all(self) -> Result<Vec<QueueInfo>, ClientError> {
+        follow(|page| async move { self.list(&page).await.map(|page| (page.queues, page.next)) }).await
     }
 
     /// One queue; an unused one is empty.

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use reqwest::Method;
 
-use super::{Client, Repeat, with_query};
+use super::{Client, Repeat, follow, with_query};
 use crate::contract::{
-    NewSchedule, NextQuery, NextRuns, NoBody, ScheduleDeleted, ScheduleInfo, SchedulePatch,
+    NewSchedule, NextQuery, NextRuns, NoBody, PageQuery, ScheduleDeleted, ScheduleInfo, SchedulePatch,
     SchedulePreviewRequest, Schedules, Toggle, Triggered,
 };
 use crate::error::ClientError;
@@ -30,9 +30,14 @@ impl SchedulesApi<'_> {
         self.client.post(self.client.native(&["schedules"]), schedule, Repeat::Never).await
     }
 
-    /// All schedules, oldest first.
-    pub async fn list(self) -> Result<Schedules, ClientError> {
-        self.client.get(self.client.native(&["schedules"])).await
+    /// A page of schedules, oldest first.
+    pub async fn list(self, page: &PageQuery) -> Result<Schedules, ClientError> {
+        self.client.get(with_query(self.client.native(&["schedules"]), page)).await
+    }
+
+    /// All pages of [`SchedulesApi::list`].
+    pub async fn all(self) -> Result<Vec<ScheduleInfo>, ClientError> {
+        follow(|page| async move { self.list(&page).await.map(|page| (page.schedules, page.next)) }).await
     }
 
     /// One schedule.

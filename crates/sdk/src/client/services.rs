@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use reqwest::Method;
 
-use super::{Client, Repeat};
-use crate::contract::{List, ServiceChange, ServiceInfo};
+use super::{Client, Repeat, follow, with_query};
+use crate::contract::{List, PageQuery, ServiceChange, ServiceInfo};
 use crate::error::ClientError;
 
 /// Services of one server, from [`Client::services`].
@@ -22,9 +22,14 @@ impl Client {
 }
 
 impl ServicesApi<'_> {
-    /// Services that have live workers or settings, by name.
-    pub async fn list(self) -> Result<List<ServiceInfo>, ClientError> {
-        self.client.get(self.client.native(&["services"])).await
+    /// A page of the services that have live workers or settings, by name.
+    pub async fn list(self, page: &PageQuery) -> Result<List<ServiceInfo>, ClientError> {
+        self.client.get(with_query(self.client.native(&["services"]), page)).await
+    }
+
+    /// All pages of [`ServicesApi::list`].
+    pub async fn all(self) -> Result<Vec<ServiceInfo>, ClientError> {
+        follow(|page| async move { self.list(&page).await.map(|page| (page.items, page.next)) }).await
     }
 
     /// One service.

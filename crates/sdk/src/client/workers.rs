@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Client, Repeat};
-use crate::contract::{NoBody, WorkerInfo, Workers};
+use super::{Client, Repeat, follow, with_query};
+use crate::contract::{NoBody, PageQuery, WorkerInfo, Workers};
 use crate::error::ClientError;
 
 /// The registration of a worker.
@@ -67,9 +67,14 @@ impl WorkersApi<'_> {
             .map(|HeartbeatReply { draining }| draining)
     }
 
-    /// All known workers, dead or alive.
-    pub async fn list(self) -> Result<Workers, ClientError> {
-        self.client.get(self.client.url(&["api", "v1", "workers"], &[])).await
+    /// A page of the known workers, dead or alive, by id.
+    pub async fn list(self, page: &PageQuery) -> Result<Workers, ClientError> {
+        self.client.get(with_query(self.client.native(&["workers"]), page)).await
+    }
+
+    /// All pages of [`WorkersApi::list`].
+    pub async fn all(self) -> Result<Vec<WorkerInfo>, ClientError> {
+        follow(|page| async move { self.list(&page).await.map(|page| (page.workers, page.next)) }).await
     }
 
     /// Drains a worker: it gets no more jobs, and stops when its current ones have ended.

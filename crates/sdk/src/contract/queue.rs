@@ -8,11 +8,15 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{FaultInfo, Time};
 
-/// All queues that have settings, open tasks or dead letters, by name.
+/// One page of the queues that have settings, open tasks or dead letters, by name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Queues {
     pub queues: Vec<QueueInfo>,
+    /// The number of items on this page.
     pub count: usize,
+    /// The cursor of the next page; absent on the last page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// A queue as it stands.

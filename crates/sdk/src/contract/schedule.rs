@@ -129,11 +129,15 @@ pub struct SchedulePatch {
     pub account: Option<String>,
 }
 
-/// All schedules, oldest first.
+/// One page of schedules, oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Schedules {
     pub schedules: Vec<ScheduleInfo>,
+    /// The number of items on this page.
     pub count: usize,
+    /// The cursor of the next page; absent on the last page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// A schedule as it stands.

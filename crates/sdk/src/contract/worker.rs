@@ -5,11 +5,15 @@ use utoipa::ToSchema;
 
 use super::{RedisStatsInfo, Time};
 
-/// All workers, dead or alive.
+/// One page of workers, dead or alive, by id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Workers {
     pub workers: Vec<WorkerInfo>,
+    /// The number of items on this page.
     pub count: usize,
+    /// The cursor of the next page; absent on the last page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// A process that performs calls.

@@ -16,10 +16,8 @@ use windlass_runtime::jobs::BATCH_MAX;
 
 use crate::extract;
 use crate::fields::{BodyFields, named, refused};
+use crate::guard::LARGE_BYTES;
 use crate::problem::{ApiError, ApiResult, Code};
-
-/// Larger bodies are parsed on a blocking thread.
-const LARGE_BYTES: usize = 256 << 10;
 
 /// A job as one surface writes it.
 pub(crate) trait JobBody: DeserializeOwned + Send + 'static {

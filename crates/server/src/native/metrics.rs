@@ -18,6 +18,8 @@ use windlass_runtime::jobs::{QueueView, RedisStats};
 use windlass_runtime::stats::{FlowMetrics, NodeMetrics, OTHER_LABEL, ServerActivity};
 
 use super::stats::flow_name;
+use windlass_store::page::NameRange;
+
 use crate::app::App;
 use crate::problem::ApiResult;
 
@@ -35,7 +37,7 @@ pub(crate) async fn metrics(State(app): State<App>) -> ApiResult<Response> {
         names.insert(id, flow_name(&app, id).await?);
     }
     let flows = app.runtime.flow_metrics(&names);
-    let queues = app.runtime.jobs().queues().await?;
+    let queues = app.runtime.jobs().queues(NameRange::All).await?;
     let mut page = MetricsPage::default();
     page.add_server(&app.runtime.server_stats());
     if let Some(redis) = app.runtime.jobs().redis_stats() {

@@ -5,23 +5,28 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use windlass_engine::limits::RECHECK_MS;
-use windlass_engine::time::Timestamp;
 use windlass_runtime::calls::service::ServiceError;
-use windlass_sdk::contract::{List, ServiceChange, ServiceInfo};
-use windlass_store::service::{ServiceRow, ServiceSettings};
-use windlass_store::worker::WorkerQuery;
+use windlass_sdk::contract::{List, PageQuery, ServiceChange, ServiceInfo};
+use windlass_store::page::NameRange;
+use windlass_store::service::{LiveService, ServiceRow, ServiceSettings};
 
 use crate::app::App;
 use crate::check;
-use crate::extract::{JsonBody, PathParams};
+use crate::extract::{JsonBody, PathParams, QueryParams};
 use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape;
 
 /// Lists the services that live workers serve, and those for which something is set, by name.
-#[utoipa::path(get, path = "/api/v1/services", operation_id = "list_services", tag = "services",
-    responses((status = 200, description = "All services", body = List<ServiceInfo>)))]
-pub(crate) async fn list(State(app): State<App>) -> ApiResult<Json<List<ServiceInfo>>> {
-    Ok(Json(List { items: known(&app).await?.into_values().collect(), next: None }))
+#[utoipa::path(get, path = "/api/v1/services", operation_id = "list_services", tag = "services", params(PageQuery),
+    responses((status = 200, description = "A page of services", body = List<ServiceInfo>)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    QueryParams(asked): QueryParams<PageQuery>,
+) -> ApiResult<Json<List<ServiceInfo>>> {
+    let limit = shape::limit(asked.limit)?;
+    let known = known(&app, shape::name_range(asked.cursor, limit)).await?;
+    let (items, next) = shape::named_page(known.into_values().collect(), limit, |service| &service.name);
+    Ok(Json(List { items, next }))
 }
 
 /// Shows a service.
@@ -32,7 +37,7 @@ pub(crate) async fn show(
     State(app): State<App>,
     PathParams(name): PathParams<String>,
 ) -> ApiResult<Json<ServiceInfo>> {
-    let found = known(&app).await?.remove(&name);
+    let found = known(&app, NameRange::One(name.clone())).await?.remove(&name);
     Ok(Json(found.ok_or_else(|| unknown(&name))?))
 }
 
@@ -56,7 +61,7 @@ pub(crate) async fn set(
         Err(ServiceError::Runtime(error)) => return Err(error.into()),
     }
     // A service without live workers and without settings is unknown.
-    let found = known(&app).await?.remove(&name);
+    let found = known(&app, NameRange::One(name.clone())).await?.remove(&name);
     Ok(Json(found.unwrap_or_else(|| ServiceInfo { name, ..ServiceInfo::default() })))
 }
 
@@ -66,19 +71,18 @@ fn unknown(name: &str) -> ApiError {
     ApiError::new(Code::UnknownService, detail)
 }
 
-async fn known(app: &App) -> ApiResult<BTreeMap<String, ServiceInfo>> {
+/// Services with workers or settings. Each source gives as many names as the range may have, so that the first names of
+/// both together are complete.
+async fn known(app: &App, names: NameRange) -> ApiResult<BTreeMap<String, ServiceInfo>> {
     let named = |name: &String| ServiceInfo { name: name.clone(), ..ServiceInfo::default() };
     let mut services: BTreeMap<String, ServiceInfo> = BTreeMap::new();
-    for ServiceRow { name, settings, updated_at } in app.runtime.calls().services().await? {
+    for ServiceRow { name, settings, updated_at } in app.runtime.calls().services(names.clone()).await? {
         let service = services.entry(name.clone()).or_insert_with(|| named(&name));
         (service.recheck_ms, service.updated_at) = (settings.recheck_ms, Some(shape::time(updated_at)));
     }
-    let ttl = i64::try_from(app.runtime.settings().worker_ttl.as_millis()).unwrap_or(i64::MAX);
-    let alive_since = Some(Timestamp(app.runtime.clock().now().0.saturating_sub(ttl)));
-    for worker in app.runtime.workers().list(WorkerQuery { alive_since, ..WorkerQuery::default() }).await? {
-        for name in &worker.services {
-            services.entry(name.clone()).or_insert_with(|| named(name)).n_workers += 1;
-        }
+    for LiveService { name, n_workers } in app.runtime.workers().live_services(names).await? {
+        let service = services.entry(name.clone()).or_insert_with(|| named(&name));
+        service.n_workers = usize::try_from(n_workers).unwrap_or(usize::MAX);
     }
     Ok(services)
 }

@@ -9,6 +9,7 @@ use windlass_engine::time::Timestamp;
 use windlass_runtime::runs::RunView;
 use windlass_sdk::contract::{JournalEntry, List, NodeAttemptInfo, PageQuery, WaitReason, Why};
 use windlass_store::job::JobStatus;
+use windlass_store::page::NameRange;
 use windlass_store::projection::attempts::Attempts;
 use windlass_store::queue::{QueueDepth, Rate, Spent};
 use windlass_store::run::Since;
@@ -116,15 +117,14 @@ async fn look_into(app: &App, view: &RunView, reason: &mut WaitReason) -> ApiRes
         if job.is_some_and(|row| JobStatus::of(&row.job) == JobStatus::Running) {
             return Ok(());
         }
-        let queues = app.store().queues(app.project(), now).await?;
-        if let Some(queue) = queues.iter().find(|queue| queue.name == service)
+        let queues = app.store().queues(app.project(), NameRange::One(service.clone()), now).await?;
+        if let Some(queue) = queues.first()
             && held_back(app, queue, now, reason).await?
         {
             return Ok(());
         }
     }
-    let ttl = i64::try_from(app.runtime.settings().worker_ttl.as_millis()).unwrap_or(i64::MAX);
-    let alive_since = Some(Timestamp(now.0.saturating_sub(ttl)));
+    let alive_since = Some(app.runtime.workers().alive_since());
     let workers = app.runtime.workers().list(WorkerQuery { alive_since, ..WorkerQuery::default() }).await?;
     let serves = |names: &[String]| names.contains(&service);
     let serving: Vec<_> = workers

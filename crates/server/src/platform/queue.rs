@@ -8,24 +8,30 @@ use windlass_engine::time::Timestamp;
 use windlass_runtime::jobs::{QueueView, RATE_MS_MAX};
 use windlass_runtime::stats::{EventCounts, WindowStats};
 use windlass_sdk::contract::{
-    NoBody, QueueChange, QueueInfo, QueueLimitSettings, QueueStatsInfo, QueueWindow, Queues, RateLimit, Rates,
+    NoBody, QueueChange, QueueInfo, QueueLimitSettings, QueueStatsInfo, QueueWindow, Queues, RateLimit,
+    Rates, WidePageQuery,
 };
 use windlass_store::queue::{QueueLimits as StoredLimits, QueueSettings, Rate as StoredRate};
 
 use super::shape;
 use crate::app::App;
-use crate::extract::PathParams;
+use crate::extract::{PathParams, QueryParams};
 use crate::fields::{BodyFields, nothing, settled};
 use crate::problem::ApiResult;
+use crate::shape::{named_page, wide_range};
 
-/// Lists all queues that have settings, open tasks or dead letters, by name.
-#[utoipa::path(get, path = "/api/v1/queues", operation_id = "list_queues", tag = "queues",
-    responses((status = 200, description = "All queues", body = Queues)))]
-pub(crate) async fn list(State(app): State<App>) -> ApiResult<Json<Queues>> {
-    let now = app.runtime.clock().now();
-    let queues: Vec<QueueInfo> =
-        app.runtime.jobs().queues().await?.into_iter().map(|seen| queue(seen, now)).collect();
-    Ok(Json(Queues { count: queues.len(), queues }))
+/// Lists queues that have settings, open tasks or dead letters, by name.
+#[utoipa::path(get, path = "/api/v1/queues", operation_id = "list_queues", tag = "queues", params(WidePageQuery),
+    responses((status = 200, description = "A page of queues", body = Queues)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    QueryParams(asked): QueryParams<WidePageQuery>,
+) -> ApiResult<Json<Queues>> {
+    let (names, limit) = wide_range(asked)?;
+    let (now, seen) = (app.runtime.clock().now(), app.runtime.jobs().queues(names).await?);
+    let (seen, next) = named_page(seen, limit, |seen| &seen.depth.name);
+    let queues: Vec<QueueInfo> = seen.into_iter().map(|seen| queue(seen, now)).collect();
+    Ok(Json(Queues { count: queues.len(), queues, next }))
 }
 
 /// Shows a queue; an unused one is empty.

@@ -10,9 +10,10 @@ use windlass_engine::time::Timestamp;
 use windlass_runtime::schedules::{FiringTarget, ScheduleDraft, draft_of};
 use windlass_sdk::contract::{
     CatchupRule, DstRule, LastRun, MissedSlot, NewSchedule, NextQuery, NextRuns, OverlapRule, ScheduleInfo,
-    SchedulePreviewRequest, Schedules, StartedId,
+    SchedulePreviewRequest, Schedules, StartedId, WidePageQuery,
 };
 use windlass_store::flow::FlowRef;
+use windlass_store::page::{Order, Part};
 use windlass_store::schedule::{Scheduled, Started};
 
 use super::schedule_body::{DSTS, ScheduleFields, wrong_cron};
@@ -22,7 +23,7 @@ use crate::audit::{self, CreatedId};
 use crate::extract::{PathParams, QueryParams};
 use crate::fields::{BodyFields, refused};
 use crate::problem::{ApiError, ApiResult, Code};
-use crate::shape::time;
+use crate::shape::{time, wide_limit};
 
 /// The default number of shown slots.
 const NEXT_DEFAULT: usize = 5;
@@ -59,15 +60,21 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, audit::made(&schedule.id), Json(schedule)))
 }
 
-/// Lists all schedules, oldest first, each with its next slot.
+/// Lists schedules, oldest first, each with its next slot.
 #[utoipa::path(get, path = "/api/v1/schedules", operation_id = "list_schedules", tag = "schedules",
-    responses((status = 200, description = "All schedules", body = Schedules)))]
-pub(crate) async fn list(State(app): State<App>) -> ApiResult<Json<Schedules>> {
-    let mut schedules = Vec::new();
-    for scheduled in app.runtime.schedules().list(None).await? {
+    params(WidePageQuery), responses((status = 200, description = "A page of schedules", body = Schedules)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    QueryParams(asked): QueryParams<WidePageQuery>,
+) -> ApiResult<Json<Schedules>> {
+    let part = crate::shape::part(asked.cursor, Some(wide_limit(asked.limit)?))?;
+    let page = app.runtime.schedules().list(Part { order: Order::Oldest, ..part }).await?;
+    let mut schedules = Vec::with_capacity(page.items.len());
+    for scheduled in page.items {
         schedules.push(shown(&app, scheduled, 1).await?);
     }
-    Ok(Json(Schedules { count: schedules.len(), schedules }))
+    let next = page.next.map(|next| next.as_str().to_owned());
+    Ok(Json(Schedules { count: schedules.len(), schedules, next }))
 }
 
 /// Shows a schedule.
@@ -143,7 +150,7 @@ fn local(at: Timestamp, zone: &str) -> String {
 /// The schedule that the path names.
 pub(super) async fn find(app: &App, text: &str) -> ApiResult<Scheduled> {
     let id = shape::schedule_id(text)?;
-    app.runtime.schedules().list(Some(id)).await?.pop().ok_or_else(|| shape::unknown_schedule(text))
+    app.runtime.schedules().show(id).await?.ok_or_else(|| shape::unknown_schedule(text))
 }
 
 async fn flow_name(app: &App, flow: FlowRef) -> ApiResult<String> {

@@ -7,17 +7,17 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use windlass_engine::time::Timestamp;
-use windlass_sdk::contract::{NoBody, WorkerInfo, WorkerTask, Workers};
+use windlass_sdk::contract::{NoBody, WidePageQuery, WorkerInfo, WorkerTask, Workers};
 use windlass_store::job::{JobQuery, JobRow, JobStatus};
-use windlass_store::page::{Order, PAGE_MAX, Part};
+use windlass_store::page::{NameRange, Order, PAGE_MAX, Part};
 use windlass_store::worker::{WorkerQuery, WorkerRow};
 
 use super::shape;
 use crate::app::App;
-use crate::extract::PathParams;
+use crate::extract::{PathParams, QueryParams};
 use crate::fields::nothing;
 use crate::problem::{ApiError, ApiResult, Code};
-use crate::shape::time;
+use crate::shape::{named_page, time, wide_range};
 
 /// A worker that only comes for work is heard of when it comes; it says that it lives every ten seconds.
 const PULL_TTL: Duration = Duration::from_secs(30);
@@ -26,16 +26,21 @@ const TASKS_MAX: usize = 100;
 
 /// Lists workers, dead or alive, by id, with their current jobs.
 #[utoipa::path(get, path = "/api/v1/workers", operation_id = "list_workers", tag = "workers",
-    responses((status = 200, description = "All workers", body = Workers)))]
-pub(crate) async fn list(State(app): State<App>) -> ApiResult<Json<Workers>> {
-    let rows = app.runtime.workers().list(WorkerQuery::default()).await?;
+    params(WidePageQuery), responses((status = 200, description = "A page of workers", body = Workers)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    QueryParams(asked): QueryParams<WidePageQuery>,
+) -> ApiResult<Json<Workers>> {
+    let (ids, limit) = wide_range(asked)?;
+    let rows = app.runtime.workers().list(WorkerQuery { ids, ..WorkerQuery::default() }).await?;
+    let (rows, next) = named_page(rows, limit, |row| &row.id);
     let mut busy = if rows.is_empty() { HashMap::new() } else { busy(&app, None).await? };
     let workers = rows.into_iter().map(|row| {
         let tasks = busy.remove(&row.id).unwrap_or_default();
         worker(&app, row, tasks)
     });
     let workers: Vec<WorkerInfo> = workers.collect();
-    Ok(Json(Workers { count: workers.len(), workers }))
+    Ok(Json(Workers { count: workers.len(), workers, next }))
 }
 
 /// Drains a worker: it gets no more jobs, and stops when its current ones have ended.
@@ -73,7 +78,7 @@ async fn set(app: &App, id: String, is_draining: bool) -> ApiResult<Json<WorkerI
     if !app.runtime.workers().drain_worker(&id, is_draining).await? {
         return Err(unknown());
     }
-    let query = WorkerQuery { id: Some(id.clone()), ..WorkerQuery::default() };
+    let query = WorkerQuery { ids: NameRange::One(id.clone()), ..WorkerQuery::default() };
     let row = app.runtime.workers().list(query).await?.pop().ok_or_else(unknown)?;
     let tasks = busy(app, Some(&id)).await?.remove(&id).unwrap_or_default();
     Ok(Json(worker(app, row, tasks)))

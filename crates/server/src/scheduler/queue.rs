@@ -13,6 +13,7 @@ use windlass_engine::job::{LEASE_MS_DEFAULT, LEASE_MS_MAX};
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_runtime::calls::log::Log;
 use windlass_runtime::jobs::{ClaimRequest, ClaimVerdict, JobEnd, LeasedJob};
+use windlass_store::page::NameRange;
 use windlass_store::run::RunRef;
 use windlass_store::worker::WorkerQuery;
 
@@ -47,7 +48,7 @@ async fn services(surface: &Surface, ask: &RequestFields, worker: &str) -> Resul
     if let Some(services) = ask.texts("services")?.filter(|services| !services.is_empty()) {
         return Ok(services);
     }
-    let query = WorkerQuery { id: Some(worker.to_owned()), ..WorkerQuery::default() };
+    let query = WorkerQuery { ids: NameRange::One(worker.to_owned()), ..WorkerQuery::default() };
     let known = surface.runtime.store().workers(surface.runtime.project(), query).await?;
     let services: Vec<String> = known.into_iter().flat_map(|worker| worker.services).collect();
     if services.is_empty() {

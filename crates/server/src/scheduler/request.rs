@@ -6,6 +6,7 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, Query, Request};
 use axum::http::Method;
 use serde_json::{Map, Value};
+use windlass_engine::json::check_json;
 
 use super::failure::Failure;
 
@@ -31,8 +32,7 @@ impl<S: Send + Sync> FromRequest<S> for RequestFields {
             .map_err(|error| Failure::bad(format!("the query cannot be read: {}", error.body_text())))?;
         let mut ask = RequestFields::default();
         for (key, value) in query.0 {
-            // The last one of two equal names counts, as in most readers of queries.
-            ask.fields.insert(plain(&key), (key, Value::String(value)));
+            add(&mut ask.fields, key, Value::String(value))?;
         }
         if *request.method() == Method::GET {
             return Ok(ask);
@@ -57,11 +57,7 @@ impl RequestFields {
         };
         let mut own: BTreeMap<String, (String, Value)> = BTreeMap::new();
         for (key, value) in fields {
-            if let Some((other, _)) = own.get(&plain(&key)) {
-                let text = format!("`{}` and `{}` are the same field: give one", cut(other), cut(&key));
-                return Err(Failure::bad(text));
-            }
-            own.insert(plain(&key), (key, value));
+            add(&mut own, key, value)?;
         }
         self.fields.extend(own);
         Ok(())
@@ -140,8 +136,12 @@ impl RequestFields {
         let Some((key, value)) = self.find(name) else { return Ok(Map::new()) };
         let parsed = match value {
             Value::String(text) if text.trim().is_empty() => return Ok(Map::new()),
-            Value::String(text) => serde_json::from_str(text)
-                .map_err(|error| Failure::bad(format!("`{}` is not JSON: {error}", cut(key))))?,
+            Value::String(text) => {
+                check_json(text.as_bytes())
+                    .map_err(|flaw| Failure::bad(format!("`{}` cannot be taken: {flaw}", cut(key))))?;
+                serde_json::from_str(text)
+                    .map_err(|error| Failure::bad(format!("`{}` is not JSON: {error}", cut(key))))?
+            }
             other => other.clone(),
         };
         match parsed {
@@ -162,6 +162,16 @@ impl RequestFields {
         let size = self.whole("page_size")?.and_then(positive).map_or(size_default, clamped);
         Ok((clamped(page), size.min(windlass_store::page::PAGE_MAX)))
     }
+}
+
+/// Adds a field, unless it is there in this or another spelling.
+fn add(fields: &mut BTreeMap<String, (String, Value)>, key: String, value: Value) -> Result<(), Failure> {
+    if let Some((other, _)) = fields.get(&plain(&key)) {
+        let text = format!("`{}` and `{}` are the same field: give one", cut(other), cut(&key));
+        return Err(Failure::bad(text));
+    }
+    fields.insert(plain(&key), (key, value));
+    Ok(())
 }
 
 fn clamped(number: u64) -> usize {

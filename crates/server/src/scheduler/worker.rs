@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use serde_json::{Map, Value, json};
 use windlass_engine::time::Timestamp;
+use windlass_store::page::NameRange;
 use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 use super::Surface;
@@ -13,6 +14,8 @@ use super::request::RequestFields;
 
 /// Bytes of a URL: longer ones are refused by most servers too.
 const URL_MAX: usize = 2_048;
+/// Workers that are listed, the first by id: more than one server calls.
+const LIST_MAX: usize = 10_000;
 const KINDS: [&str; 3] = ["http", "async", "local"];
 
 pub(super) async fn register(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
@@ -73,7 +76,8 @@ pub(super) async fn list(State(surface): State<Surface>, ask: RequestFields) -> 
     let now = surface.runtime.clock().now();
     let since = Timestamp(now.0.saturating_sub(i64::try_from(ttl_ms).unwrap_or(i64::MAX)));
     let service = ask.text("service")?.map(str::to_owned);
-    let query = WorkerQuery { id: None, service, alive_since: Some(since) };
+    let ids = NameRange::After { name: None, limit: LIST_MAX };
+    let query = WorkerQuery { ids, service, alive_since: Some(since) };
     let workers = surface.runtime.workers().list(query).await?;
     Ok(Json(workers.into_iter().map(|worker| render(&surface, worker, now)).collect()))
 }

@@ -1,7 +1,7 @@
 //! Pages of lists, and the query parameters that select them.
 
-use windlass_sdk::contract::{List, ListOrder};
-use windlass_store::page::{Cursor, LineOrder as StoredOrder, PAGE_DEFAULT, PAGE_MAX, Page, Part};
+use windlass_sdk::contract::{List, ListOrder, WidePageQuery};
+use windlass_store::page::{Cursor, LineOrder as StoredOrder, NameRange, PAGE_DEFAULT, PAGE_MAX, Page, Part};
 
 use crate::problem::{ApiError, ApiResult, Code};
 
@@ -12,6 +12,34 @@ pub(crate) fn limit(asked: Option<usize>) -> ApiResult<usize> {
         Some(limit @ 1..=PAGE_MAX) => Ok(limit),
         Some(_) => Err(ApiError::field(Code::BadQuery, "?limit", format!("give 1 to {PAGE_MAX}"))),
     }
+}
+
+/// The names of a page of a list by name: one more than fits shows whether there is another page.
+pub(crate) fn name_range(cursor: Option<String>, limit: usize) -> NameRange {
+    NameRange::After { name: cursor, limit: limit + 1 }
+}
+
+/// The names of a page of a list that old clients expect to be whole, and the size of the page.
+pub(crate) fn wide_range(asked: WidePageQuery) -> ApiResult<(NameRange, usize)> {
+    let limit = wide_limit(asked.limit)?;
+    Ok((name_range(asked.cursor, limit), limit))
+}
+
+/// How many items a page of such a list may have.
+pub(crate) fn wide_limit(asked: Option<usize>) -> ApiResult<usize> {
+    limit(Some(asked.unwrap_or(PAGE_MAX)))
+}
+
+/// Cuts a page out of the items of [`name_range`]; the cursor is the last name on the page.
+pub(crate) fn named_page<R>(
+    mut items: Vec<R>,
+    limit: usize,
+    name: impl Fn(&R) -> &String,
+) -> (Vec<R>, Option<String>) {
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| has_more).map(|last| name(last).clone());
+    (items, next)
 }
 
 /// In which order lines are read, in the words of the store.

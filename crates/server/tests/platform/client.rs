@@ -15,10 +15,15 @@ use windlass_server::Options;
 use crate::test_server::TestServer;
 
 async fn connected() -> Client {
+    connected_to(TestServer::new().await).await
+}
+
+/// A client of this server.
+pub(crate) async fn connected_to(host: TestServer) -> Client {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = Client::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
-    let runtime = TestServer::new().await.runtime;
-    tokio::spawn(windlass_server::serve(listener, runtime, Options::default(), CancellationToken::new()));
+    let served = windlass_server::serve(listener, host.runtime, Options::default(), CancellationToken::new());
+    tokio::spawn(served);
     client
 }
 
@@ -91,7 +96,7 @@ async fn queues_and_schedules() {
     let limits = QueueLimitSettings { concurrency: Some(2), rate, ..QueueLimitSettings::default() };
     assert_eq!(client.queues().set_limits("a", &limits).await.unwrap().limits, limits);
     assert_eq!(client.queues().show("a").await.unwrap().limits, limits);
-    assert_eq!(client.queues().list().await.unwrap().count, 1);
+    assert_eq!(client.queues().all().await.unwrap().len(), 1);
     let schedule = NewSchedule {
         cron_expr: "@daily".to_owned(),
         task: Some(NewTask::new("report", "default", json!({}))),
@@ -111,7 +116,7 @@ async fn queues_and_schedules() {
     let preview =
         SchedulePreviewRequest { cron_expr: "0 9 * * *".to_owned(), ..SchedulePreviewRequest::default() };
     assert_eq!(client.schedules().preview(&preview).await.unwrap().count, 5);
-    assert_eq!(client.schedules().list().await.unwrap().count, 1);
+    assert_eq!(client.schedules().all().await.unwrap().len(), 1);
     client.schedules().delete(&made.id).await.unwrap();
     assert!(client.schedules().show(&made.id).await.unwrap_err().is_not_found());
 }

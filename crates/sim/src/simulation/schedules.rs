@@ -112,7 +112,7 @@ fn save_schedule(world: &mut SimWorld, expected_rev: Revision, row: ScheduleRow)
 }
 
 fn stored_schedule(world: &SimWorld, id: ScheduleId) -> Option<Scheduled> {
-    world.store.memory.schedules_now(&Project::DEFAULT, Some(id)).ok()?.into_iter().next()
+    world.store.memory.schedule_now(&Project::DEFAULT, id).ok()?
 }
 
 fn fire_schedule(

@@ -101,14 +101,18 @@ CREATE TABLE runs (
 ) WITH (fillfactor = 60);
 CREATE UNIQUE INDEX runs_by_request ON runs (project, request) WHERE request IS NOT NULL;
 CREATE INDEX runs_by_creation ON runs (project, created_at, id);
-CREATE INDEX runs_by_change ON runs (project, settled_at, id) WHERE settled_at IS NOT NULL;
+CREATE INDEX runs_by_change ON runs (project, status, settled_at, id) WHERE settled_at IS NOT NULL;
+CREATE INDEX runs_by_version ON runs (project, version, status, settled_at, id) WHERE settled_at IS NOT NULL;
 CREATE INDEX runs_by_end ON runs (ended_at, id) WHERE ended_at IS NOT NULL;
 CREATE INDEX runs_by_owner ON runs (owner_server, owner_epoch, id) WHERE owner_server IS NOT NULL;
-CREATE INDEX runs_by_parent ON runs (parent_run) WHERE parent_run IS NOT NULL;
+CREATE INDEX runs_by_parent ON runs (parent_run, created_at, id) WHERE parent_run IS NOT NULL;
 CREATE INDEX runs_by_schedule ON runs (schedule, created_at, id) WHERE schedule IS NOT NULL;
 CREATE INDEX runs_by_wake ON runs (wake_slot, id) WHERE wake_slot IS NOT NULL;
-CREATE INDEX runs_failed ON runs (project, created_at, id) WHERE status = 'failed';
+CREATE INDEX runs_ended ON runs (project, status, created_at, id) WHERE ended_at IS NOT NULL;
+CREATE INDEX runs_ended_by_flow ON runs (project, flow, status, created_at, id) WHERE ended_at IS NOT NULL;
 CREATE INDEX runs_open ON runs (project, created_at, id) WHERE ended_at IS NULL;
+CREATE INDEX runs_open_by_flow ON runs (project, flow, created_at, id) WHERE ended_at IS NULL;
+CREATE INDEX runs_by_account ON runs (project, account, created_at, id) WHERE account IS NOT NULL;
 CREATE INDEX runs_in_need ON runs (project, account, needs) WHERE needs IS NOT NULL;
 CREATE INDEX runs_open_by_account ON runs (project, account, created_at, id)
     WHERE ended_at IS NULL AND account IS NOT NULL;
@@ -179,8 +183,11 @@ CREATE TABLE jobs (
     CHECK (NOT is_dead_letter OR (status = 'failed' AND run IS NULL))
 ) WITH (fillfactor = 80);
 CREATE INDEX jobs_by_creation ON jobs (project, created_at, id);
+CREATE INDEX jobs_by_queue ON jobs (project, queue, created_at, id);
+CREATE INDEX jobs_open ON jobs (project, created_at, id) WHERE is_open;
+CREATE INDEX jobs_ended ON jobs (project, status, created_at, id) WHERE NOT is_open;
 CREATE INDEX jobs_by_end ON jobs (updated_at, id) WHERE NOT is_open AND NOT is_dead_letter AND run IS NULL;
-CREATE INDEX jobs_by_run ON jobs (run) WHERE run IS NOT NULL;
+CREATE INDEX jobs_by_run ON jobs (run, created_at, id) WHERE run IS NOT NULL;
 CREATE INDEX jobs_by_schedule ON jobs (schedule, created_at, id) WHERE schedule IS NOT NULL;
 CREATE INDEX jobs_by_wake ON jobs (wake_at, id) WHERE wake_at IS NOT NULL;
 CREATE INDEX jobs_dead ON jobs (project, queue, created_at, id) WHERE is_dead_letter;
@@ -245,6 +252,8 @@ CREATE TABLE queues (
     turns bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (project, name)
 );
+-- Retention.
+CREATE INDEX queues_without_settings ON queues (updated_at) WHERE NOT is_paused AND limits = '{}';
 
 -- How full queues are: the sum over the shards. Whoever writes has a shard of its own, so that nobody waits for anybody
 -- because of a number.
@@ -347,6 +356,7 @@ CREATE TABLE schedules (
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL
 );
+CREATE INDEX schedules_by_creation ON schedules (project, created_at, id);
 CREATE INDEX schedules_by_next ON schedules (next_at, id) WHERE next_at IS NOT NULL;
 
 CREATE TABLE firings (
@@ -401,6 +411,15 @@ CREATE TABLE registrations (
     PRIMARY KEY (project, id)
 ) WITH (fillfactor = 50);
 
+-- The services of each worker, so that workers of a service and services of workers are found without the rest.
+CREATE TABLE worker_services (
+    project text COLLATE "C" NOT NULL,
+    service text COLLATE "C" NOT NULL,
+    worker text COLLATE "C" NOT NULL,
+    PRIMARY KEY (project, service, worker)
+);
+CREATE INDEX worker_services_by_worker ON worker_services (project, worker);
+
 CREATE TABLE audit (
     project text COLLATE "C" NOT NULL,
     seq bigint NOT NULL,
@@ -411,6 +430,9 @@ CREATE TABLE audit (
     detail text COLLATE "C" NOT NULL,
     PRIMARY KEY (project, seq)
 );
+CREATE INDEX audit_by_who ON audit (project, who, seq);
+CREATE INDEX audit_by_what ON audit (project, what, seq);
+CREATE INDEX audit_by_subject ON audit (project, subject, seq);
 
 -- The number of the last line of each project's audit. A sequence would give numbers before transactions end, and a reader
 -- that goes on from the last number seen would miss the line of a transaction that ended later.

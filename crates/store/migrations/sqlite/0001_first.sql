@@ -18,6 +18,7 @@ CREATE TABLE flows (
     updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX flows_by_name ON flows (project, name, created_at, id);
+CREATE INDEX flows_by_creation ON flows (project, created_at, id);
 
 CREATE TABLE versions (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
@@ -97,17 +98,22 @@ CREATE TABLE runs (
 ) STRICT;
 CREATE UNIQUE INDEX runs_by_request ON runs (project, request) WHERE request IS NOT NULL;
 CREATE INDEX runs_by_creation ON runs (project, created_at);
-CREATE INDEX runs_by_parent ON runs (parent_run) WHERE parent_run IS NOT NULL;
+CREATE INDEX runs_by_parent ON runs (parent_run, created_at) WHERE parent_run IS NOT NULL;
 CREATE INDEX runs_by_schedule ON runs (schedule, created_at) WHERE schedule IS NOT NULL;
 -- Indexes of open runs stay small, however many runs have ended.
 CREATE INDEX runs_open ON runs (project, created_at) WHERE ended_at IS NULL;
+CREATE INDEX runs_open_by_flow ON runs (project, flow, created_at) WHERE ended_at IS NULL;
 CREATE INDEX runs_by_wake ON runs (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX runs_by_owner ON runs (owner_server, owner_epoch, id) WHERE owner_server IS NOT NULL;
 CREATE INDEX runs_in_need ON runs (project, account, needs) WHERE needs IS NOT NULL;
--- Retention reads runs by their end. Lists read ended runs by their last change, and failed runs by creation.
+CREATE INDEX runs_by_account ON runs (project, account, created_at) WHERE account IS NOT NULL;
+-- Retention reads runs by their end. Lists read ended runs by status, in the order of creation or of the last change;
+-- the status of an ended run changes seldom.
 CREATE INDEX runs_by_end ON runs (ended_at) WHERE ended_at IS NOT NULL;
-CREATE INDEX runs_by_change ON runs (project, updated_at) WHERE ended_at IS NOT NULL;
-CREATE INDEX runs_failed ON runs (project, created_at) WHERE status = 'failed';
+CREATE INDEX runs_ended ON runs (project, status, created_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX runs_ended_by_flow ON runs (project, flow, status, created_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX runs_by_change ON runs (project, status, updated_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX runs_by_version ON runs (project, version, status, updated_at) WHERE ended_at IS NOT NULL;
 
 -- Entries in the order in which they were written.
 CREATE TABLE journal (
@@ -189,9 +195,12 @@ CREATE TABLE jobs (
     CHECK (is_dead_letter = 0 OR (is_dead_letter = 1 AND status = 'failed' AND run IS NULL))
 ) STRICT;
 CREATE INDEX jobs_by_creation ON jobs (project, created_at);
-CREATE INDEX jobs_by_run ON jobs (run) WHERE run IS NOT NULL;
+CREATE INDEX jobs_by_queue ON jobs (project, queue, created_at);
+CREATE INDEX jobs_ended ON jobs (project, status, created_at) WHERE is_open = 0;
+CREATE INDEX jobs_by_run ON jobs (run, created_at) WHERE run IS NOT NULL;
 CREATE INDEX jobs_by_schedule ON jobs (schedule, created_at) WHERE schedule IS NOT NULL;
 -- Indexes of open jobs stay small, however many jobs have ended.
+CREATE INDEX jobs_open ON jobs (project, created_at) WHERE is_open = 1;
 CREATE INDEX jobs_by_wake ON jobs (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX jobs_due ON jobs (project, queue, due_at) WHERE due_at IS NOT NULL;
 -- Claimable jobs in dispatch order. Jobs with a limit key have indexes of their own, so that a claim does not walk
@@ -262,6 +271,8 @@ CREATE TABLE queues (
     turns INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (project, name)
 ) STRICT, WITHOUT ROWID;
+-- Retention.
+CREATE INDEX queues_without_settings ON queues (updated_at) WHERE is_paused = 0 AND limits = '{}';
 
 -- Counts of jobs, kept as jobs are written. An empty queue has no row.
 CREATE TABLE queue_depths (
@@ -368,6 +379,7 @@ CREATE TABLE schedules (
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX schedules_by_creation ON schedules (project, created_at, id);
 CREATE INDEX schedules_by_next ON schedules (next_at, id) WHERE next_at IS NOT NULL;
 
 CREATE TABLE firings (
@@ -423,6 +435,15 @@ CREATE TABLE registrations (
     PRIMARY KEY (project, id)
 ) STRICT, WITHOUT ROWID;
 
+-- The services of each worker, so that workers of a service and services of workers are found without the rest.
+CREATE TABLE worker_services (
+    project TEXT NOT NULL DEFAULT 'default',
+    service TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    PRIMARY KEY (project, service, worker)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX worker_services_by_worker ON worker_services (project, worker);
+
 CREATE TABLE audit (
     project TEXT NOT NULL DEFAULT 'default',
     -- From 1, without gaps within the project.
@@ -434,6 +455,9 @@ CREATE TABLE audit (
     detail TEXT NOT NULL,
     PRIMARY KEY (project, seq)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX audit_by_who ON audit (project, who, seq);
+CREATE INDEX audit_by_what ON audit (project, what, seq);
+CREATE INDEX audit_by_subject ON audit (project, subject, seq);
 
 -- Views for people, under the names and in the words of the documents that they know: a `task` is a run, a `node_run` an
 -- attempt at a node, the `task_queue` the jobs of runs, a `task_run` an attempt at a job. Ids are text; times are

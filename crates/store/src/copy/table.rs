@@ -110,6 +110,7 @@ pub(crate) const TABLES: &[Table] = tables! {
         project: Text, id name url kind services queues: Text, load capacity: Number, is_draining: Flag,
         registered_at beat_at: Number,
     }
+    worker_services by (project, service, worker) { project service worker: Text }
     audit by (project, seq) { project: Text, seq at: Number, who what subject detail: Text }
 };
 

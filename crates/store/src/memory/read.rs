@@ -36,11 +36,12 @@ impl MemoryState {
         let runs = tables().flat_map(ProjectTables::wakes_of_runs);
         let jobs = tables().flat_map(ProjectTables::wakes_of_jobs);
         let schedules = oldest(tables().flat_map(ProjectTables::wakes_of_schedules), now, limit);
-        let scheduled = |wake: Wake<ScheduleId>| self.projects.get(&wake.project)?.scheduled(wake.id);
+        let scheduled =
+            |wake: Wake<ScheduleId>| self.projects.get(&wake.project)?.schedule(wake.id).transpose();
         Ok(Due {
             runs: oldest(runs, now, limit),
             jobs: oldest(jobs, now, limit),
-            schedules: schedules.into_iter().filter_map(scheduled).collect(),
+            schedules: schedules.into_iter().filter_map(scheduled).collect::<Result<_, _>>()?,
         })
     }
 

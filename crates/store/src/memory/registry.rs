@@ -1,10 +1,13 @@
 //! Services with their workers and prices, in one project.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use windlass_engine::time::Timestamp;
 
 use crate::account::PriceRow;
 use crate::error::{Refusal, StoreError};
-use crate::service::{ServiceRow, ServiceSettings};
+use crate::page::NameRange;
+use crate::service::{LiveService, ServiceRow, ServiceSettings};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 #[derive(Debug, Default)]
@@ -16,7 +19,8 @@ pub(super) struct ServiceRegistry {
 
 impl ServiceRegistry {
     pub(super) fn workers(&self, query: WorkerQuery) -> Result<Vec<WorkerRow>, StoreError> {
-        Ok(self.workers.values().filter(|row| row.matches(&query)).cloned().collect())
+        let found = self.workers.values().filter(|row| row.matches(&query));
+        Ok(found.take(query.ids.limit()).cloned().collect())
     }
 
     pub(super) fn save_worker(&mut self, row: WorkerRow) -> Result<(), StoreError> {
@@ -53,8 +57,25 @@ impl ServiceRegistry {
         Ok(())
     }
 
-    pub(super) fn services(&self) -> Result<Vec<ServiceRow>, StoreError> {
-        Ok(self.services.values().cloned().collect())
+    pub(super) fn services(&self, names: NameRange) -> Result<Vec<ServiceRow>, StoreError> {
+        let found = self.services.values().filter(|row| names.contains(&row.name));
+        Ok(found.take(names.limit()).cloned().collect())
+    }
+
+    pub(super) fn live_services(
+        &self,
+        alive_since: Timestamp,
+        names: NameRange,
+    ) -> Result<Vec<LiveService>, StoreError> {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for worker in self.workers.values().filter(|worker| worker.beat_at >= alive_since) {
+            let services: BTreeSet<&str> = worker.services.iter().map(String::as_str).collect();
+            for service in services.into_iter().filter(|service| names.contains(service)) {
+                *counts.entry(service).or_default() += 1;
+            }
+        }
+        let live = |(name, n_workers): (&str, u64)| LiveService { name: name.to_owned(), n_workers };
+        Ok(counts.into_iter().take(names.limit()).map(live).collect())
     }
 
     pub(super) fn save_service(&mut self, row: ServiceRow) -> Result<(), StoreError> {

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::counter::{Epoch, Revision};
-use windlass_engine::id::ScheduleId;
 use windlass_engine::job::{Job, State as JobState};
 use windlass_engine::money::Amount;
 use windlass_engine::time::Timestamp;
@@ -13,6 +12,7 @@ use super::state::{MemoryState, ProjectTables, StoredAccount};
 use crate::account::{AccountRow, InNeed};
 use crate::error::{Refusal, StoreError, Subject};
 use crate::job::{GROUPS_MAX, JobStatus, LetterGroup, due_at, fingerprint};
+use crate::page::{NameRange, Page, Part, cut};
 use crate::queue::{QueueDepth, QueueSettings, Spent};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
@@ -42,11 +42,25 @@ impl MemoryState {
         Ok(())
     }
 
-    pub(super) fn delete_workers(&mut self, before: Timestamp) -> Result<(), StoreError> {
+    pub(super) fn delete_workers(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let tables = self.projects.values_mut();
+        let gone = tables
+            .flat_map(|tables| tables.registry.workers.extract_if(.., move |_, row| row.beat_at < before));
+        Ok(gone.take(limit).count())
+    }
+
+    pub(super) fn delete_queues(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let mut n = 0;
         for tables in self.projects.values_mut() {
-            tables.registry.workers.retain(|_, row| row.beat_at >= before);
+            let jobs = tables.jobs.values().map(|row| &row.job);
+            let counted = jobs.filter(|job| job.is_open() || job.is_dead_letter());
+            let used: BTreeSet<&str> = counted.map(|job| job.spec.queue.as_str()).collect();
+            let is_gone = |name: &String, settings: &mut QueueSettings| {
+                settings.is_empty() && settings.updated_at < before && !used.contains(name.as_str())
+            };
+            n += tables.queues.extract_if(.., is_gone).take(limit - n).count();
         }
-        Ok(())
+        Ok(n)
     }
 }
 
@@ -162,18 +176,16 @@ impl ProjectTables {
         Ok(groups)
     }
 
-    pub(super) fn schedules(&self, id: Option<ScheduleId>) -> Result<Vec<Scheduled>, StoreError> {
-        let ids = self.schedules.keys().filter(|found| id.is_none_or(|id| id == **found));
-        let mut rows: Vec<Scheduled> = ids.filter_map(|id| self.scheduled(*id)).collect();
-        rows.sort_by_key(|scheduled| (scheduled.row.created_at, scheduled.row.id()));
-        Ok(rows)
+    pub(super) fn schedules(&self, part: Part) -> Result<Page<Scheduled>, StoreError> {
+        let rows = self.schedules.keys().filter_map(|id| self.schedule(*id).transpose());
+        Ok(cut(&part, rows.collect::<Result<_, _>>()?, |scheduled: &Scheduled| scheduled.place(part.order))?)
     }
 
     pub(super) fn is_paused(&self, queue: &str) -> bool {
         self.queues.get(queue).is_some_and(|settings| settings.is_paused)
     }
 
-    pub(super) fn queues(&self, now: Timestamp) -> Result<Vec<QueueDepth>, StoreError> {
+    pub(super) fn queues(&self, names: NameRange, now: Timestamp) -> Result<Vec<QueueDepth>, StoreError> {
         let mut depths: BTreeMap<&str, QueueDepth> = BTreeMap::new();
         for name in self.queues.keys() {
             depths.entry(name).or_default();
@@ -194,6 +206,7 @@ impl ProjectTables {
             limits: self.queues.get(name).map(|settings| settings.limits.clone()).unwrap_or_default(),
             ..depth
         };
-        Ok(depths.into_iter().map(named).collect())
+        let asked = depths.into_iter().filter(|(name, _)| names.contains(name));
+        Ok(asked.take(names.limit()).map(named).collect())
     }
 }

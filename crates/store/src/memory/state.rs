@@ -14,6 +14,7 @@ use super::registry::ServiceRegistry;
 use crate::account::{AccountRow, LedgerRow};
 use crate::audit::AuditRow;
 use crate::commit::Committed;
+use crate::error::StoreError;
 use crate::flow::{FlowRow, VersionRow};
 use crate::job::JobRow;
 use crate::log::LogRow;
@@ -105,15 +106,15 @@ impl ProjectTables {
         }
     }
 
-    pub(super) fn scheduled(&self, id: ScheduleId) -> Option<Scheduled> {
-        let (rev, row) = self.schedules.get(&id)?;
+    pub(super) fn schedule(&self, id: ScheduleId) -> Result<Option<Scheduled>, StoreError> {
+        let Some((rev, row)) = self.schedules.get(&id) else { return Ok(None) };
         let fired = self.firings.iter().filter(|(firing, _)| firing.schedule == id);
         let running = fired.map(|(_, started)| *started).filter(|started| self.is_open(*started));
-        Some(Scheduled {
+        Ok(Some(Scheduled {
             project: self.project.clone(),
             rev: *rev,
             row: row.clone(),
             running: running.take(RUNNING_MAX).collect(),
-        })
+        }))
     }
 }

@@ -3,8 +3,11 @@
 use tokio_postgres::Row;
 use windlass_engine::project::Project;
 
-use super::column::{PostgresColumns, cells, text, unnest};
+use super::column::{PostgresColumns, text, unnest};
 use super::link::{BoundStatement, Link};
+#[cfg(test)]
+use super::list;
+use super::list::{Conditions, FilterValue};
 use crate::audit::{AuditQuery, AuditRow};
 use crate::column::{bound, json};
 use crate::decode;
@@ -19,20 +22,6 @@ const NOTE: &str = "WITH tail AS (INSERT INTO audit_tail (project, seq) VALUES (
      SELECT $6, tail.seq + new.place, new.at, new.who, new.what, new.subject, new.detail FROM tail, \
      UNNEST($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[]) WITH ORDINALITY \
      AS new (at, who, what, subject, detail, place)";
-
-macro_rules! audit {
-    ($edge:literal) => {
-        concat!(
-            "SELECT seq, at, who, what, subject, detail FROM audit WHERE project = $6 AND ($3::text IS NULL OR who = $3) \
-             AND ($4::text IS NULL OR what = $4) AND ($5::text IS NULL OR subject = $5) AND ",
-            $edge,
-            " LIMIT $2"
-        )
-    };
-}
-
-const AUDIT: &str = audit!("seq > $1 ORDER BY seq");
-const AUDIT_BACK: &str = audit!("seq < $1 ORDER BY seq DESC");
 
 /// Adds lines to the audit.
 pub(super) fn note<'c>(rows: &[&'c AuditRow]) -> BoundStatement<'c> {
@@ -52,16 +41,31 @@ pub(super) async fn audit(
     query: &AuditQuery,
 ) -> Result<Vec<(u64, AuditRow)>, StoreError> {
     let read = |row: &Row| decode::audit(&mut PostgresColumns::of(row));
-    let sql = match query.order {
-        LineOrder::Oldest => AUDIT,
-        LineOrder::Newest => AUDIT_BACK,
+    let (sql, conditions) = statement(project, query);
+    db.ask_once(&sql, &conditions.binds()).await?.iter().map(read).collect()
+}
+
+fn statement(project: &Project, query: &AuditQuery) -> (String, Conditions) {
+    let (edge, direction) = match query.order {
+        LineOrder::Oldest => ("seq > ?", "ASC"),
+        LineOrder::Newest => ("seq < ?", "DESC"),
     };
-    let [who, what, subject] =
-        [&query.who, &query.what, &query.subject].map(|asked| asked.as_deref().map(text));
-    let project = project.as_str();
-    let cells = cells![bound(query.edge()), bound(query.size()), who, what, subject, project];
-    db.ask(sql, &cells).await?.iter().map(read).collect()
+    let mut conditions = Conditions::of(project);
+    conditions.equal("who", query.who.clone().map(FilterValue::Text));
+    conditions.equal("what", query.what.clone().map(FilterValue::Text));
+    conditions.equal("subject", query.subject.clone().map(FilterValue::Text));
+    conditions.add(edge, [FilterValue::Number(bound(query.edge()))]);
+    let (given, size) = (conditions.given(&[]), query.size());
+    let select = "SELECT seq, at, who, what, subject, detail FROM audit";
+    (format!("{select}{given} ORDER BY seq {direction} LIMIT {size}"), conditions)
+}
+
+/// The query plan of a list.
+#[cfg(test)]
+pub(super) async fn list_plan(db: &Link, query: &AuditQuery) -> String {
+    let (sql, conditions) = statement(&Project::DEFAULT, query);
+    list::explain(db, &sql, &conditions.binds()).await
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[NOTE, AUDIT, AUDIT_BACK];
+pub(super) const ALL: &[&str] = &[NOTE];

@@ -10,9 +10,10 @@ use windlass_engine::time::Timestamp;
 
 use super::column::{PostgresColumns, cells, text, unnest};
 use super::link::{BoundStatement, Link};
-use crate::column::Columns;
+use crate::column::{Columns, bound};
 use crate::error::StoreError;
 use crate::job::JobStatus;
+use crate::page::NameRange;
 use crate::queue::QueueDepth;
 
 const ADD: &str = "INSERT INTO queue_depths (project, queue, shard, pending, queued, running, suspended, retrying, dead) \
@@ -42,14 +43,25 @@ macro_rules! first_due {
     };
 }
 
-const ALL_DEPTHS: &str = concat!(
-    "SELECT queue, sum(pending)::bigint, sum(queued)::bigint, sum(running)::bigint, sum(suspended)::bigint, \
-     sum(retrying)::bigint, sum(dead)::bigint, least(",
-    first_due!("limit_key = ''"),
-    ", ",
-    first_due!("limit_key <> ''"),
-    ") FROM queue_depths WHERE queue_depths.project = $1 GROUP BY queue"
-);
+// The shards of an empty queue add up to zero: it is not listed.
+macro_rules! depths {
+    ($names:literal) => {
+        concat!(
+            "SELECT queue, sum(pending)::bigint, sum(queued)::bigint, sum(running)::bigint, sum(suspended)::bigint, \
+             sum(retrying)::bigint, sum(dead)::bigint, least(",
+            first_due!("limit_key = ''"),
+            ", ",
+            first_due!("limit_key <> ''"),
+            ") FROM queue_depths WHERE queue_depths.project = $1 AND ",
+            $names,
+            " GROUP BY queue HAVING sum(pending) <> 0 OR sum(queued) <> 0 OR sum(running) <> 0 OR sum(suspended) <> 0 \
+             OR sum(retrying) <> 0 OR sum(dead) <> 0 ORDER BY queue LIMIT $3"
+        )
+    };
+}
+
+const DEPTHS: &str = depths!("queue_depths.queue > $2");
+const DEPTH_OF: &str = depths!("queue_depths.queue = $2");
 // Rows that add up to zero can be deleted together, even while other shards change.
 const HOLD: &str =
     "SELECT project, queue, shard FROM queue_depths ORDER BY project, queue, shard FOR UPDATE SKIP LOCKED";
@@ -128,18 +140,18 @@ impl Depths {
 pub(super) async fn read(
     db: &Link,
     project: &Project,
+    names: &NameRange,
     now: Timestamp,
     depths: &mut BTreeMap<String, QueueDepth>,
 ) -> Result<(), StoreError> {
-    for row in &db.ask(ALL_DEPTHS, &cells![project.as_str()]).await? {
+    let sql = if names.is_one() { DEPTH_OF } else { DEPTHS };
+    let range = cells![project.as_str(), text(names.bound_name()), bound(names.limit())];
+    for row in &db.ask(sql, &range).await? {
         let mut columns = PostgresColumns::of(row);
         let queue = columns.text()?;
         let mut counts = [0u64; DEAD + 1];
         for count in &mut counts {
             *count = u64::try_from(columns.value::<i64>()?).unwrap_or(0);
-        }
-        if counts == [0; DEAD + 1] {
-            continue;
         }
         let depth = depths.entry(queue).or_default();
         let open = STATUSES.into_iter().zip(counts).filter(|(_, n)| *n > 0);
@@ -165,4 +177,4 @@ pub(super) async fn forget(db: &Link) -> Result<(), StoreError> {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[ADD, ALL_DEPTHS, HOLD, FORGET];
+pub(super) const ALL: &[&str] = &[ADD, DEPTHS, DEPTH_OF, HOLD, FORGET];

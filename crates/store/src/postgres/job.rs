@@ -37,11 +37,11 @@ use windlass_engine::time::Timestamp;
 use super::attempt;
 use super::column::{PostgresColumns, PostgresId, cells};
 use super::link::Link;
-use super::list::{self, Conditions, FilterValue, Source};
+use super::list::{self, Conditions, FilterValue, Shelf, Source};
 
 use crate::decode;
 use crate::error::StoreError;
-use crate::job::{JobQuery, JobRow, JobStatus};
+use crate::job::{JobIndex, JobQuery, JobRow};
 use crate::page::{Order, Page};
 use crate::run::Wake;
 
@@ -79,30 +79,51 @@ pub(super) async fn job(db: &Link, project: &Project, job: JobId) -> Result<Opti
 }
 
 pub(super) async fn jobs(db: &Link, project: &Project, query: &JobQuery) -> Result<Page<JobRow>, StoreError> {
+    let matches = |row: &JobRow| row.matches(query);
+    let filter = query.is_examined().then_some(&matches as &(dyn Fn(&_) -> bool + Sync));
+    list::page(db, &SOURCE, &conditions(project, query), &query.part, filter).await
+}
+
+/// The conditions that the index of the query answers; the rest is examined row by row. Flags and statuses are not
+/// values, so that partial indexes can be used.
+fn conditions(project: &Project, query: &JobQuery) -> Conditions {
     let mut conditions = Conditions::of(project);
-    let words: Vec<&str> = query.statuses.iter().map(|status| status.word()).collect();
-    conditions.one_of("status", &words);
-    if query.statuses == [JobStatus::Running] {
-        // A running job has a wake-up: its lease ends. So the query reads only jobs that time will move.
-        conditions.add("wake_at IS NOT NULL", []);
-    }
-    conditions.equal("queue", query.queue.clone().map(FilterValue::Text));
-    conditions.equal("name", query.name.clone().map(FilterValue::Text));
-    conditions.equal("run", query.run.map(FilterValue::id));
-    conditions.equal("schedule", query.schedule.map(FilterValue::id));
-    if let Some(fingerprint) = &query.fingerprint {
-        // Only dead letters have one, and their index has to be told so.
-        conditions.add("fingerprint = ? AND is_dead_letter", [FilterValue::Text(fingerprint.clone())]);
-    }
-    if let Some(worker) = &query.worker {
-        conditions.add("status = 'running' AND worker = ?", [FilterValue::Text(worker.clone())]);
-    }
-    if let Some(is) = query.is_dead_letter {
-        // Not a value, so that the small index of dead letters can be used.
-        conditions.add(if is { "is_dead_letter" } else { "NOT is_dead_letter" }, []);
+    match query.index() {
+        JobIndex::Run => conditions.equal("run", query.run.map(FilterValue::id)),
+        JobIndex::Schedule => conditions.equal("schedule", query.schedule.map(FilterValue::id)),
+        JobIndex::DeadLetter => {
+            conditions.add("is_dead_letter", []);
+            conditions.equal("queue", query.queue.clone().map(FilterValue::Text));
+            conditions.equal("fingerprint", query.fingerprint.clone().map(FilterValue::Text));
+        }
+        JobIndex::Running => {
+            // A running job has a wake-up: its lease ends. So the query reads only jobs that time will move.
+            conditions.add("status = 'running' AND wake_at IS NOT NULL", []);
+            conditions.equal("worker", query.worker.clone().map(FilterValue::Text));
+        }
+        JobIndex::Queue => conditions.equal("queue", query.queue.clone().map(FilterValue::Text)),
+        JobIndex::Status => {
+            let (open, ended) = query.asked_statuses();
+            let time = match query.part.order {
+                Order::Newest | Order::Oldest => "created_at",
+                Order::LatestChange => "updated_at",
+            };
+            let shelf = |condition| Shelf { condition, time };
+            let open = (!open.is_empty()).then(|| shelf("is_open".to_owned()));
+            let ended =
+                ended.iter().map(|status| shelf(format!("NOT is_open AND status = '{}'", status.word())));
+            conditions.divide(open.into_iter().chain(ended));
+        }
+        JobIndex::Creation => {}
     }
     conditions.between("created_at", query.since, query.until);
-    list::page(db, &SOURCE, &conditions, &query.part, None).await
+    conditions
+}
+
+/// The query plan of a list.
+#[cfg(test)]
+pub(super) async fn list_plan(db: &Link, query: &JobQuery) -> String {
+    list::plan(db, &SOURCE, &conditions(&Project::DEFAULT, query), query.part.order).await
 }
 
 pub(super) async fn due(db: &Link, now: Timestamp, limit: usize) -> Result<Vec<Wake<JobId>>, StoreError> {

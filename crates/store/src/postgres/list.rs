@@ -13,7 +13,7 @@ use super::column::{Cell, PostgresColumns, PostgresId, text};
 use super::link::Link;
 use crate::column::{Columns, bound};
 use crate::error::StoreError;
-use crate::page::{Cursor, Order, Page, Part};
+use crate::page::{Cursor, EXAMINED_MAX, Order, Page, Part};
 
 /// Rows that are read at once where each has to tell whether it is asked for.
 const CHUNK: usize = 500;
@@ -52,9 +52,9 @@ impl FilterValue {
 }
 
 /// One of several parts of a table that each have an index of their own, and the column which that is ordered by.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Shelf {
-    pub(super) condition: &'static str,
+    pub(super) condition: String,
     pub(super) time: &'static str,
 }
 
@@ -106,22 +106,17 @@ impl Conditions {
         }
     }
 
-    /// Adds that a column is one of these words, if there are any. They are words of this program, and written out:
-    /// an index over the rows with one word is not used for a value that comes later.
-    pub(super) fn one_of(&mut self, column: &str, words: &[&'static str]) {
-        match words {
-            [] => {}
-            [word] => self.texts.push(format!("{column} = '{word}'")),
-            words => self.texts.push(format!("{column} IN ('{}')", words.join("', '"))),
-        }
-    }
-
     /// Divides the rows: each is on one of these.
     pub(super) fn divide(&mut self, shelves: impl IntoIterator<Item = Shelf>) {
         self.shelves.extend(shelves);
     }
 
-    fn given(&self, more: &[String]) -> String {
+    /// The values in the order of their numbers.
+    pub(super) fn binds(&self) -> Vec<(Cell<'_>, Type)> {
+        self.values.iter().map(FilterValue::bind).collect()
+    }
+
+    pub(super) fn given(&self, more: &[String]) -> String {
         let all: Vec<&str> = self.texts.iter().chain(more).map(String::as_str).collect();
         if all.is_empty() { String::new() } else { format!(" WHERE {}", all.join(" AND ")) }
     }
@@ -135,13 +130,13 @@ impl Conditions {
         let (sign, direction) = if order.is_descending() { ("<", "DESC") } else { (">", "ASC") };
         let n = self.values.len();
         let (limit, at, id, skip) = (n + 1, n + 2, n + 3, if is_after { n + 4 } else { n + 2 });
-        let whole = [Shelf { condition: "", time: named }];
+        let whole = [Shelf { condition: String::new(), time: named }];
         let shelves = if self.shelves.is_empty() { &whole[..] } else { &self.shelves };
         let one = |shelf: &Shelf| {
             let Shelf { condition, time } = shelf;
             let mut more = Vec::new();
             if !condition.is_empty() {
-                more.push((*condition).to_owned());
+                more.push(condition.clone());
             }
             if is_after {
                 more.push(format!("({time}, id) {sign} (${at}, ${id})"));
@@ -154,6 +149,29 @@ impl Conditions {
             "SELECT * FROM ({all}) AS shelves ORDER BY {named} {direction}, id {direction} LIMIT ${limit} OFFSET ${skip}"
         )
     }
+}
+
+/// The query plan of the first page of a list.
+#[cfg(test)]
+pub(super) async fn plan<T, I: PostgresId>(
+    db: &Link,
+    source: &Source<T, I>,
+    conditions: &Conditions,
+    order: Order,
+) -> String {
+    let sql = conditions.selection(source.select, order, false);
+    let limits = [FilterValue::Number(51), FilterValue::Number(0)];
+    let values: Vec<_> = conditions.values.iter().chain(&limits).map(FilterValue::bind).collect();
+    explain(db, &sql, &values).await
+}
+
+/// The query plan of a statement with these values.
+#[cfg(test)]
+pub(super) async fn explain(db: &Link, sql: &str, values: &[(Cell<'_>, Type)]) -> String {
+    let rows = db.ask_once(&format!("EXPLAIN {sql}"), values).await;
+    let rows = rows.unwrap_or_else(|error| panic!("{error:?}\n{sql}"));
+    let lines: Vec<String> = rows.iter().map(|row| PostgresColumns::of(row).value().unwrap()).collect();
+    lines.join("\n")
 }
 
 /// Filters on decoded rows instead of columns.
@@ -175,21 +193,20 @@ pub(super) async fn page<T, I: PostgresId + FromStr + Display>(
     };
     // One more than fits tells whether there is another page.
     let most = part.size().saturating_add(1);
-    let mut items = match filter {
-        None => some(db, source, conditions, part.order, from, most, part.skip).await?,
+    let (mut items, mut next) = match filter {
+        None => (some(db, source, conditions, part.order, from, most, part.skip).await?, None),
         Some(filter) => {
             let wanted = most.saturating_add(part.skip);
-            let mut found = each(db, source, conditions, part.order, from, filter, wanted).await?;
+            let (mut found, last) = each(db, source, conditions, part.order, from, filter, wanted).await?;
             found.drain(..part.skip.min(found.len()));
-            found
+            (found, last)
         }
     };
-    let has_more = items.len() == most;
-    items.truncate(part.size());
-    let next = items.last().filter(|_| has_more).map(|item| {
-        let (at, id) = (source.place)(item, part.order);
-        Cursor::after(part.order, at, id)
-    });
+    if items.len() == most {
+        items.truncate(part.size());
+        next = items.last().map(|item| (source.place)(item, part.order));
+    }
+    let next = next.map(|(at, id)| Cursor::after(part.order, at, id));
     Ok(Page { items, next, total })
 }
 
@@ -213,7 +230,8 @@ async fn some<T, I: PostgresId>(
     rows.iter().map(source.read).collect()
 }
 
-/// Goes through the rows after a place until so many have said that they are asked for.
+/// Examines rows after a place until so many match. The place of the last row is there if more rows are to be examined
+/// than one page may.
 async fn each<T, I: PostgresId>(
     db: &Link,
     source: &Source<T, I>,
@@ -222,24 +240,32 @@ async fn each<T, I: PostgresId>(
     mut from: Option<(Timestamp, I)>,
     filter: &(dyn Fn(&T) -> bool + Sync),
     wanted: usize,
-) -> Result<Vec<T>, StoreError> {
+) -> Result<(Vec<T>, Option<(Timestamp, I)>), StoreError> {
     let mut found = Vec::new();
-    loop {
+    for _ in 0..EXAMINED_MAX / CHUNK {
         let rows = some(db, source, conditions, order, from, CHUNK, 0).await?;
         let is_last = rows.len() < CHUNK;
         from = rows.last().map(|row| (source.place)(row, order));
         found.extend(rows.into_iter().filter(|row| filter(row)).take(wanted - found.len()));
         if is_last || found.len() == wanted {
-            return Ok(found);
+            return Ok((found, None));
         }
     }
+    Ok((found, from))
 }
 
 async fn count(db: &Link, sql: &str, conditions: &Conditions) -> Result<u64, StoreError> {
-    let sql = format!("{sql}{}", conditions.given(&[]));
-    let rows =
-        db.ask_once(&sql, &conditions.values.iter().map(FilterValue::bind).collect::<Vec<_>>()).await?;
-    rows.first().map_or(Ok(0), |row| PostgresColumns::of(row).number())
+    let of_shelf =
+        |shelf: &Shelf| format!("{sql}{}", conditions.given(std::slice::from_ref(&shelf.condition)));
+    let all = match conditions.shelves.as_slice() {
+        [] => format!("{sql}{}", conditions.given(&[])),
+        shelves => shelves.iter().map(of_shelf).collect::<Vec<_>>().join(" UNION ALL "),
+    };
+    let mut n: u64 = 0;
+    for row in &db.ask_once(&all, &conditions.binds()).await? {
+        n += PostgresColumns::of(row).number::<u64>()?;
+    }
+    Ok(n)
 }
 
 async fn count_each<T, I: PostgresId>(

@@ -14,6 +14,7 @@ use crate::column::{Columns, bound, json};
 use crate::commit::Turn;
 use crate::decode;
 use crate::error::{StoreError, Subject};
+use crate::page::NameRange;
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 
 const SAVE: &str = "INSERT INTO queues (name, is_paused, limits, updated_at, project) VALUES ($1, $2, $3, $4, $5) \
@@ -27,7 +28,16 @@ const TURN: &str = "UPDATE queues SET turns = new.turns FROM UNNEST($1::text[], 
 const TURNS_OF: &str = "SELECT turns FROM queues WHERE project = $2 AND name = $1";
 const SPENT_OF: &str =
     "SELECT queue, limit_key, full_at FROM queue_rates WHERE project = $2 AND queue = $1 ORDER BY limit_key";
-const SETTINGS: &str = "SELECT name, is_paused, limits FROM queues WHERE project = $1";
+const SETTINGS: &str = "SELECT name, is_paused, limits FROM queues WHERE project = $1 AND name > $2 \
+     ORDER BY name LIMIT $3";
+const SETTINGS_OF: &str =
+    "SELECT name, is_paused, limits FROM queues WHERE project = $1 AND name = $2 LIMIT $3";
+// The shards of an empty queue add up to zero.
+const FORGET: &str = "DELETE FROM queues WHERE (project, name) IN (SELECT project, name FROM queues \
+     WHERE NOT is_paused AND limits = '{}' AND updated_at < $1 AND NOT EXISTS (SELECT 1 FROM queue_depths \
+     WHERE queue_depths.project = queues.project AND queue_depths.queue = queues.name \
+     HAVING sum(pending) <> 0 OR sum(queued) <> 0 OR sum(running) <> 0 OR sum(suspended) <> 0 \
+     OR sum(retrying) <> 0 OR sum(dead) <> 0) LIMIT $2 FOR UPDATE SKIP LOCKED)";
 // In order, so that two who spend the same rates do not wait for one another.
 const SPEND: &str = "INSERT INTO queue_rates (queue, limit_key, full_at, project) \
      SELECT queue, limit_key, max(full_at), $4::text FROM UNNEST($1::text[], $2::text[], $3::bigint[]) \
@@ -95,22 +105,34 @@ pub(super) async fn spent(db: &Link, project: &Project) -> Result<Vec<Spent>, St
     db.ask(SPENT, &cells![project.as_str()]).await?.iter().map(read_spent).collect()
 }
 
-/// All queues with settings or with jobs.
+/// Deletes queues without settings and jobs, and returns how many. The row of a queue that gets its first job meanwhile
+/// says nothing: the queue is listed by its job.
+pub(super) async fn forget(db: &Link, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+    let n = db.execute(FORGET, &cells![before.0, bound(limit)]).await?;
+    Ok(usize::try_from(n).unwrap_or(usize::MAX))
+}
+
+/// Queues with settings or with jobs.
 pub(super) async fn depths(
     db: &Link,
     project: &Project,
+    names: &NameRange,
     now: Timestamp,
 ) -> Result<Vec<QueueDepth>, StoreError> {
     let mut depths: BTreeMap<String, QueueDepth> = BTreeMap::new();
-    for row in &db.ask(SETTINGS, &cells![project.as_str()]).await? {
+    let settings = if names.is_one() { SETTINGS_OF } else { SETTINGS };
+    let range = cells![project.as_str(), text(names.bound_name()), bound(names.limit())];
+    for row in &db.ask(settings, &range).await? {
         let mut columns = PostgresColumns::of(row);
         let depth = depths.entry(columns.text()?).or_default();
         (depth.is_paused, depth.limits) = (columns.value()?, columns.json()?);
     }
-    depth::read(db, project, now, &mut depths).await?;
-    Ok(depths.into_iter().map(|(name, depth)| QueueDepth { name, ..depth }).collect())
+    depth::read(db, project, names, now, &mut depths).await?;
+    let named = depths.into_iter().map(|(name, depth)| QueueDepth { name, ..depth });
+    // Each table gave as many names as the range may have: the first of both together are complete.
+    Ok(named.take(names.limit()).collect())
 }
 
 #[cfg(test)]
 pub(super) const ALL: &[&str] =
-    &[SAVE, TURNS, TURN, TURNS_OF, SPENT_OF, SETTINGS, SPEND, FORGET_SPENT, SPENT];
+    &[SAVE, TURNS, TURN, TURNS_OF, SPENT_OF, SETTINGS, SETTINGS_OF, FORGET, SPEND, FORGET_SPENT, SPENT];

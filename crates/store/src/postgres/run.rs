@@ -16,7 +16,7 @@ use crate::column::{Columns, bound, stored};
 use crate::decode;
 use crate::error::StoreError;
 use crate::page::{Order, Page};
-use crate::run::{Owner, RunQuery, RunRef, RunRow, Wake};
+use crate::run::{Owner, RunIndex, RunQuery, RunRef, RunRow, Wake};
 
 #[cfg(test)]
 pub(super) use change::ALL as CHANGES;
@@ -75,37 +75,59 @@ pub(super) async fn run(db: &Link, project: &Project, run: &RunRef) -> Result<Op
 }
 
 pub(super) async fn runs(db: &Link, project: &Project, query: &RunQuery) -> Result<Page<RunRow>, StoreError> {
-    let mut conditions = Conditions::of(project);
-    let words: Vec<&str> = query.statuses.iter().map(|status| status.word()).collect();
-    conditions.one_of("status", &words);
-    if !words.is_empty() && query.statuses.iter().all(|status| status.is_open()) {
-        // Repeats the condition, so that the partial indexes of open runs can be used.
-        conditions.add("ended_at IS NULL", []);
-    }
-    if query.part.order == Order::LatestChange {
-        let statuses = &query.statuses;
-        let asks = |open: bool| statuses.is_empty() || statuses.iter().any(|status| status.is_open() == open);
-        let open = Shelf { condition: "ended_at IS NULL", time: "updated_at" };
-        let ended = Shelf { condition: "settled_at IS NOT NULL", time: "settled_at" };
-        let shelves = [(asks(true), open), (asks(false), ended)];
-        conditions.divide(shelves.into_iter().filter_map(|(asks, shelf)| asks.then_some(shelf)));
-    }
-    if let Some(is) = query.is_owned {
-        conditions.add("(status <> 'running' OR (owner_server IS NOT NULL) = ?)", [FilterValue::Flag(is)]);
-    }
-    if let Some(has) = query.has_entered {
-        conditions.add("(status <> 'waiting' OR (step_count > 0) = ?)", [FilterValue::Flag(has)]);
-    }
-    conditions.equal("flow", query.flow.map(FilterValue::id));
-    conditions.equal("version", query.version.map(FilterValue::id));
-    conditions.equal("account", query.account.clone().map(FilterValue::Text));
-    conditions.equal("parent_run", query.parent.map(FilterValue::id));
-    conditions.equal("schedule", query.schedule.map(FilterValue::id));
-    conditions.between("created_at", query.since, query.until);
     let matches = |row: &RunRow| row.matches(query);
-    let is_filtered = query.label.is_some() || query.text.is_some();
-    let filter = is_filtered.then_some(&matches as &(dyn Fn(&_) -> bool + Sync));
-    list::page(db, &SOURCE, &conditions, &query.part, filter).await
+    let filter = query.is_examined().then_some(&matches as &(dyn Fn(&_) -> bool + Sync));
+    list::page(db, &SOURCE, &conditions(project, query), &query.part, filter).await
+}
+
+/// The conditions that the index of the query answers; the rest is examined row by row.
+fn conditions(project: &Project, query: &RunQuery) -> Conditions {
+    let mut conditions = Conditions::of(project);
+    match query.index() {
+        RunIndex::Parent => conditions.equal("parent_run", query.parent.map(FilterValue::id)),
+        RunIndex::Schedule => conditions.equal("schedule", query.schedule.map(FilterValue::id)),
+        RunIndex::Account => conditions.equal("account", query.account.clone().map(FilterValue::Text)),
+        RunIndex::Creation => {}
+        RunIndex::Status => {
+            conditions.equal("flow", query.flow.map(FilterValue::id));
+            conditions.equal("version", query.version.map(FilterValue::id));
+            conditions.divide(shelves(query));
+            if let Some(is) = query.is_owned {
+                conditions
+                    .add("(status <> 'running' OR (owner_server IS NOT NULL) = ?)", [FilterValue::Flag(is)]);
+            }
+            if let Some(has) = query.has_entered {
+                conditions.add("(status <> 'waiting' OR (step_count > 0) = ?)", [FilterValue::Flag(has)]);
+            }
+        }
+    }
+    conditions.between("created_at", query.since, query.until);
+    conditions
+}
+
+/// Open runs, and ended runs by status.
+fn shelves(query: &RunQuery) -> impl Iterator<Item = Shelf> {
+    let (is_ended, ended_time, open_time) = match query.part.order {
+        Order::Newest | Order::Oldest => ("ended_at IS NOT NULL", "created_at", "created_at"),
+        Order::LatestChange => ("settled_at IS NOT NULL", "settled_at", "updated_at"),
+    };
+    let (open, ended) = query.asked_statuses();
+    let words: Vec<&str> = open.iter().map(|status| status.word()).collect();
+    let open = (!words.is_empty()).then(|| Shelf {
+        condition: format!("ended_at IS NULL AND status IN ('{}')", words.join("', '")),
+        time: open_time,
+    });
+    let ended = ended.into_iter().map(move |status| Shelf {
+        condition: format!("{is_ended} AND status = '{}'", status.word()),
+        time: ended_time,
+    });
+    open.into_iter().chain(ended)
+}
+
+/// The query plan of a list.
+#[cfg(test)]
+pub(super) async fn list_plan(db: &Link, query: &RunQuery) -> String {
+    list::plan(db, &SOURCE, &conditions(&Project::DEFAULT, query), query.part.order).await
 }
 
 pub(super) async fn due(db: &Link, now: Timestamp, limit: usize) -> Result<Vec<Wake<RunId>>, StoreError> {

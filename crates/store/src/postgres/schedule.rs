@@ -13,11 +13,13 @@ use windlass_engine::time::Timestamp;
 use super::column::{PostgresColumns, PostgresId, cells, text, unnest};
 use super::guard;
 use super::link::{BoundStatement, Link};
+use super::list::{self, Conditions, Source};
 use super::read_set::ReadSet;
 use crate::column::{Columns, bound, json, stored};
 use crate::commit::ScheduleChange;
 use crate::decode;
 use crate::error::{Refusal, StoreError, Subject};
+use crate::page::{Page, Part};
 use crate::schedule::{FiringRow, RUNNING_MAX, Scheduled, Started};
 
 // With the open starts of each, as one text: a second query would be of another moment.
@@ -29,14 +31,21 @@ macro_rules! schedules {
              SELECT is_run, started FROM firings WHERE schedule = schedules.id AND is_running \
              ORDER BY slot, is_manual LIMIT ",
             $most,
-            ") AS its) FROM schedules ",
+            ") AS its), id FROM schedules ",
             $rest
         )
     };
 }
 
 const ONE: &str = schedules!("WHERE id = $1 AND project = $3", "$2");
-const ALL_OF_THEM: &str = schedules!("WHERE project = $2 ORDER BY created_at, id", "$1");
+// The statement of a list numbers its parameters itself: the number of open starts is written out.
+const _: () = assert!(RUNNING_MAX == 1_000);
+const SOURCE: Source<Scheduled, ScheduleId> = Source {
+    select: schedules!("", "1000"),
+    count: "SELECT count(*) FROM schedules",
+    read,
+    place: Scheduled::place,
+};
 const DUE: &str = schedules!("WHERE next_at <= $1 ORDER BY next_at, id LIMIT $2", "$3");
 // A transaction that changes or fires a schedule locks its row.
 const REVS: &str =
@@ -165,17 +174,21 @@ pub(super) async fn due(db: &Link, now: Timestamp, limit: usize) -> Result<Vec<S
     rows.iter().map(read).collect()
 }
 
+pub(super) async fn schedule(
+    db: &Link,
+    project: &Project,
+    id: ScheduleId,
+) -> Result<Option<Scheduled>, StoreError> {
+    let rows = db.ask(ONE, &cells![id.key(), bound(RUNNING_MAX), project.as_str()]).await?;
+    rows.first().map(read).transpose()
+}
+
 pub(super) async fn schedules(
     db: &Link,
     project: &Project,
-    id: Option<ScheduleId>,
-) -> Result<Vec<Scheduled>, StoreError> {
-    let (most, project) = (bound(RUNNING_MAX), project.as_str());
-    let rows = match id {
-        Some(id) => db.ask(ONE, &cells![id.key(), most, project]).await?,
-        None => db.ask(ALL_OF_THEM, &cells![most, project]).await?,
-    };
-    rows.iter().map(read).collect()
+    part: &Part,
+) -> Result<Page<Scheduled>, StoreError> {
+    list::page(db, &SOURCE, &Conditions::of(project), part, None).await
 }
 
 fn read(row: &Row) -> Result<Scheduled, StoreError> {
@@ -188,5 +201,4 @@ fn read(row: &Row) -> Result<Scheduled, StoreError> {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] =
-    &[ONE, ALL_OF_THEM, DUE, REVS, INSERT, UPDATE, DELETE, FIRED, FIRE, SET_RUNNING];
+pub(super) const ALL: &[&str] = &[ONE, DUE, REVS, INSERT, UPDATE, DELETE, FIRED, FIRE, SET_RUNNING];

@@ -1,3 +1,4 @@
+mod lists;
 mod plans;
 
 use windlass_conformance::block_on_tokio;

@@ -1,9 +1,11 @@
 //! Lines of the audit.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params, params_from_iter};
 use windlass_engine::project::Project;
 
 use super::column::SqliteColumns;
+use super::list::ListConditions;
 use crate::audit::{AuditQuery, AuditRow};
 use crate::column::{bound, json};
 use crate::decode;
@@ -12,20 +14,6 @@ use crate::page::LineOrder;
 
 const NOTE: &str = "INSERT INTO audit (project, seq, at, who, what, subject, detail) \
      VALUES (?6, (SELECT coalesce(max(seq), 0) + 1 FROM audit WHERE project = ?6), ?1, ?2, ?3, ?4, ?5)";
-
-macro_rules! audit {
-    ($edge:literal) => {
-        concat!(
-            "SELECT seq, at, who, what, subject, detail FROM audit WHERE project = ?6 AND (?3 IS NULL OR who = ?3) \
-             AND (?4 IS NULL OR what = ?4) AND (?5 IS NULL OR subject = ?5) AND ",
-            $edge,
-            " LIMIT ?2"
-        )
-    };
-}
-
-const AUDIT: &str = audit!("seq > ?1 ORDER BY seq");
-const AUDIT_BACK: &str = audit!("seq < ?1 ORDER BY seq DESC");
 
 /// Adds a line to the audit.
 pub(super) fn note(db: &Connection, project: &Project, row: &AuditRow) -> Result<(), StoreError> {
@@ -40,15 +28,40 @@ pub(super) fn audit(
     query: &AuditQuery,
 ) -> Result<Vec<(u64, AuditRow)>, StoreError> {
     let read = |row: &Row<'_>| decode::audit(&mut SqliteColumns::of(row));
-    let mut statement = db.prepare_cached(match query.order {
-        LineOrder::Oldest => AUDIT,
-        LineOrder::Newest => AUDIT_BACK,
-    })?;
-    let AuditQuery { who, what, subject, .. } = query;
-    let (edge, size) = (bound(query.edge()), bound(query.size()));
-    let rows = statement.query_map(params![edge, size, who, what, subject, project.as_str()], read)?;
+    let (sql, values) = statement(project, query);
+    let mut statement = db.prepare_cached(&sql)?;
+    let rows = statement.query_map(params_from_iter(&values), read)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
+fn statement(project: &Project, query: &AuditQuery) -> (String, Vec<Value>) {
+    let (edge, direction) = match query.order {
+        LineOrder::Oldest => ("seq > ?", "ASC"),
+        LineOrder::Newest => ("seq < ?", "DESC"),
+    };
+    let mut conditions = ListConditions::of(project);
+    conditions.equal("who", query.who.clone());
+    conditions.equal("what", query.what.clone());
+    conditions.equal("subject", query.subject.clone());
+    conditions.add(edge, [bound(query.edge()).into()]);
+    // The index is named because SQLite would otherwise walk through all lines by primary key.
+    let index = match query {
+        AuditQuery { subject: Some(_), .. } => " INDEXED BY audit_by_subject",
+        AuditQuery { who: Some(_), .. } => " INDEXED BY audit_by_who",
+        AuditQuery { what: Some(_), .. } => " INDEXED BY audit_by_what",
+        AuditQuery { subject: None, who: None, what: None, .. } => "",
+    };
+    let select = format!("SELECT seq, at, who, what, subject, detail FROM audit{index}");
+    let (select, mut values) = conditions.selection(&select);
+    values.push(bound(query.size()).into());
+    (format!("{select} ORDER BY seq {direction} LIMIT ?"), values)
+}
+
+/// The statement of a list, for its query plan.
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[NOTE, AUDIT, AUDIT_BACK];
+pub(super) fn list_sql(query: &AuditQuery) -> String {
+    statement(&Project::DEFAULT, query).0
+}
+
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[NOTE];

@@ -9,9 +9,10 @@ use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::column::SqliteColumns;
-use crate::column::Columns;
+use crate::column::{Columns, bound};
 use crate::error::StoreError;
 use crate::job::JobStatus;
+use crate::page::NameRange;
 use crate::queue::QueueDepth;
 
 const ADD: &str = "INSERT INTO queue_depths (queue, pending, queued, running, suspended, retrying, dead, project) \
@@ -20,8 +21,10 @@ const ADD: &str = "INSERT INTO queue_depths (queue, pending, queued, running, su
      suspended = suspended + excluded.suspended, retrying = retrying + excluded.retrying, dead = dead + excluded.dead";
 const FORGET: &str = "DELETE FROM queue_depths WHERE project = ?2 AND queue = ?1 AND pending = 0 AND queued = 0 AND running = 0 \
      AND suspended = 0 AND retrying = 0 AND dead = 0";
-const ALL_DEPTHS: &str =
-    "SELECT queue, pending, queued, running, suspended, retrying, dead FROM queue_depths WHERE project = ?1";
+const DEPTHS: &str = "SELECT queue, pending, queued, running, suspended, retrying, dead FROM queue_depths \
+     WHERE project = ?1 AND queue > ?2 ORDER BY queue LIMIT ?3";
+const DEPTH_OF: &str = "SELECT queue, pending, queued, running, suspended, retrying, dead FROM queue_depths \
+     WHERE project = ?1 AND queue = ?2 LIMIT ?3";
 const OLDEST_DUE: &str = "SELECT due_at FROM jobs WHERE project = ?2 AND queue = ?1 AND due_at IS NOT NULL ORDER BY due_at LIMIT 1";
 
 /// The counted statuses, in the order of the columns; dead letters come last.
@@ -98,12 +101,14 @@ impl DepthChanges {
 pub(super) fn read(
     db: &Connection,
     project: &Project,
+    names: &NameRange,
     now: Timestamp,
     depths: &mut BTreeMap<String, QueueDepth>,
 ) -> Result<(), StoreError> {
-    let mut statement = db.prepare_cached(ALL_DEPTHS)?;
+    let mut statement = db.prepare_cached(if names.is_one() { DEPTH_OF } else { DEPTHS })?;
     let mut oldest = db.prepare_cached(OLDEST_DUE)?;
-    let mut rows = statement.query([project.as_str()])?;
+    let range = params![project.as_str(), names.bound_name(), bound(names.limit())];
+    let mut rows = statement.query(range)?;
     while let Some(row) = rows.next()? {
         let mut columns = SqliteColumns::of(row);
         let queue: String = columns.value()?;
@@ -124,4 +129,4 @@ pub(super) fn read(
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[ADD, FORGET, ALL_DEPTHS, OLDEST_DUE];
+pub(super) const ALL: &[&str] = &[ADD, FORGET, DEPTHS, DEPTH_OF, OLDEST_DUE];

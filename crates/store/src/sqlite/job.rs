@@ -22,7 +22,7 @@ use super::list::{self, ListConditions, ListSelect, key};
 use crate::column::Columns;
 use crate::decode;
 use crate::error::StoreError;
-use crate::job::{JobQuery, JobRow, JobStatus};
+use crate::job::{JobIndex, JobQuery, JobRow};
 use crate::page::{Order, Page};
 use crate::run::Wake;
 
@@ -59,45 +59,57 @@ pub(super) fn job(db: &Connection, project: &Project, job: JobId) -> Result<Opti
 }
 
 pub(super) fn jobs(db: &Connection, project: &Project, query: &JobQuery) -> Result<Page<JobRow>, StoreError> {
-    let is_running = query.statuses == [JobStatus::Running] || query.worker.is_some();
-    // These have a small index of their own, which does not begin with the project.
-    let is_any_dead = query.is_dead_letter == Some(true) || query.fingerprint.is_some();
-    let has_index = is_running
-        || query.run.is_some()
-        || query.schedule.is_some()
-        || (is_any_dead && query.queue.is_none());
-    let mut conditions =
-        if has_index { ListConditions::without_index(project) } else { ListConditions::of(project) };
-    let words: Vec<&str> = query.statuses.iter().map(|status| status.word()).collect();
-    conditions.one_of("status", &words);
-    if query.statuses == [JobStatus::Running] {
-        // A running job has a wake-up, the end of its lease: the condition selects the small index of wake-ups.
-        conditions.add("wake_at IS NOT NULL", []);
-    }
-    conditions.equal("queue", query.queue.clone());
-    conditions.equal("name", query.name.clone());
-    conditions.equal("run", query.run.map(key));
-    conditions.equal("schedule", query.schedule.map(key));
-    if let Some(fingerprint) = &query.fingerprint {
-        // Only dead letters have one; the condition selects their index.
-        conditions.add("fingerprint = ? AND is_dead_letter = 1", [fingerprint.clone().into()]);
-    }
-    if let Some(worker) = &query.worker {
-        // The same condition as for running jobs.
-        let held = "status = 'running' AND wake_at IS NOT NULL AND state ->> '$.worker' = ?";
-        conditions.add(held, [worker.clone().into()]);
-    }
-    if let Some(is) = query.is_dead_letter {
-        // A literal and not a parameter, so that SQLite can use the partial index of dead letters.
-        conditions.add(if is { "is_dead_letter = 1" } else { "is_dead_letter = 0" }, []);
-    }
-    conditions.between("created_at", query.since, query.until);
+    let matches = |row: &JobRow| row.matches(query);
+    let filter = query.is_examined().then_some(&matches as &dyn Fn(&_) -> bool);
     let order = query.part.order;
     let read = |row: &Row<'_>| read(db, row);
-    list::page(db, &SOURCE, conditions, &query.part, None, &read, &|row: &JobRow| match order {
+    let conditions = conditions(project, query);
+    list::page(db, &SOURCE, conditions, &query.part, filter, &read, &|row: &JobRow| match order {
         Order::Newest | Order::Oldest => (row.job.created_at, row.id()),
         Order::LatestChange => (row.job.updated_at, row.id()),
     })
+}
+
+/// The conditions that the index of the query answers; the rest is examined row by row. Flags and statuses are literals
+/// and not parameters, so that SQLite can use partial indexes.
+fn conditions(project: &Project, query: &JobQuery) -> ListConditions {
+    let has_own_index = match query.index() {
+        JobIndex::Run | JobIndex::Schedule | JobIndex::Running => true,
+        JobIndex::DeadLetter => query.queue.is_none(),
+        JobIndex::Queue | JobIndex::Status | JobIndex::Creation => false,
+    };
+    let mut conditions =
+        if has_own_index { ListConditions::without_index(project) } else { ListConditions::of(project) };
+    match query.index() {
+        JobIndex::Run => conditions.equal("run", query.run.map(key)),
+        JobIndex::Schedule => conditions.equal("schedule", query.schedule.map(key)),
+        JobIndex::DeadLetter => {
+            conditions.add("is_dead_letter = 1", []);
+            conditions.equal("queue", query.queue.clone());
+            conditions.equal("fingerprint", query.fingerprint.clone());
+        }
+        JobIndex::Running => {
+            // A running job has a wake-up, the end of its lease: the condition selects the small index of wake-ups.
+            conditions.add("status = 'running' AND wake_at IS NOT NULL", []);
+            conditions.equal("state ->> '$.worker'", query.worker.clone());
+        }
+        JobIndex::Queue => conditions.equal("queue", query.queue.clone()),
+        JobIndex::Status => {
+            let (open, ended) = query.asked_statuses();
+            let open = (!open.is_empty()).then(|| "is_open = 1".to_owned());
+            let ended = ended.iter().map(|status| format!("is_open = 0 AND status = '{}'", status.word()));
+            conditions.divide(open.into_iter().chain(ended));
+        }
+        JobIndex::Creation => {}
+    }
+    conditions.between("created_at", query.since, query.until);
+    conditions
+}
+
+/// The statement of a list, for its query plan.
+#[cfg(test)]
+pub(super) fn list_sql(query: &JobQuery) -> String {
+    SOURCE.statement::<JobId>(conditions(&Project::DEFAULT, query), query.part.order, None).0
 }
 
 pub(super) fn due(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<Wake<JobId>>, StoreError> {

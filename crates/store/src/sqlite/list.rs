@@ -11,7 +11,7 @@ use windlass_engine::time::Timestamp;
 use super::column::SqliteId;
 use crate::column::bound;
 use crate::error::StoreError;
-use crate::page::{Cursor, Order, Page, Part};
+use crate::page::{Cursor, EXAMINED_MAX, Order, Page, Part};
 
 /// The SELECT of a list and the columns of its order.
 pub(super) struct ListSelect {
@@ -27,7 +27,7 @@ pub(super) struct ListConditions {
     texts: Vec<String>,
     values: Vec<Value>,
     /// Conditions that divide the rows: each has its own index, and the page merges them.
-    parts: Vec<&'static str>,
+    parts: Vec<String>,
 }
 
 impl ListConditions {
@@ -65,32 +65,18 @@ impl ListConditions {
         }
     }
 
-    /// Adds that a column is one of these words, if there are any. They are literals and not parameters, so that SQLite can
-    /// use a partial index.
-    pub(super) fn one_of(&mut self, column: &str, words: &[&'static str]) {
-        match words {
-            [] => {}
-            [word] => self.add(format!("{column} = '{word}'"), []),
-            words => self.add(format!("{column} IN ('{}')", words.join("', '")), []),
-        }
-    }
-
     /// Divides the rows by these conditions.
-    pub(super) fn divide(&mut self, parts: impl IntoIterator<Item = &'static str>) {
+    pub(super) fn divide(&mut self, parts: impl IntoIterator<Item = String>) {
         self.parts.extend(parts);
     }
 
-    fn text(&self) -> String {
-        if self.texts.is_empty() { String::new() } else { format!(" WHERE {}", self.texts.join(" AND ")) }
-    }
-
     /// The SELECT, or one for each part, with all parameters.
-    fn selection(&self, select: &str) -> (String, Vec<Value>) {
+    pub(super) fn selection(&self, select: &str) -> (String, Vec<Value>) {
         if self.parts.is_empty() {
-            return (format!("{select}{}", self.text()), self.values.clone());
+            return (format!("{select} WHERE {}", self.texts.join(" AND ")), self.values.clone());
         }
-        let one = |part: &&str| {
-            let texts = self.texts.iter().map(String::as_str).chain([*part]);
+        let one = |part: &String| {
+            let texts = self.texts.iter().map(String::as_str).chain([part.as_str()]);
             format!("{select} WHERE {}", texts.collect::<Vec<_>>().join(" AND "))
         };
         let all = self.parts.iter().map(one).collect::<Vec<_>>().join(" UNION ALL ");
@@ -106,11 +92,33 @@ pub(super) fn key(id: impl SqliteId) -> Value {
 /// A condition on a decoded row.
 pub(super) type RowFilter<'f, T> = Option<&'f dyn Fn(&T) -> bool>;
 
+impl ListSelect {
+    /// The statement of a list, without a limit, and its parameters.
+    pub(super) fn statement<I: SqliteId>(
+        &self,
+        mut conditions: ListConditions,
+        order: Order,
+        from: Option<(Timestamp, I)>,
+    ) -> (String, Vec<Value>) {
+        let time = match order {
+            Order::Newest | Order::Oldest => self.created,
+            Order::LatestChange => self.changed,
+        };
+        let (sign, direction) = if order.is_descending() { ("<", "DESC") } else { (">", "ASC") };
+        let id = self.id;
+        if let Some((at, last)) = from {
+            conditions.add(format!("({time}, {id}) {sign} (?, ?)"), [at.0.into(), key(last)]);
+        }
+        let (selection, values) = conditions.selection(self.select);
+        (format!("{selection} ORDER BY {time} {direction}, {id} {direction}"), values)
+    }
+}
+
 /// Reads one page.
 pub(super) fn page<T, I: SqliteId + FromStr + Display>(
     db: &Connection,
     source: &ListSelect,
-    mut conditions: ListConditions,
+    conditions: ListConditions,
     part: &Part,
     filter: RowFilter<'_, T>,
     read: &dyn Fn(&Row<'_>) -> rusqlite::Result<T>,
@@ -118,30 +126,19 @@ pub(super) fn page<T, I: SqliteId + FromStr + Display>(
 ) -> Result<Page<T>, StoreError> {
     let from = part.cursor.as_ref().map(|cursor| cursor.read::<I>(part.order)).transpose()?;
     let total = part.count.then(|| count(db, source, &conditions, filter, read)).transpose()?;
-    let time = match part.order {
-        Order::Newest | Order::Oldest => source.created,
-        Order::LatestChange => source.changed,
-    };
-    let (sign, direction) = if part.order.is_descending() { ("<", "DESC") } else { (">", "ASC") };
-    let id = source.id;
-    if let Some((at, last)) = from {
-        conditions.add(format!("({time}, {id}) {sign} (?, ?)"), [at.0.into(), key(last)]);
-    }
     // One more row than the page holds shows whether there is another page.
     let most = part.size().saturating_add(1);
-    let (selection, mut values) = conditions.selection(source.select);
-    let mut sql = format!("{selection} ORDER BY {time} {direction}, {id} {direction}");
-    let mut n_to_skip = part.skip;
-    if filter.is_none() {
-        sql.push_str(" LIMIT ? OFFSET ?");
-        values.extend([bound(most).into(), bound(part.skip).into()]);
-        n_to_skip = 0;
-    }
+    let (mut sql, mut values) = source.statement(conditions, part.order, from);
+    sql.push_str(" LIMIT ? OFFSET ?");
+    let (limit, skip) = if filter.is_none() { (most, part.skip) } else { (EXAMINED_MAX, 0) };
+    values.extend([bound(limit).into(), bound(skip).into()]);
+    let mut n_to_skip = if filter.is_none() { 0 } else { part.skip };
     let mut statement = db.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(&values))?;
-    let mut items: Vec<T> = Vec::new();
+    let (mut items, mut n_examined, mut last): (Vec<T>, usize, _) = (Vec::new(), 0, None);
     while let Some(row) = rows.next()? {
         let item = read(row)?;
+        (n_examined, last) = (n_examined + 1, Some(place(&item)));
         if filter.is_some_and(|filter| !filter(&item)) {
             continue;
         }
@@ -154,12 +151,13 @@ pub(super) fn page<T, I: SqliteId + FromStr + Display>(
             break;
         }
     }
-    let has_more = items.len() == most;
-    items.truncate(part.size());
-    let next = items.last().filter(|_| has_more).map(|item| {
-        let (at, id) = place(item);
-        Cursor::after(part.order, at, id)
-    });
+    let next = if items.len() == most {
+        items.truncate(part.size());
+        items.last().map(place)
+    } else {
+        last.filter(|_| filter.is_some() && n_examined == EXAMINED_MAX)
+    };
+    let next = next.map(|(at, id)| Cursor::after(part.order, at, id));
     Ok(Page { items, next, total })
 }
 
@@ -170,16 +168,15 @@ fn count<T>(
     filter: RowFilter<'_, T>,
     read: &dyn Fn(&Row<'_>) -> rusqlite::Result<T>,
 ) -> Result<u64, StoreError> {
-    let values = params_from_iter(&conditions.values);
-    let Some(filter) = filter else {
-        let mut statement = db.prepare_cached(&format!("{}{}", source.count, conditions.text()))?;
-        return Ok(statement.query_row(values, |row| row.get::<_, i64>(0))?.cast_unsigned());
-    };
-    let mut statement = db.prepare_cached(&format!("{}{}", source.select, conditions.text()))?;
-    let mut rows = statement.query(values)?;
+    let (sql, values) = conditions.selection(if filter.is_some() { source.select } else { source.count });
+    let mut statement = db.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(&values))?;
     let mut n = 0;
     while let Some(row) = rows.next()? {
-        n += u64::from(filter(&read(row)?));
+        n += match filter {
+            Some(filter) => u64::from(filter(&read(row)?)),
+            None => row.get::<_, i64>(0)?.cast_unsigned(),
+        };
     }
     Ok(n)
 }

@@ -8,10 +8,11 @@ use windlass_engine::time::Timestamp;
 
 use super::column::SqliteColumns;
 use super::{depth, guard, job};
-use crate::column::{Columns, json};
+use crate::column::{Columns, bound, json};
 use crate::commit::Turn;
 use crate::decode;
 use crate::error::{StoreError, Subject};
+use crate::page::NameRange;
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 
 const SAVE: &str = "INSERT INTO queues (name, is_paused, limits, updated_at, project) \
@@ -21,7 +22,14 @@ const TURNS: &str = "SELECT turns FROM queues WHERE project = ?2 AND name = ?1";
 const TURN: &str = "UPDATE queues SET turns = turns + 1 WHERE project = ?2 AND name = ?1";
 const SPENT_OF: &str =
     "SELECT queue, limit_key, full_at FROM queue_rates WHERE project = ?2 AND queue = ?1 ORDER BY limit_key";
-const SETTINGS: &str = "SELECT name, is_paused, limits FROM queues WHERE project = ?1";
+const SETTINGS: &str = "SELECT name, is_paused, limits FROM queues WHERE project = ?1 AND name > ?2 \
+     ORDER BY name LIMIT ?3";
+const SETTINGS_OF: &str =
+    "SELECT name, is_paused, limits FROM queues WHERE project = ?1 AND name = ?2 LIMIT ?3";
+// The counts of an empty queue are gone with its last job.
+const FORGET: &str = "DELETE FROM queues WHERE (project, name) IN (SELECT project, name FROM queues \
+     WHERE is_paused = 0 AND limits = '{}' AND updated_at < ?1 AND NOT EXISTS (SELECT 1 FROM queue_depths \
+     WHERE queue_depths.project = queues.project AND queue_depths.queue = queues.name) LIMIT ?2)";
 const SPEND: &str = "INSERT INTO queue_rates (queue, limit_key, full_at, project) VALUES (?1, ?2, ?3, ?4) \
      ON CONFLICT (project, queue, limit_key) DO UPDATE SET full_at = max(full_at, excluded.full_at)";
 const FORGET_SPENT: &str = "DELETE FROM queue_rates WHERE project = ?2 AND (queue, limit_key) IN \
@@ -95,23 +103,33 @@ pub(super) fn spent(db: &Connection, project: &Project) -> Result<Vec<Spent>, St
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// All queues with settings or jobs.
+/// Deletes queues without settings and jobs, and returns how many.
+pub(super) fn forget(db: &Connection, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+    Ok(db.prepare_cached(FORGET)?.execute(params![before.0, bound(limit)])?)
+}
+
+/// Queues with settings or jobs.
 pub(super) fn depths(
     db: &Connection,
     project: &Project,
+    names: &NameRange,
     now: Timestamp,
 ) -> Result<Vec<QueueDepth>, StoreError> {
     let mut depths: BTreeMap<String, QueueDepth> = BTreeMap::new();
-    let mut statement = db.prepare_cached(SETTINGS)?;
-    let mut rows = statement.query([project.as_str()])?;
+    let mut statement = db.prepare_cached(if names.is_one() { SETTINGS_OF } else { SETTINGS })?;
+    let range = params![project.as_str(), names.bound_name(), bound(names.limit())];
+    let mut rows = statement.query(range)?;
     while let Some(row) = rows.next()? {
         let mut columns = SqliteColumns::of(row);
         let depth = depths.entry(columns.value()?).or_default();
         (depth.is_paused, depth.limits) = (columns.value()?, columns.json()?);
     }
-    depth::read(db, project, now, &mut depths)?;
-    Ok(depths.into_iter().map(|(name, depth)| QueueDepth { name, ..depth }).collect())
+    depth::read(db, project, names, now, &mut depths)?;
+    let named = depths.into_iter().map(|(name, depth)| QueueDepth { name, ..depth });
+    // Each table gave as many names as the range may have: the first of both together are complete.
+    Ok(named.take(names.limit()).collect())
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[SAVE, SETTINGS, SPEND, FORGET_SPENT, SPENT, TURNS, TURN, SPENT_OF];
+pub(super) const ALL: &[&str] =
+    &[SAVE, SETTINGS, SETTINGS_OF, FORGET, SPEND, FORGET_SPENT, SPENT, TURNS, TURN, SPENT_OF];

@@ -15,7 +15,7 @@ use crate::column::bound;
 use crate::decode;
 use crate::error::StoreError;
 use crate::page::{Order, Page};
-use crate::run::{Owner, RunQuery, RunRef, RunRow, RunStatus, Wake};
+use crate::run::{Owner, RunIndex, RunQuery, RunRef, RunRow, Wake};
 
 #[cfg(test)]
 pub(super) use change::ALL as CHANGES;
@@ -59,44 +59,55 @@ pub(super) fn run(db: &Connection, project: &Project, run: &RunRef) -> Result<Op
 }
 
 pub(super) fn runs(db: &Connection, project: &Project, query: &RunQuery) -> Result<Page<RunRow>, StoreError> {
-    // These have an index of their own, without the project.
-    let has_index = query.parent.is_some() || query.schedule.is_some();
-    let mut conditions =
-        if has_index { ListConditions::without_index(project) } else { ListConditions::of(project) };
-    let words: Vec<&str> = query.statuses.iter().map(|status| status.word()).collect();
-    conditions.one_of("status", &words);
-    if !words.is_empty() && query.statuses.iter().all(|status| status.is_open()) {
-        // Implied by the statuses; it lets SQLite use the partial indexes of open runs.
-        conditions.add("ended_at IS NULL", []);
-    } else if query.statuses == [RunStatus::Failed] {
-        // Implied as well; for the partial index of failed runs.
-        conditions.add("status = 'failed'", []);
-    }
-    if query.part.order == Order::LatestChange {
-        let statuses = &query.statuses;
-        let asks = |open: bool| statuses.is_empty() || statuses.iter().any(|status| status.is_open() == open);
-        let parts = [(asks(true), "ended_at IS NULL"), (asks(false), "ended_at IS NOT NULL")];
-        conditions.divide(parts.into_iter().filter_map(|(asks, part)| asks.then_some(part)));
-    }
-    if let Some(is) = query.is_owned {
-        conditions.add("(status <> 'running' OR (owner_server IS NOT NULL) = ?)", [i64::from(is).into()]);
-    }
-    if let Some(has) = query.has_entered {
-        conditions.add("(status <> 'waiting' OR (step_count > 0) = ?)", [i64::from(has).into()]);
-    }
-    conditions.equal("flow", query.flow.map(key));
-    conditions.equal("version", query.version.map(key));
-    conditions.equal("account", query.account.clone());
-    conditions.equal("parent_run", query.parent.map(key));
-    conditions.equal("schedule", query.schedule.map(key));
-    conditions.between("created_at", query.since, query.until);
     let matches = |row: &RunRow| row.matches(query);
-    let filter = (query.label.is_some() || query.text.is_some()).then_some(&matches as &dyn Fn(&_) -> bool);
+    let filter = query.is_examined().then_some(&matches as &dyn Fn(&_) -> bool);
     let order = query.part.order;
+    let conditions = conditions(project, query);
     list::page(db, &SOURCE, conditions, &query.part, filter, &read, &|row: &RunRow| match order {
         Order::Newest | Order::Oldest => (row.origin.created_at, row.id),
         Order::LatestChange => (row.standing.updated_at, row.id),
     })
+}
+
+/// The conditions that the index of the query answers; the rest is examined row by row.
+fn conditions(project: &Project, query: &RunQuery) -> ListConditions {
+    let mut conditions = match query.index() {
+        // These have an index of their own, without the project.
+        RunIndex::Parent | RunIndex::Schedule => ListConditions::without_index(project),
+        RunIndex::Account | RunIndex::Status | RunIndex::Creation => ListConditions::of(project),
+    };
+    match query.index() {
+        RunIndex::Parent => conditions.equal("parent_run", query.parent.map(key)),
+        RunIndex::Schedule => conditions.equal("schedule", query.schedule.map(key)),
+        RunIndex::Account => conditions.equal("account", query.account.clone()),
+        RunIndex::Creation => {}
+        RunIndex::Status => {
+            conditions.equal("flow", query.flow.map(key));
+            conditions.equal("version", query.version.map(key));
+            let (open, ended) = query.asked_statuses();
+            let words: Vec<&str> = open.iter().map(|status| status.word()).collect();
+            let open = (!words.is_empty())
+                .then(|| format!("ended_at IS NULL AND status IN ('{}')", words.join("', '")));
+            let ended =
+                ended.iter().map(|status| format!("ended_at IS NOT NULL AND status = '{}'", status.word()));
+            conditions.divide(open.into_iter().chain(ended));
+            if let Some(is) = query.is_owned {
+                conditions
+                    .add("(status <> 'running' OR (owner_server IS NOT NULL) = ?)", [i64::from(is).into()]);
+            }
+            if let Some(has) = query.has_entered {
+                conditions.add("(status <> 'waiting' OR (step_count > 0) = ?)", [i64::from(has).into()]);
+            }
+        }
+    }
+    conditions.between("created_at", query.since, query.until);
+    conditions
+}
+
+/// The statement of a list, for its query plan.
+#[cfg(test)]
+pub(super) fn list_sql(query: &RunQuery) -> String {
+    SOURCE.statement::<RunId>(conditions(&Project::DEFAULT, query), query.part.order, None).0
 }
 
 pub(super) fn due(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<Wake<RunId>>, StoreError> {

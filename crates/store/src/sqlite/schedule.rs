@@ -9,10 +9,12 @@ use windlass_engine::time::Timestamp;
 
 use super::column::{Key, SqliteColumns, SqliteId};
 use super::guard;
+use super::list::{self, ListConditions, ListSelect};
 use crate::column::{Columns, bound, json, stored};
 use crate::commit::ScheduleChange;
 use crate::decode;
 use crate::error::{Refusal, StoreError, Subject};
+use crate::page::{Page, Part};
 use crate::schedule::{FiringRow, RUNNING_MAX, ScheduleRow, Scheduled, Started};
 
 macro_rules! schedules {
@@ -26,7 +28,13 @@ macro_rules! schedules {
 }
 
 const ONE: &str = schedules!("WHERE id = ?1 AND project = ?2");
-const ALL_OF_THEM: &str = schedules!("WHERE project = ?1 ORDER BY created_at, id");
+const SOURCE: ListSelect = ListSelect {
+    select: schedules!(""),
+    count: "SELECT count(*) FROM schedules",
+    created: "created_at",
+    changed: "updated_at",
+    id: "id",
+};
 const DUE: &str = schedules!("WHERE next_at <= ?1 ORDER BY next_at, id LIMIT ?2");
 const REV: &str = "SELECT rev FROM schedules WHERE id = ?1 AND project = ?2";
 const SAVE: &str = "INSERT OR REPLACE INTO schedules (id, rev, name, rule, target, progress, next_at, \
@@ -125,18 +133,23 @@ pub(super) fn due(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<S
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
+pub(super) fn schedule(
+    db: &Connection,
+    project: &Project,
+    id: ScheduleId,
+) -> Result<Option<Scheduled>, StoreError> {
+    let id = params![id.key(), project.as_str()];
+    Ok(db.prepare_cached(ONE)?.query_row(id, |row| read(db, row)).optional()?)
+}
+
 pub(super) fn schedules(
     db: &Connection,
     project: &Project,
-    id: Option<ScheduleId>,
-) -> Result<Vec<Scheduled>, StoreError> {
-    let project = project.as_str();
+    part: &Part,
+) -> Result<Page<Scheduled>, StoreError> {
     let read = |row: &Row<'_>| read(db, row);
-    let rows = match id {
-        Some(id) => db.prepare_cached(ONE)?.query_map(params![id.key(), project], read)?.collect(),
-        None => db.prepare_cached(ALL_OF_THEM)?.query_map([project], read)?.collect::<rusqlite::Result<_>>(),
-    };
-    Ok(rows?)
+    let place = |scheduled: &Scheduled| scheduled.place(part.order);
+    list::page(db, &SOURCE, ListConditions::of(project), part, None, &read, &place)
 }
 
 fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<Scheduled> {
@@ -152,5 +165,4 @@ fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<Scheduled> {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] =
-    &[ONE, ALL_OF_THEM, DUE, REV, SAVE, DELETE, FIRED, FIRE, RUNNING, SET_RUNNING, FORGET];
+pub(super) const ALL: &[&str] = &[ONE, DUE, REV, SAVE, DELETE, FIRED, FIRE, RUNNING, SET_RUNNING, FORGET];

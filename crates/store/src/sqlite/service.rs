@@ -2,17 +2,36 @@
 
 use rusqlite::{Connection, Row, params};
 use windlass_engine::project::Project;
+use windlass_engine::time::Timestamp;
 
 use super::column::SqliteColumns;
-use crate::column::json;
+use crate::column::{bound, json};
 use crate::decode;
 use crate::error::StoreError;
-use crate::service::{ServiceRow, ServiceSettings};
+use crate::page::NameRange;
+use crate::service::{LiveService, ServiceRow, ServiceSettings};
 
 const SAVE: &str = "INSERT OR REPLACE INTO services (name, settings, updated_at, project) \
      VALUES (?1, ?2, ?3, ?4)";
 const REMOVE: &str = "DELETE FROM services WHERE project = ?2 AND name = ?1";
-const SERVICES: &str = "SELECT name, settings, updated_at FROM services WHERE project = ?1 ORDER BY name";
+const SERVICES: &str = "SELECT name, settings, updated_at FROM services WHERE project = ?1 AND name > ?2 \
+     ORDER BY name LIMIT ?3";
+const SERVICE: &str =
+    "SELECT name, settings, updated_at FROM services WHERE project = ?1 AND name = ?2 LIMIT ?3";
+// The order of the tables is fixed: workers of the services are looked up, in the order of the services.
+macro_rules! live {
+    ($services:literal) => {
+        concat!(
+            "SELECT service, count(*) FROM worker_services CROSS JOIN registrations \
+             ON registrations.project = worker_services.project AND registrations.id = worker_services.worker \
+             WHERE worker_services.project = ?1 AND ",
+            $services,
+            " AND beat_at >= ?4 GROUP BY service ORDER BY service LIMIT ?3"
+        )
+    };
+}
+const LIVE: &str = live!("service > ?2");
+const LIVE_ONE: &str = live!("service = ?2");
 
 pub(super) fn save(db: &Connection, project: &Project, row: &ServiceRow) -> Result<(), StoreError> {
     let ServiceRow { name, settings, updated_at } = row;
@@ -24,10 +43,28 @@ pub(super) fn save(db: &Connection, project: &Project, row: &ServiceRow) -> Resu
     Ok(())
 }
 
-pub(super) fn services(db: &Connection, project: &Project) -> Result<Vec<ServiceRow>, StoreError> {
+pub(super) fn services(
+    db: &Connection,
+    project: &Project,
+    names: &NameRange,
+) -> Result<Vec<ServiceRow>, StoreError> {
     let read = |row: &Row<'_>| decode::service(&mut SqliteColumns::of(row));
-    Ok(db.prepare_cached(SERVICES)?.query_map([project.as_str()], read)?.collect::<rusqlite::Result<_>>()?)
+    let mut statement = db.prepare_cached(if names.is_one() { SERVICE } else { SERVICES })?;
+    let range = params![project.as_str(), names.bound_name(), bound(names.limit())];
+    Ok(statement.query_map(range, read)?.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(super) fn live_services(
+    db: &Connection,
+    project: &Project,
+    alive_since: Timestamp,
+    names: &NameRange,
+) -> Result<Vec<LiveService>, StoreError> {
+    let read = |row: &Row<'_>| decode::live_service(&mut SqliteColumns::of(row));
+    let mut statement = db.prepare_cached(if names.is_one() { LIVE_ONE } else { LIVE })?;
+    let range = params![project.as_str(), names.bound_name(), bound(names.limit()), alive_since.0];
+    Ok(statement.query_map(range, read)?.collect::<rusqlite::Result<_>>()?)
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[SAVE, REMOVE, SERVICES];
+pub(super) const ALL: &[&str] = &[SAVE, REMOVE, SERVICES, SERVICE, LIVE, LIVE_ONE];

@@ -1,3 +1,5 @@
+mod lists;
+
 use super::*;
 
 /// All constant statements.

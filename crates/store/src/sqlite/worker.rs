@@ -5,7 +5,7 @@ use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::column::SqliteColumns;
-use crate::column::json;
+use crate::column::{bound, json};
 use crate::decode;
 use crate::error::{Refusal, StoreError};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
@@ -16,9 +16,27 @@ const BEAT: &str = "UPDATE registrations SET url = coalesce(?2, url), load = coa
      beat_at = max(beat_at, ?4) WHERE project = ?5 AND id = ?1";
 const DRAIN: &str = "UPDATE registrations SET is_draining = ?2 WHERE project = ?3 AND id = ?1";
 const FORGET: &str = "DELETE FROM registrations WHERE (project, id) IN \
-     (SELECT project, id FROM registrations WHERE beat_at < ?1 LIMIT 10000)";
-const WORKERS: &str = "SELECT id, name, url, kind, services, queues, load, capacity, is_draining, \
-     registered_at, beat_at FROM registrations WHERE project = ?1 ORDER BY id";
+     (SELECT project, id FROM registrations WHERE beat_at < ?1 LIMIT ?2) RETURNING project, id";
+const FORGET_SERVICES: &str = "DELETE FROM worker_services WHERE project = ?1 AND worker = ?2";
+const SAVE_SERVICE: &str =
+    "INSERT OR IGNORE INTO worker_services (project, service, worker) VALUES (?1, ?2, ?3)";
+
+macro_rules! workers {
+    ($from:literal) => {
+        concat!(
+            "SELECT id, name, url, kind, services, queues, load, capacity, is_draining, registered_at, beat_at FROM ",
+            $from,
+            " LIMIT ?3"
+        )
+    };
+}
+const WORKERS: &str = workers!("registrations WHERE project = ?1 AND id > ?2 AND beat_at >= ?4 ORDER BY id");
+const WORKER: &str = workers!("registrations WHERE project = ?1 AND id = ?2 AND beat_at >= ?4");
+const WORKERS_OF_SERVICE: &str = workers!(
+    "worker_services CROSS JOIN registrations \
+     ON registrations.project = worker_services.project AND registrations.id = worker_services.worker \
+     WHERE worker_services.project = ?1 AND service = ?5 AND worker > ?2 AND beat_at >= ?4 ORDER BY worker"
+);
 
 pub(super) fn save(db: &Connection, project: &Project, row: &WorkerRow) -> Result<(), StoreError> {
     let WorkerRow { id, name, url, kind, services, queues, load, capacity, .. } = row;
@@ -39,6 +57,10 @@ pub(super) fn save(db: &Connection, project: &Project, row: &WorkerRow) -> Resul
         beat_at,
         project
     ])?;
+    db.prepare_cached(FORGET_SERVICES)?.execute(params![project, id])?;
+    for service in &row.services {
+        db.prepare_cached(SAVE_SERVICE)?.execute(params![project, service, id])?;
+    }
     Ok(())
 }
 
@@ -62,20 +84,37 @@ pub(super) fn drain(
     }
 }
 
-pub(super) fn forget(db: &Connection, before: Timestamp) -> Result<(), StoreError> {
-    db.prepare_cached(FORGET)?.execute([before.0])?;
-    Ok(())
+/// Deletes workers, and returns how many.
+pub(super) fn forget(db: &Connection, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+    let mut statement = db.prepare_cached(FORGET)?;
+    let read = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
+    let gone = statement.query_map(params![before.0, bound(limit)], read)?;
+    let gone = gone.collect::<rusqlite::Result<Vec<_>>>()?;
+    for (project, id) in &gone {
+        db.prepare_cached(FORGET_SERVICES)?.execute([project, id])?;
+    }
+    Ok(gone.len())
 }
 
-/// Reads all workers, which are few, and filters them.
 pub(super) fn workers(
     db: &Connection,
     project: &Project,
     query: &WorkerQuery,
 ) -> Result<Vec<WorkerRow>, StoreError> {
-    let mut statement = db.prepare_cached(WORKERS)?;
-    let rows = statement.query_map([project.as_str()], read)?.collect::<rusqlite::Result<Vec<_>>>()?;
-    Ok(rows.into_iter().filter(|row| row.matches(query)).collect())
+    let WorkerQuery { ids, service, alive_since } = query;
+    let since = alive_since.map_or(i64::MIN, |since| since.0);
+    let (project, from, limit) = (project.as_str(), ids.bound_name(), bound(ids.limit()));
+    let rows: rusqlite::Result<Vec<WorkerRow>> = match service {
+        Some(service) if !ids.is_one() => db
+            .prepare_cached(WORKERS_OF_SERVICE)?
+            .query_map(params![project, from, limit, since, service], read)?
+            .collect(),
+        Some(_) | None => db
+            .prepare_cached(if ids.is_one() { WORKER } else { WORKERS })?
+            .query_map(params![project, from, limit, since], read)?
+            .collect(),
+    };
+    Ok(rows?.into_iter().filter(|row| row.matches(query)).collect())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<WorkerRow> {
@@ -83,4 +122,5 @@ fn read(row: &Row<'_>) -> rusqlite::Result<WorkerRow> {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[SAVE, BEAT, DRAIN, FORGET, WORKERS];
+pub(super) const ALL: &[&str] =
+    &[SAVE, BEAT, DRAIN, FORGET, FORGET_SERVICES, SAVE_SERVICE, WORKERS, WORKER, WORKERS_OF_SERVICE];

@@ -7,6 +7,7 @@ use windlass_runtime::Settings;
 
 use super::settings::{SettingReader, number};
 
+const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 /// Limits from the command line and the environment.
@@ -33,6 +34,12 @@ pub(super) struct LimitArgs {
     /// Days for which ended runs and jobs are kept; 0 = for ever [default: 30].
     #[arg(long, value_name = "DAYS", env = "WINDLASS_RETAIN_DAYS")]
     pub(super) retain_days: Option<String>,
+    /// Hours for which workers without heartbeats are remembered; 0 = for ever [default: 24].
+    #[arg(long, value_name = "HOURS", env = "WINDLASS_WORKER_RETAIN_HOURS")]
+    pub(super) worker_retain_hours: Option<String>,
+    /// Days for which queues without settings and jobs are remembered; 0 = for ever [default: 7].
+    #[arg(long, value_name = "DAYS", env = "WINDLASS_EMPTY_QUEUE_RETAIN_DAYS")]
+    pub(super) empty_queue_retain_days: Option<String>,
 }
 
 /// Limits on the work that a server takes on at once.
@@ -44,8 +51,10 @@ pub(crate) struct ServerLimits {
     pub(crate) worker_calls: usize,
     pub(crate) hot_runs: usize,
     pub(crate) connections: usize,
-    /// `None` = for ever.
+    /// `None` = for ever, as for the other two.
     pub(crate) retain_for: Option<Duration>,
+    pub(crate) worker_retain_for: Option<Duration>,
+    pub(crate) empty_queue_retain_for: Option<Duration>,
 }
 
 impl Default for ServerLimits {
@@ -59,6 +68,8 @@ impl Default for ServerLimits {
             hot_runs: settings.hot_runs_max,
             connections: surface.connections_max,
             retain_for: settings.retain_for,
+            worker_retain_for: settings.worker_retain_for,
+            empty_queue_retain_for: settings.empty_queue_retain_for,
         }
     }
 }
@@ -66,8 +77,29 @@ impl Default for ServerLimits {
 impl ServerLimits {
     /// Whole days for which ended runs and jobs are kept; 0 = for ever.
     pub(super) fn retain_days(&self) -> u64 {
-        self.retain_for.map_or(0, |kept| kept.as_secs() / DAY.as_secs())
+        whole(self.retain_for, DAY)
     }
+
+    /// Whole hours for which workers without heartbeats are remembered; 0 = for ever.
+    pub(super) fn worker_retain_hours(&self) -> u64 {
+        whole(self.worker_retain_for, HOUR)
+    }
+
+    /// Whole days for which queues without settings and jobs are remembered; 0 = for ever.
+    pub(super) fn empty_queue_retain_days(&self) -> u64 {
+        whole(self.empty_queue_retain_for, DAY)
+    }
+}
+
+fn whole(kept: Option<Duration>, unit: Duration) -> u64 {
+    kept.map_or(0, |kept| kept.as_secs() / unit.as_secs())
+}
+
+/// Reads a number of days or hours; 0 = for ever.
+fn kept(text: &str, unit: Duration) -> Result<Option<Duration>, String> {
+    let n = number(text, 0)?;
+    let n = u32::try_from(n).map_err(|_| format!("{n} is too large: write at most {}", u32::MAX))?;
+    Ok((n > 0).then(|| unit.saturating_mul(n)))
 }
 
 impl LimitArgs {
@@ -76,11 +108,7 @@ impl LimitArgs {
         // With a limit of zero the server would never do anything.
         let count = |text: &str| number(text, 1).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         let seconds = |text: &str| number(text, 1).map(Duration::from_secs);
-        let days = |text: &str| {
-            let days = number(text, 0)?;
-            let days = u32::try_from(days).map_err(|_| format!("{days} days are too many"))?;
-            Ok((days > 0).then(|| DAY.saturating_mul(days)))
-        };
+        let days = |text: &str| kept(text, DAY);
         ServerLimits {
             body_bytes: settings.read("body_bytes_max", self.body_bytes_max, default.body_bytes, count),
             call_timeout: settings.read(
@@ -104,6 +132,18 @@ impl LimitArgs {
             hot_runs: settings.read("hot_runs_max", self.hot_runs_max, default.hot_runs, count),
             connections: settings.read("connections_max", self.connections_max, default.connections, count),
             retain_for: settings.read("retain_days", self.retain_days, default.retain_for, days),
+            worker_retain_for: settings.read(
+                "worker_retain_hours",
+                self.worker_retain_hours,
+                default.worker_retain_for,
+                |text| kept(text, HOUR),
+            ),
+            empty_queue_retain_for: settings.read(
+                "empty_queue_retain_days",
+                self.empty_queue_retain_days,
+                default.empty_queue_retain_for,
+                days,
+            ),
         }
     }
 }

@@ -47,8 +47,8 @@ async fn a_change_at_one_server_is_visible_at_another_at_once() {
     let working =
         tokio::spawn(worker(here.clone(), "doubler", &asked).listen(listener, url).run(stop.clone()));
     seen("the worker", async || {
-        let workers = there.workers().list().await.unwrap();
-        (!workers.workers.is_empty()).then_some(())
+        let workers = there.workers().all().await.unwrap();
+        (!workers.is_empty()).then_some(())
     })
     .await;
     publish(&here, "push", calls("http")).await;

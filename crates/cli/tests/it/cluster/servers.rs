@@ -66,7 +66,7 @@ async fn a_server_that_was_frozen_for_longer_than_it_may_be_silent_does_no_harm_
     let node = json!({"service": "late", "max_retries": 3, "wait_ms": 1, "post": {"output_key": "out"}});
     publish(&other, "late", json!({"start": "a", "nodes": {"a": node}, "edges": []})).await;
     seen("the worker at the server that will be frozen", async || {
-        let workers = frozen.workers().list().await.unwrap().workers;
+        let workers = frozen.workers().all().await.unwrap();
         workers.iter().any(|worker| worker.id == "late").then_some(())
     })
     .await;

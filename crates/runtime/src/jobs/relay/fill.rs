@@ -9,7 +9,7 @@ use windlass_engine::id::JobId;
 use windlass_engine::time::Timestamp;
 use windlass_queue::redis::{HIGHEST, LOWEST, ReadyEntry, RedisConnection, RedisUpdate};
 use windlass_store::job::{JobQuery, JobRow, JobStatus, ReadyPlace, ReadyQuery};
-use windlass_store::page::{Order, Part};
+use windlass_store::page::{NameRange, Order, Part};
 
 use super::{BATCH_MAX, Broken, Relay};
 use crate::RuntimeError;
@@ -59,7 +59,8 @@ impl RedisRelay {
         now: Timestamp,
         was_empty: bool,
     ) -> Result<(), Broken> {
-        let queues = self.store().queues(self.project(), now).await.map_err(RuntimeError::from)?;
+        let queues = self.store().queues(self.project(), NameRange::All, now).await;
+        let queues = queues.map_err(RuntimeError::from)?;
         for queue in queues.iter().filter(|queue| queue.oldest_due_at.is_some()) {
             self.fill_queue(link, relay, &queue.name).await?;
         }

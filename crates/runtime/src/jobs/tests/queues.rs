@@ -84,7 +84,7 @@ async fn queues_are_listed_with_their_jobs() {
     let dies = server.take_one("a").await;
     server.say(end(&dies, CallOutcome::Failed(Fault::new(FaultKind::Error, "no")))).await;
     server.take_one("b").await;
-    let queues = server.jobs().queues().await.unwrap();
+    let queues = server.jobs().queues(windlass_store::page::NameRange::All).await.unwrap();
     assert_eq!(queues.iter().map(|view| view.depth.name.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
     assert_eq!((queues[0].depth.n_dead_letters, queues[0].activity.last_hour.counts.dead), (1, 1));
     assert_eq!(queues[1].depth.open, [(JobStatus::Queued, 1), (JobStatus::Running, 1)].into());

@@ -39,7 +39,7 @@ async fn everything_that_is_wrong_is_named_at_once() {
     assert_eq!(problems(&server, never).await, ["$.cron_expr"]);
     let nowhere = ScheduleDraft { timezone: "Europe/Bonn".to_owned(), ..hourly() };
     assert_eq!(problems(&server, nowhere).await, ["$.timezone"]);
-    assert!(server.schedules().list(None).await.unwrap().is_empty());
+    assert!(server.schedules().list(Part::default()).await.unwrap().items.is_empty());
 }
 
 #[tokio::test]
