@@ -1,5 +1,6 @@
 //! `windlass store copy` between real stores of stopped servers: open runs and jobs go on in the copy.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -276,6 +277,19 @@ async fn the_store_of_a_killed_server_is_copied_and_goes_on() {
 }
 
 /// A copy that is cut short at any moment can be repeated, and no server starts on it before.
+/// Waits until the first jobs are in a file that another process writes.
+fn wait_for_jobs(path: &Path) {
+    let script = "import sqlite3, sys, time\n\
+        begun = time.monotonic()\n\
+        while time.monotonic() - begun < 180:\n\
+        \x20   try:\n\
+        \x20       db = sqlite3.connect('file:%s?mode=ro' % sys.argv[1], uri=True)\n\
+        \x20       if db.execute('SELECT id FROM jobs LIMIT 1').fetchall(): sys.exit(0)\n\
+        \x20   except sqlite3.Error: pass\n\
+        sys.exit('no jobs')";
+    assert!(Command::new("python3").args(["-c", script]).arg(path).status().unwrap().success());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_that_is_killed_is_begun_anew() {
     let (place, mut server) = (TempDir::new(), on_a_file().await);
@@ -289,15 +303,13 @@ async fn a_copy_that_is_killed_is_begun_anew() {
     let target = place.path().join("to.db");
     let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
     let mut copying = command.args(["store", "copy", &from, &to]).stdout(Stdio::null()).spawn().unwrap();
-    seen("the first rows", async || {
-        let size = std::fs::metadata(target.with_extension("db-wal")).map_or(0, |log| log.len());
-        (size > 400_000).then_some(())
-    })
-    .await;
+    wait_for_jobs(&target);
     copying.kill().unwrap();
-    copying.wait().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
-    let refused = command.args(["serve", "--listen", "127.0.0.1:0", "--store", &to]).output().unwrap();
+    assert!(!copying.wait().unwrap().success(), "the copy ended before it was killed");
+    // A server that wrongly serves half a copy ends as well, so that the test fails and does not hang.
+    let mut command = Command::new("timeout");
+    let server = ["60", env!("CARGO_BIN_EXE_windlass"), "serve", "--listen", "127.0.0.1:0", "--store", &to];
+    let refused = command.args(server).output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused.stderr).contains("windlass store copy"), "{}", text(&refused.stderr));
     let report = copied(&from, &to);
