@@ -26,7 +26,7 @@ use windlass_store::sqlite::Durability;
 
 use crate::exit::{Exit, invalid};
 use crate::output;
-use crate::serve::config::{QueueBackend, ServerConfig, ServerLimits, StoreLocation, address};
+use crate::serve::config::{QueueBackend, ScriptConfig, ServerConfig, ServerLimits, StoreLocation, address};
 use crate::serve::server::ListeningServer;
 use crate::serve::stop_on_signals;
 use crate::session::{GlobalArgs, cut};
@@ -135,7 +135,7 @@ async fn config(flags: &DevArgs, examples: &Examples) -> Result<ServerConfig> {
         // A temporary store need not survive a loss of power.
         durability: if once { Durability::Fast } else { Durability::Strict },
         // A page or a flow from elsewhere must not run commands on a developer's machine.
-        scripts: ScriptPolicy::Only(examples.scripts.clone().into()),
+        scripts: ScriptConfig::new(ScriptPolicy::Only(examples.scripts.clone().into())),
         allow_worker_net: false,
         name: "dev".to_owned(),
         worker_ttl: Duration::from_secs(15),

@@ -134,6 +134,7 @@ impl Runtime {
         tasks.spawn(self.schedules().clone().schedule_loop());
         tasks.spawn(self.workers().clone().refresh_loop());
         tasks.spawn(self.calls().clone().serve_handlers());
+        tasks.spawn(self.calls().clone().remove_script_leftovers());
         tasks.spawn(Retention::of(inner).retention_loop());
         tasks.spawn(self.clone().expire_stats());
         tasks.spawn(self.clone().recover_at_start());

@@ -8,6 +8,7 @@ use windlass_engine::project::Project;
 use windlass_queue::redis::Redis;
 
 use crate::calls::function::Functions;
+use crate::calls::script::{ScriptLimits, ScriptUser};
 
 /// Which scripts a server runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +40,13 @@ pub struct Settings {
     pub name: String,
     /// Which scripts flows may run on this machine.
     pub scripts: ScriptPolicy,
+    /// The command line that runs [`launcher::run`](crate::calls::script::launcher::run) with the word of a stage as its
+    /// last argument; empty = none, and scripts fail.
+    pub script_launcher: Vec<String>,
+    /// Limits of each script.
+    pub script_limits: ScriptLimits,
+    /// The user of scripts, if the server is root; `None` = the server's own.
+    pub script_user: Option<ScriptUser>,
     /// Whether workers at private addresses are called; loopback always is, link-local never.
     pub allow_worker_net: bool,
     /// How long a worker counts as alive after its last sign of life.
@@ -78,6 +86,9 @@ impl Default for Settings {
         Settings {
             name: "windlass".to_owned(),
             scripts: ScriptPolicy::Off,
+            script_launcher: Vec::new(),
+            script_limits: ScriptLimits::default(),
+            script_user: None,
             allow_worker_net: false,
             worker_ttl: Duration::from_secs(15),
             worker_refresh: Duration::from_secs(5),

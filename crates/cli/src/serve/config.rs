@@ -2,6 +2,7 @@
 
 mod limits;
 mod queue;
+mod scripts;
 mod settings;
 mod store_location;
 
@@ -18,6 +19,8 @@ use windlass_store::Durability;
 use limits::LimitArgs;
 pub(crate) use limits::ServerLimits;
 pub(crate) use queue::QueueBackend;
+use scripts::ScriptArgs;
+pub(crate) use scripts::ScriptConfig;
 use settings::{SettingReader, number, truth};
 pub(crate) use store_location::{DatabaseUrl, StoreLocation};
 
@@ -47,10 +50,8 @@ pub(crate) struct ServeArgs {
     /// the process) [default: strict].
     #[arg(long, value_name = "LEVEL", env = "WINDLASS_DURABILITY")]
     durability: Option<String>,
-    /// Let flows run scripts on this machine.
-    #[arg(long, value_name = "BOOL", env = "WINDLASS_ALLOW_SCRIPTS", num_args = 0..=1, require_equals = true,
-          default_missing_value = "true")]
-    allow_scripts: Option<String>,
+    #[command(flatten)]
+    scripts: ScriptArgs,
     /// Call workers at private addresses too; loopback is always allowed, link-local never.
     #[arg(long, value_name = "BOOL", env = "WINDLASS_ALLOW_WORKER_NET", num_args = 0..=1, require_equals = true,
           default_missing_value = "true")]
@@ -87,7 +88,7 @@ pub(crate) struct ServerConfig {
     pub(crate) store: StoreLocation,
     pub(crate) queue: QueueBackend,
     pub(crate) durability: Durability,
-    pub(crate) scripts: ScriptPolicy,
+    pub(crate) scripts: ScriptConfig,
     pub(crate) allow_worker_net: bool,
     pub(crate) name: String,
     pub(crate) worker_ttl: Duration,
@@ -123,9 +124,7 @@ impl ServeArgs {
             store: s.read("store", store, StoreLocation::File(STORE.into()), StoreLocation::parse),
             queue: s.read("queue", self.queue, QueueBackend::Memory, QueueBackend::parse),
             durability: s.read("durability", self.durability, Durability::Strict, durability),
-            scripts: s.read("allow_scripts", self.allow_scripts, ScriptPolicy::Off, |text| {
-                truth(text).map(|allowed| if allowed { ScriptPolicy::All } else { ScriptPolicy::Off })
-            }),
+            scripts: self.scripts.read(s),
             allow_worker_net: s.read("allow_worker_net", self.allow_worker_net, false, truth),
             name: s.read("name", name, "windlass".to_owned(), |text| Ok(text.to_owned())),
             worker_ttl: s.read(
@@ -159,7 +158,11 @@ impl ServerConfig {
             "store": self.store.to_string(),
             "queue": self.queue.to_string(),
             "durability": self.durability.word(),
-            "allow_scripts": self.scripts == ScriptPolicy::All,
+            "allow_scripts": self.scripts.policy == ScriptPolicy::All,
+            "script_user": self.scripts.user.as_ref().map_or("", |(_, text)| text.as_str()),
+            "script_processes_max": self.scripts.limits.processes_max,
+            "script_memory_bytes_max": self.scripts.limits.memory_bytes_max,
+            "script_file_bytes_max": self.scripts.limits.file_bytes_max,
             "allow_worker_net": self.allow_worker_net,
             "name": self.name,
             "worker_offline_ttl_sec": self.worker_ttl.as_secs(),
@@ -234,7 +237,7 @@ mod tests {
         let config = read(ServeArgs::default(), "", &nothing).unwrap();
         assert_eq!(config.listen.to_string(), LISTEN);
         assert_eq!(config.durability, Durability::Strict);
-        assert_eq!(config.scripts, ScriptPolicy::Off);
+        assert_eq!(config.scripts, ScriptConfig::new(ScriptPolicy::Off));
         assert!(!config.allow_worker_net);
     }
 
@@ -263,6 +266,26 @@ mod tests {
         }
         assert_eq!(refused.lines().count(), 7, "{refused}");
         assert!(!refused.contains("secret"), "{refused}");
+    }
+
+    #[test]
+    fn settings_of_scripts_need_scripts_and_a_user_that_exists() {
+        let file = "script_memory_bytes_max = 5\nscript_processes_max = 0";
+        let config = read(ServeArgs::default(), &format!("allow_scripts = true\n{file}"), &nothing).unwrap();
+        assert_eq!((config.scripts.limits.memory_bytes_max, config.scripts.limits.processes_max), (5, 0));
+        let refused = read(ServeArgs::default(), file, &nothing).unwrap_err().to_string();
+        for part in [
+            "script_memory_bytes_max has no effect without allow_scripts: allow scripts or leave it out",
+            "script_processes_max has no effect",
+        ] {
+            assert!(refused.contains(part), "{refused}");
+        }
+        let file = "allow_scripts = true\nscript_user = \"no such user\"";
+        let refused = read(ServeArgs::default(), file, &nothing).unwrap_err().to_string();
+        assert!(
+            refused.contains("windlass.toml:2: script_user: `no such user` is not a user of"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -8,10 +8,13 @@ use anyhow::{Context, Result, anyhow, bail};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use windlass_runtime::{Runtime, Settings};
+use windlass_runtime::calls::script::{ScriptUser, hide_process};
+use windlass_runtime::{Runtime, ScriptPolicy, Settings};
 use windlass_store::{Postgres, Sqlite, Store};
 
-use super::config::{DatabaseUrl, ServerConfig, StoreLocation};
+use super::config::{DatabaseUrl, ScriptConfig, ServerConfig, StoreLocation};
+use crate::exit::invalid;
+use crate::script_exec;
 
 /// How long a stop may take beyond the time for open calls.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -31,6 +34,7 @@ pub(crate) struct ListeningServer {
 impl ListeningServer {
     /// Opens the store, recovers its runs, and listens until `stop` is canceled.
     pub(crate) async fn start(config: &ServerConfig, stop: CancellationToken) -> Result<ListeningServer> {
+        prepare_for_scripts(&config.scripts)?;
         // The address comes first: a server that cannot listen must not recover runs.
         let listener = TcpListener::bind(config.listen).await.with_context(|| {
             format!("cannot listen on {}: choose another address with --listen", config.listen)
@@ -98,6 +102,17 @@ impl ListeningServer {
     }
 }
 
+/// Refuses a user that scripts cannot run as, and hides this process from scripts of its own user.
+fn prepare_for_scripts(scripts: &ScriptConfig) -> Result<()> {
+    if scripts.policy == ScriptPolicy::Off {
+        return Ok(());
+    }
+    if let (Some(_), Some(reason)) = (&scripts.user, ScriptUser::refusal()) {
+        return Err(invalid(reason.to_owned()));
+    }
+    hide_process().context("cannot hide the environment of the server from scripts")
+}
+
 async fn open(config: &ServerConfig) -> Result<Arc<dyn Store>> {
     let (place, durability) = (config.store.clone(), config.durability);
     let file = match place {
@@ -118,7 +133,10 @@ fn settings(config: &ServerConfig) -> Settings {
     Settings {
         redis: config.queue.redis().cloned(),
         name: config.name.clone(),
-        scripts: config.scripts.clone(),
+        scripts: config.scripts.policy.clone(),
+        script_launcher: script_exec::command_line(),
+        script_limits: config.scripts.limits,
+        script_user: config.scripts.user.as_ref().map(|(user, _)| *user),
         allow_worker_net: config.allow_worker_net,
         worker_ttl: config.worker_ttl,
         worker_refresh: config.worker_refresh,

@@ -29,6 +29,7 @@ mod races;
 mod redis;
 mod routes;
 mod schedules;
+mod scripts;
 mod server;
 mod shell;
 mod steps;
