@@ -143,6 +143,7 @@ async fn config(flags: &DevArgs, examples: &Examples) -> Result<ServerConfig> {
         drain: DRAIN,
         hosts: Vec::new(),
         cors: Vec::new(),
+        trusted_proxies: Vec::new(),
         limits: ServerLimits::default(),
     })
 }

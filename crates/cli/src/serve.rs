@@ -26,12 +26,15 @@ pub(crate) async fn run(flags: ServeArgs) -> Result<Exit> {
     stop_on_signals(stop.clone())?;
     let server = ListeningServer::start(&config, stop.clone()).await?;
     output::message(&format!(
-        "windlass {} listens on {}\n  store       {}\n  durability  {}\n  queue       {}\n  docs        {}/docs",
+        "windlass {} listens on {}\n  store       {}\n  durability  {}\n  queue       {}\n  open files  {}: {} for connections, {} for calls, scripts and the store\n  docs        {}/docs",
         env!("CARGO_PKG_VERSION"),
         server.url(),
         config.store,
         config.durability.word(),
         config.queue,
+        server.descriptors.limit,
+        server.descriptors.connections,
+        server.descriptors.reserved(),
         server.url(),
     ));
     if let Some(line) = scripts_line(&config.scripts) {

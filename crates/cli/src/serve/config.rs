@@ -14,6 +14,7 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
 use windlass_runtime::ScriptPolicy;
+use windlass_server::Network;
 use windlass_store::Durability;
 
 use limits::LimitArgs;
@@ -74,6 +75,9 @@ pub(crate) struct ServeArgs {
     /// Origins whose pages may use the server from a browser, with commas between; `*` = all.
     #[arg(long, value_name = "ORIGINS", env = "WINDLASS_CORS", value_delimiter = ',')]
     cors: Option<Vec<String>>,
+    /// Proxies whose X-Forwarded-For names the client, as addresses or networks with commas between.
+    #[arg(long, value_name = "NETWORKS", env = "WINDLASS_TRUSTED_PROXIES", value_delimiter = ',')]
+    trusted_proxies: Option<Vec<String>>,
     #[command(flatten)]
     limits: LimitArgs,
     /// A file with settings; windlass.toml is read if it exists.
@@ -96,6 +100,7 @@ pub(crate) struct ServerConfig {
     pub(crate) drain: Duration,
     pub(crate) hosts: Vec<String>,
     pub(crate) cors: Vec<String>,
+    pub(crate) trusted_proxies: Vec<Network>,
     pub(crate) limits: ServerLimits,
 }
 
@@ -144,6 +149,11 @@ impl ServeArgs {
             }),
             hosts: s.read_list("hosts", self.hosts, host_name),
             cors: s.read_list("cors", self.cors, |_| Ok(())),
+            trusted_proxies: s
+                .read_list("trusted_proxies", self.trusted_proxies, |text| Network::parse(text).map(drop))
+                .iter()
+                .filter_map(|text| Network::parse(text).ok())
+                .collect(),
             limits: self.limits.read(s),
         };
         settings.finish().map(|()| config)
@@ -170,12 +180,14 @@ impl ServerConfig {
             "drain_sec": self.drain.as_secs(),
             "hosts": self.hosts,
             "cors": self.cors,
+            "trusted_proxies": self.trusted_proxies.iter().map(Network::to_string).collect::<Vec<_>>(),
             "body_bytes_max": self.limits.body_bytes,
             "call_timeout_sec": self.limits.call_timeout.as_secs(),
             "service_calls_max": self.limits.service_calls,
             "worker_calls_max": self.limits.worker_calls,
             "hot_runs_max": self.limits.hot_runs,
             "connections_max": self.limits.connections,
+            "connections_per_address_max": self.limits.connections_per_address,
             "retain_days": self.limits.retain_days(),
             "worker_retain_hours": self.limits.worker_retain_hours(),
             "empty_queue_retain_days": self.limits.empty_queue_retain_days(),
@@ -243,8 +255,7 @@ mod tests {
 
     #[test]
     fn every_mistake_is_reported_with_its_place() {
-        let file =
-            "listne = \"x\"\ndrain_sec = \"soon\"\nhosts = [\"http://jobs.example\"]\nconnections_max = 0\n";
+        let file = "listne = \"x\"\ndrain_sec = \"soon\"\nhosts = [\"http://jobs.example\"]\nconnections_max = 0\ntrusted_proxies = [\"10.0.0.0/8\", \"proxy\"]\n";
         let args = ServeArgs {
             store: Some("postgres://me:secret@db.example:x/work".to_owned()),
             durability: Some("safe".to_owned()),
@@ -258,13 +269,14 @@ mod tests {
             "windlass.toml:2: drain_sec: `soon` is not a whole number",
             "windlass.toml:3: hosts: `http://jobs.example` is not a host name: write it without scheme",
             "windlass.toml:4: connections_max: 0 is too small",
+            "windlass.toml:5: trusted_proxies: `proxy` is no network",
             "--store: ",
             "WINDLASS_DURABILITY: `safe` is no level",
             "--worker-offline-ttl-sec: 0 is too small",
         ] {
             assert!(refused.contains(part), "{part}: {refused}");
         }
-        assert_eq!(refused.lines().count(), 7, "{refused}");
+        assert_eq!(refused.lines().count(), 8, "{refused}");
         assert!(!refused.contains("secret"), "{refused}");
     }
 

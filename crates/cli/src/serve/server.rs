@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use windlass_runtime::calls::script::{ScriptUser, hide_process};
 use windlass_runtime::{Runtime, ScriptPolicy, Settings};
+use windlass_server::descriptors::{DescriptorShares, raise_limit};
 use windlass_store::{Postgres, Sqlite, Store};
 
 use super::config::{DatabaseUrl, ScriptConfig, ServerConfig, StoreLocation};
@@ -29,12 +30,14 @@ pub(crate) struct ListeningServer {
     stop: CancellationToken,
     /// Canceled when every request is answered.
     close: CancellationToken,
+    pub(crate) descriptors: DescriptorShares,
 }
 
 impl ListeningServer {
     /// Opens the store, recovers its runs, and listens until `stop` is canceled.
     pub(crate) async fn start(config: &ServerConfig, stop: CancellationToken) -> Result<ListeningServer> {
         prepare_for_scripts(&config.scripts)?;
+        let descriptors = share_descriptors(config.limits.connections)?;
         // The address comes first: a server that cannot listen must not recover runs.
         let listener = TcpListener::bind(config.listen).await.with_context(|| {
             format!("cannot listen on {}: choose another address with --listen", config.listen)
@@ -52,13 +55,15 @@ impl ListeningServer {
             hosts: config.hosts.clone(),
             cors: config.cors.clone(),
             body_bytes_max: config.limits.body_bytes,
-            connections_max: config.limits.connections,
+            connections_max: descriptors.connections,
+            connections_per_address_max: config.limits.connections_per_address,
+            trusted_proxies: config.trusted_proxies.clone(),
             ..Default::default()
         };
         let close = CancellationToken::new();
         let listening =
             tokio::spawn(windlass_server::serve(listener, runtime.clone(), options, close.clone()));
-        Ok(ListeningServer { runtime, address, listening, stop, close })
+        Ok(ListeningServer { runtime, address, listening, stop, close, descriptors })
     }
 
     /// The URL of the server.
@@ -100,6 +105,20 @@ impl ListeningServer {
         let ended = tokio::time::timeout(at_most, ending).await.unwrap_or(Ok(()));
         broken.map_or(ended, Err)
     }
+}
+
+/// Raises the limit of open files, and gives connections the part that calls, scripts and the store leave.
+fn share_descriptors(wanted: usize) -> Result<DescriptorShares> {
+    let shares = DescriptorShares::of(raise_limit(), wanted).map_err(anyhow::Error::msg)?;
+    if shares.connections < wanted {
+        tracing::warn!(
+            "connections_max is {} and not {wanted}: this process may open {} files, and {} are for calls, scripts and the store; raise the limit (ulimit -n, LimitNOFILE)",
+            shares.connections,
+            shares.limit,
+            shares.reserved(),
+        );
+    }
+    Ok(shares)
 }
 
 /// Refuses a user that scripts cannot run as, and hides this process from scripts of its own user.

@@ -9,6 +9,7 @@ mod cluster;
 mod commands;
 mod copy;
 mod database;
+mod descriptors;
 mod examples;
 mod extend;
 mod fold;

@@ -31,6 +31,10 @@ pub(super) struct LimitArgs {
     /// Open connections at most; more connections wait [default: 10000].
     #[arg(long, value_name = "N", env = "WINDLASS_CONNECTIONS_MAX")]
     pub(super) connections_max: Option<String>,
+    /// Open connections of one client address at most, or open requests of one behind a trusted proxy; 0 = no limit. Clients
+    /// on this machine have none [default: 1000].
+    #[arg(long, value_name = "N", env = "WINDLASS_CONNECTIONS_PER_ADDRESS_MAX")]
+    pub(super) connections_per_address_max: Option<String>,
     /// Days for which ended runs and jobs are kept; 0 = for ever [default: 30].
     #[arg(long, value_name = "DAYS", env = "WINDLASS_RETAIN_DAYS")]
     pub(super) retain_days: Option<String>,
@@ -51,6 +55,8 @@ pub(crate) struct ServerLimits {
     pub(crate) worker_calls: usize,
     pub(crate) hot_runs: usize,
     pub(crate) connections: usize,
+    /// 0 = no limit.
+    pub(crate) connections_per_address: usize,
     /// `None` = for ever, as for the other two.
     pub(crate) retain_for: Option<Duration>,
     pub(crate) worker_retain_for: Option<Duration>,
@@ -67,6 +73,7 @@ impl Default for ServerLimits {
             worker_calls: settings.worker_calls_max,
             hot_runs: settings.hot_runs_max,
             connections: surface.connections_max,
+            connections_per_address: surface.connections_per_address_max,
             retain_for: settings.retain_for,
             worker_retain_for: settings.worker_retain_for,
             empty_queue_retain_for: settings.empty_queue_retain_for,
@@ -131,6 +138,12 @@ impl LimitArgs {
             ),
             hot_runs: settings.read("hot_runs_max", self.hot_runs_max, default.hot_runs, count),
             connections: settings.read("connections_max", self.connections_max, default.connections, count),
+            connections_per_address: settings.read(
+                "connections_per_address_max",
+                self.connections_per_address_max,
+                default.connections_per_address,
+                |text| number(text, 0).map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
+            ),
             retain_for: settings.read("retain_days", self.retain_days, default.retain_for, days),
             worker_retain_for: settings.read(
                 "worker_retain_hours",
