@@ -105,19 +105,19 @@ pub(super) enum SupervisorReport {
     Ended {
         status: i32,
     },
-    NotStarted(StartFailure),
+    NotStarted(ScriptStartFailure),
 }
 
 /// The reason why a script did not start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct StartFailure {
+pub(super) struct ScriptStartFailure {
     os_error: Option<i32>,
     message: String,
 }
 
-impl StartFailure {
+impl ScriptStartFailure {
     fn of(error: &io::Error) -> Self {
-        StartFailure { os_error: error.raw_os_error(), message: error.to_string() }
+        ScriptStartFailure { os_error: error.raw_os_error(), message: error.to_string() }
     }
 
     pub(super) fn error(&self) -> io::Error {

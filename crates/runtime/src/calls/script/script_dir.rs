@@ -17,7 +17,7 @@ use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use windlass_engine::id::RunId;
 
-use super::launcher::StartFailure;
+use super::launcher::ScriptStartFailure;
 use super::user::ScriptUser;
 
 const ROOT_MODE: u32 = 0o711;
@@ -135,7 +135,7 @@ impl ScriptLock {
     }
 
     /// The reason why the second stage did not become the script, if it wrote one.
-    pub(super) fn start_failure(&self) -> Option<StartFailure> {
+    pub(super) fn start_failure(&self) -> Option<ScriptStartFailure> {
         let text = fs::read_to_string(self.dir.lock_file()).ok()?;
         serde_json::from_str(&text).ok()
     }

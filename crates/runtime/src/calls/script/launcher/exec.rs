@@ -10,7 +10,7 @@ use rustix::process::{Pid, Resource, Rlimit, Uid, getppid, getrlimit, getuid, se
 use serde::{Deserialize, Serialize};
 
 use super::descendants::n_tasks_of;
-use super::{ExecOrder, FAILED, StartFailure, read_value, write_line};
+use super::{ExecOrder, FAILED, ScriptStartFailure, read_value, write_line};
 use crate::calls::script::limits::DESCRIPTORS_MAX;
 use crate::calls::script::user::ScriptUser;
 
@@ -43,7 +43,7 @@ fn try_exec() -> io::Result<std::convert::Infallible> {
         Ok(()) => command.exec(),
         Err(error) => error,
     };
-    write_line(failure_file, &StartFailure::of(&error))?;
+    write_line(failure_file, &ScriptStartFailure::of(&error))?;
     Err(error)
 }
 

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process_group};
 
 use super::descendants::kill_descendants;
 use super::exec::PipedOrder;
-use super::{FAILED, LauncherStage, StartFailure, SuperviseOrder, SupervisorReport};
+use super::{FAILED, LauncherStage, ScriptStartFailure, SuperviseOrder, SupervisorReport};
 use super::{frame_of, read_frame, read_value, write_line};
 use crate::calls::script::script_dir::ScriptLock;
 
@@ -20,8 +20,7 @@ use crate::calls::script::script_dir::ScriptLock;
 const POLL: Duration = Duration::from_millis(10);
 
 pub(super) fn supervise() -> ExitCode {
-    let supervised = rustix::stdio::stdin().try_clone_to_owned().map_err(io::Error::from);
-    match supervised.and_then(|control| run(UnixStream::from(control))) {
+    match rustix::stdio::stdin().try_clone_to_owned().and_then(|control| run(UnixStream::from(control))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::from(FAILED),
     }
@@ -38,7 +37,7 @@ fn run(mut control: UnixStream) -> io::Result<()> {
     let report = match attempt(&order, input, &control, &is_abandoned) {
         Ok(Some(report)) => report,
         Ok(None) => return Ok(()),
-        Err(error) => SupervisorReport::NotStarted(StartFailure::of(&error)),
+        Err(error) => SupervisorReport::NotStarted(ScriptStartFailure::of(&error)),
     };
     write_line(&mut control, &report)
 }
