@@ -313,6 +313,9 @@ pub enum Next {
 pub enum Waiting {
     Timer {
         until: Timestamp,
+        /// The moment of the wall clock that `until` stands for, if the definition named one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wall: Option<Timestamp>,
     },
     Signal {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -323,9 +326,7 @@ pub enum Waiting {
         until: Option<Timestamp>,
     },
     /// The account is short by the time the call was to be made.
-    Balance {
-        amount: Amount,
-    },
+    Balance { amount: Amount },
     /// The estimate would pass the run's budget.
     Budget {
         amount: Amount,

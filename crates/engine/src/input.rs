@@ -99,7 +99,10 @@ pub enum CallOutcome {
 /// Facts that come with an input.
 #[derive(Debug, Clone, Default)]
 pub struct Given {
+    /// Server time.
     pub now: Timestamp,
+    /// The wall clock: `now`, or behind it.
+    pub wall: Timestamp,
     /// The epoch of the server that asks: it makes the calls that are granted. Zero = no server in particular.
     pub epoch: Epoch,
     /// Calls whose charge the account could not bear when this was committed before.
@@ -111,7 +114,7 @@ pub struct Given {
 
 impl Given {
     pub fn at(now: Timestamp) -> Self {
-        Self { now, ..Given::default() }
+        Self { now, wall: now, ..Given::default() }
     }
 }
 

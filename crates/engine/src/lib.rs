@@ -39,4 +39,5 @@ pub mod parallelism;
 pub mod recovery;
 pub mod retry;
 pub mod schedule;
+pub mod server_time;
 pub mod share;

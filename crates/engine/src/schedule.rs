@@ -20,6 +20,8 @@ pub use cron::{Cron, Dst};
 pub const FIRINGS_MAX: usize = 1_000;
 /// A slot decided within this time is on time: ticks are late now and then, and a restart takes a moment.
 pub const ON_TIME_MS: u64 = 60_000;
+/// How far the clock may go back before slots are decided again: the clocks of several servers differ by less.
+pub const BACK_MS_MAX: u64 = 60_000;
 /// How far back missed slots are looked for unless the schedule says otherwise: one day.
 pub const WINDOW_MS_DEFAULT: u64 = 86_400_000;
 
@@ -74,6 +76,13 @@ pub struct Progress {
     /// Slots that wait for a running start, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Timestamp>,
+}
+
+impl Progress {
+    /// Whether it was decided by a clock that was wrong: this one is far behind it.
+    pub fn is_ahead_of(&self, now: Timestamp) -> bool {
+        self.last_slot.is_some_and(|decided| decided.since(now) > BACK_MS_MAX)
+    }
 }
 
 /// One start. Its id is unique per slot, so that it can happen only once.
@@ -134,8 +143,9 @@ impl Decision {
 impl Schedule {
     /// Decides about every slot up to `now`, given that `n_running` of its starts have not ended.
     pub fn plan(&self, progress: &Progress, now: Timestamp, n_running: usize) -> Decision {
-        // A new schedule owes nothing to the past; a clock that went back decides nothing twice.
-        let decided = progress.last_slot.unwrap_or(now);
+        // A new schedule owes nothing to the past. After a clock that was wrong, slots are decided again at their time;
+        // one that fired has its job or run already and starts no other.
+        let decided = progress.last_slot.filter(|_| !progress.is_ahead_of(now)).unwrap_or(now);
         let until = decided.max(now);
         let mut decision = Decision {
             fire: Vec::new(),
@@ -185,7 +195,7 @@ impl Schedule {
     /// Applies the overlap rule to the slots that are due.
     fn overlap(&self, progress: &Progress, due: Vec<Timestamp>, n_running: usize, decision: &mut Decision) {
         let mut slots = progress.waiting.clone();
-        slots.extend(due);
+        slots.extend(due.into_iter().filter(|slot| !progress.waiting.contains(slot)));
         let kept = match self.overlap {
             Overlap::Allow => slots.len(),
             Overlap::Skip if n_running > 0 => 0,

@@ -66,14 +66,21 @@ impl RuntimePart for Runtime {
 impl Runtime {
     /// Starts a server on a store: it takes over the work of earlier servers and wakes due runs.
     pub async fn start_up(store: Arc<dyn Store>, settings: Settings) -> Result<Runtime, RuntimeError> {
-        let clock = Clock::default();
+        Runtime::start_with(store, settings, Clock::default()).await
+    }
+
+    /// Starts a server that tells the time by this clock.
+    pub(crate) async fn start_with(
+        store: Arc<dyn Store>,
+        settings: Settings,
+        clock: Clock,
+    ) -> Result<Runtime, RuntimeError> {
         // Before the first read, so that no commit in between is missed.
         let hints = if store.is_shared() { store.hints() } else { None };
-        if !sync_clock(&clock, &*store).await? {
-            for row in store.servers().await? {
-                // Stored times may come from a clock that ran ahead.
-                clock.not_before(row.beat_at);
-            }
+        sync_clock(&clock, &*store).await?;
+        for row in store.servers().await? {
+            // Stored times may come from a clock that ran ahead.
+            clock.not_before(row.beat_at);
         }
         let membership = Membership::begin(&*store, &settings.name, clock.now()).await?;
         let runtime = Runtime::assemble(store, settings, clock, membership);
@@ -243,11 +250,17 @@ impl Runtime {
         if self.is_draining() {
             troubles.push("the server is shutting down".to_owned());
         }
-        let silent = self.clock().now().since(self.cluster().last_beat());
-        if silent > DEAD_MS / 2 {
-            troubles.push(format!("the store has taken nothing for {} s", silent / 1_000));
+        let silent = self.cluster().since_last_beat();
+        if silent > Duration::from_millis(DEAD_MS / 2) {
+            troubles.push(format!("the store has taken nothing for {} s", silent.as_secs()));
         }
+        troubles.extend(self.clock().skew_trouble());
         troubles
+    }
+
+    /// Things that an operator should know although the server takes work.
+    pub fn warnings(&self) -> Vec<String> {
+        self.clock().skew_warning().into_iter().collect()
     }
 
     /// Whether the server shuts down and refuses new work.

@@ -178,7 +178,7 @@ impl Applier<'_> {
     fn waiting(&mut self, path: &NodePath, wait: &Waiting) {
         self.begun(path);
         let activity = match *wait {
-            Waiting::Timer { until } => Activity::Timer { until },
+            Waiting::Timer { until, wall } => Activity::Timer { until, wall },
             Waiting::Signal { until } => Activity::Signal { until },
             Waiting::Approval { until } => Activity::Approval { until },
             Waiting::Balance { amount } => return self.park(path, FundsNeed::of_balance(amount)),
@@ -187,7 +187,7 @@ impl Applier<'_> {
             }
         };
         let wake = match &activity {
-            Activity::Timer { until } => Some(*until),
+            Activity::Timer { until, .. } => Some(*until),
             Activity::Signal { until } | Activity::Approval { until } => *until,
             Activity::Beginning | Activity::Call(_) | Activity::Nest | Activity::Restart { .. } => None,
         };

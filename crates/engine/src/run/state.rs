@@ -173,6 +173,9 @@ pub enum Activity {
     Nest,
     Timer {
         until: Timestamp,
+        /// The moment of the wall clock that it waits for, if the definition named one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wall: Option<Timestamp>,
     },
     Signal {
         until: Option<Timestamp>,

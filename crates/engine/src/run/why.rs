@@ -159,9 +159,10 @@ impl ReasonWalk<'_> {
                 let fault = node.fault.as_ref().map(|fault| fault.message.clone());
                 return self.call(call, &call.service, work, here, fault);
             }
-            Activity::Timer { until } => {
-                (Cause::Timer { until: *until }, Some(format!("windlass run continue {id} {here}")))
-            }
+            Activity::Timer { until, wall } => (
+                Cause::Timer { until: wall.unwrap_or(*until) },
+                Some(format!("windlass run continue {id} {here}")),
+            ),
             Activity::Signal { until } => {
                 let NodeKind::Wait(wait) = &plan.kind else { return };
                 let key = spelled(&wait.key);

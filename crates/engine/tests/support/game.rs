@@ -147,7 +147,7 @@ impl Game {
             }
             Event::Deferred { node, until, .. }
             | Event::Suspended { node, until: Some(until), .. }
-            | Event::Waiting { node, wait: Waiting::Timer { until } } => {
+            | Event::Waiting { node, wait: Waiting::Timer { until, .. } } => {
                 self.due.insert(node.clone(), *until);
             }
             Event::Failed { node, .. } | Event::Dropped { node } | Event::Entered { node, .. } => {

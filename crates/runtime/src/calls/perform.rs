@@ -11,6 +11,7 @@ use windlass_engine::id::RunId;
 use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::plan::Exec;
 use windlass_engine::retry::{Fault, FaultKind};
+use windlass_engine::time::LATEST;
 
 use super::{CallResult, Calls};
 use crate::calls::function::{Function, FunctionCall};
@@ -124,13 +125,7 @@ impl Calls {
         let Some(Function::Slow(function)) = self.settings().functions.find(name) else {
             return CallResult::of(self.settings().functions.unknown(name));
         };
-        let limit = order.deadline.map(|at| self.clock().until(at));
-        let late = async {
-            match limit {
-                Some(limit) => tokio::time::sleep(limit).await,
-                None => std::future::pending().await,
-            }
-        };
+        let late = self.clock().sleep_until(order.deadline.unwrap_or(LATEST));
         let call = FunctionCall::of(order);
         let logger = call.logger.clone();
         let outcome = tokio::select! {

@@ -52,9 +52,8 @@ impl Reaper {
     /// Looks at jobs when their time has come.
     pub(crate) async fn reap_loop(self) {
         loop {
-            let wait = self.clock().until(self.next_job_wake());
             tokio::select! {
-                () = tokio::time::sleep(wait) => {}
+                () = self.clock().sleep_until(self.next_job_wake()) => {}
                 () = self.state().sooner.notified() => continue,
                 () = self.stopped() => return,
             }

@@ -174,8 +174,8 @@ impl Runs {
             };
             let (insufficient_funds, spend_limit) =
                 shortfall.as_ref().map(|shortfall| shortfall.facts(&now.run)).unwrap_or_default();
-            let now_ms = self.clock().now();
-            let given = Given { now: now_ms, epoch: self.epoch(), insufficient_funds, spend_limit };
+            let (now_ms, wall) = self.clock().both();
+            let given = Given { now: now_ms, wall, epoch: self.epoch(), insufficient_funds, spend_limit };
             let (step, refusals) = decide(&mut now, &envelopes, &given);
             let says_no = step.events.is_empty() || refusals.iter().any(Option::is_some);
             if says_no && is_cached && self.is_outdated(&now).await {

@@ -71,28 +71,32 @@ impl StartFailure {
 }
 
 impl Schedules {
-    /// Fires a schedule as due at `now`.
-    pub(super) async fn fire(&self, id: ScheduleId, now: Timestamp) -> Result<(), RuntimeError> {
+    /// Fires a schedule as due when the wall clock shows `wall`.
+    pub(super) async fn fire(&self, id: ScheduleId, wall: Timestamp) -> Result<(), RuntimeError> {
         let mut gone = BTreeSet::new();
         let mut doubt: Option<(Revision, Firing)> = None;
-        for _ in 0..ATTEMPTS_MAX {
+        let mut n_vain = 0;
+        while n_vain < ATTEMPTS_MAX {
             let Some(scheduled) = self.observe(id).await? else {
                 self.state().calendar.forget(id);
                 return Ok(());
             };
+            let n_gone = gone.len();
             gone.extend(doubt.take().filter(|(rev, _)| *rev == scheduled.rev).map(|(_, firing)| firing));
+            // After a clock that was wrong there may be many slots that have fired; each is found once.
+            n_vain += u64::from(gone.len() == n_gone);
             let ScheduleRow { schedule, progress, .. } = &scheduled.row;
-            let mut decision = schedule.plan(progress, now, scheduled.running.len());
+            let mut decision = schedule.plan(progress, wall, scheduled.running.len());
             decision.fire.retain(|firing| !gone.contains(firing));
-            if is_no_op(&scheduled.row, &decision) {
-                self.state().calendar.set(&scheduled);
+            if is_no_op(&scheduled.row, &decision, wall) {
+                self.learn(&scheduled);
                 return Ok(());
             }
             if decision.cancel_running {
                 self.cancel_started(&scheduled.running).await?;
             }
             let rev = scheduled.rev;
-            match self.carry(scheduled, &decision, now).await? {
+            match self.carry(scheduled, &decision, self.clock().now()).await? {
                 CarryOutcome::Done => return Ok(()),
                 CarryOutcome::DecideAgain(firing) => doubt = firing.map(|firing| (rev, firing)),
             }
@@ -154,7 +158,7 @@ impl Schedules {
             }
             (rev, row) = (rev.next(), next);
             if n == total {
-                self.state().calendar.set(&Scheduled { project, rev, row, running });
+                self.learn(&Scheduled { project, rev, row, running });
                 return Ok(CarryOutcome::Done);
             }
         }
@@ -388,8 +392,9 @@ fn started(target: &Result<FiringTarget, String>, firing: Firing) -> Option<Star
     target.as_ref().ok().map(|target| starts(target, firing))
 }
 
-fn is_no_op(row: &ScheduleRow, decision: &Decision) -> bool {
-    decision.fire.is_empty()
+fn is_no_op(row: &ScheduleRow, decision: &Decision, wall: Timestamp) -> bool {
+    !row.progress.is_ahead_of(wall)
+        && decision.fire.is_empty()
         && decision.n_passed == 0
         && decision.progress.waiting == row.progress.waiting
         && decision.next_at == row.next_at

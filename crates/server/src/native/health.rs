@@ -24,5 +24,6 @@ pub(crate) async fn readyz(State(app): State<App>) -> (StatusCode, Json<Readines
     let ready = troubles.is_empty();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let redis = app.runtime.jobs().redis_stats().map(shape::redis);
-    (status, Json(Readiness { ready, timestamp: shape::time(app.runtime.clock().now()), troubles, redis }))
+    let (timestamp, warnings) = (shape::time(app.runtime.clock().now()), app.runtime.warnings());
+    (status, Json(Readiness { ready, timestamp, troubles, warnings, redis }))
 }

@@ -40,6 +40,8 @@ pub(crate) async fn metrics(State(app): State<App>) -> ApiResult<Response> {
     let queues = app.runtime.jobs().queues(NameRange::All).await?;
     let mut page = MetricsPage::default();
     page.add_server(&app.runtime.server_stats());
+    page.gauges("windlass_clock_skew_seconds", "How far the wall clock is behind the time of the server.")
+        .value(&[], seconds(app.runtime.clock().skew_ms()));
     if let Some(redis) = app.runtime.jobs().redis_stats() {
         page.add_redis(redis);
     }

@@ -114,7 +114,7 @@ impl RunRecord {
                 self.due.retain(|place, _| !node.holds(place));
                 Ok(())
             }
-            Event::Waiting { node, wait: Waiting::Timer { until } } => {
+            Event::Waiting { node, wait: Waiting::Timer { until, .. } } => {
                 self.due.insert(node.clone(), *until);
                 Ok(())
             }

@@ -131,14 +131,17 @@ impl Decider<'_> {
             }
             Timer::Until(template) => {
                 let value = template.resolve(&view);
-                value
-                    .as_str()
-                    .and_then(Timestamp::parse_rfc3339)
-                    .ok_or_else(|| format!("`until` must be a time like 2026-11-15T09:00:00Z, not {value}"))
+                return match value.as_str().and_then(Timestamp::parse_rfc3339) {
+                    Some(moment) => self.wait_for_wall(path, moment),
+                    None => spot.bad_input(
+                        path,
+                        format!("`until` must be a time like 2026-11-15T09:00:00Z, not {value}"),
+                    ),
+                };
             }
         };
         match until {
-            Ok(until) => Event::Waiting { node: path.clone(), wait: Waiting::Timer { until } },
+            Ok(until) => Event::Waiting { node: path.clone(), wait: Waiting::Timer { until, wall: None } },
             Err(message) => spot.bad_input(path, message),
         }
     }

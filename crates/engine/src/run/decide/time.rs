@@ -2,10 +2,13 @@
 
 use super::Decider;
 use crate::counter::Fence;
-use crate::event::Event;
+use crate::event::{Event, Waiting};
+use crate::path::NodePath;
 use crate::plan::NodeKind;
 use crate::retry::{Fault, FaultKind};
 use crate::run::state::{Activity, Phase, Status};
+use crate::server_time::at_wall;
+use crate::time::Timestamp;
 
 impl Decider<'_> {
     /// The events of the earliest due wait; none when nothing is due.
@@ -21,6 +24,10 @@ impl Decider<'_> {
         let spot = self.spot(path);
         match spot.phase() {
             Phase::Open(Activity::Call(work)) => self.call(&spot, path).due(work),
+            // The wall clock has gone back since: the wait is as long as that takes.
+            Phase::Open(Activity::Timer { wall: Some(wall), .. }) if *wall > self.given.wall => {
+                vec![self.wait_for_wall(path, *wall)]
+            }
             Phase::Open(Activity::Timer { .. }) => {
                 vec![spot.done(path, spot.state.input.clone(), None)]
             }
@@ -43,5 +50,11 @@ impl Decider<'_> {
             }
             Phase::Pending | Phase::Done | Phase::Failed | Phase::Skipped | Phase::Canceled => Vec::new(),
         }
+    }
+
+    /// A timer waits until the wall clock shows this moment.
+    pub(super) fn wait_for_wall(&self, path: &NodePath, moment: Timestamp) -> Event {
+        let until = at_wall(moment, self.given.now, self.given.wall);
+        Event::Waiting { node: path.clone(), wait: Waiting::Timer { until, wall: Some(moment) } }
     }
 }
