@@ -25,7 +25,7 @@ use windlass_store::run::{Journal, RunQuery, RunRef, RunRow, Since};
 use windlass_store::schedule::Scheduled;
 use windlass_store::server::ServerRow;
 use windlass_store::service::{LiveService, ServiceRow};
-use windlass_store::store::{Due, Retained};
+use windlass_store::store::{Due, Retained, SetBack};
 use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 use windlass_store::{Memory, Store, StoreError};
 
@@ -168,6 +168,7 @@ forward! {
         due(now: Timestamp, limit: usize) -> Due;
         orphans(now: Timestamp, dead_after_ms: u64, after: Option<RunId>, limit: usize) -> Vec<RunRow>;
         retain(before: Timestamp, limit: usize) -> Retained;
+        set_back(now: Timestamp) -> SetBack;
         servers() -> Vec<ServerRow>;
         delete_servers(before: Timestamp) -> ();
         delete_workers(before: Timestamp, limit: usize) -> usize;

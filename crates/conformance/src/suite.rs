@@ -22,6 +22,7 @@ pub mod retention;
 pub mod rounds;
 pub mod runs;
 pub mod schedules;
+pub mod set_back;
 
 /// Makes a test of every function of the suite. The second argument runs a future to its end; the default
 /// blocks the thread.
@@ -186,6 +187,9 @@ macro_rules! conformance {
                 due_schedules_come_oldest_first_with_their_open_runs_and_jobs
                 a_deleted_schedule_is_gone_and_its_slots_stay_fired
                 a_firing_of_an_unknown_schedule_is_refused
+            ]
+            set_back: [
+                stored_times_that_are_ahead_are_set_back
             ]
             records: [
                 servers_beat_and_an_old_epoch_is_refused

@@ -204,6 +204,10 @@ pub enum Event {
         #[serde(default)]
         bill: Bill,
     },
+    /// The store was repaired after a clock that was wrong: all times that the run waits for are earlier by so much.
+    SetBack {
+        by_ms: u64,
+    },
     /// Something worth reading that changes nothing.
     Logged {
         level: Level,

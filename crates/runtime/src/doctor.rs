@@ -3,6 +3,7 @@
 
 mod fund;
 mod money;
+mod set_back;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ use windlass_store::outbox::{Message, Note, Party};
 use windlass_store::page::{Order, Part};
 use windlass_store::projection::status;
 use windlass_store::run::{RunQuery, RunRef, RunStatus};
+
+pub use set_back::{SetBackReport, set_back_at_rest};
 
 use crate::doctor::fund::StuckRun;
 use crate::part::{RuntimePart, part};

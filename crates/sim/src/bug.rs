@@ -53,9 +53,11 @@ pub enum PlantedBug {
     OverlapIgnored,
     /// A replay discards the dead letter and then creates a new job, in two commits.
     ReplayInTwo,
+    /// Server time stands still until the wall clock has caught up.
+    ClockStandsStill,
 }
 
-pub const ALL: [PlantedBug; 24] = [
+pub const ALL: [PlantedBug; 25] = [
     PlantedBug::FenceIgnored,
     PlantedBug::AttemptAsFence,
     PlantedBug::NoLengthGuard,
@@ -80,6 +82,7 @@ pub const ALL: [PlantedBug; 24] = [
     PlantedBug::SlotsForgotten,
     PlantedBug::OverlapIgnored,
     PlantedBug::ReplayInTwo,
+    PlantedBug::ClockStandsStill,
 ];
 
 impl FromStr for PlantedBug {

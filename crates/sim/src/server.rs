@@ -121,7 +121,8 @@ impl SimWorld {
             let spend_limit =
                 insufficient.as_ref().map(|(balance, _)| before.paid().saturating_add(Amount(*balance)));
             let (now, epoch) = (self.seen_now(input), self.servers[server].epoch);
-            let given = Given { now, wall: now, epoch, insufficient_funds: short.clone(), spend_limit };
+            let given =
+                Given { now, wall: self.wall(), epoch, insufficient_funds: short.clone(), spend_limit };
             let step = match cached.run.submit(&cached.plan, input, &given) {
                 Ok(step) => step,
                 Err(_) if self.is_outdated(server, &cached) => continue,

@@ -2,6 +2,7 @@
 //! [`crate::simulation::Simulation`] adds them.
 
 mod accounts;
+mod clocks;
 mod deliver;
 mod effects;
 mod flows;
@@ -28,6 +29,9 @@ use crate::server::SimServer;
 use crate::store::SimStore;
 use crate::trace::SimTrace;
 
+use clocks::SimClocks;
+
+pub(crate) use clocks::BEGIN;
 pub(crate) use flows::CALL_TIMEOUT_MS;
 pub(crate) use pull_workers::moved;
 
@@ -37,14 +41,16 @@ pub struct SimSetup {
     pub seed: u64,
     pub n_runs: usize,
     pub n_servers: usize,
-    /// When all faults end.
+    /// When all faults end, as time that passes.
     pub heal_at: Timestamp,
     pub faults: SimFaults,
     pub bug: Option<PlantedBug>,
 }
 
 pub struct SimWorld {
+    /// Server time.
     pub now: Timestamp,
+    clocks: SimClocks,
     pub rng: SimRng,
     pub faults: SimFaults,
     pub bug: Option<PlantedBug>,
@@ -70,7 +76,8 @@ impl SimWorld {
         let mut rng = SimRng::new(setup.seed);
         let leaf = plans::compiled(&plans::leaf(&mut rng.fork()));
         let mut world = SimWorld {
-            now: Timestamp(1_000_000),
+            now: BEGIN,
+            clocks: SimClocks::new(),
             faults: setup.faults.clone(),
             bug: setup.bug,
             store: SimStore::default(),
@@ -87,6 +94,7 @@ impl SimWorld {
             last_epoch: Epoch::ZERO,
             rng,
         };
+        world.read_clocks();
         world.publish();
         world.open_accounts();
         for server in 0..setup.n_servers {
@@ -100,14 +108,14 @@ impl SimWorld {
 
     pub(crate) fn after(&mut self, ms: u64, what: SimEvent) {
         self.n_queued += 1;
-        self.queue.push(Reverse((self.now.after(ms), self.n_queued, what)));
+        self.queue.push(Reverse((self.passed().after(ms), self.n_queued, what)));
     }
 
-    /// Takes the next event before a time, and moves the clock to it.
+    /// Takes the next event before a time, and lets time pass until then.
     pub(crate) fn next_event(&mut self, before: Timestamp) -> Option<SimEvent> {
         self.queue.peek().filter(|Reverse((at, ..))| *at < before)?;
         let Reverse((at, _, what)) = self.queue.pop()?;
-        self.now = self.now.max(at);
+        self.pass_until(at);
         Some(what)
     }
 

@@ -11,6 +11,7 @@ mod keys;
 mod read;
 mod registry;
 mod retain;
+mod set_back;
 mod small_rows;
 mod state;
 
@@ -38,7 +39,7 @@ use crate::run::{Journal, RunQuery, RunRef, RunRow, Since};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
-use crate::store::{Due, Retained, Store};
+use crate::store::{Due, Retained, SetBack, Store};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 use state::MemoryState;
@@ -162,6 +163,7 @@ forward! {
         orphans / orphans_now(now: Timestamp, dead_after_ms: u64, after: Option<RunId>, limit: usize) -> Vec<RunRow>;
         outbox / outbox_now(now: Timestamp, limit: usize) -> Vec<Undelivered>;
         retain / retain_now(before: Timestamp, limit: usize) -> Retained;
+        set_back / set_back_now(now: Timestamp) -> SetBack;
         servers / servers_now() -> Vec<ServerRow>;
         save_server / save_server_now(row: ServerRow) -> ();
         delete_servers / delete_servers_now(before: Timestamp) -> ();

@@ -36,6 +36,7 @@ mod job_hints;
 mod log;
 mod server;
 mod service;
+mod set_back;
 mod worker;
 
 mod commit;
@@ -73,7 +74,7 @@ use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
-use crate::store::{Due, Retained, Store};
+use crate::store::{Due, Retained, SetBack, Store};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 #[cfg(feature = "sqlite")]
@@ -544,6 +545,11 @@ impl Store for Postgres {
         let retained = unless_raced!(db.transact(retain::retain(&db, self.shard, before, limit)))?;
         unless_raced!(db.transact(depth::forget(&db)))?;
         Ok(retained)
+    }
+
+    async fn set_back(&self, now: Timestamp) -> Result<SetBack, StoreError> {
+        let db = self.link().await?;
+        unless_raced!(db.transact(set_back::set_back(&db, now)))
     }
 
     fn is_shared(&self) -> bool {

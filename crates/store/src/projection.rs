@@ -107,6 +107,7 @@ impl Projection {
                 | Event::Paused
                 | Event::Resumed
                 | Event::Stepped
+                | Event::SetBack { .. }
                 | Event::Retried { .. }
                 | Event::Rerun { .. }
                 | Event::Funded { .. }

@@ -44,6 +44,7 @@ mod commit;
 #[cfg(feature = "postgres")]
 mod copy;
 mod retain;
+mod set_back;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,7 +75,7 @@ use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
-use crate::store::{Due, Retained, Store};
+use crate::store::{Due, Retained, SetBack, Store};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 use column::SqliteColumns;
@@ -514,6 +515,10 @@ impl Store for Sqlite {
 
     async fn retain(&self, before: Timestamp, limit: usize) -> Result<Retained, StoreError> {
         self.writer.write(move |cache| retain::retain(cache, before, limit))?.await
+    }
+
+    async fn set_back(&self, now: Timestamp) -> Result<SetBack, StoreError> {
+        self.writer.write(move |cache| set_back::set_back(cache.db(), now))?.await
     }
 }
 

@@ -42,6 +42,20 @@ pub struct Retained {
     pub n_commands: usize,
 }
 
+/// How many rows had times that were ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SetBack {
+    pub n_servers: usize,
+    pub n_workers: usize,
+    pub n_runs: usize,
+    pub n_jobs: usize,
+    pub n_schedules: usize,
+    pub n_messages: usize,
+    /// Token buckets of queues.
+    pub n_rates: usize,
+    pub n_commands: usize,
+}
+
 /// All that servers remember. A verb with a project reads and writes rows of that project only: an id of another project
 /// is unknown to it. Verbs without one serve the whole store, and their rows name the project.
 #[async_trait]
@@ -273,6 +287,11 @@ pub trait Store: Send + Sync {
     /// with all rows that belong to them, in all projects. Never the ledger, the audit, dead letters, or a message that
     /// was not delivered.
     async fn retain(&self, before: Timestamp, limit: usize) -> Result<Retained, StoreError>;
+
+    /// Sets stored times back to `now` that are ahead of it, in all projects: a clock that was wrong wrote them. A run that
+    /// was written since then is woken `now`. States of open jobs, journals, the ledger, the audit and logs are left.
+    /// Only for a store that no server uses.
+    async fn set_back(&self, now: Timestamp) -> Result<SetBack, StoreError>;
 
     /// Whether other servers may write to the store, so that a server's memory is not the last word.
     fn is_shared(&self) -> bool;

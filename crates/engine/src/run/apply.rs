@@ -14,6 +14,7 @@ mod fan;
 mod funds;
 mod round;
 mod scope;
+mod set_back;
 mod settle;
 mod work;
 
@@ -82,6 +83,7 @@ impl Applier<'_> {
                 self.run.look = Look::All;
             }
             Event::Stepped => self.run.allowance += 1,
+            Event::SetBack { by_ms } => self.set_back(*by_ms),
             Event::Retried { round } => self.retried(*round),
             Event::Rerun { round, from, shared } => self.rerun(*round, from, shared.as_ref()),
             Event::Funded { budget, nodes, child } => self.funded(*budget, nodes, *child),

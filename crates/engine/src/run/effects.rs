@@ -99,6 +99,7 @@ impl EventEffects<'_> {
             | Event::Paused
             | Event::Resumed
             | Event::Stepped
+            | Event::SetBack { .. }
             | Event::Retried { .. }
             | Event::Rerun { .. }
             | Event::Logged { .. } => {}

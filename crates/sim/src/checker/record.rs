@@ -138,6 +138,7 @@ impl RunRecord {
             | Event::Paused
             | Event::Resumed
             | Event::Stepped
+            | Event::SetBack { .. }
             | Event::Funded { .. }
             | Event::Billed { .. }
             | Event::Logged { .. } => Ok(()),

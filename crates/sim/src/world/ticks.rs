@@ -26,7 +26,7 @@ impl SimWorld {
             return false;
         }
         if self.faults.strikes(SimFault::ClockJump, 1, &mut self.rng) {
-            self.now = self.now.after(self.rng.between(1_000, 120_000));
+            self.jump_clock();
         }
         let ms = self.rng.between(50, 1_000);
         self.after(ms, SimEvent::Tick(server));

@@ -882,7 +882,7 @@ SELECT told.run, 'run_' || replace(told.run::text, '-', '') || '.' || told.seq |
         END
         WHEN told.kind = 'waiting' THEN
             CASE WHEN told.event -> 'wait' ->> 'for' IN ('balance', 'budget') THEN 'warn' ELSE 'info' END
-        WHEN told.kind IN ('deferred', 'expiring', 'dropped', 'canceling') THEN 'warn'
+        WHEN told.kind IN ('deferred', 'expiring', 'dropped', 'canceling', 'set_back') THEN 'warn'
         ELSE 'info'
     END AS level,
     told.node AS node_id,
@@ -928,6 +928,7 @@ SELECT told.run, 'run_' || replace(told.run::text, '-', '') || '.' || told.seq |
         WHEN 'paused' THEN 'paused'
         WHEN 'resumed' THEN 'resumed'
         WHEN 'stepped' THEN 'one step was asked for'
+        WHEN 'set_back' THEN 'its times were set back after a clock that was wrong'
         WHEN 'retried' THEN 'retried, round ' || (told.event ->> 'round')
         WHEN 'rerun' THEN
             'run again from ' || (told.event ->> 'from') || ', round ' || (told.event ->> 'round')

@@ -1006,7 +1006,7 @@ SELECT told.run, 'run_' || lower(hex(told.run)) || '.' || told.seq || '.' || tol
             WHEN 'completed' THEN 'info' WHEN 'failed' THEN 'error' ELSE 'warn'
         END
         WHEN told.kind = 'waiting' THEN iif(told.event ->> '$.wait.for' IN ('balance', 'budget'), 'warn', 'info')
-        WHEN told.kind IN ('deferred', 'expiring', 'dropped', 'canceling') THEN 'warn'
+        WHEN told.kind IN ('deferred', 'expiring', 'dropped', 'canceling', 'set_back') THEN 'warn'
         ELSE 'info'
     END AS level,
     told.node AS node_id,
@@ -1048,6 +1048,7 @@ SELECT told.run, 'run_' || lower(hex(told.run)) || '.' || told.seq || '.' || tol
         WHEN 'paused' THEN 'paused'
         WHEN 'resumed' THEN 'resumed'
         WHEN 'stepped' THEN 'one step was asked for'
+        WHEN 'set_back' THEN 'its times were set back after a clock that was wrong'
         WHEN 'retried' THEN 'retried, round ' || (told.event ->> '$.round')
         WHEN 'rerun' THEN
             'run again from ' || (told.event ->> '$.from') || ', round ' || (told.event ->> '$.round')

@@ -3,7 +3,7 @@ mod lists;
 use super::*;
 
 /// All constant statements.
-const ALL: [&[&str]; 26] = [
+const ALL: [&[&str]; 27] = [
     schema::ALL,
     flow::ALL,
     writer_cache::ALL,
@@ -30,6 +30,7 @@ const ALL: [&[&str]; 26] = [
     worker::ALL,
     commit::ALL,
     retain::ALL,
+    set_back::ALL,
 ];
 
 fn migrated() -> Connection {

@@ -19,6 +19,7 @@ use windlass_store::sqlite::{Durability, Sqlite};
 
 use super::*;
 use crate::calls::log::Log;
+use crate::doctor::set_back_at_rest;
 use crate::jobs::{ClaimRequest, JobEnd, LeasedJob};
 use crate::runs::RunSpec;
 use crate::runs::flow::{FlowSpec, VersionSpec};
@@ -206,4 +207,31 @@ async fn a_clock_that_is_a_day_behind_makes_the_server_unready() {
     assert!(trouble.contains("25 h behind") && trouble.contains("doctor --repair"), "{trouble}");
     before.shut_down(Duration::ZERO).await;
     assert_eq!(server(&store, &wall).await.troubles().len(), 1, "also after a restart");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_of_the_year_2081_is_repaired() {
+    let (store, wall) =
+        (on_disk(), ManualWall::at(Timestamp::parse_rfc3339("2081-05-05T05:05:05Z").unwrap()));
+    let before = server(&store, &wall).await;
+    let schedule = before.schedule_every_second().await;
+    let run = before.start_flow(timer(json!({"delay_ms": 2_500}))).await;
+    let run_at = Some(before.clock().now().after(2_500));
+    before.jobs().create_job(JobSpec::new("work", "q")).await.unwrap();
+    before.jobs().create_job(JobSpec { run_at, ..JobSpec::new("work", "q") }).await.unwrap();
+    before.shut_down(Duration::ZERO).await;
+    wall.set(0);
+    let unready = server(&store, &wall).await;
+    assert_eq!(unready.troubles().len(), 1);
+    unready.shut_down(Duration::ZERO).await;
+    let report = set_back_at_rest(store.clone()).await.unwrap();
+    assert_eq!((report.n_open_jobs, report.rows.n_servers, report.rows.n_runs), (2, 1, 1));
+    let after = server(&store, &wall).await;
+    assert!(after.troubles().is_empty() && after.warnings().is_empty());
+    after.completes(run).await;
+    for _ in 0..2 {
+        after.claim_soon(PATIENCE).await;
+    }
+    after.fires_again(schedule).await;
+    assert_eq!(after.doctor().examine(false).await.unwrap().findings, []);
 }
