@@ -5,6 +5,7 @@ mod anywhere;
 mod audit;
 mod cancel;
 mod children;
+mod clock;
 mod cluster;
 mod commands;
 mod copy;
