@@ -40,6 +40,20 @@ fn a_slot_on_time_fires_once() {
 }
 
 #[test]
+fn slots_that_a_wrong_clock_decided_are_decided_again_at_their_time() {
+    let schedule = hourly(Overlap::Queue, Catchup::None);
+    let ahead = Progress { last_slot: Some(Timestamp(9 * HOUR)), waiting: vec![Timestamp(2 * HOUR)] };
+    let back = schedule.plan(&ahead, Timestamp(HOUR + 5), 1);
+    assert_eq!((hours(&back), back.next_at), (NONE.to_vec(), Some(Timestamp(2 * HOUR))));
+    assert_eq!((back.progress.last_slot, back.n_passed), (Some(Timestamp(HOUR + 5)), 0));
+    let due = schedule.plan(&back.progress, Timestamp(2 * HOUR + 5), 1);
+    assert_eq!(due.progress.waiting, [Timestamp(2 * HOUR)], "a slot that waits does not wait twice");
+    let little = since(HOUR + 30_000);
+    let kept = schedule.plan(&little, Timestamp(HOUR), 0);
+    assert_eq!(kept.progress, little, "clocks differ a little");
+}
+
+#[test]
 fn missed_slots_follow_the_catch_up_rule() {
     let now = Timestamp(5 * HOUR + HOUR / 2);
     let plan = |catchup| hourly(Overlap::Allow, catchup).plan(&since(HOUR), now, 0);
