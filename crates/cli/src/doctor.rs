@@ -97,12 +97,12 @@ pub(crate) async fn run(flags: &DoctorArgs, options: &GlobalArgs) -> Result<Exit
 async fn repair_store(address: &str, options: &GlobalArgs) -> Result<Exit> {
     let place = store::end(address)?;
     let mut is_told = false;
-    let opened = copy::open_stopped(&place, &mut |_| {
+    let mut tell = |_| {
         if !std::mem::replace(&mut is_told, true) {
             output::message("a server was alive a moment ago: waiting until it is gone");
         }
-    });
-    let stopped = opened.await.map_err(store::explained)?;
+    };
+    let stopped = copy::open_stopped(&place, &mut tell).await.map_err(store::explained)?;
     let SetBackReport { now, n_open_jobs, rows } = set_back_at_rest(stopped.store.clone()).await?;
     let SetBack { n_servers, n_workers, n_runs, n_jobs, n_schedules, n_messages, n_rates, n_commands } = rows;
     let rows = [
