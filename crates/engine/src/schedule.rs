@@ -79,9 +79,10 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Whether it was decided by a clock that was wrong: this one is far behind it.
+    /// Whether it was decided by a clock that was wrong: this one is far behind it, or a slot waits that is still to come.
     pub fn is_ahead_of(&self, now: Timestamp) -> bool {
         self.last_slot.is_some_and(|decided| decided.since(now) > BACK_MS_MAX)
+            || self.waiting.last().is_some_and(|slot| *slot > now)
     }
 }
 
@@ -161,7 +162,7 @@ impl Schedule {
         decision.next_at = self.cron.next_after(until);
         let (due, n_missed) = self.due(decided, now);
         decision.n_passed = n_missed;
-        self.overlap(progress, due, n_running, &mut decision);
+        self.overlap(progress, now, due, n_running, &mut decision);
         decision
     }
 
@@ -193,9 +194,18 @@ impl Schedule {
     }
 
     /// Applies the overlap rule to the slots that are due.
-    fn overlap(&self, progress: &Progress, due: Vec<Timestamp>, n_running: usize, decision: &mut Decision) {
+    fn overlap(
+        &self,
+        progress: &Progress,
+        now: Timestamp,
+        due: Vec<Timestamp>,
+        n_running: usize,
+        decision: &mut Decision,
+    ) {
         let mut slots = progress.waiting.clone();
-        slots.extend(due.into_iter().filter(|slot| !progress.waiting.contains(slot)));
+        // Slots to come, which a clock that was wrong decided, are decided again at their time.
+        slots.retain(|slot| *slot <= now);
+        slots.extend(due);
         let kept = match self.overlap {
             Overlap::Allow => slots.len(),
             Overlap::Skip if n_running > 0 => 0,

@@ -25,7 +25,7 @@ pub struct Clock {
 struct ClockState {
     wall: WallClock,
     server: ServerTime,
-    /// What was last logged about the distance between both.
+    /// The distance between both as it was last logged.
     reported: SkewLevel,
 }
 
@@ -145,7 +145,7 @@ impl Clock {
     }
 
     /// A sentence about a wall clock that is far behind, for people; `None` = it is not.
-    pub(crate) fn skew_warning(&self) -> Option<String> {
+    pub fn skew_warning(&self) -> Option<String> {
         let skew_ms = self.skew_ms();
         (SkewLevel::of(skew_ms) != SkewLevel::Small).then(|| {
             format!(

@@ -63,32 +63,32 @@ impl RuntimePart for Runtime {
     }
 }
 
+/// Starts a server that tells the time by this clock.
+pub(crate) async fn start_with(
+    store: Arc<dyn Store>,
+    settings: Settings,
+    clock: Clock,
+) -> Result<Runtime, RuntimeError> {
+    // Before the first read, so that no commit in between is missed.
+    let hints = if store.is_shared() { store.hints() } else { None };
+    sync_clock(&clock, &*store).await?;
+    for row in store.servers().await? {
+        // Stored times may come from a clock that ran ahead.
+        clock.not_before(row.beat_at);
+    }
+    let membership = Membership::begin(&*store, &settings.name, clock.now()).await?;
+    let runtime = Runtime::assemble(store, settings, clock, membership);
+    runtime.money().load_prices().await?;
+    runtime.calls().load_services().await?;
+    runtime.jobs().load_jobs().await?;
+    runtime.spawn_loops(hints);
+    Ok(runtime)
+}
+
 impl Runtime {
     /// Starts a server on a store: it takes over the work of earlier servers and wakes due runs.
     pub async fn start_up(store: Arc<dyn Store>, settings: Settings) -> Result<Runtime, RuntimeError> {
-        Runtime::start_with(store, settings, Clock::default()).await
-    }
-
-    /// Starts a server that tells the time by this clock.
-    pub(crate) async fn start_with(
-        store: Arc<dyn Store>,
-        settings: Settings,
-        clock: Clock,
-    ) -> Result<Runtime, RuntimeError> {
-        // Before the first read, so that no commit in between is missed.
-        let hints = if store.is_shared() { store.hints() } else { None };
-        sync_clock(&clock, &*store).await?;
-        for row in store.servers().await? {
-            // Stored times may come from a clock that ran ahead.
-            clock.not_before(row.beat_at);
-        }
-        let membership = Membership::begin(&*store, &settings.name, clock.now()).await?;
-        let runtime = Runtime::assemble(store, settings, clock, membership);
-        runtime.money().load_prices().await?;
-        runtime.calls().load_services().await?;
-        runtime.jobs().load_jobs().await?;
-        runtime.spawn_loops(hints);
-        Ok(runtime)
+        start_with(store, settings, Clock::default()).await
     }
 
     /// A server that only reads: it does not register, writes nothing and runs no loops.
@@ -256,11 +256,6 @@ impl Runtime {
         }
         troubles.extend(self.clock().skew_trouble());
         troubles
-    }
-
-    /// Things that an operator should know although the server takes work.
-    pub fn warnings(&self) -> Vec<String> {
-        self.clock().skew_warning().into_iter().collect()
     }
 
     /// Whether the server shuts down and refuses new work.

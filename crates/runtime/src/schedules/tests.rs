@@ -20,6 +20,7 @@ use windlass_store::{Memory, Store};
 
 use super::*;
 use crate::clock::ManualWall;
+use crate::runtime::start_with;
 use crate::{Runtime, Settings};
 
 /// Longer than anything takes that is waited for.
@@ -38,7 +39,7 @@ fn start() -> Timestamp {
 
 /// A server with a wall clock of its own, which stands at the start until `fire_at` sets it.
 async fn in_2086(store: Arc<dyn Store>, settings: Settings) -> Runtime {
-    Runtime::start_with(store, settings, ManualWall::at(start()).clock()).await.unwrap()
+    start_with(store, settings, ManualWall::at(start()).clock()).await.unwrap()
 }
 
 async fn server() -> Runtime {
@@ -50,7 +51,7 @@ async fn servers(store: Arc<dyn Store>, n: usize) -> Vec<Runtime> {
     let (wall, mut servers) = (ManualWall::at(start()), Vec::new());
     for nth in 0..n {
         let settings = Settings { name: format!("server {nth}"), ..Settings::default() };
-        let started = Runtime::start_with(store.clone(), settings, wall.apart().clock());
+        let started = start_with(store.clone(), settings, wall.apart().clock());
         servers.push(started.await.unwrap());
     }
     servers
@@ -82,13 +83,13 @@ fn slot(schedule: ScheduleId, at: Timestamp) -> Firing {
     Firing { schedule, slot: at, manual: false }
 }
 
-impl Runtime {
-    /// Sets the wall clock and fires everything that is due, as the server's own loop does, too.
-    async fn fire_at(&self, at: Timestamp) -> bool {
-        self.clock().set_wall(at);
-        self.schedules().fire_due(at).await
-    }
+/// Sets the wall clock and fires everything that is due, as the server's own loop does, too.
+async fn fire_at(server: &Runtime, at: Timestamp) -> bool {
+    server.clock().set_wall(at);
+    server.schedules().fire_due(at).await
+}
 
+impl Runtime {
     /// A schedule of which everything before `start` is decided.
     async fn schedule_from(&self, draft: ScheduleDraft, start: Timestamp) -> ScheduleId {
         let made = self.schedules().create_schedule(draft).await.unwrap();
@@ -137,10 +138,10 @@ async fn a_slot_starts_one_job_and_says_so() {
     let server = server().await;
     let id = server.schedule_from(hourly(), start()).await;
     let first = start().after(HOUR);
-    assert!(server.fire_at(Timestamp(first.0 - 1)).await);
+    assert!(fire_at(&server, Timestamp(first.0 - 1)).await);
     assert!(server.scheduled_jobs(id).await.is_empty(), "nothing fires before its time");
-    assert!(server.fire_at(first).await);
-    assert!(server.fire_at(first.after(5)).await);
+    assert!(fire_at(&server, first).await);
+    assert!(fire_at(&server, first.after(5)).await);
     let jobs = server.scheduled_jobs(id).await;
     assert_eq!(jobs.len(), 1);
     assert_eq!((jobs[0].id(), &*jobs[0].job.spec), (slot(id, first).job(), &spec()));
@@ -165,7 +166,7 @@ async fn missed_slots_are_caught_up_as_configured() {
     ] {
         let server = server().await;
         let id = server.schedule_from(ScheduleDraft { catchup, window_ms, ..hourly() }, start()).await;
-        assert!(server.fire_at(late).await);
+        assert!(fire_at(&server, late).await);
         assert_eq!(server.fired_at(id, &slots).await, expected, "{catchup:?} within {window_ms}");
         let history = server.schedule_seen(id).await.row.history;
         assert_eq!(history.n_fired, expected.len() as u64);
@@ -218,7 +219,7 @@ async fn one_server_fires_each_slot() {
                 tokio::spawn(async move {
                     server.schedules().read_schedules().await.unwrap();
                     // Not all clocks agree.
-                    server.fire_at(start().after(nth * 7 * MINUTE + late * 40_000)).await
+                    fire_at(&server, start().after(nth * 7 * MINUTE + late * 40_000)).await
                 })
             });
             for one in race.collect::<Vec<_>>() {
@@ -241,8 +242,8 @@ async fn a_key_that_is_taken_lets_the_slot_pass_and_not_the_next() {
     let target = FiringTarget::Job(Box::new(JobSpec { dedup_key: "one".to_owned(), ..spec() }));
     let id = server.schedule_from(ScheduleDraft { target, ..hourly() }, start()).await;
     let slots: Vec<Timestamp> = (1..=3).map(|n| start().after(n * HOUR)).collect();
-    assert!(server.fire_at(slots[0]).await);
-    assert!(server.fire_at(slots[1]).await);
+    assert!(fire_at(&server, slots[0]).await);
+    assert!(fire_at(&server, slots[1]).await);
     assert_eq!(server.fired_at(id, &slots).await, slots[..1]);
     let row = server.schedule_seen(id).await.row;
     let error = row.history.last_error.unwrap();
@@ -254,7 +255,7 @@ async fn a_key_that_is_taken_lets_the_slot_pass_and_not_the_next() {
         "whoever asks is told who has the key"
     );
     server.jobs().cancel_job(slot(id, slots[0]).job()).await.unwrap();
-    assert!(server.fire_at(slots[2]).await);
+    assert!(fire_at(&server, slots[2]).await);
     assert_eq!(server.scheduled_jobs(id).await.len(), 2);
     assert_eq!(server.schedule_seen(id).await.row.history.last_error, None);
 }

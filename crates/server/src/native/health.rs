@@ -24,6 +24,7 @@ pub(crate) async fn readyz(State(app): State<App>) -> (StatusCode, Json<Readines
     let ready = troubles.is_empty();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let redis = app.runtime.jobs().redis_stats().map(shape::redis);
-    let (timestamp, warnings) = (shape::time(app.runtime.clock().now()), app.runtime.warnings());
+    let clock = app.runtime.clock();
+    let (timestamp, warnings) = (shape::time(clock.now()), clock.skew_warning().into_iter().collect());
     (status, Json(Readiness { ready, timestamp, troubles, warnings, redis }))
 }

@@ -23,14 +23,26 @@ use crate::doctor::set_back_at_rest;
 use crate::jobs::{ClaimRequest, JobEnd, LeasedJob};
 use crate::runs::RunSpec;
 use crate::runs::flow::{FlowSpec, VersionSpec};
+use crate::runtime::start_with;
 use crate::schedules::{FiringTarget, ScheduleDraft};
 use crate::{Runtime, Settings};
 
 /// Longer than anything takes that is waited for, and much shorter than the jumps.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-async fn server(store: &Arc<dyn Store>, wall: &ManualWall) -> Runtime {
-    Runtime::start_with(store.clone(), Settings::default(), wall.clock()).await.unwrap()
+/// A server under a wall clock that its test sets.
+struct ClockServer(Runtime);
+
+impl std::ops::Deref for ClockServer {
+    type Target = Runtime;
+
+    fn deref(&self) -> &Runtime {
+        &self.0
+    }
+}
+
+async fn server(store: &Arc<dyn Store>, wall: &ManualWall) -> ClockServer {
+    ClockServer(start_with(store.clone(), Settings::default(), wall.clock()).await.unwrap())
 }
 
 fn on_disk() -> Arc<dyn Store> {
@@ -46,7 +58,11 @@ fn claim(lease: Duration) -> ClaimRequest {
     ClaimRequest { worker, queues, services: Vec::new(), max: 1, wait: PATIENCE, lease }
 }
 
-impl Runtime {
+impl ClockServer {
+    fn warnings(&self) -> Vec<String> {
+        self.clock().skew_warning().into_iter().collect()
+    }
+
     async fn start_flow(&self, definition: Value) -> RunId {
         let flow = FlowSpec { name: Uuid::now_v7().to_string(), ..FlowSpec::default() };
         let version = VersionSpec {

@@ -139,9 +139,9 @@ async fn changes_at_the_same_time_are_all_made() {
 async fn a_deleted_schedule_fires_no_more_and_its_runs_go_on() {
     let server = server().await;
     let id = server.schedule_from(hourly(), start()).await;
-    assert!(server.fire_at(start().after(HOUR)).await);
+    assert!(fire_at(&server, start().after(HOUR)).await);
     server.schedules().delete_schedule(id).await.unwrap();
-    assert!(server.fire_at(start().after(2 * HOUR)).await);
+    assert!(fire_at(&server, start().after(2 * HOUR)).await);
     let jobs = server.scheduled_jobs(id).await;
     assert_eq!((jobs.len(), jobs[0].job.is_open()), (1, true));
     assert!(matches!(server.schedules().delete_schedule(id).await, Err(ScheduleError::Unknown(_))));

@@ -42,10 +42,10 @@ async fn skip_lets_slots_pass_while_something_runs() {
     let server = server().await;
     let id = server.schedule_from(ScheduleDraft { overlap: Overlap::Skip, ..hourly() }, start()).await;
     let slots: Vec<Timestamp> = (1..=3).map(|n| start().after(n * HOUR)).collect();
-    assert!(server.fire_at(slots[0]).await);
-    assert!(server.fire_at(slots[1]).await);
+    assert!(fire_at(&server, slots[0]).await);
+    assert!(fire_at(&server, slots[1]).await);
     server.jobs().cancel_job(slot(id, slots[0]).job()).await.unwrap();
-    assert!(server.fire_at(slots[2]).await);
+    assert!(fire_at(&server, slots[2]).await);
     assert_eq!(server.fired_at(id, &slots).await, [slots[0], slots[2]]);
     assert_eq!(server.schedule_seen(id).await.row.history.n_passed, 1);
 }
@@ -96,8 +96,8 @@ async fn cancel_stops_the_running_job_and_fires() {
     let server = server().await;
     let id = server.schedule_from(ScheduleDraft { overlap: Overlap::Cancel, ..hourly() }, start()).await;
     let slots: Vec<Timestamp> = (1..=2).map(|n| start().after(n * HOUR)).collect();
-    assert!(server.fire_at(slots[0]).await);
-    assert!(server.fire_at(slots[1]).await);
+    assert!(fire_at(&server, slots[0]).await);
+    assert!(fire_at(&server, slots[1]).await);
     assert_eq!(server.fired_at(id, &slots).await, slots);
     let first = server.store().job(server.project(), slot(id, slots[0]).job()).await.unwrap().unwrap();
     assert_eq!(JobStatus::of(&first.job), JobStatus::Canceled);
