@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
@@ -200,7 +201,7 @@ forward! {
         dead_letter_groups(queue: String) -> Vec<LetterGroup>;
         schedule(id: ScheduleId) -> Option<Scheduled>;
         schedules(part: Part) -> Page<Scheduled>;
-        audit(query: AuditQuery) -> Vec<(u64, AuditRow)>;
+        audit(query: AuditQuery) -> Vec<(Seq, AuditRow)>;
         logs(run: RunId, of: LogsOf) -> Vec<LogRow>;
         workers(query: WorkerQuery) -> Vec<WorkerRow>;
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use serde_json::json;
-use windlass_engine::counter::{Epoch, Revision};
+use windlass_engine::counter::{Epoch, Revision, Seq};
 use windlass_engine::event::{Event, Level};
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
 use windlass_engine::job::{Job, JobInput, JobSpec};
@@ -199,7 +199,7 @@ impl<'s> StoreFixture<'s> {
         Commit {
             run: Some(RunChange {
                 run: run_id(run),
-                expected_len,
+                expected_len: Seq(expected_len),
                 create: (expected_len == 0).then(|| origin(now)),
                 entry: Entry::new(now, command, vec![event]),
                 standing: standing(status, now),

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
+use windlass_engine::counter::Seq;
 use windlass_engine::event::Start;
 use windlass_engine::id::{FlowId, RunId, ScheduleId, VersionId};
 use windlass_engine::input::{CallOutcome, Input, Refusal};
@@ -88,7 +89,7 @@ pub enum StartError {
 pub struct SubmitAck {
     pub status: RunStatus,
     /// Entries in its journal.
-    pub len: u64,
+    pub len: Seq,
 }
 
 /// Rows that are written in the commit of an input.

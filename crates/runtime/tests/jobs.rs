@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_conformance::backend::fresh;
-use windlass_engine::counter::Fence;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::definition::Strictness;
 use windlass_engine::event::Start;
 use windlass_engine::id::RunId;
@@ -127,7 +127,7 @@ async fn a_worker_does_the_steps_of_a_run() {
         assert_eq!(
             server
                 .store()
-                .logs(server.project(), call.run, LogsOf::After { entry: 0, fence: Fence(0) })
+                .logs(server.project(), call.run, LogsOf::After { entry: Seq::ZERO, fence: Fence(0) })
                 .await
                 .unwrap(),
             []
@@ -190,7 +190,7 @@ async fn the_run_tries_again_and_not_the_job() {
     assert!(!job.is_dead_letter());
     let logs = server
         .store()
-        .logs(server.project(), run, LogsOf::After { entry: 0, fence: Fence(0) })
+        .logs(server.project(), run, LogsOf::After { entry: Seq::ZERO, fence: Fence(0) })
         .await
         .unwrap();
     assert_eq!(logs.iter().map(|log| log.text.as_str()).collect::<Vec<_>>(), ["what happened"]);

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use windlass_conformance::backend::{Backend, fresh};
+use windlass_engine::counter::Seq;
 use windlass_engine::definition::Strictness;
 use windlass_engine::event::Start;
 use windlass_engine::id::{FlowId, RunId, VersionId};
@@ -158,8 +159,12 @@ async fn every_step_is_durable_before_the_next_begins() {
     let flow = server.publish("chain", chain(&["a", "b", "c"], "mul")).await;
     let run = server.start(&flow, json!({"x": 5})).await;
     server.end(run).await;
-    let journal =
-        server.runtime.store().journal(server.runtime.project(), run, Since::Entry(0), 100).await.unwrap();
+    let journal = server
+        .runtime
+        .store()
+        .journal(server.runtime.project(), run, Since::Entry(Seq::ZERO), 100)
+        .await
+        .unwrap();
     assert_eq!(journal.entries.len(), 4, "one entry for the start and one for the end of each call");
 }
 

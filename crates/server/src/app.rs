@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{FlowId, RunId, VersionId};
 use windlass_engine::journal::Entry;
 use windlass_engine::project::Project;
@@ -95,8 +96,8 @@ impl App {
     }
 
     /// Reads the whole journal of a run, a part at a time.
-    pub(crate) async fn each_entry(&self, run: RunId, mut take: impl FnMut(u64, &Entry)) -> ApiResult<()> {
-        let mut after = 0;
+    pub(crate) async fn each_entry(&self, run: RunId, mut take: impl FnMut(Seq, &Entry)) -> ApiResult<()> {
+        let mut after = Seq::ZERO;
         loop {
             let part = self.store().journal(self.project(), run, Since::Entry(after), ENTRIES).await?;
             for (seq, entry) in &part.entries {

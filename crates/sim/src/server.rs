@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use uuid::Uuid;
-use windlass_engine::counter::Epoch;
+use windlass_engine::counter::{Epoch, Seq};
 use windlass_engine::event::Event;
 use windlass_engine::id::{JobId, RunId, ScheduleId, ServerId};
 use windlass_engine::input::{Given, Input, Refusal};
@@ -51,7 +51,7 @@ pub struct SimCachedRun {
     pub run: Run,
     pub plan: Arc<Plan>,
     pub projection: Projection,
-    pub len: u64,
+    pub len: Seq,
 }
 
 impl SimServer {
@@ -203,7 +203,7 @@ impl SimWorld {
         if entries.is_empty() && !create {
             return None;
         }
-        let len = entries.len() as u64;
+        let len = Seq(entries.len() as u64);
         if self.bug == Some(PlantedBug::TornJournal) && entries.len() > 2 {
             entries.pop();
         }
@@ -227,7 +227,7 @@ impl SimWorld {
         let owner = self.servers[server].owner();
         let rows = project(&mut cached.projection, &cached.run, step, Some(owner), self.now);
         let cancels = rows.cancel.iter().filter_map(|id| self.store.job(*id)).collect();
-        let create = along.create.clone().filter(|_| cached.len == 0);
+        let create = along.create.clone().filter(|_| cached.len == Seq::ZERO);
         let mut commit = if step.events.is_empty() {
             Commit::new(&Project::DEFAULT, command, self.now)
         } else {
@@ -288,7 +288,7 @@ impl SimWorld {
                     if let Some(change) = &mut commit.run {
                         change.entry.command = commit.command;
                         change.expected_len = self.store.len(change.run);
-                        change.create = change.create.take().filter(|_| change.expected_len == 0);
+                        change.create = change.create.take().filter(|_| change.expected_len == Seq::ZERO);
                     }
                     continue;
                 }
@@ -356,7 +356,9 @@ impl SimWorld {
         mut cached: SimCachedRun,
         step: &RunStep,
     ) -> Result<(), Violation> {
-        cached.len += u64::from(!step.events.is_empty());
+        if !step.events.is_empty() {
+            cached.len = cached.len.next();
+        }
         self.servers[server].cached.insert(cached.run.id, cached.clone());
         if self.faults.strikes(SimFault::CrashBeforeEffects, 2, &mut self.rng) {
             self.crash(server);

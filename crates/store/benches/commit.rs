@@ -16,7 +16,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 use windlass_conformance::block_on;
-use windlass_engine::counter::Epoch;
+use windlass_engine::counter::{Epoch, Seq};
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::effect::Effect;
 use windlass_engine::event::Start;
@@ -107,7 +107,7 @@ fn commits_of_a_run() -> Vec<Commit> {
                 input = Some(Input::CallEnded { node, fence: order.fence, outcome, worker });
             }
         }
-        let len = commits.len() as u64;
+        let len = Seq(commits.len() as u64);
         commits.push(rows.into_commit(id("cmd", 0), now, &run, len, step, create.take()));
     }
     assert!(run.status.is_ended());

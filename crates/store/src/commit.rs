@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-use windlass_engine::counter::Revision;
+use windlass_engine::counter::{Revision, Seq};
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::job::Job;
 use windlass_engine::journal::Entry;
@@ -55,7 +55,7 @@ pub struct Commit {
 pub struct RunChange {
     pub run: RunId,
     /// Entries in the journal so far.
-    pub expected_len: u64,
+    pub expected_len: Seq,
     /// Present exactly when `expected_len` is 0.
     pub create: Option<Origin>,
     pub entry: Entry,
@@ -110,7 +110,7 @@ pub struct Committed {
     pub command: CommandId,
     pub at: Timestamp,
     /// The run it was about and the number of its new entry.
-    pub run: Option<(RunId, u64)>,
+    pub run: Option<(RunId, Seq)>,
     /// Balances afterwards, of the accounts it posted to.
     pub balances: BTreeMap<String, Amount>,
 }
@@ -144,7 +144,7 @@ impl Commit {
             !items.into_iter().all(|item| seen.insert(item))
         }
         if let Some(change) = &self.run {
-            if change.create.is_some() != (change.expected_len == 0) {
+            if change.create.is_some() != (change.expected_len == Seq::ZERO) {
                 return Some("a run is created with its first entry, and only then");
             }
             if change.entry.command != self.command {

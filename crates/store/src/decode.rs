@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use uuid::Uuid;
-use windlass_engine::counter::Revision;
+use windlass_engine::counter::{Revision, Seq};
 use windlass_engine::event::Parent;
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::{Attempt, Job, JobSpec};
@@ -240,7 +240,7 @@ pub(crate) fn server<C: Columns>(columns: &mut C) -> Result<ServerRow, C::Error>
     })
 }
 
-pub(crate) fn audit<C: Columns>(columns: &mut C) -> Result<(u64, AuditRow), C::Error> {
+pub(crate) fn audit<C: Columns>(columns: &mut C) -> Result<(Seq, AuditRow), C::Error> {
     let seq = columns.number()?;
     let (at, who, what) = (columns.time()?, columns.text()?, columns.text()?);
     Ok((seq, AuditRow { at, who, what, subject: columns.text()?, detail: columns.json()? }))

@@ -17,6 +17,7 @@ mod state;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
@@ -201,7 +202,7 @@ forward! {
         dead_letter_groups / dead_letter_groups_now(queue: String) -> Vec<LetterGroup>;
         schedule / schedule_now(id: ScheduleId) -> Option<Scheduled>;
         schedules / schedules_now(part: Part) -> Page<Scheduled>;
-        audit / audit_now(query: AuditQuery) -> Vec<(u64, AuditRow)>;
+        audit / audit_now(query: AuditQuery) -> Vec<(Seq, AuditRow)>;
         logs / logs_now(run: RunId, of: LogsOf) -> Vec<LogRow>;
         workers in registry / workers_now(query: WorkerQuery) -> Vec<WorkerRow>;
         beat_worker in registry / beat_worker_now(beat: WorkerBeat) -> ();

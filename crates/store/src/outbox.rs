@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use windlass_engine::counter::Fence;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::event::{Ending, InsufficientFundsAction, Parent, Start};
 use windlass_engine::id::RunId;
 use windlass_engine::input::{CallOutcome, Input};
@@ -40,7 +40,7 @@ impl fmt::Display for Party {
 pub struct MessageId {
     pub sender: Party,
     /// For a run, the number of the event that ended it, or of the last event of the commit.
-    pub seq: u64,
+    pub seq: Seq,
     /// Tells messages of one number apart: one event can stop many child runs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub part: u32,
@@ -48,7 +48,7 @@ pub struct MessageId {
 
 impl MessageId {
     /// The name of the only message of its number.
-    pub fn new(sender: Party, seq: u64) -> Self {
+    pub fn new(sender: Party, seq: Seq) -> Self {
         MessageId { sender, seq, part: 0 }
     }
 }

@@ -50,6 +50,7 @@ use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use tokio_postgres::{Config, NoTls};
 use uuid::Uuid;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
@@ -484,7 +485,7 @@ impl Store for Postgres {
         schedule::schedules(&self.link().await?, project, &part).await
     }
 
-    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(u64, AuditRow)>, StoreError> {
+    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(Seq, AuditRow)>, StoreError> {
         audit::audit(&self.link().await?, project, &query).await
     }
 

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use windlass_engine::counter::{Fence, Revision};
+use windlass_engine::counter::{Fence, Revision, Seq};
 use windlass_engine::effect::{Effect, Order};
 use windlass_engine::event::{Event, Parent};
 use windlass_engine::id::{CommandId, JobId, RunId};
@@ -160,7 +160,7 @@ pub fn project(
                 rows.postings.push(Posting { account: account.clone(), movement: movement.clone() });
             }
             Effect::Tell { parent, status, result, error, bill } => {
-                let seq = ends.next().unwrap_or(run.length);
+                let seq = Seq(ends.next().unwrap_or(run.length));
                 rows.messages.push(Message {
                     id: MessageId::new(Party::Run(run.id), seq),
                     to: Party::Run(parent.run),
@@ -214,7 +214,7 @@ impl Rows {
     /// to one child, keep their order. Part 0 is reserved for the message of the run's own end.
     fn tell_run(&mut self, run: &Run, to: RunId, note: Note, now: Timestamp) {
         let part = u32::try_from(self.messages.len()).unwrap_or(u32::MAX).saturating_add(1);
-        let id = MessageId { part, ..MessageId::new(Party::Run(run.id), run.length) };
+        let id = MessageId { part, ..MessageId::new(Party::Run(run.id), Seq(run.length)) };
         self.messages.push(Message { id, to: Party::Run(to), at: now, note });
     }
 
@@ -224,7 +224,7 @@ impl Rows {
         command: CommandId,
         now: Timestamp,
         run: &Run,
-        expected_len: u64,
+        expected_len: Seq,
         step: RunStep,
         create: Option<Origin>,
     ) -> Commit {

@@ -52,6 +52,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
@@ -457,7 +458,7 @@ impl Store for Sqlite {
         self.read(move |db| schedule::schedules(db, &project, &part)).await
     }
 
-    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(u64, AuditRow)>, StoreError> {
+    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(Seq, AuditRow)>, StoreError> {
         let project = project.clone();
         self.read(move |db| audit::audit(db, &project, &query)).await
     }

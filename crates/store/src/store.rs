@@ -1,6 +1,7 @@
 //! The trait that every backend implements: one verb per question and per row.
 
 use async_trait::async_trait;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
@@ -233,7 +234,7 @@ pub trait Store: Send + Sync {
     async fn schedules(&self, project: &Project, part: Part) -> Result<Page<Scheduled>, StoreError>;
 
     /// Lines of the audit, each with its number: from 1, without gaps.
-    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(u64, AuditRow)>, StoreError>;
+    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(Seq, AuditRow)>, StoreError>;
 
     /// Log lines of a run's attempts; at most [`crate::log::LOGS_MAX`].
     async fn logs(&self, project: &Project, run: RunId, of: LogsOf) -> Result<Vec<LogRow>, StoreError>;

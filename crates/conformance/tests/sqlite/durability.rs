@@ -32,7 +32,7 @@ fn commit(store: &Sqlite, commit: Commit) -> Result<Committed, StoreError> {
 fn len(store: &Sqlite, run: u64) -> u64 {
     let len = block_on(entries::len(store, run));
     let row = block_on(store.run(&Project::DEFAULT, RunRef::Id(id("run", run)))).unwrap();
-    assert_eq!(row.map_or(0, |row| row.len), len);
+    assert_eq!(row.map_or(0, |row| row.len.0), len);
     len
 }
 

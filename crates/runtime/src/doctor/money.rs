@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use windlass_engine::counter::Seq;
 use windlass_engine::id::RunId;
 use windlass_engine::money::{Amount, Movement, MovementKind, job_of_key};
 use windlass_store::account::{AccountRow, LedgerQuery, LedgerRow};
@@ -20,7 +21,7 @@ const PAGE_SIZE: usize = 1_000;
 #[derive(Default)]
 struct LedgerSums {
     /// The number of the last row.
-    seq: u64,
+    seq: Seq,
     balance: i128,
     /// The difference between stored and summed balances since the last reported row.
     off: i128,
@@ -40,7 +41,7 @@ impl LedgerSums {
         let (before, wrong) = (self.seq, self.add_movement(row));
         self.seq = row.seq;
         // Missing rows may add up to zero.
-        let is_next = before.checked_add(1) == Some(row.seq);
+        let is_next = before.next() == row.seq;
         if is_next { wrong } else { Some(format!("its ledger goes from entry {before} to {}", row.seq)) }
     }
 
@@ -97,8 +98,8 @@ impl Doctor {
             let (subject, node) = (account.id.clone(), None);
             found.findings.push(DoctorFinding { subject, node, what, repaired: false });
         };
-        if sums.seq < account.revision.0 {
-            told(format!("its ledger ends with entry {}, there were {}", sums.seq, account.revision));
+        if sums.seq < account.ledger_len() {
+            told(format!("its ledger ends with entry {}, there were {}", sums.seq, account.ledger_len()));
         }
         // A difference that its last row already showed was reported there.
         if sums.balance + sums.off != i128::from(account.balance) {
@@ -129,8 +130,8 @@ impl Doctor {
         account: &AccountRow,
         found: &mut DoctorReport,
     ) -> Result<LedgerSums, RuntimeError> {
-        let (mut sums, mut after) = (LedgerSums::default(), 0);
-        while after < account.revision.0 {
+        let (mut sums, mut after, len) = (LedgerSums::default(), Seq::ZERO, account.ledger_len());
+        while after < len {
             let query = LedgerQuery {
                 account: account.id.clone(),
                 after,
@@ -140,7 +141,7 @@ impl Doctor {
             let rows = self.store().ledger(self.project(), query).await?;
             let Some(last) = rows.last() else { break };
             after = last.seq;
-            for row in rows.iter().filter(|row| row.seq <= account.revision.0) {
+            for row in rows.iter().filter(|row| row.seq <= len) {
                 if let Some(what) = sums.add(row).filter(|_| found.findings.len() < FINDINGS_MAX) {
                     let (subject, node) = (account.id.clone(), row.posting.node());
                     found.findings.push(DoctorFinding { subject, node, what, repaired: false });
@@ -194,7 +195,7 @@ mod tests {
     /// The ledger of these movements, with these balances after them.
     fn rows(movements: &[(Movement, i64)]) -> Vec<LedgerRow> {
         let row = |((movement, balance_after), seq): (&(Movement, i64), u64)| LedgerRow {
-            seq,
+            seq: Seq(seq),
             posting: Posting { account: "a".to_owned(), movement: movement.clone() },
             balance_after: Amount(*balance_after),
             at: Timestamp(0),

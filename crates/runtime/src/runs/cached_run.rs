@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{FlowId, RunId};
 use windlass_engine::journal::{self, Entry};
 use windlass_engine::plan::Plan;
@@ -26,7 +27,7 @@ pub(crate) struct CachedRun {
     pub(crate) projection: Projection,
     pub(crate) flow: FlowId,
     /// Entries in its journal.
-    pub(crate) len: u64,
+    pub(crate) len: Seq,
     /// Events before the newest snapshot.
     snapped: u64,
 }
@@ -34,7 +35,14 @@ pub(crate) struct CachedRun {
 impl CachedRun {
     /// A run that nothing has happened to.
     fn new(run: RunId, flow: FlowId, plan: Arc<Plan>) -> Self {
-        CachedRun { run: Run::new(run), plan, projection: Projection::default(), flow, len: 0, snapped: 0 }
+        CachedRun {
+            run: Run::new(run),
+            plan,
+            projection: Projection::default(),
+            flow,
+            len: Seq::ZERO,
+            snapped: 0,
+        }
     }
 
     /// A snapshot to be stored beside the journal, when that is long enough: each snapshot follows at least as many
@@ -52,7 +60,7 @@ impl CachedRun {
 /// A run folded from its stored journal.
 struct Folded {
     run: Run,
-    len: u64,
+    len: Seq,
     snapped: u64,
 }
 
@@ -77,7 +85,7 @@ impl Runs {
     }
 
     /// The state of a run after so many entries of its journal; `None` = no such run, or fewer entries.
-    pub async fn view_at(&self, run: RunId, len: u64) -> Result<Option<RunView>, RuntimeError> {
+    pub async fn view_at(&self, run: RunId, len: Seq) -> Result<Option<RunView>, RuntimeError> {
         let found = self.fold(run, Some(len)).await?.filter(|(_, _, folded)| folded.len == len);
         Ok(found.map(|(row, plan, folded)| RunView { row, plan, state: Arc::new(folded.run) }))
     }
@@ -85,7 +93,7 @@ impl Runs {
     async fn fold(
         &self,
         id: RunId,
-        at: Option<u64>,
+        at: Option<Seq>,
     ) -> Result<Option<(RunRow, Arc<Plan>, Folded)>, RuntimeError> {
         loop {
             let Some(row) = self.store().run(self.project(), RunRef::Id(id)).await? else { return Ok(None) };
@@ -104,12 +112,12 @@ impl Runs {
         &self,
         id: RunId,
         plan: &Plan,
-        upto: u64,
+        upto: Seq,
         from_snapshot: bool,
     ) -> Result<Folded, RuntimeError> {
         let unreadable = |reason: String| RuntimeError::Journal { run: id, reason };
-        let mut folded = Folded { run: Run::new(id), len: 0, snapped: 0 };
-        let mut since = if from_snapshot { Since::Snapshot } else { Since::Entry(0) };
+        let mut folded = Folded { run: Run::new(id), len: Seq::ZERO, snapped: 0 };
+        let mut since = if from_snapshot { Since::Snapshot } else { Since::Entry(Seq::ZERO) };
         while folded.len < upto {
             let part = self.store().journal(self.project(), id, since, ENTRIES).await?;
             if let Some(snapshot) = part.snapshot {

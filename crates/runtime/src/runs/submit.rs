@@ -303,7 +303,9 @@ impl Runs {
         envelopes: Vec<Envelope>,
         refusals: Vec<Option<Refusal>>,
     ) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
-        cached.len += u64::from(after.standing.is_some());
+        if after.standing.is_some() {
+            cached.len = cached.len.next();
+        }
         let own = self.carry_out(&cached, after);
         let seen = SubmitAck { status: windlass_store::projection::status(&cached.run), len: cached.len };
         answer_all(envelopes, refusals, seen);

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use windlass_engine::counter::Fence;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::id::{JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::time::Timestamp;
@@ -112,12 +112,12 @@ impl ProjectTables {
         let (snapshot, after) = match since {
             Since::Entry(after) => (None, after),
             Since::Snapshot => {
-                let after = stored.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+                let after = stored.snapshot.as_ref().map_or(Seq::ZERO, |snapshot| snapshot.seq);
                 (stored.snapshot.clone(), after)
             }
         };
-        let entries = (1..).zip(&stored.entries).skip(usize::try_from(after).unwrap_or(usize::MAX));
-        let entries = entries.take(limit).map(|(seq, entry)| (seq, entry.clone())).collect();
+        let entries = (1..).zip(&stored.entries).skip(usize::try_from(after.0).unwrap_or(usize::MAX));
+        let entries = entries.take(limit).map(|(seq, entry)| (Seq(seq), entry.clone())).collect();
         Ok(Journal { snapshot, entries })
     }
 
@@ -171,10 +171,10 @@ impl ProjectTables {
 
     pub(super) fn logs(&self, run: RunId, of: LogsOf) -> Result<Vec<LogRow>, StoreError> {
         let after = match of {
-            LogsOf::Attempt(_) => Bound::Included((run, 0, Fence::ZERO)),
+            LogsOf::Attempt(_) => Bound::Included((run, Seq::ZERO, Fence::ZERO)),
             LogsOf::After { entry, fence } => Bound::Excluded((run, entry, fence)),
         };
-        let rows = self.logs.range((after, Bound::Included((run, u64::MAX, Fence(u64::MAX)))));
+        let rows = self.logs.range((after, Bound::Included((run, Seq(u64::MAX), Fence(u64::MAX)))));
         let rows = rows.map(|(_, row)| row).filter(|row| match of {
             LogsOf::Attempt(fence) => row.fence == fence,
             LogsOf::After { .. } => true,
@@ -199,22 +199,22 @@ impl ProjectTables {
         Ok(match query.order {
             LineOrder::Oldest => rows.filter(|row| row.seq > query.after).take(size).cloned().collect(),
             LineOrder::Newest => {
-                let before = if query.after == 0 { u64::MAX } else { query.after };
+                let before = if query.after == Seq::ZERO { Seq(u64::MAX) } else { query.after };
                 rows.rev().filter(|row| row.seq < before).take(size).cloned().collect()
             }
         })
     }
 
-    pub(super) fn audit(&self, query: AuditQuery) -> Result<Vec<(u64, AuditRow)>, StoreError> {
+    pub(super) fn audit(&self, query: AuditQuery) -> Result<Vec<(Seq, AuditRow)>, StoreError> {
         let is_asked = |asked: &Option<String>, of: &str| asked.as_deref().is_none_or(|asked| asked == of);
         let asked = |row: &AuditRow| {
             is_asked(&query.who, &row.who)
                 && is_asked(&query.what, &row.what)
                 && is_asked(&query.subject, &row.subject)
         };
-        let rows = self.audit.iter().enumerate().map(|(place, row)| (place as u64 + 1, row));
+        let rows = self.audit.iter().enumerate().map(|(place, row)| (Seq(place as u64 + 1), row));
         let (rows, edge) = (rows.filter(|(_, row)| asked(row)), query.edge());
-        let owned = |(seq, row): (u64, &AuditRow)| (seq, row.clone());
+        let owned = |(seq, row): (Seq, &AuditRow)| (seq, row.clone());
         Ok(match query.order {
             LineOrder::Oldest => rows.filter(|(seq, _)| *seq > edge).take(query.size()).map(owned).collect(),
             LineOrder::Newest => {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windlass_engine::counter::{Fence, Revision};
+use windlass_engine::counter::{Fence, Revision, Seq};
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
 use windlass_engine::job::Attempt;
 use windlass_engine::journal::Entry;
@@ -69,7 +69,7 @@ pub(super) struct ProjectTables {
     pub(super) firings: BTreeMap<Firing, Started>,
 
     /// By run and fence.
-    pub(super) logs: BTreeMap<(RunId, u64, Fence), LogRow>,
+    pub(super) logs: BTreeMap<(RunId, Seq, Fence), LogRow>,
 
     pub(super) commands: BTreeMap<CommandId, Committed>,
     pub(super) audit: Vec<AuditRow>,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tokio_postgres::Row;
-use windlass_engine::counter::Revision;
+use windlass_engine::counter::Seq;
 use windlass_engine::money::{Amount, Movement};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
@@ -81,7 +81,7 @@ pub(super) struct Posted<'c> {
 
 /// One row of the ledger.
 pub(super) struct PostedRow<'c> {
-    pub(super) seq: u64,
+    pub(super) seq: Seq,
     pub(super) posting: &'c Posting,
     pub(super) balance_after: Amount,
     pub(super) at: Timestamp,
@@ -117,14 +117,14 @@ pub(super) fn check<'c>(
     for (id, postings) in by_account {
         let row = required(read_set, id)?;
         let (account, fresh) = account::post(row, &known_of(read_set, id, &postings), &postings)?;
-        let mut seq = row.revision.0;
+        let mut revision = row.revision;
         let mut rows = Vec::with_capacity(fresh.len());
         for (posting, balance_after) in fresh {
-            seq = seq.saturating_add(1);
-            rows.push(PostedRow { seq, posting, balance_after, at });
+            revision = revision.next();
+            rows.push(PostedRow { seq: Seq(revision.0), posting, balance_after, at });
         }
         let (balance, held) = (account.balance, account.held);
-        let account = AccountRow { balance, held, revision: Revision(seq), ..row.clone() };
+        let account = AccountRow { balance, held, revision, ..row.clone() };
         posted.push(Posted { account, rows });
     }
     Ok(posted)
@@ -245,10 +245,10 @@ pub(super) async fn ledger(
     }
     let (all, of_run, after) = match query.order {
         LineOrder::Oldest => (LEDGER, LEDGER_OF_RUN, query.after),
-        LineOrder::Newest if query.after == 0 => (LEDGER_BACK, LEDGER_OF_RUN_BACK, u64::MAX),
+        LineOrder::Newest if query.after == Seq::ZERO => (LEDGER_BACK, LEDGER_OF_RUN_BACK, Seq(u64::MAX)),
         LineOrder::Newest => (LEDGER_BACK, LEDGER_OF_RUN_BACK, query.after),
     };
-    let after = bound(after);
+    let after = bound(after.0);
     let rows = match query.run {
         Some(run) => db.ask(of_run, &cells![account, after, size, run.key(), project]).await?,
         None => db.ask(all, &cells![account, after, size, project]).await?,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{JobId, RunId, ScheduleId};
 use windlass_engine::job::{Attempt, Job};
 use windlass_engine::project::Project;
@@ -29,7 +30,7 @@ pub(super) struct Batch<'c> {
     project: &'c Project,
     runs: BTreeMap<RunId, run::RunWrite<'c>>,
     entries: Vec<Appended<'c>>,
-    snapshots: BTreeMap<RunId, (u64, &'c [u8])>,
+    snapshots: BTreeMap<RunId, (Seq, &'c [u8])>,
     reopened: BTreeMap<RunId, &'c Reopened>,
     recorded: Vec<Recorded<'c>>,
     jobs: BTreeMap<JobId, job::JobWrite<'c>>,
@@ -132,9 +133,9 @@ impl<'c> Batch<'c> {
         change: &'c RunChange,
         texts: &'c run::RunTexts,
         balances: Option<String>,
-    ) -> u64 {
+    ) -> Seq {
         let RunChange { run, expected_len, create, entry, standing, snapshot, reopened } = change;
-        let len = expected_len.saturating_add(1);
+        let len = expected_len.next();
         let origin = create.as_ref().map(|origin| (origin, texts));
         let origin = origin.or_else(|| self.runs.get(run).and_then(|written| written.origin));
         self.runs.insert(*run, run::RunWrite { len, change, texts, origin });

@@ -1,7 +1,7 @@
 //! Accounts and prices. The writer checks postings here and appends them to the `ledger`.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use windlass_engine::counter::Revision;
+use windlass_engine::counter::{Revision, Seq};
 use windlass_engine::id::RunId;
 use windlass_engine::money::{Account, Amount};
 use windlass_engine::project::Project;
@@ -94,7 +94,7 @@ pub(super) fn write(
     let mut revision = posted.revision;
     for (posting, balance_after) in &posted.rows {
         revision = revision.next();
-        ledger::append(cache.db(), project, revision.0, posting, *balance_after, at)?;
+        ledger::append(cache.db(), project, Seq(revision.0), posting, *balance_after, at)?;
     }
     cache.accounts().update(project, posted.id, posted.account, revision);
     Ok(())

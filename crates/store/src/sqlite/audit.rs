@@ -2,6 +2,7 @@
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
+use windlass_engine::counter::Seq;
 use windlass_engine::project::Project;
 
 use super::column::SqliteColumns;
@@ -26,7 +27,7 @@ pub(super) fn audit(
     db: &Connection,
     project: &Project,
     query: &AuditQuery,
-) -> Result<Vec<(u64, AuditRow)>, StoreError> {
+) -> Result<Vec<(Seq, AuditRow)>, StoreError> {
     let read = |row: &Row<'_>| decode::audit(&mut SqliteColumns::of(row));
     let (sql, values) = statement(project, query);
     let mut statement = db.prepare_cached(&sql)?;
@@ -43,7 +44,7 @@ fn statement(project: &Project, query: &AuditQuery) -> (String, Vec<Value>) {
     conditions.equal("who", query.who.clone());
     conditions.equal("what", query.what.clone());
     conditions.equal("subject", query.subject.clone());
-    conditions.add(edge, [bound(query.edge()).into()]);
+    conditions.add(edge, [bound(query.edge().0).into()]);
     // The index is named because SQLite would otherwise walk through all lines by primary key.
     let index = match query {
         AuditQuery { subject: Some(_), .. } => " INDEXED BY audit_by_subject",

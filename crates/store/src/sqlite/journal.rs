@@ -1,6 +1,7 @@
 //! Journals of runs. Common fields of an entry have columns; its events are the engine's JSON, compressed by `shorthand`.
 
 use rusqlite::{Connection, OptionalExtension, params};
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::journal::Entry;
 use windlass_engine::project::Project;
@@ -28,7 +29,7 @@ const KEEP_SNAPSHOT: &str = "INSERT INTO snapshots (run, seq, state) VALUES (?1,
 pub(super) fn append(
     db: &Connection,
     run: i64,
-    seq: u64,
+    seq: Seq,
     entry: &Entry,
     events: &str,
     balances: Option<&str>,
@@ -39,7 +40,7 @@ pub(super) fn append(
 }
 
 /// Replaces the snapshot of a run by its state after `seq` entries.
-pub(super) fn keep_snapshot(db: &Connection, run: RunId, seq: u64, state: &[u8]) -> Result<(), StoreError> {
+pub(super) fn keep_snapshot(db: &Connection, run: RunId, seq: Seq, state: &[u8]) -> Result<(), StoreError> {
     db.prepare_cached(KEEP_SNAPSHOT)?.execute(params![run.key(), stored(seq), state])?;
     Ok(())
 }
@@ -78,14 +79,14 @@ pub(super) fn journal(
     };
     let after = match since {
         Since::Entry(after) => after,
-        Since::Snapshot => snapshot.as_ref().map_or(0, |snapshot| snapshot.seq),
+        Since::Snapshot => snapshot.as_ref().map_or(Seq::ZERO, |snapshot| snapshot.seq),
     };
     let mut statement = db.prepare_cached(ENTRIES)?;
-    let mut rows = statement.query(params![run.key(), bound(after), bound(limit), project.as_str()])?;
+    let mut rows = statement.query(params![run.key(), bound(after.0), bound(limit), project.as_str()])?;
     let mut entries = Vec::new();
     while let Some(row) = rows.next()? {
         let mut columns = SqliteColumns::of(row);
-        let (seq, version, at) = (columns.number()?, columns.value::<u32>()?, columns.time()?.0);
+        let (seq, version, at): (Seq, _, _) = (columns.number()?, columns.value::<u32>()?, columns.time()?.0);
         let command: CommandId = columns.id()?;
         let events = row.get_ref(4)?.as_str().map_err(rusqlite::Error::from)?;
         // The engine decodes the whole entry, because it knows how entries of earlier versions are read.

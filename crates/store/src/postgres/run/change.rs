@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use tokio_postgres::Row;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{FlowId, RunId, VersionId};
 
 use crate::column::{Columns, json, stored};
@@ -46,7 +47,7 @@ const REOPEN: &str = "UPDATE runs SET reopened = new.reopened FROM UNNEST($1::uu
 /// The stored state that a change of a run depends on: the length that guards it, and whether it is open.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::postgres) struct LockedRun {
-    pub(in crate::postgres) len: u64,
+    pub(in crate::postgres) len: Seq,
     pub(in crate::postgres) is_open: bool,
 }
 
@@ -75,7 +76,7 @@ impl RunTexts {
 
 /// A run as it is after the last of its changes in a group.
 pub(in crate::postgres) struct RunWrite<'c> {
-    pub(in crate::postgres) len: u64,
+    pub(in crate::postgres) len: Seq,
     pub(in crate::postgres) change: &'c RunChange,
     pub(in crate::postgres) texts: &'c RunTexts,
     /// Its origin, if it is new.
@@ -104,7 +105,7 @@ pub(in crate::postgres) fn versions<'a>(versions: impl Iterator<Item = VersionId
 /// Whether the change may be made.
 pub(in crate::postgres) fn check(read_set: &ReadSet, change: &RunChange) -> Result<(), StoreError> {
     let head = read_set.runs.get(&change.run);
-    guard(|| Subject::Run(change.run), change.expected_len, head.map_or(0, |head| head.len))?;
+    guard(|| Subject::Run(change.run), change.expected_len, head.map_or(Seq::ZERO, |head| head.len))?;
     let Some(origin) = &change.create else { return Ok(()) };
     check_origin(&read_set.versions, &read_set.requests, origin)
 }

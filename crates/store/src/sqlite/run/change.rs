@@ -1,6 +1,7 @@
 //! Writes of runs: the next journal entry and the row.
 
 use rusqlite::{OptionalExtension, params};
+use windlass_engine::counter::Seq;
 use windlass_engine::id::RunId;
 use windlass_engine::project::Project;
 use windlass_engine::run::Totals;
@@ -84,7 +85,7 @@ pub(in crate::sqlite) fn check(
     change: &RunChange,
 ) -> Result<Option<RunHead>, StoreError> {
     let head = cache.head(project, change.run)?;
-    guard(|| Subject::Run(change.run), change.expected_len, head.map_or(0, |head| head.len))?;
+    guard(|| Subject::Run(change.run), change.expected_len, head.map_or(Seq::ZERO, |head| head.len))?;
     let Some(origin) = &change.create else { return Ok(head) };
     if !cache.has_version(project, origin.version, origin.flow)? {
         return Err(Refusal::UnknownVersion(origin.version).into());
@@ -106,10 +107,10 @@ pub(in crate::sqlite) fn write(
     project: &Project,
     change: &RunWrite<'_>,
     balances: Option<&str>,
-) -> Result<Option<u64>, StoreError> {
+) -> Result<Option<Seq>, StoreError> {
     let RunWrite { change: made, texts, before } = change;
     let RunChange { run, expected_len, create, entry, standing, snapshot, reopened } = made;
-    let len = expected_len.saturating_add(1);
+    let len = expected_len.next();
     // A new run gets its row number by the insert.
     let (no, is_new) = match before {
         Some(head) => (head.no, false),
@@ -145,7 +146,7 @@ fn write_row(
     cache: &WriterCache,
     project: &Project,
     change: &RunWrite<'_>,
-    len: u64,
+    len: Seq,
 ) -> Result<i64, StoreError> {
     let RunWrite { change: RunChange { run, create, standing, .. }, texts, before } = change;
     let RunProjection { status, round, node, action, step_count, wake_at, owner, cost, needs, .. } = standing;
