@@ -27,6 +27,7 @@ pub mod event;
 pub mod input;
 pub mod journal;
 pub mod log;
+pub mod meter;
 pub mod run;
 
 pub mod compute;

@@ -28,6 +28,11 @@ pub const VISITS: u64 = 50_000;
 pub const EXPRESSION_CHARS: usize = 4_096;
 /// Nesting inside one expression; evaluation recurses this deep at most.
 pub const EXPRESSION_DEPTH: usize = 32;
+/// Steps of one condition of the graph and the steps form (see `meter`): the largest text is searched seven times. The
+/// evaluation of a condition cannot be interrupted and goes on later.
+pub const CONDITION_STEPS: usize = 2_000_000;
+/// Steps of one decision, which is then committed before the run goes on: a few milliseconds, or some thousand visits.
+pub const SLICE_STEPS: u64 = 50_000;
 /// Problems reported for one definition: more would not help anybody.
 pub const PROBLEMS: usize = 200;
 /// Bytes of an error message that is kept with an attempt.

@@ -269,7 +269,7 @@ pub fn job_postings(changes: &[JobChange]) -> Vec<Posting> {
 pub fn status(run: &Run) -> RunStatus {
     match run.status {
         Status::Pending => RunStatus::Pending,
-        Status::Running if run.n_granted == 0 => RunStatus::Waiting,
+        Status::Running if run.n_granted == 0 && !run.is_unfinished() => RunStatus::Waiting,
         Status::Running => RunStatus::Running,
         Status::Paused => RunStatus::Paused,
         Status::Canceling => RunStatus::Canceling,

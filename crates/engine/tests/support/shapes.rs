@@ -59,6 +59,13 @@ pub fn dag_wide(n: usize) -> Value {
     json!({"nodes": nodes, "edges": edges})
 }
 
+/// A choice that looks for a word in `params.text`, does not find it and goes back to itself.
+pub fn graph_spin() -> Value {
+    json!({"start": "c", "edges": [{"from": "c", "to": "c"}], "nodes": {"c": {
+        "kind": "choice", "choice_cases": [{"action": "found", "expr": {"contains": ["$params.text", "needle"]}}],
+    }}})
+}
+
 /// A trigger and `n` steps, each reading the one before.
 pub fn steps_chain(n: usize) -> Value {
     let mut steps = vec![json!({"id": "s0", "operator": "@trigger/manual"})];
