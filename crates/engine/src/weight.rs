@@ -20,6 +20,11 @@ pub fn weigh(value: &Value) -> Result<usize, Excess> {
     weigh_within(value, SHARED_BYTES)
 }
 
+/// Whether a value has no more than so many bytes; looks at no more of it than that.
+pub fn is_light(value: &Value, bytes: usize) -> bool {
+    weigh_within(value, bytes).is_ok()
+}
+
 fn weigh_within(value: &Value, most: usize) -> Result<usize, Excess> {
     // Most values are of one piece.
     let alone = match value {

@@ -14,6 +14,7 @@ use windlass_store::{Store, StoreError};
 use crate::body_budget::BodyBudget;
 use crate::clock::Clock;
 use crate::feed::Feed;
+use crate::long_work::LongWork;
 use crate::{RuntimeError, Settings};
 
 /// Everything that an owner needs besides its own state.
@@ -24,6 +25,8 @@ pub(crate) struct Ctx {
     pub(crate) feed: Feed,
     /// The memory of bodies of requests and of answers of workers.
     pub(crate) bodies: BodyBudget,
+    /// Places for work that keeps a thread busy.
+    pub(crate) long_work: LongWork,
     /// Loops and calls; `Runtime::shut_down` waits for them.
     pub(crate) tasks: TaskTracker,
     /// Cancelled when the server stops.
@@ -39,6 +42,7 @@ impl Ctx {
             clock,
             feed: Feed::new(store.is_shared()),
             bodies: BodyBudget::default(),
+            long_work: LongWork::default(),
             store,
             tasks: TaskTracker::new(),
             shutdown: CancellationToken::new(),

@@ -25,6 +25,7 @@ pub mod feed;
 mod bounded;
 mod ctx;
 mod keyed_lock;
+mod long_work;
 mod part;
 mod retention;
 mod runtime;

@@ -23,6 +23,8 @@ pub enum PlantedBug {
     WakeLost,
     /// Clients are answered before the commit.
     AnswerBeforeCommit,
+    /// A run with an agenda that a spent budget left open is not woken.
+    AgendaForgotten,
     /// A repeated create makes another run.
     NoRequestDedup,
     /// A repeated signal is taken again.
@@ -55,7 +57,7 @@ pub enum PlantedBug {
     ReplayInTwo,
 }
 
-pub const ALL: [PlantedBug; 24] = [
+pub const ALL: [PlantedBug; 25] = [
     PlantedBug::FenceIgnored,
     PlantedBug::AttemptAsFence,
     PlantedBug::NoLengthGuard,
@@ -65,6 +67,7 @@ pub const ALL: [PlantedBug; 24] = [
     PlantedBug::EarlyTimer,
     PlantedBug::WakeLost,
     PlantedBug::AnswerBeforeCommit,
+    PlantedBug::AgendaForgotten,
     PlantedBug::NoRequestDedup,
     PlantedBug::NoSignalDedup,
     PlantedBug::BlindRetry,

@@ -8,6 +8,7 @@ use windlass_engine::counter::Epoch;
 use windlass_engine::event::Event;
 use windlass_engine::id::{JobId, RunId, ScheduleId, ServerId};
 use windlass_engine::input::{Given, Input, Refusal};
+use windlass_engine::meter::Meter;
 use windlass_engine::money::{Amount, Movement, MovementKind, node_of_key};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Plan;
@@ -121,7 +122,8 @@ impl SimWorld {
             let spend_limit =
                 insufficient.as_ref().map(|(balance, _)| before.paid().saturating_add(Amount(*balance)));
             let (now, epoch) = (self.seen_now(input), self.servers[server].epoch);
-            let given = Given { now, epoch, insufficient_funds: short.clone(), spend_limit };
+            let meter = Meter::of(self.slice_steps);
+            let given = Given { now, epoch, insufficient_funds: short.clone(), spend_limit, meter };
             let step = match cached.run.submit(&cached.plan, input, &given) {
                 Ok(step) => step,
                 Err(_) if self.is_outdated(server, &cached) => continue,
@@ -144,7 +146,11 @@ impl SimWorld {
                     {
                         cached.run = before;
                     }
+                    let is_unfinished = cached.run.is_unfinished();
                     self.on_committed(server, cached, &step)?;
+                    if is_unfinished {
+                        self.go_on(server, run)?;
+                    }
                     return Ok(SimReply::Taken);
                 }
                 WriteOutcome::Again => {
@@ -168,6 +174,17 @@ impl SimWorld {
             }
         }
         Ok(SimReply::Nothing)
+    }
+
+    /// Goes on with an agenda that is still open: at once as an actor does, or when the run is woken, as after a crash.
+    fn go_on(&mut self, server: usize, run: RunId) -> Result<(), Violation> {
+        if !self.servers[server].is_up
+            || self.bug == Some(PlantedBug::AgendaForgotten)
+            || self.rng.percent(20)
+        {
+            return Ok(());
+        }
+        self.submit(server, run, &Input::TimePassed, &SimExtraWrites::default()).map(|_| ())
     }
 
     /// The time that the server sees: the true one, unless a bug is planted.
@@ -248,6 +265,11 @@ impl SimWorld {
         match self.bug {
             Some(PlantedBug::NoRefund) => {
                 commit.postings.retain(|posting| posting.movement.kind != MovementKind::Refund)
+            }
+            Some(PlantedBug::AgendaForgotten) if cached.run.is_unfinished() => {
+                if let Some(change) = &mut commit.run {
+                    change.standing.wake_at = None;
+                }
             }
             Some(PlantedBug::ChargePerAttempt) => commit.postings.extend(charges_again(cached, step)),
             Some(PlantedBug::Overdraft) if std::mem::take(&mut self.overdraw) => {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use windlass_engine::counter::Epoch;
 use windlass_engine::id::RunId;
+use windlass_engine::limits::SLICE_STEPS;
 use windlass_engine::plan::Plan;
 use windlass_engine::time::Timestamp;
 
@@ -53,6 +54,8 @@ pub struct SimWorld {
     pub checker: Checker,
     pub story: Vec<String>,
     pub trace: SimTrace,
+    /// The budget of a decision.
+    pub slice_steps: u64,
     /// Set while another server writes first, so that it is not interrupted in turn.
     pub is_interleaving: bool,
     /// A planted bug is about to overdraw an account.
@@ -62,6 +65,15 @@ pub struct SimWorld {
     queue: BinaryHeap<Reverse<(Timestamp, u64, SimEvent)>>,
     n_queued: u64,
     last_epoch: Epoch,
+}
+
+/// Half of the worlds decide in slices that are so small that most inputs take several.
+fn slice_steps(seed: u64) -> u64 {
+    match seed % 4 {
+        0 => 50,
+        1 => 200,
+        _ => SLICE_STEPS,
+    }
 }
 
 impl SimWorld {
@@ -78,6 +90,7 @@ impl SimWorld {
             checker: Checker::default(),
             story: Vec::new(),
             trace: SimTrace::default(),
+            slice_steps: slice_steps(setup.seed),
             is_interleaving: false,
             overdraw: false,
             plans: BTreeMap::new(),

@@ -31,5 +31,6 @@ mod routes;
 mod schedules;
 mod server;
 mod shell;
+mod spin;
 mod steps;
 mod store;

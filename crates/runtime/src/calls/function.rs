@@ -122,13 +122,15 @@ impl FunctionCall {
     }
 }
 
+/// A function that answers at once.
+pub(crate) type QuickFunction = Arc<dyn Fn(&FunctionCall) -> CallOutcome + Send + Sync>;
 type Running = Pin<Box<dyn Future<Output = CallOutcome> + Send>>;
 
 /// A registered function.
 #[derive(Clone)]
 pub(crate) enum Function {
     /// Answers at once.
-    Quick(Arc<dyn Fn(&FunctionCall) -> CallOutcome + Send + Sync>),
+    Quick(QuickFunction),
     /// Takes its time.
     Slow(Arc<dyn Fn(FunctionCall) -> Running + Send + Sync>),
 }

@@ -10,12 +10,15 @@ use windlass_store::projection::Projection;
 use windlass_store::run::{Origin, RunRef, RunRow, Since};
 
 use crate::RuntimeError;
+use crate::long_work::aside;
 use crate::part::RuntimePart;
 use crate::runs::RunView;
 use crate::runs::Runs;
 
 /// Entries read at once.
 const ENTRIES: usize = 1_000;
+/// Events that are folded on the thread of the caller: about a millisecond.
+const INLINE_EVENTS: usize = 1_000;
 /// A snapshot is made no more often than every so many events.
 const SNAPSHOT_EVENTS: u64 = 2_000;
 
@@ -99,11 +102,35 @@ impl Runs {
         }
     }
 
+    /// Folds entries into the state: many of them on a thread for long work.
+    async fn fold_entries(
+        &self,
+        mut folded: Folded,
+        plan: &Arc<Plan>,
+        entries: Vec<(u64, Entry)>,
+        upto: u64,
+    ) -> Result<Folded, RuntimeError> {
+        let n_events: usize = entries.iter().map(|(_, entry)| entry.events.len()).sum();
+        let plan = plan.clone();
+        let fold = move || {
+            for (seq, Entry { at, events, .. }) in entries.into_iter().take_while(|(seq, _)| *seq <= upto) {
+                events.iter().for_each(|event| folded.run.apply(&plan, event, at));
+                folded.len = seq;
+            }
+            folded
+        };
+        if n_events < INLINE_EVENTS {
+            return Ok(fold());
+        }
+        let _permit = self.ctx().long_work.read().await;
+        aside(fold).await.ok_or(RuntimeError::Broken)
+    }
+
     /// Folds the journal up to this entry, from the newest snapshot on if it may.
     async fn replay(
         &self,
         id: RunId,
-        plan: &Plan,
+        plan: &Arc<Plan>,
         upto: u64,
         from_snapshot: bool,
     ) -> Result<Folded, RuntimeError> {
@@ -118,12 +145,7 @@ impl Runs {
                 (folded.len, folded.snapped) = (snapshot.seq, folded.run.length);
             }
             let n = part.entries.len();
-            for (seq, Entry { at, events, .. }) in
-                part.entries.into_iter().take_while(|(seq, _)| *seq <= upto)
-            {
-                events.iter().for_each(|event| folded.run.apply(plan, event, at));
-                folded.len = seq;
-            }
+            folded = self.fold_entries(folded, plan, part.entries, upto).await?;
             if n < ENTRIES {
                 break;
             }

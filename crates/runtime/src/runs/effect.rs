@@ -28,7 +28,9 @@ impl Runs {
                 own.extend(unclaimed(&jobs));
             }
             self.stats().record_run(cached, &moments, &jobs, standing.updated_at);
-            self.state().timers.set(run, standing.wake_at, self.clock().now());
+            // The actor itself goes on with an agenda that is still open.
+            let wake_at = standing.wake_at.filter(|_| !cached.run.is_unfinished());
+            self.state().timers.set(run, wake_at, self.clock().now());
             self.feed().tell(|| RunUpdate {
                 run,
                 flow: cached.flow,

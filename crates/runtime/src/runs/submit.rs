@@ -1,6 +1,8 @@
 //! Actors of runs. The actor of a run decides all waiting inputs as one batch, commits it once, carries out its effects
-//! and replies to the senders; no sender gets a reply before the commit is durable.
+//! and replies to the senders; no sender gets a reply before the commit is durable. A decision with a spent budget is
+//! committed as far as it went, and the actor goes on with the next slice after all inputs that have come meanwhile.
 
+mod decided;
 mod draft;
 
 use std::sync::Arc;
@@ -20,8 +22,9 @@ use crate::runs::mailbox::{Envelope, EnvelopeBatch, Mailbox, ReplyTo, SubmitRepl
 use crate::runs::{ExtraWrites, SubmitAck};
 use crate::{RuntimeError, SubmitError};
 
+use decided::{Decided, WrittenBatch, inline_meter, is_long};
 pub(crate) use draft::CommitEffects;
-use draft::{CommitDraft, Excluded, InsufficientFunds, WriteOutcome, accepted_writes};
+use draft::{Excluded, InsufficientFunds, WriteOutcome, accepted_writes};
 
 /// Inputs of one run that are decided together at most: one entry of its journal holds them all.
 const BATCH_MAX: usize = 1_024;
@@ -174,44 +177,51 @@ impl Runs {
             };
             let (insufficient_funds, spend_limit) =
                 shortfall.as_ref().map(|shortfall| shortfall.facts(&now.run)).unwrap_or_default();
-            let now_ms = self.clock().now();
-            let given = Given { now: now_ms, epoch: self.epoch(), insufficient_funds, spend_limit };
+            let (at, meter) = (self.clock().now(), inline_meter(&now));
+            let given = Given { now: at, epoch: self.epoch(), insufficient_funds, spend_limit, meter };
             let (step, refusals) = decide(&mut now, &envelopes, &given);
-            let says_no = step.events.is_empty() || refusals.iter().any(Option::is_some);
+            let is_long = is_long(&now, &given);
+            let is_silent = step.events.is_empty() && !is_long;
+            let says_no = is_silent || refusals.iter().any(Option::is_some);
             if says_no && is_cached && self.is_outdated(&now).await {
                 continue;
             }
-            let is_news = !step.events.is_empty()
-                || accepted_writes(&envelopes, &refusals).any(ExtraWrites::touches_other_rows);
-            if !is_news {
+            let has_rows = accepted_writes(&envelopes, &refusals).any(ExtraWrites::touches_other_rows);
+            if is_silent && !has_rows {
                 // The wake-up that woke it may have been old.
                 self.state().timers.set(run, now.run.wake_at(), given.now);
                 let seen = SubmitAck { status: windlass_store::projection::status(&now.run), len: now.len };
                 answer_all(envelopes, refusals, seen);
                 return ((!now.run.status.is_ended()).then_some(now), Vec::new());
             }
-            let mut draft = match self.draft(&mut now, step, &envelopes, &refusals, given.now).await {
-                Ok(draft) => draft,
-                Err(error) => return self.fail_batch(run, envelopes, &error.into()),
+            let unmoved = shortfall.as_ref().map(|shortfall| shortfall.at.clone());
+            let decided = Decided { cached: now, envelopes, refusals, step, unmoved, at };
+            let written = match is_long {
+                true => self.write_long(decided, given).await,
+                false => Some(self.write_decided(decided).await),
             };
-            draft.commit.unmoved.extend(shortfall.as_ref().map(|shortfall| shortfall.at.clone()));
-            let CommitDraft { commit, after } = draft;
-            match self.write(commit).await {
-                WriteOutcome::Yes => return self.on_committed(now, after, envelopes, refusals),
-                WriteOutcome::Again => {}
+            // Without it, the server stops; the senders notice that their envelopes are gone.
+            let Some(written) = written else { return (None, Vec::new()) };
+            envelopes = match written.outcome {
+                WriteOutcome::Yes => return self.on_committed(written),
+                WriteOutcome::Again => written.envelopes,
                 // The account has changed.
-                WriteOutcome::Moved => shortfall = None,
-                WriteOutcome::Short(found) => shortfall = Some(found.beside(shortfall)),
-                WriteOutcome::Without(out) => {
-                    envelopes = self.exclude(run, envelopes, &out);
-                    if envelopes.is_empty() {
-                        return (None, Vec::new());
-                    }
+                WriteOutcome::Moved => {
+                    shortfall = None;
+                    written.envelopes
                 }
-                WriteOutcome::No(error) if envelopes.len() > 1 && error.refusal().is_some() => {
-                    return Box::pin(self.process_one_by_one(run, envelopes)).await;
+                WriteOutcome::Short(found) => {
+                    shortfall = Some(found.beside(shortfall));
+                    written.envelopes
                 }
-                WriteOutcome::No(error) => return self.fail_batch(run, envelopes, &error.into()),
+                WriteOutcome::Without(out) => self.exclude(run, written.envelopes, &out),
+                WriteOutcome::No(error) if written.envelopes.len() > 1 && error.refusal().is_some() => {
+                    return Box::pin(self.process_one_by_one(run, written.envelopes)).await;
+                }
+                WriteOutcome::No(error) => return self.fail_batch(run, written.envelopes, &error.into()),
+            };
+            if envelopes.is_empty() {
+                return (None, Vec::new());
             }
         }
         self.fail_batch(run, envelopes, &RuntimeError::Busy { retry_after: RETRY_DELAY })
@@ -296,15 +306,14 @@ impl Runs {
     }
 
     /// The commit is durable: carries out its effects and replies to all senders.
-    fn on_committed(
-        &self,
-        mut cached: Box<CachedRun>,
-        after: CommitEffects,
-        envelopes: Vec<Envelope>,
-        refusals: Vec<Option<Refusal>>,
-    ) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
+    fn on_committed(&self, written: WrittenBatch) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
+        let WrittenBatch { mut cached, envelopes, refusals, after, .. } = written;
         cached.len += u64::from(after.standing.is_some());
-        let own = self.carry_out(&cached, after);
+        let mut own = self.carry_out(&cached, after);
+        // A server that drains leaves the rest to the next one, which finds the run due.
+        if cached.run.is_unfinished() && !self.is_draining() {
+            own.push(Envelope::of(Input::TimePassed));
+        }
         let seen = SubmitAck { status: windlass_store::projection::status(&cached.run), len: cached.len };
         answer_all(envelopes, refusals, seen);
         let is_over = cached.run.status.is_ended();
