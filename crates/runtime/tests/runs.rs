@@ -377,3 +377,65 @@ async fn a_large_fan_is_folded_from_a_snapshot_to_the_same_state() {
         server.runtime.store().journal(server.runtime.project(), run, Since::Snapshot, 10_000).await.unwrap();
     assert!(newest.snapshot.is_some(), "a journal this long has a snapshot");
 }
+
+/// A choice that does not find a word in a text and goes back to itself.
+fn spin() -> Value {
+    json!({"start": "c", "edges": [{"from": "c", "to": "c"}], "nodes": {"c": {
+        "kind": "choice", "choice_cases": [{"action": "found", "expr": {"contains": ["$params.text", "needle"]}}],
+    }}})
+}
+
+#[tokio::test]
+async fn a_server_that_drains_leaves_a_spinning_run_to_the_next() {
+    let place = Place::new("spin");
+    let server = Server::on(place.store().await, Functions::built_in()).await;
+    let flow = server.publish("spin", spin()).await;
+    let run = server.start(&flow, json!({"text": "hay"})).await;
+    let state = server.runtime.runs().view(run).await.unwrap().unwrap().row.standing;
+    assert_eq!((state.status, state.wake_at), (RunStatus::Running, Some(state.updated_at)));
+    let begun = Instant::now();
+    server.runtime.shut_down(PATIENCE).await;
+    assert!(begun.elapsed() < PATIENCE / 2, "it drained for {:?}", begun.elapsed());
+    drop(server);
+    let server = Server::on(place.store().await, Functions::built_in()).await;
+    assert_eq!(server.end(run).await, RunStatus::Failed);
+    let view = server.runtime.runs().view(run).await.unwrap().unwrap();
+    assert_eq!(view.state.entries, windlass_engine::limits::VISITS);
+}
+
+#[tokio::test]
+async fn a_spinning_run_takes_other_inputs_between_two_slices() {
+    let server = Server::new().await;
+    let flow = server.publish("spin", spin()).await;
+    let run = server.start(&flow, json!({"text": "x".repeat(1 << 20)})).await;
+    let runs = server.runtime.runs();
+    assert_eq!(runs.submit(run, Input::Pause).await.unwrap().status, RunStatus::Paused);
+    let entries = async || runs.view(run).await.unwrap().unwrap().state.entries;
+    let before = entries().await;
+    runs.submit(run, Input::Step).await.unwrap();
+    assert_eq!(entries().await, before + 1);
+    assert_eq!(runs.submit(run, Input::Resume).await.unwrap().status, RunStatus::Running);
+    let cancel = Input::Cancel { reason: None, by: None };
+    assert_eq!(runs.submit(run, cancel).await.unwrap().status, RunStatus::Canceled);
+    assert!(entries().await < 1_000);
+}
+
+#[tokio::test]
+async fn a_function_with_a_large_input_does_not_keep_the_actors_thread() {
+    let threads = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let noted = threads.clone();
+    let functions = Functions::built_in().with_quick("note", move |call| {
+        noted.lock().unwrap().push(std::thread::current().id());
+        CallOutcome::Done(call.input.clone())
+    });
+    let server = Server::on(fresh().await, functions).await;
+    let flow = server.publish("note", chain(&["a"], "note")).await;
+    for text in ["small".to_owned(), "x".repeat(1 << 20)] {
+        let run = server.start(&flow, json!({ "x": text })).await;
+        assert_eq!(server.end(run).await, RunStatus::Completed);
+    }
+    // All actors of this test share one thread.
+    let here = std::thread::current().id();
+    let are_here: Vec<bool> = threads.lock().unwrap().iter().map(|thread| *thread == here).collect();
+    assert_eq!(are_here, [true, false]);
+}
