@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use windlass_engine::id::RunId;
 use windlass_engine::input::{Input, Refusal};
 
@@ -57,6 +57,7 @@ impl Envelope {
 pub(crate) struct Mailbox {
     pub(crate) run: RunId,
     inside: Mutex<MailboxState>,
+    arrival: Notify,
 }
 
 struct MailboxState {
@@ -80,7 +81,7 @@ impl Mailbox {
             cached: None,
             touched: Instant::now(),
         };
-        Mailbox { run, inside: Mutex::new(inside) }
+        Mailbox { run, inside: Mutex::new(inside), arrival: Notify::new() }
     }
 
     fn inside(&self) -> MutexGuard<'_, MailboxState> {
@@ -91,7 +92,15 @@ impl Mailbox {
     pub(crate) fn put(&self, envelope: Envelope) -> bool {
         let mut inside = self.inside();
         inside.waiting.push_back(envelope);
+        self.arrival.notify_one();
         !std::mem::replace(&mut inside.has_actor, true)
+    }
+
+    /// Completes when an envelope waits.
+    pub(crate) async fn has_envelope(&self) {
+        while self.inside().waiting.is_empty() {
+            self.arrival.notified().await;
+        }
     }
 
     /// The next batch: the actor's own envelopes first. `None` = the mailbox is empty, and the actor ends.

@@ -15,6 +15,7 @@ use windlass_engine::run::RunStep;
 use windlass_store::run::RunRef;
 
 use crate::calls::log::{AttemptLog, Log};
+use crate::long_work::LongPermit;
 use crate::part::RuntimePart;
 use crate::runs::Runs;
 use crate::runs::cached_run::CachedRun;
@@ -22,7 +23,7 @@ use crate::runs::mailbox::{Envelope, EnvelopeBatch, Mailbox, ReplyTo, SubmitRepl
 use crate::runs::{ExtraWrites, SubmitAck};
 use crate::{RuntimeError, SubmitError};
 
-use decided::{Decided, WrittenBatch, inline_meter, is_long};
+use decided::{Decided, WrittenBatch, inline_meter};
 pub(crate) use draft::CommitEffects;
 use draft::{Excluded, InsufficientFunds, WriteOutcome, accepted_writes};
 
@@ -139,9 +140,11 @@ impl Runs {
         let mut own = Vec::new();
         let mut guard = ActorGuard { runs: &self, mailbox: &mailbox, in_hand: 0, is_over: false };
         let mut is_kept = true;
-        while let Some(EnvelopeBatch { envelopes, cached }) = mailbox.take(own, BATCH_MAX) {
+        loop {
+            let permit = self.next_slice(&mailbox, &own).await;
+            let Some(EnvelopeBatch { envelopes, cached }) = mailbox.take(own, BATCH_MAX) else { break };
             guard.in_hand = envelopes.len();
-            let (cached, next) = self.process_batch(mailbox.run, envelopes, cached).await;
+            let (cached, next) = self.process_batch(mailbox.run, envelopes, cached, permit).await;
             is_kept = cached.is_some();
             mailbox.keep(cached);
             own = next;
@@ -156,12 +159,14 @@ impl Runs {
         }
     }
 
-    /// Decides a batch and writes it; returns the run as it is now, and the answers of its quick calls.
+    /// Decides a batch and writes it; returns the run as it is now, and the answers of its quick calls. With a permit,
+    /// the open agenda of the run is followed for one slice.
     async fn process_batch(
         &self,
         run: RunId,
         mut envelopes: Vec<Envelope>,
         mut cached: Option<Box<CachedRun>>,
+        mut permit: Option<LongPermit>,
     ) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
         // The account at the first attempt that it could not pay for.
         let mut shortfall: Option<InsufficientFunds> = None;
@@ -178,9 +183,12 @@ impl Runs {
             let (insufficient_funds, spend_limit) =
                 shortfall.as_ref().map(|shortfall| shortfall.facts(&now.run)).unwrap_or_default();
             let (at, meter) = (self.clock().now(), inline_meter(&now));
+            let was_open = now.run.is_unfinished();
             let given = Given { now: at, epoch: self.epoch(), insufficient_funds, spend_limit, meter };
             let (step, refusals) = decide(&mut now, &envelopes, &given);
-            let is_long = is_long(&now, &given);
+            // The next slice of an open agenda has its own turn: inputs do not wait for it.
+            let may_go_on = permit.is_some() || !was_open;
+            let is_long = given.meter.has_put_back() || now.run.is_unfinished() && may_go_on;
             let is_silent = step.events.is_empty() && !is_long;
             let says_no = is_silent || refusals.iter().any(Option::is_some);
             if says_no && is_cached && self.is_outdated(&now).await {
@@ -188,16 +196,12 @@ impl Runs {
             }
             let has_rows = accepted_writes(&envelopes, &refusals).any(ExtraWrites::touches_other_rows);
             if is_silent && !has_rows {
-                // The wake-up that woke it may have been old.
-                self.state().timers.set(run, now.run.wake_at(), given.now);
-                let seen = SubmitAck { status: windlass_store::projection::status(&now.run), len: now.len };
-                answer_all(envelopes, refusals, seen);
-                return ((!now.run.status.is_ended()).then_some(now), Vec::new());
+                return self.on_silence(now, envelopes, refusals);
             }
             let unmoved = shortfall.as_ref().map(|shortfall| shortfall.at.clone());
             let decided = Decided { cached: now, envelopes, refusals, step, unmoved, at };
             let written = match is_long {
-                true => self.write_long(decided, given).await,
+                true => self.write_long(decided, given, permit.take()).await,
                 false => Some(self.write_decided(decided).await),
             };
             // Without it, the server stops; the senders notice that their envelopes are gone.
@@ -246,7 +250,7 @@ impl Runs {
     ) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
         let (mut cached, mut own) = (None, Vec::new());
         for envelope in envelopes {
-            let (after, next) = self.process_batch(run, vec![envelope], cached).await;
+            let (after, next) = self.process_batch(run, vec![envelope], cached, None).await;
             cached = after;
             own.extend(next);
         }
@@ -305,15 +309,28 @@ impl Runs {
         rest
     }
 
+    /// Nothing happened: replies to all senders.
+    fn on_silence(
+        &self,
+        cached: Box<CachedRun>,
+        envelopes: Vec<Envelope>,
+        refusals: Vec<Option<Refusal>>,
+    ) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
+        let own = self.continuation(&cached);
+        // The wake-up that woke it may have been old.
+        let wake_at = cached.run.wake_at().filter(|_| own.is_empty());
+        self.state().timers.set(cached.run.id, wake_at, self.clock().now());
+        let seen = SubmitAck { status: windlass_store::projection::status(&cached.run), len: cached.len };
+        answer_all(envelopes, refusals, seen);
+        ((!cached.run.status.is_ended()).then_some(cached), own)
+    }
+
     /// The commit is durable: carries out its effects and replies to all senders.
     fn on_committed(&self, written: WrittenBatch) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
         let WrittenBatch { mut cached, envelopes, refusals, after, .. } = written;
         cached.len += u64::from(after.standing.is_some());
         let mut own = self.carry_out(&cached, after);
-        // A server that drains leaves the rest to the next one, which finds the run due.
-        if cached.run.is_unfinished() && !self.is_draining() {
-            own.push(Envelope::of(Input::TimePassed));
-        }
+        own.extend(self.continuation(&cached));
         let seen = SubmitAck { status: windlass_store::projection::status(&cached.run), len: cached.len };
         answer_all(envelopes, refusals, seen);
         let is_over = cached.run.status.is_ended();

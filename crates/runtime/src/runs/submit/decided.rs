@@ -1,7 +1,7 @@
 //! A batch that was decided: how far it went on the thread of its actor, and the rest of the way to its commit.
 
 use tokio::runtime::Handle;
-use windlass_engine::input::{Given, Refusal};
+use windlass_engine::input::{Given, Input, Refusal};
 use windlass_engine::limits::SLICE_STEPS;
 use windlass_engine::meter::Meter;
 use windlass_engine::run::RunStep;
@@ -9,11 +9,11 @@ use windlass_engine::time::Timestamp;
 use windlass_store::commit::Unmoved;
 
 use super::draft::{CommitDraft, CommitEffects, WriteOutcome};
-use crate::long_work::aside;
+use crate::long_work::{LongPermit, aside};
 use crate::part::RuntimePart;
 use crate::runs::Runs;
 use crate::runs::cached_run::CachedRun;
-use crate::runs::mailbox::Envelope;
+use crate::runs::mailbox::{Envelope, Mailbox};
 
 /// Steps of a batch on the thread of its actor: about a millisecond. A batch that takes more goes on elsewhere.
 const INLINE_STEPS: u64 = 10_000;
@@ -42,11 +42,6 @@ pub(super) fn inline_meter(cached: &CachedRun) -> Meter {
     Meter::strict(if cached.run.is_unfinished() { 0 } else { INLINE_STEPS })
 }
 
-/// Whether a batch went beyond its budget on the thread of its actor.
-pub(super) fn is_long(cached: &CachedRun, given: &Given) -> bool {
-    cached.run.is_unfinished() || given.meter.has_put_back()
-}
-
 impl Runs {
     /// Writes a decision that is whole.
     pub(super) async fn write_decided(&self, decided: Decided) -> WrittenBatch {
@@ -61,10 +56,36 @@ impl Runs {
         WrittenBatch { cached, envelopes, refusals, after, outcome }
     }
 
+    /// The input with which an actor goes on with an open agenda. A server that drains leaves the rest to the next one,
+    /// which finds the run due.
+    pub(super) fn continuation(&self, cached: &CachedRun) -> Vec<Envelope> {
+        let goes_on = cached.run.is_unfinished() && !self.is_draining();
+        goes_on.then(|| Envelope::of(Input::TimePassed)).into_iter().collect()
+    }
+
+    /// Waits for a place for the next slice, if that is all the actor has to do. An envelope that comes meanwhile is
+    /// decided first: no cancel waits behind the slices of other runs.
+    pub(super) async fn next_slice(&self, mailbox: &Mailbox, own: &[Envelope]) -> Option<LongPermit> {
+        let [Envelope { input: Input::TimePassed, .. }] = own else { return None };
+        tokio::select! {
+            biased;
+            () = mailbox.has_envelope() => None,
+            permit = self.ctx().long_work.decision() => Some(permit),
+        }
+    }
+
     /// Follows the agenda for one slice and writes the decision, all of it on a thread for long work. `None` = the
     /// server stops.
-    pub(super) async fn write_long(&self, mut decided: Decided, given: Given) -> Option<WrittenBatch> {
-        let _permit = self.ctx().long_work.decision().await;
+    pub(super) async fn write_long(
+        &self,
+        mut decided: Decided,
+        given: Given,
+        permit: Option<LongPermit>,
+    ) -> Option<WrittenBatch> {
+        let _permit = match permit {
+            Some(permit) => permit,
+            None => self.ctx().long_work.decision().await,
+        };
         let (runs, here) = (self.clone(), Handle::current());
         aside(move || {
             let given = Given { meter: Meter::of(SLICE_STEPS), ..given };
