@@ -85,7 +85,7 @@ fn a_search_in_a_large_text_uses_up_the_budget() {
             {"id": "L", "operator": "@control/flow/loop", "parameters": {"mode": "limit", "limit": 100},
              "steps": [{"id": "c", "operator": "@control/flow/branches", "branches": [
                 {"id": "c-1", "conditions": [[{"operator": "@internal/cmp/string-match",
-                    "parameters": {"a": "{{$params.text}}", "b": "needle$"}}]], "steps": []}]}]}]}),
+                    "parameters": {"a": "{{$params.text}}", "b": "needle$"}}]], "steps": [{"id": "x", "operator": "x"}]}]}]}]}),
     ];
     for definition in definitions {
         let compiled = compile_value(&definition, Strictness::Strict);
