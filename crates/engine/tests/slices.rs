@@ -18,7 +18,7 @@ use windlass_engine::run::{Run, RunStep};
 use windlass_engine::time::Timestamp;
 
 /// Steps of the largest single item of an agenda in these tests.
-const ITEM_STEPS: u64 = 40_000;
+const ITEM_STEPS: u64 = 70_000;
 
 /// A run, the events of all its slices, and how many slices there were.
 struct Sliced {
