@@ -69,8 +69,8 @@ impl Condition {
     }
 }
 
-/// The work of one evaluation. It ends with an error at its own bound, whatever the facts; what it does counts for the
-/// decision around it.
+/// The work of one evaluation. It ends with an error at its own bound, whatever the facts; its steps count for the
+/// decision around it, too.
 struct Effort<'m> {
     meter: &'m Meter,
     n_steps: Cell<usize>,

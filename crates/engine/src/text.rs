@@ -54,8 +54,8 @@ pub fn excerpt(text: &str) -> Cow<'_, str> {
 /// Writes a value as JSON, shortened so that it fits into a message. Looks at no more of a large value than it shows.
 pub fn json_excerpt(value: &Value) -> String {
     /// Takes so many bytes, and then ends the writing.
-    struct Head(String);
-    impl fmt::Write for Head {
+    struct JsonHead(String);
+    impl fmt::Write for JsonHead {
         fn write_str(&mut self, part: &str) -> fmt::Result {
             // A character has at most four bytes.
             const BYTES: usize = 4 * (EXCERPT_CHARS + 1);
@@ -64,7 +64,7 @@ pub fn json_excerpt(value: &Value) -> String {
             if part.len() > room { Err(fmt::Error) } else { Ok(()) }
         }
     }
-    let mut head = Head(String::new());
+    let mut head = JsonHead(String::new());
     // The error says that the head is full.
     let _ = match value {
         Value::String(text) => {
