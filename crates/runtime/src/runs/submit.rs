@@ -160,7 +160,7 @@ impl Runs {
     }
 
     /// Decides a batch and writes it; returns the run as it is now, and the answers of its quick calls. With a permit,
-    /// the open agenda of the run is followed for one slice.
+    /// the open agenda of the run is followed for one slice. The permit is held until the slice is durable.
     async fn process_batch(
         &self,
         run: RunId,
@@ -168,6 +168,7 @@ impl Runs {
         mut cached: Option<Box<CachedRun>>,
         mut permit: Option<LongPermit>,
     ) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
+        let is_slice = permit.is_some();
         // The account at the first attempt that it could not pay for.
         let mut shortfall: Option<InsufficientFunds> = None;
         for nth in 0..ATTEMPTS_MAX {
@@ -187,8 +188,8 @@ impl Runs {
             let given = Given { now: at, epoch: self.epoch(), insufficient_funds, spend_limit, meter };
             let (step, refusals) = decide(&mut now, &envelopes, &given);
             // The next slice of an open agenda has its own turn: inputs do not wait for it.
-            let may_go_on = permit.is_some() || !was_open;
-            let is_long = given.meter.has_put_back() || now.run.is_unfinished() && may_go_on;
+            let is_long =
+                given.meter.has_put_back() || now.run.is_unfinished() && (permit.is_some() || !was_open);
             let is_silent = step.events.is_empty() && !is_long;
             let says_no = is_silent || refusals.iter().any(Option::is_some);
             if says_no && is_cached && self.is_outdated(&now).await {
@@ -201,13 +202,15 @@ impl Runs {
             let unmoved = shortfall.as_ref().map(|shortfall| shortfall.at.clone());
             let decided = Decided { cached: now, envelopes, refusals, step, unmoved, at };
             let written = match is_long {
-                true => self.write_long(decided, given, permit.take()).await,
+                true => self.write_long(decided, given, &mut permit).await,
                 false => Some(self.write_decided(decided).await),
             };
             // Without it, the server stops; the senders notice that their envelopes are gone.
             let Some(written) = written else { return (None, Vec::new()) };
             envelopes = match written.outcome {
                 WriteOutcome::Yes => return self.on_committed(written),
+                // The server that wrote goes on with the agenda.
+                WriteOutcome::Again if is_slice && written.envelopes.len() == 1 => return (None, Vec::new()),
                 WriteOutcome::Again => written.envelopes,
                 // The account has changed.
                 WriteOutcome::Moved => {
@@ -220,6 +223,8 @@ impl Runs {
                 }
                 WriteOutcome::Without(out) => self.exclude(run, written.envelopes, &out),
                 WriteOutcome::No(error) if written.envelopes.len() > 1 && error.refusal().is_some() => {
+                    // Each of them waits for a place of its own.
+                    drop(permit);
                     return Box::pin(self.process_one_by_one(run, written.envelopes)).await;
                 }
                 WriteOutcome::No(error) => return self.fail_batch(run, written.envelopes, &error.into()),

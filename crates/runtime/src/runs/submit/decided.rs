@@ -80,12 +80,11 @@ impl Runs {
         &self,
         mut decided: Decided,
         given: Given,
-        permit: Option<LongPermit>,
+        permit: &mut Option<LongPermit>,
     ) -> Option<WrittenBatch> {
-        let _permit = match permit {
-            Some(permit) => permit,
-            None => self.ctx().long_work.decision().await,
-        };
+        if permit.is_none() {
+            *permit = Some(self.ctx().long_work.decision().await);
+        }
         let (runs, here) = (self.clone(), Handle::current());
         aside(move || {
             let given = Given { meter: Meter::of(SLICE_STEPS), ..given };
