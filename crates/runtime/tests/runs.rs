@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use windlass_conformance::backend::{Backend, fresh};
 use windlass_engine::definition::Strictness;
-use windlass_engine::event::Start;
+use windlass_engine::event::{InsufficientFundsAction, Start};
 use windlass_engine::id::{FlowId, RunId, VersionId};
 use windlass_engine::input::{CallOutcome, Input};
+use windlass_engine::money::Amount;
 use windlass_runtime::calls::function::Functions;
 use windlass_runtime::runs::flow::{FlowSpec, VersionSpec};
 use windlass_runtime::runs::{RunSpec, StartError};
@@ -438,4 +439,23 @@ async fn a_function_with_a_large_input_does_not_keep_the_actors_thread() {
     let here = std::thread::current().id();
     let are_here: Vec<bool> = threads.lock().unwrap().iter().map(|thread| *thread == here).collect();
     assert_eq!(are_here, [true, false]);
+}
+
+#[tokio::test]
+async fn a_slice_that_an_account_cannot_pay_for_is_decided_again() {
+    let server = Server::new().await;
+    let fan = json!({"start": "f", "edges": [], "nodes": {"f": {
+        "kind": "foreach", "exec_type": "local_func", "func": "echo", "parallel_mode": "concurrent", "cost": 1,
+        "prep": {"input_key": "$params.items"}, "failure_strategy": "continue",
+    }}});
+    let flow = server.publish("paid", fan).await;
+    server.runtime.money().open_account("acme", None).await.unwrap();
+    server.runtime.money().deposit("acme", Amount(2_500), "for some").await.unwrap();
+    let mut new = new_run(&flow, json!({"items": vec![0; 4_000]}), None);
+    new.start.account = Some("acme".to_owned());
+    new.start.on_short_balance = InsufficientFundsAction::Fail;
+    let run = server.runtime.runs().start(new).await.unwrap().run;
+    assert_eq!(server.end(run).await, RunStatus::Completed);
+    assert_eq!(server.runtime.money().account("acme").await.unwrap().balance, Amount(0));
+    assert_eq!(server.runtime.runs().view(run).await.unwrap().unwrap().state.fence.0, 2_500);
 }
