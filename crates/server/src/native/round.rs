@@ -55,11 +55,11 @@ async fn open(app: &App, id: &str, asked: DryRunQuery, input: Input) -> ApiResul
         return Ok(Json(RoundAnswer::Run(Box::new(run))));
     }
     let view = app.view(run_id(id)?).await?;
-    let given = Given::at(app.runtime.clock().now());
+    let now = app.runtime.clock().now();
     let (view, input) = (Arc::new(view), Arc::new(input));
     let report_with = async |inputs: EstimateInputs| {
-        let (view, input, given) = (view.clone(), input.clone(), given.clone());
-        run_blocking(move || view.state.dry_run(&view.plan, &input, &given, &inputs)).await
+        let (view, input) = (view.clone(), input.clone());
+        run_blocking(move || view.state.dry_run(&view.plan, &input, &Given::at(now), &inputs)).await
     };
     let mut report = report_with(EstimateInputs::default()).await??;
     if !report.children.is_empty() {
