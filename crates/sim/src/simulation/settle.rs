@@ -99,6 +99,11 @@ fn check_taken_over(world: &SimWorld) -> Result<(), Violation> {
     let alive: Vec<Epoch> = world.servers.iter().map(|server| server.epoch).collect();
     for run in world.open_runs() {
         let (Some((state, _)), Some(plan)) = (world.replayed(run), world.plan_of(run)) else { continue };
+        let is_due = world.store.row(run).is_some_and(|row| row.standing.wake_at.is_some());
+        if state.is_unfinished() && !is_due {
+            let message = format!("{run}: no server goes on with its open agenda");
+            return Err(Violation { invariant: "I15", message });
+        }
         for (node, fence, exec, by) in state.granted_calls(&plan) {
             let is_direct = matches!(exec, Exec::Http | Exec::Func { .. } | Exec::Script(_));
             if is_direct && !alive.contains(&by) {
