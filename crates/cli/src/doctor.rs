@@ -114,7 +114,10 @@ fn of_state(found: contract::DoctorFinding) -> DoctorCheck {
     let detail = format!("{}{node}: {}", found.subject, found.what);
     match found.repaired {
         true => DoctorCheck::ok("state", format!("{detail} (repaired)")),
-        false => DoctorCheck::error("state", detail, "windlass doctor --repair"),
+        false => {
+            let remedy = found.remedy.as_deref().unwrap_or("windlass doctor --repair");
+            DoctorCheck::error("state", detail, remedy)
+        }
     }
 }
 
@@ -146,6 +149,14 @@ async fn ready(client: &Client) -> Vec<DoctorCheck> {
     };
     let answered = now_ms();
     let ready = match readiness.ready {
+        true if !readiness.warnings.is_empty() => {
+            let what = readiness.warnings.join("; ");
+            DoctorCheck::warning(
+                "ready",
+                format!("it accepts requests, but {what}"),
+                "read the log of the server",
+            )
+        }
         true => DoctorCheck::ok("ready", "it accepts requests".to_owned()),
         false => DoctorCheck::error("ready", readiness.troubles.join("; "), "read the log of the server"),
     };
@@ -230,6 +241,7 @@ mod tests {
             node: Some("a".to_owned()),
             what: "nothing wakes it".to_owned(),
             repaired,
+            remedy: None,
         };
         assert_eq!(of_state(found(true)).status, "ok");
         let left = of_state(found(false));

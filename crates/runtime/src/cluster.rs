@@ -258,6 +258,7 @@ impl Cluster {
         let cached = match self.runs().load(run).await {
             Ok(Some(cached)) => cached,
             Ok(None) => return,
+            Err(error) if self.runs().is_set_aside(run, &error) => return,
             Err(error) => return tracing::error!(%run, %error, "a run cannot be read, so its calls are left"),
         };
         let makers = cached.run.granted_calls(&cached.plan).into_iter().map(|(.., by)| by);

@@ -44,6 +44,26 @@ pub enum RuntimeError {
     Broken,
 }
 
+impl RuntimeError {
+    /// Whether it concerns the stored rows of one run: all others go on without it.
+    pub fn is_of_one_run(&self) -> bool {
+        match self {
+            RuntimeError::Definition(_)
+            | RuntimeError::Journal { .. }
+            | RuntimeError::Store(StoreError::Corrupt(_)) => true,
+            RuntimeError::Busy { .. }
+            | RuntimeError::Draining
+            | RuntimeError::Store(
+                StoreError::Refused(_)
+                | StoreError::Conflict { .. }
+                | StoreError::Unavailable(_)
+                | StoreError::Damaged(_),
+            )
+            | RuntimeError::Broken => false,
+        }
+    }
+}
+
 fn list(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -14,7 +14,7 @@ mod report;
 mod start;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -43,6 +43,8 @@ pub use submit::SubmitOptions;
 const EVICT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a run rests after its actor panicked: the next one may panic for the same reason.
 const REVIVE_DELAY: Duration = Duration::from_secs(5);
+/// Runs that cannot be read, of which the log tells.
+const UNREADABLE_MAX: usize = 1_000;
 
 pub use report::{CallEnd, ReportError};
 pub use start::{FlowStart, FlowStarted, VersionChoiceError};
@@ -137,6 +139,8 @@ pub(crate) struct RunsState {
     mailboxes: Mailboxes,
     timers: RunTimers,
     outbox: Outbox,
+    /// Runs that cannot be read, which the log has told.
+    unreadable: Mutex<BTreeSet<RunId>>,
 }
 
 part! {
@@ -154,6 +158,19 @@ impl Runs {
             return Err(RuntimeError::Busy { retry_after: Duration::from_secs(1) });
         }
         Ok(())
+    }
+
+    /// Whether this error of a run does not go away by trying again: its stored rows cannot be read. The log tells it once;
+    /// other runs go on.
+    pub(crate) fn is_set_aside(&self, run: RunId, error: &RuntimeError) -> bool {
+        if !error.is_of_one_run() {
+            return false;
+        }
+        let mut unreadable = self.state().unreadable.lock().unwrap_or_else(PoisonError::into_inner);
+        if unreadable.len() < UNREADABLE_MAX && unreadable.insert(run) {
+            tracing::error!(%run, %error, "a run cannot be read and is set aside: run `windlass doctor`");
+        }
+        true
     }
 
     /// The number of runs in memory.

@@ -16,7 +16,7 @@ use crate::calls::{Calls, CallsState};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, ClusterState, Membership};
 use crate::ctx::{Ctx, sync_clock};
-use crate::doctor::Doctor;
+use crate::doctor::{Doctor, StoreWatch};
 use crate::jobs::relay::RedisRelay;
 use crate::jobs::{Jobs, JobsState, Reaper};
 use crate::money::{Money, MoneyState};
@@ -136,6 +136,7 @@ impl Runtime {
         tasks.spawn(self.calls().clone().serve_handlers());
         tasks.spawn(Retention::of(inner).retention_loop());
         tasks.spawn(self.clone().expire_stats());
+        tasks.spawn(StoreWatch::of(inner).watch_loop());
         tasks.spawn(self.clone().recover_at_start());
     }
 
@@ -247,7 +248,13 @@ impl Runtime {
         if silent > DEAD_MS / 2 {
             troubles.push(format!("the store has taken nothing for {} s", silent / 1_000));
         }
+        troubles.extend(self.store().condition().troubles);
         troubles
+    }
+
+    /// Things that an operator should know although the server takes work.
+    pub fn warnings(&self) -> Vec<String> {
+        StoreWatch::of(self.inner()).warning().into_iter().collect()
     }
 
     /// Whether the server shuts down and refuses new work.

@@ -267,3 +267,18 @@ async fn an_unclaimed_job_is_gone_when_its_run_is_canceled() {
     assert_eq!(ended(&server, run).await.0, RunStatus::Canceled);
     assert!(server.jobs().claim(ClaimRequest { wait: Duration::ZERO, ..claim(1) }).await.unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn a_step_that_no_worker_claimed_ends_with_its_time() {
+    let server = server().await;
+    let step = json!({"id": "a", "operator": "work", "settings": {"timeout": {"delay": 1}}});
+    let begun = tokio::time::Instant::now();
+    let run = start(&server, json!({"steps": [step]}), 1).await[0];
+    assert_eq!(ended(&server, run).await.0, RunStatus::Failed);
+    assert!(begun.elapsed() < Duration::from_secs(30), "the watchdog's time was waited for");
+    let row = server.runs().view(run).await.unwrap().unwrap().row;
+    let error = row.standing.error.unwrap().message;
+    assert!(error.contains("no time was left: no worker had claimed it"), "{error}");
+    assert!(server.jobs().claim(ClaimRequest { wait: Duration::ZERO, ..claim(1) }).await.unwrap().is_empty());
+    assert_eq!(server.doctor().examine(false).await.unwrap().findings, []);
+}

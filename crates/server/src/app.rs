@@ -110,21 +110,6 @@ impl App {
     }
 }
 
-/// Whether the error concerns the stored data of this one run: lists go on without it.
-pub(crate) fn is_of_one_run(error: &RuntimeError) -> bool {
-    match error {
-        RuntimeError::Definition(_)
-        | RuntimeError::Journal { .. }
-        | RuntimeError::Store(StoreError::Corrupt(_)) => true,
-        RuntimeError::Busy { .. }
-        | RuntimeError::Draining
-        | RuntimeError::Store(
-            StoreError::Refused(_) | StoreError::Conflict { .. } | StoreError::Unavailable(_),
-        )
-        | RuntimeError::Broken => false,
-    }
-}
-
 /// The run that the path names.
 pub(crate) fn run_id(text: &str) -> ApiResult<RunId> {
     text.parse().map_err(|_| unknown_run(text))

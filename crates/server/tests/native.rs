@@ -10,6 +10,8 @@ mod audit;
 mod body;
 #[path = "native/children.rs"]
 mod children;
+#[path = "native/contract.rs"]
+mod contract;
 #[path = "native/dag.rs"]
 mod dag;
 #[path = "native/document.rs"]

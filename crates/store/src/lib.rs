@@ -6,6 +6,7 @@
 //! caller, so that a backend is free to write many commits at once. Time is an argument. The store never looks
 //! into events: `projection` alone turns them into rows, the same for every backend.
 
+pub mod condition;
 pub mod durability;
 pub mod error;
 pub mod page;
@@ -31,6 +32,8 @@ pub mod commit;
 pub mod hint;
 pub mod projection;
 pub mod store;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod table;
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod column;

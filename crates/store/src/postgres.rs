@@ -48,7 +48,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::{Config, NoTls, Row};
 use uuid::Uuid;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
@@ -60,6 +60,7 @@ use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
 use crate::column::{Columns, RowId, bound};
 use crate::commit::{Commit, Committed};
+use crate::condition::{ConditionLog, StoreCondition};
 use crate::durability::Durability;
 use crate::error::{StoreError, Subject};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
@@ -74,6 +75,7 @@ use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
 use crate::store::{Due, Retained, Store};
+use crate::table::KeyedTable;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 #[cfg(feature = "sqlite")]
@@ -113,6 +115,7 @@ async fn reach(address: &str) -> Result<Config, StoreError> {
 /// A store in a database.
 #[derive(Debug)]
 pub struct Postgres {
+    condition: Arc<ConditionLog>,
     readers: Pool,
     askers: Pool,
     writer: Writer,
@@ -173,8 +176,9 @@ impl Postgres {
         let channel = Arc::new(Channel::new(config)?);
         let chance = i64::from(Uuid::now_v7().as_bytes()[15]);
         let shards = std::array::from_fn(|n| (chance + bound(n)) % SHARDS);
-        let writer = Writer::start(writers, readers.clone(), channel.clone(), shards);
-        Ok(Postgres { readers, askers, writer, channel, shard: shards[0] })
+        let condition = Arc::new(ConditionLog::default());
+        let writer = Writer::start(writers, readers.clone(), channel.clone(), condition.clone(), shards);
+        Ok(Postgres { condition, readers, askers, writer, channel, shard: shards[0] })
     }
 
     /// Whether there are tables of the program at an address.
@@ -193,7 +197,7 @@ impl Postgres {
     }
 
     async fn link(&self) -> Result<Link, StoreError> {
-        Link::take(&self.readers).await
+        Link::take_noting(&self.readers, &self.condition).await
     }
 
     fn tell_of_settings(&self) {
@@ -202,7 +206,7 @@ impl Postgres {
 
     /// A connection for queries of the hot path.
     async fn by_key(&self) -> Result<Link, StoreError> {
-        Link::take(&self.askers).await
+        Link::take_noting(&self.askers, &self.condition).await
     }
 }
 
@@ -362,11 +366,11 @@ impl Store for Postgres {
     }
 
     async fn account(&self, project: &Project, id: &str) -> Result<Option<AccountRow>, StoreError> {
-        account::accounts(&self.by_key().await?, project, Some(id)).await.map(|rows| rows.into_iter().next())
+        account::account(&self.by_key().await?, project, id).await
     }
 
     async fn accounts(&self, project: &Project) -> Result<Vec<AccountRow>, StoreError> {
-        account::accounts(&self.link().await?, project, None).await
+        account::accounts(&self.link().await?, project).await
     }
 
     async fn accounts_after(
@@ -550,6 +554,14 @@ impl Store for Postgres {
         true
     }
 
+    fn condition(&self) -> StoreCondition {
+        self.condition.condition()
+    }
+
+    fn forget_set_aside(&self) {
+        self.condition.forget_rows();
+    }
+
     fn shared_by(&self, n_servers: usize) {
         self.writer.shared_by(n_servers);
     }
@@ -576,16 +588,16 @@ where
 /// Due runs, jobs and schedules, oldest first.
 async fn wakes<I: RowId>(
     db: &Link,
+    table: &KeyedTable,
     sql: &'static str,
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<Wake<I>>, StoreError> {
-    let rows = db.ask(sql, &cells![now.0, bound(limit)]).await?;
-    let wake = |row| {
+    let wake = |row: &Row| {
         let mut columns = PostgresColumns::of(row);
         Ok(Wake { at: columns.time()?, id: columns.id()?, project: columns.project()? })
     };
-    rows.iter().map(wake).collect()
+    db.first_rows(table, sql, limit, |limit| cells![now.0, limit], wake).await
 }
 
 #[cfg(test)]

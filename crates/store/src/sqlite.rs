@@ -6,6 +6,7 @@
 //! the last commits, a crash of the process loses none, and the file stays intact in both cases. A sync is
 //! `fdatasync`, as set in `.cargo/config.toml`; without that flag it is `fsync`, which promises the same and costs more.
 
+mod check;
 mod column;
 mod error;
 mod list;
@@ -49,9 +50,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
@@ -60,8 +62,9 @@ use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
-use crate::column::{Columns, RowId, bound};
+use crate::column::{Columns, RowId};
 use crate::commit::{Commit, Committed};
+use crate::condition::{ConditionLog, StoreCheck, StoreCondition};
 pub use crate::durability::Durability;
 use crate::error::{StoreError, Subject};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
@@ -75,17 +78,20 @@ use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
 use crate::store::{Due, Retained, Store};
+use crate::table::KeyedTable;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 use column::SqliteColumns;
 use lock::FileLock;
-use readers::Readers;
+use readers::{ReadConnection, Readers};
 use writer::SqliteWriter;
 use writer_cache::WriterCache;
 
 /// A store in one file.
 #[derive(Debug)]
 pub struct Sqlite {
+    path: PathBuf,
+    condition: Arc<ConditionLog>,
     // Dropped in this order: the writer closes the file last, and SQLite then removes the write-ahead log.
     readers: Readers,
     writer: SqliteWriter,
@@ -119,9 +125,10 @@ impl Sqlite {
         schema::prepare_writer(&db, durability)?;
         schema::migrate(&mut db)?;
         check(&db)?;
-        let writer = SqliteWriter::start(db)?;
-        let readers = Readers::start(&path)?;
-        Ok(Sqlite { readers, writer, is_shared: false, _lock: lock, _temporary: None })
+        let condition = Arc::new(ConditionLog::default());
+        let writer = SqliteWriter::start(db, condition.clone())?;
+        let readers = Readers::start(&path, &condition)?;
+        Ok(Sqlite { path, condition, readers, writer, is_shared: false, _lock: lock, _temporary: None })
     }
 
     /// Opens a store that is deleted on drop: for tests and trials.
@@ -153,7 +160,7 @@ impl Sqlite {
     async fn read<T, F>(&self, question: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        F: FnOnce(&ReadConnection) -> Result<T, StoreError> + Send + 'static,
     {
         self.readers.read(question)?.await
     }
@@ -241,7 +248,7 @@ impl Store for Sqlite {
     }
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
-        let question = move |db: &Connection| {
+        let question = move |db: &ReadConnection| {
             let (runs, jobs) = (run::due(db, now, limit)?, job::due(db, now, limit)?);
             Ok(Due { runs, jobs, schedules: schedule::due(db, now, limit)? })
         };
@@ -328,13 +335,12 @@ impl Store for Sqlite {
     async fn account(&self, project: &Project, id: &str) -> Result<Option<AccountRow>, StoreError> {
         let project = project.clone();
         let id = id.to_owned();
-        self.read(move |db| account::accounts(db, &project, Some(&id)).map(|rows| rows.into_iter().next()))
-            .await
+        self.read(move |db| account::account(db, &project, &id)).await
     }
 
     async fn accounts(&self, project: &Project) -> Result<Vec<AccountRow>, StoreError> {
         let project = project.clone();
-        self.read(move |db| account::accounts(db, &project, None)).await
+        self.read(move |db| account::accounts(db, &project)).await
     }
 
     async fn accounts_after(
@@ -512,6 +518,18 @@ impl Store for Sqlite {
         self.is_shared
     }
 
+    fn condition(&self) -> StoreCondition {
+        self.condition.condition()
+    }
+
+    fn forget_set_aside(&self) {
+        self.condition.forget_rows();
+    }
+
+    async fn check(&self, within: Duration) -> Result<StoreCheck, StoreError> {
+        check::start(&self.path, &self.condition, within)?.await
+    }
+
     async fn retain(&self, before: Timestamp, limit: usize) -> Result<Retained, StoreError> {
         self.writer.write(move |cache| retain::retain(cache, before, limit))?.await
     }
@@ -529,17 +547,17 @@ where
 
 /// Due rows, oldest first.
 fn wakes<I: RowId>(
-    db: &Connection,
+    db: &ReadConnection,
+    table: &KeyedTable,
     sql: &str,
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<Wake<I>>, StoreError> {
-    let mut statement = db.prepare_cached(sql)?;
-    let wakes = statement.query_map(params![now.0, bound(limit)], |row| {
+    let given = |limit: i64| vec![now.0.into(), limit.into()];
+    db.first_rows(table, sql, limit, given, |row| {
         let mut columns = SqliteColumns::of(row);
         Ok(Wake { at: columns.time()?, id: columns.id()?, project: columns.project()? })
-    })?;
-    Ok(wakes.collect::<rusqlite::Result<_>>()?)
+    })
 }
 
 /// A temporary directory, deleted on drop with its contents.

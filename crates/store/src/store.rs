@@ -1,5 +1,7 @@
 //! The trait that every backend implements: one verb per question and per row.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
@@ -10,6 +12,7 @@ use windlass_engine::time::Timestamp;
 use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
 use crate::commit::{Commit, Committed};
+use crate::condition::{StoreCheck, StoreCondition};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRef, FlowRow, Publication, Published, VersionRef, VersionRow};
 use crate::hint::Hints;
@@ -285,6 +288,19 @@ pub trait Store: Send + Sync {
 
     /// So many servers write to the store: each uses fewer connections, with larger groups of commits.
     fn shared_by(&self, _n_servers: usize) {}
+
+    /// What reads and writes have shown since the store was opened.
+    fn condition(&self) -> StoreCondition {
+        StoreCondition::default()
+    }
+
+    /// Forgets the rows that readers have set aside; the next read of each tells whether it is still bad.
+    fn forget_set_aside(&self) {}
+
+    /// Checks the pages of the database, for so long at most. A database that checks itself has no findings.
+    async fn check(&self, _within: Duration) -> Result<StoreCheck, StoreError> {
+        Ok(StoreCheck { findings: Vec::new(), is_whole: true })
+    }
 
     /// The time on which all servers of the store agree. `None` = the caller's own clock.
     async fn now(&self) -> Result<Option<Timestamp>, StoreError> {

@@ -8,6 +8,7 @@ mod children;
 mod cluster;
 mod commands;
 mod copy;
+mod corrupt;
 mod database;
 mod examples;
 mod extend;

@@ -96,7 +96,7 @@ fn a_file_that_is_not_a_database_is_corrupt() {
     let place = TestDirectory::create();
     let path = place.join("store.db");
     fs::write(&path, "this is a text, not a database. ".repeat(100)).unwrap();
-    assert!(matches!(Sqlite::open(&path, Durability::Fast), Err(StoreError::Corrupt(_))));
+    assert!(matches!(Sqlite::open(&path, Durability::Fast), Err(StoreError::Damaged(_))));
 }
 
 #[test]

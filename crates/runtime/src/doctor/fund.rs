@@ -80,7 +80,7 @@ impl Doctor {
                     format!("calls wait for {needs}, and account `{account}` has {balance}")
                 }
             };
-            findings.push(DoctorFinding { subject: run.to_string(), node: None, what, repaired: repair });
+            findings.push(DoctorFinding { repaired: repair, ..DoctorFinding::about(run, what) });
         }
         Ok(())
     }

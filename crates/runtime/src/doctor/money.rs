@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 
 use windlass_engine::id::RunId;
 use windlass_engine::money::{Amount, Movement, MovementKind, job_of_key};
+use windlass_store::StoreError;
 use windlass_store::account::{AccountRow, LedgerQuery, LedgerRow};
 use windlass_store::run::RunRef;
 
+use super::rows::RESTORE;
 use super::{DoctorFinding, DoctorReport, FINDINGS_MAX};
 use crate::RuntimeError;
 use crate::doctor::Doctor;
@@ -81,7 +83,15 @@ impl Doctor {
             let Some(last) = accounts.last() else { return Ok(()) };
             after = Some(last.id.clone());
             for account in accounts {
-                self.examine_account(account, found).await?;
+                let id = account.id.clone();
+                match self.examine_account(account, found).await {
+                    Err(RuntimeError::Store(StoreError::Corrupt(reason))) => {
+                        let what = format!("its ledger cannot be read: {reason}");
+                        let remedy = Some(RESTORE.to_owned());
+                        found.findings.push(DoctorFinding { remedy, ..DoctorFinding::about(id, what) });
+                    }
+                    examined => examined?,
+                }
             }
         }
     }
@@ -93,10 +103,7 @@ impl Doctor {
     ) -> Result<(), RuntimeError> {
         found.n_accounts += 1;
         let sums = self.add_up(&account, found).await?;
-        let mut told = |what: String| {
-            let (subject, node) = (account.id.clone(), None);
-            found.findings.push(DoctorFinding { subject, node, what, repaired: false });
-        };
+        let mut told = |what: String| found.findings.push(DoctorFinding::about(&account.id, what));
         if sums.seq < account.revision.0 {
             told(format!("its ledger ends with entry {}, there were {}", sums.seq, account.revision));
         }
@@ -112,12 +119,8 @@ impl Doctor {
                 return Ok(());
             }
             if self.is_left_open(&account.id, &subject, &charge).await? {
-                found.findings.push(DoctorFinding {
-                    subject: account.id.clone(),
-                    node: None,
-                    what: format!("`{subject}` has ended, and its charge of {} is open", charge.held),
-                    repaired: false,
-                });
+                let what = format!("`{subject}` has ended, and its charge of {} is open", charge.held);
+                found.findings.push(DoctorFinding::about(&account.id, what));
             }
         }
         Ok(())
@@ -142,8 +145,8 @@ impl Doctor {
             after = last.seq;
             for row in rows.iter().filter(|row| row.seq <= account.revision.0) {
                 if let Some(what) = sums.add(row).filter(|_| found.findings.len() < FINDINGS_MAX) {
-                    let (subject, node) = (account.id.clone(), row.posting.node());
-                    found.findings.push(DoctorFinding { subject, node, what, repaired: false });
+                    let node = row.posting.node();
+                    found.findings.push(DoctorFinding { node, ..DoctorFinding::about(&account.id, what) });
                 }
             }
         }

@@ -80,6 +80,7 @@ fn refused(error: StoreError) -> JobError {
         error @ (StoreError::Conflict { .. }
         | StoreError::Unavailable(_)
         | StoreError::Corrupt(_)
+        | StoreError::Damaged(_)
         | StoreError::Refused(_)) => error.into(),
     }
 }

@@ -113,8 +113,13 @@ impl Runs {
         while folded.len < upto {
             let part = self.store().journal(self.project(), id, since, ENTRIES).await?;
             if let Some(snapshot) = part.snapshot {
-                let run = journal::decode_snapshot(&snapshot.bytes);
-                folded.run = run.map_err(|error| unreadable(error.to_string()))?;
+                match journal::decode_snapshot(&snapshot.bytes) {
+                    Ok(run) => folded.run = run,
+                    Err(error) => {
+                        tracing::warn!(run = %id, %error, "a snapshot cannot be read: the whole journal is read");
+                        return Box::pin(self.replay(id, plan, upto, false)).await;
+                    }
+                }
                 (folded.len, folded.snapped) = (snapshot.seq, folded.run.length);
             }
             let n = part.entries.len();

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 
 use windlass_engine::counter::Fence;
 use windlass_engine::effect::Effect;
+use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::money::Amount;
+use windlass_engine::retry::{Fault, FaultKind};
+use windlass_store::job::CallRef;
 use windlass_store::run::RunStatus;
 use windlass_store::schedule::Started;
 
@@ -24,9 +27,7 @@ impl Runs {
         let run = cached.run.id;
         let mut own = Vec::new();
         if let Some(standing) = standing {
-            if standing.status == RunStatus::Canceling {
-                own.extend(unclaimed(&jobs));
-            }
+            own.extend(unclaimed(&jobs).filter_map(|call| end_of_unclaimed(cached, call, standing.status)));
             self.stats().record_run(cached, &moments, &jobs, standing.updated_at);
             self.state().timers.set(run, standing.wake_at, self.clock().now());
             self.feed().tell(|| RunUpdate {
@@ -76,4 +77,18 @@ impl Runs {
         }
         own
     }
+}
+
+/// The end of a call whose job was canceled before a worker claimed it. A run that is canceled, or whose call is out of
+/// time, waits for it, and no worker would tell it.
+fn end_of_unclaimed(cached: &CachedRun, call: &CallRef, status: RunStatus) -> Option<Envelope> {
+    let CallRef { node, fence, .. } = call.clone();
+    let outcome = if status == RunStatus::Canceling {
+        CallOutcome::Canceled
+    } else if cached.run.is_expiring(&cached.plan, &node) {
+        CallOutcome::Failed(Fault::new(FaultKind::NoWorker, "no worker had claimed it"))
+    } else {
+        return None;
+    };
+    Some(Envelope::of(Input::CallEnded { node, fence, outcome, worker: None }))
 }

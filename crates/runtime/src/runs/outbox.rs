@@ -83,6 +83,13 @@ impl Outbox {
         next
     }
 
+    /// Drops the messages to a receiver; the store has them.
+    fn forget(&self, to: &Party) {
+        if let Some(queue) = self.queues().get_mut(to) {
+            *queue = ReceiverQueue::default();
+        }
+    }
+
     fn delivered(&self, message: &Message) {
         if let Some(queue) = self.queues().get_mut(&message.to) {
             queue.waiting.retain(|waiting| waiting.id != message.id);
@@ -97,6 +104,8 @@ enum Undelivered {
     Later(String),
     /// Another message has to be delivered before it, perhaps by another server.
     Early,
+    /// Its receiver cannot be read: the messages to it stay in the store.
+    SetAside,
 }
 
 impl From<StoreError> for Undelivered {
@@ -192,6 +201,10 @@ impl OutboxDelivery {
                 tracing::warn!(message = %message.id, reason, "a message could not be delivered yet");
                 false
             }
+            Err(Undelivered::SetAside) => {
+                self.state().outbox.forget(&message.to);
+                false
+            }
             Err(Undelivered::Early) => {
                 tracing::debug!(message = %message.id, "its receiver is yet to be created");
                 false
@@ -222,6 +235,9 @@ impl OutboxDelivery {
             // The message waits until its run is created.
             SubmitReply::UnknownRun if self.is_to_be_created(run).await? => Err(Undelivered::Early),
             SubmitReply::UnknownRun => self.forget(message).await,
+            SubmitReply::Trouble(error) if self.runs().is_set_aside(run, &error) => {
+                Err(Undelivered::SetAside)
+            }
             SubmitReply::Trouble(error) => Err(error.into()),
         }
     }

@@ -317,6 +317,8 @@ impl Runs {
             let told = told(&envelope);
             match (envelope.reply_to, told) {
                 (ReplyTo::Caller(back), told) => drop(back.send(told)),
+                // Durable inputs are found again when the run can be read.
+                (ReplyTo::Nowhere, SubmitReply::Trouble(error)) if self.is_set_aside(run, &error) => {}
                 (ReplyTo::Nowhere, SubmitReply::Trouble(error)) => {
                     tracing::warn!(%run, %error, "an input could not be written; it is sent again");
                     let envelope =

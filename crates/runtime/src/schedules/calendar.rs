@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use windlass_engine::counter::Revision;
 use windlass_engine::id::ScheduleId;
 use windlass_engine::time::Timestamp;
+use windlass_store::StoreError;
 use windlass_store::commit::JobChange;
 use windlass_store::page::{Order, PAGE_MAX, Part};
 use windlass_store::schedule::{Scheduled, Started};
@@ -280,6 +281,11 @@ impl Schedules {
         let mut is_done = true;
         for (id, fired) in due.iter().zip(map_concurrent(due.clone(), CONCURRENCY, fire).await) {
             if matches!(fired, Some(Ok(()))) {
+                continue;
+            }
+            if let Some(Err(RuntimeError::Store(StoreError::Corrupt(reason)))) = &fired {
+                tracing::error!(schedule = %id, reason, "a schedule cannot be read and is set aside: run `windlass doctor`");
+                self.state().calendar.forget(*id);
                 continue;
             }
             if let Some(Err(error)) = fired {

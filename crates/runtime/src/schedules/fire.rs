@@ -257,7 +257,9 @@ impl Schedules {
             Err(StoreError::Refused(refusal)) => {
                 FireOutcome::StartFailure(StartFailure::new("$.task", refusal))
             }
-            Err(error @ (StoreError::Unavailable(_) | StoreError::Corrupt(_))) => return Err(error.into()),
+            Err(error @ (StoreError::Unavailable(_) | StoreError::Corrupt(_) | StoreError::Damaged(_))) => {
+                return Err(error.into());
+            }
         })
     }
 
@@ -401,7 +403,10 @@ fn failure_or_error(error: RuntimeError) -> Result<FireOutcome, RuntimeError> {
         RuntimeError::Busy { .. }
         | RuntimeError::Draining
         | RuntimeError::Store(
-            StoreError::Conflict { .. } | StoreError::Unavailable(_) | StoreError::Corrupt(_),
+            StoreError::Conflict { .. }
+            | StoreError::Unavailable(_)
+            | StoreError::Corrupt(_)
+            | StoreError::Damaged(_),
         ) => Err(error),
         RuntimeError::Store(StoreError::Refused(refusal)) => {
             let path = if matches!(refusal, Refusal::UnknownAccount(_)) { "$.account" } else { "$.flow" };

@@ -18,6 +18,7 @@ use windlass_runtime::jobs::{QueueView, RedisStats};
 use windlass_runtime::stats::{FlowMetrics, NodeMetrics, OTHER_LABEL, ServerActivity};
 
 use super::stats::flow_name;
+use windlass_store::condition::{StoreCondition, StoreFault};
 use windlass_store::page::NameRange;
 
 use crate::app::App;
@@ -40,6 +41,7 @@ pub(crate) async fn metrics(State(app): State<App>) -> ApiResult<Response> {
     let queues = app.runtime.jobs().queues(NameRange::All).await?;
     let mut page = MetricsPage::default();
     page.add_server(&app.runtime.server_stats());
+    page.add_store(&app.runtime.store().condition());
     if let Some(redis) = app.runtime.jobs().redis_stats() {
         page.add_redis(redis);
     }
@@ -179,6 +181,20 @@ impl MetricsPage {
         for (name, help, n) in gauges {
             n.into_iter().for_each(|n| self.gauges(name, help).count(&[], n));
         }
+    }
+
+    fn add_store(&mut self, condition: &StoreCondition) {
+        let mut faults = self.counters(
+            "windlass_store_faults_total",
+            "Reads and writes of the store that failed below its tables, by kind.",
+        );
+        for fault in StoreFault::ALL {
+            let n = condition.n_faults.get(&fault).copied().unwrap_or_default();
+            faults.count(&[("kind", fault.word())], n);
+        }
+        let n_rows = condition.set_aside.len() as u64 + condition.n_more_set_aside;
+        self.gauges("windlass_store_rows_set_aside", "Rows of the store that cannot be read.")
+            .count(&[], n_rows);
     }
 
     fn add_redis(&mut self, redis: RedisStats) {

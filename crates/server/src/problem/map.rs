@@ -85,7 +85,7 @@ impl From<StoreError> for ApiError {
                 let detail = "the store takes nothing now: try again in a moment";
                 ApiError::new(Code::StoreUnavailable, detail).retry_after(AWAY)
             }
-            StoreError::Corrupt(reason) => {
+            StoreError::Corrupt(reason) | StoreError::Damaged(reason) => {
                 tracing::error!(reason, "the stored data is damaged");
                 ApiError::new(Code::Internal, "the stored data cannot be read: run `windlass doctor`")
             }

@@ -98,7 +98,7 @@ impl From<StoreError> for Failure {
                 tracing::warn!(error = %source, "the store is unavailable");
                 Failure::later(StatusCode::SERVICE_UNAVAILABLE, "the store is unavailable: try again", 1)
             }
-            StoreError::Corrupt(reason) => {
+            StoreError::Corrupt(reason) | StoreError::Damaged(reason) => {
                 tracing::error!(reason, "the store is corrupt");
                 let text = "the stored data is damaged: see the server's log";
                 Failure::new(StatusCode::INTERNAL_SERVER_ERROR, text)

@@ -24,7 +24,6 @@ use super::era::Era;
 use super::failure::{Failure, SchedulerResult, ok};
 use super::request::RequestFields;
 use super::{flow, id};
-use crate::app::is_of_one_run;
 use render::Renderer;
 
 /// How long a manual step is awaited; a longer one goes on in the background.
@@ -61,7 +60,7 @@ pub(super) async fn list(State(surface): State<Surface>, ask: RequestFields) -> 
             Ok(Some(view)) => data.push(renderer.task(&view).await?),
             // One that was deleted meanwhile is not there.
             Ok(None) => {}
-            Err(error) if is_of_one_run(&error) => {
+            Err(error) if error.is_of_one_run() => {
                 tracing::error!(run = %row.id, %error, "a task is listed without its state");
                 data.push(renderer.row(&row).await?);
             }

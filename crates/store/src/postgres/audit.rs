@@ -13,6 +13,7 @@ use crate::column::{bound, json};
 use crate::decode;
 use crate::error::StoreError;
 use crate::page::LineOrder;
+use crate::table;
 
 // The number goes on only while the writer locks the last one: so lines appear in the order of their numbers.
 const NOTE: &str = "WITH tail AS (INSERT INTO audit_tail (project, seq) VALUES ($6, cardinality($1::bigint[])) \
@@ -42,7 +43,7 @@ pub(super) async fn audit(
 ) -> Result<Vec<(u64, AuditRow)>, StoreError> {
     let read = |row: &Row| decode::audit(&mut PostgresColumns::of(row));
     let (sql, conditions) = statement(project, query);
-    db.ask_once(&sql, &conditions.binds()).await?.iter().map(read).collect()
+    db.decoded(&table::AUDIT, &db.ask_once(&sql, &conditions.binds()).await?, read)
 }
 
 fn statement(project: &Project, query: &AuditQuery) -> (String, Conditions) {

@@ -11,6 +11,7 @@ use crate::column::{Columns, bound, stored};
 use crate::decode;
 use crate::error::StoreError;
 use crate::run::{Journal, Since, Snapshot};
+use crate::table;
 
 const APPEND: &str = "INSERT INTO journal (run, seq, v, at, command, events, balances) SELECT * FROM \
      UNNEST($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::uuid[], $6::text[], $7::text[])";
@@ -93,7 +94,10 @@ async fn entries(
         // Read as a whole: how entries of earlier versions are read is the engine's affair.
         let entry = format!(r#"{{"v":{version},"at":{at},"command":"{command}","events":{events}}}"#);
         let entry = Entry::decode(entry.as_bytes());
-        let entry = entry.map_err(|error| StoreError::Corrupt(format!("entry {seq} of {run}: {error}")))?;
+        let entry = entry.map_err(|error| {
+            db.set_aside(&table::JOURNAL, format!("{run}/{seq}"), error.to_string());
+            StoreError::Corrupt(format!("entry {seq} of {run}: {error}"))
+        })?;
         entries.push((seq, entry));
     }
     Ok(entries)

@@ -9,10 +9,11 @@ use windlass_engine::time::Timestamp;
 use super::column::{PostgresColumns, PostgresId, cells, unnest};
 use super::link::{BoundStatement, Link};
 use super::read_set::ReadSet;
-use crate::column::{Columns, bound, json, stored};
+use crate::column::{Columns, json, stored};
 use crate::decode::{self, PARTY_ACCOUNT, PARTY_RUN};
 use crate::error::{Refusal, StoreError};
 use crate::outbox::{Message, MessageId, Party, Undelivered};
+use crate::table;
 
 // A transaction that delivers a message locks its row.
 const FIND: &str = "SELECT outbox.sender, outbox.seq, outbox.part, is_delivered FROM outbox \
@@ -90,13 +91,13 @@ pub(super) async fn undelivered(
         let message = decode::message(&mut columns)?;
         Ok(Undelivered { project: columns.project()?, message })
     };
-    db.ask(UNDELIVERED, &cells![now.0, bound(limit)]).await?.iter().map(undelivered).collect()
+    db.first_rows(&table::OUTBOX, UNDELIVERED, limit, |limit| cells![now.0, limit], undelivered).await
 }
 
 /// Messages on their way to one receiver.
 pub(super) async fn to(db: &Link, project: &Project, to: &Party) -> Result<Vec<Message>, StoreError> {
     let rows = db.ask(TO, &cells![party(to), project.as_str()]).await?;
-    rows.iter().map(|row| decode::message(&mut PostgresColumns::of(row))).collect()
+    db.decoded(&table::OUTBOX, &rows, |row| decode::message(&mut PostgresColumns::of(row)))
 }
 
 #[cfg(test)]

@@ -12,11 +12,12 @@ use super::column::{PostgresColumns, PostgresId, cells, text};
 use super::link::Link;
 use super::list::{self, Conditions, FilterValue, Shelf, Source};
 use super::server;
-use crate::column::{Columns, bound, stored};
+use crate::column::{Columns, stored};
 use crate::decode;
 use crate::error::StoreError;
 use crate::page::{Order, Page};
 use crate::run::{Owner, RunIndex, RunQuery, RunRef, RunRow, Wake};
+use crate::table;
 
 #[cfg(test)]
 pub(super) use change::ALL as CHANGES;
@@ -34,6 +35,7 @@ macro_rules! columns {
 }
 
 const SOURCE: Source<RunRow, RunId> = Source {
+    table: table::RUNS,
     select: columns!(),
     count: "SELECT count(*) FROM runs",
     read,
@@ -71,7 +73,7 @@ pub(super) async fn run(db: &Link, project: &Project, run: &RunRef) -> Result<Op
         RunRef::Id(id) => db.ask_one(BY_ID, &cells![id.key(), project]).await?,
         RunRef::Request(request) => db.ask_one(BY_REQUEST, &cells![text(request), project]).await?,
     };
-    row.as_ref().map(read).transpose()
+    db.one(&table::RUNS, row.as_ref(), read)
 }
 
 pub(super) async fn runs(db: &Link, project: &Project, query: &RunQuery) -> Result<Page<RunRow>, StoreError> {
@@ -131,7 +133,7 @@ pub(super) async fn list_plan(db: &Link, query: &RunQuery) -> String {
 }
 
 pub(super) async fn due(db: &Link, now: Timestamp, limit: usize) -> Result<Vec<Wake<RunId>>, StoreError> {
-    super::wakes(db, DUE, now, limit).await
+    super::wakes(db, &table::RUNS, DUE, now, limit).await
 }
 
 /// Asks about every owner, of which there are few, and reads only the runs of the dead.
@@ -160,8 +162,8 @@ pub(super) async fn orphans(
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = db.ask(OF_OWNERS, &cells![ids, epochs, after.map(PostgresId::key), bound(limit)]).await?;
-    rows.iter().map(read).collect()
+    let given = |limit| cells![ids.clone(), epochs.clone(), after.map(PostgresId::key), limit];
+    db.first_rows(&table::RUNS, OF_OWNERS, limit, given, read).await
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::link::Link;
 use crate::column::{Columns, bound, json};
 use crate::decode;
 use crate::error::{Refusal, StoreError};
+use crate::table;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 const SAVE: &str = "INSERT INTO registrations (id, name, url, kind, services, queues, load, capacity, \
@@ -116,7 +117,7 @@ pub(super) async fn workers(
             db.ask(sql, &cells![project, from, limit, since]).await?
         }
     };
-    let rows = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let rows = db.decoded(&table::WORKERS, &rows, read)?;
     Ok(rows.into_iter().filter(|row| row.matches(query)).collect())
 }
 

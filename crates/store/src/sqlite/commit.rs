@@ -53,7 +53,9 @@ pub(super) fn commit(cache: &WriterCache, prepared: &PreparedCommit) -> Result<C
             None => StoreError::Corrupt("a command was committed, and cannot be found".to_owned()),
         },
         Err(refused @ (StoreError::Conflict { .. } | StoreError::Refused(_))) => refused,
-        Err(error @ (StoreError::Unavailable(_) | StoreError::Corrupt(_))) => return Err(error),
+        Err(error @ (StoreError::Unavailable(_) | StoreError::Corrupt(_) | StoreError::Damaged(_))) => {
+            return Err(error);
+        }
     };
     command(cache.db(), &prepared.commit.project, prepared.commit.command)?.ok_or(refused)
 }

@@ -6,12 +6,14 @@ use windlass_engine::journal::Entry;
 use windlass_engine::project::Project;
 
 use super::column::{SqliteColumns, SqliteId};
+use super::readers::ReadConnection;
 use super::shorthand;
 use crate::column::{Columns, bound, stored};
 use crate::commit::Committed;
 use crate::decode;
 use crate::error::StoreError;
 use crate::run::{Journal, Since};
+use crate::table;
 
 const APPEND: &str = "INSERT INTO journal (run, seq, v, at, command, events, balances) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (command) DO NOTHING";
@@ -61,7 +63,7 @@ pub(super) fn command(
 
 /// A part of a journal.
 pub(super) fn journal(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     run: RunId,
     since: Since,
@@ -93,7 +95,10 @@ pub(super) fn journal(
         shorthand::expand(events, &mut entry);
         entry.push('}');
         let entry = Entry::decode(entry.as_bytes());
-        let entry = entry.map_err(|error| StoreError::Corrupt(format!("entry {seq} of {run}: {error}")))?;
+        let entry = entry.map_err(|error| {
+            db.set_aside(&table::JOURNAL, format!("{run}/{seq}"), error.to_string());
+            StoreError::Corrupt(format!("entry {seq} of {run}: {error}"))
+        })?;
         entries.push((seq, entry));
     }
     Ok(Journal { snapshot, entries })

@@ -5,10 +5,12 @@ use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::column::{SqliteColumns, SqliteId};
-use crate::column::{Columns, bound, json, stored};
+use super::readers::ReadConnection;
+use crate::column::{Columns, json, stored};
 use crate::decode::{self, PARTY_ACCOUNT, PARTY_RUN};
 use crate::error::{Refusal, StoreError};
 use crate::outbox::{Message, MessageId, Party, Undelivered};
+use crate::table;
 
 const FIND: &str =
     "SELECT is_delivered FROM outbox WHERE project = ?4 AND sender = ?1 AND seq = ?2 AND part = ?3";
@@ -60,24 +62,21 @@ pub(super) fn deliver(db: &Connection, project: &Project, id: &MessageId) -> Res
 }
 
 pub(super) fn undelivered(
-    db: &Connection,
+    db: &ReadConnection,
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<Undelivered>, StoreError> {
-    let mut statement = db.prepare_cached(UNDELIVERED)?;
     let undelivered = |row: &Row<'_>| {
         let mut columns = SqliteColumns::of(row);
         Ok(Undelivered { message: decode::message(&mut columns)?, project: columns.project()? })
     };
-    let rows = statement.query_map(params![now.0, bound(limit)], undelivered)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    let given = |limit: i64| vec![now.0.into(), limit.into()];
+    db.first_rows(&table::OUTBOX, UNDELIVERED, limit, given, undelivered)
 }
 
 /// Messages to one receiver that were not delivered.
-pub(super) fn to(db: &Connection, project: &Project, to: &Party) -> Result<Vec<Message>, StoreError> {
-    let mut statement = db.prepare_cached(TO)?;
-    let rows = statement.query_map(params![party(to), project.as_str()], read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+pub(super) fn to(db: &ReadConnection, project: &Project, to: &Party) -> Result<Vec<Message>, StoreError> {
+    db.rows(&table::OUTBOX, TO, params![party(to), project.as_str()], read)
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Message> {

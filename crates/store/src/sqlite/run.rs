@@ -2,7 +2,8 @@
 
 mod change;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::types::Value;
+use rusqlite::{OptionalExtension, Row, params};
 use windlass_engine::counter::Epoch;
 use windlass_engine::id::RunId;
 use windlass_engine::project::Project;
@@ -10,12 +11,13 @@ use windlass_engine::time::Timestamp;
 
 use super::column::{SqliteColumns, SqliteId};
 use super::list::{self, ListConditions, ListSelect, key};
+use super::readers::ReadConnection;
 use super::server;
-use crate::column::bound;
 use crate::decode;
 use crate::error::StoreError;
 use crate::page::{Order, Page};
 use crate::run::{Owner, RunIndex, RunQuery, RunRef, RunRow, Wake};
+use crate::table;
 
 #[cfg(test)]
 pub(super) use change::ALL as CHANGES;
@@ -31,6 +33,7 @@ macro_rules! columns {
 }
 
 const SOURCE: ListSelect = ListSelect {
+    table: table::RUNS,
     select: columns!(),
     count: "SELECT count(*) FROM runs",
     created: "created_at",
@@ -49,16 +52,23 @@ fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     decode::run(&mut SqliteColumns::of(row))
 }
 
-pub(super) fn run(db: &Connection, project: &Project, run: &RunRef) -> Result<Option<RunRow>, StoreError> {
+pub(super) fn run(
+    db: &ReadConnection,
+    project: &Project,
+    run: &RunRef,
+) -> Result<Option<RunRow>, StoreError> {
     let project = project.as_str();
-    Ok(match run {
-        RunRef::Id(id) => db.prepare_cached(BY_ID)?.query_row(params![id.key(), project], read),
-        RunRef::Request(request) => db.prepare_cached(BY_REQUEST)?.query_row(params![request, project], read),
+    match run {
+        RunRef::Id(id) => db.one(&table::RUNS, BY_ID, params![id.key(), project], read),
+        RunRef::Request(request) => db.one(&table::RUNS, BY_REQUEST, params![request, project], read),
     }
-    .optional()?)
 }
 
-pub(super) fn runs(db: &Connection, project: &Project, query: &RunQuery) -> Result<Page<RunRow>, StoreError> {
+pub(super) fn runs(
+    db: &ReadConnection,
+    project: &Project,
+    query: &RunQuery,
+) -> Result<Page<RunRow>, StoreError> {
     let matches = |row: &RunRow| row.matches(query);
     let filter = query.is_examined().then_some(&matches as &dyn Fn(&_) -> bool);
     let order = query.part.order;
@@ -110,13 +120,13 @@ pub(super) fn list_sql(query: &RunQuery) -> String {
     SOURCE.statement::<RunId>(conditions(&Project::DEFAULT, query), query.part.order, None).0
 }
 
-pub(super) fn due(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<Wake<RunId>>, StoreError> {
-    super::wakes(db, DUE, now, limit)
+pub(super) fn due(db: &ReadConnection, now: Timestamp, limit: usize) -> Result<Vec<Wake<RunId>>, StoreError> {
+    super::wakes(db, &table::RUNS, DUE, now, limit)
 }
 
 /// Steps through the owners, which are few, and reads only the runs of dead servers.
 pub(super) fn orphans(
-    db: &Connection,
+    db: &ReadConnection,
     now: Timestamp,
     dead_after_ms: u64,
     after: Option<RunId>,
@@ -135,9 +145,10 @@ pub(super) fn orphans(
         .optional()?
     {
         if !is_alive(Owner { server: SqliteId::from_key(server), epoch: Epoch(epoch.cast_unsigned()) }) {
-            let mut statement = db.prepare_cached(OF_OWNER)?;
-            let rows = statement.query_map(params![server, epoch, after, bound(limit)], read)?;
-            orphans.extend(rows.collect::<rusqlite::Result<Vec<_>>>()?);
+            let given = |limit| {
+                vec![server.to_vec().into(), epoch.into(), after.clone().into(), Value::Integer(limit)]
+            };
+            orphans.extend(db.first_rows(&table::RUNS, OF_OWNER, limit, given, read)?);
         }
         last = (server.to_vec(), epoch);
     }

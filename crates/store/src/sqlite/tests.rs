@@ -3,7 +3,8 @@ mod lists;
 use super::*;
 
 /// All constant statements.
-const ALL: [&[&str]; 26] = [
+const ALL: [&[&str]; 27] = [
+    check::ALL,
     schema::ALL,
     flow::ALL,
     writer_cache::ALL,

@@ -5,9 +5,11 @@ use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::column::SqliteColumns;
+use super::readers::ReadConnection;
 use crate::column::{bound, json};
 use crate::decode;
 use crate::error::{Refusal, StoreError};
+use crate::table;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 const SAVE: &str = "INSERT OR REPLACE INTO registrations (id, name, url, kind, services, queues, load, capacity, \
@@ -97,24 +99,25 @@ pub(super) fn forget(db: &Connection, before: Timestamp, limit: usize) -> Result
 }
 
 pub(super) fn workers(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     query: &WorkerQuery,
 ) -> Result<Vec<WorkerRow>, StoreError> {
     let WorkerQuery { ids, service, alive_since } = query;
     let since = alive_since.map_or(i64::MIN, |since| since.0);
-    let (project, from, limit) = (project.as_str(), ids.bound_name(), bound(ids.limit()));
-    let rows: rusqlite::Result<Vec<WorkerRow>> = match service {
-        Some(service) if !ids.is_one() => db
-            .prepare_cached(WORKERS_OF_SERVICE)?
-            .query_map(params![project, from, limit, since, service], read)?
-            .collect(),
-        Some(_) | None => db
-            .prepare_cached(if ids.is_one() { WORKER } else { WORKERS })?
-            .query_map(params![project, from, limit, since], read)?
-            .collect(),
+    let (project, from) = (project.as_str().to_owned(), ids.bound_name().to_owned());
+    let range = |limit: i64| vec![project.clone().into(), from.clone().into(), limit.into(), since.into()];
+    let rows = match service {
+        Some(service) if !ids.is_one() => {
+            let given = |limit| [range(limit), vec![service.clone().into()]].concat();
+            db.first_rows(&table::WORKERS, WORKERS_OF_SERVICE, ids.limit(), given, read)?
+        }
+        Some(_) | None => {
+            let sql = if ids.is_one() { WORKER } else { WORKERS };
+            db.first_rows(&table::WORKERS, sql, ids.limit(), range, read)?
+        }
     };
-    Ok(rows?.into_iter().filter(|row| row.matches(query)).collect())
+    Ok(rows.into_iter().filter(|row| row.matches(query)).collect())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<WorkerRow> {

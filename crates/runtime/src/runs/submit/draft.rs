@@ -129,7 +129,12 @@ impl Runs {
             let own: BTreeSet<JobId> = commit.jobs.iter().map(|change| change.job.id).collect();
             let mut open = Vec::new();
             for id in cancel.into_iter().filter(|id| !own.contains(id)) {
-                open.extend(self.store().job(self.project(), id).await?);
+                match self.store().job(self.project(), id).await {
+                    Ok(job) => open.extend(job),
+                    // A job that cannot be read is never handed out: there is nothing to cancel.
+                    Err(StoreError::Corrupt(_)) => {}
+                    Err(error) => return Err(error),
+                }
             }
             commit.jobs.extend(cancelled(open, now));
         }

@@ -50,8 +50,8 @@ fn current(cache: &WriterCache) -> (i64, i64, u64) {
 
 /// Balance, held money and revision in the table.
 fn written(cache: &WriterCache) -> (i64, i64, u64) {
-    let rows = account::accounts(cache.db(), PROJECT, Some("busy")).unwrap();
-    rows.iter().map(|row| (row.balance.0, row.held.0, row.revision.0)).next().unwrap()
+    let row = account::account(cache.db(), PROJECT, "busy").unwrap().unwrap();
+    (row.balance.0, row.held.0, row.revision.0)
 }
 
 fn nth_charge(nth: u64) -> Movement {

@@ -1,0 +1,289 @@
+//! The OpenAPI document says what the server requires, for every route and every property of its body: one that is
+//! required is missed, one that is optional is not, and one of a wrong type is refused by name.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::test_server::{TestServer, upper, waiting};
+
+/// Nested objects are filled to this depth; deeper ones are left out as far as they are optional.
+const DEPTH_MAX: usize = 4;
+
+/// The problems of a body's shape, by code.
+const SHAPE_CODES: [&str; 4] = ["invalid_body", "unknown_field", "invalid_fields", "malformed_json"];
+
+/// A route that takes a body.
+struct BodyRoute<'d> {
+    method: String,
+    path: String,
+    /// The path with the ids of rows that exist.
+    real: String,
+    schema: &'d Value,
+    /// Whether the route belongs to the scheduler surface, whose errors are one sentence.
+    is_scheduler: bool,
+}
+
+/// The document, and values for properties that not any value of their type fits.
+struct Contract<'d> {
+    document: &'d Value,
+    values: BTreeMap<&'static str, Value>,
+}
+
+impl<'d> Contract<'d> {
+    fn resolve(&self, schema: &'d Value) -> &'d Value {
+        match schema["$ref"].as_str() {
+            Some(name) => self.resolve(self.document.pointer(name.trim_start_matches('#')).unwrap()),
+            None => schema,
+        }
+    }
+
+    /// The alternatives of a schema, without null.
+    fn alternatives(&self, schema: &'d Value) -> Vec<&'d Value> {
+        let schema = self.resolve(schema);
+        for key in ["oneOf", "anyOf"] {
+            if let Some(all) = schema[key].as_array() {
+                return all
+                    .iter()
+                    .flat_map(|one| self.alternatives(one))
+                    .filter(|one| one["type"] != "null")
+                    .collect();
+            }
+        }
+        vec![schema]
+    }
+
+    /// The properties of a body and whether each is required.
+    fn properties(&self, schema: &'d Value) -> Vec<(&'d str, &'d Value, bool)> {
+        let schema = self.resolve(schema);
+        let mut found = Vec::new();
+        for part in schema["allOf"].as_array().into_iter().flatten() {
+            found.extend(self.properties(part));
+        }
+        let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+        for (name, of) in schema["properties"].as_object().into_iter().flatten() {
+            found.push((name.as_str(), of, required.iter().any(|one| one == name)));
+        }
+        found
+    }
+
+    /// The types that a property may have; none = any value.
+    fn types(&self, schema: &'d Value) -> Vec<&'d str> {
+        let one = |schema: &'d Value| -> Vec<&'d str> {
+            match &schema["type"] {
+                Value::String(word) => vec![word],
+                Value::Array(words) => words.iter().filter_map(Value::as_str).collect(),
+                _ if schema["properties"].is_object() || schema["allOf"].is_array() => vec!["object"],
+                _ => Vec::new(),
+            }
+        };
+        let mut all: Vec<&str> = Vec::new();
+        for alternative in self.alternatives(schema) {
+            let types = one(alternative);
+            if types.is_empty() {
+                return Vec::new();
+            }
+            all.extend(types);
+        }
+        all
+    }
+
+    /// A value for a property.
+    fn value(&self, name: &str, schema: &'d Value, depth: usize) -> Value {
+        if let Some(value) = self.values.get(name) {
+            return value.clone();
+        }
+        let alternatives = self.alternatives(schema);
+        let Some(schema) = alternatives.first() else { return Value::Null };
+        if let Some(word) = schema["enum"].as_array().and_then(|words| words.first()) {
+            return word.clone();
+        }
+        match self.types(schema).first().copied() {
+            Some("string") => json!("x"),
+            Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or_else(|| json!(1)),
+            Some("boolean") => json!(false),
+            Some("array") if depth < DEPTH_MAX => json!([self.value("", &schema["items"], depth + 1)]),
+            Some("array") => json!([]),
+            Some("object") => Value::Object(self.object(schema, depth, |_, _| true)),
+            _ => json!({}),
+        }
+    }
+
+    /// An object with the properties that are wanted.
+    fn object(
+        &self,
+        schema: &'d Value,
+        depth: usize,
+        wants: impl Fn(&str, bool) -> bool,
+    ) -> Map<String, Value> {
+        let properties = self.properties(schema).into_iter();
+        let wanted = properties.filter(|(name, _, must)| wants(name, *must) && (*must || depth < DEPTH_MAX));
+        wanted.map(|(name, of, _)| (name.to_owned(), self.value(name, of, depth + 1))).collect()
+    }
+
+    /// A value of a type that the property does not have; `None` if it takes any.
+    fn mistyped(&self, schema: &'d Value) -> Option<Value> {
+        let types = self.types(schema);
+        if types.is_empty() {
+            return None;
+        }
+        let has = |word: &str| types.contains(&word);
+        let is_words = self.alternatives(schema).iter().all(|one| one["enum"].is_array());
+        Some(match () {
+            () if is_words => json!("no such word"),
+            () if !has("array") => json!([[true]]),
+            () if !has("boolean") => json!(true),
+            () => json!(1.5),
+        })
+    }
+}
+
+/// All routes that take a body, with ids of rows that exist.
+fn routes<'d>(document: &'d Value, ids: &[(&str, &str, String)]) -> Vec<BodyRoute<'d>> {
+    let mut routes = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            if schema.is_null() {
+                continue;
+            }
+            let mut real = path.clone();
+            for (prefix, parameter, id) in ids {
+                if path.starts_with(prefix) {
+                    real = real.replace(parameter, id);
+                }
+            }
+            assert!(!real.contains('{'), "no id for {path}");
+            let is_scheduler = operation["tags"][0] == "scheduler";
+            routes.push(BodyRoute {
+                method: method.to_uppercase(),
+                path: path.clone(),
+                real,
+                schema,
+                is_scheduler,
+            });
+        }
+    }
+    routes
+}
+
+/// The answer to a body: its status, and its text if it says that the shape is wrong.
+struct BodyAnswer {
+    status: u16,
+    text: String,
+    is_of_shape: bool,
+}
+
+async fn send(host: &TestServer, route: &BodyRoute<'_>, body: &Value) -> BodyAnswer {
+    let response = host.raw(&route.method, &route.real, body.to_string()).await;
+    let (status, text) = (response.status.as_u16(), String::from_utf8_lossy(&response.body).into_owned());
+    let code =
+        serde_json::from_str::<Value>(&text).ok().and_then(|body| body["code"].as_str().map(str::to_owned));
+    let is_of_shape = match code {
+        Some(code) => SHAPE_CODES.contains(&code.as_str()),
+        None => route.is_scheduler && status == 400,
+    };
+    BodyAnswer { status, text, is_of_shape }
+}
+
+/// Whether a text names a property, in any spelling.
+fn names(text: &str, property: &str) -> bool {
+    let plain = |text: &str| text.replace('_', "").to_lowercase();
+    plain(text).contains(&plain(property))
+}
+
+/// Everything in which the document and the server disagree about one route.
+async fn disagreements(host: &TestServer, contract: &Contract<'_>, route: &BodyRoute<'_>) -> Vec<String> {
+    let schema = contract.alternatives(route.schema)[0];
+    let place = format!("{} {}", route.method, route.path);
+    let mut found = Vec::new();
+    let is_list = contract.types(schema) == ["array"];
+    let item = if is_list { contract.alternatives(&schema["items"])[0] } else { schema };
+    let wrap = |object: Map<String, Value>| if is_list { json!([object]) } else { Value::Object(object) };
+    let whole = contract.object(item, 0, |_, must| must);
+    let answer = send(host, route, &wrap(whole.clone())).await;
+    if answer.status >= 500 || answer.is_of_shape {
+        found.push(format!("{place}: all required properties {whole:?} are refused: {}", answer.text));
+        return found;
+    }
+    for (name, of, must) in contract.properties(item) {
+        if must {
+            let mut without = whole.clone();
+            without.remove(name);
+            let answer = send(host, route, &wrap(without)).await;
+            if !answer.is_of_shape || !names(&answer.text, name) {
+                found.push(format!(
+                    "{place}: `{name}` is required, and not missed: {} {}",
+                    answer.status, answer.text
+                ));
+            }
+        } else {
+            let mut with = whole.clone();
+            with.insert(name.to_owned(), contract.value(name, of, 1));
+            let answer = send(host, route, &wrap(with.clone())).await;
+            let is_unknown = answer.text.contains("unknown field");
+            if answer.status >= 500 || is_unknown {
+                found.push(format!("{place}: `{name}` is refused: {} {}", answer.status, answer.text));
+            }
+        }
+        let Some(wrong) = contract.mistyped(of) else { continue };
+        let mut with = whole.clone();
+        with.insert(name.to_owned(), wrong.clone());
+        let answer = send(host, route, &wrap(with)).await;
+        if !answer.is_of_shape || !names(&answer.text, name) {
+            found.push(format!("{place}: `{name}` takes {wrong}: {} {}", answer.status, answer.text));
+        }
+    }
+    let mut strange = whole.clone();
+    strange.insert("no_such_property".to_owned(), json!(1));
+    let answer = send(host, route, &wrap(strange)).await;
+    if !route.is_scheduler && (!answer.is_of_shape || !names(&answer.text, "no_such_property")) {
+        found.push(format!("{place}: an unknown property is taken: {} {}", answer.status, answer.text));
+    }
+    found
+}
+
+#[tokio::test]
+async fn the_document_requires_what_the_server_requires() {
+    let host = TestServer::new().await;
+    let document = host.get("/openapi.json").await.ok();
+    host.publish("loud", upper()).await;
+    host.publish("waits", waiting()).await;
+    let run = host.start("waits", json!({})).await;
+    host.post("/api/v1/accounts", json!({ "id": "acc" })).await.ok();
+    let job = host.post("/api/v1/jobs", json!({ "jobs": [{ "name": "a" }] })).await.ok();
+    let job = job["jobs"][0]["id"].as_str().unwrap_or_else(|| panic!("{job}")).to_owned();
+    let task = json!({ "name": "t", "queue_name": "default" });
+    let schedule = json!({ "name": "s", "cron_expr": "0 9 * * *", "task": task });
+    let schedule = host.post("/api/v1/schedules", schedule).await.ok();
+    let schedule = schedule["id"].as_str().unwrap_or_else(|| panic!("{schedule}")).to_owned();
+    let call = format!("{run}.1");
+    let ids = [
+        ("/api/v1/runs", "{id}", run),
+        ("/api/v1/jobs", "{id}", job.clone()),
+        ("/api/v1/tasks", "{id}", job),
+        ("/api/v1/schedules", "{id}", schedule),
+        ("/api/v1/accounts", "{id}", "acc".to_owned()),
+        ("/api/v1/workers", "{id}", "w".to_owned()),
+        ("/api/v1/calls", "{id}", call),
+        ("/api", "{flow}", "loud".to_owned()),
+        ("/api", "{name}", "default".to_owned()),
+        ("/api", "{service}", "svc".to_owned()),
+    ];
+    let values = BTreeMap::from([
+        ("definition", upper()),
+        ("cron_expr", json!("0 9 * * *")),
+        ("timezone", json!("UTC")),
+        ("run_at", json!("2099-01-01T00:00:00Z")),
+        ("url", json!("http://127.0.0.1:1")),
+        ("wait_ms", json!(0)),
+    ]);
+    let contract = Contract { document: &document, values };
+    let mut found = Vec::new();
+    let all = routes(&document, &ids);
+    assert!(all.len() > 50, "{} routes take a body", all.len());
+    for route in &all {
+        found.extend(disagreements(&host, &contract, route).await);
+    }
+    assert!(found.is_empty(), "{} disagreements:\n{}", found.len(), found.join("\n"));
+}
