@@ -5,6 +5,7 @@
 mod error;
 mod exit;
 mod help;
+mod json;
 mod output;
 mod poll;
 mod session;
